@@ -1,0 +1,165 @@
+//! What a simulation looks like from outside, whichever driver runs it: flows go in, time goes on, counters come out.
+
+use crate::{FlowId, LinkId, Ns};
+
+/// One subflow's way through the network.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Route {
+    /// Links of the data, source to destination.
+    pub forward: Vec<LinkId>,
+    /// Links of acknowledgements, destination to source.
+    pub back: Vec<LinkId>,
+}
+
+/// A flow to be run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FlowPlan {
+    /// One a subflow.
+    pub routes: Vec<Route>,
+    /// When it starts.
+    pub start_ns: Ns,
+    /// When it is told to stop, though it may have more to send.
+    pub stop_ns: Option<Ns>,
+    /// Payload bytes to send; `None` for a flow without end.
+    pub size_bytes: Option<u64>,
+    /// Weight.
+    pub weight: f64,
+    /// Upper bound on the rate on the wire, bit/s; infinite for none.
+    pub demand_bps: f64,
+}
+
+/// A flow as it stands.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct FlowView {
+    /// When its last byte arrived at the destination.
+    pub finished_ns: Option<Ns>,
+    /// Distinct payload bytes that arrived.
+    pub received_bytes: u64,
+    /// Bytes on the wire of the data packets that arrived for the first time, headers included.
+    pub received_wire_bytes: u64,
+    /// Payload bytes that arrived again.
+    pub duplicate_bytes: u64,
+    /// Data packets sent again.
+    pub retransmissions: u64,
+    /// Data packets of it that were dropped or lost.
+    pub drops: u64,
+    /// Rate on the wire assigned to the source now, bit/s, over all subflows: its pace, or its window over the base
+    /// round trip where nothing paces it.
+    pub assigned_bps: f64,
+}
+
+/// A link as it stands; counters run from the start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LinkView {
+    /// Bytes waiting now.
+    pub queued_bytes: u64,
+    /// Packets waiting now.
+    pub queued_packets: u64,
+    /// Most bytes that ever waited.
+    pub peak_queued_bytes: u64,
+    /// Bytes of data packets sent.
+    pub data_bytes: u64,
+    /// Bytes of acknowledgements sent.
+    pub ack_bytes: u64,
+    /// Bytes of control packets sent.
+    pub ctl_bytes: u64,
+    /// Packets dropped for want of room.
+    pub dropped_packets: u64,
+    /// Bytes dropped for want of room.
+    pub dropped_bytes: u64,
+    /// Packets lost to injected faults.
+    pub lost_packets: u64,
+}
+
+/// Which packets a loss takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kinds {
+    /// Data packets.
+    pub data: bool,
+    /// Acknowledgements.
+    pub ack: bool,
+    /// Control packets.
+    pub ctl: bool,
+}
+
+/// A fault to be injected.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Injected {
+    /// Each packet of `kinds` that leaves a link of `links` (`None`: every link) between `from_ns` and `until_ns` is
+    /// lost with `probability`.
+    Loss {
+        /// Which packets.
+        kinds: Kinds,
+        /// At which links.
+        links: Option<Vec<LinkId>>,
+        /// How likely, 0 to 1.
+        probability: f64,
+        /// From when.
+        from_ns: Ns,
+        /// Until when.
+        until_ns: Ns,
+    },
+    /// The link carries nothing from `down_ns` to `up_ns`; what is on it at that moment is lost, what waits stays.
+    Down {
+        /// The directed link.
+        link: LinkId,
+        /// From when.
+        down_ns: Ns,
+        /// Until when.
+        up_ns: Ns,
+    },
+}
+
+/// Sizes of packets on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PacketSizes {
+    /// A full data packet.
+    pub mtu_bytes: u32,
+    /// Of which headers.
+    pub header_bytes: u32,
+    /// An acknowledgement.
+    pub ack_bytes: u32,
+}
+
+impl Default for PacketSizes {
+    /// Ethernet, IPv4 and TCP headers without options on 1500 bytes; acknowledgements of the minimum frame.
+    fn default() -> Self {
+        PacketSizes { mtu_bytes: 1500, header_bytes: 54, ack_bytes: 64 }
+    }
+}
+
+impl PacketSizes {
+    /// Payload of a full packet.
+    pub fn mss_bytes(&self) -> u32 {
+        self.mtu_bytes - self.header_bytes
+    }
+
+    /// Bytes on the wire for `payload` bytes in full packets and one shorter one.
+    pub fn wire_bytes(&self, payload: u64) -> u64 {
+        payload + payload.div_ceil(u64::from(self.mss_bytes())) * u64::from(self.header_bytes)
+    }
+}
+
+/// A running simulation. Same inputs, same answers, bit for bit.
+pub trait Driver: Send {
+    /// Adds a flow that starts now or later. Flows are numbered in the order they are added.
+    fn add(&mut self, plan: FlowPlan) -> FlowId;
+    /// Lets time go on to `until_ns`: everything up to and including it has happened.
+    fn run_until(&mut self, until_ns: Ns);
+    /// As [`Driver::run_until`], but stops early once every flow with a size has finished.
+    fn run_until_done(&mut self, until_ns: Ns);
+    /// The time reached.
+    fn now_ns(&self) -> Ns;
+    /// Flows that were added and have neither finished nor been stopped.
+    fn open_flows(&self) -> usize;
+    /// A flow as it stands.
+    fn flow(&self, flow: FlowId) -> FlowView;
+    /// A link as it stands.
+    fn link(&self, link: LinkId) -> LinkView;
+    /// Time that data packets waited in queues over their whole path, ns, as `(upper edge of the bin, packets)`.
+    fn waits_ns(&self) -> Vec<(Ns, u64)>;
+    /// Packets that left one queue onto one link, so far.
+    fn packet_hops(&self) -> u64;
+    /// Events handled so far.
+    fn events(&self) -> u64;
+}

@@ -1,0 +1,302 @@
+//! Flows over a network: who they are, which paths they take, and what the policy needs to know of them.
+
+use crate::{Fault, LinkId, Network};
+use std::collections::HashSet;
+use std::ops::Range;
+
+/// One flow as its user describes it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Flow {
+    /// Its name, unique among the flows.
+    pub id: String,
+    /// One path, or several whose rates are pooled; each a list of links from source to destination.
+    pub paths: Vec<Vec<LinkId>>,
+    /// Weight, finite and positive.
+    pub weight: f64,
+    /// Upper bound on the rate, bit/s.
+    pub demand_bps: Option<f64>,
+    /// Bytes to send, for `fct` and `srpt`.
+    pub size_bytes: Option<u64>,
+    /// Seconds until the flow should be done, for `edf`.
+    pub deadline_s: Option<f64>,
+    /// `(fair share, bit/s)`, piecewise linear from (0, 0), non-decreasing, flat past its end.
+    pub bandwidth_function: Option<Vec<(f64, f64)>>,
+}
+
+impl Flow {
+    /// A flow of weight 1 over one path, with nothing else said of it.
+    pub fn over(id: impl Into<String>, path: Vec<LinkId>) -> Self {
+        Flow {
+            id: id.into(),
+            paths: vec![path],
+            weight: 1.0,
+            demand_bps: None,
+            size_bytes: None,
+            deadline_s: None,
+            bandwidth_function: None,
+        }
+    }
+}
+
+/// What only some policies need of a flow; kept aside so that a million plain flows stay small.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Extra {
+    /// Bytes to send.
+    pub size_bytes: Option<u64>,
+    /// Seconds until the flow should be done.
+    pub deadline_s: Option<f64>,
+    /// `(fair share, bit/s)` points.
+    pub bandwidth_function: Option<Vec<(f64, f64)>>,
+}
+
+/// Many flows in compressed rows: flow `f` owns paths `path_ptr[f]..path_ptr[f+1]`, and path `p` the links
+/// `links[link_ptr[p]..link_ptr[p+1]]`. What solvers read directly.
+#[derive(Debug, Clone)]
+pub struct Flows {
+    path_ptr: Vec<u32>,
+    link_ptr: Vec<u32>,
+    links: Vec<LinkId>,
+    weight: Vec<f64>,
+    demand_bps: Vec<f64>,
+    /// Empty when the flows have no names; then a flow is called by its number.
+    ids: Vec<String>,
+    /// Empty when no flow needs it.
+    extra: Vec<Extra>,
+}
+
+impl Default for Flows {
+    fn default() -> Self {
+        Flows {
+            path_ptr: vec![0],
+            link_ptr: vec![0],
+            links: Vec::new(),
+            weight: Vec::new(),
+            demand_bps: Vec::new(),
+            ids: Vec::new(),
+            extra: Vec::new(),
+        }
+    }
+}
+
+impl Flows {
+    /// No flows yet.
+    pub fn new() -> Self {
+        Flows::default()
+    }
+
+    /// Checks `flow` against `network` and appends it. The fault's place is relative to the flow.
+    pub fn push(&mut self, flow: Flow, network: &Network) -> Result<(), Fault> {
+        check_paths(&flow.paths, network)?;
+        self.push_unchecked(&flow.paths, flow.weight, flow.demand_bps)?;
+        if !self.ids.is_empty() || self.len() == 1 {
+            self.ids.push(flow.id);
+        }
+        let extra = Extra {
+            size_bytes: flow.size_bytes,
+            deadline_s: flow.deadline_s,
+            bandwidth_function: flow.bandwidth_function,
+        };
+        if extra != Extra::default() || !self.extra.is_empty() {
+            self.extra.resize(self.len() - 1, Extra::default());
+            self.extra.push(extra);
+        }
+        Ok(())
+    }
+
+    /// Single-path flows without names from rows: flow `f` takes `links[link_ptr[f]..link_ptr[f+1]]`. `weight` and
+    /// `demand_bps` have one value a flow or are empty (weight 1, no bound).
+    pub fn from_rows(
+        link_ptr: Vec<u32>,
+        links: Vec<LinkId>,
+        weight: Vec<f64>,
+        demand_bps: Vec<f64>,
+        network: &Network,
+    ) -> Result<Self, Fault> {
+        let rows = |what: &str| {
+            Fault::new("link_ptr", what, "give offsets that start at 0, never fall, and end at the number of links")
+        };
+        let n = link_ptr.len().checked_sub(1).ok_or_else(|| rows("there are no offsets"))?;
+        if link_ptr[0] != 0 || link_ptr[n] as usize != links.len() || link_ptr.windows(2).any(|w| w[0] > w[1]) {
+            return Err(rows("the offsets do not describe the list of links"));
+        }
+        let fill = |name: &str, values: Vec<f64>, default: f64| match values.len() {
+            0 => Ok(vec![default; n]),
+            k if k == n => Ok(values),
+            k => Err(Fault::new(name, format!("{k} values for {n} flows"), "give one value a flow")),
+        };
+        let weight = fill("weight", weight, 1.0)?;
+        let demand_bps = fill("demand", demand_bps, f64::INFINITY)?;
+        let mut seen = vec![u32::MAX; network.links().len()];
+        for f in 0..n {
+            let path = &links[link_ptr[f] as usize..link_ptr[f + 1] as usize];
+            check_path(path, &mut seen, f as u32, network)
+                .map_err(|e| e.below("path").below(&format!("flows[{f}]")))?;
+            check_weight(weight[f])
+                .and_then(|()| check_demand(demand_bps[f]))
+                .map_err(|e| e.below(&format!("flows[{f}]")))?;
+        }
+        Ok(Flows {
+            path_ptr: (0..=n as u32).collect(),
+            link_ptr,
+            links,
+            weight,
+            demand_bps,
+            ids: Vec::new(),
+            extra: Vec::new(),
+        })
+    }
+
+    fn push_unchecked(&mut self, paths: &[Vec<LinkId>], weight: f64, demand_bps: Option<f64>) -> Result<(), Fault> {
+        check_weight(weight)?;
+        if let Some(demand) = demand_bps {
+            check_demand(demand)?;
+        }
+        for path in paths {
+            self.links.extend_from_slice(path);
+            self.link_ptr.push(self.links.len() as u32);
+        }
+        self.path_ptr.push(self.link_ptr.len() as u32 - 1);
+        self.weight.push(weight);
+        self.demand_bps.push(demand_bps.unwrap_or(f64::INFINITY));
+        Ok(())
+    }
+
+    /// The number of flows.
+    pub fn len(&self) -> usize {
+        self.weight.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.weight.is_empty()
+    }
+
+    /// The number of paths of all flows together.
+    pub fn path_count(&self) -> usize {
+        self.link_ptr.len() - 1
+    }
+
+    /// Whether every flow has exactly one path.
+    pub fn single_path(&self) -> bool {
+        self.path_count() == self.len()
+    }
+
+    /// The paths of flow `f`.
+    pub fn paths_of(&self, f: usize) -> Range<usize> {
+        self.path_ptr[f] as usize..self.path_ptr[f + 1] as usize
+    }
+
+    /// The links of path `p`.
+    pub fn links_of(&self, p: usize) -> &[LinkId] {
+        &self.links[self.link_ptr[p] as usize..self.link_ptr[p + 1] as usize]
+    }
+
+    /// Offsets into [`Flows::links`], one more than there are paths.
+    pub fn link_ptr(&self) -> &[u32] {
+        &self.link_ptr
+    }
+
+    /// The links of all paths, one path after the other.
+    pub fn links(&self) -> &[LinkId] {
+        &self.links
+    }
+
+    /// The weight of each flow.
+    pub fn weight(&self) -> &[f64] {
+        &self.weight
+    }
+
+    /// The largest rate each flow can use, bit/s; infinite where none was given.
+    pub fn demand_bps(&self) -> &[f64] {
+        &self.demand_bps
+    }
+
+    /// Size, deadline and bandwidth function of flow `f`, where given.
+    pub fn extra(&self, f: usize) -> Option<&Extra> {
+        self.extra.get(f)
+    }
+
+    /// The name of flow `f`, or its number where flows have no names.
+    pub fn id(&self, f: usize) -> String {
+        self.ids.get(f).cloned().unwrap_or_else(|| f.to_string())
+    }
+}
+
+fn check_weight(weight: f64) -> Result<(), Fault> {
+    if weight.is_finite() && weight > 0.0 {
+        return Ok(());
+    }
+    Err(Fault::new("weight", format!("the weight is {weight}"), "give a finite, positive number"))
+}
+
+fn check_demand(demand_bps: f64) -> Result<(), Fault> {
+    if demand_bps >= 0.0 {
+        return Ok(());
+    }
+    Err(Fault::new(
+        "demand",
+        format!("the demand is {demand_bps} bit/s"),
+        "give a rate of zero or more, such as \"5Gbps\"",
+    ))
+}
+
+fn check_paths(paths: &[Vec<LinkId>], network: &Network) -> Result<(), Fault> {
+    if paths.is_empty() {
+        return Err(Fault::new("paths", "the flow has no path", "give at least one list of links"));
+    }
+    let mut distinct = HashSet::new();
+    for (k, path) in paths.iter().enumerate() {
+        let place = if paths.len() == 1 { "path".to_string() } else { format!("paths[{k}]") };
+        let mut seen = HashSet::new();
+        if path.is_empty() {
+            return Err(Fault::new(place, "the path has no link", "name at least one link"));
+        }
+        for (i, &l) in path.iter().enumerate() {
+            known(l, network).map_err(|e| e.below(&format!("{place}[{i}]")))?;
+            if !seen.insert(l) {
+                return Err(twice(l, network).below(&format!("{place}[{i}]")));
+            }
+        }
+        if !distinct.insert(path) {
+            return Err(Fault::new(
+                place,
+                "two paths of the flow are the same",
+                "name each path once: a pooled flow needs paths that differ",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// As [`check_paths`] for one path, with `seen[l] == mark` in place of a set.
+fn check_path(path: &[LinkId], seen: &mut [u32], mark: u32, network: &Network) -> Result<(), Fault> {
+    if path.is_empty() {
+        return Err(Fault::new("", "the path has no link", "name at least one link"));
+    }
+    for (i, &l) in path.iter().enumerate() {
+        known(l, network).map_err(|e| e.below(&format!("[{i}]")))?;
+        if std::mem::replace(&mut seen[l as usize], mark) == mark {
+            return Err(twice(l, network).below(&format!("[{i}]")));
+        }
+    }
+    Ok(())
+}
+
+fn known(l: LinkId, network: &Network) -> Result<(), Fault> {
+    if (l as usize) < network.links().len() {
+        return Ok(());
+    }
+    Err(Fault::new(
+        "",
+        format!("there is no link number {l}"),
+        format!("the network has links 0 to {}", network.links().len().saturating_sub(1)),
+    ))
+}
+
+fn twice(l: LinkId, network: &Network) -> Fault {
+    Fault::new(
+        "",
+        format!("the path crosses link \"{}\" twice", network.links()[l as usize].id),
+        "name each link of a path once",
+    )
+}

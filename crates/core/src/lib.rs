@@ -1,0 +1,29 @@
+//! The ground that every layer of Subak stands on: units, networks, routing, flows, policies, named
+//! random streams, and the traits by which a scheme speaks with its driver.
+//!
+//! Time is an integer number of nanoseconds ([`Ns`]), sizes are integer bytes, rates are `f64` bit/s; each
+//! name carries its unit. Nothing here reads a file, a clock or a socket, and nothing prints.
+
+pub mod case;
+pub mod driver;
+pub mod fault;
+pub mod flows;
+pub mod formats;
+pub mod generate;
+pub mod network;
+pub mod policy;
+pub mod quantity;
+pub mod rng;
+pub mod route;
+pub mod scheme;
+
+pub use case::Case;
+pub use fault::Fault;
+pub use flows::{Flow, Flows};
+pub use network::{Link, LinkId, Network, NodeId, NodeKind};
+pub use policy::Policy;
+
+/// Nanoseconds: of simulated time since its start, or of a span of it.
+pub type Ns = u64;
+/// A flow by its place in the list of flows.
+pub type FlowId = u32;

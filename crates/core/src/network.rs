@@ -1,0 +1,178 @@
+//! A network of directed links between named nodes.
+
+use crate::{Fault, Ns};
+use std::collections::HashMap;
+
+/// A directed link by its place in [`Network::links`].
+pub type LinkId = u32;
+/// A node by its place in [`Network::nodes`].
+pub type NodeId = u32;
+
+/// Whether a node sends and receives, or only forwards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeKind {
+    /// Flows start and end here.
+    Host,
+    /// Forwards only.
+    Switch,
+}
+
+/// A named node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    /// Its name: `h0`, `leaf0`, `spine0`, a site's name, or what the file says.
+    pub name: String,
+    /// Host or switch.
+    pub kind: NodeKind,
+}
+
+/// A directed link and the output queue before it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Link {
+    /// Its name, unique in the network: `A->B`, parallel ones `A->B#1`.
+    pub id: String,
+    /// Where it leaves, if the network knows its nodes.
+    pub from: Option<NodeId>,
+    /// Where it arrives, if the network knows its nodes.
+    pub to: Option<NodeId>,
+    /// Capacity, bit/s: finite and positive.
+    pub capacity_bps: f64,
+    /// Propagation delay, ns.
+    pub delay_ns: Ns,
+    /// Room in the output queue before the link, bytes; `None` leaves it to the simulator's default.
+    pub buffer_bytes: Option<u64>,
+}
+
+/// Directed links between nodes. Built by a generator, a file, or link by link; immutable once routed over.
+#[derive(Debug, Clone, Default)]
+pub struct Network {
+    nodes: Vec<Node>,
+    links: Vec<Link>,
+    node_by_name: HashMap<String, NodeId>,
+    link_by_id: HashMap<String, LinkId>,
+    /// Outgoing links of each node, in the order they were added.
+    out: Vec<Vec<LinkId>>,
+}
+
+impl Network {
+    /// A network without nodes or links.
+    pub fn new() -> Self {
+        Network::default()
+    }
+
+    /// The node called `name`, added as `kind` if it is new.
+    pub fn node(&mut self, name: &str, kind: NodeKind) -> NodeId {
+        if let Some(&id) = self.node_by_name.get(name) {
+            return id;
+        }
+        let id = self.nodes.len() as NodeId;
+        self.nodes.push(Node { name: name.to_string(), kind });
+        self.out.push(Vec::new());
+        self.node_by_name.insert(name.to_string(), id);
+        id
+    }
+
+    /// Adds a link; refuses a duplicate id and a capacity that is not finite and positive.
+    pub fn add(&mut self, link: Link) -> Result<LinkId, Fault> {
+        if !(link.capacity_bps.is_finite() && link.capacity_bps > 0.0) {
+            return Err(Fault::new(
+                "capacity",
+                format!("link \"{}\" has capacity {}", link.id, link.capacity_bps),
+                "give a finite, positive rate such as \"10Gbps\"",
+            ));
+        }
+        if self.link_by_id.contains_key(&link.id) {
+            return Err(Fault::new(
+                "id",
+                format!("a second link has the id \"{}\"", link.id),
+                "give every link an id of its own",
+            ));
+        }
+        let id = self.links.len() as LinkId;
+        self.link_by_id.insert(link.id.clone(), id);
+        if let Some(from) = link.from {
+            self.out[from as usize].push(id);
+        }
+        self.links.push(link);
+        Ok(id)
+    }
+
+    /// Adds a link `from -> to` and its twin `to -> from`, named as the interfaces say (`A->B`, `A->B#1`, ...).
+    pub fn connect(
+        &mut self,
+        from: NodeId,
+        to: NodeId,
+        capacity_bps: f64,
+        delay_ns: Ns,
+        buffer_bytes: Option<u64>,
+    ) -> Result<(LinkId, LinkId), Fault> {
+        let mut one_way = |a: NodeId, b: NodeId| {
+            let id = self.free_id(a, b);
+            self.add(Link { id, from: Some(a), to: Some(b), capacity_bps, delay_ns, buffer_bytes })
+        };
+        Ok((one_way(from, to)?, one_way(to, from)?))
+    }
+
+    /// The id of the next link from `a` to `b`: `A->B`, then `A->B#1`, `A->B#2`, ...
+    pub fn free_id(&self, a: NodeId, b: NodeId) -> String {
+        let base = format!("{}->{}", self.nodes[a as usize].name, self.nodes[b as usize].name);
+        if !self.link_by_id.contains_key(&base) {
+            return base;
+        }
+        (1..).map(|k| format!("{base}#{k}")).find(|id| !self.link_by_id.contains_key(id)).expect("some number is free")
+    }
+
+    /// All links; a [`LinkId`] indexes this.
+    pub fn links(&self) -> &[Link] {
+        &self.links
+    }
+
+    /// All nodes; a [`NodeId`] indexes this.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// Changes a link's capacity, delay or buffer (its ends and id stay).
+    pub fn link_mut(&mut self, id: LinkId) -> &mut Link {
+        &mut self.links[id as usize]
+    }
+
+    /// The links that leave `node`.
+    pub fn out_links(&self, node: NodeId) -> &[LinkId] {
+        &self.out[node as usize]
+    }
+
+    /// The link called `id`.
+    pub fn find_link(&self, id: &str) -> Option<LinkId> {
+        self.link_by_id.get(id).copied()
+    }
+
+    /// The node called `name`.
+    pub fn find_node(&self, name: &str) -> Option<NodeId> {
+        self.node_by_name.get(name).copied()
+    }
+
+    /// The hosts, in the order they were added.
+    pub fn hosts(&self) -> impl Iterator<Item = NodeId> + '_ {
+        (0..self.nodes.len() as NodeId).filter(|&n| self.nodes[n as usize].kind == NodeKind::Host)
+    }
+
+    /// The link in the opposite direction of each link: the k-th parallel `B->A` is the twin of the k-th `A->B`.
+    pub fn twins(&self) -> Vec<Option<LinkId>> {
+        let mut by_ends: HashMap<(NodeId, NodeId), Vec<LinkId>> = HashMap::new();
+        for (id, link) in self.links.iter().enumerate() {
+            if let (Some(a), Some(b)) = (link.from, link.to) {
+                by_ends.entry((a, b)).or_default().push(id as LinkId);
+            }
+        }
+        let mut twins = vec![None; self.links.len()];
+        for (&(a, b), forward) in &by_ends {
+            if let Some(back) = by_ends.get(&(b, a)) {
+                for (&l, &t) in forward.iter().zip(back) {
+                    twins[l as usize] = Some(t);
+                }
+            }
+        }
+        twins
+    }
+}

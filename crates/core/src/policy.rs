@@ -1,0 +1,30 @@
+//! What is wanted: the policies of a case.
+
+/// How capacity is to be shared. Every policy pools a flow's paths: what counts is the sum of their rates.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Policy {
+    /// Weighted max-min: at a shared bottleneck rates are proportional to weight.
+    MaxMin,
+    /// Utility w^alpha x^(1-alpha) / (1-alpha), w log x at 1; 0 is the throughput optimum.
+    AlphaFair {
+        /// Fairness, zero or more.
+        alpha: f64,
+    },
+    /// Short flows first: utility x^(1-epsilon) / (size (1-epsilon)) (NUMFabric, table 1).
+    Fct {
+        /// Smoothing, in (0, 1).
+        epsilon: f64,
+    },
+    /// As `fct`, by the bytes that remain.
+    Srpt {
+        /// Smoothing, in (0, 1).
+        epsilon: f64,
+    },
+    /// As `fct`, by the time that remains to the deadline.
+    Edf {
+        /// Smoothing, in (0, 1).
+        epsilon: f64,
+    },
+    /// Max-min in the fair share of each flow's bandwidth function.
+    BandwidthFunction,
+}

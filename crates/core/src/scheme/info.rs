@@ -1,0 +1,220 @@
+//! What a scheme says of itself, and what it is told of flows and ports.
+
+use crate::{Fault, FlowId, LinkId, Ns, quantity};
+use std::collections::BTreeMap;
+
+/// What sort of scheme it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Computes the exact rates; no packets.
+    Oracle,
+    /// Explicit rates from the links, in control packets of their own.
+    Proactive,
+    /// Reacts to marks, drops or delay.
+    Reactive,
+}
+
+/// Which drivers can run a scheme.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Drivers {
+    /// The round driver: the scheme lives on control messages alone.
+    pub rounds: bool,
+    /// The packet simulator.
+    pub packet: bool,
+}
+
+/// A scheme's name, kind, parameters and source.
+#[derive(Debug, Clone, Copy)]
+pub struct Info {
+    /// Name in specs and on the command line.
+    pub name: &'static str,
+    /// One line on what it is.
+    pub about: &'static str,
+    /// Paper and section.
+    pub paper: &'static str,
+    /// What sort of scheme it is.
+    pub kind: Kind,
+    /// Which drivers can run it.
+    pub drivers: Drivers,
+    /// Its parameters.
+    pub params: &'static [Param],
+}
+
+/// A parameter of a scheme.
+#[derive(Debug, Clone, Copy)]
+pub struct Param {
+    /// Name, below `params.` in a spec.
+    pub name: &'static str,
+    /// Value where none is given, in base units.
+    pub default: Value,
+    /// Its unit.
+    pub unit: ParamUnit,
+    /// What it does.
+    pub about: &'static str,
+}
+
+/// A parameter's value.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Value {
+    /// A number in base units.
+    Number(f64),
+    /// Yes or no.
+    Flag(bool),
+}
+
+/// The unit of a parameter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ParamUnit {
+    /// A pure number.
+    One,
+    /// Packets.
+    Packets,
+    /// Seconds; a string may say "12us".
+    Seconds,
+    /// Bytes; a string may say "64KiB".
+    Bytes,
+    /// Yes or no.
+    Flag,
+}
+
+impl ParamUnit {
+    /// How `subak schemes` writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            ParamUnit::One => "",
+            ParamUnit::Packets => "packets",
+            ParamUnit::Seconds => "s",
+            ParamUnit::Bytes => "bytes",
+            ParamUnit::Flag => "true or false",
+        }
+    }
+}
+
+/// The parameters of one scheme, each with a value.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Params(BTreeMap<&'static str, Value>);
+
+impl Params {
+    /// The defaults of `info`, overridden by `given`; refuses names that the scheme does not have and values
+    /// of another unit.
+    pub fn resolve(info: &Info, given: &serde_json::Map<String, serde_json::Value>) -> Result<Self, Fault> {
+        let mut values: BTreeMap<_, _> = info.params.iter().map(|p| (p.name, p.default)).collect();
+        for (name, value) in given {
+            let place = format!("params.{name}");
+            let Some(param) = info.params.iter().find(|p| p.name == name) else {
+                let known: Vec<_> = info.params.iter().map(|p| p.name).collect();
+                let mend = if known.is_empty() {
+                    "it takes none".to_string()
+                } else {
+                    format!("it takes: {}", known.join(", "))
+                };
+                return Err(Fault::new(place, format!("scheme \"{}\" has no parameter \"{name}\"", info.name), mend));
+            };
+            values.insert(param.name, read(param.unit, value).map_err(|e| e.below(&place))?);
+        }
+        Ok(Params(values))
+    }
+
+    /// The number `name` in base units. Asking for a parameter that the scheme did not declare is a bug.
+    pub fn number(&self, name: &str) -> f64 {
+        match self.0.get(name) {
+            Some(Value::Number(x)) => *x,
+            other => unreachable!("parameter {name} is declared as a number, found {other:?}"),
+        }
+    }
+
+    /// The duration `name`, ns.
+    pub fn ns(&self, name: &str) -> Ns {
+        (self.number(name) * 1e9).round() as Ns
+    }
+
+    /// The flag `name`.
+    pub fn flag(&self, name: &str) -> bool {
+        match self.0.get(name) {
+            Some(Value::Flag(x)) => *x,
+            other => unreachable!("parameter {name} is declared as a flag, found {other:?}"),
+        }
+    }
+
+    /// Refuses `name` unless it lies in `low..=high`.
+    pub fn within(&self, name: &str, low: f64, high: f64) -> Result<f64, Fault> {
+        let x = self.number(name);
+        if (low..=high).contains(&x) {
+            return Ok(x);
+        }
+        Err(Fault::new(
+            format!("params.{name}"),
+            format!("{name} is {x}"),
+            format!("give a value from {low} to {high}"),
+        ))
+    }
+}
+
+fn read(unit: ParamUnit, value: &serde_json::Value) -> Result<Value, Fault> {
+    use serde_json::Value as Json;
+    match (unit, value) {
+        (ParamUnit::Flag, Json::Bool(b)) => Ok(Value::Flag(*b)),
+        (ParamUnit::Flag, other) => {
+            Err(Fault::new("", format!("{other} is neither true nor false"), "give true or false"))
+        }
+        (ParamUnit::One | ParamUnit::Packets, Json::Number(n)) => {
+            let x = n.as_f64().filter(|x| x.is_finite() && *x >= 0.0);
+            x.map(Value::Number)
+                .ok_or_else(|| Fault::new("", format!("the value is {n}"), "give a finite number of zero or more"))
+        }
+        (ParamUnit::Seconds, v) => quantity::seconds_from_json(v).map(Value::Number),
+        (ParamUnit::Bytes, v) => quantity::bytes_from_json(v).map(|b| Value::Number(b as f64)),
+        (_, other) => Err(Fault::new("", format!("{other} is not a number"), "give a number")),
+    }
+}
+
+/// What a scheme is told of a flow when its source and sink are made.
+#[derive(Debug, Clone)]
+pub struct FlowInfo {
+    /// The flow.
+    pub flow: FlowId,
+    /// Its weight.
+    pub weight: f64,
+    /// Payload bytes to send; `None` for a flow without end.
+    pub size_bytes: Option<u64>,
+    /// Payload bytes of a full packet.
+    pub mss_bytes: u32,
+    /// Bytes of a full packet on the wire.
+    pub mtu_bytes: u32,
+    /// One a subflow.
+    pub paths: Vec<PathInfo>,
+}
+
+/// What a scheme is told of a subflow's path.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PathInfo {
+    /// Links on it.
+    pub hops: u16,
+    /// Capacity of its first link, bit/s: the line rate.
+    pub line_rate_bps: f64,
+    /// Capacity of its narrowest link, bit/s.
+    pub min_capacity_bps: f64,
+    /// Round trip of a full packet and its acknowledgement on the idle network, ns.
+    pub base_rtt_ns: Ns,
+}
+
+/// An output port as its hop and queue know it.
+#[derive(Debug, Clone, Copy)]
+pub struct Port {
+    /// The directed link behind it.
+    pub link: LinkId,
+    /// Capacity, bit/s.
+    pub capacity_bps: f64,
+    /// Propagation delay, ns.
+    pub delay_ns: Ns,
+    /// Room in the queue, bytes.
+    pub buffer_bytes: u64,
+    /// Bytes of a full packet on the wire.
+    pub mtu_bytes: u32,
+    /// The longest round trip on the idle network, ns: what schemes with one interval for all links start from.
+    pub rtt_ns: Ns,
+    /// Bytes waiting now (0 when the scheme is made).
+    pub queued_bytes: u64,
+    /// Packets waiting now.
+    pub queued_packets: u32,
+}

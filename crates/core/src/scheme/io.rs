@@ -1,0 +1,122 @@
+//! What a state machine may ask of its driver.
+
+use super::{Class, Scheme};
+use crate::{FlowId, LinkId, Ns};
+
+/// Where a control message goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum To {
+    /// Along the subflow's path to its sink.
+    Sink,
+    /// Back along the subflow's return path to its source.
+    Source,
+}
+
+/// One wish of a state machine.
+#[derive(Debug, Clone)]
+pub enum Ask<S: Scheme> {
+    /// Send a control message along a subflow.
+    Ctl {
+        /// In which direction.
+        to: To,
+        /// On which subflow.
+        subflow: u8,
+        /// What.
+        message: S::Ctl,
+        /// With which priority.
+        class: Class,
+        /// Size on the wire, bytes.
+        bytes: u32,
+    },
+    /// Call `on_timer(timer)` at `at_ns`. Timers are not cancelled: a machine ignores those it no longer wants.
+    Timer {
+        /// The machine's own name for it.
+        timer: u32,
+        /// When.
+        at_ns: Ns,
+    },
+    /// Send the subflow's data at `rate_bps` (on the wire; `None`: as fast as the window allows) with at most
+    /// `window_bytes` of payload in flight (`None`: no limit). A rate of 0 holds it.
+    Pace {
+        /// Which subflow.
+        subflow: u8,
+        /// Rate on the wire, bit/s.
+        rate_bps: Option<f64>,
+        /// Payload bytes in flight.
+        window_bytes: Option<u64>,
+    },
+}
+
+/// One update of a control message at a link, as the traces of the round driver show it: named numbers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Update {
+    /// When, ns.
+    pub at_ns: Ns,
+    /// Whose message.
+    pub flow: FlowId,
+    /// At which link.
+    pub link: LinkId,
+    /// What the paper calls the quantities (e, b, a, state, ignore, SumE, NumB, MaxE, ...) and their values.
+    pub values: Vec<(&'static str, f64)>,
+}
+
+/// The driver's side of a state machine: the time, and a list of what is asked.
+#[derive(Debug)]
+pub struct Io<S: Scheme> {
+    /// Now, ns.
+    pub now_ns: Ns,
+    asks: Vec<Ask<S>>,
+    trace: Option<Vec<Update>>,
+}
+
+impl<S: Scheme> Default for Io<S> {
+    fn default() -> Self {
+        Io { now_ns: 0, asks: Vec::new(), trace: None }
+    }
+}
+
+impl<S: Scheme> Io<S> {
+    /// An `Io` that keeps what [`Io::trace`] is told.
+    pub fn traced() -> Self {
+        Io { trace: Some(Vec::new()), ..Io::default() }
+    }
+
+    /// Asks for a control message to be sent.
+    pub fn ctl(&mut self, to: To, subflow: u8, message: S::Ctl, class: Class, bytes: u32) {
+        self.asks.push(Ask::Ctl { to, subflow, message, class, bytes });
+    }
+
+    /// Asks to be called at `at_ns`.
+    pub fn timer(&mut self, timer: u32, at_ns: Ns) {
+        self.asks.push(Ask::Timer { timer, at_ns });
+    }
+
+    /// Sets how fast a subflow sends: see [`Ask::Pace`].
+    #[inline]
+    pub fn pace(&mut self, subflow: u8, rate_bps: Option<f64>, window_bytes: Option<u64>) {
+        self.asks.push(Ask::Pace { subflow, rate_bps, window_bytes });
+    }
+
+    /// Notes an update if anyone watches.
+    pub fn trace(&mut self, update: impl FnOnce(Ns) -> Update) {
+        if let Some(trace) = &mut self.trace {
+            trace.push(update(self.now_ns));
+        }
+    }
+
+    /// What was asked, for the driver to carry out; the list is empty afterwards.
+    pub fn take_asks(&mut self) -> std::vec::Drain<'_, Ask<S>> {
+        self.asks.drain(..)
+    }
+
+    /// The list of asks itself, for a driver that swaps it against an empty one of its own.
+    #[inline]
+    pub fn asks_mut(&mut self) -> &mut Vec<Ask<S>> {
+        &mut self.asks
+    }
+
+    /// What was traced since the last call.
+    pub fn take_trace(&mut self) -> Vec<Update> {
+        self.trace.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+}

@@ -1,0 +1,231 @@
+//! How a scheme speaks with its driver.
+//!
+//! A scheme is four pure state machines: a [`Source`] and a [`Sink`] for each flow, a [`Hop`] and a [`Queue`] for
+//! each directed link. None holds a clock or does I/O: the driver passes `now` in through [`Io`] and carries out
+//! what the machine asks of it. The same machines run under the round driver (control messages only) and the
+//! packet simulator.
+
+mod info;
+mod io;
+mod packet;
+
+pub use info::{Drivers, FlowInfo, Info, Kind, Param, ParamUnit, Params, PathInfo, Port, Value};
+pub use io::{Ask, Io, To, Update};
+pub use packet::{Class, Packet, PacketKind, Slab};
+
+use crate::{Fault, FlowId, Ns};
+use std::fmt::Debug;
+
+/// A bandwidth-allocation or congestion-control scheme: its parameters, and the makers of its state machines.
+pub trait Scheme: Sized + Send + 'static {
+    /// Name, kind, parameters and source of the scheme.
+    const INFO: Info;
+    /// Header that rides in every data packet and comes back in its acknowledgement.
+    type Data: Copy + Default + Debug + Send;
+    /// Message that travels in packets of its own.
+    type Ctl: Clone + Debug + Send;
+    /// Output queue of a link.
+    type Queue: Queue<Self>;
+    /// Sender's side of a flow.
+    type Source: Source<Self>;
+    /// State and logic at a directed link.
+    type Hop: Hop<Self>;
+    /// Receiver's side of a flow.
+    type Sink: Sink<Self>;
+
+    /// The scheme with `params`, already checked against [`Info::params`]; refuses values that make no sense.
+    fn new(params: &Params) -> Result<Self, Fault>;
+    /// How losses are noticed.
+    fn recovery(&self) -> Recovery {
+        Recovery::default()
+    }
+    /// The output queue before a link.
+    fn queue(&self, port: &Port) -> Self::Queue;
+    /// The sender of `flow`.
+    fn source(&self, flow: &FlowInfo) -> Self::Source;
+    /// The state at a link.
+    fn hop(&self, port: &Port) -> Self::Hop;
+    /// The receiver of `flow`.
+    fn sink(&self, flow: &FlowInfo) -> Self::Sink;
+}
+
+/// How the driver notices that a segment was lost, and sends it again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Recovery {
+    /// A segment is lost once one sent this many transmissions later is acknowledged; `None`: only timeouts tell.
+    pub reorder: Option<u32>,
+    /// Smallest retransmission timeout, ns; it doubles at each timeout in a row.
+    pub rto_min_ns: Ns,
+    /// Largest retransmission timeout, ns. Equal to the smallest for a constant timeout.
+    pub rto_max_ns: Ns,
+}
+
+impl Default for Recovery {
+    fn default() -> Self {
+        Recovery { reorder: Some(3), rto_min_ns: 200_000, rto_max_ns: 100_000_000 }
+    }
+}
+
+/// What the driver tells a source with every acknowledgement.
+#[derive(Debug, Clone, Copy)]
+pub struct Ack<D> {
+    /// Which of the flow's subflows.
+    pub subflow: u8,
+    /// Payload bytes acknowledged for the first time.
+    pub acked_bytes: u64,
+    /// Time since the acknowledged packet was sent, ns.
+    pub rtt_ns: Ns,
+    /// Whether the data packet was marked on its way.
+    pub ecn: bool,
+    /// Payload bytes sent and neither acknowledged nor given up.
+    pub in_flight_bytes: u64,
+    /// Payload bytes of the flow not acknowledged yet; `u64::MAX` for a flow without end.
+    pub remaining_bytes: u64,
+    /// Segment that this acknowledges.
+    pub segment: u32,
+    /// Segments sent so far for the first time: the next one's number.
+    pub next_segment: u32,
+    /// The scheme's header, as the sink returned it.
+    pub data: D,
+}
+
+/// How a loss was noticed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LossKind {
+    /// Later segments were acknowledged.
+    Reordered,
+    /// Nothing was acknowledged for a retransmission timeout.
+    Timeout,
+}
+
+/// What the driver tells a source when segments of it are held lost. It sends them again as window and pace allow.
+#[derive(Debug, Clone, Copy)]
+pub struct Loss {
+    /// Which of the flow's subflows.
+    pub subflow: u8,
+    /// How it was noticed.
+    pub kind: LossKind,
+    /// The first lost segment.
+    pub segment: u32,
+    /// Segments sent so far for the first time.
+    pub next_segment: u32,
+    /// Payload bytes in flight, the lost ones no longer counted.
+    pub in_flight_bytes: u64,
+}
+
+/// The sender's side of a flow.
+pub trait Source<S: Scheme>: Send {
+    /// The flow starts. Until a [`Io::pace`] nothing is sent.
+    fn on_start(&mut self, io: &mut Io<S>);
+    /// A data packet is about to leave: fill its header, choose its class. `remaining_bytes` of the flow are not
+    /// acknowledged yet (`u64::MAX` for a flow without end).
+    fn stamp(&mut self, now_ns: Ns, packet: &mut Packet<S>, remaining_bytes: u64) {
+        let _ = (now_ns, packet, remaining_bytes);
+    }
+    /// An acknowledgement arrived.
+    fn on_ack(&mut self, io: &mut Io<S>, ack: &Ack<S::Data>) {
+        let _ = (io, ack);
+    }
+    /// A control message came back or from elsewhere.
+    fn on_ctl(&mut self, io: &mut Io<S>, subflow: u8, message: S::Ctl) {
+        let _ = (io, subflow, message);
+    }
+    /// A timer asked for with [`Io::timer`] is due.
+    fn on_timer(&mut self, io: &mut Io<S>, timer: u32) {
+        let _ = (io, timer);
+    }
+    /// Segments were lost.
+    fn on_loss(&mut self, io: &mut Io<S>, loss: &Loss) {
+        let _ = (io, loss);
+    }
+    /// Everything is acknowledged, or the flow was told to stop: say goodbye to the links.
+    fn on_finish(&mut self, io: &mut Io<S>) {
+        let _ = io;
+    }
+}
+
+/// A control message's place on its path, when a hop sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Visit {
+    /// Whose message it is.
+    pub flow: FlowId,
+    /// On which of the flow's subflows.
+    pub subflow: u8,
+    /// Which link of the data path this is, counted from the source.
+    pub hop: u16,
+    /// Whether the message travels from source to sink. On the way back it is shown to the hop of the same data link.
+    pub forward: bool,
+}
+
+/// State and logic at one directed link.
+pub trait Hop<S: Scheme>: Send {
+    /// The network starts: set the first timer, if any.
+    fn on_start(&mut self, io: &mut Io<S>) {
+        let _ = io;
+    }
+    /// A data packet or acknowledgement is about to enter the output queue.
+    fn on_enqueue(&mut self, now_ns: Ns, packet: &mut Packet<S>, port: &Port) {
+        let _ = (now_ns, packet, port);
+    }
+    /// A data packet or acknowledgement is leaving the queue onto the link.
+    fn on_dequeue(&mut self, now_ns: Ns, packet: &mut Packet<S>, port: &Port) {
+        let _ = (now_ns, packet, port);
+    }
+    /// A control message passes, in either direction: see [`Visit`].
+    fn on_ctl(&mut self, io: &mut Io<S>, message: &mut S::Ctl, visit: Visit, port: &Port) {
+        let _ = (io, message, visit, port);
+    }
+    /// A timer asked for with [`Io::timer`] is due.
+    fn on_timer(&mut self, io: &mut Io<S>, timer: u32, port: &Port) {
+        let _ = (io, timer, port);
+    }
+}
+
+/// What a sink does with a data packet.
+#[derive(Debug, Clone, Copy)]
+pub enum Reply<D> {
+    /// Acknowledge it, with this header.
+    Ack(D),
+    /// Send nothing now.
+    Withhold,
+}
+
+/// The receiver's side of a flow.
+pub trait Sink<S: Scheme>: Send {
+    /// A data packet arrived.
+    fn on_data(&mut self, io: &mut Io<S>, packet: &Packet<S>) -> Reply<S::Data> {
+        let _ = io;
+        Reply::Ack(packet.data)
+    }
+    /// A control message arrived: by default it turns back.
+    fn on_ctl(&mut self, io: &mut Io<S>, subflow: u8, message: S::Ctl, bytes: u32) {
+        io.ctl(To::Source, subflow, message, Class::Control, bytes);
+    }
+}
+
+/// What a queue gives when asked for the next packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pop {
+    /// This packet goes next.
+    Packet(u32),
+    /// Something waits, but may not leave before this time.
+    NotBefore(Ns),
+    /// Nothing waits.
+    Empty,
+}
+
+/// An output queue. It may drop at either end or from the middle, and reorder; what it drops it puts into
+/// `dropped`, and the driver accounts for it.
+pub trait Queue<S: Scheme>: Send {
+    /// A packet arrives.
+    fn push(&mut self, now_ns: Ns, packet: u32, slab: &mut Slab<S>, dropped: &mut Vec<u32>);
+    /// The link is free: which packet goes?
+    fn pop(&mut self, now_ns: Ns, slab: &mut Slab<S>, dropped: &mut Vec<u32>) -> Pop;
+    /// Bytes waiting.
+    fn bytes(&self) -> u64;
+    /// Packets waiting.
+    fn packets(&self) -> usize;
+}
+
+impl<S: Scheme> Hop<S> for () {}
+impl<S: Scheme> Sink<S> for () {}

@@ -1,0 +1,122 @@
+//! Packets, and the slab that keeps them while they are under way.
+
+use super::Scheme;
+use crate::{FlowId, Ns};
+
+/// What a packet is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PacketKind {
+    /// Payload.
+    Data,
+    /// Acknowledgement of one data packet.
+    Ack,
+    /// A scheme's message of its own.
+    Ctl,
+}
+
+/// Priority; the lower goes first where a queue distinguishes them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Class {
+    /// Control packets.
+    Control = 0,
+    /// Short flows and the like.
+    High = 1,
+    /// Everything else.
+    Low = 2,
+}
+
+/// A packet under way.
+#[derive(Debug)]
+pub struct Packet<S: Scheme> {
+    /// Whose.
+    pub flow: FlowId,
+    /// Row of the driver's table of routes.
+    pub route: u32,
+    /// Segment that a data packet carries, or that an acknowledgement acknowledges.
+    pub segment: u32,
+    /// Bytes on the wire, headers included.
+    pub bytes: u32,
+    /// Payload bytes (0 but for data).
+    pub payload_bytes: u32,
+    /// First segment that the receiver lacks (acknowledgements).
+    pub cumulative: u32,
+    /// Links crossed already.
+    pub hop: u16,
+    /// Which of the flow's subflows.
+    pub subflow: u8,
+    /// Data, acknowledgement or control.
+    pub kind: PacketKind,
+    /// Priority.
+    pub class: Class,
+    /// Congestion was experienced (data), or its echo (acknowledgements).
+    pub ecn: bool,
+    /// When the data packet left its source; echoed by the acknowledgement.
+    pub sent_ns: Ns,
+    /// When it entered the queue in which it waits.
+    pub enqueued_ns: Ns,
+    /// Time spent waiting in queues so far.
+    pub waited_ns: Ns,
+    /// The scheme's header.
+    pub data: S::Data,
+    /// The scheme's message, in control packets.
+    pub ctl: Option<Box<S::Ctl>>,
+}
+
+/// Packets by number; numbers are used again.
+#[derive(Debug)]
+pub struct Slab<S: Scheme> {
+    packets: Vec<Packet<S>>,
+    free: Vec<u32>,
+}
+
+impl<S: Scheme> Default for Slab<S> {
+    fn default() -> Self {
+        Slab { packets: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<S: Scheme> Slab<S> {
+    /// Takes a packet in and returns its number.
+    #[inline]
+    pub fn insert(&mut self, packet: Packet<S>) -> u32 {
+        if let Some(id) = self.free.pop() {
+            self.packets[id as usize] = packet;
+            return id;
+        }
+        self.packets.push(packet);
+        self.packets.len() as u32 - 1
+    }
+
+    /// Gives the number of a packet back; its message, if any, is returned.
+    #[inline]
+    pub fn remove(&mut self, id: u32) -> Option<Box<S::Ctl>> {
+        self.free.push(id);
+        self.packets[id as usize].ctl.take()
+    }
+
+    /// Packets under way.
+    pub fn len(&self) -> usize {
+        self.packets.len() - self.free.len()
+    }
+
+    /// Whether none is under way.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl<S: Scheme> std::ops::Index<u32> for Slab<S> {
+    type Output = Packet<S>;
+    #[inline]
+    fn index(&self, id: u32) -> &Packet<S> {
+        &self.packets[id as usize]
+    }
+}
+
+impl<S: Scheme> std::ops::IndexMut<u32> for Slab<S> {
+    #[inline]
+    fn index_mut(&mut self, id: u32) -> &mut Packet<S> {
+        &mut self.packets[id as usize]
+    }
+}

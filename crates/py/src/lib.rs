@@ -1,0 +1,19 @@
+//! The Python extension module `subak._subak`: thin, it only carries values across.
+
+mod errors;
+mod table;
+
+use pyo3::prelude::*;
+
+/// The Rust core of Subak.
+#[pymodule]
+mod _subak {
+    #[pymodule_export]
+    use crate::table::Table;
+
+    #[pymodule_init]
+    fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+        use pyo3::types::PyModuleMethods;
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

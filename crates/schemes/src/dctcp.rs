@@ -1,0 +1,163 @@
+//! DCTCP: links mark packets beyond a queue of K, senders cut by the share that was marked.
+//!
+//! Alizadeh et al., Data Center TCP, SIGCOMM 2010: equation 1 (alpha, every window), equation 2 (the cut, once a
+//! window). Every packet is acknowledged, so each echo tells of one packet. K is given at 10 Gb/s and scales with
+//! the link; alpha starts at 1, so that the first mark ends slow start with a halved window.
+
+use crate::queue::Fifo;
+use crate::tcp::Window;
+use subak_core::scheme::{
+    Ack, Drivers, FlowInfo, Hop, Info, Io, Kind, Loss, Packet, PacketKind, Param, ParamUnit, Params, Port, Recovery,
+    Scheme, Source, Value,
+};
+use subak_core::{Fault, Ns};
+
+const REFERENCE_BPS: f64 = 10e9;
+
+/// The scheme.
+#[derive(Debug, Clone)]
+pub struct Dctcp {
+    k_packets: f64,
+    g: f64,
+    initial_window: f64,
+    recovery: Recovery,
+}
+
+/// A sender's state, one a subflow.
+#[derive(Debug, Clone)]
+pub struct DctcpSource {
+    g: f64,
+    subflows: Vec<Subflow>,
+}
+
+#[derive(Debug, Clone)]
+struct Subflow {
+    window: Window,
+    alpha: f64,
+    acked_bytes: u64,
+    marked_bytes: u64,
+    /// First segment of the next observation window.
+    observe_until: u32,
+}
+
+/// Marks what finds more than K waiting.
+#[derive(Debug, Clone)]
+pub struct Marker {
+    k_bytes: u64,
+}
+
+impl Scheme for Dctcp {
+    const INFO: Info = Info {
+        name: "dctcp",
+        about: "DCTCP: marking at a queue threshold, window cut by the marked share",
+        paper: "Alizadeh et al., SIGCOMM 2010",
+        kind: Kind::Reactive,
+        drivers: Drivers { rounds: false, packet: true },
+        params: &[
+            Param {
+                name: "k",
+                default: Value::Number(65.0),
+                unit: ParamUnit::Packets,
+                about: "marking threshold at 10 Gb/s; scales with the link",
+            },
+            Param {
+                name: "g",
+                default: Value::Number(1.0 / 16.0),
+                unit: ParamUnit::One,
+                about: "gain of the estimate of the marked share",
+            },
+            Param {
+                name: "initial_window",
+                default: Value::Number(10.0),
+                unit: ParamUnit::Packets,
+                about: "window at the start of a flow",
+            },
+            Param {
+                name: "rto_min",
+                default: Value::Number(200e-6),
+                unit: ParamUnit::Seconds,
+                about: "smallest retransmission timeout",
+            },
+        ],
+    };
+    type Data = ();
+    type Ctl = ();
+    type Queue = Fifo;
+    type Source = DctcpSource;
+    type Hop = Marker;
+    type Sink = ();
+
+    fn new(params: &Params) -> Result<Self, Fault> {
+        Ok(Dctcp {
+            k_packets: params.within("k", 1.0, 1e6)?,
+            g: params.within("g", 1e-6, 1.0)?,
+            initial_window: params.within("initial_window", 1.0, 1e6)?,
+            recovery: Recovery { rto_min_ns: params.ns("rto_min").max(1), ..Recovery::default() },
+        })
+    }
+    fn recovery(&self) -> Recovery {
+        self.recovery
+    }
+    fn queue(&self, port: &Port) -> Fifo {
+        Fifo::new(port.buffer_bytes)
+    }
+    fn source(&self, flow: &FlowInfo) -> DctcpSource {
+        let subflow = Subflow {
+            window: Window::new(flow.mss_bytes, self.initial_window),
+            alpha: 1.0,
+            acked_bytes: 0,
+            marked_bytes: 0,
+            observe_until: 0,
+        };
+        DctcpSource { g: self.g, subflows: vec![subflow; flow.paths.len()] }
+    }
+    fn hop(&self, port: &Port) -> Marker {
+        let packets = (self.k_packets * port.capacity_bps / REFERENCE_BPS).max(2.0);
+        Marker { k_bytes: (packets * f64::from(port.mtu_bytes)) as u64 }
+    }
+    fn sink(&self, _flow: &FlowInfo) {}
+}
+
+impl Hop<Dctcp> for Marker {
+    #[inline]
+    fn on_enqueue(&mut self, _now_ns: Ns, packet: &mut Packet<Dctcp>, port: &Port) {
+        if packet.kind == PacketKind::Data && port.queued_bytes >= self.k_bytes {
+            packet.ecn = true;
+        }
+    }
+}
+
+impl Source<Dctcp> for DctcpSource {
+    fn on_start(&mut self, io: &mut Io<Dctcp>) {
+        for (subflow, state) in self.subflows.iter().enumerate() {
+            io.pace(subflow as u8, None, Some(state.window.bytes()));
+        }
+    }
+
+    fn on_ack(&mut self, io: &mut Io<Dctcp>, ack: &Ack<()>) {
+        let s = &mut self.subflows[ack.subflow as usize];
+        s.acked_bytes += ack.acked_bytes;
+        if ack.ecn {
+            s.marked_bytes += ack.acked_bytes;
+            if s.window.past_cut(ack.segment) {
+                s.window.cut(1.0 - s.alpha / 2.0, ack.next_segment);
+            }
+        } else {
+            s.window.grow(ack);
+        }
+        if ack.segment >= s.observe_until && s.acked_bytes > 0 {
+            let marked = s.marked_bytes as f64 / s.acked_bytes as f64;
+            s.alpha = (1.0 - self.g) * s.alpha + self.g * marked;
+            s.acked_bytes = 0;
+            s.marked_bytes = 0;
+            s.observe_until = ack.next_segment;
+        }
+        io.pace(ack.subflow, None, Some(s.window.bytes()));
+    }
+
+    fn on_loss(&mut self, io: &mut Io<Dctcp>, loss: &Loss) {
+        let s = &mut self.subflows[loss.subflow as usize];
+        s.window.on_loss(loss);
+        io.pace(loss.subflow, None, Some(s.window.bytes()));
+    }
+}

@@ -1,0 +1,52 @@
+//! First in, first out; what does not fit is dropped.
+
+use std::collections::VecDeque;
+use subak_core::Ns;
+use subak_core::scheme::{Pop, Queue, Scheme, Slab};
+
+/// A drop-tail queue of limited bytes.
+#[derive(Debug, Clone)]
+pub struct Fifo {
+    waiting: VecDeque<u32>,
+    bytes: u64,
+    limit_bytes: u64,
+}
+
+impl Fifo {
+    /// An empty queue with room for `limit_bytes`.
+    pub fn new(limit_bytes: u64) -> Self {
+        Fifo { waiting: VecDeque::new(), bytes: 0, limit_bytes }
+    }
+}
+
+impl<S: Scheme> Queue<S> for Fifo {
+    #[inline]
+    fn push(&mut self, _now_ns: Ns, packet: u32, slab: &mut Slab<S>, dropped: &mut Vec<u32>) {
+        let bytes = u64::from(slab[packet].bytes);
+        if self.bytes + bytes > self.limit_bytes {
+            dropped.push(packet);
+            return;
+        }
+        self.bytes += bytes;
+        self.waiting.push_back(packet);
+    }
+
+    #[inline]
+    fn pop(&mut self, _now_ns: Ns, slab: &mut Slab<S>, _dropped: &mut Vec<u32>) -> Pop {
+        match self.waiting.pop_front() {
+            Some(packet) => {
+                self.bytes -= u64::from(slab[packet].bytes);
+                Pop::Packet(packet)
+            }
+            None => Pop::Empty,
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn packets(&self) -> usize {
+        self.waiting.len()
+    }
+}

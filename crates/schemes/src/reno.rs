@@ -1,0 +1,92 @@
+//! TCP NewReno over drop-tail queues: the baseline that loses packets to learn its rate.
+//!
+//! Window: RFC 5681 and 6582. Losses are told apart by the driver's selective acknowledgements, so a window with
+//! several losses is repaired in one round trip and cut once.
+
+use crate::queue::Fifo;
+use crate::tcp::Window;
+use subak_core::Fault;
+use subak_core::scheme::{
+    Ack, Drivers, FlowInfo, Info, Io, Kind, Loss, Param, ParamUnit, Params, Port, Recovery, Scheme, Source, Value,
+};
+
+/// The scheme.
+#[derive(Debug, Clone)]
+pub struct Reno {
+    initial_window: f64,
+    recovery: Recovery,
+}
+
+/// A sender's windows, one a subflow.
+#[derive(Debug, Clone)]
+pub struct RenoSource {
+    windows: Vec<Window>,
+}
+
+impl Scheme for Reno {
+    const INFO: Info = Info {
+        name: "reno",
+        about: "TCP NewReno over drop-tail queues",
+        paper: "RFC 5681, RFC 6582",
+        kind: Kind::Reactive,
+        drivers: Drivers { rounds: false, packet: true },
+        params: &[
+            Param {
+                name: "initial_window",
+                default: Value::Number(10.0),
+                unit: ParamUnit::Packets,
+                about: "window at the start of a flow",
+            },
+            Param {
+                name: "rto_min",
+                default: Value::Number(200e-6),
+                unit: ParamUnit::Seconds,
+                about: "smallest retransmission timeout",
+            },
+        ],
+    };
+    type Data = ();
+    type Ctl = ();
+    type Queue = Fifo;
+    type Source = RenoSource;
+    type Hop = ();
+    type Sink = ();
+
+    fn new(params: &Params) -> Result<Self, Fault> {
+        Ok(Reno {
+            initial_window: params.within("initial_window", 1.0, 1e6)?,
+            recovery: Recovery { rto_min_ns: params.ns("rto_min").max(1), ..Recovery::default() },
+        })
+    }
+    fn recovery(&self) -> Recovery {
+        self.recovery
+    }
+    fn queue(&self, port: &Port) -> Fifo {
+        Fifo::new(port.buffer_bytes)
+    }
+    fn source(&self, flow: &FlowInfo) -> RenoSource {
+        RenoSource { windows: vec![Window::new(flow.mss_bytes, self.initial_window); flow.paths.len()] }
+    }
+    fn hop(&self, _port: &Port) {}
+    fn sink(&self, _flow: &FlowInfo) {}
+}
+
+impl Source<Reno> for RenoSource {
+    fn on_start(&mut self, io: &mut Io<Reno>) {
+        for (subflow, window) in self.windows.iter().enumerate() {
+            io.pace(subflow as u8, None, Some(window.bytes()));
+        }
+    }
+
+    fn on_ack(&mut self, io: &mut Io<Reno>, ack: &Ack<()>) {
+        let window = &mut self.windows[ack.subflow as usize];
+        window.grow(ack);
+        io.pace(ack.subflow, None, Some(window.bytes()));
+    }
+
+    fn on_loss(&mut self, io: &mut Io<Reno>, loss: &Loss) {
+        let window = &mut self.windows[loss.subflow as usize];
+        window.on_loss(loss);
+        io.pace(loss.subflow, None, Some(window.bytes()));
+    }
+}
