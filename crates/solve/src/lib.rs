@@ -1,1 +1,18 @@
-//! subak-solve
+//! Exact bandwidth allocation: how much of a network's capacity each flow gets under a policy, and the proof of it.
+//!
+//! [`solve`] answers one [`Case`]; every [`Answer`] carries a [`Certificate`] that [`certify`] computes from the answer
+//! and the case alone. [`MaxMin`] is the same water-filling for those who solve often and keep flows in rows of their
+//! own, such as the fluid simulator.
+
+pub mod answer;
+pub mod certificate;
+pub mod max_min;
+mod solver;
+
+pub use answer::{Answer, Certificate, Rows, Status};
+pub use certificate::certify;
+pub use max_min::MaxMin;
+pub use solver::{Method, Options, solve};
+
+#[doc(no_inline)]
+pub use subak_core::{Case, Fault};

@@ -1,0 +1,146 @@
+//! What a solver answers, and its form as JSON.
+
+use serde_json::{Value, json};
+use subak_core::{Case, LinkId};
+
+/// How a solve ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// Certified to the tolerance.
+    Optimal,
+    /// Solved, but the certificate misses the tolerance: it says by how much.
+    Inaccurate,
+    /// Stopped after the most iterations allowed; the certificate says how far it got.
+    IterationLimit,
+    /// No further progress could be made in the arithmetic at hand; the certificate says how far it got.
+    Stalled,
+}
+
+impl Status {
+    /// Its name in answers.
+    pub fn name(self) -> &'static str {
+        match self {
+            Status::Optimal => "optimal",
+            Status::Inaccurate => "inaccurate",
+            Status::IterationLimit => "iteration-limit",
+            Status::Stalled => "stalled",
+        }
+    }
+}
+
+/// Lists of links in compressed rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rows {
+    ptr: Vec<u32>,
+    links: Vec<LinkId>,
+}
+
+impl Default for Rows {
+    fn default() -> Self {
+        Rows { ptr: vec![0], links: Vec::new() }
+    }
+}
+
+impl Rows {
+    /// Row `i`.
+    pub fn row(&self, i: usize) -> &[LinkId] {
+        &self.links[self.ptr[i] as usize..self.ptr[i + 1] as usize]
+    }
+
+    /// The number of rows.
+    pub fn len(&self) -> usize {
+        self.ptr.len() - 1
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub(crate) fn push(&mut self, row: impl IntoIterator<Item = LinkId>) {
+        self.links.extend(row);
+        self.ptr.push(self.links.len() as u32);
+    }
+}
+
+/// How good an answer is, computed from the answer and the case alone. All three are relative.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Certificate {
+    /// Worst overload of a link over its capacity, or of a flow over its demand.
+    pub infeasibility: f64,
+    /// Utilities: (dual - primal) / (1 + |primal|). Max-min: the worst idle share of a flow's bottleneck.
+    pub gap: f64,
+    /// Utilities: worst |ln(U'(x) / path price)|, flows at their demand or on a free path aside. Max-min: the worst
+    /// shortfall of a flow's rate per weight against its bottleneck's largest.
+    pub stationarity: f64,
+}
+
+impl Certificate {
+    /// The worst of the three.
+    pub fn worst(&self) -> f64 {
+        self.infeasibility.max(self.gap).max(self.stationarity)
+    }
+}
+
+/// The solution of a case. Flows, paths and links are in the case's order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// How it ended.
+    pub status: Status,
+    /// Rate of each flow over all its paths, bit/s.
+    pub rates_bps: Vec<f64>,
+    /// Rate of each path, bit/s.
+    pub path_rates_bps: Vec<f64>,
+    /// The links that hold each flow back; empty for a flow at its demand.
+    pub bottlenecks: Rows,
+    /// Load of each link, bit/s.
+    pub link_load_bps: Vec<f64>,
+    /// Price of each link: what the objective gains a bit/s of capacity. For max-min, what the level of the link's
+    /// bottlenecked flows gains.
+    pub link_price: Vec<f64>,
+    /// How good it is.
+    pub certificate: Certificate,
+    /// The method that found it.
+    pub solver: &'static str,
+    /// Its iterations, in its own unit.
+    pub iterations: u64,
+    /// Wall time of the solve, certificate included.
+    pub seconds: f64,
+}
+
+impl Answer {
+    /// The answer as `subak solve --json` prints it.
+    pub fn to_json(&self, case: &Case) -> Value {
+        let link_id = |&l: &LinkId| case.network.links()[l as usize].id.as_str();
+        let flow = |f: usize| {
+            json!({
+                "id": case.flows.id(f),
+                "rate": self.rates_bps[f],
+                "paths": &self.path_rates_bps[case.flows.paths_of(f)],
+                "bottlenecks": self.bottlenecks.row(f).iter().map(link_id).collect::<Vec<_>>(),
+            })
+        };
+        let link = |(l, link): (usize, &subak_core::Link)| {
+            json!({
+                "id": link.id,
+                "load": self.link_load_bps[l],
+                "utilization": self.link_load_bps[l] / link.capacity_bps,
+                "price": self.link_price[l],
+            })
+        };
+        json!({
+            "schema": 1,
+            "status": self.status.name(),
+            "flows": (0..case.flows.len()).map(flow).collect::<Vec<_>>(),
+            "links": case.network.links().iter().enumerate().map(link).collect::<Vec<_>>(),
+            "certificate": {
+                "infeasibility": self.certificate.infeasibility,
+                "gap": self.certificate.gap,
+                "stationarity": self.certificate.stationarity,
+            },
+            "solver": self.solver,
+            "iterations": self.iterations,
+            "seconds": self.seconds,
+        })
+    }
+}

@@ -1,0 +1,115 @@
+//! One case in, one certified answer out: picks the method that fits the policy.
+
+use crate::answer::{Answer, Certificate, Rows, Status};
+use crate::certificate::{bottlenecks, certify};
+use crate::max_min::{self, MaxMin};
+use std::time::Instant;
+use subak_core::{Case, Fault, Policy};
+
+/// Which method solves the case.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Method {
+    /// The method of our own that fits the policy.
+    #[default]
+    Own,
+    /// The interior-point solver Clarabel, as an independent second opinion.
+    Clarabel,
+}
+
+/// How to solve.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Options {
+    /// By which method.
+    pub method: Method,
+    /// A certificate whose every number is at most this counts as optimal.
+    pub tolerance: f64,
+    /// Iterations after which an iterative method stops and says how far it got.
+    pub max_iterations: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { method: Method::Own, tolerance: 1e-8, max_iterations: 1000 }
+    }
+}
+
+/// Solves `case` exactly. A fault is an unusable case; a case that could not be solved to the tolerance is an answer
+/// whose status says so.
+pub fn solve(case: &Case, options: &Options) -> Result<Answer, Fault> {
+    let start = Instant::now();
+    let mut answer = match (case.policy, case.flows.single_path()) {
+        (Policy::MaxMin, true) => single_path_max_min(case),
+        (policy, _) => {
+            return Err(Fault::new(
+                "policy.kind",
+                format!("{policy:?} cannot be solved yet"),
+                "use single-path max-min",
+            ));
+        }
+    };
+    answer.link_load_bps = link_loads(case, &answer.path_rates_bps);
+    answer.bottlenecks = bottlenecks(case, &answer);
+    answer.certificate = certify(case, &answer);
+    if answer.status == Status::Optimal && answer.certificate.worst() > options.tolerance {
+        answer.status = Status::Inaccurate;
+    }
+    answer.seconds = start.elapsed().as_secs_f64();
+    Ok(answer)
+}
+
+fn single_path_max_min(case: &Case) -> Answer {
+    let capacity_bps: Vec<f64> = case.network.links().iter().map(|l| l.capacity_bps).collect();
+    let flows = &case.flows;
+    let mut rates = vec![0.0; flows.len()];
+    let mut frozen_by = vec![max_min::NO_LINK; flows.len()];
+    let rows = max_min::Rows {
+        capacity_bps: &capacity_bps,
+        link_ptr: flows.link_ptr(),
+        links: flows.links(),
+        weight: flows.weight(),
+        demand_bps: flows.demand_bps(),
+        active: None,
+    };
+    let iterations = MaxMin::new().solve(&rows, &mut rates, &mut frozen_by);
+    // What the level of a bottleneck's flows gains a bit/s of capacity: one over their weight.
+    let mut bottlenecked = vec![0.0; capacity_bps.len()];
+    for (&l, w) in frozen_by.iter().zip(flows.weight()) {
+        if l != max_min::NO_LINK {
+            bottlenecked[l as usize] += w;
+        }
+    }
+    Answer {
+        path_rates_bps: rates.clone(),
+        rates_bps: rates,
+        link_price: bottlenecked.iter().map(|&w| if w > 0.0 { 1.0 / w } else { 0.0 }).collect(),
+        iterations,
+        ..Answer::empty("water-filling")
+    }
+}
+
+fn link_loads(case: &Case, path_rates_bps: &[f64]) -> Vec<f64> {
+    let mut load = vec![0.0; case.network.links().len()];
+    for (p, rate) in path_rates_bps.iter().enumerate() {
+        for &l in case.flows.links_of(p) {
+            load[l as usize] += rate;
+        }
+    }
+    load
+}
+
+impl Answer {
+    pub(crate) fn empty(solver: &'static str) -> Self {
+        Answer {
+            status: Status::Optimal,
+            rates_bps: Vec::new(),
+            path_rates_bps: Vec::new(),
+            bottlenecks: Rows::default(),
+            link_load_bps: Vec::new(),
+            link_price: Vec::new(),
+            certificate: Certificate::default(),
+            solver,
+            iterations: 0,
+            seconds: 0.0,
+        }
+    }
+}

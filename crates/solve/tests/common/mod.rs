@@ -1,0 +1,137 @@
+//! Cases for tests: built by hand, or drawn at random with the degenerate ones on purpose.
+#![allow(dead_code)]
+
+use proptest::prelude::*;
+use subak_core::{Case, Flow, Flows, Link, LinkId, Network, Policy};
+use subak_solve::{Answer, Options, Status, solve};
+
+/// Links by capacity and flows by path.
+#[derive(Debug, Clone, Default)]
+pub struct Net {
+    pub capacity_bps: Vec<f64>,
+    pub flows: Vec<Flow>,
+}
+
+impl Net {
+    pub fn new(capacity_bps: &[f64]) -> Self {
+        Net { capacity_bps: capacity_bps.to_vec(), flows: Vec::new() }
+    }
+
+    /// Adds a flow over one path.
+    pub fn flow(self, path: &[LinkId]) -> Self {
+        self.pooled(&[path])
+    }
+
+    /// Adds a flow over several paths.
+    pub fn pooled(mut self, paths: &[&[LinkId]]) -> Self {
+        let mut flow = Flow::over(format!("f{}", self.flows.len()), Vec::new());
+        flow.paths = paths.iter().map(|p| p.to_vec()).collect();
+        self.flows.push(flow);
+        self
+    }
+
+    /// Changes the flow added last.
+    pub fn with(mut self, change: impl FnOnce(&mut Flow)) -> Self {
+        change(self.flows.last_mut().expect("a flow was added"));
+        self
+    }
+
+    pub fn case(&self, policy: Policy) -> Case {
+        let mut network = Network::new();
+        for (l, &capacity_bps) in self.capacity_bps.iter().enumerate() {
+            let link =
+                Link { id: format!("l{l}"), from: None, to: None, capacity_bps, delay_ns: 0, buffer_bytes: None };
+            network.add(link).expect("capacities are positive and ids differ");
+        }
+        let mut flows = Flows::new();
+        for flow in &self.flows {
+            flows.push(flow.clone(), &network).expect("the flow is sound");
+        }
+        Case { network, flows, policy }
+    }
+}
+
+/// Solves and insists on an optimal answer, certified to 1e-8, never over a capacity by more than 1e-9 of it.
+pub fn certified(case: &Case) -> Answer {
+    let answer = solve(case, &Options::default()).expect("the case is sound");
+    assert_eq!(answer.status, Status::Optimal, "{:?} after {}", answer.certificate, answer.iterations);
+    assert!(answer.certificate.worst() <= 1e-8, "{:?}", answer.certificate);
+    assert!(answer.certificate.infeasibility <= 1e-9, "{:?}", answer.certificate);
+    answer
+}
+
+#[track_caller]
+pub fn close(got: &[f64], want: &[f64], tolerance: f64) {
+    assert_eq!(got.len(), want.len());
+    for (i, (g, w)) in got.iter().zip(want).enumerate() {
+        assert!((g - w).abs() <= tolerance * w.abs(), "{i}: {g} is not {w}\n{got:?}\n{want:?}");
+    }
+}
+
+/// A capacity: a few round ones that tie, or anything over nine orders of magnitude.
+fn capacity() -> impl Strategy<Value = f64> {
+    prop_oneof![
+        3 => prop::sample::select(vec![1e9, 1e10, 4e10]),
+        2 => (3.0..12.2f64).prop_map(|e| 10f64.powf(e)),
+    ]
+}
+
+fn weight() -> impl Strategy<Value = f64> {
+    prop_oneof![3 => Just(1.0), 1 => (-6.0..6.0f64).prop_map(|e| 10f64.powf(e)), 1 => 0.5..2.0f64]
+}
+
+/// Networks with parallel links (flows over the same sets), dominated and unused links, fewer flows than links, up to
+/// `paths` paths a flow.
+pub fn nets(paths: usize) -> impl Strategy<Value = Net> {
+    let links = prop::collection::vec(capacity(), 1..9);
+    links.prop_flat_map(move |capacity_bps| {
+        let n = capacity_bps.len();
+        let path = move || prop::sample::subsequence((0..n as LinkId).collect::<Vec<_>>(), 1..=n.min(4)).prop_shuffle();
+        let demand = prop_oneof![3 => Just(None), 1 => (2.0..12.0f64).prop_map(|e| Some(10f64.powf(e)))];
+        let flow = (prop::collection::vec(path(), 1..=paths), weight(), demand);
+        prop::collection::vec(flow, 0..14).prop_map(move |flows| {
+            let mut net = Net::new(&capacity_bps);
+            for (mut paths, weight, demand_bps) in flows {
+                paths.sort();
+                paths.dedup();
+                net = net.pooled(&paths.iter().map(|p| &p[..]).collect::<Vec<_>>());
+                net = net.with(|f| (f.weight, f.demand_bps) = (weight, demand_bps));
+            }
+            net
+        })
+    })
+}
+
+/// Weighted max-min as the textbook has it: find the lowest level of all links and demands, freeze, start again.
+pub fn max_min_by_the_book(case: &Case) -> Vec<f64> {
+    let (flows, links) = (&case.flows, case.network.links());
+    let mut rates = vec![None; flows.len()];
+    loop {
+        let open = |f: &usize| rates[*f].is_none();
+        let crossing = |l: usize| (0..flows.len()).filter(move |&f| flows.links_of(f).contains(&(l as LinkId)));
+        let level = |l: usize| {
+            let used: f64 = crossing(l).filter_map(|f| rates[f]).sum();
+            (links[l].capacity_bps - used).max(0.0) / crossing(l).filter(open).map(|f| flows.weight()[f]).sum::<f64>()
+        };
+        let lowest_link = (0..links.len())
+            .filter(|&l| crossing(l).any(|f| open(&f)))
+            .map(|l| (level(l), l))
+            .min_by(|a, b| a.0.total_cmp(&b.0));
+        let lowest_demand = (0..flows.len())
+            .filter(open)
+            .map(|f| (flows.demand_bps()[f] / flows.weight()[f], f))
+            .min_by(|a, b| a.0.total_cmp(&b.0));
+        match (lowest_link, lowest_demand) {
+            (None, _) | (_, None) => return rates.into_iter().map(|r| r.unwrap_or(0.0)).collect(),
+            (Some((at_link, _)), Some((at_demand, f))) if at_demand <= at_link => {
+                rates[f] = Some(flows.demand_bps()[f])
+            }
+            (Some((at_link, l)), _) => {
+                let frozen: Vec<usize> = crossing(l).filter(open).collect();
+                for f in frozen {
+                    rates[f] = Some(at_link * flows.weight()[f]);
+                }
+            }
+        }
+    }
+}

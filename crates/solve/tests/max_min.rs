@@ -1,0 +1,109 @@
+//! Weighted max-min over single paths: the papers' examples, a textbook reference, and what the certificate refuses.
+
+mod common;
+
+use common::{Net, certified, close, max_min_by_the_book};
+use proptest::prelude::*;
+use subak_core::Policy;
+use subak_solve::{MaxMin, Options, Status, certify, max_min, solve};
+
+const G: f64 = 1e9;
+
+#[test]
+fn thesis_figure_2_1() {
+    // Links l12, l20, l30; the green flow over l12 and l30, the brown one over l20 and l30.
+    let case = Net::new(&[12.0 * G, 20.0 * G, 30.0 * G]).flow(&[0, 2]).flow(&[1, 2]).case(Policy::MaxMin);
+    let answer = solve(&case, &Options::default()).unwrap();
+    close(&answer.rates_bps, &[12.0 * G, 18.0 * G], 1e-15);
+    assert_eq!((answer.bottlenecks.row(0), answer.bottlenecks.row(1)), (&[0][..], &[2][..]));
+    assert_eq!(answer.status, Status::Optimal);
+}
+
+#[test]
+fn a_demand_leaves_its_rest_to_others_and_weights_share() {
+    let case = Net::new(&[10.0 * G])
+        .flow(&[0])
+        .with(|f| f.demand_bps = Some(1.0 * G))
+        .flow(&[0])
+        .with(|f| f.weight = 2.0)
+        .flow(&[0])
+        .case(Policy::MaxMin);
+    let answer = solve(&case, &Options::default()).unwrap();
+    close(&answer.rates_bps, &[1.0 * G, 6.0 * G, 3.0 * G], 1e-15);
+    assert!(answer.bottlenecks.row(0).is_empty());
+}
+
+#[test]
+fn nothing_to_share() {
+    let answer = solve(&Net::new(&[]).case(Policy::MaxMin), &Options::default()).unwrap();
+    assert_eq!((answer.status, answer.rates_bps.len()), (Status::Optimal, 0));
+    let idle = Net::new(&[1.0, 2.0]).flow(&[1]).with(|f| f.demand_bps = Some(0.0)).case(Policy::MaxMin);
+    let answer = solve(&idle, &Options::default()).unwrap();
+    assert_eq!((answer.status, answer.rates_bps[0]), (Status::Optimal, 0.0));
+}
+
+#[test]
+fn the_certificate_refuses_what_is_not_max_min() {
+    let case = Net::new(&[10.0, 4.0]).flow(&[0]).flow(&[0, 1]).case(Policy::MaxMin);
+    let right = solve(&case, &Options::default()).unwrap();
+    close(&right.rates_bps, &[6.0, 4.0], 1e-15);
+    let with = |rates: [f64; 2]| {
+        let mut wrong = right.clone();
+        wrong.rates_bps = rates.to_vec();
+        wrong.path_rates_bps = rates.to_vec();
+        certify(&case, &wrong)
+    };
+    assert!(with([5.0, 5.0]).infeasibility > 0.2);
+    assert!(with([7.0, 3.0]).worst() > 0.2);
+    assert!(with([5.0, 4.0]).gap > 0.05);
+    assert_eq!(with([f64::NAN, 4.0]).worst(), f64::INFINITY);
+}
+
+#[test]
+fn rates_as_json() {
+    let case = Net::new(&[12.0 * G, 20.0 * G, 30.0 * G]).flow(&[0, 2]).flow(&[1, 2]).case(Policy::MaxMin);
+    let json = solve(&case, &Options::default()).unwrap().to_json(&case);
+    assert_eq!(json["schema"], 1);
+    assert_eq!(json["status"], "optimal");
+    assert_eq!(json["flows"][1]["id"], "f1");
+    assert_eq!(json["flows"][1]["rate"], 18e9);
+    assert_eq!(json["flows"][1]["paths"][0], 18e9);
+    assert_eq!(json["flows"][1]["bottlenecks"][0], "l2");
+    assert_eq!(json["links"][2]["utilization"], 1.0);
+    assert!(json["certificate"]["gap"].as_f64().unwrap() < 1e-12);
+}
+
+#[test]
+fn a_solver_used_again_remembers_nothing() {
+    let capacity_bps = [10.0, 6.0, 1.0];
+    let (link_ptr, links) = ([0, 2, 3, 4, 5], [0, 1, 0, 1, 2]);
+    let (weight, demand_bps) = ([1.0; 4], [f64::INFINITY; 4]);
+    let rows = max_min::Rows {
+        capacity_bps: &capacity_bps,
+        link_ptr: &link_ptr,
+        links: &links,
+        weight: &weight,
+        demand_bps: &demand_bps,
+        active: None,
+    };
+    let mut solver = MaxMin::new();
+    let mut rates = [0.0; 4];
+    solver.solve(&rows, &mut rates, &mut []);
+    assert_eq!(rates, [3.0, 7.0, 3.0, 1.0]);
+    solver.solve(&max_min::Rows { active: Some(&[0, 1]), ..rows }, &mut rates, &mut []);
+    assert_eq!(rates, [5.0, 5.0, 3.0, 1.0]);
+    solver.solve(&max_min::Rows { active: Some(&[3, 2]), ..rows }, &mut rates, &mut []);
+    assert_eq!(rates, [5.0, 5.0, 6.0, 1.0]);
+    solver.solve(&rows, &mut rates, &mut []);
+    assert_eq!(rates, [3.0, 7.0, 3.0, 1.0]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    #[test]
+    fn random_cases_are_certified_and_agree_with_the_textbook(net in common::nets(1)) {
+        let case = net.case(Policy::MaxMin);
+        let answer = certified(&case);
+        close(&answer.rates_bps, &max_min_by_the_book(&case), 1e-9);
+    }
+}
