@@ -1,0 +1,376 @@
+//! Exact weighted max-min at every arrival and departure.
+
+use crate::idle::{idle_fct_ns, wire_time_ns};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use subak_core::driver::{Driver, FlowPlan, FlowView, Injected, LinkView, PacketSizes};
+use subak_core::scheme::{Drivers, Info, Kind, Params};
+use subak_core::{Fault, FlowId, LinkId, Network, Ns};
+use subak_solve::max_min::{MaxMin, Rows};
+
+/// The scheme `ideal`.
+pub const INFO: Info = Info {
+    name: "ideal",
+    about: "fluid: the exact max-min rates at every arrival and departure, without packets or delay in finding them",
+    paper: "PERC thesis, section 4.3.2 (ideal max-min)",
+    kind: Kind::Oracle,
+    drivers: Drivers { rounds: false, packet: true },
+    params: &[],
+};
+
+const NEVER: Ns = Ns::MAX;
+
+/// What happens at a point in time, in the order in which it is done there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Up(LinkId),
+    Down(LinkId),
+    Stop(FlowId),
+    Start(FlowId),
+    Deliver(FlowId),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Waiting,
+    Sending,
+    /// All is sent, the last packet is under way.
+    Sent,
+    Finished,
+    Stopped,
+}
+
+#[derive(Debug, Clone)]
+struct FlowState {
+    state: State,
+    size_bytes: Option<u64>,
+    fluid_bytes: f64,
+    sent_bytes: f64,
+    /// From the fluid's end to the last byte's arrival.
+    tail_ns: Ns,
+    finished_ns: Option<Ns>,
+    /// Its subflows: rows of the solver.
+    rows: std::ops::Range<u32>,
+}
+
+/// The fluid simulation. Rates are on the wire; goodput is their share of payload. A flow ends when its fluid has run
+/// out, plus what the last packet needs for its way, so that a lone flow takes exactly [`idle_fct_ns`]. Bytes count as
+/// received when they are sent. Subflows of a flow share its weight and its demand evenly.
+#[derive(Debug)]
+pub struct Ideal {
+    network: Network,
+    sizes: PacketSizes,
+    now_ns: Ns,
+    flows: Vec<FlowState>,
+    /// The solver's rows, one a subflow.
+    link_ptr: Vec<u32>,
+    links: Vec<LinkId>,
+    weight: Vec<f64>,
+    demand_bps: Vec<f64>,
+    rate_bps: Vec<f64>,
+    capacity_bps: Vec<f64>,
+    sending: Vec<FlowId>,
+    /// Rows of the flows that send and whose links are all up.
+    active: Vec<u32>,
+    /// How many faults hold each link down.
+    down: Vec<u32>,
+    link_bytes: Vec<f64>,
+    solver: MaxMin,
+    events: BinaryHeap<Reverse<(Ns, Event)>>,
+    /// When the next flow runs out at the present rates.
+    next_end_ns: Ns,
+    stale: bool,
+    open: usize,
+    open_sized: usize,
+    handled: u64,
+}
+
+impl Ideal {
+    /// An empty simulation over `network`. Of `faults` only links that go down matter: there are no packets to lose.
+    pub fn new(
+        params: &serde_json::Map<String, serde_json::Value>,
+        network: &Network,
+        sizes: PacketSizes,
+        faults: &[Injected],
+    ) -> Result<Self, Fault> {
+        Params::resolve(&INFO, params)?;
+        let mut events = BinaryHeap::new();
+        for fault in faults {
+            if let Injected::Down { link, down_ns, up_ns } = *fault {
+                events.push(Reverse((down_ns, Event::Down(link))));
+                events.push(Reverse((up_ns, Event::Up(link))));
+            }
+        }
+        let links = network.links();
+        Ok(Ideal {
+            sizes,
+            now_ns: 0,
+            flows: Vec::new(),
+            link_ptr: vec![0],
+            links: Vec::new(),
+            weight: Vec::new(),
+            demand_bps: Vec::new(),
+            rate_bps: Vec::new(),
+            capacity_bps: links.iter().map(|l| l.capacity_bps).collect(),
+            sending: Vec::new(),
+            active: Vec::new(),
+            down: vec![0; links.len()],
+            link_bytes: vec![0.0; links.len()],
+            solver: MaxMin::new(),
+            events,
+            next_end_ns: NEVER,
+            stale: false,
+            open: 0,
+            open_sized: 0,
+            handled: 0,
+            network: network.clone(),
+        })
+    }
+
+    /// The bytes of a flow's fluid, and what it takes beyond its fluid over its rate: for its last packet to be stored
+    /// and forwarded, and to travel. The last packet of a flow held back by its demand goes out at line rate, so that the
+    /// fluid may be a little less than the bytes on the wire.
+    fn fluid(&self, plan: &FlowPlan) -> (f64, Ns) {
+        let Some(size) = plan.size_bytes else { return (f64::INFINITY, 0) };
+        let share = 1.0 / plan.routes.len() as f64;
+        let wire_bytes = self.sizes.wire_bytes(size) as f64;
+        let part = ((size as f64 * share).ceil() as u64).max(1);
+        let demand = plan.demand_bps * share;
+        plan.routes.iter().fold((wire_bytes, 0), |(fluid, longest), route| {
+            let narrowest =
+                route.forward.iter().map(|&l| self.capacity_bps[l as usize]).fold(f64::INFINITY, f64::min).min(demand);
+            let idle_ns = idle_fct_ns(&self.network, &route.forward, self.sizes, part, demand);
+            let fluid = fluid.min(idle_ns as f64 * narrowest / 8e9 / share);
+            (fluid, longest.max(idle_ns - wire_time_ns(fluid * share, narrowest).min(idle_ns)))
+        })
+    }
+
+    fn rate_of(&self, flow: &FlowState) -> f64 {
+        flow.rows.clone().map(|r| self.rate_bps[r as usize]).sum()
+    }
+
+    /// Moves the fluid on to `to_ns` at the present rates.
+    fn flow_on(&mut self, to_ns: Ns) {
+        let seconds = (to_ns - self.now_ns) as f64 * 1e-9;
+        self.now_ns = to_ns;
+        if seconds == 0.0 {
+            return;
+        }
+        for &f in &self.sending {
+            let flow = &mut self.flows[f as usize];
+            let mut left = flow.fluid_bytes - flow.sent_bytes;
+            for row in flow.rows.clone() {
+                let sent = (self.rate_bps[row as usize] * seconds * 0.125).min(left);
+                left -= sent;
+                flow.sent_bytes += sent;
+                let range = self.link_ptr[row as usize] as usize..self.link_ptr[row as usize + 1] as usize;
+                for &l in &self.links[range] {
+                    self.link_bytes[l as usize] += sent;
+                }
+            }
+        }
+    }
+
+    /// Solves for the rates anew and finds the next flow to end.
+    fn refresh(&mut self) {
+        self.stale = false;
+        self.active.clear();
+        for &f in &self.sending {
+            for row in self.flows[f as usize].rows.clone() {
+                let range = self.link_ptr[row as usize] as usize..self.link_ptr[row as usize + 1] as usize;
+                if self.links[range].iter().all(|&l| self.down[l as usize] == 0) {
+                    self.active.push(row);
+                } else {
+                    self.rate_bps[row as usize] = 0.0;
+                }
+            }
+        }
+        let rows = Rows {
+            capacity_bps: &self.capacity_bps,
+            link_ptr: &self.link_ptr,
+            links: &self.links,
+            weight: &self.weight,
+            demand_bps: &self.demand_bps,
+            active: Some(&self.active),
+        };
+        self.solver.solve(&rows, &mut self.rate_bps, &mut []);
+        self.next_end_ns = self.sending.iter().map(|&f| self.end_ns(f)).min().unwrap_or(NEVER);
+    }
+
+    /// When flow `f` runs out at the present rates.
+    fn end_ns(&self, f: FlowId) -> Ns {
+        let flow = &self.flows[f as usize];
+        if flow.size_bytes.is_none() {
+            return NEVER;
+        }
+        let left = flow.fluid_bytes - flow.sent_bytes;
+        match self.rate_of(flow) {
+            rate if rate > 0.0 => self.now_ns.saturating_add(wire_time_ns(left, rate)),
+            _ => NEVER,
+        }
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Up(l) => self.down[l as usize] -= 1,
+            Event::Down(l) => self.down[l as usize] += 1,
+            Event::Start(f) => {
+                let flow = &mut self.flows[f as usize];
+                if flow.state == State::Waiting {
+                    flow.state = State::Sending;
+                    self.sending.push(f);
+                }
+            }
+            Event::Stop(f) => {
+                if matches!(self.flows[f as usize].state, State::Waiting | State::Sending | State::Sent) {
+                    self.leave(f, State::Stopped);
+                    self.close(f);
+                }
+            }
+            Event::Deliver(f) => {
+                if self.flows[f as usize].state == State::Sent {
+                    self.flows[f as usize].state = State::Finished;
+                    self.flows[f as usize].finished_ns = Some(self.now_ns);
+                    self.close(f);
+                }
+                return;
+            }
+        }
+        self.stale = true;
+    }
+
+    fn leave(&mut self, f: FlowId, state: State) {
+        self.sending.retain(|&g| g != f);
+        self.flows[f as usize].state = state;
+        for row in self.flows[f as usize].rows.clone() {
+            self.rate_bps[row as usize] = 0.0;
+        }
+    }
+
+    fn close(&mut self, f: FlowId) {
+        self.open -= 1;
+        self.open_sized -= usize::from(self.flows[f as usize].size_bytes.is_some());
+    }
+
+    /// Ends the flows that have run out by now.
+    fn end_flows(&mut self) {
+        let ended: Vec<FlowId> = self.sending.iter().copied().filter(|&f| self.end_ns(f) <= self.now_ns).collect();
+        for f in ended {
+            self.leave(f, State::Sent);
+            let flow = &mut self.flows[f as usize];
+            flow.sent_bytes = flow.fluid_bytes;
+            let at = self.now_ns.saturating_add(flow.tail_ns);
+            self.events.push(Reverse((at, Event::Deliver(f))));
+        }
+        self.stale = true;
+    }
+
+    fn run(&mut self, until_ns: Ns, stop_when_done: bool) {
+        while !(stop_when_done && self.open_sized == 0) {
+            if self.stale {
+                self.refresh();
+            }
+            let next_event = self.events.peek().map_or(NEVER, |Reverse((at, _))| *at);
+            let next_ns = next_event.min(self.next_end_ns);
+            if next_ns > until_ns || next_ns == NEVER {
+                break;
+            }
+            self.flow_on(next_ns);
+            self.handled += 1;
+            if self.next_end_ns <= next_ns {
+                self.end_flows();
+            }
+            // All that happens at one time is done before the rates are solved for again.
+            while let Some(&Reverse((at, event))) = self.events.peek()
+                && at <= next_ns
+            {
+                self.events.pop();
+                self.handle(event);
+            }
+        }
+        if !(stop_when_done && self.open_sized == 0) && until_ns > self.now_ns {
+            self.flow_on(until_ns);
+        }
+    }
+}
+
+impl Driver for Ideal {
+    fn add(&mut self, plan: FlowPlan) -> FlowId {
+        let id = self.flows.len() as FlowId;
+        let (fluid_bytes, tail_ns) = self.fluid(&plan);
+        let first = self.weight.len() as u32;
+        let share = 1.0 / plan.routes.len() as f64;
+        for route in &plan.routes {
+            self.links.extend_from_slice(&route.forward);
+            self.link_ptr.push(self.links.len() as u32);
+            self.weight.push(plan.weight * share);
+            self.demand_bps.push(plan.demand_bps * share);
+            self.rate_bps.push(0.0);
+        }
+        self.flows.push(FlowState {
+            state: State::Waiting,
+            size_bytes: plan.size_bytes,
+            fluid_bytes,
+            sent_bytes: 0.0,
+            tail_ns,
+            finished_ns: None,
+            rows: first..self.weight.len() as u32,
+        });
+        self.events.push(Reverse((plan.start_ns.max(self.now_ns), Event::Start(id))));
+        if let Some(stop) = plan.stop_ns {
+            self.events.push(Reverse((stop.max(self.now_ns), Event::Stop(id))));
+        }
+        self.open += 1;
+        self.open_sized += usize::from(plan.size_bytes.is_some());
+        id
+    }
+
+    fn run_until(&mut self, until_ns: Ns) {
+        self.run(until_ns, false);
+    }
+
+    fn run_until_done(&mut self, until_ns: Ns) {
+        self.run(until_ns, true);
+    }
+
+    fn now_ns(&self) -> Ns {
+        self.now_ns
+    }
+
+    fn open_flows(&self) -> usize {
+        self.open
+    }
+
+    fn flow(&self, flow: FlowId) -> FlowView {
+        let f = &self.flows[flow as usize];
+        let payload_share = f64::from(self.sizes.mss_bytes()) / f64::from(self.sizes.mtu_bytes);
+        let (received_bytes, received_wire_bytes) = match f.size_bytes {
+            Some(size) if matches!(f.state, State::Sent | State::Finished) => (size, self.sizes.wire_bytes(size)),
+            Some(size) => ((f.sent_bytes / f.fluid_bytes * size as f64) as u64, f.sent_bytes as u64),
+            None => ((f.sent_bytes * payload_share) as u64, f.sent_bytes as u64),
+        };
+        FlowView {
+            finished_ns: f.finished_ns,
+            received_bytes,
+            received_wire_bytes,
+            assigned_bps: self.rate_of(f),
+            ..FlowView::default()
+        }
+    }
+
+    fn link(&self, link: LinkId) -> LinkView {
+        LinkView { data_bytes: self.link_bytes[link as usize] as u64, ..LinkView::default() }
+    }
+
+    fn waits_ns(&self) -> Vec<(Ns, u64)> {
+        Vec::new()
+    }
+
+    fn packet_hops(&self) -> u64 {
+        0
+    }
+
+    fn events(&self) -> u64 {
+        self.handled
+    }
+}

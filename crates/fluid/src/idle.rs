@@ -1,0 +1,109 @@
+//! How long a flow takes alone on the idle network, to which slowdown is relative.
+
+use subak_core::driver::PacketSizes;
+use subak_core::{LinkId, Network, Ns};
+
+/// Time for `bytes` at `rate_bps`, ns, rounded up but for the thousandth of a nanosecond that sums of floating-point
+/// numbers may be off; the largest number where the rate is 0.
+pub fn wire_time_ns(bytes: f64, rate_bps: f64) -> Ns {
+    // Casting a float to an integer saturates, and takes a negative one to 0.
+    (bytes * 8e9 / rate_bps - 1e-3).ceil() as Ns
+}
+
+/// From the start of a flow to the arrival of its last byte, where it is alone: the links of `path` store and forward
+/// full packets and a shorter last one, and the source sends no faster than `demand_bps` on the wire. Exact but for
+/// rounding up to a whole nanosecond.
+///
+/// Packets of one length that wait at the source in a queue leave link `i` at intervals of the longest transmission
+/// among the links so far; only the last packet, if shorter, may catch up with the one before.
+pub fn idle_fct_ns(network: &Network, path: &[LinkId], sizes: PacketSizes, size_bytes: u64, demand_bps: f64) -> Ns {
+    let mss = u64::from(sizes.mss_bytes());
+    let packets = size_bytes.div_ceil(mss);
+    if packets == 0 {
+        return path.iter().map(|&l| network.links()[l as usize].delay_ns).sum();
+    }
+    let full_bits = 8.0 * f64::from(sizes.mtu_bytes);
+    let last_bits = 8.0 * (size_bytes - (packets - 1) * mss + u64::from(sizes.header_bytes)) as f64;
+    let mut slowest_bps = demand_bps;
+    // When the packet before the last leaves each link, but for the wait behind the slowest, and when the last does.
+    let mut before_ns = 0.0;
+    let mut last_ns = (packets - 1) as f64 * full_bits * 1e9 / demand_bps;
+    for &l in path {
+        let link = &network.links()[l as usize];
+        slowest_bps = slowest_bps.min(link.capacity_bps);
+        before_ns += full_bits * 1e9 / link.capacity_bps;
+        if packets > 1 {
+            let wait_ns = (packets - 2) as f64 * full_bits * 1e9 / slowest_bps;
+            last_ns = f64::max(last_ns, before_ns + wait_ns);
+        }
+        last_ns += last_bits * 1e9 / link.capacity_bps + link.delay_ns as f64;
+        before_ns += link.delay_ns as f64;
+    }
+    (last_ns - 1e-3).ceil() as Ns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use subak_core::Link;
+
+    fn chain(links: &[(f64, Ns)]) -> (Network, Vec<LinkId>) {
+        let mut network = Network::new();
+        let add = |(i, &(capacity_bps, delay_ns)): (usize, &(f64, Ns))| {
+            let link = Link { id: format!("l{i}"), from: None, to: None, capacity_bps, delay_ns, buffer_bytes: None };
+            network.add(link).unwrap()
+        };
+        let path = links.iter().enumerate().map(add).collect();
+        (network, path)
+    }
+
+    /// The same by moving every packet over every link.
+    fn packet_by_packet(links: &[(f64, Ns)], sizes: PacketSizes, size_bytes: u64, demand_bps: f64) -> f64 {
+        let mss = u64::from(sizes.mss_bytes());
+        let mut free = vec![0.0; links.len()];
+        let (mut left, mut release, mut arrived) = (size_bytes, 0.0, 0.0);
+        while left > 0 {
+            let payload = left.min(mss);
+            let bits = 8.0 * (payload + u64::from(sizes.header_bytes)) as f64;
+            let mut at = release;
+            for (&(capacity, delay), free) in links.iter().zip(&mut free) {
+                *free = f64::max(at, *free) + bits * 1e9 / capacity;
+                at = *free + delay as f64;
+            }
+            release += bits * 1e9 / demand_bps;
+            left -= payload;
+            arrived = at;
+        }
+        arrived
+    }
+
+    #[test]
+    fn one_packet_over_two_links() {
+        let (network, path) = chain(&[(10e9, 1000), (40e9, 2000)]);
+        let sizes = PacketSizes { mtu_bytes: 1500, header_bytes: 40, ack_bytes: 40 };
+        // 1200 ns and 300 ns to transmit, 3000 ns to travel.
+        assert_eq!(idle_fct_ns(&network, &path, sizes, 1460, f64::INFINITY), 4500);
+        // Two more packets wait for the slower link.
+        assert_eq!(idle_fct_ns(&network, &path, sizes, 3 * 1460, f64::INFINITY), 4500 + 2 * 1200);
+        // Paced at 5 Gb/s, the third leaves 4800 ns after the first.
+        assert_eq!(idle_fct_ns(&network, &path, sizes, 3 * 1460, 5e9), 4500 + 4800);
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_moving_every_packet(
+            links in proptest::collection::vec((1u32..400, 0u64..5000), 1..6),
+            size_bytes in 1u64..60_000,
+            demand in proptest::option::of(1u32..100),
+        ) {
+            let links: Vec<_> = links.into_iter().map(|(c, d)| (f64::from(c) * 1e8, d)).collect();
+            let demand_bps = demand.map_or(f64::INFINITY, |d| f64::from(d) * 1e8);
+            let (network, path) = chain(&links);
+            let sizes = PacketSizes::default();
+            let exact = packet_by_packet(&links, sizes, size_bytes, demand_bps);
+            let ours = idle_fct_ns(&network, &path, sizes, size_bytes, demand_bps) as f64;
+            prop_assert!(ours >= exact - 1e-3 && ours <= exact + 1.001, "{ours} against {exact}");
+        }
+    }
+}

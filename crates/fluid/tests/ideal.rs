@@ -1,0 +1,132 @@
+//! The fluid simulation held against what can be worked out by hand.
+
+use proptest::prelude::*;
+use subak_core::driver::{Driver, FlowPlan, Injected, PacketSizes, Route};
+use subak_core::{Link, LinkId, Network, Ns};
+use subak_fluid::{Ideal, idle_fct_ns};
+
+const SIZES: PacketSizes = PacketSizes { mtu_bytes: 1500, header_bytes: 50, ack_bytes: 64 };
+
+fn network(links: &[(f64, Ns)]) -> Network {
+    let mut network = Network::new();
+    for (i, &(capacity_bps, delay_ns)) in links.iter().enumerate() {
+        let link = Link { id: format!("l{i}"), from: None, to: None, capacity_bps, delay_ns, buffer_bytes: None };
+        network.add(link).unwrap();
+    }
+    network
+}
+
+fn plan(path: &[LinkId], start_ns: Ns, size_bytes: Option<u64>) -> FlowPlan {
+    FlowPlan {
+        routes: vec![Route { forward: path.to_vec(), back: Vec::new() }],
+        start_ns,
+        stop_ns: None,
+        size_bytes,
+        weight: 1.0,
+        demand_bps: f64::INFINITY,
+    }
+}
+
+fn ideal(network: &Network, faults: &[Injected]) -> Ideal {
+    Ideal::new(&serde_json::Map::new(), network, SIZES, faults).unwrap()
+}
+
+fn near(a: f64, b: f64) -> bool {
+    (a - b).abs() <= 1e-9 * b.abs().max(1.0)
+}
+
+#[test]
+fn the_flows_of_thesis_figure_2_1() {
+    // Links of 20, 30 and 12 Gb/s: the flow over the last two gets 12, the one over the first two the 18 left.
+    let network = network(&[(20e9, 0), (30e9, 0), (12e9, 0)]);
+    let mut sim = ideal(&network, &[]);
+    sim.add(plan(&[0, 1], 0, None));
+    sim.add(plan(&[1, 2], 0, None));
+    sim.run_until(1_000_000);
+    assert!(near(sim.flow(0).assigned_bps, 18e9) && near(sim.flow(1).assigned_bps, 12e9));
+    assert_eq!(sim.link(1).data_bytes, 30_000_000 / 8);
+    assert_eq!(sim.open_flows(), 2);
+}
+
+#[test]
+fn a_second_flow_takes_half_while_it_lasts() {
+    let network = network(&[(8e9, 1000)]);
+    let mut sim = ideal(&network, &[]);
+    // 1000 full packets each: 1.5 MB on the wire, at 1 byte/ns.
+    sim.add(plan(&[0], 0, Some(1_450_000)));
+    sim.add(plan(&[0], 500_000, Some(1_450_000)));
+    sim.run_until_done(Ns::MAX);
+    // The first sends 0.5 MB alone and 1 MB at half rate: 2.5 ms; the second then has 0.5 MB left.
+    assert_eq!(sim.flow(0).finished_ns, Some(2_500_000 + 1000));
+    assert_eq!(sim.flow(1).finished_ns, Some(3_000_000 + 1000));
+    assert_eq!(sim.now_ns(), 3_001_000);
+    assert_eq!(sim.flow(1).received_bytes, 1_450_000);
+}
+
+#[test]
+fn weights_demands_and_stops_count() {
+    let network = network(&[(10e9, 0)]);
+    let mut sim = ideal(&network, &[]);
+    sim.add(FlowPlan { weight: 3.0, stop_ns: Some(2000), ..plan(&[0], 0, None) });
+    sim.add(FlowPlan { demand_bps: 1e9, ..plan(&[0], 0, None) });
+    sim.add(plan(&[0], 1000, None));
+    let rates = |sim: &Ideal| [0, 1, 2].map(|f| (sim.flow(f).assigned_bps / 1e6).round());
+    sim.run_until(999);
+    assert_eq!(rates(&sim), [9000.0, 1000.0, 0.0]);
+    sim.run_until(1000);
+    assert_eq!(rates(&sim), [6750.0, 1000.0, 2250.0]);
+    sim.run_until(2000);
+    assert_eq!(rates(&sim), [0.0, 1000.0, 9000.0]);
+    assert_eq!(sim.open_flows(), 2);
+    assert_eq!(sim.flow(0).finished_ns, None);
+}
+
+#[test]
+fn nothing_moves_over_a_link_that_is_down() {
+    let network = network(&[(8e9, 0)]);
+    let mut sim = ideal(&network, &[Injected::Down { link: 0, down_ns: 500, up_ns: 10_500 }]);
+    sim.add(plan(&[0], 0, Some(1450)));
+    sim.run_until(5000);
+    assert_eq!((sim.flow(0).assigned_bps, sim.link(0).data_bytes), (0.0, 500));
+    sim.run_until_done(Ns::MAX);
+    assert_eq!(sim.flow(0).finished_ns, Some(11_500));
+}
+
+#[test]
+fn looking_often_changes_nothing() {
+    let network = network(&[(10e9, 100), (7e9, 50)]);
+    let build = || {
+        let mut sim = ideal(&network, &[]);
+        for k in 0..40u64 {
+            let path: &[LinkId] = [&[0][..], &[1], &[0, 1]][k as usize % 3];
+            sim.add(plan(path, 3000 * k, Some(5000 + 777 * k)));
+        }
+        sim
+    };
+    let (mut once, mut often) = (build(), build());
+    once.run_until_done(Ns::MAX);
+    (0..20_000).for_each(|k| often.run_until(k * 37));
+    for f in 0..40 {
+        assert_eq!(once.flow(f).finished_ns, often.flow(f).finished_ns);
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_lone_flow_takes_the_idle_time(
+        links in proptest::collection::vec((1u32..400, 0u64..5000), 1..6),
+        size_bytes in 1u64..40_000_000,
+        start_ns in 0u64..1_000_000,
+        demand in proptest::option::of(1u32..100),
+    ) {
+        let links: Vec<_> = links.into_iter().map(|(c, d)| (f64::from(c) * 1e8, d)).collect();
+        let path: Vec<LinkId> = (0..links.len() as LinkId).collect();
+        let network = network(&links);
+        let mut sim = ideal(&network, &[]);
+        let demand_bps = demand.map_or(f64::INFINITY, |d| f64::from(d) * 1e8);
+        sim.add(FlowPlan { demand_bps, ..plan(&path, start_ns, Some(size_bytes)) });
+        sim.run_until_done(Ns::MAX);
+        let fct_ns = sim.flow(0).finished_ns.unwrap() - start_ns;
+        prop_assert_eq!(fct_ns, idle_fct_ns(&network, &path, SIZES, size_bytes, demand_bps));
+    }
+}
