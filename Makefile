@@ -1,0 +1,50 @@
+# What people run; `make setup` comes first of itself. Rust is built at most twice: dev for the tests, release for the package.
+
+PYTHON ?= python3
+BIN := .venv/bin
+SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
+
+.PHONY: setup demo test lint bench clean chromium
+
+## .venv with the locked packages, the subak package and .venv/bin/subak
+setup: .venv/.installed
+
+.venv/.locked: requirements.lock
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock
+	touch $@
+
+.venv/.installed: .venv/.locked $(SOURCES)
+	$(BIN)/maturin develop --release --locked
+	touch $@
+
+## dctcp, s-perc and ideal under web search on 144 hosts, and the report of it
+demo: setup
+	$(BIN)/subak run examples/demo.toml --out out/demo
+	$(BIN)/subak report out/demo --output out/demo/report.html
+
+## everything that has to pass
+test: lint chromium
+	cargo test --workspace --locked
+	$(BIN)/python -m pytest
+
+lint: setup
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+# The report's screenshot test wants a browser; where it cannot be had the test says so and skips.
+chromium:
+	@command -v chromium chromium-browser google-chrome >/dev/null || [ "$$(id -u)" != 0 ] || \
+	  { command -v apt-get >/dev/null && apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } || \
+	  echo "chromium could not be installed: the screenshot test will be skipped"
+
+## the figures of speed, each beside a peer or a straight loop run in the same minute
+bench: setup
+	cargo bench --workspace --locked
+
+clean:
+	rm -rf .venv target out
+	find python crates -name '*.so' -delete

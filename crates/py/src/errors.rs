@@ -1,0 +1,28 @@
+//! A [`Fault`] as the Python exception `subak.InputError`.
+
+use pyo3::prelude::*;
+use subak_core::Fault;
+
+/// `fault` as `subak.InputError`.
+pub fn input_error(py: Python<'_>, fault: Fault) -> PyErr {
+    let raised = py
+        .import("subak.errors")
+        .and_then(|m| m.getattr("InputError"))
+        .and_then(|class| class.call1((fault.file, fault.place, fault.what, fault.mend)));
+    match raised {
+        Ok(value) => PyErr::from_value(value),
+        Err(error) => error,
+    }
+}
+
+/// Passes a result on to Python, its fault as `subak.InputError`.
+pub trait OrInputError<T> {
+    /// The value, or the exception.
+    fn or_input_error(self, py: Python<'_>) -> PyResult<T>;
+}
+
+impl<T> OrInputError<T> for Result<T, Fault> {
+    fn or_input_error(self, py: Python<'_>) -> PyResult<T> {
+        self.map_err(|fault| input_error(py, fault))
+    }
+}

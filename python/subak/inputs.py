@@ -1,0 +1,86 @@
+"""Reading what users hand in: files, standard input, and Python objects as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import stat
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from subak.errors import InputError
+
+MOST_BYTES = 1 << 30
+"""Larger inputs are refused unread."""
+
+
+def read(path: str | os.PathLike[str]) -> tuple[bytes, str]:
+    """The bytes of a file, or of standard input for ``-``, and the name to call it by in messages."""
+    if os.fspath(path) == "-":
+        return _bounded(sys.stdin.buffer.read(MOST_BYTES + 1), "<stdin>"), "<stdin>"
+    name = os.fspath(path)
+    try:
+        mode = os.stat(path).st_mode
+        if stat.S_ISDIR(mode):
+            raise InputError(name, "", "this is a directory", "name a file in it")
+        if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
+            raise InputError(name, "", "this is not a file", "name a regular file, or - for standard input")
+        with open(path, "rb") as file:
+            return _bounded(file.read(MOST_BYTES + 1), name), name
+    except FileNotFoundError:
+        raise InputError(name, "", "there is no such file", "check the path") from None
+    except (OSError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        what = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise InputError(name, "", f"it cannot be read: {what}", "check the path and its permissions") from None
+
+
+def folder_of(name: str) -> str:
+    """The folder that file names inside the input ``name`` are relative to."""
+    return str(Path(name).parent) if name != "<stdin>" else "."
+
+
+def to_json(value: Any) -> bytes:
+    """A Python object as JSON; numpy's scalars and arrays are numbers and lists."""
+    try:
+        return json.dumps(value, allow_nan=False, default=_plain).encode()
+    except ValueError as error:
+        if "float" in str(error):
+            for place, number in _not_finite(value, ""):
+                raise InputError(None, place, f"the value is {number}", "give a finite number") from None
+        raise InputError(None, "", str(error), "give dicts, lists, strings and finite numbers") from None
+    except (TypeError, RecursionError) as error:
+        raise InputError(None, "", str(error), "give dicts, lists, strings and finite numbers") from None
+
+
+def _bounded(data: bytes, name: str) -> bytes:
+    if len(data) > MOST_BYTES:
+        raise InputError(name, "", "it is larger than 1 GiB", "pass flows of this number as arrays, from Python")
+    return data
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} is not a value of a case")
+
+
+def _not_finite(value: Any, place: str) -> Iterator[tuple[str, float]]:
+    if isinstance(value, float) and not math.isfinite(value):
+        yield place, value
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _not_finite(inner, f"{place}.{key}" if place else str(key))
+    elif isinstance(value, list | tuple):
+        for i, inner in enumerate(value):
+            yield from _not_finite(inner, f"{place}[{i}]")
+    elif hasattr(value, "tolist"):
+        yield from _not_finite(value.tolist(), place)
