@@ -5,6 +5,7 @@
 use subak_core::Fault;
 use subak_core::scheme::{Info, Params, Scheme};
 
+pub mod perc;
 pub mod queue;
 mod tcp;
 
@@ -41,6 +42,7 @@ macro_rules! schemes {
 schemes! {
     dctcp::Dctcp,
     reno::Reno,
+    s_perc::SPerc,
 }
 
 fn unknown(name: &str) -> Fault {

@@ -1,0 +1,156 @@
+//! A link's side of the family: the rule itself, the count of flows that limits control packets, the timer of `round`.
+
+use super::{Message, Perc, Rule, Settings};
+use subak_core::rng::mix;
+use subak_core::scheme::{Hop, Io, Port, Update, Visit};
+use subak_core::{LinkId, Ns};
+
+const ROUND_OVER: u32 = 0;
+
+/// State and logic at one directed link.
+#[derive(Debug)]
+pub struct PercHop<R: Rule> {
+    rule: R,
+    id: LinkId,
+    link: R::Link,
+    reverse: bool,
+    /// What the control packets of one direction may take, bit/s; 0 for no limit.
+    control_bps: f64,
+    control_bytes: u32,
+    /// Flows over this link.
+    flows: u32,
+    round: Option<Round>,
+}
+
+impl<R: Rule> PercHop<R> {
+    pub(super) fn new(rule: R, settings: Settings, port: &Port) -> Self {
+        let link = rule.link(port.capacity_bps * (1.0 - settings.control - settings.headroom));
+        PercHop {
+            link,
+            rule,
+            id: port.link,
+            reverse: settings.reverse,
+            control_bps: port.capacity_bps * settings.control / 2.0,
+            control_bytes: super::MIN_CONTROL_BYTES,
+            flows: 0,
+            round: R::ROUNDS.then(|| Round::new(settings.round_ns, port.rtt_ns)),
+        }
+    }
+
+    /// The rule's state at this link.
+    pub fn link(&self) -> &R::Link {
+        &self.link
+    }
+
+    /// Tx_ctrl of this link (section 4.1): the time between two control packets of a flow, when all its flows together
+    /// send what is theirs.
+    fn tx_ns(&self) -> Ns {
+        if self.control_bps == 0.0 {
+            return 0;
+        }
+        let bits = f64::from(self.control_bytes) * 8.0 * f64::from(self.flows.max(1));
+        (bits / self.control_bps * 1e9).ceil() as Ns
+    }
+
+    fn count(&mut self, message: &mut Message<R>) {
+        if message.first {
+            self.flows += 1;
+        }
+        message.tx_ns = message.tx_ns.max(self.tx_ns());
+        if message.fin {
+            self.flows = self.flows.saturating_sub(1);
+        }
+    }
+}
+
+impl<R: Rule> Hop<Perc<R>> for PercHop<R> {
+    fn on_start(&mut self, io: &mut Io<Perc<R>>) {
+        if let Some(round) = &self.round {
+            let phase_ns = mix(u64::from(self.id)) % round.ns;
+            io.timer(ROUND_OVER, io.now_ns + 1 + phase_ns);
+        }
+    }
+
+    fn on_ctl(&mut self, io: &mut Io<Perc<R>>, message: &mut Message<R>, visit: Visit, port: &Port) {
+        if visit.forward {
+            self.control_bytes = super::wire_bytes(self.rule.content_bytes(visit.hop + 1)).max(self.control_bytes);
+            self.count(message);
+        }
+        if let Some(round) = &mut self.round {
+            round.saw(message.tx_ns, io.now_ns);
+        }
+        if !(visit.forward || self.reverse) {
+            return;
+        }
+        let step = self.rule.update(&mut self.link, &mut message.fields, visit, message.weight, message.fin);
+        io.trace(|at_ns| {
+            let flag = |x: bool| f64::from(u8::from(x));
+            let mut values = vec![
+                ("e", step.e),
+                ("b", step.b),
+                ("a", step.a),
+                ("state", flag(step.bottlenecked)),
+                ("ignore", flag(step.ignored)),
+            ];
+            values.extend(R::watch(&self.link));
+            Update { at_ns, flow: visit.flow, link: port.link, values }
+        });
+    }
+
+    fn on_timer(&mut self, io: &mut Io<Perc<R>>, _timer: u32, _port: &Port) {
+        self.rule.new_round(&mut self.link);
+        if let Some(round) = &self.round {
+            io.timer(ROUND_OVER, io.now_ns + round.ns);
+        }
+    }
+}
+
+/// The time between two resets at a link.
+#[derive(Debug, Clone, Copy)]
+pub struct Round {
+    ns: Ns,
+    /// `None` for a constant one.
+    adjust: Option<Adjust>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Adjust {
+    rtt_ns: Ns,
+    /// The longest period seen since `since_ns`.
+    longest_ns: Ns,
+    since_ns: Ns,
+}
+
+impl Round {
+    /// Constant if `constant_ns` is not 0; otherwise adjusted, for a network whose longest round trip is `rtt_ns`.
+    pub fn new(constant_ns: Ns, rtt_ns: Ns) -> Self {
+        if constant_ns > 0 {
+            return Round { ns: constant_ns, adjust: None };
+        }
+        let rtt_ns = rtt_ns.max(1);
+        Round { ns: 2 * rtt_ns, adjust: Some(Adjust { rtt_ns, longest_ns: rtt_ns, since_ns: 0 }) }
+    }
+
+    /// The time between two resets now, ns.
+    pub fn ns(&self) -> Ns {
+        self.ns
+    }
+
+    /// A packet that its source sends every max(`tx_ns`, round trip) passed: double `round` at once if it is too short,
+    /// halve it if for ten round trips (MaxRound) all periods were below half of it.
+    fn saw(&mut self, tx_ns: Ns, now_ns: Ns) {
+        let Some(adjust) = &mut self.adjust else { return };
+        let period = tx_ns.max(adjust.rtt_ns);
+        adjust.longest_ns = adjust.longest_ns.max(period);
+        while self.ns < period {
+            self.ns *= 2;
+        }
+        if now_ns - adjust.since_ns >= 10 * adjust.rtt_ns {
+            if 2 * adjust.longest_ns < self.ns && self.ns > 2 * adjust.rtt_ns {
+                self.ns /= 2;
+            }
+            adjust.longest_ns = period;
+            adjust.since_ns = now_ns;
+        }
+    }
+}

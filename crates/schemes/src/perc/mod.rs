@@ -1,0 +1,216 @@
+//! What the PERC family has in common: control packets that circle between source and sink, one a flow, and links
+//! that read and write them (PERC thesis, chapters 2 to 4).
+//!
+//! A member of the family is a [`Rule`]: what the packet carries for each link, what a link keeps, and what a link does
+//! when a packet passes. Everything else is here, once: when the packet is sent, how fast (section 4.1, "Limiting
+//! control overhead"), what becomes of a lost one, the timer of `round` (section 4.1, "Adjusting round automatically"),
+//! and how allocations become the pace of the data.
+//!
+//! Where this departs from the thesis:
+//! - `N`, the flows at a link, is counted for one direction, and half of the control share is given to each direction:
+//!   a packet that goes out over a link comes back over its twin, which does not know of the flow.
+//! - `round` starts at two round trips of the network's longest path and never falls below that, because a control
+//!   packet may wait for one data packet at each link; it is halved when periods were below half of it.
+
+pub mod division;
+mod hop;
+mod source;
+mod sum;
+
+pub use hop::{PercHop, Round};
+pub use source::{PercSink, PercSource};
+pub use sum::{Sum, Unit};
+
+use crate::queue::Priority;
+use std::fmt::Debug;
+use subak_core::scheme::{FlowInfo, Info, Param, ParamUnit, Params, Port, Scheme, Value, Visit};
+use subak_core::{Fault, Ns};
+
+/// Ties count as equal within this relative tolerance, in b <= e and in b < MaxE. Without it rounding errors keep a few
+/// random networks in ten thousand from ever settling.
+pub const TIE: f64 = 1e-9;
+
+/// Smallest control packet on the wire, bytes: a minimum Ethernet frame.
+pub const MIN_CONTROL_BYTES: u32 = 64;
+
+/// Ethernet header and checksum around a control packet's content, bytes.
+pub const FRAMING_BYTES: u32 = 18;
+
+/// One update of a control packet at a link, as the thesis' figures show it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Step {
+    /// Limit rate: the least that another link lets the flow have.
+    pub e: f64,
+    /// Bottleneck rate of this link.
+    pub b: f64,
+    /// Allocation.
+    pub a: f64,
+    /// The link holds the flow bottlenecked here (state B; otherwise E).
+    pub bottlenecked: bool,
+    /// The bottleneck rate is not to be propagated.
+    pub ignored: bool,
+}
+
+/// What makes one member of the family. All rates in packets and at links are per unit of weight.
+pub trait Rule: Clone + Debug + Send + 'static {
+    /// Name, parameters, source.
+    const INFO: Info;
+    /// Whether links do something every `round`.
+    const ROUNDS: bool;
+    /// Whether links forget flows whose packet was lost, so that the source may start them anew without harm.
+    const RECOVERS: bool;
+    /// What the packet carries for the links.
+    type Fields: Clone + Debug + Send;
+    /// What a link keeps.
+    type Link: Send;
+
+    /// The member with `params`.
+    fn new(params: &Params) -> Result<Self, Fault>;
+    /// The fields of a new flow over `hops` links.
+    fn fields(&self, hops: u16) -> Self::Fields;
+    /// A link of `capacity_bps` without flows.
+    fn link(&self, capacity_bps: f64) -> Self::Link;
+    /// A packet of a flow of `weight` passes; `leaving` says that the flow is going.
+    fn update(
+        &self,
+        link: &mut Self::Link,
+        fields: &mut Self::Fields,
+        visit: Visit,
+        weight: f64,
+        leaving: bool,
+    ) -> Step;
+    /// A round of the link is over.
+    fn new_round(&self, link: &mut Self::Link) {
+        let _ = link;
+    }
+    /// The flow's rate per unit of weight, when the packet has come back; the source may change the fields.
+    fn returned(&self, fields: &mut Self::Fields) -> f64;
+    /// The allocation the packet holds for its `hop`-th link, per unit of weight, if it holds one for each.
+    fn allocated(fields: &Self::Fields, hop: u16) -> Option<f64>;
+    /// Size of the packet's content for `hops` links, bytes.
+    fn content_bytes(&self, hops: u16) -> u32;
+    /// A link's state by the thesis' names, for traces.
+    fn watch(link: &Self::Link) -> Vec<(&'static str, f64)>;
+}
+
+/// A control packet.
+#[derive(Debug, Clone)]
+pub struct Message<R: Rule> {
+    /// The flow's weight.
+    pub weight: f64,
+    /// Which of the source's packets this is; one with an old number was given up.
+    pub serial: u32,
+    /// The flow's first.
+    pub first: bool,
+    /// The flow is leaving.
+    pub fin: bool,
+    /// Longest time between two packets that a link on the way asks for, ns (Tx_ctrl).
+    pub tx_ns: Ns,
+    /// The part that links work on.
+    pub fields: R::Fields,
+}
+
+/// What every member takes: `params.control`.
+pub const CONTROL: Param = Param {
+    name: "control",
+    default: Value::Number(0.04),
+    unit: ParamUnit::One,
+    about: "share of each link for control packets; 0 takes nothing and limits nothing",
+};
+/// `params.headroom`.
+pub const HEADROOM: Param = Param {
+    name: "headroom",
+    default: Value::Number(0.02),
+    unit: ParamUnit::One,
+    about: "share of each link left unallocated, so that queues drain",
+};
+/// `params.reverse`.
+pub const REVERSE: Param = Param {
+    name: "reverse",
+    default: Value::Flag(true),
+    unit: ParamUnit::Flag,
+    about: "links also update packets on their way back",
+};
+/// `params.rto`.
+pub const RTO: Param = Param {
+    name: "rto",
+    default: Value::Number(0.0),
+    unit: ParamUnit::Seconds,
+    about: "a control packet not back after this is held lost; 0: eight times the longer of round trip and Tx_ctrl",
+};
+/// `params.round`.
+pub const ROUND: Param = Param {
+    name: "round",
+    default: Value::Number(0.0),
+    unit: ParamUnit::Seconds,
+    about: "constant time between resets of MaxE; 0: from two round trips on, adjusted as section 4.1 says",
+};
+
+/// The parameters that all members share.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    control: f64,
+    headroom: f64,
+    reverse: bool,
+    rto_ns: Ns,
+    round_ns: Ns,
+}
+
+impl Settings {
+    fn read(params: &Params, rounds: bool) -> Result<Self, Fault> {
+        let control = params.within("control", 0.0, 0.5)?;
+        let headroom = params.within("headroom", 0.0, 0.5)?;
+        let round_ns = if rounds { params.ns("round") } else { 0 };
+        Ok(Settings { control, headroom, reverse: params.flag("reverse"), rto_ns: params.ns("rto"), round_ns })
+    }
+}
+
+/// A member of the family as a scheme.
+#[derive(Debug, Clone)]
+pub struct Perc<R: Rule> {
+    rule: R,
+    settings: Settings,
+}
+
+impl<R: Rule> Scheme for Perc<R> {
+    const INFO: Info = R::INFO;
+    type Data = ();
+    type Ctl = Message<R>;
+    type Queue = Priority;
+    type Source = PercSource<R>;
+    type Hop = PercHop<R>;
+    type Sink = PercSink;
+
+    fn new(params: &Params) -> Result<Self, Fault> {
+        Ok(Perc { rule: R::new(params)?, settings: Settings::read(params, R::ROUNDS)? })
+    }
+    fn queue(&self, port: &Port) -> Priority {
+        Priority::new(port.buffer_bytes)
+    }
+    fn source(&self, flow: &FlowInfo) -> PercSource<R> {
+        PercSource::new(self.rule.clone(), self.settings, flow)
+    }
+    fn hop(&self, port: &Port) -> PercHop<R> {
+        PercHop::new(self.rule.clone(), self.settings, port)
+    }
+    fn sink(&self, _flow: &FlowInfo) -> PercSink {
+        PercSink
+    }
+}
+
+/// Bytes on the wire of a control packet with `content_bytes` in it.
+pub fn wire_bytes(content_bytes: u32) -> u32 {
+    (FRAMING_BYTES + content_bytes).max(MIN_CONTROL_BYTES)
+}
+
+/// `x <= y`, ties included within [`TIE`].
+#[inline]
+pub fn at_most(x: f64, y: f64) -> bool {
+    x <= y + y * TIE
+}
+
+/// `x < y`, ties within [`TIE`] excluded.
+#[inline]
+pub fn below(x: f64, y: f64) -> bool {
+    x < y - y * TIE
+}
