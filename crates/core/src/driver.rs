@@ -33,6 +33,8 @@ pub struct FlowPlan {
 pub struct FlowView {
     /// When its last byte arrived at the destination.
     pub finished_ns: Option<Ns>,
+    /// Distinct payload bytes that were sent at least once.
+    pub sent_bytes: u64,
     /// Distinct payload bytes that arrived.
     pub received_bytes: u64,
     /// Bytes on the wire of the data packets that arrived for the first time, headers included.

@@ -1,1 +1,14 @@
-//! subak-packet
+//! The packet-level simulator: an event kernel, links, output queues, reliable hosts and injected faults, generic over
+//! the scheme. Only the scheme's own machines are monomorphized; [`build`] finds one by name.
+//!
+//! The unit of work is the packet-hop: one packet leaving one queue onto one link.
+
+mod build;
+mod flow;
+mod port;
+mod sender;
+mod sim;
+mod wheel;
+
+pub use build::build;
+pub use sim::Sim;

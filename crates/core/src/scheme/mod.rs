@@ -47,6 +47,12 @@ pub trait Scheme: Sized + Send + 'static {
     fn hop(&self, port: &Port) -> Self::Hop;
     /// The receiver of `flow`.
     fn sink(&self, flow: &FlowInfo) -> Self::Sink;
+    /// The rate, bit/s, that `message` holds for the `hop`-th link of its path, in schemes whose links each allocate one:
+    /// what the round driver holds against the exact rates.
+    fn allocated(message: &Self::Ctl, hop: u16) -> Option<f64> {
+        let _ = (message, hop);
+        None
+    }
 }
 
 /// How the driver notices that a segment was lost, and sends it again.
@@ -200,6 +206,10 @@ pub trait Sink<S: Scheme>: Send {
     /// A control message arrived: by default it turns back.
     fn on_ctl(&mut self, io: &mut Io<S>, subflow: u8, message: S::Ctl, bytes: u32) {
         io.ctl(To::Source, subflow, message, Class::Control, bytes);
+    }
+    /// A timer asked for with [`Io::timer`] is due.
+    fn on_timer(&mut self, io: &mut Io<S>, timer: u32) {
+        let _ = (io, timer);
     }
 }
 

@@ -1,0 +1,102 @@
+//! An output port: queue, serializer and counters of one directed link.
+
+use subak_core::driver::LinkView;
+use subak_core::scheme::{Port, Scheme};
+use subak_core::{LinkId, Ns};
+
+/// When a link is done with each packet, in units finer than a picosecond, so that no rate is lost to rounding.
+#[derive(Debug, Clone, Copy)]
+pub struct Serializer {
+    ticks_per_byte: u64,
+    busy_until_ticks: u64,
+}
+
+/// A tick is 2^-10 ps: five hours fit in 64 bits, and 1.6 Tb/s is off by less than 1 in 10,000.
+const TICKS_PER_NS: u64 = 1000 << 10;
+
+impl Serializer {
+    /// A free link of `capacity_bps`.
+    pub fn new(capacity_bps: f64) -> Self {
+        Serializer { ticks_per_byte: (8e9 / capacity_bps * TICKS_PER_NS as f64).round() as u64, busy_until_ticks: 0 }
+    }
+
+    /// When the link is free, ns, rounded up.
+    #[inline]
+    pub fn free_ns(&self) -> Ns {
+        self.busy_until_ticks.div_ceil(TICKS_PER_NS)
+    }
+
+    /// Puts `bytes` on the link at `now_ns`; when the last bit has left, ns. A link that was free for less than a
+    /// nanosecond was waiting only for the clock, and goes on where it stopped.
+    #[inline]
+    pub fn transmit(&mut self, now_ns: Ns, bytes: u32) -> Ns {
+        let now_ticks = now_ns * TICKS_PER_NS;
+        if now_ticks >= self.busy_until_ticks + TICKS_PER_NS {
+            self.busy_until_ticks = now_ticks;
+        }
+        self.busy_until_ticks += u64::from(bytes) * self.ticks_per_byte;
+        self.free_ns()
+    }
+}
+
+/// A directed link with everything before it.
+pub struct PortState<S: Scheme> {
+    /// What the scheme is told of it.
+    pub port: Port,
+    /// The scheme's state at it.
+    pub hop: S::Hop,
+    /// Its queue.
+    pub queue: S::Queue,
+    /// Its transmitter.
+    pub serializer: Serializer,
+    /// Whether an event is pending that will take the next packet from the queue.
+    pub wakes: bool,
+    /// Whether it is up.
+    pub up: bool,
+    /// When it last went down.
+    pub down_ns: Option<Ns>,
+    /// The link in the opposite direction.
+    pub twin: Option<LinkId>,
+    /// Counters.
+    pub view: LinkView,
+}
+
+impl<S: Scheme> PortState<S> {
+    /// The port of an idle link.
+    pub fn new(scheme: &S, port: Port, twin: Option<LinkId>) -> Self {
+        PortState {
+            hop: scheme.hop(&port),
+            queue: scheme.queue(&port),
+            serializer: Serializer::new(port.capacity_bps),
+            wakes: false,
+            up: true,
+            down_ns: None,
+            twin,
+            view: LinkView::default(),
+            port,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn back_to_back_packets_lose_nothing_to_rounding() {
+        // 1500 bytes at 7 Gb/s take 1714.2857 ns.
+        let mut link = Serializer::new(7e9);
+        let mut now = 0;
+        for _ in 0..7000 {
+            now = link.transmit(now, 1500);
+        }
+        assert!(now.abs_diff(12_000_000) <= 2, "{now}");
+    }
+
+    #[test]
+    fn an_idle_link_starts_now() {
+        let mut link = Serializer::new(10e9);
+        assert_eq!(link.transmit(0, 1500), 1200);
+        assert_eq!(link.transmit(5000, 1500), 6200);
+    }
+}

@@ -1,0 +1,357 @@
+//! Reliable sending of one subflow: which segments are under way, which are lost, when to give up waiting.
+//!
+//! Losses are told as in RFC 9002: a segment is lost once one sent `reorder` transmissions later was acknowledged,
+//! or when nothing was acknowledged for a timeout (RFC 6298). Segments belong to the subflow that first sent them.
+
+use std::collections::VecDeque;
+use subak_core::Ns;
+use subak_core::scheme::Recovery;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    InFlight,
+    Lost,
+    Acked,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Segment {
+    payload_bytes: u32,
+    /// Number of its last transmission.
+    transmission: u32,
+    sent_ns: Ns,
+    state: State,
+}
+
+/// What is to be sent next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Next {
+    /// Its number.
+    pub segment: u32,
+    /// Its payload.
+    pub payload_bytes: u32,
+    /// Whether it was sent before.
+    pub again: bool,
+}
+
+/// What an acknowledgement changed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Acked {
+    /// Payload bytes acknowledged for the first time.
+    pub bytes: u64,
+    /// The first segment now held lost, if any.
+    pub lost: Option<u32>,
+}
+
+/// The sender's side of one subflow.
+#[derive(Debug)]
+pub struct Sender {
+    recovery: Recovery,
+    /// First segment not acknowledged; `segments[0]` is this one.
+    base: u32,
+    segments: VecDeque<Segment>,
+    in_flight_bytes: u64,
+    /// `(segment, transmission)` in the order sent.
+    order: VecDeque<(u32, u32)>,
+    transmissions: u32,
+    /// One more than the latest transmission known to have arrived.
+    arrived: u32,
+    lost: VecDeque<u32>,
+    srtt_ns: Ns,
+    rttvar_ns: Ns,
+    backoff: u32,
+    last_progress_ns: Ns,
+}
+
+impl Sender {
+    /// Nothing sent yet.
+    pub fn new(recovery: Recovery) -> Self {
+        Sender {
+            recovery,
+            base: 0,
+            segments: VecDeque::new(),
+            in_flight_bytes: 0,
+            order: VecDeque::new(),
+            transmissions: 0,
+            arrived: 0,
+            lost: VecDeque::new(),
+            srtt_ns: 0,
+            rttvar_ns: 0,
+            backoff: 0,
+            last_progress_ns: 0,
+        }
+    }
+
+    /// Payload bytes under way.
+    pub fn in_flight_bytes(&self) -> u64 {
+        self.in_flight_bytes
+    }
+
+    /// Number of the next new segment.
+    pub fn next_segment(&self) -> u32 {
+        self.base + self.segments.len() as u32
+    }
+
+    /// Whether everything sent so far is acknowledged.
+    pub fn all_acked(&self) -> bool {
+        self.segments.is_empty()
+    }
+
+    /// What goes next: a lost segment before `fresh_bytes` of new payload.
+    pub fn next(&mut self, fresh_bytes: u32) -> Option<Next> {
+        while let Some(&segment) = self.lost.front() {
+            if let Some(s) = self.get(segment)
+                && s.state == State::Lost
+            {
+                return Some(Next { segment, payload_bytes: s.payload_bytes, again: true });
+            }
+            self.lost.pop_front();
+        }
+        (fresh_bytes > 0).then(|| Next { segment: self.next_segment(), payload_bytes: fresh_bytes, again: false })
+    }
+
+    /// `next` was sent at `now_ns`.
+    pub fn sent(&mut self, next: Next, now_ns: Ns) {
+        if self.in_flight_bytes == 0 {
+            self.last_progress_ns = now_ns;
+        }
+        let transmission = self.transmissions;
+        self.transmissions += 1;
+        self.in_flight_bytes += u64::from(next.payload_bytes);
+        self.order.push_back((next.segment, transmission));
+        let sent = Segment { payload_bytes: next.payload_bytes, transmission, sent_ns: now_ns, state: State::InFlight };
+        if next.again {
+            self.lost.pop_front();
+            self.segments[(next.segment - self.base) as usize] = sent;
+        } else {
+            self.segments.push_back(sent);
+        }
+    }
+
+    fn get(&self, segment: u32) -> Option<&Segment> {
+        self.segments.get(segment.checked_sub(self.base)? as usize)
+    }
+
+    /// `segment`, sent at `sent_ns`, and all before `cumulative` have arrived.
+    pub fn on_ack(&mut self, segment: u32, cumulative: u32, sent_ns: Ns, now_ns: Ns) -> Acked {
+        self.sample_rtt(now_ns - sent_ns);
+        let mut bytes = self.mark_acked(segment, Some(sent_ns));
+        while self.base < cumulative && !self.segments.is_empty() {
+            bytes += self.mark_acked(self.base, None);
+            self.pop_acked();
+        }
+        self.pop_acked();
+        if bytes > 0 {
+            self.last_progress_ns = now_ns;
+            self.backoff = 0;
+        }
+        Acked { bytes, lost: self.detect_lost() }
+    }
+
+    /// Marks a segment as arrived; its bytes, if it was not already.
+    fn mark_acked(&mut self, segment: u32, sent_ns: Option<Ns>) -> u64 {
+        let Some(at) = segment.checked_sub(self.base) else { return 0 };
+        let Some(s) = self.segments.get_mut(at as usize) else { return 0 };
+        let was = std::mem::replace(&mut s.state, State::Acked);
+        // An answer to an earlier transmission says nothing of the latest one's place in the order.
+        if sent_ns.is_none_or(|t| t == s.sent_ns) {
+            self.arrived = self.arrived.max(s.transmission + 1);
+        }
+        match was {
+            State::Acked => 0,
+            State::Lost => u64::from(s.payload_bytes),
+            State::InFlight => {
+                self.in_flight_bytes -= u64::from(s.payload_bytes);
+                u64::from(s.payload_bytes)
+            }
+        }
+    }
+
+    fn pop_acked(&mut self) {
+        while self.segments.front().is_some_and(|s| s.state == State::Acked) {
+            self.segments.pop_front();
+            self.base += 1;
+        }
+    }
+
+    fn detect_lost(&mut self) -> Option<u32> {
+        let mut first = None;
+        while let Some(&(segment, transmission)) = self.order.front() {
+            let waiting =
+                self.get(segment).is_some_and(|s| s.state == State::InFlight && s.transmission == transmission);
+            if waiting {
+                let overtaken = self.recovery.reorder.is_some_and(|n| transmission + n < self.arrived);
+                if !overtaken {
+                    break;
+                }
+                self.hold_lost(segment);
+                first = first.or(Some(segment));
+            }
+            self.order.pop_front();
+        }
+        first
+    }
+
+    fn hold_lost(&mut self, segment: u32) {
+        let s = &mut self.segments[(segment - self.base) as usize];
+        s.state = State::Lost;
+        self.in_flight_bytes -= u64::from(s.payload_bytes);
+        self.lost.push_back(segment);
+    }
+
+    fn sample_rtt(&mut self, rtt_ns: Ns) {
+        if self.srtt_ns == 0 {
+            self.srtt_ns = rtt_ns;
+            self.rttvar_ns = rtt_ns / 2;
+            return;
+        }
+        let error = self.srtt_ns.abs_diff(rtt_ns);
+        self.rttvar_ns = (3 * self.rttvar_ns + error) / 4;
+        self.srtt_ns = (7 * self.srtt_ns + rtt_ns) / 8;
+    }
+
+    /// When the timeout runs out, if anything is under way.
+    pub fn timeout_ns(&self) -> Option<Ns> {
+        if self.in_flight_bytes == 0 {
+            return None;
+        }
+        let (min, max) = (self.recovery.rto_min_ns, self.recovery.rto_max_ns.max(self.recovery.rto_min_ns));
+        let rto = (self.srtt_ns + 4 * self.rttvar_ns).clamp(min, max);
+        let backed_off = rto.saturating_mul(1 << self.backoff.min(20)).min(max.max(rto));
+        Some(self.last_progress_ns + backed_off)
+    }
+
+    /// Nothing arrived for a timeout: holds everything under way lost. The first such segment.
+    pub fn on_timeout(&mut self, now_ns: Ns) -> Option<u32> {
+        self.backoff += 1;
+        self.last_progress_ns = now_ns;
+        self.order.clear();
+        let mut first = None;
+        for at in 0..self.segments.len() as u32 {
+            if self.segments[at as usize].state == State::InFlight {
+                self.hold_lost(self.base + at);
+                first = first.or(Some(self.base + at));
+            }
+        }
+        first
+    }
+}
+
+/// The receiver's side of one subflow: which segments have arrived.
+#[derive(Debug, Default)]
+pub struct Receiver {
+    /// First segment that has not arrived.
+    next: u32,
+    /// Whether `next + 1 + i` has arrived.
+    beyond: VecDeque<bool>,
+}
+
+impl Receiver {
+    /// Notes that `segment` arrived; whether for the first time.
+    pub fn arrived(&mut self, segment: u32) -> bool {
+        let Some(ahead) = segment.checked_sub(self.next) else { return false };
+        if ahead > 0 {
+            let at = ahead as usize - 1;
+            if at >= self.beyond.len() {
+                self.beyond.resize(at + 1, false);
+            }
+            return !std::mem::replace(&mut self.beyond[at], true);
+        }
+        self.next += 1;
+        while let Some(arrived) = self.beyond.pop_front() {
+            if !arrived {
+                break;
+            }
+            self.next += 1;
+        }
+        true
+    }
+
+    /// First segment that has not arrived.
+    pub fn cumulative(&self) -> u32 {
+        self.next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn send(s: &mut Sender, now_ns: Ns) -> Next {
+        let next = s.next(1000).unwrap();
+        s.sent(next, now_ns);
+        next
+    }
+
+    #[test]
+    fn a_segment_overtaken_by_three_is_lost_and_goes_first() {
+        let mut s = Sender::new(Recovery::default());
+        for t in 0..5 {
+            send(&mut s, t);
+        }
+        assert_eq!(s.on_ack(1, 0, 1, 100), Acked { bytes: 1000, lost: None });
+        assert_eq!(s.on_ack(2, 0, 2, 101), Acked { bytes: 1000, lost: None });
+        assert_eq!(s.on_ack(3, 0, 3, 102), Acked { bytes: 1000, lost: Some(0) });
+        assert_eq!(s.in_flight_bytes(), 1000);
+        assert_eq!(send(&mut s, 103), Next { segment: 0, payload_bytes: 1000, again: true });
+        assert_eq!(s.on_ack(0, 4, 103, 200).bytes, 1000);
+        assert_eq!(s.on_ack(4, 5, 4, 201).bytes, 1000);
+        assert!(s.all_acked() && s.timeout_ns().is_none());
+    }
+
+    #[test]
+    fn the_timeout_doubles_until_something_arrives() {
+        let recovery = Recovery { rto_min_ns: 1000, rto_max_ns: 3000, ..Recovery::default() };
+        let mut s = Sender::new(recovery);
+        send(&mut s, 0);
+        assert_eq!(s.timeout_ns(), Some(1000));
+        assert_eq!(s.on_timeout(1000), Some(0));
+        assert_eq!(s.timeout_ns(), None);
+        send(&mut s, 1000);
+        assert_eq!(s.timeout_ns(), Some(3000));
+        s.on_timeout(3000);
+        send(&mut s, 3000);
+        assert_eq!(s.timeout_ns(), Some(6000));
+    }
+
+    proptest! {
+        /// Over a channel that loses, delays and doubles, each segment is delivered once and the books balance.
+        #[test]
+        fn everything_arrives_once(seed in any::<u64>(), total in 1u32..200, loss in 0.0f64..0.4) {
+            let mut rng = subak_core::rng::Stream::new(seed, "channel");
+            let mut s = Sender::new(Recovery { rto_min_ns: 500, ..Recovery::default() });
+            let mut r = Receiver::default();
+            let mut under_way: Vec<(Ns, u32, Ns)> = Vec::new();
+            let (mut now, mut fresh, mut delivered, mut acked) = (0, total, 0, 0);
+            while acked < u64::from(total) * 1000 {
+                now += 10;
+                prop_assert!(now < 100_000_000, "no progress");
+                if s.in_flight_bytes() < 20_000 && let Some(next) = s.next(if fresh > 0 { 1000 } else { 0 }) {
+                    fresh -= u32::from(!next.again);
+                    s.sent(next, now);
+                    for _ in 0..if rng.unit() < 0.1 { 2 } else { 1 } {
+                        if rng.unit() >= loss {
+                            under_way.push((now + 50 + rng.below(100) as u64, next.segment, now));
+                        }
+                    }
+                }
+                if s.timeout_ns().is_some_and(|t| t <= now) {
+                    s.on_timeout(now);
+                }
+                let (due, rest): (Vec<_>, Vec<_>) = under_way.into_iter().partition(|p| p.0 <= now);
+                under_way = rest;
+                for (_, segment, sent) in due {
+                    delivered += u32::from(r.arrived(segment));
+                    if rng.unit() >= loss {
+                        acked += s.on_ack(segment, r.cumulative(), sent, now).bytes;
+                    }
+                }
+            }
+            prop_assert_eq!(delivered, total);
+            prop_assert_eq!(r.cumulative(), total);
+            prop_assert!(s.all_acked());
+            prop_assert_eq!(s.in_flight_bytes(), 0);
+        }
+    }
+}
