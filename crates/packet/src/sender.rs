@@ -92,11 +92,6 @@ impl Sender {
         self.base + self.segments.len() as u32
     }
 
-    /// Whether everything sent so far is acknowledged.
-    pub fn all_acked(&self) -> bool {
-        self.segments.is_empty()
-    }
-
     /// What goes next: a lost segment before `fresh_bytes` of new payload.
     pub fn next(&mut self, fresh_bytes: u32) -> Option<Next> {
         while let Some(&segment) = self.lost.front() {
@@ -297,7 +292,7 @@ mod tests {
         assert_eq!(send(&mut s, 103), Next { segment: 0, payload_bytes: 1000, again: true });
         assert_eq!(s.on_ack(0, 4, 103, 200).bytes, 1000);
         assert_eq!(s.on_ack(4, 5, 4, 201).bytes, 1000);
-        assert!(s.all_acked() && s.timeout_ns().is_none());
+        assert!(s.segments.is_empty() && s.timeout_ns().is_none());
     }
 
     #[test]
@@ -350,7 +345,7 @@ mod tests {
             }
             prop_assert_eq!(delivered, total);
             prop_assert_eq!(r.cumulative(), total);
-            prop_assert!(s.all_acked());
+            prop_assert!(s.segments.is_empty());
             prop_assert_eq!(s.in_flight_bytes(), 0);
         }
     }
