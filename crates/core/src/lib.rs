@@ -5,6 +5,7 @@
 //! name carries its unit. Nothing here reads a file, a clock or a socket, and nothing prints.
 
 pub mod case;
+pub mod document;
 pub mod driver;
 pub mod fault;
 pub mod flows;

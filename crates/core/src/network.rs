@@ -119,7 +119,17 @@ impl Network {
         if !self.link_by_id.contains_key(&base) {
             return base;
         }
-        (1..).map(|k| format!("{base}#{k}")).find(|id| !self.link_by_id.contains_key(id)).expect("some number is free")
+        // Doubling, then halving the gap: thousands of parallel links are named in good time.
+        let used = |k: u64| self.link_by_id.contains_key(&format!("{base}#{k}"));
+        let (mut taken, mut free) = (0, 1);
+        while used(free) {
+            (taken, free) = (free, 2 * free);
+        }
+        while free - taken > 1 {
+            let middle = taken + (free - taken) / 2;
+            if used(middle) { taken = middle } else { free = middle }
+        }
+        format!("{base}#{free}")
     }
 
     /// All links; a [`LinkId`] indexes this.

@@ -68,6 +68,22 @@ pub fn rate_bps_from_json(value: &Value) -> Result<f64, Fault> {
     from_json(value, Dimension::Rate, rate_bps)
 }
 
+/// A positive rate in bit/s, as capacities are.
+pub fn capacity_from_json(value: &Value) -> Result<f64, Fault> {
+    match rate_bps_from_json(value)? {
+        0.0 => Err(Fault::new("", "the capacity is zero", Dimension::Rate.mend())),
+        bps => Ok(bps),
+    }
+}
+
+/// A positive size in bytes, as buffers are.
+pub fn positive_bytes_from_json(value: &Value) -> Result<u64, Fault> {
+    match bytes_from_json(value)? {
+        0 => Err(Fault::new("", "the size is zero", Dimension::Size.mend())),
+        bytes => Ok(bytes),
+    }
+}
+
 /// A size in bytes, from a number or a string.
 pub fn bytes_from_json(value: &Value) -> Result<u64, Fault> {
     match value.as_u64() {
@@ -343,11 +359,8 @@ mod tests {
 
         #[test]
         fn no_text_panics(text in "[-+0-9.eEkKMGTibBps/ \\PC]{0,12}") {
-            for result in [rate_bps(&text), seconds(&text), bytes(&text).map(|b| b as f64), ns(&text).map(|n| n as f64)] {
-                if let Ok(x) = result {
-                    prop_assert!(x.is_finite() && x >= 0.0);
-                }
-            }
+            let results = [rate_bps(&text), seconds(&text), bytes(&text).map(|b| b as f64), ns(&text).map(|n| n as f64)];
+            prop_assert!(results.into_iter().flatten().all(|x| x.is_finite() && x >= 0.0));
         }
     }
 }

@@ -1,1 +1,360 @@
-//! route
+//! Equal-cost multipath routing: every shortest path is a choice, and a seeded hash makes it at every node.
+//!
+//! Parallel links count as distinct choices. The hash is of (seed, source, destination, key) and the node, so that
+//! flows between the same pair spread by their key, and one flow's choices at different nodes are independent.
+
+use crate::driver::Route;
+use crate::rng::mix;
+use crate::{Fault, LinkId, Network, NodeId};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// What a shortest path has least of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Metric {
+    /// Links: datacenters.
+    #[default]
+    Hops,
+    /// Propagation delay, then links: wide-area networks. With symmetric routing the delay is that of both directions.
+    Delay,
+}
+
+/// Delay first (0 by [`Metric::Hops`]), then links; the links make every cost positive, so that no path can loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Cost {
+    delay_ns: u64,
+    links: u32,
+}
+
+const HERE: Cost = Cost { delay_ns: 0, links: 0 };
+const NEVER: Cost = Cost { delay_ns: u64::MAX, links: u32::MAX };
+
+impl Cost {
+    fn plus(self, other: Cost) -> Cost {
+        Cost { delay_ns: self.delay_ns.saturating_add(other.delay_ns), links: self.links.saturating_add(other.links) }
+    }
+}
+
+/// A link as a neighbour sees it.
+#[derive(Debug, Clone, Copy)]
+struct Arc {
+    /// The node at its other end.
+    node: NodeId,
+    link: LinkId,
+    cost: Cost,
+}
+
+/// The arcs of every node in compressed rows.
+#[derive(Debug)]
+struct Arcs {
+    ptr: Vec<u32>,
+    arcs: Vec<Arc>,
+}
+
+impl Arcs {
+    /// Rows of `nodes` nodes from `(row, arc)`, each row in the order given.
+    fn new(nodes: usize, entries: &[(NodeId, Arc)]) -> Self {
+        let mut ptr = vec![0u32; nodes + 1];
+        for &(row, _) in entries {
+            ptr[row as usize + 1] += 1;
+        }
+        for n in 0..nodes {
+            ptr[n + 1] += ptr[n];
+        }
+        let mut next = ptr.clone();
+        let mut arcs = vec![Arc { node: 0, link: 0, cost: HERE }; entries.len()];
+        for &(row, arc) in entries {
+            arcs[next[row as usize] as usize] = arc;
+            next[row as usize] += 1;
+        }
+        Arcs { ptr, arcs }
+    }
+
+    fn of(&self, node: NodeId) -> &[Arc] {
+        &self.arcs[self.ptr[node as usize] as usize..self.ptr[node as usize + 1] as usize]
+    }
+}
+
+/// Distances are kept of at most so many (node, destination) pairs, 16 bytes each; beyond it they are computed anew.
+const MOST_DISTANCES: usize = 16 << 20;
+/// Marks a node that has no row of its own in the tables of distances.
+const NO_ROW: u32 = u32::MAX;
+
+/// Finds paths. It keeps its own copy of what it needs of the network.
+///
+/// Distances to a destination are computed when it is first asked for. A node with one neighbour only (a host at
+/// its switch) shares the distances of that neighbour: a fat-tree needs one table a leaf.
+#[derive(Debug)]
+pub struct Router {
+    seed: u64,
+    symmetric: bool,
+    names: Vec<String>,
+    twins: Vec<Option<LinkId>>,
+    out: Arcs,
+    into: Arcs,
+    /// The only neighbour of a node with one neighbour; any other node itself.
+    hub: Vec<NodeId>,
+    /// The place of a node in each table of distances; nodes that have a hub have none.
+    row: Vec<u32>,
+    rows: usize,
+    /// By destination's row, then by row.
+    distances: Vec<Option<Box<[Cost]>>>,
+    kept: usize,
+}
+
+impl Router {
+    /// A router over `network` by hop count. With `symmetric`, acknowledgements take the twins of the data's links,
+    /// and only links that have a twin are used.
+    pub fn new(network: &Network, seed: u64, symmetric: bool) -> Self {
+        Router::by(network, Metric::Hops, seed, symmetric)
+    }
+
+    /// As [`Router::new`], by `metric`.
+    pub fn by(network: &Network, metric: Metric, seed: u64, symmetric: bool) -> Self {
+        let twins = network.twins();
+        let nodes = network.nodes().len();
+        let (mut out, mut into) = (Vec::new(), Vec::new());
+        for (id, link) in network.links().iter().enumerate() {
+            let (Some(from), Some(to)) = (link.from, link.to) else { continue };
+            if from == to || (symmetric && twins[id].is_none()) {
+                continue;
+            }
+            let back_ns = twins[id].filter(|_| symmetric).map_or(0, |t| network.links()[t as usize].delay_ns);
+            let delay_ns = if metric == Metric::Delay { link.delay_ns.saturating_add(back_ns) } else { 0 };
+            let cost = Cost { delay_ns, links: 1 };
+            out.push((from, Arc { node: to, link: id as LinkId, cost }));
+            into.push((to, Arc { node: from, link: id as LinkId, cost }));
+        }
+        let (out, into) = (Arcs::new(nodes, &out), Arcs::new(nodes, &into));
+        let hub = hubs(&out, &into, nodes);
+        let mut rows = 0;
+        let row = (0..nodes)
+            .map(|n| {
+                if hub[n] == n as NodeId {
+                    rows += 1;
+                    rows - 1
+                } else {
+                    NO_ROW
+                }
+            })
+            .collect();
+        Router {
+            seed,
+            symmetric,
+            names: network.nodes().iter().map(|n| n.name.clone()).collect(),
+            twins,
+            out,
+            into,
+            hub,
+            row,
+            rows: rows as usize,
+            distances: (0..rows).map(|_| None).collect(),
+            kept: 0,
+        }
+    }
+
+    /// The path of `key` from `src` to `dst`. With symmetric routing it is the reverse of that from `dst` to `src`.
+    pub fn path(&mut self, src: NodeId, dst: NodeId, key: u64) -> Result<Vec<LinkId>, Fault> {
+        self.prepare(src, dst)?;
+        if self.symmetric && src > dst {
+            let there = self.hashed(dst, src, key);
+            return there.map(|path| self.reversed(&path)).ok_or_else(|| self.disconnected(src, dst));
+        }
+        self.hashed(src, dst, key).ok_or_else(|| self.disconnected(src, dst))
+    }
+
+    /// The path of `key` and the way back: its twins if routing is symmetric, else hashed on its own.
+    pub fn route(&mut self, src: NodeId, dst: NodeId, key: u64) -> Result<Route, Fault> {
+        let forward = self.path(src, dst, key)?;
+        let back = self.back(src, dst, key, &forward)?;
+        Ok(Route { forward, back })
+    }
+
+    /// Up to `k` distinct shortest paths, all there are if there are fewer; the first is [`Router::path`].
+    pub fn k_paths(&mut self, src: NodeId, dst: NodeId, key: u64, k: usize) -> Result<Vec<Vec<LinkId>>, Fault> {
+        self.prepare(src, dst)?;
+        if self.symmetric && src > dst {
+            let there = self.distinct(dst, src, key, k).ok_or_else(|| self.disconnected(src, dst))?;
+            return Ok(there.iter().map(|path| self.reversed(path)).collect());
+        }
+        self.distinct(src, dst, key, k).ok_or_else(|| self.disconnected(src, dst))
+    }
+
+    /// The paths of [`Router::k_paths`] with their ways back: one a subflow.
+    pub fn routes(&mut self, src: NodeId, dst: NodeId, key: u64, k: usize) -> Result<Vec<Route>, Fault> {
+        let paths = self.k_paths(src, dst, key, k)?;
+        let with_back = |(i, forward): (usize, Vec<LinkId>)| {
+            let back = self.back(src, dst, salted(key, i as u64), &forward)?;
+            Ok(Route { forward, back })
+        };
+        paths.into_iter().enumerate().map(with_back).collect()
+    }
+
+    fn back(&mut self, src: NodeId, dst: NodeId, key: u64, forward: &[LinkId]) -> Result<Vec<LinkId>, Fault> {
+        if self.symmetric { Ok(self.reversed(forward)) } else { self.path(dst, src, key) }
+    }
+
+    fn reversed(&self, path: &[LinkId]) -> Vec<LinkId> {
+        path.iter().rev().map(|&l| self.twins[l as usize].expect("symmetric paths use links with twins")).collect()
+    }
+
+    fn disconnected(&self, src: NodeId, dst: NodeId) -> Fault {
+        let (from, to) = (&self.names[src as usize], &self.names[dst as usize]);
+        let both = if self.symmetric { " by links with a way back" } else { "" };
+        Fault::new("", format!("no path leads from \"{from}\" to \"{to}\"{both}"), "connect them, or choose other ends")
+    }
+
+    /// Checks the ends and has the distances to both ready.
+    fn prepare(&mut self, src: NodeId, dst: NodeId) -> Result<(), Fault> {
+        for node in [src, dst] {
+            if node as usize >= self.names.len() {
+                let mend = format!("the network has {} nodes", self.names.len());
+                return Err(Fault::new("", format!("there is no node number {node}"), mend));
+            }
+        }
+        if src == dst {
+            let what = format!("the source and the destination are the same, \"{}\"", self.names[src as usize]);
+            return Err(Fault::new("", what, "choose two different nodes"));
+        }
+        let end = if self.symmetric { src.max(dst) } else { dst };
+        let target = self.row[self.hub[end as usize] as usize] as usize;
+        if self.distances[target].is_none() {
+            if self.kept + self.rows > MOST_DISTANCES {
+                self.distances.iter_mut().for_each(|table| *table = None);
+                self.kept = 0;
+            }
+            self.kept += self.rows;
+            self.distances[target] = Some(self.distances_to(self.hub[end as usize]));
+        }
+        Ok(())
+    }
+
+    /// Dijkstra's algorithm against the links' direction.
+    fn distances_to(&self, end: NodeId) -> Box<[Cost]> {
+        let mut distance = vec![NEVER; self.rows].into_boxed_slice();
+        let mut frontier = BinaryHeap::from([Reverse((HERE, end))]);
+        distance[self.row[end as usize] as usize] = HERE;
+        while let Some(Reverse((cost, node))) = frontier.pop() {
+            if cost > distance[self.row[node as usize] as usize] {
+                continue;
+            }
+            for arc in self.into.of(node) {
+                let row = self.row[arc.node as usize];
+                let through = cost.plus(arc.cost);
+                if row != NO_ROW && through < distance[row as usize] {
+                    distance[row as usize] = through;
+                    frontier.push(Reverse((through, arc.node)));
+                }
+            }
+        }
+        distance
+    }
+
+    /// The links by which a shortest path to `dst` leaves `node`, and where they lead.
+    fn choices(&self, node: NodeId, dst: NodeId, found: &mut Vec<(LinkId, NodeId)>) {
+        found.clear();
+        let hub = self.hub[dst as usize];
+        if node == hub {
+            cheapest(self.into.of(dst), found);
+            found.iter_mut().for_each(|(_, next)| *next = dst);
+        } else if self.hub[node as usize] != node {
+            cheapest(self.out.of(node), found);
+        } else {
+            let table = self.distances[self.row[hub as usize] as usize].as_ref().expect("prepared");
+            let here = table[self.row[node as usize] as usize];
+            for arc in self.out.of(node) {
+                let row = self.row[arc.node as usize];
+                if row != NO_ROW && table[row as usize] != NEVER && table[row as usize].plus(arc.cost) == here {
+                    found.push((arc.link, arc.node));
+                }
+            }
+        }
+    }
+
+    fn hashed(&self, src: NodeId, dst: NodeId, key: u64) -> Option<Vec<LinkId>> {
+        let ends = (u64::from(src) << 32) | u64::from(dst);
+        let hash = mix(mix(mix(self.seed) ^ ends) ^ key);
+        let (mut path, mut choices) = (Vec::with_capacity(8), Vec::with_capacity(32));
+        let mut node = src;
+        while node != dst {
+            self.choices(node, dst, &mut choices);
+            let drawn = (u128::from(mix(hash ^ u64::from(node))) * choices.len() as u128) >> 64;
+            let &(link, next) = choices.get(drawn as usize)?;
+            path.push(link);
+            node = next;
+        }
+        Some(path)
+    }
+
+    /// Paths of salted keys first, which spread as flows do; what chance leaves out is enumerated.
+    fn distinct(&self, src: NodeId, dst: NodeId, key: u64, k: usize) -> Option<Vec<Vec<LinkId>>> {
+        let mut paths: Vec<Vec<LinkId>> = Vec::new();
+        for salt in 0..k.saturating_mul(4).min(4096) as u64 {
+            let path = self.hashed(src, dst, salted(key, salt))?;
+            if !paths.contains(&path) {
+                paths.push(path);
+            }
+            if paths.len() == k {
+                return Some(paths);
+            }
+        }
+        self.enumerate(src, dst, k, &mut paths);
+        Some(paths)
+    }
+
+    /// Adds shortest paths in the order of their links until there are `k`, or no more.
+    fn enumerate(&self, src: NodeId, dst: NodeId, k: usize, paths: &mut Vec<Vec<LinkId>>) {
+        let mut choices = Vec::new();
+        self.choices(src, dst, &mut choices);
+        let mut levels = vec![choices.into_iter()];
+        let mut path = Vec::new();
+        while paths.len() < k
+            && let Some(level) = levels.last_mut()
+        {
+            let Some((link, node)) = level.next() else {
+                levels.pop();
+                path.pop();
+                continue;
+            };
+            path.push(link);
+            if node == dst {
+                if !paths.contains(&path) {
+                    paths.push(path.clone());
+                }
+                path.pop();
+            } else {
+                let mut choices = Vec::new();
+                self.choices(node, dst, &mut choices);
+                levels.push(choices.into_iter());
+            }
+        }
+    }
+}
+
+/// A key for what is known by name: a flow keeps its path when others come or go.
+pub fn key_of(name: &str) -> u64 {
+    name.bytes().fold(0, |hash, byte| mix(hash ^ u64::from(byte)))
+}
+
+/// The first salt leaves the key as it is.
+fn salted(key: u64, salt: u64) -> u64 {
+    if salt == 0 { key } else { mix(key ^ mix(salt)) }
+}
+
+fn cheapest(arcs: &[Arc], found: &mut Vec<(LinkId, NodeId)>) {
+    let least = arcs.iter().map(|arc| arc.cost).min();
+    found.extend(arcs.iter().filter(|arc| Some(arc.cost) == least).map(|arc| (arc.link, arc.node)));
+}
+
+/// The only neighbour of each node that has one, unless that neighbour has no other either; else the node itself.
+fn hubs(out: &Arcs, into: &Arcs, nodes: usize) -> Vec<NodeId> {
+    let only: Vec<Option<NodeId>> = (0..nodes as NodeId)
+        .map(|n| {
+            let mut near = out.of(n).iter().chain(into.of(n)).map(|arc| arc.node);
+            let first = near.next()?;
+            near.all(|other| other == first).then_some(first)
+        })
+        .collect();
+    let has_others = |hub: &NodeId| only[*hub as usize].is_none();
+    (0..nodes).map(|n| only[n].filter(has_others).unwrap_or(n as NodeId)).collect()
+}

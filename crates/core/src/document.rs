@@ -1,0 +1,74 @@
+//! Keys of tables that people write: only known ones are taken, and a slip of the pen is told what was meant.
+
+use crate::Fault;
+use crate::quantity::{quoted, shown};
+use serde_json::{Map, Value};
+
+/// The table in `value`, or a fault that says what else it is. `what` names it: "a flow", "the policy".
+pub fn table<'a>(value: &'a Value, what: &str, example: &str) -> Result<&'a Map<String, Value>, Fault> {
+    value.as_object().ok_or_else(|| {
+        Fault::new(
+            "",
+            format!("{what} is a table of keys and values, not {}", shown(value)),
+            format!("write {example}"),
+        )
+    })
+}
+
+/// The list in `value`, or a fault that says what else it is.
+pub fn list<'a>(value: &'a Value, what: &str, example: &str) -> Result<&'a [Value], Fault> {
+    value
+        .as_array()
+        .map(Vec::as_slice)
+        .ok_or_else(|| Fault::new("", format!("{what} is a list, not {}", shown(value)), format!("write {example}")))
+}
+
+/// The text in `value`, or a fault that says what else it is.
+pub fn text<'a>(value: &'a Value, what: &str) -> Result<&'a str, Fault> {
+    value
+        .as_str()
+        .ok_or_else(|| Fault::new("", format!("{what} is a string, not {}", shown(value)), "write it in double quotes"))
+}
+
+/// Refuses the first key of `map` that is not among `known`.
+pub fn check_keys(map: &Map<String, Value>, known: &[&str]) -> Result<(), Fault> {
+    match map.keys().find(|key| !known.contains(&key.as_str())) {
+        Some(key) => Err(unknown_key(key, known)),
+        None => Ok(()),
+    }
+}
+
+/// The fault of an unknown key; its place is the key.
+pub fn unknown_key(key: &str, known: &[&str]) -> Fault {
+    Fault::new(place_of(key), format!("unknown key {}", quoted(key)), suggest(key, known, "known keys"))
+}
+
+/// The fault of a word that is not among `known`: `what` says what kind of word it is.
+pub fn unknown_word(word: &str, what: &str, known: &[&str]) -> Fault {
+    Fault::new("", format!("unknown {what} {}", quoted(word)), suggest(word, known, "known"))
+}
+
+/// The known word nearest to `word`, if it is near enough to be what was meant.
+pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+    const LONGEST: usize = 40;
+    if word.len() > LONGEST {
+        return None;
+    }
+    let word = word.to_lowercase().replace(['_', ' '], "-");
+    let distance = |k: &&str| strsim::osa_distance(&word, &k.replace('_', "-"));
+    known.iter().copied().map(|k| (distance(&k), k)).min().filter(|(d, k)| *d <= 1 + k.len() / 4).map(|(_, k)| k)
+}
+
+/// The place of `key` inside its table, as messages write it.
+pub fn place_of(key: &str) -> String {
+    let plain = !key.is_empty() && key.len() <= 40 && key.chars().all(|c| c.is_alphanumeric() || "_-#>".contains(c));
+    if plain { key.to_string() } else { format!("[{}]", quoted(key)) }
+}
+
+fn suggest(word: &str, known: &[&str], label: &str) -> String {
+    let all = known.join(", ");
+    match nearest(word, known) {
+        Some(near) => format!("did you mean \"{near}\"? {label}: {all}"),
+        None => format!("{label}: {all}"),
+    }
+}

@@ -1,0 +1,143 @@
+//! The builders behind [`super::GENERATORS`]. Hosts are added first, so that host `hI` is node I.
+
+use super::{Given, b4};
+use crate::{Fault, Network, NodeId, NodeKind, Ns};
+
+fn hosts(network: &mut Network, count: u64) -> Vec<NodeId> {
+    (0..count).map(|i| network.node(&format!("h{i}"), NodeKind::Host)).collect()
+}
+
+fn switches(network: &mut Network, name: &str, count: u64) -> Vec<NodeId> {
+    (0..count).map(|i| network.node(&format!("{name}{i}"), NodeKind::Switch)).collect()
+}
+
+/// The delay of a key that has a default.
+fn delay(given: &Given, name: &str) -> Ns {
+    given.time(name).expect("the key has a default")
+}
+
+pub(super) fn leaf_spine_links(given: &Given) -> Result<u128, Fault> {
+    let [leaves, hosts, spines, parallel] =
+        ["leaves", "hosts_per_leaf", "spines", "links_per_spine"].map(|k| u128::from(given.count(k)));
+    Ok(spines.saturating_mul(parallel).saturating_add(hosts).saturating_mul(leaves).saturating_mul(2))
+}
+
+pub(super) fn leaf_spine(given: &Given, network: &mut Network) -> Result<(), Fault> {
+    let (leaves, per_leaf) = (given.count("leaves"), given.count("hosts_per_leaf"));
+    let hosts = hosts(network, leaves * per_leaf);
+    let leaves = switches(network, "leaf", leaves);
+    let spines = switches(network, "spine", given.count("spines"));
+    let buffer = given.buffer();
+    for (i, &host) in hosts.iter().enumerate() {
+        let leaf = leaves[i / per_leaf as usize];
+        network.connect(host, leaf, given.rate("host_rate"), delay(given, "host_delay"), buffer)?;
+    }
+    for &leaf in &leaves {
+        for &spine in &spines {
+            for _ in 0..given.count("links_per_spine") {
+                network.connect(leaf, spine, given.rate("spine_rate"), delay(given, "link_delay"), buffer)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn fat_tree_links(given: &Given) -> Result<u128, Fault> {
+    let k = u128::from(given.count("k"));
+    if k % 2 == 1 {
+        return Err(Fault::new("k", format!("a fat-tree of {k}-port switches does not come out"), "give an even k"));
+    }
+    Ok((k.saturating_mul(k).saturating_mul(k) / 2).saturating_mul(3))
+}
+
+pub(super) fn fat_tree(given: &Given, network: &mut Network) -> Result<(), Fault> {
+    let k = given.count("k");
+    let half = k / 2;
+    let (rate, delay, buffer) = (given.rate("rate"), delay(given, "link_delay"), given.buffer());
+    let hosts = hosts(network, k * half * half);
+    let leaves = switches(network, "leaf", k * half);
+    let aggs = switches(network, "agg", k * half);
+    let cores = switches(network, "core", half * half);
+    for (i, &host) in hosts.iter().enumerate() {
+        network.connect(host, leaves[i / half as usize], rate, delay, buffer)?;
+    }
+    for (i, &leaf) in leaves.iter().enumerate() {
+        let pod = i as u64 / half * half;
+        for &agg in &aggs[pod as usize..(pod + half) as usize] {
+            network.connect(leaf, agg, rate, delay, buffer)?;
+        }
+    }
+    for (i, &agg) in aggs.iter().enumerate() {
+        let first = i as u64 % half * half;
+        for &core in &cores[first as usize..(first + half) as usize] {
+            network.connect(agg, core, rate, delay, buffer)?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn dumbbell_links(given: &Given) -> Result<u128, Fault> {
+    Ok(4 * u128::from(given.count("pairs")) + 2)
+}
+
+pub(super) fn dumbbell(given: &Given, network: &mut Network) -> Result<(), Fault> {
+    let pairs = given.count("pairs");
+    let hosts = hosts(network, 2 * pairs);
+    let sides = switches(network, "switch", 2);
+    for (i, &host) in hosts.iter().enumerate() {
+        let side = sides[i / pairs as usize];
+        network.connect(host, side, given.rate("host_rate"), delay(given, "link_delay"), given.buffer())?;
+    }
+    let (rate, delay) = (given.rate("bottleneck_rate"), delay(given, "bottleneck_delay"));
+    network.connect(sides[0], sides[1], rate, delay, given.buffer())?;
+    Ok(())
+}
+
+pub(super) fn star_links(given: &Given) -> Result<u128, Fault> {
+    Ok(2 * u128::from(given.count("hosts")))
+}
+
+pub(super) fn star(given: &Given, network: &mut Network) -> Result<(), Fault> {
+    let hosts = hosts(network, given.count("hosts"));
+    let center = switches(network, "switch", 1)[0];
+    for host in hosts {
+        network.connect(host, center, given.rate("rate"), delay(given, "link_delay"), given.buffer())?;
+    }
+    Ok(())
+}
+
+pub(super) fn chain_links(given: &Given) -> Result<u128, Fault> {
+    Ok(4 * given.rates("rates").len() as u128 + 2)
+}
+
+pub(super) fn chain(given: &Given, network: &mut Network) -> Result<(), Fault> {
+    let rates = given.rates("rates");
+    let hosts = hosts(network, rates.len() as u64 + 1);
+    let switches = switches(network, "switch", rates.len() as u64 + 1);
+    for (&host, &switch) in hosts.iter().zip(&switches) {
+        network.connect(host, switch, given.rate("host_rate"), delay(given, "host_delay"), given.buffer())?;
+    }
+    for (ends, &rate) in switches.windows(2).zip(rates) {
+        network.connect(ends[0], ends[1], rate, delay(given, "link_delay"), given.buffer())?;
+    }
+    Ok(())
+}
+
+pub(super) fn wan_links(given: &Given) -> Result<u128, Fault> {
+    let map = b4::map(given.word("topology"));
+    Ok(2 * (map.sites.len() + map.links.len()) as u128)
+}
+
+pub(super) fn wan(given: &Given, network: &mut Network) -> Result<(), Fault> {
+    let map = b4::map(given.word("topology"));
+    let hosts = hosts(network, map.sites.len() as u64);
+    let sites: Vec<NodeId> = map.sites.iter().map(|name| network.node(name, NodeKind::Switch)).collect();
+    for (&host, &site) in hosts.iter().zip(&sites) {
+        network.connect(host, site, given.rate("host_rate"), delay(given, "host_delay"), given.buffer())?;
+    }
+    for &(a, b, delay_ns) in &map.links {
+        let delay_ns = given.time("link_delay").unwrap_or(delay_ns);
+        network.connect(sites[a], sites[b], given.rate("rate"), delay_ns, given.buffer())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,390 @@
+//! Networks from a few numbers: leaf-spine, fat-tree, dumbbell, star, chain and two wide-area networks.
+//!
+//! [`GENERATORS`] is the one description of every kind, its keys, units and defaults: it reads the input, writes the
+//! help, and calls the builder.
+
+mod b4;
+mod builders;
+
+use crate::document::{check_keys, table, text, unknown_word};
+use crate::route::Metric;
+use crate::{Fault, Network, Ns, quantity};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// A generator asked for more directed links than this is refused.
+pub const MOST_LINKS: u128 = 4_000_000;
+
+/// One kind of network.
+#[derive(Debug, Clone, Copy)]
+pub struct Generator {
+    /// Its name, the value of `kind`.
+    pub kind: &'static str,
+    /// What it is and how its nodes are called, in a sentence.
+    pub about: &'static str,
+    /// Its keys beside `kind`.
+    pub keys: &'static [Key],
+    /// How routes are chosen where the user says nothing.
+    pub metric: Metric,
+    /// Directed links it will have; checks the sizes on the way.
+    links: fn(&Given) -> Result<u128, Fault>,
+    build: fn(&Given, &mut Network) -> Result<(), Fault>,
+}
+
+/// A key of a generator.
+#[derive(Debug, Clone, Copy)]
+pub struct Key {
+    /// Its name.
+    pub name: &'static str,
+    /// What it holds.
+    pub unit: Unit,
+    /// What holds where it is not given.
+    pub default: Otherwise,
+    /// What it does.
+    pub about: &'static str,
+}
+
+/// What a key holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// A whole number, one or more.
+    Count,
+    /// A positive rate, bit/s.
+    Rate,
+    /// A list of positive rates.
+    Rates,
+    /// A time of zero or more, seconds.
+    Time,
+    /// A size, bytes; one or more.
+    Size,
+    /// One of these words.
+    Word(&'static [&'static str]),
+}
+
+impl Unit {
+    /// How help writes it.
+    pub fn name(self) -> String {
+        match self {
+            Unit::Count => "whole number".into(),
+            Unit::Rate => "bit/s".into(),
+            Unit::Rates => "list of bit/s".into(),
+            Unit::Time => "s".into(),
+            Unit::Size => "bytes".into(),
+            Unit::Word(words) => words.iter().map(|w| format!("\"{w}\"")).collect::<Vec<_>>().join(" or "),
+        }
+    }
+}
+
+/// What holds where a key is not given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Otherwise {
+    /// It must be given.
+    Required,
+    /// This, as if it were written so.
+    Is(&'static str),
+    /// What the key of this name holds.
+    Same(&'static str),
+    /// Twice what the key of this name holds.
+    Twice(&'static str),
+    /// The largest in the list of this name.
+    Largest(&'static str),
+    /// The key stays open; the words say what that means.
+    Open(&'static str),
+}
+
+impl Otherwise {
+    /// How help writes it.
+    pub fn describe(self) -> String {
+        match self {
+            Otherwise::Required => "required".into(),
+            Otherwise::Is(value) | Otherwise::Open(value) => value.into(),
+            Otherwise::Same(key) => format!("{key}'s"),
+            Otherwise::Twice(key) => format!("twice {key}"),
+            Otherwise::Largest(key) => format!("the largest of {key}"),
+        }
+    }
+}
+
+const fn key(name: &'static str, unit: Unit, default: Otherwise, about: &'static str) -> Key {
+    Key { name, unit, default, about }
+}
+
+const fn size(name: &'static str, about: &'static str) -> Key {
+    key(name, Unit::Count, Otherwise::Required, about)
+}
+
+const LINK_DELAY: Key = key("link_delay", Unit::Time, Otherwise::Is("1us"), "propagation delay of each link");
+const HOST_DELAY: Key =
+    key("host_delay", Unit::Time, Otherwise::Same("link_delay"), "propagation delay of the hosts' links");
+const HOST_RATE: Key = key("host_rate", Unit::Rate, Otherwise::Is("10Gbps"), "capacity of the hosts' links");
+const RATE: Key = key("rate", Unit::Rate, Otherwise::Is("10Gbps"), "capacity of each link");
+const BUFFER: Key = key("buffer", Unit::Size, Otherwise::Open("the simulator's"), "room in the queue before each link");
+
+/// Every kind of network.
+pub const GENERATORS: &[Generator] = &[
+    Generator {
+        kind: "leaf-spine",
+        about: "Hosts h0, h1, ... in order at leaf0, leaf1, ...; every leaf is connected to every spine0, spine1, ...",
+        keys: &[
+            size("leaves", "leaf switches"),
+            size("spines", "spine switches"),
+            size("hosts_per_leaf", "hosts at each leaf"),
+            HOST_RATE,
+            key("spine_rate", Unit::Rate, Otherwise::Is("40Gbps"), "capacity of each link between leaf and spine"),
+            key("links_per_spine", Unit::Count, Otherwise::Is("1"), "parallel links from a leaf to each spine"),
+            LINK_DELAY,
+            HOST_DELAY,
+            BUFFER,
+        ],
+        metric: Metric::Hops,
+        links: builders::leaf_spine_links,
+        build: builders::leaf_spine,
+    },
+    Generator {
+        kind: "fat-tree",
+        about: "The three-level fat-tree of k-port switches: k pods of k/2 leaves and k/2 agg switches, (k/2)^2 cores, \
+                k^3/4 hosts. Nodes are numbered through the pods in order; agg j of a pod is connected to the j-th k/2 \
+                cores.",
+        keys: &[size("k", "ports of each switch, even"), RATE, LINK_DELAY, BUFFER],
+        metric: Metric::Hops,
+        links: builders::fat_tree_links,
+        build: builders::fat_tree,
+    },
+    Generator {
+        kind: "dumbbell",
+        about: "Hosts h0 to h(pairs-1) at switch0, as many more at switch1, one link between the switches.",
+        keys: &[
+            size("pairs", "hosts on each side"),
+            HOST_RATE,
+            key("bottleneck_rate", Unit::Rate, Otherwise::Is("10Gbps"), "capacity of the link between the switches"),
+            LINK_DELAY,
+            key(
+                "bottleneck_delay",
+                Unit::Time,
+                Otherwise::Same("link_delay"),
+                "delay of the link between the switches",
+            ),
+            BUFFER,
+        ],
+        metric: Metric::Hops,
+        links: builders::dumbbell_links,
+        build: builders::dumbbell,
+    },
+    Generator {
+        kind: "star",
+        about: "Hosts h0, h1, ... at one switch0.",
+        keys: &[size("hosts", "hosts"), RATE, LINK_DELAY, BUFFER],
+        metric: Metric::Hops,
+        links: builders::star_links,
+        build: builders::star,
+    },
+    Generator {
+        kind: "chain",
+        about: "switch0, switch1, ... in a row, one more than there are rates; host hI at each switchI.",
+        keys: &[
+            key("rates", Unit::Rates, Otherwise::Required, "capacities of the links between the switches, in order"),
+            key("host_rate", Unit::Rate, Otherwise::Largest("rates"), "capacity of the hosts' links"),
+            LINK_DELAY,
+            HOST_DELAY,
+            BUFFER,
+        ],
+        metric: Metric::Hops,
+        links: builders::chain_links,
+        build: builders::chain,
+    },
+    Generator {
+        kind: "wan",
+        about: "Google's B4 with 12 sites (Jain et al., SIGCOMM 2013) or with 18 (PERC thesis, section 5.1). A site is \
+                a switch of its name with one host: h0 at the first site in alphabetical order (with 18), or at site0 \
+                (with 12).",
+        keys: &[
+            key("topology", Unit::Word(&["b4-12", "b4-18"]), Otherwise::Required, "which network"),
+            key("rate", Unit::Rate, Otherwise::Is("10Gbps"), "capacity of each link between sites"),
+            key("host_rate", Unit::Rate, Otherwise::Twice("rate"), "capacity of the hosts' links"),
+            key(
+                "link_delay",
+                Unit::Time,
+                Otherwise::Open(
+                    "b4-18: distance over the speed of light; b4-12, whose distances are not published: 10ms",
+                ),
+                "propagation delay of each link between sites",
+            ),
+            key("host_delay", Unit::Time, Otherwise::Is("2.5us"), "propagation delay of the hosts' links"),
+            BUFFER,
+        ],
+        metric: Metric::Delay,
+        links: builders::wan_links,
+        build: builders::wan,
+    },
+];
+
+/// The network that `value` describes: a table with `kind` and that kind's keys. Also how to route over it.
+pub fn network(value: &Value) -> Result<(Network, Metric), Fault> {
+    let map = table(value, "a generated network", "{\"kind\": \"star\", \"hosts\": 4}")?;
+    let kinds: Vec<_> = GENERATORS.iter().map(|g| g.kind).collect();
+    let kind = map.get("kind").ok_or_else(|| {
+        Fault::new("kind", "the kind of network is missing", format!("give one of: {}", kinds.join(", ")))
+    })?;
+    let kind = text(kind, "the kind of network").map_err(|e| e.below("kind"))?;
+    let generator = GENERATORS
+        .iter()
+        .find(|g| g.kind == kind)
+        .ok_or_else(|| unknown_word(kind, "kind of network", &kinds).below("kind"))?;
+    let given = Given::read(generator, map)?;
+    let links = (generator.links)(&given)?;
+    if links > MOST_LINKS {
+        return Err(Fault::new(
+            "",
+            format!("this {kind} would have {links} directed links"),
+            format!("choose sizes that give at most {MOST_LINKS}"),
+        ));
+    }
+    let mut network = Network::new();
+    (generator.build)(&given, &mut network)?;
+    Ok((network, generator.metric))
+}
+
+/// What a key holds, in base units.
+#[derive(Debug, Clone, PartialEq)]
+enum Held {
+    Count(u64),
+    Rate(f64),
+    Rates(Vec<f64>),
+    Time(Ns),
+    Size(u64),
+    Word(&'static str),
+}
+
+/// The keys of one network, each with a value but for the open ones.
+#[derive(Debug)]
+struct Given(BTreeMap<&'static str, Held>);
+
+impl Given {
+    fn read(generator: &Generator, map: &Map<String, Value>) -> Result<Self, Fault> {
+        let names: Vec<_> = std::iter::once("kind").chain(generator.keys.iter().map(|k| k.name)).collect();
+        check_keys(map, &names)?;
+        let mut given = Given(BTreeMap::new());
+        for key in generator.keys {
+            let held = match (map.get(key.name), key.default) {
+                (Some(value), _) => Some(read(key.unit, value).map_err(|e| e.below(key.name))?),
+                (None, Otherwise::Required) => return Err(missing(generator, key)),
+                (None, Otherwise::Open(_)) => None,
+                (None, Otherwise::Is(default)) => Some(read_default(key.unit, default)?),
+                (None, Otherwise::Same(other)) => given.0.get(other).cloned(),
+                (None, Otherwise::Twice(other)) => Some(Held::Rate(2.0 * given.rate(other))),
+                (None, Otherwise::Largest(other)) => {
+                    Some(Held::Rate(given.rates(other).iter().copied().fold(0.0, f64::max)))
+                }
+            };
+            if let Some(held) = held {
+                given.0.insert(key.name, held);
+            }
+        }
+        Ok(given)
+    }
+
+    fn count(&self, name: &str) -> u64 {
+        match self.0.get(name) {
+            Some(Held::Count(n)) => *n,
+            other => unreachable!("{name} is a count, found {other:?}"),
+        }
+    }
+
+    fn rate(&self, name: &str) -> f64 {
+        match self.0.get(name) {
+            Some(Held::Rate(bps)) => *bps,
+            other => unreachable!("{name} is a rate, found {other:?}"),
+        }
+    }
+
+    fn rates(&self, name: &str) -> &[f64] {
+        match self.0.get(name) {
+            Some(Held::Rates(bps)) => bps,
+            other => unreachable!("{name} is a list of rates, found {other:?}"),
+        }
+    }
+
+    /// `None` if the key is open.
+    fn time(&self, name: &str) -> Option<Ns> {
+        match self.0.get(name) {
+            Some(Held::Time(ns)) => Some(*ns),
+            None => None,
+            other => unreachable!("{name} is a time, found {other:?}"),
+        }
+    }
+
+    fn buffer(&self) -> Option<u64> {
+        match self.0.get("buffer") {
+            Some(Held::Size(bytes)) => Some(*bytes),
+            _ => None,
+        }
+    }
+
+    fn word(&self, name: &str) -> &'static str {
+        match self.0.get(name) {
+            Some(Held::Word(word)) => word,
+            other => unreachable!("{name} is a word, found {other:?}"),
+        }
+    }
+}
+
+fn missing(generator: &Generator, key: &Key) -> Fault {
+    Fault::new(
+        key.name,
+        format!("a {} network needs \"{}\" ({}: {})", generator.kind, key.name, key.about, key.unit.name()),
+        format!("give it, such as {}: {}", key.name, example(key.unit)),
+    )
+}
+
+fn example(unit: Unit) -> String {
+    match unit {
+        Unit::Count => "4".into(),
+        Unit::Rate => "\"10Gbps\"".into(),
+        Unit::Rates => "[\"20Gbps\", \"30Gbps\"]".into(),
+        Unit::Time => "\"1us\"".into(),
+        Unit::Size => "\"64KiB\"".into(),
+        Unit::Word(words) => format!("\"{}\"", words[0]),
+    }
+}
+
+fn read_default(unit: Unit, default: &str) -> Result<Held, Fault> {
+    match unit {
+        Unit::Count => read(unit, &Value::from(default.parse::<u64>().unwrap_or(0))),
+        _ => read(unit, &Value::from(default)),
+    }
+}
+
+fn read(unit: Unit, value: &Value) -> Result<Held, Fault> {
+    match unit {
+        Unit::Count => count(value).map(Held::Count),
+        Unit::Rate => quantity::capacity_from_json(value).map(Held::Rate),
+        Unit::Rates => {
+            let rates = crate::document::list(value, "the list of rates", "[\"20Gbps\", \"30Gbps\"]")?;
+            if rates.is_empty() {
+                return Err(Fault::new("", "the list of rates is empty", "give at least one rate"));
+            }
+            let rate = |(i, v)| quantity::capacity_from_json(v).map_err(|e| e.below(&format!("[{i}]")));
+            rates.iter().enumerate().map(rate).collect::<Result<_, _>>().map(Held::Rates)
+        }
+        Unit::Time => quantity::ns_from_json(value).map(Held::Time),
+        Unit::Size => quantity::positive_bytes_from_json(value).map(Held::Size),
+        Unit::Word(words) => {
+            let word = text(value, "this")?;
+            let found = words.iter().find(|w| **w == word);
+            found.map(|w| Held::Word(w)).ok_or_else(|| unknown_word(word, "name", words))
+        }
+    }
+}
+
+fn count(value: &Value) -> Result<u64, Fault> {
+    let whole = value
+        .as_u64()
+        .or_else(|| value.as_f64().filter(|x| x.fract() == 0.0 && (1.0..1e15).contains(x)).map(|x| x as u64));
+    whole.filter(|n| *n > 0).ok_or_else(|| {
+        Fault::new(
+            "",
+            format!("{} is not a whole number of one or more", quantity::shown(value)),
+            "give one, such as 4",
+        )
+    })
+}

@@ -1,0 +1,179 @@
+//! Every generator's shape, names, defaults and refusals.
+
+use serde_json::json;
+use std::collections::{HashMap, HashSet};
+use subak_core::generate::{GENERATORS, Otherwise, Unit, network};
+use subak_core::{Network, NodeKind};
+
+fn build(value: serde_json::Value) -> Network {
+    network(&value).unwrap().0
+}
+
+/// What a generator of each kind is asked for, small.
+fn small(kind: &str) -> serde_json::Value {
+    match kind {
+        "leaf-spine" => json!({"kind": kind, "leaves": 3, "spines": 2, "hosts_per_leaf": 4}),
+        "fat-tree" => json!({"kind": kind, "k": 4}),
+        "dumbbell" => json!({"kind": kind, "pairs": 3}),
+        "star" => json!({"kind": kind, "hosts": 5}),
+        "chain" => json!({"kind": kind, "rates": ["20Gbps", 30e9]}),
+        "wan" => json!({"kind": kind, "topology": "b4-18"}),
+        other => panic!("no small {other}"),
+    }
+}
+
+#[test]
+fn counts_names_and_twins() {
+    for (kind, hosts, nodes, links, name) in [
+        ("leaf-spine", 12, 17, 2 * (12 + 6), "leaf2->spine1"),
+        ("fat-tree", 16, 16 + 8 + 8 + 4, 96, "agg7->core3"),
+        ("dumbbell", 6, 8, 2 * 7, "switch0->switch1"),
+        ("star", 5, 6, 10, "h4->switch0"),
+        ("chain", 3, 6, 2 * 5, "switch1->switch2"),
+        ("wan", 18, 36, 2 * (18 + 37), "Tokyo->TheDalles"),
+    ] {
+        let net = build(small(kind));
+        assert_eq!((net.hosts().count(), net.nodes().len(), net.links().len()), (hosts, nodes, links), "{kind}");
+        assert!(net.find_link(name).is_some(), "{kind} has {name}");
+        assert!(net.twins().iter().all(Option::is_some), "{kind}");
+        for (i, h) in net.hosts().enumerate() {
+            assert_eq!((h as usize, net.nodes()[i].name.clone()), (i, format!("h{i}")), "{kind}");
+        }
+        for link in net.links() {
+            let name = |n: Option<u32>| net.nodes()[n.unwrap() as usize].name.clone();
+            assert_eq!(link.id, format!("{}->{}", name(link.from), name(link.to)), "{kind}");
+        }
+    }
+}
+
+#[test]
+fn fat_tree_is_wired_as_al_fares_et_al_have_it() {
+    for k in [2usize, 4, 6, 16] {
+        let net = build(json!({"kind": "fat-tree", "k": k}));
+        assert_eq!((net.hosts().count(), net.links().len()), (k * k * k / 4, k * k * k * 3 / 2));
+        let prefix = |n: u32| net.nodes()[n as usize].name.trim_end_matches(|c: char| c.is_ascii_digit()).to_string();
+        for node in 0..net.nodes().len() as u32 {
+            let mut near: HashMap<String, usize> = HashMap::new();
+            for &l in net.out_links(node) {
+                *near.entry(prefix(net.links()[l as usize].to.unwrap())).or_default() += 1;
+            }
+            let expected: &[(&str, usize)] = match prefix(node).as_str() {
+                "h" => &[("leaf", 1)],
+                "leaf" => &[("h", k / 2), ("agg", k / 2)],
+                "agg" => &[("leaf", k / 2), ("core", k / 2)],
+                _ => &[("agg", k)],
+            };
+            assert_eq!(near, expected.iter().map(|(n, c)| (n.to_string(), *c)).collect());
+        }
+        // A core reaches every pod once.
+        for core in (0..net.nodes().len() as u32).filter(|&n| prefix(n) == "core") {
+            let pods: HashSet<usize> = net
+                .out_links(core)
+                .iter()
+                .map(|&l| {
+                    let agg = net.links()[l as usize].to.unwrap();
+                    net.nodes()[agg as usize].name["agg".len()..].parse::<usize>().unwrap() / (k / 2)
+                })
+                .collect();
+            assert_eq!(pods.len(), k);
+        }
+    }
+}
+
+#[test]
+fn rates_delays_buffers_and_parallel_links() {
+    let net = build(json!({"kind": "leaf-spine", "leaves": 2, "spines": 1, "hosts_per_leaf": 1, "links_per_spine": 3,
+        "spine_rate": "100Gbps", "link_delay": "2us", "host_delay": "500ns", "buffer": "1.5MB"}));
+    let link = |id: &str| net.links()[net.find_link(id).unwrap() as usize].clone();
+    assert_eq!((link("h1->leaf1").capacity_bps, link("h1->leaf1").delay_ns), (1e10, 500));
+    for id in ["leaf0->spine0", "leaf0->spine0#1", "spine0->leaf1#2"] {
+        assert_eq!((link(id).capacity_bps, link(id).delay_ns, link(id).buffer_bytes), (1e11, 2000, Some(1_500_000)));
+    }
+    let net = build(small("chain"));
+    let link = |id: &str| net.links()[net.find_link(id).unwrap() as usize].clone();
+    assert_eq!((link("switch0->switch1").capacity_bps, link("switch2->switch1").capacity_bps), (2e10, 3e10));
+    assert_eq!((link("h0->switch0").capacity_bps, link("h0->switch0").delay_ns), (3e10, 1000));
+    assert_eq!(link("h0->switch0").buffer_bytes, None);
+    let net = build(json!({"kind": "wan", "topology": "b4-12", "rate": "1Gbps"}));
+    let link = |id: &str| net.links()[net.find_link(id).unwrap() as usize].clone();
+    assert_eq!((link("site8->site10").capacity_bps, link("site8->site10").delay_ns), (1e9, 10_000_000));
+    assert_eq!((link("h11->site11").capacity_bps, link("h11->site11").delay_ns), (2e9, 2_500));
+    assert!(net.nodes()[12].kind == NodeKind::Switch && net.find_link("site11->site10").is_some());
+}
+
+#[test]
+fn many_parallel_links_are_named_in_good_time() {
+    let net =
+        build(json!({"kind": "leaf-spine", "leaves": 1, "spines": 1, "hosts_per_leaf": 1, "links_per_spine": 50_000}));
+    assert!(net.find_link("leaf0->spine0#49999").is_some());
+}
+
+#[test]
+fn every_default_in_the_table_holds() {
+    for generator in GENERATORS {
+        let plain = build(small(generator.kind));
+        for key in generator.keys {
+            let (Otherwise::Is(default), Unit::Rate | Unit::Time) = (key.default, key.unit) else { continue };
+            let mut asked = small(generator.kind);
+            asked[key.name] = json!(default);
+            assert_eq!(build(asked).links(), plain.links(), "{} {}", generator.kind, key.name);
+            let mut other = small(generator.kind);
+            other[key.name] = json!(if key.unit == Unit::Rate { "7Gbps" } else { "77us" });
+            assert_ne!(build(other).links(), plain.links(), "{} {}", generator.kind, key.name);
+        }
+    }
+}
+
+#[test]
+fn faults_name_place_and_mend() {
+    for (value, place, what, mend) in [
+        (json!([]), "", "a generated network is a table of keys and values, not a list of 0", "write"),
+        (json!({}), "kind", "the kind of network is missing", "leaf-spine, fat-tree"),
+        (
+            json!({"kind": "fattree", "k": 4}),
+            "kind",
+            "unknown kind of network \"fattree\"",
+            "did you mean \"fat-tree\"?",
+        ),
+        (json!({"kind": 7}), "kind", "the kind of network is a string, not 7", "double quotes"),
+        (json!({"kind": "fat-tree"}), "k", "a fat-tree network needs \"k\"", "such as k: 4"),
+        (json!({"kind": "fat-tree", "k": 5}), "k", "a fat-tree of 5-port switches does not come out", "even"),
+        (json!({"kind": "fat-tree", "k": 0}), "k", "0 is not a whole number of one or more", "4"),
+        (json!({"kind": "fat-tree", "k": -4}), "k", "-4 is not a whole number", "4"),
+        (json!({"kind": "fat-tree", "k": 4.5}), "k", "4.5 is not a whole number", "4"),
+        (json!({"kind": "fat-tree", "k": "4"}), "k", "\"4\" is not a whole number", "4"),
+        (json!({"kind": "fat-tree", "k": 4, "rate": "0bps"}), "rate", "the capacity is zero", "10Gbps"),
+        (json!({"kind": "fat-tree", "k": 4, "rate": "10 Gfoo"}), "rate", "\"Gfoo\" is not a unit of rate", "10Gbps"),
+        (
+            json!({"kind": "fat-tree", "k": 4, "link_dealy": 1}),
+            "link_dealy",
+            "unknown key \"link_dealy\"",
+            "did you mean \"link_delay\"? known keys: kind, k",
+        ),
+        (json!({"kind": "fat-tree", "k": 4, "link_delay": -1}), "link_delay", "is negative", "12us"),
+        (json!({"kind": "fat-tree", "k": 4, "buffer": 0}), "buffer", "the size is zero", "64KiB"),
+        (
+            json!({"kind": "star", "hosts": u64::MAX}),
+            "",
+            "this star would have 36893488147419103230 directed links",
+            "at most 4000000",
+        ),
+        (json!({"kind": "fat-tree", "k": u64::MAX - 1}), "", "directed links", "at most 4000000"),
+        (json!({"kind": "dumbbell", "pairs": 1u64 << 62}), "", "directed links", "at most 4000000"),
+        (
+            json!({"kind": "leaf-spine", "leaves": 1u64 << 60, "spines": 1u64 << 60, "hosts_per_leaf": 1u64 << 60}),
+            "",
+            "directed links",
+            "at most 4000000",
+        ),
+        (json!({"kind": "chain", "rates": []}), "rates", "the list of rates is empty", "at least one"),
+        (json!({"kind": "chain", "rates": [1, 0]}), "rates[1]", "the capacity is zero", "10Gbps"),
+        (json!({"kind": "chain", "rates": "10Gbps"}), "rates", "the list of rates is a list, not \"10Gbps\"", "write"),
+        (json!({"kind": "wan", "topology": "b4"}), "topology", "unknown name \"b4\"", "b4-12, b4-18"),
+    ] {
+        let fault = network(&value).unwrap_err();
+        assert_eq!(fault.place, place, "{fault}");
+        assert!(fault.what.contains(what), "{fault}");
+        assert!(fault.mend.contains(mend), "{fault}");
+    }
+}

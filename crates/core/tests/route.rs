@@ -1,0 +1,273 @@
+//! Paths are valid, loop-free, shortest and balanced, and symmetric ones are each other's reverse.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use std::collections::{HashMap, HashSet};
+use subak_core::rng::Stream;
+use subak_core::route::{Metric, Router, key_of};
+use subak_core::{Link, LinkId, Network, NodeId, NodeKind, generate};
+
+fn build(value: Value) -> Network {
+    generate::network(&value).unwrap().0
+}
+
+/// A random network: some links both ways, some one way, some parallel, some nodes alone.
+fn random(seed: u64, nodes: usize, links: usize) -> Network {
+    let mut rng = Stream::new(seed, "network");
+    let mut net = Network::new();
+    for i in 0..nodes {
+        net.node(&format!("n{i}"), NodeKind::Host);
+    }
+    for _ in 0..links {
+        let (a, b) = (rng.below(nodes) as NodeId, rng.below(nodes) as NodeId);
+        let delay_ns = rng.below(4) as u64;
+        if rng.below(3) > 0 {
+            net.connect(a, b, 1e9, delay_ns, None).unwrap();
+        } else {
+            let id = net.free_id(a, b);
+            net.add(Link { id, from: Some(a), to: Some(b), capacity_bps: 1e9, delay_ns, buffer_bytes: None }).unwrap();
+        }
+    }
+    net
+}
+
+type Cost = (u64, u64);
+
+/// What one step over each link costs; `None` where it may not be used.
+fn costs(net: &Network, metric: Metric, symmetric: bool) -> Vec<Option<Cost>> {
+    let twins = net.twins();
+    let delay = |l: usize| net.links()[l].delay_ns;
+    (0..net.links().len())
+        .map(|l| match (twins[l], symmetric) {
+            (None, true) => None,
+            (Some(twin), true) => Some((delay(l) + delay(twin as usize), 1)),
+            (_, false) => Some((delay(l), 1)),
+        })
+        .map(|cost| cost.map(|(delay, one)| if metric == Metric::Hops { (0, one) } else { (delay, one) }))
+        .collect()
+}
+
+/// Bellman and Ford: slow and plain, to hold the router against.
+fn distances_from(net: &Network, costs: &[Option<Cost>], src: NodeId) -> Vec<Option<Cost>> {
+    let mut best = vec![None; net.nodes().len()];
+    best[src as usize] = Some((0, 0));
+    for _ in 0..net.nodes().len() {
+        for (l, link) in net.links().iter().enumerate() {
+            let (a, b) = (link.from.unwrap() as usize, link.to.unwrap() as usize);
+            if let (Some((d, h)), Some((dd, dh))) = (best[a], costs[l]) {
+                let through = (d + dd, h + dh);
+                if best[b].is_none_or(|old| through < old) {
+                    best[b] = Some(through);
+                }
+            }
+        }
+    }
+    best
+}
+
+fn cost_of(path: &[LinkId], costs: &[Option<Cost>]) -> Cost {
+    path.iter().map(|&l| costs[l as usize].unwrap()).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1))
+}
+
+fn assert_leads(net: &Network, path: &[LinkId], src: NodeId, dst: NodeId) {
+    let mut at = src;
+    let mut seen = HashSet::from([src]);
+    for &l in path {
+        let link = &net.links()[l as usize];
+        assert_eq!(link.from, Some(at));
+        at = link.to.unwrap();
+        assert!(seen.insert(at), "the path loops");
+    }
+    assert_eq!(at, dst);
+}
+
+/// The number of shortest paths, by the same slow distances.
+fn count(net: &Network, costs: &[Option<Cost>], src: NodeId, dst: NodeId) -> usize {
+    let from = distances_from(net, costs, src);
+    let mut ways = HashMap::from([(src, 1usize)]);
+    let mut order: Vec<NodeId> = (0..net.nodes().len() as NodeId).filter(|&n| from[n as usize].is_some()).collect();
+    order.sort_by_key(|&n| from[n as usize]);
+    for node in order.into_iter().filter(|&n| n != src) {
+        let mut total = 0;
+        for (l, link) in net.links().iter().enumerate().filter(|(_, link)| link.to == Some(node)) {
+            let before = link.from.unwrap();
+            if let (Some((d, h)), Some((dd, dh))) = (from[before as usize], costs[l])
+                && Some((d + dd, h + dh)) == from[node as usize]
+            {
+                total += ways[&before];
+            }
+        }
+        ways.insert(node, total);
+    }
+    ways.get(&dst).copied().unwrap_or(0)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn paths_are_valid_and_shortest(seed: u64, nodes in 2usize..12, links in 0usize..30, by_delay: bool, symmetric: bool, key: u64) {
+        let net = random(seed, nodes, links);
+        let metric = if by_delay { Metric::Delay } else { Metric::Hops };
+        let mut router = Router::by(&net, metric, seed, symmetric);
+        let costs = costs(&net, metric, symmetric);
+        let twins = net.twins();
+        for src in 0..nodes as NodeId {
+            let best = distances_from(&net, &costs, src);
+            for dst in (0..nodes as NodeId).filter(|&dst| dst != src) {
+                let Some(least) = best[dst as usize] else {
+                    let fault = router.path(src, dst, key).unwrap_err();
+                    let named = format!("from \"n{src}\" to \"n{dst}\"");
+                    prop_assert!(fault.what.contains(&named));
+                    continue;
+                };
+                let path = router.path(src, dst, key).unwrap();
+                assert_leads(&net, &path, src, dst);
+                prop_assert_eq!(cost_of(&path, &costs), least);
+                prop_assert_eq!(&router.path(src, dst, key).unwrap(), &path);
+                if symmetric {
+                    let reverse: Vec<LinkId> = path.iter().rev().map(|&l| twins[l as usize].unwrap()).collect();
+                    prop_assert_eq!(&router.path(dst, src, key).unwrap(), &reverse);
+                    prop_assert_eq!(&router.route(src, dst, key).unwrap().back, &reverse);
+                } else if let Ok(route) = router.route(src, dst, key) {
+                    assert_leads(&net, &route.back, dst, src);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn k_paths_are_all_there_are(seed: u64, nodes in 2usize..8, links in 5usize..40, symmetric: bool, key: u64, k in 1usize..12) {
+        let net = random(seed, nodes, links);
+        let mut router = Router::new(&net, seed, symmetric);
+        let costs = costs(&net, Metric::Hops, symmetric);
+        for (src, dst) in [(0, 1), (1, 0)] {
+            let there = count(&net, &costs, src, dst);
+            let Ok(paths) = router.k_paths(src, dst, key, k) else {
+                prop_assert_eq!(there, 0);
+                continue;
+            };
+            prop_assert_eq!(paths.len(), k.min(there));
+            prop_assert_eq!(paths.iter().collect::<HashSet<_>>().len(), paths.len());
+            prop_assert_eq!(&paths[0], &router.path(src, dst, key).unwrap());
+            let least = cost_of(&paths[0], &costs);
+            for path in &paths {
+                assert_leads(&net, path, src, dst);
+                prop_assert_eq!(cost_of(path, &costs), least);
+            }
+        }
+    }
+}
+
+/// The chi-square statistic of draws that should be even.
+fn chi_square(counts: &HashMap<Vec<LinkId>, usize>, choices: usize) -> f64 {
+    let expected = counts.values().sum::<usize>() as f64 / choices as f64;
+    let seen: f64 = counts.values().map(|&n| (n as f64 - expected).powi(2) / expected).sum();
+    seen + (choices - counts.len()) as f64 * expected
+}
+
+#[test]
+fn keys_spread_evenly_over_all_paths() {
+    for (value, choices) in [
+        (json!({"kind": "fat-tree", "k": 8}), 16),
+        (json!({"kind": "leaf-spine", "leaves": 4, "spines": 5, "hosts_per_leaf": 2, "links_per_spine": 3}), 45),
+    ] {
+        let net = build(value);
+        let far = net.hosts().last().unwrap();
+        for symmetric in [false, true] {
+            let mut router = Router::new(&net, 7, symmetric);
+            let mut counts: HashMap<Vec<LinkId>, usize> = HashMap::new();
+            for key in 0..choices as u64 * 1000 {
+                *counts.entry(router.path(0, far, key).unwrap()).or_default() += 1;
+            }
+            // Mean choices - 1, standard deviation sqrt(2 (choices - 1)): five of them.
+            let bound = (choices - 1) as f64 + 5.0 * (2.0 * (choices - 1) as f64).sqrt();
+            let statistic = chi_square(&counts, choices);
+            assert!(statistic < bound, "{statistic} > {bound}");
+        }
+    }
+}
+
+#[test]
+fn pairs_spread_evenly_over_the_links_of_a_layer() {
+    let net = build(json!({"kind": "fat-tree", "k": 8}));
+    let mut router = Router::new(&net, 3, true);
+    let mut load = vec![0usize; net.links().len()];
+    let hosts = net.hosts().count() as NodeId;
+    for src in 0..hosts {
+        for dst in (0..hosts).filter(|dst| dst / 16 != src / 16) {
+            router.path(src, dst, 0).unwrap().iter().for_each(|&l| load[l as usize] += 1);
+        }
+    }
+    // Each of the 128 links from agg to core expects as much; binomial, five standard deviations.
+    let expected = f64::from(hosts * (hosts - 16)) / 128.0;
+    for (l, link) in net.links().iter().enumerate().filter(|(_, l)| l.id.starts_with("agg") && l.id.contains("core")) {
+        assert!(
+            (load[l] as f64 - expected).abs() < 5.0 * expected.sqrt() * 1.5,
+            "{}: {} of {expected}",
+            link.id,
+            load[l]
+        );
+    }
+}
+
+#[test]
+fn the_seed_and_the_key_matter() {
+    let net = build(json!({"kind": "fat-tree", "k": 8}));
+    let paths = |seed: u64, key: u64| {
+        let mut router = Router::new(&net, seed, false);
+        (64..128).map(|dst| router.path(0, dst, key).unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(paths(1, 1), paths(1, 1));
+    assert_ne!(paths(1, 1), paths(2, 1));
+    assert_ne!(paths(1, 1), paths(1, 2));
+    assert_ne!(key_of("f1"), key_of("f2"));
+}
+
+/// The thesis' wide-area network: the longest shortest path is 26432 km.
+#[test]
+fn b4_goes_by_delay() {
+    let (net, metric) = generate::network(&json!({"kind": "wan", "topology": "b4-18"})).unwrap();
+    assert_eq!(metric, Metric::Delay);
+    let mut router = Router::by(&net, metric, 1, true);
+    let mut longest = 0;
+    for src in 0..18 {
+        for dst in (0..18).filter(|&dst| dst != src) {
+            let path = router.path(src, dst, 0).unwrap();
+            longest = longest.max(path.iter().map(|&l| net.links()[l as usize].delay_ns).sum());
+        }
+    }
+    let expected = 26432 * 10_000 / 3 + 2 * 2_500;
+    assert!(longest.abs_diff(expected) <= 5, "{longest} ns, {expected} expected");
+}
+
+#[test]
+fn bad_ends_are_refused() {
+    let mut net = Network::new();
+    let [a, b] = ["a", "b"].map(|name| net.node(name, NodeKind::Host));
+    net.add(Link { id: "ab".into(), from: Some(a), to: Some(b), capacity_bps: 1.0, delay_ns: 0, buffer_bytes: None })
+        .unwrap();
+    let mut router = Router::new(&net, 0, false);
+    assert_eq!(router.path(a, b, 0), Ok(vec![0]));
+    assert_eq!(router.path(b, a, 0).unwrap_err().what, "no path leads from \"b\" to \"a\"");
+    assert_eq!(router.route(a, b, 0).unwrap_err().what, "no path leads from \"b\" to \"a\"");
+    assert_eq!(router.path(a, a, 0).unwrap_err().what, "the source and the destination are the same, \"a\"");
+    assert_eq!(router.path(a, 9, 0).unwrap_err().what, "there is no node number 9");
+    let mut symmetric = Router::new(&net, 0, true);
+    let fault = symmetric.path(a, b, 0).unwrap_err();
+    assert_eq!(fault.what, "no path leads from \"a\" to \"b\" by links with a way back");
+    assert!(Router::new(&Network::new(), 0, true).path(0, 1, 0).is_err());
+}
+
+#[test]
+fn delays_near_the_limit_do_not_overflow() {
+    let mut net = Network::new();
+    let nodes: Vec<_> = (0..5).map(|i| net.node(&format!("n{i}"), NodeKind::Host)).collect();
+    for ends in nodes.windows(2) {
+        net.connect(ends[0], ends[1], 1.0, u64::MAX / 2, None).unwrap();
+    }
+    for symmetric in [false, true] {
+        let mut router = Router::by(&net, Metric::Delay, 0, symmetric);
+        assert_eq!(router.path(0, 4, 0).unwrap().len(), 4);
+    }
+}
