@@ -84,3 +84,11 @@ def _not_finite(value: Any, place: str) -> Iterator[tuple[str, float]]:
             yield from _not_finite(inner, f"{place}[{i}]")
     elif hasattr(value, "tolist"):
         yield from _not_finite(value.tolist(), place)
+
+
+def format_of(name: str, data: bytes) -> str:
+    """``json`` or ``toml``: by the file's ending, else by its first character."""
+    suffix = Path(name).suffix.lower()
+    if suffix in (".json", ".toml"):
+        return suffix[1:]
+    return "json" if data[:1000].lstrip()[:1] in (b"{", b"") else "toml"

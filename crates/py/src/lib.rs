@@ -1,6 +1,8 @@
 //! The Python extension module `subak._subak`: thin, it only carries values across.
 
+mod answer;
 mod errors;
+mod network;
 mod table;
 
 use pyo3::prelude::*;
@@ -9,7 +11,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _subak {
     #[pymodule_export]
-    use crate::table::Table;
+    use crate::{answer::Answer, network::Network, table::Table};
 
     #[pymodule_init]
     fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {

@@ -1,0 +1,32 @@
+"""Subak: how datacenter bandwidth should be shared, and how the schemes that share it fare.
+
+``subak.solve`` answers one allocation problem exactly, ``subak.run`` simulates the schemes of a spec, and
+``subak.Network`` holds links. Tables come as Arrow, which polars, pandas and pyarrow take without copying.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from subak._subak import __version__
+from subak.errors import InputError
+
+if TYPE_CHECKING:
+    from subak._subak import Answer, Table
+    from subak.api import Network, Rows, solve
+
+__all__ = ["Answer", "InputError", "Network", "Rows", "Table", "__version__", "solve"]
+
+_HOMES = {"Answer": "_subak", "Table": "_subak", "Network": "api", "Rows": "api", "solve": "api"}
+
+
+def __getattr__(name: str) -> Any:
+    # Imported on first use, so that the command starts fast.
+    if name not in _HOMES:
+        raise AttributeError(f"module 'subak' has no attribute '{name}'")
+    return getattr(import_module(f"subak.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__
