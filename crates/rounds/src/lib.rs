@@ -1,1 +1,12 @@
-//! subak-rounds
+//! The round driver: a scheme's control messages on a fixed set of flows, held against the exact rates and against the
+//! rounds that theory allows (PERC thesis, sections 2.5, 3.3 and 3.4).
+
+pub mod driver;
+pub mod levels;
+pub mod run;
+pub mod setup;
+
+pub use driver::{Conditions, Rounds, Wire};
+pub use levels::{Levels, Reach, water_fill};
+pub use run::{Outcome, Plan, names, run};
+pub use setup::{Capacities, Random, Setup};

@@ -196,6 +196,9 @@ impl<R: Rule> Scheme for Perc<R> {
     fn sink(&self, _flow: &FlowInfo) -> PercSink {
         PercSink
     }
+    fn allocated(message: &Message<R>, hop: u16) -> Option<f64> {
+        R::allocated(&message.fields, hop).map(|a| a * message.weight)
+    }
 }
 
 /// Bytes on the wire of a control packet with `content_bytes` in it.

@@ -1,0 +1,393 @@
+//! The event queue of the round driver: control messages travel over links that only delay them, and update at each.
+//!
+//! This is the thesis' numerical simulation (section 3.3): no data, no queues, no capacity taken by the messages; delays
+//! with a little jitter so that messages overtake one another, timers, and losses from a seed.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use subak_core::rng::Stream;
+use subak_core::scheme::{Ask, FlowInfo, Hop, Io, PathInfo, Port, Scheme, Sink, Source, To, Update, Visit};
+use subak_core::{FlowId, LinkId, Ns};
+
+/// What the round driver needs to know of a link.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Wire {
+    /// Capacity, bit/s.
+    pub capacity_bps: f64,
+    /// Time a message takes over it, either way, ns.
+    pub delay_ns: Ns,
+}
+
+/// How messages fare on the links.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Conditions {
+    /// Each crossing takes up to this much longer, ns.
+    pub jitter_ns: Ns,
+    /// Probability that a message is lost on one crossing of one link.
+    pub drop: f64,
+    /// No losses from this time on.
+    pub drop_until_ns: Ns,
+    /// The longest round trip, told to the links ([`Port::rtt_ns`]).
+    pub rtt_ns: Ns,
+    /// Seeds jitter, losses and the phases in which links start their timers.
+    pub seed: u64,
+}
+
+/// What is observed of one flow.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Seen {
+    /// The rate it should have, bit/s.
+    pub ideal_bps: f64,
+    /// When an update last differed from it, ns; `None` if none did.
+    pub last_wrong_ns: Option<Ns>,
+    /// The link of that update.
+    pub last_wrong_link: Option<LinkId>,
+    /// The rate assigned to its source last, bit/s.
+    pub rate_bps: f64,
+    /// Updates of its messages.
+    pub updates: u64,
+}
+
+struct Flow<S: Scheme> {
+    path: Vec<LinkId>,
+    source: S::Source,
+    sink: S::Sink,
+    seen: Seen,
+    running: bool,
+}
+
+struct Link<S: Scheme> {
+    port: Port,
+    hop: S::Hop,
+}
+
+/// A message under way, about to arrive at the `at`-th link of its path; at the sink if that is behind the last.
+struct Flight<S: Scheme> {
+    flow: FlowId,
+    at: u16,
+    forward: bool,
+    bytes: u32,
+    message: S::Ctl,
+}
+
+enum Event {
+    Arrive(u32),
+    Start(FlowId),
+    Stop(FlowId),
+    SourceTimer(FlowId, u32),
+    LinkStart(LinkId),
+    LinkTimer(LinkId, u32),
+}
+
+struct Due(Reverse<(Ns, u64)>, Event);
+
+impl PartialEq for Due {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+impl Eq for Due {}
+impl PartialOrd for Due {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Due {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.cmp(&other.0)
+    }
+}
+
+/// A scheme's machines over a set of links and flows.
+pub struct Rounds<S: Scheme> {
+    scheme: S,
+    conditions: Conditions,
+    /// An update within this relative distance of the ideal rate is right.
+    pub tolerance: f64,
+    links: Vec<Link<S>>,
+    flows: Vec<Flow<S>>,
+    flights: Vec<Option<Flight<S>>>,
+    free: Vec<u32>,
+    events: BinaryHeap<Due>,
+    serial: u64,
+    io: Io<S>,
+    trace: Vec<Update>,
+    random: Stream,
+    /// Whether messages hold an allocation for each link; otherwise the rates at the sources are judged.
+    allocates: bool,
+    updates: u64,
+    dropped: u64,
+    last_drop_ns: Option<Ns>,
+}
+
+impl<S: Scheme> Rounds<S> {
+    /// `wires` without flows. Each link starts its timers at its own time, up to one longest round trip after 0.
+    pub fn new(scheme: S, wires: &[Wire], conditions: Conditions, traced: bool) -> Self {
+        let links = wires.iter().enumerate().map(|(k, wire)| {
+            let port = Port {
+                link: k as LinkId,
+                capacity_bps: wire.capacity_bps,
+                delay_ns: wire.delay_ns,
+                buffer_bytes: 0,
+                mtu_bytes: 0,
+                rtt_ns: conditions.rtt_ns,
+                queued_bytes: 0,
+                queued_packets: 0,
+            };
+            Link { hop: scheme.hop(&port), port }
+        });
+        let mut rounds = Rounds {
+            links: links.collect(),
+            scheme,
+            conditions,
+            tolerance: 1e-9,
+            flows: Vec::new(),
+            flights: Vec::new(),
+            free: Vec::new(),
+            events: BinaryHeap::new(),
+            serial: 0,
+            io: if traced { Io::traced() } else { Io::default() },
+            trace: Vec::new(),
+            random: Stream::new(conditions.seed, "rounds"),
+            allocates: false,
+            updates: 0,
+            dropped: 0,
+            last_drop_ns: None,
+        };
+        let mut phases = Stream::new(conditions.seed, "phases");
+        for link in 0..wires.len() as LinkId {
+            let at_ns = phases.below(conditions.rtt_ns.max(1) as usize) as Ns;
+            rounds.schedule(at_ns, Event::LinkStart(link));
+        }
+        rounds
+    }
+
+    /// Adds a flow over `path` that starts at `start_ns`, now or later.
+    pub fn add(&mut self, path: Vec<LinkId>, weight: f64, start_ns: Ns, ideal_bps: f64) -> FlowId {
+        let flow = self.flows.len() as FlowId;
+        let capacity = |l: &LinkId| self.links[*l as usize].port.capacity_bps;
+        let one_way: Ns = path.iter().map(|&l| self.links[l as usize].port.delay_ns).sum();
+        let info = FlowInfo {
+            flow,
+            weight,
+            size_bytes: None,
+            // Without packets there is no slowest pace of one packet a round trip.
+            mss_bytes: 0,
+            mtu_bytes: 0,
+            paths: vec![PathInfo {
+                hops: path.len() as u16,
+                line_rate_bps: path.first().map_or(0.0, capacity),
+                min_capacity_bps: path.iter().map(capacity).fold(f64::INFINITY, f64::min),
+                base_rtt_ns: 2 * (one_way + path.len() as Ns * self.conditions.jitter_ns),
+            }],
+        };
+        let (source, sink) = (self.scheme.source(&info), self.scheme.sink(&info));
+        let seen = Seen { ideal_bps, ..Seen::default() };
+        self.flows.push(Flow { path, source, sink, seen, running: false });
+        self.schedule(start_ns, Event::Start(flow));
+        flow
+    }
+
+    /// The flow leaves at `at_ns`.
+    pub fn stop(&mut self, flow: FlowId, at_ns: Ns) {
+        self.schedule(at_ns, Event::Stop(flow));
+    }
+
+    /// From now on `flow` should have `ideal_bps`.
+    pub fn set_ideal(&mut self, flow: FlowId, ideal_bps: f64) {
+        self.flows[flow as usize].seen.ideal_bps = ideal_bps;
+    }
+
+    /// Lets everything up to and including `until_ns` happen.
+    pub fn run_until(&mut self, until_ns: Ns) {
+        while let Some(Due(Reverse((at_ns, _)), _)) = self.events.peek() {
+            if *at_ns > until_ns {
+                break;
+            }
+            if let Some(Due(Reverse((at_ns, _)), event)) = self.events.pop() {
+                self.io.now_ns = at_ns;
+                self.handle(event);
+            }
+        }
+        self.io.now_ns = until_ns;
+    }
+
+    /// The time reached.
+    pub fn now_ns(&self) -> Ns {
+        self.io.now_ns
+    }
+    /// What was observed of a flow.
+    pub fn seen(&self, flow: FlowId) -> &Seen {
+        &self.flows[flow as usize].seen
+    }
+    /// The flows added so far.
+    pub fn flow_count(&self) -> usize {
+        self.flows.len()
+    }
+    /// A link's machine.
+    pub fn hop(&self, link: LinkId) -> &S::Hop {
+        &self.links[link as usize].hop
+    }
+    /// Updates at links so far.
+    pub fn updates(&self) -> u64 {
+        self.updates
+    }
+    /// Messages lost so far, and when the last was.
+    pub fn drops(&self) -> (u64, Option<Ns>) {
+        (self.dropped, self.last_drop_ns)
+    }
+    /// When an update of a running flow last differed from its ideal rate.
+    pub fn last_wrong_ns(&self) -> Option<Ns> {
+        self.flows.iter().filter(|f| f.running).filter_map(|f| f.seen.last_wrong_ns).max()
+    }
+    /// The updates since the last call, if they are traced.
+    pub fn take_trace(&mut self) -> Vec<Update> {
+        std::mem::take(&mut self.trace)
+    }
+
+    fn schedule(&mut self, at_ns: Ns, event: Event) {
+        self.serial += 1;
+        self.events.push(Due(Reverse((at_ns, self.serial)), event));
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Arrive(slot) => {
+                if let Some(flight) = self.flights[slot as usize].take() {
+                    self.free.push(slot);
+                    self.arrive(flight);
+                }
+            }
+            Event::Start(flow) => {
+                self.flows[flow as usize].running = true;
+                self.flows[flow as usize].source.on_start(&mut self.io);
+                self.obey_end(flow);
+            }
+            Event::Stop(flow) => {
+                self.flows[flow as usize].running = false;
+                self.flows[flow as usize].source.on_finish(&mut self.io);
+                self.obey_end(flow);
+            }
+            Event::SourceTimer(flow, timer) => {
+                self.flows[flow as usize].source.on_timer(&mut self.io, timer);
+                self.obey_end(flow);
+            }
+            Event::LinkStart(link) => {
+                self.links[link as usize].hop.on_start(&mut self.io);
+                self.obey_link(link);
+            }
+            Event::LinkTimer(link, timer) => {
+                let Link { port, hop } = &mut self.links[link as usize];
+                hop.on_timer(&mut self.io, timer, port);
+                self.obey_link(link);
+            }
+        }
+    }
+
+    fn arrive(&mut self, mut flight: Flight<S>) {
+        let flow = &mut self.flows[flight.flow as usize];
+        if flight.forward && usize::from(flight.at) == flow.path.len() {
+            flow.sink.on_ctl(&mut self.io, 0, flight.message, flight.bytes);
+            return self.obey_end(flight.flow);
+        }
+        self.update(&mut flight);
+        if flight.forward {
+            flight.at += 1;
+            self.cross(flight, -1);
+        } else if flight.at > 0 {
+            flight.at -= 1;
+            self.cross(flight, 0);
+        } else {
+            self.flows[flight.flow as usize].source.on_ctl(&mut self.io, 0, flight.message);
+            self.obey_end(flight.flow);
+        }
+    }
+
+    /// The message updates at the link it has come to.
+    fn update(&mut self, flight: &mut Flight<S>) {
+        let flow = &mut self.flows[flight.flow as usize];
+        let id = flow.path[usize::from(flight.at)];
+        let Link { port, hop } = &mut self.links[id as usize];
+        let visit = Visit { flow: flight.flow, subflow: 0, hop: flight.at, forward: flight.forward };
+        hop.on_ctl(&mut self.io, &mut flight.message, visit, port);
+        self.trace.extend(self.io.take_trace());
+        self.updates += 1;
+        flow.seen.updates += 1;
+        if let Some(rate) = S::allocated(&flight.message, flight.at) {
+            self.allocates = true;
+            flow.seen.judge(rate, self.tolerance, self.io.now_ns, Some(id));
+        }
+        self.obey_link(id);
+    }
+
+    /// Sends a message over the link `before` its next stop, unless that is lost.
+    fn cross(&mut self, flight: Flight<S>, before: i32) {
+        let over = self.flows[flight.flow as usize].path[(i32::from(flight.at) + before) as usize];
+        let Conditions { jitter_ns, drop, drop_until_ns, .. } = self.conditions;
+        if drop > 0.0 && self.io.now_ns < drop_until_ns && self.random.unit() < drop {
+            self.dropped += 1;
+            self.last_drop_ns = Some(self.io.now_ns);
+            return;
+        }
+        let jitter_ns = if jitter_ns > 0 { self.random.below(jitter_ns as usize + 1) as Ns } else { 0 };
+        let at_ns = self.io.now_ns + self.links[over as usize].port.delay_ns + jitter_ns;
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.flights.push(None);
+            self.flights.len() as u32 - 1
+        });
+        self.flights[slot as usize] = Some(flight);
+        self.schedule(at_ns, Event::Arrive(slot));
+    }
+
+    /// Carries out what a flow's source or sink asked for.
+    fn obey_end(&mut self, flow: FlowId) {
+        let mut asks = std::mem::take(self.io.asks_mut());
+        for ask in asks.drain(..) {
+            match ask {
+                Ask::Ctl { to: To::Sink, message, bytes, .. } => {
+                    self.arrive(Flight { flow, at: 0, forward: true, bytes, message });
+                }
+                Ask::Ctl { to: To::Source, message, bytes, .. } => {
+                    let at = self.flows[flow as usize].path.len() as u16 - 1;
+                    self.cross(Flight { flow, at, forward: false, bytes, message }, 0);
+                }
+                Ask::Timer { timer, at_ns } => self.schedule(at_ns, Event::SourceTimer(flow, timer)),
+                Ask::Pace { rate_bps, .. } => {
+                    let now_ns = self.io.now_ns;
+                    let seen = &mut self.flows[flow as usize].seen;
+                    seen.rate_bps = rate_bps.unwrap_or(f64::INFINITY);
+                    if !self.allocates {
+                        seen.judge(seen.rate_bps, self.tolerance, now_ns, None);
+                    }
+                }
+            }
+        }
+        self.give_back(asks);
+    }
+
+    fn obey_link(&mut self, link: LinkId) {
+        let mut asks = std::mem::take(self.io.asks_mut());
+        for ask in asks.drain(..) {
+            if let Ask::Timer { timer, at_ns } = ask {
+                self.schedule(at_ns, Event::LinkTimer(link, timer));
+            }
+        }
+        self.give_back(asks);
+    }
+
+    /// Keeps the list's memory for the next time.
+    fn give_back(&mut self, asks: Vec<Ask<S>>) {
+        if self.io.asks_mut().is_empty() {
+            *self.io.asks_mut() = asks;
+        }
+    }
+}
+
+impl Seen {
+    fn judge(&mut self, rate_bps: f64, tolerance: f64, now_ns: Ns, link: Option<LinkId>) {
+        if (rate_bps - self.ideal_bps).abs() > tolerance * self.ideal_bps {
+            self.last_wrong_ns = Some(now_ns);
+            self.last_wrong_link = link;
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! One scheme over one setup, until its rates are right and stay right.
+
+use crate::driver::{Conditions, Rounds};
+use crate::setup::Setup;
+use serde_json::{Map, Value, json};
+use subak_core::rng::Stream;
+use subak_core::scheme::{Scheme, Update};
+use subak_core::{Fault, FlowId, LinkId, Ns};
+use subak_schemes::{SCHEMES, Visitor, with_scheme};
+
+/// How a setup is run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// Seeds starts, jitter, losses and the links' phases.
+    pub seed: u64,
+    /// The length of a round; `None` for the longest round trip.
+    pub round_ns: Option<Ns>,
+    /// Each crossing of a link takes up to this much longer, ns.
+    pub jitter_ns: Ns,
+    /// Flows start at random within this many rounds.
+    pub stagger_rounds: f64,
+    /// Give up so many rounds after the start.
+    pub max_rounds: f64,
+    /// Rates that were right for so many rounds will stay so.
+    pub settle_rounds: f64,
+    /// Probability that a message is lost on one crossing of one link.
+    pub drop: f64,
+    /// For how many rounds after the start messages are lost.
+    pub drop_rounds: f64,
+    /// Relative difference from the exact rate that counts as right.
+    pub tolerance: f64,
+    /// Keep every update.
+    pub traced: bool,
+    /// The scheme's parameters.
+    pub params: Map<String, Value>,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Plan {
+            seed: 1,
+            round_ns: None,
+            jitter_ns: 10,
+            stagger_rounds: 1.0,
+            max_rounds: 600.0,
+            settle_rounds: 5.0,
+            drop: 0.0,
+            drop_rounds: 100.0,
+            tolerance: 1e-9,
+            traced: false,
+            params: Map::new(),
+        }
+    }
+}
+
+/// What came of it. Times are in rounds since the flows and the links' timers have been stable for one round, as section
+/// 3.4.4 counts; 0 if earlier.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// Whether the rates became right and stayed so.
+    pub converged: bool,
+    /// The last wrong update.
+    pub rounds: f64,
+    /// The last wrong update of each flow.
+    pub flow_rounds: Vec<f64>,
+    /// The link of each flow's last wrong update.
+    pub flow_last_link: Vec<Option<LinkId>>,
+    /// The rate at each flow's source at the end, bit/s.
+    pub rates_bps: Vec<f64>,
+    /// Updates at links.
+    pub updates: u64,
+    /// Length of a round, ns.
+    pub round_ns: Ns,
+    /// When counting began, ns.
+    pub start_ns: Ns,
+    /// Messages lost.
+    pub drops: u64,
+    /// Rounds from the last loss to the last wrong update; `None` without losses.
+    pub rounds_after_drop: Option<f64>,
+    /// Every update, if asked for.
+    pub trace: Vec<Update>,
+}
+
+/// Runs the scheme called `name` on `setup`, whose flows should have `ideal_bps`.
+pub fn run(name: &str, setup: &Setup, ideal_bps: &[f64], plan: &Plan) -> Result<Outcome, Fault> {
+    let round_ns = plan.round_ns.unwrap_or_else(|| setup.rtt_ns(plan.jitter_ns));
+    let params = params(name, plan, round_ns)?;
+    with_scheme(name, &params, Run { setup, ideal_bps, plan, round_ns })
+}
+
+/// The plan's parameters, with what the round driver needs in place of the packet simulator's defaults: the whole
+/// capacity for data, no limit on control messages, and the plan's round.
+pub(crate) fn params(name: &str, plan: &Plan, round_ns: Ns) -> Result<Map<String, Value>, Fault> {
+    let mut params = plan.params.clone();
+    if let Some(info) = SCHEMES.iter().find(|info| info.name == name) {
+        if !info.drivers.rounds {
+            return Err(Fault::new(
+                "scheme",
+                format!("scheme \"{name}\" does not live on control messages"),
+                format!("choose one of: {}", names().join(", ")),
+            ));
+        }
+        let seconds = |rounds: f64| json!(rounds * round_ns as f64 / 1e9);
+        let rto = if plan.drop > 0.0 { seconds(2.0) } else { json!(0) };
+        for (key, value) in [("control", json!(0)), ("headroom", json!(0)), ("round", seconds(1.0)), ("rto", rto)] {
+            if info.params.iter().any(|p| p.name == key) {
+                params.entry(key).or_insert(value);
+            }
+        }
+    }
+    Ok(params)
+}
+
+/// The schemes that the round driver can run.
+pub fn names() -> Vec<&'static str> {
+    SCHEMES.iter().filter(|info| info.drivers.rounds).map(|info| info.name).collect()
+}
+
+struct Run<'a> {
+    setup: &'a Setup,
+    ideal_bps: &'a [f64],
+    plan: &'a Plan,
+    round_ns: Ns,
+}
+
+impl Visitor for Run<'_> {
+    type Out = Outcome;
+
+    fn visit<S: Scheme>(self, scheme: S) -> Outcome {
+        let Run { setup, ideal_bps, plan, round_ns } = self;
+        let rounds_ns = |rounds: f64| (rounds * round_ns as f64).round() as Ns;
+        // By then every link has started its timers: their phases are at most two rounds.
+        let first_ns = 3 * round_ns;
+        let last_start_ns = first_ns + rounds_ns(plan.stagger_rounds);
+        let start_ns = last_start_ns + round_ns;
+        let conditions = Conditions {
+            jitter_ns: plan.jitter_ns,
+            drop: plan.drop,
+            drop_until_ns: start_ns + rounds_ns(plan.drop_rounds),
+            rtt_ns: round_ns,
+            seed: plan.seed,
+        };
+        let mut rounds = Rounds::new(scheme, &setup.wires, conditions, plan.traced);
+        rounds.tolerance = plan.tolerance;
+        let mut starts = Stream::new(plan.seed, "starts");
+        for (f, path) in setup.paths.iter().enumerate() {
+            let at_ns = first_ns + rounds_ns(plan.stagger_rounds * starts.unit());
+            rounds.add(path.clone(), setup.weights[f], at_ns, ideal_bps[f]);
+        }
+        let quiet_from_ns = if plan.drop > 0.0 { conditions.drop_until_ns } else { start_ns };
+        let give_up_ns = quiet_from_ns + rounds_ns(plan.max_rounds);
+        let settle_ns = rounds_ns(plan.settle_rounds);
+        let mut trace = Vec::new();
+        let mut now_ns = start_ns;
+        let converged = loop {
+            rounds.run_until(now_ns);
+            trace.extend(rounds.take_trace());
+            let wrong_ns = rounds.last_wrong_ns().unwrap_or(0).max(quiet_from_ns);
+            if now_ns >= wrong_ns + settle_ns {
+                break true;
+            }
+            if now_ns >= give_up_ns {
+                break false;
+            }
+            now_ns += round_ns;
+        };
+        report(&rounds, converged, start_ns, round_ns, trace)
+    }
+}
+
+fn report<S: Scheme>(
+    rounds: &Rounds<S>,
+    converged: bool,
+    start_ns: Ns,
+    round_ns: Ns,
+    trace: Vec<Update>,
+) -> Outcome {
+    let since = |from_ns: Ns, at_ns: Option<Ns>| at_ns.unwrap_or(0).saturating_sub(from_ns) as f64 / round_ns as f64;
+    let seen = |f: FlowId| rounds.seen(f);
+    let flows = 0..rounds.flow_count() as FlowId;
+    let (drops, last_drop_ns) = rounds.drops();
+    Outcome {
+        converged,
+        rounds: since(start_ns, rounds.last_wrong_ns()),
+        flow_rounds: flows.clone().map(|f| since(start_ns, seen(f).last_wrong_ns)).collect(),
+        flow_last_link: flows.clone().map(|f| seen(f).last_wrong_link).collect(),
+        rates_bps: flows.map(|f| seen(f).rate_bps).collect(),
+        updates: rounds.updates(),
+        round_ns,
+        start_ns,
+        drops,
+        rounds_after_drop: last_drop_ns.map(|at_ns| since(at_ns, rounds.last_wrong_ns())),
+        trace,
+    }
+}

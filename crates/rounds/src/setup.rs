@@ -1,0 +1,148 @@
+//! Fixed sets of flows over bare links, and the random ones of section 3.3: K links, J flows, P links a flow.
+
+use crate::driver::Wire;
+use subak_core::rng::Stream;
+use subak_core::{Case, Fault, Flow, Flows, Link, LinkId, Network, Ns, Policy};
+
+/// Delay of a link where a case gives none, ns: that of section 3.3.
+pub const DELAY_NS: Ns = 10_000;
+
+/// Links and flows as the round driver runs them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Setup {
+    /// The links.
+    pub wires: Vec<Wire>,
+    /// The links of each flow.
+    pub paths: Vec<Vec<LinkId>>,
+    /// The flows' weights.
+    pub weights: Vec<f64>,
+}
+
+/// Capacities of a random setup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Capacities {
+    /// 10 Gb/s everywhere.
+    Equal,
+    /// 1 to 100 Gb/s, drawn link by link.
+    Mixed,
+}
+
+/// A random setup of section 3.3.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Random {
+    /// Links (K).
+    pub links: usize,
+    /// Flows (J).
+    pub flows: usize,
+    /// Links a flow (P), no link twice.
+    pub hops: usize,
+    /// Capacities.
+    pub capacities: Capacities,
+    /// Weights are drawn from 1 to this.
+    pub heaviest: u32,
+    /// Seed.
+    pub seed: u64,
+}
+
+impl Random {
+    /// Draws it.
+    pub fn draw(&self) -> Setup {
+        let mut random = Stream::new(self.seed, "setup");
+        let wires = (0..self.links).map(|_| {
+            let gbps = match self.capacities {
+                Capacities::Equal => 10.0,
+                Capacities::Mixed => 1.0 + random.below(100) as f64,
+            };
+            Wire { capacity_bps: gbps * 1e9, delay_ns: DELAY_NS }
+        });
+        let wires: Vec<_> = wires.collect();
+        let mut deck: Vec<LinkId> = (0..self.links as LinkId).collect();
+        let mut path = || {
+            for k in 0..self.hops.min(self.links) {
+                let other = k + random.below(self.links - k);
+                deck.swap(k, other);
+            }
+            deck[..self.hops.min(self.links)].to_vec()
+        };
+        let paths = (0..self.flows).map(|_| path()).collect();
+        let weights = (0..self.flows).map(|_| 1.0 + random.below(self.heaviest.max(1) as usize) as f64).collect();
+        Setup { wires, paths, weights }
+    }
+}
+
+impl Setup {
+    /// The links and flows of `case`, which must be single-path max-min. A demand becomes a link of the flow's own at the
+    /// head of its path, without delay: the thesis' virtual link l0 (section 4.1).
+    pub fn from_case(case: &Case) -> Result<Self, Fault> {
+        if case.policy != Policy::MaxMin {
+            return Err(Fault::new(
+                "policy.kind",
+                "control messages compute max-min rates only",
+                "choose \"max-min\", or leave the policy out",
+            ));
+        }
+        let delay = |ns: Ns| if ns == 0 { DELAY_NS } else { ns };
+        let links = case.network.links().iter();
+        let wires = links.map(|l| Wire { capacity_bps: l.capacity_bps, delay_ns: delay(l.delay_ns) }).collect();
+        let mut setup = Setup { wires, paths: Vec::new(), weights: Vec::new() };
+        for f in 0..case.flows.len() {
+            let paths = case.flows.paths_of(f);
+            if paths.len() != 1 {
+                return Err(Fault::new(
+                    format!("flows[{f}].paths"),
+                    "a flow with several paths",
+                    "give each flow one path: the round driver does not pool",
+                ));
+            }
+            let mut path = case.flows.links_of(paths.start).to_vec();
+            let demand_bps = case.flows.demand_bps()[f];
+            if demand_bps <= 0.0 {
+                return Err(Fault::new(
+                    format!("flows[{f}].demand"),
+                    "a flow that wants nothing",
+                    "leave it out, or give a demand above zero",
+                ));
+            }
+            if demand_bps.is_finite() {
+                path.insert(0, setup.wires.len() as LinkId);
+                setup.wires.push(Wire { capacity_bps: demand_bps, delay_ns: 0 });
+            }
+            setup.paths.push(path);
+            setup.weights.push(case.flows.weight()[f]);
+        }
+        Ok(setup)
+    }
+
+    /// The setup as a case, for the exact solvers.
+    pub fn to_case(&self) -> Result<Case, Fault> {
+        let mut network = Network::new();
+        for (k, wire) in self.wires.iter().enumerate() {
+            network.add(Link {
+                id: format!("l{k}"),
+                from: None,
+                to: None,
+                capacity_bps: wire.capacity_bps,
+                delay_ns: wire.delay_ns,
+                buffer_bytes: None,
+            })?;
+        }
+        let mut flows = Flows::new();
+        for (k, path) in self.paths.iter().enumerate() {
+            flows.push(Flow { weight: self.weights[k], ..Flow::over(format!("f{k}"), path.clone()) }, &network)?;
+        }
+        Ok(Case { network, flows, policy: Policy::MaxMin })
+    }
+
+    /// The longest round trip, with `jitter_ns` at most on each crossing.
+    pub fn rtt_ns(&self, jitter_ns: Ns) -> Ns {
+        let one_way = |path: &Vec<LinkId>| -> Ns {
+            path.iter().map(|&l| self.wires[l as usize].delay_ns + jitter_ns).sum()
+        };
+        2 * self.paths.iter().map(one_way).max().unwrap_or(0).max(1)
+    }
+
+    /// Capacities, bit/s.
+    pub fn capacities_bps(&self) -> Vec<f64> {
+        self.wires.iter().map(|w| w.capacity_bps).collect()
+    }
+}
