@@ -42,7 +42,11 @@ macro_rules! schemes {
 schemes! {
     dctcp::Dctcp,
     reno::Reno,
+    charny::Charny,
+    fair::Fair,
+    n_perc::NPerc,
     s_perc::SPerc,
+    s_perc_star::SPercStar,
 }
 
 fn unknown(name: &str) -> Fault {

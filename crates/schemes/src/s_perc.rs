@@ -6,20 +6,32 @@
 //!
 //! Weighted: rates in the packet are per unit of weight, NumB counts weight, SumE the weighted allocations. With all
 //! weights 1 this is the thesis' algorithm to the letter, but for ties within a relative 1e-9 and sums in fixed point.
-//! MaxE is used as it stood before this packet.
+//! MaxE is used as it stood before this packet. b <= e and b < MaxE are decided by multiplication, as section 4.1 has it,
+//! so that they hold exactly when the division is approximate.
+//!
+//! With `compact` the packet carries only the least propagated rate and its link (section 4.1, "Control packet size").
 
 use crate::perc::division::Division;
-use crate::perc::{self, Perc, Rule, Step, Sum, Unit, at_most, below};
+use crate::perc::{self, Perc, Rule, Scale, Step, Sums, at_most, below};
 use subak_core::Fault;
-use subak_core::scheme::{Drivers, Info, Kind, Params, Visit};
+use subak_core::scheme::{Drivers, Info, Kind, Param, ParamUnit, Params, Value, Visit};
 
 /// s-PERC.
 pub type SPerc = Perc<Stateless>;
+
+/// `params.compact`.
+pub const COMPACT: Param = Param {
+    name: "compact",
+    default: Value::Flag(false),
+    unit: ParamUnit::Flag,
+    about: "packets carry the least bottleneck rate and its link in place of one rate a link",
+};
 
 /// The rule of s-PERC.
 #[derive(Debug, Clone, Default)]
 pub struct Stateless {
     division: Division,
+    compact: bool,
 }
 
 /// What the packet carries for one link (table 3.2).
@@ -38,92 +50,108 @@ pub struct Field {
 impl Field {
     /// As a new flow carries it: E at 0, and a rate that nobody looks at.
     pub const NEW: Field = Field { a: 0.0, b: 0.0, bottlenecked: false, ignored: true };
+}
 
-    /// The rate that others look at.
+/// What the packet carries.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fields {
+    /// One for each link of the path.
+    pub links: Vec<Field>,
+    /// The least propagated rate and the hop it is from, in place of the rates and ignore bits of the links.
+    pub least: Option<(f64, u16)>,
+}
+
+impl Fields {
+    /// As a new flow carries them.
+    pub fn new(hops: u16, compact: bool) -> Self {
+        let links = vec![Field::NEW; usize::from(hops)];
+        Fields { links, least: compact.then_some((f64::INFINITY, 0)) }
+    }
+
+    /// Line 9: the least rate that any link but the `hop`-th propagates.
     #[inline]
-    pub fn propagated(&self) -> f64 {
-        if self.ignored { f64::INFINITY } else { self.b }
+    pub fn limit_rate(&self, hop: u16) -> f64 {
+        if let Some((rate, from)) = self.least {
+            return if from == hop { f64::INFINITY } else { rate };
+        }
+        perc::least_other(&self.links, usize::from(hop), |f| if f.ignored { f64::INFINITY } else { f.b })
+    }
+
+    /// Lines 13-15: what the `hop`-th link found.
+    #[inline]
+    pub fn write(&mut self, hop: u16, field: Field) {
+        self.links[usize::from(hop)] = field;
+        if let Some((rate, from)) = &mut self.least {
+            let b = if field.ignored { f64::INFINITY } else { field.b };
+            if *from == hop || b < *rate {
+                (*rate, *from) = (b, hop);
+            }
+        }
+    }
+
+    /// The flow's rate per unit of weight.
+    pub fn rate(&self) -> f64 {
+        self.links.iter().map(|f| f.a).fold(f64::INFINITY, f64::min)
     }
 }
 
-/// What a link keeps: the same few numbers for any number of flows.
+/// What a link keeps: the same few numbers for any number of flows (it is [`Copy`]).
 #[derive(Debug, Clone, Copy)]
 pub struct Link {
-    capacity: Sum,
-    rates: Unit,
-    weights: Unit,
-    sum_e: Sum,
-    num_b: Sum,
-    max_e: f64,
-    max_e_next: f64,
+    scale: Scale,
+    sums: Sums,
+    max_e: MaxE,
+}
+
+/// The bound on the largest allocation, per unit of weight, of a flow bottlenecked elsewhere.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct MaxE {
+    /// Over this round and the one before (MaxE).
+    pub now: f64,
+    /// Over this round (MaxE').
+    pub next: f64,
+}
+
+impl MaxE {
+    /// Algorithm 6, lines 21-22.
+    #[inline]
+    pub fn saw(&mut self, a: f64) {
+        self.now = self.now.max(a);
+        self.next = self.next.max(a);
+    }
+
+    /// Algorithm 5.
+    pub fn reset(&mut self) {
+        self.now = std::mem::take(&mut self.next);
+    }
+}
+
+/// Lines 8-15: classifies a flow that counts as bottlenecked here, for which other links have a limit rate of `e`.
+#[inline]
+pub fn classify((left, num_b): (f64, f64), e: f64, max_e: f64, division: &Division) -> Field {
+    let b = division.divide(left, num_b);
+    let bottlenecked = at_most(left, e * num_b);
+    let a = if bottlenecked { b.min(e) } else { e };
+    Field { a, b, bottlenecked, ignored: below(left, max_e * num_b) }
 }
 
 impl Link {
     /// A link of `capacity_bps` without flows.
     pub fn new(capacity_bps: f64) -> Self {
-        let (rates, weights) = (Unit::for_sums_near(capacity_bps), Unit::for_sums_near(1.0));
-        let capacity = Sum::of(capacity_bps, rates);
-        Link { capacity, rates, weights, sum_e: Sum::default(), num_b: Sum::default(), max_e: 0.0, max_e_next: 0.0 }
+        Link { scale: Scale::new(capacity_bps), sums: Sums::NONE, max_e: MaxE::default() }
     }
-
-    /// Algorithm 6, lines 5-7: until it is classified anew the flow counts as bottlenecked here.
-    #[inline]
-    fn assume_bottlenecked(&mut self, field: &Field, weight: f64) {
-        if !field.bottlenecked {
-            self.sum_e.sub(field.a * weight, self.rates);
-            self.num_b.add(weight, self.weights);
-        }
-    }
-
-    /// Line 8: the bottleneck rate.
-    #[inline]
-    fn bottleneck_rate(&self, weight: f64, division: &Division) -> f64 {
-        let left = self.sum_e.left_of(self.capacity, self.rates).max(0.0);
-        division.divide(left, self.num_b.value(self.weights).max(weight))
-    }
-
-    /// Lines 16-22: the flow's new part in the sums.
-    #[inline]
-    fn account(&mut self, field: &Field, weight: f64, leaving: bool) {
-        if leaving || !field.bottlenecked {
-            self.num_b.sub(weight, self.weights);
-        }
-        if !leaving && !field.bottlenecked {
-            self.sum_e.add(field.a * weight, self.rates);
-            self.max_e = self.max_e.max(field.a);
-            self.max_e_next = self.max_e_next.max(field.a);
-        }
-    }
-
-    /// Algorithm 5: MaxE falls to what this round saw.
-    pub fn reset_max_e(&mut self) {
-        self.max_e = std::mem::take(&mut self.max_e_next);
-    }
-
     /// Sum of the allocations of flows bottlenecked elsewhere, bit/s.
     pub fn sum_e(&self) -> f64 {
-        self.sum_e.value(self.rates)
+        self.sums.sum_e(&self.scale)
     }
     /// Weight of the flows bottlenecked here.
     pub fn num_b(&self) -> f64 {
-        self.num_b.value(self.weights)
+        self.sums.num_b(&self.scale)
     }
-    /// Bound on the largest allocation, per unit of weight, of a flow bottlenecked elsewhere.
-    pub fn max_e(&self) -> f64 {
+    /// MaxE and MaxE'.
+    pub fn max_e(&self) -> MaxE {
         self.max_e
     }
-    /// The largest such allocation since the last reset (MaxE').
-    pub fn max_e_next(&self) -> f64 {
-        self.max_e_next
-    }
-}
-
-/// Line 9: the least rate that any link but the `hop`-th propagates.
-#[inline]
-fn limit_rate(fields: &[Field], hop: usize) -> f64 {
-    let (before, after) = fields.split_at(hop);
-    let least = |fields: &[Field]| fields.iter().map(Field::propagated).fold(f64::INFINITY, f64::min);
-    least(before).min(least(&after[1..]))
 }
 
 impl Rule for Stateless {
@@ -133,54 +161,58 @@ impl Rule for Stateless {
         paper: "PERC thesis, section 3.2, Algorithms 5 and 6",
         kind: Kind::Proactive,
         drivers: Drivers { rounds: true, packet: true },
-        params: &[perc::CONTROL, perc::HEADROOM, perc::REVERSE, perc::RTO, perc::ROUND],
+        params: &[perc::CONTROL, perc::HEADROOM, perc::REVERSE, perc::RTO, perc::ROUND, perc::DIVISION, COMPACT],
     };
     const ROUNDS: bool = true;
     const RECOVERS: bool = false;
-    type Fields = Vec<Field>;
+    type Fields = Fields;
     type Link = Link;
 
-    fn new(_params: &Params) -> Result<Self, Fault> {
-        Ok(Stateless::default())
+    fn new(params: &Params) -> Result<Self, Fault> {
+        Ok(Stateless { division: Division::read(params)?, compact: params.flag("compact") })
     }
-    fn fields(&self, hops: u16) -> Vec<Field> {
-        vec![Field::NEW; usize::from(hops)]
+    fn fields(&self, hops: u16) -> Fields {
+        Fields::new(hops, self.compact)
     }
     fn link(&self, capacity_bps: f64) -> Link {
         Link::new(capacity_bps)
     }
 
-    fn update(&self, link: &mut Link, fields: &mut Vec<Field>, visit: Visit, weight: f64, leaving: bool) -> Step {
-        let hop = usize::from(visit.hop);
-        link.assume_bottlenecked(&fields[hop], weight);
-        let b = link.bottleneck_rate(weight, &self.division);
-        let e = limit_rate(fields, hop);
-        let field = Field { a: b.min(e), b, bottlenecked: at_most(b, e), ignored: below(b, link.max_e) };
-        link.account(&field, weight, leaving);
-        fields[hop] = field;
-        Step { e, b, a: field.a, bottlenecked: field.bottlenecked, ignored: field.ignored }
+    fn update(&self, link: &mut Link, fields: &mut Fields, visit: Visit, weight: f64, leaving: bool) -> Step {
+        let old = fields.links[usize::from(visit.hop)];
+        if !old.bottlenecked {
+            link.sums.assume_bottlenecked(old.a, weight, &link.scale);
+        }
+        let e = fields.limit_rate(visit.hop);
+        let field = classify(link.sums.left(weight, &link.scale), e, link.max_e.now, &self.division);
+        fields.write(visit.hop, field);
+        if leaving {
+            link.sums.uncount(weight, &link.scale);
+        } else if !field.bottlenecked {
+            link.sums.allocate_elsewhere(field.a, weight, &link.scale);
+            link.max_e.saw(field.a);
+        }
+        Step { e, b: field.b, a: field.a, bottlenecked: field.bottlenecked, ignored: field.ignored }
     }
 
     fn new_round(&self, link: &mut Link) {
-        link.reset_max_e();
+        link.max_e.reset();
     }
-    fn returned(&self, fields: &mut Vec<Field>) -> f64 {
-        fields.iter().map(|f| f.a).fold(f64::INFINITY, f64::min)
+    fn returned(&self, fields: &mut Fields) -> f64 {
+        fields.rate()
     }
-    fn allocated(fields: &Vec<Field>, hop: u16) -> Option<f64> {
-        Some(fields[usize::from(hop)].a)
+    fn allocated(fields: &Fields, hop: u16) -> Option<f64> {
+        Some(fields.links[usize::from(hop)].a)
     }
-    /// Section 4.1, "Control packet size", without the size of the flow and the round number: per link 4 bytes each for
-    /// a and b and a bit each for s and the ignore bit; Tx_ctrl in 4 bytes; FIN in one bit.
+    /// As for s-PERC* without the flow's size and the round numbers.
     fn content_bytes(&self, hops: u16) -> u32 {
-        (u32::from(hops) * 66 + 33).div_ceil(8)
+        perc::content_bytes(hops, self.compact, false)
+    }
+    /// SumE, NumB, MaxE and MaxE'.
+    fn state_bytes(_link: &Link) -> usize {
+        4 * 2
     }
     fn watch(link: &Link) -> Vec<(&'static str, f64)> {
-        vec![
-            ("SumE", link.sum_e()),
-            ("NumB", link.num_b()),
-            ("MaxE", link.max_e),
-            ("MaxE'", link.max_e_next),
-        ]
+        vec![("SumE", link.sum_e()), ("NumB", link.num_b()), ("MaxE", link.max_e.now), ("MaxE'", link.max_e.next)]
     }
 }

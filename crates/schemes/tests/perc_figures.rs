@@ -116,7 +116,7 @@ fn figure_3_4_s_perc() {
     ];
     for (round, states) in links.iter().enumerate() {
         for (k, &(flow, link, max_e, e, b, a, state, ignore)) in rows[4 * round..4 * round + 4].iter().enumerate() {
-            let before = example.links[link].0.link().max_e() / G;
+            let before = example.links[link].0.link().max_e().now / G;
             assert_eq!(before, max_e, "MaxE before update {}", 4 * round + k + 1);
             let update = example.update(flow, link);
             let expected = [("e", e), ("b", b), ("a", a), ("state", state), ("ignore", ignore)];
@@ -126,11 +126,87 @@ fn figure_3_4_s_perc() {
         for &(link, num_b, sum_e, max_e) in states {
             let state = example.links[link].0.link();
             assert_eq!((state.num_b(), state.sum_e() / G), (num_b, sum_e), "{link} after round {}", round + 1);
-            assert_eq!((state.max_e() / G, state.max_e_next()), (max_e, 0.0), "{link} after round {}", round + 1);
+            let after = state.max_e();
+            assert_eq!((after.now / G, after.next), (max_e, 0.0), "{link} after round {}", round + 1);
         }
     }
     // What the packets hold at the end: f_W 15 and 12, f_B 20 and 18, nothing ignored.
+    let carried = |flow: &str| -> Vec<f64> { example.flows[flow].2.fields.links.iter().map(|f| f.b / G).collect() };
+    assert_eq!((carried("fW"), carried("fB")), (vec![15.0, 12.0], vec![20.0, 18.0]));
+    assert!(example.flows.values().all(|(_, _, m)| m.fields.links.iter().all(|f| !f.ignored)));
+}
+
+#[test]
+fn figure_3_2_n_perc() {
+    let mut example = Example::<subak_schemes::n_perc::NPerc>::new();
+    // Flow, link, e, b, a, state.
+    let rows = [
+        ("fB", "l20", INF, 20.0, 20.0, B),
+        ("fB", "l30", 20.0, 30.0, 20.0, E),
+        ("fW", "l30", INF, 10.0, 10.0, B),
+        ("fW", "l12", 10.0, 12.0, 10.0, E),
+        ("fW", "l30", 12.0, 10.0, 10.0, B),
+        ("fW", "l12", 10.0, 12.0, 10.0, E),
+        ("fB", "l20", 30.0, 20.0, 20.0, B),
+        ("fB", "l30", 20.0, 15.0, 15.0, B),
+        ("fW", "l30", 12.0, 15.0, 12.0, E),
+        ("fW", "l12", 15.0, 12.0, 12.0, B),
+        ("fB", "l30", 20.0, 18.0, 18.0, B),
+        ("fB", "l20", 18.0, 20.0, 18.0, E),
+    ];
+    // NumB and SumE after each round. The text's l30 after round 1 and l12 after rounds 1 and 2 do not follow from its
+    // own updates: f_W is bottlenecked at l30 (NumB 1) and elsewhere at l12 (SumE 10).
+    let links = [
+        [("l20", 1.0, 0.0), ("l30", 1.0, 20.0), ("l12", 0.0, 10.0)],
+        [("l20", 1.0, 0.0), ("l30", 2.0, 0.0), ("l12", 0.0, 10.0)],
+        [("l20", 0.0, 18.0), ("l30", 1.0, 12.0), ("l12", 1.0, 0.0)],
+    ];
+    for (round, states) in links.iter().enumerate() {
+        for (k, &(flow, link, e, b, a, state)) in rows[4 * round..4 * round + 4].iter().enumerate() {
+            let update = example.update(flow, link);
+            holds(&update, 4 * round + k + 1, &[("e", e), ("b", b), ("a", a), ("state", state)]);
+        }
+        for &(link, num_b, sum_e) in states {
+            let (sum, num) = example.links[link].0.link().sums();
+            assert_eq!((num, sum / G), (num_b, sum_e), "{link} after round {}", round + 1);
+        }
+    }
     let carried = |flow: &str| -> Vec<f64> { example.flows[flow].2.fields.iter().map(|f| f.b / G).collect() };
     assert_eq!((carried("fW"), carried("fB")), (vec![15.0, 12.0], vec![20.0, 18.0]));
-    assert!(example.flows.values().all(|(_, _, m)| m.fields.iter().all(|f| !f.ignored)));
+}
+
+#[test]
+fn figure_2_3_fair() {
+    let mut example = Example::<subak_schemes::fair::Fair>::new();
+    // Flow, link, e, b, a.
+    let rows = [
+        ("fB", "l20", INF, 20.0, 20.0),
+        ("fB", "l30", 20.0, 30.0, 20.0),
+        ("fW", "l30", INF, 15.0, 15.0),
+        ("fW", "l12", 15.0, 12.0, 12.0),
+        ("fW", "l30", 12.0, 15.0, 12.0),
+        ("fW", "l12", 15.0, 12.0, 12.0),
+        ("fB", "l20", 30.0, 20.0, 20.0),
+        ("fB", "l30", 20.0, 18.0, 18.0),
+    ];
+    // Limit rates of f_B and f_W stored at each link after each round.
+    let none = None::<f64>;
+    let links = [
+        [("l20", Some(INF), none), ("l30", Some(20.0), Some(INF)), ("l12", none, Some(15.0))],
+        [("l20", Some(30.0), none), ("l30", Some(20.0), Some(12.0)), ("l12", none, Some(15.0))],
+    ];
+    for (round, states) in links.iter().enumerate() {
+        for (k, &(flow, link, e, b, a)) in rows[4 * round..4 * round + 4].iter().enumerate() {
+            let update = example.update(flow, link);
+            holds(&update, 4 * round + k + 1, &[("e", e), ("b", b), ("a", a)]);
+        }
+        for &(link, blue, white) in states {
+            let state = example.links[link].0.link();
+            let stored = |flow| state.limit(flow).map(|e| e / G);
+            assert_eq!((stored(0), stored(1)), (blue, white), "{link} after round {}", round + 1);
+        }
+    }
+    // The text has f_B's and f_W's bottleneck rates at l30 swapped.
+    let carried = |flow: &str| -> Vec<f64> { example.flows[flow].2.fields.iter().map(|f| f.b / G).collect() };
+    assert_eq!((carried("fB"), carried("fW")), (vec![20.0, 18.0], vec![15.0, 12.0]));
 }

@@ -1,4 +1,18 @@
-//! How a link divides (section 4.1, "Approximating division").
+//! How a link divides: exactly, or by look-up tables as a switch does (PERC thesis, section 4.1, "Approximating
+//! division", after Sharma and others, NSDI 2017).
+//!
+//! x / y = 2^(log2 x - log2 y). A ternary match finds a number's leading one; the bits behind it address a table of
+//! logarithms, and the fraction of the difference a table of powers. Entries are 32-bit integers. The thesis gives the
+//! tables' sizes (13, 52 and 340 KB) but not their layout: here the largest two powers of two that fit.
+
+use std::sync::Arc;
+use subak_core::Fault;
+use subak_core::scheme::Params;
+
+/// Fraction bits of a logarithm in its 32-bit entry: five bits before the point are enough for 32-bit numbers.
+const LOG_BITS: u32 = 26;
+/// Fraction bits of an entry of the table of powers, which lie in [1, 2).
+const POWER_BITS: u32 = 30;
 
 /// The way b = (C - SumE) / NumB is computed.
 #[derive(Debug, Clone, Default)]
@@ -6,14 +20,100 @@ pub enum Division {
     /// To the last bit of a float.
     #[default]
     Exact,
+    /// By look-up.
+    Table(Arc<Tables>),
+}
+
+/// Tables of logarithms and powers of two.
+#[derive(Debug)]
+pub struct Tables {
+    log_index_bits: u32,
+    power_index_bits: u32,
+    logs: Vec<u32>,
+    powers: Vec<u32>,
+}
+
+impl Tables {
+    /// Tables that take at most `budget_bytes` (some 100 bytes at least).
+    pub fn within(budget_bytes: usize) -> Self {
+        let entries = (budget_bytes / 4).max(6);
+        // A quotient carries two errors of logarithms and one of powers: the table of powers gets the larger half.
+        let power_index_bits = (entries * 4 / 5).ilog2();
+        let log_index_bits = (entries - (1 << power_index_bits)).max(2).ilog2().min(power_index_bits);
+        let middle = |k: usize, bits: u32| (k as f64 + 0.5) / f64::from(1u32 << bits);
+        let log = |k| (libm::log2(1.0 + middle(k, log_index_bits)) * f64::from(1u32 << LOG_BITS)).round() as u32;
+        let power = |k| (libm::exp2(middle(k, power_index_bits)) * f64::from(1u32 << POWER_BITS)).round() as u32;
+        Tables {
+            log_index_bits,
+            power_index_bits,
+            logs: (0..1usize << log_index_bits).map(log).collect(),
+            powers: (0..1usize << power_index_bits).map(power).collect(),
+        }
+    }
+
+    /// Bytes that the tables take.
+    pub fn bytes(&self) -> usize {
+        4 * (self.logs.len() + self.powers.len())
+    }
+
+    /// log2 of a positive integer, in units of 2^-LOG_BITS.
+    fn log2(&self, x: u64) -> i64 {
+        let exponent = x.ilog2();
+        let behind = x ^ (1 << exponent);
+        let index = (behind << self.log_index_bits) >> exponent;
+        (i64::from(exponent) << LOG_BITS) + i64::from(self.logs[index as usize])
+    }
+
+    /// About `x` / `y`, for positive integers below 2^40.
+    fn divide(&self, x: u64, y: u64) -> f64 {
+        let log = self.log2(x) - self.log2(y);
+        let (whole, fraction) = (log >> LOG_BITS, log & ((1 << LOG_BITS) - 1));
+        let power = self.powers[(fraction >> (LOG_BITS - self.power_index_bits)) as usize];
+        libm::ldexp(f64::from(power), whole as i32 - POWER_BITS as i32)
+    }
 }
 
 impl Division {
-    /// `x / y`.
+    /// What `division_kb` asks for.
+    pub fn read(params: &Params) -> Result<Self, Fault> {
+        match params.within("division_kb", 0.0, 4096.0)? {
+            0.0 => Ok(Division::Exact),
+            kb => Ok(Division::Table(Arc::new(Tables::within((kb * 1024.0) as usize)))),
+        }
+    }
+
+    /// `x` bit/s shared by a weight of `y`. Tables see integers: bit/s rounded up in x (which then is below 2^40 up to
+    /// 1 Tb/s), and a count in y.
     #[inline]
     pub fn divide(&self, x: f64, y: f64) -> f64 {
         match self {
             Division::Exact => x / y,
+            Division::Table(tables) => {
+                let integer = |v: f64| (v.clamp(1.0, 1e12)) as u64;
+                tables.divide(integer(x), integer(y.round()))
+            }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use subak_core::rng::Stream;
+
+    #[test]
+    fn larger_tables_are_closer_and_all_fit() {
+        let mut worst = Vec::new();
+        for kb in [13, 52, 340] {
+            let tables = Tables::within(kb * 1024);
+            assert!(tables.bytes() <= kb * 1024 && tables.bytes() * 3 > kb * 1024, "{kb} KB: {}", tables.bytes());
+            let mut random = Stream::new(kb as u64, "division");
+            let error = |_| {
+                let (x, y) = (1 + random.below(10_000_000_000) as u64, 1 + random.below(500) as u64);
+                (tables.divide(x, y) / (x as f64 / y as f64) - 1.0).abs()
+            };
+            worst.push((0..100_000).map(error).fold(0.0, f64::max));
+        }
+        assert!(worst[0] < 2e-3 && worst[1] < worst[0] / 2.0 && worst[2] < worst[1] / 2.0, "{worst:?}");
     }
 }

@@ -19,7 +19,7 @@ mod sum;
 
 pub use hop::{PercHop, Round};
 pub use source::{PercSink, PercSource};
-pub use sum::{Sum, Unit};
+pub use sum::{Scale, Sum, Sums, Unit};
 
 use crate::queue::Priority;
 use std::fmt::Debug;
@@ -89,6 +89,9 @@ pub trait Rule: Clone + Debug + Send + 'static {
     fn allocated(fields: &Self::Fields, hop: u16) -> Option<f64>;
     /// Size of the packet's content for `hops` links, bytes.
     fn content_bytes(&self, hops: u16) -> u32;
+    /// What the link's state takes at a switch, bytes: 2 for each rate, count or sum (s-PERC's four are the 8 bytes of the
+    /// paper's abstract), and 12 for an entry of a table of flows (key, rate and so on).
+    fn state_bytes(link: &Self::Link) -> usize;
     /// A link's state by the thesis' names, for traces.
     fn watch(link: &Self::Link) -> Vec<(&'static str, f64)>;
 }
@@ -144,6 +147,14 @@ pub const ROUND: Param = Param {
     default: Value::Number(0.0),
     unit: ParamUnit::Seconds,
     about: "constant time between resets of MaxE; 0: from two round trips on, adjusted as section 4.1 says",
+};
+
+/// `params.division_kb`.
+pub const DIVISION: Param = Param {
+    name: "division_kb",
+    default: Value::Number(0.0),
+    unit: ParamUnit::One,
+    about: "divide by look-up tables of at most so many KB, as hardware does (section 4.1); 0 divides exactly",
 };
 
 /// The parameters that all members share.
@@ -204,6 +215,35 @@ impl<R: Rule> Scheme for Perc<R> {
 /// Bytes on the wire of a control packet with `content_bytes` in it.
 pub fn wire_bytes(content_bytes: u32) -> u32 {
     (FRAMING_BYTES + content_bytes).max(MIN_CONTROL_BYTES)
+}
+
+/// Bytes of an entry in a link's table of flows: the flow's key, a rate and what belongs to it.
+pub const TABLE_ENTRY_BYTES: usize = 12;
+
+/// Section 4.1, "Control packet size": what s-PERC's packet takes for `hops` links, bytes. Per link 4 bytes each for a and
+/// b, a bit each for s and the ignore bit; Tx_ctrl in 4 bytes, FIN in one bit; `robust`: also a byte a link for the round
+/// number, and the flow's size as a rate (4 bytes and its ignore bit). `compact`: one rate for all links (the flow's own
+/// among them) and one byte for the link it is from, in place of the links' rates and ignore bits.
+pub fn content_bytes(hops: u16, compact: bool, robust: bool) -> u32 {
+    let mut link_bits = 32 + 1;
+    let mut bits = 32 + 1;
+    if compact {
+        bits += 32 + 8;
+    } else {
+        link_bits += 32 + 1;
+    }
+    if robust {
+        link_bits += 8;
+        bits += if compact { 0 } else { 32 + 1 };
+    }
+    (u32::from(hops) * link_bits + bits).div_ceil(8)
+}
+
+/// The least of `rate` over the fields of all links but the `hop`-th.
+#[inline]
+pub fn least_other<F>(fields: &[F], hop: usize, rate: impl Fn(&F) -> f64) -> f64 {
+    let least = |fields: &[F]| fields.iter().map(&rate).fold(f64::INFINITY, |m, x| if x < m { x } else { m });
+    least(&fields[..hop]).min(least(&fields[hop + 1..]))
 }
 
 /// `x <= y`, ties included within [`TIE`].

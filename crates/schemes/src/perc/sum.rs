@@ -49,6 +49,78 @@ impl Sum {
     }
 }
 
+/// What a link without per-flow state knows of its flows: SumE and NumB, the latter in weight.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sums {
+    sum_e: Sum,
+    num_b: Sum,
+}
+
+/// A link's capacity and the units of its sums.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scale {
+    capacity: Sum,
+    rates: Unit,
+    weights: Unit,
+}
+
+impl Scale {
+    /// For a link of `capacity_bps`.
+    pub fn new(capacity_bps: f64) -> Self {
+        let rates = Unit::for_sums_near(capacity_bps);
+        Scale { capacity: Sum::of(capacity_bps, rates), rates, weights: Unit::for_sums_near(1.0) }
+    }
+}
+
+impl Sums {
+    /// No flows.
+    pub const NONE: Sums = Sums { sum_e: Sum(0), num_b: Sum(0) };
+
+    /// A flow that was given `a` as bottlenecked elsewhere counts as bottlenecked here, until it is classified anew.
+    #[inline]
+    pub fn assume_bottlenecked(&mut self, a: f64, weight: f64, scale: &Scale) {
+        self.sum_e.sub(a * weight, scale.rates);
+        self.num_b.add(weight, scale.weights);
+    }
+
+    /// A flow not counted so far counts as bottlenecked here.
+    #[inline]
+    pub fn count(&mut self, weight: f64, scale: &Scale) {
+        self.num_b.add(weight, scale.weights);
+    }
+
+    /// A flow that counted as bottlenecked here leaves.
+    #[inline]
+    pub fn uncount(&mut self, weight: f64, scale: &Scale) {
+        self.num_b.sub(weight, scale.weights);
+    }
+
+    /// A flow that counted as bottlenecked here is given `a` as bottlenecked elsewhere.
+    #[inline]
+    pub fn allocate_elsewhere(&mut self, a: f64, weight: f64, scale: &Scale) {
+        self.num_b.sub(weight, scale.weights);
+        self.sum_e.add(a * weight, scale.rates);
+    }
+
+    /// C - SumE and NumB, the latter at least `weight`: that of the flow just counted. (It is less only where packets
+    /// were lost.)
+    #[inline]
+    pub fn left(&self, weight: f64, scale: &Scale) -> (f64, f64) {
+        let left = self.sum_e.left_of(scale.capacity, scale.rates).max(0.0);
+        (left, self.num_b.value(scale.weights).max(weight))
+    }
+
+    /// Sum of the allocations of flows bottlenecked elsewhere, bit/s.
+    pub fn sum_e(&self, scale: &Scale) -> f64 {
+        self.sum_e.value(scale.rates)
+    }
+
+    /// Weight of the flows bottlenecked here.
+    pub fn num_b(&self, scale: &Scale) -> f64 {
+        self.num_b.value(scale.weights)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,0 +1,151 @@
+//! Charny: one rate stamped into the packet by the links in turn (Charny, Clark and Jain, ICC 1995; PERC thesis,
+//! section 2.7).
+//!
+//! No code of it is public, and the thesis has it in words only. A link records each flow's stamped rate and marks the
+//! flow when that is below the link's advertised rate mu:
+//!
+//! ```text
+//! mu = (C - sum of marked rates) / (number of flows not marked), or, with all marked, C - sum + the largest
+//! ```
+//!
+//! After each change, flows marked above the new mu lose their mark, and mu is computed once more. A packet that comes
+//! with at least mu leaves with mu and a bit set. If it comes back with the bit clear, nobody limited the flow, and the
+//! next one asks for the most again: an old bottleneck must let go before a new one can stamp, which is why it is slower
+//! than Fair. Weighted as the others: rates are per unit of weight.
+
+use crate::perc::{self, Perc, Rule, Step, below};
+use std::collections::BTreeMap;
+use subak_core::scheme::{Drivers, Info, Kind, Params, Visit};
+use subak_core::{Fault, FlowId};
+
+/// Charny.
+pub type Charny = Perc<Stamped>;
+
+/// The rule of Charny.
+#[derive(Debug, Clone)]
+pub struct Stamped;
+
+/// What the packet carries, for all links together.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Fields {
+    /// The stamped rate, per unit of weight.
+    pub rate: f64,
+    /// Some link limited the flow on this trip.
+    pub limited: bool,
+}
+
+/// What a link keeps of a flow.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Entry {
+    rate: f64,
+    weight: f64,
+    marked: bool,
+}
+
+/// What a link keeps: the recorded rate and the mark of each of its flows.
+#[derive(Debug, Clone)]
+pub struct Link {
+    capacity_bps: f64,
+    advertised: f64,
+    flows: BTreeMap<(FlowId, u8), Entry>,
+}
+
+impl Link {
+    /// The advertised rate that fits the marks as they are.
+    fn rate_by_marks(&self) -> f64 {
+        let (mut left, mut free, mut largest) = (self.capacity_bps, 0.0, None::<Entry>);
+        for &entry in self.flows.values() {
+            if !entry.marked {
+                free += entry.weight;
+                continue;
+            }
+            left -= entry.rate * entry.weight;
+            if largest.is_none_or(|l| entry.rate > l.rate) {
+                largest = Some(entry);
+            }
+        }
+        match largest {
+            _ if free > 0.0 => left.max(0.0) / free,
+            Some(entry) => (left / entry.weight + entry.rate).max(0.0),
+            None => self.capacity_bps,
+        }
+    }
+
+    fn advertise(&mut self) {
+        self.advertised = self.rate_by_marks();
+        let mut changed = false;
+        for entry in self.flows.values_mut().filter(|entry| entry.marked) {
+            if below(self.advertised, entry.rate) {
+                entry.marked = false;
+                changed = true;
+            }
+        }
+        if changed {
+            self.advertised = self.rate_by_marks();
+        }
+    }
+}
+
+impl Rule for Stamped {
+    const INFO: Info = Info {
+        name: "charny",
+        about: "one rate stamped by the links in turn, with per-flow marks at links",
+        paper: "PERC thesis, section 2.7; Charny, Clark and Jain, ICC 1995",
+        kind: Kind::Proactive,
+        drivers: Drivers { rounds: true, packet: true },
+        params: &[perc::CONTROL, perc::HEADROOM, perc::REVERSE, perc::RTO],
+    };
+    const ROUNDS: bool = false;
+    const RECOVERS: bool = false;
+    type Fields = Fields;
+    type Link = Link;
+
+    fn new(_params: &Params) -> Result<Self, Fault> {
+        Ok(Stamped)
+    }
+    fn fields(&self, _hops: u16) -> Fields {
+        Fields { rate: f64::INFINITY, limited: false }
+    }
+    fn link(&self, capacity_bps: f64) -> Link {
+        Link { capacity_bps, advertised: capacity_bps, flows: BTreeMap::new() }
+    }
+
+    fn update(&self, link: &mut Link, fields: &mut Fields, visit: Visit, weight: f64, leaving: bool) -> Step {
+        let (key, e) = ((visit.flow, visit.subflow), fields.rate);
+        if leaving {
+            link.flows.remove(&key);
+        } else {
+            let marked = below(e, link.advertised);
+            link.flows.insert(key, Entry { rate: e, weight, marked });
+        }
+        link.advertise();
+        let bottlenecked = !below(e, link.advertised);
+        if bottlenecked {
+            *fields = Fields { rate: link.advertised, limited: true };
+        }
+        Step { e, b: link.advertised, a: fields.rate, bottlenecked, ignored: false }
+    }
+
+    fn returned(&self, fields: &mut Fields) -> f64 {
+        let rate = fields.rate;
+        if !fields.limited {
+            fields.rate = f64::INFINITY;
+        }
+        fields.limited = false;
+        rate
+    }
+    fn allocated(_fields: &Fields, _hop: u16) -> Option<f64> {
+        None
+    }
+    /// The rate and Tx_ctrl in 4 bytes each, two bits.
+    fn content_bytes(&self, _hops: u16) -> u32 {
+        9
+    }
+    /// The advertised rate, and a rate and a mark a flow.
+    fn state_bytes(link: &Link) -> usize {
+        2 + perc::TABLE_ENTRY_BYTES * link.flows.len()
+    }
+    fn watch(link: &Link) -> Vec<(&'static str, f64)> {
+        vec![("advertised", link.advertised)]
+    }
+}

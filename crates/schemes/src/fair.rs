@@ -1,0 +1,144 @@
+//! Fair: local max-min rates at every link, from a table of the flows' limit rates (PERC thesis, section 2.2,
+//! Algorithms 1 and 2).
+//!
+//! Weighted: limit rates are per unit of weight, and a link shares by weight. An initial bottleneck rate acts as no limit.
+
+use crate::perc::{self, Perc, Rule, Step, at_most};
+use std::collections::HashMap;
+use subak_core::Fault;
+use subak_core::FlowId;
+use subak_core::scheme::{Drivers, Info, Kind, Params, Visit};
+
+/// Fair.
+pub type Fair = Perc<LocalMaxMin>;
+
+/// The rule of Fair.
+#[derive(Debug, Clone)]
+pub struct LocalMaxMin;
+
+/// What the packet carries for one link (table 2.2), per unit of weight.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Field {
+    /// Allocation.
+    pub a: f64,
+    /// Bottleneck rate.
+    pub b: f64,
+}
+
+/// A flow's subflow.
+type Key = (FlowId, u8);
+
+/// What a link keeps of a flow.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Entry {
+    e: f64,
+    weight: f64,
+    key: Key,
+}
+
+/// What a link keeps: the limit rate of each of its flows.
+#[derive(Debug, Clone)]
+pub struct Link {
+    capacity_bps: f64,
+    limit: HashMap<Key, f64>,
+    /// The same, in increasing order.
+    sorted: Vec<Entry>,
+}
+
+impl Link {
+    /// The limit rate stored for a flow.
+    pub fn limit(&self, flow: FlowId) -> Option<f64> {
+        self.limit.get(&(flow, 0)).copied()
+    }
+
+    fn place(&self, e: f64, key: Key) -> Result<usize, usize> {
+        self.sorted.binary_search_by(|entry| entry.e.total_cmp(&e).then(entry.key.cmp(&key)))
+    }
+
+    fn forget(&mut self, key: Key) {
+        if let Some(e) = self.limit.remove(&key)
+            && let Ok(at) = self.place(e, key)
+        {
+            self.sorted.remove(at);
+        }
+    }
+
+    fn store(&mut self, key: Key, e: f64, weight: f64) {
+        self.limit.insert(key, e);
+        if let Err(at) = self.place(e, key) {
+            self.sorted.insert(at, Entry { e, weight, key });
+        }
+    }
+
+    /// Algorithm 1: the local max-min rate, for a flow of `weight` without limit beside the stored ones.
+    fn local_rate(&self, weight: f64) -> f64 {
+        let mut weight_b = weight + self.sorted.iter().map(|entry| entry.weight).sum::<f64>();
+        let mut left = self.capacity_bps;
+        let mut rate = left / weight_b;
+        for entry in &self.sorted {
+            if entry.e >= rate {
+                break;
+            }
+            left -= entry.e * entry.weight;
+            weight_b -= entry.weight;
+            rate = left / weight_b;
+        }
+        rate
+    }
+}
+
+impl Rule for LocalMaxMin {
+    const INFO: Info = Info {
+        name: "fair",
+        about: "local max-min rates from per-flow state at links",
+        paper: "PERC thesis, section 2.2, Algorithms 1 and 2",
+        kind: Kind::Proactive,
+        drivers: Drivers { rounds: true, packet: true },
+        params: &[perc::CONTROL, perc::HEADROOM, perc::REVERSE, perc::RTO],
+    };
+    const ROUNDS: bool = false;
+    const RECOVERS: bool = false;
+    type Fields = Vec<Field>;
+    type Link = Link;
+
+    fn new(_params: &Params) -> Result<Self, Fault> {
+        Ok(LocalMaxMin)
+    }
+    fn fields(&self, hops: u16) -> Vec<Field> {
+        vec![Field { a: 0.0, b: f64::INFINITY }; usize::from(hops)]
+    }
+    fn link(&self, capacity_bps: f64) -> Link {
+        Link { capacity_bps, limit: HashMap::new(), sorted: Vec::new() }
+    }
+
+    fn update(&self, link: &mut Link, fields: &mut Vec<Field>, visit: Visit, weight: f64, leaving: bool) -> Step {
+        let (hop, key) = (usize::from(visit.hop), (visit.flow, visit.subflow));
+        link.forget(key);
+        let b = link.local_rate(weight);
+        let e = perc::least_other(fields, hop, |f| f.b);
+        let a = b.min(e);
+        fields[hop] = Field { a, b };
+        if !leaving {
+            link.store(key, e, weight);
+        }
+        Step { e, b, a, bottlenecked: at_most(b, e), ignored: false }
+    }
+
+    fn returned(&self, fields: &mut Vec<Field>) -> f64 {
+        fields.iter().map(|f| f.a).fold(f64::INFINITY, f64::min)
+    }
+    fn allocated(fields: &Vec<Field>, hop: u16) -> Option<f64> {
+        Some(fields[usize::from(hop)].a)
+    }
+    /// Per link 4 bytes each for a and b; Tx_ctrl in 4 bytes; FIN in one bit.
+    fn content_bytes(&self, hops: u16) -> u32 {
+        (u32::from(hops) * 64 + 33).div_ceil(8)
+    }
+    /// A limit rate a flow.
+    fn state_bytes(link: &Link) -> usize {
+        perc::TABLE_ENTRY_BYTES * link.sorted.len()
+    }
+    fn watch(_link: &Link) -> Vec<(&'static str, f64)> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,102 @@
+//! n-PERC: the naive algorithm without per-flow state (PERC thesis, section 3.1, Algorithm 4).
+//!
+//! As s-PERC without MaxE: every bottleneck rate is propagated, also one that is too low, so that no bound on its
+//! convergence is known. Weighted in the same way.
+
+use crate::perc::{self, Perc, Rule, Scale, Step, Sums, at_most};
+use subak_core::Fault;
+use subak_core::scheme::{Drivers, Info, Kind, Params, Visit};
+
+/// n-PERC.
+pub type NPerc = Perc<Naive>;
+
+/// The rule of n-PERC.
+#[derive(Debug, Clone)]
+pub struct Naive;
+
+/// What the packet carries for one link (table 3.1), per unit of weight.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Field {
+    /// Allocation.
+    pub a: f64,
+    /// Bottleneck rate.
+    pub b: f64,
+    /// Bottlenecked at this link (s = B).
+    pub bottlenecked: bool,
+}
+
+/// What a link keeps: the same two numbers for any number of flows (it is [`Copy`]).
+#[derive(Debug, Clone, Copy)]
+pub struct Link {
+    scale: Scale,
+    sums: Sums,
+}
+
+impl Link {
+    /// SumE, bit/s, and NumB.
+    pub fn sums(&self) -> (f64, f64) {
+        (self.sums.sum_e(&self.scale), self.sums.num_b(&self.scale))
+    }
+}
+
+impl Rule for Naive {
+    const INFO: Info = Info {
+        name: "n-perc",
+        about: "s-PERC without the check that keeps rates that are too low from spreading",
+        paper: "PERC thesis, section 3.1, Algorithm 4",
+        kind: Kind::Proactive,
+        drivers: Drivers { rounds: true, packet: true },
+        params: &[perc::CONTROL, perc::HEADROOM, perc::REVERSE, perc::RTO],
+    };
+    const ROUNDS: bool = false;
+    const RECOVERS: bool = false;
+    type Fields = Vec<Field>;
+    type Link = Link;
+
+    fn new(_params: &Params) -> Result<Self, Fault> {
+        Ok(Naive)
+    }
+    fn fields(&self, hops: u16) -> Vec<Field> {
+        vec![Field { a: 0.0, b: f64::INFINITY, bottlenecked: false }; usize::from(hops)]
+    }
+    fn link(&self, capacity_bps: f64) -> Link {
+        Link { scale: Scale::new(capacity_bps), sums: Sums::NONE }
+    }
+
+    fn update(&self, link: &mut Link, fields: &mut Vec<Field>, visit: Visit, weight: f64, leaving: bool) -> Step {
+        let hop = usize::from(visit.hop);
+        if !fields[hop].bottlenecked {
+            link.sums.assume_bottlenecked(fields[hop].a, weight, &link.scale);
+        }
+        let (left, num_b) = link.sums.left(weight, &link.scale);
+        let b = left / num_b;
+        let e = perc::least_other(fields, hop, |f| f.b);
+        let field = Field { a: b.min(e), b, bottlenecked: at_most(b, e) };
+        if leaving {
+            link.sums.uncount(weight, &link.scale);
+        } else if !field.bottlenecked {
+            link.sums.allocate_elsewhere(field.a, weight, &link.scale);
+        }
+        fields[hop] = field;
+        Step { e, b, a: field.a, bottlenecked: field.bottlenecked, ignored: false }
+    }
+
+    fn returned(&self, fields: &mut Vec<Field>) -> f64 {
+        fields.iter().map(|f| f.a).fold(f64::INFINITY, f64::min)
+    }
+    fn allocated(fields: &Vec<Field>, hop: u16) -> Option<f64> {
+        Some(fields[usize::from(hop)].a)
+    }
+    /// Per link 4 bytes each for a and b and a bit for s; Tx_ctrl in 4 bytes; FIN in one bit.
+    fn content_bytes(&self, hops: u16) -> u32 {
+        (u32::from(hops) * 65 + 33).div_ceil(8)
+    }
+    /// SumE and NumB.
+    fn state_bytes(_link: &Link) -> usize {
+        2 * 2
+    }
+    fn watch(link: &Link) -> Vec<(&'static str, f64)> {
+        let (sum_e, num_b) = link.sums();
+        vec![("SumE", sum_e), ("NumB", num_b)]
+    }
+}

@@ -1,0 +1,150 @@
+//! s-PERC*: s-PERC that survives the loss of control packets (PERC thesis, section 4.1, Algorithms 8 and 9).
+//!
+//! Beside SumE and NumB a link sums up, from zero in each of its rounds, what the packets of this round say (SumE',
+//! NumB'), and takes that over at the round's end: what a lost packet left behind is gone after two rounds. The packet
+//! carries the number of the link's round in which it was counted last; the source starts a flow anew when its packet has
+//! not come back within RTO_ctrl.
+//!
+//! Departures, each needed: roundNumber\[l\] is set to the link's (Algorithm 8 adds one, which never catches up for a new
+//! flow); lines 14 and 17 stand as the errata of the thesis have them, line 14 inside the inner condition and 17 outside
+//! the outer one; the round number is one byte that wraps from 255 to 1, and 0 marks a packet not counted yet. A number
+//! seen again after exactly 255 rounds would be taken for the present one: no flow is silent for so long.
+//!
+//! This is the control part; what s-PERC* does for short flows belongs to its data part.
+
+use crate::perc::division::Division;
+use crate::perc::{self, Perc, Rule, Scale, Step, Sums};
+use crate::s_perc::{COMPACT, Fields, MaxE, classify};
+use subak_core::Fault;
+use subak_core::scheme::{Drivers, Info, Kind, Params, Visit};
+
+/// s-PERC*.
+pub type SPercStar = Perc<Robust>;
+
+/// The rule of s-PERC*.
+#[derive(Debug, Clone, Default)]
+pub struct Robust {
+    division: Division,
+    compact: bool,
+}
+
+/// What the packet carries (table 4.1).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Numbered {
+    /// As in s-PERC.
+    pub fields: Fields,
+    /// The link's round in which the packet was last counted there, one a link; 0 for not yet.
+    pub round_number: Vec<u8>,
+}
+
+/// What a link keeps: the same few numbers for any number of flows (it is [`Copy`]).
+#[derive(Debug, Clone, Copy)]
+pub struct Link {
+    scale: Scale,
+    sums: Sums,
+    max_e: MaxE,
+    /// SumE' and NumB': of the packets of this round alone.
+    shadow: Sums,
+    round_number: u8,
+}
+
+impl Link {
+    /// SumE, bit/s, and NumB.
+    pub fn sums(&self) -> (f64, f64) {
+        (self.sums.sum_e(&self.scale), self.sums.num_b(&self.scale))
+    }
+    /// SumE', bit/s, and NumB'.
+    pub fn shadow(&self) -> (f64, f64) {
+        (self.shadow.sum_e(&self.scale), self.shadow.num_b(&self.scale))
+    }
+}
+
+impl Rule for Robust {
+    const INFO: Info = Info {
+        name: "s-perc-star",
+        about: "s-PERC that recovers from lost control packets",
+        paper: "PERC thesis, section 4.1, Algorithms 8 and 9",
+        kind: Kind::Proactive,
+        drivers: Drivers { rounds: true, packet: true },
+        params: &[perc::CONTROL, perc::HEADROOM, perc::REVERSE, perc::RTO, perc::ROUND, perc::DIVISION, COMPACT],
+    };
+    const ROUNDS: bool = true;
+    const RECOVERS: bool = true;
+    type Fields = Numbered;
+    type Link = Link;
+
+    fn new(params: &Params) -> Result<Self, Fault> {
+        Ok(Robust { division: Division::read(params)?, compact: params.flag("compact") })
+    }
+    fn fields(&self, hops: u16) -> Numbered {
+        Numbered { fields: Fields::new(hops, self.compact), round_number: vec![0; usize::from(hops)] }
+    }
+    fn link(&self, capacity_bps: f64) -> Link {
+        Link {
+            scale: Scale::new(capacity_bps),
+            sums: Sums::NONE,
+            max_e: MaxE::default(),
+            shadow: Sums::NONE,
+            round_number: 1,
+        }
+    }
+
+    fn update(&self, link: &mut Link, packet: &mut Numbered, visit: Visit, weight: f64, leaving: bool) -> Step {
+        let Numbered { fields, round_number } = packet;
+        let old = fields.links[usize::from(visit.hop)];
+        let scale = &link.scale;
+        if !old.bottlenecked {
+            link.sums.assume_bottlenecked(old.a, weight, scale);
+        }
+        let seen = &mut round_number[usize::from(visit.hop)];
+        if *seen != link.round_number {
+            link.shadow.count(weight, scale);
+        } else if !old.bottlenecked {
+            link.shadow.assume_bottlenecked(old.a, weight, scale);
+        }
+        *seen = link.round_number;
+        let e = fields.limit_rate(visit.hop);
+        let field = classify(link.sums.left(weight, scale), e, link.max_e.now, &self.division);
+        fields.write(visit.hop, field);
+        if leaving {
+            link.sums.uncount(weight, scale);
+            link.shadow.uncount(weight, scale);
+        } else if !field.bottlenecked {
+            link.sums.allocate_elsewhere(field.a, weight, scale);
+            link.shadow.allocate_elsewhere(field.a, weight, scale);
+            link.max_e.saw(field.a);
+        }
+        Step { e, b: field.b, a: field.a, bottlenecked: field.bottlenecked, ignored: field.ignored }
+    }
+
+    fn new_round(&self, link: &mut Link) {
+        link.max_e.reset();
+        link.sums = std::mem::replace(&mut link.shadow, Sums::NONE);
+        link.round_number = link.round_number.checked_add(1).unwrap_or(1);
+    }
+    fn returned(&self, packet: &mut Numbered) -> f64 {
+        packet.fields.rate()
+    }
+    fn allocated(packet: &Numbered, hop: u16) -> Option<f64> {
+        Some(packet.fields.links[usize::from(hop)].a)
+    }
+    fn content_bytes(&self, hops: u16) -> u32 {
+        perc::content_bytes(hops, self.compact, true)
+    }
+    /// s-PERC's, and SumE', NumB' and the round number.
+    fn state_bytes(_link: &Link) -> usize {
+        4 * 2 + 2 * 2 + 1
+    }
+    fn watch(link: &Link) -> Vec<(&'static str, f64)> {
+        let ((sum_e, num_b), (sum_e_next, num_b_next)) = (link.sums(), link.shadow());
+        vec![
+            ("SumE", sum_e),
+            ("NumB", num_b),
+            ("MaxE", link.max_e.now),
+            ("MaxE'", link.max_e.next),
+            ("SumE'", sum_e_next),
+            ("NumB'", num_b_next),
+            ("roundNumber", f64::from(link.round_number)),
+        ]
+    }
+}
