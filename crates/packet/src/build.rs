@@ -36,9 +36,9 @@ impl Visitor for Maker<'_> {
 }
 
 fn check(network: &Network, sizes: PacketSizes) -> Result<(), Fault> {
-    if sizes.header_bytes >= sizes.mtu_bytes || sizes.mtu_bytes > 65_536 || sizes.ack_bytes == 0 {
+    if sizes.header_bytes >= sizes.mtu_bytes || sizes.mtu_bytes > 65_535 || sizes.ack_bytes == 0 {
         let what = format!("packets of {} bytes with {} of headers", sizes.mtu_bytes, sizes.header_bytes);
-        return Err(Fault::new("packets", what, "leave room for payload, and let a packet have at most 65536 bytes"));
+        return Err(Fault::new("packets", what, "leave room for payload, and let a packet have at most 65535 bytes"));
     }
     for link in network.links() {
         if link.capacity_bps < 1e3 {
@@ -59,7 +59,7 @@ pub(crate) fn default_buffer_bytes(capacity_bps: f64) -> u64 {
 pub(crate) fn bucket_shift(network: &Network) -> u32 {
     let total_bps: f64 = network.links().iter().map(|l| l.capacity_bps).sum();
     let gap_ns = 1500.0 * 8e9 / total_bps.max(1.0);
-    let span_ns = (16.0 * gap_ns).clamp(8.0, 65_536.0);
+    let span_ns = (4.0 * gap_ns).clamp(1.0, 65_536.0);
     (span_ns as u64).ilog2()
 }
 

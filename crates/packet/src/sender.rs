@@ -16,10 +16,10 @@ enum State {
 
 #[derive(Debug, Clone, Copy)]
 struct Segment {
-    payload_bytes: u32,
+    sent_ns: Ns,
     /// Number of its last transmission.
     transmission: u32,
-    sent_ns: Ns,
+    payload_bytes: u16,
     state: State,
 }
 
@@ -98,7 +98,7 @@ impl Sender {
             if let Some(s) = self.get(segment)
                 && s.state == State::Lost
             {
-                return Some(Next { segment, payload_bytes: s.payload_bytes, again: true });
+                return Some(Next { segment, payload_bytes: s.payload_bytes.into(), again: true });
             }
             self.lost.pop_front();
         }
@@ -114,7 +114,8 @@ impl Sender {
         self.transmissions += 1;
         self.in_flight_bytes += u64::from(next.payload_bytes);
         self.order.push_back((next.segment, transmission));
-        let sent = Segment { payload_bytes: next.payload_bytes, transmission, sent_ns: now_ns, state: State::InFlight };
+        let payload_bytes = next.payload_bytes as u16; // `build` refuses packets of more than 64 KiB
+        let sent = Segment { payload_bytes, transmission, sent_ns: now_ns, state: State::InFlight };
         if next.again {
             self.lost.pop_front();
             self.segments[(next.segment - self.base) as usize] = sent;

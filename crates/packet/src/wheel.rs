@@ -1,7 +1,8 @@
 //! The event queue: a wheel of time buckets for the near future, a heap for the far one.
 //!
-//! Events at the same nanosecond come out in the order they went in, so runs repeat bit for bit. A bucket is
-//! sorted when its turn comes; what is added to it while it is being emptied is inserted in place.
+//! Events at the same nanosecond come out in the order they went in, so runs repeat bit for bit. A bucket is a list
+//! through one pool of events, whose places are used again at once and so stay in the cache; it is gathered and
+//! sorted when its turn comes, and what is added to it while it is being emptied is inserted in place.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,11 +10,20 @@ use subak_core::Ns;
 
 const BUCKETS: usize = 8192;
 const WORDS: usize = BUCKETS / 64;
+/// End of a list.
+const NONE: u32 = u32::MAX;
 
 #[derive(Debug, Clone, Copy)]
 struct Entry<E> {
     at_ns: Ns,
     event: E,
+}
+
+/// An event in the pool, and the one that went into the same bucket before it.
+#[derive(Debug, Clone, Copy)]
+struct Pooled<E> {
+    entry: Entry<E>,
+    before: u32,
 }
 
 /// A far event: ordered by time, then by the order of insertion.
@@ -46,7 +56,10 @@ impl<E> Ord for Far<E> {
 pub struct Wheel<E> {
     /// A bucket spans `1 << shift` ns.
     shift: u32,
-    buckets: Vec<Vec<Entry<E>>>,
+    /// The last event that went into each bucket.
+    last: Vec<u32>,
+    pool: Vec<Pooled<E>>,
+    free: Vec<u32>,
     occupied: [u64; WORDS],
     /// Number of the bucket being emptied, counted from time zero.
     turn: u64,
@@ -62,7 +75,9 @@ impl<E: Copy> Wheel<E> {
     pub fn new(shift: u32) -> Self {
         Wheel {
             shift,
-            buckets: (0..BUCKETS).map(|_| Vec::new()).collect(),
+            last: vec![NONE; BUCKETS],
+            pool: Vec::new(),
+            free: Vec::new(),
             occupied: [0; WORDS],
             turn: 0,
             current: Vec::new(),
@@ -91,8 +106,32 @@ impl<E: Copy> Wheel<E> {
     #[inline]
     fn put(&mut self, turn: u64, entry: Entry<E>) {
         let slot = turn as usize % BUCKETS;
-        self.buckets[slot].push(entry);
+        let pooled = Pooled { entry, before: self.last[slot] };
+        self.last[slot] = match self.free.pop() {
+            Some(place) => {
+                self.pool[place as usize] = pooled;
+                place
+            }
+            None => {
+                self.pool.push(pooled);
+                self.pool.len() as u32 - 1
+            }
+        };
         self.occupied[slot / 64] |= 1 << (slot % 64);
+    }
+
+    /// Moves a bucket's events behind the current ones, in the order they went in.
+    fn gather(&mut self, slot: usize) {
+        let first = self.current.len();
+        let mut place = std::mem::replace(&mut self.last[slot], NONE);
+        while place != NONE {
+            let pooled = self.pool[place as usize];
+            self.current.push(pooled.entry);
+            self.free.push(place);
+            place = pooled.before;
+        }
+        self.current[first..].reverse();
+        self.occupied[slot / 64] &= !(1 << (slot % 64));
     }
 
     /// Takes the next event if it is due by `until_ns`.
@@ -129,12 +168,7 @@ impl<E: Copy> Wheel<E> {
             self.current.push(Entry { at_ns: e.at_ns, event: e.event });
             self.far.pop();
         }
-        if self.current.is_empty() {
-            std::mem::swap(&mut self.current, &mut self.buckets[slot]);
-        } else {
-            self.current.append(&mut self.buckets[slot]);
-        }
-        self.occupied[slot / 64] &= !(1 << (slot % 64));
+        self.gather(slot);
         self.current.sort_by_key(|e| e.at_ns);
         true
     }

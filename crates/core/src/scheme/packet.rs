@@ -26,8 +26,9 @@ pub enum Class {
     Low = 2,
 }
 
-/// A packet under way.
+/// A packet under way. One cache line, for small headers.
 #[derive(Debug)]
+#[repr(align(64))]
 pub struct Packet<S: Scheme> {
     /// Whose.
     pub flow: FlowId,
