@@ -1,13 +1,26 @@
 //! How good an answer is, from the answer and the case alone: nothing of a solver is used here.
 
 use crate::answer::{Answer, Certificate, Rows};
-use subak_core::{Case, LinkId};
+use crate::utility::Utility;
+use subak_core::{Case, LinkId, Policy};
 
 /// A link with less than this share of its capacity idle is full when bottlenecks are named.
 const FULL: f64 = 1e-7;
 
 /// Certifies `answer` for `case`. Numbers that are not finite, or lists of the wrong length, give infinities.
 pub fn certify(case: &Case, answer: &Answer) -> Certificate {
+    certify_by(case, answer, |loads| match case.policy {
+        Policy::MaxMin | Policy::BandwidthFunction => max_min(case, answer, loads),
+        _ => maximum(case, answer, loads, |f| Utility::of(case, f).ok()),
+    })
+}
+
+/// Certifies `answer` as the maximum of the sum of `utilities`, one a flow, whatever the case's policy.
+pub fn certify_maximum(case: &Case, utilities: &[Utility], answer: &Answer) -> Certificate {
+    certify_by(case, answer, |loads| maximum(case, answer, loads, |f| utilities.get(f).cloned()))
+}
+
+fn certify_by(case: &Case, answer: &Answer, optimality: impl FnOnce(&Loads) -> (f64, f64)) -> Certificate {
     let hopeless = Certificate { infeasibility: f64::INFINITY, gap: f64::INFINITY, stationarity: f64::INFINITY };
     let shaped = answer.rates_bps.len() == case.flows.len()
         && answer.path_rates_bps.len() == case.flows.path_count()
@@ -17,7 +30,7 @@ pub fn certify(case: &Case, answer: &Answer) -> Certificate {
         return hopeless;
     }
     let loads = Loads::of(case, answer);
-    let (gap, stationarity) = max_min(case, answer, &loads);
+    let (gap, stationarity) = optimality(&loads);
     Certificate { infeasibility: infeasibility(case, answer, &loads), gap, stationarity }
 }
 
@@ -88,6 +101,37 @@ fn max_min(case: &Case, answer: &Answer, loads: &Loads) -> (f64, f64) {
         }
     }
     (gap, stationarity)
+}
+
+/// Duality gap over 1 + |primal|, and stationarity. The gap is summed from its three parts, none of them negative:
+/// prices times idle capacity, what each flow loses against its best rate at its price, and paths dearer than the best.
+fn maximum(case: &Case, answer: &Answer, loads: &Loads, utility: impl Fn(usize) -> Option<Utility>) -> (f64, f64) {
+    let (mut primal, mut gap, mut stationarity): (f64, f64, f64) = (0.0, 0.0, 0.0);
+    for (l, (price, link)) in answer.link_price.iter().zip(case.network.links()).enumerate() {
+        gap += price * (link.capacity_bps - loads.load[l]).max(0.0);
+    }
+    for (f, &rate) in answer.rates_bps.iter().enumerate() {
+        let Some(utility) = utility(f) else { return (f64::INFINITY, f64::INFINITY) };
+        let most = case.flows.demand_bps()[f].min(utility.top_bps());
+        if most == 0.0 {
+            continue;
+        }
+        let price_of = |p| case.flows.links_of(p).iter().map(|&l| answer.link_price[l as usize]).sum::<f64>();
+        let price = case.flows.paths_of(f).map(price_of).fold(f64::INFINITY, f64::min);
+        gap += case.flows.paths_of(f).map(|p| (price_of(p) - price) * answer.path_rates_bps[p]).sum::<f64>();
+        let value = utility.value(rate);
+        primal += value;
+        let best = utility.rate_at(price).min(most);
+        gap += match best.is_finite() {
+            true => (utility.value(best) - value - price * (best - rate)).max(0.0),
+            false => f64::INFINITY,
+        };
+        if rate > 0.0 && rate < most * (1.0 - 1e-9) && price > 0.0 {
+            stationarity = stationarity.max(utility.miss(rate, price));
+        }
+    }
+    let gap = gap / (1.0 + primal.abs());
+    (if gap.is_nan() { f64::INFINITY } else { gap }, stationarity)
 }
 
 /// The links that hold each flow back: full, and no flow on them has more per weight.

@@ -7,12 +7,15 @@
 pub mod answer;
 pub mod certificate;
 pub mod max_min;
+mod num;
 mod solver;
+pub mod utility;
 
 pub use answer::{Answer, Certificate, Rows, Status};
-pub use certificate::certify;
+pub use certificate::{certify, certify_maximum};
 pub use max_min::MaxMin;
-pub use solver::{Method, Options, solve};
+pub use solver::{Method, Options, maximize, solve};
+pub use utility::{BandwidthFunction, Utility};
 
 #[doc(no_inline)]
 pub use subak_core::{Case, Fault};

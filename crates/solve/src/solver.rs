@@ -1,8 +1,10 @@
 //! One case in, one certified answer out: picks the method that fits the policy.
 
 use crate::answer::{Answer, Certificate, Rows, Status};
-use crate::certificate::{bottlenecks, certify};
+use crate::certificate::{bottlenecks, certify, certify_maximum};
 use crate::max_min::{self, MaxMin};
+use crate::num;
+use crate::utility::Utility;
 use std::time::Instant;
 use subak_core::{Case, Fault, Policy};
 
@@ -37,24 +39,46 @@ impl Default for Options {
 /// whose status says so.
 pub fn solve(case: &Case, options: &Options) -> Result<Answer, Fault> {
     let start = Instant::now();
-    let mut answer = match (case.policy, case.flows.single_path()) {
+    let answer = match (case.policy, case.flows.single_path()) {
         (Policy::MaxMin, true) => single_path_max_min(case),
-        (policy, _) => {
-            return Err(Fault::new(
-                "policy.kind",
-                format!("{policy:?} cannot be solved yet"),
-                "use single-path max-min",
-            ));
+        (Policy::MaxMin | Policy::BandwidthFunction, _) => {
+            let what = format!("{:?} cannot be solved yet", case.policy);
+            return Err(Fault::new("policy.kind", what, "use single-path max-min"));
         }
+        _ => num::solve(case, &utilities(case)?, options)?,
     };
+    Ok(finish(case, answer, options, start, certify))
+}
+
+/// Maximizes the sum of `utilities`, one a flow, whatever the case's policy: bandwidth functions as utilities, say.
+pub fn maximize(case: &Case, utilities: &[Utility], options: &Options) -> Result<Answer, Fault> {
+    let start = Instant::now();
+    let answer = num::solve(case, utilities, options)?;
+    Ok(finish(case, answer, options, start, |case, answer| certify_maximum(case, utilities, answer)))
+}
+
+fn utilities(case: &Case) -> Result<Vec<Utility>, Fault> {
+    (0..case.flows.len()).map(|f| Utility::of(case, f)).collect()
+}
+
+/// Adds what follows from rates and prices, and the certificate.
+fn finish(
+    case: &Case,
+    mut answer: Answer,
+    options: &Options,
+    start: Instant,
+    certify: impl FnOnce(&Case, &Answer) -> Certificate,
+) -> Answer {
     answer.link_load_bps = link_loads(case, &answer.path_rates_bps);
     answer.bottlenecks = bottlenecks(case, &answer);
     answer.certificate = certify(case, &answer);
-    if answer.status == Status::Optimal && answer.certificate.worst() > options.tolerance {
+    if answer.certificate.worst() <= options.tolerance {
+        answer.status = Status::Optimal;
+    } else if answer.status == Status::Optimal {
         answer.status = Status::Inaccurate;
     }
     answer.seconds = start.elapsed().as_secs_f64();
-    Ok(answer)
+    answer
 }
 
 fn single_path_max_min(case: &Case) -> Answer {

@@ -135,3 +135,7 @@ pub fn max_min_by_the_book(case: &Case) -> Vec<f64> {
         }
     }
 }
+
+pub fn alphas() -> impl Strategy<Value = f64> {
+    prop_oneof![3 => Just(1.0), 1 => Just(2.0), 2 => 0.1..5.0f64]
+}

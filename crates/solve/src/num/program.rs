@@ -1,0 +1,259 @@
+//! A utility maximization in the solver's own units: only flows that want something, only links they cross, capacities
+//! near 1 and prices near 1.
+
+use crate::max_min::{self, MaxMin};
+use crate::utility::{BandwidthFunction, Utility};
+use subak_core::{Case, Fault, LinkId};
+
+/// Rate of each flow over its level (see [`crate::utility`]).
+#[derive(Debug)]
+pub(crate) enum Shape {
+    /// B(level) = gain * level.
+    Linear(Vec<f64>),
+    /// Bandwidth functions in scaled units.
+    Functions(Vec<BandwidthFunction>),
+}
+
+/// The problem: maximize the sum of utilities with U'(x) = level(x)^-alpha over links of unit-scaled capacity.
+#[derive(Debug)]
+pub(crate) struct Program {
+    pub alpha: f64,
+    pub shape: Shape,
+    /// Flow `f` here is flow `flows[f]` of the case.
+    pub flows: Vec<u32>,
+    /// Its paths are `path_ptr[f]..path_ptr[f + 1]`, which are paths `paths[..]` of the case.
+    pub path_ptr: Vec<u32>,
+    pub paths: Vec<u32>,
+    pub link_ptr: Vec<u32>,
+    pub path_links: Vec<u32>,
+    /// Link `l` here is link `links[l]` of the case.
+    pub links: Vec<LinkId>,
+    pub capacity: Vec<f64>,
+    pub demand: Vec<f64>,
+    /// One here is so many bit/s.
+    pub rate_unit_bps: f64,
+    /// Logarithm of what a level of one here is in the case's units.
+    pub ln_level_unit: f64,
+    /// Where Newton starts.
+    pub price: Vec<f64>,
+    /// Each link's revenue at the start, load times price: its share of the barrier.
+    pub link_revenue: Vec<f64>,
+    /// Each flow's revenue at the start, rate times price: its paths' share of the barrier.
+    pub revenue: Vec<f64>,
+}
+
+impl Program {
+    pub fn path(&self, p: usize) -> &[u32] {
+        &self.path_links[self.link_ptr[p] as usize..self.link_ptr[p + 1] as usize]
+    }
+
+    pub fn paths_of(&self, f: usize) -> std::ops::Range<usize> {
+        self.path_ptr[f] as usize..self.path_ptr[f + 1] as usize
+    }
+
+    /// Rate of flow `f` at `price`, and minus its slope there. The demand is a kink: beyond it the slope is zero.
+    #[inline]
+    pub fn respond(&self, f: usize, price: f64) -> (f64, f64) {
+        if price <= 0.0 {
+            return (self.demand[f], 0.0);
+        }
+        let level = self.level(price);
+        let (rate, slope) = match &self.shape {
+            Shape::Linear(gain) => (gain[f] * level, gain[f]),
+            Shape::Functions(functions) => (functions[f].rate(level), functions[f].slope(level)),
+        };
+        if rate >= self.demand[f] { (self.demand[f], 0.0) } else { (rate, slope * level / (self.alpha * price)) }
+    }
+
+    /// The level at a price.
+    #[inline]
+    pub fn level(&self, price: f64) -> f64 {
+        if self.alpha == 1.0 {
+            1.0 / price
+        } else if self.alpha == 2.0 {
+            1.0 / price.sqrt()
+        } else {
+            libm::exp(-libm::log(price) / self.alpha)
+        }
+    }
+
+    /// `case` in these units, with a start from max-min.
+    pub fn new(case: &Case, utilities: &[Utility]) -> Result<Self, Fault> {
+        let all = &case.flows;
+        let top = |f: usize| match &utilities[f] {
+            Utility::BandwidthFunction { function, .. } => function.top_bps(),
+            Utility::Power { .. } => f64::INFINITY,
+        };
+        let demand_bps = |f: usize| all.demand_bps()[f].min(top(f));
+        let flows: Vec<u32> = (0..all.len()).filter(|&f| demand_bps(f) > 0.0).map(|f| f as u32).collect();
+        let mut program = Program {
+            alpha: utilities.first().map_or(1.0, Utility::alpha),
+            shape: Shape::Linear(Vec::new()),
+            demand: flows.iter().map(|&f| demand_bps(f as usize)).collect(),
+            flows,
+            path_ptr: vec![0],
+            paths: Vec::new(),
+            link_ptr: vec![0],
+            path_links: Vec::new(),
+            links: Vec::new(),
+            capacity: Vec::new(),
+            rate_unit_bps: 1.0,
+            ln_level_unit: 0.0,
+            price: Vec::new(),
+            link_revenue: Vec::new(),
+            revenue: Vec::new(),
+        };
+        program.take_links(case);
+        program.take_shapes(utilities);
+        program.start()?;
+        Ok(program)
+    }
+
+    fn take_links(&mut self, case: &Case) {
+        let mut number = vec![u32::MAX; case.network.links().len()];
+        self.link_ptr.reserve(case.flows.link_ptr().len());
+        self.path_links.reserve(case.flows.links().len());
+        for &f in &self.flows {
+            for p in case.flows.paths_of(f as usize) {
+                for &l in case.flows.links_of(p) {
+                    let number = &mut number[l as usize];
+                    if *number == u32::MAX {
+                        *number = self.links.len() as u32;
+                        self.links.push(l);
+                    }
+                    self.path_links.push(*number);
+                }
+                self.paths.push(p as u32);
+                self.link_ptr.push(self.path_links.len() as u32);
+            }
+            self.path_ptr.push(self.paths.len() as u32);
+        }
+        self.capacity = self.links.iter().map(|&l| case.network.links()[l as usize].capacity_bps).collect();
+        self.rate_unit_bps = self.capacity.iter().fold(0.0, |a: f64, &b| a.max(b)).max(f64::MIN_POSITIVE);
+        let unit = self.rate_unit_bps;
+        self.capacity.iter_mut().chain(&mut self.demand).for_each(|c| *c /= unit);
+    }
+
+    /// Gains are normalized by their largest: the level unit takes the rest.
+    fn take_shapes(&mut self, utilities: &[Utility]) {
+        let of = |f: &u32| &utilities[*f as usize];
+        if let Some(Utility::BandwidthFunction { .. }) = self.flows.first().map(of) {
+            let scale = |u: &Utility| match u {
+                Utility::BandwidthFunction { function, .. } => {
+                    let points: Vec<_> = function.points().iter().map(|p| (p.0, p.1 / self.rate_unit_bps)).collect();
+                    BandwidthFunction::new(&points).expect("scaling keeps its shape")
+                }
+                Utility::Power { .. } => unreachable!("one policy gives one kind of utility"),
+            };
+            self.shape = Shape::Functions(self.flows.iter().map(of).map(scale).collect());
+            return;
+        }
+        let ln_level_gain = |u: &Utility| match u {
+            Utility::Power { alpha, ln_gain } => ln_gain / alpha,
+            Utility::BandwidthFunction { .. } => unreachable!("one policy gives one kind of utility"),
+        };
+        let mut gain: Vec<f64> = self.flows.iter().map(of).map(ln_level_gain).collect();
+        let most = gain.iter().fold(f64::NEG_INFINITY, |a: f64, &b| a.max(b));
+        gain.iter_mut().for_each(|g| *g = libm::exp(*g - most).max(1e-280));
+        self.ln_level_unit = libm::log(self.rate_unit_bps) - most;
+        self.shape = Shape::Linear(gain);
+    }
+
+    /// Levels and prices at the start: max-min with the gains as weights, each path a flow of its own. It is the optimum
+    /// as alpha goes to infinity, and at any alpha where no flow has two bottlenecks.
+    fn start(&mut self) -> Result<(), Fault> {
+        let paths = self.paths.len();
+        let owner = || (0..self.flows.len()).flat_map(|f| self.paths_of(f).map(move |_| f));
+        let split = |f: usize| 1.0 / self.paths_of(f).len() as f64;
+        // Bandwidth functions start from their mean slope.
+        let slope = |f: usize| match &self.shape {
+            Shape::Linear(gain) => gain[f],
+            Shape::Functions(functions) => {
+                let end = functions[f].points()[functions[f].points().len() - 1];
+                end.1 / end.0
+            }
+        };
+        let weight: Vec<f64> = owner().map(|f| slope(f) * split(f)).collect();
+        let demand: Vec<f64> = owner().map(|f| self.demand[f] * split(f)).collect();
+        let mut rate = vec![0.0; paths];
+        let rows = max_min::Rows {
+            capacity_bps: &self.capacity,
+            link_ptr: &self.link_ptr,
+            links: &self.path_links,
+            weight: &weight,
+            demand_bps: &demand,
+            active: None,
+        };
+        let mut frozen_by = vec![max_min::NO_LINK; paths];
+        MaxMin::new().solve(&rows, &mut rate, &mut frozen_by);
+        let mut top_level = vec![0.0f64; self.capacity.len()];
+        let mut bottleneck = vec![false; self.capacity.len()];
+        let (mut low, mut high) = (f64::INFINITY, 0.0f64);
+        for p in 0..paths {
+            let level = rate[p] / weight[p];
+            (low, high) = (low.min(level), high.max(level));
+            for &l in self.path(p) {
+                top_level[l as usize] = top_level[l as usize].max(level);
+            }
+            if frozen_by[p] != max_min::NO_LINK {
+                bottleneck[frozen_by[p] as usize] = true;
+            }
+        }
+        let ln_price = |level: f64| self.alpha * (libm::log(level) + self.ln_level_unit);
+        if paths > 0 && (self.alpha * libm::log(high / low) > 600.0 || ln_price(low).min(-ln_price(high)) < -690.0) {
+            return Err(Fault::new(
+                "policy.alpha",
+                format!("at alpha = {} the marginal utilities leave the range of numbers", self.alpha),
+                "use a smaller alpha, or max-min, which it comes close to",
+            ));
+        }
+        let unit = if high > 0.0 { (low * high).sqrt() } else { 1.0 };
+        let price = |(l, level): (usize, &f64)| {
+            let at_level = self.level_to_price(level / unit);
+            if bottleneck[l] { at_level } else { at_level * 0.1 }
+        };
+        let revenue = |f: usize| {
+            let total: f64 = rate[self.paths_of(f)].iter().sum();
+            total * self.level_to_price(total / slope(f) / unit)
+        };
+        let revenue = (0..self.flows.len()).map(revenue).collect();
+        self.price = top_level.iter().enumerate().map(price).collect();
+        let mut load = vec![0.0; self.capacity.len()];
+        for (p, rate) in rate.iter().enumerate() {
+            self.path(p).iter().for_each(|&l| load[l as usize] += rate);
+        }
+        self.link_revenue = load.iter().zip(&self.price).map(|(load, price)| load * price).collect();
+        self.revenue = revenue;
+        self.set_level_unit(unit);
+        Ok(())
+    }
+
+    /// Takes the revenue of each pooled flow as it is now: its paths' barriers keep in proportion to it.
+    pub fn reweigh(&mut self, prices: &[f64], rate: &[f64]) {
+        for f in 0..self.flows.len() {
+            let price = |p: usize| self.path(p).iter().map(|&l| prices[l as usize]).sum::<f64>();
+            let revenue: f64 = self.paths_of(f).map(|p| rate[p] * price(p)).sum();
+            if self.paths_of(f).len() > 1 && revenue > 0.0 {
+                self.revenue[f] = revenue;
+            }
+        }
+    }
+
+    fn set_level_unit(&mut self, unit: f64) {
+        self.ln_level_unit += libm::log(unit);
+        match &mut self.shape {
+            Shape::Linear(gain) => gain.iter_mut().for_each(|g| *g *= unit),
+            Shape::Functions(functions) => {
+                for function in functions {
+                    let points: Vec<_> = function.points().iter().map(|p| (p.0 / unit, p.1)).collect();
+                    *function = BandwidthFunction::new(&points).expect("scaling keeps its shape");
+                }
+            }
+        }
+    }
+
+    /// level^-alpha.
+    pub fn level_to_price(&self, level: f64) -> f64 {
+        libm::exp(-self.alpha * libm::log(level))
+    }
+}
