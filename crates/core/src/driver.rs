@@ -1,6 +1,7 @@
 //! What a simulation looks like from outside, whichever driver runs it: flows go in, time goes on, counters come out.
 
-use crate::{FlowId, LinkId, Ns};
+use crate::{FlowId, LinkId, Ns, Utility};
+use std::sync::Arc;
 
 /// One subflow's way through the network.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +27,8 @@ pub struct FlowPlan {
     pub weight: f64,
     /// Upper bound on the rate on the wire, bit/s; infinite for none.
     pub demand_bps: f64,
+    /// What optimizers maximize for the flow; `None` is w log x.
+    pub utility: Option<Arc<Utility>>,
 }
 
 /// A flow as it stands.

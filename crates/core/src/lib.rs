@@ -17,12 +17,14 @@ pub mod quantity;
 pub mod rng;
 pub mod route;
 pub mod scheme;
+pub mod utility;
 
 pub use case::Case;
 pub use fault::Fault;
 pub use flows::{Flow, Flows};
 pub use network::{Link, LinkId, Network, NodeId, NodeKind};
 pub use policy::Policy;
+pub use utility::Utility;
 
 /// Nanoseconds: of simulated time since its start, or of a span of it.
 pub type Ns = u64;

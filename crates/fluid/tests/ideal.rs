@@ -24,6 +24,7 @@ fn plan(path: &[LinkId], start_ns: Ns, size_bytes: Option<u64>) -> FlowPlan {
         size_bytes,
         weight: 1.0,
         demand_bps: f64::INFINITY,
+        utility: None,
     }
 }
 

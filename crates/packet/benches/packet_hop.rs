@@ -61,6 +61,7 @@ fn plans(fabric: &Fabric) -> Vec<FlowPlan> {
             size_bytes: None,
             weight: 1.0,
             demand_bps: f64::INFINITY,
+            utility: None,
         }
     };
     to.into_iter().enumerate().map(one).collect()

@@ -2,11 +2,12 @@
 
 use crate::sender::{Receiver, Sender};
 use crate::sim::{Event, Sim, Who};
+use std::sync::Arc;
 use subak_core::driver::{FlowPlan, FlowView};
 use subak_core::scheme::{
     Ack, Ask, Class, FlowInfo, Loss, LossKind, Packet, PacketKind, PathInfo, Reply, Scheme, Sink, Source, To,
 };
-use subak_core::{FlowId, LinkId, Ns};
+use subak_core::{FlowId, LinkId, Ns, Utility};
 
 const PS: u64 = 1000;
 /// A pace slower than a packet in ten days is no pace at all.
@@ -91,6 +92,7 @@ impl<S: Scheme> Sim<S> {
         let info = FlowInfo {
             flow,
             weight: plan.weight,
+            utility: plan.utility.unwrap_or_else(|| Arc::new(Utility::log(plan.weight))),
             size_bytes: plan.size_bytes,
             mss_bytes: self.sizes.mss_bytes(),
             mtu_bytes: self.sizes.mtu_bytes,

@@ -1,7 +1,8 @@
 //! What a scheme says of itself, and what it is told of flows and ports.
 
-use crate::{Fault, FlowId, LinkId, Ns, quantity};
+use crate::{Fault, FlowId, LinkId, Ns, Utility, quantity};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// What sort of scheme it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -175,6 +176,8 @@ pub struct FlowInfo {
     pub flow: FlowId,
     /// Its weight.
     pub weight: f64,
+    /// What optimizers maximize for it.
+    pub utility: Arc<Utility>,
     /// Payload bytes to send; `None` for a flow without end.
     pub size_bytes: Option<u64>,
     /// Payload bytes of a full packet.

@@ -40,7 +40,15 @@ pub fn over_chain(links: &[LinkId]) -> Route {
 }
 
 pub fn plan(route: Route, start_ns: u64, size_bytes: Option<u64>) -> FlowPlan {
-    FlowPlan { routes: vec![route], start_ns, stop_ns: None, size_bytes, weight: 1.0, demand_bps: f64::INFINITY }
+    FlowPlan {
+        routes: vec![route],
+        start_ns,
+        stop_ns: None,
+        size_bytes,
+        weight: 1.0,
+        demand_bps: f64::INFINITY,
+        utility: None,
+    }
 }
 
 pub fn start(scheme: &str, network: &Network, faults: &[Injected], seed: u64) -> Box<dyn Driver> {

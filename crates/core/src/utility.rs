@@ -1,0 +1,266 @@
+//! Utilities of the policies: marginal, its inverse, its derivative (NUMFabric, section 2, table 1 and equation 2).
+//!
+//! Every utility here has the form U'(x) = F(x)^-alpha, where F is the inverse of a non-decreasing function B: the
+//! *level* (fair share) f at which a flow has rate B(f). For alpha-fair utilities B(f) = w f, so that U'(x) = (w/x)^alpha;
+//! for flow completion times w^alpha = 1/size; for bandwidth functions B is the function itself. Levels are what
+//! optimizers may exchange safely: prices are their power -alpha and span (levels' span)^alpha. Gains are kept as
+//! logarithms, so that no weight between 1e-6 and 1e6 and no rate between 1 kb/s and 1.6 Tb/s over- or underflows them.
+
+use crate::{Case, Fault, Policy};
+
+/// The utility of one flow.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Utility {
+    /// U'(x) = exp(ln_gain) x^-alpha: alpha-fair with ln_gain = alpha ln w; alpha = 0 is linear.
+    Power {
+        /// Fairness, zero or more.
+        alpha: f64,
+        /// Logarithm of the marginal utility at 1 bit/s.
+        ln_gain: f64,
+    },
+    /// U'(x) = F(x)^-alpha, F the inverse of a bandwidth function (NUMFabric, equation 2).
+    BandwidthFunction {
+        /// Positive; about 5 comes close to max-min in the fair share.
+        alpha: f64,
+        /// The function.
+        function: BandwidthFunction,
+    },
+}
+
+/// The alpha at which NUMFabric (section 6.3) finds bandwidth functions well approximated by utilities.
+pub const BANDWIDTH_FUNCTION_ALPHA: f64 = 5.0;
+
+impl Utility {
+    /// The utility of flow `f` of `case`. For max-min there is none; a bandwidth function gets `alpha` =
+    /// [`BANDWIDTH_FUNCTION_ALPHA`]. A weight multiplies the utility of `fct`, `srpt` and `edf`.
+    pub fn of(case: &Case, f: usize) -> Result<Self, Fault> {
+        let ln_weight = libm::log(case.flows.weight()[f]);
+        let extra = case.flows.extra(f);
+        let needs = |field: &str| {
+            let place = format!("flows[{f}].{field}");
+            Fault::new(place, format!("the policy needs the flow's {field}"), format!("give a positive {field}"))
+        };
+        let by = |urgency: Option<f64>, field: &str, epsilon: f64| {
+            let value = urgency.filter(|v| v.is_finite() && *v > 0.0).ok_or_else(|| needs(field))?;
+            Ok(Utility::Power { alpha: epsilon, ln_gain: ln_weight - libm::log(value) })
+        };
+        let size = extra.and_then(|e| e.size_bytes).map(|s| s as f64);
+        match case.policy {
+            Policy::AlphaFair { alpha } => Ok(Utility::Power { alpha, ln_gain: alpha * ln_weight }),
+            Policy::Fct { epsilon } | Policy::Srpt { epsilon } => by(size, "size", epsilon),
+            Policy::Edf { epsilon } => by(extra.and_then(|e| e.deadline_s), "deadline", epsilon),
+            Policy::BandwidthFunction => {
+                let points = extra.and_then(|e| e.bandwidth_function.as_deref());
+                let function = BandwidthFunction::new(points.ok_or_else(|| needs("bandwidth_function"))?)
+                    .map_err(|e| e.below(&format!("flows[{f}]")))?;
+                Ok(Utility::BandwidthFunction { alpha: BANDWIDTH_FUNCTION_ALPHA, function })
+            }
+            Policy::MaxMin => Err(Fault::new(
+                "policy.kind",
+                "max-min is not the optimum of a utility",
+                "use alpha-fair with a large alpha, which comes close to it",
+            )),
+        }
+    }
+
+    /// The utility w log x: proportional fairness.
+    pub fn log(weight: f64) -> Self {
+        Utility::Power { alpha: 1.0, ln_gain: libm::log(weight) }
+    }
+
+    /// Alpha.
+    pub fn alpha(&self) -> f64 {
+        match self {
+            Utility::Power { alpha, .. } | Utility::BandwidthFunction { alpha, .. } => *alpha,
+        }
+    }
+
+    /// ln U'(x); infinite at x = 0 where U' is.
+    pub fn ln_marginal(&self, x: f64) -> f64 {
+        match self {
+            Utility::Power { alpha: 0.0, ln_gain } => *ln_gain,
+            Utility::Power { alpha, ln_gain } => ln_gain - alpha * libm::log(x),
+            Utility::BandwidthFunction { alpha, function } => -alpha * libm::log(function.fair_share(x)),
+        }
+    }
+
+    /// U'(x).
+    pub fn marginal(&self, x: f64) -> f64 {
+        libm::exp(self.ln_marginal(x))
+    }
+
+    /// |ln(U'(x) / price)|, or its distance from the jump where U' jumps at `x`.
+    pub fn miss(&self, x: f64, price: f64) -> f64 {
+        let (below, price) = (self.ln_marginal(x), libm::log(price));
+        let above = match self {
+            Utility::Power { .. } => below,
+            Utility::BandwidthFunction { alpha, function } => -alpha * libm::log(function.last_fair_share(x)),
+        };
+        (price - below).max(above - price).max(0.0)
+    }
+
+    /// The rate beyond which more is of no use.
+    pub fn top_bps(&self) -> f64 {
+        match self {
+            Utility::BandwidthFunction { function, .. } => function.top_bps(),
+            Utility::Power { .. } => f64::INFINITY,
+        }
+    }
+
+    /// The largest x with U'(x) >= `price`: the rate a flow wants at that price. Infinite at a price of zero, but for
+    /// a bandwidth function, which ends.
+    pub fn rate_at(&self, price: f64) -> f64 {
+        match self {
+            Utility::Power { alpha: 0.0, ln_gain } if libm::log(price) > *ln_gain => 0.0,
+            Utility::Power { alpha: 0.0, .. } => f64::INFINITY,
+            Utility::Power { alpha, ln_gain } => libm::exp((ln_gain - libm::log(price)) / alpha),
+            Utility::BandwidthFunction { alpha, function } => function.rate(libm::exp(-libm::log(price) / alpha)),
+        }
+    }
+
+    /// U''(x), negative; from the left where U' jumps.
+    pub fn curvature(&self, x: f64) -> f64 {
+        match self {
+            Utility::Power { alpha, .. } => -alpha * self.marginal(x) / x,
+            Utility::BandwidthFunction { alpha, function } => {
+                let share = function.fair_share(x);
+                -alpha * self.marginal(x) / share / function.slope_below(share)
+            }
+        }
+    }
+
+    /// U(x), up to a constant of the flow.
+    pub fn value(&self, x: f64) -> f64 {
+        match self {
+            Utility::Power { alpha: 1.0, ln_gain } => libm::exp(*ln_gain) * libm::log(x),
+            Utility::Power { alpha, ln_gain } => libm::exp(ln_gain + (1.0 - alpha) * libm::log(x)) / (1.0 - alpha),
+            Utility::BandwidthFunction { alpha, function } => function.integral(x, *alpha),
+        }
+    }
+}
+
+/// Rate over fair share: piecewise linear from (0, 0), non-decreasing, flat past its end.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BandwidthFunction {
+    /// (fair share, bit/s), shares increasing.
+    points: Vec<(f64, f64)>,
+}
+
+impl BandwidthFunction {
+    /// The function through `points`. The fault's place is relative to the flow.
+    pub fn new(points: &[(f64, f64)]) -> Result<Self, Fault> {
+        let fault = |k: usize, what: &str, mend: &str| {
+            Err(Fault::new(format!("bandwidth_function[{k}]"), what.to_string(), mend.to_string()))
+        };
+        if points.len() < 2 {
+            return fault(0, "the bandwidth function has fewer than two points", "start at [0, 0] and add points");
+        }
+        if points[0] != (0.0, 0.0) {
+            return fault(0, "the bandwidth function does not start at [0, 0]", "make [0, 0] its first point");
+        }
+        for (k, (a, b)) in points.iter().zip(&points[1..]).enumerate() {
+            if !(b.0.is_finite() && b.1.is_finite()) {
+                return fault(k + 1, "the point is not finite", "give finite numbers");
+            }
+            if b.0 <= a.0 {
+                return fault(k + 1, "the fair share does not increase", "give the points in the order of fair share");
+            }
+            if b.1 < a.1 {
+                return fault(
+                    k + 1,
+                    "the bandwidth function decreases",
+                    "let the rate stay or rise with the fair share",
+                );
+            }
+        }
+        if points[points.len() - 1].1 == 0.0 {
+            return fault(points.len() - 1, "the bandwidth function is zero everywhere", "let it rise above zero");
+        }
+        Ok(BandwidthFunction { points: points.to_vec() })
+    }
+
+    /// The points it goes through.
+    pub fn points(&self) -> &[(f64, f64)] {
+        &self.points
+    }
+
+    /// The largest rate it gives.
+    pub fn top_bps(&self) -> f64 {
+        self.points[self.points.len() - 1].1
+    }
+
+    /// B(share).
+    pub fn rate(&self, share: f64) -> f64 {
+        let k = self.points.partition_point(|p| p.0 <= share);
+        if k == self.points.len() {
+            return self.top_bps();
+        }
+        let (a, b) = (self.points[k - 1], self.points[k]);
+        a.1 + (b.1 - a.1) * ((share - a.0) / (b.0 - a.0))
+    }
+
+    /// B'(share), from the right.
+    pub fn slope(&self, share: f64) -> f64 {
+        self.slope_of(self.points.partition_point(|p| p.0 <= share))
+    }
+
+    /// B'(share), from the left.
+    pub fn slope_below(&self, share: f64) -> f64 {
+        self.slope_of(self.points.partition_point(|p| p.0 < share).max(1))
+    }
+
+    fn slope_of(&self, k: usize) -> f64 {
+        match (self.points.get(k - 1), self.points.get(k)) {
+            (Some(a), Some(b)) => (b.1 - a.1) / (b.0 - a.0),
+            _ => 0.0,
+        }
+    }
+
+    /// F(rate): the smallest fair share with B(share) >= rate; infinite above the top, and at rate zero the share up to
+    /// which B is zero.
+    pub fn fair_share(&self, rate: f64) -> f64 {
+        if rate <= 0.0 {
+            let k = self.points.partition_point(|p| p.1 <= 0.0);
+            return self.points[k - 1].0;
+        }
+        let k = self.points.partition_point(|p| p.1 < rate);
+        if k == self.points.len() {
+            return f64::INFINITY;
+        }
+        let (a, b) = (self.points[k - 1], self.points[k]);
+        a.0 + (b.0 - a.0) * ((rate - a.1) / (b.1 - a.1))
+    }
+
+    /// The largest fair share with B(share) <= rate; infinite from the top on.
+    pub fn last_fair_share(&self, rate: f64) -> f64 {
+        let k = self.points.partition_point(|p| p.1 <= rate);
+        if k == self.points.len() {
+            return f64::INFINITY;
+        }
+        let (a, b) = (self.points[k - 1], self.points[k]);
+        a.0 + (b.0 - a.0) * ((rate - a.1) / (b.1 - a.1))
+    }
+
+    /// The integral of F^-alpha from 0 to `rate`; a piece from share 0 counts from the piece's end where the integral
+    /// from 0 diverges (alpha >= 1), which shifts the utility by a constant.
+    fn integral(&self, rate: f64, alpha: f64) -> f64 {
+        // On a piece of slope m, dx = m df: the integral of m f^-alpha.
+        let antiderivative = |f: f64| match alpha {
+            1.0 => libm::log(f),
+            _ => libm::pow(f, 1.0 - alpha) / (1.0 - alpha),
+        };
+        let mut sum = 0.0;
+        for (a, b) in self.points.iter().zip(&self.points[1..]) {
+            let slope = (b.1 - a.1) / (b.0 - a.0);
+            let end = if rate < b.1 { a.0 + (rate - a.1) / slope } else { b.0 };
+            if slope > 0.0 && end >= a.0 {
+                let from = if a.0 > 0.0 || alpha < 1.0 { a.0 } else { b.0 };
+                sum += slope * (antiderivative(end) - antiderivative(from));
+            }
+            if rate < b.1 {
+                break;
+            }
+        }
+        sum
+    }
+}
