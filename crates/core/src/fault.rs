@@ -28,9 +28,13 @@ impl Fault {
         self
     }
 
-    /// The same fault with its place put below `prefix`: `path[1]` below `flows[3]` is `flows[3].path[1]`.
+    /// The same fault with its place put below `prefix`: `path[1]` below `flows[3]` is `flows[3].path[1]`. A fault
+    /// that names its file already lies there, and stays as it is.
     #[must_use]
     pub fn below(mut self, prefix: &str) -> Self {
+        if self.file.is_some() {
+            return self;
+        }
         self.place = match self.place.as_str() {
             "" => prefix.to_string(),
             inner if inner.starts_with('[') => format!("{prefix}{inner}"),

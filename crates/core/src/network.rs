@@ -106,11 +106,21 @@ impl Network {
         delay_ns: Ns,
         buffer_bytes: Option<u64>,
     ) -> Result<(LinkId, LinkId), Fault> {
-        let mut one_way = |a: NodeId, b: NodeId| {
-            let id = self.free_id(a, b);
-            self.add(Link { id, from: Some(a), to: Some(b), capacity_bps, delay_ns, buffer_bytes })
-        };
-        Ok((one_way(from, to)?, one_way(to, from)?))
+        let there = self.arc(from, to, capacity_bps, delay_ns, buffer_bytes)?;
+        Ok((there, self.arc(to, from, capacity_bps, delay_ns, buffer_bytes)?))
+    }
+
+    /// Adds a link `from -> to` only, named as [`Network::connect`] names it.
+    pub fn arc(
+        &mut self,
+        from: NodeId,
+        to: NodeId,
+        capacity_bps: f64,
+        delay_ns: Ns,
+        buffer_bytes: Option<u64>,
+    ) -> Result<LinkId, Fault> {
+        let id = self.free_id(from, to);
+        self.add(Link { id, from: Some(from), to: Some(to), capacity_bps, delay_ns, buffer_bytes })
     }
 
     /// The id of the next link from `a` to `b`: `A->B`, then `A->B#1`, `A->B#2`, ...

@@ -10,6 +10,10 @@ pub enum To {
     Sink,
     /// Back along the subflow's return path to its source.
     Source,
+    /// From a source across the network to the scheme's controller, if the flow's plan knows the way.
+    Controller,
+    /// From the controller across the network to the source of this flow.
+    Flow(FlowId),
 }
 
 /// One wish of a state machine.

@@ -1,8 +1,45 @@
-//! Keys of tables that people write: only known ones are taken, and a slip of the pen is told what was meant.
+//! Documents that people write, JSON or TOML: both become one kind of value, checked key by key.
+//!
+//! Only known keys are taken, and a slip of the pen is told what was meant.
+
+pub mod json;
+pub mod toml;
 
 use crate::Fault;
 use crate::quantity::{quoted, shown};
 use serde_json::{Map, Value};
+
+/// How a document is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// JSON.
+    Json,
+    /// TOML.
+    Toml,
+}
+
+impl Format {
+    /// By the file's name: TOML if it ends in `.toml`, else JSON.
+    pub fn of(file: &str) -> Self {
+        if file.to_lowercase().ends_with(".toml") { Format::Toml } else { Format::Json }
+    }
+}
+
+/// The value that `text` holds. A syntax error names its line and column.
+pub fn parse(text: &str, format: Format) -> Result<Value, Fault> {
+    match format {
+        Format::Json => json::parse(text),
+        Format::Toml => toml::parse(text),
+    }
+}
+
+/// The line and column, both from 1, of byte `offset` of `text`.
+pub(crate) fn line_and_column(text: &str, offset: usize) -> String {
+    let before = &text.as_bytes()[..offset.min(text.len())];
+    let line = before.iter().filter(|b| **b == b'\n').count() + 1;
+    let start = before.iter().rposition(|b| *b == b'\n').map_or(0, |i| i + 1);
+    format!("line {line}, column {}", String::from_utf8_lossy(&before[start..]).chars().count() + 1)
+}
 
 /// The table in `value`, or a fault that says what else it is. `what` names it: "a flow", "the policy".
 pub fn table<'a>(value: &'a Value, what: &str, example: &str) -> Result<&'a Map<String, Value>, Fault> {

@@ -1,0 +1,261 @@
+//! The flows of a case, one by one.
+
+use super::network::Routing;
+use crate::document::{check_keys, list, nearest, table, text};
+use crate::quantity::{self, quoted, shown};
+use crate::route::{Router, key_of};
+use crate::{Fault, Flow, Flows, LinkId, Network, NodeId, Policy};
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+
+const KEYS: [&str; 11] =
+    ["id", "path", "paths", "src", "dst", "subflows", "weight", "demand", "size", "deadline", "bandwidth_function"];
+
+/// Subflows are counted in a byte.
+const MOST_SUBFLOWS: u64 = 255;
+
+/// Reads flows and gathers them.
+pub(super) struct FlowReader<'a> {
+    network: &'a Network,
+    policy: Policy,
+    routing: Routing,
+    /// Made when the first flow names its ends.
+    router: Option<Router>,
+    flows: Flows,
+    names: HashMap<Box<str>, u32>,
+}
+
+impl<'a> FlowReader<'a> {
+    pub fn new(network: &'a Network, policy: Policy, routing: Routing) -> Self {
+        FlowReader { network, policy, routing, router: None, flows: Flows::new(), names: HashMap::new() }
+    }
+
+    /// The flows read.
+    pub fn finish(self) -> Flows {
+        self.flows
+    }
+
+    /// Reads the `i`-th flow.
+    pub fn push(&mut self, i: usize, value: &Value) -> Result<(), Fault> {
+        let read = self.read(i, value).and_then(|flow| self.flows.push(flow, self.network));
+        read.map_err(|e| e.below(&format!("flows[{i}]")))
+    }
+
+    fn read(&mut self, i: usize, value: &Value) -> Result<Flow, Fault> {
+        let map = table(value, "a flow", "{\"id\": \"f1\", \"path\": [\"l1\"]}")?;
+        check_keys(map, &KEYS)?;
+        let id = self.id(i, map)?;
+        let flow = Flow {
+            paths: self.paths(map, &id)?,
+            weight: read(map, "weight", weight)?.unwrap_or(1.0),
+            demand_bps: read(map, "demand", quantity::rate_bps_from_json)?,
+            size_bytes: read(map, "size", quantity::positive_bytes_from_json)?,
+            deadline_s: read(map, "deadline", deadline)?,
+            bandwidth_function: read(map, "bandwidth_function", bandwidth_function)?,
+            id,
+        };
+        self.check_policy(&flow)?;
+        Ok(flow)
+    }
+
+    /// The flow's name: its place in the list if it has none.
+    fn id(&mut self, i: usize, map: &Map<String, Value>) -> Result<String, Fault> {
+        let id = match map.get("id") {
+            Some(id) => text(id, "a flow's id").map_err(|e| e.below("id"))?.to_string(),
+            None => i.to_string(),
+        };
+        match self.names.insert(id.as_str().into(), i as u32) {
+            None => Ok(id),
+            Some(first) => {
+                let what = format!("flows[{first}] has the id {} already", quoted(&id));
+                Err(Fault::new("id", what, "give every flow an id of its own"))
+            }
+        }
+    }
+
+    fn paths(&mut self, map: &Map<String, Value>, id: &str) -> Result<Vec<Vec<LinkId>>, Fault> {
+        let ends = map.contains_key("src") || map.contains_key("dst");
+        if let Some(key) = ["subflows"].into_iter().find(|key| map.contains_key(*key) && !ends) {
+            return Err(Fault::new(key, "subflows need \"src\" and \"dst\"", "give these, or list the \"paths\""));
+        }
+        match (map.get("path"), map.get("paths"), ends) {
+            (Some(path), None, false) => Ok(vec![self.path(path).map_err(|e| e.below("path"))?]),
+            (None, Some(paths), false) => self.several(paths).map_err(|e| e.below("paths")),
+            (None, None, true) => self.routed(map, id),
+            (None, None, false) => Err(Fault::new(
+                "path",
+                "the flow has no path",
+                "give \"path\" (a list of links), \"paths\", or \"src\" and \"dst\"",
+            )),
+            (path, ..) => Err(Fault::new(
+                if path.is_some() { "path" } else { "paths" },
+                "the flow says in two ways where it goes",
+                "keep one of \"path\", \"paths\", or \"src\" and \"dst\"",
+            )),
+        }
+    }
+
+    fn several(&self, paths: &Value) -> Result<Vec<Vec<LinkId>>, Fault> {
+        let paths = list(paths, "the list of paths", "[[\"l1\"], [\"l2\"]]")?;
+        if paths.len() as u64 > MOST_SUBFLOWS {
+            let what = format!("the flow has {} paths", paths.len());
+            return Err(Fault::new("", what, format!("give at most {MOST_SUBFLOWS}")));
+        }
+        let one = |(k, path)| self.path(path).map_err(|e: Fault| e.below(&format!("[{k}]")));
+        paths.iter().enumerate().map(one).collect()
+    }
+
+    fn path(&self, path: &Value) -> Result<Vec<LinkId>, Fault> {
+        let names = list(path, "a path", "[\"l1\", \"l2\"]")?;
+        let mut links: Vec<LinkId> = Vec::with_capacity(names.len());
+        for (i, name) in names.iter().enumerate() {
+            let next = self.link(name).and_then(|next| match links.last() {
+                Some(&last) => self.check_joined(last, next).map(|()| next),
+                None => Ok(next),
+            });
+            links.push(next.map_err(|e| e.below(&format!("[{i}]")))?);
+        }
+        Ok(links)
+    }
+
+    fn link(&self, name: &Value) -> Result<LinkId, Fault> {
+        let name = text(name, "a link's id")?;
+        self.network.find_link(name).ok_or_else(|| {
+            let known = self.network.links().iter().map(|link| link.id.as_str());
+            unknown(name, "link", known)
+        })
+    }
+
+    /// Where both links say where they lead, one starts where the other ends.
+    fn check_joined(&self, last: LinkId, next: LinkId) -> Result<(), Fault> {
+        let [last, next] = [last, next].map(|l| &self.network.links()[l as usize]);
+        match (last.to, next.from) {
+            (Some(end), Some(start)) if end != start => {
+                let [end, start] = [end, start].map(|n| self.network.nodes()[n as usize].name.as_str());
+                let what = format!("link \"{}\" leaves \"{start}\", but \"{}\" leads to \"{end}\"", next.id, last.id);
+                Err(Fault::new("", what, "let each link start where the one before it ends"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn routed(&mut self, map: &Map<String, Value>, id: &str) -> Result<Vec<Vec<LinkId>>, Fault> {
+        let (src, dst) = (self.end(map, "src")?, self.end(map, "dst")?);
+        let subflows = read(map, "subflows", subflows)?.unwrap_or(1);
+        let Routing { seed, symmetric, metric } = self.routing;
+        let router = self.router.get_or_insert_with(|| Router::by(self.network, metric, seed, symmetric));
+        let paths = match subflows {
+            1 => router.path(src, dst, key_of(id)).map(|path| vec![path]),
+            k => router.k_paths(src, dst, key_of(id), k),
+        };
+        paths.map_err(|e| e.below("dst"))
+    }
+
+    fn end(&self, map: &Map<String, Value>, key: &str) -> Result<NodeId, Fault> {
+        let name = map.get(key).ok_or_else(|| Fault::new(key, format!("\"{key}\" is missing"), "give both ends"))?;
+        let name = text(name, "a node's name").map_err(|e| e.below(key))?;
+        self.network.find_node(name).ok_or_else(|| {
+            if self.network.nodes().is_empty() {
+                let what = "the network's links do not say where they lead";
+                return Fault::new(key, what, "give every link \"from\" and \"to\", or give the flow a \"path\"");
+            }
+            let known = self.network.nodes().iter().map(|node| node.name.as_str());
+            unknown(name, "node", known).below(key)
+        })
+    }
+
+    fn check_policy(&self, flow: &Flow) -> Result<(), Fault> {
+        let (policy, key, example, given) = match self.policy {
+            Policy::Fct { .. } => ("fct", "size", "\"size\": \"1MB\"", flow.size_bytes.is_some()),
+            Policy::Srpt { .. } => ("srpt", "size", "\"size\": \"1MB\"", flow.size_bytes.is_some()),
+            Policy::Edf { .. } => ("edf", "deadline", "\"deadline\": \"10ms\"", flow.deadline_s.is_some()),
+            Policy::BandwidthFunction => {
+                let example = "\"bandwidth_function\": [[0, 0], [2, \"10Gbps\"]]";
+                ("bandwidth-function", "bandwidth_function", example, flow.bandwidth_function.is_some())
+            }
+            Policy::MaxMin | Policy::AlphaFair { .. } => return Ok(()),
+        };
+        if given {
+            return Ok(());
+        }
+        let what = format!("policy \"{policy}\" needs the flow's {key}");
+        Err(Fault::new(key, what, format!("give it, such as {example}")))
+    }
+}
+
+/// What `key` holds, if it is there.
+fn read<T>(map: &Map<String, Value>, key: &str, by: impl Fn(&Value) -> Result<T, Fault>) -> Result<Option<T>, Fault> {
+    map.get(key).map(by).transpose().map_err(|e| e.below(key))
+}
+
+fn weight(value: &Value) -> Result<f64, Fault> {
+    match quantity::number_from_json(value)? {
+        0.0 => Err(Fault::new("", "the weight is zero", "give a positive number, or remove the flow")),
+        weight => Ok(weight),
+    }
+}
+
+fn deadline(value: &Value) -> Result<f64, Fault> {
+    match quantity::seconds_from_json(value)? {
+        0.0 => Err(Fault::new("", "the deadline is zero", "give the seconds until the flow should be done")),
+        deadline => Ok(deadline),
+    }
+}
+
+fn subflows(value: &Value) -> Result<usize, Fault> {
+    let whole = value.as_u64().filter(|k| (1..=MOST_SUBFLOWS).contains(k));
+    whole.map(|k| k as usize).ok_or_else(|| {
+        let what = format!("{} is not a number of subflows", shown(value));
+        Fault::new("", what, format!("give a whole number from 1 to {MOST_SUBFLOWS}"))
+    })
+}
+
+/// Points of a function that starts at (0, 0), goes on in fair share and never falls.
+fn bandwidth_function(value: &Value) -> Result<Vec<(f64, f64)>, Fault> {
+    const EXAMPLE: &str = "[[0, 0], [2, \"10Gbps\"], [4, \"20Gbps\"]]";
+    let given = list(value, "a bandwidth function", EXAMPLE)?;
+    let refuse = |place: String, what: String| Fault::new(place, what, format!("write it as {EXAMPLE}"));
+    if given.len() < 2 {
+        return Err(refuse(
+            String::new(),
+            format!("the bandwidth function has {} of at least two points", given.len()),
+        ));
+    }
+    let mut points: Vec<(f64, f64)> = Vec::with_capacity(given.len());
+    for (i, point) in given.iter().enumerate() {
+        let place = format!("[{i}]");
+        let Some([share, bps]) = point.as_array().and_then(|p| <&[Value; 2]>::try_from(p.as_slice()).ok()) else {
+            return Err(refuse(place, format!("{} is not a point [fair share, bit/s]", shown(point))));
+        };
+        let share = quantity::number_from_json(share).map_err(|e| e.below(&format!("[{i}][0]")))?;
+        let bps = quantity::rate_bps_from_json(bps).map_err(|e| e.below(&format!("[{i}][1]")))?;
+        match points.last() {
+            None if (share, bps) != (0.0, 0.0) => {
+                return Err(refuse(place, format!("the bandwidth function starts at [{share}, {bps}], not at [0, 0]")));
+            }
+            Some(&(before, _)) if share <= before => {
+                return Err(refuse(place, format!("the fair share goes from {before} to {share}: it must grow")));
+            }
+            Some(&(_, before)) if bps < before => {
+                return Err(refuse(place, format!("the bandwidth falls from {before} to {bps} bit/s")));
+            }
+            _ => points.push((share, bps)),
+        }
+    }
+    Ok(points)
+}
+
+/// The fault of a name that the network does not have.
+fn unknown<'a>(name: &str, what: &str, known: impl Iterator<Item = &'a str>) -> Fault {
+    /// Beyond so many names nobody wants to wait for the nearest, or read them.
+    const MOST: usize = 20_000;
+    const SHOWN: usize = 12;
+    let known: Vec<&str> = known.take(MOST).collect();
+    let mend = match nearest(name, &known) {
+        Some(near) => format!("did you mean \"{near}\"?"),
+        None if known.is_empty() => format!("the network has no {what}s"),
+        None if known.len() <= SHOWN => format!("the network has: {}", known.join(", ")),
+        None => format!("the network has: {}, ...", known[..SHOWN].join(", ")),
+    };
+    Fault::new("", format!("there is no {what} {}", quoted(name)), mend)
+}

@@ -1,0 +1,183 @@
+//! The network of a case or a spec, in each of its forms, and how it is routed over.
+
+use crate::document::{Format, check_keys, json, list, parse, table, text, unknown_word};
+use crate::formats::{graphml, kinds, node_link};
+use crate::quantity::{capacity_from_json, ns_from_json, positive_bytes_from_json, shown};
+use crate::route::Metric;
+use crate::{Fault, Link, Network, NodeId, NodeKind, generate};
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+
+/// Reads the file called so; below `lab` nothing reads files itself.
+pub type ReadFile<'a> = dyn FnMut(&str) -> Result<String, Fault> + 'a;
+
+/// How flows that name only their ends are routed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Routing {
+    /// Seed of the hash.
+    pub seed: u64,
+    /// Whether the way back takes the same links' twins.
+    pub symmetric: bool,
+    /// What a shortest path has least of.
+    pub metric: Metric,
+}
+
+/// The routing that `value` describes: `seed` (0), `symmetric` (false), `metric` ("hops" or "delay"; `metric` where
+/// it is not given).
+pub fn routing_from_value(value: Option<&Value>, metric: Metric) -> Result<Routing, Fault> {
+    let mut routing = Routing { seed: 0, symmetric: false, metric };
+    let Some(value) = value else { return Ok(routing) };
+    let map = table(value, "routing", "{\"seed\": 1, \"symmetric\": true}")?;
+    check_keys(map, &["seed", "symmetric", "metric"])?;
+    if let Some(seed) = map.get("seed") {
+        let what = || format!("{} is not a whole number of zero or more", shown(seed));
+        routing.seed = seed.as_u64().ok_or_else(|| Fault::new("seed", what(), "give one, such as 1"))?;
+    }
+    if let Some(flag) = map.get("symmetric") {
+        let what = || format!("{} is neither true nor false", shown(flag));
+        routing.symmetric = flag.as_bool().ok_or_else(|| Fault::new("symmetric", what(), "give true or false"))?;
+    }
+    if let Some(word) = map.get("metric") {
+        routing.metric = match text(word, "the metric").map_err(|e| e.below("metric"))? {
+            "hops" => Metric::Hops,
+            "delay" => Metric::Delay,
+            other => return Err(unknown_word(other, "metric", &["hops", "delay"]).below("metric")),
+        };
+    }
+    Ok(routing)
+}
+
+/// The network that `value` describes, and how it is routed over where nobody says: a list of links or
+/// `{"links": [...]}`, a generator by its `kind`, a node-link graph, or `{"file": PATH}`.
+pub fn network_from_value(value: &Value, read_file: &mut ReadFile) -> Result<(Network, Metric), Fault> {
+    let Some(file) = value.get("file") else { return without_file(value) };
+    check_keys(table(value, "the network", "{\"file\": PATH}")?, &["file"])?;
+    let path = text(file, "the network's file").map_err(|e| e.below("file"))?;
+    let contents = read_file(path).map_err(|e| e.below("file"))?;
+    network_from_text(&contents, path).map_err(|e| e.in_file(path))
+}
+
+/// The network that a file holds: GraphML, or as JSON or TOML any network but another file.
+pub fn network_from_text(contents: &str, path: &str) -> Result<(Network, Metric), Fault> {
+    let format = Format::of(path);
+    if format == Format::Json && contents.trim_start_matches('\u{feff}').trim_start().starts_with('<') {
+        return graphml::network(contents).map(|network| (network, Metric::Hops));
+    }
+    let value = if format == Format::Json { json::parse(contents)? } else { parse(contents, format)? };
+    if value.get("file").is_some() {
+        return Err(Fault::new("file", "a network file names another file", "give the network itself"));
+    }
+    without_file(&value)
+}
+
+fn without_file(value: &Value) -> Result<(Network, Metric), Fault> {
+    let by_hops = |network| (network, Metric::Hops);
+    let map = match value {
+        Value::Array(links) => return network_from_links(links).map(by_hops),
+        Value::Object(map) => map,
+        other => return Err(no_network(&format!("the network is {}", shown(other)))),
+    };
+    if map.contains_key("kind") {
+        generate::network(value)
+    } else if map.contains_key("nodes") || map.contains_key("edges") {
+        node_link::network(value).map(by_hops)
+    } else if let Some(links) = map.get("links") {
+        check_keys(map, &["links"])?;
+        let links = list(links, "the list of links", "\"links\": [...]").map_err(|e| e.below("links"))?;
+        network_from_links(links).map_err(|e| e.below("links")).map(by_hops)
+    } else {
+        match map.keys().next() {
+            None => Err(no_network("the network is empty")),
+            Some(_) => check_keys(map, &["links", "kind", "file", "nodes", "edges"])
+                .and(Err(no_network("the network is neither of its kinds"))),
+        }
+    }
+}
+
+fn no_network(what: &str) -> Fault {
+    Fault::new("", what, "give a list of links, {\"links\": [...]}, a generator {\"kind\": ...} or {\"file\": PATH}")
+}
+
+const LINK_KEYS: [&str; 6] = ["id", "capacity", "from", "to", "delay", "buffer"];
+
+/// A list of directed links; the faults' places are relative to the list.
+fn network_from_links(links: &[Value]) -> Result<Network, Fault> {
+    let mut names = Names::default();
+    let mut read = Vec::with_capacity(links.len());
+    for (i, link) in links.iter().enumerate() {
+        read.push(read_link(link, &mut names).map_err(|e| e.below(&format!("[{i}]")))?);
+    }
+    let ends: Vec<_> = read.iter().filter_map(|(_, link)| Some((link.from?, link.to?))).collect();
+    let kinds = kinds(&vec![None::<NodeKind>; names.list.len()], &ends);
+    let mut network = Network::new();
+    for (name, kind) in names.list.iter().zip(kinds) {
+        network.node(name, kind);
+    }
+    for (i, (id, link)) in read.into_iter().enumerate() {
+        let id = match (id, link.from, link.to) {
+            (None, Some(from), Some(to)) => network.free_id(from, to),
+            (id, ..) => id.unwrap_or_default(),
+        };
+        network.add(Link { id, ..link }).map_err(|e| e.below(&format!("[{i}]")))?;
+    }
+    Ok(network)
+}
+
+/// The nodes that links name, in the order of their first mention.
+#[derive(Default)]
+struct Names {
+    list: Vec<String>,
+    by_name: HashMap<String, NodeId>,
+}
+
+impl Names {
+    fn node(&mut self, map: &Map<String, Value>, key: &str) -> Result<Option<NodeId>, Fault> {
+        let Some(value) = map.get(key) else { return Ok(None) };
+        let name = text(value, "a node's name").and_then(not_empty).map_err(|e| e.below(key))?;
+        if let Some(&id) = self.by_name.get(name) {
+            return Ok(Some(id));
+        }
+        let id = self.list.len() as NodeId;
+        self.list.push(name.to_string());
+        self.by_name.insert(name.to_string(), id);
+        Ok(Some(id))
+    }
+}
+
+fn not_empty(name: &str) -> Result<&str, Fault> {
+    if name.is_empty() { Err(Fault::new("", "the name is empty", "give a name")) } else { Ok(name) }
+}
+
+/// A link, its id aside: one that names its ends needs none.
+fn read_link(value: &Value, names: &mut Names) -> Result<(Option<String>, Link), Fault> {
+    let map = table(value, "a link", "{\"id\": \"l1\", \"capacity\": \"10Gbps\"}")?;
+    check_keys(map, &LINK_KEYS)?;
+    let id = map.get("id").map(|id| text(id, "a link's id").and_then(not_empty)).transpose();
+    let id = id.map_err(|e| e.below("id"))?.map(str::to_string);
+    let (from, to) = (names.node(map, "from")?, names.node(map, "to")?);
+    match (from, to) {
+        (Some(from), Some(to)) if from == to => {
+            return Err(Fault::new("to", "the link leads from a node to itself", "connect two different nodes"));
+        }
+        (Some(_), None) => return Err(Fault::new("to", "the link has \"from\" but no \"to\"", "give both or neither")),
+        (None, Some(_)) => {
+            return Err(Fault::new("from", "the link has \"to\" but no \"from\"", "give both or neither"));
+        }
+        (None, None) if id.is_none() => {
+            return Err(Fault::new("id", "the link has no id", "give it one, such as \"l1\""));
+        }
+        _ => {}
+    }
+    let capacity = map
+        .get("capacity")
+        .ok_or_else(|| Fault::new("capacity", "the link has no capacity", "give one, such as \"10Gbps\""))?;
+    let link = Link {
+        id: String::new(),
+        from,
+        to,
+        capacity_bps: capacity_from_json(capacity).map_err(|e| e.below("capacity"))?,
+        delay_ns: map.get("delay").map_or(Ok(0), ns_from_json).map_err(|e| e.below("delay"))?,
+        buffer_bytes: map.get("buffer").map(positive_bytes_from_json).transpose().map_err(|e| e.below("buffer"))?,
+    };
+    Ok((id, link))
+}

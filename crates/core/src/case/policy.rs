@@ -1,0 +1,46 @@
+//! The policy of a case.
+
+use crate::document::{check_keys, table, text, unknown_word};
+use crate::quantity::{number_from_json, shown};
+use crate::{Fault, Policy};
+use serde_json::{Map, Value};
+
+const KINDS: [&str; 6] = ["max-min", "alpha-fair", "fct", "srpt", "edf", "bandwidth-function"];
+/// The epsilon of NUMFabric's evaluation (section 6.3).
+const EPSILON: f64 = 0.125;
+
+/// The policy that `value` describes. `epsilon` is 0.125 where it is not given, as in NUMFabric.
+pub fn policy_from_value(value: &Value) -> Result<Policy, Fault> {
+    let map = table(value, "the policy", "{\"kind\": \"max-min\"}")?;
+    let kind = map.get("kind").ok_or_else(|| {
+        Fault::new("kind", "the kind of policy is missing", format!("give one of: {}", KINDS.join(", ")))
+    })?;
+    let kind = text(kind, "the kind of policy").map_err(|e| e.below("kind"))?;
+    let plain = |policy| check_keys(map, &["kind"]).map(|()| policy);
+    match kind {
+        "max-min" => plain(Policy::MaxMin),
+        "bandwidth-function" => plain(Policy::BandwidthFunction),
+        "alpha-fair" => alpha(map).map(|alpha| Policy::AlphaFair { alpha }),
+        "fct" => epsilon(map).map(|epsilon| Policy::Fct { epsilon }),
+        "srpt" => epsilon(map).map(|epsilon| Policy::Srpt { epsilon }),
+        "edf" => epsilon(map).map(|epsilon| Policy::Edf { epsilon }),
+        other => Err(unknown_word(other, "kind of policy", &KINDS).below("kind")),
+    }
+}
+
+fn alpha(map: &Map<String, Value>) -> Result<f64, Fault> {
+    check_keys(map, &["kind", "alpha"])?;
+    let value = map.get("alpha").ok_or_else(|| {
+        Fault::new("alpha", "alpha-fair needs alpha", "give a number of zero or more; 1 is proportional fairness")
+    })?;
+    number_from_json(value).map_err(|e| e.below("alpha"))
+}
+
+fn epsilon(map: &Map<String, Value>) -> Result<f64, Fault> {
+    check_keys(map, &["kind", "epsilon"])?;
+    let Some(value) = map.get("epsilon") else { return Ok(EPSILON) };
+    match value.as_f64() {
+        Some(x) if x > 0.0 && x < 1.0 => Ok(x),
+        _ => Err(Fault::new("epsilon", format!("epsilon is {}", shown(value)), "give a number between 0 and 1")),
+    }
+}

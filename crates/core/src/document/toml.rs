@@ -1,0 +1,49 @@
+//! TOML, as the same values that JSON has: no dates, nothing infinite.
+
+use super::{line_and_column, place_of};
+use crate::Fault;
+use serde_json::{Map, Number, Value};
+
+/// The value that `text` holds.
+pub fn parse(text: &str) -> Result<Value, Fault> {
+    let body = text.trim_start_matches('\u{feff}');
+    match toml::from_str::<toml::Table>(body) {
+        Ok(table) => table_to_json(table),
+        Err(error) => {
+            let place = error.span().map_or(String::new(), |span| line_and_column(body, span.start));
+            let what: String = error.message().chars().take(200).collect();
+            Err(Fault::new(place, what, "write the document as TOML has it"))
+        }
+    }
+}
+
+fn table_to_json(table: toml::Table) -> Result<Value, Fault> {
+    let entry = |(key, value): (String, toml::Value)| {
+        let value = to_json(value).map_err(|e: Fault| e.below(&place_of(&key)))?;
+        Ok((key, value))
+    };
+    table.into_iter().map(entry).collect::<Result<Map<_, _>, _>>().map(Value::Object)
+}
+
+fn to_json(value: toml::Value) -> Result<Value, Fault> {
+    Ok(match value {
+        toml::Value::String(x) => Value::String(x),
+        toml::Value::Integer(x) => Value::from(x),
+        toml::Value::Boolean(x) => Value::Bool(x),
+        toml::Value::Float(x) => Number::from_f64(x).map(Value::Number).ok_or_else(|| {
+            Fault::new("", format!("the value is {x}"), "give a finite number, or leave the key away")
+        })?,
+        toml::Value::Datetime(x) => {
+            return Err(Fault::new(
+                "",
+                format!("the value is a date, {x}"),
+                "write it in double quotes if text is meant",
+            ));
+        }
+        toml::Value::Array(items) => {
+            let item = |(i, item)| to_json(item).map_err(|e| e.below(&format!("[{i}]")));
+            Value::Array(items.into_iter().enumerate().map(item).collect::<Result<_, _>>()?)
+        }
+        toml::Value::Table(table) => table_to_json(table)?,
+    })
+}

@@ -1,0 +1,273 @@
+//! GraphML, as networkx and most graph editors write it.
+
+use super::node_link::kind_of;
+use super::{EDGE_KEYS, Edge, Graph, no_capacity, refuse_slip};
+use crate::document::line_and_column;
+use crate::quantity::{capacity_from_json, ns_from_json, positive_bytes_from_json, quoted};
+use crate::{Fault, Network, Ns};
+use quick_xml::events::{BytesRef, BytesStart, Event};
+use quick_xml::{Reader, XmlVersion};
+use serde_json::Value;
+use std::collections::{BTreeMap, HashMap};
+
+/// Elements inside elements; GraphML needs five.
+const DEEPEST: usize = 64;
+/// Attributes of one element; GraphML needs six.
+const MOST_ATTRIBUTES: usize = 64;
+
+/// The network that `text` describes.
+pub fn network(text: &str) -> Result<Network, Fault> {
+    let mut reader = Reader::from_str(text);
+    let mut state = State::default();
+    loop {
+        let begun = reader.buffer_position();
+        let event = reader.read_event().map_err(|e| {
+            let place = line_and_column(text, reader.error_position() as usize);
+            let what: String = e.to_string().chars().take(200).collect();
+            Fault::new(place, what, "write the file as XML has it")
+        })?;
+        let at = |fault: Fault| match fault.place.as_str() {
+            "" => Fault { place: line_and_column(text, begun as usize), ..fault },
+            _ => fault,
+        };
+        match event {
+            Event::Start(element) => state.open(&element).map_err(at)?,
+            Event::Empty(element) => state.open(&element).and_then(|()| state.close()).map_err(at)?,
+            Event::End(_) => state.close().map_err(at)?,
+            Event::Text(part) => state.text.push_str(&part.xml10_content()),
+            Event::CData(part) => state.text.push_str(&part.xml10_content()),
+            Event::GeneralRef(part) => state.text.push_str(&resolve(&part).map_err(at)?),
+            Event::Eof => break,
+            Event::Comment(_) | Event::Decl(_) | Event::PI(_) | Event::DocType(_) => {}
+        }
+    }
+    state.finish()
+}
+
+/// The five entities that XML itself has, and characters by number; none that a file defines.
+fn resolve(part: &BytesRef) -> Result<String, Fault> {
+    let name = part.xml10_content();
+    let character = part.resolve_char_ref().ok().flatten().map(String::from);
+    character
+        .or_else(|| quick_xml::escape::resolve_predefined_entity(&name).map(str::to_string))
+        .ok_or_else(|| Fault::new("", format!("unknown entity {}", quoted(&name)), "write the character itself"))
+}
+
+/// What `<key>` declares.
+#[derive(Debug, Default)]
+struct Declared {
+    name: String,
+    domain: String,
+    default: Option<String>,
+}
+
+/// An element that is open.
+#[derive(Debug)]
+enum At {
+    Key(String),
+    Default,
+    Graph,
+    Node,
+    Edge,
+    Data(String),
+    Other,
+}
+
+#[derive(Debug, Default)]
+struct RawEdge {
+    source: String,
+    target: String,
+    directed: Option<bool>,
+    /// In the order of [`EDGE_KEYS`].
+    values: [Option<String>; 3],
+}
+
+#[derive(Debug, Default)]
+struct State {
+    open: Vec<At>,
+    text: String,
+    declared: BTreeMap<String, Declared>,
+    directed: Option<bool>,
+    nodes: Vec<(String, Option<String>)>,
+    edges: Vec<RawEdge>,
+}
+
+impl State {
+    fn open(&mut self, element: &BytesStart) -> Result<(), Fault> {
+        if self.open.len() >= DEEPEST {
+            return Err(Fault::new(
+                "",
+                "the document is nested too deeply",
+                format!("nest at most {DEEPEST} elements"),
+            ));
+        }
+        let get = attributes(element)?;
+        let name = element.local_name();
+        let at = match (name.as_ref(), self.open.last()) {
+            ("graphml", None) => At::Other,
+            (root, None) => {
+                let mend = "give a GraphML file, or node-link JSON";
+                return Err(Fault::new("", format!("the outermost element is {}", quoted(root)), mend));
+            }
+            ("key", _) => self.declare(&get)?,
+            ("default", Some(At::Key(_))) => At::Default,
+            ("graph", _) => self.graph(&get)?,
+            ("node", Some(At::Graph)) => {
+                self.nodes.push((required(&get, "node", "id")?, None));
+                At::Node
+            }
+            ("edge", Some(At::Graph)) => self.edge(&get)?,
+            ("hyperedge", _) => {
+                return Err(Fault::new("", "the graph has a hyperedge", "connect nodes by edges only"));
+            }
+            ("data", Some(At::Node | At::Edge)) => At::Data(required(&get, "data", "key")?),
+            _ => At::Other,
+        };
+        self.open.push(at);
+        self.text.clear();
+        Ok(())
+    }
+
+    fn declare(&mut self, get: &HashMap<String, String>) -> Result<At, Fault> {
+        let id = required(get, "key", "id")?;
+        let word = |name: &str| get.get(name).cloned().unwrap_or_default();
+        let declared = Declared { name: word("attr.name"), domain: word("for"), default: None };
+        if matches!(declared.domain.as_str(), "edge" | "all") {
+            refuse_slip(&declared.name).map_err(|e| Fault { place: String::new(), ..e })?;
+        }
+        self.declared.insert(id.clone(), declared);
+        Ok(At::Key(id))
+    }
+
+    fn graph(&mut self, get: &HashMap<String, String>) -> Result<At, Fault> {
+        if self.directed.is_some() {
+            return Err(Fault::new(
+                "",
+                "the file has a second graph",
+                "give one graph, without graphs inside its nodes",
+            ));
+        }
+        self.directed = Some(direction(get.get("edgedefault").map(String::as_str), "undirected", "directed")?);
+        Ok(At::Graph)
+    }
+
+    fn edge(&mut self, get: &HashMap<String, String>) -> Result<At, Fault> {
+        let directed = match get.get("directed") {
+            Some(word) => Some(direction(Some(word), "false", "true")?),
+            None => None,
+        };
+        let (source, target) = (required(get, "edge", "source")?, required(get, "edge", "target")?);
+        self.edges.push(RawEdge { source, target, directed, ..RawEdge::default() });
+        Ok(At::Edge)
+    }
+
+    fn close(&mut self) -> Result<(), Fault> {
+        let text = std::mem::take(&mut self.text).trim().to_string();
+        match (self.open.pop(), self.open.last()) {
+            (Some(At::Default), Some(At::Key(id))) => {
+                if let Some(declared) = self.declared.get_mut(id) {
+                    declared.default = Some(text);
+                }
+            }
+            (Some(At::Data(key)), Some(owner)) => {
+                let declared = self.declared.get(&key).ok_or_else(|| {
+                    Fault::new(
+                        "",
+                        format!("the key {} is not declared", quoted(&key)),
+                        "declare it by a <key> before the graph",
+                    )
+                })?;
+                match (owner, declared.name.as_str(), self.nodes.last_mut(), self.edges.last_mut()) {
+                    (At::Node, "kind" | "type", Some(node), _) => node.1 = Some(text),
+                    (At::Edge, name, _, Some(edge)) => {
+                        if let Some(k) = EDGE_KEYS.iter().position(|known| *known == name) {
+                            edge.values[k] = Some(text);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Network, Fault> {
+        let directed = self
+            .directed
+            .ok_or_else(|| Fault::new("", "the file has no graph", "give a GraphML file with a <graph>"))?;
+        if !self.open.is_empty() {
+            return Err(Fault::new("", "the file ends inside an element", "close every element"));
+        }
+        let default = |name: &str, domain: &str| {
+            let fits = |d: &&Declared| d.name == name && (d.domain == domain || d.domain == "all");
+            self.declared.values().find(fits).and_then(|d| d.default.clone())
+        };
+        let node_default = default("kind", "node").or_else(|| default("type", "node"));
+        let edge_defaults = EDGE_KEYS.map(|key| default(key, "edge"));
+        let mut graph = Graph::default();
+        for (i, (name, kind)) in self.nodes.into_iter().enumerate() {
+            let kind = kind.or_else(|| node_default.clone()).and_then(|word| kind_of(&word).ok());
+            graph.node(name, kind).map_err(|e| e.below(&format!("nodes[{i}]")))?;
+        }
+        for (i, raw) in self.edges.into_iter().enumerate() {
+            let edge = read_edge(raw, directed, &edge_defaults, &graph);
+            graph.edges.push(edge.map_err(|e| e.below(&format!("edges[{i}]")))?);
+        }
+        graph.build("edges")
+    }
+}
+
+fn read_edge(raw: RawEdge, directed: bool, defaults: &[Option<String>; 3], graph: &Graph) -> Result<Edge, Fault> {
+    let mut values = raw.values;
+    for (value, default) in values.iter_mut().zip(defaults) {
+        if value.is_none() {
+            value.clone_from(default);
+        }
+    }
+    let [capacity, delay, buffer] = values.map(|text| text.map(Value::String));
+    Ok(Edge {
+        from: graph.find(&raw.source).map_err(|e| e.below("source"))?,
+        to: graph.find(&raw.target).map_err(|e| e.below("target"))?,
+        directed: raw.directed.unwrap_or(directed),
+        capacity_bps: capacity_from_json(&capacity.ok_or_else(no_capacity)?).map_err(|e| e.below("capacity"))?,
+        delay_ns: delay.as_ref().map_or(Ok::<Ns, Fault>(0), ns_from_json).map_err(|e| e.below("delay"))?,
+        buffer_bytes: buffer.as_ref().map(positive_bytes_from_json).transpose().map_err(|e| e.below("buffer"))?,
+    })
+}
+
+fn direction(word: Option<&str>, no: &str, yes: &str) -> Result<bool, Fault> {
+    match word {
+        Some(word) if word == yes => Ok(true),
+        Some(word) if word == no => Ok(false),
+        None => Err(Fault::new("", "the graph has no edgedefault", format!("give \"{no}\" or \"{yes}\""))),
+        Some(word) => {
+            Err(Fault::new("", format!("{} is not a direction", quoted(word)), format!("give \"{no}\" or \"{yes}\"")))
+        }
+    }
+}
+
+fn required(get: &HashMap<String, String>, element: &str, name: &str) -> Result<String, Fault> {
+    get.get(name)
+        .cloned()
+        .ok_or_else(|| Fault::new("", format!("a <{element}> has no attribute \"{name}\""), "give it"))
+}
+
+fn attributes(element: &BytesStart) -> Result<HashMap<String, String>, Fault> {
+    let refuse = |what: String| Fault::new("", what, "write the file as XML has it");
+    let mut get = HashMap::new();
+    for (i, attribute) in element.attributes().with_checks(false).enumerate() {
+        if i == MOST_ATTRIBUTES {
+            return Err(refuse(format!("an element has more than {MOST_ATTRIBUTES} attributes")));
+        }
+        let attribute = attribute.map_err(|e| refuse(format!("an attribute is malformed: {e}")))?;
+        let value = attribute.normalized_value(XmlVersion::Implicit1_0);
+        let value = value.map_err(|e| refuse(format!("an attribute is malformed: {e}")))?;
+        let name = attribute.key.as_ref().to_string();
+        if get.contains_key(&name) {
+            return Err(refuse(format!("the attribute {} is given twice", quoted(&name))));
+        }
+        get.insert(name, value.into_owned());
+    }
+    Ok(get)
+}
