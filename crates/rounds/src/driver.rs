@@ -5,9 +5,10 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 use subak_core::rng::Stream;
 use subak_core::scheme::{Ask, FlowInfo, Hop, Io, PathInfo, Port, Scheme, Sink, Source, To, Update, Visit};
-use subak_core::{FlowId, LinkId, Ns};
+use subak_core::{FlowId, LinkId, Ns, Utility};
 
 /// What the round driver needs to know of a link.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -170,6 +171,7 @@ impl<S: Scheme> Rounds<S> {
         let info = FlowInfo {
             flow,
             weight,
+            utility: Arc::new(Utility::log(weight)),
             size_bytes: None,
             // Without packets there is no slowest pace of one packet a round trip.
             mss_bytes: 0,
@@ -351,6 +353,8 @@ impl<S: Scheme> Rounds<S> {
                     let at = self.flows[flow as usize].path.len() as u16 - 1;
                     self.cross(Flight { flow, at, forward: false, bytes, message }, 0);
                 }
+                // No controller here: schemes that need one are not offered (`Drivers::rounds`).
+                Ask::Ctl { to: To::Controller | To::Flow(_), .. } => {}
                 Ask::Timer { timer, at_ns } => self.schedule(at_ns, Event::SourceTimer(flow, timer)),
                 Ask::Pace { rate_bps, .. } => {
                     let now_ns = self.io.now_ns;

@@ -39,8 +39,13 @@ pub fn water_fill(capacity_bps: &[f64], paths: &[Vec<u32>], weights: &[f64], rea
         }
     }
     let mut left = capacity_bps.to_vec();
-    let mut out =
-        Levels { count: 0, of_link: vec![0; links], of_flow: vec![0; flows], rate: vec![0.0; flows], bottleneck: vec![u32::MAX; flows] };
+    let mut out = Levels {
+        count: 0,
+        of_link: vec![0; links],
+        of_flow: vec![0; flows],
+        rate: vec![0.0; flows],
+        bottleneck: vec![u32::MAX; flows],
+    };
     let mut share = vec![f64::INFINITY; links];
     loop {
         for l in 0..links {

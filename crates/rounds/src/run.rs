@@ -168,13 +168,7 @@ impl Visitor for Run<'_> {
     }
 }
 
-fn report<S: Scheme>(
-    rounds: &Rounds<S>,
-    converged: bool,
-    start_ns: Ns,
-    round_ns: Ns,
-    trace: Vec<Update>,
-) -> Outcome {
+fn report<S: Scheme>(rounds: &Rounds<S>, converged: bool, start_ns: Ns, round_ns: Ns, trace: Vec<Update>) -> Outcome {
     let since = |from_ns: Ns, at_ns: Option<Ns>| at_ns.unwrap_or(0).saturating_sub(from_ns) as f64 / round_ns as f64;
     let seen = |f: FlowId| rounds.seen(f);
     let flows = 0..rounds.flow_count() as FlowId;

@@ -135,9 +135,8 @@ impl Setup {
 
     /// The longest round trip, with `jitter_ns` at most on each crossing.
     pub fn rtt_ns(&self, jitter_ns: Ns) -> Ns {
-        let one_way = |path: &Vec<LinkId>| -> Ns {
-            path.iter().map(|&l| self.wires[l as usize].delay_ns + jitter_ns).sum()
-        };
+        let one_way =
+            |path: &Vec<LinkId>| -> Ns { path.iter().map(|&l| self.wires[l as usize].delay_ns + jitter_ns).sum() };
         2 * self.paths.iter().map(one_way).max().unwrap_or(0).max(1)
     }
 

@@ -13,7 +13,7 @@
 //! next one asks for the most again: an old bottleneck must let go before a new one can stamp, which is why it is slower
 //! than Fair. Weighted as the others: rates are per unit of weight.
 
-use crate::perc::{self, Perc, Rule, Step, below};
+use crate::perc::{self, Perc, Rule, Step, Tie};
 use std::collections::BTreeMap;
 use subak_core::scheme::{Drivers, Info, Kind, Params, Visit};
 use subak_core::{Fault, FlowId};
@@ -23,7 +23,9 @@ pub type Charny = Perc<Stamped>;
 
 /// The rule of Charny.
 #[derive(Debug, Clone)]
-pub struct Stamped;
+pub struct Stamped {
+    tie: Tie,
+}
 
 /// What the packet carries, for all links together.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -71,11 +73,11 @@ impl Link {
         }
     }
 
-    fn advertise(&mut self) {
+    fn advertise(&mut self, tie: Tie) {
         self.advertised = self.rate_by_marks();
         let mut changed = false;
         for entry in self.flows.values_mut().filter(|entry| entry.marked) {
-            if below(self.advertised, entry.rate) {
+            if tie.below(self.advertised, entry.rate) {
                 entry.marked = false;
                 changed = true;
             }
@@ -93,15 +95,15 @@ impl Rule for Stamped {
         paper: "PERC thesis, section 2.7; Charny, Clark and Jain, ICC 1995",
         kind: Kind::Proactive,
         drivers: Drivers { rounds: true, packet: true },
-        params: &[perc::CONTROL, perc::HEADROOM, perc::REVERSE, perc::RTO],
+        params: &[perc::CONTROL, perc::HEADROOM, perc::REVERSE, perc::RTO, perc::TIE],
     };
     const ROUNDS: bool = false;
     const RECOVERS: bool = false;
     type Fields = Fields;
     type Link = Link;
 
-    fn new(_params: &Params) -> Result<Self, Fault> {
-        Ok(Stamped)
+    fn new(params: &Params) -> Result<Self, Fault> {
+        Ok(Stamped { tie: Tie::read(params)? })
     }
     fn fields(&self, _hops: u16) -> Fields {
         Fields { rate: f64::INFINITY, limited: false }
@@ -115,11 +117,11 @@ impl Rule for Stamped {
         if leaving {
             link.flows.remove(&key);
         } else {
-            let marked = below(e, link.advertised);
+            let marked = self.tie.below(e, link.advertised);
             link.flows.insert(key, Entry { rate: e, weight, marked });
         }
-        link.advertise();
-        let bottlenecked = !below(e, link.advertised);
+        link.advertise(self.tie);
+        let bottlenecked = !self.tie.below(e, link.advertised);
         if bottlenecked {
             *fields = Fields { rate: link.advertised, limited: true };
         }

@@ -3,7 +3,7 @@
 //!
 //! Weighted: limit rates are per unit of weight, and a link shares by weight. An initial bottleneck rate acts as no limit.
 
-use crate::perc::{self, Perc, Rule, Step, at_most};
+use crate::perc::{self, Perc, Rule, Step};
 use std::collections::HashMap;
 use subak_core::Fault;
 use subak_core::FlowId;
@@ -121,7 +121,7 @@ impl Rule for LocalMaxMin {
         if !leaving {
             link.store(key, e, weight);
         }
-        Step { e, b, a, bottlenecked: at_most(b, e), ignored: false }
+        Step { e, b, a, bottlenecked: b <= e, ignored: false }
     }
 
     fn returned(&self, fields: &mut Vec<Field>) -> f64 {

@@ -3,7 +3,7 @@
 //! As s-PERC without MaxE: every bottleneck rate is propagated, also one that is too low, so that no bound on its
 //! convergence is known. Weighted in the same way.
 
-use crate::perc::{self, Perc, Rule, Scale, Step, Sums, at_most};
+use crate::perc::{self, Perc, Rule, Scale, Step, Sums, Tie};
 use subak_core::Fault;
 use subak_core::scheme::{Drivers, Info, Kind, Params, Visit};
 
@@ -12,7 +12,9 @@ pub type NPerc = Perc<Naive>;
 
 /// The rule of n-PERC.
 #[derive(Debug, Clone)]
-pub struct Naive;
+pub struct Naive {
+    tie: Tie,
+}
 
 /// What the packet carries for one link (table 3.1), per unit of weight.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -46,15 +48,15 @@ impl Rule for Naive {
         paper: "PERC thesis, section 3.1, Algorithm 4",
         kind: Kind::Proactive,
         drivers: Drivers { rounds: true, packet: true },
-        params: &[perc::CONTROL, perc::HEADROOM, perc::REVERSE, perc::RTO],
+        params: &[perc::CONTROL, perc::HEADROOM, perc::REVERSE, perc::RTO, perc::TIE],
     };
     const ROUNDS: bool = false;
     const RECOVERS: bool = false;
     type Fields = Vec<Field>;
     type Link = Link;
 
-    fn new(_params: &Params) -> Result<Self, Fault> {
-        Ok(Naive)
+    fn new(params: &Params) -> Result<Self, Fault> {
+        Ok(Naive { tie: Tie::read(params)? })
     }
     fn fields(&self, hops: u16) -> Vec<Field> {
         vec![Field { a: 0.0, b: f64::INFINITY, bottlenecked: false }; usize::from(hops)]
@@ -71,7 +73,7 @@ impl Rule for Naive {
         let (left, num_b) = link.sums.left(weight, &link.scale);
         let b = left / num_b;
         let e = perc::least_other(fields, hop, |f| f.b);
-        let field = Field { a: b.min(e), b, bottlenecked: at_most(b, e) };
+        let field = Field { a: b.min(e), b, bottlenecked: self.tie.at_most(b, e) };
         if leaving {
             link.sums.uncount(weight, &link.scale);
         } else if !field.bottlenecked {

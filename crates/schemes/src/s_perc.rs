@@ -12,7 +12,7 @@
 //! With `compact` the packet carries only the least propagated rate and its link (section 4.1, "Control packet size").
 
 use crate::perc::division::Division;
-use crate::perc::{self, Perc, Rule, Scale, Step, Sums, at_most, below};
+use crate::perc::{self, Perc, Rule, Scale, Step, Sums, Tie};
 use subak_core::Fault;
 use subak_core::scheme::{Drivers, Info, Kind, Param, ParamUnit, Params, Value, Visit};
 
@@ -30,7 +30,7 @@ pub const COMPACT: Param = Param {
 /// The rule of s-PERC.
 #[derive(Debug, Clone, Default)]
 pub struct Stateless {
-    division: Division,
+    arithmetic: Arithmetic,
     compact: bool,
 }
 
@@ -126,13 +126,27 @@ impl MaxE {
     }
 }
 
-/// Lines 8-15: classifies a flow that counts as bottlenecked here, for which other links have a limit rate of `e`.
-#[inline]
-pub fn classify((left, num_b): (f64, f64), e: f64, max_e: f64, division: &Division) -> Field {
-    let b = division.divide(left, num_b);
-    let bottlenecked = at_most(left, e * num_b);
-    let a = if bottlenecked { b.min(e) } else { e };
-    Field { a, b, bottlenecked, ignored: below(left, max_e * num_b) }
+/// How a link divides and compares.
+#[derive(Debug, Clone, Default)]
+pub struct Arithmetic {
+    division: Division,
+    tie: Tie,
+}
+
+impl Arithmetic {
+    /// `params.division_kb` and `params.tie`.
+    pub fn read(params: &Params) -> Result<Self, Fault> {
+        Ok(Arithmetic { division: Division::read(params)?, tie: Tie::read(params)? })
+    }
+
+    /// Lines 8-15: classifies a flow that counts as bottlenecked here, for which other links have a limit rate of `e`.
+    #[inline]
+    pub fn classify(&self, (left, num_b): (f64, f64), e: f64, max_e: f64) -> Field {
+        let b = self.division.divide(left, num_b);
+        let bottlenecked = self.tie.at_most(left, e * num_b);
+        let a = if bottlenecked { b.min(e) } else { e };
+        Field { a, b, bottlenecked, ignored: self.tie.below(left, max_e * num_b) }
+    }
 }
 
 impl Link {
@@ -161,7 +175,16 @@ impl Rule for Stateless {
         paper: "PERC thesis, section 3.2, Algorithms 5 and 6",
         kind: Kind::Proactive,
         drivers: Drivers { rounds: true, packet: true },
-        params: &[perc::CONTROL, perc::HEADROOM, perc::REVERSE, perc::RTO, perc::ROUND, perc::DIVISION, COMPACT],
+        params: &[
+            perc::CONTROL,
+            perc::HEADROOM,
+            perc::REVERSE,
+            perc::RTO,
+            perc::ROUND,
+            perc::DIVISION,
+            perc::TIE,
+            COMPACT,
+        ],
     };
     const ROUNDS: bool = true;
     const RECOVERS: bool = false;
@@ -169,7 +192,7 @@ impl Rule for Stateless {
     type Link = Link;
 
     fn new(params: &Params) -> Result<Self, Fault> {
-        Ok(Stateless { division: Division::read(params)?, compact: params.flag("compact") })
+        Ok(Stateless { arithmetic: Arithmetic::read(params)?, compact: params.flag("compact") })
     }
     fn fields(&self, hops: u16) -> Fields {
         Fields::new(hops, self.compact)
@@ -184,7 +207,7 @@ impl Rule for Stateless {
             link.sums.assume_bottlenecked(old.a, weight, &link.scale);
         }
         let e = fields.limit_rate(visit.hop);
-        let field = classify(link.sums.left(weight, &link.scale), e, link.max_e.now, &self.division);
+        let field = self.arithmetic.classify(link.sums.left(weight, &link.scale), e, link.max_e.now);
         fields.write(visit.hop, field);
         if leaving {
             link.sums.uncount(weight, &link.scale);

@@ -12,9 +12,8 @@
 //!
 //! This is the control part; what s-PERC* does for short flows belongs to its data part.
 
-use crate::perc::division::Division;
 use crate::perc::{self, Perc, Rule, Scale, Step, Sums};
-use crate::s_perc::{COMPACT, Fields, MaxE, classify};
+use crate::s_perc::{Arithmetic, COMPACT, Fields, MaxE};
 use subak_core::Fault;
 use subak_core::scheme::{Drivers, Info, Kind, Params, Visit};
 
@@ -24,7 +23,7 @@ pub type SPercStar = Perc<Robust>;
 /// The rule of s-PERC*.
 #[derive(Debug, Clone, Default)]
 pub struct Robust {
-    division: Division,
+    arithmetic: Arithmetic,
     compact: bool,
 }
 
@@ -66,7 +65,16 @@ impl Rule for Robust {
         paper: "PERC thesis, section 4.1, Algorithms 8 and 9",
         kind: Kind::Proactive,
         drivers: Drivers { rounds: true, packet: true },
-        params: &[perc::CONTROL, perc::HEADROOM, perc::REVERSE, perc::RTO, perc::ROUND, perc::DIVISION, COMPACT],
+        params: &[
+            perc::CONTROL,
+            perc::HEADROOM,
+            perc::REVERSE,
+            perc::RTO,
+            perc::ROUND,
+            perc::DIVISION,
+            perc::TIE,
+            COMPACT,
+        ],
     };
     const ROUNDS: bool = true;
     const RECOVERS: bool = true;
@@ -74,7 +82,7 @@ impl Rule for Robust {
     type Link = Link;
 
     fn new(params: &Params) -> Result<Self, Fault> {
-        Ok(Robust { division: Division::read(params)?, compact: params.flag("compact") })
+        Ok(Robust { arithmetic: Arithmetic::read(params)?, compact: params.flag("compact") })
     }
     fn fields(&self, hops: u16) -> Numbered {
         Numbered { fields: Fields::new(hops, self.compact), round_number: vec![0; usize::from(hops)] }
@@ -104,7 +112,7 @@ impl Rule for Robust {
         }
         *seen = link.round_number;
         let e = fields.limit_rate(visit.hop);
-        let field = classify(link.sums.left(weight, scale), e, link.max_e.now, &self.division);
+        let field = self.arithmetic.classify(link.sums.left(weight, scale), e, link.max_e.now);
         fields.write(visit.hop, field);
         if leaving {
             link.sums.uncount(weight, scale);

@@ -26,9 +26,14 @@ use std::fmt::Debug;
 use subak_core::scheme::{FlowInfo, Info, Param, ParamUnit, Params, Port, Scheme, Value, Visit};
 use subak_core::{Fault, Ns};
 
-/// Ties count as equal within this relative tolerance, in b <= e and in b < MaxE. Without it rounding errors keep a few
-/// random networks in ten thousand from ever settling.
-pub const TIE: f64 = 1e-9;
+/// `params.tie`.
+pub const TIE: Param = Param {
+    name: "tie",
+    default: Value::Number(1e-9),
+    unit: ParamUnit::One,
+    about: "relative difference within which rates count as equal, in b <= e and b < MaxE; at 0 rounding errors keep a few \
+            networks in ten thousand from ever settling",
+};
 
 /// Smallest control packet on the wire, bytes: a minimum Ethernet frame.
 pub const MIN_CONTROL_BYTES: u32 = 64;
@@ -246,14 +251,29 @@ pub fn least_other<F>(fields: &[F], hop: usize, rate: impl Fn(&F) -> f64) -> f64
     least(&fields[..hop]).min(least(&fields[hop + 1..]))
 }
 
-/// `x <= y`, ties included within [`TIE`].
-#[inline]
-pub fn at_most(x: f64, y: f64) -> bool {
-    x <= y + y * TIE
+/// When two rates count as equal: within a relative tolerance.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Tie(f64);
+
+impl Default for Tie {
+    fn default() -> Self {
+        Tie(1e-9)
+    }
 }
 
-/// `x < y`, ties within [`TIE`] excluded.
-#[inline]
-pub fn below(x: f64, y: f64) -> bool {
-    x < y - y * TIE
+impl Tie {
+    /// `params.tie`.
+    pub fn read(params: &Params) -> Result<Self, Fault> {
+        params.within("tie", 0.0, 0.1).map(Tie)
+    }
+    /// `x <= y`, ties included.
+    #[inline]
+    pub fn at_most(self, x: f64, y: f64) -> bool {
+        x <= y * (1.0 + self.0)
+    }
+    /// `x < y`, ties excluded.
+    #[inline]
+    pub fn below(self, x: f64, y: f64) -> bool {
+        x < y * (1.0 - self.0)
+    }
 }
