@@ -374,3 +374,11 @@ impl Driver for Ideal {
         self.handled
     }
 }
+
+/// The completion time of a flow with a size, alone on the idle network, over however many paths.
+pub fn lone_fct_ns(network: &Network, plan: &FlowPlan, sizes: PacketSizes) -> Ns {
+    let Ok(mut alone) = Ideal::new(&serde_json::Map::new(), network, sizes, &[]) else { return NEVER };
+    let flow = alone.add(FlowPlan { start_ns: 0, stop_ns: None, ..plan.clone() });
+    alone.run_until_done(NEVER);
+    alone.flow(flow).finished_ns.unwrap_or(NEVER)
+}

@@ -7,5 +7,5 @@
 mod ideal;
 mod idle;
 
-pub use ideal::{INFO, Ideal};
+pub use ideal::{INFO, Ideal, lone_fct_ns};
 pub use idle::{idle_fct_ns, wire_time_ns};

@@ -25,6 +25,7 @@ fn plan(path: &[LinkId], start_ns: Ns, size_bytes: Option<u64>) -> FlowPlan {
         weight: 1.0,
         demand_bps: f64::INFINITY,
         utility: None,
+        controller: None,
     }
 }
 

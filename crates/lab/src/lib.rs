@@ -1,1 +1,35 @@
-//! subak-lab
+//! From a spec to results: what is simulated ([`Spec`]), the runs, and the one long table that they make.
+//!
+//! Only this crate reads and writes files.
+
+mod convergence;
+mod diff;
+mod error;
+mod export;
+mod files;
+mod read;
+mod run;
+mod section;
+mod setting;
+mod simulate;
+mod spec;
+mod store;
+mod summary;
+mod table;
+mod topology;
+
+pub mod schemes;
+pub mod stats;
+pub mod sweep;
+pub mod workload;
+
+pub use diff::{Compared, Difference, Pair, Who, diff};
+pub use error::Error;
+pub use export::export;
+pub use files::read_text;
+pub use run::{Options, Outcome, Progress, run};
+pub use spec::{Cell, Cost, SchemeChoice, Spec, ValidSpec};
+pub use store::VERSION;
+pub use summary::{SIZE_BINS, SizeBin, Summary, SummaryRow, summary};
+pub use table::{COLUMNS, Column, KINDS, Row};
+pub use topology::Topology;

@@ -1,0 +1,202 @@
+//! When rates have settled: within x of the optimum, for a share y of the flows, held for z (NUMFabric, section 6.1;
+//! PERC thesis, section 4.3.1).
+//!
+//! After each change of the flows the exact optimum is computed anew, on the wire. Rates received are smoothed as
+//! NUMFabric does, by an exponential average of time constant T over equal intervals; it takes T ln(1/x) to come within
+//! x of a new rate, which is subtracted.
+
+use crate::setting::Convergence;
+use crate::table::Row;
+use crate::topology::Topology;
+use crate::workload::Planned;
+use subak_core::driver::Driver;
+use subak_core::{FlowId, LinkId, Ns};
+use subak_solve::max_min::{MaxMin, Rows};
+
+/// Exact rates of whichever planned flows are given; subflows share their flow's weight and demand evenly.
+struct Oracle {
+    solver: MaxMin,
+    capacity_bps: Vec<f64>,
+    /// Rows of flow `f`: `row_ptr[f]..row_ptr[f + 1]`.
+    row_ptr: Vec<u32>,
+    link_ptr: Vec<u32>,
+    links: Vec<LinkId>,
+    weight: Vec<f64>,
+    demand_bps: Vec<f64>,
+    row_bps: Vec<f64>,
+}
+
+impl Oracle {
+    fn new(topology: &Topology, flows: &[Planned], data_share: f64) -> Self {
+        let mut oracle = Oracle {
+            solver: MaxMin::new(),
+            capacity_bps: topology.network().links().iter().map(|l| l.capacity_bps * data_share).collect(),
+            row_ptr: vec![0],
+            link_ptr: vec![0],
+            links: Vec::new(),
+            weight: Vec::new(),
+            demand_bps: Vec::new(),
+            row_bps: Vec::new(),
+        };
+        for Planned { plan, .. } in flows {
+            let share = 1.0 / plan.routes.len() as f64;
+            for route in &plan.routes {
+                oracle.links.extend_from_slice(&route.forward);
+                oracle.link_ptr.push(oracle.links.len() as u32);
+                oracle.weight.push(plan.weight * share);
+                oracle.demand_bps.push(plan.demand_bps * share);
+            }
+            oracle.row_ptr.push(oracle.weight.len() as u32);
+        }
+        oracle.row_bps = vec![0.0; oracle.weight.len()];
+        oracle
+    }
+
+    fn rows_of(&self, f: FlowId) -> std::ops::Range<u32> {
+        self.row_ptr[f as usize]..self.row_ptr[f as usize + 1]
+    }
+
+    fn solve(&mut self, live: &[FlowId]) {
+        let active: Vec<u32> = live.iter().flat_map(|&f| self.rows_of(f)).collect();
+        let rows = Rows {
+            capacity_bps: &self.capacity_bps,
+            link_ptr: &self.link_ptr,
+            links: &self.links,
+            weight: &self.weight,
+            demand_bps: &self.demand_bps,
+            active: Some(&active),
+        };
+        self.solver.solve(&rows, &mut self.row_bps, &mut []);
+    }
+
+    fn rate_bps(&self, f: FlowId) -> f64 {
+        self.rows_of(f).map(|r| self.row_bps[r as usize]).sum()
+    }
+}
+
+/// Watches a run settle.
+pub(crate) struct Watch<'a> {
+    goal: Convergence,
+    flows: &'a [Planned],
+    oracle: Oracle,
+    /// Points in time at which flows start or are stopped, and the end.
+    changes: Vec<Ns>,
+    next_change: usize,
+    next_look_ns: Ns,
+    live: Vec<FlowId>,
+    filtered_bps: Vec<f64>,
+    seen_bytes: Vec<u64>,
+    change_ns: Ns,
+    /// Since when enough flows have been near.
+    since_ns: Option<Ns>,
+    settled_ns: Option<Ns>,
+    within_share: f64,
+}
+
+impl<'a> Watch<'a> {
+    pub fn new(goal: Convergence, topology: &Topology, flows: &'a [Planned], end_ns: Ns, data_share: f64) -> Self {
+        let times = flows.iter().flat_map(|f| [Some(f.plan.start_ns), f.plan.stop_ns]).flatten();
+        let mut changes: Vec<Ns> = times.filter(|&t| t < end_ns).collect();
+        changes.sort_unstable();
+        changes.dedup();
+        changes.push(end_ns);
+        Watch {
+            goal,
+            flows,
+            oracle: Oracle::new(topology, flows, data_share),
+            next_look_ns: changes[0],
+            changes,
+            next_change: 0,
+            live: Vec::new(),
+            filtered_bps: vec![0.0; flows.len()],
+            seen_bytes: vec![0; flows.len()],
+            change_ns: 0,
+            since_ns: None,
+            settled_ns: None,
+            within_share: 0.0,
+        }
+    }
+
+    /// When it wants to look next; never after the end.
+    pub fn next_ns(&self) -> Ns {
+        self.changes.get(self.next_change).map_or(Ns::MAX, |&c| c.min(self.next_look_ns))
+    }
+
+    /// Looks at the flows; gives the row of a change whose time is over.
+    pub fn look(&mut self, driver: &dyn Driver) -> Option<Row<'static>> {
+        let now_ns = driver.now_ns();
+        if self.changes.get(self.next_change).is_none_or(|&c| c.min(self.next_look_ns) > now_ns) {
+            return None;
+        }
+        let ended = self.live.iter().any(|&f| driver.flow(f).finished_ns.is_some());
+        if !self.live.is_empty() && now_ns > self.change_ns {
+            self.judge(now_ns, driver);
+        }
+        self.next_look_ns = now_ns + self.goal.every_ns;
+        let changed = self.changes[self.next_change] <= now_ns;
+        if !changed && !ended {
+            return None;
+        }
+        let row = (!self.live.is_empty()).then(|| self.row());
+        self.next_change += usize::from(changed);
+        self.begin(now_ns, driver);
+        row
+    }
+
+    fn judge(&mut self, now_ns: Ns, driver: &dyn Driver) {
+        // Looks fall between changes, so that intervals may be cut short.
+        let dt_ns = self.goal.every_ns - (self.next_look_ns - now_ns).min(self.goal.every_ns - 1);
+        let gain = 1.0 - libm::exp(-(dt_ns as f64) / self.goal.filter_ns as f64);
+        let mut near = 0;
+        for &f in &self.live {
+            let view = driver.flow(f);
+            let rate = if self.goal.received {
+                let arrived = view.received_wire_bytes - self.seen_bytes[f as usize];
+                self.seen_bytes[f as usize] = view.received_wire_bytes;
+                let filtered = &mut self.filtered_bps[f as usize];
+                *filtered += gain * (arrived as f64 * 8e9 / dt_ns as f64 - *filtered);
+                *filtered
+            } else {
+                view.assigned_bps
+            };
+            let ideal = self.oracle.rate_bps(f);
+            near += usize::from((rate - ideal).abs() <= self.goal.within * ideal);
+        }
+        self.within_share = near as f64 / self.live.len() as f64;
+        // A share of 0.95 of 20 flows is 19 of them, whatever rounding says.
+        if self.within_share < self.goal.share - 1e-9 {
+            self.since_ns = None;
+            return;
+        }
+        let since_ns = *self.since_ns.get_or_insert(now_ns);
+        if now_ns - since_ns >= self.goal.hold_ns {
+            self.settled_ns.get_or_insert(since_ns);
+        }
+    }
+
+    fn row(&self) -> Row<'static> {
+        let lag_ns = if self.goal.received { self.goal.filter_ns as f64 * -libm::log(self.goal.within) } else { 0.0 };
+        let took = |at: Ns| (at - self.change_ns).saturating_sub(lag_ns as Ns);
+        Row {
+            kind: Some("convergence"),
+            time_ns: Some(self.change_ns),
+            converged: Some(self.settled_ns.is_some()),
+            convergence_ns: self.settled_ns.map(took),
+            flows: Some(self.live.len() as u64),
+            within_share: Some(self.within_share),
+            ..Row::default()
+        }
+    }
+
+    /// A new set of flows, a new optimum.
+    fn begin(&mut self, now_ns: Ns, driver: &dyn Driver) {
+        let runs = |f: &FlowId| {
+            let plan = &self.flows[*f as usize].plan;
+            plan.start_ns <= now_ns && plan.stop_ns.is_none_or(|s| s > now_ns) && driver.flow(*f).finished_ns.is_none()
+        };
+        self.live = (0..self.flows.len() as FlowId).filter(runs).collect();
+        self.oracle.solve(&self.live);
+        self.change_ns = now_ns;
+        (self.since_ns, self.settled_ns, self.within_share) = (None, None, 0.0);
+    }
+}

@@ -1,0 +1,96 @@
+//! Reading a results table back.
+
+use crate::error::Error;
+use crate::store::read_manifest;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, UInt64Type};
+use arrow_array::{Array, RecordBatch};
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use serde_json::{Map, Value};
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use subak_core::Fault;
+
+/// A directory of results that is complete.
+pub(crate) struct Results<'a> {
+    dir: &'a Path,
+    pub manifest: Map<String, Value>,
+}
+
+impl<'a> Results<'a> {
+    /// Opens the results in `dir`; refuses a directory whose run is not complete.
+    pub fn open(dir: &'a Path) -> Result<Self, Error> {
+        let manifest = read_manifest(dir)?;
+        if !dir.join("results.parquet").exists() {
+            let fault = Fault::new("", "the run is not complete", "resume it with `subak run` and the same --out");
+            return Err(fault.in_file(dir.display().to_string()).into());
+        }
+        Ok(Results { dir, manifest })
+    }
+
+    pub fn name(&self) -> &str {
+        self.manifest.get("name").and_then(Value::as_str).unwrap_or("run")
+    }
+
+    /// Hands the table to `each` in pieces: the columns named, or all of them.
+    pub fn batches(
+        &self,
+        columns: Option<&[&str]>,
+        mut each: impl FnMut(&RecordBatch) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let path = self.dir.join("results.parquet");
+        let broken = |e: &dyn std::fmt::Display| Error::file(&path, io::Error::other(e.to_string()));
+        let file = File::open(&path).map_err(|e| Error::file(&path, e))?;
+        let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| broken(&e))?;
+        let mask = match columns {
+            None => ProjectionMask::all(),
+            Some(names) => ProjectionMask::columns(builder.parquet_schema(), names.iter().copied()),
+        };
+        let reader = builder.with_projection(mask).with_batch_size(1 << 14).build().map_err(|e| broken(&e))?;
+        for batch in reader {
+            each(&batch.map_err(|e| broken(&e))?)?;
+        }
+        Ok(())
+    }
+}
+
+/// A column of whole numbers, if the batch has it.
+pub(crate) fn whole<'a>(batch: &'a RecordBatch, name: &str) -> impl Fn(usize) -> Option<u64> + 'a {
+    let column = batch.column_by_name(name).and_then(|c| c.as_primitive_opt::<UInt64Type>());
+    move |i| column.filter(|c| c.is_valid(i)).map(|c| c.value(i))
+}
+
+/// A column of numbers, if the batch has it.
+pub(crate) fn number<'a>(batch: &'a RecordBatch, name: &str) -> impl Fn(usize) -> Option<f64> + 'a {
+    let column = batch.column_by_name(name).and_then(|c| c.as_primitive_opt::<Float64Type>());
+    move |i| column.filter(|c| c.is_valid(i)).map(|c| c.value(i))
+}
+
+/// A column of texts, if the batch has it.
+pub(crate) fn text<'a>(batch: &'a RecordBatch, name: &str) -> impl Fn(usize) -> Option<&'a str> + 'a {
+    let column = batch.column_by_name(name).and_then(|c| c.as_string_opt::<i32>());
+    move |i| column.filter(|c| c.is_valid(i)).map(|c| c.value(i))
+}
+
+/// A column of flags, if the batch has it.
+pub(crate) fn flag<'a>(batch: &'a RecordBatch, name: &str) -> impl Fn(usize) -> Option<bool> + 'a {
+    let column = batch.column_by_name(name).and_then(|c| c.as_boolean_opt());
+    move |i| column.filter(|c| c.is_valid(i)).map(|c| c.value(i))
+}
+
+/// A value as text, empty where it is null.
+pub(crate) fn shown(column: &dyn Array, i: usize) -> String {
+    if column.is_null(i) {
+        String::new()
+    } else if let Some(c) = column.as_primitive_opt::<UInt64Type>() {
+        c.value(i).to_string()
+    } else if let Some(c) = column.as_primitive_opt::<Float64Type>() {
+        c.value(i).to_string()
+    } else if let Some(c) = column.as_string_opt::<i32>() {
+        c.value(i).to_string()
+    } else {
+        column.as_boolean_opt().map_or_else(String::new, |c| c.value(i).to_string())
+    }
+}

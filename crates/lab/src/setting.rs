@@ -1,0 +1,270 @@
+//! One setting of a spec, all axes fixed: what every scheme and seed of it runs under.
+
+use crate::section::{Section, between, each, flag, list, text};
+use crate::spec::{Cost, SchemeChoice};
+use crate::topology::Topology;
+use crate::workload::Workload;
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use subak_core::document::unknown_word;
+use subak_core::driver::{Injected, Kinds, PacketSizes};
+use subak_core::quantity::{bytes_from_json, ns_from_json, quoted};
+use subak_core::{Fault, LinkId, Ns};
+
+/// The longest run, ns: ten days of simulated time.
+const MOST_NS: Ns = 10 * 86_400 * 1_000_000_000;
+
+/// One setting of a spec.
+#[derive(Debug, Clone)]
+pub(crate) struct Setting {
+    pub axis_values: Vec<Value>,
+    pub topology: Arc<Topology>,
+    pub workload: Workload,
+    pub measure: Measure,
+    pub packet: PacketSizes,
+    pub faults: Vec<Injected>,
+    pub duration_ns: Ns,
+    pub warmup_ns: Ns,
+    pub drain_ns: Ns,
+}
+
+/// What is measured.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Measure {
+    /// Whether each flow's completion is recorded.
+    pub fct: bool,
+    /// Interval between samples of the flows' rates.
+    pub rates_ns: Option<Ns>,
+    /// Interval between samples of the queues.
+    pub queues_ns: Option<Ns>,
+    pub convergence: Option<Convergence>,
+}
+
+/// When rates count as settled.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Convergence {
+    /// How near a flow's rate is to the optimum, relative to it.
+    pub within: f64,
+    /// Of how many flows, at least.
+    pub share: f64,
+    /// For how long without a break.
+    pub hold_ns: Ns,
+    /// Rates as received at the destination, else as assigned to the source.
+    pub received: bool,
+    /// Against what the scheme itself aims at, else the policy's optimum.
+    pub own_goal: bool,
+    /// Time between two looks.
+    pub every_ns: Ns,
+    /// Time constant of the filter over received rates.
+    pub filter_ns: Ns,
+}
+
+impl Setting {
+    /// The sections that make a setting.
+    pub const SECTIONS: &[&str] = &["network", "routing", "workload", "policy", "measure", "run", "packets", "fault"];
+
+    /// Reads a spec whose axes are fixed. Networks that were read before are found in `topologies`.
+    pub fn read(
+        tree: &Map<String, Value>,
+        base: &Path,
+        topologies: &mut HashMap<String, Arc<Topology>>,
+    ) -> Result<Setting, Fault> {
+        let section = |key: &str| tree.get(key);
+        let missing = |key: &str, mend: &str| Fault::new(key, format!("the section \"{key}\" is missing"), mend);
+        let network = section("network")
+            .ok_or_else(|| missing("network", "say over which network, for example kind = \"star\", hosts = 16"))?;
+        let workload = section("workload")
+            .ok_or_else(|| missing("workload", "say which flows, for example kind = \"poisson\""))?;
+        let run = section("run").ok_or_else(|| missing("run", "say for how long: duration = \"50ms\""))?;
+        let routing = section("routing");
+        let key = format!("{network} {routing:?}");
+        let topology = match topologies.get(&key) {
+            Some(known) => Arc::clone(known),
+            None => {
+                let read = Topology::read(network, routing, base)?;
+                Arc::clone(topologies.entry(key).or_insert(Arc::new(read)))
+            }
+        };
+        let workload = Workload::read(workload).map_err(|e| e.below("workload"))?;
+        let packet = packets(section("packets")).map_err(|e| e.below("packets"))?;
+        let (duration_ns, warmup_ns, drain_ns) = times(run).map_err(|e| e.below("run"))?;
+        workload.check(&topology, packet, duration_ns).map_err(|e| e.below("workload"))?;
+        policy(section("policy")).map_err(|e| e.below("policy"))?;
+        let measure = measure(section("measure"), &workload).map_err(|e| e.below("measure"))?;
+        let faults = match section("fault") {
+            Some(list) => each(list, |f| fault(f, &topology)).map_err(|e| e.below("fault"))?,
+            None => Vec::new(),
+        };
+        let axis_values = Vec::new();
+        Ok(Setting { axis_values, topology, workload, measure, packet, faults, duration_ns, warmup_ns, drain_ns })
+    }
+
+    /// An estimate of what a run takes: 150 ns a packet-hop of data or acknowledgement, or for a fluid scheme 0.1 us for
+    /// each flow that is there when one comes or goes.
+    pub fn cost(&self, scheme: &SchemeChoice) -> Cost {
+        let expected = self.workload.expected(&self.topology, self.packet, self.duration_ns);
+        let links = self.topology.network().links().len() as f64;
+        let hops = if links > 2.0 * self.topology.hosts().len() as f64 { 4.0 } else { 2.0 };
+        if scheme.name == subak_fluid::INFO.name {
+            let seconds = 2.0 * expected.flows * (20e-6 + 1e-7 * expected.flows.sqrt());
+            return Cost { flows: expected.flows, packet_hops: 0.0, seconds };
+        }
+        let packet_hops = 2.0 * hops * expected.wire_bytes / f64::from(self.packet.mtu_bytes);
+        Cost { flows: expected.flows, packet_hops, seconds: packet_hops * 150e-9 }
+    }
+
+    /// The load asked for, where the workload has one.
+    pub fn load(&self) -> Option<f64> {
+        match self.workload {
+            Workload::Poisson { load, .. } => Some(load),
+            _ => None,
+        }
+    }
+}
+
+/// Duration, warm-up and drain.
+fn times(value: &Value) -> Result<(Ns, Ns, Ns), Fault> {
+    let mut section = Section::of(value)?;
+    let time = |v: &Value| match ns_from_json(v)? {
+        ns if ns <= MOST_NS => Ok(ns),
+        _ => Err(Fault::new("", "the time is too long", "give at most ten days of simulated time")),
+    };
+    let duration_ns = section.need("duration", "say how long flows arrive, such as \"50ms\"", time)?;
+    if duration_ns == 0 {
+        return Err(Fault::new("duration", "the duration is 0", "give a time of at least 1ns"));
+    }
+    let warmup_ns = section.opt("warmup", time)?.unwrap_or(0);
+    if warmup_ns >= duration_ns {
+        return Err(Fault::new("warmup", "the warm-up is not shorter than the run", "give a time below the duration"));
+    }
+    // Long enough for the largest flows to end in nearly every run; a run ends as soon as all have.
+    let drain_ns = section.opt("drain", time)?.unwrap_or((20 * duration_ns).min(MOST_NS));
+    section.get("seeds");
+    section.finish()?;
+    Ok((duration_ns, warmup_ns, drain_ns))
+}
+
+fn packets(value: Option<&Value>) -> Result<PacketSizes, Fault> {
+    let mut sizes = PacketSizes::default();
+    let Some(value) = value else { return Ok(sizes) };
+    let mut section = Section::of(value)?;
+    let bytes = |v: &Value| match bytes_from_json(v)? {
+        n @ 1..=65_536 => Ok(n as u32),
+        _ => Err(Fault::new("", "the size is out of range", "give 1 to 65536 bytes")),
+    };
+    sizes.mtu_bytes = section.opt("mtu", bytes)?.unwrap_or(sizes.mtu_bytes);
+    sizes.header_bytes = section.opt("header", bytes)?.unwrap_or(sizes.header_bytes);
+    sizes.ack_bytes = section.opt("ack", bytes)?.unwrap_or(sizes.ack_bytes);
+    section.finish()?;
+    if sizes.header_bytes >= sizes.mtu_bytes {
+        return Err(Fault::new("header", "headers leave no room for payload", "give fewer bytes than the mtu"));
+    }
+    Ok(sizes)
+}
+
+/// Simulations know one policy so far; schemes that follow another will bring it with them.
+fn policy(value: Option<&Value>) -> Result<(), Fault> {
+    let Some(value) = value else { return Ok(()) };
+    let mut section = Section::of(value)?;
+    section.need("kind", "give kind = \"max-min\"", |v| match text(v)? {
+        "max-min" => Ok(()),
+        other => Err(unknown_word(other, "policy of a simulation", &["max-min"])),
+    })?;
+    section.finish()
+}
+
+fn interval(value: &Value) -> Result<Ns, Fault> {
+    match ns_from_json(value)? {
+        ns if ns >= 100 => Ok(ns),
+        ns => Err(Fault::new("", format!("the interval is {ns} ns"), "give at least 100ns")),
+    }
+}
+
+fn measure(value: Option<&Value>, workload: &Workload) -> Result<Measure, Fault> {
+    let mut measure = Measure { fct: true, rates_ns: None, queues_ns: None, convergence: None };
+    let Some(value) = value else { return Ok(measure) };
+    let mut section = Section::of(value)?;
+    measure.fct = section.opt("fct", flag)?.unwrap_or(true);
+    measure.rates_ns = section.opt("rates", interval)?;
+    measure.queues_ns = section.opt("queues", interval)?;
+    measure.convergence = section.opt("convergence", convergence)?;
+    section.finish()?;
+    if measure.convergence.is_some() && !workload.settles() {
+        let what = "flows come and go all the time: rates cannot settle";
+        return Err(Fault::new("convergence", what, "use it with churn, incast, permutation or steps"));
+    }
+    Ok(measure)
+}
+
+fn convergence(value: &Value) -> Result<Convergence, Fault> {
+    let mut section = Section::of(value)?;
+    let either = |names: [&'static str; 2]| {
+        move |v: &Value| match names.iter().position(|n| v.as_str() == Some(n)) {
+            Some(at) => Ok(at == 1),
+            None => Err(unknown_word(v.as_str().unwrap_or("that is not a text"), "choice", &names)),
+        }
+    };
+    let convergence = Convergence {
+        within: section.opt("within", |v| between(v, 0.0, false, 1.0))?.unwrap_or(0.1),
+        share: section.opt("share", |v| between(v, 0.0, false, 1.0))?.unwrap_or(0.95),
+        hold_ns: section.opt("hold", ns_from_json)?.unwrap_or(0),
+        received: section.opt("of", either(["assigned", "received"]))?.unwrap_or(true),
+        own_goal: section.opt("against", either(["policy", "scheme"]))?.unwrap_or(false),
+        every_ns: section.opt("every", interval)?.unwrap_or(10_000),
+        filter_ns: section.opt("filter", interval)?.unwrap_or(80_000),
+    };
+    section.finish()?;
+    Ok(convergence)
+}
+
+fn fault(value: &Value, topology: &Topology) -> Result<Injected, Fault> {
+    let mut section = Section::of(value)?;
+    let link = |v: &Value| -> Result<LinkId, Fault> {
+        let name = text(v)?;
+        let found = topology.network().find_link(name);
+        found.ok_or_else(|| Fault::new("", format!("there is no link {}", quoted(name)), "name a link of the network"))
+    };
+    let kind = section.need("kind", "give \"loss\" or \"down\"", text)?;
+    let (fault, from, until) = match kind {
+        "loss" => {
+            let kinds = section.opt("kinds", kinds)?.unwrap_or(Kinds { data: true, ack: true, ctl: true });
+            let probability =
+                section.need("probability", "give a number from 0 to 1", |v| between(v, 0.0, true, 1.0))?;
+            let links = section.opt("links", |v| each(v, link))?;
+            let from_ns = section.opt("from", ns_from_json)?.unwrap_or(0);
+            let until_ns = section.opt("until", ns_from_json)?.unwrap_or(Ns::MAX);
+            (Injected::Loss { kinds, links, probability, from_ns, until_ns }, from_ns, until_ns)
+        }
+        "down" => {
+            let link = section.need("link", "name the link that goes down", link)?;
+            let down_ns = section.opt("down", ns_from_json)?.unwrap_or(0);
+            let up_ns = section.opt("up", ns_from_json)?.unwrap_or(MOST_NS * 100);
+            (Injected::Down { link, down_ns, up_ns }, down_ns, up_ns)
+        }
+        other => return Err(unknown_word(other, "kind of fault", &["loss", "down"]).below("kind")),
+    };
+    section.finish()?;
+    if from >= until {
+        let key = if kind == "loss" { "until" } else { "up" };
+        return Err(Fault::new(key, "the fault ends before it begins", "give a later time"));
+    }
+    Ok(fault)
+}
+
+fn kinds(value: &Value) -> Result<Kinds, Fault> {
+    let mut kinds = Kinds { data: false, ack: false, ctl: false };
+    for (i, name) in list(value)?.iter().enumerate() {
+        match text(name).map_err(|e| e.below(&format!("[{i}]")))? {
+            "data" => kinds.data = true,
+            "ack" => kinds.ack = true,
+            "ctl" => kinds.ctl = true,
+            other => {
+                let known = &["data", "ack", "ctl"];
+                return Err(unknown_word(other, "kind of packet", known).below(&format!("[{i}]")));
+            }
+        }
+    }
+    Ok(kinds)
+}

@@ -1,0 +1,330 @@
+//! One cell: a scheme under a setting with a seed, run and measured.
+
+use crate::convergence::Watch;
+use crate::error::Error;
+use crate::setting::Setting;
+use crate::spec::SchemeChoice;
+use crate::table::Row;
+use crate::workload::Planned;
+use std::sync::atomic::{AtomicBool, Ordering};
+use subak_core::driver::{Driver, LinkView};
+use subak_core::{FlowId, LinkId, Ns};
+use subak_fluid::idle_fct_ns;
+
+/// How often a run says how far it is and asks whether to go on.
+const SLICES: u64 = 200;
+
+/// Where rows go.
+pub(crate) type Rows<'a> = dyn FnMut(&Row) -> Result<(), Error> + 'a;
+
+/// What a cell runs, and who wants to hear of it.
+pub(crate) struct Cell<'a> {
+    pub number: usize,
+    pub setting: &'a Setting,
+    pub scheme: &'a SchemeChoice,
+    pub seed: u64,
+    pub cancel: &'a AtomicBool,
+    /// Told the share of the run that is done.
+    pub progress: &'a (dyn Fn(f64) + Sync),
+}
+
+/// What a cell took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Took {
+    pub events: u64,
+    pub packet_hops: u64,
+}
+
+/// Runs the cell; `None` if it was cancelled.
+pub(crate) fn simulate(cell: &Cell, rows: &mut Rows) -> Result<Option<Took>, Error> {
+    let Cell { setting, scheme, seed, .. } = *cell;
+    let flows = setting.workload.flows(&setting.topology, seed, setting.packet, setting.duration_ns)?;
+    let network = setting.topology.network();
+    let mut driver =
+        crate::schemes::build(&scheme.name, &scheme.params, network, setting.packet, &setting.faults, seed)?;
+    for flow in &flows {
+        driver.add(flow.plan.clone());
+    }
+    let mut named = |row: &Row| {
+        let named = Row {
+            cell: Some(cell.number as u64),
+            scheme: Some(&scheme.label),
+            seed: Some(seed),
+            load: setting.load(),
+            ..row.clone()
+        };
+        rows(&named)
+    };
+    let mut run = Run {
+        cell,
+        flows: &flows,
+        driver: driver.as_mut(),
+        pending: by_start(&flows),
+        live: Vec::new(),
+        seen_bytes: vec![0; flows.len()],
+        data_bytes: [Vec::new(), Vec::new()],
+    };
+    if !run.arrivals(&mut named)? || !run.drain() {
+        return Ok(None);
+    }
+    run.conclude(&mut named)?;
+    Ok(Some(Took { events: driver.events(), packet_hops: driver.packet_hops() }))
+}
+
+/// Flows by their start, the last first.
+fn by_start(flows: &[Planned]) -> Vec<FlowId> {
+    let mut order: Vec<FlowId> = (0..flows.len() as FlowId).collect();
+    order.sort_by_key(|&f| std::cmp::Reverse((flows[f as usize].plan.start_ns, f)));
+    order
+}
+
+struct Run<'a> {
+    cell: &'a Cell<'a>,
+    flows: &'a [Planned],
+    driver: &'a mut dyn Driver,
+    /// Flows whose rates are not sampled yet, the first to start last.
+    pending: Vec<FlowId>,
+    live: Vec<FlowId>,
+    seen_bytes: Vec<u64>,
+    /// Data bytes of each link at the end of the warm-up and of the duration.
+    data_bytes: [Vec<u64>; 2],
+}
+
+impl Run<'_> {
+    /// Runs to the end of the duration, sampling; `false` if cancelled.
+    fn arrivals(&mut self, rows: &mut Rows) -> Result<bool, Error> {
+        let setting = self.cell.setting;
+        let (measure, end_ns) = (&setting.measure, setting.duration_ns);
+        let mut watch = measure.convergence.map(|goal| {
+            let share = if goal.own_goal { crate::schemes::data_share(self.cell.scheme) } else { 1.0 };
+            Watch::new(goal, &setting.topology, self.flows, end_ns, share)
+        });
+        let never = Ns::MAX;
+        let slice_ns = (end_ns / SLICES).max(1);
+        let mut next =
+            [measure.rates_ns.unwrap_or(never), measure.queues_ns.unwrap_or(never), setting.warmup_ns, slice_ns];
+        loop {
+            let looks = watch.as_ref().map_or(never, Watch::next_ns);
+            let now_ns = next.iter().fold(looks, |a, &b| a.min(b)).min(end_ns);
+            self.driver.run_until(now_ns);
+            if let Some(row) = watch.as_mut().and_then(|w| w.look(self.driver)) {
+                rows(&row)?;
+            }
+            if next[0] <= now_ns {
+                self.sample_rates(now_ns, measure.rates_ns.unwrap_or(never), rows)?;
+                next[0] += measure.rates_ns.unwrap_or(never);
+            }
+            if next[1] <= now_ns {
+                self.sample_queues(now_ns, rows)?;
+                next[1] += measure.queues_ns.unwrap_or(never);
+            }
+            if next[2] <= now_ns {
+                self.data_bytes[0] = self.link_data_bytes();
+                next[2] = never;
+            }
+            if next[3] <= now_ns {
+                next[3] += slice_ns;
+                if self.cancelled() {
+                    return Ok(false);
+                }
+                (self.cell.progress)(now_ns as f64 / end_ns as f64);
+            }
+            if now_ns >= end_ns {
+                self.data_bytes[1] = self.link_data_bytes();
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Lets flows that are not finished go on; `false` if cancelled.
+    fn drain(&mut self) -> bool {
+        let setting = self.cell.setting;
+        let end_ns = setting.duration_ns + setting.drain_ns;
+        let slice_ns = (setting.duration_ns / SLICES).max(1);
+        while self.driver.open_flows() > 0 && self.driver.now_ns() < end_ns {
+            let until_ns = (self.driver.now_ns() + slice_ns).min(end_ns);
+            self.driver.run_until_done(until_ns);
+            if self.driver.now_ns() < until_ns {
+                break;
+            }
+            if self.cancelled() {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn cancelled(&self) -> bool {
+        self.cell.cancel.load(Ordering::Relaxed)
+    }
+
+    fn described(&self) -> std::ops::Range<LinkId> {
+        0..self.cell.setting.topology.described_links() as LinkId
+    }
+
+    fn link_data_bytes(&self) -> Vec<u64> {
+        self.described().map(|l| self.driver.link(l).data_bytes).collect()
+    }
+
+    fn sample_rates(&mut self, now_ns: Ns, interval_ns: Ns, rows: &mut Rows) -> Result<(), Error> {
+        while let Some(&f) = self.pending.last()
+            && self.flows[f as usize].plan.start_ns <= now_ns
+        {
+            self.live.push(f);
+            self.pending.pop();
+        }
+        let mut result = Ok(());
+        self.live.retain(|&f| {
+            let view = self.driver.flow(f);
+            let arrived = view.received_wire_bytes - self.seen_bytes[f as usize];
+            self.seen_bytes[f as usize] = view.received_wire_bytes;
+            let row = Row {
+                kind: Some("rate"),
+                time_ns: Some(now_ns),
+                flow: Some(u64::from(f)),
+                flow_id: self.flows[f as usize].id.as_deref(),
+                rate_bps: Some(arrived as f64 * 8e9 / interval_ns as f64),
+                assigned_bps: Some(view.assigned_bps),
+                received_bytes: Some(view.received_bytes),
+                ..Row::default()
+            };
+            if result.is_ok() {
+                result = rows(&row);
+            }
+            view.finished_ns.is_none() && self.flows[f as usize].plan.stop_ns.is_none_or(|s| s > now_ns)
+        });
+        result
+    }
+
+    fn sample_queues(&mut self, now_ns: Ns, rows: &mut Rows) -> Result<(), Error> {
+        for l in self.described() {
+            let view = self.driver.link(l);
+            rows(&Row {
+                kind: Some("queue"),
+                time_ns: Some(now_ns),
+                link: Some(&self.cell.setting.topology.network().links()[l as usize].id),
+                queued_bytes: Some(view.queued_bytes),
+                queued_packets: Some(view.queued_packets),
+                ..Row::default()
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is known at the end.
+    fn conclude(&self, rows: &mut Rows) -> Result<(), Error> {
+        if self.cell.setting.measure.fct {
+            for f in 0..self.flows.len() as FlowId {
+                rows(&self.flow_row(f))?;
+            }
+        }
+        for l in self.described() {
+            rows(&self.link_row(l))?;
+        }
+        for (wait_ns, packets) in self.driver.waits_ns() {
+            rows(&Row { kind: Some("wait"), wait_ns: Some(wait_ns), packets: Some(packets), ..Row::default() })?;
+        }
+        rows(&self.summary_row())
+    }
+
+    fn flow_row(&self, f: FlowId) -> Row<'_> {
+        let Planned { id, src, dst, plan } = &self.flows[f as usize];
+        let setting = self.cell.setting;
+        let view = self.driver.flow(f);
+        let name = |n: &Option<u32>| n.map(|n| setting.topology.network().nodes()[n as usize].name.as_str());
+        let fct_ns = view.finished_ns.map(|at| at - plan.start_ns);
+        let ideal_fct_ns = plan.size_bytes.map(|size| self.idle_ns(f, size));
+        let slowdown = fct_ns.zip(ideal_fct_ns).map(|(fct, ideal)| fct as f64 / ideal as f64);
+        Row {
+            kind: Some("flow"),
+            flow: Some(u64::from(f)),
+            flow_id: id.as_deref(),
+            src: name(src),
+            dst: name(dst),
+            size_bytes: plan.size_bytes,
+            start_ns: Some(plan.start_ns),
+            stop_ns: plan.stop_ns,
+            weight: Some(plan.weight),
+            fct_ns,
+            ideal_fct_ns,
+            slowdown,
+            measured: Some(plan.start_ns >= setting.warmup_ns),
+            received_bytes: Some(view.received_bytes),
+            duplicate_bytes: Some(view.duplicate_bytes),
+            retransmissions: Some(view.retransmissions),
+            drops: Some(view.drops),
+            ..Row::default()
+        }
+    }
+
+    /// The completion time of flow `f` alone; over several paths, as the fluid optimum completes it.
+    fn idle_ns(&self, f: FlowId, size: u64) -> Ns {
+        let (setting, plan) = (self.cell.setting, &self.flows[f as usize].plan);
+        let network = setting.topology.network();
+        if let [route] = plan.routes.as_slice() {
+            return idle_fct_ns(network, &route.forward, setting.packet, size, plan.demand_bps);
+        }
+        subak_fluid::lone_fct_ns(network, plan, setting.packet)
+    }
+
+    fn link_row(&self, l: LinkId) -> Row<'_> {
+        let setting = self.cell.setting;
+        let link = &setting.topology.network().links()[l as usize];
+        let LinkView { peak_queued_bytes, data_bytes, ack_bytes, ctl_bytes, .. } = self.driver.link(l);
+        let LinkView { dropped_packets, dropped_bytes, lost_packets, .. } = self.driver.link(l);
+        Row {
+            kind: Some("link"),
+            link: Some(&link.id),
+            peak_queued_bytes: Some(peak_queued_bytes),
+            data_bytes: Some(data_bytes),
+            ack_bytes: Some(ack_bytes),
+            ctl_bytes: Some(ctl_bytes),
+            dropped_packets: Some(dropped_packets),
+            dropped_bytes: Some(dropped_bytes),
+            lost_packets: Some(lost_packets),
+            utilization: Some(self.utilization(std::iter::once(l))),
+            ..Row::default()
+        }
+    }
+
+    /// Data over capacity between warm-up and duration, over `links` together.
+    fn utilization(&self, links: impl Iterator<Item = LinkId>) -> f64 {
+        let setting = self.cell.setting;
+        let (mut bits, mut capacity_bps) = (0.0, 0.0);
+        for l in links {
+            bits += 8.0 * (self.data_bytes[1][l as usize] - self.data_bytes[0][l as usize]) as f64;
+            capacity_bps += setting.topology.network().links()[l as usize].capacity_bps;
+        }
+        bits * 1e9 / (capacity_bps * (setting.duration_ns - setting.warmup_ns) as f64)
+    }
+
+    fn summary_row(&self) -> Row<'static> {
+        let topology = &self.cell.setting.topology;
+        let views: Vec<LinkView> = self.described().map(|l| self.driver.link(l)).collect();
+        let flows: Vec<_> = (0..self.flows.len() as FlowId).map(|f| self.driver.flow(f)).collect();
+        let into_host = |l: &LinkId| topology.network().links()[*l as usize].to.is_some_and(|n| topology.is_host(n));
+        let last: Vec<LinkId> = self.described().filter(into_host).collect();
+        let last = if last.is_empty() { self.described().collect() } else { last };
+        let links = |field: fn(&LinkView) -> u64| Some(views.iter().map(field).sum());
+        Row {
+            kind: Some("summary"),
+            time_ns: Some(self.driver.now_ns()),
+            flows: Some(flows.len() as u64),
+            completed: Some(flows.iter().filter(|f| f.finished_ns.is_some()).count() as u64),
+            received_bytes: Some(flows.iter().map(|f| f.received_bytes).sum()),
+            duplicate_bytes: Some(flows.iter().map(|f| f.duplicate_bytes).sum()),
+            retransmissions: Some(flows.iter().map(|f| f.retransmissions).sum()),
+            drops: Some(flows.iter().map(|f| f.drops).sum()),
+            data_bytes: links(|l| l.data_bytes),
+            ack_bytes: links(|l| l.ack_bytes),
+            ctl_bytes: links(|l| l.ctl_bytes),
+            dropped_packets: links(|l| l.dropped_packets),
+            dropped_bytes: links(|l| l.dropped_bytes),
+            lost_packets: links(|l| l.lost_packets),
+            utilization: Some(self.utilization(last.into_iter())),
+            events: Some(self.driver.events()),
+            packet_hops: Some(self.driver.packet_hops()),
+            ..Row::default()
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Sweeps: a list in place of a scalar is an axis, and a spec's settings are the Cartesian product of its axes in the
+//! order in which they are declared, the last fastest.
+
+use serde_json::{Map, Value};
+use subak_core::Fault;
+
+/// A key with a list of values to sweep over.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Axis {
+    /// Where it stands: `workload.load`, `fault[0].probability`.
+    pub key: String,
+    /// Its values.
+    pub values: Vec<Value>,
+}
+
+/// Most cells that a spec may have.
+pub(crate) const MOST_CELLS: u64 = 1_000_000;
+
+/// Keys whose value is a list by nature, and how deep: one list deeper, and it is swept.
+const LISTS: &[(&str, usize)] = &[
+    ("network.links", 1),
+    ("network.nodes", 1),
+    ("network.edges", 1),
+    ("network.hosts", 1),
+    ("network.rates", 1),
+    ("workload.flows", 1),
+    ("workload.sizes", 2),
+    ("fault", 1),
+    ("fault[].kinds", 1),
+    ("fault[].links", 1),
+];
+
+/// Sections that are not swept as the others are.
+const ASIDE: &[&str] = &["scheme", "schema", "name"];
+
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.first().map_or(0, depth),
+        _ => 0,
+    }
+}
+
+/// Whether `value` at `key` is a list of values to sweep over. A text may stand where a list is usual (`sizes`), and
+/// then a list of texts is swept.
+fn swept(key: &str, value: &Value) -> bool {
+    let Value::Array(items) = value else { return false };
+    let plain: String = key.chars().filter(|c| !c.is_ascii_digit()).collect();
+    let natural = LISTS.iter().find(|(k, _)| *k == plain).map_or(0, |(_, d)| *d);
+    natural == 0 || items.iter().any(Value::is_string) && natural == 2 || depth(value) > natural
+}
+
+/// The axes of `spec`, in the order declared.
+pub fn axes(spec: &Map<String, Value>) -> Result<Vec<Axis>, Fault> {
+    let mut found = Vec::new();
+    for (key, value) in spec {
+        if !ASIDE.contains(&key.as_str()) {
+            collect(key, value, &mut found)?;
+        }
+    }
+    Ok(found)
+}
+
+/// Appends the axes at and below `key`.
+pub(crate) fn collect(key: &str, value: &Value, found: &mut Vec<Axis>) -> Result<(), Fault> {
+    match value {
+        _ if key == "run.seeds" => {}
+        Value::Object(map) => {
+            for (inner, value) in map {
+                collect(&format!("{key}.{inner}"), value, found)?;
+            }
+        }
+        Value::Array(values) if swept(key, value) => {
+            if values.is_empty() {
+                return Err(Fault::new(key, "the list is empty", "give a value, or a list of values to sweep over"));
+            }
+            found.push(Axis { key: key.to_string(), values: values.clone() });
+        }
+        Value::Array(items) => {
+            for (i, item) in items.iter().enumerate().filter(|_| key == "fault") {
+                collect(&format!("{key}[{i}]"), item, found)?;
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// How many settings the axes make; refuses more than [`MOST_CELLS`].
+pub(crate) fn count(axes: &[Axis]) -> Result<u64, Fault> {
+    axes.iter().try_fold(1u64, |n, axis| {
+        let product = n.checked_mul(axis.values.len() as u64).filter(|&n| n <= MOST_CELLS);
+        product.ok_or_else(|| {
+            Fault::new(&axis.key, format!("the sweep has more than {MOST_CELLS} cells"), "sweep over fewer values")
+        })
+    })
+}
+
+/// The `index`-th choice of one value an axis, the last axis fastest.
+pub(crate) fn choose(axes: &[Axis], index: u64) -> Vec<usize> {
+    let mut rest = index;
+    let mut choice: Vec<usize> = axes
+        .iter()
+        .rev()
+        .map(|axis| {
+            let n = axis.values.len() as u64;
+            let at = rest % n;
+            rest /= n;
+            at as usize
+        })
+        .collect();
+    choice.reverse();
+    choice
+}
+
+/// `root` with the value of each axis put in place of its list.
+pub(crate) fn fix(root: &Map<String, Value>, axes: &[Axis], choice: &[usize]) -> Map<String, Value> {
+    let mut fixed = root.clone();
+    for (axis, &k) in axes.iter().zip(choice) {
+        if let Some(place) = find(&mut fixed, &axis.key) {
+            *place = axis.values[k].clone();
+        }
+    }
+    fixed
+}
+
+/// The value at a key as [`collect`] writes it. Keys of the user's that hold dots are found nowhere else, and are
+/// refused by the section that reads them.
+fn find<'a>(root: &'a mut Map<String, Value>, key: &str) -> Option<&'a mut Value> {
+    let mut parts = key.split('.');
+    let mut place = step(root, parts.next()?)?;
+    for part in parts {
+        place = step(place.as_object_mut()?, part)?;
+    }
+    Some(place)
+}
+
+fn step<'a>(map: &'a mut Map<String, Value>, part: &str) -> Option<&'a mut Value> {
+    match part.strip_suffix(']').and_then(|p| p.split_once('[')) {
+        Some((name, index)) => map.get_mut(name)?.as_array_mut()?.get_mut(index.parse::<usize>().ok()?),
+        None => map.get_mut(part),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn axes_of(value: Value) -> Vec<(String, usize)> {
+        let found = axes(value.as_object().unwrap()).unwrap();
+        found.into_iter().map(|a| (a.key, a.values.len())).collect()
+    }
+
+    #[test]
+    fn lists_by_nature_are_not_swept() {
+        let one =
+            axes_of(json!({"network": {"kind": "chain", "rates": [1, 2]}, "workload": {"sizes": [[1, 0], [2, 1]]}}));
+        assert_eq!(one, []);
+        let lists =
+            axes_of(json!({"network": {"rates": [[1, 2], [3, 4, 5]]}, "workload": {"sizes": ["fixed", "web-search"]},
+            "run": {"seeds": [3, 4]}, "fault": [{"probability": [0, 0.1, 0.2], "kinds": ["data"]}]}));
+        let want = [("network.rates", 2), ("workload.sizes", 2), ("fault[0].probability", 3)];
+        assert_eq!(lists, want.map(|(k, n)| (k.to_string(), n)));
+        assert_eq!(axes_of(json!({"workload": {"sizes": [[[1, 0], [2, 1]], [[1, 0], [9, 1]]]}})).len(), 1);
+    }
+
+    #[test]
+    fn the_last_axis_runs_fastest() {
+        let spec = json!({"network": {"leaves": [2, 4]}, "workload": {"load": [0.1, 0.2, 0.3]}, "fault": [{"probability": [0, 1]}]});
+        let spec = spec.as_object().unwrap();
+        let axes = axes(spec).unwrap();
+        assert_eq!(count(&axes).unwrap(), 12);
+        assert_eq!(choose(&axes, 0), [0, 0, 0]);
+        assert_eq!(choose(&axes, 1), [0, 0, 1]);
+        assert_eq!(choose(&axes, 11), [1, 2, 1]);
+        let fixed = fix(spec, &axes, &choose(&axes, 9));
+        let want = json!({"network": {"leaves": 4}, "workload": {"load": 0.2}, "fault": [{"probability": 1}]});
+        assert_eq!(Value::Object(fixed), want);
+    }
+
+    #[test]
+    fn empty_lists_and_endless_sweeps_are_refused() {
+        assert!(axes(json!({"workload": {"load": []}}).as_object().unwrap()).is_err());
+        let axis = |key: &str| Axis { key: key.into(), values: vec![Value::Null; 2000] };
+        assert_eq!(count(&[axis("a"), axis("b")]).unwrap_err().place, "b");
+    }
+}

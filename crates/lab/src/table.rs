@@ -1,0 +1,250 @@
+//! The results table: one long table, one row a flow or a sample, what a row is in its `kind`. Columns that say nothing
+//! of a row are null.
+
+use crate::spec::ValidSpec;
+use arrow_array::builder::{BooleanBuilder, Float64Builder, StringBuilder, UInt64Builder};
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::Compression;
+use parquet::errors::Result;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
+use serde::Serialize;
+use serde_json::Value;
+use std::io::Write;
+use std::sync::Arc;
+
+/// A column of the results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Column {
+    /// Its name, unit included.
+    pub name: &'static str,
+    /// What it holds.
+    pub about: &'static str,
+}
+
+macro_rules! columns {
+    ($($(#[doc = $about:literal])+ $name:ident: $type:ident,)*) => {
+        /// A row of the results; what is `None` is null.
+        #[derive(Debug, Clone, Default, PartialEq)]
+        pub struct Row<'a> {
+            $($(#[doc = $about])+ pub $name: columns!(@option $type 'a),)*
+        }
+
+        /// Every column that each table has; a spec's axes follow.
+        pub const COLUMNS: &[Column] = &[$(Column { name: stringify!($name), about: concat!($($about),+) }),*];
+
+        #[derive(Debug, Default)]
+        struct Builders { $($name: columns!(@builder $type),)* }
+
+        impl Builders {
+            fn push(&mut self, row: &Row) {
+                $(self.$name.append_option(row.$name);)*
+            }
+
+            fn finish(&mut self) -> Vec<ArrayRef> {
+                vec![$(Arc::new(self.$name.finish()) as ArrayRef),*]
+            }
+        }
+
+        fn fields() -> Vec<Field> {
+            vec![$(Field::new(stringify!($name), columns!(@type $type), true)),*]
+        }
+    };
+    (@option text $a:lifetime) => { Option<&$a str> };
+    (@option whole $a:lifetime) => { Option<u64> };
+    (@option number $a:lifetime) => { Option<f64> };
+    (@option flag $a:lifetime) => { Option<bool> };
+    (@builder text) => { StringBuilder };
+    (@builder whole) => { UInt64Builder };
+    (@builder number) => { Float64Builder };
+    (@builder flag) => { BooleanBuilder };
+    (@type text) => { DataType::Utf8 };
+    (@type whole) => { DataType::UInt64 };
+    (@type number) => { DataType::Float64 };
+    (@type flag) => { DataType::Boolean };
+}
+
+columns! {
+    /// number of the cell
+    cell: whole,
+    /// label of the scheme
+    scheme: text,
+    /// seed of the run
+    seed: whole,
+    /// load asked for: bytes on the wire, headers included, over the capacity of the hosts' links
+    load: number,
+    /// what the row is: flow, rate, queue, link, wait, convergence, summary
+    kind: text,
+    /// time of a sample or of a change of the flows; of a summary, the end of the run
+    time_ns: whole,
+    /// number of the flow, in the order in which they were planned
+    flow: whole,
+    /// name of the flow, where the spec gives one
+    flow_id: text,
+    /// source
+    src: text,
+    /// destination
+    dst: text,
+    /// id of the link
+    link: text,
+    /// payload of the flow
+    size_bytes: whole,
+    /// start of the flow
+    start_ns: whole,
+    /// when the flow was told to stop
+    stop_ns: whole,
+    /// weight of the flow
+    weight: number,
+    /// completion time: from the start to the arrival of the last byte; null if the flow did not complete
+    fct_ns: whole,
+    /// completion time of the same flow alone on the idle network
+    ideal_fct_ns: whole,
+    /// fct_ns over ideal_fct_ns
+    slowdown: number,
+    /// whether the flow counts: it started after the warm-up
+    measured: flag,
+    /// distinct payload bytes that arrived
+    received_bytes: whole,
+    /// payload bytes that arrived again
+    duplicate_bytes: whole,
+    /// data packets sent again
+    retransmissions: whole,
+    /// data packets of the flow that were dropped or lost
+    drops: whole,
+    /// rate received on the wire since the last sample, headers included
+    rate_bps: number,
+    /// rate on the wire assigned to the source
+    assigned_bps: number,
+    /// bytes waiting in the queue
+    queued_bytes: whole,
+    /// packets waiting in the queue
+    queued_packets: whole,
+    /// most bytes that ever waited
+    peak_queued_bytes: whole,
+    /// data bytes sent over the link, headers included; of a summary, over all links
+    data_bytes: whole,
+    /// bytes of acknowledgements sent
+    ack_bytes: whole,
+    /// bytes of control packets sent
+    ctl_bytes: whole,
+    /// packets dropped for want of room
+    dropped_packets: whole,
+    /// bytes dropped for want of room
+    dropped_bytes: whole,
+    /// packets lost to injected faults
+    lost_packets: whole,
+    /// data bits over capacity, between warm-up and duration; of a summary, over the links into the hosts together
+    utilization: number,
+    /// upper edge of a bin of the time that data packets waited in queues over their whole path
+    wait_ns: whole,
+    /// data packets in the bin
+    packets: whole,
+    /// whether the rates settled before the flows changed again
+    converged: flag,
+    /// from the change of the flows to when they had settled, the lag of the filter subtracted
+    convergence_ns: whole,
+    /// flows: of a change, that ran after it; of a summary, that were planned
+    flows: whole,
+    /// flows that completed
+    completed: whole,
+    /// share of the flows that were near their optimum at the end
+    within_share: number,
+    /// events handled
+    events: whole,
+    /// packets that left one queue onto one link
+    packet_hops: whole,
+}
+
+/// Kinds of row.
+pub const KINDS: &[&str] = &["flow", "rate", "queue", "link", "wait", "convergence", "summary"];
+
+/// Rows that are encoded at a time.
+const BATCH: usize = 1 << 14;
+
+/// The axes that become columns of their own (the load is one already), and whether they hold numbers.
+pub(crate) fn axis_columns(spec: &ValidSpec) -> Vec<(usize, String, bool)> {
+    let own = spec.axes.iter().enumerate().filter(|(_, a)| a.key != "workload.load");
+    own.map(|(i, a)| (i, a.key.clone(), a.values.iter().all(Value::is_number))).collect()
+}
+
+fn schema(axes: &[(usize, String, bool)]) -> SchemaRef {
+    let mut fields = fields();
+    for (_, key, number) in axes {
+        fields.push(Field::new(key, if *number { DataType::Float64 } else { DataType::Utf8 }, true));
+    }
+    Arc::new(Schema::new(fields))
+}
+
+/// The same bytes for the same rows: no times, no statistics that depend on the machine.
+pub(crate) fn properties(metadata: Vec<KeyValue>) -> WriterProperties {
+    WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        .set_created_by(concat!("subak ", env!("CARGO_PKG_VERSION")).to_string())
+        .set_key_value_metadata(Some(metadata))
+        .build()
+}
+
+/// Writes the rows of one cell.
+pub(crate) struct TableWriter<W: Write + Send> {
+    writer: ArrowWriter<W>,
+    schema: SchemaRef,
+    builders: Builders,
+    axes: Vec<AxisValue>,
+    rows: usize,
+}
+
+enum AxisValue {
+    Number(Option<f64>),
+    Text(String),
+}
+
+impl<W: Write + Send> TableWriter<W> {
+    /// A table for cells of `spec` whose axes have the values `axis_values`.
+    pub fn new(out: W, spec: &ValidSpec, axis_values: &[Value], metadata: Vec<KeyValue>) -> Result<Self> {
+        let columns = axis_columns(spec);
+        let schema = schema(&columns);
+        let value = |(i, _, number): &(usize, String, bool)| match &axis_values[*i] {
+            v if *number => AxisValue::Number(v.as_f64()),
+            Value::String(s) => AxisValue::Text(s.clone()),
+            other => AxisValue::Text(other.to_string()),
+        };
+        Ok(TableWriter {
+            writer: ArrowWriter::try_new(out, Arc::clone(&schema), Some(properties(metadata)))?,
+            schema,
+            builders: Builders::default(),
+            axes: columns.iter().map(value).collect(),
+            rows: 0,
+        })
+    }
+
+    /// Appends a row.
+    pub fn push(&mut self, row: &Row) -> Result<()> {
+        self.builders.push(row);
+        self.rows += 1;
+        if self.rows == BATCH { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let mut arrays = self.builders.finish();
+        for axis in &self.axes {
+            arrays.push(match axis {
+                AxisValue::Number(x) => Arc::new(arrow_array::Float64Array::from(vec![*x; self.rows])),
+                AxisValue::Text(s) => {
+                    Arc::new(arrow_array::StringArray::from_iter_values(std::iter::repeat_n(s, self.rows)))
+                }
+            });
+        }
+        self.rows = 0;
+        let batch = RecordBatch::try_new(Arc::clone(&self.schema), arrays)?;
+        self.writer.write(&batch)
+    }
+
+    /// Writes what is left and the table's end, with `metadata` added; gives back where it was written.
+    pub fn close(mut self, metadata: impl IntoIterator<Item = KeyValue>) -> Result<W> {
+        self.flush()?;
+        metadata.into_iter().for_each(|pair| self.writer.append_key_value_metadata(pair));
+        self.writer.into_inner()
+    }
+}

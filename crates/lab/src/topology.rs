@@ -1,0 +1,144 @@
+//! A network made ready for flows: who the hosts are, how routes are found, and a way back for every link.
+
+use serde_json::Value;
+use std::path::Path;
+use subak_core::case::{Routing, routing_from_value};
+use subak_core::driver::Route;
+use subak_core::quantity::quoted;
+use subak_core::route::Router;
+use subak_core::{Fault, Link, LinkId, Network, NodeId};
+
+/// A network, its hosts and its routes.
+#[derive(Debug)]
+pub struct Topology {
+    network: Network,
+    /// The network as described: the router sees no links that were added for the way back.
+    described: Network,
+    hosts: Vec<NodeId>,
+    access_bps: Vec<f64>,
+    twins: Vec<LinkId>,
+    routing: Routing,
+}
+
+impl Topology {
+    /// The sections `network` and `routing` of a spec; files lie relative to `base`. Unless the spec says otherwise,
+    /// acknowledgements take the data's links in reverse, as s-PERC asks for.
+    pub(crate) fn read(network: &Value, routing: Option<&Value>, base: &Path) -> Result<Self, Fault> {
+        let (described, metric) = crate::files::network(network, base).map_err(|e| e.below("network"))?;
+        let mut chosen = routing_from_value(routing, metric).map_err(|e| e.below("routing"))?;
+        chosen.symmetric |= routing.is_none_or(|r| r.get("symmetric").is_none());
+        Topology::over(described, chosen)
+    }
+
+    /// Adds to each link that lacks a twin one of the same capacity and delay, so that acknowledgements have a way back.
+    fn over(described: Network, routing: Routing) -> Result<Self, Fault> {
+        let mut network = described.clone();
+        let mut twins = Vec::with_capacity(described.links().len());
+        let count = described.links().len() as LinkId;
+        let mut added = Vec::new();
+        for (l, twin) in described.twins().into_iter().enumerate() {
+            let twin = match twin {
+                Some(twin) => twin,
+                None => {
+                    let link = &described.links()[l];
+                    let id = format!("{}~back", link.id);
+                    added.push(l as LinkId);
+                    network.add(Link { id, from: link.to, to: link.from, ..link.clone() })?
+                }
+            };
+            twins.push(twin);
+        }
+        debug_assert_eq!(network.links().len(), count as usize + added.len());
+        twins.extend(added);
+        let hosts: Vec<NodeId> = described.hosts().collect();
+        let access =
+            |h: NodeId| described.out_links(h).iter().map(|&l| described.links()[l as usize].capacity_bps).sum();
+        let mut access_bps = vec![0.0; described.nodes().len()];
+        hosts.iter().for_each(|&h| access_bps[h as usize] = access(h));
+        Ok(Topology { network, described, hosts, access_bps, twins, routing })
+    }
+
+    /// The network, with the links that were added for the way back last.
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// How many links the spec describes; those added come after them.
+    pub fn described_links(&self) -> usize {
+        self.described.links().len()
+    }
+
+    /// The hosts, in order.
+    pub fn hosts(&self) -> &[NodeId] {
+        &self.hosts
+    }
+
+    /// Whether `node` is a host.
+    pub fn is_host(&self, node: NodeId) -> bool {
+        self.hosts.binary_search(&node).is_ok()
+    }
+
+    /// What the links out of a host carry together, bit/s.
+    pub fn access_bps(&self, host: NodeId) -> f64 {
+        self.access_bps[host as usize]
+    }
+
+    /// A router of its own for one run.
+    pub fn router(&self) -> Router {
+        Router::by(&self.described, self.routing.metric, self.routing.seed, self.routing.symmetric)
+    }
+
+    /// Up to `subflows` distinct routes between two hosts.
+    pub(crate) fn routes(
+        &self,
+        router: &mut Router,
+        src: NodeId,
+        dst: NodeId,
+        key: u64,
+        subflows: usize,
+    ) -> Result<Vec<Route>, Fault> {
+        if subflows == 1 { Ok(vec![router.route(src, dst, key)?]) } else { router.routes(src, dst, key, subflows) }
+    }
+
+    /// A route over `forward` and back over the twins.
+    pub(crate) fn route_over(&self, forward: Vec<LinkId>) -> Route {
+        let back = forward.iter().rev().map(|&l| self.twins[l as usize]).collect();
+        Route { forward, back }
+    }
+
+    /// The links called `names`, which must follow one another and differ.
+    pub(crate) fn path(&self, names: &[String]) -> Result<Vec<LinkId>, Fault> {
+        if names.is_empty() {
+            return Err(Fault::new("", "the path has no link", "name at least one link"));
+        }
+        let mut path: Vec<LinkId> = Vec::with_capacity(names.len());
+        for (i, name) in names.iter().enumerate() {
+            let at = |what: String, mend: &str| Fault::new(format!("[{i}]"), what, mend);
+            let link = self
+                .described
+                .find_link(name)
+                .ok_or_else(|| at(format!("there is no link {}", quoted(name)), "name a link of the network"))?;
+            if path.contains(&link) {
+                return Err(at(format!("the path crosses {} twice", quoted(name)), "name each link of a path once"));
+            }
+            let ends = |l: LinkId| (self.network.links()[l as usize].from, self.network.links()[l as usize].to);
+            if let Some(&before) = path.last()
+                && let (Some(arrives), Some(leaves)) = (ends(before).1, ends(link).0)
+                && arrives != leaves
+            {
+                return Err(at(
+                    format!("{} does not begin where the link before it ends", quoted(name)),
+                    "name links in order",
+                ));
+            }
+            path.push(link);
+        }
+        Ok(path)
+    }
+
+    /// The first and the last node of a path, where links know them.
+    pub(crate) fn ends(&self, path: &[LinkId]) -> (Option<NodeId>, Option<NodeId>) {
+        let link = |l: &LinkId| &self.network.links()[*l as usize];
+        (path.first().and_then(|l| link(l).from), path.last().and_then(|l| link(l).to))
+    }
+}

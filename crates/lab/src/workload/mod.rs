@@ -1,0 +1,349 @@
+//! Workloads: which flows start when, between whom.
+//!
+//! Each purpose draws from a random stream of its own (arrivals, sizes, pairs, paths), so that every scheme at the same
+//! seed sees the same flows, and a change of one purpose leaves the others as they were.
+
+pub mod sizes;
+
+mod steps;
+
+use crate::section::{Section, between, text, whole};
+use crate::topology::Topology;
+use serde_json::Value;
+use sizes::Sizes;
+use steps::Step;
+use subak_core::document::unknown_word;
+use subak_core::driver::{FlowPlan, PacketSizes};
+use subak_core::quantity::{bytes_from_json, ns_from_json, quoted};
+use subak_core::rng::Stream;
+use subak_core::{Fault, NodeId, Ns};
+
+/// Names of the workloads.
+pub const NAMES: &[&str] = &["poisson", "churn", "incast", "permutation", "steps"];
+
+/// Most flows that a cell may have.
+const MOST_FLOWS: f64 = 20e6;
+
+/// A flow and who it is between.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Planned {
+    /// Its name, where the spec gives one.
+    pub id: Option<String>,
+    /// Source, where the spec names ends and not links.
+    pub src: Option<NodeId>,
+    /// Destination.
+    pub dst: Option<NodeId>,
+    /// What the driver is told.
+    pub plan: FlowPlan,
+}
+
+/// A workload as a spec describes it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Workload {
+    /// Flows arrive at random, between random hosts.
+    Poisson {
+        /// Their sizes.
+        sizes: Sizes,
+        /// Bytes on the wire over the capacity of the hosts' links.
+        load: f64,
+        /// Subflows a flow.
+        subflows: usize,
+    },
+    /// Endless flows between random hosts, a share of which is replaced at once every epoch (PERC thesis, section 4.3.1).
+    Churn {
+        /// Flows over the number of hosts.
+        flows_per_host: f64,
+        /// The share that is replaced.
+        replace: f64,
+        /// Time between replacements.
+        epoch_ns: Ns,
+        /// Subflows a flow.
+        subflows: usize,
+    },
+    /// Many hosts send to one.
+    Incast {
+        /// How many flows; more than there are other hosts, and some send several.
+        senders: usize,
+        /// Bytes of each; endless if not given.
+        size_bytes: Option<u64>,
+        /// The receiver's name; the first host if not given.
+        receiver: Option<String>,
+        /// Time from the start of one to that of the next.
+        interval_ns: Ns,
+    },
+    /// Every host sends to one other and receives from one other, all in one cycle.
+    Permutation {
+        /// Bytes of each; endless if not given.
+        size_bytes: Option<u64>,
+        /// Subflows a flow.
+        subflows: usize,
+    },
+    /// The flows listed.
+    Steps(Vec<Step>),
+}
+
+fn positive_bytes(value: &Value) -> Result<u64, Fault> {
+    match bytes_from_json(value)? {
+        0 => Err(Fault::new("", "the size is 0", "give at least one byte")),
+        bytes => Ok(bytes),
+    }
+}
+
+fn positive_ns(value: &Value) -> Result<Ns, Fault> {
+    match ns_from_json(value)? {
+        0 => Err(Fault::new("", "the time is 0", "give a time of at least 1ns")),
+        ns => Ok(ns),
+    }
+}
+
+impl Workload {
+    /// The section `workload` of a spec.
+    pub fn read(value: &Value) -> Result<Self, Fault> {
+        let mut section = Section::of(value)?;
+        let kind = section.need("kind", &format!("choose one of: {}", NAMES.join(", ")), text)?;
+        let workload = match kind {
+            "poisson" => Workload::Poisson {
+                sizes: Sizes::read(&mut section)?,
+                load: section
+                    .need("load", "give the load of the hosts' links, such as 0.6", |v| between(v, 0.0, false, 1.0))?,
+                subflows: subflows(&mut section)?,
+            },
+            "churn" => Workload::Churn {
+                flows_per_host: section.opt("flows_per_host", |v| between(v, 0.0, false, 1e5))?.unwrap_or(20.0),
+                replace: section.opt("replace", |v| between(v, 0.0, true, 1.0))?.unwrap_or(0.4),
+                epoch_ns: section.need("epoch", "give the time between changes, such as \"2ms\"", positive_ns)?,
+                subflows: subflows(&mut section)?,
+            },
+            "incast" => Workload::Incast {
+                senders: section.need("senders", "give the number of senders", |v| whole(v, 1, 1_000_000))? as usize,
+                size_bytes: section.opt("size", positive_bytes)?,
+                receiver: section.opt("receiver", |v| text(v).map(str::to_string))?,
+                interval_ns: section.opt("interval", ns_from_json)?.unwrap_or(0),
+            },
+            "permutation" => Workload::Permutation {
+                size_bytes: section.opt("size", positive_bytes)?,
+                subflows: subflows(&mut section)?,
+            },
+            "steps" => Workload::Steps(section.need("flows", "list the flows", steps::read)?),
+            name => return Err(unknown_word(name, "workload", NAMES).below("kind")),
+        };
+        section.finish()?;
+        Ok(workload)
+    }
+
+    /// Checks the workload against the network: hosts and links that it names are there.
+    pub fn check(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Result<(), Fault> {
+        if let Workload::Steps(steps) = self {
+            return steps::check(steps, topology);
+        }
+        let hosts = topology.hosts().len();
+        if hosts < 2 {
+            return Err(Fault::new(
+                "kind",
+                format!("the network has {hosts} hosts"),
+                "use a network with two hosts or more, or the workload \"steps\" with paths",
+            ));
+        }
+        if let Workload::Incast { receiver: Some(name), .. } = self {
+            host(topology, name).map_err(|e| e.below("receiver"))?;
+        }
+        let flows = self.expected(topology, packet, duration_ns).flows;
+        if flows > MOST_FLOWS {
+            return Err(Fault::new(
+                "",
+                format!("some {flows:.1e} flows would start"),
+                "shorten the run or lower the load",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The flows of `seed`, in the order in which they start.
+    pub fn flows(
+        &self,
+        topology: &Topology,
+        seed: u64,
+        packet: PacketSizes,
+        duration_ns: Ns,
+    ) -> Result<Vec<Planned>, Fault> {
+        let mut maker = Maker::new(topology, seed, duration_ns);
+        match self {
+            Workload::Poisson { sizes, load, subflows } => {
+                let mean_gap_ns = mean_gap_ns(topology, sizes, *load, packet);
+                let (mut arrivals, mut drawn) = (Stream::new(seed, "arrivals"), Stream::new(seed, "sizes"));
+                let mut at_ns = arrivals.exponential(mean_gap_ns);
+                while at_ns < duration_ns as f64 {
+                    let (src, dst) = maker.pair();
+                    let size = sizes.draw(&mut drawn);
+                    maker.add(src, dst, at_ns as Ns, Some(size), *subflows)?;
+                    at_ns += arrivals.exponential(mean_gap_ns);
+                }
+            }
+            Workload::Churn { flows_per_host, replace, epoch_ns, subflows } => {
+                let n = ((flows_per_host * maker.hosts.len() as f64).round() as usize).max(1);
+                maker.churn(n, (replace * n as f64).round() as usize, *epoch_ns, *subflows)?;
+            }
+            Workload::Incast { senders, size_bytes, receiver, interval_ns } => {
+                let to = match receiver {
+                    Some(name) => host(topology, name).map_err(|e| e.below("receiver"))?,
+                    None => maker.hosts[0],
+                };
+                let mut from: Vec<NodeId> = maker.hosts.iter().copied().filter(|&h| h != to).collect();
+                Stream::new(seed, "senders").shuffle(&mut from);
+                for k in 0..*senders {
+                    maker.add(from[k % from.len()], to, k as Ns * interval_ns, *size_bytes, 1)?;
+                }
+            }
+            Workload::Permutation { size_bytes, subflows } => {
+                let to = cycle(maker.hosts.len(), &mut Stream::new(seed, "permutation"));
+                for (i, &j) in to.iter().enumerate() {
+                    maker.add(maker.hosts[i], maker.hosts[j], 0, *size_bytes, *subflows)?;
+                }
+            }
+            Workload::Steps(steps) => return steps::flows(steps, topology, &mut maker),
+        }
+        Ok(maker.flows)
+    }
+
+    /// How many flows and bytes on the wire to expect, for an estimate of the cost.
+    pub fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Expected {
+        let seconds = duration_ns as f64 * 1e-9;
+        let hosts = topology.hosts().len() as f64;
+        let capacity = topology.hosts().iter().map(|&h| topology.access_bps(h)).sum::<f64>() * seconds / 8.0;
+        let sized = |flows: f64, size: Option<u64>, all: f64| Expected {
+            flows,
+            wire_bytes: size.map_or(all, |s| packet.wire_bytes(s) as f64 * flows),
+        };
+        match self {
+            Workload::Poisson { sizes, load, .. } => Expected {
+                flows: duration_ns as f64 / mean_gap_ns(topology, sizes, *load, packet),
+                wire_bytes: load * capacity,
+            },
+            Workload::Churn { flows_per_host, replace, epoch_ns, .. } => {
+                let epochs = (duration_ns / epoch_ns) as f64;
+                sized(flows_per_host * hosts * (1.0 + replace * epochs), None, capacity)
+            }
+            Workload::Incast { senders, size_bytes, .. } => sized(*senders as f64, *size_bytes, capacity / hosts),
+            Workload::Permutation { size_bytes, .. } => sized(hosts, *size_bytes, capacity),
+            Workload::Steps(steps) => Expected {
+                flows: steps.len() as f64,
+                wire_bytes: steps::wire_bytes(steps, topology, packet, duration_ns),
+            },
+        }
+    }
+
+    /// Whether the set of flows changes at a few points in time, between which rates can settle.
+    pub fn settles(&self) -> bool {
+        !matches!(self, Workload::Poisson { .. })
+    }
+}
+
+/// What a workload will bring, roughly.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Expected {
+    /// Flows.
+    pub flows: f64,
+    /// Bytes on the wire that the sources send.
+    pub wire_bytes: f64,
+}
+
+fn subflows(section: &mut Section) -> Result<usize, Fault> {
+    Ok(section.opt("subflows", |v| whole(v, 1, 64))?.unwrap_or(1) as usize)
+}
+
+fn host(topology: &Topology, name: &str) -> Result<NodeId, Fault> {
+    let node = topology.network().find_node(name).filter(|n| topology.hosts().contains(n));
+    node.ok_or_else(|| Fault::new("", format!("there is no host {}", quoted(name)), "name a host of the network"))
+}
+
+fn mean_gap_ns(topology: &Topology, sizes: &Sizes, load: f64, packet: PacketSizes) -> f64 {
+    let capacity: f64 = topology.hosts().iter().map(|&h| topology.access_bps(h)).sum();
+    sizes.mean_wire_bytes(packet) * 8e9 / (load * capacity)
+}
+
+/// A random permutation of `0..n` that is a single cycle (Sattolo's algorithm): nobody keeps its place.
+fn cycle(n: usize, stream: &mut Stream) -> Vec<usize> {
+    let mut to: Vec<usize> = (0..n).collect();
+    for i in (1..n).rev() {
+        to.swap(i, stream.below(i));
+    }
+    to
+}
+
+/// Makes flows between hosts.
+struct Maker<'a> {
+    topology: &'a Topology,
+    router: subak_core::route::Router,
+    hosts: Vec<NodeId>,
+    seed: u64,
+    pairs: Stream,
+    paths: Stream,
+    duration_ns: Ns,
+    flows: Vec<Planned>,
+}
+
+impl<'a> Maker<'a> {
+    fn new(topology: &'a Topology, seed: u64, duration_ns: Ns) -> Self {
+        Maker {
+            topology,
+            router: topology.router(),
+            hosts: topology.hosts().to_vec(),
+            seed,
+            pairs: Stream::new(seed, "pairs"),
+            paths: Stream::new(seed, "paths"),
+            duration_ns,
+            flows: Vec::new(),
+        }
+    }
+
+    /// Two different hosts.
+    fn pair(&mut self) -> (NodeId, NodeId) {
+        let n = self.hosts.len();
+        let src = self.pairs.below(n);
+        let other = self.pairs.below(n - 1);
+        (self.hosts[src], self.hosts[if other < src { other } else { other + 1 }])
+    }
+
+    /// A flow of weight 1; one without a size stops when the run's duration is over.
+    fn add(&mut self, src: NodeId, dst: NodeId, start_ns: Ns, size: Option<u64>, subflows: usize) -> Result<(), Fault> {
+        let routes = self.topology.routes(&mut self.router, src, dst, self.paths.bits(), subflows)?;
+        let plan = FlowPlan {
+            routes,
+            start_ns,
+            stop_ns: if size.is_none() { Some(self.duration_ns) } else { None },
+            size_bytes: size,
+            weight: 1.0,
+            demand_bps: f64::INFINITY,
+            utility: None,
+            controller: None,
+        };
+        self.flows.push(Planned { id: None, src: Some(src), dst: Some(dst), plan });
+        Ok(())
+    }
+
+    fn churn(&mut self, n: usize, replaced: usize, epoch_ns: Ns, subflows: usize) -> Result<(), Fault> {
+        let mut choice = Stream::new(self.seed, "churn");
+        // Flows that run now, by their place in `flows`.
+        let mut live: Vec<usize> = Vec::with_capacity(n);
+        for _ in 0..n {
+            let (src, dst) = self.pair();
+            live.push(self.flows.len());
+            self.add(src, dst, 0, None, subflows)?;
+        }
+        let mut at_ns = epoch_ns;
+        while at_ns < self.duration_ns && replaced > 0 {
+            for k in 0..replaced {
+                // The first k places are taken by those already chosen at this change.
+                live.swap(k, k + choice.below(n - k));
+                self.flows[live[k]].plan.stop_ns = Some(at_ns);
+            }
+            for place in live.iter_mut().take(replaced) {
+                let (src, dst) = self.pair();
+                *place = self.flows.len();
+                self.add(src, dst, at_ns, None, subflows)?;
+            }
+            at_ns = at_ns.saturating_add(epoch_ns);
+        }
+        Ok(())
+    }
+}

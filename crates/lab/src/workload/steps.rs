@@ -1,0 +1,156 @@
+//! Flows listed one by one.
+
+use super::{Maker, Planned, positive_bytes};
+use crate::section::{Section, between, each, text};
+use crate::topology::Topology;
+use serde_json::Value;
+use subak_core::driver::{FlowPlan, PacketSizes};
+use subak_core::quantity::{ns_from_json, rate_bps_from_json};
+use subak_core::{Fault, LinkId, Ns};
+
+/// One flow of the list.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    id: Option<String>,
+    way: Way,
+    start_ns: Ns,
+    stop_ns: Option<Ns>,
+    size_bytes: Option<u64>,
+    weight: f64,
+    demand_bps: f64,
+}
+
+/// How a flow goes.
+#[derive(Debug, Clone, PartialEq)]
+enum Way {
+    /// Between two hosts, over as many paths.
+    Ends(String, String, usize),
+    /// Over these links.
+    Paths(Vec<Vec<String>>),
+}
+
+/// The key `flows`.
+pub(crate) fn read(value: &Value) -> Result<Vec<Step>, Fault> {
+    each(value, step)
+}
+
+fn step(value: &Value) -> Result<Step, Fault> {
+    let mut section = Section::of(value)?;
+    let demand = |v: &Value| match rate_bps_from_json(v)? {
+        0.0 => Err(Fault::new("", "the demand is 0", "give a positive rate, or leave it out for no bound")),
+        rate => Ok(rate),
+    };
+    let step = Step {
+        id: section.opt("id", |v| text(v).map(str::to_string))?,
+        way: way(&mut section)?,
+        start_ns: section.opt("start", ns_from_json)?.unwrap_or(0),
+        stop_ns: section.opt("stop", ns_from_json)?,
+        size_bytes: section.opt("size", positive_bytes)?,
+        weight: section.opt("weight", |v| between(v, 0.0, false, 1e12))?.unwrap_or(1.0),
+        demand_bps: section.opt("demand", demand)?.unwrap_or(f64::INFINITY),
+    };
+    section.finish()?;
+    if step.stop_ns.is_some_and(|stop| stop <= step.start_ns) {
+        return Err(Fault::new("stop", "the flow stops before it starts", "give a later time"));
+    }
+    Ok(step)
+}
+
+fn way(section: &mut Section) -> Result<Way, Fault> {
+    let names = |v: &Value| -> Result<Vec<String>, Fault> { each(v, |l| text(l).map(str::to_string)) };
+    let src = section.opt("src", |v| text(v).map(str::to_string))?;
+    let dst = section.opt("dst", |v| text(v).map(str::to_string))?;
+    let path = section.opt("path", names)?;
+    let paths = section.opt("paths", |v| each(v, names))?;
+    let subflows = section.opt("subflows", |v| crate::section::whole(v, 1, 64))?;
+    match (src, dst, path, paths) {
+        (Some(src), Some(dst), None, None) => Ok(Way::Ends(src, dst, subflows.unwrap_or(1) as usize)),
+        (None, None, Some(path), None) if subflows.is_none() => Ok(Way::Paths(vec![path])),
+        (None, None, None, Some(paths)) if subflows.is_none() => Ok(Way::Paths(paths)),
+        _ => Err(Fault::new("", "the flow's way is not clear", "give src and dst (and subflows), or path, or paths")),
+    }
+}
+
+/// Checks that what the flows name is there.
+pub(crate) fn check(steps: &[Step], topology: &Topology) -> Result<(), Fault> {
+    let mut router = topology.router();
+    for (i, step) in steps.iter().enumerate() {
+        let found = match &step.way {
+            Way::Ends(src, dst, _) => ends(topology, src, dst).and_then(|(a, b)| router.route(a, b, 0).map(|_| ())),
+            Way::Paths(names) => paths(topology, names).map(|_| ()),
+        };
+        found.map_err(|e| e.below(&format!("flows[{i}]")))?;
+    }
+    Ok(())
+}
+
+/// The flows, in the order listed.
+pub(crate) fn flows(steps: &[Step], topology: &Topology, maker: &mut Maker) -> Result<Vec<Planned>, Fault> {
+    let planned = |(i, step): (usize, &Step)| {
+        let at = |e: Fault| e.below(&format!("flows[{i}]"));
+        let (src, dst, routes) = match &step.way {
+            Way::Ends(src, dst, subflows) => {
+                let (a, b) = ends(topology, src, dst).map_err(at)?;
+                let key = maker.paths.bits();
+                (Some(a), Some(b), topology.routes(&mut maker.router, a, b, key, *subflows).map_err(at)?)
+            }
+            Way::Paths(names) => {
+                let paths = paths(topology, names).map_err(at)?;
+                let (src, dst) = topology.ends(&paths[0]);
+                (src, dst, paths.into_iter().map(|p| topology.route_over(p)).collect())
+            }
+        };
+        let stop_ns = match step.size_bytes {
+            Some(_) => step.stop_ns,
+            None => Some(step.stop_ns.unwrap_or(Ns::MAX).min(maker.duration_ns)),
+        };
+        let plan = FlowPlan {
+            routes,
+            start_ns: step.start_ns,
+            stop_ns,
+            size_bytes: step.size_bytes,
+            weight: step.weight,
+            demand_bps: step.demand_bps,
+            utility: None,
+            controller: None,
+        };
+        Ok(Planned { id: step.id.clone(), src, dst, plan })
+    };
+    // A flow that would start after the run is over does not take part.
+    let steps = steps.iter().enumerate().filter(|(_, s)| s.start_ns < maker.duration_ns);
+    steps.map(planned).collect()
+}
+
+/// Bytes on the wire that the flows would send alone, at most what a run of `duration_ns` holds.
+pub(crate) fn wire_bytes(steps: &[Step], topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> f64 {
+    let fastest = topology.network().links().iter().map(|l| l.capacity_bps).fold(0.0, f64::max);
+    let all = steps.iter().map(|step| match step.size_bytes {
+        Some(size) => packet.wire_bytes(size) as f64,
+        None => {
+            let stop = step.stop_ns.unwrap_or(duration_ns).min(duration_ns);
+            stop.saturating_sub(step.start_ns) as f64 * 1e-9 * fastest.min(step.demand_bps) / 8.0
+        }
+    });
+    all.sum()
+}
+
+fn ends(topology: &Topology, src: &str, dst: &str) -> Result<(u32, u32), Fault> {
+    let find = |key: &str, name: &str| super::host(topology, name).map_err(|e| e.below(key));
+    let (a, b) = (find("src", src)?, find("dst", dst)?);
+    if a == b {
+        return Err(Fault::new("dst", "source and destination are the same host", "name two hosts"));
+    }
+    Ok((a, b))
+}
+
+fn paths(topology: &Topology, names: &[Vec<String>]) -> Result<Vec<Vec<LinkId>>, Fault> {
+    let mut found = Vec::with_capacity(names.len());
+    for (k, names) in names.iter().enumerate() {
+        let at = |e: Fault| e.below(&format!("paths[{k}]"));
+        found.push(topology.path(names).map_err(at)?);
+    }
+    if found.is_empty() || found.len() > 64 {
+        return Err(Fault::new("paths", format!("there are {} paths", found.len()), "give 1 to 64 lists of links"));
+    }
+    Ok(found)
+}

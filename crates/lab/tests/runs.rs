@@ -1,0 +1,148 @@
+//! Runs into a directory: the same bytes on any number of threads and after an interruption.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use subak_lab::{Error, Options, Outcome, Progress, Spec, ValidSpec, run};
+
+const SPEC: &str = r#"
+schema = 1
+name = "small"
+
+[network]
+kind = "leaf-spine"
+leaves = 2
+spines = 2
+hosts_per_leaf = 3
+
+[workload]
+kind = "poisson"
+sizes = "web-search"
+load = [0.3, 0.6]
+
+[[scheme]]
+name = "ideal"
+
+[[scheme]]
+name = "dctcp"
+
+[measure]
+rates = "500us"
+queues = "500us"
+
+[run]
+duration = "3ms"
+seeds = 2
+"#;
+
+/// A directory of its own for each test, removed at its end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let dir = std::env::temp_dir().join(format!("subak-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&dir);
+        Scratch(dir)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn valid(text: &str) -> ValidSpec {
+    Spec::from_toml(text).unwrap().validate().unwrap()
+}
+
+fn go(spec: &ValidSpec, dir: &Path, jobs: usize, only: Option<usize>) -> Result<Outcome, Error> {
+    let cancel = AtomicBool::new(false);
+    run(spec, dir, &Options { jobs, only, progress: &|_| {}, cancel: &cancel })
+}
+
+fn results(dir: &Path) -> Vec<u8> {
+    std::fs::read(dir.join("results.parquet")).unwrap()
+}
+
+#[test]
+fn the_same_bytes_on_one_and_on_two_threads_and_cell_by_cell() {
+    let spec = valid(SPEC);
+    let (one, two, cells) = (Scratch::new("one"), Scratch::new("two"), Scratch::new("cells"));
+    let outcome = go(&spec, &one.0, 1, None).unwrap();
+    assert_eq!((outcome.cells, outcome.complete, outcome.ran, outcome.merged), (8, 8, 8, true));
+    assert!(outcome.failed.is_empty(), "{:?}", outcome.failed);
+    go(&spec, &two.0, 2, None).unwrap();
+    for cell in (0..8).rev() {
+        let outcome = go(&spec, &cells.0, 1, Some(cell)).unwrap();
+        assert_eq!((outcome.ran, outcome.merged), (1, cell == 0));
+    }
+    assert!(results(&one.0) == results(&two.0) && results(&one.0) == results(&cells.0));
+    let again = go(&spec, &one.0, 2, None).unwrap();
+    assert_eq!((again.ran, again.merged), (0, true));
+}
+
+#[test]
+fn an_interrupted_run_goes_on_where_it_stopped() {
+    let spec = valid(SPEC);
+    let (whole, cut) = (Scratch::new("whole"), Scratch::new("cut"));
+    go(&spec, &whole.0, 2, None).unwrap();
+    let (cancel, told) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let progress = |p: Progress| {
+        told.fetch_add(1, Ordering::Relaxed);
+        // In the middle of the fourth cell.
+        if p.done == 3 && p.fraction < 0.99 {
+            cancel.store(true, Ordering::Relaxed);
+        }
+    };
+    let stopped = run(&spec, &cut.0, &Options { jobs: 1, only: None, progress: &progress, cancel: &cancel }).unwrap();
+    assert!(stopped.cancelled && !stopped.merged && stopped.complete == 3, "{stopped:?}");
+    assert!(told.load(Ordering::Relaxed) > 3 && !cut.0.join("results.parquet").exists());
+    // What a killed process leaves: half a table under its final name, another under a temporary one.
+    let table = std::fs::read(cut.0.join("cells/0.parquet")).unwrap();
+    std::fs::write(cut.0.join("cells/1.parquet"), &table[..table.len() / 2]).unwrap();
+    std::fs::write(cut.0.join("cells/.5.parquet.1.part"), &table[..100]).unwrap();
+    let resumed = go(&spec, &cut.0, 2, None).unwrap();
+    assert_eq!((resumed.complete, resumed.ran), (8, 6));
+    assert!(results(&whole.0) == results(&cut.0));
+}
+
+#[test]
+fn a_directory_of_another_spec_is_left_alone() {
+    let dir = Scratch::new("other");
+    go(&valid(SPEC), &dir.0, 2, Some(0)).unwrap();
+    let other = valid(&SPEC.replace("0.6]", "0.5]"));
+    let Err(Error::Fault(fault)) = go(&other, &dir.0, 1, None) else { panic!("it ran") };
+    assert!(fault.what.contains("another spec") && !fault.mend.is_empty(), "{fault}");
+    let foreign = Scratch::new("foreign");
+    std::fs::create_dir_all(&foreign.0).unwrap();
+    std::fs::write(foreign.0.join("thesis.tex"), "precious").unwrap();
+    let Err(Error::Fault(fault)) = go(&other, &foreign.0, 1, None) else { panic!("it ran") };
+    assert!(fault.what.contains("other files"), "{fault}");
+    let Err(Error::Fault(fault)) = go(&other, &dir.0, 1, Some(99)) else { panic!("it ran") };
+    assert_eq!(fault.place, "cell");
+}
+
+#[test]
+fn cells_are_counted_with_seeds_innermost() {
+    let spec = valid(&SPEC.replace("leaves = 2", "leaves = [2, 3]"));
+    let cells = spec.cells();
+    assert_eq!(cells.len(), 16);
+    let of = |i: usize| {
+        let c = &cells[i];
+        (
+            c.axes["network.leaves"].as_u64().unwrap(),
+            c.axes["workload.load"].as_f64().unwrap(),
+            c.scheme.name.clone(),
+            c.seed,
+        )
+    };
+    assert_eq!(of(0), (2, 0.3, "ideal".into(), 1));
+    assert_eq!(of(1), (2, 0.3, "ideal".into(), 2));
+    assert_eq!(of(2), (2, 0.3, "dctcp".into(), 1));
+    assert_eq!(of(4), (2, 0.6, "ideal".into(), 1));
+    assert_eq!(of(8), (3, 0.3, "ideal".into(), 1));
+    assert!(cells.iter().all(|c| c.cost.seconds > 0.0 && c.cost.flows > 1.0));
+    let distinct: BTreeSet<_> = cells.iter().map(|c| format!("{:?}", (&c.axes, &c.scheme, c.seed))).collect();
+    assert_eq!(distinct.len(), 16);
+}
