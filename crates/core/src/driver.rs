@@ -29,6 +29,8 @@ pub struct FlowPlan {
     pub demand_bps: f64,
     /// What optimizers maximize for the flow; `None` is w log x.
     pub utility: Option<Arc<Utility>>,
+    /// The way from the source to the scheme's controller and back.
+    pub controller: Option<Route>,
 }
 
 /// A flow as it stands.

@@ -62,6 +62,7 @@ fn plans(fabric: &Fabric) -> Vec<FlowPlan> {
             weight: 1.0,
             demand_bps: f64::INFINITY,
             utility: None,
+            controller: None,
         }
     };
     to.into_iter().enumerate().map(one).collect()

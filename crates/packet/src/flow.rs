@@ -19,6 +19,8 @@ pub(crate) struct FlowState<S: Scheme> {
     /// Subflows are `subs[first_sub..first_sub + subflows]`.
     pub first_sub: u32,
     pub subflows: u8,
+    /// Rows of the ways to the controller and back.
+    pub controller: Option<(u32, u32)>,
     pub size_bytes: Option<u64>,
     /// Payload not yet given to any subflow.
     pub unsent_bytes: u64,
@@ -98,11 +100,13 @@ impl<S: Scheme> Sim<S> {
             mtu_bytes: self.sizes.mtu_bytes,
             paths,
         };
+        let controller = plan.controller.map(|way| (self.add_route(&way.forward), self.add_route(&way.back)));
         self.flows.push(FlowState {
             source: self.scheme.source(&info),
             sink: self.scheme.sink(&info),
             first_sub,
             subflows: plan.routes.len() as u8,
+            controller,
             size_bytes: plan.size_bytes,
             unsent_bytes: plan.size_bytes.unwrap_or(u64::MAX),
             acked_bytes: 0,
@@ -286,7 +290,12 @@ impl<S: Scheme> Sim<S> {
         let forward = self.subs[self.sub_of(flow, subflow)].forward;
         self.io.now_ns = self.now_ns;
         let f = &mut self.flows[flow as usize];
-        if route == forward {
+        if f.controller.is_some_and(|(out, _)| route == out) {
+            if let Some(controller) = &mut self.controller {
+                controller.on_ctl(&mut self.io, flow, *message);
+                self.carry_out(Who::Controller);
+            }
+        } else if route == forward {
             f.sink.on_ctl(&mut self.io, subflow, *message, bytes);
             self.carry_out(Who::Sink(flow));
         } else {
@@ -396,10 +405,19 @@ impl<S: Scheme> Sim<S> {
                         Who::Source(flow) => Event::SourceTimer(flow, timer),
                         Who::Sink(flow) => Event::SinkTimer(flow, timer),
                         Who::Hop(link) => Event::HopTimer(link, timer),
+                        Who::Controller => Event::ControllerTimer(timer),
                     };
                     self.wheel.push(at_ns.max(self.now_ns), event);
                 }
-                (Ask::Ctl { to, subflow, message, class, bytes }, Who::Source(flow) | Who::Sink(flow)) => {
+                (Ask::Ctl { to, subflow, message, class, bytes }, who) => {
+                    let flow = match (who, to) {
+                        (Who::Controller, To::Flow(flow)) => flow,
+                        (Who::Source(flow), To::Sink | To::Controller) | (Who::Sink(flow), To::Source) => flow,
+                        _ => {
+                            debug_assert!(false, "{who:?} cannot send to {to:?}");
+                            continue;
+                        }
+                    };
                     self.send_ctl(flow, subflow, to, message, class, bytes);
                 }
                 (Ask::Pace { .. }, _) => debug_assert!(false, "only a source sets a pace"),
@@ -411,8 +429,16 @@ impl<S: Scheme> Sim<S> {
 
     fn send_ctl(&mut self, flow: FlowId, subflow: u8, to: To, message: S::Ctl, class: Class, bytes: u32) {
         let sub = &self.subs[self.sub_of(flow, subflow)];
+        let route = match (to, self.flows[flow as usize].controller) {
+            (To::Sink, _) => sub.forward,
+            (To::Source, _) => sub.back,
+            (To::Controller, Some((out, _))) => out,
+            (To::Flow(_), Some((_, back))) => back,
+            (To::Controller | To::Flow(_), None) => return,
+        };
         let mut packet = blank(sub, self.now_ns);
         packet.kind = PacketKind::Ctl;
+        packet.route = route;
         packet.class = class;
         packet.bytes = bytes;
         packet.ctl = Some(Box::new(message));

@@ -7,7 +7,9 @@ use crate::wheel::Wheel;
 use hdrhistogram::Histogram;
 use subak_core::driver::{Injected, Kinds, PacketSizes};
 use subak_core::rng::Stream;
-use subak_core::scheme::{Ask, Hop, Io, Packet, PacketKind, Pop, Port, Queue, Scheme, Sink, Slab, Source, Visit};
+use subak_core::scheme::{
+    Ask, Controller, Hop, Io, Packet, PacketKind, Pop, Port, Queue, Scheme, Sink, Slab, Source, Visit,
+};
 use subak_core::{FlowId, LinkId, Network, Ns};
 
 /// Something that is due at a time.
@@ -31,6 +33,8 @@ pub(crate) enum Event {
     SinkTimer(FlowId, u32),
     /// A hop's timer.
     HopTimer(LinkId, u32),
+    /// The controller's timer.
+    ControllerTimer(u32),
     /// A link goes down.
     Down(LinkId),
     /// A link comes up.
@@ -43,6 +47,7 @@ pub(crate) enum Who {
     Source(FlowId),
     Sink(FlowId),
     Hop(LinkId),
+    Controller,
 }
 
 /// A rule by which packets are lost.
@@ -69,6 +74,7 @@ pub struct Sim<S: Scheme> {
     pub(crate) subs: Vec<Subflow>,
     pub(crate) io: Io<S>,
     pub(crate) scratch: Vec<Ask<S>>,
+    pub(crate) controller: Option<Box<dyn Controller<S>>>,
     dropped: Vec<u32>,
     losses: Vec<LossRule>,
     loss_rng: Stream,
@@ -115,6 +121,7 @@ impl<S: Scheme> Sim<S> {
             subs: Vec::new(),
             io: Io::default(),
             scratch: Vec::new(),
+            controller: None,
             dropped: Vec::new(),
             losses: Vec::new(),
             loss_rng: Stream::new(seed, "loss"),
@@ -129,9 +136,13 @@ impl<S: Scheme> Sim<S> {
             sim.inject(fault);
         }
         for link in 0..sim.ports.len() as LinkId {
-            sim.io.now_ns = 0;
             sim.ports[link as usize].hop.on_start(&mut sim.io);
             sim.carry_out(Who::Hop(link));
+        }
+        sim.controller = sim.scheme.controller(network);
+        if let Some(controller) = &mut sim.controller {
+            controller.on_start(&mut sim.io);
+            sim.carry_out(Who::Controller);
         }
         sim
     }
@@ -189,6 +200,13 @@ impl<S: Scheme> Sim<S> {
                 p.port.queued_packets = p.queue.packets() as u32;
                 p.hop.on_timer(&mut self.io, timer, &p.port);
                 self.carry_out(Who::Hop(link));
+            }
+            Event::ControllerTimer(timer) => {
+                self.io.now_ns = self.now_ns;
+                if let Some(controller) = &mut self.controller {
+                    controller.on_timer(&mut self.io, timer);
+                }
+                self.carry_out(Who::Controller);
             }
             Event::Down(link) => {
                 let p = &mut self.ports[link as usize];

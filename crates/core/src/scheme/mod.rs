@@ -13,7 +13,7 @@ pub use info::{Drivers, FlowInfo, Info, Kind, Param, ParamUnit, Params, PathInfo
 pub use io::{Ask, Io, To, Update};
 pub use packet::{Class, Packet, PacketKind, Slab};
 
-use crate::{Fault, FlowId, Ns};
+use crate::{Fault, FlowId, Network, Ns};
 use std::fmt::Debug;
 
 /// A bandwidth-allocation or congestion-control scheme: its parameters, and the makers of its state machines.
@@ -47,6 +47,11 @@ pub trait Scheme: Sized + Send + 'static {
     fn hop(&self, port: &Port) -> Self::Hop;
     /// The receiver of `flow`.
     fn sink(&self, flow: &FlowInfo) -> Self::Sink;
+    /// The central machine of `network`, for schemes that have one.
+    fn controller(&self, network: &Network) -> Option<Box<dyn Controller<Self>>> {
+        let _ = network;
+        None
+    }
     /// The rate, bit/s, that `message` holds for the `hop`-th link of its path, in schemes whose links each allocate one:
     /// what the round driver holds against the exact rates.
     fn allocated(message: &Self::Ctl, hop: u16) -> Option<f64> {
@@ -235,6 +240,21 @@ pub trait Queue<S: Scheme>: Send {
     fn bytes(&self) -> u64;
     /// Packets waiting.
     fn packets(&self) -> usize;
+}
+
+/// A machine that sources reach across the network, such as a central allocator. Its messages are packets like any
+/// other: they wait, and may be lost.
+pub trait Controller<S: Scheme>: Send {
+    /// The network starts.
+    fn on_start(&mut self, io: &mut Io<S>) {
+        let _ = io;
+    }
+    /// The source of `flow` sent a message; answer with [`To::Flow`].
+    fn on_ctl(&mut self, io: &mut Io<S>, flow: FlowId, message: S::Ctl);
+    /// A timer asked for with [`Io::timer`] is due.
+    fn on_timer(&mut self, io: &mut Io<S>, timer: u32) {
+        let _ = (io, timer);
+    }
 }
 
 impl<S: Scheme> Hop<S> for () {}

@@ -48,6 +48,7 @@ pub fn plan(route: Route, start_ns: u64, size_bytes: Option<u64>) -> FlowPlan {
         weight: 1.0,
         demand_bps: f64::INFINITY,
         utility: None,
+        controller: None,
     }
 }
 
