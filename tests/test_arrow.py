@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,6 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-
 import subak as sb
 
 
@@ -81,7 +81,7 @@ def test_rows_agree_with_named_flows() -> None:
     network, rows = random_flows(50)
     names = pa.table(network.links)["id"].to_pylist()
     starts = np.asarray(rows.link_ptr)
-    paths = [[names[i] for i in np.asarray(rows.links)[a:b]] for a, b in zip(starts, starts[1:], strict=False)]
+    paths = [[names[i] for i in np.asarray(rows.links)[a:b]] for a, b in pairwise(starts)]
     named = sb.solve(network, flows=[{"id": str(i), "path": path} for i, path in enumerate(paths)])
     assert pa.table(sb.solve(network, flows=rows).flows).equals(pa.table(named.flows))
 
@@ -117,11 +117,15 @@ def test_bad_rows(change: dict[str, Any], place: str) -> None:
     assert caught.value.place == place
 
 
+def _solve_into(solved: list[tuple[Any, float]], network: sb.Network, rows: sb.Rows) -> None:
+    solved.append((sb.solve(network, flows=rows), time.perf_counter()))
+
+
 def test_other_threads_run_while_solving() -> None:
     network, rows = random_flows(100_000, hops=8)
     for _ in range(10):
         solved: list[tuple[Any, float]] = []
-        thread = threading.Thread(target=lambda: solved.append((sb.solve(network, flows=rows), time.perf_counter())))
+        thread = threading.Thread(target=_solve_into, args=(solved, network, rows))
         thread.start()
         ticks = []
         while thread.is_alive():

@@ -29,7 +29,12 @@ def flow(**changes: Any) -> dict[str, Any]:
     return case(flows=[{"id": "f", "path": ["a", "b"]} | changes])
 
 
-TWO_ISLANDS = {"links": [{"id": "x", "from": "A", "to": "B", "capacity": 1e9}, {"id": "y", "from": "C", "to": "D", "capacity": 1e9}]}
+TWO_ISLANDS = {
+    "links": [
+        {"id": "x", "from": "A", "to": "B", "capacity": 1e9},
+        {"id": "y", "from": "C", "to": "D", "capacity": 1e9},
+    ]
+}
 
 # name: (the case, what the line must name)
 CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
@@ -53,7 +58,10 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
         case(network={"links": [{"id": "a", "capacity": 1e9}, {"id": "a", "capacity": 1e9}]}),
         ["network.links[1]", "a"],
     ),
-    "a disconnected pair": (case(network=TWO_ISLANDS, flows=[{"id": "f", "src": "A", "dst": "D"}]), ["flows[0]", "A", "D"]),
+    "a disconnected pair": (
+        case(network=TWO_ISLANDS, flows=[{"id": "f", "src": "A", "dst": "D"}]),
+        ["flows[0]", "A", "D"],
+    ),
     "an unknown host": (case(network=TWO_ISLANDS, flows=[{"id": "f", "src": "A", "dst": "Q"}]), ["flows[0].dst", "Q"]),
     "an unknown policy": (case(policy={"kind": "max-mni"}), ["policy", "max-mni", "max-min"]),
     "an unknown generator": (case(network={"kind": "leaf-spin"}), ["network", "leaf-spin", "leaf-spine"]),

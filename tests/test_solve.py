@@ -8,9 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from conftest import ROOT, Subak
-
 import subak as sb
+from conftest import ROOT, Subak
 
 CHAIN = ROOT / "examples/cases/chain.toml"
 TWO_FLOWS = ROOT / "examples/cases/two-flows.json"

@@ -15,10 +15,19 @@ from subak.errors import InputError
 if TYPE_CHECKING:
     from subak._subak import Answer, Table
     from subak.api import Network, Rows, solve
+    from subak.runs import Results, run
 
-__all__ = ["Answer", "InputError", "Network", "Rows", "Table", "__version__", "solve"]
+__all__ = ["Answer", "InputError", "Network", "Results", "Rows", "Table", "__version__", "run", "solve"]
 
-_HOMES = {"Answer": "_subak", "Table": "_subak", "Network": "api", "Rows": "api", "solve": "api"}
+_HOMES = {
+    "Answer": "_subak",
+    "Table": "_subak",
+    "Network": "api",
+    "Rows": "api",
+    "solve": "api",
+    "Results": "runs",
+    "run": "runs",
+}
 
 
 def __getattr__(name: str) -> Any:

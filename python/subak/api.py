@@ -40,6 +40,20 @@ class Network(_subak.Network):
         inputs.read(path)  # what is wrong with the file itself is said of the file
         return cls(inputs.to_json({"file": Path(path).name}), str(Path(path).parent))
 
+    def add_link(
+        self,
+        id: str,
+        capacity: str | float,
+        *,
+        from_: str | None = None,
+        to: str | None = None,
+        delay: str | float | None = None,
+        buffer: str | int | None = None,
+    ) -> None:
+        """Adds a directed link. A node that is new with it is a host."""
+        link = {"id": id, "capacity": capacity, "from": from_, "to": to, "delay": delay, "buffer": buffer}
+        self.add(inputs.to_json([{key: value for key, value in link.items() if value is not None}]))
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -86,14 +100,14 @@ def _solve_network(
     policy: str | Mapping[str, Any],
     solver: str,
 ) -> Answer:
-    wanted = inputs.to_json({"kind": policy} if isinstance(policy, str) else policy)
+    wanted = {"kind": policy} if isinstance(policy, str) else policy
     if flows is None:
         raise TypeError("a network needs flows= beside it")
     if not isinstance(flows, Rows):
-        return _subak.solve_flows(network, inputs.to_json(list(flows)), wanted, solver)
+        return _subak.solve_flows(network, inputs.to_json({"flows": list(flows), "policy": wanted}), solver)
     link_ptr, links = _indices("link_ptr", flows.link_ptr), _indices("links", flows.links)
     weight, demand = _values("weight", flows.weight), _values("demand_bps", flows.demand_bps)
-    return _subak.solve_rows(network, link_ptr, links, weight, demand, wanted, solver)
+    return _subak.solve_rows(network, link_ptr, links, weight, demand, inputs.to_json(wanted), solver)
 
 
 def _indices(name: str, given: ArrayLike) -> Any:

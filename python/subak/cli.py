@@ -6,11 +6,14 @@ import json as json_module
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from subak.errors import InputError
+
+if TYPE_CHECKING:
+    from subak._subak import Spec
 
 app = typer.Typer(
     name="subak",
@@ -69,6 +72,160 @@ def solve(
 
         show.answer(answer)
     raise typer.Exit(0 if answer.status == "optimal" else 1)
+
+
+@app.command(epilog="Example: [bold]subak run examples/demo.toml --out out/demo --jobs 2[/]")
+def run(
+    specs: Annotated[list[str], typer.Argument(metavar="SPEC...", help="Specs as TOML (or JSON) files.")],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Folder of the results; with several specs, of a folder for each."),
+    ] = None,
+    cell: Annotated[int | None, typer.Option(min=0, help="Run this cell only.")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Threads; as many as processors if not given.")] = None,
+    print_cells: Annotated[
+        bool, typer.Option("--print-cells", help="List the cells with an estimate of their cost, and run nothing.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Simulate every scheme x load x seed of a spec. What is complete is kept: the same command resumes."""
+    from subak import runs
+
+    loaded = [runs.load(spec) for spec in specs]
+    if print_cells:
+        _print_cells([(spec.name, json_module.loads(spec.cells())) for spec in loaded], json)
+        return
+    folders = _folders(specs, out)
+    ended = [_run_one(spec, folder, jobs, cell) for spec, folder in zip(loaded, folders, strict=True)]
+    if json:
+        _print_json({"schema": 1, "runs": ended})
+    else:
+        from subak import show
+
+        for one in ended:
+            show.outcome(one)
+    raise typer.Exit(1 if any(one["failed"] for one in ended) else 0)
+
+
+def _folders(specs: list[str], out: Path | None) -> list[Path]:
+    if out is None:
+        raise InputError(None, "--out", "it is missing", "name a folder for the results: --out DIR")
+    if len(specs) == 1:
+        return [out]
+    folders = [out / Path(spec).stem for spec in specs]
+    if len(set(folders)) < len(folders):
+        raise InputError(None, "SPEC", "two specs have one file name", "run them apart: folders are named by it")
+    return folders
+
+
+def _run_one(spec: Spec, folder: Path, jobs: int | None, cell: int | None) -> dict[str, Any]:
+    from subak._subak import summary
+    from subak.progress import Reporter
+
+    try:
+        with Reporter(spec.name) as reporter:
+            outcome = json_module.loads(spec.run(folder, jobs or 0, cell, reporter))
+    except KeyboardInterrupt:
+        print(f"subak: interrupted; what is complete lies in {folder}: the same command resumes", file=sys.stderr)
+        raise typer.Exit(INTERRUPTED) from None
+    compared = json_module.loads(summary(folder)) if outcome["merged"] else None
+    return {"out": str(folder), "name": spec.name, **outcome, "summary": compared}
+
+
+def _print_cells(listed: list[tuple[str, list[dict[str, Any]]]], json: bool) -> None:
+    if json:
+        _print_json({"schema": 1, "runs": [{"name": name, "cells": cells} for name, cells in listed]})
+        return
+    from subak import show
+
+    for name, cells in listed:
+        show.cells(name, cells)
+
+
+@app.command(epilog="Example: [bold]subak report out/demo --output report.html[/]")
+def report(
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders that `subak run` filled.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")] = Path("report.html"),
+    json: Json = False,
+) -> None:
+    """One HTML file of a run or of several, readable offline: comparison, slowdown, rates, queues, convergence."""
+    from subak.report import build
+
+    _write(output, build(folders))
+    if json:
+        _print_json({"schema": 1, "report": str(output), "bytes": output.stat().st_size})
+    else:
+        print(f"The report is in {output}")
+
+
+@app.command(epilog="Example: [bold]subak export out/demo --kind flow --output flows.csv[/]")
+def export(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that `subak run` filled.")],
+    kind: Annotated[str | None, typer.Option(help="Only rows of this kind: flow, rate, queue, link, ...")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write here, not to standard output.")] = None,
+    json: Json = False,
+) -> None:
+    """Results as CSV."""
+    from subak._subak import export as write_csv
+
+    if json and output is None:
+        raise InputError(None, "--json", "CSV and JSON would both go to standard output", "name a file: --output FILE")
+    rows = write_csv(folder, kind, output)
+    if json:
+        _print_json({"schema": 1, "output": str(output), "rows": rows})
+
+
+@app.command(epilog="Example: [bold]subak diff out/before out/after[/]")
+def diff(
+    first: Annotated[Path, typer.Argument(metavar="DIR", help="One run.")],
+    second: Annotated[Path, typer.Argument(metavar="DIR", help="Another, held against it.")],
+    json: Json = False,
+) -> None:
+    """Hold two runs against each other, metric by metric."""
+    from subak._subak import diff as compare
+
+    difference = json_module.loads(compare(first, second))
+    if json:
+        _print_json({"schema": 1, **difference})
+    else:
+        from subak import show
+
+        show.difference(difference)
+
+
+@app.command(epilog="Example: [bold]subak schemes s-perc[/]")
+def schemes(
+    name: Annotated[str | None, typer.Argument(help="Only this one, with its parameters.")] = None,
+    json: Json = False,
+) -> None:
+    """Every scheme: its kind, parameters with defaults and units, paper."""
+    from subak._subak import schemes as all_schemes
+
+    listed = json_module.loads(all_schemes())
+    if name is not None:
+        known = [one["name"] for one in listed]
+        listed = [one for one in listed if one["name"] == name]
+        if not listed:
+            raise InputError(None, "NAME", f'there is no scheme "{name}"', f"choose one of: {', '.join(known)}")
+    if json:
+        _print_json({"schema": 1, "schemes": listed})
+    else:
+        from subak import show
+
+        show.schemes(listed, in_full=name is not None)
+
+
+@app.command(epilog="Example: [bold]subak doctor[/]")
+def doctor(json: Json = False) -> None:
+    """What of Subak this machine can run, and what is missing for the rest."""
+    from subak import doctor as machine
+
+    if json:
+        _print_json(machine.as_json())
+    else:
+        from subak import show
+
+        show.checks(machine.checks())
 
 
 def _print_json(value: Any) -> None:

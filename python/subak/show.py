@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich import box
 from rich.console import Console
@@ -12,23 +13,24 @@ from subak import units
 
 if TYPE_CHECKING:
     from subak._subak import Answer
+    from subak.doctor import Check
 
 MOST_ROWS = 40
 
 
 def console() -> Console:
     """Standard output; tables keep their columns when it is a pipe."""
-    out = Console(highlight=False)
+    out = Console(highlight=False, markup=False, emoji=False)
     if not out.is_terminal:
         out.width = 200
     return out
 
 
-def table(title: str | None, *columns: str) -> Table:
-    """An empty table whose first column is a name and whose others are figures, aligned to the right."""
+def table(title: str | None, *columns: str, justify: Literal["left", "right"] = "right") -> Table:
+    """An empty table whose first column is a name; ``justify`` is how the others, figures for the most part, stand."""
     made = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
     for i, column in enumerate(columns):
-        made.add_column(column, justify="left" if i == 0 else "right", no_wrap=i == 0)
+        made.add_column(column, justify="left" if i == 0 else justify, no_wrap=i == 0)
     return made
 
 
@@ -58,6 +60,104 @@ def answer(solved: Answer) -> None:
         _more(out, busy.num_rows, "links")
     said = ", ".join(f"{name} {value:.2g}" for name, value in solved.certificate.items())
     out.print(f"{solved.status}: {said} ({solved.solver}, {units.seconds(solved.seconds)})")
+
+
+def outcome(ended: Mapping[str, Any]) -> None:
+    """What came of a run, and the comparison of its schemes."""
+    out = console()
+    for cell, error in ended["failed"].items():
+        out.print(f"cell {cell} failed: {error}")
+    if ended["summary"]:
+        comparison(ended["summary"])
+    out.print(f"{ended['complete']} of {ended['cells']} cells are complete; the results are in {ended['out']}")
+
+
+def comparison(summary: Mapping[str, Any]) -> None:
+    """One line a scheme and setting, with the intervals over the seeds."""
+    from subak.metrics import COMPARED, setting_of
+
+    out = console()
+    rows = summary["rows"]
+    shown = [m for m in COMPARED if any(m.name in row["metrics"] for row in rows)]
+    listed = table(None, *(["Setting"] if summary["axes"] else []), "Scheme", *(m.title for m in shown))
+    for row in rows:
+        setting = [setting_of(row["axes"], summary["axes"])] if summary["axes"] else []
+        listed.add_row(*setting, row["scheme"], *(m.text(row["metrics"].get(m.name)) for m in shown))
+    out.print(listed)
+    if any(row["seeds"] > 1 for row in rows):
+        out.print("± is half the 95% confidence interval over the seeds.")
+
+
+def cells(name: str, listed: Sequence[Mapping[str, Any]]) -> None:
+    """One line a cell with an estimate of its cost."""
+    out = console()
+    rows = table(name, "Cell", "Setting", "Scheme", "Seed", "Flows", "Packet-hops", "Time on one core")
+    from subak.metrics import setting_of
+
+    for cell in listed:
+        cost, axes = cell["cost"], cell["axes"]
+        setting = setting_of(axes, list(axes))
+        figures = (f"{cost['flows']:.0f}", f"{cost['packet_hops']:.2g}", units.seconds(cost["seconds"]))
+        rows.add_row(str(cell["cell"]), setting, cell["scheme"]["label"], str(cell["seed"]), *figures)
+    out.print(rows)
+    total = sum(cell["cost"]["seconds"] for cell in listed)
+    out.print(f"{len(listed)} cells, about {units.seconds(total)} on one core")
+
+
+def difference(found: Mapping[str, Any]) -> None:
+    """One line a scheme, setting and metric that differs."""
+    from subak.metrics import setting_of
+
+    out = console()
+    if found["identical"]:
+        out.print("The results are the same, byte for byte.")
+        return
+    rows = table(None, "Scheme", "Metric", "First", "Second", "Second/first", "Distinct")
+    for pair in found["rows"]:
+        who = " ".join(filter(None, (pair["scheme"], setting_of(pair["axes"], list(pair["axes"])))))
+        for one in pair["metrics"]:
+            if one["first"]["mean"] != one["second"]["mean"]:
+                ratio = "" if one["ratio"] is None else f"{one['ratio']:.4g}"
+                distinct = {True: "yes", False: "no", None: ""}[one["distinct"]]
+                first, second = (f"{one[side]['mean']:.5g}" for side in ("first", "second"))
+                rows.add_row(who, one["name"], first, second, ratio, distinct)
+    out.print(rows)
+    for side in ("first", "second"):
+        for only in found[f"only_{side}"]:
+            out.print(f"only the {side} has {only['scheme']} {setting_of(only['axes'], list(only['axes']))}")
+    out.print("Distinct: the means are further apart than both 95% confidence intervals reach.")
+
+
+def schemes(listed: Sequence[Mapping[str, Any]], *, in_full: bool) -> None:
+    """One line a scheme; ``in_full`` with paper and parameters."""
+    out = console()
+    if not in_full:
+        rows = table(None, "Scheme", "Kind", "Parameters", "About", justify="left")
+        for one in listed:
+            names = ", ".join(param["name"] for param in one["params"])
+            rows.add_row(one["name"], one["kind"], names, one["about"])
+        out.print(rows)
+        out.print("subak schemes NAME shows a scheme's parameters, units and paper.")
+        return
+    for one in listed:
+        out.print(f"{one['name']} ({one['kind']}): {one['about']}")
+        out.print(f"  from {one['paper']}")
+        rows = table(None, "params.", "Default", "Unit", "About", justify="left")
+        for param in one["params"]:
+            default = param["default"]
+            text = str(default).lower() if isinstance(default, bool) else f"{default:.6g}"
+            rows.add_row(param["name"], text, param["unit"], param["about"])
+        if one["params"]:
+            out.print(rows)
+
+
+def checks(made: Sequence[Check]) -> None:
+    """One line a check; what is missing comes with its mend."""
+    out = console()
+    rows = table(None, "", "", "For", "Mend", justify="left")
+    for check in made:
+        rows.add_row(check.name, check.found or "missing", check.needed_for, "" if check.found else check.mend)
+    out.print(rows)
 
 
 def _more(out: Console, count: int, what: str) -> None:

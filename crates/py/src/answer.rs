@@ -17,8 +17,8 @@ pub struct Answer {
     answer: subak_solve::Answer,
 }
 
-/// Solves `case` without holding the interpreter.
-pub fn solve(py: Python<'_>, case: Case, solver: &str) -> PyResult<Answer> {
+/// Solves the case of `file` without holding the interpreter.
+pub fn solve(py: Python<'_>, case: Case, file: Option<String>, solver: &str) -> PyResult<Answer> {
     let method = match solver {
         "auto" => Method::Own,
         "clarabel" => Method::Clarabel,
@@ -28,7 +28,11 @@ pub fn solve(py: Python<'_>, case: Case, solver: &str) -> PyResult<Answer> {
         }
     };
     let options = Options { method, ..Options::default() };
-    let answer = py.detach(|| subak_solve::solve(&case, &options)).or_input_error(py)?;
+    let solved = py.detach(|| subak_solve::solve(&case, &options)).map_err(|fault| match file {
+        Some(name) => fault.in_file(name),
+        None => fault,
+    });
+    let answer = solved.or_input_error(py)?;
     Ok(Answer { case, answer })
 }
 

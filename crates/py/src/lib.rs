@@ -2,7 +2,11 @@
 
 mod answer;
 mod errors;
+mod generators;
 mod network;
+mod runs;
+mod schemes;
+mod solving;
 mod table;
 
 use pyo3::prelude::*;
@@ -11,7 +15,15 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _subak {
     #[pymodule_export]
-    use crate::{answer::Answer, network::Network, table::Table};
+    use crate::{
+        answer::Answer,
+        generators::generators,
+        network::Network,
+        runs::{Spec, columns, diff, export, summary},
+        schemes::schemes,
+        solving::{solve, solve_flows, solve_rows},
+        table::Table,
+    };
 
     #[pymodule_init]
     fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {

@@ -1,4 +1,4 @@
-"""Line charts as inline SVG: no script, no network, coloured by the page's style sheet so that they follow its theme."""
+"""Line charts as inline SVG: no script, no network, coloured by the page's style sheet, so they follow its theme."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from dataclasses import dataclass, field
 from html import escape
 from itertools import pairwise
 
+import numpy as np
+from numpy.typing import NDArray
+
 WIDTH, HEIGHT = 460.0, 290.0
 LEFT, RIGHT, TOP, BOTTOM = 54.0, 12.0, 10.0, 46.0
+Numbers = Sequence[float] | NDArray[np.float64]
 SLOTS = 8
 """Colours, dashes and markers before they repeat; see ``page.css``."""
 DASHES = ("", "7 3", "2 3", "9 3 2 3", "5 2", "1 2", "12 3", "4 4 1 4")
@@ -21,10 +25,10 @@ class Series:
 
     name: str
     slot: int
-    x: Sequence[float]
-    y: Sequence[float]
-    low: Sequence[float] = field(default=())
-    high: Sequence[float] = field(default=())
+    x: Numbers
+    y: Numbers
+    low: Numbers = field(default=())
+    high: Numbers = field(default=())
 
 
 @dataclass(frozen=True)

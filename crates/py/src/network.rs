@@ -1,0 +1,91 @@
+//! A network as Python builds and reads it.
+
+use crate::errors::OrInputError;
+use crate::table::Table;
+use arrow_array::{ArrayRef, Float64Array, StringArray, UInt64Array};
+use pyo3::prelude::*;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use subak_core::route::Metric;
+use subak_core::{Link, LinkId, NodeId, NodeKind};
+
+/// Directed links between named nodes.
+#[pyclass(subclass, module = "subak", name = "Network")]
+pub struct Network {
+    /// The network.
+    pub network: subak_core::Network,
+    /// How flows that name only their ends are routed.
+    pub metric: Metric,
+}
+
+#[pymethods]
+impl Network {
+    /// The network in `json`; a file that it names lies in `folder`.
+    #[new]
+    fn new(py: Python<'_>, json: &[u8], folder: PathBuf) -> PyResult<Self> {
+        crate::solving::network(py, json, &folder)
+    }
+
+    /// Adds the directed link in `json`, as a case writes it; a node that is new is a host.
+    fn add(&mut self, py: Python<'_>, json: &[u8]) -> PyResult<()> {
+        let alone = crate::solving::network(py, json, Path::new("."))?.network;
+        for link in alone.links() {
+            let mut end = |node: Option<NodeId>| {
+                node.map(|n| self.network.node(&alone.nodes()[n as usize].name, NodeKind::Host))
+            };
+            let (from, to) = (end(link.from), end(link.to));
+            self.network.add(Link { from, to, ..link.clone() }).or_input_error(py)?;
+        }
+        Ok(())
+    }
+
+    /// Names of the hosts, in the network's order.
+    #[getter]
+    fn hosts(&self) -> Vec<&str> {
+        self.network.hosts().map(|n| self.node_name(n)).collect()
+    }
+
+    /// Names of all nodes, in the network's order.
+    #[getter]
+    fn nodes(&self) -> Vec<&str> {
+        self.network.nodes().iter().map(|n| n.name.as_str()).collect()
+    }
+
+    /// One row a directed link, in the network's order: ``id``, ``from``, ``to``, ``capacity_bps``, ``delay_ns``,
+    /// ``buffer_bytes`` (null: the simulator's default).
+    #[getter]
+    fn links(&self) -> PyResult<Table> {
+        let links = self.network.links();
+        let end = |of: fn(&subak_core::Link) -> Option<NodeId>| -> ArrayRef {
+            Arc::new(links.iter().map(|l| of(l).map(|n| self.node_name(n))).collect::<StringArray>())
+        };
+        Table::new(vec![
+            ("id", Arc::new(StringArray::from_iter_values(links.iter().map(|l| l.id.as_str()))) as ArrayRef),
+            ("from", end(|l| l.from)),
+            ("to", end(|l| l.to)),
+            ("capacity_bps", Arc::new(Float64Array::from_iter_values(links.iter().map(|l| l.capacity_bps)))),
+            ("delay_ns", Arc::new(UInt64Array::from_iter_values(links.iter().map(|l| l.delay_ns)))),
+            ("buffer_bytes", Arc::new(links.iter().map(|l| l.buffer_bytes).collect::<UInt64Array>())),
+        ])
+    }
+
+    /// The places in ``links`` of the links called ``ids``.
+    fn link_numbers(&self, py: Python<'_>, ids: Vec<String>) -> PyResult<Vec<LinkId>> {
+        let find = |id: &String| {
+            self.network.find_link(id).ok_or_else(|| {
+                subak_core::Fault::new("links", format!("there is no link \"{id}\""), "see the column id of links")
+            })
+        };
+        ids.iter().map(find).collect::<Result<_, _>>().or_input_error(py)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<subak.Network: {} hosts, {} links>", self.network.hosts().count(), self.network.links().len())
+    }
+}
+
+impl Network {
+    fn node_name(&self, node: NodeId) -> &str {
+        &self.network.nodes()[node as usize].name
+    }
+}

@@ -1,0 +1,154 @@
+//! Runs of specs: simulated on threads of their own while the interpreter stays free and answers to Ctrl-C.
+
+use crate::errors::{OrInputError, input_error};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use serde::Serialize;
+use serde_json::Value;
+use std::fs::File;
+use std::io::{BufWriter, ErrorKind};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use subak_core::Fault;
+use subak_lab::{Error, Options, Progress, ValidSpec};
+
+/// How often Ctrl-C is looked for and progress is passed on.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// A spec that was checked: whatever is wrong with it raised `subak.InputError`.
+#[pyclass(frozen, module = "subak", name = "Spec")]
+pub struct Spec(ValidSpec);
+
+#[pymethods]
+impl Spec {
+    /// The spec in the file `path`.
+    #[staticmethod]
+    fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        py.detach(|| subak_lab::Spec::load(&path)?.validate()).or_input_error(py).map(Spec)
+    }
+
+    /// The spec in `json`; files that it names lie in `folder`.
+    #[staticmethod]
+    fn parse(py: Python<'_>, json: &[u8], folder: PathBuf) -> PyResult<Self> {
+        let parsed = py.detach(|| {
+            let tree: Value = serde_json::from_slice(json)
+                .map_err(|e| Fault::new("", format!("it is not a spec: {e}"), "give the sections of a spec"))?;
+            subak_lab::Spec::from_value(tree, folder)?.validate()
+        });
+        parsed.or_input_error(py).map(Spec)
+    }
+
+    /// What the spec calls itself.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// Every cell with what it fixes and an estimate of its cost, as a JSON list.
+    fn cells(&self, py: Python<'_>) -> PyResult<String> {
+        py.detach(|| to_json(&self.0.cells()))
+    }
+
+    /// Runs what is not in `out` yet; `progress(done, cells, fraction)` hears how far it is. What came of it, as JSON.
+    #[pyo3(signature = (out, jobs, only, progress))]
+    fn run(
+        &self,
+        py: Python<'_>,
+        out: PathBuf,
+        jobs: usize,
+        only: Option<usize>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<String> {
+        let cancel = AtomicBool::new(false);
+        let latest = Mutex::new(None);
+        let note = |p: Progress| *latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(p);
+        let options = Options { jobs, only, progress: &note, cancel: &cancel };
+        let (ended, result) = py.detach(|| {
+            std::thread::scope(|scope| {
+                let (done, wait) = mpsc::channel::<()>();
+                let worker = scope.spawn(|| {
+                    let _done = done; // dropped at the end, however it comes
+                    subak_lab::run(&self.0, &out, &options)
+                });
+                let mut result = Ok(());
+                while wait.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+                    let news = latest.lock().unwrap_or_else(PoisonError::into_inner).take();
+                    if result.is_ok() {
+                        result = Python::attach(|py| tell(py, progress.as_ref(), news));
+                        cancel.store(result.is_err(), Ordering::Relaxed);
+                    }
+                }
+                (worker.join(), result)
+            })
+        });
+        result?;
+        let outcome = match ended {
+            Ok(ended) => ended.map_err(|e| run_error(py, e))?,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        tell(py, progress.as_ref(), latest.into_inner().unwrap_or_else(PoisonError::into_inner))?;
+        to_json(&outcome)
+    }
+}
+
+/// Passes `news` on; raises what Ctrl-C or the listener raised.
+fn tell(py: Python<'_>, listener: Option<&Py<PyAny>>, news: Option<Progress>) -> PyResult<()> {
+    py.check_signals()?;
+    if let (Some(listener), Some(news)) = (listener, news) {
+        listener.call1(py, (news.done, news.cells, news.fraction))?;
+    }
+    Ok(())
+}
+
+fn to_json(value: &impl Serialize) -> PyResult<String> {
+    serde_json::to_string(value).map_err(|e| PyRuntimeError::new_err(e.to_string()))
+}
+
+/// An error of the lab: a file that fails is an unusable path, unless it is a reader that went away.
+fn run_error(py: Python<'_>, error: Error) -> PyErr {
+    let fault = match error {
+        Error::File { source, .. } if source.kind() == ErrorKind::BrokenPipe => return source.into(),
+        Error::Fault(fault) => fault,
+        Error::File { path, source } => {
+            Fault::new("", source.to_string(), "check the path, its permissions and the room on the disk")
+                .in_file(path.display().to_string())
+        }
+    };
+    input_error(py, fault)
+}
+
+/// The comparison of the schemes of the run in `dir`, as JSON.
+#[pyfunction]
+pub fn summary(py: Python<'_>, dir: PathBuf) -> PyResult<String> {
+    let summary = py.detach(|| subak_lab::summary(&dir)).map_err(|e| run_error(py, e))?;
+    to_json(&summary)
+}
+
+/// How the runs in two folders differ, as JSON.
+#[pyfunction]
+pub fn diff(py: Python<'_>, first: PathBuf, second: PathBuf) -> PyResult<String> {
+    let difference = py.detach(|| subak_lab::diff(&first, &second)).map_err(|e| run_error(py, e))?;
+    to_json(&difference)
+}
+
+/// Writes the results in `dir` as CSV to `out`, or to standard output: all rows, or those of one kind. The number of rows.
+#[pyfunction]
+pub fn export(py: Python<'_>, dir: PathBuf, kind: Option<String>, out: Option<PathBuf>) -> PyResult<u64> {
+    let written = py.detach(|| match &out {
+        None => subak_lab::export(&dir, kind.as_deref(), std::io::stdout().lock()),
+        Some(path) => {
+            let file = File::create(path).map_err(|source| Error::File { path: path.clone(), source })?;
+            subak_lab::export(&dir, kind.as_deref(), BufWriter::new(file))
+        }
+    });
+    written.map_err(|e| run_error(py, e))
+}
+
+/// The columns of a results table as a JSON list of `name` and `about`.
+#[pyfunction]
+pub fn columns() -> PyResult<String> {
+    to_json(&subak_lab::COLUMNS)
+}

@@ -1,0 +1,90 @@
+//! Cases in, answers out.
+
+use crate::answer::{Answer, solve as solve_case};
+use crate::errors::{OrInputError, input_error};
+use crate::network::Network;
+use pyo3::buffer::PyBuffer;
+use pyo3::prelude::*;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use subak_core::case::policy_from_value;
+use subak_core::document::{Format, json};
+use subak_core::{Case, Fault, Flows};
+
+/// Solves the case in `text`, which is `json` or `toml` and called `file`; files that it names lie in `folder`.
+#[pyfunction]
+pub fn solve(
+    py: Python<'_>,
+    text: &[u8],
+    format: &str,
+    file: Option<String>,
+    folder: PathBuf,
+    solver: &str,
+) -> PyResult<Answer> {
+    let format = if format == "toml" { Format::Toml } else { Format::Json };
+    let parsed = py.detach(|| utf8(text).and_then(|text| Case::parse(text, format, &mut |name| read(&folder, name))));
+    let named = parsed.map_err(|fault| match &file {
+        Some(name) => fault.in_file(name),
+        None => fault,
+    });
+    solve_case(py, named.or_input_error(py)?, file, solver)
+}
+
+/// Solves for the flows, policy and routing of a JSON object over `network`.
+#[pyfunction]
+pub fn solve_flows(py: Python<'_>, network: &Network, rest: &[u8], solver: &str) -> PyResult<Answer> {
+    let (network, metric) = (network.network.clone(), network.metric);
+    let parsed = py.detach(|| Case::over(network, metric, &json::parse(utf8(rest)?)?));
+    solve_case(py, parsed.or_input_error(py)?, None, solver)
+}
+
+/// Solves for flows in compressed rows over `network`.
+#[pyfunction]
+pub fn solve_rows(
+    py: Python<'_>,
+    network: &Network,
+    link_ptr: PyBuffer<u32>,
+    links: PyBuffer<u32>,
+    weight: PyBuffer<f64>,
+    demand_bps: PyBuffer<f64>,
+    policy: &[u8],
+    solver: &str,
+) -> PyResult<Answer> {
+    let rows = (link_ptr.to_vec(py)?, links.to_vec(py)?, weight.to_vec(py)?, demand_bps.to_vec(py)?);
+    let network = network.network.clone();
+    let read = || {
+        let policy = policy_from_value(&json::parse(utf8(policy)?)?).map_err(|e| e.below("policy"))?;
+        let (link_ptr, links, weight, demand_bps) = rows;
+        let flows = Flows::from_rows(link_ptr, links, weight, demand_bps, &network)?;
+        Ok(Case { network, flows, policy })
+    };
+    let case: Result<Case, Fault> = py.detach(read);
+    solve_case(py, case.or_input_error(py)?, None, solver)
+}
+
+/// The network in a JSON value; a file that it names lies in `folder`.
+pub fn network(py: Python<'_>, text: &[u8], folder: &Path) -> PyResult<Network> {
+    let read = || {
+        let value: Value = json::parse(utf8(text)?)?;
+        subak_core::case::network_from_value(&value, &mut |name| read(folder, name))
+    };
+    match py.detach(read) {
+        Ok((network, metric)) => Ok(Network { network, metric }),
+        Err(fault) => Err(input_error(py, fault)),
+    }
+}
+
+fn utf8(text: &[u8]) -> Result<&str, Fault> {
+    std::str::from_utf8(text).map_err(|e| {
+        let what = format!("it is not text: byte {} is no UTF-8", e.valid_up_to());
+        Fault::new("", what, "give a text file in UTF-8")
+    })
+}
+
+/// The text of a file that an input names: what is wrong with it lies in the input, at that place.
+fn read(folder: &Path, name: &str) -> Result<String, Fault> {
+    subak_lab::read_text(&folder.join(name)).map_err(|fault| {
+        let path = fault.file.unwrap_or_default();
+        Fault::new("", format!("{path} {}", fault.what), fault.mend)
+    })
+}

@@ -1,0 +1,62 @@
+"""How far a run is: a bar on a terminal, JSON lines elsewhere; both on standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+EVERY_S = 1.0
+"""Least time between two JSON lines, changes of the cells that are done aside."""
+
+
+class Reporter:
+    """Shows the progress of one run while it is entered; called, it hears how far the run is."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._begun = time.monotonic()
+        self._said = (-1, 0.0)
+        self._bar: Progress | None = None
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> Reporter:
+        if sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+            columns = (
+                TextColumn("{task.description}", markup=False),
+                BarColumn(),
+                TextColumn("{task.percentage:>3.0f}%"),
+                TextColumn("{task.fields[cells]}"),
+                TimeElapsedColumn(),
+                TimeRemainingColumn(),
+            )
+            self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+            self._task = self._bar.add_task(self._name, total=1.0, cells="")
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar:
+            self._bar.stop()
+
+    def __call__(self, done: int, cells: int, fraction: float) -> None:
+        """Hear the cells that are done, the cells there are, and the share of the work that is done."""
+        if self._bar and self._task is not None:
+            self._bar.update(self._task, completed=fraction, cells=f"{done}/{cells} cells")
+            return
+        seconds = time.monotonic() - self._begun
+        last_done, last_seconds = self._said
+        if done != last_done or seconds - last_seconds >= EVERY_S:
+            self._said = (done, seconds)
+            line = {"event": "progress", "run": self._name, "done": done, "cells": cells}
+            print(json.dumps({**line, "fraction": round(fraction, 4), "seconds": round(seconds, 1)}), file=sys.stderr)

@@ -1,0 +1,5 @@
+"""The HTML report of runs."""
+
+from subak.report.page import build
+
+__all__ = ["build"]

@@ -1,0 +1,117 @@
+"""The page: what was run, the comparison, and a chart section for each thing measured."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import subak
+from subak import units
+from subak.errors import InputError
+from subak.metrics import COMPARED, Metric, setting_of
+from subak.report import sections
+from subak.report.data import RunData
+
+
+def build(folders: Sequence[Path]) -> str:
+    """One HTML document of the runs in `folders`, which needs nothing beside it."""
+    runs = [RunData(folder, f"run{i}") for i, folder in enumerate(folders)]
+    if not runs:
+        raise InputError(None, "DIR", "no run is named", "name a folder that `subak run` filled")
+    title = runs[0].name if len(runs) == 1 else f"{len(runs)} runs"
+    css = files("subak.report").joinpath("page.css").read_text(encoding="utf-8")
+    body = "".join(_run(run) for run in runs)
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)} - Subak</title><style>{css}</style></head>"
+        f"<body><main>{_contents(runs)}{body}</main></body></html>\n"
+    )
+
+
+def _contents(runs: Sequence[RunData]) -> str:
+    if len(runs) == 1:
+        return ""
+    items = "".join(f'<li><a href="#{run.anchor}">{escape(run.name)}</a></li>' for run in runs)
+    return f"<h1>{len(runs)} runs</h1><ul>{items}</ul>"
+
+
+def _run(run: RunData) -> str:
+    heading = f'<h1 id="{run.anchor}">{escape(run.name)}</h1>'
+    parts = [
+        ("Comparison", _comparison(run)),
+        ("Slowdown by size", sections.slowdown(run)),
+        ("Rates", sections.rates(run)),
+        ("Queueing delay", sections.waits(run)),
+        ("Queues", sections.queues(run)),
+        ("Convergence", sections.convergence(run)),
+        ("What was run", _about(run)),
+    ]
+    return heading + _lead(run) + "".join(f"<section><h2>{title}</h2>{body}</section>" for title, body in parts)
+
+
+def _lead(run: RunData) -> str:
+    manifest = run.manifest
+    seeds = len(manifest["seeds"])
+    said = f"{', '.join(run.schemes)}; {seeds} seed{'s' * (seeds > 1)} each; subak {manifest['version']}."
+    failed = run.results.failed
+    warning = f'<p class="warn">{len(failed)} of {len(run.cells)} cells failed.</p>' if failed else ""
+    return f'<p class="quiet">{escape(said)}</p>{warning}'
+
+
+def _comparison(run: RunData) -> str:
+    rows, axes = run.summary["rows"], run.summary["axes"]
+    shown = [m for m in COMPARED if any(m.name in row["metrics"] for row in rows)]
+    if not shown:
+        return '<p class="quiet">Nothing was measured.</p>'
+    head = '<th class="name">Setting</th>' if axes else ""
+    head += '<th class="name">Scheme</th>' + "".join(f"<th>{escape(m.title)}</th>" for m in shown)
+    body = "".join(_compared(row, axes, shown) for row in rows)
+    interval = any(row["seeds"] > 1 for row in rows)
+    note = "± is half the 95% confidence interval over the seeds. " if interval else "One seed: no intervals. "
+    meanings = "".join(f"<dt>{escape(m.title)}</dt><dd>{escape(m.about)}</dd>" for m in shown)
+    return (
+        f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+        f'<p class="quiet">{note}</p><details><summary>What the columns mean</summary><dl>{meanings}</dl></details>'
+    )
+
+
+def _compared(row: Mapping[str, Any], axes: Sequence[str], shown: Sequence[Metric]) -> str:
+    first = f'<td class="name">{escape(setting_of(row["axes"], axes))}</td>' if axes else ""
+    cells = []
+    for metric in shown:
+        text = metric.text(row["metrics"].get(metric.name))
+        mean, _, interval = text.partition(" ± ")
+        cells.append(f"<td>{escape(mean)}{f' <small>± {escape(interval)}</small>' if interval else ''}</td>")
+    return f'<tr>{first}<td class="name">{escape(row["scheme"])}</td>{"".join(cells)}</tr>'
+
+
+def _about(run: RunData) -> str:
+    manifest = run.manifest
+    machine = manifest.get("machine", {})
+    facts = {
+        "Spec": f"{run.name} (SHA-256 {manifest['spec_sha256'][:16]}...)",
+        "Version": f"subak {manifest['version']}; this report: subak {subak.__version__}",
+        "Seeds": ", ".join(map(str, manifest["seeds"])),
+        "Cells": f"{len(run.cells)}",
+        "Swept": ", ".join(manifest["axes"]) or "nothing",
+        "Events": f"{sum(c.get('events', 0) for c in manifest['cells']):,}",
+        "Packet-hops": f"{sum(c.get('packet_hops', 0) for c in manifest['cells']):,}",
+        "Time on the cores": units.seconds(sum(c.get("wall_s", 0.0) for c in manifest["cells"])),
+        "Machine": f"{machine.get('os')}, {machine.get('arch')}, {machine.get('processors')} processors",
+        "Folder": str(run.folder),
+    }
+    listed = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in facts.items())
+    failed = "".join(f'<p class="warn">Cell {c} failed: {escape(e)}</p>' for c, e in run.results.failed.items())
+    return f"<dl>{listed}</dl>{failed}<details><summary>The spec</summary><pre>{escape(_spec(run))}</pre></details>"
+
+
+def _spec(run: RunData) -> str:
+    try:
+        return (run.folder / "spec.toml").read_text(encoding="utf-8")
+    except OSError:
+        return json.dumps(run.manifest["spec"], indent=2)

@@ -1,0 +1,103 @@
+"""Running specs from Python, and their results."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from subak import _subak, inputs
+from subak.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Listener = Callable[[int, int, float], None]
+"""Hears the cells that are done, the cells there are, and the share of the work that is done."""
+
+
+class Results:
+    """The results of a run: a folder with ``results.parquet``, ``manifest.json`` and ``spec.toml``."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder)
+        self.manifest: dict[str, Any] = read_manifest(self.folder)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every cell ran and the results are merged."""
+        return (self.folder / "results.parquet").is_file()
+
+    @property
+    def failed(self) -> dict[int, str]:
+        """The cells that failed, and why."""
+        return {c["cell"]: c["error"] for c in self.manifest["cells"] if c["status"] == "failed"}
+
+    def table(self, kind: str | None = None, columns: Sequence[str] | None = None) -> pa.Table:
+        """The rows of a ``kind`` (``flow``, ``rate``, ``queue``, ...), or all, as an Arrow table."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        path = self.folder / "results.parquet"
+        filters = None if kind is None else [("kind", "==", kind)]
+        try:
+            return pq.read_table(path, columns=None if columns is None else list(columns), filters=filters)
+        except FileNotFoundError:
+            mend = "resume it with subak.run and the same folder"
+            raise InputError(str(self.folder), "", "the run is not complete", mend) from None
+        except (OSError, pa.ArrowException) as error:
+            raise InputError(str(path), "", f"it cannot be read: {error}", "run the spec again") from None
+
+    def summary(self) -> dict[str, Any]:
+        """The comparison of the schemes: for each, its metrics over the seeds with their confidence intervals."""
+        summary: dict[str, Any] = json.loads(_subak.summary(self.folder))
+        return summary
+
+    def __repr__(self) -> str:
+        state = "complete" if self.complete else "not complete"
+        return f"<subak.Results: {self.folder}, {len(self.manifest['cells'])} cells, {state}>"
+
+
+def run(
+    spec: Mapping[str, Any] | str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    jobs: int | None = None,
+    cell: int | None = None,
+    progress: Listener | None = None,
+) -> Results:
+    """Simulates every cell of ``spec``, a file or a dict, that ``out`` does not hold yet.
+
+    ``jobs`` is the number of threads (``None``: one a processor); ``cell`` runs that one only. Ctrl-C raises
+    ``KeyboardInterrupt`` and leaves what is complete, so that the same call resumes. A cell that fails leaves the
+    others alone and stands in ``Results.failed``. Raises ``InputError`` for a spec that cannot be used.
+    """
+    if jobs is not None and jobs < 1:
+        raise InputError(None, "jobs", f"it is {jobs}", "give 1 or more")
+    checked = load(spec)
+    checked.run(Path(out), jobs or 0, cell, progress)
+    return Results(out)
+
+
+def load(spec: Mapping[str, Any] | str | os.PathLike[str]) -> _subak.Spec:
+    """The checked spec in a file or a dict."""
+    if isinstance(spec, Mapping):
+        return _subak.Spec.parse(inputs.to_json(spec), Path())
+    return _subak.Spec.load(Path(spec))
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """What ``subak run`` wrote of a run into its folder."""
+    path = folder / "manifest.json"
+    mend = "name a folder that `subak run --out` has filled"
+    try:
+        manifest = json.loads(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        raise InputError(str(folder), "", "there is no manifest.json: this is not the result of a run", mend) from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(str(path), "", f"it cannot be read: {error}", mend) from None
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("cells"), list):
+        raise InputError(str(path), "", "it is not the manifest of a run", mend)
+    return manifest
