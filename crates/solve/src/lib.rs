@@ -9,7 +9,9 @@ pub mod certificate;
 pub mod max_min;
 mod num;
 mod solver;
-pub mod utility;
+#[doc(no_inline)]
+pub use subak_core::utility;
+pub mod xwi;
 
 pub use answer::{Answer, Certificate, Rows, Status};
 pub use certificate::{certify, certify_maximum};

@@ -23,18 +23,27 @@ pub(crate) fn solve(case: &Case, utilities: &[Utility], options: &Options) -> Re
 /// Rates made feasible (each flow scaled by its worst overload, Flowtune's F-NORM) and both in the case's units.
 fn answer(case: &Case, program: &Program, outcome: Outcome, limits: Limits) -> Answer {
     let Outcome { prices, response, iterations, converged, .. } = outcome;
-    let over: Vec<f64> = response.load.iter().zip(&program.capacity).map(|(l, c)| (l / c).max(1.0)).collect();
+    let (mut rate, mut load) = (response.rate, vec![0.0; program.capacity.len()]);
+    let price = |p: usize| program.path(p).iter().map(|&l| prices[l as usize]).sum::<f64>();
+    for f in 0..program.flows.len() {
+        // A pooled flow takes what it wants at the price of its cheapest path.
+        let wanted = program.respond(f, program.paths_of(f).map(price).fold(f64::INFINITY, f64::min)).0;
+        let sum: f64 = rate[program.paths_of(f)].iter().sum();
+        for p in program.paths_of(f) {
+            rate[p] *= wanted / sum;
+            program.path(p).iter().for_each(|&l| load[l as usize] += rate[p]);
+        }
+    }
     let mut path_rates_bps = vec![0.0; case.flows.path_count()];
     let mut rates_bps = vec![0.0; case.flows.len()];
     for (f, &flow) in program.flows.iter().enumerate() {
-        let mut sum = 0.0;
         for p in program.paths_of(f) {
-            let worst = program.path(p).iter().map(|&l| over[l as usize]).fold(1.0, f64::max);
-            let rate = response.rate[p] / worst * program.rate_unit_bps;
+            let over = |&l: &u32| load[l as usize] / program.capacity[l as usize];
+            let worst = program.path(p).iter().map(over).fold(1.0, f64::max);
+            let rate = rate[p] / worst * program.rate_unit_bps;
             path_rates_bps[program.paths[p] as usize] = rate;
-            sum += rate;
+            rates_bps[flow as usize] += rate;
         }
-        rates_bps[flow as usize] = sum;
     }
     let mut link_price = vec![0.0; case.network.links().len()];
     let ln_unit = -program.alpha * program.ln_level_unit;

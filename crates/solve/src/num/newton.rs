@@ -7,7 +7,7 @@
 //! what makes far starts and alphas far from 1 converge in few steps. Systems are solved by conjugate gradients.
 
 use super::program::Program;
-use super::response::Response;
+use super::response::{PoolStep, Response};
 
 /// How far the solver may go.
 #[derive(Debug, Clone, Copy)]
@@ -21,8 +21,6 @@ pub(crate) struct Outcome {
     pub prices: Vec<f64>,
     pub response: Response,
     pub iterations: u64,
-    /// Products with the curvature, over all iterations.
-    pub products: u64,
     pub converged: bool,
 }
 
@@ -33,28 +31,38 @@ struct System {
     barrier: Vec<f64>,
     precondition: Vec<f64>,
     rhs: Vec<f64>,
+    load: Vec<f64>,
     x: Vec<f64>,
+    pool: PoolStep,
     r: Vec<f64>,
     d: Vec<f64>,
     q: Vec<f64>,
 }
 
-/// Idle capacity as the barrier sees it, its share of the diagonal, and the right-hand side, of one link.
-fn row(price: f64, capacity: f64, load: f64, barrier: f64) -> (f64, f64) {
-    let target = barrier / price;
-    let idle = capacity - load;
-    let s = idle.max(target);
+/// The barrier's share of the diagonal, and the right-hand side, of one link with idle capacity `s`.
+fn row(pooled: bool, price: f64, capacity: f64, load: f64, s: f64, barrier: f64) -> (f64, f64) {
     let room = capacity - s.min(0.5 * capacity);
-    let excess = if load > room { load * libm::log(load / room) } else { load - (capacity - s) };
-    (s / price, excess + target - s)
+    let excess = if load > room && !pooled { load * libm::log(load / room) } else { load - (capacity - s) };
+    (s / price, excess + barrier / price - s)
 }
 
 impl System {
-    fn build(&mut self, program: &Program, prices: &[f64], response: &Response, weight: &[f64], mu: f64) {
+    fn build(
+        &mut self,
+        program: &Program,
+        prices: &[f64],
+        idle: &[f64],
+        response: &mut Response,
+        weight: &[f64],
+        mu: f64,
+    ) {
+        self.load.clone_from(&response.load);
+        response.look_ahead(program, prices, mu, &mut self.load);
         self.barrier.clear();
         self.rhs.clear();
         for l in 0..prices.len() {
-            let (barrier, rhs) = row(prices[l], program.capacity[l], response.load[l], mu * weight[l]);
+            let (barrier, rhs) =
+                row(response.pooled(), prices[l], program.capacity[l], self.load[l], idle[l], mu * weight[l]);
             self.barrier.push(barrier);
             self.rhs.push(rhs);
         }
@@ -66,8 +74,8 @@ impl System {
         }
     }
 
-    /// Conjugate gradients to a residual of `tolerance` in the preconditioner's norm. Returns the products taken.
-    fn solve(&mut self, program: &Program, response: &Response, tolerance: f64) -> u64 {
+    /// Conjugate gradients to a residual of `tolerance` in the preconditioner's norm.
+    fn solve(&mut self, program: &Program, response: &Response, tolerance: f64) {
         let n = self.rhs.len();
         let System { x, r, d, q, precondition, barrier, rhs, .. } = self;
         x.clear();
@@ -79,9 +87,9 @@ impl System {
         let mut rho: f64 = r.iter().zip(d.iter()).map(|(r, d)| r * d).sum();
         let enough = rho * tolerance * tolerance;
         let most = (2 * n as u64 + 10).min(500);
-        for k in 0..most {
+        for _ in 0..most {
             if rho <= enough || rho == 0.0 {
-                return k;
+                return;
             }
             q.iter_mut().zip(d.iter().zip(barrier.iter())).for_each(|(q, (d, b))| *q = d * b);
             response.multiply(program, d, q);
@@ -98,7 +106,6 @@ impl System {
                 d[i] = r[i] * precondition[i] + beta * d[i];
             }
         }
-        most
     }
 }
 
@@ -114,35 +121,48 @@ pub(crate) fn solve(program: &mut Program, mut prices: Vec<f64>, limits: Limits)
     let last = 0.1 * limits.tolerance;
     let mut mu = 1e-2f64;
     let mut precision = LOOSEST;
-    let mut response = Response::default();
-    let mut trial = Response::default();
+    let mut response = Response::new(program);
+    let mut trial = response.clone();
     let mut system = System::default();
-    let mut products = 0;
-    response.evaluate(program, &prices, mu);
+    response.evaluate(program, &prices);
+    response.start_pools(program, &prices);
+    let mut idle: Vec<f64> = response.load.iter().zip(&program.capacity).map(|(l, c)| (c - l).max(0.1 * c)).collect();
     for iteration in 0..limits.max_iterations {
         let state = progress(program, &prices, &response);
-        if state.excess <= last && state.gap <= 0.1 * limits.tolerance && mu <= last {
-            return Outcome { prices, response, iterations: iteration, products, converged: true };
+        let end = |prices, response, converged| Outcome { prices, response, iterations: iteration, converged };
+        if state.excess <= last && state.gap <= 0.3 * limits.tolerance && mu <= last {
+            return end(prices, response, true);
         }
-        system.build(program, &prices, &response, weight, mu);
-        products += system.solve(program, &response, precision);
-        let (step, largest) = descend(program, &mut prices, &mut response, &mut trial, &Step { change: &system.x, weight, mu });
-        if std::env::var_os("SUBAK_TRACE").is_some() {
-            eprintln!("{iteration} mu {mu:e} excess {:e} gap {:e} products {products} step {step} largest {largest}", state.excess, state.gap);
-        }
-        if step == 0.0 && precision <= TIGHTEST || mu < 1e-15 {
-            return Outcome { prices, response, iterations: iteration, products, converged: false };
-        }
-        precision = if step < 0.5 { (precision * 1e-3).max(TIGHTEST) } else { (precision * 3.0).min(LOOSEST) };
-        if (step > 0.9 && largest < 2.0 && mu > last) || (largest < 1e-9 && mu > 1e-16) {
-            mu = (mu * 0.1).min(mu.powf(1.5)).max(if mu > last { last } else { 0.0 });
-            if !response.swap.is_empty() {
-                program.reweigh(&prices, &response.rate);
-                response.evaluate(program, &prices, mu);
+        if !response.pooled() {
+            for l in 0..prices.len() {
+                idle[l] = (program.capacity[l] - response.load[l]).max(mu * weight[l] / prices[l]);
             }
         }
+        system.build(program, &prices, &idle, &mut response, weight, mu);
+        system.solve(program, &response, precision);
+        response.pool_step(program, &system.x, mu, &mut system.pool);
+        let step = Step { change: &system.x, pool: &system.pool, weight, mu };
+        let (length, largest) = step.take(program, &mut prices, &mut idle, &mut response, &mut trial);
+        if length == 0.0 && precision <= TIGHTEST || mu < 1e-3 * last {
+            return end(prices, response, false);
+        }
+        precision = if length < 0.5 { (precision * 1e-3).max(TIGHTEST) } else { (precision * 3.0).min(LOOSEST) };
+        if response.pooled() {
+            response.center(program, mu);
+            for l in 0..idle.len() {
+                let target = mu * weight[l] / prices[l];
+                idle[l] = idle[l].max(target / OFF_CENTER).min(target * OFF_CENTER * 1e3);
+            }
+        }
+        if length > 0.9 && largest < 2.0 && mu > last {
+            mu = (mu * 0.1).min(mu.powf(1.5)).max(last);
+            program.reweigh(&prices, &response.rate);
+        } else if largest < 1e-6 {
+            mu *= 0.1;
+            program.reweigh(&prices, &response.rate);
+        }
     }
-    Outcome { prices, response, iterations: limits.max_iterations, products, converged: false }
+    Outcome { prices, response, iterations: limits.max_iterations, converged: false }
 }
 
 /// How far from done: the worst overload, and prices times idle capacity over revenue.
@@ -157,13 +177,16 @@ fn progress(program: &Program, prices: &[f64], response: &Response) -> Progress 
         excess = excess.max(load / capacity - 1.0);
         idle += price * (capacity - load).max(0.0);
     }
+    let (miss, unused) = response.pool_miss(program, prices);
     let revenue: f64 = program.revenue.iter().sum();
-    Progress { excess, gap: if revenue > 0.0 { idle / revenue } else { 0.0 } }
+    let gap = if revenue > 0.0 { (idle + unused) / revenue } else { 0.0 };
+    Progress { excess: excess.max(miss), gap }
 }
 
-/// A step of the prices.
+/// A step of the prices and of the pooled flows.
 struct Step<'a> {
     change: &'a [f64],
+    pool: &'a PoolStep,
     weight: &'a [f64],
     mu: f64,
 }
@@ -174,39 +197,70 @@ impl Step<'_> {
         let up = |l: usize| program.capacity[l] - response.load[l] - self.mu * self.weight[l] / prices[l];
         (0..prices.len()).map(|l| self.change[l] * up(l)).sum()
     }
-}
 
-/// The largest share of its price that a link loses in one step.
-const BOUNDARY: f64 = 0.995;
-
-/// Moves the prices along the solution of the system. Returns the share of the step taken and the largest relative
-/// change of a price.
-fn descend(
-    program: &Program,
-    prices: &mut Vec<f64>,
-    response: &mut Response,
-    trial: &mut Response,
-    step: &Step,
-) -> (f64, f64) {
-    let from = prices.clone();
-    let start = step.slope(program, prices, response);
-    let relative = || step.change.iter().zip(&from).map(|(x, p)| x / p);
-    let falls = relative().fold(0.0, |a: f64, x| a.max(-x));
-    let mut length = if falls > BOUNDARY { BOUNDARY / falls } else { 1.0 };
-    let largest = relative().fold(0.0, |a: f64, x| a.max(x.abs())) * length;
-    for _ in 0..30 {
-        for (price, (old, change)) in prices.iter_mut().zip(from.iter().zip(step.change)) {
-            *price = old + length * change;
-        }
-        trial.evaluate(program, prices, step.mu);
-        let slope = step.slope(program, prices, trial);
-        // The barrier function is convex: past its minimum along the step the slope is positive.
-        if slope <= 0.9 * start.abs() {
-            std::mem::swap(response, trial);
-            return (length, largest);
-        }
-        length *= (start.abs() / (start.abs() + slope)).clamp(0.1, 0.7);
+    fn idle_change(&self, prices: &[f64], idle: &[f64], l: usize) -> f64 {
+        self.mu * self.weight[l] / prices[l] - idle[l] - idle[l] * self.change[l] / prices[l]
     }
-    *prices = from;
-    (0.0, largest)
+
+    /// The largest relative fall and the largest relative change of an unknown.
+    fn reach(&self, program: &Program, prices: &[f64], idle: &[f64], response: &Response) -> (f64, f64) {
+        let (mut falls, mut largest) = (0.0f64, 0.0f64);
+        let mut see = |x: f64| (falls, largest) = (falls.max(-x), largest.max(x.abs()));
+        self.change.iter().zip(prices).for_each(|(x, p)| see(x / p));
+        if !self.pool.rate.is_empty() {
+            for f in (0..program.flows.len()).filter(|&f| program.paths_of(f).len() > 1) {
+                if program.demand[f] == f64::INFINITY {
+                    see(self.pool.marginal[f] / response.marginal[f]);
+                }
+                for p in program.paths_of(f) {
+                    see(self.pool.rate[p] / response.rate[p]);
+                    see(self.pool.dearness[p] / response.dearness[p]);
+                }
+            }
+            (0..idle.len()).for_each(|l| see(self.idle_change(prices, idle, l) / idle[l]));
+        }
+        (falls, largest)
+    }
+
+    /// Takes the step, or as much of it as helps. Returns the share taken and the largest relative change.
+    fn take(
+        &self,
+        program: &Program,
+        prices: &mut Vec<f64>,
+        idle: &mut [f64],
+        response: &mut Response,
+        trial: &mut Response,
+    ) -> (f64, f64) {
+        let from = prices.clone();
+        let start = self.slope(program, prices, response);
+        let (falls, largest) = self.reach(program, prices, idle, response);
+        let mut length = if falls > BOUNDARY { BOUNDARY / falls } else { 1.0 };
+        let largest = largest * length;
+        for _ in 0..30 {
+            for (price, (old, change)) in prices.iter_mut().zip(from.iter().zip(self.change)) {
+                *price = old + length * change;
+            }
+            trial.step_pool(program, response, self.pool, length);
+            trial.evaluate(program, prices);
+            // The barrier function is convex: past its minimum along the step the slope is positive. Where flows are
+            // pooled it is not all that counts, and the step is taken as it is.
+            let slope = self.slope(program, prices, trial);
+            if slope <= 0.9 * start.abs() || !self.pool.rate.is_empty() {
+                for l in 0..idle.len() {
+                    idle[l] += length * self.idle_change(&from, idle, l);
+                }
+                std::mem::swap(response, trial);
+                return (length, largest);
+            }
+            length *= (start.abs() / (start.abs() + slope)).clamp(0.1, 0.7);
+        }
+        *prices = from;
+        (0.0, largest)
+    }
 }
+
+/// How far below its target a product of complements may lie.
+pub(super) const OFF_CENTER: f64 = 10.0;
+
+/// The largest share of itself that an unknown loses in one step.
+const BOUNDARY: f64 = 0.995;

@@ -38,6 +38,9 @@ pub(crate) struct Program {
     pub price: Vec<f64>,
     /// Each link's revenue at the start, load times price: its share of the barrier.
     pub link_revenue: Vec<f64>,
+    /// Rates of the paths and marginal utilities of the flows at the start.
+    pub start_rate: Vec<f64>,
+    pub start_marginal: Vec<f64>,
     /// Each flow's revenue at the start, rate times price: its paths' share of the barrier.
     pub revenue: Vec<f64>,
 }
@@ -101,6 +104,8 @@ impl Program {
             ln_level_unit: 0.0,
             price: Vec::new(),
             link_revenue: Vec::new(),
+            start_rate: Vec::new(),
+            start_marginal: Vec::new(),
             revenue: Vec::new(),
         };
         program.take_links(case);
@@ -173,19 +178,32 @@ impl Program {
                 end.1 / end.0
             }
         };
-        let weight: Vec<f64> = owner().map(|f| slope(f) * split(f)).collect();
-        let demand: Vec<f64> = owner().map(|f| self.demand[f] * split(f)).collect();
+        let mut weight: Vec<f64> = owner().map(|f| slope(f) * split(f)).collect();
+        let demand: Vec<f64> = owner().map(|f| self.demand[f]).collect();
         let mut rate = vec![0.0; paths];
-        let rows = max_min::Rows {
-            capacity_bps: &self.capacity,
-            link_ptr: &self.link_ptr,
-            links: &self.path_links,
-            weight: &weight,
-            demand_bps: &demand,
-            active: None,
-        };
         let mut frozen_by = vec![max_min::NO_LINK; paths];
-        MaxMin::new().solve(&rows, &mut rate, &mut frozen_by);
+        let mut solver = MaxMin::new();
+        // Pooled flows shift their weight to the paths that get more for it (NUMFabric, section 6.3): a few rounds bring
+        // a flow's paths near one level.
+        let rounds = if self.flows.len() < paths { 20 } else { 1 };
+        for round in 0..rounds {
+            let rows = max_min::Rows {
+                capacity_bps: &self.capacity,
+                link_ptr: &self.link_ptr,
+                links: &self.path_links,
+                weight: &weight,
+                demand_bps: &demand,
+                active: None,
+            };
+            solver.solve(&rows, &mut rate, &mut frozen_by);
+            if round + 1 < rounds {
+                for f in 0..self.flows.len() {
+                    let total: f64 = rate[self.paths_of(f)].iter().sum();
+                    let least = 1e-3 * slope(f) * split(f);
+                    self.paths_of(f).for_each(|p| weight[p] = (slope(f) * rate[p] / total).max(least));
+                }
+            }
+        }
         let mut top_level = vec![0.0f64; self.capacity.len()];
         let mut bottleneck = vec![false; self.capacity.len()];
         let (mut low, mut high) = (f64::INFINITY, 0.0f64);
@@ -212,18 +230,17 @@ impl Program {
             let at_level = self.level_to_price(level / unit);
             if bottleneck[l] { at_level } else { at_level * 0.1 }
         };
-        let revenue = |f: usize| {
-            let total: f64 = rate[self.paths_of(f)].iter().sum();
-            total * self.level_to_price(total / slope(f) / unit)
-        };
-        let revenue = (0..self.flows.len()).map(revenue).collect();
+        let total = |f: usize| rate[self.paths_of(f)].iter().sum::<f64>();
+        let marginal = |f: usize| self.level_to_price(total(f) / slope(f) / unit);
+        let marginal: Vec<f64> = (0..self.flows.len()).map(marginal).collect();
+        let revenue = (0..self.flows.len()).map(|f| total(f) * marginal[f]).collect();
         self.price = top_level.iter().enumerate().map(price).collect();
         let mut load = vec![0.0; self.capacity.len()];
         for (p, rate) in rate.iter().enumerate() {
             self.path(p).iter().for_each(|&l| load[l as usize] += rate);
         }
         self.link_revenue = load.iter().zip(&self.price).map(|(load, price)| load * price).collect();
-        self.revenue = revenue;
+        (self.revenue, self.start_rate, self.start_marginal) = (revenue, rate, marginal);
         self.set_level_unit(unit);
         Ok(())
     }

@@ -1,10 +1,11 @@
 //! What flows do at given prices: rates, the curvature of the dual, and the products with it that conjugate gradients
 //! need.
 //!
-//! A flow of one path has the rate U'^-1(q) at path price q. A pooled flow holds a barrier on each of its paths, which
-//! makes its split smooth: x_p (q_p - U'(y)) = mu w_p with y the sum of its x_p. At its demand a flow no longer
-//! responds.
+//! A flow of one path has the rate U'^-1(q) at path price q, so prices say all. A pooled flow's split does not follow
+//! from prices: its paths' rates x_p and its marginal utility v are unknowns of Newton's method too, eliminated flow by
+//! flow. They solve x_p z_p = mu w_p with z_p = q_p - v, and sum x_p = U'^-1(v). At its demand a flow no longer responds.
 
+use super::newton::OFF_CENTER;
 use super::program::Program;
 
 /// Rates and all else that follows from prices.
@@ -12,103 +13,149 @@ use super::program::Program;
 pub(crate) struct Response {
     /// Rate of each path.
     pub rate: Vec<f64>,
-    /// -dy/dq of each flow, its paths' barriers aside.
-    pub slope: Vec<f64>,
-    /// x_p / z_p of each path of a pooled flow.
-    pub swap: Vec<f64>,
+    /// Marginal utility of each pooled flow.
+    pub marginal: Vec<f64>,
+    /// How far each of its paths' prices is above it: z_p, kept apart from q_p - v until they meet.
+    pub dearness: Vec<f64>,
     /// Load of each link.
     pub load: Vec<f64>,
+    /// -dy/dq of each flow, with the barriers on its paths in the way.
+    held: Vec<f64>,
+    /// x_p / z_p of each path of a pooled flow.
+    swap: Vec<f64>,
+    /// The rates that a Newton step without a change of prices leads to, and the marginal's change with it.
+    ahead: Vec<f64>,
+    marginal_ahead: Vec<f64>,
+}
+
+/// How a step changes pooled flows.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct PoolStep {
+    pub rate: Vec<f64>,
+    pub marginal: Vec<f64>,
+    pub dearness: Vec<f64>,
 }
 
 impl Response {
-    /// The response to `prices`, with barriers of `mu` on the paths of pooled flows.
-    pub fn evaluate(&mut self, program: &Program, prices: &[f64], mu: f64) {
+    /// A response whose pooled flows stand as at the program's start.
+    pub fn new(program: &Program) -> Self {
+        let pooled = program.flows.len() < program.paths.len();
+        let size = |n: usize| if pooled { vec![0.0; n] } else { Vec::new() };
         let (flows, paths) = (program.flows.len(), program.paths.len());
-        self.rate.resize(paths, 0.0);
-        self.slope.resize(flows, 0.0);
+        Response {
+            rate: program.start_rate.clone(),
+            marginal: program.start_marginal.clone(),
+            dearness: size(paths),
+            load: Vec::new(),
+            held: vec![0.0; flows],
+            swap: size(paths),
+            ahead: size(paths),
+            marginal_ahead: size(flows),
+        }
+    }
+
+    /// Puts the paths of pooled flows somewhat above their flows' marginal utilities.
+    pub fn start_pools(&mut self, program: &Program, prices: &[f64]) {
+        if self.pooled() {
+            for f in 0..program.flows.len() {
+                for p in program.paths_of(f) {
+                    let price: f64 = program.path(p).iter().map(|&l| prices[l as usize]).sum();
+                    self.dearness[p] = (price - self.marginal[f]).max(0.1 * self.marginal[f]);
+                }
+            }
+        }
+    }
+
+    pub fn pooled(&self) -> bool {
+        !self.swap.is_empty()
+    }
+
+    /// Takes `prices`: rates of single-path flows and loads follow.
+    pub fn evaluate(&mut self, program: &Program, prices: &[f64]) {
         self.load.clear();
         self.load.resize(program.capacity.len(), 0.0);
-        if flows == paths {
-            self.single(program, prices);
-        } else {
-            self.swap.resize(paths, 0.0);
-            for f in 0..flows {
-                self.pooled(program, prices, f, mu);
-            }
-        }
-    }
-
-    fn single(&mut self, program: &Program, prices: &[f64]) {
         for f in 0..program.flows.len() {
-            let path = program.path(f);
-            let price: f64 = path.iter().map(|&l| prices[l as usize]).sum();
-            let (rate, slope) = program.respond(f, price);
-            self.rate[f] = rate;
-            self.slope[f] = slope;
-            for &l in path {
-                self.load[l as usize] += rate;
+            let paths = program.paths_of(f);
+            if paths.len() == 1 {
+                let path = program.path(paths.start);
+                let price: f64 = path.iter().map(|&l| prices[l as usize]).sum();
+                (self.rate[paths.start], self.held[f]) = program.respond(f, price);
+            }
+            for p in paths {
+                let rate = self.rate[p];
+                for &l in program.path(p) {
+                    self.load[l as usize] += rate;
+                }
             }
         }
     }
 
-    fn pooled(&mut self, program: &Program, prices: &[f64], f: usize, mu: f64) {
+    /// Linearizes the pooled flows at `prices` and `mu`; `load` becomes what a step without a change of prices leads to.
+    pub fn look_ahead(&mut self, program: &Program, prices: &[f64], mu: f64, load: &mut [f64]) {
+        if !self.pooled() {
+            return;
+        }
+        for f in 0..program.flows.len() {
+            let paths = program.paths_of(f);
+            if paths.len() > 1 {
+                self.linearize(program, prices, f, mu);
+                for p in paths {
+                    for &l in program.path(p) {
+                        load[l as usize] += self.ahead[p] - self.rate[p];
+                    }
+                }
+            }
+        }
+    }
+
+    fn linearize(&mut self, program: &Program, prices: &[f64], f: usize, mu: f64) {
         let paths = program.paths_of(f);
-        let own = &mut self.swap[paths.clone()];
-        for (place, p) in own.iter_mut().zip(paths.clone()) {
-            *place = program.path(p).iter().map(|&l| prices[l as usize]).sum();
+        let barrier = mu * program.revenue[f] / paths.len() as f64;
+        let (wanted, slope) = program.respond(f, self.marginal[f]);
+        let (mut all, mut excess) = (0.0, 0.0);
+        for p in paths.clone() {
+            let price: f64 = program.path(p).iter().map(|&l| prices[l as usize]).sum();
+            let z = self.dearness[p];
+            self.swap[p] = self.rate[p] / z;
+            self.ahead[p] = barrier / z - self.swap[p] * (price - self.marginal[f] - z);
+            all += self.swap[p];
+            excess += self.ahead[p];
         }
-        let lowest = own.iter().copied().fold(f64::INFINITY, f64::min);
-        if own.len() == 1 {
-            let (rate, slope) = program.respond(f, lowest);
-            (self.slope[f], self.rate[paths.start], own[0]) = (slope, rate, 1.0);
-        } else {
-            let barrier = mu * program.revenue[f] / own.len() as f64;
-            let below = split(program, f, own, lowest, barrier);
-            let (total, slope) = program.respond(f, lowest - below);
-            self.slope[f] = slope;
-            let sum: f64 = own.iter().map(|q| barrier / (q - lowest + below)).sum();
-            for (place, p) in own.iter_mut().zip(paths.clone()) {
-                let z = *place - lowest + below;
-                self.rate[p] = barrier / z * (total / sum);
-                *place = self.rate[p] / z;
-            }
-        }
+        self.held[f] = slope * (all / (slope + all));
+        self.marginal_ahead[f] = (wanted - excess) / (all + slope);
         for p in paths {
-            for &l in program.path(p) {
-                self.load[l as usize] += self.rate[p];
-            }
+            self.ahead[p] += self.swap[p] * self.marginal_ahead[f];
         }
     }
 
     /// Adds the dual's curvature without the barrier: `out += R M^-1 R' v`, M block-diagonal by flow.
     pub fn multiply(&self, program: &Program, v: &[f64], out: &mut [f64]) {
-        if program.flows.len() == program.paths.len() {
-            for f in 0..program.flows.len() {
-                let path = program.path(f);
-                let sum: f64 = path.iter().map(|&l| v[l as usize]).sum();
-                let flow = self.slope[f] * sum;
-                for &l in path {
-                    out[l as usize] += flow;
-                }
-            }
-            return;
-        }
-        let mut sums = Vec::new();
+        let sum = |path: &[u32]| path.iter().map(|&l| v[l as usize]).sum::<f64>();
         for f in 0..program.flows.len() {
             let paths = program.paths_of(f);
-            let swap = &self.swap[paths.clone()];
-            sums.clear();
-            sums.extend(paths.clone().map(|p| program.path(p).iter().map(|&l| v[l as usize]).sum::<f64>()));
-            let all: f64 = swap.iter().sum();
-            let held = self.slope[f] * (all / (self.slope[f] + all));
-            let mean = swap.iter().zip(&sums).map(|(a, s)| a * s).sum::<f64>() / all;
-            for (k, p) in paths.enumerate() {
-                let flow = swap[k] * (sums[k] - mean) + swap[k] / all * held * mean;
-                for &l in program.path(p) {
-                    out[l as usize] += flow;
-                }
+            if paths.len() == 1 {
+                let path = program.path(paths.start);
+                let flow = self.held[f] * sum(path);
+                path.iter().for_each(|&l| out[l as usize] += flow);
+                continue;
+            }
+            let (all, mean) = self.mean(program, f, &sum);
+            for p in paths {
+                let path = program.path(p);
+                let flow = self.swap[p] * (sum(path) - mean) + self.swap[p] / all * self.held[f] * mean;
+                path.iter().for_each(|&l| out[l as usize] += flow);
             }
         }
+    }
+
+    /// The sum of a pooled flow's swaps, and the mean of `sum` over its paths by them.
+    fn mean(&self, program: &Program, f: usize, sum: &impl Fn(&[u32]) -> f64) -> (f64, f64) {
+        let (mut all, mut mean) = (0.0, 0.0);
+        for p in program.paths_of(f) {
+            all += self.swap[p];
+            mean += self.swap[p] * sum(program.path(p));
+        }
+        (all, mean / all)
     }
 
     /// The diagonal of what [`Response::multiply`] multiplies by.
@@ -117,38 +164,81 @@ impl Response {
             let paths = program.paths_of(f);
             let single = paths.len() == 1;
             let all: f64 = if single { 1.0 } else { self.swap[paths.clone()].iter().sum() };
-            let held = if single { self.slope[f] } else { self.slope[f] * (all / (self.slope[f] + all)) };
             for p in paths {
                 let own = if single { 1.0 } else { self.swap[p] };
-                let term = own * ((all - own) / all) + (own / all) * (own / all) * held;
-                for &l in program.path(p) {
-                    out[l as usize] += term;
+                let term = own * ((all - own) / all) + (own / all) * (own / all) * self.held[f];
+                program.path(p).iter().for_each(|&l| out[l as usize] += term);
+            }
+        }
+    }
+
+    /// The change of the pooled flows that goes with a change of the prices.
+    pub fn pool_step(&self, program: &Program, change: &[f64], mu: f64, step: &mut PoolStep) {
+        if !self.pooled() {
+            return;
+        }
+        step.rate.resize(self.rate.len(), 0.0);
+        step.dearness.resize(self.rate.len(), 0.0);
+        step.marginal.resize(program.flows.len(), 0.0);
+        let sum = |path: &[u32]| path.iter().map(|&l| change[l as usize]).sum::<f64>();
+        for f in 0..program.flows.len() {
+            let paths = program.paths_of(f);
+            if paths.len() > 1 {
+                let (all, mean) = self.mean(program, f, &sum);
+                // held / all = slope / (slope + all): the part of the mean that the marginal does not follow.
+                let lag = self.held[f] / all;
+                step.marginal[f] = self.marginal_ahead[f] + mean * (1.0 - lag);
+                for p in paths {
+                    let follow = self.swap[p] * (sum(program.path(p)) - mean + mean * lag);
+                    step.rate[p] = self.ahead[p] - self.rate[p] - follow;
+                    let barrier = mu * program.revenue[f] / program.paths_of(f).len() as f64;
+                    step.dearness[p] =
+                        barrier / self.rate[p] - self.dearness[p] - step.rate[p] / self.rate[p] * self.dearness[p];
                 }
             }
         }
     }
-}
 
-/// How far below the lowest of `prices` flow `f`'s marginal utility lies: the root of sum barrier / (q_p - lowest + d) =
-/// rate(lowest - d) in d, where the left falls and the right rises with d. Newton in ln d, inside a bracket.
-fn split(program: &Program, f: usize, prices: &[f64], lowest: f64, barrier: f64) -> f64 {
-    let bounded = program.demand[f] < f64::INFINITY;
-    let (mut low, mut high) = (0.0f64, if bounded { f64::INFINITY } else { lowest });
-    let mut d = (barrier / program.respond(f, lowest).0.max(f64::MIN_POSITIVE)).min(0.5 * lowest);
-    for _ in 0..100 {
-        let (rate, slope) = program.respond(f, lowest - d);
-        let (sum, squares) = prices.iter().fold((0.0, 0.0), |(s, t), q| {
-            let x = barrier / (q - lowest + d);
-            (s + x, t + x * x / barrier)
-        });
-        let miss = libm::log(sum / rate);
-        if miss > 0.0 { low = d } else { high = d }
-        let step = miss / (d * (squares / sum + slope / rate));
-        let next = d * libm::exp(step.clamp(-5.0, 5.0));
-        if (next - d).abs() <= 1e-14 * d || (high - low) <= 1e-15 * high {
-            return d;
+    /// Moves the pooled flows of `from` by `length` of `step`.
+    pub fn step_pool(&mut self, program: &Program, from: &Response, step: &PoolStep, length: f64) {
+        if !self.pooled() {
+            return;
         }
-        d = if next > low && next < high { next } else { 0.5 * (low + high) };
+        for f in (0..program.flows.len()).filter(|&f| program.paths_of(f).len() > 1) {
+            self.marginal[f] = from.marginal[f] + length * step.marginal[f];
+            for p in program.paths_of(f) {
+                self.rate[p] = from.rate[p] + length * step.rate[p];
+                self.dearness[p] = from.dearness[p] + length * step.dearness[p];
+            }
+        }
     }
-    d
+
+    /// Keeps rates times dearness within reach of `mu` times their weights.
+    pub fn center(&mut self, program: &Program, mu: f64) {
+        for f in (0..program.flows.len()).filter(|&f| program.paths_of(f).len() > 1) {
+            let barrier = mu * program.revenue[f] / program.paths_of(f).len() as f64;
+            for p in program.paths_of(f) {
+                let target = barrier / self.rate[p];
+                self.dearness[p] = self.dearness[p].max(target / OFF_CENTER).min(target * OFF_CENTER * 1e3);
+            }
+        }
+    }
+
+    /// The worst miss of a pooled flow: of its rates' sum against what it wants at its marginal utility, and of
+    /// complementarity against its revenue.
+    pub fn pool_miss(&self, program: &Program, prices: &[f64]) -> (f64, f64) {
+        let (mut miss, mut idle) = (0.0f64, 0.0);
+        if self.pooled() {
+            for f in (0..program.flows.len()).filter(|&f| program.paths_of(f).len() > 1) {
+                let sum: f64 = self.rate[program.paths_of(f)].iter().sum();
+                miss = miss.max((sum / program.respond(f, self.marginal[f]).0 - 1.0).abs());
+                for p in program.paths_of(f) {
+                    let price: f64 = program.path(p).iter().map(|&l| prices[l as usize]).sum();
+                    idle += self.rate[p] * (price - self.marginal[f]).max(0.0);
+                    miss = miss.max(1.0 - price / self.marginal[f]);
+                }
+            }
+        }
+        (miss, idle)
+    }
 }

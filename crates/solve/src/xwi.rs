@@ -1,0 +1,276 @@
+//! Explicit weight inference, xWI (NUMFabric, section 4.2, equations 7 to 11): the weights with which a weighted
+//! max-min fabric gives every flow the rate that maximizes the sum of utilities.
+//!
+//! The equations stand here once. [`Iteration`] runs them over an ideal fabric, exact weighted max-min; the packet
+//! schemes run the same ones over real fabrics.
+//!
+//! What the paper leaves out, and stands here:
+//! - a path price of zero gives no finite weight: weights are at most [`MOST`] line rates, which never binds at the optimum;
+//! - a link that no flow tells of a residual takes it as zero, so that its price decays by the eta term alone;
+//! - a flow at its demand says nothing of prices, for its marginal utility is above them at the optimum too.
+
+use crate::max_min::{MaxMin, Rows};
+use crate::utility::Utility;
+use std::sync::Arc;
+use subak_core::{Case, Fault};
+
+/// The largest weight, in line rates.
+pub const MOST: f64 = 1.5;
+/// The smallest weight of the ideal fabric, in line rates: water-filling wants positive weights.
+const LEAST: f64 = 1e-9;
+
+/// The marginal utility of a flow and its inverse, quick enough for every packet.
+#[derive(Debug, Clone)]
+pub struct Marginal {
+    utility: Arc<Utility>,
+    /// U'(x) x of a logarithmic utility.
+    log_gain: Option<f64>,
+    urgency: f64,
+}
+
+impl Marginal {
+    /// Of `utility`.
+    pub fn new(utility: Arc<Utility>) -> Self {
+        let log_gain = match *utility {
+            Utility::Power { alpha: 1.0, ln_gain } => Some(libm::exp(ln_gain)),
+            _ => None,
+        };
+        Marginal { utility, log_gain, urgency: 1.0 }
+    }
+
+    /// Multiplies the utility, from now on, by `urgency`: how flows become more urgent while less of them remains.
+    pub fn set_urgency(&mut self, urgency: f64) {
+        self.urgency = urgency;
+    }
+
+    /// U'(x).
+    #[inline]
+    pub fn at(&self, rate_bps: f64) -> f64 {
+        match self.log_gain {
+            Some(gain) => self.urgency * gain / rate_bps,
+            None => self.urgency * self.utility.marginal(rate_bps),
+        }
+    }
+
+    /// The rate at which U' is `price`; infinite at a price of zero.
+    #[inline]
+    pub fn inverse(&self, price: f64) -> f64 {
+        match self.log_gain {
+            Some(gain) => self.urgency * gain / price,
+            None => self.utility.rate_at(price / self.urgency),
+        }
+    }
+
+    /// The rate beyond which more is of no use.
+    pub fn top_bps(&self) -> f64 {
+        self.utility.top_bps()
+    }
+}
+
+/// Equation 7: the weight, bit/s, of a flow over a path of `path_price`.
+#[inline]
+pub fn weight(marginal: &Marginal, path_price: f64, most_bps: f64) -> f64 {
+    if path_price > 0.0 { marginal.inverse(path_price).min(most_bps) } else { most_bps }
+}
+
+/// The normalized residual of equation 9: what each of the path's `hops` links would have to add to its price.
+#[inline]
+pub fn normalized_residual(marginal: &Marginal, rate_bps: f64, path_price: f64, hops: f64) -> f64 {
+    (marginal.at(rate_bps) - path_price) / hops
+}
+
+/// How a link's price moves (equations 9 to 11).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PriceLaw {
+    /// Multiplier of the part of the link that is not used (equation 10).
+    pub eta: f64,
+    /// What the average keeps of the price (equation 11).
+    pub beta: f64,
+}
+
+impl Default for PriceLaw {
+    fn default() -> Self {
+        PriceLaw { eta: 5.0, beta: 0.5 }
+    }
+}
+
+impl PriceLaw {
+    /// The next price, given the least normalized residual of the link's flows (infinite: none told) and the share of
+    /// the link that was used.
+    #[inline]
+    pub fn next(&self, price: f64, min_residual: f64, utilization: f64) -> f64 {
+        let residual = if min_residual < f64::INFINITY { min_residual } else { 0.0 };
+        let unused = (1.0 - utilization).max(0.0);
+        let new = (price + residual - self.eta * unused * price).max(0.0);
+        self.beta * price + (1.0 - self.beta) * new
+    }
+}
+
+/// How an [`Iteration`] goes on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Settings {
+    /// eta and beta.
+    pub law: PriceLaw,
+    /// After t steps the average takes (1 - beta) / (1 + t / this) of the new price; infinite, as in the paper, for a
+    /// constant share.
+    pub diminish_after: f64,
+    /// Links update in this many groups, one group a step; 1, as in the paper, for all at once.
+    pub groups: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings { law: PriceLaw::default(), diminish_after: f64::INFINITY, groups: 1 }
+    }
+}
+
+/// xWI over an ideal fabric, step by step. A flow's paths are pooled as section 6.3 has it: each has the weight of the
+/// whole flow at its price, times its share of the flow's rate.
+#[derive(Debug, Clone)]
+pub struct Iteration<'a> {
+    case: &'a Case,
+    settings: Settings,
+    marginal: Vec<Marginal>,
+    capacity_bps: Vec<f64>,
+    /// Of each path: first link's capacity.
+    line_rate_bps: Vec<f64>,
+    demand_bps: Vec<f64>,
+    fabric: MaxMin,
+    price: Vec<f64>,
+    min_residual: Vec<f64>,
+    load_bps: Vec<f64>,
+    weight: Vec<f64>,
+    rate_bps: Vec<f64>,
+    steps: u64,
+}
+
+impl<'a> Iteration<'a> {
+    /// Prices of zero and the rates that follow from them. `utilities` are the flows'.
+    pub fn new(case: &'a Case, utilities: Vec<Arc<Utility>>, settings: Settings) -> Result<Self, Fault> {
+        let flows = &case.flows;
+        if utilities.len() != flows.len() {
+            let what = format!("{} utilities for {} flows", utilities.len(), flows.len());
+            return Err(Fault::new("utilities", what, "give one a flow"));
+        }
+        let capacity_bps: Vec<f64> = case.network.links().iter().map(|l| l.capacity_bps).collect();
+        let line_rate = |p: usize| capacity_bps[flows.links_of(p)[0] as usize];
+        let line_rate_bps: Vec<f64> = (0..flows.path_count()).map(line_rate).collect();
+        let mut demand_bps = vec![f64::INFINITY; flows.path_count()];
+        for (f, utility) in utilities.iter().enumerate() {
+            demand_bps[flows.paths_of(f)].fill(flows.demand_bps()[f].min(utility.top_bps()));
+        }
+        let links = capacity_bps.len();
+        let mut iteration = Iteration {
+            case,
+            settings,
+            marginal: utilities.into_iter().map(Marginal::new).collect(),
+            capacity_bps,
+            weight: line_rate_bps.iter().map(|r| MOST * r).collect(),
+            rate_bps: vec![0.0; flows.path_count()],
+            line_rate_bps,
+            demand_bps,
+            fabric: MaxMin::new(),
+            price: vec![0.0; links],
+            min_residual: vec![f64::INFINITY; links],
+            load_bps: vec![0.0; links],
+            steps: 0,
+        };
+        iteration.allocate();
+        Ok(iteration)
+    }
+
+    /// Rates on each path, bit/s.
+    pub fn path_rates_bps(&self) -> &[f64] {
+        &self.rate_bps
+    }
+
+    /// Rates of the flows, bit/s.
+    pub fn rates_bps(&self) -> Vec<f64> {
+        (0..self.case.flows.len()).map(|f| self.rate_of(f)).collect()
+    }
+
+    /// Prices of the links.
+    pub fn prices(&self) -> &[f64] {
+        &self.price
+    }
+
+    /// Steps made.
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    fn rate_of(&self, f: usize) -> f64 {
+        self.rate_bps[self.case.flows.paths_of(f)].iter().sum()
+    }
+
+    fn path_price(&self, p: usize) -> f64 {
+        self.case.flows.links_of(p).iter().map(|&l| self.price[l as usize]).sum()
+    }
+
+    /// One round: prices from the rates, weights from the prices, rates from the weights.
+    pub fn step(&mut self) {
+        self.tell();
+        let t = self.steps as f64;
+        let keep = 1.0 - (1.0 - self.settings.law.beta) / (1.0 + t / self.settings.diminish_after);
+        let law = PriceLaw { beta: keep, ..self.settings.law };
+        let groups = u64::from(self.settings.groups.max(1));
+        for l in (0..self.price.len()).filter(|&l| l as u64 % groups == self.steps % groups) {
+            self.price[l] = law.next(self.price[l], self.min_residual[l], self.load_bps[l] / self.capacity_bps[l]);
+        }
+        self.weigh();
+        self.allocate();
+        self.steps += 1;
+    }
+
+    /// Equation 9's residuals, to the links.
+    fn tell(&mut self) {
+        let flows = &self.case.flows;
+        self.min_residual.fill(f64::INFINITY);
+        for f in 0..flows.len() {
+            let rate = self.rate_of(f);
+            if rate >= self.demand_bps[flows.paths_of(f).start] {
+                continue;
+            }
+            for p in flows.paths_of(f) {
+                let links = flows.links_of(p);
+                let residual = normalized_residual(&self.marginal[f], rate, self.path_price(p), links.len() as f64);
+                for &l in links {
+                    let least = &mut self.min_residual[l as usize];
+                    *least = least.min(residual);
+                }
+            }
+        }
+    }
+
+    fn weigh(&mut self) {
+        for f in 0..self.case.flows.len() {
+            let rate = self.rate_of(f);
+            for p in self.case.flows.paths_of(f) {
+                let line_rate = self.line_rate_bps[p];
+                let share = if rate > 0.0 { self.rate_bps[p] / rate } else { 1.0 };
+                let whole = weight(&self.marginal[f], self.path_price(p), MOST * line_rate);
+                self.weight[p] = (whole * share).max(LEAST * line_rate);
+            }
+        }
+    }
+
+    /// Equation 8: exact weighted max-min.
+    fn allocate(&mut self) {
+        let flows = &self.case.flows;
+        let rows = Rows {
+            capacity_bps: &self.capacity_bps,
+            link_ptr: flows.link_ptr(),
+            links: flows.links(),
+            weight: &self.weight,
+            demand_bps: &self.demand_bps,
+            active: None,
+        };
+        self.fabric.solve(&rows, &mut self.rate_bps, &mut []);
+        self.load_bps.fill(0.0);
+        for (p, rate) in self.rate_bps.iter().enumerate() {
+            for &l in flows.links_of(p) {
+                self.load_bps[l as usize] += rate;
+            }
+        }
+    }
+}
