@@ -1,5 +1,6 @@
 //! JSON, more strictly than usual: a key given twice in one table is refused.
 
+use super::shortened;
 use crate::Fault;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
@@ -44,7 +45,7 @@ fn fault(error: &serde_json::Error, text: &str) -> Fault {
     match what {
         "recursion limit exceeded" => Fault::new(place, "the document is nested too deeply", "nest at most 127 levels"),
         "number out of range" => Fault::new(place, "the number is too large", "give a finite number"),
-        _ => Fault::new(place, what, "write the document as JSON has it"),
+        _ => Fault::new(place, shortened(what), "write the document as JSON has it"),
     }
 }
 

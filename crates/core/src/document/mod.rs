@@ -33,6 +33,11 @@ pub fn parse(text: &str, format: Format) -> Result<Value, Fault> {
     }
 }
 
+/// What a parser says, cut to what fits in a message: some quote the document at any length.
+pub(crate) fn shortened(message: &str) -> String {
+    message.chars().take(200).collect()
+}
+
 /// The line and column, both from 1, of byte `offset` of `text`.
 pub(crate) fn line_and_column(text: &str, offset: usize) -> String {
     let before = &text.as_bytes()[..offset.min(text.len())];

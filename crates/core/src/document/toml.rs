@@ -1,6 +1,6 @@
 //! TOML, as the same values that JSON has: no dates, nothing infinite.
 
-use super::{line_and_column, place_of};
+use super::{line_and_column, place_of, shortened};
 use crate::Fault;
 use serde_json::{Map, Number, Value};
 
@@ -11,8 +11,7 @@ pub fn parse(text: &str) -> Result<Value, Fault> {
         Ok(table) => table_to_json(table),
         Err(error) => {
             let place = error.span().map_or(String::new(), |span| line_and_column(body, span.start));
-            let what: String = error.message().chars().take(200).collect();
-            Err(Fault::new(place, what, "write the document as TOML has it"))
+            Err(Fault::new(place, shortened(error.message()), "write the document as TOML has it"))
         }
     }
 }

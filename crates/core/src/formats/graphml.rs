@@ -2,7 +2,7 @@
 
 use super::node_link::kind_of;
 use super::{EDGE_KEYS, Edge, Graph, no_capacity, refuse_slip};
-use crate::document::line_and_column;
+use crate::document::{line_and_column, shortened};
 use crate::quantity::{capacity_from_json, ns_from_json, positive_bytes_from_json, quoted};
 use crate::{Fault, Network, Ns};
 use quick_xml::events::{BytesRef, BytesStart, Event};
@@ -23,8 +23,7 @@ pub fn network(text: &str) -> Result<Network, Fault> {
         let begun = reader.buffer_position();
         let event = reader.read_event().map_err(|e| {
             let place = line_and_column(text, reader.error_position() as usize);
-            let what: String = e.to_string().chars().take(200).collect();
-            Fault::new(place, what, "write the file as XML has it")
+            Fault::new(place, shortened(&e.to_string()), "write the file as XML has it")
         })?;
         let at = |fault: Fault| match fault.place.as_str() {
             "" => Fault { place: line_and_column(text, begun as usize), ..fault },
@@ -260,9 +259,9 @@ fn attributes(element: &BytesStart) -> Result<HashMap<String, String>, Fault> {
         if i == MOST_ATTRIBUTES {
             return Err(refuse(format!("an element has more than {MOST_ATTRIBUTES} attributes")));
         }
-        let attribute = attribute.map_err(|e| refuse(format!("an attribute is malformed: {e}")))?;
+        let attribute = attribute.map_err(|e| refuse(shortened(&format!("an attribute is malformed: {e}"))))?;
         let value = attribute.normalized_value(XmlVersion::Implicit1_0);
-        let value = value.map_err(|e| refuse(format!("an attribute is malformed: {e}")))?;
+        let value = value.map_err(|e| refuse(shortened(&format!("an attribute is malformed: {e}"))))?;
         let name = attribute.key.as_ref().to_string();
         if get.contains_key(&name) {
             return Err(refuse(format!("the attribute {} is given twice", quoted(&name))));

@@ -1,0 +1,225 @@
+//! Node-link JSON and GraphML: what networkx writes is read, and what is wrong is named.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use subak_core::formats::{graphml, node_link};
+use subak_core::{Network, NodeKind};
+
+/// A link as text: id, capacity, delay, buffer.
+fn links(network: &Network) -> Vec<(String, f64, u64, Option<u64>)> {
+    network.links().iter().map(|l| (l.id.clone(), l.capacity_bps, l.delay_ns, l.buffer_bytes)).collect()
+}
+
+fn kinds(network: &Network) -> Vec<(&str, NodeKind)> {
+    network.nodes().iter().map(|n| (n.name.as_str(), n.kind)).collect()
+}
+
+#[test]
+fn node_link_as_networkx_writes_it() {
+    let graph = json!({
+        "directed": false, "multigraph": true, "graph": {"name": "lab"},
+        "nodes": [{"id": "a", "color": "red"}, {"id": "s", "kind": "switch"}, {"id": 7, "type": "router"}],
+        "links": [
+            {"source": "a", "target": "s", "capacity": "10Gbps", "delay": "2us", "key": 0, "weight": 3},
+            {"source": "a", "target": "s", "capacity": 1e9, "buffer": "64KiB", "key": 1},
+            {"source": "s", "target": 7, "capacity": 5e9, "delay": 1e-6, "key": 0}
+        ]
+    });
+    let network = node_link::network(&graph).unwrap();
+    let expected = [
+        ("a->s", 1e10, 2000, None),
+        ("s->a", 1e10, 2000, None),
+        ("a->s#1", 1e9, 0, Some(65536)),
+        ("s->a#1", 1e9, 0, Some(65536)),
+        ("s->7", 5e9, 1000, None),
+        ("7->s", 5e9, 1000, None),
+    ];
+    assert_eq!(links(&network), expected.map(|(id, c, d, b)| (id.to_string(), c, d, b)));
+    assert_eq!(kinds(&network), [("a", NodeKind::Host), ("s", NodeKind::Switch), ("7", NodeKind::Host)]);
+    let mut directed = graph;
+    directed["directed"] = json!(true);
+    directed["edges"] = directed.as_object_mut().unwrap().remove("links").unwrap();
+    let network = node_link::network(&directed).unwrap();
+    assert_eq!(links(&network).iter().map(|l| l.0.as_str()).collect::<Vec<_>>(), ["a->s", "a->s#1", "s->7"]);
+}
+
+const GRAPHML: &str = r#"<?xml version='1.0' encoding='utf-8'?>
+<graphml xmlns="http://graphml.graphdrawing.org/xmlns" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance">
+  <!-- d3 is somebody else's -->
+  <key id="d0" for="edge" attr.name="capacity" attr.type="string"><default>1 Gbps</default></key>
+  <key id="d1" for="edge" attr.name="delay" attr.type="double" />
+  <key id="d2" for="node" attr.name="kind" attr.type="string" />
+  <key id="d3" for="node" attr.name="label" attr.type="string" />
+  <key id="d4" for="edge" attr.name="buffer" attr.type="long" />
+  <graph edgedefault="undirected">
+    <edge source="a&amp;b" target="s"><data key="d0">10Gbps</data><data key="d1">2e-06</data></edge>
+    <node id="a&amp;b"><data key="d3">A <![CDATA[& B]]></data></node>
+    <node id="s"><data key="d2">switch</data></node>
+    <node id="c"/>
+    <edge source="s" target="c" directed="true"><data key="d4"> 65536 </data></edge>
+  </graph>
+</graphml>"#;
+
+#[test]
+fn graphml_as_networkx_writes_it() {
+    let network = graphml::network(GRAPHML).unwrap();
+    let expected = [("a&b->s", 1e10, 2000, None), ("s->a&b", 1e10, 2000, None), ("s->c", 1e9, 0, Some(65536))];
+    assert_eq!(links(&network), expected.map(|(id, c, d, b)| (id.to_string(), c, d, b)));
+    assert_eq!(kinds(&network), [("a&b", NodeKind::Host), ("s", NodeKind::Switch), ("c", NodeKind::Host)]);
+}
+
+#[test]
+fn faults_of_node_link_graphs() {
+    let graph = |edge: Value| {
+        json!({"nodes": [{"id": "a"}, {"id": "b"}],
+            "links": [{"source": "b", "target": "a", "capacity": 1}, edge]})
+    };
+    let nodes = |nodes: Value| json!({"nodes": nodes, "links": []});
+    let ab = |key: &str, value: Value| {
+        let mut edge = json!({"source": "a", "target": "b", "capacity": 1});
+        edge[key] = value;
+        graph(edge)
+    };
+    let mut twice = ab("key", json!(0));
+    twice["multigraph"] = json!(false);
+    for (value, place, what, mend) in [
+        (json!(1), "", "a graph is a table of keys and values, not 1", "nodes"),
+        (json!({"links": []}), "nodes", "the graph has no list of nodes", "node_link_data"),
+        (json!({"nodes": []}), "links", "the graph has no list of links", "node_link_data"),
+        (json!({"nodes": 1, "links": []}), "nodes", "nodes is a list, not 1", "[...]"),
+        (json!({"nodes": [], "links": [], "edges": []}), "edges", "both", "keep one"),
+        (
+            json!({"nodes": [], "links": [], "multigraf": true}),
+            "multigraf",
+            "unknown key",
+            "did you mean \"multigraph\"?",
+        ),
+        (json!({"nodes": [], "links": [], "directed": 1}), "directed", "1 is neither true nor false", "true or false"),
+        (nodes(json!([1])), "nodes[0]", "a node is a table", "id"),
+        (nodes(json!([{}])), "nodes[0].id", "\"id\" is missing", "id"),
+        (nodes(json!([{"id": [1]}])), "nodes[0].id", "a list of 1 is neither a string nor a whole number", "id"),
+        (nodes(json!([{"id": ""}])), "nodes[0].id", "the node's id is empty", "name"),
+        (nodes(json!([{"id": 1}, {"id": "1"}])), "nodes[1].id", "a second node has the id \"1\"", "of its own"),
+        (
+            nodes(json!([{"id": "a", "kind": "hots"}])),
+            "nodes[0].kind",
+            "unknown kind of node \"hots\"",
+            "did you mean \"host\"?",
+        ),
+        (nodes(json!([{"id": "a", "kind": 1}])), "nodes[0].kind", "a node's kind is a string, not 1", "quotes"),
+        (graph(json!([])), "links[1]", "an edge is a table", "capacity"),
+        (graph(json!({"target": "b", "capacity": 1})), "links[1].source", "\"source\" is missing", "id"),
+        (
+            graph(json!({"source": "a", "target": "c", "capacity": 1})),
+            "links[1].target",
+            "there is no node \"c\"",
+            "list of nodes",
+        ),
+        (graph(json!({"source": "a", "target": "a", "capacity": 1})), "links[1]", "from \"a\" to itself", "different"),
+        (graph(json!({"source": "a", "target": "b"})), "links[1].capacity", "the edge has no capacity", "10Gbps"),
+        (ab("capacity", json!(0)), "links[1].capacity", "the capacity is zero", "10Gbps"),
+        (ab("capacity", json!("fast")), "links[1].capacity", "\"fast\" is not a rate", "10Gbps"),
+        (ab("dealy", json!(1)), "links[1].dealy", "unknown attribute \"dealy\"", "did you mean \"delay\"?"),
+        (ab("Buffer", json!(1)), "links[1].Buffer", "unknown attribute \"Buffer\"", "did you mean \"buffer\"?"),
+        (ab("delay", json!(-1)), "links[1].delay", "negative", "12us"),
+        (ab("buffer", json!("1s")), "links[1].buffer", "\"s\" is not a unit of size", "64KiB"),
+        (twice, "links[1]", "a second edge connects \"a\" and \"b\"", "multigraph"),
+    ] {
+        let fault = node_link::network(&value).expect_err(&value.to_string());
+        assert_eq!(fault.place, place, "{value}: {fault}");
+        assert!(fault.what.contains(what), "{value}: {fault}");
+        assert!(fault.mend.contains(mend), "{value}: {fault}");
+    }
+}
+
+#[test]
+fn faults_of_graphml() {
+    for (old, new, place, what) in [
+        ("10Gbps", "10Gb", "edges[0].capacity", "\"Gb\" is not a unit of rate"),
+        ("10Gbps", "NaN", "edges[0].capacity", "\"NaN\" is not a rate"),
+        ("<default>1 Gbps</default>", "", "edges[1].capacity", "the edge has no capacity"),
+        ("2e-06", "-2e-06", "edges[0].delay", "negative"),
+        ("target=\"c\"", "target=\"x\"", "edges[1].target", "there is no node \"x\""),
+        ("target=\"c\"", "", "line 14, column 5", "a <edge> has no attribute \"target\""),
+        ("target=\"c\"", "target=\"s\"", "edges[1]", "from \"s\" to itself"),
+        ("id=\"c\"", "id=\"s\"", "nodes[2].id", "a second node has the id \"s\""),
+        ("attr.name=\"delay\"", "attr.name=\"dealy\"", "line 5, column 3", "unknown attribute \"dealy\""),
+        ("key=\"d1\"", "key=\"d9\"", "line 10, column 87", "the key \"d9\" is not declared"),
+        ("<node id=\"c\"/>", "<hyperedge/>", "line 13, column 5", "the graph has a hyperedge"),
+        ("<node id=\"c\"/>", "<graph edgedefault=\"directed\"/>", "line 13, column 5", "second graph"),
+        ("undirected", "both", "line 9, column 3", "\"both\" is not a direction"),
+        ("edgedefault=\"undirected\"", "", "line 9, column 3", "the graph has no edgedefault"),
+        ("&amp;", "&lol;", "line 10, column 5", "malformed"),
+        ("A <", "&lol; <", "line 11, column 39", "unknown entity \"lol\""),
+        ("</graphml>", "", "", "ends inside an element"),
+        ("</graph>", "</graf>", "line 15, column 3", "expected `</graph>`"),
+        ("<node id=\"c\"/>", "<node id=\"c\" id=\"d\"/>", "line 13, column 5", "the attribute \"id\" is given twice"),
+    ] {
+        assert!(GRAPHML.contains(old));
+        let text = GRAPHML.replacen(old, new, 1);
+        let fault = graphml::network(&text).expect_err(new);
+        assert_eq!(fault.place, place, "{old} -> {new}: {fault}");
+        assert!(fault.what.contains(what), "{old} -> {new}: {fault}");
+        assert!(!fault.mend.is_empty());
+    }
+    for (text, what) in [
+        ("<svg/>", "the outermost element is \"svg\""),
+        ("<graphml/>", "the file has no graph"),
+        ("", "the file has no graph"),
+    ] {
+        assert_eq!(graphml::network(text).unwrap_err().what, what);
+    }
+}
+
+/// From, to, capacity in Mbit/s, delay in ns.
+type Edge = (usize, usize, u32, u32);
+
+/// A graph to be written: names and edges.
+fn graphs() -> impl Strategy<Value = (Vec<String>, Vec<Edge>)> {
+    let names = proptest::collection::btree_set("[a-zA-Z0-9 <>&\"'é_-]{1,6}", 2..8);
+    names
+        .prop_map(|names: BTreeSet<String>| names.into_iter().filter(|n| n.trim() == n).collect::<Vec<_>>())
+        .prop_filter("two nodes", |names| names.len() >= 2)
+        .prop_flat_map(|names| {
+            let n = names.len();
+            let edge =
+                (0..n, 1..n, 1u32..1_000_000, 0u32..1_000_000).prop_map(move |(a, by, c, d)| (a, (a + by) % n, c, d));
+            (Just(names), proptest::collection::vec(edge, 0..12))
+        })
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+proptest! {
+    #[test]
+    fn both_formats_say_what_was_written((names, edges) in graphs(), directed: bool) {
+        let nodes: Vec<_> = names.iter().map(|name| json!({"id": name})).collect();
+        let links: Vec<_> = edges.iter().map(|&(a, b, mbps, ns)| json!({"source": names[a], "target": names[b],
+            "capacity": format!("{mbps} Mbps"), "delay": f64::from(ns) * 1e-9})).collect();
+        let from_json = node_link::network(&json!({"directed": directed, "multigraph": true, "nodes": nodes, "links": links})).unwrap();
+
+        let mut xml = format!("<graphml><key id='c' for='edge' attr.name='capacity'/><key id='d' for='edge' attr.name='delay'/>\
+            <graph edgedefault='{}'>", if directed { "directed" } else { "undirected" });
+        names.iter().for_each(|name| write!(xml, "<node id=\"{}\"/>", escaped(name)).unwrap());
+        for &(a, b, mbps, ns) in &edges {
+            write!(xml, "<edge source=\"{}\" target=\"{}\"><data key='c'>{mbps}e6</data><data key='d'>{ns}ns</data></edge>",
+                escaped(&names[a]), escaped(&names[b])).unwrap();
+        }
+        let from_xml = graphml::network(&(xml + "</graph></graphml>")).unwrap();
+
+        prop_assert_eq!(from_json.links(), from_xml.links());
+        prop_assert_eq!(from_json.nodes(), from_xml.nodes());
+        let each = if directed { 1 } else { 2 };
+        prop_assert_eq!(from_json.links().len(), each * edges.len());
+        for (i, &(a, b, mbps, ns)) in edges.iter().enumerate() {
+            let link = &from_json.links()[each * i];
+            prop_assert_eq!((link.capacity_bps, link.delay_ns), (f64::from(mbps) * 1e6, u64::from(ns)));
+            let ends = [link.from, link.to].map(|n| from_json.nodes()[n.unwrap() as usize].name.as_str());
+            prop_assert_eq!(ends, [names[a].as_str(), names[b].as_str()]);
+        }
+    }
+}
