@@ -1,0 +1,141 @@
+//! The packet simulator beside ns-3, both run now: nanoseconds a packet-hop on the permutation workload under DCTCP, and
+//! the completion times of a few hundred TCP NewReno flows.
+//!
+//! `cargo bench -p subak-packet --bench against_ns3 -- FOLDER`, where FOLDER holds the programs that
+//! `benches/ns3/build.sh` builds; without them nothing is compared. The flows arrive at one receiver of a star, sizes
+//! spread evenly on a logarithmic scale from 1 KB to 1 MB, so that queues overflow at the higher load.
+
+mod permutation;
+
+use permutation::{HOSTS, LEAVES, measure};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use subak_core::driver::{FlowPlan, PacketSizes, Route};
+use subak_core::rng::Stream;
+use subak_core::{Network, NodeKind};
+
+const SENDERS: usize = 8;
+const FLOWS: usize = 400;
+const SEEDS: u64 = 5;
+const RATE_BPS: f64 = 10e9;
+const DELAY_NS: u64 = 2000;
+const BUFFER_BYTES: u64 = 150_000;
+/// As ns-3 has them: IPv4 and TCP headers without options, two bytes of PPP.
+const SIZES: PacketSizes = PacketSizes { mtu_bytes: 1502, header_bytes: 42, ack_bytes: 42 };
+
+fn main() {
+    let Some(folder) = std::env::args().skip(1).find(|a| !a.starts_with("--")).map(PathBuf::from) else {
+        return println!("no folder with ns-3 programs was given: nothing to compare with");
+    };
+    if !folder.join("permutation").exists() {
+        return println!("{} holds no ns-3 programs: nothing to compare with", folder.display());
+    }
+    hops(&folder);
+    for load in [0.3, 0.6, 0.8] {
+        completion_times(&folder, load);
+    }
+}
+
+/// Runs an ns-3 program with `input` in a file given as `--flag=FILE`; what it prints, line by line.
+fn ns3(folder: &Path, program: &str, flag: &str, input: &str) -> Vec<String> {
+    let file = folder.join(format!("{program}.in"));
+    std::fs::write(&file, input).expect("the folder can be written to");
+    let output = Command::new(folder.join(program)).arg(format!("--{flag}={}", file.display())).output();
+    let output = output.expect("the program can be run");
+    assert!(output.status.success(), "{program} failed: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).lines().map(str::to_string).collect()
+}
+
+fn hops(folder: &Path) {
+    let pairs = permutation::permutation(LEAVES * HOSTS);
+    let input = pairs.iter().enumerate().fold(String::new(), |mut text, (src, dst)| {
+        let _ = writeln!(text, "{src} {dst}");
+        text
+    });
+    let lines = ns3(folder, "permutation", "pairs", &input);
+    let theirs: Vec<f64> = lines[0].split_whitespace().map(|x| x.parse().expect("a number")).collect();
+    let mut runs: Vec<_> = (0..5).map(|_| measure("dctcp", LEAVES, 10)).collect();
+    runs.sort_by(|a, b| a.ns_per_hop.total_cmp(&b.ns_per_hop));
+    let ours = &runs[2];
+    println!("permutation of 144 DCTCP flows   ns/packet-hop   Gb/s received");
+    println!("  subak                          {:>13.1}   {:>13.1}", ours.ns_per_hop, ours.goodput_gbps);
+    println!("  ns-3                           {:>13.1}   {:>13.1}", theirs[1], theirs[2] * 1502.0 / 1448.0);
+    println!("  ratio                          {:>13.1}", theirs[1] / ours.ns_per_hop);
+}
+
+struct Flow {
+    start_ns: u64,
+    sender: usize,
+    bytes: u64,
+}
+
+/// Poisson arrivals at the receiver, `load` of its link.
+fn flows(load: f64, seed: u64) -> Vec<Flow> {
+    let mut rng = Stream::new(seed, "fct");
+    let (low, high) = (1e3f64, 1e6f64);
+    let mean_bytes = (high - low) / (high / low).ln() * f64::from(SIZES.mtu_bytes) / f64::from(SIZES.mss_bytes());
+    let gap_ns = mean_bytes * 8e9 / (RATE_BPS * load);
+    let mut at_ns = 0.0;
+    let one = |_| {
+        at_ns += rng.exponential(gap_ns);
+        let bytes = low * (high / low).powf(rng.unit());
+        Flow { start_ns: at_ns as u64, sender: 1 + rng.below(SENDERS), bytes: bytes as u64 }
+    };
+    (0..FLOWS).map(one).collect()
+}
+
+fn completion_times(folder: &Path, load: f64) {
+    let (mut ours, mut theirs, mut dropped) = (Vec::new(), Vec::new(), 0);
+    for seed in 1..=SEEDS {
+        let flows = flows(load, seed);
+        let input = flows.iter().fold(String::new(), |mut text, f| {
+            let _ = writeln!(text, "{} {} 0 {}", f.start_ns, f.sender, f.bytes);
+            text
+        });
+        theirs.extend(ns3(folder, "fct", "flows", &input).iter().map(|l| l.parse::<f64>().expect("a time")));
+        let (times, drops) = our_times(&flows);
+        ours.extend(times);
+        dropped += drops;
+    }
+    println!("{SEEDS} x {FLOWS} NewReno flows at load {load}, {dropped} packets dropped: FCT in us");
+    let (ours, theirs) = (sorted(ours), sorted(theirs));
+    for (name, q) in [("median", 0.5), ("p90", 0.9), ("p99", 0.99)] {
+        let at = |times: &[f64]| times[((times.len() - 1) as f64 * q) as usize] / 1e3;
+        let (a, b) = (at(&ours), at(&theirs));
+        println!("  {name:<7} subak {a:>9.1}   ns-3 {b:>9.1}   ratio {:.3}", a / b);
+    }
+}
+
+fn sorted(mut times: Vec<f64>) -> Vec<f64> {
+    assert!(times.iter().all(|&t| t > 0.0), "every flow finishes");
+    times.sort_by(f64::total_cmp);
+    times
+}
+
+fn our_times(flows: &[Flow]) -> (Vec<f64>, u64) {
+    let mut network = Network::new();
+    let hub = network.node("hub", NodeKind::Switch);
+    for h in 0..=SENDERS {
+        let host = network.node(&format!("h{h}"), NodeKind::Host);
+        network.connect(host, hub, RATE_BPS, DELAY_NS, Some(BUFFER_BYTES)).expect("a valid link");
+    }
+    let params = serde_json::Map::new();
+    let mut sim = subak_packet::build("reno", &params, &network, SIZES, &[], 1).expect("reno is registered");
+    for f in flows {
+        let up = 2 * f.sender as u32;
+        sim.add(FlowPlan {
+            routes: vec![Route { forward: vec![up, 1], back: vec![0, up + 1] }],
+            start_ns: f.start_ns,
+            stop_ns: None,
+            size_bytes: Some(f.bytes),
+            weight: 1.0,
+            demand_bps: f64::INFINITY,
+            utility: None,
+            controller: None,
+        });
+    }
+    sim.run_until_done(10_000_000_000);
+    let fct = |(k, f): (usize, &Flow)| sim.flow(k as u32).finished_ns.map_or(0.0, |end| (end - f.start_ns) as f64);
+    (flows.iter().enumerate().map(fct).collect(), sim.link(1).dropped_packets)
+}
