@@ -39,7 +39,6 @@ impl<S: Scheme> Example<S> {
             let info = FlowInfo {
                 flow: k as u32,
                 weight: 1.0,
-                utility: std::sync::Arc::new(subak_core::Utility::log(1.0)),
                 size_bytes: None,
                 mss_bytes: 1446,
                 mtu_bytes: 1500,

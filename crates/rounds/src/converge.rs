@@ -1,0 +1,117 @@
+//! `subak converge`: a scheme's control messages on the flows of a case, held against the exact rates.
+
+use crate::replay::{self, Order};
+use crate::run::{Outcome, Plan, run};
+use crate::setup::Setup;
+use crate::theory::Bound;
+use serde_json::{Value, json};
+use subak_core::scheme::Update;
+use subak_core::{Case, Fault};
+
+/// How a case is run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Options {
+    /// Seed, rounds, losses, the scheme's parameters; with [`Plan::traced`] the answer lists every update.
+    pub plan: Plan,
+    /// Updates to be replayed in this order, in place of messages that travel; see [`Order::read`].
+    pub order: Option<Value>,
+}
+
+/// Runs `scheme` on `case` and answers as the interface of `subak converge` says: whether the rates became exact and
+/// stayed so, after how many rounds, beside the rounds that theory allows (`null` where no bound is known).
+pub fn converge(case: &Case, scheme: &str, options: &Options) -> Result<Value, Fault> {
+    let setup = Setup::from_case(case)?;
+    let plan = &options.plan;
+    check(plan)?;
+    let (ideal_bps, _) = setup.exact();
+    let outcome = match &options.order {
+        Some(order) => replay::run(scheme, &setup, &ideal_bps, plan, &Order::read(order, case)?)?,
+        None => run(scheme, &setup, &ideal_bps, plan)?,
+    };
+    let mut answer = summary(case, &setup, scheme, &ideal_bps, &outcome);
+    if plan.traced || options.order.is_some() {
+        answer["trace"] = outcome.trace.iter().map(|update| trace_row(case, update, &outcome)).collect();
+    }
+    Ok(answer)
+}
+
+fn check(plan: &Plan) -> Result<(), Fault> {
+    let within = |name: &str, x: f64, low: f64, high: f64| match (low..=high).contains(&x) {
+        true => Ok(()),
+        false => Err(Fault::new(name, format!("{name} is {x}"), format!("give a value from {low} to {high}"))),
+    };
+    within("max_rounds", plan.max_rounds, 1.0, 1e6)?;
+    within("drop", plan.drop, 0.0, 0.9)?;
+    within("drop_rounds", plan.drop_rounds, 0.0, 1e6)?;
+    within("stagger_rounds", plan.stagger_rounds, 0.0, 1e6)?;
+    within("settle_rounds", plan.settle_rounds, 1.0, 1e6)?;
+    within("tolerance", plan.tolerance, 1e-12, 1.0)
+}
+
+fn summary(case: &Case, setup: &Setup, scheme: &str, ideal_bps: &[f64], outcome: &Outcome) -> Value {
+    let bound = Bound::of(scheme);
+    let levels = setup.levels(bound.reach());
+    let link_name = |l: usize| match case.network.links().get(l) {
+        Some(link) => link.id.clone(),
+        // A demand's own link: see `Setup::from_case`.
+        None => setup
+            .paths
+            .iter()
+            .position(|p| p[0] as usize == l)
+            .map_or_else(String::new, |f| format!("demand of {}", case.flows.id(f))),
+    };
+    let mut link_rounds = vec![0.0f64; setup.wires.len()];
+    for (f, &l) in levels.bottleneck.iter().enumerate() {
+        link_rounds[l as usize] = link_rounds[l as usize].max(outcome.flow_rounds[f]);
+    }
+    let level = |n: usize| {
+        let links: Vec<usize> = (0..link_rounds.len()).filter(|&l| levels.of_link[l] == n).collect();
+        let rounds = (0..levels.of_flow.len()).filter(|&f| levels.of_flow[f] == n).map(|f| outcome.flow_rounds[f]);
+        json!({
+            "level": n,
+            "links": links.iter().map(|&l| link_name(l)).collect::<Vec<_>>(),
+            "rounds": rounds.fold(0.0, f64::max),
+        })
+    };
+    let chain = setup.slowest_chain(&levels, &link_rounds);
+    let flow = |f: usize| {
+        json!({
+            "id": case.flows.id(f),
+            "rate": outcome.rates_bps[f],
+            "ideal": ideal_bps[f],
+            "rounds": outcome.flow_rounds[f],
+            "bottleneck": link_name(levels.bottleneck[f] as usize),
+        })
+    };
+    json!({
+        "schema": 1,
+        "scheme": scheme,
+        "converged": outcome.converged,
+        "rounds": outcome.rounds,
+        "bound_rounds": bound.rounds(&levels),
+        "levels": (1..=levels.count).map(level).collect::<Vec<_>>(),
+        "chain": chain.iter().map(|&l| json!({"link": link_name(l as usize), "rounds": link_rounds[l as usize]}))
+            .collect::<Vec<_>>(),
+        "flows": (0..case.flows.len()).map(flow).collect::<Vec<_>>(),
+        "updates": outcome.updates,
+        "round": outcome.round_ns as f64 / 1e9,
+        "drops": outcome.drops,
+        "rounds_after_drop": outcome.rounds_after_drop,
+    })
+}
+
+/// An update with the names of the case; rates without limit are `null`.
+fn trace_row(case: &Case, update: &Update, outcome: &Outcome) -> Value {
+    let rounds = (update.at_ns as f64 - outcome.start_ns as f64) / outcome.round_ns as f64;
+    let link = case.network.links().get(update.link as usize).map_or("demand", |link| link.id.as_str());
+    let mut row = json!({"round": rounds, "flow": case.flows.id(update.flow as usize), "link": link});
+    for &(name, x) in &update.values {
+        row[name] = match name {
+            "state" => json!(if x == 1.0 { "B" } else { "E" }),
+            "ignore" => json!(x == 1.0),
+            _ if x.is_finite() => json!(x),
+            _ => Value::Null,
+        };
+    }
+    row
+}
