@@ -2,6 +2,7 @@
 
 mod answer;
 mod errors;
+mod experiments;
 mod generators;
 mod network;
 mod runs;
@@ -17,6 +18,7 @@ mod _subak {
     #[pymodule_export]
     use crate::{
         answer::Answer,
+        experiments::{rounds_levels, rounds_replay, rounds_series, rounds_sweep},
         generators::generators,
         network::Network,
         runs::{Spec, columns, diff, export, summary},

@@ -1,0 +1,125 @@
+"""Raw results between the run and the analysis, and the values that the analysis finds in them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from subak.runs import Results
+
+Listener = Callable[[int, int, float], None]
+"""Hears what is done, how much there is, and the share of the work that is done."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A value with its confidence interval or with what it is of."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    note: str = ""
+    """Such as ``1000 runs``."""
+
+
+Value = Measured | float | int | str | list[float]
+"""What an analysis says of one check."""
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """What an experiment's ``run`` is asked for."""
+
+    scale: str
+    runs: int
+    seed: int
+    settings: dict[str, Any] = field(default_factory=dict)
+    jobs: int | None = None
+    progress: Listener | None = None
+
+
+@dataclass(frozen=True)
+class RawResults:
+    """What a run left in its folder."""
+
+    folder: Path
+    scale: str
+    runs: int
+    settings: dict[str, Any]
+
+    @property
+    def data(self) -> Any:
+        """What the experiment's ``run`` gave back."""
+        return json.loads((self.folder / "raw.json").read_bytes())
+
+    def simulated(self, spec: str = "") -> Results:
+        """The results of the spec of that name."""
+        from subak.runs import Results
+
+        return Results(self.folder / (spec or "run"))
+
+
+def passes(rule: tuple[str, Any], tolerance: float, value: Value) -> bool:
+    """Whether ``value`` obeys ``rule``; what is not a number obeys none."""
+    found = value.value if isinstance(value, Measured) else value
+    op, bound = rule
+    if op == "equals":
+        return _equal(found, bound, tolerance)
+    if not isinstance(found, int | float) or math.isnan(found):
+        return False
+    if op == "at_most":
+        return bool(found <= bound)
+    if op == "at_least":
+        return bool(found >= bound)
+    return bool(bound[0] <= found <= bound[1])
+
+
+def _equal(found: Any, wanted: Any, tolerance: float) -> bool:
+    if isinstance(wanted, list):
+        same_length = isinstance(found, list) and len(found) == len(wanted)
+        return same_length and all(_equal(f, w, tolerance) for f, w in zip(found, wanted, strict=True))
+    if isinstance(wanted, bool | str) or isinstance(found, bool | str) or found is None:
+        return bool(found == wanted)
+    return bool(found == wanted) or abs(found - wanted) <= tolerance * abs(wanted)
+
+
+def told(value: Value, unit: str = "") -> str:
+    """The value as the table shows it."""
+    if isinstance(value, Measured):
+        text = _unit(_plain(value.value), unit)
+        if value.low is not None and value.high is not None:
+            text += f" [{_plain(value.low)}, {_plain(value.high)}]"
+        return f"{text} ({value.note})" if value.note else text
+    if isinstance(value, list):
+        return _unit(", ".join(_plain(v) for v in value), unit)
+    return _unit(_plain(value), unit)
+
+
+def as_json(value: Value) -> Any:
+    """The value as a verdict's JSON holds it: what is not finite is text."""
+    if isinstance(value, Measured):
+        return as_json(value.value)
+    if isinstance(value, list):
+        return [as_json(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool | str):
+        return str(value)
+    if value is None or math.isnan(value):
+        return "none"
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _unit(text: str, unit: str) -> str:
+    return f"{text} {unit}" if unit and text != "none" else text
