@@ -128,7 +128,8 @@ impl<S: Scheme> Sim<S> {
             has_downs: false,
             open_flows: 0,
             unfinished: 0,
-            waits: Histogram::new(2).expect("two digits are supported"),
+            // Bounds are needed: recording saturates rather than grow. 2^40 ns is some 18 minutes.
+            waits: Histogram::new_with_bounds(1, 1 << 40, 2).expect("two digits and a proper range"),
             packet_hops: 0,
             events: 0,
         };
