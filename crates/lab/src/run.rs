@@ -132,8 +132,9 @@ impl<'a> Work<'a> {
         let jobs = if self.options.jobs == 0 { cores } else { self.options.jobs }.min(self.missing.len());
         std::thread::scope(|scope| {
             let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(|| self.some())).collect();
-            let ends = workers.into_iter().map(|w| w.join().unwrap_or(Ok(())));
-            ends.fold(Ok(()), |all, one| all.and(one))
+            // All are joined before the first error is passed up.
+            let ends: Vec<_> = workers.into_iter().map(|w| w.join().unwrap_or(Ok(()))).collect();
+            ends.into_iter().collect()
         })
     }
 
