@@ -1,5 +1,6 @@
 //! Cases in all their forms, and what is said of those that are wrong.
 
+use proptest::prelude::*;
 use serde_json::{Value, json};
 use subak_core::document::Format;
 use subak_core::{Case, Fault, Network, NodeKind, Policy};
@@ -179,17 +180,13 @@ fn wide_area_networks_are_routed_by_delay_and_others_by_hops() {
     };
     assert_eq!(with(json!({})), [["a->b"]]);
     assert_eq!(with(json!({"metric": "delay"})), [["a->c", "c->b"]]);
-    // Quilicura to Tokyo: over Los Angeles by delay (17791 km); the other way of two links does not exist.
-    let b4 = json!({"network": {"kind": "wan", "topology": "b4-18"}, "flows": [{"src": "Dublin", "dst": "Tokyo"}]});
-    let by_delay = parse(&b4).unwrap();
-    let mut by_hops = b4.clone();
-    by_hops["routing"] = json!({"metric": "hops"});
-    let length = |case: &Case| {
-        let path = case.flows.links_of(0);
-        (path.iter().map(|&l| case.network.links()[l as usize].delay_ns).sum::<u64>(), path.len())
+    let b4 = |routing: Value| {
+        let flows: Vec<_> = (1..18).map(|i| json!({"src": "h0", "dst": format!("h{i}")})).collect();
+        let case = json!({"network": {"kind": "wan", "topology": "b4-18"}, "flows": flows, "routing": routing});
+        (0..17).map(|f| paths(&parse(&case).unwrap(), f)).collect::<Vec<_>>()
     };
-    let (least_delay, fewest_hops) = (length(&by_delay), length(&parse(&by_hops).unwrap()));
-    assert!(least_delay.0 <= fewest_hops.0 && least_delay.1 >= fewest_hops.1);
+    assert_eq!(b4(json!({})), b4(json!({"metric": "delay"})));
+    assert_ne!(b4(json!({})), b4(json!({"metric": "hops"})));
 }
 
 #[test]
@@ -362,6 +359,8 @@ fn faults_of_flows() {
         (with_flow(json!({"path": []})), "flows[1].path", "the path has no link", "at least one"),
         (with_flow(json!({"paths": []})), "flows[1].paths", "the flow has no path", "at least one"),
         (with_flow(json!({"paths": [["l20"], []]})), "flows[1].paths[1]", "the path has no link", "at least one"),
+        (with_flow(json!({"paths": [[]]})), "flows[1].paths[0]", "the path has no link", "at least one"),
+        (with_flow(json!({"paths": [["l20", "l20"]]})), "flows[1].paths[0][1]", "crosses link \"l20\" twice", "once"),
         (with_flow(json!({"path": "l20"})), "flows[1].path", "a path is a list, not \"l20\"", "[\"l1\""),
         (with_flow(json!({"path": [20]})), "flows[1].path[0]", "a link's id is a string, not 20", "quotes"),
         (
@@ -536,4 +535,50 @@ fn syntax_errors_name_line_and_column() {
         assert_eq!(fault.place, place, "{text}: {fault}");
     }
     assert_eq!(from_json("\u{feff}{}").unwrap().flows.len(), 0);
+}
+
+/// A flow to be written: links as a set of bits, weight, demand, size, deadline.
+type Plan = (u8, u32, Option<u32>, Option<u32>, Option<u32>);
+
+proptest! {
+    #[test]
+    fn a_case_reads_as_it_was_written(
+        links in proptest::collection::vec((1u32..1_000_000, 0u32..10_000, proptest::option::of(1u32..1_000_000)), 8),
+        flows in proptest::collection::vec((1u8.., 1u32..1000, any::<Option<u32>>(), proptest::option::of(1u32..), proptest::option::of(1u32..)), 0..20),
+        units: bool, alpha in 0.0f64..10.0,
+    ) {
+        let number = |x: u32, base: f64, unit: &str| if units { json!(format!("{x} {unit}")) } else { json!(f64::from(x) * base) };
+        let written: Vec<Value> = links.iter().enumerate().map(|(i, (mbps, ns, bytes))| {
+            let mut link = json!({"id": format!("l{i}"), "capacity": number(*mbps, 1e6, "Mbps"), "delay": number(*ns, 1e-9, "ns")});
+            if let Some(bytes) = bytes {
+                link["buffer"] = number(*bytes, 1.0, "B");
+            }
+            link
+        }).collect();
+        let path = |bits: u8| (0..8u32).filter(|i| bits >> i & 1 == 1).collect::<Vec<_>>();
+        let flow = |(i, &(bits, weight, demand, size, deadline)): (usize, &Plan)| {
+            let mut flow = json!({"id": format!("f{i}"), "weight": f64::from(weight) / 8.0,
+                "path": path(bits).iter().map(|l| format!("l{l}")).collect::<Vec<_>>()});
+            if let Some(kbps) = demand { flow["demand"] = number(kbps, 1e3, "kb/s") }
+            if let Some(bytes) = size { flow["size"] = number(bytes, 1.0, "B") }
+            if let Some(us) = deadline { flow["deadline"] = number(us, 1e-6, "us") }
+            flow
+        };
+        let value = json!({"network": written, "flows": flows.iter().enumerate().map(flow).collect::<Vec<_>>(),
+            "policy": {"kind": "alpha-fair", "alpha": alpha}});
+        let case = parse(&value).unwrap();
+        prop_assert_eq!(case.policy, Policy::AlphaFair { alpha });
+        for (link, &(mbps, ns, bytes)) in case.network.links().iter().zip(&links) {
+            prop_assert_eq!((link.capacity_bps, link.delay_ns, link.buffer_bytes), (f64::from(mbps) * 1e6, u64::from(ns), bytes.map(u64::from)));
+        }
+        for (f, &(bits, weight, demand, size, deadline)) in flows.iter().enumerate() {
+            prop_assert_eq!(case.flows.links_of(case.flows.paths_of(f).start), &path(bits)[..]);
+            prop_assert_eq!(case.flows.weight()[f], f64::from(weight) / 8.0);
+            prop_assert_eq!(case.flows.demand_bps()[f], demand.map_or(f64::INFINITY, |kbps| f64::from(kbps) * 1e3));
+            let extra = case.flows.extra(f).cloned().unwrap_or_default();
+            prop_assert_eq!(extra.size_bytes, size.map(u64::from));
+            let off = |us: u32| (extra.deadline_s.unwrap_or(f64::NAN) / (f64::from(us) * 1e-6) - 1.0).abs();
+            prop_assert!(deadline.map_or(extra.deadline_s.is_none(), |us| off(us) < 1e-15));
+        }
+    }
 }

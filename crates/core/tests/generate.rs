@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use std::collections::{HashMap, HashSet};
-use subak_core::generate::{GENERATORS, Otherwise, Unit, network};
+use subak_core::generate::{GENERATORS, Otherwise, Unit, described, network};
 use subak_core::{Network, NodeKind};
 
 fn build(value: serde_json::Value) -> Network {
@@ -176,4 +176,23 @@ fn faults_name_place_and_mend() {
         assert!(fault.what.contains(what), "{fault}");
         assert!(fault.mend.contains(mend), "{fault}");
     }
+}
+
+#[test]
+fn the_table_as_data() {
+    let table = described();
+    assert_eq!(table.as_array().unwrap().len(), GENERATORS.len());
+    let key = |kind: &str, name: &str| {
+        let generator = table.as_array().unwrap().iter().find(|g| g["kind"] == kind).unwrap();
+        generator["keys"].as_array().unwrap().iter().find(|k| k["name"] == name).unwrap().clone()
+    };
+    assert_eq!(key("leaf-spine", "leaves")["default"], "required");
+    assert_eq!(
+        (&key("leaf-spine", "spine_rate")["default"], &key("leaf-spine", "spine_rate")["unit"]),
+        (&json!("40Gbps"), &json!("bit/s"))
+    );
+    assert_eq!(key("leaf-spine", "host_delay")["default"], "link_delay's");
+    assert_eq!(key("wan", "host_rate")["default"], "twice rate");
+    assert_eq!(key("chain", "host_rate")["default"], "the largest of rates");
+    assert_eq!(key("wan", "topology")["unit"], "\"b4-12\" or \"b4-18\"");
 }

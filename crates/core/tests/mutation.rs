@@ -334,7 +334,7 @@ fn nesting_and_nonsense() {
         }
         assert_readable(&graphml::network(text).unwrap_err());
     }
-    for text in [&deep_json[0], &deep_json[4], &deep_json[5]] {
+    for text in [&deep_json[1], &deep_json[4], &deep_json[5]] {
         assert!(Case::parse(text, Format::Json, &mut files).unwrap_err().what.contains("nested too deeply"));
     }
     assert!(graphml::network(&deep_xml[1]).unwrap_err().what.contains("nested too deeply"));

@@ -271,3 +271,20 @@ fn delays_near_the_limit_do_not_overflow() {
         assert_eq!(router.path(0, 4, 0).unwrap().len(), 4);
     }
 }
+
+/// More destinations than distances are kept of: the answers stay.
+#[test]
+fn tables_that_were_dropped_come_again() {
+    const NODES: NodeId = 4200;
+    let mut net = Network::new();
+    let nodes: Vec<_> = (0..NODES).map(|i| net.node(&format!("n{i}"), NodeKind::Host)).collect();
+    for i in 0..NODES {
+        net.connect(nodes[i as usize], nodes[((i + 1) % NODES) as usize], 1.0, 0, None).unwrap();
+    }
+    let mut router = Router::new(&net, 0, false);
+    let first = router.path(0, 5, 0).unwrap();
+    for dst in 1..NODES {
+        assert_eq!(router.path((dst + 2) % NODES, dst, 0).unwrap().len(), 2);
+    }
+    assert_eq!(router.path(0, 5, 0).unwrap(), first);
+}

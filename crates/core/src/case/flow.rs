@@ -14,6 +14,14 @@ const KEYS: [&str; 11] =
 /// Subflows are counted in a byte.
 const MOST_SUBFLOWS: u64 = 255;
 
+/// All paths together have at most so many links: 1 GB of them.
+const MOST_PATH_LINKS: usize = 1 << 28;
+
+fn too_many_path_links() -> Fault {
+    let what = format!("the paths up to this flow have more than {MOST_PATH_LINKS} links together");
+    Fault::new("", what, "give fewer flows or shorter paths")
+}
+
 /// Reads flows and gathers them.
 pub(super) struct FlowReader<'a> {
     network: &'a Network,
@@ -37,8 +45,17 @@ impl<'a> FlowReader<'a> {
 
     /// Reads the `i`-th flow.
     pub fn push(&mut self, i: usize, value: &Value) -> Result<(), Fault> {
-        let read = self.read(i, value).and_then(|flow| self.flows.push(flow, self.network));
-        read.map_err(|e| e.below(&format!("flows[{i}]")))
+        // A flow of one path is told of "path", though it may have come as "paths".
+        let as_written = |e: Fault| match e.place.strip_prefix("path") {
+            Some(inner) if !inner.starts_with('s') && value.get("paths").is_some() => {
+                Fault { place: format!("paths[0]{inner}"), ..e }
+            }
+            _ => e,
+        };
+        let read = self.read(i, value);
+        let read = read.and_then(|flow| self.flows.push(flow, self.network).map_err(as_written));
+        let most = if self.flows.links().len() <= MOST_PATH_LINKS { Ok(()) } else { Err(too_many_path_links()) };
+        read.and(most).map_err(|e| e.below(&format!("flows[{i}]")))
     }
 
     fn read(&mut self, i: usize, value: &Value) -> Result<Flow, Fault> {

@@ -9,7 +9,7 @@ mod builders;
 use crate::document::{check_keys, table, text, unknown_word};
 use crate::route::Metric;
 use crate::{Fault, Network, Ns, quantity};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 /// A generator asked for more directed links than this is refused.
@@ -217,6 +217,18 @@ pub const GENERATORS: &[Generator] = &[
         build: builders::wan,
     },
 ];
+
+/// [`GENERATORS`] as data, for help and documentation: a list of `kind`, `about`, `metric` and `keys`, each with
+/// `name`, `unit`, `default` and `about`.
+pub fn described() -> Value {
+    let key =
+        |k: &Key| json!({"name": k.name, "unit": k.unit.name(), "default": k.default.describe(), "about": k.about});
+    let generator = |g: &Generator| {
+        let metric = if g.metric == Metric::Hops { "hops" } else { "delay" };
+        json!({"kind": g.kind, "about": g.about, "metric": metric, "keys": g.keys.iter().map(key).collect::<Vec<_>>()})
+    };
+    GENERATORS.iter().map(generator).collect()
+}
 
 /// The network that `value` describes: a table with `kind` and that kind's keys. Also how to route over it.
 pub fn network(value: &Value) -> Result<(Network, Metric), Fault> {
