@@ -83,6 +83,7 @@ pub(crate) struct Watch<'a> {
     changes: Vec<Ns>,
     next_change: usize,
     next_look_ns: Ns,
+    last_look_ns: Ns,
     live: Vec<FlowId>,
     filtered_bps: Vec<f64>,
     seen_bytes: Vec<u64>,
@@ -105,6 +106,7 @@ impl<'a> Watch<'a> {
             flows,
             oracle: Oracle::new(topology, flows, data_share),
             next_look_ns: changes[0],
+            last_look_ns: changes[0],
             changes,
             next_change: 0,
             live: Vec::new(),
@@ -128,15 +130,15 @@ impl<'a> Watch<'a> {
         if self.changes.get(self.next_change).is_none_or(|&c| c.min(self.next_look_ns) > now_ns) {
             return None;
         }
-        let ended = self.live.iter().any(|&f| driver.flow(f).finished_ns.is_some());
-        if !self.live.is_empty() && now_ns > self.change_ns {
-            self.judge(now_ns, driver);
-        }
         self.next_look_ns = now_ns + self.goal.every_ns;
         let changed = self.changes[self.next_change] <= now_ns;
+        let ended = self.live.iter().any(|&f| driver.flow(f).finished_ns.is_some());
         if !changed && !ended {
+            self.judge(now_ns, driver);
             return None;
         }
+        // Flows that have just stopped or ended have no rate any more: the last look holds until now.
+        self.hold(now_ns);
         let row = (!self.live.is_empty()).then(|| self.row());
         self.next_change += usize::from(changed);
         self.begin(now_ns, driver);
@@ -144,8 +146,8 @@ impl<'a> Watch<'a> {
     }
 
     fn judge(&mut self, now_ns: Ns, driver: &dyn Driver) {
-        // Looks fall between changes, so that intervals may be cut short.
-        let dt_ns = self.goal.every_ns - (self.next_look_ns - now_ns).min(self.goal.every_ns - 1);
+        let dt_ns = (now_ns - self.last_look_ns).max(1);
+        self.last_look_ns = now_ns;
         let gain = 1.0 - libm::exp(-(dt_ns as f64) / self.goal.filter_ns as f64);
         let mut near = 0;
         for &f in &self.live {
@@ -168,10 +170,13 @@ impl<'a> Watch<'a> {
             self.since_ns = None;
             return;
         }
-        let since_ns = *self.since_ns.get_or_insert(now_ns);
-        if now_ns - since_ns >= self.goal.hold_ns {
-            self.settled_ns.get_or_insert(since_ns);
-        }
+        self.since_ns.get_or_insert(now_ns);
+        self.hold(now_ns);
+    }
+
+    fn hold(&mut self, now_ns: Ns) {
+        let held = self.since_ns.filter(|&since| now_ns - since >= self.goal.hold_ns);
+        self.settled_ns = self.settled_ns.or(held);
     }
 
     fn row(&self) -> Row<'static> {

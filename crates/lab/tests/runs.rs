@@ -1,9 +1,12 @@
 //! Runs into a directory: the same bytes on any number of threads and after an interruption.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use subak_lab::{Error, Options, Outcome, Progress, Spec, ValidSpec, run};
+
+mod common;
+use common::Scratch;
 
 const SPEC: &str = r#"
 schema = 1
@@ -34,23 +37,6 @@ queues = "500us"
 duration = "3ms"
 seeds = 2
 "#;
-
-/// A directory of its own for each test, removed at its end.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str) -> Self {
-        let dir = std::env::temp_dir().join(format!("subak-{}-{name}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&dir);
-        Scratch(dir)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 fn valid(text: &str) -> ValidSpec {
     Spec::from_toml(text).unwrap().validate().unwrap()

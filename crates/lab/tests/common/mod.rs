@@ -1,0 +1,29 @@
+//! What several tests need.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// A directory of its own for each test, removed at its end.
+pub struct Scratch(pub PathBuf);
+
+impl Scratch {
+    pub fn new(name: &str) -> Self {
+        let dir = std::env::temp_dir().join(format!("subak-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&dir);
+        Scratch(dir)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The rows of one kind, as `export` writes them.
+#[allow(dead_code)]
+pub fn rows(dir: &Path, kind: &str) -> Vec<BTreeMap<String, String>> {
+    let mut text = Vec::new();
+    subak_lab::export(dir, Some(kind), &mut text).unwrap();
+    csv::Reader::from_reader(text.as_slice()).deserialize().map(Result::unwrap).collect()
+}

@@ -1,0 +1,220 @@
+//! Specs that cannot be run are refused, each with its place, the fault and a mend.
+
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+use std::path::PathBuf;
+use subak_core::Fault;
+use subak_lab::{Spec, ValidSpec};
+
+fn good() -> Value {
+    json!({
+        "schema": 1,
+        "name": "good",
+        "network": {"kind": "star", "hosts": 4, "rate": "10Gbps", "link_delay": "1us"},
+        "routing": {"seed": 3, "symmetric": true},
+        "workload": {"kind": "poisson", "sizes": "web-search", "load": 0.5},
+        "policy": {"kind": "max-min"},
+        "scheme": [{"name": "ideal"}, {"name": "dctcp", "label": "K", "params": {"k": 65}}],
+        "measure": {"fct": true, "rates": "100us", "queues": "1ms"},
+        "run": {"duration": "1ms", "seeds": 2, "warmup": "100us", "drain": "5ms"},
+        "packets": {"mtu": 1500, "header": 54, "ack": 64},
+        "fault": [
+            {"kind": "loss", "kinds": ["data"], "probability": 0.01, "links": ["h0->switch0"], "from": 0, "until": "1ms"},
+            {"kind": "down", "link": "switch0->h1", "down": "100us", "up": "200us"},
+        ],
+    })
+}
+
+fn validate(value: Value) -> Result<ValidSpec, Fault> {
+    Spec::from_value(value, PathBuf::new())?.validate()
+}
+
+/// `good` with the value at a pointer replaced (its parent must be there), or removed.
+fn with(pointer: &str, value: Option<Value>) -> Value {
+    let mut spec = good();
+    let (parent, key) = pointer.rsplit_once('/').unwrap();
+    match spec.pointer_mut(parent).unwrap() {
+        Value::Object(map) => match value {
+            Some(value) => drop(map.insert(key.to_string(), value)),
+            None => drop(map.remove(key)),
+        },
+        Value::Array(list) => list[key.parse::<usize>().unwrap()] = value.unwrap(),
+        other => panic!("{other}"),
+    }
+    spec
+}
+
+#[test]
+fn the_good_one_is_good() {
+    let spec = validate(good()).unwrap();
+    assert_eq!((spec.len(), spec.schemes[1].label.as_str(), spec.seeds.as_slice()), (4, "K", &[1, 2][..]));
+}
+
+#[test]
+fn each_fault_is_named_with_its_place_and_a_mend() {
+    let steps = |flow: Value| Some(json!({"kind": "steps", "flows": [flow]}));
+    let convergence = |c: Value| Some(json!({"convergence": c}));
+    let table: Vec<(&str, Option<Value>, &str)> = vec![
+        ("/schema", Some(json!(2)), "schema"),
+        ("/name", Some(json!(7)), "name"),
+        ("/colour", Some(json!("red")), "colour"),
+        ("/network", None, "network"),
+        ("/network", Some(json!("star")), "network"),
+        ("/network/kind", Some(json!("torus")), "network.kind"),
+        ("/network/hosts", Some(json!(0)), "network.hosts"),
+        ("/network/rate", Some(json!("10 parsecs")), "network.rate"),
+        ("/network/rate", Some(json!(-1)), "network.rate"),
+        ("/network/rate", Some(json!("NaN")), "network.rate"),
+        ("/network/rate", Some(json!([1e9, "fast"])), "network.rate[1]"),
+        ("/network/hosts", Some(json!(1)), "workload.kind"),
+        ("/routing/seed", Some(json!(-1)), "routing.seed"),
+        ("/workload", None, "workload"),
+        ("/workload/kind", Some(json!("bursty")), "workload.kind"),
+        ("/workload/load", Some(json!(1.2)), "workload.load"),
+        ("/workload/load", Some(json!(0)), "workload.load"),
+        ("/workload/load", Some(json!("60%")), "workload.load"),
+        ("/workload/load", Some(json!([0.5, 1.5])), "workload.load[1]"),
+        ("/workload/load", Some(json!([])), "workload.load"),
+        ("/workload/load", None, "workload.load"),
+        ("/workload/sizes", Some(json!("bing")), "workload.sizes"),
+        ("/workload/sizes", Some(json!([["web-search"]])), "workload.sizes[0]"),
+        ("/workload/epoch", Some(json!("1ms")), "workload.epoch"),
+        ("/workload", Some(json!({"kind": "incast", "senders": 0})), "workload.senders"),
+        ("/workload", Some(json!({"kind": "incast", "senders": 3, "receiver": "h9"})), "workload.receiver"),
+        ("/workload", Some(json!({"kind": "churn"})), "workload.epoch"),
+        ("/workload", Some(json!({"kind": "churn", "epoch": 0})), "workload.epoch"),
+        ("/workload", steps(json!({})), "workload.flows[0]"),
+        ("/workload", steps(json!({"src": "h0", "dst": "h0"})), "workload.flows[0].dst"),
+        ("/workload", steps(json!({"src": "h0", "dst": "h7"})), "workload.flows[0].dst"),
+        ("/workload", steps(json!({"path": []})), "workload.flows[0].paths[0]"),
+        ("/workload", steps(json!({"path": ["h0->h1"]})), "workload.flows[0].paths[0][0]"),
+        ("/workload", steps(json!({"path": ["h0->switch0", "h0->switch0"]})), "workload.flows[0].paths[0][1]"),
+        ("/workload", steps(json!({"path": ["h0->switch0", "h1->switch0"]})), "workload.flows[0].paths[0][1]"),
+        ("/workload", steps(json!({"src": "h0", "dst": "h1", "weight": 0})), "workload.flows[0].weight"),
+        ("/workload", steps(json!({"src": "h0", "dst": "h1", "size": 0})), "workload.flows[0].size"),
+        ("/workload", steps(json!({"src": "h0", "dst": "h1", "stop": 0})), "workload.flows[0].stop"),
+        ("/workload", steps(json!({"src": "h0", "dst": "h1", "demand": 0})), "workload.flows[0].demand"),
+        ("/policy/kind", Some(json!("alpha-fair")), "policy.kind"),
+        ("/scheme", None, "scheme"),
+        ("/scheme", Some(json!([])), "scheme"),
+        ("/scheme/0/name", Some(json!("dctpc")), "scheme[0].name"),
+        ("/scheme/0/param", Some(json!({})), "scheme[0].param"),
+        ("/scheme/1/params", Some(json!({"kk": 1})), "scheme[1].params.kk"),
+        ("/scheme/1/params", Some(json!({"k": "many"})), "scheme[1].params.k"),
+        ("/scheme/0", Some(json!({"name": "dctcp", "label": "K"})), "scheme"),
+        ("/measure/rates", Some(json!(0)), "measure.rates"),
+        ("/measure/convergence", Some(json!({})), "measure.convergence"),
+        ("/run", None, "run"),
+        ("/run/duration", None, "run.duration"),
+        ("/run/duration", Some(json!("0s")), "run.duration"),
+        ("/run/duration", Some(json!("50 b")), "run.duration"),
+        ("/run/duration", Some(json!("1000 days")), "run.duration"),
+        ("/run/duration", Some(json!(1e6)), "run.duration"),
+        ("/run/duration", Some(json!(8e5)), "workload"),
+        ("/run/warmup", Some(json!("1ms")), "run.warmup"),
+        ("/run/seeds", Some(json!(0)), "run.seeds"),
+        ("/run/seeds", Some(json!([1, 1])), "run.seeds"),
+        ("/run/seeds", Some(json!([1, 2.5])), "run.seeds[1]"),
+        ("/packets/mtu", Some(json!(40)), "packets.header"),
+        ("/packets/ack", Some(json!(0)), "packets.ack"),
+        ("/fault/0/kind", Some(json!("fire")), "fault[0].kind"),
+        ("/fault/0/probability", Some(json!(1.01)), "fault[0].probability"),
+        ("/fault/0/probability", Some(json!([0.1, 2])), "fault[0].probability[1]"),
+        ("/fault/0/kinds", Some(json!(["data", "mail"])), "fault[0].kinds[1]"),
+        ("/fault/0/links", Some(json!(["nowhere"])), "fault[0].links[0]"),
+        ("/fault/1/link", Some(json!("h0->h1")), "fault[1].link"),
+        ("/fault/1/up", Some(json!("1us")), "fault[1].up"),
+    ];
+    for (pointer, value, place) in table {
+        let shown = format!("{pointer} = {value:?}");
+        let Err(fault) = validate(with(pointer, value)) else { panic!("{shown} passed") };
+        assert_eq!(fault.place, place, "{shown}: {fault}");
+        assert!(!fault.what.is_empty() && !fault.mend.is_empty(), "{shown}: {fault:?}");
+    }
+    let fault = validate(with("/network", Some(json!({"file": "no such file.json"})))).unwrap_err();
+    assert!(fault.file.is_some_and(|name| name.ends_with("no such file.json")) && !fault.mend.is_empty());
+    let mut settling = with("/workload", Some(json!({"kind": "permutation"})));
+    for bad in
+        [json!({"within": 2}), json!({"of": "guessed"}), json!({"share": 0}), json!({"hold": "-1ms"}), json!({"x": 1})]
+    {
+        settling["measure"] = convergence(bad.clone()).unwrap();
+        let fault = validate(settling.clone()).unwrap_err();
+        assert!(fault.place.starts_with("measure.convergence."), "{bad}: {fault}");
+    }
+}
+
+#[test]
+fn text_that_is_no_spec_is_refused() {
+    for bad in ["", "= 1", "network = \"star", "[network]\nkind = 1\nkind = 2", "x = nan", "[[scheme]]\nname = []"] {
+        let fault = Spec::from_toml(bad).and_then(Spec::validate).unwrap_err();
+        assert!(!fault.what.is_empty() && !fault.mend.is_empty(), "{bad:?}: {fault:?}");
+    }
+    assert!(Spec::from_toml(&"[".repeat(200_000)).is_err());
+    assert!(Spec::from_toml(&format!("a = {}", "[".repeat(200_000))).is_err());
+    assert!(Spec::from_toml(&"\u{1}x".repeat(5_000_000)).is_err());
+    let fault = Spec::load("no/such/spec.toml".as_ref()).unwrap_err();
+    assert_eq!(fault.file.as_deref(), Some("no/such/spec.toml"));
+}
+
+#[test]
+fn a_million_cells_are_too_many() {
+    let many: Vec<f64> = (1..=1001).map(|i| f64::from(i) / 2000.0).collect();
+    let mut spec = with("/workload/load", Some(json!(many)));
+    spec["run"]["seeds"] = json!(1000);
+    assert!(validate(spec).unwrap_err().what.contains("cells"));
+}
+
+/// Every place of a tree, as pointers.
+fn pointers(value: &Value, here: &str, found: &mut Vec<String>) {
+    let inner: Vec<(String, &Value)> = match value {
+        Value::Object(map) => map.iter().map(|(k, v)| (k.clone(), v)).collect(),
+        Value::Array(list) => list.iter().enumerate().map(|(i, v)| (i.to_string(), v)).collect(),
+        _ => Vec::new(),
+    };
+    for (key, value) in inner {
+        let place = format!("{here}/{key}");
+        found.push(place.clone());
+        pointers(value, &place, found);
+    }
+}
+
+fn any_value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        any::<f64>().prop_map(|x| serde_json::Number::from_f64(x).map_or(Value::Null, Value::Number)),
+        Just(json!(1e308)),
+        prop_oneof!["1us", "10Gbps", "64KiB", "h0", "chain", "churn", "s-perc", "switch0->h0", "fixed"]
+            .prop_map(Value::from),
+        "[ -~]{0,6}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 12, 4, |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            proptest::collection::vec(("[a-z.\\[\\]0]{0,5}", inner), 0..4)
+                .prop_map(|pairs| Value::Object(pairs.into_iter().collect::<Map<_, _>>())),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn no_mutation_of_a_spec_makes_it_panic(
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any_value()), 1..4)
+    ) {
+        let mut spec = good();
+        for (at, value) in changes {
+            let mut places = Vec::new();
+            pointers(&spec, "", &mut places);
+            if let Some(place) = (!places.is_empty()).then(|| at.get(&places)).and_then(|p| spec.pointer_mut(p)) {
+                *place = value;
+            }
+        }
+        match validate(spec) {
+            Ok(valid) => prop_assert!(valid.cell(0).cost.seconds >= 0.0),
+            Err(fault) => prop_assert!(!fault.what.is_empty()),
+        }
+    }
+}
