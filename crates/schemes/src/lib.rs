@@ -5,9 +5,11 @@
 use subak_core::Fault;
 use subak_core::scheme::{Info, Params, Scheme};
 
+pub mod over;
 pub mod perc;
 pub mod queue;
 mod tcp;
+pub mod xwi;
 
 /// What a driver does with a scheme once its name has become a type.
 pub trait Visitor {
@@ -42,11 +44,18 @@ macro_rules! schemes {
 schemes! {
     dctcp::Dctcp,
     reno::Reno,
+    rcp::Rcp,
+    pfabric::PFabric,
     charny::Charny,
     fair::Fair,
     n_perc::NPerc,
     s_perc::SPerc,
     s_perc_star::SPercStar,
+    swift::Swift,
+    numfabric::NumFabric,
+    xwi_s_perc::XwiSPerc,
+    dgd::Dgd,
+    rcp_star::RcpStar,
 }
 
 fn unknown(name: &str) -> Fault {

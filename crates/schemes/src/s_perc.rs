@@ -218,6 +218,10 @@ impl Rule for Stateless {
         Step { e, b: field.b, a: field.a, bottlenecked: field.bottlenecked, ignored: field.ignored }
     }
 
+    fn reweigh(&self, link: &mut Link, fields: &Fields, visit: Visit, was: f64, weight: f64) {
+        let old = fields.links[usize::from(visit.hop)];
+        link.sums.reweigh((!old.bottlenecked).then_some(old.a), was, weight, &link.scale);
+    }
     fn new_round(&self, link: &mut Link) {
         link.max_e.reset();
     }

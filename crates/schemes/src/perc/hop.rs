@@ -82,6 +82,9 @@ impl<R: Rule> Hop<Perc<R>> for PercHop<R> {
         if !(visit.forward || self.reverse) {
             return;
         }
+        if visit.forward && message.was != message.weight {
+            self.rule.reweigh(&mut self.link, &message.fields, visit, message.was, message.weight);
+        }
         let step = self.rule.update(&mut self.link, &mut message.fields, visit, message.weight, message.fin);
         io.trace(|at_ns| {
             let flag = |x: bool| f64::from(u8::from(x));

@@ -84,6 +84,10 @@ pub trait Rule: Clone + Debug + Send + 'static {
         weight: f64,
         leaving: bool,
     ) -> Step;
+    /// A flow that was counted with weight `was` now has `weight`: for rules that take weights that change.
+    fn reweigh(&self, link: &mut Self::Link, fields: &Self::Fields, visit: Visit, was: f64, weight: f64) {
+        let _ = (link, fields, visit, was, weight);
+    }
     /// A round of the link is over.
     fn new_round(&self, link: &mut Self::Link) {
         let _ = link;
@@ -106,6 +110,8 @@ pub trait Rule: Clone + Debug + Send + 'static {
 pub struct Message<R: Rule> {
     /// The flow's weight.
     pub weight: f64,
+    /// The weight with which links counted it on the trip before.
+    pub was: f64,
     /// Which of the source's packets this is; one with an old number was given up.
     pub serial: u32,
     /// The flow's first.
@@ -186,6 +192,13 @@ impl Settings {
 pub struct Perc<R: Rule> {
     rule: R,
     settings: Settings,
+}
+
+impl<R: Rule> Perc<R> {
+    /// The share of a link that is for data.
+    pub fn data_share(&self) -> f64 {
+        1.0 - self.settings.control - self.settings.headroom
+    }
 }
 
 impl<R: Rule> Scheme for Perc<R> {

@@ -12,7 +12,6 @@ const TIMERS: u32 = 2;
 #[derive(Debug)]
 pub struct PercSource<R: Rule> {
     rule: R,
-    weight: f64,
     rto_ns: Ns,
     mtu_bytes: u32,
     subflows: Vec<Subflow<R>>,
@@ -22,6 +21,7 @@ pub struct PercSource<R: Rule> {
 #[derive(Debug)]
 struct Subflow<R: Rule> {
     path: PathInfo,
+    weight: f64,
     serial: u32,
     sent_ns: Ns,
     tx_ns: Ns,
@@ -43,11 +43,18 @@ enum Place<R: Rule> {
 
 impl<R: Rule> PercSource<R> {
     pub(super) fn new(rule: R, settings: Settings, flow: &FlowInfo) -> Self {
-        let subflow =
-            |path: &PathInfo| Subflow { path: *path, serial: 0, sent_ns: 0, tx_ns: 0, place: Place::Gone, fresh: true };
+        let weight = flow.weight / flow.paths.len().max(1) as f64;
+        let subflow = |path: &PathInfo| Subflow {
+            path: *path,
+            weight,
+            serial: 0,
+            sent_ns: 0,
+            tx_ns: 0,
+            place: Place::Gone,
+            fresh: true,
+        };
         PercSource {
             rule,
-            weight: flow.weight / flow.paths.len().max(1) as f64,
             rto_ns: settings.rto_ns,
             mtu_bytes: flow.mtu_bytes,
             subflows: flow.paths.iter().map(subflow).collect(),
@@ -55,12 +62,17 @@ impl<R: Rule> PercSource<R> {
         }
     }
 
+    /// Subflow `k` has this weight from its next trip on.
+    pub fn set_weight(&mut self, k: u8, weight: f64) {
+        self.subflows[k as usize].weight = weight;
+    }
+
     /// A packet as for a new flow.
     fn start(&mut self, io: &mut Io<Perc<R>>, k: u8) {
         let hops = self.subflows[k as usize].path.hops;
         let fields = self.rule.fields(hops);
-        let first = self.subflows[k as usize].fresh;
-        self.send(io, k, Message { weight: self.weight, serial: 0, first, fin: false, tx_ns: 0, fields });
+        let Subflow { fresh: first, weight, .. } = self.subflows[k as usize];
+        self.send(io, k, Message { weight, was: weight, serial: 0, first, fin: false, tx_ns: 0, fields });
     }
 
     fn send(&mut self, io: &mut Io<Perc<R>>, k: u8, mut message: Message<R>) {
@@ -69,6 +81,7 @@ impl<R: Rule> PercSource<R> {
         subflow.sent_ns = io.now_ns;
         message.serial = subflow.serial;
         message.tx_ns = 0;
+        message.was = std::mem::replace(&mut message.weight, subflow.weight);
         message.fin = self.finishing;
         subflow.place = if message.fin { Place::Gone } else { Place::Out };
         let bytes = wire_bytes(self.rule.content_bytes(subflow.path.hops));
@@ -127,7 +140,7 @@ impl<R: Rule> Source<Perc<R>> for PercSource<R> {
         subflow.fresh = false;
         subflow.tx_ns = message.tx_ns;
         message.first = false;
-        let rate = self.rule.returned(&mut message.fields) * self.weight;
+        let rate = self.rule.returned(&mut message.fields) * message.weight;
         let (next_ns, path) = (subflow.sent_ns + subflow.tx_ns, subflow.path);
         if !self.finishing {
             io.pace(k, Some(rate.max(self.floor_bps(&path))), None);

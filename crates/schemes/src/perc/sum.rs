@@ -83,6 +83,18 @@ impl Sums {
         self.num_b.add(weight, scale.weights);
     }
 
+    /// A flow's weight changes; it is bottlenecked here, or was given `a` as bottlenecked elsewhere.
+    #[inline]
+    pub fn reweigh(&mut self, elsewhere: Option<f64>, was: f64, weight: f64, scale: &Scale) {
+        if let Some(a) = elsewhere {
+            self.sum_e.sub(a * was, scale.rates);
+            self.sum_e.add(a * weight, scale.rates);
+        } else {
+            self.num_b.sub(was, scale.weights);
+            self.num_b.add(weight, scale.weights);
+        }
+    }
+
     /// A flow not counted so far counts as bottlenecked here.
     #[inline]
     pub fn count(&mut self, weight: f64, scale: &Scale) {

@@ -1,0 +1,110 @@
+//! A leaf-spine network, random flows over it, and the rates that the exact solver gives them.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::sync::Arc;
+use subak_core::driver::{Driver, FlowPlan, PacketSizes, Route};
+use subak_core::rng::Stream;
+use subak_core::{Case, Flow, FlowId, Flows, LinkId, Network, NodeKind, Policy, Utility};
+
+pub const US: u64 = 1000;
+pub const MS: u64 = 1_000_000;
+
+pub struct LeafSpine {
+    pub network: Network,
+    hosts_per_leaf: usize,
+    spines: usize,
+    /// Up and down links of each host, and of each leaf to each spine.
+    access: Vec<(LinkId, LinkId)>,
+    core: Vec<Vec<(LinkId, LinkId)>>,
+}
+
+impl LeafSpine {
+    /// Hosts at 10 Gb/s, spines at 40 Gb/s, 2 us a link: a round trip of 16 us and some.
+    pub fn new(leaves: usize, spines: usize, hosts_per_leaf: usize, spine_bps: f64) -> Self {
+        let mut network = Network::new();
+        let tops: Vec<_> = (0..spines).map(|s| network.node(&format!("spine{s}"), NodeKind::Switch)).collect();
+        let (mut access, mut core) = (Vec::new(), Vec::new());
+        for leaf in 0..leaves {
+            let node = network.node(&format!("leaf{leaf}"), NodeKind::Switch);
+            core.push(tops.iter().map(|&t| network.connect(node, t, spine_bps, 2000, None).unwrap()).collect());
+            for h in 0..hosts_per_leaf {
+                let host = network.node(&format!("h{}", leaf * hosts_per_leaf + h), NodeKind::Host);
+                access.push(network.connect(host, node, 10e9, 2000, None).unwrap());
+            }
+        }
+        LeafSpine { network, hosts_per_leaf, spines, access, core }
+    }
+
+    pub fn hosts(&self) -> usize {
+        self.access.len()
+    }
+
+    pub fn route(&self, src: usize, dst: usize, spine: usize) -> Route {
+        let (a, b) = (src / self.hosts_per_leaf, dst / self.hosts_per_leaf);
+        let (mut forward, mut back) = (vec![self.access[src].0], vec![self.access[dst].0]);
+        if a != b {
+            forward.extend([self.core[a][spine].0, self.core[b][spine].1]);
+            back.extend([self.core[b][spine].0, self.core[a][spine].1]);
+        }
+        forward.push(self.access[dst].1);
+        back.push(self.access[src].1);
+        Route { forward, back }
+    }
+
+    /// From a host of the lower half to one of the upper half, so that acknowledgements meet no data.
+    pub fn one_way(&self, rng: &mut Stream) -> Route {
+        let half = self.hosts() / 2;
+        self.route(rng.below(half), half + rng.below(half), rng.below(self.spines))
+    }
+}
+
+pub fn plan(routes: Vec<Route>, weight: f64, utility: Option<Utility>) -> FlowPlan {
+    FlowPlan {
+        routes,
+        start_ns: 0,
+        stop_ns: None,
+        size_bytes: None,
+        weight,
+        demand_bps: f64::INFINITY,
+        utility: utility.map(Arc::new),
+        controller: None,
+    }
+}
+
+pub fn start(scheme: &str, params: serde_json::Value, network: &Network) -> Box<dyn Driver> {
+    let params = params.as_object().cloned().unwrap_or_default();
+    subak_packet::build(scheme, &params, network, PacketSizes::default(), &[], 1).unwrap()
+}
+
+/// Exact rates of `plans` by `policy`; utilities, where given, count instead.
+pub fn exact(network: &Network, plans: &[FlowPlan], policy: Policy) -> Vec<f64> {
+    let mut flows = Flows::new();
+    for (f, plan) in plans.iter().enumerate() {
+        let mut flow = Flow::over(format!("f{f}"), Vec::new());
+        flow.paths = plan.routes.iter().map(|r| r.forward.clone()).collect();
+        flow.weight = plan.weight;
+        flows.push(flow, network).unwrap();
+    }
+    let case = Case { network: network.clone(), flows, policy };
+    let utilities: Option<Vec<Utility>> = plans.iter().map(|p| p.utility.as_deref().cloned()).collect();
+    let options = subak_solve::Options::default();
+    match utilities {
+        Some(utilities) => subak_solve::maximize(&case, &utilities, &options).unwrap().rates_bps,
+        None => subak_solve::solve(&case, &options).unwrap().rates_bps,
+    }
+}
+
+/// Rates received over the next `span_ns`, bit/s.
+pub fn received_bps(sim: &mut dyn Driver, flows: &[FlowId], span_ns: u64) -> Vec<f64> {
+    let until_ns = sim.now_ns() + span_ns;
+    let before: Vec<u64> = flows.iter().map(|&f| sim.flow(f).received_wire_bytes).collect();
+    sim.run_until(until_ns);
+    let rate = |(&f, b): (&FlowId, u64)| (sim.flow(f).received_wire_bytes - b) as f64 * 8e9 / span_ns as f64;
+    flows.iter().zip(before).map(rate).collect()
+}
+
+/// The share of `got` within `tolerance` of `want`.
+pub fn share_within(got: &[f64], want: &[f64], tolerance: f64) -> f64 {
+    let near = got.iter().zip(want).filter(|(g, w)| (*g / *w - 1.0).abs() <= tolerance).count();
+    near as f64 / got.len() as f64
+}

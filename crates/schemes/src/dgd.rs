@@ -1,0 +1,149 @@
+//! DGD: rates straight from link prices, moved by dual gradient descent (NUMFabric, section 3 and equation 14; Low and
+//! Lapsley, IEEE/ACM Transactions on Networking 1999).
+//!
+//! The parameters of table 2 are for utilities of rates in Mb/s, so links keep prices in that unit: at a rate of x
+//! Mb/s an alpha-fair flow wants to pay (w/x)^alpha. Prices stay between 0 and 1, y is what arrives, and a flow wishes at
+//! least 1.2% of its line (120 Mb/s at 10 Gb/s).
+
+use crate::over::paced::{self, Paced};
+use crate::over::prices::{Bounds, EDF, SRPT, Urgencies, Wishes};
+use crate::over::{Composition, Feedback, Optimizer, OptimizerSource, Over, Price};
+use subak_core::scheme::{Drivers, FlowInfo, Info, Kind, Param, ParamUnit, Params, Port, Value};
+use subak_core::{Fault, Ns, Utility};
+
+/// The scheme.
+pub type Dgd = Over<DgdOverPaced>;
+
+/// Its composition.
+#[derive(Debug, Clone, Copy)]
+pub struct DgdOverPaced;
+
+/// `params.price_interval`.
+pub const PRICE_INTERVAL: Param = Param {
+    name: "price_interval",
+    default: Value::Number(16e-6),
+    unit: ParamUnit::Seconds,
+    about: "time between two updates of a link's price",
+};
+
+/// Bounds of a rate in line rates, as the paper's simulations have them.
+pub(crate) const BOUNDS: Bounds = Bounds { least: 0.012, most: 1.0 };
+
+impl Composition for DgdOverPaced {
+    const INFO: Info = Info {
+        name: "dgd",
+        about: "utility maximization: rates from link prices, by dual gradient descent",
+        paper: "NUMFabric, section 3 and equation 14",
+        kind: Kind::Reactive,
+        drivers: Drivers { rounds: false, packet: true },
+        params: &[
+            Param {
+                name: "a",
+                default: Value::Number(4e-9),
+                unit: ParamUnit::One,
+                about: "price for each Mb/s that arrives beyond the capacity",
+            },
+            Param {
+                name: "b",
+                default: Value::Number(1.2e-10),
+                unit: ParamUnit::One,
+                about: "price for each byte that waits",
+            },
+            PRICE_INTERVAL,
+            paced::WINDOW,
+            SRPT,
+            EDF,
+        ],
+    };
+    type Optimizer = GradientDescent;
+    type Fabric = Paced;
+}
+
+/// The optimizer.
+#[derive(Debug, Clone, Copy)]
+pub struct GradientDescent {
+    a: f64,
+    b: f64,
+    interval_ns: Ns,
+    urgencies: Urgencies,
+}
+
+impl Optimizer for GradientDescent {
+    type Note = ();
+    type Source = PriceTaker;
+    type Price = DgdPrice;
+
+    fn new(params: &Params) -> Result<Self, Fault> {
+        Ok(GradientDescent {
+            a: params.within("a", 0.0, 1.0)?,
+            b: params.within("b", 0.0, 1.0)?,
+            interval_ns: interval_ns(params)?,
+            urgencies: Urgencies::read(params),
+        })
+    }
+    fn source(&self, flow: &FlowInfo) -> PriceTaker {
+        // (w / 1e6 x)^alpha at x Mb/s is 1e6^-alpha of the price per Mb/s.
+        let price_unit = match *flow.utility {
+            Utility::Power { alpha, .. } => libm::pow(1e6, -alpha),
+            Utility::BandwidthFunction { .. } => 1.0,
+        };
+        PriceTaker { wishes: Wishes::new(flow, self.urgencies, BOUNDS), price_unit }
+    }
+    fn price(&self, _port: &Port) -> DgdPrice {
+        DgdPrice { dgd: *self, price: 0.0, arrived_bytes: 0 }
+    }
+}
+
+/// `params.price_interval`, ns.
+pub(crate) fn interval_ns(params: &Params) -> Result<Ns, Fault> {
+    Ok((params.within("price_interval", 1e-7, 10.0)? * 1e9).round() as Ns)
+}
+
+/// The sender's side: equation 3.
+#[derive(Debug, Clone)]
+pub struct PriceTaker {
+    wishes: Wishes,
+    price_unit: f64,
+}
+
+impl OptimizerSource<()> for PriceTaker {
+    fn on_start(&mut self, now_ns: Ns) {
+        self.wishes.on_start(now_ns);
+    }
+    fn wish_bps(&self, k: u8) -> f64 {
+        self.wishes.wish_bps(k)
+    }
+    fn note(&self, _k: u8) {}
+    fn on_feedback(&mut self, k: u8, feedback: &Feedback) {
+        self.wishes.on_feedback(k, feedback.path_price * self.price_unit, feedback);
+    }
+}
+
+/// A link's price: equation 14.
+#[derive(Debug, Clone)]
+pub struct DgdPrice {
+    dgd: GradientDescent,
+    price: f64,
+    arrived_bytes: u64,
+}
+
+impl Price<()> for DgdPrice {
+    fn first_update_ns(&self) -> Option<Ns> {
+        Some(self.dgd.interval_ns)
+    }
+    #[inline]
+    fn now(&self) -> f64 {
+        self.price
+    }
+    #[inline]
+    fn on_enqueue(&mut self, _now_ns: Ns, bytes: u32, _note: Option<&()>) {
+        self.arrived_bytes += u64::from(bytes);
+    }
+    fn update(&mut self, now_ns: Ns, port: &Port) -> Ns {
+        let y = self.arrived_bytes as f64 * 8e9 / self.dgd.interval_ns as f64;
+        let step = self.dgd.a * (y - port.capacity_bps) * 1e-6 + self.dgd.b * port.queued_bytes as f64;
+        self.price = (self.price + step).clamp(0.0, 1.0);
+        self.arrived_bytes = 0;
+        now_ns + self.dgd.interval_ns
+    }
+}

@@ -1,0 +1,158 @@
+//! The sender's side that all optimizers of one price a link share: a subflow wishes U'^-1 of its path's price
+//! (NUMFabric, equations 3 and 7; 16 is the same with R^-alpha for a price), and of a flow with several subflows each
+//! wishes its share of the flow's rate of that (section 6.3, "Resource pooling").
+
+use super::Feedback;
+use std::sync::Arc;
+use subak_core::Ns;
+use subak_core::scheme::{FlowInfo, Param, ParamUnit, Params, Value};
+use subak_solve::xwi::{self, Marginal};
+
+/// `params.srpt`.
+pub const SRPT: Param = Param {
+    name: "srpt",
+    default: Value::Flag(false),
+    unit: ParamUnit::Flag,
+    about: "a flow's utility grows with its size over what remains of it (for the fct and srpt policies)",
+};
+/// `params.edf`.
+pub const EDF: Param = Param {
+    name: "edf",
+    default: Value::Flag(false),
+    unit: ParamUnit::Flag,
+    about: "a flow's utility grows with its deadline over the time that remains to it (for the edf policy)",
+};
+
+/// Nothing becomes more urgent than by this factor: the last packet counts like a thousandth of the flow.
+const MOST_URGENT: f64 = 1000.0;
+
+/// What makes a flow more urgent while it runs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Urgency {
+    Constant,
+    /// Less remains of so many bytes.
+    Remaining(f64),
+    /// Less time remains of so many ns.
+    Deadline(f64),
+}
+
+/// The urgency that `params` ask for.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Urgencies {
+    srpt: bool,
+    edf: bool,
+}
+
+impl Urgencies {
+    /// `params.srpt` and `params.edf`.
+    pub fn read(params: &Params) -> Self {
+        Urgencies { srpt: params.flag("srpt"), edf: params.flag("edf") }
+    }
+
+    fn of(self, flow: &FlowInfo) -> Urgency {
+        match flow.size_bytes {
+            Some(size) if self.srpt && size > 0 => Urgency::Remaining(size as f64),
+            // The edf policy's utility at 1 bit/s is the weight over the deadline, s.
+            _ if self.edf => Urgency::Deadline(flow.weight / flow.utility.marginal(1.0) * 1e9),
+            _ => Urgency::Constant,
+        }
+    }
+}
+
+/// Bounds of a wish, in line rates.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Least.
+    pub least: f64,
+    /// Most; also the wish at a price of zero.
+    pub most: f64,
+}
+
+/// The wishes of a flow's subflows.
+#[derive(Debug, Clone)]
+pub struct Wishes {
+    marginal: Marginal,
+    urgency: Urgency,
+    bounds: Bounds,
+    start_ns: Ns,
+    subflows: Vec<Subflow>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Subflow {
+    line_rate_bps: f64,
+    rate_bps: Option<f64>,
+    wish_bps: f64,
+}
+
+impl Wishes {
+    /// Of a flow that has not started.
+    pub fn new(flow: &FlowInfo, urgencies: Urgencies, bounds: Bounds) -> Self {
+        let parts = flow.paths.len().max(1) as f64;
+        let subflow = |path: &subak_core::scheme::PathInfo| Subflow {
+            line_rate_bps: path.line_rate_bps,
+            rate_bps: None,
+            wish_bps: bounds.most * path.line_rate_bps / parts,
+        };
+        Wishes {
+            marginal: Marginal::new(Arc::clone(&flow.utility)),
+            urgency: urgencies.of(flow),
+            bounds,
+            start_ns: 0,
+            subflows: flow.paths.iter().map(subflow).collect(),
+        }
+    }
+
+    /// The flow starts.
+    pub fn on_start(&mut self, now_ns: Ns) {
+        self.start_ns = now_ns;
+    }
+
+    /// What subflow `k` wishes.
+    pub fn wish_bps(&self, k: u8) -> f64 {
+        self.subflows[k as usize].wish_bps
+    }
+
+    /// The flow's marginal utility.
+    pub fn marginal(&self) -> &Marginal {
+        &self.marginal
+    }
+
+    /// The flow's rate, if that of any subflow is known.
+    pub fn rate_bps(&self) -> Option<f64> {
+        match self.subflows[..] {
+            [only] => only.rate_bps,
+            _ => self.subflows.iter().filter_map(|s| s.rate_bps).reduce(|a, b| a + b),
+        }
+    }
+
+    /// Feedback for subflow `k`, whose path has the price `path_price`.
+    pub fn on_feedback(&mut self, k: u8, path_price: f64, feedback: &Feedback) {
+        self.hurry(feedback);
+        self.subflows[k as usize].rate_bps = feedback.rate_bps;
+        let share = self.share(k as usize);
+        let s = &mut self.subflows[k as usize];
+        let whole = xwi::weight(&self.marginal, path_price, self.bounds.most * s.line_rate_bps);
+        s.wish_bps = (whole * share).max(self.bounds.least * s.line_rate_bps);
+    }
+
+    /// Subflow `k`'s share of the flow's rate.
+    fn share(&self, k: usize) -> f64 {
+        if let [_] = self.subflows[..] {
+            return 1.0;
+        }
+        match (self.subflows[k].rate_bps, self.rate_bps()) {
+            (Some(own), Some(all)) if all > 0.0 => own / all,
+            _ => 1.0 / self.subflows.len() as f64,
+        }
+    }
+
+    fn hurry(&mut self, feedback: &Feedback) {
+        let left = match self.urgency {
+            Urgency::Constant => return,
+            Urgency::Remaining(size) => feedback.remaining_bytes as f64 / size,
+            Urgency::Deadline(deadline_ns) => 1.0 - (feedback.now_ns - self.start_ns) as f64 / deadline_ns,
+        };
+        self.marginal.set_urgency(1.0 / left.clamp(1.0 / MOST_URGENT, 1.0));
+    }
+}

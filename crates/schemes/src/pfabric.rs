@@ -1,0 +1,237 @@
+//! pFabric: packets carry what their flow has left to send, links serve and keep those with the least, and senders start
+//! at line rate (Alizadeh et al., SIGCOMM 2013, sections 4.2 and 4.3).
+//!
+//! The sender is a TCP without its finer parts: the first window is a bandwidth-delay product, losses are noticed only by
+//! a constant timeout of a few round trips, after which the window starts again from one packet. After five timeouts in
+//! a row it stops sending data and asks with a probe, a header alone, once a timeout, until one comes back.
+//!
+//! The paper sprays packets over all paths; here a flow keeps the paths that it was given. An acknowledgement or a probe
+//! on its way back has nothing left behind it and goes first.
+
+use crate::queue::{PFabricQueue, Ranked};
+use crate::tcp::Window;
+use subak_core::scheme::{
+    Ack, Class, Drivers, FlowInfo, Info, Io, Kind, Loss, Packet, PacketKind, Param, ParamUnit, Params, PathInfo, Port,
+    Recovery, Reply, Scheme, Sink, Source, To, Value,
+};
+use subak_core::{Fault, Ns};
+
+/// Bytes on the wire of a probe.
+const PROBE_BYTES: u32 = 64;
+
+/// The scheme.
+#[derive(Debug, Clone, Copy)]
+pub struct PFabric {
+    buffer_packets: f64,
+    window_packets: f64,
+    rto_ns: Ns,
+    patience: u32,
+}
+
+/// Payload bytes that a packet's flow has left, at most `u32::MAX`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Remaining(u32);
+
+impl Remaining {
+    /// Of `bytes`.
+    pub fn of(bytes: u64) -> Self {
+        Remaining(bytes.min(u64::from(u32::MAX)) as u32)
+    }
+}
+
+/// A sender.
+#[derive(Debug)]
+pub struct PFabricSource {
+    scheme: PFabric,
+    mss_bytes: u32,
+    subflows: Vec<Subflow>,
+    remaining: Remaining,
+    finished: bool,
+}
+
+#[derive(Debug)]
+struct Subflow {
+    window: Window,
+    most_bytes: u64,
+    /// Timeouts since the last acknowledgement.
+    timeouts: u32,
+    probing: bool,
+}
+
+impl Scheme for PFabric {
+    const INFO: Info = Info {
+        name: "pfabric",
+        about: "pFabric: links serve the flows with the least left to send, senders start at line rate",
+        paper: "Alizadeh et al., SIGCOMM 2013",
+        kind: Kind::Reactive,
+        drivers: Drivers { rounds: false, packet: true },
+        params: &[
+            Param {
+                name: "buffer",
+                default: Value::Number(0.0),
+                unit: ParamUnit::Packets,
+                about: "room before every link; 0: two bandwidth-delay products of the longest round trip",
+            },
+            Param {
+                name: "window",
+                default: Value::Number(0.0),
+                unit: ParamUnit::Packets,
+                about: "first window; 0: the path's bandwidth-delay product",
+            },
+            Param {
+                name: "rto",
+                default: Value::Number(45e-6),
+                unit: ParamUnit::Seconds,
+                about: "constant retransmission timeout: about three round trips",
+            },
+            Param {
+                name: "patience",
+                default: Value::Number(5.0),
+                unit: ParamUnit::One,
+                about: "timeouts in a row before a sender only probes",
+            },
+        ],
+    };
+    type Data = Remaining;
+    type Ctl = Remaining;
+    type Queue = PFabricQueue;
+    type Source = PFabricSource;
+    type Hop = ();
+    type Sink = PFabricSink;
+
+    fn new(params: &Params) -> Result<Self, Fault> {
+        Ok(PFabric {
+            buffer_packets: params.within("buffer", 0.0, 1e6)?,
+            window_packets: params.within("window", 0.0, 1e6)?,
+            rto_ns: params.ns("rto").max(1000),
+            patience: params.within("patience", 1.0, 1e6)? as u32,
+        })
+    }
+    fn recovery(&self) -> Recovery {
+        Recovery { reorder: None, rto_min_ns: self.rto_ns, rto_max_ns: self.rto_ns }
+    }
+    fn queue(&self, port: &Port) -> PFabricQueue {
+        let mtu = u64::from(port.mtu_bytes);
+        let packets = match self.buffer_packets {
+            0.0 => (2.0 * bdp_packets(port.capacity_bps, port.rtt_ns, port.mtu_bytes)).max(4.0),
+            given => given,
+        };
+        PFabricQueue::new((packets as u64).max(1) * mtu)
+    }
+    fn source(&self, flow: &FlowInfo) -> PFabricSource {
+        let subflow = |path: &PathInfo| {
+            let bdp = bdp_packets(path.line_rate_bps, path.base_rtt_ns, flow.mtu_bytes).max(1.0);
+            let first = if self.window_packets > 0.0 { self.window_packets } else { bdp };
+            // No more than the queues hold: a larger window only fills them.
+            let most = if self.buffer_packets > 0.0 { self.buffer_packets - 1.0 } else { 2.0 * bdp - 1.0 };
+            Subflow {
+                window: Window::new(flow.mss_bytes, first),
+                most_bytes: (most.max(first) * f64::from(flow.mss_bytes)) as u64,
+                timeouts: 0,
+                probing: false,
+            }
+        };
+        PFabricSource {
+            scheme: *self,
+            mss_bytes: flow.mss_bytes,
+            subflows: flow.paths.iter().map(subflow).collect(),
+            remaining: Remaining::of(flow.size_bytes.unwrap_or(u64::MAX)),
+            finished: false,
+        }
+    }
+    fn hop(&self, _port: &Port) {}
+    fn sink(&self, _flow: &FlowInfo) -> PFabricSink {
+        PFabricSink
+    }
+}
+
+/// Full packets that a link carries in a round trip, rounded up.
+fn bdp_packets(rate_bps: f64, rtt_ns: Ns, mtu_bytes: u32) -> f64 {
+    (rate_bps * rtt_ns as f64 / 8e9 / f64::from(mtu_bytes)).ceil()
+}
+
+impl Ranked for PFabric {
+    fn rank(packet: &Packet<Self>) -> u64 {
+        let remaining = match packet.kind {
+            PacketKind::Ctl => packet.ctl.as_deref().copied().unwrap_or_default(),
+            PacketKind::Data | PacketKind::Ack => packet.data,
+        };
+        remaining.0.into()
+    }
+}
+
+impl PFabricSource {
+    fn go_on(&self, io: &mut Io<PFabric>, k: u8) {
+        let s = &self.subflows[usize::from(k)];
+        io.pace(k, None, Some(s.window.bytes().min(s.most_bytes).max(u64::from(self.mss_bytes))));
+    }
+
+    fn probe(&self, io: &mut Io<PFabric>, k: u8) {
+        io.ctl(To::Sink, k, self.remaining, Class::Low, PROBE_BYTES);
+        io.timer(k.into(), io.now_ns + self.scheme.rto_ns);
+    }
+
+    /// Something came back.
+    fn heard(&mut self, k: u8) {
+        let s = &mut self.subflows[usize::from(k)];
+        s.timeouts = 0;
+        s.probing = false;
+    }
+}
+
+impl Source<PFabric> for PFabricSource {
+    fn on_start(&mut self, io: &mut Io<PFabric>) {
+        for k in 0..self.subflows.len() as u8 {
+            self.go_on(io, k);
+        }
+    }
+    fn stamp(&mut self, _now_ns: Ns, packet: &mut Packet<PFabric>, remaining_bytes: u64) {
+        self.remaining = Remaining::of(remaining_bytes);
+        packet.data = self.remaining;
+    }
+    fn on_ack(&mut self, io: &mut Io<PFabric>, ack: &Ack<Remaining>) {
+        self.heard(ack.subflow);
+        let s = &mut self.subflows[usize::from(ack.subflow)];
+        if s.window.bytes() < s.most_bytes {
+            s.window.grow(ack);
+        }
+        self.go_on(io, ack.subflow);
+    }
+    fn on_loss(&mut self, io: &mut Io<PFabric>, loss: &Loss) {
+        let s = &mut self.subflows[usize::from(loss.subflow)];
+        s.window.on_loss(loss);
+        s.timeouts += 1;
+        if s.timeouts < self.scheme.patience {
+            return self.go_on(io, loss.subflow);
+        }
+        s.probing = true;
+        io.pace(loss.subflow, Some(0.0), None);
+        self.probe(io, loss.subflow);
+    }
+    fn on_ctl(&mut self, io: &mut Io<PFabric>, k: u8, _probe: Remaining) {
+        self.heard(k);
+        self.go_on(io, k);
+    }
+    fn on_timer(&mut self, io: &mut Io<PFabric>, timer: u32) {
+        let k = timer as u8;
+        if self.subflows[usize::from(k)].probing && !self.finished {
+            self.probe(io, k);
+        }
+    }
+    fn on_finish(&mut self, _io: &mut Io<PFabric>) {
+        self.finished = true;
+    }
+}
+
+/// The receiver.
+#[derive(Debug, Clone, Copy)]
+pub struct PFabricSink;
+
+impl Sink<PFabric> for PFabricSink {
+    fn on_data(&mut self, _io: &mut Io<PFabric>, _packet: &Packet<PFabric>) -> Reply<Remaining> {
+        Reply::Ack(Remaining::default())
+    }
+    fn on_ctl(&mut self, io: &mut Io<PFabric>, k: u8, _probe: Remaining, bytes: u32) {
+        io.ctl(To::Source, k, Remaining::default(), Class::Low, bytes);
+    }
+}

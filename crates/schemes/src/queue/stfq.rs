@@ -1,0 +1,203 @@
+//! Start-time fair queueing with weights that may change with every packet (NUMFabric, section 5, equations 12 and 13).
+//!
+//! A data packet carries its virtual length, its length over its flow's weight. It starts, in virtual time, when its
+//! flow's packet before it finishes, but not before the present virtual time V, the start of the packet that left last;
+//! packets leave in the order of their starts. Acknowledgements and control packets have a virtual length of zero and
+//! start at V. V is never set back, also not when the link falls idle.
+//!
+//! A flow whose last packet finished at or before V is as good as unknown, and is forgotten; so is, after the time of
+//! [`IDLE_PACKETS`] full packets, one that has nothing waiting: the table stays in proportion to the flows that are
+//! active now. What does not fit drops the packet of the largest virtual length, the newest among equals.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
+use subak_core::scheme::{Packet, PacketKind, Pop, Port, Queue, Scheme, Slab};
+use subak_core::{FlowId, Ns};
+
+/// A header that holds a virtual packet length.
+pub trait VirtualLength {
+    /// The packet's length over its flow's weight: finite and not negative.
+    fn virtual_len(&self) -> f64;
+}
+
+/// A flow with nothing waiting is forgotten once the link could have sent this many full packets since its last one came.
+pub const IDLE_PACKETS: u64 = 1000;
+/// Below this many flows nothing is forgotten.
+const FEW_FLOWS: usize = 64;
+
+/// A start-time fair queue of limited bytes.
+#[derive(Debug)]
+pub struct Stfq {
+    waiting: BinaryHeap<Reverse<Waiting>>,
+    /// Packets that came so far: equal starts leave in the order they came.
+    came: u64,
+    /// V.
+    virtual_time: f64,
+    flows: HashMap<u64, Flow, BuildHasherDefault<Spread>>,
+    /// Size of the table of flows at which it is looked through.
+    tidy_at: usize,
+    idle_ns: Ns,
+    bytes: u64,
+    limit_bytes: u64,
+}
+
+/// Starts are never negative, so that their bits order as they do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Waiting {
+    start_bits: u64,
+    came: u64,
+    packet: u32,
+}
+
+/// What is remembered of a flow.
+#[derive(Debug, Clone, Copy)]
+struct Flow {
+    /// Virtual finish of its last packet.
+    finish: f64,
+    last_ns: Ns,
+}
+
+/// Hashes the small numbers that flows have.
+#[derive(Debug, Clone, Copy, Default)]
+struct Spread(u64);
+
+impl Hasher for Spread {
+    #[inline]
+    fn write_u64(&mut self, key: u64) {
+        let h = key.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        self.0 = h ^ (h >> 32);
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(self.0 ^ u64::from(byte));
+        }
+    }
+    #[inline]
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+fn key(flow: FlowId, subflow: u8) -> u64 {
+    u64::from(flow) << 8 | u64::from(subflow)
+}
+
+/// Virtual length of a packet: zero for everything but data.
+#[inline]
+fn virtual_len<S: Scheme>(packet: &Packet<S>) -> f64
+where
+    S::Data: VirtualLength,
+{
+    if packet.kind == PacketKind::Data { packet.data.virtual_len() } else { 0.0 }
+}
+
+impl Stfq {
+    /// An empty queue before `port`.
+    pub fn new(port: &Port) -> Self {
+        let full_packet_ns = f64::from(port.mtu_bytes) * 8e9 / port.capacity_bps;
+        Stfq {
+            waiting: BinaryHeap::new(),
+            came: 0,
+            virtual_time: 0.0,
+            flows: HashMap::default(),
+            tidy_at: FEW_FLOWS,
+            idle_ns: (IDLE_PACKETS as f64 * full_packet_ns) as Ns,
+            bytes: 0,
+            limit_bytes: port.buffer_bytes,
+        }
+    }
+
+    /// Flows remembered.
+    pub fn flows(&self) -> usize {
+        self.flows.len()
+    }
+
+    /// Equation 12, and 13 for the flow's next packet.
+    #[inline]
+    fn start<S: Scheme>(&mut self, now_ns: Ns, packet: &Packet<S>) -> f64
+    where
+        S::Data: VirtualLength,
+    {
+        let length = virtual_len(packet);
+        if length == 0.0 {
+            return self.virtual_time;
+        }
+        let new = Flow { finish: 0.0, last_ns: now_ns };
+        let flow = self.flows.entry(key(packet.flow, packet.subflow)).or_insert(new);
+        let start = flow.finish.max(self.virtual_time);
+        *flow = Flow { finish: start + length, last_ns: now_ns };
+        start
+    }
+
+    /// Forgets the flows that are idle.
+    #[cold]
+    fn tidy<S: Scheme>(&mut self, now_ns: Ns, slab: &Slab<S>) {
+        let of = |w: &Reverse<Waiting>| key(slab[w.0.packet].flow, slab[w.0.packet].subflow);
+        let waiting: HashSet<u64, BuildHasherDefault<Spread>> = self.waiting.iter().map(of).collect();
+        let (virtual_time, idle_ns) = (self.virtual_time, self.idle_ns);
+        self.flows.retain(|key, flow| {
+            flow.finish > virtual_time && (now_ns - flow.last_ns < idle_ns || waiting.contains(key))
+        });
+        self.tidy_at = FEW_FLOWS.max(2 * self.flows.len());
+    }
+
+    /// Drops what has the largest virtual length, the newest among equals.
+    #[cold]
+    fn drop_largest<S: Scheme>(&mut self, slab: &Slab<S>, dropped: &mut Vec<u32>)
+    where
+        S::Data: VirtualLength,
+    {
+        let by_length = |a: &Waiting, b: &Waiting| {
+            virtual_len(&slab[a.packet]).total_cmp(&virtual_len(&slab[b.packet])).then(a.came.cmp(&b.came))
+        };
+        let Some(victim) = self.waiting.iter().map(|w| w.0).max_by(by_length) else { return };
+        self.waiting.retain(|w| w.0.came != victim.came);
+        let packet = &slab[victim.packet];
+        self.bytes -= u64::from(packet.bytes);
+        // The newest packet of its flow is not charged for.
+        let finish = f64::from_bits(victim.start_bits) + virtual_len(packet);
+        if let Some(flow) = self.flows.get_mut(&key(packet.flow, packet.subflow))
+            && flow.finish == finish
+        {
+            flow.finish = f64::from_bits(victim.start_bits);
+        }
+        dropped.push(victim.packet);
+    }
+}
+
+impl<S: Scheme> Queue<S> for Stfq
+where
+    S::Data: VirtualLength,
+{
+    #[inline]
+    fn push(&mut self, now_ns: Ns, packet: u32, slab: &mut Slab<S>, dropped: &mut Vec<u32>) {
+        let start = self.start(now_ns, &slab[packet]);
+        debug_assert!(start >= 0.0 && start.is_finite());
+        self.waiting.push(Reverse(Waiting { start_bits: start.to_bits(), came: self.came, packet }));
+        self.came += 1;
+        self.bytes += u64::from(slab[packet].bytes);
+        while self.bytes > self.limit_bytes {
+            self.drop_largest(slab, dropped);
+        }
+        if self.flows.len() >= self.tidy_at {
+            self.tidy(now_ns, slab);
+        }
+    }
+
+    #[inline]
+    fn pop(&mut self, _now_ns: Ns, slab: &mut Slab<S>, _dropped: &mut Vec<u32>) -> Pop {
+        let Some(Reverse(next)) = self.waiting.pop() else { return Pop::Empty };
+        self.virtual_time = self.virtual_time.max(f64::from_bits(next.start_bits));
+        self.bytes -= u64::from(slab[next.packet].bytes);
+        Pop::Packet(next.packet)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn packets(&self) -> usize {
+        self.waiting.len()
+    }
+}

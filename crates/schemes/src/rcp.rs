@@ -1,0 +1,373 @@
+//! RCP: every link offers one rate to all its flows, and corrects it by spare capacity and queue.
+//!
+//! Dukkipati, Rate Control Protocol, Stanford 2007; the reactive baseline of the PERC thesis (sections 2.7, 4.3, 5.1).
+//! Every interval T a link updates
+//!
+//! ```text
+//! R <- R (1 + (T/d) (alpha (C - y) - beta Q/d) / C)
+//! ```
+//!
+//! with y the rate at which bytes arrived, Q the queue, d the moving average of the round trips that packets carry, and
+//! T the smaller of d and `timeslot`. A packet leaves with the least R of its path, and the sender paces at what the
+//! acknowledgement returns.
+//!
+//! A flow asks for its first rate in a small packet of its own, and so pays a round trip before it sends. The same packet
+//! goes out as a probe whenever nothing has told the sender a rate for `probe`: a flow at a low rate hears of better times.
+//! The phases of the links' intervals are spread by the link's number where the authors' program draws them at random.
+
+use crate::queue::Fifo;
+use subak_core::scheme::{
+    Ack, Class, Drivers, FlowInfo, Hop, Info, Io, Kind, Packet, PacketKind, Param, ParamUnit, Params, Port, Scheme, Sink,
+    Source, To, Value, Visit,
+};
+use subak_core::{Fault, Ns};
+
+/// Bytes on the wire of a request or probe.
+const PROBE_BYTES: u32 = 64;
+
+/// The scheme.
+#[derive(Debug, Clone, Copy)]
+pub struct Rcp {
+    alpha: f64,
+    beta: f64,
+    initial: f64,
+    initial_rtt_ns: Ns,
+    timeslot_ns: Ns,
+    probe_ns: Ns,
+    min_rate_bps: f64,
+}
+
+/// What packets carry.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Header {
+    /// The least rate offered on the way so far, bit/s; 0 where no link has written.
+    pub rate_bps: f64,
+    /// The flow's last round trip; 0 for not known yet.
+    pub rtt_ns: u32,
+}
+
+impl Header {
+    fn offer(&mut self, rate_bps: f64) {
+        self.rate_bps = if self.rate_bps > 0.0 { self.rate_bps.min(rate_bps) } else { rate_bps };
+    }
+}
+
+/// A request for a rate.
+#[derive(Debug, Clone, Copy)]
+pub struct Request {
+    header: Header,
+    sent_ns: Ns,
+}
+
+/// A sender.
+#[derive(Debug)]
+pub struct RcpSource {
+    probe_ns: Ns,
+    subflows: Vec<Subflow>,
+    finished: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Subflow {
+    rtt_ns: u32,
+    heard_ns: Ns,
+}
+
+/// The rate that a link offers, and what it needs to correct it.
+#[derive(Debug, Clone)]
+pub struct RcpHop {
+    scheme: Rcp,
+    capacity_bps: f64,
+    rate_bps: f64,
+    /// d.
+    rtt_ns: f64,
+    /// T.
+    interval_ns: f64,
+    arrived_bytes: u64,
+    /// Bytes of packets that carried a round trip, and the sum of bytes times round trips.
+    told_bytes: f64,
+    told_byte_ns: f64,
+}
+
+impl Rcp {
+    const PARAMS: &[Param] = &[
+        Param { name: "alpha", default: Value::Number(0.4), unit: ParamUnit::One, about: "gain of spare capacity" },
+        Param { name: "beta", default: Value::Number(0.2), unit: ParamUnit::One, about: "gain of the queue" },
+        Param {
+            name: "initial",
+            default: Value::Number(0.5),
+            unit: ParamUnit::One,
+            about: "rate offered at first, as a share of capacity",
+        },
+        Param {
+            name: "initial_rtt",
+            default: Value::Number(0.0),
+            unit: ParamUnit::Seconds,
+            about: "average round trip at first; 0: the network's longest",
+        },
+        Param {
+            name: "timeslot",
+            default: Value::Number(10e-3),
+            unit: ParamUnit::Seconds,
+            about: "longest interval between corrections",
+        },
+        Param {
+            name: "probe",
+            default: Value::Number(100e-6),
+            unit: ParamUnit::Seconds,
+            about: "a sender that has heard of no rate for so long asks",
+        },
+        Param {
+            name: "min_rate",
+            default: Value::Number(1.2e6),
+            unit: ParamUnit::One,
+            about: "least rate a link offers, bit/s",
+        },
+    ];
+}
+
+impl Scheme for Rcp {
+    const INFO: Info = Info {
+        name: "rcp",
+        about: "RCP: one rate a link for all its flows, corrected by spare capacity and queue",
+        paper: "Dukkipati, Stanford 2007; PERC thesis, sections 2.7 and 4.3",
+        kind: Kind::Reactive,
+        drivers: Drivers { rounds: false, packet: true },
+        params: Rcp::PARAMS,
+    };
+    type Data = Header;
+    type Ctl = Request;
+    type Queue = Fifo;
+    type Source = RcpSource;
+    type Hop = RcpHop;
+    type Sink = RcpSink;
+
+    fn new(params: &Params) -> Result<Self, Fault> {
+        Ok(Rcp {
+            alpha: params.within("alpha", 0.0, 2.0)?,
+            beta: params.within("beta", 0.0, 2.0)?,
+            initial: params.within("initial", 1e-6, 1.0)?,
+            initial_rtt_ns: params.ns("initial_rtt"),
+            timeslot_ns: params.ns("timeslot").max(1),
+            probe_ns: params.ns("probe").max(1000),
+            min_rate_bps: params.within("min_rate", 1.0, 1e12)?,
+        })
+    }
+    fn queue(&self, port: &Port) -> Fifo {
+        Fifo::new(port.buffer_bytes)
+    }
+    fn source(&self, flow: &FlowInfo) -> RcpSource {
+        RcpSource {
+            probe_ns: self.probe_ns,
+            subflows: vec![Subflow::default(); flow.paths.len()],
+            finished: false,
+        }
+    }
+    fn hop(&self, port: &Port) -> RcpHop {
+        let rtt_ns = if self.initial_rtt_ns > 0 { self.initial_rtt_ns } else { port.rtt_ns }.max(1) as f64;
+        RcpHop {
+            scheme: *self,
+            capacity_bps: port.capacity_bps,
+            rate_bps: (self.initial * port.capacity_bps).max(self.min_rate_bps),
+            rtt_ns,
+            interval_ns: rtt_ns.min(self.timeslot_ns as f64),
+            arrived_bytes: 0,
+            told_bytes: 0.0,
+            told_byte_ns: 0.0,
+        }
+    }
+    fn sink(&self, _flow: &FlowInfo) -> RcpSink {
+        RcpSink
+    }
+}
+
+impl RcpHop {
+    /// The rate offered now, bit/s.
+    pub fn rate_bps(&self) -> f64 {
+        self.rate_bps
+    }
+
+    fn saw(&mut self, bytes: u32, header: &Header) {
+        self.arrived_bytes += u64::from(bytes);
+        if header.rtt_ns > 0 {
+            self.told_bytes += f64::from(bytes);
+            self.told_byte_ns += f64::from(bytes) * f64::from(header.rtt_ns);
+        }
+    }
+
+    /// The end of an interval.
+    fn correct(&mut self, queued_bytes: u64) {
+        let (interval, d) = (self.interval_ns, self.rtt_ns);
+        let arrival_bps = self.arrived_bytes as f64 * 8e9 / interval;
+        if self.told_bytes > 0.0 {
+            let seen = self.told_byte_ns / self.told_bytes;
+            // A smaller round trip counts for less while the rate is low: few packets tell of it.
+            let gain = if seen >= d { interval / d } else { self.rate_bps / self.capacity_bps * seen / d * interval / d };
+            self.rtt_ns += gain.clamp(0.0, 1.0) * (seen - d);
+        }
+        let Rcp { alpha, beta, min_rate_bps, timeslot_ns, .. } = self.scheme;
+        let d = self.rtt_ns;
+        let drain_bps = queued_bytes as f64 * 8e9 / d;
+        let spare = alpha * (self.capacity_bps - arrival_bps) - beta * drain_bps;
+        let factor = 1.0 + interval / d * spare / self.capacity_bps;
+        self.rate_bps = (self.rate_bps * factor).clamp(min_rate_bps.min(self.capacity_bps), self.capacity_bps);
+        self.interval_ns = d.min(timeslot_ns as f64).max(1.0);
+        self.arrived_bytes = 0;
+        self.told_bytes = 0.0;
+        self.told_byte_ns = 0.0;
+    }
+}
+
+impl Hop<Rcp> for RcpHop {
+    fn on_start(&mut self, io: &mut Io<Rcp>) {
+        io.timer(0, io.now_ns + self.interval_ns as Ns);
+    }
+    fn on_enqueue(&mut self, _now_ns: Ns, packet: &mut Packet<Rcp>, _port: &Port) {
+        self.saw(packet.bytes, &packet.data);
+    }
+    fn on_dequeue(&mut self, _now_ns: Ns, packet: &mut Packet<Rcp>, _port: &Port) {
+        if packet.kind == PacketKind::Data {
+            packet.data.offer(self.rate_bps);
+        }
+    }
+    fn on_ctl(&mut self, _io: &mut Io<Rcp>, request: &mut Request, visit: Visit, _port: &Port) {
+        if visit.forward {
+            self.saw(PROBE_BYTES, &request.header);
+            request.header.offer(self.rate_bps);
+        }
+    }
+    fn on_timer(&mut self, io: &mut Io<Rcp>, _timer: u32, port: &Port) {
+        self.correct(port.queued_bytes);
+        io.timer(0, io.now_ns + (self.interval_ns as Ns).max(1));
+    }
+}
+
+impl RcpSource {
+    fn ask(&mut self, io: &mut Io<Rcp>, k: u8) {
+        let header = Header { rate_bps: 0.0, rtt_ns: self.subflows[usize::from(k)].rtt_ns };
+        io.ctl(To::Sink, k, Request { header, sent_ns: io.now_ns }, Class::Low, PROBE_BYTES);
+    }
+
+    fn heard(&mut self, io: &mut Io<Rcp>, k: u8, header: Header, rtt_ns: Ns) {
+        self.subflows[usize::from(k)] = Subflow { rtt_ns: rtt_ns.min(Ns::from(u32::MAX)) as u32, heard_ns: io.now_ns };
+        if header.rate_bps > 0.0 {
+            io.pace(k, Some(header.rate_bps), None);
+        }
+    }
+}
+
+impl Source<Rcp> for RcpSource {
+    fn on_start(&mut self, io: &mut Io<Rcp>) {
+        for k in 0..self.subflows.len() as u8 {
+            self.ask(io, k);
+            io.timer(k.into(), io.now_ns + self.probe_ns);
+        }
+    }
+    fn stamp(&mut self, _now_ns: Ns, packet: &mut Packet<Rcp>, _remaining_bytes: u64) {
+        packet.data = Header { rate_bps: 0.0, rtt_ns: self.subflows[usize::from(packet.subflow)].rtt_ns };
+    }
+    fn on_ack(&mut self, io: &mut Io<Rcp>, ack: &Ack<Header>) {
+        self.heard(io, ack.subflow, ack.data, ack.rtt_ns);
+    }
+    fn on_ctl(&mut self, io: &mut Io<Rcp>, k: u8, request: Request) {
+        self.heard(io, k, request.header, io.now_ns - request.sent_ns);
+    }
+    fn on_timer(&mut self, io: &mut Io<Rcp>, timer: u32) {
+        if self.finished {
+            return;
+        }
+        let heard_ns = self.subflows[timer as usize].heard_ns;
+        let mut due_ns = heard_ns + self.probe_ns;
+        if due_ns <= io.now_ns {
+            self.ask(io, timer as u8);
+            due_ns = io.now_ns + self.probe_ns;
+        }
+        io.timer(timer, due_ns);
+    }
+    fn on_finish(&mut self, _io: &mut Io<Rcp>) {
+        self.finished = true;
+    }
+}
+
+/// The receiver: returns what it gets. Links on the way back are not asked, so acknowledgements carry no round trip.
+#[derive(Debug, Clone, Copy)]
+pub struct RcpSink;
+
+impl Sink<Rcp> for RcpSink {
+    fn on_data(&mut self, _io: &mut Io<Rcp>, packet: &Packet<Rcp>) -> subak_core::scheme::Reply<Header> {
+        subak_core::scheme::Reply::Ack(Header { rtt_ns: 0, ..packet.data })
+    }
+    fn on_ctl(&mut self, io: &mut Io<Rcp>, k: u8, request: Request, bytes: u32) {
+        io.ctl(To::Source, k, request, Class::Low, bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hop() -> RcpHop {
+        let params = Params::resolve(&Rcp::INFO, &serde_json::Map::new()).unwrap();
+        let port = Port {
+            link: 0,
+            capacity_bps: 10e9,
+            delay_ns: 1000,
+            buffer_bytes: 150_000,
+            mtu_bytes: 1500,
+            rtt_ns: 12_000,
+            queued_bytes: 0,
+            queued_packets: 0,
+        };
+        Rcp::new(&params).unwrap().hop(&port)
+    }
+
+    #[test]
+    fn the_rate_follows_the_equation() {
+        let mut hop = hop();
+        assert_eq!(hop.rate_bps(), 5e9);
+        // Half the capacity arrives, nothing waits: R (1 + 0.4 * 0.5).
+        hop.saw(7500, &Header { rate_bps: 0.0, rtt_ns: 12_000 });
+        hop.correct(0);
+        assert!((hop.rate_bps() - 6e9).abs() < 1.0, "{}", hop.rate_bps());
+        // All of it arrives and a bandwidth-delay product waits: R (1 - 0.2).
+        hop.saw(15_000, &Header { rate_bps: 0.0, rtt_ns: 12_000 });
+        hop.correct(15_000);
+        assert!((hop.rate_bps() - 4.8e9).abs() < 1.0, "{}", hop.rate_bps());
+    }
+
+    #[test]
+    fn the_rate_stays_between_floor_and_capacity() {
+        let mut hop = hop();
+        for _ in 0..100 {
+            hop.correct(0);
+        }
+        assert_eq!(hop.rate_bps(), 10e9);
+        for _ in 0..200 {
+            hop.saw(15_000, &Header::default());
+            hop.correct(150_000);
+        }
+        assert_eq!(hop.rate_bps(), 1.2e6);
+    }
+
+    #[test]
+    fn the_average_round_trip_rises_faster_than_it_falls() {
+        let mut hop = hop();
+        let tell = |hop: &mut RcpHop, rtt_ns| {
+            hop.saw(1500, &Header { rate_bps: 0.0, rtt_ns });
+            hop.correct(0);
+        };
+        tell(&mut hop, 24_000);
+        assert_eq!(hop.rtt_ns, 24_000.0);
+        tell(&mut hop, 12_000);
+        assert!(hop.rtt_ns > 12_000.0 && hop.rtt_ns < 24_000.0, "{}", hop.rtt_ns);
+    }
+
+    #[test]
+    fn a_packet_leaves_with_the_least_rate() {
+        let mut header = Header::default();
+        header.offer(4e9);
+        header.offer(7e9);
+        header.offer(3e9);
+        assert_eq!(header.rate_bps, 3e9);
+    }
+}
