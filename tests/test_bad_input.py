@@ -92,7 +92,6 @@ def test_case(subak: Subak, tmp_path: Path, name: str) -> None:
 
 
 UNREADABLE: dict[str, bytes] = {
-    "empty": b"",
     "broken JSON": b'{"network": {"links": [',
     "broken TOML": b"[network\nlinks = 3",
     "a bare NaN": b'{"network": {"links": [{"id": "a", "capacity": NaN}]}, "flows": [], "policy": {"kind": "max-min"}}',
@@ -120,6 +119,13 @@ def test_unreadable_standard_input(subak: Subak, name: str) -> None:
     refused(subak("solve", "-", given=UNREADABLE[name]), "<stdin>", [])
 
 
+def test_empty_file(subak: Subak, tmp_path: Path) -> None:
+    (tmp_path / "case.json").write_bytes(b"")
+    refused(subak("solve", tmp_path / "case.json"), str(tmp_path / "case.json"), [])
+    (tmp_path / "case.toml").write_bytes(b"")  # in TOML that is a table without keys: a case without flows
+    assert subak("solve", tmp_path / "case.toml").code == 0
+
+
 def test_nested_toml(subak: Subak, tmp_path: Path) -> None:
     for text in ("a = " + "[" * 200_000, "[" + ".".join("a" * 200_000) + "]", "a = " + "{a = " * 200_000):
         path = tmp_path / "case.toml"
@@ -130,9 +136,9 @@ def test_nested_toml(subak: Subak, tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", [["solve"], ["run", "--out", "out"]])
 def test_no_file(subak: Subak, tmp_path: Path, command: list[str]) -> None:
     name, *options = command
-    refused(subak(name, "nowhere.toml", *options, cwd=tmp_path), "nowhere.toml", ["no such file"])
+    refused(subak(name, "nowhere.toml", *options, cwd=tmp_path), "nowhere.toml", ["o such file"])
     (tmp_path / "folder").mkdir()
-    refused(subak(name, "folder", *options, cwd=tmp_path), "folder", ["directory"])
+    refused(subak(name, "folder", *options, cwd=tmp_path), "folder", [" is "])
     refused(subak(name, "/dev/zero", *options, cwd=tmp_path), "/dev/zero", ["not a file"])
 
 
@@ -162,3 +168,105 @@ def test_empty_case(subak: Subak) -> None:
     assert ended.code == 0, ended
     assert ended.json["flows"] == []
     assert ended.json["links"] == []
+
+
+def spec(**changes: Any) -> dict[str, Any]:
+    """A good spec, with sections replaced."""
+    good = {
+        "network": {"kind": "star", "hosts": 4},
+        "workload": {"kind": "poisson", "sizes": "web-search", "load": 0.5},
+        "scheme": [{"name": "dctcp"}],
+        "run": {"duration": "1ms"},
+    }
+    return deepcopy(good) | changes
+
+
+def poisson(**changes: Any) -> dict[str, Any]:
+    return spec(workload={"kind": "poisson", "sizes": "web-search", "load": 0.5} | changes)
+
+
+def steps(*flows: dict[str, Any]) -> dict[str, Any]:
+    return spec(workload={"kind": "steps", "flows": list(flows)})
+
+
+SPECS: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "unknown section": (spec(workloads={}), ["workloads"]),
+    "unknown key": (poisson(laod=0.5), ["workload.laod", "load"]),
+    "unknown key of a run": (spec(run={"duration": "1ms", "sedes": 2}), ["run.sedes", "seeds"]),
+    "unknown unit": (spec(run={"duration": "1mz"}), ["run.duration", "1mz"]),
+    "load above 1": (poisson(load=1.2), ["workload.load", "1.2"]),
+    "load above 1 in a sweep": (poisson(load=[0.5, 1.5]), ["workload.load[1]", "1.5"]),
+    "no load": (poisson(load=0), ["workload.load"]),
+    "negative load": (poisson(load=-0.5), ["workload.load", "-0.5"]),
+    "an empty sweep": (poisson(load=[]), ["workload.load"]),
+    "no duration": (spec(run={}), ["run.duration"]),
+    "zero duration": (spec(run={"duration": 0}), ["run.duration"]),
+    "negative duration": (spec(run={"duration": -1}), ["run.duration", "-1"]),
+    "endless duration": (spec(run={"duration": "inf"}), ["run.duration", "inf"]),
+    "NaN": (spec(run={"duration": "nan"}), ["run.duration", "nan"]),
+    "no network": ({k: v for k, v in spec().items() if k != "network"}, ["network"]),
+    "zero hosts": (spec(network={"kind": "star", "hosts": 0}), ["network.hosts", "0"]),
+    "a network beyond memory": (spec(network={"kind": "star", "hosts": 10**12}), ["network"]),
+    "no scheme": (spec(scheme=[]), ["scheme"]),
+    "an unknown scheme": (spec(scheme=[{"name": "dctpc"}]), ["scheme[0].name", "dctpc", "dctcp"]),
+    "an unknown parameter": (spec(scheme=[{"name": "dctcp", "params": {"kk": 1}}]), ["scheme[0].params.kk", "k"]),
+    "a scheme twice": (spec(scheme=[{"name": "dctcp"}, {"name": "dctcp"}]), ["scheme", "dctcp"]),
+    "an unknown workload": (spec(workload={"kind": "poison"}), ["workload.kind", "poison", "poisson"]),
+    "unknown sizes": (poisson(sizes="web-serach"), ["workload.sizes", "web-serach", "web-search"]),
+    "an unknown host": (steps({"src": "h0", "dst": "h9"}), ["workload.flows[0]", "h9"]),
+    "a host to itself": (steps({"src": "h0", "dst": "h0"}), ["workload.flows[0]"]),
+    "an unknown link": (steps({"path": ["h0->nowhere"]}), ["workload.flows[0]", "h0->nowhere"]),
+    "a link twice": (
+        spec(
+            network={"links": [{"id": "a", "capacity": 1e9}]},
+            workload={"kind": "steps", "flows": [{"path": ["a", "a"]}]},
+        ),
+        ["workload.flows[0]", "a"],
+    ),
+    "a disconnected pair": (
+        spec(network=TWO_ISLANDS, workload={"kind": "steps", "flows": [{"src": "A", "dst": "D"}]}),
+        ["workload.flows[0]", "A", "D"],
+    ),
+    "a seed twice": (spec(run={"duration": "1ms", "seeds": [1, 1]}), ["run.seeds"]),
+    "an unknown schema": (spec(schema=2), ["schema", "2"]),
+}
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_spec(subak: Subak, tmp_path: Path, name: str) -> None:
+    given, named = SPECS[name]
+    path = tmp_path / "spec.json"
+    path.write_text(json.dumps(given))
+    refused(subak("run", path, "--out", tmp_path / "out"), str(path), named)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("suffix", [".json", ".toml"])
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_unreadable_spec(subak: Subak, tmp_path: Path, name: str, suffix: str) -> None:
+    path = tmp_path / f"spec{suffix}"
+    path.write_bytes(UNREADABLE[name])
+    refused(subak("run", path, "--out", tmp_path / "out"), str(path), [])
+
+
+def test_cell_that_is_not_there(subak: Subak, tmp_path: Path) -> None:
+    path = tmp_path / "spec.json"
+    path.write_text(json.dumps(spec()))
+    ended = subak("run", path, "--out", tmp_path / "out", "--cell", "1")
+    assert ended.code == 2
+    assert "cell" in ended.err
+    assert subak("run", path, "--out", tmp_path / "out", "--cell", "-1").code == 2
+    assert subak("run", path, "--out", tmp_path / "out", "--jobs", "0").code == 2
+
+
+def test_out_that_is_in_use(subak: Subak, tmp_path: Path) -> None:
+    path = tmp_path / "spec.json"
+    path.write_text(json.dumps(spec()))
+    ended = subak("run", path, "--out", tmp_path)
+    assert ended.code == 2
+    assert str(tmp_path) in ended.err
+    ended = subak("run", path, "--out", path)
+    assert ended.code == 2
+    assert "Traceback" not in ended.err
+    ended = subak("run", path)
+    assert (ended.code, "--out" in ended.err) == (2, True)

@@ -24,7 +24,7 @@ class Metric:
         if stat is None:
             return "-"
         mean = self.write(stat["mean"])
-        return mean if stat["ci95"] is None else f"{mean} ± {self.write(stat['ci95'])}"
+        return mean if stat["ci95"] is None or self.write is _count else f"{mean} ± {self.write(stat['ci95'])}"
 
 
 def _ratio(value: float) -> str:

@@ -193,9 +193,6 @@ def _marker(slot: int, x: float, y: float, said: str = "") -> str:
         return f'<circle {colour} cx="{x:.1f}" cy="{y:.1f}" r="3.4">{title}</circle>'
     if shape == 1:
         return f'<rect {colour} x="{x - 3:.1f}" y="{y - 3:.1f}" width="6" height="6">{title}</rect>'
-    corners = {
-        2: [(0, -4.2), (4, 3.2), (-4, 3.2)],
-        3: [(0, -4.4), (4.4, 0), (0, 4.4), (-4.4, 0)],
-    }[shape]
-    path = " ".join(f"{x + a:.1f},{y + b:.1f}" for a, b in corners)
+    triangle, diamond = [(0, -4.2), (4, 3.2), (-4, 3.2)], [(0, -4.4), (4.4, 0), (0, 4.4), (-4.4, 0)]
+    path = " ".join(f"{x + a:.1f},{y + b:.1f}" for a, b in (triangle if shape == 2 else diamond))
     return f'<polygon {colour} points="{path}">{title}</polygon>'

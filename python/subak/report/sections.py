@@ -57,14 +57,14 @@ def _bin(above: int, up_to: int | None) -> str:
 
 def rates(run: RunData) -> str:
     """Rates over time: each flow where they are few, else their sum by scheme."""
-    rows = run.rows("rate", "time_ns", "flow", "rate_bps")
+    rows = run.rows("rate", "time_ns", "flow", "flow_id", "rate_bps")
     if not rows:
         return _nothing('No rates were sampled. A spec asks for them with rates = "100us" in [measure].')
     most = max(len(np.unique(r["flow"])) for r in rows.values())
     if most > MOST_LINES:
         return _rates_together(run, rows)
     said = "Rate received by each flow, headers included; the first seed."
-    flows = [f"flow {i}" for i in range(most)]
+    names: dict[str, int] = {}
     charts = []
     for setting in run.settings:
         for scheme in run.schemes:
@@ -73,13 +73,15 @@ def rates(run: RunData) -> str:
                 continue
             cell = rows[cells[0].number]
             series = []
-            for slot, flow in enumerate(np.unique(cell["flow"])):
+            for flow in np.unique(cell["flow"]):
                 mine = cell["flow"] == flow
+                name = str(cell["flow_id"][mine][0] or f"flow {flow:.0f}")
+                slot = names.setdefault(name, len(names))
                 time, rate = _thinned(cell["time_ns"][mine] / 1e9, cell["rate_bps"][mine])
-                series.append(Series(f"flow {flow:.0f}", slot, time, rate))
+                series.append(Series(name, slot, time, rate))
             title = " at ".join(filter(None, (scheme, setting)))
             charts.append(line_chart(title, series, Axis("time, s", start=0), Axis("rate, bit/s", start=0)))
-    return _block(said, flows, charts)
+    return _block(said, list(names), charts)
 
 
 def _rates_together(run: RunData, rows: Mapping[int, Columns]) -> str:
@@ -96,7 +98,9 @@ def _rates_together(run: RunData, rows: Mapping[int, Columns]) -> str:
             for time, rate in sums:
                 total[np.searchsorted(times, time)] += rate / len(sums)
             series.append(Series(scheme, slot, *_thinned(times / 1e9, total)))
-        charts.append(line_chart(setting or run.name, series, Axis("time, s", start=0), Axis("rate, bit/s", start=0)))
+        charts.append(
+            line_chart(setting or "All flows", series, Axis("time, s", start=0), Axis("rate, bit/s", start=0))
+        )
     return _block(said, run.schemes, charts)
 
 
@@ -115,7 +119,7 @@ def waits(run: RunData) -> str:
             packets = np.concatenate([c["packets"] for c in cells])
             if packets.sum() > 0:
                 series.append(Series(scheme, slot, *_distribution(wait, packets)))
-        charts += _if_any(setting or run.name, series, Axis("waiting, us", log=True), "share of packets")
+        charts += _if_any(setting or "All data packets", series, Axis("waiting, us", log=True), "share of packets")
     return _block(said, run.schemes, charts) if charts else _nothing("No scheme of this run sends packets.")
 
 
@@ -124,17 +128,17 @@ def queues(run: RunData) -> str:
     rows = run.rows("queue", "queued_bytes")
     if not rows:
         return _nothing('No queues were sampled. A spec asks for them with queues = "1ms" in [measure].')
-    said = "Bytes waiting at links, one sample a link and interval, over all seeds."
+    said = "Bytes waiting at links, one sample a link and interval, over all seeds. Without a curve: always empty."
     charts = []
     for setting in run.settings:
         series = []
         for slot, scheme in enumerate(run.schemes):
             cells = [rows[c.number]["queued_bytes"] for c in run.of(setting, scheme) if c.number in rows]
-            if cells:
-                length = np.concatenate(cells)
+            length = np.concatenate(cells) if cells else np.zeros(0)
+            if length.any():
                 series.append(Series(scheme, slot, *_distribution(length, np.ones(len(length)))))
-        charts += _if_any(setting or run.name, series, Axis("queue, bytes", log=True), "share of samples")
-    return _block(said, run.schemes, charts)
+        charts += _if_any(setting or "All links", series, Axis("queue, bytes", log=True), "share of samples")
+    return _block(said, run.schemes, charts) if charts else _nothing("Every queue was empty whenever it was sampled.")
 
 
 def convergence(run: RunData) -> str:
@@ -158,7 +162,7 @@ def convergence(run: RunData) -> str:
                 if len(settled):
                     time, share = _distribution(settled, np.ones(len(settled)))
                     series.append(Series(scheme, slot, time, share * (len(settled) / len(times))))
-        charts += _if_any(setting or run.name, series, Axis("time to settle, us", log=True), "share of changes")
+        charts += _if_any(setting or "All changes", series, Axis("time to settle, us", log=True), "share of changes")
     return (
         _block(said, run.schemes, charts)
         if charts

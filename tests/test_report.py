@@ -1,0 +1,136 @@
+"""The report is one file that needs nothing beside it; a browser draws it in light and dark, wide and narrow."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import Subak
+from PIL import Image
+
+SPEC = """
+name = "a <small> run"
+network = {kind = "star", hosts = 6}
+workload = {kind = "poisson", sizes = "web-search", load = [0.3, 0.6]}
+scheme = [{name = "dctcp"}, {name = "s-perc"}, {name = "ideal"}]
+measure = {fct = true, rates = "100us", queues = "100us"}
+run = {duration = "4ms", seeds = 2}
+"""
+CHURN = """
+name = "churn"
+network = {kind = "star", hosts = 6}
+workload = {kind = "churn", flows_per_host = 1, replace = 0.5, epoch = "1ms"}
+scheme = [{name = "s-perc"}]
+measure = {rates = "100us", convergence = {of = "assigned", against = "scheme"}}
+run = {duration = "4ms"}
+"""
+
+
+@pytest.fixture(scope="module")
+def folders(subak: Subak, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    made = []
+    for name, text in (("sizes", SPEC), ("churn", CHURN)):
+        folder = tmp_path_factory.mktemp(name)
+        (folder / "spec.toml").write_text(text)
+        ended = subak("run", folder / "spec.toml", "--out", folder / "out")
+        assert ended.code == 0, ended
+        made.append(folder / "out")
+    return made
+
+
+@pytest.fixture(scope="module")
+def page(subak: Subak, folders: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    ended = subak("report", *folders, "--output", path, "--json")
+    assert ended.code == 0, ended
+    assert ended.json["report"] == str(path)
+    return path
+
+
+def test_needs_nothing_beside_it(page: Path) -> None:
+    text = page.read_text()
+    assert len(text) < 5_000_000
+    assert not re.search(r'(?:src|href)="(?!#)|url\(|@import|<script|<link', text)
+
+
+def test_says_what_was_run(page: Path, folders: list[Path]) -> None:
+    text = page.read_text()
+    assert "a &lt;small&gt; run" in text
+    assert "<small> run" not in text
+    for said in ("load 0.3", "load 0.6", "dctcp", "s-perc", "ideal", "subak 0.", "SHA-256", "Mean slowdown", "Settled"):
+        assert said in text
+    for section in (
+        "Comparison",
+        "Slowdown by size",
+        "Rates",
+        "Queueing delay",
+        "Queues",
+        "Convergence",
+        "What was run",
+    ):
+        assert text.count(f"<h2>{section}</h2>") == len(folders)
+
+
+def test_explains_what_is_empty(page: Path) -> None:
+    text = page.read_text()
+    assert "No convergence was measured" in text  # of the first run
+    assert "No completion times were measured" in text  # of the second
+    assert "No queues were sampled" in text
+
+
+def test_draws_every_scheme_and_setting(page: Path) -> None:
+    text = page.read_text()
+    slowdown = text[text.index("<h2>Slowdown by size") : text.index("<h2>Rates")]
+    assert slowdown.count("<figure>") == 4  # two loads, mean and 99th percentile
+    for figure in slowdown.split("<figure>")[1:]:
+        assert figure.count("<polyline") == 3
+        assert "nan" not in figure.lower()
+
+
+def test_folder_without_a_run(subak: Subak, tmp_path: Path, folders: list[Path]) -> None:
+    ended = subak("report", tmp_path, "--output", tmp_path / "report.html")
+    assert ended.code == 2
+    assert str(tmp_path) in ended.err
+    assert not (tmp_path / "report.html").exists()
+    ended = subak("report", folders[0], "--output", tmp_path / "none" / "report.html")
+    assert ended.code == 2
+    assert "none/report.html" in ended.err
+
+
+def browser() -> str | None:
+    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+@pytest.mark.skipif(browser() is None, reason="no chromium on this machine; as root, `make chromium` installs it")
+@pytest.mark.parametrize("width", [400, 1280])
+def test_in_a_browser(page: Path, tmp_path: Path, width: int) -> None:
+    light, dark = (screenshot(page, tmp_path / f"{theme}.png", width, theme) for theme in ("light", "dark"))
+    assert brightness(light[0]) > 230  # the page's edge
+    assert brightness(dark[0]) < 60
+    for pixels in (light, dark):
+        assert len(set(pixels)) > 100, "the page is blank"
+    # The lines of the charts are there, in each theme's own colours.
+    assert {(0x0B, 0x6C, 0xB3), (0xC2, 0x4A, 0x00)} <= set(light)
+    assert {(0x5D, 0xB2, 0xF2), (0xFF, 0x93, 0x50)} <= set(dark)
+
+
+def screenshot(page: Path, path: Path, width: int, theme: str) -> list[tuple[int, int, int]]:
+    """The page's pixels as the browser draws it; $SUBAK_SCREENSHOTS keeps the pictures for people to look at."""
+    scheme = {"dark": 0, "light": 1}[theme]
+    quiet = "--disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update"
+    command = [browser() or "", "--headless", "--no-sandbox", *quiet.split(), "--disable-sync", "--hide-scrollbars"]
+    command += [f"--user-data-dir={path.parent / theme}", f"--blink-settings=preferredColorScheme={scheme}"]
+    command += [f"--window-size={width},1800", f"--screenshot={path}", page.as_uri()]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    if kept := os.environ.get("SUBAK_SCREENSHOTS"):
+        shutil.copy(path, Path(kept) / f"report-{theme}-{width}.png")
+    with Image.open(path) as picture:
+        return list(picture.convert("RGB").get_flattened_data())
+
+
+def brightness(pixel: tuple[int, int, int]) -> float:
+    return sum(pixel) / 3

@@ -1,0 +1,204 @@
+"""``subak run`` and ``subak.run``: the same bytes however often and on however many threads; what comes of them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import subak as sb
+from conftest import COMMAND, Subak
+
+SPEC: dict[str, Any] = {
+    "name": "small",
+    "network": {"kind": "star", "hosts": 8, "rate": "10Gbps"},
+    "workload": {"kind": "poisson", "sizes": "web-search", "load": [0.4, 0.7]},
+    "scheme": [{"name": "dctcp"}, {"name": "s-perc"}, {"name": "ideal"}],
+    "measure": {"fct": True, "rates": "500us", "queues": "500us"},
+    "run": {"duration": "10ms", "seeds": 4},
+}
+CELLS = 24
+
+
+@pytest.fixture(scope="module")
+def spec(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("spec") / "small.json"
+    path.write_text(json.dumps(SPEC))
+    return path
+
+
+@pytest.fixture(scope="module")
+def whole(subak: Subak, spec: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run on one thread, undisturbed."""
+    out = tmp_path_factory.mktemp("whole") / "out"
+    ended = subak("run", spec, "--out", out, "--jobs", "1", "--json")
+    assert ended.code == 0, ended
+    (run,) = ended.json["runs"]
+    assert (run["cells"], run["complete"], run["ran"], run["failed"]) == (CELLS, CELLS, CELLS, {})
+    lines = [json.loads(line) for line in ended.err.splitlines()]
+    assert lines[-1]["done"] == lines[-1]["cells"] == CELLS
+    return out
+
+
+def results(out: Path) -> bytes:
+    return (out / "results.parquet").read_bytes()
+
+
+def test_on_two_threads(subak: Subak, spec: Path, whole: Path, tmp_path: Path) -> None:
+    assert subak("run", spec, "--out", tmp_path / "out", "--jobs", "2").code == 0
+    assert results(tmp_path / "out") == results(whole)
+
+
+def test_cell_by_cell(subak: Subak, spec: Path, whole: Path, tmp_path: Path) -> None:
+    for cell in reversed(range(CELLS)):
+        assert not (tmp_path / "out" / "results.parquet").exists()
+        assert subak("run", spec, "--out", tmp_path / "out", "--cell", str(cell)).code == 0
+    assert results(tmp_path / "out") == results(whole)
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
+def test_interrupted_and_resumed(subak: Subak, spec: Path, whole: Path, tmp_path: Path, sent: signal.Signals) -> None:
+    out = tmp_path / "out"
+    running = subprocess.Popen([COMMAND, "run", spec, "--out", out, "--jobs", "1"], stderr=subprocess.PIPE)
+    while not (out / "cells" / "1.parquet").exists():
+        assert running.poll() is None
+        time.sleep(0.005)
+    running.send_signal(sent)
+    said = running.communicate(timeout=60)[1].decode()
+    done = len(list(out.glob("cells/[0-9]*.parquet")))
+    assert 2 <= done < CELLS, "it was over before the signal"
+    assert not (out / "results.parquet").exists()
+    assert "Traceback" not in said
+    if sent == signal.SIGINT:
+        assert running.returncode == 130
+        assert "resumes" in said
+    ended = subak("run", spec, "--out", out, "--json")
+    assert ended.json["runs"][0]["ran"] == CELLS - done
+    assert results(out) == results(whole)
+    assert not list(out.rglob("*.part"))
+
+
+def test_nothing_left_to_do(subak: Subak, spec: Path, whole: Path) -> None:
+    before = results(whole)
+    ended = subak("run", spec, "--out", whole, "--json")
+    assert ended.json["runs"][0]["ran"] == 0
+    assert results(whole) == before
+
+
+def test_other_spec_into_the_same_folder(subak: Subak, whole: Path, tmp_path: Path) -> None:
+    (tmp_path / "other.json").write_text(json.dumps(SPEC | {"name": "other"}))
+    ended = subak("run", tmp_path / "other.json", "--out", whole)
+    assert ended.code == 2
+    assert str(whole) in ended.err
+    assert "another" in ended.err
+
+
+def test_two_specs(subak: Subak, tmp_path: Path) -> None:
+    one = SPEC | {"workload": {"kind": "incast", "senders": 3, "size": "10kB"}, "scheme": [{"name": "reno"}]}
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.json").write_text(json.dumps(one | {"name": name}))
+    ended = subak("run", tmp_path / "one.json", tmp_path / "two.json", "--out", tmp_path / "out")
+    assert ended.code == 0, ended
+    assert (tmp_path / "out" / "one" / "results.parquet").exists()
+    assert (tmp_path / "out" / "two" / "results.parquet").exists()
+
+
+def test_cells_are_listed_and_not_run(subak: Subak, spec: Path, tmp_path: Path) -> None:
+    (run,) = subak("run", spec, "--print-cells", "--json", cwd=tmp_path).json["runs"]
+    cells = run["cells"]
+    assert [cell["cell"] for cell in cells] == list(range(CELLS))
+    order = [(cell["axes"]["workload.load"], cell["scheme"]["name"], cell["seed"]) for cell in cells]
+    assert order[:5] == [(0.4, "dctcp", 1), (0.4, "dctcp", 2), (0.4, "dctcp", 3), (0.4, "dctcp", 4), (0.4, "s-perc", 1)]
+    assert order[CELLS // 2][0] == 0.7
+    assert all(cell["cost"]["seconds"] > 0 for cell in cells)
+    assert list(tmp_path.iterdir()) == []
+    assert "s-perc" in subak("run", spec, "--print-cells").out
+
+
+def test_comparison_for_people(subak: Subak, spec: Path, whole: Path) -> None:
+    out = subak("run", spec, "--out", whole).out
+    for said in ("dctcp", "s-perc", "ideal", "load 0.4", "load 0.7", "Mean slowdown", "±", str(whole)):
+        assert said in out
+
+
+def test_export(subak: Subak, whole: Path, tmp_path: Path) -> None:
+    rows = list(csv.DictReader(io.StringIO(subak("export", whole, "--kind", "flow").out)))
+    table = pq.read_table(whole / "results.parquet", filters=[("kind", "==", "flow")])
+    assert len(rows) == table.num_rows > 0
+    assert rows[0].keys() == set(table.column_names)
+    assert float(rows[0]["slowdown"]) == table["slowdown"][0].as_py()
+    ended = subak("export", whole, "--output", tmp_path / "all.csv", "--json")
+    assert ended.json["rows"] == pq.read_metadata(whole / "results.parquet").num_rows
+    assert len((tmp_path / "all.csv").read_text().splitlines()) == ended.json["rows"] + 1
+    ended = subak("export", whole, "--kind", "flew")
+    assert (ended.code, "flow" in ended.err) == (2, True)
+
+
+def test_export_to_a_reader_that_goes_away(whole: Path) -> None:
+    piped = subprocess.run(f"{COMMAND} export {whole} | head -1", shell=True, capture_output=True, timeout=60)
+    assert piped.stdout.startswith(b"cell,scheme,seed,load,kind")
+    assert piped.stderr == b""
+
+
+def test_diff(subak: Subak, whole: Path, tmp_path: Path) -> None:
+    assert subak("diff", whole, whole, "--json").json["identical"] is True
+    assert "same" in subak("diff", whole, whole).out
+    other = SPEC | {"run": {"duration": "10ms", "seeds": [7]}}
+    sb.run(other, tmp_path / "out")
+    found = subak("diff", whole, tmp_path / "out", "--json").json
+    assert found["identical"] is False
+    assert len(found["rows"]) == 6
+    assert "slowdown_mean" in subak("diff", whole, tmp_path / "out").out
+    ended = subak("diff", whole, tmp_path)
+    assert (ended.code, str(tmp_path) in ended.err) == (2, True)
+
+
+def test_from_python(whole: Path, tmp_path: Path) -> None:
+    heard: list[tuple[int, int, float]] = []
+    run = sb.run(SPEC, tmp_path / "out", jobs=2, progress=lambda *news: heard.append(news))
+    assert run.complete
+    assert run.failed == {}
+    assert heard[-1] == (CELLS, CELLS, pytest.approx(1.0))
+    assert run.table().num_rows == pq.read_metadata(whole / "results.parquet").num_rows
+    flows = run.table("flow", ["scheme", "slowdown"])
+    assert flows.column_names == ["scheme", "slowdown"]
+    assert min(flows["slowdown"].to_pylist()) > 0.99
+    assert [row["seeds"] for row in run.summary()["rows"]] == [4] * 6
+    assert sb.Results(tmp_path / "out").manifest["name"] == "small"
+
+
+def test_what_a_listener_raises_stops_the_run(tmp_path: Path) -> None:
+    def fed_up(done: int, cells: int, fraction: float) -> None:
+        raise RuntimeError("fed up")
+
+    with pytest.raises(RuntimeError, match="fed up"):
+        sb.run(SPEC, tmp_path / "out", jobs=1, progress=fed_up)
+    unfinished = sb.Results(tmp_path / "out")
+    assert not unfinished.complete
+    with pytest.raises(sb.InputError, match="not complete"):
+        unfinished.table()
+
+
+def test_ctrl_c_in_python(spec: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    code = "import subak, sys\ntry:\n subak.run(*sys.argv[1:], jobs=1)\nexcept KeyboardInterrupt:\n print('stopped')"
+    running = subprocess.Popen([sys.executable, "-c", code, spec, out], stdout=subprocess.PIPE)
+    while not (out / "cells" / "0.parquet").exists():
+        assert running.poll() is None
+        time.sleep(0.005)
+    running.send_signal(signal.SIGINT)
+    assert running.communicate(timeout=60)[0] == b"stopped\n"
+
+
+def test_folder_without_results(tmp_path: Path) -> None:
+    with pytest.raises(sb.InputError) as caught:
+        sb.Results(tmp_path)
+    assert caught.value.file == str(tmp_path)
