@@ -17,8 +17,8 @@
 
 use crate::queue::Fifo;
 use subak_core::scheme::{
-    Ack, Class, Drivers, FlowInfo, Hop, Info, Io, Kind, Packet, PacketKind, Param, ParamUnit, Params, Port, Scheme, Sink,
-    Source, To, Value, Visit,
+    Ack, Class, Drivers, FlowInfo, Hop, Info, Io, Kind, Packet, PacketKind, Param, ParamUnit, Params, Port, Scheme,
+    Sink, Source, To, Value, Visit,
 };
 use subak_core::{Fault, Ns};
 
@@ -157,11 +157,7 @@ impl Scheme for Rcp {
         Fifo::new(port.buffer_bytes)
     }
     fn source(&self, flow: &FlowInfo) -> RcpSource {
-        RcpSource {
-            probe_ns: self.probe_ns,
-            subflows: vec![Subflow::default(); flow.paths.len()],
-            finished: false,
-        }
+        RcpSource { probe_ns: self.probe_ns, subflows: vec![Subflow::default(); flow.paths.len()], finished: false }
     }
     fn hop(&self, port: &Port) -> RcpHop {
         let rtt_ns = if self.initial_rtt_ns > 0 { self.initial_rtt_ns } else { port.rtt_ns }.max(1) as f64;
@@ -202,7 +198,8 @@ impl RcpHop {
         if self.told_bytes > 0.0 {
             let seen = self.told_byte_ns / self.told_bytes;
             // A smaller round trip counts for less while the rate is low: few packets tell of it.
-            let gain = if seen >= d { interval / d } else { self.rate_bps / self.capacity_bps * seen / d * interval / d };
+            let gain =
+                if seen >= d { interval / d } else { self.rate_bps / self.capacity_bps * seen / d * interval / d };
             self.rtt_ns += gain.clamp(0.0, 1.0) * (seen - d);
         }
         let Rcp { alpha, beta, min_rate_bps, timeslot_ns, .. } = self.scheme;
