@@ -82,6 +82,26 @@ impl Certificate {
     }
 }
 
+/// Why flows over pooled paths cannot have more than a level: prices of links, at which the capacity is worth just what
+/// the flows at the level and below it pay.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LevelDual {
+    /// Rate per weight, or the fair share.
+    pub level: f64,
+    /// Links with a price.
+    pub prices: Vec<(LinkId, f64)>,
+}
+
+impl LevelDual {
+    /// The price of each flow's cheapest path.
+    pub(crate) fn prices_of(&self, case: &Case) -> Vec<f64> {
+        let mut price = vec![0.0; case.network.links().len()];
+        self.prices.iter().for_each(|&(l, p)| price[l as usize] = p);
+        let of = |p: usize| case.flows.links_of(p).iter().map(|&l| price[l as usize]).sum::<f64>();
+        (0..case.flows.len()).map(|f| case.flows.paths_of(f).map(of).fold(f64::INFINITY, f64::min)).collect()
+    }
+}
+
 /// The solution of a case. Flows, paths and links are in the case's order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
@@ -98,6 +118,8 @@ pub struct Answer {
     /// Price of each link: what the objective gains a bit/s of capacity. For max-min, what the level of the link's
     /// bottlenecked flows gains.
     pub link_price: Vec<f64>,
+    /// Where max-min is over pooled paths: the duals of each level.
+    pub levels: Vec<LevelDual>,
     /// How good it is.
     pub certificate: Certificate,
     /// The method that found it.

@@ -10,7 +10,8 @@ const FULL: f64 = 1e-7;
 /// Certifies `answer` for `case`. Numbers that are not finite, or lists of the wrong length, give infinities.
 pub fn certify(case: &Case, answer: &Answer) -> Certificate {
     certify_by(case, answer, |loads| match case.policy {
-        Policy::MaxMin | Policy::BandwidthFunction => max_min(case, answer, loads),
+        Policy::MaxMin | Policy::BandwidthFunction if case.flows.single_path() => max_min(case, answer, loads),
+        Policy::MaxMin | Policy::BandwidthFunction => pooled_max_min(case, answer, loads),
         _ => maximum(case, answer, loads, |f| Utility::of(case, f).ok()),
     })
 }
@@ -34,18 +35,42 @@ fn certify_by(case: &Case, answer: &Answer, optimality: impl FnOnce(&Loads) -> (
     Certificate { infeasibility: infeasibility(case, answer, &loads), gap, stationarity }
 }
 
-/// Loads and the largest rate per weight on each link.
+/// Loads and the largest level on each link.
 struct Loads {
     load: Vec<f64>,
     level: Vec<f64>,
+    /// The levels at which each flow has its rate, from and to.
+    range: Vec<(f64, f64)>,
+}
+
+/// A rate this close to a corner of a bandwidth function may lie on either side of it.
+const CORNER: f64 = 1e-9;
+
+/// The levels at which flow `f` has `rate`: its rate per weight, or the fair shares at which its bandwidth function gives
+/// that rate.
+fn levels(case: &Case, f: usize, rate: f64) -> (f64, f64) {
+    if case.policy == Policy::BandwidthFunction {
+        let Ok(Utility::BandwidthFunction { function, .. }) = Utility::of(case, f) else { return (f64::INFINITY, 0.0) };
+        let near = CORNER * rate + 1e-12 * function.top_bps();
+        let low = if rate > near { function.fair_share(rate - near) } else { 0.0 };
+        return (low, function.last_fair_share(rate + near));
+    }
+    let level = rate / case.flows.weight()[f];
+    (level, level)
+}
+
+/// Whether flow `f` has all it can use.
+fn sated(case: &Case, f: usize, rate: f64) -> bool {
+    rate >= case.flows.demand_bps()[f] * (1.0 - 1e-12) || levels(case, f, rate).1 == f64::INFINITY
 }
 
 impl Loads {
     fn of(case: &Case, answer: &Answer) -> Self {
         let links = case.network.links().len();
-        let mut loads = Loads { load: vec![0.0; links], level: vec![0.0; links] };
-        for (f, rate) in answer.rates_bps.iter().enumerate() {
-            let level = rate / case.flows.weight()[f];
+        let range = answer.rates_bps.iter().enumerate().map(|(f, &rate)| levels(case, f, rate)).collect();
+        let mut loads = Loads { load: vec![0.0; links], level: vec![0.0; links], range };
+        for f in 0..answer.rates_bps.len() {
+            let level = loads.range[f].0;
             for p in case.flows.paths_of(f) {
                 for &l in case.flows.links_of(p) {
                     loads.load[l as usize] += answer.path_rates_bps[p];
@@ -80,19 +105,15 @@ fn infeasibility(case: &Case, answer: &Answer, loads: &Loads) -> f64 {
     worst
 }
 
-/// The bottleneck condition: each flow below its demand crosses a full link on which no flow has more per weight.
+/// The bottleneck condition: each flow that could use more crosses a full link on which no flow has a higher level.
 /// Returns the worst idle share and the worst shortfall over each flow's best link.
 fn max_min(case: &Case, answer: &Answer, loads: &Loads) -> (f64, f64) {
     let (mut gap, mut stationarity): (f64, f64) = (0.0, 0.0);
     for (f, &rate) in answer.rates_bps.iter().enumerate() {
-        if rate >= case.flows.demand_bps()[f] * (1.0 - 1e-12) {
+        if sated(case, f, rate) {
             continue;
         }
-        let level = rate / case.flows.weight()[f];
-        let of = |&l: &LinkId| {
-            let largest = loads.level[l as usize];
-            (loads.idle(case, l), if largest > 0.0 { 1.0 - level / largest } else { 0.0 })
-        };
+        let of = |&l: &LinkId| (loads.idle(case, l), loads.shortfall(f, l));
         let worse = |a: &(f64, f64)| a.0.max(a.1);
         let links = case.flows.paths_of(f).flat_map(|p| case.flows.links_of(p));
         if let Some((idle, shortfall)) = links.map(of).min_by(|a, b| worse(a).total_cmp(&worse(b))) {
@@ -101,6 +122,68 @@ fn max_min(case: &Case, answer: &Answer, loads: &Loads) -> (f64, f64) {
         }
     }
     (gap, stationarity)
+}
+
+impl Loads {
+    /// By how much flow `f` falls short of the highest level on link `l`.
+    fn shortfall(&self, f: usize, l: LinkId) -> f64 {
+        let largest = self.level[l as usize];
+        if largest > 0.0 { (1.0 - self.range[f].1 / largest).max(0.0) } else { 0.0 }
+    }
+}
+
+/// Levels of flows at the duals' level up to this share count as at it.
+const LEVEL: f64 = 1e-8;
+
+/// Max-min over pooled paths, by the duals of its levels. At a level's prices the capacity is worth no more than the
+/// flows pay that are at the level or below it (those above it count as if they were at it): to raise the level of those
+/// that pay, one below would have to give way. Returns the worst excess of that worth over the payments of the flows at
+/// the level, and the worst distance of a flow that could use more from a level at which it pays.
+fn pooled_max_min(case: &Case, answer: &Answer, loads: &Loads) -> (f64, f64) {
+    let mut gap: f64 = 0.0;
+    let mut distance: Vec<f64> = vec![1.0; case.flows.len()];
+    for dual in &answer.levels {
+        let price = dual.prices_of(case);
+        let worth: f64 = dual.prices.iter().map(|(l, p)| p * case.network.links()[*l as usize].capacity_bps).sum();
+        let (mut paid, mut paid_here) = (0.0, 0.0);
+        for (f, &rate) in answer.rates_bps.iter().enumerate() {
+            let (low, high) = loads.range[f];
+            let above = low > dual.level * (1.0 + LEVEL);
+            paid += price[f] * if above { rate_at(case, f, dual.level) } else { rate };
+            if !above && high >= dual.level * (1.0 - LEVEL) && price[f] > 0.0 && !sated(case, f, rate) {
+                paid_here += price[f] * rate;
+            }
+        }
+        gap = gap.max((worth - paid) / paid_here);
+        for f in 0..answer.rates_bps.len() {
+            let (low, high) = loads.range[f];
+            if price[f] * narrowest(case, f) >= LEAST_PART * worth {
+                let away = (1.0 - high / dual.level).max(1.0 - dual.level / low);
+                distance[f] = distance[f].min(away.max(0.0));
+            }
+        }
+    }
+    let open = |f: &usize| !sated(case, *f, answer.rates_bps[*f]);
+    let worst = (0..case.flows.len()).filter(open).map(|f| distance[f]).fold(0.0, f64::max);
+    (if gap.is_nan() { f64::INFINITY } else { gap.max(0.0) }, worst)
+}
+
+/// The part of a level's worth that a flow's price must be, times the most it could carry, to count as held by it.
+const LEAST_PART: f64 = 1e-6;
+
+/// The widest of flow `f`'s paths: the capacity of its narrowest link.
+pub(crate) fn narrowest(case: &Case, f: usize) -> f64 {
+    let capacity = |&l: &LinkId| case.network.links()[l as usize].capacity_bps;
+    let path = |p: usize| case.flows.links_of(p).iter().map(capacity).fold(f64::INFINITY, f64::min);
+    case.flows.paths_of(f).map(path).fold(0.0, f64::max)
+}
+
+/// The rate of flow `f` at `level`.
+fn rate_at(case: &Case, f: usize, level: f64) -> f64 {
+    match (case.policy, Utility::of(case, f)) {
+        (Policy::BandwidthFunction, Ok(Utility::BandwidthFunction { function, .. })) => function.rate(level),
+        _ => case.flows.weight()[f] * level,
+    }
 }
 
 /// Duality gap over 1 + |primal|, and stationarity. The gap is summed from its three parts, none of them negative:
@@ -134,16 +217,25 @@ fn maximum(case: &Case, answer: &Answer, loads: &Loads, utility: impl Fn(usize) 
     (if gap.is_nan() { f64::INFINITY } else { gap }, stationarity)
 }
 
-/// The links that hold each flow back: full, and no flow on them has more per weight.
+/// The links that hold each flow back. Max-min: full, and no flow on them has a higher level (where paths are pooled:
+/// with a price at a level of the flow). Utilities: full, with a price.
 pub(crate) fn bottlenecks(case: &Case, answer: &Answer) -> Rows {
     let loads = Loads::of(case, answer);
+    let by_level = matches!(case.policy, Policy::MaxMin | Policy::BandwidthFunction) && case.flows.single_path();
     let mut rows = Rows::default();
     for (f, &rate) in answer.rates_bps.iter().enumerate() {
-        let level = rate / case.flows.weight()[f];
-        let below_demand = rate < case.flows.demand_bps()[f] * (1.0 - 1e-12);
-        let holds = |l: &LinkId| loads.idle(case, *l) < FULL && level >= loads.level[*l as usize] * (1.0 - FULL);
-        let links = case.flows.paths_of(f).flat_map(|p| case.flows.links_of(p)).copied();
-        rows.push(links.filter(|l| below_demand && holds(l)));
+        let open = !sated(case, f, rate);
+        let holds = |l: &LinkId| {
+            let paid = if by_level { loads.shortfall(f, *l) < FULL } else { answer.link_price[*l as usize] > 0.0 };
+            loads.idle(case, *l) < FULL && paid
+        };
+        let mut links: Vec<LinkId> = Vec::new();
+        for p in case.flows.paths_of(f).filter(|_| open) {
+            links.extend(
+                case.flows.links_of(p).iter().filter(|l| holds(l) && !links.contains(l)).copied().collect::<Vec<_>>(),
+            );
+        }
+        rows.push(links);
     }
     rows
 }

@@ -6,15 +6,20 @@
 
 pub mod answer;
 pub mod certificate;
+mod conic;
+mod fair_share;
+mod levels;
 pub mod max_min;
 mod num;
+mod referee;
 mod solver;
 #[doc(no_inline)]
 pub use subak_core::utility;
 pub mod xwi;
 
-pub use answer::{Answer, Certificate, Rows, Status};
+pub use answer::{Answer, Certificate, LevelDual, Rows, Status};
 pub use certificate::{certify, certify_maximum};
+pub use levels::MOST_PATHS;
 pub use max_min::MaxMin;
 pub use solver::{Method, Options, maximize, solve};
 pub use utility::{BandwidthFunction, Utility};

@@ -2,9 +2,11 @@
 
 use crate::answer::{Answer, Certificate, Rows, Status};
 use crate::certificate::{bottlenecks, certify, certify_maximum};
+use crate::levels::{self, Rise};
 use crate::max_min::{self, MaxMin};
 use crate::num;
-use crate::utility::Utility;
+use crate::utility::{BandwidthFunction, Utility};
+use crate::{fair_share, referee};
 use std::time::Instant;
 use subak_core::{Case, Fault, Policy};
 
@@ -40,12 +42,21 @@ impl Default for Options {
 pub fn solve(case: &Case, options: &Options) -> Result<Answer, Fault> {
     let start = Instant::now();
     let answer = match (case.policy, case.flows.single_path()) {
-        (Policy::MaxMin, true) => single_path_max_min(case),
-        (Policy::MaxMin | Policy::BandwidthFunction, _) => {
-            let what = format!("{:?} cannot be solved yet", case.policy);
-            return Err(Fault::new("policy.kind", what, "use single-path max-min"));
+        (Policy::MaxMin | Policy::BandwidthFunction, _) if options.method == Method::Clarabel => {
+            let what = "Clarabel is a second method for utilities; this policy has an exact one only";
+            return Err(Fault::new("solver", what, "use the default solver"));
         }
-        _ => num::solve(case, &utilities(case)?, options)?,
+        (Policy::MaxMin, true) => single_path_max_min(case),
+        (Policy::MaxMin, false) => {
+            let rises: Vec<Rise> = case.flows.weight().iter().map(|&w| Rise::Weight(w)).collect();
+            levels::solve(case, &rises)?
+        }
+        (Policy::BandwidthFunction, true) => single_path_functions(case)?,
+        (Policy::BandwidthFunction, false) => {
+            let rises: Vec<Rise> = bandwidth_functions(case)?.into_iter().map(Rise::Function).collect();
+            levels::solve(case, &rises)?
+        }
+        _ => by_utility(case, &utilities(case)?, options)?,
     };
     Ok(finish(case, answer, options, start, certify))
 }
@@ -53,8 +64,36 @@ pub fn solve(case: &Case, options: &Options) -> Result<Answer, Fault> {
 /// Maximizes the sum of `utilities`, one a flow, whatever the case's policy: bandwidth functions as utilities, say.
 pub fn maximize(case: &Case, utilities: &[Utility], options: &Options) -> Result<Answer, Fault> {
     let start = Instant::now();
-    let answer = num::solve(case, utilities, options)?;
+    let answer = by_utility(case, utilities, options)?;
     Ok(finish(case, answer, options, start, |case, answer| certify_maximum(case, utilities, answer)))
+}
+
+/// Linear utilities are a linear program, which Clarabel solves; the others are ours unless asked otherwise.
+fn by_utility(case: &Case, utilities: &[Utility], options: &Options) -> Result<Answer, Fault> {
+    let linear = utilities.first().is_some_and(|u| u.alpha() == 0.0);
+    if linear || options.method == Method::Clarabel {
+        return referee::solve(case, utilities, options);
+    }
+    num::solve(case, utilities, options)
+}
+
+fn bandwidth_functions(case: &Case) -> Result<Vec<BandwidthFunction>, Fault> {
+    let function = |f: usize| match Utility::of(case, f)? {
+        Utility::BandwidthFunction { function, .. } => Ok(function),
+        Utility::Power { .. } => unreachable!("the policy gives bandwidth functions"),
+    };
+    (0..case.flows.len()).map(function).collect()
+}
+
+fn single_path_functions(case: &Case) -> Result<Answer, Fault> {
+    let (rates, iterations) = fair_share::fill(case, bandwidth_functions(case)?);
+    Ok(Answer {
+        path_rates_bps: rates.clone(),
+        rates_bps: rates,
+        link_price: vec![0.0; case.network.links().len()],
+        iterations,
+        ..Answer::empty("fair-share-filling")
+    })
 }
 
 fn utilities(case: &Case) -> Result<Vec<Utility>, Fault> {
@@ -130,6 +169,7 @@ impl Answer {
             bottlenecks: Rows::default(),
             link_load_bps: Vec::new(),
             link_price: Vec::new(),
+            levels: Vec::new(),
             certificate: Certificate::default(),
             solver,
             iterations: 0,

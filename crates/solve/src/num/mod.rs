@@ -13,10 +13,22 @@ use subak_core::{Case, Fault};
 
 /// Maximizes the sum of `utilities`, one a flow, all of one kind and alpha > 0.
 pub(crate) fn solve(case: &Case, utilities: &[Utility], options: &Options) -> Result<Answer, Fault> {
+    let limits =
+        Limits { tolerance: options.tolerance.max(1e-12), max_iterations: options.max_iterations, careful: false };
     let mut program = Program::new(case, utilities)?;
+    // A pooled problem that does not yield at once is taken carefully; single-path ones always yield.
+    let quick = if case.flows.single_path() {
+        limits
+    } else {
+        Limits { max_iterations: limits.max_iterations.min(60), ..limits }
+    };
     let start = program.price.clone();
-    let limits = Limits { tolerance: options.tolerance.max(1e-12), max_iterations: options.max_iterations };
-    let outcome = newton::solve(&mut program, start, limits);
+    let mut outcome = newton::solve(&mut program, start, quick);
+    if !outcome.converged && outcome.iterations < limits.max_iterations {
+        program = Program::new(case, utilities)?;
+        let start = program.price.clone();
+        outcome = newton::solve(&mut program, start, Limits { careful: true, ..limits });
+    }
     Ok(answer(case, &program, outcome, limits))
 }
 

@@ -14,6 +14,8 @@ use super::response::{PoolStep, Response};
 pub(crate) struct Limits {
     pub tolerance: f64,
     pub max_iterations: u64,
+    /// Start further out, let mu fall slower and solve the systems tightly.
+    pub careful: bool,
 }
 
 /// Prices and rates at the end.
@@ -119,8 +121,10 @@ pub(crate) fn solve(program: &mut Program, mut prices: Vec<f64>, limits: Limits)
     let weight = program.link_revenue.clone();
     let weight = &weight[..];
     let last = 0.1 * limits.tolerance;
-    let mut mu = 1e-2f64;
-    let mut precision = LOOSEST;
+    let careful = limits.careful;
+    let mut mu = if careful { 1.0 } else { 1e-2f64 };
+    let loosest = if careful { TIGHTEST } else { LOOSEST };
+    let mut precision = loosest;
     let mut response = Response::new(program);
     let mut trial = response.clone();
     let mut system = System::default();
@@ -130,7 +134,7 @@ pub(crate) fn solve(program: &mut Program, mut prices: Vec<f64>, limits: Limits)
     for iteration in 0..limits.max_iterations {
         let state = progress(program, &prices, &response);
         let end = |prices, response, converged| Outcome { prices, response, iterations: iteration, converged };
-        if state.excess <= last && state.gap <= 0.3 * limits.tolerance && mu <= last {
+        if state.excess <= last && state.gap <= 0.3 * limits.tolerance / (program.alpha - 1.0).max(1.0) && mu <= last {
             return end(prices, response, true);
         }
         if !response.pooled() {
@@ -146,7 +150,7 @@ pub(crate) fn solve(program: &mut Program, mut prices: Vec<f64>, limits: Limits)
         if length == 0.0 && precision <= TIGHTEST || mu < 1e-3 * last {
             return end(prices, response, false);
         }
-        precision = if length < 0.5 { (precision * 1e-3).max(TIGHTEST) } else { (precision * 3.0).min(LOOSEST) };
+        precision = if length < 0.5 { (precision * 1e-3).max(TIGHTEST) } else { (precision * 3.0).min(loosest) };
         if response.pooled() {
             response.center(program, mu);
             for l in 0..idle.len() {
@@ -155,7 +159,7 @@ pub(crate) fn solve(program: &mut Program, mut prices: Vec<f64>, limits: Limits)
             }
         }
         if length > 0.9 && largest < 2.0 && mu > last {
-            mu = (mu * 0.1).min(mu.powf(1.5)).max(last);
+            mu = if careful { 0.3 * mu } else { (mu * 0.1).min(mu.powf(1.5)) }.max(last);
             program.reweigh(&prices, &response.rate);
         } else if largest < 1e-6 {
             mu *= 0.1;

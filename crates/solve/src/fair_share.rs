@@ -1,0 +1,145 @@
+//! Bandwidth functions over single paths, exact: water-filling of the fair share (NUMFabric, section 2).
+//!
+//! The share rises from zero for all flows at once; each has the rate its function gives, and where a link runs full its
+//! flows stay at the share reached. Between the functions' corners loads are linear in the share, so the share at which
+//! a link runs full is exact. Flat pieces need no care: a flow may pass along one while its links are full of others.
+
+use crate::utility::BandwidthFunction;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use subak_core::{Case, LinkId};
+
+/// A flow as the share rises.
+struct FlowState {
+    function: BandwidthFunction,
+    /// Its rate goes no higher: the demand or the function's top.
+    most: f64,
+    /// The piece of the function it is on: between points `piece` and `piece + 1`.
+    piece: usize,
+    /// Its rate once frozen.
+    rate: Option<f64>,
+}
+
+impl FlowState {
+    /// Rate at share 0 and slope of the line the flow is on.
+    fn line(&self) -> (f64, f64) {
+        if let Some(rate) = self.rate {
+            return (rate, 0.0);
+        }
+        let (a, b) = (self.function.points()[self.piece], self.function.points()[self.piece + 1]);
+        let slope = (b.1 - a.1) / (b.0 - a.0);
+        (a.1 - slope * a.0, slope)
+    }
+
+    /// The share at which the line ends: the function's next corner or the demand.
+    fn corner(&self) -> f64 {
+        let (a, b) = (self.function.points()[self.piece], self.function.points()[self.piece + 1]);
+        if b.1 > self.most { a.0 + (b.0 - a.0) * ((self.most - a.1) / (b.1 - a.1)) } else { b.0 }
+    }
+}
+
+/// Events in the order of the share: a flow's corner comes before a link that fills at the same share.
+type Event = Reverse<(u64, u8, u32, u32)>;
+const CORNER: u8 = 0;
+const FULL: u8 = 1;
+
+struct Filling<'a> {
+    case: &'a Case,
+    flows: Vec<FlowState>,
+    members: Vec<Vec<u32>>,
+    events: BinaryHeap<Event>,
+    /// A link's event counts only if it carries the link's latest number.
+    version: Vec<u32>,
+    bottlenecks: u64,
+}
+
+/// Rates of the flows, and how many links ran full. `functions` has one a flow.
+pub(crate) fn fill(case: &Case, functions: Vec<BandwidthFunction>) -> (Vec<f64>, u64) {
+    let demand = |f: usize| case.flows.demand_bps()[f];
+    let flows = functions.into_iter().enumerate().map(|(f, function)| {
+        let most = demand(f).min(function.top_bps());
+        FlowState { function, most, piece: 0, rate: (most == 0.0).then_some(0.0) }
+    });
+    let mut members = vec![Vec::new(); case.network.links().len()];
+    for f in 0..case.flows.len() {
+        case.flows.links_of(f).iter().for_each(|&l| members[l as usize].push(f as u32));
+    }
+    let version = vec![0; members.len()];
+    let mut filling =
+        Filling { case, flows: flows.collect(), members, events: BinaryHeap::new(), version, bottlenecks: 0 };
+    filling.run();
+    (filling.flows.iter().map(|f| f.rate.unwrap_or(0.0)).collect(), filling.bottlenecks)
+}
+
+impl Filling<'_> {
+    fn run(&mut self) {
+        for f in 0..self.flows.len() {
+            self.await_corner(f);
+        }
+        for l in 0..self.members.len() {
+            self.await_full(l, 0.0);
+        }
+        while let Some(Reverse((bits, kind, who, version))) = self.events.pop() {
+            let share = f64::from_bits(bits);
+            match kind {
+                CORNER if self.flows[who as usize].rate.is_none() => self.turn(who as usize, share),
+                FULL if self.version[who as usize] == version => self.freeze_link(who as usize, share),
+                _ => {}
+            }
+        }
+    }
+
+    fn await_corner(&mut self, f: usize) {
+        if self.flows[f].rate.is_none() {
+            self.events.push(Reverse((self.flows[f].corner().to_bits(), CORNER, f as u32, 0)));
+        }
+    }
+
+    /// Works out anew when link `l` runs full.
+    fn await_full(&mut self, l: usize, now: f64) {
+        self.version[l] += 1;
+        let (mut base, mut slope) = (0.0, 0.0);
+        for &f in &self.members[l] {
+            let line = self.flows[f as usize].line();
+            base += line.0;
+            slope += line.1;
+        }
+        if slope > 0.0 {
+            let share = ((self.case.network.links()[l].capacity_bps - base) / slope).max(now);
+            self.events.push(Reverse((share.to_bits(), FULL, l as u32, self.version[l])));
+        }
+    }
+
+    /// Flow `f` reaches a corner: its next piece, its top, or its demand.
+    fn turn(&mut self, f: usize, share: f64) {
+        let flow = &mut self.flows[f];
+        flow.piece += 1;
+        let points = flow.function.points();
+        if points[flow.piece].1 >= flow.most {
+            flow.rate = Some(flow.most);
+        }
+        self.await_corner(f);
+        self.refresh(f, share);
+    }
+
+    /// Link `l` is full: its flows stay where they are.
+    fn freeze_link(&mut self, l: usize, share: f64) {
+        self.bottlenecks += 1;
+        let open: Vec<u32> =
+            self.members[l].iter().copied().filter(|&f| self.flows[f as usize].rate.is_none()).collect();
+        for &f in &open {
+            let (base, slope) = self.flows[f as usize].line();
+            self.flows[f as usize].rate = Some((base + slope * share).clamp(0.0, self.flows[f as usize].most));
+        }
+        let case = self.case;
+        let mut touched: Vec<LinkId> = open.iter().flat_map(|&f| case.flows.links_of(f as usize)).copied().collect();
+        touched.sort_unstable();
+        touched.dedup();
+        touched.into_iter().for_each(|l| self.await_full(l as usize, share));
+    }
+
+    fn refresh(&mut self, f: usize, share: f64) {
+        let case = self.case;
+        case.flows.links_of(f).iter().for_each(|&l: &LinkId| self.await_full(l as usize, share));
+    }
+}

@@ -1,0 +1,164 @@
+//! Utility maximization as a conic program for Clarabel: linear utilities (alpha = 0, the throughput optimum), and as a
+//! second method, independent of ours, for every other alpha.
+//!
+//! With y the rate of a flow, U is bounded by a variable u in a cone: exp(u) <= y at alpha = 1, u <= y^(1-alpha) below,
+//! and 1 <= u^(1/alpha) y^((alpha-1)/alpha) above it, where U = -gain u / (alpha-1).
+
+use crate::answer::{Answer, Status};
+use crate::conic::{Cone, Program};
+use crate::solver::Options;
+use crate::utility::Utility;
+use subak_core::{Case, Fault};
+
+/// Rate unit, price unit and rows of the program.
+struct Model<'a> {
+    case: &'a Case,
+    gain: Vec<f64>,
+    alpha: f64,
+    /// Bit/s that one here is.
+    unit_bps: f64,
+    ln_gain_unit: f64,
+    conic: Program,
+    /// The row of each link.
+    link_row: Vec<Option<usize>>,
+    /// The variable of each path's rate.
+    rate: Vec<Option<usize>>,
+}
+
+/// Maximizes the sum of `utilities`, all powers with one alpha.
+pub(crate) fn solve(case: &Case, utilities: &[Utility], options: &Options) -> Result<Answer, Fault> {
+    let mut model = Model::new(case, utilities)?;
+    model.add_rates();
+    model.add_utilities();
+    let found = model.conic.solve((options.tolerance * 1e-2).max(1e-12));
+    let mut answer = Answer::empty("clarabel");
+    answer.status = if found.solved { Status::Optimal } else { Status::Stalled };
+    answer.iterations = found.iterations;
+    let price_unit = libm::exp(model.ln_gain_unit - model.alpha * libm::log(model.unit_bps));
+    answer.link_price =
+        model.link_row.iter().map(|row| row.map_or(0.0, |r| (found.dual[r] * price_unit).max(0.0))).collect();
+    let rate = |v: Option<usize>| v.map_or(0.0, |v| found.x[v].max(0.0));
+    answer.path_rates_bps = model.rate.iter().map(|&v| rate(v) * model.unit_bps).collect();
+    if model.alpha == 0.0 {
+        drop_unpaid(case, utilities, &mut answer);
+    }
+    repair(case, &mut answer);
+    Ok(answer)
+}
+
+impl<'a> Model<'a> {
+    fn new(case: &'a Case, utilities: &[Utility]) -> Result<Self, Fault> {
+        let alpha = utilities.first().map_or(0.0, Utility::alpha);
+        let ln_gain = |u: &Utility| match u {
+            Utility::Power { ln_gain, .. } => Ok(*ln_gain),
+            Utility::BandwidthFunction { .. } => Err(Fault::new(
+                "policy.kind",
+                "utilities of bandwidth functions have no form that Clarabel takes",
+                "use the default solver",
+            )),
+        };
+        let ln_gain = utilities.iter().map(ln_gain).collect::<Result<Vec<_>, _>>()?;
+        let ln_gain_unit = ln_gain.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        Ok(Model {
+            case,
+            gain: ln_gain.iter().map(|g| libm::exp(g - ln_gain_unit)).collect(),
+            alpha,
+            unit_bps: case.network.links().iter().fold(1.0, |a: f64, l| a.max(l.capacity_bps)),
+            ln_gain_unit: if ln_gain.is_empty() { 0.0 } else { ln_gain_unit },
+            conic: Program::default(),
+            link_row: vec![None; case.network.links().len()],
+            rate: vec![None; case.flows.path_count()],
+        })
+    }
+
+    /// Rates of the paths: not negative, below the links' capacities and the flows' demands.
+    fn add_rates(&mut self) {
+        let flows = &self.case.flows;
+        let mut crossing = vec![Vec::new(); self.link_row.len()];
+        for f in 0..flows.len() {
+            let demand = flows.demand_bps()[f] / self.unit_bps;
+            if demand == 0.0 {
+                continue;
+            }
+            for p in flows.paths_of(f) {
+                let cost = if self.alpha == 0.0 { -self.gain[f] } else { 0.0 };
+                let rate = self.conic.variable(cost);
+                self.rate[p] = Some(rate);
+                self.conic.at_most(vec![(rate, -1.0)], 0.0);
+                flows.links_of(p).iter().for_each(|&l| crossing[l as usize].push((rate, 1.0)));
+            }
+            if demand.is_finite() {
+                self.conic.at_most(self.total(f, 1.0), demand);
+            }
+        }
+        for (l, row) in crossing.into_iter().enumerate() {
+            if !row.is_empty() {
+                let capacity = self.case.network.links()[l].capacity_bps / self.unit_bps;
+                self.link_row[l] = Some(self.conic.at_most(row, capacity));
+            }
+        }
+    }
+
+    /// The row of flow `f`'s rate, times `factor`.
+    fn total(&self, f: usize, factor: f64) -> Vec<(usize, f64)> {
+        self.case.flows.paths_of(f).filter_map(|p| Some((self.rate[p]?, factor))).collect()
+    }
+
+    fn add_utilities(&mut self) {
+        if self.alpha == 0.0 {
+            return;
+        }
+        for f in 0..self.gain.len() {
+            let y = self.total(f, -1.0);
+            if y.is_empty() {
+                continue;
+            }
+            let alpha = self.alpha;
+            let cost = if alpha == 1.0 { -self.gain[f] } else { -self.gain[f] / (1.0 - alpha) };
+            let u = vec![(self.conic.variable(cost), -1.0)];
+            let one = (Vec::new(), 1.0);
+            if alpha == 1.0 {
+                self.conic.cone(Cone::ExponentialConeT(), [(u, 0.0), one, (y, 0.0)]);
+            } else if alpha < 1.0 {
+                self.conic.cone(Cone::PowerConeT(1.0 - alpha), [(y, 0.0), one, (u, 0.0)]);
+            } else {
+                self.conic.cone(Cone::PowerConeT(1.0 / alpha), [(u, 0.0), (y, 0.0), one]);
+            }
+        }
+    }
+}
+
+/// An interior point leaves small rates to flows whose price is above their linear utility: takes them away.
+fn drop_unpaid(case: &Case, utilities: &[Utility], answer: &mut Answer) {
+    for f in 0..case.flows.len() {
+        let worth = utilities[f].marginal(1.0);
+        for p in case.flows.paths_of(f) {
+            let links = case.flows.links_of(p);
+            let price: f64 = links.iter().map(|&l| answer.link_price[l as usize]).sum();
+            let narrowest =
+                links.iter().map(|&l| case.network.links()[l as usize].capacity_bps).fold(f64::INFINITY, f64::min);
+            if answer.path_rates_bps[p] / narrowest < price / worth - 1.0 {
+                answer.path_rates_bps[p] = 0.0;
+            }
+        }
+    }
+}
+
+/// Scales each path by its worst overload (Flowtune's F-NORM) and its flow's excess over the demand; sums the flows.
+pub(crate) fn repair(case: &Case, answer: &mut Answer) {
+    let mut load = vec![0.0; case.network.links().len()];
+    for (p, rate) in answer.path_rates_bps.iter().enumerate() {
+        case.flows.links_of(p).iter().for_each(|&l| load[l as usize] += rate);
+    }
+    answer.rates_bps = vec![0.0; case.flows.len()];
+    for f in 0..case.flows.len() {
+        let sum: f64 = answer.path_rates_bps[case.flows.paths_of(f)].iter().sum();
+        let demand = case.flows.demand_bps()[f];
+        let above = if sum > demand { sum / demand } else { 1.0 };
+        for p in case.flows.paths_of(f) {
+            let over = |&l: &u32| load[l as usize] / case.network.links()[l as usize].capacity_bps;
+            answer.path_rates_bps[p] /= case.flows.links_of(p).iter().map(over).fold(above, f64::max);
+            answer.rates_bps[f] += answer.path_rates_bps[p];
+        }
+    }
+}
