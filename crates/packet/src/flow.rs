@@ -1,15 +1,11 @@
-//! A flow's two ends: starting, pacing, sending, acknowledging, repairing, and carrying out what machines ask.
+//! A flow's and a subflow's state, and the arithmetic of pacing.
 
 use crate::sender::{Receiver, Sender};
-use crate::sim::{Event, Sim, Who};
-use std::sync::Arc;
-use subak_core::driver::{FlowPlan, FlowView};
-use subak_core::scheme::{
-    Ack, Ask, Class, FlowInfo, Loss, LossKind, Packet, PacketKind, PathInfo, Reply, Scheme, Sink, Source, To,
-};
-use subak_core::{FlowId, LinkId, Ns, Utility};
+use subak_core::driver::FlowView;
+use subak_core::scheme::{Class, Loss, LossKind, Packet, PacketKind, Scheme};
+use subak_core::{FlowId, Ns};
 
-const PS: u64 = 1000;
+pub(crate) const PS: u64 = 1000;
 /// A pace slower than a packet in ten days is no pace at all.
 const LONGEST_GAP_PS: f64 = 1e18;
 
@@ -49,423 +45,16 @@ pub(crate) struct Subflow {
     pub rate_bps: Option<f64>,
     pub window_bytes: u64,
     /// When the pace allows the next packet, ps.
-    pace_ps: u64,
-    last_sent_ps: u64,
-    last_bytes: u32,
+    pub pace_ps: u64,
+    pub last_sent_ps: u64,
+    pub last_bytes: u32,
     /// Time of the earliest pace event that is pending.
-    pace_event_ns: Option<Ns>,
-    timeout_pending: bool,
-}
-
-impl<S: Scheme> Sim<S> {
-    #[inline]
-    pub(crate) fn sub_of(&self, flow: FlowId, subflow: u8) -> usize {
-        self.flows[flow as usize].first_sub as usize + subflow as usize
-    }
-
-    /// Takes a flow in; it starts by itself.
-    pub(crate) fn add_flow(&mut self, plan: FlowPlan) -> FlowId {
-        let flow = self.flows.len() as FlowId;
-        let first_sub = self.subs.len() as u32;
-        let mut paths = Vec::with_capacity(plan.routes.len());
-        for (number, route) in plan.routes.iter().enumerate() {
-            let info = self.path_info(&route.forward, &route.back);
-            paths.push(info);
-            let sub = Subflow {
-                flow,
-                number: number as u8,
-                forward: self.add_route(&route.forward),
-                back: self.add_route(&route.back),
-                symmetric: self.is_symmetric(&route.forward, &route.back),
-                base_rtt_ns: info.base_rtt_ns,
-                sender: Sender::new(self.scheme.recovery()),
-                receiver: Receiver::default(),
-                held: true,
-                rate_bps: None,
-                window_bytes: 0,
-                pace_ps: 0,
-                last_sent_ps: 0,
-                last_bytes: 0,
-                pace_event_ns: None,
-                timeout_pending: false,
-            };
-            self.subs.push(sub);
-        }
-        let info = FlowInfo {
-            flow,
-            weight: plan.weight,
-            utility: plan.utility.unwrap_or_else(|| Arc::new(Utility::log(plan.weight))),
-            size_bytes: plan.size_bytes,
-            mss_bytes: self.sizes.mss_bytes(),
-            mtu_bytes: self.sizes.mtu_bytes,
-            paths,
-        };
-        let controller = plan.controller.map(|way| (self.add_route(&way.forward), self.add_route(&way.back)));
-        self.flows.push(FlowState {
-            source: self.scheme.source(&info),
-            sink: self.scheme.sink(&info),
-            first_sub,
-            subflows: plan.routes.len() as u8,
-            controller,
-            size_bytes: plan.size_bytes,
-            unsent_bytes: plan.size_bytes.unwrap_or(u64::MAX),
-            acked_bytes: 0,
-            demand_bps: plan.demand_bps,
-            open: true,
-            said_goodbye: false,
-            view: FlowView::default(),
-        });
-        self.open_flows += 1;
-        self.unfinished += usize::from(plan.size_bytes.is_some());
-        self.wheel.push(plan.start_ns.max(self.now_ns), Event::Start(flow));
-        if let Some(stop_ns) = plan.stop_ns {
-            self.wheel.push(stop_ns.max(plan.start_ns).max(self.now_ns), Event::Stop(flow));
-        }
-        flow
-    }
-
-    fn add_route(&mut self, links: &[LinkId]) -> u32 {
-        self.route_links.extend_from_slice(links);
-        self.route_ptr.push(self.route_links.len() as u32);
-        self.route_ptr.len() as u32 - 2
-    }
-
-    fn is_symmetric(&self, forward: &[LinkId], back: &[LinkId]) -> bool {
-        forward.len() == back.len()
-            && forward.iter().zip(back.iter().rev()).all(|(&l, &t)| self.ports[t as usize].twin == Some(l))
-    }
-
-    fn path_info(&self, forward: &[LinkId], back: &[LinkId]) -> PathInfo {
-        let crossing = |links: &[LinkId], bytes: u32| -> Ns {
-            let one = |&l: &LinkId| {
-                let port = &self.ports[l as usize].port;
-                port.delay_ns + (f64::from(bytes) * 8e9 / port.capacity_bps).ceil() as Ns
-            };
-            links.iter().map(one).sum()
-        };
-        let capacity = |l: &LinkId| self.ports[*l as usize].port.capacity_bps;
-        PathInfo {
-            hops: forward.len() as u16,
-            line_rate_bps: capacity(&forward[0]),
-            min_capacity_bps: forward.iter().map(capacity).fold(f64::INFINITY, f64::min),
-            base_rtt_ns: crossing(forward, self.sizes.mtu_bytes) + crossing(back, self.sizes.ack_bytes),
-        }
-    }
-
-    pub(crate) fn start(&mut self, flow: FlowId) {
-        self.io.now_ns = self.now_ns;
-        self.flows[flow as usize].source.on_start(&mut self.io);
-        self.carry_out(Who::Source(flow));
-        self.send_all(flow);
-        if self.flows[flow as usize].size_bytes == Some(0) {
-            self.finish(flow);
-        }
-    }
-
-    /// The flow sends nothing new from now on; what is under way is still repaired.
-    pub(crate) fn stop(&mut self, flow: FlowId) {
-        let f = &mut self.flows[flow as usize];
-        if !f.open {
-            return;
-        }
-        f.open = false;
-        self.open_flows -= 1;
-        if f.size_bytes.is_some() {
-            self.unfinished -= 1;
-        }
-        f.unsent_bytes = 0;
-        f.size_bytes = Some(f.view.sent_bytes);
-        self.say_goodbye(flow);
-    }
-
-    fn say_goodbye(&mut self, flow: FlowId) {
-        let f = &mut self.flows[flow as usize];
-        if std::mem::replace(&mut f.said_goodbye, true) {
-            return;
-        }
-        self.io.now_ns = self.now_ns;
-        f.source.on_finish(&mut self.io);
-        self.carry_out(Who::Source(flow));
-    }
-
-    /// The last byte has arrived.
-    fn finish(&mut self, flow: FlowId) {
-        let f = &mut self.flows[flow as usize];
-        if f.open {
-            f.open = false;
-            f.view.finished_ns = Some(self.now_ns);
-            self.open_flows -= 1;
-            self.unfinished -= 1;
-        }
-    }
-
-    /// A packet has crossed its last link.
-    #[inline]
-    pub(crate) fn deliver(&mut self, id: u32) {
-        match self.slab[id].kind {
-            PacketKind::Data => self.on_data(id),
-            PacketKind::Ack => self.on_ack(id),
-            PacketKind::Ctl => self.on_ctl(id),
-        }
-    }
-
-    fn on_data(&mut self, id: u32) {
-        let packet = &mut self.slab[id];
-        let flow = packet.flow;
-        let f = &mut self.flows[flow as usize];
-        let sub = &mut self.subs[f.first_sub as usize + packet.subflow as usize];
-        let payload = u64::from(packet.payload_bytes);
-        self.waits.saturating_record(packet.waited_ns);
-        if sub.receiver.arrived(packet.segment) {
-            f.view.received_bytes += payload;
-            f.view.received_wire_bytes += u64::from(packet.bytes);
-        } else {
-            f.view.duplicate_bytes += payload;
-        }
-        let done = f.open && f.size_bytes == Some(f.view.received_bytes);
-        self.io.now_ns = self.now_ns;
-        match f.sink.on_data(&mut self.io, packet) {
-            Reply::Ack(data) => {
-                packet.kind = PacketKind::Ack;
-                packet.route = sub.back;
-                packet.hop = 0;
-                packet.bytes = self.sizes.ack_bytes;
-                packet.payload_bytes = 0;
-                packet.cumulative = sub.receiver.cumulative();
-                packet.waited_ns = 0;
-                packet.data = data;
-                let first = self.route_links[self.route_ptr[sub.back as usize] as usize];
-                self.enqueue(first, id);
-            }
-            Reply::Withhold => {
-                self.slab.remove(id);
-            }
-        }
-        self.carry_out(Who::Sink(flow));
-        if done {
-            self.finish(flow);
-        }
-    }
-
-    fn on_ack(&mut self, id: u32) {
-        let packet = &self.slab[id];
-        let (flow, subflow, segment, cumulative) = (packet.flow, packet.subflow, packet.segment, packet.cumulative);
-        let (sent_ns, ecn, data) = (packet.sent_ns, packet.ecn, packet.data);
-        self.slab.remove(id);
-        let f = &mut self.flows[flow as usize];
-        let at = f.first_sub + u32::from(subflow);
-        let sub = &mut self.subs[at as usize];
-        let acked = sub.sender.on_ack(segment, cumulative, sent_ns, self.now_ns);
-        f.acked_bytes += acked.bytes;
-        let ack = Ack {
-            subflow,
-            acked_bytes: acked.bytes,
-            rtt_ns: self.now_ns - sent_ns,
-            ecn,
-            in_flight_bytes: sub.sender.in_flight_bytes(),
-            remaining_bytes: remaining(f),
-            segment,
-            next_segment: sub.sender.next_segment(),
-            data,
-        };
-        self.io.now_ns = self.now_ns;
-        f.source.on_ack(&mut self.io, &ack);
-        if let Some(segment) = acked.lost {
-            let loss = loss_of(sub, LossKind::Reordered, segment);
-            f.source.on_loss(&mut self.io, &loss);
-        }
-        let all = f.size_bytes == Some(f.acked_bytes);
-        self.carry_out(Who::Source(flow));
-        if all {
-            self.say_goodbye(flow);
-        } else {
-            self.send(at);
-        }
-    }
-
-    fn on_ctl(&mut self, id: u32) {
-        let packet = &self.slab[id];
-        let (flow, subflow, route, bytes) = (packet.flow, packet.subflow, packet.route, packet.bytes);
-        let Some(message) = self.slab.remove(id) else { return };
-        let forward = self.subs[self.sub_of(flow, subflow)].forward;
-        self.io.now_ns = self.now_ns;
-        let f = &mut self.flows[flow as usize];
-        if f.controller.is_some_and(|(out, _)| route == out) {
-            if let Some(controller) = &mut self.controller {
-                controller.on_ctl(&mut self.io, flow, *message);
-                self.carry_out(Who::Controller);
-            }
-        } else if route == forward {
-            f.sink.on_ctl(&mut self.io, subflow, *message, bytes);
-            self.carry_out(Who::Sink(flow));
-        } else {
-            f.source.on_ctl(&mut self.io, subflow, *message);
-            self.carry_out(Who::Source(flow));
-            self.send_all(flow);
-        }
-    }
-
-    pub(crate) fn on_timeout(&mut self, at: u32) {
-        let now_ns = self.now_ns;
-        let sub = &mut self.subs[at as usize];
-        sub.timeout_pending = false;
-        let Some(timeout_ns) = sub.sender.timeout_ns() else { return };
-        if timeout_ns > now_ns {
-            sub.timeout_pending = true;
-            self.wheel.push(timeout_ns, Event::Timeout(at));
-            return;
-        }
-        let Some(segment) = sub.sender.on_timeout(now_ns) else { return };
-        let flow = sub.flow;
-        let loss = loss_of(sub, LossKind::Timeout, segment);
-        self.io.now_ns = now_ns;
-        self.flows[flow as usize].source.on_loss(&mut self.io, &loss);
-        self.carry_out(Who::Source(flow));
-        self.send(at);
-    }
-
-    pub(crate) fn on_pace(&mut self, at: u32) {
-        let sub = &mut self.subs[at as usize];
-        if sub.pace_event_ns == Some(self.now_ns) {
-            sub.pace_event_ns = None;
-        }
-        self.send(at);
-    }
-
-    pub(crate) fn send_all(&mut self, flow: FlowId) {
-        let f = &self.flows[flow as usize];
-        for at in f.first_sub..f.first_sub + u32::from(f.subflows) {
-            self.send(at);
-        }
-    }
-
-    /// Sends what window and pace allow now.
-    fn send(&mut self, at: u32) {
-        loop {
-            let sub = &mut self.subs[at as usize];
-            let f = &mut self.flows[sub.flow as usize];
-            let rate_bps = sub.rate_bps.unwrap_or(f64::INFINITY).min(f.demand_bps);
-            if sub.held || rate_bps.is_nan() || rate_bps <= 0.0 {
-                return;
-            }
-            let fresh = f.unsent_bytes.min(u64::from(self.sizes.mss_bytes())) as u32;
-            let Some(next) = sub.sender.next(fresh) else { return };
-            let in_flight = sub.sender.in_flight_bytes();
-            if in_flight > 0 && in_flight + u64::from(next.payload_bytes) > sub.window_bytes {
-                return;
-            }
-            if rate_bps.is_finite() && !may_go(sub, self.now_ns) {
-                let due_ns = sub.pace_ps.div_ceil(PS);
-                if sub.pace_event_ns.is_none_or(|pending| pending > due_ns) {
-                    sub.pace_event_ns = Some(due_ns);
-                    self.wheel.push(due_ns, Event::Pace(at));
-                }
-                return;
-            }
-            let bytes = next.payload_bytes + self.sizes.header_bytes;
-            advance_pace(sub, self.now_ns, bytes, rate_bps);
-            sub.sender.sent(next, self.now_ns);
-            if next.again {
-                f.view.retransmissions += 1;
-            } else {
-                f.unsent_bytes -= u64::from(next.payload_bytes);
-                f.view.sent_bytes += u64::from(next.payload_bytes);
-            }
-            let mut packet = blank(sub, self.now_ns);
-            packet.segment = next.segment;
-            packet.bytes = bytes;
-            packet.payload_bytes = next.payload_bytes;
-            let remaining = remaining(f);
-            f.source.stamp(self.now_ns, &mut packet, remaining);
-            if !sub.timeout_pending {
-                sub.timeout_pending = true;
-                let due_ns = sub.sender.timeout_ns().expect("a segment was just sent");
-                self.wheel.push(due_ns, Event::Timeout(at));
-            }
-            self.launch(packet);
-        }
-    }
-
-    /// Does what the machine `who` asked.
-    #[inline]
-    pub(crate) fn carry_out(&mut self, who: Who) {
-        if self.io.asks_mut().is_empty() {
-            return;
-        }
-        let mut asks = std::mem::take(&mut self.scratch);
-        std::mem::swap(self.io.asks_mut(), &mut asks);
-        for ask in asks.drain(..) {
-            match (ask, who) {
-                (Ask::Pace { subflow, rate_bps, window_bytes }, Who::Source(flow)) => {
-                    let at = self.sub_of(flow, subflow);
-                    set_pace(&mut self.subs[at], rate_bps, window_bytes);
-                }
-                (Ask::Timer { timer, at_ns }, who) => {
-                    let event = match who {
-                        Who::Source(flow) => Event::SourceTimer(flow, timer),
-                        Who::Sink(flow) => Event::SinkTimer(flow, timer),
-                        Who::Hop(link) => Event::HopTimer(link, timer),
-                        Who::Controller => Event::ControllerTimer(timer),
-                    };
-                    self.wheel.push(at_ns.max(self.now_ns), event);
-                }
-                (Ask::Ctl { to, subflow, message, class, bytes }, who) => {
-                    let flow = match (who, to) {
-                        (Who::Controller, To::Flow(flow)) => flow,
-                        (Who::Source(flow), To::Sink | To::Controller) | (Who::Sink(flow), To::Source) => flow,
-                        _ => {
-                            debug_assert!(false, "{who:?} cannot send to {to:?}");
-                            continue;
-                        }
-                    };
-                    self.send_ctl(flow, subflow, to, message, class, bytes);
-                }
-                (Ask::Pace { .. }, _) => debug_assert!(false, "only a source sets a pace"),
-                (Ask::Ctl { .. }, Who::Hop(_)) => debug_assert!(false, "a hop changes messages, it sends none"),
-            }
-        }
-        self.scratch = asks;
-    }
-
-    fn send_ctl(&mut self, flow: FlowId, subflow: u8, to: To, message: S::Ctl, class: Class, bytes: u32) {
-        let sub = &self.subs[self.sub_of(flow, subflow)];
-        let route = match (to, self.flows[flow as usize].controller) {
-            (To::Sink, _) => sub.forward,
-            (To::Source, _) => sub.back,
-            (To::Controller, Some((out, _))) => out,
-            (To::Flow(_), Some((_, back))) => back,
-            (To::Controller | To::Flow(_), None) => return,
-        };
-        let mut packet = blank(sub, self.now_ns);
-        packet.kind = PacketKind::Ctl;
-        packet.route = route;
-        packet.class = class;
-        packet.bytes = bytes;
-        packet.ctl = Some(Box::new(message));
-        if to == To::Source {
-            packet.route = sub.back;
-        }
-        self.launch(packet);
-    }
-
-    /// A flow's rate on the wire as its source has it now.
-    pub(crate) fn assigned_bps(&self, f: &FlowState<S>) -> f64 {
-        if !f.open {
-            return 0.0;
-        }
-        let wire = f64::from(self.sizes.mtu_bytes) / f64::from(self.sizes.mss_bytes());
-        let one = |sub: &Subflow| match sub.rate_bps {
-            _ if sub.held => 0.0,
-            Some(rate_bps) => rate_bps,
-            None => sub.window_bytes as f64 * 8e9 / sub.base_rtt_ns as f64 * wire,
-        };
-        let subs = &self.subs[f.first_sub as usize..f.first_sub as usize + f.subflows as usize];
-        subs.iter().map(one).sum::<f64>().min(f.demand_bps)
-    }
+    pub pace_event_ns: Option<Ns>,
+    pub timeout_pending: bool,
 }
 
 /// A data packet of `sub` without content.
-fn blank<S: Scheme>(sub: &Subflow, now_ns: Ns) -> Packet<S> {
+pub(crate) fn blank<S: Scheme>(sub: &Subflow, now_ns: Ns) -> Packet<S> {
     Packet {
         flow: sub.flow,
         route: sub.forward,
@@ -486,11 +75,11 @@ fn blank<S: Scheme>(sub: &Subflow, now_ns: Ns) -> Packet<S> {
     }
 }
 
-fn remaining<S: Scheme>(f: &FlowState<S>) -> u64 {
+pub(crate) fn remaining<S: Scheme>(f: &FlowState<S>) -> u64 {
     f.size_bytes.map_or(u64::MAX, |size| size - f.acked_bytes)
 }
 
-fn loss_of(sub: &Subflow, kind: LossKind, segment: u32) -> Loss {
+pub(crate) fn loss_of(sub: &Subflow, kind: LossKind, segment: u32) -> Loss {
     Loss {
         subflow: sub.number,
         kind,
@@ -501,7 +90,7 @@ fn loss_of(sub: &Subflow, kind: LossKind, segment: u32) -> Loss {
 }
 
 #[inline]
-fn set_pace(sub: &mut Subflow, rate_bps: Option<f64>, window_bytes: Option<u64>) {
+pub(crate) fn set_pace(sub: &mut Subflow, rate_bps: Option<f64>, window_bytes: Option<u64>) {
     sub.held = false;
     sub.window_bytes = window_bytes.unwrap_or(u64::MAX);
     if sub.rate_bps != rate_bps {
@@ -518,13 +107,13 @@ fn gap_ps(bytes: u32, rate_bps: f64) -> u64 {
     (f64::from(bytes) * 8e12 / rate_bps).min(LONGEST_GAP_PS) as u64
 }
 
-fn may_go(sub: &Subflow, now_ns: Ns) -> bool {
+pub(crate) fn may_go(sub: &Subflow, now_ns: Ns) -> bool {
     sub.pace_ps.div_ceil(PS) <= now_ns
 }
 
 /// The packet leaves now: when may the next one? A source that waited only for the clock's next nanosecond goes on
 /// from its ideal time, so that no rate is lost to rounding.
-fn advance_pace(sub: &mut Subflow, now_ns: Ns, bytes: u32, rate_bps: f64) {
+pub(crate) fn advance_pace(sub: &mut Subflow, now_ns: Ns, bytes: u32, rate_bps: f64) {
     if !rate_bps.is_finite() {
         return;
     }

@@ -4,10 +4,13 @@
 //! The unit of work is the packet-hop: one packet leaving one queue onto one link.
 
 mod build;
+mod ends;
+mod event;
 mod flow;
 mod port;
 mod sender;
 mod sim;
+mod sizing;
 mod wheel;
 
 pub use build::build;

@@ -1,6 +1,7 @@
 //! The kernel: the event loop, and packets on their way through queues and links. What happens at a flow's two ends
-//! is in `flow.rs`.
+//! is in `ends.rs`.
 
+use crate::event::{Event, Who};
 use crate::flow::{FlowState, Subflow};
 use crate::port::PortState;
 use crate::wheel::Wheel;
@@ -10,45 +11,7 @@ use subak_core::rng::Stream;
 use subak_core::scheme::{
     Ask, Controller, Hop, Io, Packet, PacketKind, Pop, Port, Queue, Scheme, Sink, Slab, Source, Visit,
 };
-use subak_core::{FlowId, LinkId, Network, Ns};
-
-/// Something that is due at a time.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Event {
-    /// A packet arrives at the far end of the link that it is on.
-    Arrive(u32),
-    /// A link may take the next packet from its queue.
-    Wake(LinkId),
-    /// A subflow's pace allows the next packet.
-    Pace(u32),
-    /// A subflow's retransmission timeout may have run out.
-    Timeout(u32),
-    /// A flow starts.
-    Start(FlowId),
-    /// A flow is told to stop.
-    Stop(FlowId),
-    /// A source's timer.
-    SourceTimer(FlowId, u32),
-    /// A sink's timer.
-    SinkTimer(FlowId, u32),
-    /// A hop's timer.
-    HopTimer(LinkId, u32),
-    /// The controller's timer.
-    ControllerTimer(u32),
-    /// A link goes down.
-    Down(LinkId),
-    /// A link comes up.
-    Up(LinkId),
-}
-
-/// Whose wishes are being carried out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Who {
-    Source(FlowId),
-    Sink(FlowId),
-    Hop(LinkId),
-    Controller,
-}
+use subak_core::{LinkId, Network, Ns};
 
 /// A rule by which packets are lost.
 struct LossRule {
@@ -91,7 +54,7 @@ pub struct Sim<S: Scheme> {
 impl<S: Scheme> Sim<S> {
     /// An idle network, its links' machines started.
     pub fn new(scheme: S, network: &Network, sizes: PacketSizes, faults: &[Injected], seed: u64) -> Self {
-        let rtt_ns = crate::build::longest_rtt_ns(network, sizes);
+        let rtt_ns = crate::sizing::longest_rtt_ns(network, sizes);
         let twins = network.twins();
         let ports = network.links().iter().enumerate().map(|(l, link)| {
             let port = Port {
@@ -100,7 +63,7 @@ impl<S: Scheme> Sim<S> {
                 delay_ns: link.delay_ns,
                 buffer_bytes: link
                     .buffer_bytes
-                    .unwrap_or_else(|| crate::build::default_buffer_bytes(link.capacity_bps)),
+                    .unwrap_or_else(|| crate::sizing::default_buffer_bytes(link.capacity_bps)),
                 mtu_bytes: sizes.mtu_bytes,
                 rtt_ns,
                 queued_bytes: 0,
@@ -113,7 +76,7 @@ impl<S: Scheme> Sim<S> {
             scheme,
             sizes,
             now_ns: 0,
-            wheel: Wheel::new(crate::build::bucket_shift(network)),
+            wheel: Wheel::new(crate::sizing::bucket_shift(network)),
             slab: Slab::default(),
             route_ptr: vec![0],
             route_links: Vec::new(),

@@ -1,0 +1,41 @@
+//! What can be due at a time, and who can ask for things.
+
+use subak_core::{FlowId, LinkId};
+
+/// Something that is due at a time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Event {
+    /// A packet arrives at the far end of the link that it is on.
+    Arrive(u32),
+    /// A link may take the next packet from its queue.
+    Wake(LinkId),
+    /// A subflow's pace allows the next packet.
+    Pace(u32),
+    /// A subflow's retransmission timeout may have run out.
+    Timeout(u32),
+    /// A flow starts.
+    Start(FlowId),
+    /// A flow is told to stop.
+    Stop(FlowId),
+    /// A source's timer.
+    SourceTimer(FlowId, u32),
+    /// A sink's timer.
+    SinkTimer(FlowId, u32),
+    /// A hop's timer.
+    HopTimer(LinkId, u32),
+    /// The controller's timer.
+    ControllerTimer(u32),
+    /// A link goes down.
+    Down(LinkId),
+    /// A link comes up.
+    Up(LinkId),
+}
+
+/// Whose wishes are being carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Who {
+    Source(FlowId),
+    Sink(FlowId),
+    Hop(LinkId),
+    Controller,
+}
