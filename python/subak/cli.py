@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from subak.errors import InputError
+from subak.repro.command import repro
 
 if TYPE_CHECKING:
     from subak._subak import Spec
@@ -226,6 +227,9 @@ def doctor(json: Json = False) -> None:
         from subak import show
 
         show.checks(machine.checks())
+
+
+app.command(epilog="Example: [bold]subak repro perc-fig3.5[/]")(repro)
 
 
 def _print_json(value: Any) -> None:

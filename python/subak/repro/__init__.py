@@ -1,7 +1,7 @@
 """The papers' experiments: what was published, what Subak measures, and whether the one bears out the other.
 
-An experiment is a folder below ``subak/papers``: ``experiment.toml`` (what it shows, how large it is), ``published.toml``
-(the published values and what a faithful implementation must show), ``page.md``, and ``__init__.py`` with the analysis. A
+An experiment is a folder below ``subak/papers``: ``experiment.toml`` (what it shows, how large it is), ``page.md``, the
+analysis in ``__init__.py`` and, where it simulates specs, ``published.toml`` (values and what must hold of ours). A
 run never draws and an analysis never runs: raw results lie in between, as files.
 """
 

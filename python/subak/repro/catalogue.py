@@ -1,4 +1,8 @@
-"""The experiments that there are: one folder each below ``subak/papers``."""
+"""The experiments that there are: one folder each below ``subak/papers``.
+
+An experiment is a lab run, with specs of its own (``spec*.toml``) and the values published (``published.toml``), or it
+is computed by the round driver, in Rust, which then brings its checks along.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +25,8 @@ SCALES = ("smoke", "paper")
 class Size:
     """An experiment at one scale."""
 
-    runs: int
-    """Repetitions unless ``--runs`` says otherwise."""
+    runs: int | None
+    """Repetitions unless ``--runs`` says otherwise; ``None`` where the round driver knows."""
     seconds: float
     """What it takes on one core of a present-day machine, about."""
     settings: dict[str, Any] = field(default_factory=dict)
@@ -63,7 +67,7 @@ class Experiment:
 
     @property
     def module(self) -> ModuleType:
-        """The analysis: ``measure``, ``draw`` and, where no spec is simulated, ``run``."""
+        """The analysis: ``draw`` and, where specs are simulated, ``measure``."""
         return import_module(f"subak.papers.{self.paper}.{self.folder.name}")
 
     @property
@@ -99,7 +103,7 @@ def paper(folder: str) -> dict[str, str]:
 
 def _read(folder: Path) -> Experiment:
     told = _toml(folder / "experiment.toml")
-    published = _toml(folder / "published.toml")
+    published = _toml(folder / "published.toml") if (folder / "published.toml").exists() else {}
     return Experiment(
         name=told["name"],
         title=told["title"],
@@ -108,13 +112,13 @@ def _read(folder: Path) -> Experiment:
         paper=folder.parent.name,
         folder=folder,
         sizes={scale: _size(told[scale]) for scale in SCALES},
-        checks=tuple(_check(c) for c in published["check"]),
+        checks=tuple(_check(c) for c in published.get("check", [])),
     )
 
 
 def _size(told: dict[str, Any]) -> Size:
     rest = {key: value for key, value in told.items() if key not in ("runs", "seconds")}
-    return Size(told["runs"], told["seconds"], rest)
+    return Size(told.get("runs"), told["seconds"], rest)
 
 
 def _check(told: dict[str, Any]) -> Check:

@@ -73,9 +73,10 @@ def show(verdict: Verdict) -> None:
     rows = table(None, "", "Published", "Measured", "Must show", "Verdict", justify="left")
     words = {True: "met", False: "NOT MET", None: ""}
     for finding in verdict.findings:
-        check = finding.check
-        rows.add_row(check.what, check.published, finding.text, check.must_show, words[finding.met])
+        rows.add_row(finding.what, finding.published, finding.text, finding.must_show, words[finding.met])
     out.print(rows)
+    for note in verdict.notes:
+        out.print(f"Note: {note}")
     out.print(
         f"Verdict: {'met' if verdict.met else 'not met'}. Results, figure and verdict.json are in {verdict.folder}"
     )
@@ -90,8 +91,7 @@ def _print_list(experiments: list[Experiment], json: bool) -> None:
 
     rows = table(None, "Experiment", "Figure", "Shows", "Smoke", "Paper", justify="left")
     for e in experiments:
-        sizes = [f"{s.runs} runs, {units.seconds(s.seconds)}" for s in e.sizes.values()]
-        rows.add_row(e.name, e.figure, e.shows, *sizes)
+        rows.add_row(e.name, e.figure, e.shows, *(units.seconds(s.seconds) for s in e.sizes.values()))
     console().print(rows)
 
 

@@ -11,25 +11,36 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from subak import inputs
+from subak import _subak
 from subak.errors import InputError
 from subak.repro.catalogue import SCALES, Check, Experiment, find
-from subak.repro.results import Listener, RawResults, RunPlan, Value, as_json, passes, told
+from subak.repro.results import Listener, RawResults, RunPlan, Value, as_json, passes, told, told_json
 
 
 @dataclass(frozen=True)
 class Finding:
     """One row of the table: published against measured."""
 
-    check: Check
-    measured: Value | None
+    what: str
+    published: str
+    measured: Any
+    """As JSON has it."""
+    text: str
+    """What was measured, for people."""
+    must_show: str
     met: bool | None
     """``None`` where nothing has to hold."""
 
-    @property
-    def text(self) -> str:
-        """What was measured, for people."""
-        return "none" if self.measured is None else told(self.measured, self.check.unit)
+    def to_dict(self) -> dict[str, Any]:
+        """The row as ``verdict.json`` holds it."""
+        return {
+            "what": self.what,
+            "published": self.published,
+            "measured": self.measured,
+            "text": self.text,
+            "must_show": self.must_show,
+            "pass": self.met,
+        }
 
 
 @dataclass(frozen=True)
@@ -43,6 +54,7 @@ class Verdict:
     seconds: float
     """Of running; what was there already took none."""
     findings: tuple[Finding, ...]
+    notes: tuple[str, ...]
     folder: Path
     figures: tuple[str, ...]
 
@@ -65,7 +77,8 @@ class Verdict:
             "version": __version__,
             "verdict": "met" if self.met else "not met",
             "seconds": round(self.seconds, 3),
-            "checks": [_finding(f) for f in self.findings],
+            "checks": [f.to_dict() for f in self.findings],
+            "notes": list(self.notes),
             "figures": list(self.figures),
         }
 
@@ -99,10 +112,16 @@ def reproduce(
     begun = time.monotonic()
     _run(folder, experiment, plan)
     seconds = time.monotonic() - begun
-    raw = RawResults(folder, scale, plan.runs, size.settings)
-    measured: dict[str, Value] = experiment.module.measure(raw)
-    findings = tuple(_judge(c, measured) for c in experiment.checks_at(scale))
-    verdict = Verdict(experiment, scale, plan.runs, seed, seconds, findings, folder, _draw(folder, experiment, raw))
+    raw = RawResults(folder, scale, size.settings)
+    if experiment.specs:
+        measured: dict[str, Value] = experiment.module.measure(raw)
+        findings = tuple(_judge(c, measured) for c in experiment.checks_at(scale))
+        ran, notes = plan.runs or 1, ()
+    else:
+        findings = tuple(_reported(c) for c in raw.report["checks"])
+        ran, notes = raw.report["runs"], tuple(raw.report["notes"])
+    figure = _draw(folder, experiment, raw)
+    verdict = Verdict(experiment, scale, ran, seed, seconds, findings, notes, folder, figure)
     _write(folder / "verdict.json", json.dumps(verdict.to_dict(), indent=1, ensure_ascii=False) + "\n")
     return verdict
 
@@ -113,7 +132,7 @@ def spec_of(experiment: Experiment, path: Path, name: str, plan: RunPlan) -> dic
         spec = tomllib.load(file)
     changes = plan.settings.get("spec", {})
     _merge(spec, changes.get(name, {}) if name else changes)
-    spec.setdefault("run", {})["seeds"] = [plan.seed + k for k in range(plan.runs)]
+    spec.setdefault("run", {})["seeds"] = [plan.seed + k for k in range(plan.runs or 1)]
     return spec
 
 
@@ -170,14 +189,23 @@ def _run(folder: Path, experiment: Experiment, plan: RunPlan) -> None:
             cell, why = next(iter(results.failed.items()))
             raise RuntimeError(f"{experiment.name}: cell {cell} failed: {why}")
     if not experiment.specs and not (folder / "raw.json").exists():
-        _write(folder / "raw.json", inputs.to_json(experiment.module.run(plan)).decode())
+        jobs = plan.jobs or 0
+        computed = _subak.rounds_experiment(experiment.name, plan.scale, plan.runs, plan.seed, jobs, plan.progress)
+        _write(folder / "raw.json", computed)
 
 
 def _judge(check: Check, measured: dict[str, Value]) -> Finding:
     value = measured.get(check.key)
-    if check.rule is None:
-        return Finding(check, value, None)
-    return Finding(check, value, value is not None and passes(check.rule, check.tolerance, value))
+    met = None if check.rule is None else value is not None and passes(check.rule, check.tolerance, value)
+    text = "none" if value is None else told(value, check.unit)
+    plain = None if value is None else as_json(value)
+    return Finding(check.what, check.published, plain, text, check.must_show, met)
+
+
+def _reported(check: dict[str, Any]) -> Finding:
+    """A check that the round driver made itself."""
+    published, measured = told_json(check["published"]), check["measured"]
+    return Finding(check["name"], published, measured, told_json(measured), check["must_show"], check["pass"])
 
 
 def _draw(folder: Path, experiment: Experiment, raw: RawResults) -> tuple[str, ...]:
@@ -187,19 +215,6 @@ def _draw(folder: Path, experiment: Experiment, raw: RawResults) -> tuple[str, .
         figure = experiment.module.draw(raw)
         figures.save(figure, folder / "figure.png")
     return ("figure.png",)
-
-
-def _finding(finding: Finding) -> dict[str, Any]:
-    check = finding.check
-    return {
-        "key": check.key,
-        "what": check.what,
-        "published": check.published,
-        "measured": None if finding.measured is None else as_json(finding.measured),
-        "text": finding.text,
-        "must_show": check.must_show,
-        "pass": finding.met,
-    }
 
 
 def _write(path: Path, text: str) -> None:

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,10 +34,10 @@ Value = Measured | float | int | str | list[float]
 
 @dataclass(frozen=True)
 class RunPlan:
-    """What an experiment's ``run`` is asked for."""
+    """How an experiment is run."""
 
     scale: str
-    runs: int
+    runs: int | None
     seed: int
     settings: dict[str, Any] = field(default_factory=dict)
     jobs: int | None = None
@@ -49,13 +50,18 @@ class RawResults:
 
     folder: Path
     scale: str
-    runs: int
     settings: dict[str, Any]
 
-    @property
-    def data(self) -> Any:
-        """What the experiment's ``run`` gave back."""
-        return json.loads((self.folder / "raw.json").read_bytes())
+    @cached_property
+    def report(self) -> dict[str, Any]:
+        """What the round driver computed: ``setup``, ``tables``, ``series``, ``checks``, ``notes``."""
+        report: dict[str, Any] = json.loads((self.folder / "raw.json").read_bytes())
+        return report
+
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        """The rows of one of the round driver's tables, by column."""
+        held = self.report["tables"][table]
+        return [dict(zip(held["columns"], row, strict=True)) for row in held["rows"]]
 
     def simulated(self, spec: str = "") -> Results:
         """The results of the spec of that name."""
@@ -98,6 +104,18 @@ def told(value: Value, unit: str = "") -> str:
     if isinstance(value, list):
         return _unit(", ".join(_plain(v) for v in value), unit)
     return _unit(_plain(value), unit)
+
+
+def told_json(value: Any) -> str:
+    """A value of a report, for people: ``rates_gbps 70, 30; rtts 1.5``."""
+    if value is None:
+        return ""
+    if isinstance(value, dict):
+        return "; ".join(f"{key.replace('_', ' ')} {told_json(inner)}" for key, inner in value.items())
+    if isinstance(value, list):
+        nested = any(isinstance(inner, list) for inner in value)
+        return ", ".join(f"({told_json(inner)})" if nested else told_json(inner) for inner in value)
+    return _plain(value)
 
 
 def as_json(value: Value) -> Any:

@@ -1,0 +1,1 @@
+"""The papers, and a folder for each of their experiments."""

@@ -1,0 +1,36 @@
+"""Figure 3.5: rounds over random setups, and the setup that kept n-PERC longest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from subak.repro import RawResults, figures
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def draw(raw: RawResults) -> Figure:
+    """Rounds of both schemes on the same setups, and the links of the worst one over time."""
+    figure, plots = figures.axes(columns=3, width=4.9)
+    rows = raw.rows("n-perc")
+    for scheme, column in (("n-PERC", "n_perc_rounds"), ("s-PERC", "s_perc_rounds")):
+        figures.cdf(plots[0], [row[column] for row in rows], scheme)
+    figures.cdf(plots[0], [6 * row["w2"] for row in rows], "bound of s-PERC, 6 W2")
+    plots[0].set(title=f"{len(rows)} setups of 100 links, P = 80", xlabel="rounds until exact", xscale="log")
+    plots[0].legend(loc="lower right")
+    for plot, scheme in zip(plots[1:], ("n-perc", "s-perc"), strict=True):
+        _series(plot, raw.report["series"][scheme])
+        plot.set(title=f"{scheme}, seed {raw.report['series'][scheme]['seed']}", xlabel="rounds", ylabel="Gb/s")
+    return figure
+
+
+def _series(plot: Axes, held: dict[str, Any]) -> None:
+    links = held["links"][: len(figures.COLOURS)]
+    for colour, link in zip(figures.COLOURS, links, strict=False):
+        rounds, shares, max_e = zip(*link["points"], strict=True)
+        plot.plot(rounds, shares, color=colour, linestyle="-", linewidth=1, label=f"link {link['link']}")
+        plot.plot(rounds, max_e, color=colour, linestyle="none", marker="x", markersize=3, alpha=0.6)
+        plot.axhline(link["ideal_gbps"], color=colour, linestyle=":", linewidth=0.9)
+    plot.legend(title="fair share; x MaxE; dotted: exact", fontsize="small", ncols=2)

@@ -1,0 +1,29 @@
+"""Figure 4.5: s-PERC* whose links divide by look-up tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from subak.repro import RawResults, figures
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def draw(raw: RawResults) -> Figure:
+    """Share of the runs that settle within each threshold, and the round trips they take, a line a table."""
+    figure, plots = figures.axes(columns=2, width=5)
+    rows = raw.rows("convergence")
+    for kb, marker in zip(dict.fromkeys(row["table_kb"] for row in rows), "o^s", strict=False):
+        mine = [row for row in rows if row["table_kb"] == kb]
+        within = [row["within_percent"] for row in mine]
+        plots[0].plot(within, [row["share_converged"] for row in mine], marker=marker, label=f"{kb} KB")
+        times = [row["rtts_p50_p95_max"] for row in mine]
+        plots[1].plot(within, [t[0] for t in times], marker=marker, label=f"{kb} KB, median")
+        plots[1].plot(within, [t[1] for t in times], marker=marker, markersize=4, alpha=0.6, label=f"{kb} KB, p95")
+    for plot in plots:
+        plot.set_xlabel("within so many % of the exact rates, for good")
+        plot.legend()
+    plots[0].set(ylabel="share of runs", ylim=(0, 1.05))
+    plots[1].set(ylabel="RTTs", ylim=(0, None))
+    return figure
