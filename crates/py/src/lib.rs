@@ -18,7 +18,7 @@ mod _subak {
     #[pymodule_export]
     use crate::{
         answer::Answer,
-        experiments::{rounds_levels, rounds_replay, rounds_series, rounds_sweep},
+        experiments::{rounds_experiment, rounds_experiments},
         generators::generators,
         network::Network,
         runs::{Spec, columns, diff, export, summary},
