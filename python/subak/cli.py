@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json as json_module
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from subak._subak import generators
 from subak.errors import InputError
 from subak.repro.command import repro
 
@@ -53,7 +55,20 @@ def _global(
         raise typer.Exit
 
 
-@app.command(epilog="Example: [bold]subak solve examples/cases/two-flows.json[/]")
+def _with_networks(example: str) -> str:
+    """An epilog with an example and the keys of every network that can be generated."""
+    kinds = []
+    for one in json_module.loads(generators()):
+        keys = [key["name"] + ("" if key["default"] == "required" else f" ({key['default']})") for key in one["keys"]]
+        kinds.append(f"[bold]{one['kind']}[/]: {', '.join(keys)}")
+    networks = "\n\n".join(kinds)
+    return (
+        f"Example: [bold]{example}[/]\n\nA network is a list of links, {{file = PATH}}, or one of these kinds, "
+        f"with its keys and their defaults:\n\n{networks}"
+    )
+
+
+@app.command(epilog=_with_networks("subak solve examples/cases/two-flows.json"))
 def solve(
     case: Annotated[str, typer.Argument(metavar="CASE", help="A case as JSON or TOML, or - for standard input.")],
     solver: Annotated[str, typer.Option(help="auto, or clarabel for the independent second opinion.")] = "auto",
@@ -63,6 +78,7 @@ def solve(
     """Rates, bottlenecks and prices of one allocation problem, with a certificate."""
     from subak.api import solve as solve_case
 
+    _end_at_ctrl_c()
     answer = solve_case(case, solver=solver)
     if output:
         _write(output, answer.to_json() + "\n")
@@ -75,7 +91,56 @@ def solve(
     raise typer.Exit(0 if answer.status == "optimal" else 1)
 
 
-@app.command(epilog="Example: [bold]subak run examples/demo.toml --out out/demo --jobs 2[/]")
+@app.command(epilog="Example: [bold]subak converge examples/cases/chain.toml --scheme s-perc[/]")
+def converge(
+    case: Annotated[str, typer.Argument(metavar="CASE", help="A case as JSON or TOML, or - for standard input.")],
+    scheme: Annotated[str, typer.Option(help="A scheme that lives on control messages, such as s-perc.")],
+    seed: Annotated[int, typer.Option(min=0, help="Of starts, delays and losses.")] = 1,
+    drop: Annotated[float, typer.Option(metavar="P", help="Probability that a message is lost at a link.")] = 0.0,
+    max_rounds: Annotated[float, typer.Option(help="Give up after so many rounds.")] = 600.0,
+    order: Annotated[Path | None, typer.Option(help="Replay the updates that this JSON file lists.")] = None,
+    param: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="A parameter of the scheme.")] = None,
+    trace: Annotated[bool, typer.Option("--trace", help="Answer with every update at every link.")] = False,
+    json: Json = False,
+) -> None:
+    """Run a scheme's control messages on a fixed set of flows until its rates are exact, and count the rounds."""
+    from subak import inputs
+    from subak._subak import converge as run_rounds
+
+    _end_at_ctrl_c()
+    options: dict[str, Any] = {"seed": seed, "drop": drop, "max_rounds": max_rounds, "trace": trace}
+    options["params"] = dict(map(_parameter, param or []))
+    if order:
+        options["order"] = inputs.read_json(order)
+    data, name = inputs.read(case)
+    asked = (inputs.format_of(name, data), name, inputs.folder_of(name), scheme, inputs.to_json(options))
+    answer = run_rounds(data, *asked)
+    converged = json_module.loads(answer)
+    if json:
+        print(answer)
+    else:
+        from subak import show
+
+        show.convergence(converged)
+    raise typer.Exit(0 if converged["converged"] else 1)
+
+
+def _parameter(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise InputError(None, "--param", f'"{text}" has no value', "write NAME=VALUE, such as headroom=0.05")
+    try:
+        return name, json_module.loads(value)
+    except ValueError:
+        return name, value
+
+
+def _end_at_ctrl_c() -> None:
+    """Nothing is left half done by these commands: end at once, though the Rust core is at work."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+@app.command(epilog=_with_networks("subak run examples/demo.toml --out out/demo --jobs 2"))
 def run(
     specs: Annotated[list[str], typer.Argument(metavar="SPEC...", help="Specs as TOML (or JSON) files.")],
     out: Annotated[

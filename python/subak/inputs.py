@@ -39,6 +39,15 @@ def read(path: str | os.PathLike[str]) -> tuple[bytes, str]:
         raise InputError(name, "", f"it cannot be read: {what}", "check the path and its permissions") from None
 
 
+def read_json(path: str | os.PathLike[str]) -> Any:
+    """The value in a JSON file."""
+    data, name = read(path)
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise InputError(name, "", f"it is not JSON: {error}", "write it as JSON") from None
+
+
 def folder_of(name: str) -> str:
     """The folder that file names inside the input ``name`` are relative to."""
     return str(Path(name).parent) if name != "<stdin>" else "."

@@ -62,6 +62,23 @@ def answer(solved: Answer) -> None:
     out.print(f"{solved.status}: {said} ({solved.solver}, {units.seconds(solved.seconds)})")
 
 
+def convergence(answer: Mapping[str, Any]) -> None:
+    """A table of the flows with the rounds that each took, and the verdict."""
+    out = console()
+    rows = table(None, "Flow", "Rate", "Exact", "Rounds", "Bottleneck")
+    for flow in answer["flows"][:MOST_ROWS]:
+        rate, ideal = units.rate(flow["rate"]), units.rate(flow["ideal"])
+        rows.add_row(flow["id"], rate, ideal, f"{flow['rounds']:.1f}", flow["bottleneck"])
+    out.print(rows)
+    _more(out, len(answer["flows"]), "flows")
+    if answer.get("trace"):
+        out.print(f"{len(answer['trace'])} updates: --json shows them")
+    levels, bound = len(answer["levels"]), answer["bound_rounds"]
+    bounded = "no bound is known" if bound is None else f"theory allows {bound:g}"
+    verdict = f"converged in {answer['rounds']:.1f} rounds" if answer["converged"] else "did not converge"
+    out.print(f"{answer['scheme']} {verdict}; {bounded}; {levels} levels, {answer['updates']} updates at links")
+
+
 def outcome(ended: Mapping[str, Any]) -> None:
     """What came of a run, and the comparison of its schemes."""
     out = console()

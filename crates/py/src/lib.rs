@@ -1,6 +1,7 @@
 //! The Python extension module `subak._subak`: thin, it only carries values across.
 
 mod answer;
+mod converging;
 mod errors;
 mod experiments;
 mod generators;
@@ -18,6 +19,7 @@ mod _subak {
     #[pymodule_export]
     use crate::{
         answer::Answer,
+        converging::converge,
         experiments::{rounds_experiment, rounds_experiments},
         generators::generators,
         network::Network,

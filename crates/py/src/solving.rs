@@ -21,13 +21,18 @@ pub fn solve(
     folder: PathBuf,
     solver: &str,
 ) -> PyResult<Answer> {
+    let case = py.detach(|| parse_case(text, format, file.as_deref(), &folder));
+    solve_case(py, case.or_input_error(py)?, file, solver)
+}
+
+/// The case in `text`.
+pub fn parse_case(text: &[u8], format: &str, file: Option<&str>, folder: &Path) -> Result<Case, Fault> {
     let format = if format == "toml" { Format::Toml } else { Format::Json };
-    let parsed = py.detach(|| utf8(text).and_then(|text| Case::parse(text, format, &mut |name| read(&folder, name))));
-    let named = parsed.map_err(|fault| match &file {
+    let parsed = utf8(text).and_then(|text| Case::parse(text, format, &mut |name| read(folder, name)));
+    parsed.map_err(|fault| match file {
         Some(name) => fault.in_file(name),
         None => fault,
-    });
-    solve_case(py, named.or_input_error(py)?, file, solver)
+    })
 }
 
 /// Solves for the flows, policy and routing of a JSON object over `network`.

@@ -1,0 +1,44 @@
+//! A scheme's control messages on the flows of a case.
+
+use crate::errors::OrInputError;
+use crate::solving::parse_case;
+use pyo3::prelude::*;
+use serde_json::Value;
+use std::path::PathBuf;
+use subak_core::Fault;
+use subak_core::document::json;
+use subak_rounds::{Options, Plan};
+
+/// Runs `scheme` on the case in `text` (see `solve`) as `options`, a JSON object, says; the answer as JSON.
+#[pyfunction]
+pub fn converge(
+    py: Python<'_>,
+    text: &[u8],
+    format: &str,
+    file: Option<String>,
+    folder: PathBuf,
+    scheme: &str,
+    options: &[u8],
+) -> PyResult<String> {
+    let answer: Result<Value, Fault> = py.detach(|| {
+        let options = read(&json::parse(&String::from_utf8_lossy(options))?);
+        let case = parse_case(text, format, file.as_deref(), &folder)?;
+        subak_rounds::converge(&case, scheme, &options)
+    });
+    answer.or_input_error(py).map(|answer| answer.to_string())
+}
+
+/// What is not given stays at its default; the command has checked the types.
+fn read(given: &Value) -> Options {
+    let default = Plan::default();
+    let number = |key: &str, default: f64| given[key].as_f64().unwrap_or(default);
+    let plan = Plan {
+        seed: given["seed"].as_u64().unwrap_or(default.seed),
+        max_rounds: number("max_rounds", default.max_rounds),
+        drop: number("drop", default.drop),
+        traced: given["trace"].as_bool().unwrap_or(false),
+        params: given["params"].as_object().cloned().unwrap_or_default(),
+        ..default
+    };
+    Options { plan, order: given.get("order").cloned() }
+}
