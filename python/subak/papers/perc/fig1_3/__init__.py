@@ -20,6 +20,6 @@ def draw(raw: RawResults) -> Figure:
             points = [(at, rate) for at, flow, rate in held["points"] if flow == name]
             times, rates = zip(*points, (end, points[-1][1]), strict=True)
             plot.step(times, rates, where="post", label=f"flow {name}")
-        plot.set(title=scheme, xlabel="time (RTTs)", ylabel="rate at the source (Gb/s)", ylim=(0, 75))
-        plot.legend(loc="upper right")
+        plot.set(title=scheme, xlabel="time (RTTs)", ylabel="rate at the source (Gb/s)", ylim=(0, 95))
+        plot.legend(loc="upper right", ncols=3)
     return figure

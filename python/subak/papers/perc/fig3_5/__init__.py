@@ -21,8 +21,10 @@ def draw(raw: RawResults) -> Figure:
     plots[0].set(title=f"{len(rows)} setups of 100 links, P = 80", xlabel="rounds until exact", xscale="log")
     plots[0].legend(loc="lower right")
     for plot, scheme in zip(plots[1:], ("n-perc", "s-perc"), strict=True):
-        _series(plot, raw.report["series"][scheme])
-        plot.set(title=f"{scheme}, seed {raw.report['series'][scheme]['seed']}", xlabel="rounds", ylabel="Gb/s")
+        held = raw.report["series"][f"worst setup under {scheme}"]
+        _series(plot, held)
+        title = f"{scheme}, seed {held['seed']}: exact after {held['rounds']:.1f} rounds"
+        plot.set(title=title, xlabel="rounds", ylabel="Gb/s")
     return figure
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from subak.repro import RawResults, figures
 
@@ -14,13 +14,14 @@ def draw(raw: RawResults) -> Figure:
     """Share of the runs that settle within each threshold, and the round trips they take, a line a table."""
     figure, plots = figures.axes(columns=2, width=5)
     rows = raw.rows("convergence")
-    for kb, marker in zip(dict.fromkeys(row["table_kb"] for row in rows), "o^s", strict=False):
+    for k, kb in enumerate(dict.fromkeys(row["table_kb"] for row in rows)):
+        like: dict[str, Any] = {"color": figures.COLOURS[k], "marker": "o^s"[k % 3]}
         mine = [row for row in rows if row["table_kb"] == kb]
         within = [row["within_percent"] for row in mine]
-        plots[0].plot(within, [row["share_converged"] for row in mine], marker=marker, label=f"{kb} KB")
+        plots[0].plot(within, [row["share_converged"] for row in mine], label=f"{kb} KB", **like)
         times = [row["rtts_p50_p95_max"] for row in mine]
-        plots[1].plot(within, [t[0] for t in times], marker=marker, label=f"{kb} KB, median")
-        plots[1].plot(within, [t[1] for t in times], marker=marker, markersize=4, alpha=0.6, label=f"{kb} KB, p95")
+        plots[1].plot(within, [t[0] for t in times], linestyle="-", label=f"{kb} KB, median", **like)
+        plots[1].plot(within, [t[1] for t in times], linestyle=":", label=f"{kb} KB, p95", **like)
     for plot in plots:
         plot.set_xlabel("within so many % of the exact rates, for good")
         plot.legend()

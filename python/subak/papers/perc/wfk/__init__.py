@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from subak.repro import RawResults, figures
 
@@ -19,15 +19,18 @@ def draw(raw: RawResults) -> Figure:
     for k, name in enumerate(tables):
         for plot, algorithm in zip(plots[3 * k : 3 * k + 3], ALGORITHMS, strict=True):
             rows = [row for row in raw.rows(name) if row["algorithm"] == algorithm]
-            for colour, link in zip(figures.COLOURS, range(len(rows[0]["link_rates_gbps"])), strict=False):
-                shown = [
-                    (r["iteration"], r["link_rates_gbps"][link]) for r in rows if r["link_rates_gbps"][link] is not None
-                ]
-                frozen = [point for point, r in zip(shown, rows, strict=False) if link + 1 in r["frozen"]]
-                plot.plot(*zip(*shown, strict=True), color=colour, linestyle="-", marker=".", label=f"link {link + 1}")
-                plot.plot(
-                    *zip(*frozen, strict=True), color=colour, linestyle="none", marker="o", markersize=9, alpha=0.6
-                )
+            for link in range(len(rows[0]["link_rates_gbps"])):
+                # Links that share a rate lie on one another: the later ones are drawn smaller.
+                like: dict[str, Any] = {
+                    "color": figures.COLOURS[link],
+                    "linewidth": 4 - link,
+                    "label": f"link {link + 1}",
+                }
+                shown = [(row["iteration"], row["link_rates_gbps"][link]) for row in rows]
+                shown = [(n, rate) for n, rate in shown if rate is not None]
+                plot.plot(*zip(*shown, strict=True), linestyle="-", **like)
+                removed = [shown[-1]] if any(link + 1 in row["frozen"] for row in rows) else []
+                plot.scatter(*zip(*removed, strict=True), s=30 * (4 - link), color=like["color"], zorder=3)
             plot.set(title=f"{name}: {algorithm}", xlabel="iteration", ylabel="rate (Gb/s)")
             plot.title.set_fontsize("small")
             plot.set_xticks([row["iteration"] for row in rows])
