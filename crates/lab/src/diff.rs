@@ -60,7 +60,8 @@ pub struct Compared {
 /// Holds the run in `second` against that in `first`.
 pub fn diff(first: &Path, second: &Path) -> Result<Difference, Error> {
     let (a, b) = (summary(first)?, summary(second)?);
-    let identical = same_bytes(&first.join("results.parquet"), &second.join("results.parquet"))?;
+    let tables = [first, second].map(|dir| dir.join("results.parquet"));
+    let identical = tables.iter().all(|t| t.exists()) && same_bytes(&tables[0], &tables[1])?;
     let pair = |row: &SummaryRow| {
         let other = find(&b, row)?;
         Some(Pair { who: who(row), metrics: compare(row, other) })

@@ -10,50 +10,63 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Map, Value};
 use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use subak_core::Fault;
 
-/// A directory of results that is complete.
-pub(crate) struct Results<'a> {
-    dir: &'a Path,
+/// A directory of results: of all cells, or of those that are complete so far.
+pub(crate) struct Results {
     pub manifest: Map<String, Value>,
+    tables: Vec<PathBuf>,
 }
 
-impl<'a> Results<'a> {
-    /// Opens the results in `dir`; refuses a directory whose run is not complete.
-    pub fn open(dir: &'a Path) -> Result<Self, Error> {
+impl Results {
+    /// Opens the results in `dir`; refuses a directory where no cell is complete.
+    pub fn open(dir: &Path) -> Result<Self, Error> {
         let manifest = read_manifest(dir)?;
-        if !dir.join("results.parquet").exists() {
-            let fault = Fault::new("", "the run is not complete", "resume it with `subak run` and the same --out");
+        let merged = dir.join("results.parquet");
+        let tables = if merged.exists() { vec![merged] } else { complete_cells(dir, &manifest) };
+        if tables.is_empty() {
+            let fault =
+                Fault::new("", "no cell of the run is complete", "resume it with `subak run` and the same --out");
             return Err(fault.in_file(dir.display().to_string()).into());
         }
-        Ok(Results { dir, manifest })
+        Ok(Results { manifest, tables })
     }
 
     pub fn name(&self) -> &str {
         self.manifest.get("name").and_then(Value::as_str).unwrap_or("run")
     }
 
-    /// Hands the table to `each` in pieces: the columns named, or all of them.
+    /// Hands the rows to `each` in pieces, in order: the columns named, or all of them.
     pub fn batches(
         &self,
         columns: Option<&[&str]>,
         mut each: impl FnMut(&RecordBatch) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let path = self.dir.join("results.parquet");
-        let broken = |e: &dyn std::fmt::Display| Error::file(&path, io::Error::other(e.to_string()));
-        let file = File::open(&path).map_err(|e| Error::file(&path, e))?;
-        let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| broken(&e))?;
-        let mask = match columns {
-            None => ProjectionMask::all(),
-            Some(names) => ProjectionMask::columns(builder.parquet_schema(), names.iter().copied()),
-        };
-        let reader = builder.with_projection(mask).with_batch_size(1 << 14).build().map_err(|e| broken(&e))?;
-        for batch in reader {
-            each(&batch.map_err(|e| broken(&e))?)?;
+        for path in &self.tables {
+            let broken = |e: &dyn std::fmt::Display| Error::file(path, io::Error::other(e.to_string()));
+            let file = File::open(path).map_err(|e| Error::file(path, e))?;
+            let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| broken(&e))?;
+            let mask = match columns {
+                None => ProjectionMask::all(),
+                Some(names) => ProjectionMask::columns(builder.parquet_schema(), names.iter().copied()),
+            };
+            let reader = builder.with_projection(mask).with_batch_size(1 << 14).build().map_err(|e| broken(&e))?;
+            for batch in reader {
+                each(&batch.map_err(|e| broken(&e))?)?;
+            }
         }
         Ok(())
     }
+}
+
+fn complete_cells(dir: &Path, manifest: &Map<String, Value>) -> Vec<PathBuf> {
+    let complete = |c: &Value| {
+        let number = c.get("cell").and_then(Value::as_u64)?;
+        let is = c.get("status").and_then(Value::as_str) == Some("complete");
+        is.then(|| dir.join("cells").join(format!("{number}.parquet"))).filter(|path| path.exists())
+    };
+    manifest.get("cells").and_then(Value::as_array).into_iter().flatten().filter_map(complete).collect()
 }
 
 /// A column of whole numbers, if the batch has it.

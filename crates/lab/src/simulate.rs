@@ -127,7 +127,8 @@ impl Run<'_> {
                 if self.cancelled() {
                     return Ok(false);
                 }
-                (self.cell.progress)(now_ns as f64 / end_ns as f64);
+                // The rest is for flows that end after the last arrival.
+                (self.cell.progress)(0.9 * now_ns as f64 / end_ns as f64);
             }
             if now_ns >= end_ns {
                 self.data_bytes[1] = self.link_data_bytes();

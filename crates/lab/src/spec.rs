@@ -282,15 +282,27 @@ fn seeds(value: &Value) -> Result<Vec<u64>, Fault> {
 fn hash(spec: &Spec) -> Result<String, Fault> {
     let mut digest = Sha256::new();
     digest.update(Value::Object(spec.tree.clone()).to_string());
-    let file = spec.tree.get("network").and_then(|n| n.get("file"));
-    for name in file.iter().flat_map(|f| f.as_array().map_or(std::slice::from_ref(*f), Vec::as_slice)) {
-        let name = name.as_str().unwrap_or_default();
-        let source = files::read_text(&spec.base.join(name)).map_err(|e| e.below("network.file"))?;
+    let mut names = Vec::new();
+    spec.tree.get("network").iter().for_each(|n| files_of(n, &mut names));
+    for name in names {
         digest.update([0]);
-        digest.update(source);
+        digest.update(files::read_text(&spec.base.join(name))?);
     }
     Ok(digest.finalize().iter().fold(String::new(), |mut hex, byte| {
         let _ = write!(hex, "{byte:02x}");
         hex
     }))
+}
+
+/// The files that a network names, or a list of networks.
+fn files_of<'a>(network: &'a Value, names: &mut Vec<&'a str>) {
+    match network {
+        Value::Array(list) => list.iter().for_each(|n| files_of(n, names)),
+        Value::Object(map) => match map.get("file") {
+            Some(Value::Array(list)) => names.extend(list.iter().filter_map(Value::as_str)),
+            Some(file) => names.extend(file.as_str()),
+            None => {}
+        },
+        _ => {}
+    }
 }

@@ -79,7 +79,8 @@ pub fn summary(dir: &Path) -> Result<Summary, Error> {
             Some(Value::Object(map)) => map.iter().map(|(k, v)| (k.clone(), v.clone())).collect(),
             _ => BTreeMap::new(),
         };
-        let run = cell.get("cell").and_then(Value::as_u64).and_then(|c| runs.remove(&c)).unwrap_or_default();
+        // A cell that failed, or is not there yet, is left out.
+        let Some(run) = cell.get("cell").and_then(Value::as_u64).and_then(|c| runs.remove(&c)) else { continue };
         match rows.last_mut().filter(|(row, _)| row.scheme == scheme && row.axes == axes) {
             Some((_, runs)) => runs.push(run),
             None => {

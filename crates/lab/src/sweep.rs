@@ -44,6 +44,11 @@ fn depth(value: &Value) -> usize {
 /// then a list of texts is swept.
 fn swept(key: &str, value: &Value) -> bool {
     let Value::Array(items) = value else { return false };
+    if key == "network" {
+        // A list of links is a network, a list of networks is swept.
+        let whole = |v: &Value| v.is_array() || ["kind", "file", "links", "nodes"].iter().any(|k| v.get(k).is_some());
+        return items.is_empty() || items.iter().any(whole);
+    }
     let plain: String = key.chars().filter(|c| !c.is_ascii_digit()).collect();
     let natural = LISTS.iter().find(|(k, _)| *k == plain).map_or(0, |(_, d)| *d);
     natural == 0 || items.iter().any(Value::is_string) && natural == 2 || depth(value) > natural
@@ -161,6 +166,8 @@ mod tests {
             "run": {"seeds": [3, 4]}, "fault": [{"probability": [0, 0.1, 0.2], "kinds": ["data"]}]}));
         let want = [("network.rates", 2), ("workload.sizes", 2), ("fault[0].probability", 3)];
         assert_eq!(lists, want.map(|(k, n)| (k.to_string(), n)));
+        assert_eq!(axes_of(json!({"network": [{"id": "a", "capacity": 1}, {"id": "b", "capacity": 1}]})), []);
+        assert_eq!(axes_of(json!({"network": [{"kind": "star"}, {"file": "x"}, {"kind": "chain"}]})).len(), 1);
         assert_eq!(axes_of(json!({"workload": {"sizes": [[[1, 0], [2, 1]], [[1, 0], [9, 1]]]}})).len(), 1);
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use subak_lab::{Error, Options, Outcome, Progress, Spec, ValidSpec, run};
+use subak_lab::{Error, Options, Outcome, Progress, Spec, ValidSpec, diff, run, summary};
 
 mod common;
 use common::Scratch;
@@ -131,4 +131,40 @@ fn cells_are_counted_with_seeds_innermost() {
     assert!(cells.iter().all(|c| c.cost.seconds > 0.0 && c.cost.flows > 1.0));
     let distinct: BTreeSet<_> = cells.iter().map(|c| format!("{:?}", (&c.axes, &c.scheme, c.seed))).collect();
     assert_eq!(distinct.len(), 16);
+}
+
+#[test]
+fn what_is_complete_is_kept_whatever_happens_to_the_rest() {
+    let text = SPEC.replace("duration = \"3ms\"", "duration = \"1ms\"").replace("load = [0.3, 0.6]", "load = 0.3");
+    let spec = valid(&text);
+    let dir = Scratch::new("failed");
+    // A directory stands where the table of cell 2 would go: that is an error of the directory, not of the cell.
+    go(&spec, &dir.0, 1, Some(0)).unwrap();
+    std::fs::create_dir(dir.0.join("cells/2.parquet")).unwrap();
+    assert!(matches!(go(&spec, &dir.0, 1, None), Err(Error::File { .. })));
+    std::fs::remove_dir(dir.0.join("cells/2.parquet")).unwrap();
+    // What is complete can be read before all is.
+    assert_eq!(summary(&dir.0).unwrap().rows.len(), 1);
+    assert!(go(&spec, &dir.0, 1, None).unwrap().merged);
+    assert_eq!(summary(&dir.0).unwrap().rows.len(), 2);
+}
+
+#[test]
+fn two_runs_are_held_against_each_other() {
+    let text = SPEC.replace("load = [0.3, 0.6]", "load = 0.8").replace("seeds = 2", "seeds = 3");
+    let (a, b, c) = (Scratch::new("a"), Scratch::new("b"), Scratch::new("c"));
+    go(&valid(&text), &a.0, 2, None).unwrap();
+    go(&valid(&text), &b.0, 1, None).unwrap();
+    let same = diff(&a.0, &b.0).unwrap();
+    assert!(same.identical && same.rows.len() == 2 && same.only_first.is_empty());
+    assert!(same.rows.iter().flat_map(|r| &r.metrics).all(|m| m.ratio == Some(1.0) && m.distinct == Some(false)));
+    go(&valid(&text.replace("name = \"dctcp\"", "name = \"reno\"")), &c.0, 2, None).unwrap();
+    let other = diff(&a.0, &c.0).unwrap();
+    assert!(!other.identical && other.rows.len() == 1);
+    assert_eq!((other.only_first[0].scheme.as_str(), other.only_second[0].scheme.as_str()), ("dctcp", "reno"));
+    let comparison = summary(&a.0).unwrap();
+    let slowdown = |i: usize| comparison.rows[i].metrics.iter().find(|m| m.0 == "slowdown_mean").unwrap().1;
+    assert!(slowdown(0).mean >= 1.0 && slowdown(1).mean > 1.0, "{:?} {:?}", slowdown(0), slowdown(1));
+    assert!(slowdown(0).ci95.unwrap() >= 0.0 && slowdown(1).ci95.unwrap() > 0.0 && slowdown(0).seeds == 3);
+    assert!(!comparison.rows[0].sizes.is_empty());
 }

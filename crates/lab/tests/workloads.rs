@@ -173,3 +173,15 @@ fn a_flow_alone_has_slowdown_one() {
     assert_eq!(flows.len(), 5);
     assert!(flows.iter().all(|f| get(f, "slowdown") == "1" && get(f, "measured") == "true"), "{flows:?}");
 }
+
+#[test]
+fn a_window_that_fills_the_pipe_gives_slowdown_one_in_packets_too() {
+    // Nothing paces or limits a lone DCTCP flow here: the simulator and the formula agree to the nanosecond.
+    let spec = "network = {kind = \"leaf-spine\", leaves = 2, spines = 2, hosts_per_leaf = 2}
+        workload = {kind = \"steps\", flows = [{src = \"h0\", dst = \"h3\", size = 1}, {src = \"h0\", dst = \"h1\", size = 10000, start = \"10ms\"},
+           {src = \"h2\", dst = \"h1\", size = 2000000, start = \"20ms\"}]}
+        scheme = [{name = \"dctcp\"}]\nrun = {duration = \"50ms\"}";
+    let dir = go("pipe", spec);
+    let flows = rows(&dir.0, "flow");
+    assert!(flows.len() == 3 && flows.iter().all(|f| get(f, "slowdown") == "1"), "{flows:?}");
+}
