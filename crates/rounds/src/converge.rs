@@ -73,7 +73,7 @@ fn summary(case: &Case, setup: &Setup, scheme: &str, ideal_bps: &[f64], outcome:
             "rounds": rounds.fold(0.0, f64::max),
         })
     };
-    let chain = setup.slowest_chain(&levels, &link_rounds);
+    let chain = setup.slowest_chain(&levels, bound.reach(), &link_rounds);
     let flow = |f: usize| {
         json!({
             "id": case.flows.id(f),

@@ -49,6 +49,17 @@ pub struct Seen {
     pub updates: u64,
 }
 
+/// A rate assigned to a source.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Assigned {
+    /// When, ns.
+    pub at_ns: Ns,
+    /// To which flow.
+    pub flow: FlowId,
+    /// The rate, bit/s.
+    pub rate_bps: f64,
+}
+
 struct Flow<S: Scheme> {
     path: Vec<LinkId>,
     source: S::Source,
@@ -113,6 +124,8 @@ pub struct Rounds<S: Scheme> {
     serial: u64,
     io: Io<S>,
     trace: Vec<Update>,
+    /// Rates as they were assigned to sources, if they are logged.
+    rates: Option<Vec<Assigned>>,
     random: Stream,
     /// Whether messages hold an allocation for each link; otherwise the rates at the sources are judged.
     allocates: bool,
@@ -149,6 +162,7 @@ impl<S: Scheme> Rounds<S> {
             serial: 0,
             io: if traced { Io::traced() } else { Io::default() },
             trace: Vec::new(),
+            rates: None,
             random: Stream::new(conditions.seed, "rounds"),
             allocates: false,
             updates: 0,
@@ -241,6 +255,14 @@ impl<S: Scheme> Rounds<S> {
     /// When an update of a running flow last differed from its ideal rate.
     pub fn last_wrong_ns(&self) -> Option<Ns> {
         self.flows.iter().filter(|f| f.running).filter_map(|f| f.seen.last_wrong_ns).max()
+    }
+    /// From now on, keeps every rate assigned to a source.
+    pub fn log_rates(&mut self) {
+        self.rates.get_or_insert_with(Vec::new);
+    }
+    /// The rates assigned since the last call, if they are logged.
+    pub fn take_rates(&mut self) -> Vec<Assigned> {
+        self.rates.as_mut().map(std::mem::take).unwrap_or_default()
     }
     /// The updates since the last call, if they are traced.
     pub fn take_trace(&mut self) -> Vec<Update> {
@@ -360,6 +382,9 @@ impl<S: Scheme> Rounds<S> {
                     let now_ns = self.io.now_ns;
                     let seen = &mut self.flows[flow as usize].seen;
                     seen.rate_bps = rate_bps.unwrap_or(f64::INFINITY);
+                    if let Some(rates) = &mut self.rates {
+                        rates.push(Assigned { at_ns: now_ns, flow, rate_bps: seen.rate_bps });
+                    }
                     if !self.allocates {
                         seen.judge(seen.rate_bps, self.tolerance, now_ns, None);
                     }

@@ -3,6 +3,7 @@
 
 pub mod converge;
 pub mod driver;
+pub mod experiments;
 pub mod levels;
 pub mod replay;
 pub mod run;

@@ -143,6 +143,7 @@ fn empty(flows: usize, round_ns: Ns) -> Outcome {
         drops: 0,
         rounds_after_drop: None,
         trace: Vec::new(),
+        assigned: Vec::new(),
     }
 }
 

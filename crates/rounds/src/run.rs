@@ -1,6 +1,6 @@
 //! One scheme over one setup, until its rates are right and stay right.
 
-use crate::driver::{Conditions, Rounds};
+use crate::driver::{Assigned, Conditions, Rounds};
 use crate::setup::Setup;
 use serde_json::{Map, Value, json};
 use subak_core::rng::Stream;
@@ -31,6 +31,8 @@ pub struct Plan {
     pub tolerance: f64,
     /// Keep every update.
     pub traced: bool,
+    /// Keep every rate assigned to a source.
+    pub log_rates: bool,
     /// The scheme's parameters.
     pub params: Map<String, Value>,
 }
@@ -48,6 +50,7 @@ impl Default for Plan {
             drop_rounds: 100.0,
             tolerance: 1e-9,
             traced: false,
+            log_rates: false,
             params: Map::new(),
         }
     }
@@ -79,6 +82,8 @@ pub struct Outcome {
     pub rounds_after_drop: Option<f64>,
     /// Every update, if asked for.
     pub trace: Vec<Update>,
+    /// Every rate assigned to a source, if asked for.
+    pub assigned: Vec<Assigned>,
 }
 
 /// Runs the scheme called `name` on `setup`, whose flows should have `ideal_bps`.
@@ -142,6 +147,9 @@ impl Visitor for Run<'_> {
         };
         let mut rounds = Rounds::new(scheme, &setup.wires, conditions, plan.traced);
         rounds.tolerance = plan.tolerance;
+        if plan.log_rates {
+            rounds.log_rates();
+        }
         let mut starts = Stream::new(plan.seed, "starts");
         for (f, path) in setup.paths.iter().enumerate() {
             let at_ns = first_ns + rounds_ns(plan.stagger_rounds * starts.unit());
@@ -164,12 +172,19 @@ impl Visitor for Run<'_> {
             }
             now_ns += round_ns;
         };
-        report(&rounds, converged, start_ns, round_ns, trace)
+        report(&mut rounds, converged, start_ns, round_ns, trace)
     }
 }
 
-fn report<S: Scheme>(rounds: &Rounds<S>, converged: bool, start_ns: Ns, round_ns: Ns, trace: Vec<Update>) -> Outcome {
+fn report<S: Scheme>(
+    rounds: &mut Rounds<S>,
+    converged: bool,
+    start_ns: Ns,
+    round_ns: Ns,
+    trace: Vec<Update>,
+) -> Outcome {
     let since = |from_ns: Ns, at_ns: Option<Ns>| at_ns.unwrap_or(0).saturating_sub(from_ns) as f64 / round_ns as f64;
+    let assigned = rounds.take_rates();
     let seen = |f: FlowId| rounds.seen(f);
     let flows = 0..rounds.flow_count() as FlowId;
     let (drops, last_drop_ns) = rounds.drops();
@@ -185,5 +200,6 @@ fn report<S: Scheme>(rounds: &Rounds<S>, converged: bool, start_ns: Ns, round_ns
         drops,
         rounds_after_drop: last_drop_ns.map(|at_ns| since(at_ns, rounds.last_wrong_ns())),
         trace,
+        assigned,
     }
 }

@@ -77,44 +77,31 @@ impl Setup {
         water_fill(&self.capacities_bps(), &self.paths, &self.weights, reach)
     }
 
-    /// The dependency chain that took the time: from the link that was right last, back through the levels, each time to
-    /// the nearest link of the level before, the later of those equally near. `link_rounds[l]` is when `l` was right.
-    pub fn slowest_chain(&self, levels: &Levels, link_rounds: &[f64]) -> Vec<LinkId> {
-        let bottlenecks = (0..self.wires.len()).filter(|&l| levels.of_link[l] > 0);
-        let later = |&a: &usize, &b: &usize| link_rounds[a].total_cmp(&link_rounds[b]).then(b.cmp(&a));
+    /// The dependency chain that took the time: from the link that was right last, back through the precedents, each time
+    /// to the one that was right last itself. `link_rounds[l]` is when `l` was right.
+    pub fn slowest_chain(&self, levels: &Levels, reach: Reach, link_rounds: &[f64]) -> Vec<LinkId> {
+        let later =
+            |a: &LinkId, b: &LinkId| link_rounds[*a as usize].total_cmp(&link_rounds[*b as usize]).then(b.cmp(a));
+        let frozen_in = |n: usize| {
+            let links = 0..self.wires.len() as LinkId;
+            links.filter(move |&l| levels.of_link[l as usize] == n)
+        };
+        let bottlenecks = (1..=levels.count).flat_map(frozen_in);
         let Some(mut link) = bottlenecks.max_by(later) else { return Vec::new() };
-        let mut chain = vec![link as LinkId];
-        while levels.of_link[link] > 1 {
-            let wanted = levels.of_link[link] - 1;
-            let distance = self.distances(link);
-            let before = (0..self.wires.len()).filter(|&l| levels.of_link[l] == wanted && distance[l] < usize::MAX);
-            let nearer = |a: &usize, b: &usize| distance[*a].cmp(&distance[*b]).then(later(b, a));
-            let Some(next) = before.min_by(nearer) else { break };
+        let mut chain = vec![link];
+        while levels.of_link[link as usize] > 1 {
+            let before: Vec<LinkId> = match reach {
+                Reach::All => frozen_in(levels.of_link[link as usize] - 1).collect(),
+                _ => {
+                    let precedents = levels.precedents(&self.paths, link, reach == Reach::Two);
+                    precedents.into_iter().map(|p| p.link).collect()
+                }
+            };
+            let Some(next) = before.into_iter().max_by(later) else { break };
             link = next;
-            chain.push(link as LinkId);
+            chain.push(link);
         }
         chain.reverse();
         chain
-    }
-
-    /// Steps from a link to every other, one step between links that share a flow.
-    fn distances(&self, from: usize) -> Vec<usize> {
-        let mut distance = vec![usize::MAX; self.wires.len()];
-        distance[from] = 0;
-        for step in 1.. {
-            let reached = |path: &&Vec<LinkId>| path.iter().any(|&l| distance[l as usize] == step - 1);
-            let paths: Vec<_> = self.paths.iter().filter(reached).collect();
-            let mut news = false;
-            for &l in paths.into_iter().flatten() {
-                if distance[l as usize] == usize::MAX {
-                    distance[l as usize] = step;
-                    news = true;
-                }
-            }
-            if !news {
-                break;
-            }
-        }
-        distance
     }
 }

@@ -1,0 +1,63 @@
+//! s-PERC against Fair, in rounds on the same random setups (the paper's abstract).
+
+use super::{Context, largest, quantile};
+use crate::run::{Plan, run};
+use crate::setup::{Capacities, Random};
+use crate::theory::Bound;
+use serde_json::json;
+use subak_core::Fault;
+
+const P: [usize; 5] = [3, 5, 10, 20, 40];
+
+pub(super) fn rounds(context: &mut Context) -> Result<(), Fault> {
+    let count = context.runs(50, 2000);
+    let jobs: Vec<(usize, u64)> = (0..count).map(|k| (P[k % P.len()], context.seed + k as u64)).collect();
+    let both = |&(hops, seed): &(usize, u64)| {
+        let random = Random { links: 100, flows: 100, hops, capacities: Capacities::Equal, heaviest: 1, seed };
+        let setup = random.draw();
+        let (ideal_bps, _) = setup.exact();
+        let plan = Plan { seed, ..Plan::default() };
+        let fair = run("fair", &setup, &ideal_bps, &plan)?;
+        let stateless = run("s-perc", &setup, &ideal_bps, &plan)?;
+        let allowed = Bound::SixW2.rounds(&setup.levels(Bound::SixW2.reach())).unwrap_or(f64::INFINITY);
+        Ok((fair.converged && stateless.converged, fair.rounds, stateless.rounds, allowed))
+    };
+    let taken = context.each(&jobs, count, both)?;
+    let ratio = |&(_, fair, stateless, _): &(bool, f64, f64, f64)| stateless / fair;
+    let mut rows = Vec::new();
+    for hops in P {
+        let mine = || jobs.iter().zip(&taken).filter(move |((p, _), _)| *p == hops).map(|(_, t)| t);
+        let mut ratios: Vec<f64> = mine().map(ratio).collect();
+        let (fair, stateless): (Vec<f64>, Vec<f64>) = mine().map(|t| (t.1, t.2)).unzip();
+        let under = mine().map(|t| t.3 / t.2).fold(f64::INFINITY, f64::min);
+        let quantiles = [0.05, 0.5, 0.95, 1.0].map(|q| quantile(&mut ratios, q));
+        rows.push(json!([hops, ratios.len(), largest(&fair), largest(&stateless), quantiles, under]));
+    }
+    let columns =
+        ["P", "setups", "fair_rounds_max", "s_perc_rounds_max", "ratio_p5_p50_p95_max", "bound_over_rounds_min"];
+    context.report.table("rounds", &columns, rows);
+    let mut ratios: Vec<f64> = taken.iter().map(ratio).collect();
+    let (median, p5, p95) = (quantile(&mut ratios, 0.5), quantile(&mut ratios, 0.05), quantile(&mut ratios, 0.95));
+    let most = largest(&ratios);
+    let histogram: Vec<_> = (0..30)
+        .map(|k| 0.5 + 0.1 * f64::from(k))
+        .map(|low| json!([low, ratios.iter().filter(|r| (low..low + 0.1).contains(*r)).count()]))
+        .collect();
+    context.report.series.insert("ratio".into(), json!({"columns": ["from", "setups"], "points": histogram}));
+    let measured = json!({"median": median, "p5": p5, "p95": p95, "max": most});
+    let pass = (1.0..=1.4).contains(&median);
+    context.report.check(
+        "s-PERC's rounds over Fair's",
+        "1.1 to 1.4",
+        measured,
+        "10-40% slower (median up to 1.4)",
+        pass,
+    );
+    let under = taken.iter().map(|t| t.3 / t.2).fold(f64::INFINITY, f64::min);
+    let must = "the worst run at least 2 times under 6 W2";
+    context.report.check("6 W2 over the worst run", "2 to 3", under, must, under >= 2.0);
+    let exact = taken.iter().filter(|t| t.0).count();
+    context.report.check("exact", "every run", exact, "every run", exact == taken.len());
+    context.report.setup("links_and_flows", "J = K = 100, 10 Gb/s, 10 us a link");
+    Ok(())
+}
