@@ -10,7 +10,8 @@
 //! the outer one; the round number is one byte that wraps from 255 to 1, and 0 marks a packet not counted yet. A number
 //! seen again after exactly 255 rounds would be taken for the present one: no flow is silent for so long.
 //!
-//! This is the control part; what s-PERC* does for short flows belongs to its data part.
+//! The packet also names a virtual link of the flow's own, whose rate is what the flow has left over a round trip; and a
+//! link counts the flows that it saw in a round, so that N, too, recovers from lost packets.
 
 use crate::perc::{self, Perc, Rule, Scale, Step, Sums};
 use crate::s_perc::{Arithmetic, COMPACT, Fields, MaxE};
@@ -34,6 +35,8 @@ pub struct Numbered {
     pub fields: Fields,
     /// The link's round in which the packet was last counted there, one a link; 0 for not yet.
     pub round_number: Vec<u8>,
+    /// Rate of the virtual link (b\[l0\]), per unit of weight.
+    pub own: f64,
 }
 
 /// What a link keeps: the same few numbers for any number of flows (it is [`Copy`]).
@@ -45,6 +48,10 @@ pub struct Link {
     /// SumE' and NumB': of the packets of this round alone.
     shadow: Sums,
     round_number: u8,
+    /// N: flows over this link.
+    flows: u32,
+    /// Of which a packet was seen in this round.
+    seen: u32,
 }
 
 impl Link {
@@ -74,6 +81,8 @@ impl Rule for Robust {
             perc::DIVISION,
             perc::TIE,
             COMPACT,
+            perc::SHORT,
+            perc::DEMAND,
         ],
     };
     const ROUNDS: bool = true;
@@ -85,7 +94,11 @@ impl Rule for Robust {
         Ok(Robust { arithmetic: Arithmetic::read(params)?, compact: params.flag("compact") })
     }
     fn fields(&self, hops: u16) -> Numbered {
-        Numbered { fields: Fields::new(hops, self.compact), round_number: vec![0; usize::from(hops)] }
+        Numbered {
+            fields: Fields::new(hops, self.compact),
+            round_number: vec![0; usize::from(hops)],
+            own: f64::INFINITY,
+        }
     }
     fn link(&self, capacity_bps: f64) -> Link {
         Link {
@@ -94,11 +107,13 @@ impl Rule for Robust {
             max_e: MaxE::default(),
             shadow: Sums::NONE,
             round_number: 1,
+            flows: 0,
+            seen: 0,
         }
     }
 
     fn update(&self, link: &mut Link, packet: &mut Numbered, visit: Visit, weight: f64, leaving: bool) -> Step {
-        let Numbered { fields, round_number } = packet;
+        let Numbered { fields, round_number, own } = packet;
         let old = fields.links[usize::from(visit.hop)];
         let scale = &link.scale;
         if !old.bottlenecked {
@@ -107,16 +122,20 @@ impl Rule for Robust {
         let seen = &mut round_number[usize::from(visit.hop)];
         if *seen != link.round_number {
             link.shadow.count(weight, scale);
+            link.seen += 1;
+            link.flows += u32::from(*seen == 0);
         } else if !old.bottlenecked {
             link.shadow.assume_bottlenecked(old.a, weight, scale);
         }
         *seen = link.round_number;
-        let e = fields.limit_rate(visit.hop);
+        let e = fields.limit_rate(visit.hop).min(*own);
         let field = self.arithmetic.classify(link.sums.left(weight, scale), e, link.max_e.now);
         fields.write(visit.hop, field);
         if leaving {
             link.sums.uncount(weight, scale);
             link.shadow.uncount(weight, scale);
+            link.seen = link.seen.saturating_sub(1);
+            link.flows = link.flows.saturating_sub(1);
         } else if !field.bottlenecked {
             link.sums.allocate_elsewhere(field.a, weight, scale);
             link.shadow.allocate_elsewhere(field.a, weight, scale);
@@ -129,6 +148,13 @@ impl Rule for Robust {
         link.max_e.reset();
         link.sums = std::mem::replace(&mut link.shadow, Sums::NONE);
         link.round_number = link.round_number.checked_add(1).unwrap_or(1);
+        link.flows = std::mem::take(&mut link.seen);
+    }
+    fn demand(&self, packet: &mut Numbered, rate: f64) {
+        packet.own = rate;
+    }
+    fn flows(link: &Link) -> Option<u32> {
+        Some(link.flows)
     }
     fn returned(&self, packet: &mut Numbered) -> f64 {
         packet.fields.rate()

@@ -48,7 +48,8 @@ impl<R: Rule> PercHop<R> {
         if self.control_bps == 0.0 {
             return 0;
         }
-        let bits = f64::from(self.control_bytes) * 8.0 * f64::from(self.flows.max(1));
+        let flows = R::flows(&self.link).unwrap_or(self.flows).max(1);
+        let bits = f64::from(self.control_bytes) * 8.0 * f64::from(flows);
         (bits / self.control_bps * 1e9).ceil() as Ns
     }
 
@@ -78,6 +79,7 @@ impl<R: Rule> Hop<Perc<R>> for PercHop<R> {
         }
         if let Some(round) = &mut self.round {
             round.saw(message.tx_ns, io.now_ns);
+            message.round_ns = message.round_ns.max(round.ns);
         }
         if !(visit.forward || self.reverse) {
             return;

@@ -92,6 +92,16 @@ pub trait Rule: Clone + Debug + Send + 'static {
     fn new_round(&self, link: &mut Self::Link) {
         let _ = link;
     }
+    /// The flow itself can use no more than `rate` per unit of weight: the virtual link of section 4.1, for members that
+    /// have one.
+    fn demand(&self, fields: &mut Self::Fields, rate: f64) {
+        let _ = (fields, rate);
+    }
+    /// Flows over the link, where the rule counts them itself.
+    fn flows(link: &Self::Link) -> Option<u32> {
+        let _ = link;
+        None
+    }
     /// The flow's rate per unit of weight, when the packet has come back; the source may change the fields.
     fn returned(&self, fields: &mut Self::Fields) -> f64;
     /// The allocation the packet holds for its `hop`-th link, per unit of weight, if it holds one for each.
@@ -120,6 +130,8 @@ pub struct Message<R: Rule> {
     pub fin: bool,
     /// Longest time between two packets that a link on the way asks for, ns (Tx_ctrl).
     pub tx_ns: Ns,
+    /// Longest `round` of a link on the way, ns.
+    pub round_ns: Ns,
     /// The part that links work on.
     pub fields: R::Fields,
 }
@@ -168,6 +180,23 @@ pub const DIVISION: Param = Param {
     about: "divide by look-up tables of at most so many KB, as hardware does (section 4.1); 0 divides exactly",
 };
 
+/// `params.short`.
+pub const SHORT: Param = Param {
+    name: "short",
+    default: Value::Number(0.0),
+    unit: ParamUnit::Bytes,
+    about: "flows of at most so many bytes start at line rate and go before others; those that fit into a round trip send no \
+            control packets",
+};
+
+/// `params.demand`.
+pub const DEMAND: Param = Param {
+    name: "demand",
+    default: Value::Flag(true),
+    unit: ParamUnit::Flag,
+    about: "control packets say what the flow has left, so that links allocate no more than that in a round trip",
+};
+
 /// The parameters that all members share.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
@@ -176,14 +205,25 @@ pub struct Settings {
     reverse: bool,
     rto_ns: Ns,
     round_ns: Ns,
+    short_bytes: u64,
+    demand: bool,
 }
 
 impl Settings {
-    fn read(params: &Params, rounds: bool) -> Result<Self, Fault> {
+    /// A member has those of the last three that it declares.
+    fn read(info: &Info, params: &Params) -> Result<Self, Fault> {
+        let has = |p: Param| info.params.iter().any(|q| q.name == p.name);
         let control = params.within("control", 0.0, 0.5)?;
         let headroom = params.within("headroom", 0.0, 0.5)?;
-        let round_ns = if rounds { params.ns("round") } else { 0 };
-        Ok(Settings { control, headroom, reverse: params.flag("reverse"), rto_ns: params.ns("rto"), round_ns })
+        Ok(Settings {
+            control,
+            headroom,
+            reverse: params.flag("reverse"),
+            rto_ns: params.ns("rto"),
+            round_ns: if has(ROUND) { params.ns("round") } else { 0 },
+            short_bytes: if has(SHORT) { params.number("short") as u64 } else { 0 },
+            demand: has(DEMAND) && params.flag("demand"),
+        })
     }
 }
 
@@ -211,7 +251,7 @@ impl<R: Rule> Scheme for Perc<R> {
     type Sink = PercSink;
 
     fn new(params: &Params) -> Result<Self, Fault> {
-        Ok(Perc { rule: R::new(params)?, settings: Settings::read(params, R::ROUNDS)? })
+        Ok(Perc { rule: R::new(params)?, settings: Settings::read(&R::INFO, params)? })
     }
     fn queue(&self, port: &Port) -> Priority {
         Priority::new(port.buffer_bytes)

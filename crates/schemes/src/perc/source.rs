@@ -1,8 +1,14 @@
 //! The ends' side of the family: one control packet a subflow is under way at any time.
+//!
+//! Members with the parameters for it treat short flows and the ends of long ones as section 4.1 has it: a short flow
+//! starts at line rate, goes before others, and sends no control packet at all if it fits into a round trip; and the
+//! control packet names what is left to send over a round trip as the rate of a virtual link of the flow's own. A flow
+//! that this link limits sends what it has at line rate. Left is what was not sent yet or has to be sent again: what is
+//! under way needs no rate.
 
 use super::{Message, Perc, Rule, Settings, wire_bytes};
 use subak_core::Ns;
-use subak_core::scheme::{Class, FlowInfo, Io, PathInfo, Sink, Source, To};
+use subak_core::scheme::{Ack, Class, FlowInfo, Io, Loss, Packet, PathInfo, Sink, Source, To};
 
 const SEND: u32 = 0;
 const WATCH: u32 = 1;
@@ -14,6 +20,13 @@ pub struct PercSource<R: Rule> {
     rule: R,
     rto_ns: Ns,
     mtu_bytes: u32,
+    mss_bytes: u32,
+    /// A flow that starts at line rate and goes before others.
+    short: bool,
+    /// Whether control packets tell what is left.
+    tells: bool,
+    /// Payload not acknowledged; `u64::MAX` for a flow without end.
+    remaining_bytes: u64,
     subflows: Vec<Subflow<R>>,
     finishing: bool,
 }
@@ -25,6 +38,9 @@ struct Subflow<R: Rule> {
     serial: u32,
     sent_ns: Ns,
     tx_ns: Ns,
+    round_ns: Ns,
+    /// Payload under way.
+    in_flight_bytes: u64,
     place: Place<R>,
     /// Whether no packet has come back yet.
     fresh: bool,
@@ -50,6 +66,8 @@ impl<R: Rule> PercSource<R> {
             serial: 0,
             sent_ns: 0,
             tx_ns: 0,
+            round_ns: 0,
+            in_flight_bytes: 0,
             place: Place::Gone,
             fresh: true,
         };
@@ -57,6 +75,10 @@ impl<R: Rule> PercSource<R> {
             rule,
             rto_ns: settings.rto_ns,
             mtu_bytes: flow.mtu_bytes,
+            mss_bytes: flow.mss_bytes,
+            short: flow.size_bytes.is_some_and(|size| size <= settings.short_bytes),
+            tells: settings.demand,
+            remaining_bytes: flow.size_bytes.unwrap_or(u64::MAX),
             subflows: flow.paths.iter().map(subflow).collect(),
             finishing: false,
         }
@@ -72,17 +94,20 @@ impl<R: Rule> PercSource<R> {
         let hops = self.subflows[k as usize].path.hops;
         let fields = self.rule.fields(hops);
         let Subflow { fresh: first, weight, .. } = self.subflows[k as usize];
-        self.send(io, k, Message { weight, was: weight, serial: 0, first, fin: false, tx_ns: 0, fields });
+        self.send(io, k, Message { weight, was: weight, serial: 0, first, fin: false, tx_ns: 0, round_ns: 0, fields });
     }
 
     fn send(&mut self, io: &mut Io<Perc<R>>, k: u8, mut message: Message<R>) {
+        let demand_bps = self.demand_bps(k);
         let subflow = &mut self.subflows[k as usize];
         subflow.serial = subflow.serial.wrapping_add(1);
         subflow.sent_ns = io.now_ns;
         message.serial = subflow.serial;
         message.tx_ns = 0;
+        message.round_ns = 0;
         message.was = std::mem::replace(&mut message.weight, subflow.weight);
         message.fin = self.finishing;
+        self.rule.demand(&mut message.fields, demand_bps / message.weight);
         subflow.place = if message.fin { Place::Gone } else { Place::Out };
         let bytes = wire_bytes(self.rule.content_bytes(subflow.path.hops));
         io.ctl(To::Sink, k, message, Class::Control, bytes);
@@ -90,7 +115,30 @@ impl<R: Rule> PercSource<R> {
 
     fn patience_ns(&self, k: u8) -> Ns {
         let subflow = &self.subflows[k as usize];
-        if self.rto_ns > 0 { self.rto_ns } else { 8 * subflow.path.base_rtt_ns.max(subflow.tx_ns).max(1) }
+        if self.rto_ns > 0 {
+            return self.rto_ns;
+        }
+        // Long enough for two rounds of every link on the way to be over, and the packet with them.
+        let period_ns = subflow.path.base_rtt_ns.max(subflow.tx_ns).max(1);
+        (8 * period_ns).max(2 * subflow.round_ns + 2 * period_ns)
+    }
+
+    /// Rate on the wire that would bring what is left to send through in a round trip, bit/s.
+    fn demand_bps(&self, k: u8) -> f64 {
+        if !self.tells || self.remaining_bytes == u64::MAX {
+            return f64::INFINITY;
+        }
+        let in_flight: u64 = self.subflows.iter().map(|s| s.in_flight_bytes).sum();
+        let left = self.remaining_bytes.saturating_sub(in_flight) as f64;
+        let wire = f64::from(self.mtu_bytes) / f64::from(self.mss_bytes);
+        left * wire * 8e9 / self.subflows[usize::from(k)].path.base_rtt_ns.max(1) as f64
+    }
+
+    /// Whether subflow `k` can send all that the flow has in its first round trip.
+    fn fits(&self, k: usize) -> bool {
+        let path = &self.subflows[k].path;
+        let wire = self.remaining_bytes as f64 * f64::from(self.mtu_bytes) / f64::from(self.mss_bytes);
+        wire * 8e9 <= path.line_rate_bps * path.base_rtt_ns as f64
     }
 
     /// Slowest pace: one packet a round trip, but no more than a thousandth of the path, so that floors never load it.
@@ -127,9 +175,32 @@ impl<R: Rule> PercSource<R> {
 impl<R: Rule> Source<Perc<R>> for PercSource<R> {
     fn on_start(&mut self, io: &mut Io<Perc<R>>) {
         for k in 0..self.subflows.len() as u8 {
+            if self.short {
+                io.pace(k, Some(self.subflows[k as usize].path.line_rate_bps), None);
+                if self.fits(k.into()) {
+                    continue;
+                }
+            }
             self.start(io, k);
             io.timer(TIMERS * u32::from(k) + WATCH, io.now_ns + self.patience_ns(k));
         }
+    }
+
+    fn stamp(&mut self, _now_ns: Ns, packet: &mut Packet<Perc<R>>, remaining_bytes: u64) {
+        self.remaining_bytes = remaining_bytes;
+        self.subflows[packet.subflow as usize].in_flight_bytes += u64::from(packet.payload_bytes);
+        if self.short {
+            packet.class = Class::High;
+        }
+    }
+
+    fn on_ack(&mut self, _io: &mut Io<Perc<R>>, ack: &Ack<()>) {
+        self.remaining_bytes = ack.remaining_bytes;
+        self.subflows[ack.subflow as usize].in_flight_bytes = ack.in_flight_bytes;
+    }
+
+    fn on_loss(&mut self, _io: &mut Io<Perc<R>>, loss: &Loss) {
+        self.subflows[loss.subflow as usize].in_flight_bytes = loss.in_flight_bytes;
     }
 
     fn on_ctl(&mut self, io: &mut Io<Perc<R>>, k: u8, mut message: Message<R>) {
@@ -139,11 +210,15 @@ impl<R: Rule> Source<Perc<R>> for PercSource<R> {
         }
         subflow.fresh = false;
         subflow.tx_ns = message.tx_ns;
+        subflow.round_ns = message.round_ns;
         message.first = false;
         let rate = self.rule.returned(&mut message.fields) * message.weight;
         let (next_ns, path) = (subflow.sent_ns + subflow.tx_ns, subflow.path);
         if !self.finishing {
-            io.pace(k, Some(rate.max(self.floor_bps(&path))), None);
+            // What the flow has left, not a link, limits it: out with it.
+            let last = self.demand_bps(k) <= rate;
+            let rate = if last { path.line_rate_bps } else { rate.max(self.floor_bps(&path)) };
+            io.pace(k, Some(rate), None);
         }
         if self.finishing || next_ns <= io.now_ns {
             self.send(io, k, message);
