@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from subak._subak import generators
+from subak._subak import __version__, generators
 from subak.errors import InputError
 from subak.repro.command import repro
 
@@ -44,15 +44,19 @@ def main() -> None:
         sys.exit(1)
 
 
-@app.callback()
-def _global(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
-) -> None:
-    if version:
-        from subak import __version__
-
+def _print_version(wanted: bool) -> None:
+    if wanted:
         print(f"subak {__version__}")
         raise typer.Exit
+
+
+@app.callback()
+def _global(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    pass
 
 
 def _with_networks(example: str) -> str:

@@ -1,0 +1,74 @@
+"""``subak converge``: control messages on a case against the exact rates."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, Subak
+
+TWO_FLOWS = ROOT / "examples/cases/two-flows.json"
+CHAIN = ROOT / "examples/cases/chain.toml"
+
+
+@pytest.mark.parametrize("scheme", ["s-perc", "fair"])
+def test_chain(subak: Subak, scheme: str) -> None:
+    ended = subak("converge", CHAIN, "--scheme", scheme, "--json")
+    assert ended.code == 0, ended
+    answer = ended.json
+    assert answer["converged"] is True
+    assert answer["rounds"] <= answer["bound_rounds"]
+    assert [flow["ideal"] for flow in answer["flows"]] == [35e9, 25e9, 5e9, 5e9]
+    assert [flow["rate"] for flow in answer["flows"]] == pytest.approx([35e9, 25e9, 5e9, 5e9])
+    assert [level["links"] for level in answer["levels"]] == [["l10"], ["l30"], ["l60"]]
+    assert "trace" not in answer
+
+
+def test_same_seed_same_answer(subak: Subak) -> None:
+    arguments = ("converge", CHAIN, "--scheme", "s-perc", "--seed", "7", "--trace", "--json")
+    first, second = subak(*arguments), subak(*arguments)
+    assert first.out == second.out
+    updates = first.json["trace"]
+    assert len(updates) == first.json["updates"]
+    assert {"flow", "link", "round"} <= updates[0].keys()
+
+
+def test_replayed_order(subak: Subak, tmp_path: Path) -> None:
+    order = tmp_path / "order.json"
+    order.write_text(json.dumps([["fB", "l20"], ["fG", "l30"], ["fB", "l30"], "round"]))
+    answer = subak("converge", TWO_FLOWS, "--scheme", "s-perc", "--order", order, "--json").json
+    assert [(row["flow"], row["link"]) for row in answer["trace"]] == [("fB", "l20"), ("fG", "l30"), ("fB", "l30")]
+    assert answer["converged"] is False
+
+
+def test_not_converged_ends_with_1(subak: Subak) -> None:
+    ended = subak("converge", CHAIN, "--scheme", "s-perc", "--drop", "0.9", "--max-rounds", "3")
+    assert ended.code == 1
+    assert "did not converge" in ended.out
+
+
+def test_for_people(subak: Subak) -> None:
+    out = subak("converge", TWO_FLOWS, "--scheme", "s-perc").out
+    assert "18 Gb/s" in out
+    assert "converged in" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["--scheme", "dctcp"], ["dctcp", "s-perc"]),  # it lives on queues
+        (["--scheme", "s-prec"], ["s-prec", "s-perc"]),
+        (["--scheme", "s-perc", "--drop", "2"], ["drop", "2"]),
+        (["--scheme", "s-perc", "--max-rounds", "nan"], ["max_rounds", "nan"]),
+        (["--scheme", "s-perc", "--param", "patience=1"], ["params.patience"]),
+        (["--scheme", "s-perc", "--param", "tie"], ["--param", "tie"]),
+        (["--scheme", "s-perc", "--order", "nowhere.json"], ["nowhere.json", "no such file"]),
+    ],
+)
+def test_refused(subak: Subak, arguments: list[str], named: list[str]) -> None:
+    ended = subak("converge", TWO_FLOWS, *arguments)
+    assert (ended.code, ended.out) == (2, "")
+    assert "Traceback" not in ended.err
+    for word in named:
+        assert word in ended.err
