@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
 
-.PHONY: setup demo test lint bench clean chromium
+.PHONY: setup demo test lint docs bench clean chromium
 
 ## .venv with the locked packages, the subak package and .venv/bin/subak
 setup: .venv/.installed
@@ -41,10 +41,14 @@ chromium:
 	  { command -v apt-get >/dev/null && apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } || \
 	  echo "chromium could not be installed: the screenshot test will be skipped"
 
+## the documentation in docs/_build/html; warnings are errors, and the tests build it too
+docs: setup
+	$(BIN)/sphinx-build -q -W --keep-going docs docs/_build/html
+
 ## the figures of speed, each beside a peer or a straight loop run in the same minute
 bench: setup
 	cargo bench --workspace --locked
 
 clean:
-	rm -rf .venv target out
+	rm -rf .venv target out docs/_build docs/generated
 	find python crates -name '*.so' -delete

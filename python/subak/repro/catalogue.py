@@ -59,6 +59,8 @@ class Experiment:
     figure: str
     """Where it stands in the paper."""
     shows: str
+    schemes: tuple[str, ...]
+    """The schemes that it is about."""
     paper: str
     """Folder of the paper."""
     folder: Path
@@ -109,6 +111,7 @@ def _read(folder: Path) -> Experiment:
         title=told["title"],
         figure=told["figure"],
         shows=told["shows"],
+        schemes=tuple(told["schemes"]),
         paper=folder.parent.name,
         folder=folder,
         sizes={scale: _size(told[scale]) for scale in SCALES},

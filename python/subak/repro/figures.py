@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,7 +23,7 @@ def style() -> Iterator[None]:
     from cycler import cycler
 
     mpl.use("agg")
-    settings = {
+    settings: dict[Any, Any] = {
         "axes.grid": True,
         "axes.prop_cycle": cycler(color=COLOURS) + cycler(linestyle=DASHES),
         "axes.spines.right": False,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from subak.repro import RawResults, figures
 
@@ -18,7 +18,7 @@ def draw(raw: RawResults) -> Figure:
     plot.plot(at, [row["rounds_after_median"] for row in rows], marker="o", linestyle="none", label="median run")
     plot.plot(at, [row["rounds_after_max"] for row in rows], marker="^", linestyle="none", label="worst run")
     for k, row in enumerate(rows):
-        where = {"textcoords": "offset points", "xytext": (8, -3), "fontsize": 8}
+        where: dict[str, Any] = {"textcoords": "offset points", "xytext": (8, -3), "fontsize": 8}
         plot.annotate(f"{row['share_of_bound_max']:.2f} of 6 W2", (k, row["rounds_after_max"]), **where)
     plot.set_xticks(list(at), [f"{row['drop']:g}\n{row['losses_min']:g}-{row['losses_max']:g} lost" for row in rows])
     plot.set(

@@ -30,7 +30,8 @@ def draw(raw: RawResults) -> Figure:
                 shown = [(n, rate) for n, rate in shown if rate is not None]
                 plot.plot(*zip(*shown, strict=True), linestyle="-", **like)
                 removed = [shown[-1]] if any(link + 1 in row["frozen"] for row in rows) else []
-                plot.scatter(*zip(*removed, strict=True), s=30 * (4 - link), color=like["color"], zorder=3)
+                for n, rate in removed:
+                    plot.scatter(n, rate, s=30 * (4 - link), color=like["color"], zorder=3)
             plot.set(title=f"{name}: {algorithm}", xlabel="iteration", ylabel="rate (Gb/s)")
             plot.title.set_fontsize("small")
             plot.set_xticks([row["iteration"] for row in rows])

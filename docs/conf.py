@@ -1,0 +1,24 @@
+"""The documentation site: what is written here, and pages made from what Subak says of itself."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import pages
+from subak import __version__
+
+project = "Subak"
+author = "the Subak project"
+version = release = __version__
+extensions = ["myst_parser"]
+myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_heading_anchors = 3
+exclude_patterns = ["_build", "schemes"]
+html_theme = "furo"
+html_title = f"Subak {__version__}"
+html_copy_source = False
+html_show_sphinx = False
+suppress_warnings = ["misc.highlighting_failure"]
+
+pages.write(Path(__file__).parent)

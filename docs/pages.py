@@ -1,0 +1,142 @@
+"""Makes the pages of schemes, experiments and commands from the registry, the experiments' folders and the command."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import typer
+from subak import _subak
+from subak.cli import app
+from subak.repro import Experiment, catalogue
+from subak.repro.catalogue import paper
+from typer.testing import CliRunner
+
+
+def write(docs: Path) -> None:
+    """Writes them into ``generated``, which holds nothing else."""
+    made = docs / "generated"
+    shutil.rmtree(made, ignore_errors=True)
+    for folder in ("schemes", "experiments"):
+        (made / folder).mkdir(parents=True)
+    schemes = json.loads(_subak.schemes())
+    for one in schemes:
+        (made / "schemes" / f"{one['name']}.md").write_text(scheme_page(one, docs / "schemes"))
+    for one in catalogue().values():
+        (made / "experiments" / f"{one.name}.md").write_text(experiment_page(one))
+        record = one.folder / "paper.png"
+        if record.exists():
+            shutil.copy(record, made / "experiments" / f"{one.name}.png")
+    (made / "schemes.md").write_text(schemes_page(schemes))
+    (made / "experiments.md").write_text(experiments_page(list(catalogue().values())))
+    (made / "commands.md").write_text(commands_page())
+
+
+def table(columns: list[str], rows: list[list[str]]) -> str:
+    """A Markdown table."""
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "".join("| " + " | ".join(_cell(cell) for cell in line) + " |\n" for line in lines)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ").replace("*", "\\*")
+
+
+def _contents(names: list[str]) -> str:
+    return "```{toctree}\n:hidden:\n\n" + "\n".join(names) + "\n```\n"
+
+
+def schemes_page(schemes: list[dict[str, Any]]) -> str:
+    """Every scheme in one table."""
+    rows = [[f"[{s['name']}](schemes/{s['name']}.md)", s["kind"], _drivers(s), s["about"]] for s in schemes]
+    intro = "A scheme is one file of state machines, whatever runs it: see [how schemes fit](../fitting.md).\n\n"
+    return f"# Schemes\n\n{intro}{table(['scheme', 'kind', 'runs under', 'about'], rows)}\n" + _contents(
+        [f"schemes/{s['name']}" for s in schemes]
+    )
+
+
+def scheme_page(scheme: dict[str, Any], notes: Path) -> str:
+    """What the registry says of a scheme, and what is written of it in ``schemes``."""
+    name = scheme["name"]
+    parts = [f"# {name}\n", f"{scheme['about'][:1].upper()}{scheme['about'][1:]}.\n"]
+    parts.append(f"Kind: {scheme['kind']}. Paper: {scheme['paper']}. Runs under: {_drivers(scheme)}.\n")
+    note = notes / f"{name}.md"
+    if note.exists():
+        parts.append(note.read_text())
+    if scheme["params"]:
+        rows = [[f"`{p['name']}`", _default(p["default"]), p["unit"], p["about"]] for p in scheme["params"]]
+        parts += ["## Parameters\n", table(["params.", "default", "unit", "about"], rows)]
+    shown = [e for e in catalogue().values() if name in e.schemes]
+    if shown:
+        parts += ["## Experiments\n", "".join(f"- [{e.name}](../experiments/{e.name}.md): {e.shows}\n" for e in shown)]
+    return "\n".join(parts)
+
+
+def _drivers(scheme: dict[str, Any]) -> str:
+    drivers = [f"`subak {command}`" for command in ("run", "converge") if scheme[command]]
+    return ", ".join(drivers) or "none"
+
+
+def _default(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else f"{value:.6g}"
+
+
+def experiments_page(experiments: list[Experiment]) -> str:
+    """Every experiment in one table, with its verdict at paper scale."""
+    rows = []
+    for e in experiments:
+        record = _record(e)
+        stands = f"{record['verdict']} ({record['runs']} runs)" if record else "not run yet"
+        rows.append([f"[{e.name}](experiments/{e.name}.md)", e.figure, e.shows, stands])
+    intro = (
+        "Each is one command, `subak repro NAME`, in seconds (`--scale smoke`) or at the paper's size "
+        "(`--scale paper`). It ends with 0 if everything holds that must.\n\n"
+    )
+    names = [f"experiments/{e.name}" for e in experiments]
+    made = table(["experiment", "figure", "shows", "at paper scale"], rows)
+    return f"# The papers' experiments\n\n{intro}{made}\n" + _contents(names)
+
+
+def experiment_page(experiment: Experiment) -> str:
+    """An experiment's page, with the record of its run at paper scale."""
+    of = paper(experiment.paper)
+    where = f"{experiment.figure[:1].upper()}{experiment.figure[1:]}"
+    source = f"{of['authors']}, {of['title']}, {of['place']}"
+    parts = [f"# {experiment.name}\n", f"*{experiment.title}.* {where} of: {source}.\n"]
+    parts.append(f"```sh\nsubak repro {experiment.name} --scale paper\n```\n")
+    parts.append((experiment.folder / "page.md").read_text())
+    record = _record(experiment)
+    if record:
+        words = {True: "met", False: "**not met**", None: ""}
+        rows = [[c["what"], c["published"], c["text"], c["must_show"], words[c["pass"]]] for c in record["checks"]]
+        took = f"{record['runs']} runs from seed {record['seed']}, {record['seconds']:.0f} s on one core"
+        parts += [
+            "## Published and measured\n",
+            f"At paper scale ({took}): **{record['verdict']}**.\n",
+            table(["", "published", "measured", "must show", "verdict"], rows),
+            f"![{experiment.title}]({experiment.name}.png)\n",
+        ]
+        parts += [f"- {note}" for note in record["notes"]]
+    return "\n".join(parts) + "\n"
+
+
+def _record(experiment: Experiment) -> dict[str, Any] | None:
+    path = experiment.folder / "paper.json"
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+def commands_page() -> str:
+    """What ``--help`` says of every command."""
+    parts = [
+        "# Commands\n",
+        "Every command ends with 0 on success, 1 where the work ran and the answer is a failure, and",
+    ]
+    parts[-1] += " 2 for unusable input. `--json` prints one JSON document; logs and progress go to standard error.\n"
+    for name in sorted(typer.main.get_command(app).commands):
+        plain = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
+        said = CliRunner().invoke(app, [name, "--help"], prog_name="subak", env=plain).output
+        told = "\n".join(line.rstrip() for line in said.strip().splitlines())
+        parts += [f"## subak {name}\n", f"```text\n{told}\n```\n"]
+    return "\n".join(parts)
