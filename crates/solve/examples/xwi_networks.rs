@@ -38,6 +38,9 @@ fn worst(got: &[f64], want: &[f64]) -> f64 {
     got.iter().zip(want).map(|(g, w)| (g / w - 1.0).abs()).fold(0.0, f64::max)
 }
 
+/// A diminishing average that stayed within 1% for so many steps stays.
+const SETTLED: u64 = 1000;
+
 struct Run {
     /// Steps to within 1% for good (as seen up to the end), and to within 1e-6.
     one_percent: Option<u64>,
@@ -52,7 +55,11 @@ fn run(case: &Case, want: &[f64], settings: Settings, steps: u64) -> Run {
     let mut xwi = Iteration::new(case, utilities.collect(), settings).expect("one utility a flow");
     let mut run = Run { one_percent: None, millionth: None, last: 0.0, period: None };
     let mut recent: Vec<Vec<f64>> = Vec::new();
+    let settled = |run: &Run, at: u64| run.one_percent.is_some_and(|since| at >= since + SETTLED);
     while xwi.steps() < steps && run.millionth.is_none() {
+        if settings.diminish_after < f64::INFINITY && settled(&run, xwi.steps()) {
+            break;
+        }
         xwi.step();
         let rates = xwi.rates_bps();
         let error = worst(&rates, want);

@@ -59,9 +59,12 @@ fn levels(case: &Case, f: usize, rate: f64) -> (f64, f64) {
     (level, level)
 }
 
+/// A rate this close to its demand has reached it.
+const SATED: f64 = 1e-9;
+
 /// Whether flow `f` has all it can use.
 fn sated(case: &Case, f: usize, rate: f64) -> bool {
-    rate >= case.flows.demand_bps()[f] * (1.0 - 1e-12) || levels(case, f, rate).1 == f64::INFINITY
+    rate >= case.flows.demand_bps()[f] * (1.0 - SATED) || levels(case, f, rate).1 == f64::INFINITY
 }
 
 impl Loads {
@@ -171,11 +174,15 @@ fn pooled_max_min(case: &Case, answer: &Answer, loads: &Loads) -> (f64, f64) {
 /// The part of a level's worth that a flow's price must be, times the most it could carry, to count as held by it.
 const LEAST_PART: f64 = 1e-6;
 
-/// The widest of flow `f`'s paths: the capacity of its narrowest link.
-pub(crate) fn narrowest(case: &Case, f: usize) -> f64 {
+/// The capacity of the narrowest link of path `p`.
+pub(crate) fn narrowest_link(case: &Case, p: usize) -> f64 {
     let capacity = |&l: &LinkId| case.network.links()[l as usize].capacity_bps;
-    let path = |p: usize| case.flows.links_of(p).iter().map(capacity).fold(f64::INFINITY, f64::min);
-    case.flows.paths_of(f).map(path).fold(0.0, f64::max)
+    case.flows.links_of(p).iter().map(capacity).fold(f64::INFINITY, f64::min)
+}
+
+/// The narrowest link of the widest of flow `f`'s paths.
+pub(crate) fn narrowest(case: &Case, f: usize) -> f64 {
+    case.flows.paths_of(f).map(|p| narrowest_link(case, p)).fold(0.0, f64::max)
 }
 
 /// The rate of flow `f` at `level`.
@@ -209,7 +216,7 @@ fn maximum(case: &Case, answer: &Answer, loads: &Loads, utility: impl Fn(usize) 
             true => (utility.value(best) - value - price * (best - rate)).max(0.0),
             false => f64::INFINITY,
         };
-        if rate > 0.0 && rate < most * (1.0 - 1e-9) && price > 0.0 {
+        if rate > 0.0 && rate < most * (1.0 - SATED) && price > 0.0 {
             stationarity = stationarity.max(utility.miss(rate, price));
         }
     }

@@ -12,6 +12,8 @@ pub(crate) struct Program {
     /// Entries (column, value) of each row.
     rows: Vec<Vec<(usize, f64)>>,
     rhs: Vec<f64>,
+    /// How large the slack of each row may become, more or less.
+    room: Vec<f64>,
     cones: Vec<SupportedConeT<f64>>,
 }
 
@@ -32,24 +34,25 @@ impl Program {
     }
 
     /// Adds one row; `at_most` rows make up one cone with the ones before. Returns its number.
-    pub fn at_most(&mut self, row: Vec<(usize, f64)>, rhs: f64) -> usize {
+    pub fn at_most(&mut self, row: Vec<(usize, f64)>, rhs: f64, room: f64) -> usize {
         if let Some(SupportedConeT::NonnegativeConeT(n)) = self.cones.last_mut() {
             *n += 1;
         } else {
             self.cones.push(SupportedConeT::NonnegativeConeT(1));
         }
-        self.push(row, rhs)
+        self.push(row, rhs, room)
     }
 
     /// Adds the rows of one cone.
     pub fn cone(&mut self, cone: SupportedConeT<f64>, rows: impl IntoIterator<Item = (Vec<(usize, f64)>, f64)>) {
         self.cones.push(cone);
         for (row, rhs) in rows {
-            self.push(row, rhs);
+            self.push(row, rhs, 1.0);
         }
     }
 
-    fn push(&mut self, row: Vec<(usize, f64)>, rhs: f64) -> usize {
+    fn push(&mut self, row: Vec<(usize, f64)>, rhs: f64, room: f64) -> usize {
+        self.room.push(room);
         self.rows.push(row);
         self.rhs.push(rhs);
         self.rhs.len() - 1
@@ -98,6 +101,92 @@ impl Program {
         if found.x.iter().chain(&found.z).any(|v| !v.is_finite()) {
             return failed();
         }
-        Solution { x: found.x.clone(), dual: found.z.clone(), iterations: u64::from(found.iterations), solved }
+        let (mut x, mut dual) = (found.x.clone(), found.z.clone());
+        if self.cones.iter().all(|c| matches!(c, SupportedConeT::NonnegativeConeT(_))) {
+            self.polish(&mut x, &mut dual, &found.s);
+        }
+        Solution { x, dual, iterations: u64::from(found.iterations), solved }
     }
+
+    /// Takes a linear program's interior solution to the face it points at: rows whose dual exceeds their slack (over its
+    /// room) hold with equality, the others have no dual. Both are changed as little as can be, relative to their size.
+    fn polish(&self, x: &mut [f64], dual: &mut [f64], slack: &[f64]) {
+        let held: Vec<usize> = (0..self.rows.len()).filter(|&r| dual[r] > slack[r] / self.room[r]).collect();
+        let value = |r: usize, x: &[f64]| self.rows[r].iter().map(|&(c, a)| a * x[c]).sum::<f64>();
+        let mut at = x.to_vec();
+        for _ in 0..POLISH {
+            let miss: Vec<f64> = held.iter().map(|&r| self.rhs[r] - value(r, &at)).collect();
+            let size: Vec<f64> = at.iter().map(|v| v * v).collect();
+            let rows: Vec<&[(usize, f64)]> = held.iter().map(|&r| &self.rows[r][..]).collect();
+            least_change(&rows, &size, &miss).into_iter().zip(&mut at).for_each(|(d, x)| *x += d);
+        }
+        let over = |x: &[f64]| (0..self.rows.len()).map(|r| value(r, x) - self.rhs[r]).fold(0.0, f64::max);
+        let short = |x: &[f64]| held.iter().map(|&r| self.rhs[r] - value(r, x)).fold(0.0, f64::max);
+        // The face is the right one only if all else still holds on it.
+        if over(&at).max(short(&at)) <= 1e-12 && at.iter().all(|v| v.is_finite()) {
+            x.copy_from_slice(&at);
+        }
+        let mut columns = vec![Vec::new(); self.cost.len()];
+        for (k, &r) in held.iter().enumerate() {
+            self.rows[r].iter().for_each(|&(c, a)| columns[c].push((k, a)));
+        }
+        let columns: Vec<&[(usize, f64)]> = columns.iter().map(|c| &c[..]).collect();
+        let mut z: Vec<f64> = held.iter().map(|&r| dual[r]).collect();
+        let miss = |z: &[f64]| -> Vec<f64> {
+            let paid = |column: &&[(usize, f64)]| column.iter().map(|&(k, a)| a * z[k]).sum::<f64>();
+            columns.iter().zip(&self.cost).map(|(column, cost)| -cost - paid(column)).collect()
+        };
+        for _ in 0..POLISH {
+            let size: Vec<f64> = z.iter().map(|v| v * v).collect();
+            least_change(&columns, &size, &miss(&z)).into_iter().zip(&mut z).for_each(|(d, z)| *z += d);
+        }
+        let worst = miss(&z).into_iter().fold(0.0, |a: f64, m| a.max(m.abs()));
+        if worst <= 1e-12 && z.iter().all(|z| *z >= 0.0) {
+            dual.fill(0.0);
+            held.iter().zip(z).for_each(|(&r, z)| dual[r] = z);
+        }
+    }
+}
+
+/// Rounds of polishing: the second mends what rounding left of the first.
+const POLISH: usize = 3;
+
+/// The change d with rows d = miss of least sum d_i^2 / size_i: d = S rows' y with (rows S rows') y = miss, by conjugate
+/// gradients.
+fn least_change(rows: &[&[(usize, f64)]], size: &[f64], miss: &[f64]) -> Vec<f64> {
+    let spread = |y: &[f64]| {
+        let mut d = vec![0.0; size.len()];
+        rows.iter().zip(y).for_each(|(row, y)| row.iter().for_each(|&(c, a)| d[c] += a * y));
+        d.iter_mut().zip(size).for_each(|(d, s)| *d *= s);
+        d
+    };
+    let diagonal = |row: &&[(usize, f64)]| row.iter().map(|&(c, a)| a * a * size[c]).sum::<f64>();
+    let inverse: Vec<f64> = rows.iter().map(|r| Some(diagonal(r)).filter(|d| *d > 0.0).map_or(0.0, |d| 1.0 / d)).collect();
+    let (mut y, mut r) = (vec![0.0; rows.len()], miss.to_vec());
+    let mut d: Vec<f64> = r.iter().zip(&inverse).map(|(r, m)| r * m).collect();
+    let mut rho: f64 = r.iter().zip(&d).map(|(r, d)| r * d).sum();
+    let enough = rho * 1e-24;
+    for _ in 0..(3 * rows.len() + 30).min(1000) {
+        if rho <= enough || rho == 0.0 {
+            break;
+        }
+        let direction = spread(&d);
+        let q: Vec<f64> = rows.iter().map(|row| row.iter().map(|&(c, a)| a * direction[c]).sum()).collect();
+        let curvature: f64 = d.iter().zip(&q).map(|(d, q)| d * q).sum();
+        if curvature <= 0.0 {
+            break;
+        }
+        let step = rho / curvature;
+        let mut next = 0.0;
+        for i in 0..r.len() {
+            y[i] += step * d[i];
+            r[i] -= step * q[i];
+            next += r[i] * r[i] * inverse[i];
+        }
+        for i in 0..r.len() {
+            d[i] = r[i] * inverse[i] + next / rho * d[i];
+        }
+        rho = next;
+    }
+    spread(&y)
 }

@@ -133,12 +133,12 @@ impl Levels<'_> {
         }
     }
 
-    /// How far the level could rise at most in one program: to the corner, or to where a flow fills all its paths.
+    /// How far the level may rise in one program: to the corner, or further than any flow could fill its paths.
     fn reach(&self, corner: f64) -> f64 {
         let bound = |f: usize| {
             let (base, slope) = self.rises[f].at(self.level);
             let all: f64 = self.case.flows.paths_of(f).map(|p| self.narrowest(p)).sum::<f64>() * self.unit_bps;
-            if slope > 0.0 { (all - base).max(1e-9 * all) / slope } else { f64::INFINITY }
+            if slope > 0.0 { 2.0 * (all - base).max(1e-9 * all) / slope } else { f64::INFINITY }
         };
         let open = (0..self.stopped.len()).filter(|&f| self.stopped[f].is_none());
         open.map(bound).fold(corner - self.level, f64::min)
@@ -158,13 +158,16 @@ impl Levels<'_> {
     fn program(&self, reach: f64) -> (Program, usize, usize) {
         let flows = &self.case.flows;
         let mut program = Program::default();
-        for _ in 0..flows.path_count() {
-            let rate = program.variable(0.0);
-            program.at_most(vec![(rate, -1.0)], 0.0);
+        for f in 0..flows.len() {
+            let scale = self.scale(f, reach) / self.unit_bps;
+            for p in flows.paths_of(f) {
+                let rate = program.variable(0.0);
+                program.at_most(vec![(rate, -1.0)], 0.0, (self.narrowest(p) / scale).min(1.0));
+            }
         }
         let rise = program.variable(-1.0);
-        program.at_most(vec![(rise, 1.0)], 1.0);
-        program.at_most(vec![(rise, -1.0)], 0.0);
+        program.at_most(vec![(rise, 1.0)], 1.0, 1.0);
+        program.at_most(vec![(rise, -1.0)], 0.0, 1.0);
         let mut crossing = vec![Vec::new(); self.capacity.len()];
         for f in 0..flows.len() {
             let scale = self.scale(f, reach) / self.unit_bps;
@@ -174,19 +177,19 @@ impl Levels<'_> {
         }
         let mut first = None;
         for row in crossing {
-            let number = program.at_most(row, 1.0);
+            let number = program.at_most(row, 1.0, 1.0);
             first.get_or_insert(number);
         }
         for f in 0..flows.len() {
             // What has stopped may give way by the accuracy of the programs, so that the next one has a solution.
             let (base, slope) = match self.stopped[f] {
-                Some(rate) => (rate * (1.0 - 1e-10), 0.0),
+                Some(rate) => (rate * (1.0 - 1e-12), 0.0),
                 None => self.rises[f].at(self.level),
             };
             let scale = self.scale(f, reach);
             let mut row: Vec<_> = flows.paths_of(f).map(|p| (p, -1.0)).collect();
             row.push((rise, slope * reach / scale));
-            program.at_most(row, -base / scale);
+            program.at_most(row, -base / scale, 1.0);
         }
         (program, rise, first.unwrap_or(0))
     }

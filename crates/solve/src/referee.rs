@@ -5,6 +5,7 @@
 //! and 1 <= u^(1/alpha) y^((alpha-1)/alpha) above it, where U = -gain u / (alpha-1).
 
 use crate::answer::{Answer, Status};
+use crate::certificate::{narrowest, narrowest_link};
 use crate::conic::{Cone, Program};
 use crate::solver::Options;
 use crate::utility::Utility;
@@ -41,6 +42,7 @@ pub(crate) fn solve(case: &Case, utilities: &[Utility], options: &Options) -> Re
     answer.path_rates_bps = model.rate.iter().map(|&v| rate(v) * model.unit_bps).collect();
     if model.alpha == 0.0 {
         drop_unpaid(case, utilities, &mut answer);
+        cover(case, utilities, &mut answer);
     }
     repair(case, &mut answer);
     Ok(answer)
@@ -63,7 +65,7 @@ impl<'a> Model<'a> {
             case,
             gain: ln_gain.iter().map(|g| libm::exp(g - ln_gain_unit)).collect(),
             alpha,
-            unit_bps: case.network.links().iter().fold(1.0, |a: f64, l| a.max(l.capacity_bps)),
+            unit_bps: (0..case.flows.len()).map(|f| narrowest(case, f).min(case.flows.demand_bps()[f])).fold(1.0, f64::max),
             ln_gain_unit: if ln_gain.is_empty() { 0.0 } else { ln_gain_unit },
             conic: Program::default(),
             link_row: vec![None; case.network.links().len()],
@@ -84,17 +86,18 @@ impl<'a> Model<'a> {
                 let cost = if self.alpha == 0.0 { -self.gain[f] } else { 0.0 };
                 let rate = self.conic.variable(cost);
                 self.rate[p] = Some(rate);
-                self.conic.at_most(vec![(rate, -1.0)], 0.0);
+                let room = narrowest_link(self.case, p) / self.unit_bps;
+                self.conic.at_most(vec![(rate, -1.0)], 0.0, room.min(demand));
                 flows.links_of(p).iter().for_each(|&l| crossing[l as usize].push((rate, 1.0)));
             }
             if demand.is_finite() {
-                self.conic.at_most(self.total(f, 1.0), demand);
+                self.conic.at_most(self.total(f, 1.0), demand, demand);
             }
         }
         for (l, row) in crossing.into_iter().enumerate() {
             if !row.is_empty() {
                 let capacity = self.case.network.links()[l].capacity_bps / self.unit_bps;
-                self.link_row[l] = Some(self.conic.at_most(row, capacity));
+                self.link_row[l] = Some(self.conic.at_most(row, capacity, capacity));
             }
         }
     }
@@ -128,19 +131,42 @@ impl<'a> Model<'a> {
     }
 }
 
-/// An interior point leaves small rates to flows whose price is above their linear utility: takes them away.
+/// An interior point leaves small prices to links that have room, and small rates to flows whose price is above their
+/// linear utility: takes them away.
 fn drop_unpaid(case: &Case, utilities: &[Utility], answer: &mut Answer) {
+    let mut load = vec![0.0; case.network.links().len()];
+    for (p, rate) in answer.path_rates_bps.iter().enumerate() {
+        case.flows.links_of(p).iter().for_each(|&l| load[l as usize] += rate);
+    }
+    let most = utilities.iter().map(|u| u.marginal(1.0)).fold(0.0, f64::max);
+    for (price, (load, link)) in answer.link_price.iter_mut().zip(load.iter().zip(case.network.links())) {
+        if *price / most < 1.0 - load / link.capacity_bps {
+            *price = 0.0;
+        }
+    }
     for f in 0..case.flows.len() {
         let worth = utilities[f].marginal(1.0);
         for p in case.flows.paths_of(f) {
             let links = case.flows.links_of(p);
             let price: f64 = links.iter().map(|&l| answer.link_price[l as usize]).sum();
-            let narrowest =
-                links.iter().map(|&l| case.network.links()[l as usize].capacity_bps).fold(f64::INFINITY, f64::min);
-            if answer.path_rates_bps[p] / narrowest < price / worth - 1.0 {
+            if answer.path_rates_bps[p] / narrowest_link(case, p) < price / worth - 1.0 {
                 answer.path_rates_bps[p] = 0.0;
             }
         }
+    }
+}
+
+/// Raises all prices by what the lowest lacks: a flow below its demand whose price is below its utility would want more.
+fn cover(case: &Case, utilities: &[Utility], answer: &mut Answer) {
+    let mut lack: f64 = 1.0;
+    let total = |f: usize| answer.path_rates_bps[case.flows.paths_of(f)].iter().sum::<f64>();
+    for f in (0..case.flows.len()).filter(|&f| total(f) < case.flows.demand_bps()[f] * (1.0 - 1e-9)) {
+        let price = |p: usize| case.flows.links_of(p).iter().map(|&l| answer.link_price[l as usize]).sum::<f64>();
+        let lowest = case.flows.paths_of(f).map(price).fold(f64::INFINITY, f64::min);
+        lack = lack.max(utilities[f].marginal(1.0) / lowest * (1.0 + 4.0 * f64::EPSILON));
+    }
+    if lack.is_finite() {
+        answer.link_price.iter_mut().for_each(|p| *p *= lack);
     }
 }
 

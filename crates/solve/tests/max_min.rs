@@ -99,7 +99,7 @@ fn a_solver_used_again_remembers_nothing() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(common::config(300))]
     #[test]
     fn random_cases_are_certified_and_agree_with_the_textbook(net in common::nets(1)) {
         let case = net.case(Policy::MaxMin);

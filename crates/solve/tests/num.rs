@@ -18,7 +18,7 @@ fn proportional_fairness_on_a_chain() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(common::config(1000))]
 
     #[test]
     fn random_single_path_cases_are_certified(net in common::nets(1), alpha in common::alphas()) {
