@@ -4,8 +4,15 @@ use super::{line_and_column, place_of, shortened};
 use crate::Fault;
 use serde_json::{Map, Number, Value};
 
+/// Longer documents are refused unread: the parser takes some 40 times their size, and seconds.
+const MOST_BYTES: usize = 4 << 20;
+
 /// The value that `text` holds.
 pub fn parse(text: &str) -> Result<Value, Fault> {
+    if text.len() > MOST_BYTES {
+        let what = format!("the document has {} bytes", text.len());
+        return Err(Fault::new("", what, "write so much as JSON: TOML is read up to 4 MiB"));
+    }
     let body = text.trim_start_matches('\u{feff}');
     match toml::from_str::<toml::Table>(body) {
         Ok(table) => table_to_json(table),
