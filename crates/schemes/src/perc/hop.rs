@@ -159,3 +159,97 @@ impl Round {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::s_perc::{SPerc, Stateless};
+    use serde_json::Map;
+    use subak_core::scheme::{Ask, Params, Scheme};
+
+    const RTT_NS: Ns = 10_000;
+
+    fn port() -> Port {
+        Port {
+            link: 7,
+            capacity_bps: 10e9,
+            delay_ns: 1000,
+            buffer_bytes: 1 << 20,
+            mtu_bytes: 1500,
+            rtt_ns: RTT_NS,
+            queued_bytes: 0,
+            queued_packets: 0,
+        }
+    }
+
+    fn hop() -> (SPerc, PercHop<Stateless>) {
+        let scheme = SPerc::new(&Params::resolve(&SPerc::INFO, &Map::new()).unwrap()).unwrap();
+        let hop = scheme.hop(&port());
+        (scheme, hop)
+    }
+
+    fn pass(hop: &mut PercHop<Stateless>, flow: u32, first: bool, fin: bool) -> Message<Stateless> {
+        let fields = Stateless::default().fields(1);
+        let mut message = Message { weight: 1.0, was: 1.0, serial: 1, first, fin, tx_ns: 0, round_ns: 0, fields };
+        let visit = Visit { flow, subflow: 0, hop: 0, forward: true };
+        hop.on_ctl(&mut Io::default(), &mut message, visit, &port());
+        message
+    }
+
+    #[test]
+    fn control_packets_keep_to_their_share() {
+        let (_, mut hop) = hop();
+        assert_eq!(pass(&mut hop, 0, true, false).fields.links[0].b, 9.4e9, "4% control and 2% headroom are kept");
+        for flow in 1..100 {
+            pass(&mut hop, flow, true, false);
+        }
+        // 100 flows of 64 bytes every Tx_ctrl: half of 4% of 10 Gb/s for this direction.
+        let tx_ns = pass(&mut hop, 0, false, false).tx_ns;
+        assert_eq!(tx_ns, 256_000);
+        assert_eq!(100.0 * 512.0 / (tx_ns as f64 / 1e9), 0.2e9);
+        for flow in 1..100 {
+            pass(&mut hop, flow, false, true);
+        }
+        assert_eq!(pass(&mut hop, 0, false, false).tx_ns, 2560);
+    }
+
+    #[test]
+    fn round_follows_the_longest_period() {
+        let mut round = Round::new(0, RTT_NS);
+        assert_eq!(round.ns(), 2 * RTT_NS, "two round trips to start with");
+        round.saw(0, 0);
+        assert_eq!(round.ns(), 2 * RTT_NS);
+        round.saw(7 * RTT_NS, 100);
+        assert_eq!(round.ns(), 8 * RTT_NS, "doubled at once until it covers the period");
+        round.saw(7 * RTT_NS, 5 * RTT_NS);
+        round.saw(RTT_NS, 11 * RTT_NS);
+        assert_eq!(round.ns(), 8 * RTT_NS, "a long period was seen within MaxRound");
+        round.saw(RTT_NS, 22 * RTT_NS);
+        assert_eq!(round.ns(), 4 * RTT_NS, "halved after MaxRound of short ones");
+        for k in 3..9 {
+            round.saw(RTT_NS, 11 * k * RTT_NS);
+        }
+        assert_eq!(round.ns(), 2 * RTT_NS, "never below two round trips");
+        let mut constant = Round::new(500, RTT_NS);
+        constant.saw(7 * RTT_NS, 100);
+        assert_eq!(constant.ns(), 500);
+    }
+
+    #[test]
+    fn resets_come_every_round_in_the_links_own_phase() {
+        let (scheme, mut hop) = hop();
+        let mut other = scheme.hop(&Port { link: 8, ..port() });
+        let mut io = Io::default();
+        let due = |io: &mut Io<SPerc>| match io.take_asks().next() {
+            Some(Ask::Timer { at_ns, .. }) => at_ns,
+            ask => panic!("a timer is set, not {ask:?}"),
+        };
+        hop.on_start(&mut io);
+        let first = due(&mut io);
+        other.on_start(&mut io);
+        assert_ne!(first, due(&mut io));
+        io.now_ns = first;
+        hop.on_timer(&mut io, ROUND_OVER, &port());
+        assert_eq!(due(&mut io), first + 2 * RTT_NS);
+    }
+}

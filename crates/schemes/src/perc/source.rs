@@ -267,3 +267,129 @@ impl<R: Rule> Sink<Perc<R>> for PercSink {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::s_perc::SPerc;
+    use serde_json::{Map, json};
+    use std::sync::Arc;
+    use subak_core::Utility;
+    use subak_core::scheme::{Ask, Params, Scheme};
+
+    const RTT_NS: Ns = 10_000;
+
+    fn scheme(control: f64) -> SPerc {
+        let given = Map::from_iter([("control".to_string(), json!(control))]);
+        SPerc::new(&Params::resolve(&SPerc::INFO, &given).unwrap()).unwrap()
+    }
+
+    fn source(scheme: &SPerc) -> <SPerc as Scheme>::Source {
+        let path = PathInfo { hops: 2, line_rate_bps: 1e10, min_capacity_bps: 1e10, base_rtt_ns: RTT_NS };
+        scheme.source(&FlowInfo {
+            flow: 0,
+            weight: 2.0,
+            utility: Arc::new(Utility::log(2.0)),
+            size_bytes: None,
+            mss_bytes: 1446,
+            mtu_bytes: 1500,
+            paths: vec![path],
+        })
+    }
+
+    type Sent = Vec<<SPerc as Scheme>::Ctl>;
+
+    /// What was asked for: packets, timers, paces.
+    fn asks(io: &mut Io<SPerc>) -> (Sent, Vec<(u32, Ns)>, Vec<f64>) {
+        let (mut sent, mut timers, mut paces) = (Vec::new(), Vec::new(), Vec::new());
+        for ask in io.take_asks() {
+            match ask {
+                Ask::Ctl { message, .. } => sent.push(message),
+                Ask::Timer { timer, at_ns } => timers.push((timer, at_ns)),
+                Ask::Pace { rate_bps, .. } => paces.push(rate_bps.unwrap()),
+            }
+        }
+        (sent, timers, paces)
+    }
+
+    /// A packet that has come back with `a` at both links.
+    fn back(mut message: Message<crate::s_perc::Stateless>, a: f64) -> Message<crate::s_perc::Stateless> {
+        message.fields.links.iter_mut().for_each(|field| field.a = a);
+        message
+    }
+
+    #[test]
+    fn data_waits_for_the_first_rate_and_packets_circle() {
+        let mut source = source(&scheme(0.0));
+        let mut io = Io::default();
+        source.on_start(&mut io);
+        let (mut sent, _, paces) = asks(&mut io);
+        assert!(sent[0].first && paces.is_empty());
+        io.now_ns = RTT_NS;
+        source.on_ctl(&mut io, 0, back(sent.remove(0), 3e9));
+        let (sent, _, paces) = asks(&mut io);
+        assert_eq!(paces, [6e9], "3 Gb/s a unit of weight");
+        assert!(!sent[0].first && !sent[0].fin, "the packet goes out again at once");
+    }
+
+    #[test]
+    fn a_packet_waits_for_tx_ctrl() {
+        let mut source = source(&scheme(0.04));
+        let mut io = Io::default();
+        source.on_start(&mut io);
+        let mut message = asks(&mut io).0.remove(0);
+        message.tx_ns = 3 * RTT_NS;
+        io.now_ns = RTT_NS;
+        source.on_ctl(&mut io, 0, back(message, 1e9));
+        let (sent, timers, _) = asks(&mut io);
+        assert!(sent.is_empty());
+        assert_eq!(timers, [(SEND, 3 * RTT_NS)]);
+        io.now_ns = 3 * RTT_NS;
+        source.on_timer(&mut io, SEND);
+        assert_eq!(asks(&mut io).0.len(), 1);
+    }
+
+    #[test]
+    fn a_lost_packet_starts_the_flow_anew_and_counts_no_more_when_it_turns_up() {
+        let mut source = source(&scheme(0.0));
+        let mut io = Io::default();
+        source.on_start(&mut io);
+        let lost = asks(&mut io).0.remove(0);
+        io.now_ns = 8 * RTT_NS;
+        source.on_timer(&mut io, WATCH);
+        let (mut sent, timers, _) = asks(&mut io);
+        assert_eq!(sent[0].fields, crate::s_perc::Fields::new(2, false), "as a new flow");
+        assert_eq!(timers, [(WATCH, 16 * RTT_NS)], "and it is watched again");
+        source.on_ctl(&mut io, 0, back(lost, 9e9));
+        let (again, _, paces) = asks(&mut io);
+        assert!(again.is_empty() && paces.is_empty(), "the old packet ends here");
+        source.on_ctl(&mut io, 0, back(sent.remove(0), 1e9));
+        assert_eq!(asks(&mut io).2, [2e9]);
+    }
+
+    #[test]
+    fn the_last_packet_says_that_the_flow_leaves() {
+        let mut source = source(&scheme(0.0));
+        let mut io = Io::default();
+        source.on_start(&mut io);
+        let out = asks(&mut io).0.remove(0);
+        source.on_finish(&mut io);
+        assert!(asks(&mut io).0.is_empty(), "the packet that is out holds what links must take back");
+        source.on_ctl(&mut io, 0, back(out, 1e9));
+        let (sent, _, paces) = asks(&mut io);
+        assert!(sent[0].fin && paces.is_empty());
+        source.on_timer(&mut io, WATCH);
+        let (sent, timers, _) = asks(&mut io);
+        assert!(sent.is_empty() && timers.is_empty(), "nothing is left to do");
+    }
+
+    #[test]
+    fn tiny_rates_are_floored_so_that_every_flow_ends() {
+        let mut source = source(&scheme(0.0));
+        let mut io = Io::default();
+        source.on_start(&mut io);
+        let out = asks(&mut io).0.remove(0);
+        source.on_ctl(&mut io, 0, back(out, 0.0));
+        assert_eq!(asks(&mut io).2, [1e10 / 1000.0]);
+    }
+}

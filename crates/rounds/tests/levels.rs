@@ -1,0 +1,62 @@
+//! WF^k against the exact solver, and what the thesis proves of its partitions.
+
+use subak_rounds::{Capacities, Random, Reach};
+
+fn setups() -> impl Iterator<Item = Random> {
+    (0..60).map(|seed| Random {
+        links: 60,
+        flows: 80,
+        hops: [2, 3, 5, 10, 30][seed as usize % 5],
+        capacities: if seed % 2 == 0 { Capacities::Equal } else { Capacities::Mixed },
+        heaviest: [1, 16, 1000][seed as usize % 3],
+        seed,
+    })
+}
+
+#[test]
+fn every_reach_finds_the_exact_rates() {
+    for random in setups() {
+        let setup = random.draw();
+        let (exact, _) = setup.exact();
+        let counts = [Reach::One, Reach::Two, Reach::All].map(|reach| {
+            let levels = setup.levels(reach);
+            for (f, rate) in exact.iter().enumerate() {
+                let error = levels.rate[f] * setup.weights[f] / rate - 1.0;
+                assert!(error.abs() < 1e-9, "{random:?}: flow {f} off by {error}");
+            }
+            levels.count
+        });
+        assert!(counts[0] <= counts[1] && counts[1] <= counts[2], "D <= W2 <= W: {counts:?}");
+    }
+}
+
+#[test]
+fn every_link_above_the_first_level_has_a_precedent() {
+    for random in setups().take(20) {
+        let setup = random.draw();
+        for (reach, second) in [(Reach::One, false), (Reach::Two, true)] {
+            let levels = setup.levels(reach);
+            for l in (0..60).filter(|&l| levels.of_link[l as usize] > 1) {
+                let precedents = levels.precedents(&setup.paths, l, second);
+                assert!(!precedents.is_empty(), "{random:?}: link {l}");
+                let before = levels.of_link[l as usize] - 1;
+                assert!(precedents.iter().all(|p| levels.of_link[p.link as usize] == before));
+            }
+        }
+    }
+}
+
+#[test]
+fn rates_rise_until_the_freeze_iteration_and_stay() {
+    for random in setups().take(20) {
+        let setup = random.draw();
+        let levels = setup.levels(Reach::Two);
+        for l in (0..60usize).filter(|&l| levels.of_link[l] > 0) {
+            let freeze = levels.freeze_iteration(&setup.paths, l as u32).unwrap();
+            let rates: Vec<f64> = levels.link_rates[..levels.of_link[l]].iter().map(|r| r[l]).collect();
+            assert!(rates.windows(2).all(|w| w[0] <= w[1] * (1.0 + 1e-9)), "lemma 3.4.1 at link {l}: {rates:?}");
+            let frozen = &rates[freeze - 1..];
+            assert!(frozen.iter().all(|r| (r / frozen[0] - 1.0).abs() < 1e-8), "lemma 3.4.7 at link {l}: {rates:?}");
+        }
+    }
+}
