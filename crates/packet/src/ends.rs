@@ -30,7 +30,7 @@ impl<S: Scheme> Sim<S> {
                 back: self.add_route(&route.back),
                 symmetric: self.is_symmetric(&route.forward, &route.back),
                 base_rtt_ns: info.base_rtt_ns,
-                sender: Sender::new(self.scheme.recovery()),
+                sender: Sender::new(self.scheme.recovery(), info.base_rtt_ns),
                 receiver: Receiver::default(),
                 held: true,
                 rate_bps: None,
@@ -62,7 +62,7 @@ impl<S: Scheme> Sim<S> {
             size_bytes: plan.size_bytes,
             unsent_bytes: plan.size_bytes.unwrap_or(u64::MAX),
             acked_bytes: 0,
-            demand_bps: plan.demand_bps,
+            demand_bps: plan.demand_bps / plan.routes.len() as f64,
             open: true,
             said_goodbye: false,
             view: FlowView::default(),
@@ -350,7 +350,8 @@ impl<S: Scheme> Sim<S> {
             match (ask, who) {
                 (Ask::Pace { subflow, rate_bps, window_bytes }, Who::Source(flow)) => {
                     let at = self.sub_of(flow, subflow);
-                    set_pace(&mut self.subs[at], rate_bps, window_bytes);
+                    let demand_bps = self.flows[flow as usize].demand_bps;
+                    set_pace(&mut self.subs[at], rate_bps, window_bytes, demand_bps);
                 }
                 (Ask::Timer { timer, at_ns }, who) => {
                     let event = match who {
@@ -411,6 +412,6 @@ impl<S: Scheme> Sim<S> {
             None => sub.window_bytes as f64 * 8e9 / sub.base_rtt_ns as f64 * wire,
         };
         let subs = &self.subs[f.first_sub as usize..f.first_sub as usize + f.subflows as usize];
-        subs.iter().map(one).sum::<f64>().min(f.demand_bps)
+        subs.iter().map(|sub| one(sub).min(f.demand_bps)).sum()
     }
 }

@@ -21,6 +21,7 @@ pub(crate) struct FlowState<S: Scheme> {
     /// Payload not yet given to any subflow.
     pub unsent_bytes: u64,
     pub acked_bytes: u64,
+    /// Upper bound on each subflow's rate: they share the flow's evenly.
     pub demand_bps: f64,
     /// Neither finished nor stopped.
     pub open: bool,
@@ -89,8 +90,9 @@ pub(crate) fn loss_of(sub: &Subflow, kind: LossKind, segment: u32) -> Loss {
     }
 }
 
+/// The source asks for a pace; `demand_bps` bounds it.
 #[inline]
-pub(crate) fn set_pace(sub: &mut Subflow, rate_bps: Option<f64>, window_bytes: Option<u64>) {
+pub(crate) fn set_pace(sub: &mut Subflow, rate_bps: Option<f64>, window_bytes: Option<u64>, demand_bps: f64) {
     sub.held = false;
     sub.window_bytes = window_bytes.unwrap_or(u64::MAX);
     if sub.rate_bps != rate_bps {
@@ -98,7 +100,7 @@ pub(crate) fn set_pace(sub: &mut Subflow, rate_bps: Option<f64>, window_bytes: O
         if let Some(rate_bps) = rate_bps
             && sub.last_bytes > 0
         {
-            sub.pace_ps = sub.last_sent_ps.saturating_add(gap_ps(sub.last_bytes, rate_bps));
+            sub.pace_ps = sub.last_sent_ps.saturating_add(gap_ps(sub.last_bytes, rate_bps.min(demand_bps)));
         }
     }
 }

@@ -47,6 +47,8 @@ pub struct Acked {
 #[derive(Debug)]
 pub struct Sender {
     recovery: Recovery,
+    /// Round trip of a full packet on the idle network, taken for a sample until there is one.
+    base_rtt_ns: Ns,
     /// First segment not acknowledged; `segments[0]` is this one.
     base: u32,
     segments: VecDeque<Segment>,
@@ -64,10 +66,11 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Nothing sent yet.
-    pub fn new(recovery: Recovery) -> Self {
+    /// Nothing sent yet, on a path whose idle round trip is `base_rtt_ns`.
+    pub fn new(recovery: Recovery, base_rtt_ns: Ns) -> Self {
         Sender {
             recovery,
+            base_rtt_ns,
             base: 0,
             segments: VecDeque::new(),
             in_flight_bytes: 0,
@@ -211,10 +214,21 @@ impl Sender {
         if self.in_flight_bytes == 0 {
             return None;
         }
-        let (min, max) = (self.recovery.rto_min_ns, self.recovery.rto_max_ns.max(self.recovery.rto_min_ns));
-        let rto = (self.srtt_ns + 4 * self.rttvar_ns).clamp(min, max);
-        let backed_off = rto.saturating_mul(1 << self.backoff.min(20)).min(max.max(rto));
-        Some(self.last_progress_ns + backed_off)
+        Some(self.last_progress_ns.saturating_add(self.rto_ns()))
+    }
+
+    /// The largest timeout bounds only the doubling: on a long or slow path it may be less than a round trip.
+    fn rto_ns(&self) -> Ns {
+        let (min, max) = (self.recovery.rto_min_ns, self.recovery.rto_max_ns);
+        if max <= min {
+            return min;
+        }
+        let (srtt, rttvar) = match self.srtt_ns {
+            0 => (self.base_rtt_ns, self.base_rtt_ns / 2),
+            srtt => (srtt, self.rttvar_ns),
+        };
+        let rto = (srtt + 4 * rttvar).max(min);
+        rto.saturating_mul(1 << self.backoff.min(20)).min(max.max(rto))
     }
 
     /// Nothing arrived for a timeout: holds everything under way lost. The first such segment.
@@ -282,7 +296,7 @@ mod tests {
 
     #[test]
     fn a_segment_overtaken_by_three_is_lost_and_goes_first() {
-        let mut s = Sender::new(Recovery::default());
+        let mut s = Sender::new(Recovery::default(), 0);
         for t in 0..5 {
             send(&mut s, t);
         }
@@ -299,7 +313,7 @@ mod tests {
     #[test]
     fn the_timeout_doubles_until_something_arrives() {
         let recovery = Recovery { rto_min_ns: 1000, rto_max_ns: 3000, ..Recovery::default() };
-        let mut s = Sender::new(recovery);
+        let mut s = Sender::new(recovery, 0);
         send(&mut s, 0);
         assert_eq!(s.timeout_ns(), Some(1000));
         assert_eq!(s.on_timeout(1000), Some(0));
@@ -311,12 +325,27 @@ mod tests {
         assert_eq!(s.timeout_ns(), Some(6000));
     }
 
+    #[test]
+    fn the_timeout_is_never_shorter_than_a_round_trip_unless_it_is_constant() {
+        let ms = 1_000_000;
+        let mut s = Sender::new(Recovery::default(), 150 * ms);
+        send(&mut s, 0);
+        assert_eq!(s.timeout_ns(), Some(450 * ms));
+        s.on_ack(0, 1, 0, 160 * ms);
+        send(&mut s, 160 * ms);
+        assert_eq!(s.timeout_ns(), Some(160 * ms + (160 + 4 * 80) * ms));
+        let constant = Recovery { rto_min_ns: 45_000, rto_max_ns: 45_000, ..Recovery::default() };
+        let mut s = Sender::new(constant, 150 * ms);
+        send(&mut s, 0);
+        assert_eq!(s.timeout_ns(), Some(45_000));
+    }
+
     proptest! {
         /// Over a channel that loses, delays and doubles, each segment is delivered once and the books balance.
         #[test]
         fn everything_arrives_once(seed in any::<u64>(), total in 1u32..200, loss in 0.0f64..0.4) {
             let mut rng = subak_core::rng::Stream::new(seed, "channel");
-            let mut s = Sender::new(Recovery { rto_min_ns: 500, ..Recovery::default() });
+            let mut s = Sender::new(Recovery { rto_min_ns: 500, ..Recovery::default() }, 0);
             let mut r = Receiver::default();
             let mut under_way: Vec<(Ns, u32, Ns)> = Vec::new();
             let (mut now, mut fresh, mut delivered, mut acked) = (0, total, 0, 0);

@@ -100,3 +100,43 @@ fn a_demand_bounds_the_rate() {
         assert_near(&got, &[1.7e9], 0.002);
     }
 }
+
+#[test]
+fn subflows_share_a_demand() {
+    for scheme in schemes() {
+        let mut sim = start(scheme, &chain(&[10e9, 10e9], 1000), &[], 1);
+        let mut pooled = plan(over_chain(&[0]), 0, None);
+        pooled.routes.push(over_chain(&[1]));
+        pooled.demand_bps = 1.7e9;
+        let flow = sim.add(pooled);
+        assert_near(&received_bps(&mut *sim, &[flow], MS, 21 * MS), &[1.7e9], 0.002);
+        assert!(sim.flow(flow).assigned_bps <= 1.7e9, "{scheme}");
+    }
+}
+
+#[test]
+fn a_demand_holds_while_the_pace_changes() {
+    // Every 20 us another flow comes or goes, and with it the pace that s-PERC gives.
+    let mut sim = start("s-perc", &chain(&[10e9], 1000), &[], 1);
+    let mut bounded = plan(over_chain(&[0]), 0, None);
+    bounded.demand_bps = 100e6;
+    let bounded = sim.add(bounded);
+    for k in 0..250 {
+        let mut other = plan(over_chain(&[0]), 40_000 * k, None);
+        other.stop_ns = Some(40_000 * k + 20_000);
+        sim.add(other);
+    }
+    let got = received_bps(&mut *sim, &[bounded], MS, 9 * MS);
+    assert!(got[0] <= 100e6 * 1.02, "{got:?}");
+}
+
+/// Acknowledgements take longer than the largest retransmission timeout, and nothing is lost.
+#[test]
+fn nothing_is_sent_again_over_a_long_way() {
+    for scheme in ["dctcp", "reno", "s-perc"] {
+        let mut sim = start(scheme, &chain(&[10e9], 100_000_000), &[], 1);
+        let flow = sim.add(plan(over_chain(&[0]), 0, Some(100_000)));
+        sim.run_until_done(20_000 * MS);
+        assert_eq!((sim.flow(flow).finished_ns.is_some(), sim.flow(flow).retransmissions), (true, 0), "{scheme}");
+    }
+}
