@@ -39,7 +39,8 @@ pub(crate) struct Measure {
     pub rates_ns: Option<Ns>,
     /// Interval between samples of the queues.
     pub queues_ns: Option<Ns>,
-    pub convergence: Option<Convergence>,
+    /// One a criterion.
+    pub convergence: Vec<Convergence>,
 }
 
 /// When rates count as settled.
@@ -183,15 +184,17 @@ fn interval(value: &Value) -> Result<Ns, Fault> {
 }
 
 fn measure(value: Option<&Value>, workload: &Workload) -> Result<Measure, Fault> {
-    let mut measure = Measure { fct: true, rates_ns: None, queues_ns: None, convergence: None };
+    let mut measure = Measure { fct: true, rates_ns: None, queues_ns: None, convergence: Vec::new() };
     let Some(value) = value else { return Ok(measure) };
     let mut section = Section::of(value)?;
     measure.fct = section.opt("fct", flag)?.unwrap_or(true);
     measure.rates_ns = section.opt("rates", interval)?;
     measure.queues_ns = section.opt("queues", interval)?;
-    measure.convergence = section.opt("convergence", convergence)?;
+    measure.convergence = section
+        .opt("convergence", |v| if v.is_array() { each(v, convergence) } else { Ok(vec![convergence(v)?]) })?
+        .unwrap_or_default();
     section.finish()?;
-    if measure.convergence.is_some() && !workload.settles() {
+    if !measure.convergence.is_empty() && !workload.settles() {
         let what = "flows come and go all the time: rates cannot settle";
         return Err(Fault::new("convergence", what, "use it with churn, incast, permutation or steps"));
     }

@@ -2,7 +2,7 @@
 
 use crate::convergence::Watch;
 use crate::error::Error;
-use crate::setting::Setting;
+use crate::setting::{Convergence, Setting};
 use crate::spec::SchemeChoice;
 use crate::table::Row;
 use crate::workload::Planned;
@@ -95,20 +95,23 @@ impl Run<'_> {
     fn arrivals(&mut self, rows: &mut Rows) -> Result<bool, Error> {
         let setting = self.cell.setting;
         let (measure, end_ns) = (&setting.measure, setting.duration_ns);
-        let mut watch = measure.convergence.map(|goal| {
+        let watch = |(number, &goal): (usize, &Convergence)| {
             let share = if goal.own_goal { crate::schemes::data_share(self.cell.scheme) } else { 1.0 };
-            Watch::new(goal, &setting.topology, self.flows, end_ns, share)
-        });
+            (number, Watch::new(goal, &setting.topology, self.flows, end_ns, share))
+        };
+        let mut watches: Vec<_> = measure.convergence.iter().enumerate().map(watch).collect();
         let never = Ns::MAX;
         let slice_ns = (end_ns / SLICES).max(1);
         let mut next =
             [measure.rates_ns.unwrap_or(never), measure.queues_ns.unwrap_or(never), setting.warmup_ns, slice_ns];
         loop {
-            let looks = watch.as_ref().map_or(never, Watch::next_ns);
+            let looks = watches.iter().map(|(_, w)| w.next_ns()).min().unwrap_or(never);
             let now_ns = next.iter().fold(looks, |a, &b| a.min(b)).min(end_ns);
             self.driver.run_until(now_ns);
-            if let Some(row) = watch.as_mut().and_then(|w| w.look(self.driver)) {
-                rows(&row)?;
+            for (number, watch) in &mut watches {
+                if let Some(row) = watch.look(self.driver) {
+                    rows(&Row { criterion: Some(*number as u64), ..row })?;
+                }
             }
             if next[0] <= now_ns {
                 self.sample_rates(now_ns, measure.rates_ns.unwrap_or(never), rows)?;

@@ -25,6 +25,7 @@ const LISTS: &[(&str, usize)] = &[
     ("network.rates", 1),
     ("workload.flows", 1),
     ("workload.sizes", 2),
+    ("measure.convergence", 1),
     ("fault", 1),
     ("fault[].kinds", 1),
     ("fault[].links", 1),

@@ -141,6 +141,8 @@ columns! {
     wait_ns: whole,
     /// data packets in the bin
     packets: whole,
+    /// which of the spec's criteria of convergence the row is of, from 0
+    criterion: whole,
     /// whether the rates settled before the flows changed again
     converged: flag,
     /// from the change of the flows to when they had settled, the lag of the filter subtracted

@@ -25,6 +25,10 @@ impl Topology {
     /// acknowledgements take the data's links in reverse, as s-PERC asks for.
     pub(crate) fn read(network: &Value, routing: Option<&Value>, base: &Path) -> Result<Self, Fault> {
         let (described, metric) = crate::files::network(network, base).map_err(|e| e.below("network"))?;
+        if let Some(slow) = described.links().iter().find(|l| l.capacity_bps < 1e3) {
+            let what = format!("link {} has {} bit/s", quoted(&slow.id), slow.capacity_bps);
+            return Err(Fault::new("network", what, "give every link of a simulation at least 1 kb/s"));
+        }
         let mut chosen = routing_from_value(routing, metric).map_err(|e| e.below("routing"))?;
         chosen.symmetric |= routing.is_none_or(|r| r.get("symmetric").is_none());
         Topology::over(described, chosen)
@@ -81,6 +85,48 @@ impl Topology {
     /// What the links out of a host carry together, bit/s.
     pub fn access_bps(&self, host: NodeId) -> f64 {
         self.access_bps[host as usize]
+    }
+
+    /// Refuses a network in which some host cannot reach another, or not be reached by it.
+    pub(crate) fn check_connected(&self) -> Result<(), Fault> {
+        let Some(&start) = self.hosts.first() else { return Ok(()) };
+        for there in [true, false] {
+            let reached = self.reached(start, there);
+            if let Some(&far) = self.hosts.iter().find(|&&h| !reached[h as usize]) {
+                let name = |n: NodeId| quoted(&self.described.nodes()[n as usize].name);
+                let (from, to) = if there { (start, far) } else { (far, start) };
+                return Err(Fault::new(
+                    "",
+                    format!("no path leads from host {} to host {}", name(from), name(to)),
+                    "connect them in both directions, or use the workload \"steps\" between hosts that are connected",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The nodes that can be reached from `start`, or from which it can be; symmetric routing uses links with twins.
+    fn reached(&self, start: NodeId, there: bool) -> Vec<bool> {
+        let mut next: Vec<Vec<NodeId>> = vec![Vec::new(); self.described.nodes().len()];
+        for (link, twin) in self.described.links().iter().zip(self.described.twins()) {
+            if let (Some(from), Some(to)) = (link.from, link.to)
+                && (twin.is_some() || !self.routing.symmetric)
+            {
+                let (from, to) = if there { (from, to) } else { (to, from) };
+                next[from as usize].push(to);
+            }
+        }
+        let mut reached = vec![false; next.len()];
+        reached[start as usize] = true;
+        let mut frontier = vec![start];
+        while let Some(node) = frontier.pop() {
+            for &to in &next[node as usize] {
+                if !std::mem::replace(&mut reached[to as usize], true) {
+                    frontier.push(to);
+                }
+            }
+        }
+        reached
     }
 
     /// A router of its own for one run.

@@ -137,7 +137,7 @@ fn cells_are_counted_with_seeds_innermost() {
 fn what_is_complete_is_kept_whatever_happens_to_the_rest() {
     let text = SPEC.replace("duration = \"3ms\"", "duration = \"1ms\"").replace("load = [0.3, 0.6]", "load = 0.3");
     let spec = valid(&text);
-    let dir = Scratch::new("failed");
+    let dir = Scratch::new("kept");
     // A directory stands where the table of cell 2 would go: that is an error of the directory, not of the cell.
     go(&spec, &dir.0, 1, Some(0)).unwrap();
     std::fs::create_dir(dir.0.join("cells/2.parquet")).unwrap();
@@ -167,4 +167,24 @@ fn two_runs_are_held_against_each_other() {
     assert!(slowdown(0).mean >= 1.0 && slowdown(1).mean > 1.0, "{:?} {:?}", slowdown(0), slowdown(1));
     assert!(slowdown(0).ci95.unwrap() >= 0.0 && slowdown(1).ci95.unwrap() > 0.0 && slowdown(0).seeds == 3);
     assert!(!comparison.rows[0].sizes.is_empty());
+}
+
+#[test]
+fn a_failed_cell_is_reported_and_tried_again() {
+    let spec = valid(SPEC);
+    let dir = Scratch::new("failed");
+    go(&spec, &dir.0, 1, Some(0)).unwrap();
+    std::fs::write(dir.0.join("cells/2.error.json"), r#"{"cell": 2, "error": "out of luck"}"#).unwrap();
+    let outcome = go(&spec, &dir.0, 1, Some(1)).unwrap();
+    assert_eq!(outcome.failed.into_iter().collect::<Vec<_>>(), [(2, "out of luck".to_string())]);
+    let manifest = std::fs::read_to_string(dir.0.join("manifest.json")).unwrap();
+    let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
+    let status = |c: usize| manifest["cells"][c]["status"].as_str().unwrap();
+    assert_eq!([status(0), status(1), status(2), status(3)], ["complete", "complete", "failed", "missing"]);
+    assert_eq!(manifest["cells"][2]["error"], "out of luck");
+    assert!(
+        manifest["cells"][0]["wall_s"].as_f64().unwrap() > 0.0 && manifest["spec_sha256"].as_str().unwrap().len() == 64
+    );
+    let outcome = go(&spec, &dir.0, 2, None).unwrap();
+    assert!(outcome.merged && outcome.failed.is_empty() && !dir.0.join("cells/2.error.json").exists());
 }

@@ -25,6 +25,15 @@ fn good() -> Value {
     })
 }
 
+/// Two pairs of hosts that cannot reach each other.
+fn two_islands() -> Value {
+    let both =
+        |a: &str, b: &str| [json!({"from": a, "to": b, "capacity": 1e9}), json!({"from": b, "to": a, "capacity": 1e9})];
+    let links: Vec<Value> =
+        [("h0", "s0"), ("h1", "s0"), ("h2", "s1"), ("h3", "s1")].iter().flat_map(|(a, b)| both(a, b)).collect();
+    json!({"links": links})
+}
+
 fn validate(value: Value) -> Result<ValidSpec, Fault> {
     Spec::from_value(value, PathBuf::new())?.validate()
 }
@@ -67,6 +76,8 @@ fn each_fault_is_named_with_its_place_and_a_mend() {
         ("/network/rate", Some(json!("NaN")), "network.rate"),
         ("/network/rate", Some(json!([1e9, "fast"])), "network.rate[1]"),
         ("/network/hosts", Some(json!(1)), "workload.kind"),
+        ("/network/rate", Some(json!(10)), "network"),
+        ("/network", Some(two_islands()), "workload"),
         ("/routing/seed", Some(json!(-1)), "routing.seed"),
         ("/workload", None, "workload"),
         ("/workload/kind", Some(json!("bursty")), "workload.kind"),

@@ -7,7 +7,7 @@ pub mod sizes;
 
 mod steps;
 
-use crate::section::{Section, between, text, whole};
+use crate::section::{Section, between, flag, text, whole};
 use crate::topology::Topology;
 use serde_json::Value;
 use sizes::Sizes;
@@ -48,6 +48,8 @@ pub enum Workload {
         load: f64,
         /// Subflows a flow.
         subflows: usize,
+        /// Only the first half of the hosts send, and only to the second half; the load is that of their links.
+        one_way: bool,
     },
     /// Endless flows between random hosts, a share of which is replaced at once every epoch (PERC thesis, section 4.3.1).
     Churn {
@@ -59,6 +61,8 @@ pub enum Workload {
         epoch_ns: Ns,
         /// Subflows a flow.
         subflows: usize,
+        /// In turn, a share starts and a share stops (PERC thesis, section 2.7.1), where else one replaces the other.
+        alternate: bool,
     },
     /// Many hosts send to one.
     Incast {
@@ -107,12 +111,14 @@ impl Workload {
                 load: section
                     .need("load", "give the load of the hosts' links, such as 0.6", |v| between(v, 0.0, false, 1.0))?,
                 subflows: subflows(&mut section)?,
+                one_way: section.opt("one_way", flag)?.unwrap_or(false),
             },
             "churn" => Workload::Churn {
                 flows_per_host: section.opt("flows_per_host", |v| between(v, 0.0, false, 1e5))?.unwrap_or(20.0),
                 replace: section.opt("replace", |v| between(v, 0.0, true, 1.0))?.unwrap_or(0.4),
                 epoch_ns: section.need("epoch", "give the time between changes, such as \"2ms\"", positive_ns)?,
                 subflows: subflows(&mut section)?,
+                alternate: section.opt("alternate", flag)?.unwrap_or(false),
             },
             "incast" => Workload::Incast {
                 senders: section.need("senders", "give the number of senders", |v| whole(v, 1, 1_000_000))? as usize,
@@ -144,6 +150,7 @@ impl Workload {
                 "use a network with two hosts or more, or the workload \"steps\" with paths",
             ));
         }
+        topology.check_connected()?;
         if let Workload::Incast { receiver: Some(name), .. } = self {
             host(topology, name).map_err(|e| e.below("receiver"))?;
         }
@@ -168,20 +175,25 @@ impl Workload {
     ) -> Result<Vec<Planned>, Fault> {
         let mut maker = Maker::new(topology, seed, duration_ns);
         match self {
-            Workload::Poisson { sizes, load, subflows } => {
-                let mean_gap_ns = mean_gap_ns(topology, sizes, *load, packet);
+            Workload::Poisson { sizes, load, subflows, one_way } => {
+                let mean_gap_ns = mean_gap_ns(topology, sizes, *load, *one_way, packet);
                 let (mut arrivals, mut drawn) = (Stream::new(seed, "arrivals"), Stream::new(seed, "sizes"));
                 let mut at_ns = arrivals.exponential(mean_gap_ns);
                 while at_ns < duration_ns as f64 {
-                    let (src, dst) = maker.pair();
+                    let (src, dst) = if *one_way { maker.pair_across() } else { maker.pair() };
                     let size = sizes.draw(&mut drawn);
                     maker.add(src, dst, at_ns as Ns, Some(size), *subflows)?;
                     at_ns += arrivals.exponential(mean_gap_ns);
                 }
             }
-            Workload::Churn { flows_per_host, replace, epoch_ns, subflows } => {
+            Workload::Churn { flows_per_host, replace, epoch_ns, subflows, alternate } => {
                 let n = ((flows_per_host * maker.hosts.len() as f64).round() as usize).max(1);
-                maker.churn(n, (replace * n as f64).round() as usize, *epoch_ns, *subflows)?;
+                let changed = (replace * n as f64).round() as usize;
+                if *alternate {
+                    maker.alternate(n, changed, *epoch_ns, *subflows)?;
+                } else {
+                    maker.churn(n, changed, *epoch_ns, *subflows)?;
+                }
             }
             Workload::Incast { senders, size_bytes, receiver, interval_ns } => {
                 let to = match receiver {
@@ -215,9 +227,9 @@ impl Workload {
             wire_bytes: size.map_or(all, |s| packet.wire_bytes(s) as f64 * flows),
         };
         match self {
-            Workload::Poisson { sizes, load, .. } => Expected {
-                flows: duration_ns as f64 / mean_gap_ns(topology, sizes, *load, packet),
-                wire_bytes: load * capacity,
+            Workload::Poisson { sizes, load, one_way, .. } => Expected {
+                flows: duration_ns as f64 / mean_gap_ns(topology, sizes, *load, *one_way, packet),
+                wire_bytes: load * if *one_way { capacity / 2.0 } else { capacity },
             },
             Workload::Churn { flows_per_host, replace, epoch_ns, .. } => {
                 let epochs = (duration_ns / epoch_ns) as f64;
@@ -256,8 +268,10 @@ fn host(topology: &Topology, name: &str) -> Result<NodeId, Fault> {
     node.ok_or_else(|| Fault::new("", format!("there is no host {}", quoted(name)), "name a host of the network"))
 }
 
-fn mean_gap_ns(topology: &Topology, sizes: &Sizes, load: f64, packet: PacketSizes) -> f64 {
-    let capacity: f64 = topology.hosts().iter().map(|&h| topology.access_bps(h)).sum();
+fn mean_gap_ns(topology: &Topology, sizes: &Sizes, load: f64, one_way: bool, packet: PacketSizes) -> f64 {
+    let hosts = topology.hosts();
+    let senders = if one_way { &hosts[..hosts.len() / 2] } else { hosts };
+    let capacity: f64 = senders.iter().map(|&h| topology.access_bps(h)).sum();
     sizes.mean_wire_bytes(packet) * 8e9 / (load * capacity)
 }
 
@@ -304,6 +318,12 @@ impl<'a> Maker<'a> {
         (self.hosts[src], self.hosts[if other < src { other } else { other + 1 }])
     }
 
+    /// A host of the first half, and one of the others.
+    fn pair_across(&mut self) -> (NodeId, NodeId) {
+        let (n, half) = (self.hosts.len(), self.hosts.len() / 2);
+        (self.hosts[self.pairs.below(half)], self.hosts[half + self.pairs.below(n - half)])
+    }
+
     /// A flow of weight 1; one without a size stops when the run's duration is over.
     fn add(&mut self, src: NodeId, dst: NodeId, start_ns: Ns, size: Option<u64>, subflows: usize) -> Result<(), Fault> {
         let routes = self.topology.routes(&mut self.router, src, dst, self.paths.bits(), subflows)?;
@@ -318,6 +338,27 @@ impl<'a> Maker<'a> {
             controller: None,
         };
         self.flows.push(Planned { id: None, src: Some(src), dst: Some(dst), plan });
+        Ok(())
+    }
+
+    /// `n` flows at first; then, every epoch, `changed` new ones start, and at the next as many stop.
+    fn alternate(&mut self, n: usize, changed: usize, epoch_ns: Ns, subflows: usize) -> Result<(), Fault> {
+        let mut choice = Stream::new(self.seed, "churn");
+        let mut live: Vec<usize> = Vec::with_capacity(n + changed);
+        let (mut at_ns, mut starting, mut stopping) = (0, n, 0);
+        while at_ns < self.duration_ns {
+            for _ in 0..starting {
+                let (src, dst) = self.pair();
+                live.push(self.flows.len());
+                self.add(src, dst, at_ns, None, subflows)?;
+            }
+            for _ in 0..stopping {
+                let stopped = live.swap_remove(choice.below(live.len()));
+                self.flows[stopped].plan.stop_ns = Some(at_ns);
+            }
+            (starting, stopping) = if starting == 0 || at_ns == 0 { (changed, 0) } else { (0, changed) };
+            at_ns = at_ns.saturating_add(epoch_ns);
+        }
         Ok(())
     }
 
