@@ -138,7 +138,7 @@ impl Levels<'_> {
         let bound = |f: usize| {
             let (base, slope) = self.rises[f].at(self.level);
             let all: f64 = self.case.flows.paths_of(f).map(|p| self.narrowest(p)).sum::<f64>() * self.unit_bps;
-            if slope > 0.0 { 2.0 * (all - base).max(1e-9 * all) / slope } else { f64::INFINITY }
+            if slope > 0.0 { 2.0 * (all - base).max(0.1 * all) / slope } else { f64::INFINITY }
         };
         let open = (0..self.stopped.len()).filter(|&f| self.stopped[f].is_none());
         open.map(bound).fold(corner - self.level, f64::min)
