@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from subak import units
+Scale = Callable[[float], tuple[float, str]]
+"""For a value, what to divide it by and the unit to write behind it."""
 
 
 @dataclass(frozen=True)
@@ -17,34 +18,42 @@ class Metric:
     name: str
     title: str
     about: str
-    write: Callable[[float], str]
+    scale: Scale
 
     def text(self, stat: Mapping[str, Any] | None) -> str:
-        """The mean with half its interval; a dash where nothing was measured."""
+        """The mean with half its interval in the same unit; a dash where nothing was measured. Counts go without."""
         if stat is None:
             return "-"
-        mean = self.write(stat["mean"])
-        return mean if stat["ci95"] is None or self.write is _count else f"{mean} ± {self.write(stat['ci95'])}"
+        factor, unit = self.scale(stat["mean"])
+        mean = f"{_figure(stat['mean'] / factor)}{unit}"
+        if stat["ci95"] is None or self.scale is _count:
+            return mean
+        interval = float(f"{stat['ci95'] / factor:.2g}")
+        return f"{mean} ± {interval:g}{unit}"
 
 
-def _ratio(value: float) -> str:
-    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
+def _figure(value: float) -> str:
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}" if abs(value) >= 0.01 else f"{value:.1g}"
 
 
-def _count(value: float) -> str:
-    return f"{value:.0f}" if value < 1e6 else units.size(value).removesuffix("B")
+def _ratio(value: float) -> tuple[float, str]:
+    return 1.0, ""
 
 
-def _share(value: float) -> str:
-    return f"{100 * value:.1f}%"
+def _count(value: float) -> tuple[float, str]:
+    return (1.0, "") if value < 1e6 else (1e6, " M")
 
 
-def _nanoseconds(value: float) -> str:
-    return units.seconds(float(f"{value:.3g}") / 1e9)
+def _share(value: float) -> tuple[float, str]:
+    return 0.01, "%"
 
 
-def _bytes(value: float) -> str:
-    return units.size(float(f"{value:.3g}"))
+def _nanoseconds(value: float) -> tuple[float, str]:
+    return next(((f, f" {u}") for f, u in ((1e9, "s"), (1e6, "ms"), (1e3, "us")) if value >= f), (1.0, " ns"))
+
+
+def _bytes(value: float) -> tuple[float, str]:
+    return next(((f, f" {u}") for f, u in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")) if value >= f), (1.0, " B"))
 
 
 COMPARED = (

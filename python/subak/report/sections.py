@@ -107,7 +107,7 @@ def _rates_together(run: RunData, rows: Mapping[int, Columns]) -> str:
 def waits(run: RunData) -> str:
     """The distribution of the time that data packets waited in queues."""
     rows = run.rows("wait", "wait_ns", "packets")
-    said = "Time that data packets waited in queues over their whole path, over all seeds. Left and high is good."
+    said = "Time that data packets waited in queues over their whole path, over all seeds. Without a curve: no packets."
     charts = []
     for setting in run.settings:
         series = []
