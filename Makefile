@@ -20,6 +20,7 @@ setup: .venv/.installed
 
 ## dctcp, s-perc and ideal under web search on 144 hosts, and the report of it
 demo: setup
+	rm -rf out/demo
 	$(BIN)/subak run examples/demo.toml --out out/demo
 	$(BIN)/subak report out/demo --output out/demo/report.html
 
@@ -37,17 +38,17 @@ lint: setup
 
 # The report's screenshot test wants a browser; where it cannot be had the test says so and skips.
 chromium:
-	@command -v chromium chromium-browser google-chrome >/dev/null || [ "$$(id -u)" != 0 ] || \
-	  { command -v apt-get >/dev/null && apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } || \
-	  echo "chromium could not be installed: the screenshot test will be skipped"
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
+	  { [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } || \
+	  echo "chromium is missing and could not be installed: the screenshot test will be skipped"
 
 ## the documentation in docs/_build/html; warnings are errors, and the tests build it too
 docs: setup
 	$(BIN)/sphinx-build -q -W --keep-going docs docs/_build/html
 
 ## the figures of speed, each beside a peer or a straight loop run in the same minute
-bench: setup
-	cargo bench --workspace --locked
+bench:
+	sh benches/bench.sh
 
 clean:
 	rm -rf .venv target out docs/_build docs/generated
