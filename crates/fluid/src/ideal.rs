@@ -1,12 +1,12 @@
 //! Exact weighted max-min at every arrival and departure.
 
 use crate::idle::{idle_fct_ns, wire_time_ns};
+use crate::rates::Rates;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use subak_core::driver::{Driver, FlowPlan, FlowView, Injected, LinkView, PacketSizes};
 use subak_core::scheme::{Drivers, Info, Kind, Params};
 use subak_core::{Fault, FlowId, LinkId, Network, Ns};
-use subak_solve::max_min::{MaxMin, Rows};
 
 /// The scheme `ideal`.
 pub const INFO: Info = Info {
@@ -49,33 +49,22 @@ struct FlowState {
     /// From the fluid's end to the last byte's arrival.
     tail_ns: Ns,
     finished_ns: Option<Ns>,
-    /// Its subflows: rows of the solver.
-    rows: std::ops::Range<u32>,
 }
 
 /// The fluid simulation. Rates are on the wire; goodput is their share of payload. A flow ends when its fluid has run
 /// out, plus what the last packet needs for its way, so that a lone flow takes exactly [`idle_fct_ns`]. Bytes count as
-/// received when they are sent. Subflows of a flow share its weight and its demand evenly.
+/// received when they are sent. Subflows of a flow are pooled.
 #[derive(Debug)]
 pub struct Ideal {
     network: Network,
     sizes: PacketSizes,
     now_ns: Ns,
     flows: Vec<FlowState>,
-    /// The solver's rows, one a subflow.
-    link_ptr: Vec<u32>,
-    links: Vec<LinkId>,
-    weight: Vec<f64>,
-    demand_bps: Vec<f64>,
-    rate_bps: Vec<f64>,
-    capacity_bps: Vec<f64>,
+    rates: Rates,
     sending: Vec<FlowId>,
-    /// Rows of the flows that send and whose links are all up.
-    active: Vec<u32>,
     /// How many faults hold each link down.
     down: Vec<u32>,
     link_bytes: Vec<f64>,
-    solver: MaxMin,
     events: BinaryHeap<Reverse<(Ns, Event)>>,
     /// When the next flow runs out at the present rates.
     next_end_ns: Ns,
@@ -106,17 +95,10 @@ impl Ideal {
             sizes,
             now_ns: 0,
             flows: Vec::new(),
-            link_ptr: vec![0],
-            links: Vec::new(),
-            weight: Vec::new(),
-            demand_bps: Vec::new(),
-            rate_bps: Vec::new(),
-            capacity_bps: links.iter().map(|l| l.capacity_bps).collect(),
+            rates: Rates::new(network, 1.0),
             sending: Vec::new(),
-            active: Vec::new(),
             down: vec![0; links.len()],
             link_bytes: vec![0.0; links.len()],
-            solver: MaxMin::new(),
             events,
             next_end_ns: NEVER,
             stale: false,
@@ -129,24 +111,23 @@ impl Ideal {
 
     /// The bytes of a flow's fluid, and what it takes beyond its fluid over its rate: for its last packet to be stored
     /// and forwarded, and to travel. The last packet of a flow held back by its demand goes out at line rate, so that the
-    /// fluid may be a little less than the bytes on the wire.
+    /// fluid may be a little less than the bytes on the wire. Over several paths it is the slowest way of one packet.
     fn fluid(&self, plan: &FlowPlan) -> (f64, Ns) {
         let Some(size) = plan.size_bytes else { return (f64::INFINITY, 0) };
-        let share = 1.0 / plan.routes.len() as f64;
         let wire_bytes = self.sizes.wire_bytes(size) as f64;
-        let part = ((size as f64 * share).ceil() as u64).max(1);
-        let demand = plan.demand_bps * share;
-        plan.routes.iter().fold((wire_bytes, 0), |(fluid, longest), route| {
-            let narrowest =
-                route.forward.iter().map(|&l| self.capacity_bps[l as usize]).fold(f64::INFINITY, f64::min).min(demand);
-            let idle_ns = idle_fct_ns(&self.network, &route.forward, self.sizes, part, demand);
-            let fluid = fluid.min(idle_ns as f64 * narrowest / 8e9 / share);
-            (fluid, longest.max(idle_ns - wire_time_ns(fluid * share, narrowest).min(idle_ns)))
-        })
-    }
-
-    fn rate_of(&self, flow: &FlowState) -> f64 {
-        flow.rows.clone().map(|r| self.rate_bps[r as usize]).sum()
+        let narrowest = |path: &[LinkId]| {
+            path.iter().map(|&l| self.network.links()[l as usize].capacity_bps).fold(plan.demand_bps, f64::min)
+        };
+        let idle_ns = |path: &[LinkId], size| idle_fct_ns(&self.network, path, self.sizes, size, plan.demand_bps);
+        if let [route] = plan.routes.as_slice() {
+            let (rate, idle_ns) = (narrowest(&route.forward), idle_ns(&route.forward, size));
+            let fluid = wire_bytes.min(idle_ns as f64 * rate / 8e9);
+            return (fluid, idle_ns.saturating_sub(wire_time_ns(fluid, rate)));
+        }
+        let last = size.min(u64::from(self.sizes.mss_bytes()));
+        let last_wire = self.sizes.wire_bytes(last) as f64;
+        let tail = |path: &[LinkId]| idle_ns(path, last).saturating_sub(wire_time_ns(last_wire, narrowest(path)));
+        (wire_bytes, plan.routes.iter().map(|r| tail(&r.forward)).max().unwrap_or(0))
     }
 
     /// Moves the fluid on to `to_ns` at the present rates.
@@ -159,12 +140,11 @@ impl Ideal {
         for &f in &self.sending {
             let flow = &mut self.flows[f as usize];
             let mut left = flow.fluid_bytes - flow.sent_bytes;
-            for row in flow.rows.clone() {
-                let sent = (self.rate_bps[row as usize] * seconds * 0.125).min(left);
+            for sub in self.rates.subflows(f) {
+                let sent = (self.rates.sub_bps(sub) * seconds * 0.125).min(left);
                 left -= sent;
                 flow.sent_bytes += sent;
-                let range = self.link_ptr[row as usize] as usize..self.link_ptr[row as usize + 1] as usize;
-                for &l in &self.links[range] {
+                for &l in self.rates.path(sub) {
                     self.link_bytes[l as usize] += sent;
                 }
             }
@@ -174,26 +154,7 @@ impl Ideal {
     /// Solves for the rates anew and finds the next flow to end.
     fn refresh(&mut self) {
         self.stale = false;
-        self.active.clear();
-        for &f in &self.sending {
-            for row in self.flows[f as usize].rows.clone() {
-                let range = self.link_ptr[row as usize] as usize..self.link_ptr[row as usize + 1] as usize;
-                if self.links[range].iter().all(|&l| self.down[l as usize] == 0) {
-                    self.active.push(row);
-                } else {
-                    self.rate_bps[row as usize] = 0.0;
-                }
-            }
-        }
-        let rows = Rows {
-            capacity_bps: &self.capacity_bps,
-            link_ptr: &self.link_ptr,
-            links: &self.links,
-            weight: &self.weight,
-            demand_bps: &self.demand_bps,
-            active: Some(&self.active),
-        };
-        self.solver.solve(&rows, &mut self.rate_bps, &mut []);
+        self.rates.solve(&self.sending, |l| self.down[l as usize] > 0);
         self.next_end_ns = self.sending.iter().map(|&f| self.end_ns(f)).min().unwrap_or(NEVER);
     }
 
@@ -204,7 +165,7 @@ impl Ideal {
             return NEVER;
         }
         let left = flow.fluid_bytes - flow.sent_bytes;
-        match self.rate_of(flow) {
+        match self.rates.flow_bps(f) {
             rate if rate > 0.0 => self.now_ns.saturating_add(wire_time_ns(left, rate)),
             _ => NEVER,
         }
@@ -242,9 +203,7 @@ impl Ideal {
     fn leave(&mut self, f: FlowId, state: State) {
         self.sending.retain(|&g| g != f);
         self.flows[f as usize].state = state;
-        for row in self.flows[f as usize].rows.clone() {
-            self.rate_bps[row as usize] = 0.0;
-        }
+        self.rates.clear(f);
     }
 
     fn close(&mut self, f: FlowId) {
@@ -298,15 +257,7 @@ impl Driver for Ideal {
     fn add(&mut self, plan: FlowPlan) -> FlowId {
         let id = self.flows.len() as FlowId;
         let (fluid_bytes, tail_ns) = self.fluid(&plan);
-        let first = self.weight.len() as u32;
-        let share = 1.0 / plan.routes.len() as f64;
-        for route in &plan.routes {
-            self.links.extend_from_slice(&route.forward);
-            self.link_ptr.push(self.links.len() as u32);
-            self.weight.push(plan.weight * share);
-            self.demand_bps.push(plan.demand_bps * share);
-            self.rate_bps.push(0.0);
-        }
+        self.rates.add(&plan);
         self.flows.push(FlowState {
             state: State::Waiting,
             size_bytes: plan.size_bytes,
@@ -314,7 +265,6 @@ impl Driver for Ideal {
             sent_bytes: 0.0,
             tail_ns,
             finished_ns: None,
-            rows: first..self.weight.len() as u32,
         });
         self.events.push(Reverse((plan.start_ns.max(self.now_ns), Event::Start(id))));
         if let Some(stop) = plan.stop_ns {
@@ -353,7 +303,7 @@ impl Driver for Ideal {
             finished_ns: f.finished_ns,
             received_bytes,
             received_wire_bytes,
-            assigned_bps: self.rate_of(f),
+            assigned_bps: self.rates.flow_bps(flow),
             ..FlowView::default()
         }
     }

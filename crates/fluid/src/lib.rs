@@ -6,6 +6,8 @@
 
 mod ideal;
 mod idle;
+mod rates;
 
 pub use ideal::{INFO, Ideal, lone_fct_ns};
 pub use idle::{idle_fct_ns, wire_time_ns};
+pub use rates::Rates;

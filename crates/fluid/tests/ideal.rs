@@ -132,3 +132,17 @@ proptest! {
         prop_assert_eq!(fct_ns, idle_fct_ns(&network, &path, SIZES, size_bytes, demand_bps));
     }
 }
+
+#[test]
+fn subflows_are_pooled() {
+    // Two disjoint links for one flow, another flow on the first link: 10 and 4 in all, 7 each.
+    let network = network(&[(10e9, 0), (4e9, 0)]);
+    let mut sim = ideal(&network, &[]);
+    let route = |l| Route { forward: vec![l], back: Vec::new() };
+    sim.add(FlowPlan { routes: vec![route(0), route(1)], ..plan(&[], 0, None) });
+    sim.add(plan(&[0], 0, None));
+    sim.run_until(1000);
+    let rates = |sim: &Ideal| [0, 1].map(|f| (sim.flow(f).assigned_bps / 1e6).round());
+    assert_eq!(rates(&sim), [7000.0, 7000.0]);
+    assert_eq!((sim.link(0).data_bytes, sim.link(1).data_bytes), (1250, 500));
+}

@@ -10,75 +10,14 @@ use crate::table::Row;
 use crate::topology::Topology;
 use crate::workload::Planned;
 use subak_core::driver::Driver;
-use subak_core::{FlowId, LinkId, Ns};
-use subak_solve::max_min::{MaxMin, Rows};
-
-/// Exact rates of whichever planned flows are given; subflows share their flow's weight and demand evenly.
-struct Oracle {
-    solver: MaxMin,
-    capacity_bps: Vec<f64>,
-    /// Rows of flow `f`: `row_ptr[f]..row_ptr[f + 1]`.
-    row_ptr: Vec<u32>,
-    link_ptr: Vec<u32>,
-    links: Vec<LinkId>,
-    weight: Vec<f64>,
-    demand_bps: Vec<f64>,
-    row_bps: Vec<f64>,
-}
-
-impl Oracle {
-    fn new(topology: &Topology, flows: &[Planned], data_share: f64) -> Self {
-        let mut oracle = Oracle {
-            solver: MaxMin::new(),
-            capacity_bps: topology.network().links().iter().map(|l| l.capacity_bps * data_share).collect(),
-            row_ptr: vec![0],
-            link_ptr: vec![0],
-            links: Vec::new(),
-            weight: Vec::new(),
-            demand_bps: Vec::new(),
-            row_bps: Vec::new(),
-        };
-        for Planned { plan, .. } in flows {
-            let share = 1.0 / plan.routes.len() as f64;
-            for route in &plan.routes {
-                oracle.links.extend_from_slice(&route.forward);
-                oracle.link_ptr.push(oracle.links.len() as u32);
-                oracle.weight.push(plan.weight * share);
-                oracle.demand_bps.push(plan.demand_bps * share);
-            }
-            oracle.row_ptr.push(oracle.weight.len() as u32);
-        }
-        oracle.row_bps = vec![0.0; oracle.weight.len()];
-        oracle
-    }
-
-    fn rows_of(&self, f: FlowId) -> std::ops::Range<u32> {
-        self.row_ptr[f as usize]..self.row_ptr[f as usize + 1]
-    }
-
-    fn solve(&mut self, live: &[FlowId]) {
-        let active: Vec<u32> = live.iter().flat_map(|&f| self.rows_of(f)).collect();
-        let rows = Rows {
-            capacity_bps: &self.capacity_bps,
-            link_ptr: &self.link_ptr,
-            links: &self.links,
-            weight: &self.weight,
-            demand_bps: &self.demand_bps,
-            active: Some(&active),
-        };
-        self.solver.solve(&rows, &mut self.row_bps, &mut []);
-    }
-
-    fn rate_bps(&self, f: FlowId) -> f64 {
-        self.rows_of(f).map(|r| self.row_bps[r as usize]).sum()
-    }
-}
+use subak_core::{FlowId, Ns};
+use subak_fluid::Rates;
 
 /// Watches a run settle.
 pub(crate) struct Watch<'a> {
     goal: Convergence,
     flows: &'a [Planned],
-    oracle: Oracle,
+    oracle: Rates,
     /// Points in time at which flows start or are stopped, and the end.
     changes: Vec<Ns>,
     next_change: usize,
@@ -101,10 +40,12 @@ impl<'a> Watch<'a> {
         changes.sort_unstable();
         changes.dedup();
         changes.push(end_ns);
+        let mut oracle = Rates::new(topology.network(), data_share);
+        flows.iter().for_each(|f| oracle.add(&f.plan));
         Watch {
             goal,
             flows,
-            oracle: Oracle::new(topology, flows, data_share),
+            oracle,
             next_look_ns: changes[0],
             last_look_ns: changes[0],
             changes,
@@ -161,7 +102,7 @@ impl<'a> Watch<'a> {
             } else {
                 view.assigned_bps
             };
-            let ideal = self.oracle.rate_bps(f);
+            let ideal = self.oracle.flow_bps(f);
             near += usize::from((rate - ideal).abs() <= self.goal.within * ideal);
         }
         self.within_share = near as f64 / self.live.len() as f64;
@@ -200,7 +141,7 @@ impl<'a> Watch<'a> {
             plan.start_ns <= now_ns && plan.stop_ns.is_none_or(|s| s > now_ns) && driver.flow(*f).finished_ns.is_none()
         };
         self.live = (0..self.flows.len() as FlowId).filter(runs).collect();
-        self.oracle.solve(&self.live);
+        self.oracle.solve(&self.live, |_| false);
         self.change_ns = now_ns;
         (self.since_ns, self.settled_ns, self.within_share) = (None, None, 0.0);
     }

@@ -1,0 +1,148 @@
+//! The exact rates of whichever flows run now.
+
+use subak_core::driver::FlowPlan;
+use subak_core::{Case, Flow, FlowId, Flows, LinkId, Network, Policy};
+use subak_solve::max_min::{MaxMin, Rows};
+use subak_solve::{Options, solve};
+
+/// Weighted max-min with demands among flows that come and go, a flow's subflows pooled into one rate. Water-filling
+/// where every flow has one path; where some have several, the exact solver for pooled paths, which takes far longer.
+#[derive(Debug)]
+pub struct Rates {
+    network: Network,
+    solver: MaxMin,
+    capacity_bps: Vec<f64>,
+    /// Subflows of flow `f`: `sub_ptr[f]..sub_ptr[f + 1]`.
+    sub_ptr: Vec<u32>,
+    link_ptr: Vec<u32>,
+    links: Vec<LinkId>,
+    /// Of each subflow: its flow's.
+    weight: Vec<f64>,
+    demand_bps: Vec<f64>,
+    sub_bps: Vec<f64>,
+    active: Vec<u32>,
+}
+
+impl Rates {
+    /// No flows yet, over the links of `network` with `data_share` of their capacity.
+    pub fn new(network: &Network, data_share: f64) -> Self {
+        let mut network = network.clone();
+        for l in 0..network.links().len() as LinkId {
+            network.link_mut(l).capacity_bps *= data_share;
+        }
+        Rates {
+            solver: MaxMin::new(),
+            capacity_bps: network.links().iter().map(|l| l.capacity_bps).collect(),
+            sub_ptr: vec![0],
+            link_ptr: vec![0],
+            links: Vec::new(),
+            weight: Vec::new(),
+            demand_bps: Vec::new(),
+            sub_bps: Vec::new(),
+            active: Vec::new(),
+            network,
+        }
+    }
+
+    /// Adds a flow, at rate 0; flows are numbered in the order they are added.
+    pub fn add(&mut self, plan: &FlowPlan) {
+        for route in &plan.routes {
+            self.links.extend_from_slice(&route.forward);
+            self.link_ptr.push(self.links.len() as u32);
+            self.weight.push(plan.weight);
+            self.demand_bps.push(plan.demand_bps);
+            self.sub_bps.push(0.0);
+        }
+        self.sub_ptr.push(self.weight.len() as u32);
+    }
+
+    /// Finds the rates of the flows in `live`. Subflows over a link that `is_down` have none; the rates of other flows
+    /// stay as they were.
+    pub fn solve(&mut self, live: &[FlowId], is_down: impl Fn(LinkId) -> bool) {
+        self.active.clear();
+        let mut pooled = false;
+        for &f in live {
+            let before = self.active.len();
+            for sub in self.subflows(f) {
+                self.sub_bps[sub] = 0.0;
+                if !self.path(sub).iter().any(|&l| is_down(l)) {
+                    self.active.push(sub as u32);
+                }
+            }
+            pooled |= self.active.len() > before + 1;
+        }
+        if !(pooled && self.solve_pooled(live)) {
+            self.solve_apart();
+        }
+    }
+
+    fn solve_apart(&mut self) {
+        let rows = Rows {
+            capacity_bps: &self.capacity_bps,
+            link_ptr: &self.link_ptr,
+            links: &self.links,
+            weight: &self.weight,
+            demand_bps: &self.demand_bps,
+            active: Some(&self.active),
+        };
+        self.solver.solve(&rows, &mut self.sub_bps, &mut []);
+    }
+
+    /// `false` if the solver finds no answer, which leaves the rates alone.
+    fn solve_pooled(&mut self, live: &[FlowId]) -> bool {
+        let mut flows = Flows::new();
+        let mut order: Vec<u32> = Vec::with_capacity(self.active.len());
+        let mut rest = self.active.as_slice();
+        for &f in live {
+            let end = self.sub_ptr[f as usize + 1];
+            let (mine, others) = rest.split_at(rest.partition_point(|&s| s < end).min(rest.len()));
+            rest = others;
+            let Some(&first) = mine.first() else { continue };
+            let demand = self.demand_bps[first as usize];
+            let flow = Flow {
+                paths: mine.iter().map(|&s| self.path(s as usize).to_vec()).collect(),
+                weight: self.weight[first as usize],
+                demand_bps: Some(demand).filter(|d| d.is_finite()),
+                ..Flow::over(String::new(), Vec::new())
+            };
+            if flows.push(flow, &self.network).is_err() {
+                return false;
+            }
+            order.extend(mine);
+        }
+        let case = Case { network: std::mem::take(&mut self.network), flows, policy: Policy::MaxMin };
+        let answer = solve(&case, &Options::default());
+        self.network = case.network;
+        let Ok(answer) = answer else { return false };
+        for (&sub, &rate) in order.iter().zip(&answer.path_rates_bps) {
+            self.sub_bps[sub as usize] = rate;
+        }
+        true
+    }
+
+    /// The subflows of flow `f`.
+    pub fn subflows(&self, f: FlowId) -> std::ops::Range<usize> {
+        self.sub_ptr[f as usize] as usize..self.sub_ptr[f as usize + 1] as usize
+    }
+
+    /// The links of a subflow.
+    pub fn path(&self, sub: usize) -> &[LinkId] {
+        &self.links[self.link_ptr[sub] as usize..self.link_ptr[sub + 1] as usize]
+    }
+
+    /// The rate of a subflow, bit/s.
+    pub fn sub_bps(&self, sub: usize) -> f64 {
+        self.sub_bps[sub]
+    }
+
+    /// The rate of flow `f`, bit/s.
+    pub fn flow_bps(&self, f: FlowId) -> f64 {
+        self.sub_bps[self.subflows(f)].iter().sum()
+    }
+
+    /// Sets the rate of flow `f` to 0.
+    pub fn clear(&mut self, f: FlowId) {
+        let subflows = self.subflows(f);
+        self.sub_bps[subflows].fill(0.0);
+    }
+}
