@@ -67,10 +67,11 @@ impl Marginal {
     }
 }
 
-/// Equation 7: the weight, bit/s, of a flow over a path of `path_price`.
+/// Equation 7: the weight, bit/s, of a flow over a path of `path_price`; where the flow has several, of the path that
+/// serves `share` of its rate (section 6.3, "Resource pooling").
 #[inline]
-pub fn weight(marginal: &Marginal, path_price: f64, most_bps: f64) -> f64 {
-    if path_price > 0.0 { marginal.inverse(path_price).min(most_bps) } else { most_bps }
+pub fn weight(marginal: &Marginal, path_price: f64, share: f64, most_bps: f64) -> f64 {
+    if path_price > 0.0 { (marginal.inverse(path_price) * share).min(most_bps) } else { most_bps }
 }
 
 /// The normalized residual of equation 9: what each of the path's `hops` links would have to add to its price.
@@ -248,8 +249,8 @@ impl<'a> Iteration<'a> {
             for p in self.case.flows.paths_of(f) {
                 let line_rate = self.line_rate_bps[p];
                 let share = if rate > 0.0 { self.rate_bps[p] / rate } else { 1.0 };
-                let whole = weight(&self.marginal[f], self.path_price(p), MOST * line_rate);
-                self.weight[p] = (whole * share).max(LEAST * line_rate);
+                let weight = weight(&self.marginal[f], self.path_price(p), share, MOST * line_rate);
+                self.weight[p] = weight.max(LEAST * line_rate);
             }
         }
     }

@@ -1,0 +1,160 @@
+//! Exact solvers on the K = 16 fat tree (6144 directed links) with random ECMP paths: time, and the ratio to a straight
+//! loop and to Clarabel. `cargo bench -p subak-solve -- 1000 100000` takes those sizes; `clarabel=10000` sets the largest
+//! size that Clarabel is asked (it takes a minute there).
+
+use std::time::Instant;
+use subak_core::{Case, Flows, Link, LinkId, Network, Policy, rng::Stream};
+use subak_solve::{Answer, MaxMin, Method, Options, max_min, solve};
+
+const K: usize = 16;
+const HALF: usize = K / 2;
+const HOSTS: usize = K * HALF * HALF;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut sizes: Vec<usize> = arguments.iter().filter_map(|a| a.parse().ok()).collect();
+    let clarabel = arguments.iter().find_map(|a| a.strip_prefix("clarabel=")?.parse().ok()).unwrap_or(1000);
+    if sizes.is_empty() {
+        sizes = vec![10, 1_000, 10_000, 100_000, 1_000_000];
+    }
+    println!("{:>9} {:>14} {:>12} {:>14} {:>12}  certificate", "flows", "solver", "ms", "peer", "times peer");
+    for n in sizes {
+        let mut case = case(n);
+        max_min_rows(n, &case);
+        report(n, "max-min, whole", &solve_best(&case, Options::default()), None);
+        case.policy = Policy::AlphaFair { alpha: 1.0 };
+        let own = solve_best(&case, Options::default());
+        let peer = (n <= clarabel).then(|| {
+            solve(&case, &Options { method: Method::Clarabel, ..Options::default() }).expect("the case is sound")
+        });
+        report(n, "log utility", &own, peer.as_ref());
+    }
+    println!("peak memory {} MB", peak_memory_mb());
+}
+
+/// Solve and build, as the fluid simulator calls it, beside the straight loop.
+fn max_min_rows(n: usize, case: &Case) {
+    let capacity: Vec<f64> = case.network.links().iter().map(|l| l.capacity_bps).collect();
+    let rows = max_min::Rows {
+        capacity_bps: &capacity,
+        link_ptr: case.flows.link_ptr(),
+        links: case.flows.links(),
+        weight: case.flows.weight(),
+        demand_bps: case.flows.demand_bps(),
+        active: None,
+    };
+    let mut solver = MaxMin::new();
+    let (mut rates, mut straight) = (vec![0.0; n], vec![0.0; n]);
+    let ours = best_ms(|| {
+        solver.solve(&rows, &mut rates, &mut []);
+    });
+    let peer = best_ms(|| straight_loop(&rows, &mut straight));
+    let worst = rates.iter().zip(&straight).map(|(a, b)| (a / b - 1.0).abs()).fold(0.0, f64::max);
+    println!("{n:>9} {:>14} {ours:>12.3} {:>14} {:>12.1}  apart {worst:.0e}", "max-min", "straight loop", peer / ours);
+}
+
+fn solve_best(case: &Case, options: Options) -> Answer {
+    let runs = if case.flows.len() > 200_000 { 1 } else { 5 };
+    let run = |_| solve(case, &options).expect("the case is sound");
+    (0..runs).map(run).min_by(|a, b| a.seconds.total_cmp(&b.seconds)).expect("there is a run")
+}
+
+fn report(n: usize, what: &str, answer: &Answer, peer: Option<&Answer>) {
+    let c = answer.certificate;
+    let name = peer.map_or("", |p| p.solver);
+    let ratio = peer.map_or(String::new(), |p| format!("{:.1}", p.seconds / answer.seconds));
+    println!(
+        "{n:>9} {what:>14} {:>12.3} {name:>14} {ratio:>12}  {} in {}: {:.0e} {:.0e} {:.0e}",
+        answer.seconds * 1e3,
+        answer.status.name(),
+        answer.iterations,
+        c.infeasibility,
+        c.gap,
+        c.stationarity
+    );
+}
+
+fn best_ms(mut run: impl FnMut()) -> f64 {
+    let mut best = f64::INFINITY;
+    let start = Instant::now();
+    while start.elapsed().as_secs_f64() < 1.0 {
+        let one = Instant::now();
+        run();
+        best = best.min(one.elapsed().as_secs_f64() * 1e3);
+    }
+    best
+}
+
+/// Water-filling without a heap: every round scans all links for the lowest level.
+fn straight_loop(rows: &max_min::Rows, rates: &mut [f64]) {
+    let links = rows.capacity_bps.len();
+    let mut members = vec![Vec::new(); links];
+    let mut weight = vec![0.0; links];
+    let mut residual = rows.capacity_bps.to_vec();
+    let path = |f: usize| &rows.links[rows.link_ptr[f] as usize..rows.link_ptr[f + 1] as usize];
+    for f in 0..rates.len() {
+        for &l in path(f) {
+            members[l as usize].push(f);
+            weight[l as usize] += rows.weight[f];
+        }
+    }
+    let mut open = vec![true; rates.len()];
+    let level = |l: usize, residual: &[f64], weight: &[f64]| residual[l] / weight[l];
+    while let Some(l) = (0..links)
+        .filter(|&l| weight[l] > 1e-9)
+        .min_by(|&a, &b| level(a, &residual, &weight).total_cmp(&level(b, &residual, &weight)))
+    {
+        let at = level(l, &residual, &weight);
+        for &f in &members[l] {
+            if std::mem::replace(&mut open[f], false) {
+                rates[f] = at * rows.weight[f];
+                for &m in path(f) {
+                    residual[m as usize] -= rates[f];
+                    weight[m as usize] -= rows.weight[f];
+                }
+            }
+        }
+        weight[l] = 0.0;
+    }
+}
+
+/// `n` flows between random hosts over random shortest paths.
+fn case(n: usize) -> Case {
+    let mut network = Network::new();
+    for l in 0..6 * HOSTS {
+        let link = Link { id: l.to_string(), from: None, to: None, capacity_bps: 10e9, delay_ns: 0, buffer_bytes: None };
+        network.add(link).expect("ids differ");
+    }
+    let mut random = Stream::new(1, "bench");
+    let (mut link_ptr, mut links) = (vec![0u32], Vec::with_capacity(6 * n));
+    for _ in 0..n {
+        let from = random.below(HOSTS);
+        let to = (from + 1 + random.below(HOSTS - 1)) % HOSTS;
+        path(from, to, random.below(HALF), random.below(HALF), &mut links);
+        link_ptr.push(links.len() as u32);
+    }
+    let flows = Flows::from_rows(link_ptr, links, Vec::new(), Vec::new(), &network).expect("paths are sound");
+    Case { network, flows, policy: Policy::MaxMin }
+}
+
+/// Up through aggregation switch `a` of the pod and core `c` of its group, and down.
+fn path(from: usize, to: usize, a: usize, c: usize, links: &mut Vec<LinkId>) {
+    let (edge, pod) = (|h: usize| h / HALF, |h: usize| h / (HALF * HALF));
+    let block = |kind: usize, i: usize| (kind * HOSTS + i) as LinkId;
+    links.push(block(0, from));
+    if edge(from) != edge(to) {
+        links.push(block(2, edge(from) * HALF + a));
+        if pod(from) != pod(to) {
+            links.push(block(4, (pod(from) * HALF + a) * HALF + c));
+            links.push(block(5, (pod(to) * HALF + a) * HALF + c));
+        }
+        links.push(block(3, edge(to) * HALF + a));
+    }
+    links.push(block(1, to));
+}
+
+fn peak_memory_mb() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let kb = status.lines().find_map(|l| l.strip_prefix("VmHWM:")?.split_whitespace().next()?.parse::<u64>().ok());
+    kb.unwrap_or(0) / 1024
+}
