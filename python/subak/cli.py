@@ -6,6 +6,7 @@ import json as json_module
 import os
 import signal
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +14,7 @@ import typer
 
 from subak._subak import __version__, generators
 from subak.errors import InputError
+from subak.progress import waiting
 from subak.repro.command import repro
 
 if TYPE_CHECKING:
@@ -83,7 +85,8 @@ def solve(
     from subak.api import solve as solve_case
 
     _end_at_ctrl_c()
-    answer = solve_case(case, solver=solver)
+    with waiting("solving"):
+        answer = solve_case(case, solver=solver)
     if output:
         _write(output, answer.to_json() + "\n")
     if json:
@@ -118,7 +121,8 @@ def converge(
         options["order"] = inputs.read_json(order)
     data, name = inputs.read(case)
     asked = (inputs.format_of(name, data), name, inputs.folder_of(name), scheme, inputs.to_json(options))
-    answer = run_rounds(data, *asked)
+    with waiting("exchanging control messages"):
+        answer = run_rounds(data, *asked)
     converged = json_module.loads(answer)
     if json:
         print(answer)
@@ -221,7 +225,9 @@ def report(
     """One HTML file of a run or of several, readable offline: comparison, slowdown, rates, queues, convergence."""
     from subak.report import build
 
-    _write(output, build(folders))
+    with waiting("reading results"):
+        page = build(folders)
+    _write(output, page)
     if json:
         _print_json({"schema": 1, "report": str(output), "bytes": output.stat().st_size})
     else:
@@ -240,7 +246,8 @@ def export(
 
     if json and output is None:
         raise InputError(None, "--json", "CSV and JSON would both go to standard output", "name a file: --output FILE")
-    rows = write_csv(folder, kind, output)
+    with waiting("writing rows") if output else nullcontext():
+        rows = write_csv(folder, kind, output)
     if json:
         _print_json({"schema": 1, "output": str(output), "rows": rows})
 
@@ -254,7 +261,8 @@ def diff(
     """Hold two runs against each other, metric by metric."""
     from subak._subak import diff as compare
 
-    difference = json_module.loads(compare(first, second))
+    with waiting("reading results"):
+        difference = json_module.loads(compare(first, second))
     if json:
         _print_json({"schema": 1, **difference})
     else:

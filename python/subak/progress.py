@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -13,6 +15,18 @@ if TYPE_CHECKING:
 
 EVERY_S = 1.0
 """Least time between two JSON lines, changes of the cells that are done aside."""
+
+
+@contextmanager
+def waiting(doing: str) -> Iterator[None]:
+    """On a terminal, says that something goes on whose length nobody knows."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True, markup=False).status(doing):
+        yield
 
 
 class Reporter:

@@ -90,16 +90,21 @@ def outcome(ended: Mapping[str, Any]) -> None:
 
 
 def comparison(summary: Mapping[str, Any]) -> None:
-    """One line a scheme and setting, with the intervals over the seeds."""
+    """Schemes and settings against metrics, with the intervals over the seeds; turned on its side where too wide."""
     from subak.metrics import COMPARED, setting_of
 
     out = console()
     rows = summary["rows"]
     shown = [m for m in COMPARED if any(m.name in row["metrics"] for row in rows)]
-    listed = table(None, *(["Setting"] if summary["axes"] else []), "Scheme", *(m.title for m in shown))
-    for row in rows:
-        setting = [setting_of(row["axes"], summary["axes"])] if summary["axes"] else []
-        listed.add_row(*setting, row["scheme"], *(m.text(row["metrics"].get(m.name)) for m in shown))
+    names = [[row["scheme"], setting_of(row["axes"], summary["axes"])] for row in rows]
+    values = [[metric.text(row["metrics"].get(metric.name)) for metric in shown] for row in rows]
+    listed = table(None, "Scheme", *(["Setting"] if summary["axes"] else []), *(m.title for m in shown))
+    for name, mine in zip(names, values, strict=True):
+        listed.add_row(*filter(None, name), *mine)
+    if _width(listed) > out.width:
+        listed = table(None, "", *("\n".join(filter(None, name)) for name in names))
+        for i, metric in enumerate(shown):
+            listed.add_row(metric.title, *(mine[i] for mine in values))
     out.print(listed)
     if any(row["seeds"] > 1 for row in rows):
         out.print("± is half the 95% confidence interval over the seeds.")
@@ -175,6 +180,10 @@ def checks(made: Sequence[Check]) -> None:
     for check in made:
         rows.add_row(check.name, check.found or "missing", check.needed_for, "" if check.found else check.mend)
     out.print(rows)
+
+
+def _width(listed: Table) -> int:
+    return Console(width=10_000).measure(listed).maximum
 
 
 def _more(out: Console, count: int, what: str) -> None:
