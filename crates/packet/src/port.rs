@@ -51,8 +51,8 @@ pub struct PortState<S: Scheme> {
     pub serializer: Serializer,
     /// Whether an event is pending that will take the next packet from the queue.
     pub wakes: bool,
-    /// Whether it is up.
-    pub up: bool,
+    /// How many faults hold it down.
+    pub held_down: u32,
     /// When it last went down.
     pub down_ns: Option<Ns>,
     /// The link in the opposite direction.
@@ -69,7 +69,7 @@ impl<S: Scheme> PortState<S> {
             queue: scheme.queue(&port),
             serializer: Serializer::new(port.capacity_bps),
             wakes: false,
-            up: true,
+            held_down: 0,
             down_ns: None,
             twin,
             view: LinkView::default(),

@@ -174,13 +174,13 @@ impl<S: Scheme> Sim<S> {
             }
             Event::Down(link) => {
                 let p = &mut self.ports[link as usize];
-                p.up = false;
+                p.held_down += 1;
                 p.down_ns = Some(self.now_ns);
             }
             Event::Up(link) => {
                 let p = &mut self.ports[link as usize];
-                p.up = true;
-                if !p.wakes {
+                p.held_down -= 1;
+                if p.held_down == 0 && !p.wakes {
                     p.wakes = true;
                     self.wheel.push(self.now_ns.max(p.serializer.free_ns()), Event::Wake(link));
                 }
@@ -216,7 +216,7 @@ impl<S: Scheme> Sim<S> {
             self.account_drops(link);
         }
         let p = &mut self.ports[link as usize];
-        if p.wakes || !p.up {
+        if p.wakes || p.held_down > 0 {
             return;
         }
         let free_ns = p.serializer.free_ns();
@@ -231,7 +231,7 @@ impl<S: Scheme> Sim<S> {
     fn wake(&mut self, link: LinkId) {
         let p = &mut self.ports[link as usize];
         p.wakes = false;
-        if p.up {
+        if p.held_down == 0 {
             self.serve(link);
         }
     }

@@ -72,6 +72,20 @@ fn a_link_that_goes_down_and_comes_up_costs_time_but_no_byte() {
 }
 
 #[test]
+fn a_link_is_up_again_when_the_last_of_its_faults_is_over() {
+    let down = |from, until| Injected::Down { link: 1, down_ns: from * MS, up_ns: until * MS };
+    let mut sim = start("dctcp", &star(2, 10e9, 1000), &[down(1, 3), down(2, 5)], 1);
+    let flow = sim.add(plan(over_star(1, 0), 0, None));
+    let mut received_at = |at| {
+        sim.run_until(at * MS);
+        sim.flow(flow).received_bytes
+    };
+    let (broken, still, up) = (received_at(2), received_at(5), received_at(8));
+    assert_eq!(broken, still);
+    assert!(up > still);
+}
+
+#[test]
 fn a_stopped_flow_sends_nothing_new_and_frees_its_share() {
     for scheme in schemes() {
         let mut sim = start(scheme, &star(3, 10e9, 1000), &[], 1);
