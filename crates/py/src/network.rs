@@ -30,9 +30,8 @@ impl Network {
     fn add(&mut self, py: Python<'_>, json: &[u8]) -> PyResult<()> {
         let alone = crate::solving::network(py, json, Path::new("."))?.network;
         for link in alone.links() {
-            let mut end = |node: Option<NodeId>| {
-                node.map(|n| self.network.node(&alone.nodes()[n as usize].name, NodeKind::Host))
-            };
+            let mut end =
+                |node: Option<NodeId>| node.map(|n| self.network.node(&alone.nodes()[n as usize].name, NodeKind::Host));
             let (from, to) = (end(link.from), end(link.to));
             self.network.add(Link { from, to, ..link.clone() }).or_input_error(py)?;
         }
