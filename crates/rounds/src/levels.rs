@@ -27,8 +27,6 @@ pub struct Levels {
     pub rate: Vec<f64>,
     /// A link that froze each flow.
     pub bottleneck: Vec<u32>,
-    /// Rate of each link in each iteration, per unit of weight, bit/s; infinite for a link without flows left.
-    pub link_rates: Vec<Vec<f64>>,
 }
 
 /// How a link precedes another in the precedence graph of WF2, or of WF1 (definition 3.4.20): in iteration n,
@@ -72,7 +70,6 @@ pub fn water_fill(capacity_bps: &[f64], paths: &[Vec<u32>], weights: &[f64], rea
         of_flow: vec![0; flows],
         rate: vec![0.0; flows],
         bottleneck: vec![u32::MAX; flows],
-        link_rates: Vec::new(),
     };
     let mut share = vec![f64::INFINITY; links];
     loop {
@@ -85,7 +82,6 @@ pub fn water_fill(capacity_bps: &[f64], paths: &[Vec<u32>], weights: &[f64], rea
             return out;
         }
         out.count += 1;
-        out.link_rates.push(share.clone());
         let least = nearby_least(&share, paths, &members, &out.of_flow, reach);
         for l in 0..links {
             if members[l].is_empty() || share[l] > least[l] + least[l] * TIE {
@@ -101,6 +97,11 @@ pub fn water_fill(capacity_bps: &[f64], paths: &[Vec<u32>], weights: &[f64], rea
             }
         }
     }
+}
+
+/// Whether link `a` has a lower rate than `b`.
+pub(crate) fn lower(rates: &[f64], a: u32, b: u32) -> bool {
+    rates[a as usize] * (1.0 + TIE) < rates[b as usize]
 }
 
 /// The least share among each link and its neighbours within `reach`.
@@ -130,7 +131,7 @@ fn nearby_least(share: &[f64], paths: &[Vec<u32>], members: &[Vec<u32>], frozen:
 
 impl Levels {
     /// The links that share a flow with `link` in iteration `n`, from 1, itself included.
-    fn neighbours(&self, paths: &[Vec<u32>], link: u32, n: usize) -> Vec<u32> {
+    pub(crate) fn neighbours(&self, paths: &[Vec<u32>], link: u32, n: usize) -> Vec<u32> {
         let mut near = vec![false; self.of_link.len()];
         near[link as usize] = true;
         for (f, path) in paths.iter().enumerate() {
@@ -141,28 +142,17 @@ impl Levels {
         (0..near.len() as u32).filter(|&l| near[l as usize]).collect()
     }
 
-    /// Whether link `a` has a lower rate than `b` in iteration `n`.
-    fn lower(&self, a: u32, b: u32, n: usize) -> bool {
-        let rates = &self.link_rates[n - 1];
-        rates[a as usize] * (1.0 + TIE) < rates[b as usize]
-    }
-
-    /// The first iteration in which a bottleneck had the least rate of the links it shared flows with (definition 3.4.5).
-    pub fn freeze_iteration(&self, paths: &[Vec<u32>], link: u32) -> Option<usize> {
-        (1..=self.of_link[link as usize])
-            .find(|&n| self.neighbours(paths, link, n).into_iter().all(|x| !self.lower(x, link, n)))
-    }
-
-    /// The precedents of a link that froze after the first iteration (definition 3.4.20); `second` for WF2.
-    pub fn precedents(&self, paths: &[Vec<u32>], link: u32, second: bool) -> Vec<Precedent> {
+    /// The precedents of a link that froze after the first iteration (definition 3.4.20), given the links'
+    /// rates in the iteration before it froze; `second` for WF2.
+    pub fn precedents(&self, paths: &[Vec<u32>], rates: &[f64], link: u32, second: bool) -> Vec<Precedent> {
         let Some(n) = self.of_link[link as usize].checked_sub(1).filter(|&n| n > 0) else { return Vec::new() };
         let near = self.neighbours(paths, link, n);
-        let mut found = self.precedents_among(paths, &near, link, n, [Kind::Direct, Kind::Indirect]);
-        if second && near.iter().all(|&x| !self.lower(x, link, n)) {
+        let mut found = self.precedents_among(paths, rates, &near, link, [Kind::Direct, Kind::Indirect]);
+        if second && near.iter().all(|&x| !lower(rates, x, link)) {
             let mut further: Vec<u32> = near.iter().flat_map(|&x| self.neighbours(paths, x, n)).collect();
             further.sort_unstable();
             further.dedup();
-            found = self.precedents_among(paths, &further, link, n, [Kind::SecondDirect, Kind::SecondIndirect]);
+            found = self.precedents_among(paths, rates, &further, link, [Kind::SecondDirect, Kind::SecondIndirect]);
         }
         found.sort_unstable();
         found.dedup();
@@ -172,19 +162,20 @@ impl Levels {
     fn precedents_among(
         &self,
         paths: &[Vec<u32>],
+        rates: &[f64],
         candidates: &[u32],
         link: u32,
-        n: usize,
         [direct, indirect]: [Kind; 2],
     ) -> Vec<Precedent> {
+        let n = self.of_link[link as usize] - 1;
         let mut found = Vec::new();
-        for &x in candidates.iter().filter(|&&x| self.lower(x, link, n)) {
+        for &x in candidates.iter().filter(|&&x| lower(rates, x, link)) {
             if self.of_link[x as usize] == n {
                 found.push(Precedent { link: x, kind: direct, medium: None });
                 continue;
             }
             for z in self.neighbours(paths, x, n) {
-                if self.of_link[z as usize] == n && self.lower(z, x, n) {
+                if self.of_link[z as usize] == n && lower(rates, z, x) {
                     found.push(Precedent { link: z, kind: indirect, medium: Some(x) });
                 }
             }

@@ -8,6 +8,9 @@ use subak_core::scheme::{Scheme, Update};
 use subak_core::{Fault, FlowId, LinkId, Ns};
 use subak_schemes::{SCHEMES, Visitor, with_scheme};
 
+/// Updates kept at most: what a run that never settles would fill memory with.
+pub const MOST_TRACED: usize = 1_000_000;
+
 /// How a setup is run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
@@ -29,7 +32,7 @@ pub struct Plan {
     pub drop_rounds: f64,
     /// Relative difference from the exact rate that counts as right.
     pub tolerance: f64,
-    /// Keep every update.
+    /// Keep every update, up to the first [`MOST_TRACED`].
     pub traced: bool,
     /// Keep every rate assigned to a source.
     pub log_rates: bool,
@@ -80,7 +83,7 @@ pub struct Outcome {
     pub drops: u64,
     /// Rounds from the last loss to the last wrong update; `None` without losses.
     pub rounds_after_drop: Option<f64>,
-    /// Every update, if asked for.
+    /// Every update, if asked for, up to the first [`MOST_TRACED`].
     pub trace: Vec<Update>,
     /// Every rate assigned to a source, if asked for.
     pub assigned: Vec<Assigned>,
@@ -162,7 +165,8 @@ impl Visitor for Run<'_> {
         let mut now_ns = start_ns;
         let converged = loop {
             rounds.run_until(now_ns);
-            trace.extend(rounds.take_trace());
+            let room = MOST_TRACED.saturating_sub(trace.len());
+            trace.extend(rounds.take_trace().into_iter().take(room));
             let wrong_ns = rounds.last_wrong_ns().unwrap_or(0).max(quiet_from_ns);
             if now_ns >= wrong_ns + settle_ns {
                 break true;

@@ -7,6 +7,9 @@ use subak_core::{Case, Fault, Flow, Flows, Link, LinkId, Network, Ns, Policy};
 /// Delay of a link where a case gives none, ns: that of section 3.3.
 pub const DELAY_NS: Ns = 10_000;
 
+/// The longest way of a flow, ns: an hour.
+const LONGEST_NS: Ns = 3_600_000_000_000;
+
 /// Links and flows as the round driver runs them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setup {
@@ -81,7 +84,7 @@ impl Setup {
                 "choose \"max-min\", or leave the policy out",
             ));
         }
-        let delay = |ns: Ns| if ns == 0 { DELAY_NS } else { ns };
+        let delay = |ns: Ns| if ns == 0 { DELAY_NS } else { ns.min(LONGEST_NS) };
         let links = case.network.links().iter();
         let wires = links.map(|l| Wire { capacity_bps: l.capacity_bps, delay_ns: delay(l.delay_ns) }).collect();
         let mut setup = Setup { wires, paths: Vec::new(), weights: Vec::new() };
@@ -95,6 +98,7 @@ impl Setup {
                 ));
             }
             let mut path = case.flows.links_of(paths.start).to_vec();
+            check(f, &path, case.flows.weight()[f], &setup.wires)?;
             let demand_bps = case.flows.demand_bps()[f];
             if demand_bps <= 0.0 {
                 return Err(Fault::new(
@@ -144,4 +148,25 @@ impl Setup {
     pub fn capacities_bps(&self) -> Vec<f64> {
         self.wires.iter().map(|w| w.capacity_bps).collect()
     }
+}
+
+/// What the round driver cannot run: ways of more links than a hop's number counts, or of more than an hour, and weights
+/// whose sums would need more bits than there are.
+fn check(f: usize, path: &[LinkId], weight: f64, wires: &[Wire]) -> Result<(), Fault> {
+    let fault = |key: &str, what: String, mend: &str| Err(Fault::new(format!("flows[{f}].{key}"), what, mend));
+    if path.len() >= usize::from(u16::MAX) {
+        return fault("path", format!("a path of {} links", path.len()), "give paths of fewer than 65,535 links");
+    }
+    let way_ns = path.iter().fold(0, |sum: Ns, &l| sum.saturating_add(wires[l as usize].delay_ns));
+    if way_ns > LONGEST_NS {
+        return fault("path", "the path takes over an hour".into(), "give the links shorter delays");
+    }
+    if !(1e-9..=1e9).contains(&weight) {
+        return fault(
+            "weight",
+            format!("the weight is {weight}"),
+            "give a weight from 1e-9 to 1e9 to the round driver",
+        );
+    }
+    Ok(())
 }

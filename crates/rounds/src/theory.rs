@@ -1,6 +1,6 @@
 //! What theory says of a setup: its max-min rates, and the rounds a scheme may take.
 
-use crate::levels::{Levels, Reach, water_fill};
+use crate::levels::{Levels, Reach, lower, water_fill};
 use crate::setup::Setup;
 use subak_core::LinkId;
 use subak_solve::max_min::{MaxMin, Rows};
@@ -77,6 +77,31 @@ impl Setup {
         water_fill(&self.capacities_bps(), &self.paths, &self.weights, reach)
     }
 
+    /// The links' rates in iteration `n`, from 1, of the water-filling that gave `levels`: what flows frozen before left,
+    /// per unit of weight; infinite for a link without flows left.
+    pub fn link_rates(&self, levels: &Levels, n: usize) -> Vec<f64> {
+        let (mut left, mut weight) = (self.capacities_bps(), vec![0.0; self.wires.len()]);
+        for (f, path) in self.paths.iter().enumerate() {
+            for &l in path {
+                match levels.of_flow[f] < n {
+                    true => left[l as usize] -= levels.rate[f] * self.weights[f],
+                    false => weight[l as usize] += self.weights[f],
+                }
+            }
+        }
+        let rate = |(left, weight): (f64, f64)| if weight > 0.0 { (left / weight).max(0.0) } else { f64::INFINITY };
+        left.into_iter().zip(weight).map(rate).collect()
+    }
+
+    /// The first iteration in which a bottleneck had the least rate of the links it shared flows with (definition 3.4.5).
+    pub fn freeze_iteration(&self, levels: &Levels, link: LinkId) -> Option<usize> {
+        let first = |&n: &usize| {
+            let rates = self.link_rates(levels, n);
+            levels.neighbours(&self.paths, link, n).into_iter().all(|x| !lower(&rates, x, link))
+        };
+        (1..=levels.of_link[link as usize]).find(first)
+    }
+
     /// The dependency chain that took the time: from the link that was right last, back through the precedents, each time
     /// to the one that was right last itself. `link_rounds[l]` is when `l` was right.
     pub fn slowest_chain(&self, levels: &Levels, reach: Reach, link_rounds: &[f64]) -> Vec<LinkId> {
@@ -93,7 +118,8 @@ impl Setup {
             let before: Vec<LinkId> = match reach {
                 Reach::All => frozen_in(levels.of_link[link as usize] - 1).collect(),
                 _ => {
-                    let precedents = levels.precedents(&self.paths, link, reach == Reach::Two);
+                    let rates = self.link_rates(levels, levels.of_link[link as usize] - 1);
+                    let precedents = levels.precedents(&self.paths, &rates, link, reach == Reach::Two);
                     precedents.into_iter().map(|p| p.link).collect()
                 }
             };

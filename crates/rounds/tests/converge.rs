@@ -127,6 +127,25 @@ fn what_it_refuses() {
 }
 
 #[test]
+fn extremes_are_refused_or_run_without_overflow() {
+    let mut slow = case();
+    slow.network.link_mut(1).delay_ns = u64::MAX;
+    let fault = converge(&slow, "s-perc", &Options::default()).unwrap_err();
+    assert_eq!(fault.place, "flows[0].path");
+    let mut heavy = case();
+    heavy.flows.push(Flow { weight: 1e200, ..Flow::over("w", vec![0]) }, &heavy.network).unwrap();
+    assert_eq!(converge(&heavy, "s-perc", &Options::default()).unwrap_err().place, "flows[2].weight");
+    let mut tiny = case();
+    for (link, capacity_bps) in [(0, 1e-300), (1, 1e300), (2, f64::MIN_POSITIVE)] {
+        tiny.network.link_mut(link).capacity_bps = capacity_bps;
+    }
+    let plan = Plan { max_rounds: 20.0, ..Plan::default() };
+    for scheme in subak_rounds::names() {
+        converge(&tiny, scheme, &Options { plan: plan.clone(), order: None }).unwrap();
+    }
+}
+
+#[test]
 fn no_flows_are_an_empty_answer() {
     let empty = Case { flows: Flows::new(), ..case() };
     let answer = converge(&empty, "s-perc", &Options::default()).unwrap();

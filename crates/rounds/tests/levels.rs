@@ -37,9 +37,10 @@ fn every_link_above_the_first_level_has_a_precedent() {
         for (reach, second) in [(Reach::One, false), (Reach::Two, true)] {
             let levels = setup.levels(reach);
             for l in (0..60).filter(|&l| levels.of_link[l as usize] > 1) {
-                let precedents = levels.precedents(&setup.paths, l, second);
-                assert!(!precedents.is_empty(), "{random:?}: link {l}");
                 let before = levels.of_link[l as usize] - 1;
+                let rates = setup.link_rates(&levels, before);
+                let precedents = levels.precedents(&setup.paths, &rates, l, second);
+                assert!(!precedents.is_empty(), "{random:?}: link {l}");
                 assert!(precedents.iter().all(|p| levels.of_link[p.link as usize] == before));
             }
         }
@@ -52,8 +53,8 @@ fn rates_rise_until_the_freeze_iteration_and_stay() {
         let setup = random.draw();
         let levels = setup.levels(Reach::Two);
         for l in (0..60usize).filter(|&l| levels.of_link[l] > 0) {
-            let freeze = levels.freeze_iteration(&setup.paths, l as u32).unwrap();
-            let rates: Vec<f64> = levels.link_rates[..levels.of_link[l]].iter().map(|r| r[l]).collect();
+            let freeze = setup.freeze_iteration(&levels, l as u32).unwrap();
+            let rates: Vec<f64> = (1..=levels.of_link[l]).map(|n| setup.link_rates(&levels, n)[l]).collect();
             assert!(rates.windows(2).all(|w| w[0] <= w[1] * (1.0 + 1e-9)), "lemma 3.4.1 at link {l}: {rates:?}");
             let frozen = &rates[freeze - 1..];
             assert!(frozen.iter().all(|r| (r / frozen[0] - 1.0).abs() < 1e-8), "lemma 3.4.7 at link {l}: {rates:?}");

@@ -1,6 +1,7 @@
 //! What the PERC family takes: state at links, and bytes in control packets.
 
 use serde_json::Map;
+use subak_core::rng::Stream;
 use subak_core::scheme::{Params, Scheme, Visit};
 use subak_schemes::perc::{Perc, Rule, content_bytes, wire_bytes};
 use subak_schemes::{charny, fair, n_perc, s_perc, s_perc_star};
@@ -63,4 +64,51 @@ fn the_round_number_is_one_byte_that_wraps_past_zero() {
         rule.new_round(&mut link);
         assert_eq!(link.sums(), (0.0, 1.0));
     }
+}
+
+/// Ten million updates of 64 flows whose limit rates change all the time: what a link has summed up is what the packets
+/// say, to the last bit but the rounding of this test's own sum.
+#[test]
+fn sums_do_not_drift_over_ten_million_updates() {
+    let rule = s_perc::Stateless::default();
+    let mut link = rule.link(10e9);
+    let mut packets: Vec<_> = (0..64).map(|k| (1.0 + f64::from(k % 7) / 3.0, rule.fields(2))).collect();
+    let mut random = Stream::new(1, "drift");
+    for _ in 0..10_000_000 {
+        let flow = random.below(packets.len());
+        let (weight, fields) = &mut packets[flow];
+        let elsewhere = 400e6 * random.unit();
+        fields.links[1] = s_perc::Field { a: elsewhere, b: elsewhere, bottlenecked: true, ignored: false };
+        let visit = Visit { flow: flow as u32, subflow: 0, hop: 0, forward: true };
+        rule.update(&mut link, fields, visit, *weight, false);
+    }
+    let (mut sum_e, mut num_b) = (0.0, 0.0);
+    for (weight, fields) in &packets {
+        match fields.links[0].bottlenecked {
+            true => num_b += weight,
+            false => sum_e += fields.links[0].a * weight,
+        }
+    }
+    assert!(sum_e > 1e9 && num_b > 1.0, "both kinds of flows are there");
+    assert!((link.sum_e() - sum_e).abs() < 1e-15 * 10e9 * 64.0, "{} against {sum_e}", link.sum_e());
+    assert!((link.num_b() - num_b).abs() < 1e-12, "{} against {num_b}", link.num_b());
+}
+
+/// A packet that was given up passes a link after the flow was started anew: two rounds later nothing is left of it.
+#[test]
+fn what_a_given_up_packet_left_behind_is_gone_after_two_rounds() {
+    let rule = s_perc_star::Robust::default();
+    let mut link = rule.link(10e9);
+    let visit = Visit { flow: 0, subflow: 0, hop: 0, forward: true };
+    let (mut old, mut new) = (rule.fields(1), rule.fields(1));
+    rule.update(&mut link, &mut old, visit, 1.0, false);
+    rule.new_round(&mut link);
+    rule.update(&mut link, &mut new, visit, 1.0, false);
+    rule.update(&mut link, &mut old, visit, 1.0, false);
+    assert_eq!(link.sums().1, 2.0, "for now the flow counts twice");
+    for _ in 0..2 {
+        rule.new_round(&mut link);
+        rule.update(&mut link, &mut new, visit, 1.0, false);
+    }
+    assert_eq!((link.sums().1, new.fields.links[0].b), (1.0, 10e9));
 }

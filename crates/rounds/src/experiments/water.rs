@@ -87,9 +87,10 @@ fn check(context: &mut Context, figure: &Figure) {
         let measured = json!({"partition": partition, "rates_gbps": rates});
         let expected = json!({"partition": published, "rates_gbps": figure.rates});
         context.report.check(&format!("{name}, {}", figure.name), expected, measured, must, pass);
-        for (n, shares) in levels.link_rates.iter().enumerate() {
+        for (n, partition) in partition.iter().enumerate() {
+            let shares = setup.link_rates(&levels, n + 1);
             let gbps = shares.iter().map(|r| if r.is_finite() { json!(r / 1e9) } else { Value::Null });
-            rows.push(json!([name, n + 1, gbps.collect::<Vec<_>>(), partition[n]]));
+            rows.push(json!([name, n + 1, gbps.collect::<Vec<_>>(), partition]));
         }
     }
     graph(context, figure, &setup);
@@ -101,7 +102,9 @@ fn graph(context: &mut Context, figure: &Figure, setup: &Setup) {
     let levels = setup.levels(Reach::Two);
     let mut edges = Vec::new();
     for l in 0..figure.links.len() as u32 {
-        for p in levels.precedents(&setup.paths, l, true) {
+        let before = levels.of_link[l as usize].saturating_sub(1).max(1);
+        let rates = setup.link_rates(&levels, before);
+        for p in levels.precedents(&setup.paths, &rates, l, true) {
             edges.push((p.link + 1, p.kind, l + 1));
         }
     }
@@ -112,7 +115,7 @@ fn graph(context: &mut Context, figure: &Figure, setup: &Setup) {
     let name = format!("WF2 precedence graph, {}", figure.name);
     context.report.check(&name, show(figure.edges), show(&edges), "the edges and their kinds", pass);
     for &(link, iteration) in figure.freezes {
-        let measured = levels.freeze_iteration(&setup.paths, link - 1);
+        let measured = setup.freeze_iteration(&levels, link - 1);
         let name = format!("freeze iteration of link {link}, {}", figure.name);
         context.report.check(&name, iteration, measured, "the iteration", measured == Some(iteration));
     }
