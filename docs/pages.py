@@ -14,6 +14,9 @@ from subak.repro import Experiment, catalogue
 from subak.repro.catalogue import paper
 from typer.testing import CliRunner
 
+RECORDS = Path(__file__).parent / "records"
+"""What each experiment came to at paper scale; ``record.py`` fills it."""
+
 
 def write(docs: Path) -> None:
     """Writes them into ``generated``, which holds nothing else."""
@@ -26,9 +29,6 @@ def write(docs: Path) -> None:
         (made / "schemes" / f"{one['name']}.md").write_text(scheme_page(one, docs / "schemes"))
     for one in catalogue().values():
         (made / "experiments" / f"{one.name}.md").write_text(experiment_page(one))
-        record = one.folder / "paper.png"
-        if record.exists():
-            shutil.copy(record, made / "experiments" / f"{one.name}.png")
     (made / "schemes.md").write_text(schemes_page(schemes))
     (made / "experiments.md").write_text(experiments_page(list(catalogue().values())))
     (made / "commands.md").write_text(commands_page())
@@ -111,19 +111,19 @@ def experiment_page(experiment: Experiment) -> str:
     if record:
         words = {True: "met", False: "**not met**", None: ""}
         rows = [[c["what"], c["published"], c["text"], c["must_show"], words[c["pass"]]] for c in record["checks"]]
-        took = f"{record['runs']} runs from seed {record['seed']}, {record['seconds']:.0f} s on one core"
+        took = f"{record['runs']} runs from seed {record['seed']}"
         parts += [
             "## Published and measured\n",
             f"At paper scale ({took}): **{record['verdict']}**.\n",
             table(["", "published", "measured", "must show", "verdict"], rows),
-            f"![{experiment.title}]({experiment.name}.png)\n",
+            f"![{experiment.title}](../../records/{experiment.name}.png)\n",
         ]
         parts += [f"- {note}" for note in record["notes"]]
     return "\n".join(parts) + "\n"
 
 
 def _record(experiment: Experiment) -> dict[str, Any] | None:
-    path = experiment.folder / "paper.json"
+    path = RECORDS / f"{experiment.name}.json"
     return json.loads(path.read_text()) if path.exists() else None
 
 

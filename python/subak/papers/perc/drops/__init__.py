@@ -25,5 +25,7 @@ def draw(raw: RawResults) -> Figure:
         xlabel="probability of a loss at each link", ylabel="rounds from the last loss until exact", ylim=(0, None)
     )
     plot.set_xlim(-0.4, len(rows) - 0.3)
+    plot.margins(y=0.15)
+    plot.set_ylim(bottom=0)
     plot.legend()
     return figure
