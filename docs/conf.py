@@ -19,6 +19,7 @@ html_theme = "furo"
 html_title = f"Subak {__version__}"
 html_copy_source = False
 html_show_sphinx = False
+html_show_copyright = False
 suppress_warnings = ["misc.highlighting_failure"]
 
 pages.write(Path(__file__).parent)

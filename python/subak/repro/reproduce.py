@@ -148,7 +148,7 @@ def _open(folder: Path, experiment: Experiment, plan: RunPlan) -> None:
     """Makes the folder, or sees that it holds results of this very experiment."""
     from subak import __version__
 
-    content = b"".join(p.read_bytes() for p in [experiment.folder / "experiment.toml", *experiment.specs.values()])
+    content = json.dumps(plan.settings).encode() + b"".join(p.read_bytes() for p in experiment.specs.values())
     ours = {
         "schema": 1,
         "experiment": experiment.name,
