@@ -105,9 +105,13 @@ def _solve_network(
         raise TypeError("a network needs flows= beside it")
     if not isinstance(flows, Rows):
         return _subak.solve_flows(network, inputs.to_json({"flows": list(flows), "policy": wanted}), solver)
-    link_ptr, links = _indices("link_ptr", flows.link_ptr), _indices("links", flows.links)
-    weight, demand = _values("weight", flows.weight), _values("demand_bps", flows.demand_bps)
-    return _subak.solve_rows(network, link_ptr, links, weight, demand, inputs.to_json(wanted), solver)
+    rows = (
+        _indices("link_ptr", flows.link_ptr),
+        _indices("links", flows.links),
+        _values("weight", flows.weight),
+        _values("demand_bps", flows.demand_bps),
+    )
+    return _subak.solve_rows(network, rows, inputs.to_json(wanted), solver)
 
 
 def _indices(name: str, given: ArrayLike) -> Any:

@@ -43,19 +43,13 @@ pub fn solve_flows(py: Python<'_>, network: &Network, rest: &[u8], solver: &str)
     solve_case(py, parsed.or_input_error(py)?, None, solver)
 }
 
+/// Offsets, links, weights and demands.
+type Rows = (PyBuffer<u32>, PyBuffer<u32>, PyBuffer<f64>, PyBuffer<f64>);
+
 /// Solves for flows in compressed rows over `network`.
 #[pyfunction]
-pub fn solve_rows(
-    py: Python<'_>,
-    network: &Network,
-    link_ptr: PyBuffer<u32>,
-    links: PyBuffer<u32>,
-    weight: PyBuffer<f64>,
-    demand_bps: PyBuffer<f64>,
-    policy: &[u8],
-    solver: &str,
-) -> PyResult<Answer> {
-    let rows = (link_ptr.to_vec(py)?, links.to_vec(py)?, weight.to_vec(py)?, demand_bps.to_vec(py)?);
+pub fn solve_rows(py: Python<'_>, network: &Network, rows: Rows, policy: &[u8], solver: &str) -> PyResult<Answer> {
+    let rows = (rows.0.to_vec(py)?, rows.1.to_vec(py)?, rows.2.to_vec(py)?, rows.3.to_vec(py)?);
     let network = network.network.clone();
     let read = || {
         let policy = policy_from_value(&json::parse(utf8(policy)?)?).map_err(|e| e.below("policy"))?;
