@@ -13,8 +13,8 @@ use subak_core::driver::{Injected, Kinds, PacketSizes};
 use subak_core::quantity::{bytes_from_json, ns_from_json, quoted};
 use subak_core::{Fault, LinkId, Ns};
 
-/// The longest run, ns: ten days of simulated time.
-const MOST_NS: Ns = 10 * 86_400 * 1_000_000_000;
+/// The longest duration, and the longest drain, ns: two hours. The packet simulator's finest clock counts five.
+const MOST_NS: Ns = 2 * 3600 * 1_000_000_000;
 
 /// One setting of a spec.
 #[derive(Debug, Clone)]
@@ -130,7 +130,7 @@ fn times(value: &Value) -> Result<(Ns, Ns, Ns), Fault> {
     let mut section = Section::of(value)?;
     let time = |v: &Value| match ns_from_json(v)? {
         ns if ns <= MOST_NS => Ok(ns),
-        _ => Err(Fault::new("", "the time is too long", "give at most ten days of simulated time")),
+        _ => Err(Fault::new("", "the time is too long", "give at most two hours of simulated time")),
     };
     let duration_ns = section.need("duration", "say how long flows arrive, such as \"50ms\"", time)?;
     if duration_ns == 0 {
@@ -152,8 +152,8 @@ fn packets(value: Option<&Value>) -> Result<PacketSizes, Fault> {
     let Some(value) = value else { return Ok(sizes) };
     let mut section = Section::of(value)?;
     let bytes = |v: &Value| match bytes_from_json(v)? {
-        n @ 1..=65_536 => Ok(n as u32),
-        _ => Err(Fault::new("", "the size is out of range", "give 1 to 65536 bytes")),
+        n @ 1..=65_535 => Ok(n as u32),
+        _ => Err(Fault::new("", "the size is out of range", "give 1 to 65535 bytes")),
     };
     sizes.mtu_bytes = section.opt("mtu", bytes)?.unwrap_or(sizes.mtu_bytes);
     sizes.header_bytes = section.opt("header", bytes)?.unwrap_or(sizes.header_bytes);
@@ -243,7 +243,7 @@ fn fault(value: &Value, topology: &Topology) -> Result<Injected, Fault> {
         "down" => {
             let link = section.need("link", "name the link that goes down", link)?;
             let down_ns = section.opt("down", ns_from_json)?.unwrap_or(0);
-            let up_ns = section.opt("up", ns_from_json)?.unwrap_or(MOST_NS * 100);
+            let up_ns = section.opt("up", ns_from_json)?.unwrap_or(Ns::MAX);
             (Injected::Down { link, down_ns, up_ns }, down_ns, up_ns)
         }
         other => return Err(unknown_word(other, "kind of fault", &["loss", "down"]).below("kind")),

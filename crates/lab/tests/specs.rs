@@ -72,6 +72,15 @@ fn each_fault_is_named_with_its_place_and_a_mend() {
         ("/network/kind", Some(json!("torus")), "network.kind"),
         ("/network/hosts", Some(json!(0)), "network.hosts"),
         ("/network/rate", Some(json!("10 parsecs")), "network.rate"),
+        ("/run/duration", Some(json!("7201s")), "run.duration"),
+        ("/run/drain", Some(json!("7201s")), "run.drain"),
+        ("/packets/mtu", Some(json!(65_536)), "packets.mtu"),
+        (
+            "/workload",
+            Some(json!({"kind": "steps", "flows": [
+                {"id": "a", "src": "h0", "dst": "h1"}, {"src": "h0", "dst": "h1"}, {"id": "a", "src": "h0", "dst": "h2"}]})),
+            "workload.flows[2].id",
+        ),
         ("/network/rate", Some(json!(-1)), "network.rate"),
         ("/network/rate", Some(json!("NaN")), "network.rate"),
         ("/network/rate", Some(json!([1e9, "fast"])), "network.rate[1]"),
@@ -121,7 +130,7 @@ fn each_fault_is_named_with_its_place_and_a_mend() {
         ("/run/duration", Some(json!("50 b")), "run.duration"),
         ("/run/duration", Some(json!("1000 days")), "run.duration"),
         ("/run/duration", Some(json!(1e6)), "run.duration"),
-        ("/run/duration", Some(json!(8e5)), "workload"),
+        ("/run/duration", Some(json!("7200s")), "workload"),
         ("/run/warmup", Some(json!("1ms")), "run.warmup"),
         ("/run/seeds", Some(json!(0)), "run.seeds"),
         ("/run/seeds", Some(json!([1, 1])), "run.seeds"),
@@ -144,6 +153,9 @@ fn each_fault_is_named_with_its_place_and_a_mend() {
     }
     let fault = validate(with("/network", Some(json!({"file": "no such file.json"})))).unwrap_err();
     assert!(fault.file.is_some_and(|name| name.ends_with("no such file.json")) && !fault.mend.is_empty());
+    let mut endless = with("/workload", Some(json!({"kind": "poisson", "sizes": "fixed", "size": 1000, "load": 1})));
+    endless["run"]["duration"] = json!("2000s");
+    assert!(validate(endless).unwrap_err().what.contains("flows"));
     let mut settling = with("/workload", Some(json!({"kind": "permutation"})));
     for bad in
         [json!({"within": 2}), json!({"of": "guessed"}), json!({"share": 0}), json!({"hold": "-1ms"}), json!({"x": 1})]

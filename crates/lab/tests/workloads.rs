@@ -84,6 +84,20 @@ fn a_permutation_is_one_cycle_at_line_rate() {
 }
 
 #[test]
+fn senders_of_an_incast_that_would_start_after_the_end_take_no_part() {
+    let spec = format!(
+        "{STAR}workload = {{kind = \"incast\", senders = 5, size = \"1KB\", interval = [\"400us\", \"8e9s\"]}}
+         scheme = [{{name = \"dctcp\"}}]\nrun = {{duration = \"1ms\"}}"
+    );
+    let dir = go("late-incast", &spec);
+    let starts = |cell: &str| {
+        let flows = rows(&dir.0, "flow").into_iter().filter(|r| get(r, "cell") == cell);
+        flows.map(|r| num(&r, "start_ns")).collect::<Vec<_>>()
+    };
+    assert_eq!((starts("0"), starts("1")), (vec![0.0, 400_000.0, 800_000.0], vec![0.0]));
+}
+
+#[test]
 fn an_incast_goes_to_one() {
     let spec = format!(
         "{STAR}workload = {{kind = \"incast\", senders = [3, 20], size = \"100KB\", receiver = \"h5\", interval = \"10us\"}}

@@ -21,8 +21,8 @@ use subak_core::{Fault, NodeId, Ns};
 /// Names of the workloads.
 pub const NAMES: &[&str] = &["poisson", "churn", "incast", "permutation", "steps"];
 
-/// Most flows that a cell may have.
-const MOST_FLOWS: f64 = 20e6;
+/// Most flows that a cell may have: each takes about a kilobyte for as long as the cell runs.
+const MOST_FLOWS: f64 = 5e6;
 
 /// A flow and who it is between.
 #[derive(Debug, Clone, PartialEq)]
@@ -202,8 +202,10 @@ impl Workload {
                 };
                 let mut from: Vec<NodeId> = maker.hosts.iter().copied().filter(|&h| h != to).collect();
                 Stream::new(seed, "senders").shuffle(&mut from);
-                for k in 0..*senders {
-                    maker.add(from[k % from.len()], to, k as Ns * interval_ns, *size_bytes, 1)?;
+                // A flow that would start after the run is over does not take part.
+                let starts = (0..*senders as Ns).map(|k| k.saturating_mul(*interval_ns));
+                for (k, start_ns) in starts.take_while(|&at| at < duration_ns).enumerate() {
+                    maker.add(from[k % from.len()], to, start_ns, *size_bytes, 1)?;
                 }
             }
             Workload::Permutation { size_bytes, subflows } => {

@@ -4,8 +4,9 @@ use super::{Maker, Planned, positive_bytes};
 use crate::section::{Section, between, each, text};
 use crate::topology::Topology;
 use serde_json::Value;
+use std::collections::HashMap;
 use subak_core::driver::{FlowPlan, PacketSizes};
-use subak_core::quantity::{ns_from_json, rate_bps_from_json};
+use subak_core::quantity::{ns_from_json, quoted, rate_bps_from_json};
 use subak_core::{Fault, LinkId, Ns};
 
 /// One flow of the list.
@@ -31,7 +32,15 @@ enum Way {
 
 /// The key `flows`.
 pub(crate) fn read(value: &Value) -> Result<Vec<Step>, Fault> {
-    each(value, step)
+    let steps = each(value, step)?;
+    let mut seen = HashMap::new();
+    for (i, id) in steps.iter().enumerate().filter_map(|(i, s)| Some((i, s.id.as_deref()?))) {
+        if let Some(first) = seen.insert(id, i) {
+            let what = format!("flow [{first}] has the id {} already", quoted(id));
+            return Err(Fault::new(format!("[{i}].id"), what, "give every flow an id of its own"));
+        }
+    }
+    Ok(steps)
 }
 
 fn step(value: &Value) -> Result<Step, Fault> {
