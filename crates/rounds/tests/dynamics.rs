@@ -51,8 +51,8 @@ impl Visitor for ComeAndGo {
                 rounds.stop(f as FlowId, now + f as Ns * 977);
             }
             let ideal = self.ideal(&present);
-            for f in 0..rounds.flow_count() {
-                rounds.set_ideal(f as FlowId, ideal[f]);
+            for (f, rate) in ideal.iter().enumerate().take(rounds.flow_count()) {
+                rounds.set_ideal(f as FlowId, *rate);
             }
             now += 120 * ROUND_NS;
             rounds.run_until(now);

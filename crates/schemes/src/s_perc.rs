@@ -134,9 +134,11 @@ pub struct Arithmetic {
 }
 
 impl Arithmetic {
-    /// `params.division_kb` and `params.tie`.
+    /// `params.division_kb` and `params.tie`. Ties cover the division's error: with 340 KB, but not with the coarser 13, 3 of
+    /// 100 random networks loop for ever otherwise.
     pub fn read(params: &Params) -> Result<Self, Fault> {
-        Ok(Arithmetic { division: Division::read(params)?, tie: Tie::read(params)? })
+        let division = Division::read(params)?;
+        Ok(Arithmetic { tie: Tie::read(params)?.covering(division.error()), division })
     }
 
     /// Lines 8-15: classifies a flow that counts as bottlenecked here, for which other links have a limit rate of `e`.

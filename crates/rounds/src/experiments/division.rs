@@ -56,7 +56,8 @@ pub(super) fn fig_4_5(context: &mut Context) -> Result<(), Fault> {
     context.report.setup("rtts", rtts);
     context.report.note(
         "The thesis gives the tables' sizes but not their layout; ours (logarithms and powers of two, 32-bit entries) are \
-         within 0.2% at 13 KB, so that also 13 KB converges here where the thesis' tables of that size did not.",
+         within 0.2% at 13 KB, so that also 13 KB converges here where the thesis' tables of that size did not. Rates that \
+         differ by less than the division errs count as equal: compared to 1e-9, 3 of 100 networks loop for ever at 340 KB.",
     );
     Ok(())
 }

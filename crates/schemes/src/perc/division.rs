@@ -56,6 +56,11 @@ impl Tables {
         4 * (self.logs.len() + self.powers.len())
     }
 
+    /// Largest relative error of a quotient: half a step of each logarithm's argument, and of the power's.
+    pub fn error(&self) -> f64 {
+        libm::exp2(-f64::from(self.log_index_bits)) + libm::exp2(-f64::from(self.power_index_bits + 1))
+    }
+
     /// log2 of a positive integer, in units of 2^-LOG_BITS.
     fn log2(&self, x: u64) -> i64 {
         let exponent = x.ilog2();
@@ -79,6 +84,14 @@ impl Division {
         match params.within("division_kb", 0.0, 4096.0)? {
             0.0 => Ok(Division::Exact),
             kb => Ok(Division::Table(Arc::new(Tables::within((kb * 1024.0) as usize)))),
+        }
+    }
+
+    /// Largest relative error of a quotient, beyond that of floats.
+    pub fn error(&self) -> f64 {
+        match self {
+            Division::Exact => 0.0,
+            Division::Table(tables) => tables.error(),
         }
     }
 
@@ -113,6 +126,7 @@ mod tests {
                 (tables.divide(x, y) / (x as f64 / y as f64) - 1.0).abs()
             };
             worst.push((0..100_000).map(error).fold(0.0, f64::max));
+            assert!(worst.last().is_some_and(|w| *w <= tables.error()), "{kb} KB: {worst:?} over {}", tables.error());
         }
         assert!(worst[0] < 2e-3 && worst[1] < worst[0] / 2.0 && worst[2] < worst[1] / 2.0, "{worst:?}");
     }

@@ -319,6 +319,11 @@ impl Tie {
     pub fn read(params: &Params) -> Result<Self, Fault> {
         params.within("tie", 0.0, 0.1).map(Tie)
     }
+    /// Ties at least within `error`: rates that differ by less than the arithmetic errs count as equal.
+    #[must_use]
+    pub fn covering(self, error: f64) -> Self {
+        Tie(self.0.max(error))
+    }
     /// `x <= y`, ties included.
     #[inline]
     pub fn at_most(self, x: f64, y: f64) -> bool {
