@@ -57,7 +57,7 @@ def _reproduce(name: str, scale: str, runs: int | None, seed: int, out: Path | N
         with Reporter(name) as reporter:
             return reproduce(name, scale=scale, runs=runs, seed=seed, out=out, jobs=jobs, progress=reporter)
     except KeyboardInterrupt:
-        print("subak: interrupted; what is complete is kept: the same command resumes", file=sys.stderr)
+        print("subak: interrupted; complete cells of specs are kept: the same command resumes", file=sys.stderr)
         raise typer.Exit(INTERRUPTED) from None
 
 
