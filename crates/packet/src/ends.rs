@@ -115,7 +115,7 @@ impl<S: Scheme> Sim<S> {
     }
 
     /// The flow sends nothing new from now on; what is under way is still repaired.
-    pub(crate) fn stop(&mut self, flow: FlowId) {
+    pub fn stop(&mut self, flow: FlowId) {
         let f = &mut self.flows[flow as usize];
         if !f.open {
             return;

@@ -97,9 +97,8 @@ fn main() {
 }
 
 fn report(alpha: f64, name: &str, runs: &[(u64, Run)]) {
-    let share = |test: &dyn Fn(&Run) -> bool| {
-        100.0 * runs.iter().filter(|(_, r)| test(r)).count() as f64 / runs.len() as f64
-    };
+    let share =
+        |test: &dyn Fn(&Run) -> bool| 100.0 * runs.iter().filter(|(_, r)| test(r)).count() as f64 / runs.len() as f64;
     let mut steps: Vec<u64> = runs.iter().filter_map(|(_, r)| r.one_percent).collect();
     steps.sort_unstable();
     println!(

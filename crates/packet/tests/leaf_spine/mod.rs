@@ -88,10 +88,12 @@ pub fn exact(network: &Network, plans: &[FlowPlan], policy: Policy) -> Vec<f64> 
     let case = Case { network: network.clone(), flows, policy };
     let utilities: Option<Vec<Utility>> = plans.iter().map(|p| p.utility.as_deref().cloned()).collect();
     let options = subak_solve::Options::default();
-    match utilities {
-        Some(utilities) => subak_solve::maximize(&case, &utilities, &options).unwrap().rates_bps,
-        None => subak_solve::solve(&case, &options).unwrap().rates_bps,
-    }
+    let answer = match utilities {
+        Some(utilities) => subak_solve::maximize(&case, &utilities, &options).unwrap(),
+        None => subak_solve::solve(&case, &options).unwrap(),
+    };
+    assert!(answer.certificate.worst() <= 1e-6, "{:?}, {:?}", answer.status, answer.certificate);
+    answer.rates_bps
 }
 
 /// Rates received over the next `span_ns`, bit/s.

@@ -132,8 +132,8 @@ impl Wishes {
         self.subflows[k as usize].rate_bps = feedback.rate_bps;
         let share = self.share(k as usize);
         let s = &mut self.subflows[k as usize];
-        let whole = xwi::weight(&self.marginal, path_price, self.bounds.most * s.line_rate_bps);
-        s.wish_bps = (whole * share).max(self.bounds.least * s.line_rate_bps);
+        let wish_bps = xwi::weight(&self.marginal, path_price, share, self.bounds.most * s.line_rate_bps);
+        s.wish_bps = wish_bps.max(self.bounds.least * s.line_rate_bps);
     }
 
     /// Subflow `k`'s share of the flow's rate.
