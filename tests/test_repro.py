@@ -55,6 +55,14 @@ def test_results_are_kept_and_a_failed_check_ends_with_1(subak: Subak, tmp_path:
     again = subak("repro", "perc-fig2.3", "--out", tmp_path / "out")
     assert again.code == 1
     assert "NOT MET" in again.out
+    assert "there already" in again.out
+
+
+def test_damaged_results_are_named(tmp_path: Path) -> None:
+    reproduce("perc-fig2.3", out=tmp_path)
+    (tmp_path / "raw.json").write_text('{"checks": [')
+    with pytest.raises(InputError, match=r"raw\.json"):
+        reproduce("perc-fig2.3", out=tmp_path)
 
 
 def test_the_table_shows_published_and_measured(subak: Subak, tmp_path: Path) -> None:

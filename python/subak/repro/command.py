@@ -51,11 +51,14 @@ def repro(
 
 def _reproduce(name: str, scale: str, runs: int | None, seed: int, out: Path | None, jobs: int | None) -> Verdict:
     from subak.progress import Reporter
-    from subak.repro.reproduce import reproduce
+    from subak.repro.reproduce import CellFailedError, reproduce
 
     try:
         with Reporter(name) as reporter:
             return reproduce(name, scale=scale, runs=runs, seed=seed, out=out, jobs=jobs, progress=reporter)
+    except CellFailedError as error:
+        print(f"subak: {error}", file=sys.stderr)
+        raise typer.Exit(1) from None
     except KeyboardInterrupt:
         print("subak: interrupted; complete cells of specs are kept: the same command resumes", file=sys.stderr)
         raise typer.Exit(INTERRUPTED) from None
@@ -71,15 +74,16 @@ def show(verdict: Verdict) -> None:
         f"{experiment.name}: {experiment.title} ({experiment.figure}), {verdict.scale} scale, {verdict.runs} runs"
     )
     rows = table(None, "", "Published", "Measured", "Must show", "Verdict", justify="left")
-    words = {True: "met", False: "NOT MET", None: ""}
+    marks = {True: "met", False: "NOT MET", None: ""}
     for finding in verdict.findings:
-        rows.add_row(finding.what, finding.published, finding.text, finding.must_show, words[finding.met])
+        rows.add_row(finding.what, finding.published, finding.text, finding.must_show, marks[finding.met])
     out.print(rows)
     for note in verdict.notes:
         out.print(f"Note: {note}")
-    out.print(
-        f"Verdict: {'met' if verdict.met else 'not met'}. Results, figure and verdict.json are in {verdict.folder}"
-    )
+    words = "met" if verdict.met else "not met"
+    out.print(f"Verdict: {words}. Results, figure and verdict.json are in {verdict.folder}")
+    if not verdict.ran:
+        out.print("The results were there already; remove the folder to run the experiment again.")
 
 
 def _print_list(experiments: list[Experiment], json: bool) -> None:

@@ -17,6 +17,10 @@ from subak.repro.catalogue import SCALES, Check, Experiment, find
 from subak.repro.results import Listener, RawResults, RunPlan, Value, as_json, passes, told, told_json
 
 
+class CellFailedError(RuntimeError):
+    """A simulation did not come to its end."""
+
+
 @dataclass(frozen=True)
 class Finding:
     """One row of the table: published against measured."""
@@ -51,8 +55,10 @@ class Verdict:
     scale: str
     runs: int
     seed: int
+    ran: bool
+    """Whether anything was run; otherwise all results were there already."""
     seconds: float
-    """Of running; what was there already took none."""
+    """Of running."""
     findings: tuple[Finding, ...]
     notes: tuple[str, ...]
     folder: Path
@@ -110,18 +116,18 @@ def reproduce(
     folder = Path(out) if out is not None else Path("out/repro") / f"{name}-{scale}"
     _open(folder, experiment, plan)
     begun = time.monotonic()
-    _run(folder, experiment, plan)
+    ran = _run(folder, experiment, plan)
     seconds = time.monotonic() - begun
     raw = RawResults(folder, scale, size.settings)
     if experiment.specs:
         measured: dict[str, Value] = experiment.module.measure(raw)
         findings = tuple(_judge(c, measured) for c in experiment.checks_at(scale))
-        ran, notes = plan.runs or 1, ()
+        count, notes = plan.runs or 1, ()
     else:
         findings = tuple(_reported(c) for c in raw.report["checks"])
-        ran, notes = raw.report["runs"], tuple(raw.report["notes"])
+        count, notes = raw.report["runs"], tuple(raw.report["notes"])
     figure = _draw(folder, experiment, raw)
-    verdict = Verdict(experiment, scale, ran, seed, seconds, findings, notes, folder, figure)
+    verdict = Verdict(experiment, scale, count, seed, ran, seconds, findings, notes, folder, figure)
     _write(folder / "verdict.json", json.dumps(verdict.to_dict(), indent=1, ensure_ascii=False) + "\n")
     return verdict
 
@@ -177,21 +183,24 @@ def _open(folder: Path, experiment: Experiment, plan: RunPlan) -> None:
         raise InputError(str(folder), "", f"it cannot be used: {error}", mend) from None
 
 
-def _run(folder: Path, experiment: Experiment, plan: RunPlan) -> None:
-    """Runs what is not there; a spec resumes cell by cell."""
+def _run(folder: Path, experiment: Experiment, plan: RunPlan) -> bool:
+    """Runs what is not there, and says whether there was anything; a spec resumes cell by cell."""
     from subak.runs import run
 
+    raw = folder / "raw.json"
+    wanted = [folder / (name or "run") / "results.parquet" for name in experiment.specs] or [raw]
+    if all(path.exists() for path in wanted):
+        return False
     for name, path in experiment.specs.items():
-        results = run(
-            spec_of(experiment, path, name, plan), folder / (name or "run"), jobs=plan.jobs, progress=plan.progress
-        )
+        spec = spec_of(experiment, path, name, plan)
+        results = run(spec, folder / (name or "run"), jobs=plan.jobs, progress=plan.progress)
         if results.failed:
             cell, why = next(iter(results.failed.items()))
-            raise RuntimeError(f"{experiment.name}: cell {cell} failed: {why}")
-    if not experiment.specs and not (folder / "raw.json").exists():
+            raise CellFailedError(f"{experiment.name}: cell {cell} failed: {why}")
+    if not experiment.specs:
         jobs = plan.jobs or 0
-        computed = _subak.rounds_experiment(experiment.name, plan.scale, plan.runs, plan.seed, jobs, plan.progress)
-        _write(folder / "raw.json", computed)
+        _write(raw, _subak.rounds_experiment(experiment.name, plan.scale, plan.runs, plan.seed, jobs, plan.progress))
+    return True
 
 
 def _judge(check: Check, measured: dict[str, Value]) -> Finding:
@@ -211,9 +220,13 @@ def _reported(check: dict[str, Any]) -> Finding:
 def _draw(folder: Path, experiment: Experiment, raw: RawResults) -> tuple[str, ...]:
     from subak.repro import figures
 
+    path = folder / "figure.png"
     with figures.style():
         figure = experiment.module.draw(raw)
-        figures.save(figure, folder / "figure.png")
+        try:
+            figures.save(figure, path)
+        except OSError as error:
+            raise InputError(str(path), "", f"it cannot be written: {error.strerror}", "choose another --out") from None
     return ("figure.png",)
 
 

@@ -10,6 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from subak.errors import InputError
+
 if TYPE_CHECKING:
     from subak.runs import Results
 
@@ -55,7 +57,11 @@ class RawResults:
     @cached_property
     def report(self) -> dict[str, Any]:
         """What the round driver computed: ``setup``, ``tables``, ``series``, ``checks``, ``notes``."""
-        report: dict[str, Any] = json.loads((self.folder / "raw.json").read_bytes())
+        path = self.folder / "raw.json"
+        try:
+            report: dict[str, Any] = json.loads(path.read_bytes())
+        except (OSError, ValueError, RecursionError) as error:
+            raise InputError(str(path), "", f"it cannot be read: {error}", "remove the folder to run again") from None
         return report
 
     def rows(self, table: str) -> list[dict[str, Any]]:
