@@ -60,7 +60,7 @@ fn levels(case: &Case, f: usize, rate: f64) -> (f64, f64) {
 }
 
 /// A rate this close to its demand has reached it.
-const SATED: f64 = 1e-9;
+const SATED: f64 = 1e-8;
 
 /// Whether flow `f` has all it can use.
 fn sated(case: &Case, f: usize, rate: f64) -> bool {

@@ -79,6 +79,9 @@ impl Program {
     /// Solves to a relative gap and infeasibility of `tolerance`; what it could reach where it cannot.
     pub fn solve(&self, tolerance: f64) -> Solution {
         let n = self.cost.len();
+        if n == 0 {
+            return Solution { x: Vec::new(), dual: vec![0.0; self.rhs.len()], iterations: 0, solved: true };
+        }
         let settings = DefaultSettingsBuilder::default()
             .verbose(false)
             .max_iter(400)

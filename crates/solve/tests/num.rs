@@ -4,7 +4,8 @@ mod common;
 
 use common::{Net, certified, close};
 use proptest::prelude::*;
-use subak_core::Policy;
+use subak_core::{Case, Policy};
+use subak_solve::{Method, Options, solve};
 
 #[test]
 fn proportional_fairness_on_a_chain() {
@@ -17,6 +18,56 @@ fn proportional_fairness_on_a_chain() {
     close(&answer.rates_bps, &[2e9, 8e9, 8e9, 8e9, 8e9], 1e-8);
 }
 
+/// Rates by our method and by Clarabel's, on cases that Clarabel's tolerances can resolve.
+fn agree(case: &Case) {
+    let own = certified(case);
+    let referee = solve(case, &Options { method: Method::Clarabel, ..Options::default() }).unwrap();
+    assert_eq!(referee.solver, "clarabel");
+    if referee.certificate.worst() < 1e-5 {
+        close(&own.rates_bps, &referee.rates_bps, 1e-4);
+    }
+}
+
+#[test]
+fn clarabel_solves_what_it_should() {
+    let case = Net::new(&[10e9, 4e9]).pooled(&[&[0], &[1]]).flow(&[0]).flow(&[1]).case(Policy::AlphaFair { alpha: 2.0 });
+    let referee = solve(&case, &Options { method: Method::Clarabel, ..Options::default() }).unwrap();
+    assert!(referee.certificate.worst() < 1e-4, "{:?}", referee.certificate);
+    agree(&case);
+}
+
+#[test]
+fn short_flows_first() {
+    // NUMFabric, table 1: at a small epsilon the smallest flow has nearly all of the link.
+    let sizes = |net: Net| {
+        net.flow(&[0])
+            .with(|f| f.size_bytes = Some(10_000))
+            .flow(&[0])
+            .with(|f| f.size_bytes = Some(100_000))
+            .flow(&[0])
+            .with(|f| f.size_bytes = Some(10_000_000))
+    };
+    let case = sizes(Net::new(&[10e9])).case(Policy::Fct { epsilon: 0.1 });
+    let answer = certified(&case);
+    // U' = x^-epsilon / s: rates in the ratio s^(-1/epsilon).
+    close(&answer.rates_bps[1..2], &[answer.rates_bps[0] * 1e-10], 1e-6);
+    assert!(answer.rates_bps[0] > 0.999 * 10e9);
+    let without = Net::new(&[1.0]).flow(&[0]);
+    let fault = solve(&without.case(Policy::Srpt { epsilon: 0.1 }), &Options::default()).unwrap_err();
+    assert_eq!(fault.place, "flows[0].size");
+    let fault = solve(&without.case(Policy::Edf { epsilon: 0.1 }), &Options::default()).unwrap_err();
+    assert_eq!(fault.place, "flows[0].deadline");
+}
+
+#[test]
+fn a_large_alpha_comes_close_to_max_min() {
+    let net = Net::new(&[12e9, 20e9, 30e9]).flow(&[0, 2]).flow(&[1, 2]).flow(&[1]);
+    let fair = certified(&net.case(Policy::MaxMin));
+    close(&certified(&net.case(Policy::AlphaFair { alpha: 20.0 })).rates_bps, &fair.rates_bps, 0.05);
+    let fault = solve(&net.case(Policy::AlphaFair { alpha: 1e4 }), &Options::default()).unwrap_err();
+    assert_eq!(fault.place, "policy.alpha");
+}
+
 proptest! {
     #![proptest_config(common::config(1000))]
 
@@ -26,7 +77,23 @@ proptest! {
     }
 
     #[test]
-    fn random_pooled_cases_are_certified(net in common::nets(3), alpha in common::alphas()) {
+    fn random_pooled_cases_are_certified(net in common::mild_nets(3), alpha in common::alphas()) {
         certified(&net.case(Policy::AlphaFair { alpha }));
+    }
+
+    #[test]
+    fn clarabel_agrees(net in common::mild_nets(2), alpha in prop::sample::select(vec![0.5, 1.0, 2.0])) {
+        agree(&net.case(Policy::AlphaFair { alpha }));
+    }
+
+    #[test]
+    fn urgency_is_certified(net in common::nets(1), sizes in prop::collection::vec(1e3..1e9f64, 14)) {
+        let mut net = net;
+        for (flow, size) in net.flows.iter_mut().zip(sizes) {
+            flow.size_bytes = Some(size as u64);
+            flow.deadline_s = Some(size * 1e-9);
+        }
+        certified(&net.case(Policy::Srpt { epsilon: 0.125 }));
+        certified(&net.case(Policy::Edf { epsilon: 0.2 }));
     }
 }

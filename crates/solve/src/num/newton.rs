@@ -77,7 +77,7 @@ impl System {
     }
 
     /// Conjugate gradients to a residual of `tolerance` in the preconditioner's norm.
-    fn solve(&mut self, program: &Program, response: &Response, tolerance: f64) {
+    fn solve(&mut self, program: &Program, response: &Response, tolerance: f64) -> usize {
         let n = self.rhs.len();
         let System { x, r, d, q, precondition, barrier, rhs, .. } = self;
         x.clear();
@@ -89,9 +89,9 @@ impl System {
         let mut rho: f64 = r.iter().zip(d.iter()).map(|(r, d)| r * d).sum();
         let enough = rho * tolerance * tolerance;
         let most = (2 * n as u64 + 10).min(500);
-        for _ in 0..most {
+        for k in 0..most {
             if rho <= enough || rho == 0.0 {
-                return;
+                return k as usize;
             }
             q.iter_mut().zip(d.iter().zip(barrier.iter())).for_each(|(q, (d, b))| *q = d * b);
             response.multiply(program, d, q);
@@ -108,6 +108,7 @@ impl System {
                 d[i] = r[i] * precondition[i] + beta * d[i];
             }
         }
+        most as usize
     }
 }
 
@@ -134,7 +135,8 @@ pub(crate) fn solve(program: &mut Program, mut prices: Vec<f64>, limits: Limits)
     for iteration in 0..limits.max_iterations {
         let state = progress(program, &prices, &response);
         let end = |prices, response, converged| Outcome { prices, response, iterations: iteration, converged };
-        if state.excess <= last && state.gap <= 0.3 * limits.tolerance / (program.alpha - 1.0).max(1.0) && mu <= last {
+        let sharp = program.alpha.max(1.0);
+        if state.excess <= 0.3 * limits.tolerance / sharp && state.gap <= 0.7 * limits.tolerance / sharp && mu <= last {
             return end(prices, response, true);
         }
         if !response.pooled() {
@@ -143,14 +145,19 @@ pub(crate) fn solve(program: &mut Program, mut prices: Vec<f64>, limits: Limits)
             }
         }
         system.build(program, &prices, &idle, &mut response, weight, mu);
-        system.solve(program, &response, precision);
+        let k = system.solve(program, &response, precision);
         response.pool_step(program, &system.x, mu, &mut system.pool);
         let step = Step { change: &system.x, pool: &system.pool, weight, mu };
         let (length, largest) = step.take(program, &mut prices, &mut idle, &mut response, &mut trial);
+        if std::env::var_os("SUBAK_TRACE").is_some() { eprintln!("{iteration} mu {mu:.1e} excess {:.1e} gap {:.1e} cg {k} prec {precision:.0e} step {length:.3} largest {largest:.1e}", state.excess, state.gap); }
         if length == 0.0 && precision <= TIGHTEST || mu < 1e-3 * last {
             return end(prices, response, false);
         }
-        precision = if length < 0.5 { (precision * 1e-3).max(TIGHTEST) } else { (precision * 3.0).min(loosest) };
+        precision = match (response.pooled(), length) {
+            (true, ..0.5) | (false, ..0.1) => (precision * 1e-3).max(TIGHTEST),
+            (true, _) => (precision * 3.0).min(loosest),
+            (false, _) => (precision * 1e3).min(loosest),
+        };
         if response.pooled() {
             response.center(program, mu);
             for l in 0..idle.len() {
@@ -196,10 +203,9 @@ struct Step<'a> {
 }
 
 impl Step<'_> {
-    /// Slope of the barrier function along the step at `prices`.
-    fn slope(&self, program: &Program, prices: &[f64], response: &Response) -> f64 {
-        let up = |l: usize| program.capacity[l] - response.load[l] - self.mu * self.weight[l] / prices[l];
-        (0..prices.len()).map(|l| self.change[l] * up(l)).sum()
+    /// The barrier function's derivative by the price of link `l`.
+    fn upward(&self, program: &Program, prices: &[f64], response: &Response, l: usize) -> f64 {
+        program.capacity[l] - response.load[l] - self.mu * self.weight[l] / prices[l]
     }
 
     fn idle_change(&self, prices: &[f64], idle: &[f64], l: usize) -> f64 {
@@ -235,26 +241,48 @@ impl Step<'_> {
         response: &mut Response,
         trial: &mut Response,
     ) -> (f64, f64) {
+        if !response.pooled() {
+            return self.take_bounded(program, prices, response, trial);
+        }
         let from = prices.clone();
-        let start = self.slope(program, prices, response);
         let (falls, largest) = self.reach(program, prices, idle, response);
         let mut length = if falls > BOUNDARY { BOUNDARY / falls } else { 1.0 };
         let largest = largest * length;
+        for (price, (old, change)) in prices.iter_mut().zip(from.iter().zip(self.change)) {
+            *price = old + length * change;
+        }
+        trial.step_pool(program, response, self.pool, length);
+        trial.evaluate(program, prices);
+        for l in 0..idle.len() {
+            idle[l] += length * self.idle_change(&from, idle, l);
+        }
+        std::mem::swap(response, trial);
+        (length, largest)
+    }
+
+    /// Takes the step with each price stopped at its own boundary, so that links that lose their price hold up no
+    /// others; as much of it as the barrier function likes.
+    fn take_bounded(
+        &self,
+        program: &Program,
+        prices: &mut Vec<f64>,
+        response: &mut Response,
+        trial: &mut Response,
+    ) -> (f64, f64) {
+        let from = prices.clone();
+        let bounded = |l: usize, length: f64| (length * self.change[l]).max(-BOUNDARY * from[l]);
+        let start: f64 = (0..from.len()).map(|l| bounded(l, 1.0) * self.upward(program, prices, response, l)).sum();
+        let largest = (0..from.len()).map(|l| (bounded(l, 1.0) / from[l]).abs()).fold(0.0, f64::max);
+        let mut length = 1.0;
         for _ in 0..30 {
-            for (price, (old, change)) in prices.iter_mut().zip(from.iter().zip(self.change)) {
-                *price = old + length * change;
-            }
-            trial.step_pool(program, response, self.pool, length);
+            (0..from.len()).for_each(|l| prices[l] = from[l] + bounded(l, length));
             trial.evaluate(program, prices);
-            // The barrier function is convex: past its minimum along the step the slope is positive. Where flows are
-            // pooled it is not all that counts, and the step is taken as it is.
-            let slope = self.slope(program, prices, trial);
-            if slope <= 0.9 * start.abs() || !self.pool.rate.is_empty() {
-                for l in 0..idle.len() {
-                    idle[l] += length * self.idle_change(&from, idle, l);
-                }
+            let slope: f64 =
+                (0..from.len()).map(|l| (prices[l] - from[l]) / length * self.upward(program, prices, trial, l)).sum();
+            // The barrier function is convex: past its minimum along the step the slope is positive.
+            if slope <= 0.9 * start.abs() {
                 std::mem::swap(response, trial);
-                return (length, largest);
+                return (length, largest * length);
             }
             length *= (start.abs() / (start.abs() + slope)).clamp(0.1, 0.7);
         }

@@ -109,6 +109,7 @@ impl Program {
             revenue: Vec::new(),
         };
         program.take_links(case);
+        program.drop_dominated();
         program.take_shapes(utilities);
         program.start()?;
         Ok(program)
@@ -137,6 +138,48 @@ impl Program {
         self.rate_unit_bps = self.capacity.iter().fold(0.0, |a: f64, &b| a.max(b)).max(f64::MIN_POSITIVE);
         let unit = self.rate_unit_bps;
         self.capacity.iter_mut().chain(&mut self.demand).for_each(|c| *c /= unit);
+    }
+
+    /// Drops links that carry one path only where another link of that path is no wider: they bind nothing of their own.
+    /// With few flows these are most links.
+    fn drop_dominated(&mut self) {
+        let mut carries = vec![0u32; self.capacity.len()];
+        self.path_links.iter().for_each(|&l| carries[l as usize] += 1);
+        let narrower = |l: u32, m: u32| {
+            let key = |l: u32| (self.capacity[l as usize], std::cmp::Reverse(carries[l as usize]), l);
+            let ((a, b, c), (d, e, f)) = (key(m), key(l));
+            (a < d) || (a == d && (b, c) < (e, f))
+        };
+        let mut kept = vec![true; self.capacity.len()];
+        for p in 0..self.paths.len() {
+            let path = self.path(p);
+            for &l in path {
+                kept[l as usize] = carries[l as usize] > 1 || !path.iter().any(|&m| narrower(l, m));
+            }
+        }
+        let mut number = vec![u32::MAX; kept.len()];
+        let mut next = 0;
+        for (l, number) in number.iter_mut().enumerate().filter(|(l, _)| kept[*l]) {
+            (self.links[next], self.capacity[next], *number) = (self.links[l], self.capacity[l], next as u32);
+            next += 1;
+        }
+        self.links.truncate(next);
+        self.capacity.truncate(next);
+        let mut end = 0;
+        let mut begin = 0;
+        for p in 0..self.paths.len() {
+            let stop = self.link_ptr[p + 1] as usize;
+            for i in begin..stop {
+                let l = number[self.path_links[i] as usize];
+                if l != u32::MAX {
+                    self.path_links[end] = l;
+                    end += 1;
+                }
+            }
+            self.link_ptr[p + 1] = end as u32;
+            begin = stop;
+        }
+        self.path_links.truncate(end);
     }
 
     /// Gains are normalized by their largest: the level unit takes the rest.
@@ -208,6 +251,9 @@ impl Program {
         let mut bottleneck = vec![false; self.capacity.len()];
         let (mut low, mut high) = (f64::INFINITY, 0.0f64);
         for p in 0..paths {
+            // Next to flows of much larger gain the rest of a link may round to nothing.
+            let narrowest = self.path(p).iter().map(|&l| self.capacity[l as usize]).fold(f64::INFINITY, f64::min);
+            rate[p] = rate[p].max(1e-16 * narrowest.min(demand[p]));
             let level = rate[p] / weight[p];
             (low, high) = (low.min(level), high.max(level));
             for &l in self.path(p) {
