@@ -88,7 +88,7 @@ def experiments_page(experiments: list[Experiment]) -> str:
     rows = []
     for e in experiments:
         record = _record(e)
-        stands = f"{record['verdict']} ({record['runs']} runs)" if record else "not run yet"
+        stands = f"{record['verdict']} ({_runs(record)})" if record else "not run yet"
         rows.append([f"[{e.name}](experiments/{e.name}.md)", e.figure, e.shows, stands])
     intro = (
         "Each is one command, `subak repro NAME`, in seconds (`--scale smoke`) or at the paper's size "
@@ -111,7 +111,7 @@ def experiment_page(experiment: Experiment) -> str:
     if record:
         words = {True: "met", False: "**not met**", None: ""}
         rows = [[c["what"], c["published"], c["text"], c["must_show"], words[c["pass"]]] for c in record["checks"]]
-        took = f"{record['runs']} runs from seed {record['seed']}"
+        took = f"{_runs(record)} from seed {record['seed']}"
         parts += [
             "## Published and measured\n",
             f"At paper scale ({took}): **{record['verdict']}**.\n",
@@ -125,6 +125,10 @@ def experiment_page(experiment: Experiment) -> str:
 def _record(experiment: Experiment) -> dict[str, Any] | None:
     path = RECORDS / f"{experiment.name}.json"
     return json.loads(path.read_text()) if path.exists() else None
+
+
+def _runs(record: dict[str, Any]) -> str:
+    return "1 run" if record["runs"] == 1 else f"{record['runs']} runs"
 
 
 def commands_page() -> str:

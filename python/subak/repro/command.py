@@ -71,7 +71,7 @@ def show(verdict: Verdict) -> None:
     experiment = verdict.experiment
     out = console()
     out.print(
-        f"{experiment.name}: {experiment.title} ({experiment.figure}), {verdict.scale} scale, {verdict.runs} runs"
+        f"{experiment.name}: {experiment.title} ({experiment.figure}), {verdict.scale} scale, runs: {verdict.runs}"
     )
     rows = table(None, "", "Published", "Measured", "Must show", "Verdict", justify="left")
     marks = {True: "met", False: "NOT MET", None: ""}
