@@ -1,0 +1,65 @@
+"""Completion times of simulated flows, by size and against an ideal allocation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from subak.runs import Results
+
+Flows = dict[str, "np.ndarray"]
+"""``size`` in bytes, ``fct`` and ``idle`` in seconds, one entry a flow; an infinite ``fct`` did not complete."""
+
+
+def flows(results: Results) -> dict[str, Flows]:
+    """The flows that count, by scheme, in the same order in each."""
+    columns = ["scheme", "seed", "flow", "size_bytes", "fct_ns", "ideal_fct_ns", "measured", "kind"]
+    frame = results.table("flow", columns).to_pandas().sort_values(["seed", "flow"])
+    frame = frame[frame["measured"]]
+    found = {}
+    for scheme in dict.fromkeys(frame["scheme"]):
+        mine = frame[frame["scheme"] == scheme]
+        fct = mine["fct_ns"].to_numpy(dtype=float, na_value=np.inf) * 1e-9
+        idle = mine["ideal_fct_ns"].to_numpy(dtype=float) * 1e-9
+        found[str(scheme)] = {"size": mine["size_bytes"].to_numpy(dtype=float), "fct": fct, "idle": idle}
+    return found
+
+
+def bins_by_bytes(size: np.ndarray, large: int) -> list[np.ndarray]:
+    """Which flows are the smallest that carry 1% of all bytes, and the rest in ``large`` bins of equal bytes."""
+    order = np.argsort(size, kind="stable")
+    carried = np.cumsum(size[order]) / size.sum()
+    edges = [0.01 + 0.99 * k / large for k in range(1, large)]
+    place = np.searchsorted([0.01, *edges], carried, side="left")
+    number = np.empty(len(size), dtype=int)
+    number[order] = place
+    return [number == k for k in range(large + 1)]
+
+
+def stretch(of: Flows) -> np.ndarray:
+    """Completion time over that of the same flow alone."""
+    return np.asarray(of["fct"] / of["idle"])
+
+
+def quantile(values: np.ndarray, q: float) -> float:
+    """The value that a share ``q`` does not exceed: one that occurs, so that an infinite one does no harm below it."""
+    return float(np.quantile(values, q, method="higher")) if len(values) else float("nan")
+
+
+def draw_bins(plots: list[Axes], held: dict[str, Flows], large: int) -> None:
+    """The distribution of normalized completion times, a plot a bin."""
+    for k, plot in enumerate(plots):
+        for scheme, of in held.items():
+            chosen = bins_by_bytes(of["size"], large)[k]
+            values = np.sort(stretch(of)[chosen])
+            values = values[np.isfinite(values)]
+            plot.plot(values, np.arange(1, len(values) + 1) / max(1, chosen.sum()), label=scheme)
+        top = max(of["size"][bins_by_bytes(of["size"], large)[k]].max(initial=0) for of in held.values())
+        count = int(chosen.sum())
+        plot.set(title=f"{count} flows up to {top / 1e3:,.0f} KB", xscale="log", ylim=(0, 1.02))
+        plot.set(xlabel="completion time over the flow alone", ylabel="share of flows")
+    plots[0].legend(loc="lower right")

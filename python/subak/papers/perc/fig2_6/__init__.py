@@ -1,0 +1,38 @@
+"""Figure 2.6: convergence times of Fair, Charny and RCP after one flow more or less."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from subak.papers.perc import settle
+from subak.repro import RawResults, Value, figures
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+RTT = 12e-6
+SCHEMES = ("fair", "charny", "rcp")
+
+
+def _rtts(raw: RawResults) -> dict[str, list[float]]:
+    # The first flows start together, at 0: that is no change of one.
+    return {s: [t / RTT for t in settle.times(raw.simulated(), s, after_ns=1)] for s in SCHEMES}
+
+
+def measure(raw: RawResults) -> dict[str, Value]:
+    """Median and 99th percentile of each scheme, and how they compare."""
+    rtts = _rtts(raw)
+    p50 = {s: settle.at(rtts[s], 0.5) for s in SCHEMES}
+    p99 = {s: settle.at(rtts[s], 0.99) for s in SCHEMES}
+    ordered = all(q["fair"].value < q["charny"].value < q["rcp"].value for q in (p50, p99))
+    found: dict[str, Value] = {"ordered": ordered, "rcp_over_fair": settle.ratio(p50["rcp"], p50["fair"])}
+    for s in SCHEMES:
+        found |= {f"{s}_p50": p50[s], f"{s}_p99": p99[s]}
+    return found
+
+
+def draw(raw: RawResults) -> Figure:
+    """The distribution of the times."""
+    figure, plots = figures.axes(width=5.5)
+    settle.draw(plots[0], _rtts(raw), "RTTs of 12 us until within 10% for 10 RTTs")
+    return figure

@@ -1,0 +1,5 @@
+"""Figure 2.7: completion times on one link of 10 Gb/s with a round trip of 12 us."""
+
+from subak.papers.perc.one_link import draw, measure
+
+__all__ = ["draw", "measure"]

@@ -1,0 +1,37 @@
+"""Figure 4.1: convergence of s-PERC* and RCP after 40% of the flows were replaced."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from subak.papers.perc import settle
+from subak.repro import RawResults, Value, figures
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+RTT = 11.6e-6
+GOALS = {"tight": "99% of flows within 10%", "loose": "95% of flows within 20%"}
+
+
+def _rtts(raw: RawResults, scheme: str, goal: str) -> list[float]:
+    criterion = list(GOALS).index(goal)
+    return [t / RTT for t in settle.times(raw.simulated(), scheme, criterion, after_ns=1)]
+
+
+def measure(raw: RawResults) -> dict[str, Value]:
+    """The medians and their ratio, for each goal."""
+    found: dict[str, Value] = {"s_perc_settled": settle.settled(_rtts(raw, "s-perc-star", "tight"))}
+    for goal in GOALS:
+        s_perc, rcp = (settle.at(_rtts(raw, s, goal), 0.5) for s in ("s-perc-star", "rcp"))
+        found |= {f"s_perc_{goal}": s_perc, f"rcp_{goal}": rcp, f"ratio_{goal}": settle.ratio(rcp, s_perc)}
+    return found
+
+
+def draw(raw: RawResults) -> Figure:
+    """The distribution of the times, a plot a goal."""
+    figure, plots = figures.axes(columns=2)
+    for plot, (goal, told) in zip(plots, GOALS.items(), strict=True):
+        settle.draw(plot, {s: _rtts(raw, s, goal) for s in ("s-perc-star", "rcp")}, "RTTs of 11.6 us")
+        plot.set_title(told)
+    return figure

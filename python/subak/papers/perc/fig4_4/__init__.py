@@ -1,0 +1,5 @@
+"""Figure 4.4: completion times of RCP, s-PERC*, pFabric and an ideal allocation."""
+
+from subak.papers.perc.datacenter import draw, measure
+
+__all__ = ["draw", "measure"]
