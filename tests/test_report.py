@@ -25,8 +25,10 @@ name = "churn"
 network = {kind = "star", hosts = 6}
 workload = {kind = "churn", flows_per_host = 1, replace = 0.5, epoch = "1ms"}
 scheme = [{name = "s-perc"}]
-measure = {rates = "100us", convergence = {of = "assigned", against = "scheme"}}
 run = {duration = "4ms"}
+[measure]
+rates = "100us"
+convergence = [{of = "assigned", against = "scheme"}, {within = 0.2, of = "assigned", against = "scheme"}]
 """
 
 
@@ -91,6 +93,15 @@ def test_draws_every_scheme_and_setting(page: Path) -> None:
         assert "nan" not in figure.lower()
 
 
+def test_draws_every_criterion_of_convergence(page: Path) -> None:
+    text = page.read_text()
+    convergence = text[text.rindex("<h2>Convergence") : text.rindex("<h2>What was run")]
+    assert re.findall("<figcaption>(.*?)</figcaption>", convergence) == [
+        "95% of the flows within 10%",
+        "95% of the flows within 20%",
+    ]
+
+
 def test_folder_without_a_run(subak: Subak, tmp_path: Path, folders: list[Path]) -> None:
     ended = subak("report", tmp_path, "--output", tmp_path / "report.html")
     assert ended.code == 2
@@ -99,6 +110,19 @@ def test_folder_without_a_run(subak: Subak, tmp_path: Path, folders: list[Path])
     ended = subak("report", folders[0], "--output", tmp_path / "none" / "report.html")
     assert ended.code == 2
     assert "none/report.html" in ended.err
+
+
+def test_runs_of_one_name_and_runs_that_were_interrupted(subak: Subak, folders: list[Path], tmp_path: Path) -> None:
+    """The second run has one of its cells."""
+    cut = tmp_path / "cut"
+    ended = subak("run", folders[0] / "spec.toml", "--out", cut, "--cell", "2")
+    assert ended.code == 0, ended
+    ended = subak("report", folders[0], cut, "--output", tmp_path / "report.html")
+    assert ended.code == 0, ended
+    text = (tmp_path / "report.html").read_text()
+    for folder in (folders[0], cut):
+        assert text.count(f"a &lt;small&gt; run ({folder})") == 2  # in the contents, and above the run
+    assert text.count("this is of 1 of 12 cells") == 1
 
 
 def browser() -> str | None:

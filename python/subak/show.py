@@ -143,11 +143,12 @@ def difference(found: Mapping[str, Any]) -> None:
                 distinct = {True: "yes", False: "no", None: ""}[one["distinct"]]
                 first, second = (f"{one[side]['mean']:.5g}" for side in ("first", "second"))
                 rows.add_row(who, one["name"], first, second, ratio, distinct)
-    out.print(rows)
+    out.print(rows if rows.row_count else "Every metric is the same, though the bytes differ.")
     for side in ("first", "second"):
         for only in found[f"only_{side}"]:
             out.print(f"only the {side} has {only['scheme']} {setting_of(only['axes'], list(only['axes']))}")
-    out.print("Distinct: the means are further apart than both 95% confidence intervals reach.")
+    if rows.row_count:
+        out.print("Distinct: the means are further apart than both 95% confidence intervals reach.")
 
 
 def schemes(listed: Sequence[Mapping[str, Any]], *, in_full: bool) -> None:

@@ -33,6 +33,7 @@ class RunData:
 
     def __init__(self, folder: Path, anchor: str) -> None:
         self.folder = folder
+        self.apart = ""
         self.anchor = anchor
         self.results = Results(folder)
         self.manifest = self.results.manifest
@@ -41,8 +42,8 @@ class RunData:
 
     @property
     def name(self) -> str:
-        """What the spec calls itself."""
-        return str(self.manifest.get("name") or self.folder.name)
+        """What the spec calls itself, and what tells it from other runs of that name."""
+        return str(self.manifest.get("name") or self.folder.name) + self.apart
 
     @cached_property
     def schemes(self) -> list[str]:
@@ -60,7 +61,7 @@ class RunData:
 
     def rows(self, kind: str, *columns: str) -> Mapping[int, Columns]:
         """The rows of a kind by cell; null is NaN in a column of numbers."""
-        table = self.results.table(kind, ["cell", *columns])
+        table = self.results.table(kind, ["cell", *columns], partial=True)
         if not table.num_rows:
             return {}
         cells = table["cell"].to_numpy()
@@ -72,6 +73,14 @@ class RunData:
     def setting(self, axes: Mapping[str, Any]) -> str:
         """The values of the axes in words; empty where nothing is swept."""
         return setting_of(axes, self.manifest["axes"])
+
+    def criterion(self, number: int) -> str:
+        """The spec's criterion of convergence of this number in words; empty where it has no other."""
+        given = self.manifest["spec"].get("measure", {}).get("convergence")
+        if not isinstance(given, list) or number >= len(given):
+            return ""
+        share = f"{100 * given[number].get('share', 0.95):g}% of the flows"
+        return f"{share} within {100 * given[number].get('within', 0.1):g}%"
 
     def _cells(self) -> list[Cell]:
         listed = self.manifest["cells"]

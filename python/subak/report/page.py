@@ -22,6 +22,7 @@ def build(folders: Sequence[Path]) -> str:
     runs = [RunData(folder, f"run{i}") for i, folder in enumerate(folders)]
     if not runs:
         raise InputError(None, "DIR", "no run is named", "name a folder that `subak run` filled")
+    _tell_apart(runs)
     title = runs[0].name if len(runs) == 1 else f"{len(runs)} runs"
     css = files("subak.report").joinpath("page.css").read_text(encoding="utf-8")
     body = "".join(_run(run) for run in runs)
@@ -31,6 +32,14 @@ def build(folders: Sequence[Path]) -> str:
         f"<title>{escape(title)} - Subak</title><style>{css}</style></head>"
         f"<body><main>{_contents(runs)}{body}</main></body></html>\n"
     )
+
+
+def _tell_apart(runs: Sequence[RunData]) -> None:
+    """Names the folder of runs that have one name."""
+    names = [run.name for run in runs]
+    for run, name in zip(runs, names, strict=True):
+        if names.count(name) > 1:
+            run.apart = f" ({run.folder})"
 
 
 def _contents(runs: Sequence[RunData]) -> str:
@@ -60,6 +69,9 @@ def _lead(run: RunData) -> str:
     said = f"{', '.join(run.schemes)}; {seeds} seed{'s' * (seeds > 1)} each; subak {manifest['version']}."
     failed = run.results.failed
     warning = f'<p class="warn">{len(failed)} of {len(run.cells)} cells failed.</p>' if failed else ""
+    done = sum(cell["status"] == "complete" for cell in manifest["cells"])
+    if not run.results.complete and done + len(failed) < len(run.cells):
+        warning += f'<p class="warn">The run is not complete: this is of {done} of {len(run.cells)} cells.</p>'
     return f'<p class="quiet">{escape(said)}</p>{warning}'
 
 
@@ -94,7 +106,7 @@ def _about(run: RunData) -> str:
     manifest = run.manifest
     machine = manifest.get("machine", {})
     facts = {
-        "Spec": f"{run.name} (SHA-256 {manifest['spec_sha256'][:16]}...)",
+        "Spec": f"{manifest['name']} (SHA-256 {manifest['spec_sha256'][:16]}...)",
         "Version": f"subak {manifest['version']}; this report: subak {subak.__version__}",
         "Seeds": ", ".join(map(str, manifest["seeds"])),
         "Cells": f"{len(run.cells)}",

@@ -142,8 +142,8 @@ def queues(run: RunData) -> str:
 
 
 def convergence(run: RunData) -> str:
-    """The distribution of the time that rates took to settle after each change of the flows."""
-    rows = run.rows("convergence", "convergence_ns", "converged")
+    """The distribution of the time that rates took to settle after each change of the flows, by criterion."""
+    rows = run.rows("convergence", "convergence_ns", "criterion")
     if not rows:
         return _nothing(
             "No convergence was measured. A spec whose flows stay for a while (churn, incast, permutation, steps) asks "
@@ -152,22 +152,26 @@ def convergence(run: RunData) -> str:
     said = "Time until the rates had settled after each change of the flows, over all seeds. What never settled before "
     said += "the next change keeps a curve below 1."
     charts = []
+    criteria = np.unique(np.concatenate([cell["criterion"] for cell in rows.values()]))
     for setting in run.settings:
-        series = []
-        for slot, scheme in enumerate(run.schemes):
-            cells = [rows[c.number]["convergence_ns"] for c in run.of(setting, scheme) if c.number in rows]
-            if cells:
-                times = np.concatenate(cells) / 1e3
-                settled = times[np.isfinite(times)]
-                if len(settled):
-                    time, share = _distribution(settled, np.ones(len(settled)))
-                    series.append(Series(scheme, slot, time, share * (len(settled) / len(times))))
-        charts += _if_any(setting or "All changes", series, Axis("time to settle, us", log=True), "share of changes")
-    return (
-        _block(said, run.schemes, charts)
-        if charts
-        else _nothing("No change of the flows was followed by settled rates.")
-    )
+        for criterion in criteria:
+            series = []
+            for slot, scheme in enumerate(run.schemes):
+                cells = [rows[c.number] for c in run.of(setting, scheme) if c.number in rows]
+                times = [cell["convergence_ns"][cell["criterion"] == criterion] / 1e3 for cell in cells]
+                series += _settled(scheme, slot, np.concatenate(times) if times else np.zeros(0))
+            title = ", ".join(filter(None, (setting, run.criterion(int(criterion))))) or "All changes"
+            charts += _if_any(title, series, Axis("time to settle, us", log=True), "share of changes")
+    nothing = "No change of the flows was followed by settled rates."
+    return _block(said, run.schemes, charts) if charts else _nothing(nothing)
+
+
+def _settled(scheme: str, slot: int, times: Numbers) -> list[Series]:
+    settled = times[np.isfinite(times)]
+    if not len(settled):
+        return []
+    time, share = _distribution(settled, np.ones(len(settled)))
+    return [Series(scheme, slot, time, share * (len(settled) / len(times)))]
 
 
 def _if_any(title: str, series: Sequence[Series], x: Axis, y_label: str) -> list[str]:
