@@ -24,7 +24,7 @@ def draw(raw: RawResults) -> Figure:
         plots[1].plot(within, [t[1] for t in times], linestyle=":", label=f"{kb} KB, p95", **like)
     for plot in plots:
         plot.set_xlabel("within so many % of the exact rates, for good")
-        plot.legend()
+        plot.legend(loc="lower left", fontsize="small", ncols=3)
     plots[0].set(ylabel="share of runs", ylim=(0, 1.05))
     plots[1].set(ylabel="RTTs", ylim=(0, None))
     return figure
