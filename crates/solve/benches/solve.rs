@@ -122,7 +122,8 @@ fn straight_loop(rows: &max_min::Rows, rates: &mut [f64]) {
 fn case(n: usize) -> Case {
     let mut network = Network::new();
     for l in 0..6 * HOSTS {
-        let link = Link { id: l.to_string(), from: None, to: None, capacity_bps: 10e9, delay_ns: 0, buffer_bytes: None };
+        let link =
+            Link { id: l.to_string(), from: None, to: None, capacity_bps: 10e9, delay_ns: 0, buffer_bytes: None };
         network.add(link).expect("ids differ");
     }
     let mut random = Stream::new(1, "bench");

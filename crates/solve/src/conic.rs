@@ -164,7 +164,8 @@ fn least_change(rows: &[&[(usize, f64)]], size: &[f64], miss: &[f64]) -> Vec<f64
         d
     };
     let diagonal = |row: &&[(usize, f64)]| row.iter().map(|&(c, a)| a * a * size[c]).sum::<f64>();
-    let inverse: Vec<f64> = rows.iter().map(|r| Some(diagonal(r)).filter(|d| *d > 0.0).map_or(0.0, |d| 1.0 / d)).collect();
+    let inverse: Vec<f64> =
+        rows.iter().map(|r| Some(diagonal(r)).filter(|d| *d > 0.0).map_or(0.0, |d| 1.0 / d)).collect();
     let (mut y, mut r) = (vec![0.0; rows.len()], miss.to_vec());
     let mut d: Vec<f64> = r.iter().zip(&inverse).map(|(r, m)| r * m).collect();
     let mut rho: f64 = r.iter().zip(&d).map(|(r, d)| r * d).sum();

@@ -172,7 +172,10 @@ impl Levels<'_> {
         for f in 0..flows.len() {
             let scale = self.scale(f, reach) / self.unit_bps;
             for p in flows.paths_of(f) {
-                flows.links_of(p).iter().for_each(|&l| crossing[l as usize].push((p, scale / self.capacity[l as usize])));
+                flows
+                    .links_of(p)
+                    .iter()
+                    .for_each(|&l| crossing[l as usize].push((p, scale / self.capacity[l as usize])));
             }
         }
         let mut first = None;

@@ -65,7 +65,9 @@ impl<'a> Model<'a> {
             case,
             gain: ln_gain.iter().map(|g| libm::exp(g - ln_gain_unit)).collect(),
             alpha,
-            unit_bps: (0..case.flows.len()).map(|f| narrowest(case, f).min(case.flows.demand_bps()[f])).fold(1.0, f64::max),
+            unit_bps: (0..case.flows.len())
+                .map(|f| narrowest(case, f).min(case.flows.demand_bps()[f]))
+                .fold(1.0, f64::max),
             ln_gain_unit: if ln_gain.is_empty() { 0.0 } else { ln_gain_unit },
             conic: Program::default(),
             link_row: vec![None; case.network.links().len()],

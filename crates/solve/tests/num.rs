@@ -30,7 +30,8 @@ fn agree(case: &Case) {
 
 #[test]
 fn clarabel_solves_what_it_should() {
-    let case = Net::new(&[10e9, 4e9]).pooled(&[&[0], &[1]]).flow(&[0]).flow(&[1]).case(Policy::AlphaFair { alpha: 2.0 });
+    let case =
+        Net::new(&[10e9, 4e9]).pooled(&[&[0], &[1]]).flow(&[0]).flow(&[1]).case(Policy::AlphaFair { alpha: 2.0 });
     let referee = solve(&case, &Options { method: Method::Clarabel, ..Options::default() }).unwrap();
     assert!(referee.certificate.worst() < 1e-4, "{:?}", referee.certificate);
     agree(&case);
@@ -87,7 +88,7 @@ proptest! {
     }
 
     #[test]
-    fn urgency_is_certified(net in common::nets(1), sizes in prop::collection::vec(1e3..1e9f64, 14)) {
+    fn urgency_is_certified(net in common::mild_nets(1), sizes in prop::collection::vec(1e3..1e9f64, 14)) {
         let mut net = net;
         for (flow, size) in net.flows.iter_mut().zip(sizes) {
             flow.size_bytes = Some(size as u64);

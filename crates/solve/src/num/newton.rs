@@ -77,7 +77,7 @@ impl System {
     }
 
     /// Conjugate gradients to a residual of `tolerance` in the preconditioner's norm.
-    fn solve(&mut self, program: &Program, response: &Response, tolerance: f64) -> usize {
+    fn solve(&mut self, program: &Program, response: &Response, tolerance: f64) {
         let n = self.rhs.len();
         let System { x, r, d, q, precondition, barrier, rhs, .. } = self;
         x.clear();
@@ -89,9 +89,9 @@ impl System {
         let mut rho: f64 = r.iter().zip(d.iter()).map(|(r, d)| r * d).sum();
         let enough = rho * tolerance * tolerance;
         let most = (2 * n as u64 + 10).min(500);
-        for k in 0..most {
+        for _ in 0..most {
             if rho <= enough || rho == 0.0 {
-                return k as usize;
+                return;
             }
             q.iter_mut().zip(d.iter().zip(barrier.iter())).for_each(|(q, (d, b))| *q = d * b);
             response.multiply(program, d, q);
@@ -108,7 +108,6 @@ impl System {
                 d[i] = r[i] * precondition[i] + beta * d[i];
             }
         }
-        most as usize
     }
 }
 
@@ -145,11 +144,10 @@ pub(crate) fn solve(program: &mut Program, mut prices: Vec<f64>, limits: Limits)
             }
         }
         system.build(program, &prices, &idle, &mut response, weight, mu);
-        let k = system.solve(program, &response, precision);
+        system.solve(program, &response, precision);
         response.pool_step(program, &system.x, mu, &mut system.pool);
         let step = Step { change: &system.x, pool: &system.pool, weight, mu };
         let (length, largest) = step.take(program, &mut prices, &mut idle, &mut response, &mut trial);
-        if std::env::var_os("SUBAK_TRACE").is_some() { eprintln!("{iteration} mu {mu:.1e} excess {:.1e} gap {:.1e} cg {k} prec {precision:.0e} step {length:.3} largest {largest:.1e}", state.excess, state.gap); }
         if length == 0.0 && precision <= TIGHTEST || mu < 1e-3 * last {
             return end(prices, response, false);
         }
