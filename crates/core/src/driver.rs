@@ -62,9 +62,9 @@ pub struct LinkView {
     pub queued_bytes: u64,
     /// Packets waiting now.
     pub queued_packets: u64,
-    /// Most bytes that ever waited.
+    /// Most bytes that waited since the start, or since [`Driver::restart_peaks`].
     pub peak_queued_bytes: u64,
-    /// Bytes of data packets sent.
+    /// Bytes of data packets that have left; of a packet on its way out, those that are out.
     pub data_bytes: u64,
     /// Bytes of acknowledgements sent.
     pub ack_bytes: u64,
@@ -163,6 +163,8 @@ pub trait Driver: Send {
     fn flow(&self, flow: FlowId) -> FlowView;
     /// A link as it stands.
     fn link(&self, link: LinkId) -> LinkView;
+    /// Peaks of queues count anew from what waits now.
+    fn restart_peaks(&mut self);
     /// Time that data packets waited in queues over their whole path, ns, as `(upper edge of the bin, packets)`.
     fn waits_ns(&self) -> Vec<(Ns, u64)>;
     /// Packets that left one queue onto one link, so far.

@@ -301,6 +301,7 @@ impl Driver for Ideal {
         };
         FlowView {
             finished_ns: f.finished_ns,
+            sent_bytes: received_bytes,
             received_bytes,
             received_wire_bytes,
             assigned_bps: self.rates.flow_bps(flow),
@@ -311,6 +312,8 @@ impl Driver for Ideal {
     fn link(&self, link: LinkId) -> LinkView {
         LinkView { data_bytes: self.link_bytes[link as usize] as u64, ..LinkView::default() }
     }
+
+    fn restart_peaks(&mut self) {}
 
     fn waits_ns(&self) -> Vec<(Ns, u64)> {
         Vec::new()

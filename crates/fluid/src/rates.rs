@@ -94,8 +94,8 @@ impl Rates {
         let mut order: Vec<u32> = Vec::with_capacity(self.active.len());
         let mut rest = self.active.as_slice();
         for &f in live {
-            let end = self.sub_ptr[f as usize + 1];
-            let (mine, others) = rest.split_at(rest.partition_point(|&s| s < end).min(rest.len()));
+            let own = self.subflows(f);
+            let (mine, others) = rest.split_at(rest.iter().take_while(|&&s| own.contains(&(s as usize))).count());
             rest = others;
             let Some(&first) = mine.first() else { continue };
             let demand = self.demand_bps[first as usize];

@@ -6,6 +6,7 @@
 //! x of a new rate, which is subtracted.
 
 use crate::setting::Convergence;
+use crate::simulate::by_start;
 use crate::table::Row;
 use crate::topology::Topology;
 use crate::workload::Planned;
@@ -24,6 +25,8 @@ pub(crate) struct Watch<'a> {
     next_look_ns: Ns,
     last_look_ns: Ns,
     live: Vec<FlowId>,
+    /// Flows that have not started, the first to start last.
+    pending: Vec<FlowId>,
     filtered_bps: Vec<f64>,
     seen_bytes: Vec<u64>,
     change_ns: Ns,
@@ -42,6 +45,7 @@ impl<'a> Watch<'a> {
         changes.push(end_ns);
         let mut oracle = Rates::new(topology.network(), data_share);
         flows.iter().for_each(|f| oracle.add(&f.plan));
+        let pending = by_start(flows);
         Watch {
             goal,
             flows,
@@ -51,6 +55,7 @@ impl<'a> Watch<'a> {
             changes,
             next_change: 0,
             live: Vec::new(),
+            pending,
             filtered_bps: vec![0.0; flows.len()],
             seen_bytes: vec![0; flows.len()],
             change_ns: 0,
@@ -136,11 +141,13 @@ impl<'a> Watch<'a> {
 
     /// A new set of flows, a new optimum.
     fn begin(&mut self, now_ns: Ns, driver: &dyn Driver) {
-        let runs = |f: &FlowId| {
-            let plan = &self.flows[*f as usize].plan;
-            plan.start_ns <= now_ns && plan.stop_ns.is_none_or(|s| s > now_ns) && driver.flow(*f).finished_ns.is_none()
-        };
-        self.live = (0..self.flows.len() as FlowId).filter(runs).collect();
+        let plan = |f: FlowId| &self.flows[f as usize].plan;
+        while let Some(f) = self.pending.pop_if(|f| plan(*f).start_ns <= now_ns) {
+            self.live.push(f);
+        }
+        self.live.retain(|&f| plan(f).stop_ns.is_none_or(|s| s > now_ns) && driver.flow(f).finished_ns.is_none());
+        // The oracle's sums are rounded in this order, whichever way the set came to be.
+        self.live.sort_unstable();
         self.oracle.solve(&self.live, |_| false);
         self.change_ns = now_ns;
         (self.since_ns, self.settled_ns, self.within_share) = (None, None, 0.0);

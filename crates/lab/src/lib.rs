@@ -7,6 +7,7 @@ mod diff;
 mod error;
 mod export;
 mod files;
+mod quiet;
 mod read;
 mod run;
 mod section;
@@ -17,6 +18,7 @@ mod store;
 mod summary;
 mod table;
 mod topology;
+mod window;
 
 pub mod schemes;
 pub mod stats;

@@ -1,6 +1,7 @@
 //! Runs: every cell of a spec that is not there yet, on as many threads as wanted.
 
 use crate::error::Error;
+use crate::quiet;
 use crate::simulate::{self, Took};
 use crate::spec::ValidSpec;
 use crate::store::{Standing, Store, VERSION, read_manifest};
@@ -10,7 +11,6 @@ use parquet::file::metadata::KeyValue;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -106,14 +106,16 @@ struct Work<'a> {
     options: &'a Options<'a>,
     next: AtomicUsize,
     done: AtomicUsize,
-    /// Share done of each missing cell, and its cost.
-    shares: Mutex<Vec<f64>>,
+    /// Share done of each missing cell, and the cost of what is done of all.
+    shares: Mutex<(Vec<f64>, f64)>,
     costs: Vec<f64>,
+    all_costs: f64,
     wall_s: Mutex<BTreeMap<usize, f64>>,
 }
 
 impl<'a> Work<'a> {
     fn new(spec: &'a ValidSpec, store: &'a Store, missing: &'a [usize], options: &'a Options<'a>) -> Self {
+        let costs: Vec<f64> = missing.iter().map(|&c| spec.cell(c).cost.seconds.max(1e-6)).collect();
         Work {
             spec,
             store,
@@ -121,8 +123,9 @@ impl<'a> Work<'a> {
             options,
             next: AtomicUsize::new(0),
             done: AtomicUsize::new(0),
-            shares: Mutex::new(vec![0.0; missing.len()]),
-            costs: missing.iter().map(|&c| spec.cell(c).cost.seconds.max(1e-6)).collect(),
+            shares: Mutex::new((vec![0.0; missing.len()], 0.0)),
+            all_costs: costs.iter().sum(),
+            costs,
             wall_s: Mutex::default(),
         }
     }
@@ -147,8 +150,8 @@ impl<'a> Work<'a> {
                 return Ok(());
             }
             let begun = Instant::now();
-            let caught = catch_unwind(AssertUnwindSafe(|| self.one(at, cell)));
-            match caught.unwrap_or_else(|panic| Err(CellError(panic_text(panic.as_ref())))) {
+            let caught = quiet::catch(|| self.one(at, cell));
+            match caught.unwrap_or_else(|panic| Err(CellError(format!("a defect of subak: {panic}")))) {
                 Ok(None) => return Ok(()),
                 Ok(Some(table)) => {
                     self.store.keep(cell, &table)?;
@@ -171,11 +174,11 @@ impl<'a> Work<'a> {
     }
 
     fn tell(&self, at: usize, share: f64) {
-        let Ok(mut shares) = self.shares.lock() else { return };
-        shares[at] = share;
-        let all: f64 = self.costs.iter().sum();
-        let fraction = self.costs.iter().zip(shares.iter()).map(|(c, s)| c * s).sum::<f64>() / all;
-        drop(shares);
+        let Ok(mut held) = self.shares.lock() else { return };
+        let (shares, spent) = &mut *held;
+        *spent += self.costs[at] * (share - std::mem::replace(&mut shares[at], share));
+        let fraction = (*spent / self.all_costs).min(1.0);
+        drop(held);
         (self.options.progress)(Progress {
             done: self.done.load(Ordering::Relaxed),
             cells: self.missing.len(),
@@ -224,11 +227,6 @@ impl From<ParquetError> for CellError {
     fn from(error: ParquetError) -> Self {
         CellError(error.to_string())
     }
-}
-
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
-    format!("a defect of subak: {}", text.unwrap_or("it panicked"))
 }
 
 fn known_wall_times(dir: &Path) -> BTreeMap<usize, f64> {

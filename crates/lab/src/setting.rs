@@ -2,7 +2,7 @@
 
 use crate::section::{Section, between, each, flag, list, text};
 use crate::spec::{Cost, SchemeChoice};
-use crate::topology::Topology;
+use crate::topology::{Topology, unknown_link};
 use crate::workload::Workload;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -10,11 +10,14 @@ use std::path::Path;
 use std::sync::Arc;
 use subak_core::document::unknown_word;
 use subak_core::driver::{Injected, Kinds, PacketSizes};
-use subak_core::quantity::{bytes_from_json, ns_from_json, quoted};
+use subak_core::quantity::{bytes_from_json, ns_from_json};
 use subak_core::{Fault, LinkId, Ns};
 
 /// The longest duration, and the longest drain, ns: two hours. The packet simulator's finest clock counts five.
 const MOST_NS: Ns = 2 * 3600 * 1_000_000_000;
+
+/// Most samples of one sort that a cell may write: about a gigabyte of results.
+const MOST_SAMPLES: f64 = 2e7;
 
 /// One setting of a spec.
 #[derive(Debug, Clone)]
@@ -62,6 +65,23 @@ pub(crate) struct Convergence {
     pub filter_ns: Ns,
 }
 
+impl Measure {
+    /// Refuses intervals at which the samples of `links` queues, or of `live` flows at once, would never end.
+    fn check_samples(&self, links: f64, live: f64, duration_ns: Ns) -> Result<(), Fault> {
+        let wanted = [("rates", self.rates_ns, live, "flows"), ("queues", self.queues_ns, links, "links")];
+        for (key, interval_ns, each, of) in wanted {
+            let Some(interval_ns) = interval_ns else { continue };
+            let rows = each * (duration_ns as f64 / interval_ns as f64);
+            if rows > MOST_SAMPLES {
+                let what = format!("some {rows:.1e} samples a cell, of {each:.0} {of} at once");
+                let least_us = (each * duration_ns as f64 / MOST_SAMPLES / 1e3).ceil();
+                return Err(Fault::new(key, what, format!("sample less often: every {least_us}us or more")));
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Setting {
     /// The sections that make a setting.
     pub const SECTIONS: &[&str] = &["network", "routing", "workload", "policy", "measure", "run", "packets", "fault"];
@@ -94,6 +114,8 @@ impl Setting {
         workload.check(&topology, packet, duration_ns).map_err(|e| e.below("workload"))?;
         policy(section("policy")).map_err(|e| e.below("policy"))?;
         let measure = measure(section("measure"), &workload).map_err(|e| e.below("measure"))?;
+        let live = workload.expected(&topology, packet, duration_ns).live;
+        measure.check_samples(topology.described_links() as f64, live, duration_ns).map_err(|e| e.below("measure"))?;
         let faults = match section("fault") {
             Some(list) => each(list, |f| fault(f, &topology)).map_err(|e| e.below("fault"))?,
             None => Vec::new(),
@@ -226,8 +248,7 @@ fn fault(value: &Value, topology: &Topology) -> Result<Injected, Fault> {
     let mut section = Section::of(value)?;
     let link = |v: &Value| -> Result<LinkId, Fault> {
         let name = text(v)?;
-        let found = topology.network().find_link(name);
-        found.ok_or_else(|| Fault::new("", format!("there is no link {}", quoted(name)), "name a link of the network"))
+        topology.network().find_link(name).ok_or_else(|| unknown_link(name, topology.network()))
     };
     let kind = section.need("kind", "give \"loss\" or \"down\"", text)?;
     let (fault, from, until) = match kind {

@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::setting::{Convergence, Setting};
 use crate::spec::SchemeChoice;
 use crate::table::Row;
+use crate::window::Counts;
 use crate::workload::Planned;
 use std::sync::atomic::{AtomicBool, Ordering};
 use subak_core::driver::{Driver, LinkView};
@@ -62,7 +63,7 @@ pub(crate) fn simulate(cell: &Cell, rows: &mut Rows) -> Result<Option<Took>, Err
         pending: by_start(&flows),
         live: Vec::new(),
         seen_bytes: vec![0; flows.len()],
-        data_bytes: [Vec::new(), Vec::new()],
+        counted: Counts::default(),
     };
     if !run.arrivals(&mut named)? || !run.drain() {
         return Ok(None);
@@ -72,7 +73,7 @@ pub(crate) fn simulate(cell: &Cell, rows: &mut Rows) -> Result<Option<Took>, Err
 }
 
 /// Flows by their start, the last first.
-fn by_start(flows: &[Planned]) -> Vec<FlowId> {
+pub(crate) fn by_start(flows: &[Planned]) -> Vec<FlowId> {
     let mut order: Vec<FlowId> = (0..flows.len() as FlowId).collect();
     order.sort_by_key(|&f| std::cmp::Reverse((flows[f as usize].plan.start_ns, f)));
     order
@@ -86,8 +87,8 @@ struct Run<'a> {
     pending: Vec<FlowId>,
     live: Vec<FlowId>,
     seen_bytes: Vec<u64>,
-    /// Data bytes of each link at the end of the warm-up and of the duration.
-    data_bytes: [Vec<u64>; 2],
+    /// What counts: from the end of the warm-up to that of the duration.
+    counted: Counts,
 }
 
 impl Run<'_> {
@@ -102,8 +103,10 @@ impl Run<'_> {
         let mut watches: Vec<_> = measure.convergence.iter().enumerate().map(watch).collect();
         let never = Ns::MAX;
         let slice_ns = (end_ns / SLICES).max(1);
-        let mut next =
-            [measure.rates_ns.unwrap_or(never), measure.queues_ns.unwrap_or(never), setting.warmup_ns, slice_ns];
+        // What happens at the very end of the warm-up counts.
+        let mut before = self.counts();
+        let warm_ns = setting.warmup_ns.checked_sub(1).unwrap_or(never);
+        let mut next = [measure.rates_ns.unwrap_or(never), measure.queues_ns.unwrap_or(never), warm_ns, slice_ns];
         loop {
             let looks = watches.iter().map(|(_, w)| w.next_ns()).min().unwrap_or(never);
             let now_ns = next.iter().fold(looks, |a, &b| a.min(b)).min(end_ns);
@@ -122,7 +125,8 @@ impl Run<'_> {
                 next[1] += measure.queues_ns.unwrap_or(never);
             }
             if next[2] <= now_ns {
-                self.data_bytes[0] = self.link_data_bytes();
+                before = self.counts();
+                self.driver.restart_peaks();
                 next[2] = never;
             }
             if next[3] <= now_ns {
@@ -134,7 +138,7 @@ impl Run<'_> {
                 (self.cell.progress)(0.9 * now_ns as f64 / end_ns as f64);
             }
             if now_ns >= end_ns {
-                self.data_bytes[1] = self.link_data_bytes();
+                self.counted = self.counts().since(&before);
                 return Ok(true);
             }
         }
@@ -144,9 +148,10 @@ impl Run<'_> {
     fn drain(&mut self) -> bool {
         let setting = self.cell.setting;
         let end_ns = setting.duration_ns + setting.drain_ns;
-        let slice_ns = (setting.duration_ns / SLICES).max(1);
+        let mut slice_ns = (setting.duration_ns / SLICES).max(1);
         while self.driver.open_flows() > 0 && self.driver.now_ns() < end_ns {
             let until_ns = (self.driver.now_ns() + slice_ns).min(end_ns);
+            let events = self.driver.events();
             self.driver.run_until_done(until_ns);
             if self.driver.now_ns() < until_ns {
                 break;
@@ -154,6 +159,12 @@ impl Run<'_> {
             if self.cancelled() {
                 return false;
             }
+            // A drain may be far longer than the run, with little to do.
+            slice_ns = match self.driver.events() - events {
+                0..10_000 => slice_ns.saturating_mul(2),
+                1_000_000.. => (slice_ns / 2).max(1),
+                _ => slice_ns,
+            };
         }
         true
     }
@@ -166,16 +177,13 @@ impl Run<'_> {
         0..self.cell.setting.topology.described_links() as LinkId
     }
 
-    fn link_data_bytes(&self) -> Vec<u64> {
-        self.described().map(|l| self.driver.link(l).data_bytes).collect()
+    fn counts(&self) -> Counts {
+        Counts::now(self.driver, self.described().len(), self.flows.len())
     }
 
     fn sample_rates(&mut self, now_ns: Ns, interval_ns: Ns, rows: &mut Rows) -> Result<(), Error> {
-        while let Some(&f) = self.pending.last()
-            && self.flows[f as usize].plan.start_ns <= now_ns
-        {
+        while let Some(f) = self.pending.pop_if(|f| self.flows[*f as usize].plan.start_ns <= now_ns) {
             self.live.push(f);
-            self.pending.pop();
         }
         let mut result = Ok(());
         self.live.retain(|&f| {
@@ -209,6 +217,7 @@ impl Run<'_> {
                 link: Some(&self.cell.setting.topology.network().links()[l as usize].id),
                 queued_bytes: Some(view.queued_bytes),
                 queued_packets: Some(view.queued_packets),
+                measured: Some(now_ns >= self.cell.setting.warmup_ns),
                 ..Row::default()
             })?;
         }
@@ -225,7 +234,7 @@ impl Run<'_> {
         for l in self.described() {
             rows(&self.link_row(l))?;
         }
-        for (wait_ns, packets) in self.driver.waits_ns() {
+        for (&wait_ns, &packets) in &self.counted.waits {
             rows(&Row { kind: Some("wait"), wait_ns: Some(wait_ns), packets: Some(packets), ..Row::default() })?;
         }
         rows(&self.summary_row())
@@ -274,8 +283,8 @@ impl Run<'_> {
     fn link_row(&self, l: LinkId) -> Row<'_> {
         let setting = self.cell.setting;
         let link = &setting.topology.network().links()[l as usize];
-        let LinkView { peak_queued_bytes, data_bytes, ack_bytes, ctl_bytes, .. } = self.driver.link(l);
-        let LinkView { dropped_packets, dropped_bytes, lost_packets, .. } = self.driver.link(l);
+        let LinkView { peak_queued_bytes, data_bytes, ack_bytes, ctl_bytes, .. } = self.counted.links[l as usize];
+        let LinkView { dropped_packets, dropped_bytes, lost_packets, .. } = self.counted.links[l as usize];
         Row {
             kind: Some("link"),
             link: Some(&link.id),
@@ -291,25 +300,24 @@ impl Run<'_> {
         }
     }
 
-    /// Data over capacity between warm-up and duration, over `links` together.
+    /// Data over capacity between warm-up and duration, over `links` together; whole bytes may make it a little too much.
     fn utilization(&self, links: impl Iterator<Item = LinkId>) -> f64 {
-        let setting = self.cell.setting;
+        let network = self.cell.setting.topology.network();
         let (mut bits, mut capacity_bps) = (0.0, 0.0);
         for l in links {
-            bits += 8.0 * (self.data_bytes[1][l as usize] - self.data_bytes[0][l as usize]) as f64;
-            capacity_bps += setting.topology.network().links()[l as usize].capacity_bps;
+            bits += 8.0 * self.counted.links[l as usize].data_bytes as f64;
+            capacity_bps += network.links()[l as usize].capacity_bps;
         }
-        bits * 1e9 / (capacity_bps * (setting.duration_ns - setting.warmup_ns) as f64)
+        (bits * 1e9 / (capacity_bps * self.counted.time_ns as f64)).min(1.0)
     }
 
     fn summary_row(&self) -> Row<'static> {
         let topology = &self.cell.setting.topology;
-        let views: Vec<LinkView> = self.described().map(|l| self.driver.link(l)).collect();
         let flows: Vec<_> = (0..self.flows.len() as FlowId).map(|f| self.driver.flow(f)).collect();
         let into_host = |l: &LinkId| topology.network().links()[*l as usize].to.is_some_and(|n| topology.is_host(n));
         let last: Vec<LinkId> = self.described().filter(into_host).collect();
         let last = if last.is_empty() { self.described().collect() } else { last };
-        let links = |field: fn(&LinkView) -> u64| Some(views.iter().map(field).sum());
+        let links = |field: fn(&LinkView) -> u64| Some(self.counted.links.iter().map(field).sum());
         Row {
             kind: Some("summary"),
             time_ns: Some(self.driver.now_ns()),
@@ -317,8 +325,8 @@ impl Run<'_> {
             completed: Some(flows.iter().filter(|f| f.finished_ns.is_some()).count() as u64),
             received_bytes: Some(flows.iter().map(|f| f.received_bytes).sum()),
             duplicate_bytes: Some(flows.iter().map(|f| f.duplicate_bytes).sum()),
-            retransmissions: Some(flows.iter().map(|f| f.retransmissions).sum()),
-            drops: Some(flows.iter().map(|f| f.drops).sum()),
+            retransmissions: Some(self.counted.retransmissions),
+            drops: Some(self.counted.drops),
             data_bytes: links(|l| l.data_bytes),
             ack_bytes: links(|l| l.ack_bytes),
             ctl_bytes: links(|l| l.ctl_bytes),

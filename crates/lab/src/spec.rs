@@ -186,9 +186,10 @@ impl ValidSpec {
 fn settings(spec: &Spec, axes: &[Axis], count: u64) -> Result<Vec<Arc<Setting>>, Fault> {
     let mut topologies: HashMap<String, Arc<Topology>> = HashMap::new();
     let mut settings = Vec::with_capacity(count as usize);
+    let bare = sweep::bare(&spec.tree, axes);
     for index in 0..count {
         let choice = sweep::choose(axes, index);
-        let fixed = sweep::fix(&spec.tree, axes, &choice);
+        let fixed = sweep::fix(&bare, axes, &choice);
         let setting = Setting::read(&fixed, &spec.base, &mut topologies).map_err(|e| in_axis(e, axes, &choice))?;
         let axis_values = axes.iter().zip(&choice).map(|(axis, &k)| axis.values[k].clone()).collect();
         settings.push(Arc::new(Setting { axis_values, ..setting }));
@@ -246,9 +247,10 @@ fn scheme(value: &Value) -> Result<Vec<SchemeChoice>, Fault> {
     for (key, value) in &params {
         sweep::collect(key, value, &mut axes).map_err(|e| e.below("params"))?;
     }
+    let bare = sweep::bare(&params, &axes);
     let choice = |index| {
         let choice = sweep::choose(&axes, index);
-        let params = sweep::fix(&params, &axes, &choice);
+        let params = sweep::fix(&bare, &axes, &choice);
         crate::schemes::check(name, &params)?;
         let mut label = label.clone();
         for (axis, &k) in axes.iter().zip(&choice) {

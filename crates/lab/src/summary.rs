@@ -141,7 +141,7 @@ fn collect(batch: &RecordBatch, runs: &mut BTreeMap<u64, Run>) {
                 run.flows.extend(size(i).map(|bytes| (bytes, fct(i), slowdown(i))));
             }
             Some("wait") => run.waits.extend(wait(i).zip(packets(i))),
-            Some("queue") => run.queued.extend(queued(i).map(|b| b as f64)),
+            Some("queue") if measured(i) != Some(false) => run.queued.extend(queued(i).map(|b| b as f64)),
             Some("convergence") => {
                 let at = settled(i).filter(|_| converged(i) == Some(true));
                 run.settled_ns.push(at.map_or(f64::INFINITY, |ns| ns as f64));

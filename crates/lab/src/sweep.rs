@@ -118,9 +118,20 @@ pub(crate) fn choose(axes: &[Axis], index: u64) -> Vec<usize> {
     choice
 }
 
-/// `root` with the value of each axis put in place of its list.
-pub(crate) fn fix(root: &Map<String, Value>, axes: &[Axis], choice: &[usize]) -> Map<String, Value> {
-    let mut fixed = root.clone();
+/// `root` without the axes' lists: what [`fix`] copies for every setting, which it could not afford with them.
+pub(crate) fn bare(root: &Map<String, Value>, axes: &[Axis]) -> Map<String, Value> {
+    let mut bare = root.clone();
+    for axis in axes {
+        if let Some(place) = find(&mut bare, &axis.key) {
+            *place = Value::Null;
+        }
+    }
+    bare
+}
+
+/// `bare` with one value of each axis put in its place.
+pub(crate) fn fix(bare: &Map<String, Value>, axes: &[Axis], choice: &[usize]) -> Map<String, Value> {
+    let mut fixed = bare.clone();
     for (axis, &k) in axes.iter().zip(choice) {
         if let Some(place) = find(&mut fixed, &axis.key) {
             *place = axis.values[k].clone();
@@ -181,7 +192,9 @@ mod tests {
         assert_eq!(choose(&axes, 0), [0, 0, 0]);
         assert_eq!(choose(&axes, 1), [0, 0, 1]);
         assert_eq!(choose(&axes, 11), [1, 2, 1]);
-        let fixed = fix(spec, &axes, &choose(&axes, 9));
+        let bare = bare(spec, &axes);
+        assert_eq!(bare["workload"], json!({"load": null}));
+        let fixed = fix(&bare, &axes, &choose(&axes, 9));
         let want = json!({"network": {"leaves": 4}, "workload": {"load": 0.2}, "fault": [{"probability": 1}]});
         assert_eq!(Value::Object(fixed), want);
     }

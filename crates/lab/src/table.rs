@@ -103,15 +103,15 @@ columns! {
     ideal_fct_ns: whole,
     /// fct_ns over ideal_fct_ns
     slowdown: number,
-    /// whether the flow counts: it started after the warm-up
+    /// whether the row counts: the flow started, or the sample of a queue was taken, after the warm-up
     measured: flag,
     /// distinct payload bytes that arrived
     received_bytes: whole,
     /// payload bytes that arrived again
     duplicate_bytes: whole,
-    /// data packets sent again
+    /// data packets sent again; of a summary, by all flows between warm-up and duration
     retransmissions: whole,
-    /// data packets of the flow that were dropped or lost
+    /// data packets of the flow that were dropped or lost; of a summary, of all flows between warm-up and duration
     drops: whole,
     /// rate received on the wire since the last sample, headers included
     rate_bps: number,
@@ -121,25 +121,25 @@ columns! {
     queued_bytes: whole,
     /// packets waiting in the queue
     queued_packets: whole,
-    /// most bytes that ever waited
+    /// most bytes that waited, between warm-up and duration
     peak_queued_bytes: whole,
-    /// data bytes sent over the link, headers included; of a summary, over all links
+    /// data bytes sent over the link between warm-up and duration, headers included; of a summary, over all links
     data_bytes: whole,
-    /// bytes of acknowledgements sent
+    /// bytes of acknowledgements sent, between warm-up and duration
     ack_bytes: whole,
-    /// bytes of control packets sent
+    /// bytes of control packets sent, between warm-up and duration
     ctl_bytes: whole,
-    /// packets dropped for want of room
+    /// packets dropped for want of room, between warm-up and duration
     dropped_packets: whole,
-    /// bytes dropped for want of room
+    /// bytes dropped for want of room, between warm-up and duration
     dropped_bytes: whole,
-    /// packets lost to injected faults
+    /// packets lost to injected faults, between warm-up and duration
     lost_packets: whole,
     /// data bits over capacity, between warm-up and duration; of a summary, over the links into the hosts together
     utilization: number,
     /// upper edge of a bin of the time that data packets waited in queues over their whole path
     wait_ns: whole,
-    /// data packets in the bin
+    /// data packets in the bin, of those that arrived between warm-up and duration
     packets: whole,
     /// which of the spec's criteria of convergence the row is of, from 0
     criterion: whole,

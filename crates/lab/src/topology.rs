@@ -3,6 +3,7 @@
 use serde_json::Value;
 use std::path::Path;
 use subak_core::case::{Routing, routing_from_value};
+use subak_core::document::{nearest, unknown_word};
 use subak_core::driver::Route;
 use subak_core::quantity::quoted;
 use subak_core::route::Router;
@@ -18,6 +19,23 @@ pub struct Topology {
     access_bps: Vec<f64>,
     twins: Vec<LinkId>,
     routing: Routing,
+}
+
+/// The fault of a link that is not there.
+pub(crate) fn unknown_link(name: &str, network: &Network) -> Fault {
+    unknown_name(name, "link", &network.links().iter().map(|l| l.id.as_str()).collect::<Vec<_>>())
+}
+
+/// The fault of a name that is not among those of a network; few are listed, of many the nearest is.
+pub(crate) fn unknown_name(name: &str, what: &str, known: &[&str]) -> Fault {
+    if known.len() <= 16 {
+        return unknown_word(name, what, known);
+    }
+    let mend = match nearest(name, known) {
+        Some(near) => format!("did you mean \"{near}\"?"),
+        None => format!("name a {what} of the network, such as \"{}\"", known[0]),
+    };
+    Fault::new("", format!("unknown {what} {}", quoted(name)), mend)
 }
 
 impl Topology {
@@ -163,7 +181,7 @@ impl Topology {
             let link = self
                 .described
                 .find_link(name)
-                .ok_or_else(|| at(format!("there is no link {}", quoted(name)), "name a link of the network"))?;
+                .ok_or_else(|| unknown_link(name, &self.described).below(&format!("[{i}]")))?;
             if path.contains(&link) {
                 return Err(at(format!("the path crosses {} twice", quoted(name)), "name each link of a path once"));
             }

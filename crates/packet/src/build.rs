@@ -69,8 +69,12 @@ impl<S: Scheme> Driver for Sim<S> {
         FlowView { assigned_bps: self.assigned_bps(f), ..f.view }
     }
     fn link(&self, link: LinkId) -> LinkView {
-        let p = &self.ports[link as usize];
-        LinkView { queued_bytes: p.queue.bytes(), queued_packets: p.queue.packets() as u64, ..p.view }
+        self.ports[link as usize].view_at(self.now_ns)
+    }
+    fn restart_peaks(&mut self) {
+        for p in &mut self.ports {
+            p.view.peak_queued_bytes = p.queue.bytes();
+        }
     }
     fn waits_ns(&self) -> Vec<(Ns, u64)> {
         self.waits.iter_recorded().map(|v| (v.value_iterated_to(), v.count_at_value())).collect()

@@ -1,7 +1,7 @@
 //! An output port: queue, serializer and counters of one directed link.
 
 use subak_core::driver::LinkView;
-use subak_core::scheme::{Port, Scheme};
+use subak_core::scheme::{PacketKind, Port, Queue, Scheme};
 use subak_core::{LinkId, Ns};
 
 /// When a link is done with each packet, in units finer than a picosecond, so that no rate is lost to rounding.
@@ -24,6 +24,11 @@ impl Serializer {
     #[inline]
     pub fn free_ns(&self) -> Ns {
         self.busy_until_ticks.div_ceil(TICKS_PER_NS)
+    }
+
+    /// Bytes of the last packet that are not out at `now_ns`; one that is half out counts.
+    pub fn unsent_bytes(&self, now_ns: Ns) -> u64 {
+        self.busy_until_ticks.saturating_sub(now_ns * TICKS_PER_NS).div_ceil(self.ticks_per_byte.max(1))
     }
 
     /// Puts `bytes` on the link at `now_ns`; when the last bit has left, ns. A link that was free for less than a
@@ -49,6 +54,8 @@ pub struct PortState<S: Scheme> {
     pub queue: S::Queue,
     /// Its transmitter.
     pub serializer: Serializer,
+    /// What the last packet on it is.
+    pub last_kind: PacketKind,
     /// Whether an event is pending that will take the next packet from the queue.
     pub wakes: bool,
     /// How many faults hold it down.
@@ -57,7 +64,7 @@ pub struct PortState<S: Scheme> {
     pub down_ns: Option<Ns>,
     /// The link in the opposite direction.
     pub twin: Option<LinkId>,
-    /// Counters.
+    /// Counters; a packet counts in full from when it starts out.
     pub view: LinkView,
 }
 
@@ -68,6 +75,7 @@ impl<S: Scheme> PortState<S> {
             hop: scheme.hop(&port),
             queue: scheme.queue(&port),
             serializer: Serializer::new(port.capacity_bps),
+            last_kind: PacketKind::Data,
             wakes: false,
             held_down: 0,
             down_ns: None,
@@ -75,6 +83,20 @@ impl<S: Scheme> PortState<S> {
             view: LinkView::default(),
             port,
         }
+    }
+
+    /// The link as it stands at `now_ns`.
+    pub fn view_at(&self, now_ns: Ns) -> LinkView {
+        let mut view = self.view;
+        view.queued_bytes = self.queue.bytes();
+        view.queued_packets = self.queue.packets() as u64;
+        let counter = match self.last_kind {
+            PacketKind::Data => &mut view.data_bytes,
+            PacketKind::Ack => &mut view.ack_bytes,
+            PacketKind::Ctl => &mut view.ctl_bytes,
+        };
+        *counter -= self.serializer.unsent_bytes(now_ns).min(*counter);
+        view
     }
 }
 
@@ -91,6 +113,14 @@ mod tests {
             now = link.transmit(now, 1500);
         }
         assert!(now.abs_diff(12_000_000) <= 12, "{now}: off by more than a part in a million");
+    }
+
+    #[test]
+    fn bytes_count_once_they_are_out() {
+        let mut link = Serializer::new(10e9);
+        assert_eq!(link.transmit(100, 1500), 1300);
+        let left = [100, 101, 700, 1299, 1300, 9000].map(|now| link.unsent_bytes(now));
+        assert_eq!(left, [1500, 1499, 750, 2, 0, 0]);
     }
 
     #[test]

@@ -252,6 +252,7 @@ impl<S: Scheme> Sim<S> {
                     p.hop.on_dequeue(now_ns, packet, &p.port);
                 }
                 let bytes = packet.bytes;
+                p.last_kind = packet.kind;
                 let counter = match packet.kind {
                     PacketKind::Data => &mut p.view.data_bytes,
                     PacketKind::Ack => &mut p.view.ack_bytes,

@@ -8,13 +8,13 @@ pub mod sizes;
 mod steps;
 
 use crate::section::{Section, between, flag, text, whole};
-use crate::topology::Topology;
+use crate::topology::{Topology, unknown_name};
 use serde_json::Value;
 use sizes::Sizes;
 use steps::Step;
 use subak_core::document::unknown_word;
 use subak_core::driver::{FlowPlan, PacketSizes};
-use subak_core::quantity::{bytes_from_json, ns_from_json, quoted};
+use subak_core::quantity::{bytes_from_json, ns_from_json};
 use subak_core::rng::Stream;
 use subak_core::{Fault, NodeId, Ns};
 
@@ -226,21 +226,26 @@ impl Workload {
         let capacity = topology.hosts().iter().map(|&h| topology.access_bps(h)).sum::<f64>() * seconds / 8.0;
         let sized = |flows: f64, size: Option<u64>, all: f64| Expected {
             flows,
+            live: flows,
             wire_bytes: size.map_or(all, |s| packet.wire_bytes(s) as f64 * flows),
         };
         match self {
             Workload::Poisson { sizes, load, one_way, .. } => Expected {
                 flows: duration_ns as f64 / mean_gap_ns(topology, sizes, *load, *one_way, packet),
+                // As many as there are in processor sharing; a load of 1 is not stationary.
+                live: hosts * load / (1.0 - load).max(0.01),
                 wire_bytes: load * if *one_way { capacity / 2.0 } else { capacity },
             },
             Workload::Churn { flows_per_host, replace, epoch_ns, .. } => {
                 let epochs = (duration_ns / epoch_ns) as f64;
-                sized(flows_per_host * hosts * (1.0 + replace * epochs), None, capacity)
+                let live = flows_per_host * hosts;
+                Expected { live, ..sized(live * (1.0 + replace * epochs), None, capacity) }
             }
             Workload::Incast { senders, size_bytes, .. } => sized(*senders as f64, *size_bytes, capacity / hosts),
             Workload::Permutation { size_bytes, .. } => sized(hosts, *size_bytes, capacity),
             Workload::Steps(steps) => Expected {
                 flows: steps.len() as f64,
+                live: steps.len() as f64,
                 wire_bytes: steps::wire_bytes(steps, topology, packet, duration_ns),
             },
         }
@@ -257,6 +262,8 @@ impl Workload {
 pub struct Expected {
     /// Flows.
     pub flows: f64,
+    /// Flows at once, at most or on average.
+    pub live: f64,
     /// Bytes on the wire that the sources send.
     pub wire_bytes: f64,
 }
@@ -267,7 +274,11 @@ fn subflows(section: &mut Section) -> Result<usize, Fault> {
 
 fn host(topology: &Topology, name: &str) -> Result<NodeId, Fault> {
     let node = topology.network().find_node(name).filter(|n| topology.hosts().contains(n));
-    node.ok_or_else(|| Fault::new("", format!("there is no host {}", quoted(name)), "name a host of the network"))
+    node.ok_or_else(|| {
+        let known: Vec<&str> =
+            topology.hosts().iter().map(|&h| topology.network().nodes()[h as usize].name.as_str()).collect();
+        unknown_name(name, "host", &known)
+    })
 }
 
 fn mean_gap_ns(topology: &Topology, sizes: &Sizes, load: f64, one_way: bool, packet: PacketSizes) -> f64 {

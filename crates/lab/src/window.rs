@@ -1,0 +1,56 @@
+//! What a run counts from the end of its warm-up to the end of its duration: the counters at either end, subtracted.
+
+use std::collections::BTreeMap;
+use subak_core::driver::{Driver, FlowView, LinkView};
+use subak_core::{FlowId, LinkId, Ns};
+
+/// Counters of a run at a point in time, or between two.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Counts {
+    /// When; between two points, how long.
+    pub time_ns: Ns,
+    /// Of each link.
+    pub links: Vec<LinkView>,
+    /// Data packets sent again, over all flows.
+    pub retransmissions: u64,
+    /// Data packets dropped or lost, over all flows.
+    pub drops: u64,
+    /// Packets by the upper edge of the bin of their wait, ns.
+    pub waits: BTreeMap<Ns, u64>,
+}
+
+impl Counts {
+    /// The counters of the first `links` links and `flows` flows as they stand.
+    pub fn now(driver: &dyn Driver, links: usize, flows: usize) -> Self {
+        let over_flows = |field: fn(&FlowView) -> u64| (0..flows as FlowId).map(|f| field(&driver.flow(f))).sum();
+        Counts {
+            time_ns: driver.now_ns(),
+            links: (0..links as LinkId).map(|l| driver.link(l)).collect(),
+            retransmissions: over_flows(|f| f.retransmissions),
+            drops: over_flows(|f| f.drops),
+            waits: driver.waits_ns().into_iter().collect(),
+        }
+    }
+
+    /// What was counted since `before`. Peaks are those of `self`: the driver counts them anew.
+    pub fn since(mut self, before: &Counts) -> Self {
+        self.time_ns -= before.time_ns;
+        self.retransmissions -= before.retransmissions;
+        self.drops -= before.drops;
+        for (now, then) in self.links.iter_mut().zip(&before.links) {
+            now.data_bytes -= then.data_bytes;
+            now.ack_bytes -= then.ack_bytes;
+            now.ctl_bytes -= then.ctl_bytes;
+            now.dropped_packets -= then.dropped_packets;
+            now.dropped_bytes -= then.dropped_bytes;
+            now.lost_packets -= then.lost_packets;
+        }
+        for (wait_ns, packets) in &before.waits {
+            if let Some(n) = self.waits.get_mut(wait_ns) {
+                *n -= packets;
+            }
+        }
+        self.waits.retain(|_, packets| *packets > 0);
+        self
+    }
+}
