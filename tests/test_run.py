@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 import subak as sb
 from conftest import COMMAND, Subak
+from subak import _subak, runs
 
 SPEC: dict[str, Any] = {
     "name": "small",
@@ -170,6 +171,11 @@ def test_from_python(whole: Path, tmp_path: Path) -> None:
     assert run.table().num_rows == pq.read_metadata(whole / "results.parquet").num_rows
     flows = run.table("flow", ["scheme", "slowdown"])
     assert flows.column_names == ["scheme", "slowdown"]
+    with pytest.raises(sb.InputError, match="choose one of: flow, rate"):
+        run.table("flew")
+    with pytest.raises(sb.InputError) as refused:  # the core knows the same kinds
+        _subak.export(tmp_path / "out", "flew", None)
+    assert refused.value.mend.endswith(", ".join(runs.KINDS))
     assert min(flows["slowdown"].to_pylist()) > 0.99
     assert [row["seeds"] for row in run.summary()["rows"]] == [4] * 6
     assert sb.Results(tmp_path / "out").manifest["name"] == "small"

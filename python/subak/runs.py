@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 Listener = Callable[[int, int, float], None]
 """Hears the cells that are done, the cells there are, and the share of the work that is done."""
 
+KINDS = ("flow", "rate", "queue", "link", "wait", "convergence", "summary")
+"""The kinds of row of a results table."""
+
 
 class Results:
     """The results of a run: a folder with ``results.parquet``, ``manifest.json`` and ``spec.toml``."""
@@ -35,20 +38,32 @@ class Results:
         """The cells that failed, and why."""
         return {c["cell"]: c["error"] for c in self.manifest["cells"] if c["status"] == "failed"}
 
-    def table(self, kind: str | None = None, columns: Sequence[str] | None = None) -> pa.Table:
-        """The rows of a ``kind`` (``flow``, ``rate``, ``queue``, ...), or all, as an Arrow table."""
+    def table(
+        self, kind: str | None = None, columns: Sequence[str] | None = None, *, partial: bool = False
+    ) -> pa.Table:
+        """The rows of a ``kind`` (``flow``, ``rate``, ``queue``, ...), or all, as an Arrow table.
+
+        ``partial`` takes the cells that are complete, where not all are.
+        """
         import pyarrow as pa
         import pyarrow.parquet as pq
 
+        if kind is not None and kind not in KINDS:
+            raise InputError(None, "kind", f'there is no kind of row "{kind}"', f"choose one of: {', '.join(KINDS)}")
         path = self.folder / "results.parquet"
+        paths = self._cells_so_far() if partial and not self.complete else []
         filters = None if kind is None else [("kind", "==", kind)]
         try:
-            return pq.read_table(path, columns=None if columns is None else list(columns), filters=filters)
+            return pq.read_table(paths or path, columns=None if columns is None else list(columns), filters=filters)
         except FileNotFoundError:
             mend = "resume it with subak.run and the same folder"
             raise InputError(str(self.folder), "", "the run is not complete", mend) from None
         except (OSError, pa.ArrowException) as error:
             raise InputError(str(path), "", f"it cannot be read: {error}", "run the spec again") from None
+
+    def _cells_so_far(self) -> list[Path]:
+        done = [c["cell"] for c in self.manifest["cells"] if c["status"] == "complete"]
+        return [self.folder / "cells" / f"{cell}.parquet" for cell in done]
 
     def summary(self) -> dict[str, Any]:
         """The comparison of the schemes: for each, its metrics over the seeds with their confidence intervals."""

@@ -14,9 +14,12 @@ def size(count: float) -> str:
 
 
 def seconds(value: float) -> str:
-    """``12.3 us``."""
+    """``12.3 us``, ``2.5 min``, ``30 h``."""
     if value == 0:
         return "0 s"
+    for factor, unit in ((3600.0, "h"), (60.0, "min")):
+        if abs(value) >= 2 * factor:
+            return f"{value / factor:.3g} {unit}"
     for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
         if abs(value) >= factor * 0.9995:
             return f"{value / factor:.4g} {unit}"
