@@ -1,4 +1,5 @@
-//! Strict priority between the classes, first in, first out within each; one room for all.
+//! Strict priority between the classes, first in, first out within each; each class of data has room of its own, so that
+//! packets that go first are not dropped because others wait.
 
 use std::collections::VecDeque;
 use subak_core::Ns;
@@ -11,14 +12,14 @@ const CLASSES: usize = 3;
 #[derive(Debug, Clone)]
 pub struct Priority {
     waiting: [VecDeque<u32>; CLASSES],
-    bytes: u64,
+    bytes: [u64; CLASSES],
     limit_bytes: u64,
 }
 
 impl Priority {
-    /// An empty queue with room for `limit_bytes` of data.
+    /// An empty queue with room for `limit_bytes` of each class of data.
     pub fn new(limit_bytes: u64) -> Self {
-        Priority { waiting: Default::default(), bytes: 0, limit_bytes }
+        Priority { waiting: Default::default(), bytes: [0; CLASSES], limit_bytes }
     }
 }
 
@@ -27,19 +28,19 @@ impl<S: Scheme> Queue<S> for Priority {
     fn push(&mut self, _now_ns: Ns, packet: u32, slab: &mut Slab<S>, dropped: &mut Vec<u32>) {
         let bytes = u64::from(slab[packet].bytes);
         let class = slab[packet].class;
-        if class != Class::Control && self.bytes + bytes > self.limit_bytes {
+        if class != Class::Control && self.bytes[class as usize] + bytes > self.limit_bytes {
             dropped.push(packet);
             return;
         }
-        self.bytes += bytes;
+        self.bytes[class as usize] += bytes;
         self.waiting[class as usize].push_back(packet);
     }
 
     #[inline]
     fn pop(&mut self, _now_ns: Ns, slab: &mut Slab<S>, _dropped: &mut Vec<u32>) -> Pop {
-        for class in &mut self.waiting {
+        for (class, bytes) in self.waiting.iter_mut().zip(&mut self.bytes) {
             if let Some(packet) = class.pop_front() {
-                self.bytes -= u64::from(slab[packet].bytes);
+                *bytes -= u64::from(slab[packet].bytes);
                 return Pop::Packet(packet);
             }
         }
@@ -47,7 +48,7 @@ impl<S: Scheme> Queue<S> for Priority {
     }
 
     fn bytes(&self) -> u64 {
-        self.bytes
+        self.bytes.iter().sum()
     }
 
     fn packets(&self) -> usize {
