@@ -78,55 +78,76 @@ impl Visitor for Replay<'_> {
 
     fn visit<S: Scheme>(self, scheme: S) -> Outcome {
         let Replay { setup, ideal_bps, plan, order, round_ns } = self;
-        let mut io = Io::traced();
-        let ports: Vec<Port> = ports(setup, round_ns);
-        let mut hops: Vec<S::Hop> = ports.iter().map(|port| scheme.hop(port)).collect();
-        let mut timers: Vec<Vec<u32>> = hops.iter_mut().map(|hop| start(hop, &mut io)).collect();
-        let mut messages: Vec<Option<S::Ctl>> =
-            (0..setup.paths.len()).map(|f| first_message(&scheme, setup, f as FlowId, &mut io)).collect();
-        let mut wrong = vec![None; setup.paths.len()];
+        let mut bench = Bench::new(&scheme, setup, round_ns);
         let mut outcome = empty(setup.paths.len(), round_ns);
-        let (mut round, mut total) = (0u32, 0.0f64);
+        let right = |rate: f64, ideal: f64| (rate - ideal).abs() <= plan.tolerance * ideal;
+        let mut round = 0u32;
         for step in &order.0 {
-            match *step {
-                Step::Round => {
-                    round += 1;
-                    for ((hop, port), timers) in hops.iter_mut().zip(&ports).zip(&mut timers) {
-                        for timer in std::mem::take(timers) {
-                            hop.on_timer(&mut io, timer, port);
-                        }
-                        timers.extend(timers_of(&mut io));
-                    }
-                }
-                Step::Update(f, link) => {
-                    io.now_ns = (f64::from(round).mul_add(1.0, 0.5) * round_ns as f64) as Ns;
-                    let k = setup.paths[f as usize].iter().position(|&l| l == link).unwrap_or(0) as u16;
-                    let Some(message) = &mut messages[f as usize] else { continue };
-                    let visit = Visit { flow: f, subflow: 0, hop: k, forward: true };
-                    hops[link as usize].on_ctl(&mut io, message, visit, &ports[link as usize]);
-                    outcome.updates += 1;
-                    if let Some(a) = S::allocated(message, k) {
-                        let ideal = ideal_bps[f as usize];
-                        if (a - ideal).abs() > plan.tolerance * ideal {
-                            (wrong[f as usize], outcome.flow_last_link[f as usize]) = (Some(round), Some(link));
-                        }
-                    }
-                    outcome.trace.extend(io.take_trace());
-                }
+            let Step::Update(f, link) = *step else {
+                round += 1;
+                bench.end_round();
+                continue;
+            };
+            bench.io.now_ns = ((f64::from(round) + 0.5) * round_ns as f64) as Ns;
+            let allocated = bench.update(setup, f, link);
+            outcome.updates += 1;
+            outcome.trace.extend(bench.io.take_trace());
+            if allocated.is_some_and(|a| !right(a, ideal_bps[f as usize])) {
+                outcome.flow_rounds[f as usize] = f64::from(round) + 1.0;
+                outcome.flow_last_link[f as usize] = Some(link);
             }
         }
-        for (f, message) in messages.iter().enumerate() {
-            let hops = 0..setup.paths[f].len() as u16;
-            let allocated = message.iter().flat_map(|m| hops.clone().filter_map(|k| S::allocated(m, k)));
-            outcome.rates_bps[f] =
-                Some(allocated.fold(f64::INFINITY, f64::min)).filter(|r| r.is_finite()).unwrap_or(0.0);
-            outcome.flow_rounds[f] = wrong[f].map_or(0.0, |round: u32| f64::from(round) + 1.0);
-            total = total.max(outcome.flow_rounds[f]);
-        }
-        outcome.rounds = total;
-        let right = |(a, b): (&f64, &f64)| (a - b).abs() <= plan.tolerance * b;
-        outcome.converged = outcome.rates_bps.iter().zip(ideal_bps).all(right);
+        outcome.rates_bps = (0..setup.paths.len()).map(|f| bench.rate(f, setup.paths[f].len() as u16)).collect();
+        outcome.rounds = outcome.flow_rounds.iter().copied().fold(0.0, f64::max);
+        outcome.converged = outcome.rates_bps.iter().zip(ideal_bps).all(|(&rate, &ideal)| right(rate, ideal));
         outcome
+    }
+}
+
+/// A scheme's links and the flows' messages, none of them under way.
+struct Bench<S: Scheme> {
+    io: Io<S>,
+    ports: Vec<Port>,
+    hops: Vec<S::Hop>,
+    /// Timers that each link has set.
+    timers: Vec<Vec<u32>>,
+    messages: Vec<Option<S::Ctl>>,
+}
+
+impl<S: Scheme> Bench<S> {
+    fn new(scheme: &S, setup: &Setup, rtt_ns: Ns) -> Self {
+        let mut io = Io::traced();
+        let ports = ports(setup, rtt_ns);
+        let mut hops: Vec<S::Hop> = ports.iter().map(|port| scheme.hop(port)).collect();
+        let timers = hops.iter_mut().map(|hop| start(hop, &mut io)).collect();
+        let flows = 0..setup.paths.len() as FlowId;
+        let messages = flows.map(|f| first_message(scheme, setup, f, &mut io)).collect();
+        Bench { io, ports, hops, timers, messages }
+    }
+
+    /// Every timer that a link has set fires.
+    fn end_round(&mut self) {
+        for ((hop, port), timers) in self.hops.iter_mut().zip(&self.ports).zip(&mut self.timers) {
+            for timer in std::mem::take(timers) {
+                hop.on_timer(&mut self.io, timer, port);
+            }
+            timers.extend(timers_of(&mut self.io));
+        }
+    }
+
+    /// The flow's message passes the link: what it is allocated there.
+    fn update(&mut self, setup: &Setup, flow: FlowId, link: LinkId) -> Option<f64> {
+        let hop = setup.paths[flow as usize].iter().position(|&l| l == link)? as u16;
+        let message = self.messages[flow as usize].as_mut()?;
+        let visit = Visit { flow, subflow: 0, hop, forward: true };
+        self.hops[link as usize].on_ctl(&mut self.io, message, visit, &self.ports[link as usize]);
+        S::allocated(message, hop)
+    }
+
+    /// The least that a flow's message holds for its links; 0 where it holds nothing.
+    fn rate(&self, flow: usize, hops: u16) -> f64 {
+        let held = self.messages[flow].iter().flat_map(|m| (0..hops).filter_map(|k| S::allocated(m, k)));
+        Some(held.fold(f64::INFINITY, f64::min)).filter(|rate| rate.is_finite()).unwrap_or(0.0)
     }
 }
 

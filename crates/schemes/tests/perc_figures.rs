@@ -115,6 +115,12 @@ fn figure_3_4_s_perc() {
         [("l20", 1.0, 0.0, 0.0), ("l30", 2.0, 0.0, 0.0), ("l12", 1.0, 0.0, 0.0)],
         [("l20", 0.0, 18.0, 18.0), ("l30", 1.0, 12.0, 12.0), ("l12", 1.0, 0.0, 0.0)],
     ];
+    // b[l] of f_B (l20, l30) and of f_W (l30, l12) at the end of each round, with the ignore bit.
+    let packets = [
+        [[(20.0, false), (30.0, false)], [(10.0, true), (12.0, false)]],
+        [[(20.0, false), (15.0, true)], [(10.0, true), (12.0, false)]],
+        [[(20.0, false), (18.0, false)], [(15.0, false), (12.0, false)]],
+    ];
     for (round, states) in links.iter().enumerate() {
         for (k, &(flow, link, max_e, e, b, a, state, ignore)) in rows[4 * round..4 * round + 4].iter().enumerate() {
             let before = example.links[link].0.link().max_e().now / G;
@@ -130,11 +136,11 @@ fn figure_3_4_s_perc() {
             let after = state.max_e();
             assert_eq!((after.now / G, after.next), (max_e, 0.0), "{link} after round {}", round + 1);
         }
+        for (flow, held) in ["fB", "fW"].iter().zip(packets[round]) {
+            let carried: Vec<_> = example.flows[flow].2.fields.links.iter().map(|f| (f.b / G, f.ignored)).collect();
+            assert_eq!(carried, held, "{flow} after round {}", round + 1);
+        }
     }
-    // What the packets hold at the end: f_W 15 and 12, f_B 20 and 18, nothing ignored.
-    let carried = |flow: &str| -> Vec<f64> { example.flows[flow].2.fields.links.iter().map(|f| f.b / G).collect() };
-    assert_eq!((carried("fW"), carried("fB")), (vec![15.0, 12.0], vec![20.0, 18.0]));
-    assert!(example.flows.values().all(|(_, _, m)| m.fields.links.iter().all(|f| !f.ignored)));
 }
 
 #[test]
