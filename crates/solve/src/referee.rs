@@ -146,8 +146,8 @@ fn drop_unpaid(case: &Case, utilities: &[Utility], answer: &mut Answer) {
             *price = 0.0;
         }
     }
-    for f in 0..case.flows.len() {
-        let worth = utilities[f].marginal(1.0);
+    for (f, utility) in utilities.iter().enumerate() {
+        let worth = utility.marginal(1.0);
         for p in case.flows.paths_of(f) {
             let links = case.flows.links_of(p);
             let price: f64 = links.iter().map(|&l| answer.link_price[l as usize]).sum();

@@ -244,7 +244,7 @@ impl Step<'_> {
         }
         let from = prices.clone();
         let (falls, largest) = self.reach(program, prices, idle, response);
-        let mut length = if falls > BOUNDARY { BOUNDARY / falls } else { 1.0 };
+        let length = if falls > BOUNDARY { BOUNDARY / falls } else { 1.0 };
         let largest = largest * length;
         for (price, (old, change)) in prices.iter_mut().zip(from.iter().zip(self.change)) {
             *price = old + length * change;
