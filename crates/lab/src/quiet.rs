@@ -23,7 +23,9 @@ pub(crate) fn catch<T>(work: impl FnOnce() -> T) -> Result<T, String> {
 }
 
 fn note(info: &PanicHookInfo) {
-    let text = info.payload_as_str().unwrap_or("it panicked");
+    let payload = info.payload();
+    let text = payload.downcast_ref::<String>().map(String::as_str).or(payload.downcast_ref::<&str>().copied());
+    let text = text.unwrap_or("it panicked");
     let place = info.location().map(|l| format!(", at {l}")).unwrap_or_default();
     SAID.set(Some(format!("{text}{place}")));
 }
