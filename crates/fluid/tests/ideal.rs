@@ -145,4 +145,20 @@ fn subflows_are_pooled() {
     let rates = |sim: &Ideal| [0, 1].map(|f| (sim.flow(f).assigned_bps / 1e6).round());
     assert_eq!(rates(&sim), [7000.0, 7000.0]);
     assert_eq!((sim.link(0).data_bytes, sim.link(1).data_bytes), (1250, 500));
+    assert_eq!(sim.flow(0).sent_bytes, sim.flow(0).received_bytes);
+    assert!(sim.flow(0).sent_bytes > 800);
+}
+
+#[test]
+fn subflows_are_pooled_whichever_flow_starts_first() {
+    let network = network(&[(10e9, 0), (4e9, 0)]);
+    let mut sim = ideal(&network, &[]);
+    let both = || vec![Route { forward: vec![0], back: Vec::new() }, Route { forward: vec![1], back: Vec::new() }];
+    for start_ns in [200, 100, 0] {
+        sim.add(FlowPlan { routes: both(), ..plan(&[], start_ns, None) });
+    }
+    sim.run_until(1000);
+    for f in 0..3 {
+        assert!((sim.flow(f).assigned_bps / (14e9 / 3.0) - 1.0).abs() < 1e-6, "{f}: {}", sim.flow(f).assigned_bps);
+    }
 }

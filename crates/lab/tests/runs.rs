@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use subak_lab::{Error, Options, Outcome, Progress, Spec, ValidSpec, diff, run, summary};
 
 mod common;
-use common::Scratch;
+use common::{Scratch, rows};
 
 const SPEC: &str = r#"
 schema = 1
@@ -167,6 +167,75 @@ fn two_runs_are_held_against_each_other() {
     assert!(slowdown(0).mean >= 1.0 && slowdown(1).mean > 1.0, "{:?} {:?}", slowdown(0), slowdown(1));
     assert!(slowdown(0).ci95.unwrap() >= 0.0 && slowdown(1).ci95.unwrap() > 0.0 && slowdown(0).seeds == 3);
     assert!(!comparison.rows[0].sizes.is_empty());
+}
+
+/// Sixteen senders at once before the warm-up ends or after the duration, and one flow in between.
+fn bursts(warmup: &str, duration: &str) -> String {
+    let burst = |start: &str| {
+        let flow = |h: u32| format!("{{src = \"h{h}\", dst = \"h0\", size = \"300kB\", start = \"{start}\"}}");
+        (1..=16).map(flow).collect::<Vec<_>>().join(", ")
+    };
+    format!(
+        r#"network = {{kind = "star", hosts = 20, buffer = "50kB"}}
+        workload = {{kind = "steps", flows = [{}, {{src = "h18", dst = "h19", size = "30kB", start = "60ms"}}, {}]}}
+        scheme = [{{name = "reno"}}]
+        measure = {{queues = "100us"}}
+        run = {{duration = "{duration}", warmup = "{warmup}", drain = "60ms"}}"#,
+        burst("1us"),
+        burst("79999us"),
+    )
+}
+
+#[test]
+fn what_happens_before_the_warm_up_ends_or_after_the_duration_does_not_count() {
+    let (quiet, loud) = (Scratch::new("quiet"), Scratch::new("loud"));
+    go(&valid(&bursts("50ms", "80ms")), &quiet.0, 1, None).unwrap();
+    go(&valid(&bursts("0s", "140ms")), &loud.0, 1, None).unwrap();
+    let metrics = |dir: &Path| {
+        let metrics = summary(dir).unwrap().rows.remove(0).metrics;
+        move |name: &str| metrics.iter().find(|m| m.0 == name).unwrap().1.mean
+    };
+    let (of_quiet, of_loud) = (metrics(&quiet.0), metrics(&loud.0));
+    for name in ["dropped_packets", "retransmissions"] {
+        assert!(of_quiet(name) == 0.0 && of_loud(name) > 100.0, "{name}: {} {}", of_quiet(name), of_loud(name));
+    }
+    for name in ["wait_mean_ns", "wait_p99_ns", "queue_mean_bytes"] {
+        assert!(of_quiet(name) < of_loud(name) / 3.0, "{name}: {} {}", of_quiet(name), of_loud(name));
+    }
+    let peak = |dir: &Path| {
+        let peaks = rows(dir, "link").into_iter().map(|r| r["peak_queued_bytes"].parse::<u64>().unwrap());
+        peaks.max().unwrap()
+    };
+    // In the quiet run the second burst has only just begun at its end.
+    assert!(peak(&loud.0) >= 48_000, "{}", peak(&loud.0));
+    let summed: u64 = rows(&quiet.0, "wait").iter().map(|r| r["packets"].parse::<u64>().unwrap()).sum();
+    assert_eq!(summed, 30_000_u64.div_ceil(1446));
+}
+
+#[test]
+fn links_are_never_busier_than_they_can_be() {
+    // A window of 1.3 packets, at whose ends a packet is on its way out.
+    let text = r#"network = {kind = "star", hosts = 2, rate = "10Gbps"}
+        workload = {kind = "steps", flows = [{src = "h0", dst = "h1", size = "1MB"}]}
+        scheme = [{name = "numfabric"}]
+        run = {duration = "20.6us", warmup = "19us"}"#;
+    let dir = Scratch::new("busy");
+    go(&valid(text), &dir.0, 1, None).unwrap();
+    let first = rows(&dir.0, "link").into_iter().find(|r| r["link"] == "h0->switch0").unwrap();
+    let (bytes, share): (u64, f64) = (first["data_bytes"].parse().unwrap(), first["utilization"].parse().unwrap());
+    assert!((1900..=2003).contains(&bytes) && share <= 1.0, "{bytes} bytes in 1601 ns, {share}");
+}
+
+#[test]
+fn a_long_drain_with_nothing_to_do_ends_at_once() {
+    let text = r#"network = {kind = "star", hosts = 2}
+        workload = {kind = "steps", flows = [{src = "h0", dst = "h1", size = "1MB"}]}
+        scheme = [{name = "ideal"}]
+        fault = [{kind = "down", link = "h0->switch0"}]
+        run = {duration = "1us", drain = "2h"}"#;
+    let dir = Scratch::new("drain");
+    assert!(go(&valid(text), &dir.0, 1, None).unwrap().merged);
+    assert_eq!(rows(&dir.0, "summary")[0]["time_ns"], "7200000001000");
 }
 
 #[test]

@@ -123,6 +123,7 @@ fn each_fault_is_named_with_its_place_and_a_mend() {
         ("/scheme/1/params", Some(json!({"k": "many"})), "scheme[1].params.k"),
         ("/scheme/0", Some(json!({"name": "dctcp", "label": "K"})), "scheme"),
         ("/measure/rates", Some(json!(0)), "measure.rates"),
+        ("/measure/rates", Some(json!("50ns")), "measure.rates"),
         ("/measure/convergence", Some(json!({})), "measure.convergence"),
         ("/run", None, "run"),
         ("/run/duration", None, "run.duration"),
@@ -164,6 +165,38 @@ fn each_fault_is_named_with_its_place_and_a_mend() {
         let fault = validate(settling.clone()).unwrap_err();
         assert!(fault.place.starts_with("measure.convergence."), "{bad}: {fault}");
     }
+}
+
+#[test]
+fn names_that_are_nearly_right_are_recognized() {
+    let mend = |pointer: &str, value: Value| validate(with(pointer, Some(value))).unwrap_err().mend;
+    assert!(mend("/scheme/0/name", json!("dctpc")).contains("did you mean \"dctcp\"?"));
+    assert!(mend("/fault/1/link", json!("switch->h1")).contains("did you mean \"switch0->h1\"?"));
+    assert!(mend("/fault/0/links", json!(["h0-switch0"])).contains("did you mean \"h0->switch0\"?"));
+    let incast = json!({"kind": "incast", "senders": 2, "receiver": "host1"});
+    assert!(mend("/workload", incast.clone()).contains("known: h0, h1, h2, h3"));
+    // Of a large network not every name is listed.
+    let mut large = with("/network/hosts", Some(json!(1000)));
+    large["workload"] = json!({"kind": "incast", "senders": 2, "receiver": "h_77"});
+    let fault = validate(large).unwrap_err();
+    assert!(fault.mend.contains("did you mean") && fault.mend.len() < 100, "{fault}");
+}
+
+#[test]
+fn samples_without_end_are_refused() {
+    let spec = |rates: &str, queues: &str, hosts: u64| {
+        let mut spec = with("/workload", Some(json!({"kind": "permutation"})));
+        spec["network"]["hosts"] = json!(hosts);
+        spec["run"]["duration"] = json!("50ms");
+        spec["measure"] = json!({"rates": rates, "queues": queues});
+        validate(spec)
+    };
+    // 300 links every 100 ns for 50 ms are 150 million rows; 20 million are allowed.
+    let fault = spec("1ms", "100ns", 150).unwrap_err();
+    assert_eq!((fault.place.as_str(), fault.mend.as_str()), ("measure.queues", "sample less often: every 1us or more"));
+    assert!(spec("1ms", "1us", 150).is_ok());
+    assert_eq!(spec("100ns", "1ms", 150).unwrap_err().place, "measure.rates");
+    assert!(spec("100ns", "1ms", 40).is_ok());
 }
 
 #[test]
