@@ -18,7 +18,7 @@ const LAST_FAULT_NS: u64 = 12 * MS;
 fn recovers(seed: u64) -> u64 {
     let net = LeafSpine::new(4, 2, 2, 10e9);
     let mut rng = Stream::new(seed, "flows");
-    let mut route = |rng: &mut Stream| {
+    let route = |rng: &mut Stream| {
         let src = rng.below(net.hosts());
         let dst = (src + 1 + rng.below(net.hosts() - 1)) % net.hosts();
         net.route(src, dst, rng.below(2))
