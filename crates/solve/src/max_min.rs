@@ -8,6 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
+use std::ops::Range;
 use subak_core::{FlowId, LinkId};
 
 /// No link: the bottleneck of a flow at its demand.
@@ -68,18 +69,33 @@ const CANCELLED: f64 = 1e-4;
 
 /// A solver that keeps its memory between solves. Work and memory touched are in proportion to the active flows' paths,
 /// not to the network (after the first solve on it).
+///
+/// Inside, links that carry flows and the flows themselves are numbered anew, flows by their first link: the flows that a
+/// host's link freezes then lie side by side, and what the water touches stays in the cache.
 #[derive(Debug, Clone, Default)]
 pub struct MaxMin {
-    state: Vec<LinkState>,
-    /// Links that carry active flows.
+    /// The links that carry flows, and their numbers here by their numbers there.
     used: Vec<LinkId>,
-    /// Flows by link; `start` is parallel to `used`' states through `LinkState::end` and the link's flow count.
-    members: Vec<FlowId>,
+    number: Vec<u32>,
+    state: Vec<LinkState>,
     start: Vec<u32>,
+    /// The flows in order, their weights unless all are the same, and their paths: in rows of one length, padded, or
+    /// where lengths differ much in rows that `row` gives the starts of.
+    order: Vec<FlowId>,
+    stride: usize,
+    row: Vec<u32>,
+    paths: Vec<u32>,
+    weight: Vec<f64>,
+    members: Vec<u32>,
     done: Vec<u64>,
-    heap: BinaryHeap<Reverse<(u64, LinkId)>>,
-    by_demand: Vec<(f64, FlowId)>,
+    heap: BinaryHeap<Reverse<(u64, u32)>>,
+    by_demand: Vec<(f64, u32)>,
 }
+
+/// Fills up the rows of paths.
+const PADDING: u32 = u32::MAX;
+/// No number was given to the link.
+const UNUSED: u32 = u32::MAX;
 
 impl MaxMin {
     /// A solver without memory yet.
@@ -97,37 +113,32 @@ impl MaxMin {
         let mut next_demand = 0;
         while let Some(mut top) = heap.peek_mut() {
             let Reverse((key, l)) = *top;
-            let state = &mut self.state[l as usize];
-            if state.live == 0 {
+            if self.state[l as usize].live == 0 {
                 PeekMut::pop(top);
                 continue;
             }
-            if state.weight < CANCELLED * state.summed {
-                let range = self.start[l as usize] as usize..state.end as usize;
-                let live = self.members[range].iter().filter(|&&f| !is_done(&self.done, f));
-                state.weight = live.map(|&f| rows.weight[f as usize]).sum();
-                state.summed = state.weight;
-            }
-            let level = state.level();
+            let level = self.level(l);
             if level.to_bits() > key {
                 *top = Reverse((level.to_bits(), l));
                 continue;
             }
-            if let Some(&(at, f)) = self.by_demand.get(next_demand)
+            if let Some(&(at, k)) = self.by_demand.get(next_demand)
                 && at <= level
             {
                 next_demand += 1;
-                if !is_done(&self.done, f) {
-                    self.freeze(rows, f, rows.demand_bps[f as usize], NO_LINK, rates_bps, bottleneck);
+                if !is_done(&self.done, k) {
+                    let f = self.order[k as usize] as usize;
+                    self.freeze(k, rows.demand_bps[f], NO_LINK, rates_bps, bottleneck);
                 }
                 continue;
             }
             PeekMut::pop(top);
             filled += 1;
+            let by = self.used[l as usize];
             for i in self.start[l as usize]..self.state[l as usize].end {
-                let f = self.members[i as usize];
-                if !is_done(&self.done, f) {
-                    self.freeze(rows, f, rows.weight[f as usize] * level, l, rates_bps, bottleneck);
+                let k = self.members[i as usize];
+                if !is_done(&self.done, k) {
+                    self.freeze(k, self.weight_of(k) * level, by, rates_bps, bottleneck);
                 }
             }
         }
@@ -135,95 +146,176 @@ impl MaxMin {
         filled
     }
 
+    /// The level of link `l`, from a weight that has not cancelled.
+    fn level(&mut self, l: u32) -> f64 {
+        let state = &self.state[l as usize];
+        if state.weight < CANCELLED * state.summed {
+            let range = self.start[l as usize] as usize..state.end as usize;
+            let live = self.members[range].iter().filter(|&&k| !is_done(&self.done, k));
+            let weight: f64 = live.map(|&k| self.weight_of(k)).sum();
+            (self.state[l as usize].weight, self.state[l as usize].summed) = (weight, weight);
+        }
+        self.state[l as usize].level()
+    }
+
+    fn weight_of(&self, k: u32) -> f64 {
+        if self.weight.len() == 1 { self.weight[0] } else { self.weight[k as usize] }
+    }
+
     #[inline]
-    fn freeze(&mut self, rows: &Rows, f: FlowId, rate: f64, by: LinkId, rates: &mut [f64], bottleneck: &mut [LinkId]) {
-        self.done[f as usize / 64] |= 1 << (f % 64);
-        rates[f as usize] = rate;
-        if let Some(place) = bottleneck.get_mut(f as usize) {
+    fn freeze(&mut self, k: u32, rate: f64, by: LinkId, rates: &mut [f64], bottleneck: &mut [LinkId]) {
+        self.done[k as usize / 64] |= 1 << (k % 64);
+        let f = self.order[k as usize] as usize;
+        rates[f] = rate;
+        if let Some(place) = bottleneck.get_mut(f) {
             *place = by;
         }
-        let weight = rows.weight[f as usize];
-        for &m in rows.path(f) {
-            let state = &mut self.state[m as usize];
+        let weight = self.weight_of(k);
+        let row = row_of(&self.row, self.stride, k as usize);
+        for &l in &self.paths[row] {
+            // Padding lies beyond all links.
+            let Some(state) = self.state.get_mut(l as usize) else { break };
             state.residual -= rate;
             state.weight -= weight;
             state.live -= 1;
         }
     }
 
-    /// Fills the incidence of links to flows, the heap and the demands in order.
+    /// Numbers links and flows, and fills the incidence of links to flows, the heap and the demands in order.
     fn build(&mut self, rows: &Rows) {
-        self.forget(rows);
-        let MaxMin { state, used, members, start, .. } = self;
-        let mut entries = 0;
-        rows.for_each(|f| {
-            let weight = rows.weight[f as usize];
-            let path = rows.path(f);
-            entries += path.len();
-            for &l in path {
-                let s = &mut state[l as usize];
-                if s.live == 0 {
-                    used.push(l);
-                }
+        self.number_links(rows);
+        self.order_flows(rows);
+        let uniform = self.take_weights(rows);
+        let MaxMin { state, members, start, paths, order, row, stride, .. } = self;
+        for k in 0..order.len() {
+            let weight = uniform.unwrap_or_else(|| self.weight[k]);
+            for &l in &paths[row_of(row, *stride, k)] {
+                let Some(s) = state.get_mut(l as usize) else { break };
                 s.live += 1;
                 s.weight += weight;
             }
-        });
-        used.sort_unstable();
+        }
+        start.clear();
         let mut offset = 0;
-        for &l in used.iter() {
-            let s = &mut state[l as usize];
+        for (s, &l) in state.iter_mut().zip(&self.used) {
             s.residual = rows.capacity_bps[l as usize];
             s.summed = s.weight;
             s.end = offset;
-            start[l as usize] = offset;
+            start.push(offset);
             offset += s.live;
         }
         members.clear();
-        members.resize(entries, 0);
-        rows.for_each(|f| {
-            for &l in rows.path(f) {
-                let end = &mut state[l as usize].end;
-                members[*end as usize] = f;
-                *end += 1;
+        members.resize(offset as usize, 0);
+        for k in 0..order.len() {
+            for &l in &paths[row_of(row, *stride, k)] {
+                let Some(s) = state.get_mut(l as usize) else { break };
+                members[s.end as usize] = k as u32;
+                s.end += 1;
             }
-            let demand = rows.demand_bps[f as usize];
-            if demand < f64::INFINITY {
-                self.by_demand.push((demand / rows.weight[f as usize], f));
-            }
-        });
-        self.by_demand.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        }
+        self.done.clear();
+        self.done.resize(self.order.len().div_ceil(64), 0);
+        self.sort_demands(rows);
         let mut keys = std::mem::take(&mut self.heap).into_vec();
-        keys.extend(used.iter().map(|&l| Reverse((state[l as usize].level().to_bits(), l))));
+        keys.clear();
+        keys.extend(self.state.iter().enumerate().map(|(l, s)| Reverse((s.level().to_bits(), l as u32))));
         self.heap = keys.into();
     }
 
-    /// Clears what the last solve left, at the cost of what it touched.
-    fn forget(&mut self, rows: &Rows) {
+    /// Numbers the links that active flows cross, in their order.
+    fn number_links(&mut self, rows: &Rows) {
         for &l in &self.used {
-            self.state[l as usize] = LinkState::default();
+            self.number[l as usize] = UNUSED;
         }
         self.used.clear();
-        self.by_demand.clear();
-        self.heap.clear();
-        self.state.resize(rows.capacity_bps.len(), LinkState::default());
-        self.start.resize(rows.capacity_bps.len(), 0);
-        let words = rows.weight.len().div_ceil(64);
-        match rows.active {
-            Some(active) => {
-                self.done.resize(words, 0);
-                for &f in active {
-                    self.done[f as usize / 64] &= !(1 << (f % 64));
+        self.number.resize(rows.capacity_bps.len(), UNUSED);
+        let (used, number) = (&mut self.used, &mut self.number);
+        let (mut longest, mut entries, mut flows) = (0, 0, 0);
+        rows.for_each(|f| {
+            let path = rows.path(f);
+            longest = longest.max(path.len());
+            entries += path.len();
+            flows += 1;
+            for &l in path {
+                if number[l as usize] == UNUSED {
+                    number[l as usize] = 0;
+                    used.push(l);
                 }
             }
-            None => {
-                self.done.clear();
-                self.done.resize(words, 0);
+        });
+        used.sort_unstable();
+        used.iter().enumerate().for_each(|(i, &l)| number[l as usize] = i as u32);
+        self.stride = if longest * flows <= 4 * entries { longest } else { 0 };
+        self.state.clear();
+        self.state.resize(used.len(), LinkState::default());
+    }
+
+    /// Orders the active flows by their first link, and lays their paths in rows.
+    fn order_flows(&mut self, rows: &Rows) {
+        let MaxMin { number, start, order, paths, row, stride, .. } = self;
+        let first = |f: FlowId| rows.path(f).first().map_or(0, |&l| number[l as usize] as usize);
+        start.clear();
+        start.resize(self.used.len() + 1, 0);
+        let mut flows = 0;
+        rows.for_each(|f| {
+            start[first(f)] += 1;
+            flows += 1;
+        });
+        let mut offset = 0;
+        for s in start.iter_mut() {
+            offset += std::mem::replace(s, offset);
+        }
+        order.resize(flows, 0);
+        rows.for_each(|f| {
+            let place = &mut start[first(f)];
+            order[*place as usize] = f;
+            *place += 1;
+        });
+        row.clear();
+        paths.clear();
+        if *stride == 0 {
+            row.push(0);
+        }
+        for &f in order.iter() {
+            let path = rows.path(f);
+            paths.extend(path.iter().map(|&l| number[l as usize]));
+            if *stride == 0 {
+                row.push(paths.len() as u32);
+            } else {
+                paths.extend(std::iter::repeat_n(PADDING, *stride - path.len()));
             }
         }
     }
+
+    /// Keeps the weights in order, or only the one that all flows have, which it returns.
+    fn take_weights(&mut self, rows: &Rows) -> Option<f64> {
+        self.weight.clear();
+        let first = rows.weight[*self.order.first()? as usize];
+        if self.order.iter().all(|&f| rows.weight[f as usize] == first) {
+            self.weight.push(first);
+            return Some(first);
+        }
+        self.weight.extend(self.order.iter().map(|&f| rows.weight[f as usize]));
+        None
+    }
+
+    fn sort_demands(&mut self, rows: &Rows) {
+        self.by_demand.clear();
+        for (k, &f) in self.order.iter().enumerate() {
+            let demand = rows.demand_bps[f as usize];
+            if demand < f64::INFINITY {
+                self.by_demand.push((demand / rows.weight[f as usize], k as u32));
+            }
+        }
+        self.by_demand.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    }
 }
 
-fn is_done(done: &[u64], f: FlowId) -> bool {
-    done[f as usize / 64] >> (f % 64) & 1 == 1
+/// Where the path of the `k`-th flow lies.
+fn row_of(row: &[u32], stride: usize, k: usize) -> Range<usize> {
+    if stride > 0 { k * stride..(k + 1) * stride } else { row[k] as usize..row[k + 1] as usize }
+}
+
+fn is_done(done: &[u64], k: u32) -> bool {
+    done[k as usize / 64] >> (k % 64) & 1 == 1
 }

@@ -98,6 +98,18 @@ fn a_solver_used_again_remembers_nothing() {
     assert_eq!(rates, [3.0, 7.0, 3.0, 1.0]);
 }
 
+#[test]
+fn one_long_path_among_many_short_ones() {
+    let n = 64;
+    let path: Vec<u32> = (0..n).collect();
+    let mut net = Net::new(&vec![10.0; n as usize]).flow(&path);
+    for l in 0..n {
+        net = net.flow(&[l]).flow(&[l]);
+    }
+    let case = net.case(Policy::MaxMin);
+    close(&certified(&case).rates_bps, &max_min_by_the_book(&case), 1e-14);
+}
+
 proptest! {
     #![proptest_config(common::config(300))]
     #[test]

@@ -131,6 +131,14 @@ impl Response {
     /// Adds the dual's curvature without the barrier: `out += R M^-1 R' v`, M block-diagonal by flow.
     pub fn multiply(&self, program: &Program, v: &[f64], out: &mut [f64]) {
         let sum = |path: &[u32]| path.iter().map(|&l| v[l as usize]).sum::<f64>();
+        if !self.pooled() {
+            for (held, row) in self.held.iter().zip(program.link_ptr.windows(2)) {
+                let path = &program.path_links[row[0] as usize..row[1] as usize];
+                let flow = held * sum(path);
+                path.iter().for_each(|&l| out[l as usize] += flow);
+            }
+            return;
+        }
         for f in 0..program.flows.len() {
             let paths = program.paths_of(f);
             if paths.len() == 1 {
