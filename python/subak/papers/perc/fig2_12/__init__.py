@@ -30,8 +30,8 @@ def draw(raw: RawResults) -> Figure:
         mine = frame[frame["scheme"] == scheme]
         for k, (flow, ideal) in enumerate(IDEAL_GBPS.items()):
             of = mine[mine["flow_id"] == flow]
-            plot.plot((of["time_ns"] - CHANGE_NS) / 1e3, of["assigned_bps"] / 1e9, color=figures.COLOURS[k],
-                      linestyle="-", label=flow)  # fmt: skip
+            since_us = (of["time_ns"].astype(float) - CHANGE_NS) / 1e3
+            plot.plot(since_us, of["assigned_bps"] / 1e9, color=figures.COLOURS[k], linestyle="-", label=flow)
             plot.axhline(ideal, color=figures.COLOURS[k], linestyle=":", linewidth=1)
         plot.set(title=scheme, xlabel="us after D has come", ylabel="Gb/s", xlim=(-100, 1500), ylim=(0, None))
     plots[0].legend()

@@ -64,8 +64,14 @@ def draw(raw: RawResults) -> Figure:
             label = scheme if n == SENDERS[0] else None
             plots[0].plot([place] * len(settled), settled, marker="o", label=label, **like)
             if len(settled) < len(values):
-                plots[0].annotate(f"{len(values) - len(settled)} never", (place, 3000), ha="center", fontsize=8)
+                plots[0].annotate(
+                    f"{len(values) - len(settled)} never",
+                    (place, 3000 / 2**k),
+                    color=figures.COLOURS[k],
+                    ha="center",
+                    fontsize=8,
+                )
     plots[0].set_xticks(range(len(SENDERS)), [f"{n} flows" for n in SENDERS])
-    plots[0].set(ylabel="ms until within 20%", yscale="log", ylim=(0.01, 6000))
+    plots[0].set(ylabel="ms until within 20%", yscale="log", ylim=(0.01, 6000), xlim=(-0.5, 2.5))
     plots[0].legend(loc="center right")
     return figure
