@@ -8,6 +8,7 @@ pub mod answer;
 pub mod certificate;
 mod conic;
 mod fair_share;
+pub mod incremental;
 mod levels;
 pub mod live;
 pub mod max_min;
@@ -21,6 +22,7 @@ pub mod xwi;
 
 pub use answer::{Answer, Certificate, LevelDual, Rows, Status};
 pub use certificate::{certify, certify_maximum};
+pub use incremental::Incremental;
 pub use levels::MOST_PATHS;
 pub use live::LiveMaxMin;
 pub use max_min::MaxMin;

@@ -40,6 +40,11 @@ impl Default for Options {
 /// Solves `case` exactly. A fault is an unusable case; a case that could not be solved to the tolerance is an answer
 /// whose status says so.
 pub fn solve(case: &Case, options: &Options) -> Result<Answer, Fault> {
+    solve_from(case, options, None)
+}
+
+/// As [`solve`], from the prices of an earlier answer where the policy has prices and the change was small.
+pub(crate) fn solve_from(case: &Case, options: &Options, warm: Option<&[f64]>) -> Result<Answer, Fault> {
     let start = Instant::now();
     let answer = match (case.policy, case.flows.single_path()) {
         (Policy::MaxMin | Policy::BandwidthFunction, _) if options.method == Method::Clarabel => {
@@ -56,7 +61,7 @@ pub fn solve(case: &Case, options: &Options) -> Result<Answer, Fault> {
             let rises: Vec<Rise> = bandwidth_functions(case)?.into_iter().map(Rise::Function).collect();
             levels::solve(case, &rises)?
         }
-        _ => by_utility(case, &utilities(case)?, options)?,
+        _ => by_utility(case, &utilities(case)?, options, warm)?,
     };
     Ok(finish(case, answer, options, start, certify))
 }
@@ -64,17 +69,17 @@ pub fn solve(case: &Case, options: &Options) -> Result<Answer, Fault> {
 /// Maximizes the sum of `utilities`, one a flow, whatever the case's policy: bandwidth functions as utilities, say.
 pub fn maximize(case: &Case, utilities: &[Utility], options: &Options) -> Result<Answer, Fault> {
     let start = Instant::now();
-    let answer = by_utility(case, utilities, options)?;
+    let answer = by_utility(case, utilities, options, None)?;
     Ok(finish(case, answer, options, start, |case, answer| certify_maximum(case, utilities, answer)))
 }
 
 /// Linear utilities are a linear program, which Clarabel solves; the others are ours unless asked otherwise.
-fn by_utility(case: &Case, utilities: &[Utility], options: &Options) -> Result<Answer, Fault> {
+fn by_utility(case: &Case, utilities: &[Utility], options: &Options, warm: Option<&[f64]>) -> Result<Answer, Fault> {
     let linear = utilities.first().is_some_and(|u| u.alpha() == 0.0);
     if linear || options.method == Method::Clarabel {
         return referee::solve(case, utilities, options);
     }
-    num::solve(case, utilities, options)
+    num::solve(case, utilities, options, warm)
 }
 
 fn bandwidth_functions(case: &Case) -> Result<Vec<BandwidthFunction>, Fault> {
@@ -111,7 +116,15 @@ fn finish(
     answer.link_load_bps = link_loads(case, &answer.path_rates_bps);
     answer.bottlenecks = bottlenecks(case, &answer);
     answer.certificate = certify(case, &answer);
-    if answer.certificate.worst() <= options.tolerance {
+    let numbers = answer.rates_bps.iter().chain(&answer.path_rates_bps).chain(&answer.link_price);
+    if numbers.into_iter().any(|x| !x.is_finite()) {
+        // Nothing that follows from an answer may meet a NaN: it says that it is none, and holds zeros.
+        answer.rates_bps.fill(0.0);
+        answer.path_rates_bps.fill(0.0);
+        answer.link_price.fill(0.0);
+        answer.link_load_bps.fill(0.0);
+        answer.status = Status::Stalled;
+    } else if answer.certificate.worst() <= options.tolerance {
         answer.status = Status::Optimal;
     } else if answer.status == Status::Optimal {
         answer.status = Status::Inaccurate;

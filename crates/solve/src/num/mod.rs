@@ -7,27 +7,39 @@ mod response;
 use crate::answer::{Answer, Status};
 use crate::solver::Options;
 use crate::utility::Utility;
-use newton::{Limits, Outcome};
+use newton::{Limits, Outcome, Start};
 use program::Program;
 use subak_core::{Case, Fault};
 
 /// Maximizes the sum of `utilities`, one a flow, all of one kind and alpha > 0.
-pub(crate) fn solve(case: &Case, utilities: &[Utility], options: &Options) -> Result<Answer, Fault> {
-    let limits =
-        Limits { tolerance: options.tolerance.max(1e-12), max_iterations: options.max_iterations, careful: false };
+///
+/// `warm` are prices of links from an earlier answer: close to the new ones, they save most of the way.
+pub(crate) fn solve(
+    case: &Case,
+    utilities: &[Utility],
+    options: &Options,
+    warm: Option<&[f64]>,
+) -> Result<Answer, Fault> {
+    let tolerance = options.tolerance.max(1e-12);
+    let limits = Limits { tolerance, max_iterations: options.max_iterations, start: Start::Cold };
     let mut program = Program::new(case, utilities)?;
-    // A pooled problem that does not yield at once is taken carefully; single-path ones always yield.
-    let quick = if case.flows.single_path() {
-        limits
-    } else {
-        Limits { max_iterations: limits.max_iterations.min(60), ..limits }
-    };
+    if let Some(prices) = warm {
+        let start = program.scaled_prices(prices);
+        let quick = Limits { max_iterations: limits.max_iterations.min(30), start: Start::Warm, ..limits };
+        let outcome = newton::solve(&mut program, start, quick);
+        if outcome.converged {
+            return Ok(answer(case, &program, outcome, limits));
+        }
+        program = Program::new(case, utilities)?;
+    }
+    // A pooled problem that does not yield at once is taken carefully; single-path ones nearly always yield.
+    let most = if case.flows.single_path() { limits.max_iterations } else { limits.max_iterations.min(60) };
     let start = program.price.clone();
-    let mut outcome = newton::solve(&mut program, start, quick);
+    let mut outcome = newton::solve(&mut program, start, Limits { max_iterations: most, ..limits });
     if !outcome.converged && outcome.iterations < limits.max_iterations {
         program = Program::new(case, utilities)?;
         let start = program.price.clone();
-        outcome = newton::solve(&mut program, start, Limits { careful: true, ..limits });
+        outcome = newton::solve(&mut program, start, Limits { start: Start::Careful, ..limits });
     }
     Ok(answer(case, &program, outcome, limits))
 }
@@ -42,7 +54,7 @@ fn answer(case: &Case, program: &Program, outcome: Outcome, limits: Limits) -> A
         let wanted = program.respond(f, program.paths_of(f).map(price).fold(f64::INFINITY, f64::min)).0;
         let sum: f64 = rate[program.paths_of(f)].iter().sum();
         for p in program.paths_of(f) {
-            rate[p] *= wanted / sum;
+            rate[p] = if sum > 0.0 { rate[p] * (wanted / sum) } else { 0.0 };
             program.path(p).iter().for_each(|&l| load[l as usize] += rate[p]);
         }
     }

@@ -14,8 +14,18 @@ use super::response::{PoolStep, Response};
 pub(crate) struct Limits {
     pub tolerance: f64,
     pub max_iterations: u64,
-    /// Start further out, let mu fall slower and solve the systems tightly.
-    pub careful: bool,
+    pub start: Start,
+}
+
+/// How near to the optimum the prices are thought to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// Where max-min has them.
+    Cold,
+    /// Where they were before a small change.
+    Warm,
+    /// Nobody knows: start further out, let mu fall slower and solve the systems tightly.
+    Careful,
 }
 
 /// Prices and rates at the end.
@@ -121,8 +131,12 @@ pub(crate) fn solve(program: &mut Program, mut prices: Vec<f64>, limits: Limits)
     let weight = program.link_revenue.clone();
     let weight = &weight[..];
     let last = 0.1 * limits.tolerance;
-    let careful = limits.careful;
-    let mut mu = if careful { 1.0 } else { 1e-2f64 };
+    let careful = limits.start == Start::Careful;
+    let mut mu: f64 = match limits.start {
+        Start::Cold => 1e-2,
+        Start::Warm => 1e-5,
+        Start::Careful => 1.0,
+    };
     let loosest = if careful { TIGHTEST } else { LOOSEST };
     let mut precision = loosest;
     let mut response = Response::new(program);

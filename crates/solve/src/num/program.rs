@@ -291,6 +291,16 @@ impl Program {
         Ok(())
     }
 
+    /// Prices of the case's links in these units, none so low that it could not rise again.
+    pub fn scaled_prices(&self, prices: &[f64]) -> Vec<f64> {
+        let ln_unit = self.alpha * self.ln_level_unit;
+        let scaled = |(&l, start): (&LinkId, &f64)| match prices.get(l as usize) {
+            Some(&price) if price > 0.0 => libm::exp(libm::log(price) + ln_unit).max(1e-6 * start),
+            _ => 1e-6 * start,
+        };
+        self.links.iter().zip(&self.price).map(scaled).collect()
+    }
+
     /// Takes the revenue of each pooled flow as it is now: its paths' barriers keep in proportion to it.
     pub fn reweigh(&mut self, prices: &[f64], rate: &[f64]) {
         for f in 0..self.flows.len() {
