@@ -143,6 +143,9 @@ pub(crate) fn solve(program: &mut Program, mut prices: Vec<f64>, limits: Limits)
     let mut trial = response.clone();
     let mut system = System::default();
     response.evaluate(program, &prices);
+    if !response.pooled() && limits.start == Start::Cold {
+        approach(program, &mut prices, &mut response);
+    }
     response.start_pools(program, &prices);
     let mut idle: Vec<f64> = response.load.iter().zip(&program.capacity).map(|(l, c)| (c - l).max(0.1 * c)).collect();
     for iteration in 0..limits.max_iterations {
@@ -187,6 +190,27 @@ pub(crate) fn solve(program: &mut Program, mut prices: Vec<f64>, limits: Limits)
     }
     Outcome { prices, response, iterations: limits.max_iterations, converged: false }
 }
+
+/// Rounds of the diagonal method that come before Newton's: each costs as much as one product.
+const APPROACH: usize = 12;
+
+/// Moves each price by its own second derivative (Flowtune's NED, equation 4): far from the optimum that is nearly as
+/// good as a Newton step, for a tenth of the price.
+fn approach(program: &Program, prices: &mut [f64], response: &mut Response) {
+    let mut diagonal = vec![0.0; prices.len()];
+    for _ in 0..APPROACH {
+        diagonal.fill(0.0);
+        response.diagonal(program, &mut diagonal);
+        for (l, price) in prices.iter_mut().enumerate() {
+            let step = GAMMA * (response.load[l] - program.capacity[l]) / diagonal[l].max(f64::MIN_POSITIVE);
+            *price = (*price + step).clamp(0.3 * *price, 3.0 * *price);
+        }
+        response.evaluate(program, prices);
+    }
+}
+
+/// How much of its diagonal step a price takes: links share flows, and all move at once.
+const GAMMA: f64 = 0.5;
 
 /// How far from done: the worst overload, and prices times idle capacity over revenue.
 struct Progress {
@@ -282,7 +306,7 @@ impl Step<'_> {
         trial: &mut Response,
     ) -> (f64, f64) {
         let from = prices.clone();
-        let bounded = |l: usize, length: f64| (length * self.change[l]).max(-BOUNDARY * from[l]);
+        let bounded = |l: usize, length: f64| (length * self.change[l]).max(-FALL * from[l]);
         let start: f64 = (0..from.len()).map(|l| bounded(l, 1.0) * self.upward(program, prices, response, l)).sum();
         let largest = (0..from.len()).map(|l| (bounded(l, 1.0) / from[l]).abs()).fold(0.0, f64::max);
         let mut length = 1.0;
@@ -306,5 +330,8 @@ impl Step<'_> {
 /// How far below its target a product of complements may lie.
 pub(super) const OFF_CENTER: f64 = 10.0;
 
-/// The largest share of itself that an unknown loses in one step.
+/// The largest share of itself that a price loses in one step of its own: more would leave its link overloaded next.
+const FALL: f64 = 0.8;
+
+/// The largest share of itself that an unknown loses in one common step.
 const BOUNDARY: f64 = 0.995;
