@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import networkx
 import pyarrow as pa
 import pytest
 import subak as sb
@@ -93,7 +94,6 @@ def test_network_from_links() -> None:
 
 
 def test_network_from_file(tmp_path: Path) -> None:
-    networkx = pytest.importorskip("networkx")
     graph = networkx.DiGraph()
     graph.add_edge("u", "v", capacity=4e9)
     path = tmp_path / "graph.json"
