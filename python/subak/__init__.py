@@ -14,10 +14,23 @@ from subak.errors import InputError
 
 if TYPE_CHECKING:
     from subak._subak import Answer, Table
-    from subak.api import Network, Rows, solve
+    from subak.api import Network, Rows, solve, structure
     from subak.runs import Results, run
+    from subak.structures import Structure
 
-__all__ = ["Answer", "InputError", "Network", "Results", "Rows", "Table", "__version__", "run", "solve"]
+__all__ = [
+    "Answer",
+    "InputError",
+    "Network",
+    "Results",
+    "Rows",
+    "Structure",
+    "Table",
+    "__version__",
+    "run",
+    "solve",
+    "structure",
+]
 
 _HOMES = {
     "Answer": "_subak",
@@ -25,6 +38,8 @@ _HOMES = {
     "Network": "api",
     "Rows": "api",
     "solve": "api",
+    "structure": "api",
+    "Structure": "structures",
     "Results": "runs",
     "run": "runs",
 }

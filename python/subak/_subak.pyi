@@ -27,6 +27,30 @@ class Answer:
     links: Table
     def to_json(self) -> str: ...
 
+class Structure:
+    """In which order links become bottlenecks, and which precede which."""
+
+    k: str
+    depth: int
+    partition: list[list[str]]
+    longest_chain: list[str]
+    links: Table
+    flows: Table
+    shares: Table
+    precedence: Table
+    def __new__(cls, case: Case, k: str) -> Self: ...
+
+class Case:
+    """One allocation problem, checked."""
+
+    @staticmethod
+    def parse(text: bytes, format: str, file: str | None, folder: str | PathLike[str]) -> Case: ...
+    @staticmethod
+    def over(network: Network, rest: bytes) -> Case: ...
+    @staticmethod
+    def of_rows(network: Network, rows: tuple[Any, Any, Any, Any], policy: bytes) -> Case: ...
+    def solve(self, solver: str) -> Answer: ...
+
 class Network:
     """Directed links between named nodes."""
 
@@ -48,9 +72,6 @@ class Spec:
     def cells(self) -> str: ...
     def run(self, out: str | PathLike[str], jobs: int, only: int | None, progress: Listener | None) -> str: ...
 
-def solve(text: bytes, format: str, file: str | None, folder: str | PathLike[str], solver: str) -> Answer: ...
-def solve_flows(network: Network, rest: bytes, solver: str) -> Answer: ...
-def solve_rows(network: Network, rows: tuple[Any, Any, Any, Any], policy: bytes, solver: str) -> Answer: ...
 def converge(
     text: bytes, format: str, file: str | None, folder: str | PathLike[str], scheme: str, options: bytes
 ) -> str: ...

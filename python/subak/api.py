@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from subak._subak import Answer
+    from subak.structures import Structure
+
+Problem = Mapping[str, Any] | str | os.PathLike[str] | _subak.Network
+"""A case as a dict, the path of a case file, or a network, which flows stand beside."""
 
 
 class Network(_subak.Network):
@@ -72,7 +76,7 @@ class Rows:
 
 
 def solve(
-    problem: Mapping[str, Any] | str | os.PathLike[str] | _subak.Network,
+    problem: Problem,
     *,
     flows: Sequence[Mapping[str, Any]] | Rows | None = None,
     policy: str | Mapping[str, Any] = "max-min",
@@ -81,37 +85,62 @@ def solve(
     """Solves one allocation problem exactly and certifies the answer.
 
     ``problem`` is a case as a dict, the path of a case file (``-``: standard input), or a network; only a network takes
-    ``flows`` and ``policy`` beside it. Raises ``InputError`` for a problem that cannot be used. The interpreter is free
-    for other threads while the solver runs.
+    ``flows`` and ``policy`` beside it. ``solver="clarabel"`` asks an independent solver for a second opinion on
+    utilities. Raises ``InputError`` for a problem that cannot be used. The interpreter is free for other threads while
+    the solver runs.
     """
+    return case_of(problem, flows, policy).solve(solver)
+
+
+def structure(
+    problem: Problem,
+    k: float | str = 2,
+    *,
+    flows: Sequence[Mapping[str, Any]] | Rows | None = None,
+) -> Structure:
+    """In which order the links of a max-min problem become bottlenecks, and which must before which.
+
+    Runs WF^k (PERC thesis, algorithm 7): ``k`` is 1, 2 or infinity (``math.inf`` or ``"inf"``). ``problem`` and
+    ``flows`` are as in ``solve``; each flow takes one path and has no demand.
+    """
+    from subak.structures import Structure
+
+    return Structure(case_of(problem, flows, "max-min"), k if isinstance(k, str) else f"{k:g}")
+
+
+def case_of(
+    problem: Problem,
+    flows: Sequence[Mapping[str, Any]] | Rows | None = None,
+    policy: str | Mapping[str, Any] = "max-min",
+) -> _subak.Case:
+    """The checked case of what ``solve`` takes."""
     if isinstance(problem, _subak.Network):
-        return _solve_network(problem, flows, policy, solver)
+        return _over(problem, flows, policy)
     if flows is not None:
         raise TypeError("flows= stands beside a network; a case brings its own")
     if isinstance(problem, Mapping):
-        return _subak.solve(inputs.to_json(problem), "json", None, ".", solver)
+        return _subak.Case.parse(inputs.to_json(problem), "json", None, ".")
     data, name = inputs.read(problem)
-    return _subak.solve(data, inputs.format_of(name, data), name, inputs.folder_of(name), solver)
+    return _subak.Case.parse(data, inputs.format_of(name, data), name, inputs.folder_of(name))
 
 
-def _solve_network(
+def _over(
     network: _subak.Network,
     flows: Sequence[Mapping[str, Any]] | Rows | None,
     policy: str | Mapping[str, Any],
-    solver: str,
-) -> Answer:
+) -> _subak.Case:
     wanted = {"kind": policy} if isinstance(policy, str) else policy
     if flows is None:
         raise TypeError("a network needs flows= beside it")
     if not isinstance(flows, Rows):
-        return _subak.solve_flows(network, inputs.to_json({"flows": list(flows), "policy": wanted}), solver)
+        return _subak.Case.over(network, inputs.to_json({"flows": list(flows), "policy": wanted}))
     rows = (
         _indices("link_ptr", flows.link_ptr),
         _indices("links", flows.links),
         _values("weight", flows.weight),
         _values("demand_bps", flows.demand_bps),
     )
-    return _subak.solve_rows(network, rows, inputs.to_json(wanted), solver)
+    return _subak.Case.of_rows(network, rows, inputs.to_json(wanted))
 
 
 def _indices(name: str, given: ArrayLike) -> Any:

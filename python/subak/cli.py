@@ -78,23 +78,42 @@ def _with_networks(example: str) -> str:
 def solve(
     case: Annotated[str, typer.Argument(metavar="CASE", help="A case as JSON or TOML, or - for standard input.")],
     solver: Annotated[str, typer.Option(help="auto, or clarabel for the independent second opinion.")] = "auto",
+    structure: Annotated[
+        str | None,
+        typer.Option(metavar="K", help="Of max-min: the order of the bottlenecks that WF^K finds; K is 1, 2 or inf."),
+    ] = None,
+    picture: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the graph of --structure to this file, as SVG.")
+    ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the JSON answer to this file.")] = None,
     json: Json = False,
 ) -> None:
     """Rates, bottlenecks and prices of one allocation problem, with a certificate."""
-    from subak.api import solve as solve_case
+    from subak.api import case_of
+    from subak.structures import Structure
 
+    if picture and not structure:
+        raise InputError(None, "--picture", "there is no structure to draw", "give --structure K as well")
     _end_at_ctrl_c()
     with waiting("solving"):
-        answer = solve_case(case, solver=solver)
+        problem = case_of(case)
+        answer = problem.solve(solver)
+        found = Structure(problem, structure) if structure else None
+    if picture and found:
+        _write(picture, found.to_svg())
+    document = answer.to_json() if json or output else ""
+    if found and document:
+        document = json_module.dumps(json_module.loads(document) | {"structure": found.to_dict()})
     if output:
-        _write(output, answer.to_json() + "\n")
+        _write(output, document + "\n")
     if json:
-        print(answer.to_json())
+        print(document)
     else:
         from subak import show
 
         show.answer(answer)
+        if found:
+            show.structure(found)
     raise typer.Exit(0 if answer.status == "optimal" else 1)
 
 

@@ -14,8 +14,10 @@ from subak import units
 if TYPE_CHECKING:
     from subak._subak import Answer
     from subak.doctor import Check
+    from subak.structures import Structure
 
 MOST_ROWS = 40
+MOST_WAITS = 6
 
 
 def console() -> Console:
@@ -60,6 +62,29 @@ def answer(solved: Answer) -> None:
         _more(out, busy.num_rows, "links")
     said = ", ".join(f"{name} {value:.2g}" for name, value in solved.certificate.items())
     out.print(f"{solved.status}: {said} ({solved.solver}, {units.seconds(solved.seconds)})")
+
+
+def structure(found: Structure) -> None:
+    """A table of the bottlenecks in the order of their removal, with the links that they wait for."""
+    out = console()
+    rows = table(None, "Removed in", "Bottleneck", "Rate", "Rate final in", "Waits for", justify="left")
+    listed = sorted(found.bottlenecks(), key=lambda row: int(row["removed_in"]))
+    before: dict[str, list[str]] = {}
+    for (precedent, link), edge in found.edges([row["id"] for row in listed[:MOST_ROWS]]).items():
+        via = f" via {', '.join(edge['via'])}" if edge["via"] and "direct" not in edge["kinds"] else ""
+        before.setdefault(link, []).append(f"{precedent} ({edge['kinds'][0]}{via})")
+    for row in listed[:MOST_ROWS]:
+        figures = (units.rate(row["level_bps"]), str(row["freeze_iteration"]))
+        waits = before.get(row["id"], [])
+        more = f", and {len(waits) - MOST_WAITS} more" if len(waits) > MOST_WAITS else ""
+        rows.add_row(str(row["removed_in"]), row["id"], *figures, ", ".join(waits[:MOST_WAITS]) + more)
+    out.print(rows)
+    _more(out, len(listed), "bottlenecks")
+    chain = found.longest_chain
+    shown = chain if len(chain) <= 2 * MOST_WAITS else [*chain[:MOST_WAITS], "...", *chain[-MOST_WAITS:]]
+    out.print(
+        f"WF^{found.k} takes {found.depth} iterations; a longest chain has {len(chain)} links: {', '.join(shown)}"
+    )
 
 
 def convergence(answer: Mapping[str, Any]) -> None:

@@ -1,39 +1,20 @@
 //! The answer of the exact solvers, as Python holds it.
 
-use crate::errors::OrInputError;
 use crate::table::Table;
 use arrow_array::builder::{Float64Builder, ListBuilder, StringBuilder};
 use arrow_array::{ArrayRef, Float64Array, StringArray};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::Arc;
-use subak_core::{Case, Fault, LinkId};
-use subak_solve::{Method, Options};
+use subak_core::{Case, LinkId};
 
 /// Rates, bottlenecks and prices of one allocation problem, with their certificate.
 #[pyclass(frozen, module = "subak", name = "Answer")]
 pub struct Answer {
-    case: Case,
-    answer: subak_solve::Answer,
-}
-
-/// Solves the case of `file` without holding the interpreter.
-pub fn solve(py: Python<'_>, case: Case, file: Option<String>, solver: &str) -> PyResult<Answer> {
-    let method = match solver {
-        "auto" => Method::Own,
-        "clarabel" => Method::Clarabel,
-        other => {
-            let fault = Fault::new("solver", format!("there is no solver \"{other}\""), "give auto or clarabel");
-            return Err(crate::errors::input_error(py, fault));
-        }
-    };
-    let options = Options { method, ..Options::default() };
-    let solved = py.detach(|| subak_solve::solve(&case, &options)).map_err(|fault| match file {
-        Some(name) => fault.in_file(name),
-        None => fault,
-    });
-    let answer = solved.or_input_error(py)?;
-    Ok(Answer { case, answer })
+    /// What was solved.
+    pub case: Arc<Case>,
+    /// What was found.
+    pub answer: subak_solve::Answer,
 }
 
 #[pymethods]

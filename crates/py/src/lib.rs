@@ -9,6 +9,7 @@ mod network;
 mod runs;
 mod schemes;
 mod solving;
+mod structure;
 mod table;
 
 use pyo3::prelude::*;
@@ -25,7 +26,8 @@ mod _subak {
         network::Network,
         runs::{Spec, columns, diff, export, summary},
         schemes::schemes,
-        solving::{solve, solve_flows, solve_rows},
+        solving::Case,
+        structure::Structure,
         table::Table,
     };
 

@@ -1,64 +1,101 @@
 //! Cases in, answers out.
 
-use crate::answer::{Answer, solve as solve_case};
+use crate::answer::Answer;
 use crate::errors::{OrInputError, input_error};
 use crate::network::Network;
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use subak_core::case::policy_from_value;
 use subak_core::document::{Format, json};
-use subak_core::{Case, Fault, Flows};
+use subak_core::{Fault, Flows};
+use subak_solve::{Method, Options};
 
-/// Solves the case in `text`, which is `json` or `toml` and called `file`; files that it names lie in `folder`.
-#[pyfunction]
-pub fn solve(
-    py: Python<'_>,
-    text: &[u8],
-    format: &str,
+/// One allocation problem, checked: whatever is wrong with it raised `subak.InputError`.
+#[pyclass(frozen, module = "subak._subak", name = "Case")]
+pub struct Case {
+    /// The problem.
+    pub case: Arc<subak_core::Case>,
+    /// What faults that show later are said of.
     file: Option<String>,
-    folder: PathBuf,
-    solver: &str,
-) -> PyResult<Answer> {
-    let case = py.detach(|| parse_case(text, format, file.as_deref(), &folder));
-    solve_case(py, case.or_input_error(py)?, file, solver)
 }
 
-/// The case in `text`.
-pub fn parse_case(text: &[u8], format: &str, file: Option<&str>, folder: &Path) -> Result<Case, Fault> {
-    let format = if format == "toml" { Format::Toml } else { Format::Json };
-    let parsed = utf8(text).and_then(|text| Case::parse(text, format, &mut |name| read(folder, name)));
-    parsed.map_err(|fault| match file {
-        Some(name) => fault.in_file(name),
-        None => fault,
-    })
+#[pymethods]
+impl Case {
+    /// The case in `text`, which is `json` or `toml` and called `file`; files that it names lie in `folder`.
+    #[staticmethod]
+    fn parse(py: Python<'_>, text: &[u8], format: &str, file: Option<String>, folder: PathBuf) -> PyResult<Self> {
+        let case = py.detach(|| parse_case(text, format, file.as_deref(), &folder)).or_input_error(py)?;
+        Ok(Case { case: Arc::new(case), file })
+    }
+
+    /// The flows, policy and routing of a JSON object, over `network`.
+    #[staticmethod]
+    fn over(py: Python<'_>, network: &Network, rest: &[u8]) -> PyResult<Self> {
+        let (network, metric) = (network.network.clone(), network.metric);
+        let parsed = py.detach(|| subak_core::Case::over(network, metric, &json::parse(utf8(rest)?)?));
+        Ok(Case { case: Arc::new(parsed.or_input_error(py)?), file: None })
+    }
+
+    /// Flows in compressed rows over `network`.
+    #[staticmethod]
+    fn of_rows(py: Python<'_>, network: &Network, rows: Rows, policy: &[u8]) -> PyResult<Self> {
+        let rows = (rows.0.to_vec(py)?, rows.1.to_vec(py)?, rows.2.to_vec(py)?, rows.3.to_vec(py)?);
+        let network = network.network.clone();
+        let read = || {
+            let policy = policy_from_value(&json::parse(utf8(policy)?)?).map_err(|e| e.below("policy"))?;
+            let (link_ptr, links, weight, demand_bps) = rows;
+            let flows = Flows::from_rows(link_ptr, links, weight, demand_bps, &network)?;
+            Ok(subak_core::Case { network, flows, policy })
+        };
+        let case: Result<subak_core::Case, Fault> = py.detach(read);
+        Ok(Case { case: Arc::new(case.or_input_error(py)?), file: None })
+    }
+
+    /// Solves it by `solver`, without holding the interpreter.
+    fn solve(&self, py: Python<'_>, solver: &str) -> PyResult<Answer> {
+        let options = options(solver).or_input_error(py)?;
+        let answer = py.detach(|| subak_solve::solve(&self.case, &options));
+        Ok(Answer { case: self.case.clone(), answer: answer.map_err(|e| self.in_file(e)).or_input_error(py)? })
+    }
 }
 
-/// Solves for the flows, policy and routing of a JSON object over `network`.
-#[pyfunction]
-pub fn solve_flows(py: Python<'_>, network: &Network, rest: &[u8], solver: &str) -> PyResult<Answer> {
-    let (network, metric) = (network.network.clone(), network.metric);
-    let parsed = py.detach(|| Case::over(network, metric, &json::parse(utf8(rest)?)?));
-    solve_case(py, parsed.or_input_error(py)?, None, solver)
+impl Case {
+    /// A fault of this case.
+    pub fn in_file(&self, fault: Fault) -> Fault {
+        match &self.file {
+            Some(name) => fault.in_file(name),
+            None => fault,
+        }
+    }
+}
+
+/// The options of the solver called `solver`.
+pub fn options(solver: &str) -> Result<Options, Fault> {
+    let method = match solver {
+        "auto" => Method::Own,
+        "clarabel" => Method::Clarabel,
+        other => {
+            let what = format!("there is no solver \"{other}\"");
+            return Err(Fault::new("solver", what, "give auto or clarabel"));
+        }
+    };
+    Ok(Options { method, ..Options::default() })
 }
 
 /// Offsets, links, weights and demands.
 type Rows = (PyBuffer<u32>, PyBuffer<u32>, PyBuffer<f64>, PyBuffer<f64>);
 
-/// Solves for flows in compressed rows over `network`.
-#[pyfunction]
-pub fn solve_rows(py: Python<'_>, network: &Network, rows: Rows, policy: &[u8], solver: &str) -> PyResult<Answer> {
-    let rows = (rows.0.to_vec(py)?, rows.1.to_vec(py)?, rows.2.to_vec(py)?, rows.3.to_vec(py)?);
-    let network = network.network.clone();
-    let read = || {
-        let policy = policy_from_value(&json::parse(utf8(policy)?)?).map_err(|e| e.below("policy"))?;
-        let (link_ptr, links, weight, demand_bps) = rows;
-        let flows = Flows::from_rows(link_ptr, links, weight, demand_bps, &network)?;
-        Ok(Case { network, flows, policy })
-    };
-    let case: Result<Case, Fault> = py.detach(read);
-    solve_case(py, case.or_input_error(py)?, None, solver)
+/// The case in `text`.
+pub fn parse_case(text: &[u8], format: &str, file: Option<&str>, folder: &Path) -> Result<subak_core::Case, Fault> {
+    let format = if format == "toml" { Format::Toml } else { Format::Json };
+    let parsed = utf8(text).and_then(|text| subak_core::Case::parse(text, format, &mut |name| read(folder, name)));
+    parsed.map_err(|fault| match file {
+        Some(name) => fault.in_file(name),
+        None => fault,
+    })
 }
 
 /// The network in a JSON value; a file that it names lies in `folder`.

@@ -8,6 +8,7 @@ pub mod answer;
 pub mod certificate;
 mod conic;
 mod fair_share;
+mod freeze;
 pub mod incremental;
 mod levels;
 pub mod live;
@@ -22,6 +23,7 @@ pub mod xwi;
 
 pub use answer::{Answer, Certificate, LevelDual, Rows, Status};
 pub use certificate::{certify, certify_maximum};
+pub use freeze::freeze_iterations;
 pub use incremental::Incremental;
 pub use levels::MOST_PATHS;
 pub use live::LiveMaxMin;

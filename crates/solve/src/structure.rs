@@ -7,7 +7,7 @@
 //! without flows drop out.
 
 use serde_json::{Value, json};
-use subak_core::{Case, Fault, LinkId};
+use subak_core::{Case, Fault, LinkId, Policy};
 
 /// How far a link looks before it freezes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,7 +129,7 @@ impl Structure {
 }
 
 /// Shares this close are the same.
-const SAME: f64 = 1e-12;
+pub(crate) const SAME: f64 = 1e-12;
 
 fn below(a: f64, b: f64) -> bool {
     a < b * (1.0 - SAME)
@@ -152,6 +152,10 @@ struct Filling<'a> {
 
 /// Runs WF^k on the flows of `case`: one path each, without demands.
 pub fn structure(case: &Case, degree: Degree) -> Result<Structure, Fault> {
+    if case.policy != Policy::MaxMin {
+        let what = "the order of bottlenecks is defined for max-min";
+        return Err(Fault::new("policy.kind", what, "choose \"max-min\", or leave the policy out"));
+    }
     let refuse = |f: usize, what: &str, mend: &str| Err(Fault::new(format!("flows[{f}]"), what, mend));
     for f in 0..case.flows.len() {
         if case.flows.paths_of(f).len() > 1 {

@@ -6,7 +6,7 @@ use common::{Net, close};
 use proptest::prelude::*;
 use subak_core::{LinkId, Policy};
 use subak_solve::structure::{Degree, Kind, Structure, structure};
-use subak_solve::{Options, solve};
+use subak_solve::{Options, freeze_iterations, solve};
 
 const G: f64 = 1e9;
 
@@ -35,6 +35,8 @@ fn figure_3_7() {
     let one = of(&net, Degree::One);
     assert_eq!(one.partition, [vec![0, 2], vec![1]]);
     assert_eq!(one.depth(), 2);
+    // The text's freeze iteration: link 1 has link 2's rate in iteration 1, and is removed in 2.
+    assert_eq!(freeze_iterations(&net.case(Policy::MaxMin), &two), [Some(1), Some(3), Some(1)]);
 }
 
 #[test]
@@ -115,6 +117,8 @@ fn figure_2_11() {
 fn only_plain_flows_have_an_order() {
     let net = Net::new(&[1.0]).flow(&[0]).with(|f| f.demand_bps = Some(1.0));
     assert_eq!(structure(&net.case(Policy::MaxMin), Degree::One).unwrap_err().place, "flows[0]");
+    let other = Net::new(&[1.0]).flow(&[0]).case(Policy::AlphaFair { alpha: 1.0 });
+    assert_eq!(structure(&other, Degree::One).unwrap_err().place, "policy.kind");
     let json = of(&Net::new(&[1.0, 2.0]).flow(&[0]), Degree::Two)
         .to_json(&Net::new(&[1.0, 2.0]).flow(&[0]).case(Policy::MaxMin));
     assert_eq!(json["partition"][0][0], "l0");
@@ -145,6 +149,41 @@ proptest! {
                     prop_assert!(!before.is_empty(), "{} has no precedent", l);
                     prop_assert!(before.iter().all(|p| frozen[*p as usize] == Some(n)));
                 }
+            }
+        }
+    }
+}
+
+/// Definition 3.4.5 as it stands: the first iteration with the lowest rate among the links that share a flow left in it.
+fn freezes_by_the_book(net: &Net, found: &Structure) -> Vec<Option<usize>> {
+    let removed = found.frozen_in(net.capacity_bps.len());
+    let left = |path: &[LinkId], n: usize| path.iter().all(|&l| removed[l as usize].is_none_or(|at| at >= n));
+    let freezes = |l: LinkId| {
+        let last = removed[l as usize]?;
+        (1..=last).find(|&n| {
+            let share = |m: LinkId| found.shares_bps[n - 1].iter().find(|(x, _)| *x == m).map(|(_, share)| *share);
+            let around = net.flows.iter().map(|f| &f.paths[0]).filter(|path| path.contains(&l) && left(path, n));
+            around.flatten().all(|&m| share(m) >= share(l).map(|own| own * (1.0 - 1e-12)))
+        })
+    };
+    (0..net.capacity_bps.len() as LinkId).map(freezes).collect()
+}
+
+proptest! {
+    #![proptest_config(common::config(300))]
+
+    #[test]
+    fn freeze_iterations_are_those_of_the_definition(net in common::mild_nets(1)) {
+        let mut net = net;
+        net.flows.iter_mut().for_each(|f| f.demand_bps = None);
+        for degree in [Degree::One, Degree::Two, Degree::All] {
+            let found = of(&net, degree);
+            let freezes = freeze_iterations(&net.case(Policy::MaxMin), &found);
+            prop_assert_eq!(&freezes, &freezes_by_the_book(&net, &found));
+            let removed = found.frozen_in(net.capacity_bps.len());
+            for (freeze, removed) in freezes.iter().zip(&removed) {
+                prop_assert_eq!(freeze.is_some(), removed.is_some());
+                prop_assert!(freeze <= removed && (degree != Degree::One || freeze == removed));
             }
         }
     }

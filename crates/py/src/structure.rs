@@ -1,0 +1,159 @@
+//! The structure of a max-min allocation, as Python holds it.
+
+use crate::errors::OrInputError;
+use crate::solving::Case;
+use crate::table::Table;
+use arrow_array::{ArrayRef, Float64Array, StringArray, UInt32Array};
+use pyo3::prelude::*;
+use std::sync::Arc;
+use subak_core::{Fault, LinkId};
+use subak_solve::freeze_iterations;
+use subak_solve::structure::{self as solve, Degree};
+
+/// In which order links become bottlenecks, and which precede which.
+#[pyclass(frozen, subclass, module = "subak._subak", name = "Structure")]
+pub struct Structure {
+    case: Arc<subak_core::Case>,
+    found: solve::Structure,
+    freeze_iterations: Vec<Option<usize>>,
+}
+
+impl Structure {
+    fn id(&self, link: LinkId) -> &str {
+        &self.case.network.links()[link as usize].id
+    }
+
+    fn ids<'a>(&'a self, links: &'a [LinkId]) -> Vec<&'a str> {
+        links.iter().map(|&l| self.id(l)).collect()
+    }
+
+    fn names(&self, links: impl Iterator<Item = LinkId>) -> ArrayRef {
+        Arc::new(StringArray::from_iter_values(links.map(|l| self.id(l))))
+    }
+
+    fn removed(&self) -> Vec<Option<usize>> {
+        self.found.frozen_in(self.case.network.links().len())
+    }
+
+    /// The rate of each bottleneck's flows per unit of weight.
+    fn levels_bps(&self) -> Vec<Option<f64>> {
+        let mut level = vec![None; self.case.network.links().len()];
+        for (part, shares) in self.found.partition.iter().zip(&self.found.shares_bps) {
+            let mut shares = shares.iter();
+            for &l in part {
+                // Both lists are in the links' order.
+                level[l as usize] = shares.find(|(m, _)| *m == l).map(|(_, share)| *share);
+            }
+        }
+        level
+    }
+}
+
+fn iterations(of: impl Iterator<Item = Option<usize>>) -> ArrayRef {
+    Arc::new(of.map(|n| n.map(|n| n as u32)).collect::<UInt32Array>())
+}
+
+#[pymethods]
+impl Structure {
+    /// Runs WF^k on `case`, `k` being `1`, `2` or `inf`, without holding the interpreter.
+    #[new]
+    fn new(py: Python<'_>, case: &Case, k: &str) -> PyResult<Self> {
+        let degree = [Degree::One, Degree::Two, Degree::All].into_iter().find(|degree| degree.name() == k);
+        let unknown = || Fault::new("k", format!("there is no WF^{k}"), "give 1, 2, or inf");
+        let degree = degree.ok_or_else(unknown).or_input_error(py)?;
+        let found = py.detach(|| {
+            let found = solve::structure(&case.case, degree)?;
+            let freeze_iterations = freeze_iterations(&case.case, &found);
+            Ok((found, freeze_iterations))
+        });
+        let (found, freeze_iterations) = found.map_err(|e| case.in_file(e)).or_input_error(py)?;
+        Ok(Structure { case: case.case.clone(), found, freeze_iterations })
+    }
+
+    /// How far links look before they call themselves bottlenecks: ``"1"``, ``"2"`` or ``"inf"``.
+    #[getter]
+    fn k(&self) -> &'static str {
+        self.found.degree.name()
+    }
+
+    /// Iterations until every flow has its rate: D for k = 1, W² for 2, W for infinity.
+    #[getter]
+    fn depth(&self) -> usize {
+        self.found.depth()
+    }
+
+    /// The links removed in each iteration.
+    #[getter]
+    fn partition(&self) -> Vec<Vec<&str>> {
+        self.found.partition.iter().map(|part| self.ids(part)).collect()
+    }
+
+    /// A longest chain of links that precede one another.
+    #[getter]
+    fn longest_chain(&self) -> Vec<&str> {
+        self.ids(&self.found.longest_chain)
+    }
+
+    /// One row a link: ``id``, ``capacity_bps``, ``removed_in`` and ``freeze_iteration`` (iterations from 1), ``level_bps``
+    /// (the rate of its flows per unit of weight); the last three null for links that are no bottleneck.
+    #[getter]
+    fn links(&self) -> PyResult<Table> {
+        let links = self.case.network.links();
+        Table::new(vec![
+            ("id", Arc::new(StringArray::from_iter_values(links.iter().map(|l| l.id.as_str()))) as ArrayRef),
+            ("capacity_bps", Arc::new(Float64Array::from_iter_values(links.iter().map(|l| l.capacity_bps)))),
+            ("removed_in", iterations(self.removed().into_iter())),
+            ("freeze_iteration", iterations(self.freeze_iterations.iter().copied())),
+            ("level_bps", Arc::new(self.levels_bps().into_iter().collect::<Float64Array>())),
+        ])
+    }
+
+    /// One row a flow, in the order given: ``id``, ``rate_bps``, ``removed_in``.
+    #[getter]
+    fn flows(&self, py: Python<'_>) -> PyResult<Table> {
+        py.detach(|| {
+            let (flows, removed) = (&self.case.flows, self.removed());
+            let first = |f| flows.links_of(f).iter().filter_map(|&l| removed[l as usize]).min();
+            Table::new(vec![
+                ("id", Arc::new(StringArray::from_iter_values((0..flows.len()).map(|f| flows.id(f)))) as ArrayRef),
+                ("rate_bps", Arc::new(Float64Array::from(self.found.rates_bps.clone()))),
+                ("removed_in", iterations((0..flows.len()).map(first))),
+            ])
+        })
+    }
+
+    /// One row an iteration and link that was left in it: ``iteration`` (from 1), ``link``, ``share_bps`` (its rate per unit
+    /// of weight).
+    #[getter]
+    fn shares(&self, py: Python<'_>) -> PyResult<Table> {
+        py.detach(|| {
+            let rows = || self.found.shares_bps.iter().enumerate().flat_map(|(n, row)| row.iter().map(move |r| (n, r)));
+            Table::new(vec![
+                ("iteration", iterations(rows().map(|(n, _)| Some(n + 1)))),
+                ("link", self.names(rows().map(|(_, r)| r.0))),
+                ("share_bps", Arc::new(Float64Array::from_iter_values(rows().map(|(_, r)| r.1)))),
+            ])
+        })
+    }
+
+    /// One row an edge of the precedence graph: ``precedent``, ``link``, ``kind`` (``direct``, ``indirect``,
+    /// ``second-direct``, ``second-indirect``), ``via`` (the medium link of an indirect one, else null).
+    #[getter]
+    fn precedence(&self, py: Python<'_>) -> PyResult<Table> {
+        py.detach(|| {
+            let edges = &self.found.precedence;
+            let via = edges.iter().map(|e| e.via.map(|l| self.id(l)));
+            Table::new(vec![
+                ("precedent", self.names(edges.iter().map(|e| e.precedent))),
+                ("link", self.names(edges.iter().map(|e| e.link))),
+                ("kind", Arc::new(StringArray::from_iter_values(edges.iter().map(|e| e.kind.name()))) as ArrayRef),
+                ("via", Arc::new(via.collect::<StringArray>())),
+            ])
+        })
+    }
+
+    fn __repr__(&self) -> String {
+        let bottlenecks: usize = self.found.partition.iter().map(Vec::len).sum();
+        format!("<subak.Structure: WF^{}, {bottlenecks} bottlenecks in {} iterations>", self.k(), self.depth())
+    }
+}

@@ -1,0 +1,101 @@
+"""The structure of a max-min allocation as tables, as a graph, and as a picture."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from subak import _subak
+from subak.errors import InputError
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+
+class Structure(_subak.Structure):
+    """In which order WF^k finds the bottlenecks of a max-min problem, and which precede which.
+
+    WF^k removes a link, with its flows, once its rate is the least among its neighbours up to degree ``k``
+    (PERC thesis, algorithm 7). ``depth`` is the number of iterations, ``partition`` the links removed in each, and
+    ``longest_chain`` a longest path of the precedence graph. ``links``, ``flows``, ``shares`` and ``precedence`` are
+    Arrow tables, which polars, pandas and pyarrow take.
+    """
+
+    def to_networkx(self) -> nx.DiGraph[str]:
+        """The precedence graph: bottlenecks, and an edge from each to those that wait for it (definition 3.4.20).
+
+        Nodes have ``capacity_bps``, ``removed_in``, ``freeze_iteration`` and ``level_bps``. Edges have ``kind``, the
+        most direct there is; ``kinds``, all of them; and ``via``, the medium links of the indirect ones.
+        """
+        import networkx as nx
+
+        graph: nx.DiGraph[str] = nx.DiGraph(k=self.k)
+        for row in self.bottlenecks():
+            graph.add_node(row.pop("id"), **row)
+        for (precedent, link), edge in self.edges().items():
+            graph.add_edge(precedent, link, kind=edge["kinds"][0], **edge)
+        return graph
+
+    def to_svg(self) -> str:
+        """A picture of the precedence graph, a column an iteration.
+
+        Of more than a hundred links or so it shows how many each iteration removes.
+        """
+        from subak import precedence
+
+        return precedence.picture(self)
+
+    def save_svg(self, path: str | os.PathLike[str]) -> None:
+        """Writes the picture to a file."""
+        try:
+            Path(path).write_text(self.to_svg(), encoding="utf-8")
+        except OSError as error:
+            raise InputError(str(path), "", f"it cannot be written: {error.strerror}", "name another file") from None
+
+    def to_dict(self) -> dict[str, Any]:
+        """What ``subak solve --structure K --json`` prints of it."""
+        links = self.bottlenecks()
+        for row in links:
+            row["level"] = row.pop("level_bps")
+            row["capacity"] = row.pop("capacity_bps")
+        return {
+            "k": self.k,
+            "depth": self.depth,
+            "partition": self.partition,
+            "longest_chain": self.longest_chain,
+            "links": links,
+            "precedence": _rows(self.precedence),
+        }
+
+    def bottlenecks(self) -> list[dict[str, Any]]:
+        """The rows of ``links`` that are bottlenecks."""
+        return [row for row in _rows(self.links) if row["removed_in"] is not None]
+
+    def edges(self, to: Sequence[str] | None = None) -> dict[tuple[str, str], dict[str, list[str]]]:
+        """The edges of the precedence graph, or those that lead ``to`` some links, each with its ``kinds`` and ``via``.
+
+        The most direct kind comes first.
+        """
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        table = pa.table(self.precedence)
+        if to is not None:
+            table = table.filter(pc.is_in(table["link"], pa.array(to, pa.string())))
+        found: dict[tuple[str, str], dict[str, list[str]]] = {}
+        for row in table.to_pylist():
+            edge = found.setdefault((row["precedent"], row["link"]), {"kinds": [], "via": []})
+            if row["kind"] not in edge["kinds"]:
+                edge["kinds"].append(row["kind"])
+            if row["via"] is not None:
+                edge["via"].append(row["via"])
+        return found
+
+
+def _rows(table: _subak.Table) -> list[dict[str, Any]]:
+    import pyarrow as pa
+
+    rows: list[dict[str, Any]] = pa.table(table).to_pylist()
+    return rows
