@@ -27,7 +27,7 @@ pub struct FlowPlan {
     pub weight: f64,
     /// Upper bound on the rate on the wire, bit/s; infinite for none.
     pub demand_bps: f64,
-    /// What optimizers maximize for the flow; `None` is w log x.
+    /// What optimizers maximize for the flow; `None`, which stands for max-min, they take for w log x.
     pub utility: Option<Arc<Utility>>,
     /// The way from the source to the scheme's controller and back.
     pub controller: Option<Route>,

@@ -28,3 +28,17 @@ pub enum Policy {
     /// Max-min in the fair share of each flow's bandwidth function.
     BandwidthFunction,
 }
+
+impl Policy {
+    /// Its kind, as cases and specs write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Policy::MaxMin => "max-min",
+            Policy::AlphaFair { .. } => "alpha-fair",
+            Policy::Fct { .. } => "fct",
+            Policy::Srpt { .. } => "srpt",
+            Policy::Edf { .. } => "edf",
+            Policy::BandwidthFunction => "bandwidth-function",
+        }
+    }
+}

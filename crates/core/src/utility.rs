@@ -6,6 +6,7 @@
 //! optimizers may exchange safely: prices are their power -alpha and span (levels' span)^alpha. Gains are kept as
 //! logarithms, so that no weight between 1e-6 and 1e6 and no rate between 1 kb/s and 1.6 Tb/s over- or underflows them.
 
+use crate::flows::Extra;
 use crate::{Case, Fault, Policy};
 
 /// The utility of one flow.
@@ -31,28 +32,36 @@ pub enum Utility {
 pub const BANDWIDTH_FUNCTION_ALPHA: f64 = 5.0;
 
 impl Utility {
-    /// The utility of flow `f` of `case`. For max-min there is none; a bandwidth function gets `alpha` =
-    /// [`BANDWIDTH_FUNCTION_ALPHA`]. A weight multiplies the utility of `fct`, `srpt` and `edf`.
+    /// The utility of flow `f` of `case`; see [`Utility::under`].
     pub fn of(case: &Case, f: usize) -> Result<Self, Fault> {
-        let ln_weight = libm::log(case.flows.weight()[f]);
-        let extra = case.flows.extra(f);
+        let none = Extra::default();
+        let extra = case.flows.extra(f).unwrap_or(&none);
+        Utility::under(case.policy, case.flows.weight()[f], extra).map_err(|e| match e.place.starts_with("policy") {
+            true => e,
+            false => e.below(&format!("flows[{f}]")),
+        })
+    }
+
+    /// The utility of a flow under `policy`. For max-min there is none; a bandwidth function gets `alpha` =
+    /// [`BANDWIDTH_FUNCTION_ALPHA`]. A weight multiplies the utility of `fct`, `srpt` and `edf`. The fault's place is
+    /// relative to the flow, but for that of the policy itself.
+    pub fn under(policy: Policy, weight: f64, extra: &Extra) -> Result<Self, Fault> {
+        let ln_weight = libm::log(weight);
         let needs = |field: &str| {
-            let place = format!("flows[{f}].{field}");
-            Fault::new(place, format!("the policy needs the flow's {field}"), format!("give a positive {field}"))
+            Fault::new(field, format!("the policy needs the flow's {field}"), format!("give a positive {field}"))
         };
         let by = |urgency: Option<f64>, field: &str, epsilon: f64| {
             let value = urgency.filter(|v| v.is_finite() && *v > 0.0).ok_or_else(|| needs(field))?;
             Ok(Utility::Power { alpha: epsilon, ln_gain: ln_weight - libm::log(value) })
         };
-        let size = extra.and_then(|e| e.size_bytes).map(|s| s as f64);
-        match case.policy {
+        let size = extra.size_bytes.map(|s| s as f64);
+        match policy {
             Policy::AlphaFair { alpha } => Ok(Utility::Power { alpha, ln_gain: alpha * ln_weight }),
             Policy::Fct { epsilon } | Policy::Srpt { epsilon } => by(size, "size", epsilon),
-            Policy::Edf { epsilon } => by(extra.and_then(|e| e.deadline_s), "deadline", epsilon),
+            Policy::Edf { epsilon } => by(extra.deadline_s, "deadline", epsilon),
             Policy::BandwidthFunction => {
-                let points = extra.and_then(|e| e.bandwidth_function.as_deref());
-                let function = BandwidthFunction::new(points.ok_or_else(|| needs("bandwidth_function"))?)
-                    .map_err(|e| e.below(&format!("flows[{f}]")))?;
+                let points = extra.bandwidth_function.as_deref().ok_or_else(|| needs("bandwidth_function"))?;
+                let function = BandwidthFunction::new(points)?;
                 Ok(Utility::BandwidthFunction { alpha: BANDWIDTH_FUNCTION_ALPHA, function })
             }
             Policy::MaxMin => Err(Fault::new(

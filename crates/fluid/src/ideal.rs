@@ -5,7 +5,7 @@ use crate::rates::Rates;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use subak_core::driver::{Driver, FlowPlan, FlowView, Injected, LinkView, PacketSizes};
-use subak_core::scheme::{Drivers, Info, Kind, Params};
+use subak_core::scheme::{Drivers, Goal, Info, Kind, Params};
 use subak_core::{Fault, FlowId, LinkId, Network, Ns};
 
 /// The scheme `ideal`.
@@ -15,6 +15,7 @@ pub const INFO: Info = Info {
     paper: "PERC thesis, section 4.3.2 (ideal max-min)",
     kind: Kind::Oracle,
     drivers: Drivers { rounds: false, packet: true },
+    goal: Goal::Any,
     params: &[],
 };
 

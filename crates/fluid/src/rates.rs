@@ -1,16 +1,28 @@
 //! The exact rates of whichever flows run now.
 
+use std::sync::Arc;
 use subak_core::driver::FlowPlan;
-use subak_core::{Case, Flow, FlowId, Flows, LinkId, Network, Policy};
+use subak_core::{Case, Fault, Flow, FlowId, Flows, LinkId, Network, Policy, Utility};
 use subak_solve::max_min::{MaxMin, Rows};
-use subak_solve::{Options, solve};
+use subak_solve::{Answer, Options, maximize_from, solve};
 
-/// Weighted max-min with demands among flows that come and go, a flow's subflows pooled into one rate. Water-filling
-/// where every flow has one path; where some have several, the exact solver for pooled paths, which takes far longer.
+/// An answer whose certificate is worse than this is none.
+const WORST: f64 = 1e-3;
+
+/// The exact rates of flows that come and go, with demands, a flow's subflows pooled into one rate.
+///
+/// Flows without a utility share by weighted max-min: water-filling where every flow has one path; where some have
+/// several, the exact solver for pooled paths, which takes far longer. Flows with one share by the largest sum of them,
+/// or, where they have bandwidth functions, by max-min in the fair share. All flows have one, or none.
 #[derive(Debug)]
 pub struct Rates {
     network: Network,
     solver: MaxMin,
+    /// One a flow.
+    utility: Vec<Option<Arc<Utility>>>,
+    /// Prices of the last optimum, from which the next is sought.
+    prices: Option<Vec<f64>>,
+    failures: u64,
     capacity_bps: Vec<f64>,
     /// Subflows of flow `f`: `sub_ptr[f]..sub_ptr[f + 1]`.
     sub_ptr: Vec<u32>,
@@ -32,6 +44,9 @@ impl Rates {
         }
         Rates {
             solver: MaxMin::new(),
+            utility: Vec::new(),
+            prices: None,
+            failures: 0,
             capacity_bps: network.links().iter().map(|l| l.capacity_bps).collect(),
             sub_ptr: vec![0],
             link_ptr: vec![0],
@@ -54,13 +69,19 @@ impl Rates {
             self.sub_bps.push(0.0);
         }
         self.sub_ptr.push(self.weight.len() as u32);
+        self.utility.push(plan.utility.clone());
+    }
+
+    /// How often no exact rates could be found since the start; those flows then had none.
+    pub fn failures(&self) -> u64 {
+        self.failures
     }
 
     /// Finds the rates of the flows in `live`. Subflows over a link that `is_down` have none; the rates of other flows
     /// stay as they were.
     pub fn solve(&mut self, live: &[FlowId], is_down: impl Fn(LinkId) -> bool) {
         self.active.clear();
-        let mut pooled = false;
+        let mut solved = false;
         for &f in live {
             let before = self.active.len();
             for sub in self.subflows(f) {
@@ -69,14 +90,20 @@ impl Rates {
                     self.active.push(sub as u32);
                 }
             }
-            pooled |= self.active.len() > before + 1;
+            solved |= self.active.len() > before + 1 || self.utility[f as usize].is_some();
         }
-        if !(pooled && self.solve_pooled(live)) {
-            self.solve_apart();
+        if self.active.is_empty() {
+            return;
+        }
+        if !solved {
+            self.fill();
+        } else if self.solve_case(live).is_err() {
+            self.failures += 1;
         }
     }
 
-    fn solve_apart(&mut self) {
+    /// Water-filling, each subflow for itself.
+    fn fill(&mut self) {
         let rows = Rows {
             capacity_bps: &self.capacity_bps,
             link_ptr: &self.link_ptr,
@@ -88,9 +115,31 @@ impl Rates {
         self.solver.solve(&rows, &mut self.sub_bps, &mut []);
     }
 
-    /// `false` if the solver finds no answer, which leaves the rates alone.
-    fn solve_pooled(&mut self, live: &[FlowId]) -> bool {
-        let mut flows = Flows::new();
+    fn solve_case(&mut self, live: &[FlowId]) -> Result<(), Fault> {
+        let (flows, utilities, order) = self.case_flows(live)?;
+        let functions = matches!(utilities.first(), Some(Utility::BandwidthFunction { .. }));
+        let policy = if functions { Policy::BandwidthFunction } else { Policy::MaxMin };
+        let case = Case { network: std::mem::take(&mut self.network), flows, policy };
+        let answer = if functions || utilities.is_empty() {
+            solve(&case, &Options::default())
+        } else {
+            maximize_from(&case, &utilities, &Options::default(), self.prices.as_deref())
+        };
+        self.network = case.network;
+        let Answer { path_rates_bps, link_price, certificate, .. } = answer?;
+        if certificate.worst() > WORST {
+            return Err(Fault::new("", "the optimum was not found", "tell the authors"));
+        }
+        self.prices = Some(link_price);
+        for (&sub, &rate) in order.iter().zip(&path_rates_bps) {
+            self.sub_bps[sub as usize] = rate;
+        }
+        Ok(())
+    }
+
+    /// The flows of `live` with a subflow that is active, their utilities, and which subflow each of their paths is.
+    fn case_flows(&self, live: &[FlowId]) -> Result<(Flows, Vec<Utility>, Vec<u32>), Fault> {
+        let (mut flows, mut utilities) = (Flows::new(), Vec::new());
         let mut order: Vec<u32> = Vec::with_capacity(self.active.len());
         let mut rest = self.active.as_slice();
         for &f in live {
@@ -99,25 +148,22 @@ impl Rates {
             rest = others;
             let Some(&first) = mine.first() else { continue };
             let demand = self.demand_bps[first as usize];
+            let utility = self.utility[f as usize].as_deref();
             let flow = Flow {
                 paths: mine.iter().map(|&s| self.path(s as usize).to_vec()).collect(),
                 weight: self.weight[first as usize],
                 demand_bps: Some(demand).filter(|d| d.is_finite()),
+                bandwidth_function: match utility {
+                    Some(Utility::BandwidthFunction { function, .. }) => Some(function.points().to_vec()),
+                    _ => None,
+                },
                 ..Flow::over(String::new(), Vec::new())
             };
-            if flows.push(flow, &self.network).is_err() {
-                return false;
-            }
+            flows.push(flow, &self.network)?;
+            utilities.extend(utility.cloned());
             order.extend(mine);
         }
-        let case = Case { network: std::mem::take(&mut self.network), flows, policy: Policy::MaxMin };
-        let answer = solve(&case, &Options::default());
-        self.network = case.network;
-        let Ok(answer) = answer else { return false };
-        for (&sub, &rate) in order.iter().zip(&answer.path_rates_bps) {
-            self.sub_bps[sub as usize] = rate;
-        }
-        true
+        Ok((flows, utilities, order))
     }
 
     /// The subflows of flow `f`.

@@ -11,7 +11,7 @@ use crate::table::Row;
 use crate::topology::Topology;
 use crate::workload::Planned;
 use subak_core::driver::Driver;
-use subak_core::{FlowId, Ns};
+use subak_core::{Fault, FlowId, Ns};
 use subak_fluid::Rates;
 
 /// Watches a run settle.
@@ -68,6 +68,17 @@ impl<'a> Watch<'a> {
     /// When it wants to look next; never after the end.
     pub fn next_ns(&self) -> Ns {
         self.changes.get(self.next_change).map_or(Ns::MAX, |&c| c.min(self.next_look_ns))
+    }
+
+    /// Refuses what was judged by rates that are not exact.
+    pub fn check(&self) -> Result<(), Fault> {
+        match self.oracle.failures() {
+            0 => Ok(()),
+            n => {
+                let what = format!("the policy's exact rates could not be found after {n} changes of the flows");
+                Err(Fault::new("measure.convergence", what, "measure no convergence, or report this as a defect"))
+            }
+        }
     }
 
     /// Looks at the flows; gives the row of a change whose time is over.

@@ -7,6 +7,7 @@ mod diff;
 mod error;
 mod export;
 mod files;
+mod policy;
 mod quiet;
 mod read;
 mod run;

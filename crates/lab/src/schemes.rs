@@ -1,9 +1,10 @@
 //! Schemes by name, whichever driver runs them.
 
+use crate::SchemeChoice;
 use serde_json::{Map, Value};
 use subak_core::driver::{Driver, Injected, PacketSizes};
 use subak_core::scheme::{Info, Scheme};
-use subak_core::{Fault, Network};
+use subak_core::{Fault, Network, Policy};
 use subak_schemes::Visitor;
 
 /// Every scheme: the fluid optimum first, then those of the packet simulator.
@@ -31,24 +32,28 @@ pub(crate) fn check(name: &str, params: &Map<String, Value>) -> Result<(), Fault
     subak_schemes::with_scheme(name, params, Check)
 }
 
-/// A simulation of the scheme on an idle network.
+/// A simulation of the scheme on an idle network, told of the policy.
 pub(crate) fn build(
-    name: &str,
-    params: &Map<String, Value>,
+    scheme: &SchemeChoice,
+    policy: Policy,
     network: &Network,
     sizes: PacketSizes,
     faults: &[Injected],
     seed: u64,
 ) -> Result<Box<dyn Driver>, Fault> {
-    if name == subak_fluid::INFO.name {
-        return Ok(Box::new(subak_fluid::Ideal::new(params, network, sizes, faults)?));
+    let (name, mut params) = (scheme.name.as_str(), scheme.params.clone());
+    if let Some(info) = info(name) {
+        params = crate::policy::params(policy, &info, &params);
     }
-    subak_packet::build(name, params, network, sizes, faults, seed)
+    if name == subak_fluid::INFO.name {
+        return Ok(Box::new(subak_fluid::Ideal::new(&params, network, sizes, faults)?));
+    }
+    subak_packet::build(name, &params, network, sizes, faults, seed)
 }
 
 /// The share of a link's capacity that a scheme means to give to data: s-PERC and its kin leave some to control packets
 /// and as headroom.
-pub(crate) fn data_share(scheme: &crate::SchemeChoice) -> f64 {
+pub(crate) fn data_share(scheme: &SchemeChoice) -> f64 {
     let Some(info) = info(&scheme.name) else { return 1.0 };
     let Ok(params) = subak_core::scheme::Params::resolve(&info, &scheme.params) else { return 1.0 };
     let kept = ["control", "headroom"].iter().filter(|name| info.params.iter().any(|p| p.name == **name));

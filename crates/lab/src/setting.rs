@@ -8,10 +8,11 @@ use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
+use subak_core::case::policy_from_value;
 use subak_core::document::unknown_word;
 use subak_core::driver::{Injected, Kinds, PacketSizes};
 use subak_core::quantity::{bytes_from_json, ns_from_json};
-use subak_core::{Fault, LinkId, Ns};
+use subak_core::{Fault, LinkId, Ns, Policy};
 
 /// The longest duration, and the longest drain, ns: two hours. The packet simulator's finest clock counts five.
 const MOST_NS: Ns = 2 * 3600 * 1_000_000_000;
@@ -25,6 +26,7 @@ pub(crate) struct Setting {
     pub axis_values: Vec<Value>,
     pub topology: Arc<Topology>,
     pub workload: Workload,
+    pub policy: Policy,
     pub measure: Measure,
     pub packet: PacketSizes,
     pub faults: Vec<Injected>,
@@ -112,7 +114,8 @@ impl Setting {
         let packet = packets(section("packets")).map_err(|e| e.below("packets"))?;
         let (duration_ns, warmup_ns, drain_ns) = times(run).map_err(|e| e.below("run"))?;
         workload.check(&topology, packet, duration_ns).map_err(|e| e.below("workload"))?;
-        policy(section("policy")).map_err(|e| e.below("policy"))?;
+        let policy = section("policy").map_or(Ok(Policy::MaxMin), policy_from_value).map_err(|e| e.below("policy"))?;
+        workload.check_policy(policy)?;
         let measure = measure(section("measure"), &workload).map_err(|e| e.below("measure"))?;
         let live = workload.expected(&topology, packet, duration_ns).live;
         measure.check_samples(topology.described_links() as f64, live, duration_ns).map_err(|e| e.below("measure"))?;
@@ -121,7 +124,26 @@ impl Setting {
             None => Vec::new(),
         };
         let axis_values = Vec::new();
-        Ok(Setting { axis_values, topology, workload, measure, packet, faults, duration_ns, warmup_ns, drain_ns })
+        Ok(Setting {
+            axis_values,
+            topology,
+            workload,
+            policy,
+            measure,
+            packet,
+            faults,
+            duration_ns,
+            warmup_ns,
+            drain_ns,
+        })
+    }
+
+    /// Refuses schemes that cannot serve the policy.
+    pub fn check_schemes(&self, schemes: &[SchemeChoice]) -> Result<(), Fault> {
+        schemes.iter().try_for_each(|scheme| match crate::schemes::info(&scheme.name) {
+            Some(info) => crate::policy::check(self.policy, &info, &scheme.params),
+            None => Ok(()),
+        })
     }
 
     /// An estimate of what a run takes: 150 ns a packet-hop of data or acknowledgement, or for a fluid scheme 0.1 us for
@@ -185,17 +207,6 @@ fn packets(value: Option<&Value>) -> Result<PacketSizes, Fault> {
         return Err(Fault::new("header", "headers leave no room for payload", "give fewer bytes than the mtu"));
     }
     Ok(sizes)
-}
-
-/// Simulations know one policy so far; schemes that follow another will bring it with them.
-fn policy(value: Option<&Value>) -> Result<(), Fault> {
-    let Some(value) = value else { return Ok(()) };
-    let mut section = Section::of(value)?;
-    section.need("kind", "give kind = \"max-min\"", |v| match text(v)? {
-        "max-min" => Ok(()),
-        other => Err(unknown_word(other, "policy of a simulation", &["max-min"])),
-    })?;
-    section.finish()
 }
 
 fn interval(value: &Value) -> Result<Ns, Fault> {

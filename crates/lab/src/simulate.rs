@@ -39,10 +39,10 @@ pub(crate) struct Took {
 /// Runs the cell; `None` if it was cancelled.
 pub(crate) fn simulate(cell: &Cell, rows: &mut Rows) -> Result<Option<Took>, Error> {
     let Cell { setting, scheme, seed, .. } = *cell;
-    let flows = setting.workload.flows(&setting.topology, seed, setting.packet, setting.duration_ns)?;
+    let mut flows = setting.workload.flows(&setting.topology, seed, setting.packet, setting.duration_ns)?;
+    crate::policy::apply(setting.policy, &mut flows)?;
     let network = setting.topology.network();
-    let mut driver =
-        crate::schemes::build(&scheme.name, &scheme.params, network, setting.packet, &setting.faults, seed)?;
+    let mut driver = crate::schemes::build(scheme, setting.policy, network, setting.packet, &setting.faults, seed)?;
     for flow in &flows {
         driver.add(flow.plan.clone());
     }
@@ -138,6 +138,7 @@ impl Run<'_> {
                 (self.cell.progress)(0.9 * now_ns as f64 / end_ns as f64);
             }
             if now_ns >= end_ns {
+                watches.iter().try_for_each(|(_, watch)| watch.check())?;
                 self.counted = self.counts().since(&before);
                 return Ok(true);
             }
@@ -241,7 +242,7 @@ impl Run<'_> {
     }
 
     fn flow_row(&self, f: FlowId) -> Row<'_> {
-        let Planned { id, src, dst, plan } = &self.flows[f as usize];
+        let Planned { id, src, dst, plan, .. } = &self.flows[f as usize];
         let setting = self.cell.setting;
         let view = self.driver.flow(f);
         let name = |n: &Option<u32>| n.map(|n| setting.topology.network().nodes()[n as usize].name.as_str());

@@ -143,7 +143,7 @@ impl ValidSpec {
             let what = format!("the spec has {cells} cells");
             return Err(Fault::new("", what, format!("at most {} are possible: sweep over less", sweep::MOST_CELLS)));
         }
-        let settings = settings(&spec, &axes, count)?;
+        let settings = settings(&spec, &axes, &schemes, count)?;
         let hash = hash(&spec)?;
         Ok(ValidSpec { spec, name, axes, schemes, seeds, hash, settings })
     }
@@ -183,14 +183,16 @@ impl ValidSpec {
     }
 }
 
-fn settings(spec: &Spec, axes: &[Axis], count: u64) -> Result<Vec<Arc<Setting>>, Fault> {
+fn settings(spec: &Spec, axes: &[Axis], schemes: &[SchemeChoice], count: u64) -> Result<Vec<Arc<Setting>>, Fault> {
     let mut topologies: HashMap<String, Arc<Topology>> = HashMap::new();
     let mut settings = Vec::with_capacity(count as usize);
     let bare = sweep::bare(&spec.tree, axes);
     for index in 0..count {
         let choice = sweep::choose(axes, index);
         let fixed = sweep::fix(&bare, axes, &choice);
-        let setting = Setting::read(&fixed, &spec.base, &mut topologies).map_err(|e| in_axis(e, axes, &choice))?;
+        let setting = Setting::read(&fixed, &spec.base, &mut topologies)
+            .and_then(|setting| setting.check_schemes(schemes).map(|()| setting))
+            .map_err(|e| in_axis(e, axes, &choice))?;
         let axis_values = axes.iter().zip(&choice).map(|(axis, &k)| axis.values[k].clone()).collect();
         settings.push(Arc::new(Setting { axis_values, ..setting }));
     }

@@ -217,6 +217,7 @@ fn links_are_never_busier_than_they_can_be() {
     // A window of 1.3 packets, at whose ends a packet is on its way out.
     let text = r#"network = {kind = "star", hosts = 2, rate = "10Gbps"}
         workload = {kind = "steps", flows = [{src = "h0", dst = "h1", size = "1MB"}]}
+        policy = {kind = "alpha-fair", alpha = 1}
         scheme = [{name = "numfabric"}]
         run = {duration = "20.6us", warmup = "19us"}"#;
     let dir = Scratch::new("busy");

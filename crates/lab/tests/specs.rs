@@ -114,7 +114,14 @@ fn each_fault_is_named_with_its_place_and_a_mend() {
         ("/workload", steps(json!({"src": "h0", "dst": "h1", "size": 0})), "workload.flows[0].size"),
         ("/workload", steps(json!({"src": "h0", "dst": "h1", "stop": 0})), "workload.flows[0].stop"),
         ("/workload", steps(json!({"src": "h0", "dst": "h1", "demand": 0})), "workload.flows[0].demand"),
-        ("/policy/kind", Some(json!("alpha-fair")), "policy.kind"),
+        ("/policy/kind", Some(json!("fastest")), "policy.kind"),
+        ("/policy/kind", Some(json!("alpha-fair")), "policy.alpha"),
+        ("/policy/kind", Some(json!("edf")), "policy.kind"),
+        ("/policy/kind", Some(json!("bandwidth-function")), "policy.kind"),
+        ("/policy/alpha", Some(json!(1)), "policy.alpha"),
+        ("/policy", Some(json!({"kind": "alpha-fair", "alpha": [1, -1]})), "policy.alpha[1]"),
+        ("/policy", Some(json!({"kind": "fct", "epsilon": 1})), "policy.epsilon"),
+        ("/scheme/0/name", Some(json!("numfabric")), "policy.kind"),
         ("/scheme", None, "scheme"),
         ("/scheme", Some(json!([])), "scheme"),
         ("/scheme/0/name", Some(json!("dctpc")), "scheme[0].name"),
@@ -165,6 +172,56 @@ fn each_fault_is_named_with_its_place_and_a_mend() {
         let fault = validate(settling.clone()).unwrap_err();
         assert!(fault.place.starts_with("measure.convergence."), "{bad}: {fault}");
     }
+}
+
+#[test]
+fn schemes_and_workloads_that_cannot_serve_the_policy_are_refused() {
+    let spec = |policy: Value, scheme: Value, workload: Value| {
+        let mut spec = good();
+        (spec["policy"], spec["scheme"], spec["workload"]) = (policy, json!([scheme]), workload);
+        spec["measure"] = json!({});
+        spec["fault"] = json!([]);
+        validate(spec).map(drop).map_err(|e| e.place)
+    };
+    let log = json!({"kind": "alpha-fair", "alpha": 1});
+    let fct = json!({"kind": "fct"});
+    let functions = json!({"kind": "bandwidth-function"});
+    let one = |more: Value| {
+        let mut flow = json!({"src": "h0", "dst": "h1"});
+        flow.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({"kind": "steps", "flows": [flow]})
+    };
+    let (plain, sized) = (one(json!({})), one(json!({"size": "1MB"})));
+    let function = one(json!({"bandwidth_function": [[0, 0], [2, "10Gbps"]]}));
+    let named = |name: &str| json!({"name": name});
+    let at = |place: &str| Err(place.to_string());
+    for name in ["numfabric", "xwi-s-perc", "dgd", "rcp-star", "ideal", "dctcp", "pfabric", "reno"] {
+        assert_eq!(spec(log.clone(), named(name), plain.clone()), Ok(()), "{name}");
+        assert_eq!(spec(fct.clone(), named(name), sized.clone()), Ok(()), "{name}");
+        assert_eq!(spec(fct.clone(), named(name), plain.clone()), at("workload.flows[0].size"), "{name}");
+    }
+    for name in ["s-perc", "s-perc-star", "fair", "charny", "n-perc", "rcp", "swift"] {
+        assert_eq!(spec(json!({"kind": "max-min"}), named(name), plain.clone()), Ok(()), "{name}");
+        assert_eq!(spec(log.clone(), named(name), plain.clone()), at("policy.kind"), "{name}");
+    }
+    assert_eq!(spec(json!({"kind": "max-min"}), named("dgd"), plain.clone()), at("policy.kind"));
+    assert_eq!(spec(functions.clone(), named("numfabric"), function.clone()), Ok(()));
+    assert_eq!(spec(functions.clone(), named("rcp-star"), function), at("policy.kind"));
+    assert_eq!(spec(functions, named("numfabric"), plain.clone()), at("workload.flows[0].bandwidth_function"));
+    let linear = json!({"kind": "alpha-fair", "alpha": 0});
+    assert_eq!(spec(linear.clone(), named("ideal"), plain.clone()), Ok(()));
+    assert_eq!(spec(linear, named("numfabric"), plain.clone()), at("policy.kind"));
+    let swept = json!({"kind": ["alpha-fair", "max-min"], "alpha": 1});
+    assert_eq!(spec(swept, named("ideal"), plain.clone()), at("policy.alpha"));
+    let own = json!({"name": "rcp-star", "params": {"alpha": 2}});
+    assert_eq!(spec(log, own, plain), at("policy"));
+    let churn = json!({"kind": "churn", "epoch": "1ms"});
+    assert_eq!(spec(fct, named("numfabric"), churn), at("policy.kind"));
+    let edf = |more: Value| spec(json!({"kind": "edf"}), named("numfabric"), one(more));
+    assert_eq!(edf(json!({"deadline": "2ms"})), Ok(()));
+    assert_eq!(edf(json!({"deadline": 0})), at("workload.flows[0].deadline"));
+    let twice = json!({"kind": "steps", "flows": [{"paths": [["h0->switch0"], ["h0->switch0"]]}]});
+    assert_eq!(spec(json!({"kind": "max-min"}), named("ideal"), twice), at("workload.flows[0].paths[1]"));
 }
 
 #[test]

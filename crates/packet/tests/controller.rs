@@ -34,6 +34,7 @@ impl Scheme for Toy {
         paper: "",
         kind: Kind::Proactive,
         drivers: Drivers { rounds: false, packet: true },
+        goal: Goal::Own,
         params: &[],
     };
     type Data = ();

@@ -6,7 +6,7 @@ use leaf_spine::*;
 use serde_json::json;
 use subak_core::driver::{Driver, FlowPlan, PacketSizes};
 use subak_core::rng::Stream;
-use subak_core::scheme::{Drivers, FlowInfo, Info, Kind, Params, Port, Scheme};
+use subak_core::scheme::{Drivers, FlowInfo, Goal, Info, Kind, Params, Port, Scheme};
 use subak_core::{Fault, Network, Ns, Policy, Utility};
 use subak_schemes::over::given::NoPrice;
 use subak_schemes::over::{Composition, Feedback, Optimizer, OptimizerSource, Over};
@@ -58,6 +58,7 @@ impl Composition for Turning {
         paper: "",
         kind: Kind::Reactive,
         drivers: Drivers { rounds: false, packet: true },
+        goal: Goal::MaxMin,
         params: &[DT, EWMA_TIME, INITIAL_WINDOW, SLOWDOWN],
     };
     type Optimizer = Turning;

@@ -19,6 +19,7 @@ fn scheme(info: &Info) -> Json {
     json!({
         "name": info.name,
         "kind": kind,
+        "goal": info.goal.name(),
         "about": info.about,
         "paper": info.paper,
         "run": info.drivers.packet,

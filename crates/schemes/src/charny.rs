@@ -15,7 +15,7 @@
 
 use crate::perc::{self, Perc, Rule, Step, Tie};
 use std::collections::BTreeMap;
-use subak_core::scheme::{Drivers, Info, Kind, Params, Visit};
+use subak_core::scheme::{Drivers, Goal, Info, Kind, Params, Visit};
 use subak_core::{Fault, FlowId};
 
 /// Charny.
@@ -95,6 +95,7 @@ impl Rule for Stamped {
         paper: "PERC thesis, section 2.7; Charny, Clark and Jain, ICC 1995",
         kind: Kind::Proactive,
         drivers: Drivers { rounds: true, packet: true },
+        goal: Goal::MaxMin,
         params: &[perc::CONTROL, perc::HEADROOM, perc::REVERSE, perc::RTO, perc::TIE],
     };
     const ROUNDS: bool = false;

@@ -7,7 +7,7 @@
 use crate::queue::Fifo;
 use crate::tcp::Window;
 use subak_core::scheme::{
-    Ack, Drivers, FlowInfo, Hop, Info, Io, Kind, Loss, Packet, PacketKind, Param, ParamUnit, Params, Port, Recovery,
+    Ack, Drivers, FlowInfo, Goal, Hop, Info, Io, Kind, Loss, Packet, PacketKind, Param, ParamUnit, Params, Port, Recovery,
     Scheme, Source, Value,
 };
 use subak_core::{Fault, Ns};
@@ -53,6 +53,7 @@ impl Scheme for Dctcp {
         paper: "Alizadeh et al., SIGCOMM 2010",
         kind: Kind::Reactive,
         drivers: Drivers { rounds: false, packet: true },
+        goal: Goal::Own,
         params: &[
             Param {
                 name: "k",

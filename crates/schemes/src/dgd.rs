@@ -8,7 +8,7 @@
 use crate::over::paced::{self, Paced};
 use crate::over::prices::{Bounds, EDF, SRPT, Urgencies, Wishes};
 use crate::over::{Composition, Feedback, Optimizer, OptimizerSource, Over, Price};
-use subak_core::scheme::{Drivers, FlowInfo, Info, Kind, Param, ParamUnit, Params, Port, Value};
+use subak_core::scheme::{Drivers, FlowInfo, Goal, Info, Kind, Param, ParamUnit, Params, Port, Value};
 use subak_core::{Fault, Ns, Utility};
 
 /// The scheme.
@@ -36,6 +36,7 @@ impl Composition for DgdOverPaced {
         paper: "NUMFabric, section 3 and equation 14",
         kind: Kind::Reactive,
         drivers: Drivers { rounds: false, packet: true },
+        goal: Goal::Utility,
         params: &[
             Param {
                 name: "a",

@@ -7,7 +7,7 @@ use crate::perc::{self, Perc, Rule, Step};
 use std::collections::HashMap;
 use subak_core::Fault;
 use subak_core::FlowId;
-use subak_core::scheme::{Drivers, Info, Kind, Params, Visit};
+use subak_core::scheme::{Drivers, Goal, Info, Kind, Params, Visit};
 
 /// Fair.
 pub type Fair = Perc<LocalMaxMin>;
@@ -94,6 +94,7 @@ impl Rule for LocalMaxMin {
         paper: "PERC thesis, section 2.2, Algorithms 1 and 2",
         kind: Kind::Proactive,
         drivers: Drivers { rounds: true, packet: true },
+        goal: Goal::MaxMin,
         params: &[perc::CONTROL, perc::HEADROOM, perc::REVERSE, perc::RTO],
     };
     const ROUNDS: bool = false;

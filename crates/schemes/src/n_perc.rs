@@ -5,7 +5,7 @@
 
 use crate::perc::{self, Perc, Rule, Scale, Step, Sums, Tie};
 use subak_core::Fault;
-use subak_core::scheme::{Drivers, Info, Kind, Params, Visit};
+use subak_core::scheme::{Drivers, Goal, Info, Kind, Params, Visit};
 
 /// n-PERC.
 pub type NPerc = Perc<Naive>;
@@ -48,6 +48,7 @@ impl Rule for Naive {
         paper: "PERC thesis, section 3.1, Algorithm 4",
         kind: Kind::Proactive,
         drivers: Drivers { rounds: true, packet: true },
+        goal: Goal::MaxMin,
         params: &[perc::CONTROL, perc::HEADROOM, perc::REVERSE, perc::RTO, perc::TIE],
     };
     const ROUNDS: bool = false;

@@ -4,7 +4,7 @@ use crate::over::prices::{EDF, SRPT};
 use crate::over::{Composition, Over};
 use crate::swift::{self, SwiftFabric};
 use crate::xwi::{self, Xwi};
-use subak_core::scheme::{Drivers, Info, Kind};
+use subak_core::scheme::{Drivers, Goal, Info, Kind};
 
 /// The scheme.
 pub type NumFabric = Over<XwiOverSwift>;
@@ -20,6 +20,7 @@ impl Composition for XwiOverSwift {
         paper: "Nagaraj et al., NUMFabric, SIGCOMM 2016",
         kind: Kind::Reactive,
         drivers: Drivers { rounds: false, packet: true },
+        goal: Goal::Utility,
         params: &[
             swift::DT,
             swift::EWMA_TIME,

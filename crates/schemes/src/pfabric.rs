@@ -11,7 +11,7 @@
 use crate::queue::{PFabricQueue, Ranked};
 use crate::tcp::Window;
 use subak_core::scheme::{
-    Ack, Class, Drivers, FlowInfo, Info, Io, Kind, Loss, Packet, PacketKind, Param, ParamUnit, Params, PathInfo, Port,
+    Ack, Class, Drivers, FlowInfo, Goal, Info, Io, Kind, Loss, Packet, PacketKind, Param, ParamUnit, Params, PathInfo, Port,
     Recovery, Reply, Scheme, Sink, Source, To, Value,
 };
 use subak_core::{Fault, Ns};
@@ -65,6 +65,7 @@ impl Scheme for PFabric {
         paper: "Alizadeh et al., SIGCOMM 2013",
         kind: Kind::Reactive,
         drivers: Drivers { rounds: false, packet: true },
+        goal: Goal::Own,
         params: &[
             Param {
                 name: "buffer",

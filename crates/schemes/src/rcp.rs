@@ -17,7 +17,7 @@
 
 use crate::queue::Fifo;
 use subak_core::scheme::{
-    Ack, Class, Drivers, FlowInfo, Hop, Info, Io, Kind, Packet, PacketKind, Param, ParamUnit, Params, Port, Scheme,
+    Ack, Class, Drivers, FlowInfo, Goal, Hop, Info, Io, Kind, Packet, PacketKind, Param, ParamUnit, Params, Port, Scheme,
     Sink, Source, To, Value, Visit,
 };
 use subak_core::{Fault, Ns};
@@ -133,6 +133,7 @@ impl Scheme for Rcp {
         paper: "Dukkipati, Stanford 2007; PERC thesis, sections 2.7 and 4.3",
         kind: Kind::Reactive,
         drivers: Drivers { rounds: false, packet: true },
+        goal: Goal::MaxMin,
         params: Rcp::PARAMS,
     };
     type Data = Header;

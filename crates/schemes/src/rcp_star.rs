@@ -15,7 +15,7 @@ use crate::dgd::{BOUNDS, PRICE_INTERVAL, interval_ns};
 use crate::over::paced::{self, Paced};
 use crate::over::prices::{EDF, SRPT, Urgencies, Wishes};
 use crate::over::{Composition, Feedback, Optimizer, OptimizerSource, Over, Price};
-use subak_core::scheme::{Drivers, FlowInfo, Info, Kind, Param, ParamUnit, Params, Port, Value};
+use subak_core::scheme::{Drivers, FlowInfo, Goal, Info, Kind, Param, ParamUnit, Params, Port, Value};
 use subak_core::{Fault, Ns};
 
 /// The scheme.
@@ -35,6 +35,7 @@ impl Composition for RcpStarOverPaced {
         paper: "NUMFabric, equations 15 and 16",
         kind: Kind::Reactive,
         drivers: Drivers { rounds: false, packet: true },
+        goal: Goal::AlphaFair,
         params: &[
             Param {
                 name: "a",

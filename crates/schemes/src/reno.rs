@@ -7,7 +7,7 @@ use crate::queue::Fifo;
 use crate::tcp::Window;
 use subak_core::Fault;
 use subak_core::scheme::{
-    Ack, Drivers, FlowInfo, Info, Io, Kind, Loss, Param, ParamUnit, Params, Port, Recovery, Scheme, Source, Value,
+    Ack, Drivers, FlowInfo, Goal, Info, Io, Kind, Loss, Param, ParamUnit, Params, Port, Recovery, Scheme, Source, Value,
 };
 
 /// The scheme.
@@ -30,6 +30,7 @@ impl Scheme for Reno {
         paper: "RFC 5681, RFC 6582",
         kind: Kind::Reactive,
         drivers: Drivers { rounds: false, packet: true },
+        goal: Goal::Own,
         params: &[
             Param {
                 name: "initial_window",

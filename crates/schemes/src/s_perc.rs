@@ -14,7 +14,7 @@
 use crate::perc::division::Division;
 use crate::perc::{self, Perc, Rule, Scale, Step, Sums, Tie};
 use subak_core::Fault;
-use subak_core::scheme::{Drivers, Info, Kind, Param, ParamUnit, Params, Value, Visit};
+use subak_core::scheme::{Drivers, Goal, Info, Kind, Param, ParamUnit, Params, Value, Visit};
 
 /// s-PERC.
 pub type SPerc = Perc<Stateless>;
@@ -177,6 +177,7 @@ impl Rule for Stateless {
         paper: "PERC thesis, section 3.2, Algorithms 5 and 6",
         kind: Kind::Proactive,
         drivers: Drivers { rounds: true, packet: true },
+        goal: Goal::MaxMin,
         params: &[
             perc::CONTROL,
             perc::HEADROOM,

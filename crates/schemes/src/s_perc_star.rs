@@ -16,7 +16,7 @@
 use crate::perc::{self, Perc, Rule, Scale, Step, Sums};
 use crate::s_perc::{Arithmetic, COMPACT, Fields, MaxE};
 use subak_core::Fault;
-use subak_core::scheme::{Drivers, Info, Kind, Params, Visit};
+use subak_core::scheme::{Drivers, Goal, Info, Kind, Params, Visit};
 
 /// s-PERC*.
 pub type SPercStar = Perc<Robust>;
@@ -72,6 +72,7 @@ impl Rule for Robust {
         paper: "PERC thesis, section 4.1, Algorithms 8 and 9",
         kind: Kind::Proactive,
         drivers: Drivers { rounds: true, packet: true },
+        goal: Goal::MaxMin,
         params: &[
             perc::CONTROL,
             perc::HEADROOM,

@@ -13,7 +13,7 @@ use crate::over::given::Given;
 use crate::over::{Composition, Fabric, FabricSink, FabricSource, Over};
 use crate::queue::{Stfq, VirtualLength};
 use subak_core::scheme::{
-    Ack, Drivers, FlowInfo, Info, Io, Kind, Param, ParamUnit, Params, PathInfo, Port, Scheme, Value,
+    Ack, Drivers, FlowInfo, Goal, Info, Io, Kind, Param, ParamUnit, Params, PathInfo, Port, Scheme, Value,
 };
 use subak_core::{Fault, Ns};
 
@@ -63,6 +63,7 @@ impl Composition for Alone {
         paper: "NUMFabric, section 4.1",
         kind: Kind::Reactive,
         drivers: Drivers { rounds: false, packet: true },
+        goal: Goal::MaxMin,
         params: &[DT, EWMA_TIME, INITIAL_WINDOW, SLOWDOWN],
     };
     type Optimizer = Given;

@@ -8,7 +8,7 @@ use crate::perc;
 use crate::s_perc::COMPACT;
 use crate::swift::SLOWDOWN;
 use crate::xwi::{self, Xwi};
-use subak_core::scheme::{Drivers, Info, Kind};
+use subak_core::scheme::{Drivers, Goal, Info, Kind};
 
 /// The scheme.
 pub type XwiSPerc = Over<XwiOverSPerc>;
@@ -24,6 +24,7 @@ impl Composition for XwiOverSPerc {
         paper: "NUMFabric, section 4.2, over the PERC thesis, section 3.2",
         kind: Kind::Proactive,
         drivers: Drivers { rounds: false, packet: true },
+        goal: Goal::Utility,
         params: &[
             perc::CONTROL,
             perc::HEADROOM,

@@ -28,7 +28,7 @@ pub use incremental::Incremental;
 pub use levels::MOST_PATHS;
 pub use live::LiveMaxMin;
 pub use max_min::MaxMin;
-pub use solver::{Method, Options, maximize, solve};
+pub use solver::{Method, Options, maximize, maximize_from, solve};
 pub use utility::{BandwidthFunction, Utility};
 
 #[doc(no_inline)]

@@ -68,8 +68,18 @@ pub(crate) fn solve_from(case: &Case, options: &Options, warm: Option<&[f64]>) -
 
 /// Maximizes the sum of `utilities`, one a flow, whatever the case's policy: bandwidth functions as utilities, say.
 pub fn maximize(case: &Case, utilities: &[Utility], options: &Options) -> Result<Answer, Fault> {
+    maximize_from(case, utilities, options, None)
+}
+
+/// As [`maximize`], from the links' prices of an earlier answer, which save most of the way where little has changed.
+pub fn maximize_from(
+    case: &Case,
+    utilities: &[Utility],
+    options: &Options,
+    warm: Option<&[f64]>,
+) -> Result<Answer, Fault> {
     let start = Instant::now();
-    let answer = by_utility(case, utilities, options, None)?;
+    let answer = by_utility(case, utilities, options, warm)?;
     Ok(finish(case, answer, options, start, |case, answer| certify_maximum(case, utilities, answer)))
 }
 

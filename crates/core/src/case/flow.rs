@@ -67,8 +67,8 @@ impl<'a> FlowReader<'a> {
             weight: read(map, "weight", weight)?.unwrap_or(1.0),
             demand_bps: read(map, "demand", quantity::rate_bps_from_json)?,
             size_bytes: read(map, "size", quantity::positive_bytes_from_json)?,
-            deadline_s: read(map, "deadline", deadline)?,
-            bandwidth_function: read(map, "bandwidth_function", bandwidth_function)?,
+            deadline_s: read(map, "deadline", deadline_from_value)?,
+            bandwidth_function: read(map, "bandwidth_function", bandwidth_function_from_value)?,
             id,
         };
         self.check_policy(&flow)?;
@@ -212,7 +212,8 @@ fn weight(value: &Value) -> Result<f64, Fault> {
     }
 }
 
-fn deadline(value: &Value) -> Result<f64, Fault> {
+/// A flow's deadline, s: positive.
+pub fn deadline_from_value(value: &Value) -> Result<f64, Fault> {
     match quantity::seconds_from_json(value)? {
         0.0 => Err(Fault::new("", "the deadline is zero", "give the seconds until the flow should be done")),
         deadline => Ok(deadline),
@@ -227,8 +228,8 @@ fn subflows(value: &Value) -> Result<usize, Fault> {
     })
 }
 
-/// Points of a function that starts at (0, 0), goes on in fair share and never falls.
-fn bandwidth_function(value: &Value) -> Result<Vec<(f64, f64)>, Fault> {
+/// Points (fair share, bit/s) of a function that starts at (0, 0), goes on in fair share and never falls.
+pub fn bandwidth_function_from_value(value: &Value) -> Result<Vec<(f64, f64)>, Fault> {
     const EXAMPLE: &str = "[[0, 0], [2, \"10Gbps\"], [4, \"20Gbps\"]]";
     let given = list(value, "a bandwidth function", EXAMPLE)?;
     let refuse = |place: String, what: String| Fault::new(place, what, format!("write it as {EXAMPLE}"));

@@ -7,6 +7,7 @@ mod flow;
 mod network;
 mod policy;
 
+pub use flow::{bandwidth_function_from_value, deadline_from_value};
 pub use network::{ReadFile, Routing, network_from_text, network_from_value, routing_from_value};
 pub use policy::policy_from_value;
 

@@ -1,6 +1,6 @@
 //! What a scheme says of itself, and what it is told of flows and ports.
 
-use crate::{Fault, FlowId, LinkId, Ns, Utility, quantity};
+use crate::{Fault, FlowId, LinkId, Ns, Policy, Utility, quantity};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -24,6 +24,46 @@ pub struct Drivers {
     pub packet: bool,
 }
 
+/// What a scheme brings rates to, and so which policies it can serve.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Goal {
+    /// The optimum of any policy.
+    Any,
+    /// Weighted max-min.
+    MaxMin,
+    /// The largest sum of utilities, whatever they are.
+    Utility,
+    /// The largest sum of utilities of one alpha, rates in place of fair shares: any but bandwidth functions.
+    AlphaFair,
+    /// What it always does: it knows of no policy, and may stand beside those that do under any.
+    Own,
+}
+
+impl Goal {
+    /// Whether it can be asked for `policy`. A linear utility (alpha 0) has no inverse of its slope to go by.
+    pub fn serves(self, policy: Policy) -> bool {
+        match (self, policy) {
+            (Goal::Any | Goal::Own, _) => true,
+            (Goal::MaxMin, policy) => policy == Policy::MaxMin,
+            (Goal::Utility | Goal::AlphaFair, Policy::MaxMin) => false,
+            (Goal::Utility | Goal::AlphaFair, Policy::AlphaFair { alpha }) => alpha > 0.0,
+            (Goal::AlphaFair, Policy::BandwidthFunction) => false,
+            (Goal::Utility | Goal::AlphaFair, _) => true,
+        }
+    }
+
+    /// In a word or two.
+    pub fn name(self) -> &'static str {
+        match self {
+            Goal::Any => "any policy",
+            Goal::MaxMin => "max-min",
+            Goal::Utility => "utilities",
+            Goal::AlphaFair => "alpha-fair utilities",
+            Goal::Own => "its own",
+        }
+    }
+}
+
 /// A scheme's name, kind, parameters and source.
 #[derive(Debug, Clone, Copy)]
 pub struct Info {
@@ -37,6 +77,8 @@ pub struct Info {
     pub kind: Kind,
     /// Which drivers can run it.
     pub drivers: Drivers,
+    /// What it brings rates to.
+    pub goal: Goal,
     /// Its parameters.
     pub params: &'static [Param],
 }

@@ -9,7 +9,7 @@ mod info;
 mod io;
 mod packet;
 
-pub use info::{Drivers, FlowInfo, Info, Kind, Param, ParamUnit, Params, PathInfo, Port, Value};
+pub use info::{Drivers, FlowInfo, Goal, Info, Kind, Param, ParamUnit, Params, PathInfo, Port, Value};
 pub use io::{Ask, Io, To, Update};
 pub use packet::{Class, Packet, PacketKind, Slab};
 

@@ -14,9 +14,10 @@ use sizes::Sizes;
 use steps::Step;
 use subak_core::document::unknown_word;
 use subak_core::driver::{FlowPlan, PacketSizes};
+use subak_core::flows::Extra;
 use subak_core::quantity::{bytes_from_json, ns_from_json};
 use subak_core::rng::Stream;
-use subak_core::{Fault, NodeId, Ns};
+use subak_core::{Fault, NodeId, Ns, Policy};
 
 /// Names of the workloads.
 pub const NAMES: &[&str] = &["poisson", "churn", "incast", "permutation", "steps"];
@@ -33,6 +34,8 @@ pub struct Planned {
     pub src: Option<NodeId>,
     /// Destination.
     pub dst: Option<NodeId>,
+    /// What some policies ask of it.
+    pub extra: Extra,
     /// What the driver is told.
     pub plan: FlowPlan,
 }
@@ -163,6 +166,27 @@ impl Workload {
             ));
         }
         Ok(())
+    }
+
+    /// Checks that the flows have what `policy` asks of them.
+    pub(crate) fn check_policy(&self, policy: Policy) -> Result<(), Fault> {
+        let sized = match self {
+            Workload::Steps(steps) => return steps::check_policy(steps, policy).map_err(|e| e.below("workload")),
+            Workload::Poisson { .. } => true,
+            Workload::Churn { .. } => false,
+            Workload::Incast { size_bytes, .. } | Workload::Permutation { size_bytes, .. } => size_bytes.is_some(),
+        };
+        let (field, mend) = match policy {
+            Policy::MaxMin | Policy::AlphaFair { .. } => return Ok(()),
+            Policy::Fct { .. } | Policy::Srpt { .. } if sized => return Ok(()),
+            Policy::Fct { .. } | Policy::Srpt { .. } => ("size", "use flows with sizes: poisson, or a size"),
+            Policy::Edf { .. } => ("deadline", "list the flows (workload \"steps\"), each with its deadline"),
+            Policy::BandwidthFunction => {
+                ("bandwidth_function", "list the flows (workload \"steps\"), each with its bandwidth_function")
+            }
+        };
+        let what = format!("policy \"{}\" needs each flow's {field}, which this workload does not give", policy.name());
+        Err(Fault::new("policy.kind", what, mend))
     }
 
     /// The flows of `seed`, in the order in which they start.
@@ -350,7 +374,8 @@ impl<'a> Maker<'a> {
             utility: None,
             controller: None,
         };
-        self.flows.push(Planned { id: None, src: Some(src), dst: Some(dst), plan });
+        let extra = Extra { size_bytes: size, ..Extra::default() };
+        self.flows.push(Planned { id: None, src: Some(src), dst: Some(dst), extra, plan });
         Ok(())
     }
 

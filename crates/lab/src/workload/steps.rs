@@ -5,9 +5,11 @@ use crate::section::{Section, between, each, text};
 use crate::topology::Topology;
 use serde_json::Value;
 use std::collections::HashMap;
+use subak_core::case::{bandwidth_function_from_value, deadline_from_value};
 use subak_core::driver::{FlowPlan, PacketSizes};
+use subak_core::flows::Extra;
 use subak_core::quantity::{ns_from_json, quoted, rate_bps_from_json};
-use subak_core::{Fault, LinkId, Ns};
+use subak_core::{Fault, LinkId, Ns, Policy, Utility};
 
 /// One flow of the list.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,6 +21,15 @@ pub struct Step {
     size_bytes: Option<u64>,
     weight: f64,
     demand_bps: f64,
+    deadline_s: Option<f64>,
+    bandwidth_function: Option<Vec<(f64, f64)>>,
+}
+
+impl Step {
+    fn extra(&self) -> Extra {
+        let bandwidth_function = self.bandwidth_function.clone();
+        Extra { size_bytes: self.size_bytes, deadline_s: self.deadline_s, bandwidth_function }
+    }
 }
 
 /// How a flow goes.
@@ -57,6 +68,8 @@ fn step(value: &Value) -> Result<Step, Fault> {
         size_bytes: section.opt("size", positive_bytes)?,
         weight: section.opt("weight", |v| between(v, 0.0, false, 1e12))?.unwrap_or(1.0),
         demand_bps: section.opt("demand", demand)?.unwrap_or(f64::INFINITY),
+        deadline_s: section.opt("deadline", deadline_from_value)?,
+        bandwidth_function: section.opt("bandwidth_function", bandwidth_function_from_value)?,
     };
     section.finish()?;
     if step.stop_ns.is_some_and(|stop| stop <= step.start_ns) {
@@ -93,6 +106,17 @@ pub(crate) fn check(steps: &[Step], topology: &Topology) -> Result<(), Fault> {
     Ok(())
 }
 
+/// Checks that each flow has what `policy` asks of it.
+pub(crate) fn check_policy(steps: &[Step], policy: Policy) -> Result<(), Fault> {
+    if policy == Policy::MaxMin {
+        return Ok(());
+    }
+    steps.iter().enumerate().try_for_each(|(i, step)| {
+        let utility = Utility::under(policy, step.weight, &step.extra());
+        utility.map(drop).map_err(|e| e.below(&format!("flows[{i}]")))
+    })
+}
+
 /// The flows, in the order listed.
 pub(crate) fn flows(steps: &[Step], topology: &Topology, maker: &mut Maker) -> Result<Vec<Planned>, Fault> {
     let planned = |(i, step): (usize, &Step)| {
@@ -123,7 +147,7 @@ pub(crate) fn flows(steps: &[Step], topology: &Topology, maker: &mut Maker) -> R
             utility: None,
             controller: None,
         };
-        Ok(Planned { id: step.id.clone(), src, dst, plan })
+        Ok(Planned { id: step.id.clone(), src, dst, extra: step.extra(), plan })
     };
     // A flow that would start after the run is over does not take part.
     let steps = steps.iter().enumerate().filter(|(_, s)| s.start_ns < maker.duration_ns);
@@ -156,7 +180,11 @@ fn paths(topology: &Topology, names: &[Vec<String>]) -> Result<Vec<Vec<LinkId>>,
     let mut found = Vec::with_capacity(names.len());
     for (k, names) in names.iter().enumerate() {
         let at = |e: Fault| e.below(&format!("paths[{k}]"));
-        found.push(topology.path(names).map_err(at)?);
+        let path = topology.path(names).map_err(at)?;
+        if found.contains(&path) {
+            return Err(at(Fault::new("", "another path of the flow is the same", "name each path once")));
+        }
+        found.push(path);
     }
     if found.is_empty() || found.len() > 64 {
         return Err(Fault::new("paths", format!("there are {} paths", found.len()), "give 1 to 64 lists of links"));
