@@ -188,7 +188,7 @@ def schemes(listed: Sequence[Mapping[str, Any]], *, in_full: bool) -> None:
         out.print("subak schemes NAME shows a scheme's parameters, units and paper.")
         return
     for one in listed:
-        out.print(f"{one['name']} ({one['kind']}): {one['about']}")
+        out.print(f"{one['name']} ({one['kind']}, brings rates to {one['goal']}): {one['about']}")
         out.print(f"  from {one['paper']}")
         rows = table(None, "params.", "Default", "Unit", "About", justify="left")
         for param in one["params"]:
