@@ -5,10 +5,10 @@ use subak_core::{FlowId, LinkId};
 /// Something that is due at a time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Event {
-    /// A packet arrives at the far end of the link that it is on.
-    Arrive(u32),
-    /// A link may take the next packet from its queue.
-    Wake(LinkId),
+    /// A packet arrives at the far end of the link that it is on; the link that it goes on by.
+    Arrive(u32, LinkId),
+    /// A link may take the next packet from its queue; where it was cheap to know, the packet that this will be.
+    Wake(LinkId, u32),
     /// A subflow's pace allows the next packet.
     Pace(u32),
     /// A subflow's retransmission timeout may have run out.

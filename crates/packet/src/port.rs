@@ -44,28 +44,29 @@ impl Serializer {
     }
 }
 
-/// A directed link with everything before it.
+/// A directed link with everything before it; what every packet touches comes first, on as few cache lines as can be.
+#[repr(C, align(64))]
 pub struct PortState<S: Scheme> {
-    /// What the scheme is told of it.
-    pub port: Port,
-    /// The scheme's state at it.
-    pub hop: S::Hop,
     /// Its queue.
     pub queue: S::Queue,
     /// Its transmitter.
     pub serializer: Serializer,
+    /// How many faults hold it down.
+    pub held_down: u32,
     /// What the last packet on it is.
     pub last_kind: PacketKind,
     /// Whether an event is pending that will take the next packet from the queue.
     pub wakes: bool,
-    /// How many faults hold it down.
-    pub held_down: u32,
+    /// Counters; a packet counts in full from when it starts out.
+    pub view: LinkView,
+    /// What the scheme is told of it.
+    pub port: Port,
+    /// The scheme's state at it.
+    pub hop: S::Hop,
     /// When it last went down.
     pub down_ns: Option<Ns>,
     /// The link in the opposite direction.
     pub twin: Option<LinkId>,
-    /// Counters; a packet counts in full from when it starts out.
-    pub view: LinkView,
 }
 
 impl<S: Scheme> PortState<S> {

@@ -148,6 +148,13 @@ impl<E: Copy> Wheel<E> {
         Some((entry.at_ns, entry.event))
     }
 
+    /// The events after the one just taken, if that was the first of its bucket; none otherwise.
+    #[inline]
+    pub fn coming(&self) -> impl Iterator<Item = E> {
+        let rest = if self.gone == 1 { &self.current[1..] } else { &[] };
+        rest.iter().map(|entry| entry.event)
+    }
+
     /// Makes the next bucket with events the current one, unless it begins after `until_ns`.
     fn turn_to_next(&mut self, until_ns: Ns) -> bool {
         let near = self.next_occupied();

@@ -236,6 +236,10 @@ pub trait Queue<S: Scheme>: Send {
     fn push(&mut self, now_ns: Ns, packet: u32, slab: &mut Slab<S>, dropped: &mut Vec<u32>);
     /// The link is free: which packet goes?
     fn pop(&mut self, now_ns: Ns, slab: &mut Slab<S>, dropped: &mut Vec<u32>) -> Pop;
+    /// The packet that is likely to go next, where that is known at once.
+    fn first(&self) -> Option<u32> {
+        None
+    }
     /// Bytes waiting.
     fn bytes(&self) -> u64;
     /// Packets waiting.

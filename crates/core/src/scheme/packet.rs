@@ -96,6 +96,12 @@ impl<S: Scheme> Slab<S> {
         self.packets[id as usize].ctl.take()
     }
 
+    /// A packet, or what is left of it since its number was given back.
+    #[inline]
+    pub fn get(&self, id: u32) -> Option<&Packet<S>> {
+        self.packets.get(id as usize)
+    }
+
     /// Packets under way.
     pub fn len(&self) -> usize {
         self.packets.len() - self.free.len()

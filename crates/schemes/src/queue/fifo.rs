@@ -42,6 +42,10 @@ impl<S: Scheme> Queue<S> for Fifo {
         }
     }
 
+    fn first(&self) -> Option<u32> {
+        self.waiting.front().copied()
+    }
+
     fn bytes(&self) -> u64 {
         self.bytes
     }
