@@ -1,20 +1,19 @@
-//! Conic programs, by the interior-point solver Clarabel: rows in, primal and dual out.
+//! Linear and quadratic programs, by the interior-point solver Clarabel: rows in, primal and dual out.
 
 use clarabel::algebra::CscMatrix;
 use clarabel::solver::{DefaultSettingsBuilder, DefaultSolver, IPSolver, SolverStatus, SupportedConeT};
 
-pub(crate) use clarabel::solver::SupportedConeT as Cone;
-
-/// minimize cost' x subject to rhs - rows x in the cones, which the rows follow in order.
+/// minimize cost' x + x' quadratic x / 2 subject to rows x <= rhs.
 #[derive(Default)]
 pub(crate) struct Program {
     pub cost: Vec<f64>,
+    /// Entries (row, column, value) of the upper triangle, by columns; positive semidefinite.
+    pub quadratic: Vec<(usize, usize, f64)>,
     /// Entries (column, value) of each row.
     rows: Vec<Vec<(usize, f64)>>,
     rhs: Vec<f64>,
     /// How large the slack of each row may become, more or less.
     room: Vec<f64>,
-    cones: Vec<SupportedConeT<f64>>,
 }
 
 /// What the solver found.
@@ -33,25 +32,8 @@ impl Program {
         self.cost.len() - 1
     }
 
-    /// Adds one row; `at_most` rows make up one cone with the ones before. Returns its number.
+    /// Adds one row. Returns its number.
     pub fn at_most(&mut self, row: Vec<(usize, f64)>, rhs: f64, room: f64) -> usize {
-        if let Some(SupportedConeT::NonnegativeConeT(n)) = self.cones.last_mut() {
-            *n += 1;
-        } else {
-            self.cones.push(SupportedConeT::NonnegativeConeT(1));
-        }
-        self.push(row, rhs, room)
-    }
-
-    /// Adds the rows of one cone.
-    pub fn cone(&mut self, cone: SupportedConeT<f64>, rows: impl IntoIterator<Item = (Vec<(usize, f64)>, f64)>) {
-        self.cones.push(cone);
-        for (row, rhs) in rows {
-            self.push(row, rhs, 1.0);
-        }
-    }
-
-    fn push(&mut self, row: Vec<(usize, f64)>, rhs: f64, room: f64) -> usize {
         self.room.push(room);
         self.rows.push(row);
         self.rhs.push(rhs);
@@ -59,21 +41,8 @@ impl Program {
     }
 
     fn matrix(&self) -> CscMatrix<f64> {
-        let n = self.cost.len();
-        let mut start = vec![0; n + 1];
-        self.rows.iter().flatten().for_each(|&(column, _)| start[column + 1] += 1);
-        for column in 0..n {
-            start[column + 1] += start[column];
-        }
-        let mut next = start.clone();
-        let (mut row_of, mut value_of) = (vec![0; start[n]], vec![0.0; start[n]]);
-        for (r, row) in self.rows.iter().enumerate() {
-            for &(column, value) in row {
-                (row_of[next[column]], value_of[next[column]]) = (r, value);
-                next[column] += 1;
-            }
-        }
-        CscMatrix::new(self.rows.len(), n, start, row_of, value_of)
+        let entries = || self.rows.iter().enumerate().flat_map(|(r, row)| row.iter().map(move |&(c, a)| (r, c, a)));
+        columns(self.rows.len(), self.cost.len(), entries)
     }
 
     /// Solves to a relative gap and infeasibility of `tolerance`; what it could reach where it cannot.
@@ -87,13 +56,15 @@ impl Program {
             .max_iter(400)
             .tol_gap_abs(tolerance * 1e-2)
             .tol_gap_rel(tolerance)
-            .tol_feas(tolerance)
+            // Tighter than this it takes rounding for a step backwards, and stops.
+            .tol_feas(tolerance.max(1e-11))
             .presolve_enable(false)
             .build();
         let failed = || Solution { x: vec![0.0; n], dual: vec![0.0; self.rhs.len()], iterations: 0, solved: false };
         let Ok(settings) = settings else { return failed() };
-        let none = CscMatrix::<f64>::zeros((n, n));
-        let Ok(mut solver) = DefaultSolver::new(&none, &self.cost, &self.matrix(), &self.rhs, &self.cones, settings)
+        let quadratic = columns(n, n, || self.quadratic.iter().copied());
+        let cones = [SupportedConeT::NonnegativeConeT(self.rhs.len())];
+        let Ok(mut solver) = DefaultSolver::new(&quadratic, &self.cost, &self.matrix(), &self.rhs, &cones, settings)
         else {
             return failed();
         };
@@ -105,7 +76,7 @@ impl Program {
             return failed();
         }
         let (mut x, mut dual) = (found.x.clone(), found.z.clone());
-        if self.cones.iter().all(|c| matches!(c, SupportedConeT::NonnegativeConeT(_))) {
+        if self.quadratic.is_empty() {
             self.polish(&mut x, &mut dual, &found.s);
         }
         Solution { x, dual, iterations: u64::from(found.iterations), solved }
@@ -149,6 +120,22 @@ impl Program {
             held.iter().zip(z).for_each(|(&r, z)| dual[r] = z);
         }
     }
+}
+
+/// A matrix of `entries` (row, column, value), in the order of rows within each column.
+fn columns<I: Iterator<Item = (usize, usize, f64)>>(rows: usize, n: usize, entries: impl Fn() -> I) -> CscMatrix<f64> {
+    let mut start = vec![0; n + 1];
+    entries().for_each(|(_, column, _)| start[column + 1] += 1);
+    for column in 0..n {
+        start[column + 1] += start[column];
+    }
+    let mut next = start.clone();
+    let (mut row_of, mut value_of) = (vec![0; start[n]], vec![0.0; start[n]]);
+    for (row, column, value) in entries() {
+        (row_of[next[column]], value_of[next[column]]) = (row, value);
+        next[column] += 1;
+    }
+    CscMatrix::new(rows, n, start, row_of, value_of)
 }
 
 /// Rounds of polishing: the second mends what rounding left of the first.

@@ -15,6 +15,7 @@ pub mod live;
 pub mod max_min;
 mod num;
 mod referee;
+mod sequence;
 mod solver;
 pub mod structure;
 #[doc(no_inline)]

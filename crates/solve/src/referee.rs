@@ -1,78 +1,59 @@
-//! Utility maximization as a conic program for Clarabel: linear utilities (alpha = 0, the throughput optimum), and as a
-//! second method, independent of ours, for every other alpha.
-//!
-//! With y the rate of a flow, U is bounded by a variable u in a cone: exp(u) <= y at alpha = 1, u <= y^(1-alpha) below,
-//! and 1 <= u^(1/alpha) y^((alpha-1)/alpha) above it, where U = -gain u / (alpha-1).
+//! Linear utilities (alpha = 0, the throughput optimum) as a linear program for Clarabel, whose interior solution is taken
+//! to the face it points at.
 
 use crate::answer::{Answer, Status};
 use crate::certificate::{narrowest, narrowest_link};
-use crate::conic::{Cone, Program};
+use crate::conic::Program;
 use crate::solver::Options;
 use crate::utility::Utility;
-use subak_core::{Case, Fault};
+use subak_core::Case;
 
-/// Rate unit, price unit and rows of the program.
 struct Model<'a> {
     case: &'a Case,
+    /// Utility of each flow's rate, at most 1.
     gain: Vec<f64>,
-    alpha: f64,
     /// Bit/s that one here is.
     unit_bps: f64,
-    ln_gain_unit: f64,
-    conic: Program,
+    linear: Program,
     /// The row of each link.
     link_row: Vec<Option<usize>>,
     /// The variable of each path's rate.
     rate: Vec<Option<usize>>,
 }
 
-/// Maximizes the sum of `utilities`, all powers with one alpha.
-pub(crate) fn solve(case: &Case, utilities: &[Utility], options: &Options) -> Result<Answer, Fault> {
-    let mut model = Model::new(case, utilities)?;
+/// Maximizes the sum of `utilities`, all of them linear.
+pub(crate) fn solve(case: &Case, utilities: &[Utility], options: &Options) -> Answer {
+    // The logarithm of a linear utility's gain is its marginal's anywhere.
+    let ln_gain_unit = utilities.iter().map(|u| u.ln_marginal(1.0)).fold(f64::NEG_INFINITY, f64::max);
+    let mut model = Model::new(case, utilities, ln_gain_unit);
     model.add_rates();
-    model.add_utilities();
-    let found = model.conic.solve((options.tolerance * 1e-2).max(1e-12));
+    let found = model.linear.solve((options.tolerance * 1e-2).max(1e-12));
     let mut answer = Answer::empty("clarabel");
     answer.status = if found.solved { Status::Optimal } else { Status::Stalled };
     answer.iterations = found.iterations;
-    let price_unit = libm::exp(model.ln_gain_unit - model.alpha * libm::log(model.unit_bps));
+    let price_unit = if utilities.is_empty() { 0.0 } else { libm::exp(ln_gain_unit) };
     answer.link_price =
         model.link_row.iter().map(|row| row.map_or(0.0, |r| (found.dual[r] * price_unit).max(0.0))).collect();
     let rate = |v: Option<usize>| v.map_or(0.0, |v| found.x[v].max(0.0));
     answer.path_rates_bps = model.rate.iter().map(|&v| rate(v) * model.unit_bps).collect();
-    if model.alpha == 0.0 {
-        drop_unpaid(case, utilities, &mut answer);
-        cover(case, utilities, &mut answer);
-    }
+    drop_unpaid(case, utilities, &mut answer);
+    cover(case, utilities, &mut answer);
     repair(case, &mut answer);
-    Ok(answer)
+    answer
 }
 
 impl<'a> Model<'a> {
-    fn new(case: &'a Case, utilities: &[Utility]) -> Result<Self, Fault> {
-        let alpha = utilities.first().map_or(0.0, Utility::alpha);
-        let ln_gain = |u: &Utility| match u {
-            Utility::Power { ln_gain, .. } => Ok(*ln_gain),
-            Utility::BandwidthFunction { .. } => Err(Fault::new(
-                "policy.kind",
-                "utilities of bandwidth functions have no form that Clarabel takes",
-                "use the default solver",
-            )),
-        };
-        let ln_gain = utilities.iter().map(ln_gain).collect::<Result<Vec<_>, _>>()?;
-        let ln_gain_unit = ln_gain.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        Ok(Model {
+    fn new(case: &'a Case, utilities: &[Utility], ln_gain_unit: f64) -> Self {
+        Model {
             case,
-            gain: ln_gain.iter().map(|g| libm::exp(g - ln_gain_unit)).collect(),
-            alpha,
+            gain: utilities.iter().map(|u| libm::exp(u.ln_marginal(1.0) - ln_gain_unit)).collect(),
             unit_bps: (0..case.flows.len())
                 .map(|f| narrowest(case, f).min(case.flows.demand_bps()[f]))
                 .fold(1.0, f64::max),
-            ln_gain_unit: if ln_gain.is_empty() { 0.0 } else { ln_gain_unit },
-            conic: Program::default(),
+            linear: Program::default(),
             link_row: vec![None; case.network.links().len()],
             rate: vec![None; case.flows.path_count()],
-        })
+        }
     }
 
     /// Rates of the paths: not negative, below the links' capacities and the flows' demands.
@@ -85,51 +66,27 @@ impl<'a> Model<'a> {
                 continue;
             }
             for p in flows.paths_of(f) {
-                let cost = if self.alpha == 0.0 { -self.gain[f] } else { 0.0 };
-                let rate = self.conic.variable(cost);
+                let rate = self.linear.variable(-self.gain[f]);
                 self.rate[p] = Some(rate);
                 let room = narrowest_link(self.case, p) / self.unit_bps;
-                self.conic.at_most(vec![(rate, -1.0)], 0.0, room.min(demand));
+                self.linear.at_most(vec![(rate, -1.0)], 0.0, room.min(demand));
                 flows.links_of(p).iter().for_each(|&l| crossing[l as usize].push((rate, 1.0)));
             }
             if demand.is_finite() {
-                self.conic.at_most(self.total(f, 1.0), demand, demand);
+                self.linear.at_most(self.total(f), demand, demand);
             }
         }
         for (l, row) in crossing.into_iter().enumerate() {
             if !row.is_empty() {
                 let capacity = self.case.network.links()[l].capacity_bps / self.unit_bps;
-                self.link_row[l] = Some(self.conic.at_most(row, capacity, capacity));
+                self.link_row[l] = Some(self.linear.at_most(row, capacity, capacity));
             }
         }
     }
 
-    /// The row of flow `f`'s rate, times `factor`.
-    fn total(&self, f: usize, factor: f64) -> Vec<(usize, f64)> {
-        self.case.flows.paths_of(f).filter_map(|p| Some((self.rate[p]?, factor))).collect()
-    }
-
-    fn add_utilities(&mut self) {
-        if self.alpha == 0.0 {
-            return;
-        }
-        for f in 0..self.gain.len() {
-            let y = self.total(f, -1.0);
-            if y.is_empty() {
-                continue;
-            }
-            let alpha = self.alpha;
-            let cost = if alpha == 1.0 { -self.gain[f] } else { -self.gain[f] / (1.0 - alpha) };
-            let u = vec![(self.conic.variable(cost), -1.0)];
-            let one = (Vec::new(), 1.0);
-            if alpha == 1.0 {
-                self.conic.cone(Cone::ExponentialConeT(), [(u, 0.0), one, (y, 0.0)]);
-            } else if alpha < 1.0 {
-                self.conic.cone(Cone::PowerConeT(1.0 - alpha), [(y, 0.0), one, (u, 0.0)]);
-            } else {
-                self.conic.cone(Cone::PowerConeT(1.0 / alpha), [(u, 0.0), (y, 0.0), one]);
-            }
-        }
+    /// The row of flow `f`'s rate.
+    fn total(&self, f: usize) -> Vec<(usize, f64)> {
+        self.case.flows.paths_of(f).filter_map(|p| Some((self.rate[p]?, 1.0))).collect()
     }
 }
 

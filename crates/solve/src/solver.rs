@@ -6,7 +6,7 @@ use crate::levels::{self, Rise};
 use crate::max_min::{self, MaxMin};
 use crate::num;
 use crate::utility::{BandwidthFunction, Utility};
-use crate::{fair_share, referee};
+use crate::{fair_share, referee, sequence};
 use std::time::Instant;
 use subak_core::{Case, Fault, Policy};
 
@@ -86,8 +86,11 @@ pub fn maximize_from(
 /// Linear utilities are a linear program, which Clarabel solves; the others are ours unless asked otherwise.
 fn by_utility(case: &Case, utilities: &[Utility], options: &Options, warm: Option<&[f64]>) -> Result<Answer, Fault> {
     let linear = utilities.first().is_some_and(|u| u.alpha() == 0.0);
-    if linear || options.method == Method::Clarabel {
-        return referee::solve(case, utilities, options);
+    if linear {
+        return Ok(referee::solve(case, utilities, options));
+    }
+    if options.method == Method::Clarabel {
+        return sequence::solve(case, utilities, options);
     }
     num::solve(case, utilities, options, warm)
 }

@@ -1,0 +1,207 @@
+//! Utility maximization as a sequence of quadratic programs for Clarabel: a second method, independent of ours.
+//!
+//! One conic program (exponential and power cones) gives a gap of 1e-12 and yet rates that are only good to its square
+//! root: near the optimum the utility is flat to second order, and the cones tie rates to prices through that gap alone.
+//! In a quadratic program the prices enter linearly, and interior points meet linear equations to rounding. So each round
+//! takes the utilities' second-order model at the last rates, in rates relative to them; its duals are the prices.
+
+use crate::answer::{Answer, Status};
+use crate::certificate::{certify_maximum, narrowest_link};
+use crate::conic::Program;
+use crate::referee::repair;
+use crate::solver::Options;
+use crate::utility::Utility;
+use subak_core::{Case, Fault};
+
+/// Rounds before it says how far it got.
+const MOST_ROUNDS: u64 = 100;
+
+/// Rounds without a better certificate before it scales otherwise, or stops.
+const PATIENCE: usize = 8;
+
+/// Variables are scaled by this power of what their flow pays, one after the other where the certificate stays wanting.
+/// The first evens out utilities that differ by orders of magnitude, which large alphas make; the others help where
+/// weights or capacities differ by many orders too.
+const SCALINGS: [f64; 3] = [0.5, 0.0, 1.0];
+
+/// A flow keeps at least this part of its rate in a round.
+const LEAST_PART: f64 = 0.1;
+
+/// Maximizes the sum of `utilities`, powers with alpha > 0.
+pub(crate) fn solve(case: &Case, utilities: &[Utility], options: &Options) -> Result<Answer, Fault> {
+    if utilities.iter().any(|u| matches!(u, Utility::BandwidthFunction { .. })) {
+        let what = "utilities of bandwidth functions have kinks, which this second method cannot cross";
+        return Err(Fault::new("policy.kind", what, "use the default solver"));
+    }
+    let mut sequence = Sequence::new(case, utilities);
+    let mut best = sequence.answer(vec![0.0; case.network.links().len()]);
+    let mut least = f64::INFINITY;
+    let (mut iterations, mut since, mut scalings) = (0, 0, SCALINGS.into_iter().skip(1));
+    let mut status = Status::IterationLimit;
+    for _ in 0..MOST_ROUNDS.min(options.max_iterations) {
+        let round = sequence.round(options.tolerance);
+        since = if round.is_none() { PATIENCE } else { since + 1 };
+        if let Some((prices, took)) = round {
+            iterations += took;
+            let answer = sequence.answer(prices);
+            let worst = certify_maximum(case, utilities, &answer).worst();
+            if worst < least {
+                (best, least, since) = (answer, worst, 0);
+            }
+        }
+        if since >= PATIENCE {
+            match scalings.next() {
+                Some(power) => (sequence.power, since) = (power, 0),
+                None => status = Status::Stalled,
+            }
+        }
+        if least <= options.tolerance || status == Status::Stalled {
+            break;
+        }
+    }
+    Ok(Answer { status, iterations, ..best })
+}
+
+struct Sequence<'a> {
+    case: &'a Case,
+    utilities: &'a [Utility],
+    /// Flows that want anything.
+    flows: Vec<usize>,
+    /// The rate of each path, bit/s.
+    rate: Vec<f64>,
+    /// See [`SCALINGS`].
+    power: f64,
+}
+
+/// The model of one round.
+struct Model {
+    program: Program,
+    /// The variable of each path.
+    variable: Vec<Option<usize>>,
+    /// The row of each link.
+    row: Vec<Option<usize>>,
+    ln_unit: f64,
+}
+
+impl<'a> Sequence<'a> {
+    /// Starts from an equal share of each path's narrowest link, by paths.
+    fn new(case: &'a Case, utilities: &'a [Utility]) -> Self {
+        let flows: Vec<usize> = (0..case.flows.len()).filter(|&f| case.flows.demand_bps()[f] > 0.0).collect();
+        let mut crossing = vec![0.0; case.network.links().len()];
+        for p in flows.iter().flat_map(|&f| case.flows.paths_of(f)) {
+            case.flows.links_of(p).iter().for_each(|&l| crossing[l as usize] += 1.0);
+        }
+        let mut rate = vec![0.0; case.flows.path_count()];
+        for &f in &flows {
+            let paths = case.flows.paths_of(f);
+            let most = case.flows.demand_bps()[f] / paths.len() as f64;
+            for p in paths {
+                let share = |&l: &u32| case.network.links()[l as usize].capacity_bps / crossing[l as usize];
+                rate[p] = case.flows.links_of(p).iter().map(share).fold(most, f64::min);
+            }
+        }
+        Sequence { case, utilities, flows, rate, power: SCALINGS[0] }
+    }
+
+    fn total(&self, f: usize) -> f64 {
+        self.rate[self.case.flows.paths_of(f)].iter().sum()
+    }
+
+    /// ln (U'(y) y): what flow `f` pays at its rate y.
+    fn ln_payment(&self, f: usize) -> f64 {
+        let y = self.total(f);
+        self.utilities[f].ln_marginal(y) + libm::log(y)
+    }
+
+    fn scale(&self, f: usize, ln_unit: f64) -> f64 {
+        libm::exp(self.power * (self.ln_payment(f) - ln_unit))
+    }
+
+    /// Solves one model and moves the rates. Returns the links' prices and Clarabel's iterations.
+    fn round(&mut self, tolerance: f64) -> Option<(Vec<f64>, u64)> {
+        let model = self.model();
+        let found = model.program.solve((tolerance * 1e-6).max(1e-14));
+        if !found.solved {
+            return None;
+        }
+        let mut wanted = vec![0.0; self.rate.len()];
+        for &f in &self.flows {
+            let y = self.total(f);
+            let scale = self.scale(f, model.ln_unit);
+            for p in self.case.flows.paths_of(f) {
+                wanted[p] = model.variable[p].map_or(0.0, |v| found.x[v].max(0.0) * y / scale);
+            }
+        }
+        let step = self.step(&wanted);
+        self.rate.iter_mut().zip(&wanted).for_each(|(x, w)| *x += step * (w - *x));
+        let price = |(row, link): (&Option<usize>, &subak_core::Link)| {
+            row.map_or(0.0, |r| libm::exp(libm::log(found.dual[r].max(0.0)) + model.ln_unit) / link.capacity_bps)
+        };
+        Some((model.row.iter().zip(self.case.network.links()).map(price).collect(), found.iterations))
+    }
+
+    /// How far to go towards `wanted`: all the way, unless the utility falls there.
+    fn step(&self, wanted: &[f64]) -> f64 {
+        let ln_unit = self.flows.iter().map(|&f| self.ln_payment(f)).fold(f64::NEG_INFINITY, f64::max);
+        let slope = |step: f64| -> f64 {
+            let of = |&f: &usize| {
+                let (from, to) = (self.total(f), wanted[self.case.flows.paths_of(f)].iter().sum::<f64>());
+                let at = from + step * (to - from);
+                libm::exp(self.utilities[f].ln_marginal(at) + libm::log(from) - ln_unit) * (to / from - 1.0)
+            };
+            self.flows.iter().map(of).sum()
+        };
+        let first = slope(0.0);
+        let mut step = 1.0;
+        // Steps so short that rounding hides their slope are taken whole.
+        while first > 1e-9 && slope(step) < -0.5 * first && step > 1e-6 {
+            step *= 0.5;
+        }
+        step
+    }
+
+    /// maximize sum of U' y ((r - 1) - alpha (r - 1)^2 / 2) over rates r y, in units of the largest payment.
+    fn model(&self) -> Model {
+        let links = self.case.network.links();
+        let ln_unit = self.flows.iter().map(|&f| self.ln_payment(f)).fold(f64::NEG_INFINITY, f64::max);
+        let mut program = Program::default();
+        let mut variable = vec![None; self.rate.len()];
+        let mut crossing = vec![Vec::new(); links.len()];
+        for &f in &self.flows {
+            let (alpha, y) = (self.utilities[f].alpha(), self.total(f));
+            let payment = libm::exp(self.ln_payment(f) - ln_unit);
+            let scale = self.scale(f, ln_unit);
+            let paths = self.case.flows.paths_of(f);
+            let first = program.cost.len();
+            for p in paths.clone() {
+                let v = program.variable(-(1.0 + alpha) * payment / scale);
+                variable[p] = Some(v);
+                (first..=v).for_each(|u| program.quadratic.push((u, v, alpha * payment / scale / scale)));
+                for &l in self.case.flows.links_of(p) {
+                    crossing[l as usize].push((v, y / scale / links[l as usize].capacity_bps));
+                }
+            }
+            let sum = |factor: f64| (first..program.cost.len()).map(|v| (v, factor)).collect::<Vec<_>>();
+            let (least, all) = (sum(-1.0), sum(1.0));
+            if paths.len() > 1 {
+                for (v, p) in (first..).zip(paths) {
+                    program.at_most(vec![(v, -1.0)], 0.0, scale * narrowest_link(self.case, p) / y);
+                }
+            }
+            program.at_most(least, -LEAST_PART * scale, scale);
+            let demand = self.case.flows.demand_bps()[f];
+            if demand.is_finite() {
+                program.at_most(all, scale * demand / y, scale * demand / y);
+            }
+        }
+        let row = crossing.into_iter().map(|row| (!row.is_empty()).then(|| program.at_most(row, 1.0, 1.0))).collect();
+        Model { program, variable, row, ln_unit }
+    }
+
+    /// The rates as they stand, made feasible, with prices.
+    fn answer(&self, link_price: Vec<f64>) -> Answer {
+        let mut answer = Answer { path_rates_bps: self.rate.clone(), link_price, ..Answer::empty("clarabel") };
+        repair(self.case, &mut answer);
+        answer
+    }
+}
