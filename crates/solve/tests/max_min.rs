@@ -5,6 +5,7 @@ mod common;
 use common::{Net, certified, close, max_min_by_the_book};
 use proptest::prelude::*;
 use subak_core::Policy;
+use subak_core::rng::Stream;
 use subak_solve::{MaxMin, Options, Status, certify, max_min, solve};
 
 const G: f64 = 1e9;
@@ -108,6 +109,35 @@ fn one_long_path_among_many_short_ones() {
     }
     let case = net.case(Policy::MaxMin);
     close(&certified(&case).rates_bps, &max_min_by_the_book(&case), 1e-14);
+}
+
+#[test]
+fn a_chain_of_links_that_wait_for_one_another() {
+    // Link i has 2 i + 1 and carries flows i - 1 and i: flow i gets i + 1, once flow i - 1 has i.
+    let n = 200;
+    let capacity_bps: Vec<f64> = (0..=n).map(|i| f64::from(2 * i + 1)).collect();
+    let net = (0..n).fold(Net::new(&capacity_bps), |net, i| net.flow(&[i, i + 1]));
+    let want: Vec<f64> = (0..n).map(|i| f64::from(i + 1)).collect();
+    close(&certified(&net.case(Policy::MaxMin)).rates_bps, &want, 1e-14);
+}
+
+#[test]
+fn thousands_of_flows_weighted_and_bounded_over_long_and_short_paths() {
+    let mut random = Stream::new(2, "max-min");
+    let links = 300;
+    let capacity_bps: Vec<f64> =
+        (0..links).map(|_| [1e9, 1e10, 4e10][random.below(3)] * (0.5 + random.unit())).collect();
+    let mut net = Net::new(&capacity_bps);
+    for _ in 0..3000 {
+        let mut path: Vec<u32> = (0..1 + random.below(14)).map(|_| random.below(links) as u32).collect();
+        path.sort_unstable();
+        path.dedup();
+        net = net.flow(&path).with(|f| f.weight = 10f64.powf(4.0 * random.unit() - 2.0));
+        if random.unit() < 0.2 {
+            net = net.with(|f| f.demand_bps = Some(10f64.powf(5.0 + 4.0 * random.unit())));
+        }
+    }
+    certified(&net.case(Policy::MaxMin));
 }
 
 proptest! {

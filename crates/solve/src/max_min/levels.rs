@@ -1,0 +1,79 @@
+//! Links in the order of their levels, for levels that only rise: buckets of levels, and a heap in the lowest one.
+//!
+//! Positive numbers are in the order of their bits, which lie evenly in the logarithm: buckets are ranges of them. A link
+//! is looked at when its bucket's turn comes; if its level has risen since, it goes on to a later one.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use subak_core::LinkId;
+
+/// End of a bucket's list.
+const NONE: LinkId = LinkId::MAX;
+
+/// Links by level.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Levels {
+    lowest: u64,
+    /// A bucket is so many low bits wide.
+    width: u32,
+    /// The first link of each bucket, and the link after each link.
+    first: Vec<LinkId>,
+    after: Vec<LinkId>,
+    /// The buckets before this one are in the heap.
+    turn: usize,
+    heap: BinaryHeap<Reverse<(u64, LinkId)>>,
+}
+
+impl Levels {
+    /// Starts anew with `levels` of links below `links`.
+    pub fn fill(&mut self, links: usize, levels: impl Iterator<Item = (f64, LinkId)> + Clone) {
+        let (mut lowest, mut highest, mut count) = (u64::MAX, 0, 0usize);
+        for (level, _) in levels.clone() {
+            (lowest, highest, count) = (lowest.min(level.to_bits()), highest.max(level.to_bits()), count + 1);
+        }
+        // Levels may rise above all those at the start: two doublings have buckets of their own, the rest one.
+        let bits = u64::BITS - (highest.saturating_sub(lowest) + (2 << (f64::MANTISSA_DIGITS - 1))).leading_zeros();
+        let buckets = (4 * count).next_power_of_two();
+        self.width = bits.saturating_sub(buckets.trailing_zeros());
+        self.lowest = lowest;
+        self.first.clear();
+        self.first.resize(buckets, NONE);
+        self.after.resize(links, NONE);
+        self.heap.clear();
+        self.turn = 0;
+        levels.for_each(|(level, l)| self.push(level, l));
+    }
+
+    /// Puts link `l` where its level belongs.
+    pub fn push(&mut self, level: f64, l: LinkId) {
+        let bits = level.to_bits();
+        let bucket = ((bits.saturating_sub(self.lowest) >> self.width) as usize).min(self.first.len() - 1);
+        if bucket < self.turn {
+            self.heap.push(Reverse((bits, l)));
+        } else {
+            self.after[l as usize] = std::mem::replace(&mut self.first[bucket], l);
+        }
+    }
+
+    /// Takes out the link of the lowest level. `level` says what a link's level has become, `None` once it has no flows.
+    pub fn pop(&mut self, mut level: impl FnMut(LinkId) -> Option<f64>) -> Option<(f64, LinkId)> {
+        loop {
+            while let Some(Reverse((bits, l))) = self.heap.pop() {
+                match level(l) {
+                    Some(now) if now.to_bits() <= bits => return Some((now, l)),
+                    Some(now) => self.push(now, l),
+                    None => {}
+                }
+            }
+            self.turn += 1;
+            let mut l = std::mem::replace(self.first.get_mut(self.turn - 1)?, NONE);
+            while l != NONE {
+                let after = self.after[l as usize];
+                if let Some(now) = level(l) {
+                    self.push(now, l);
+                }
+                l = after;
+            }
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Weighted max-min over single paths, exact: water-filling (PERC thesis, section 2.1 and Algorithm 7).
+//!
+//! The level of a link is its residual capacity over the weight of its flows that are not frozen yet; a flow's rate is
+//! its weight times the level at which the first of its links runs full, or its demand if that comes first. A few flows
+//! are frozen in [`rounds`], every link at once that is the lowest around (k = 1). Where many flows make most links
+//! neighbors there would be too many rounds: then links are filled one by one in the order of their levels
+//! ([`filling`], k = infinity).
+
+mod filling;
+mod levels;
+mod rounds;
+
+use filling::Filling;
+use rounds::Rounds;
+use subak_core::{FlowId, LinkId};
+
+/// No link: the bottleneck of a flow at its demand.
+pub const NO_LINK: LinkId = LinkId::MAX;
+
+/// Single-path flows over links, borrowed from whoever keeps them.
+#[derive(Debug, Clone, Copy)]
+pub struct Rows<'a> {
+    /// Capacity of each link, bit/s.
+    pub capacity_bps: &'a [f64],
+    /// Flow `f` takes `links[link_ptr[f]..link_ptr[f + 1]]`.
+    pub link_ptr: &'a [u32],
+    /// The links of all flows.
+    pub links: &'a [LinkId],
+    /// Weight of each flow, positive.
+    pub weight: &'a [f64],
+    /// Demand of each flow, bit/s; infinite for none.
+    pub demand_bps: &'a [f64],
+    /// The flows that take part, each once; `None`: all of them.
+    pub active: Option<&'a [FlowId]>,
+}
+
+impl Rows<'_> {
+    fn path(&self, f: FlowId) -> &[LinkId] {
+        &self.links[self.link_ptr[f as usize] as usize..self.link_ptr[f as usize + 1] as usize]
+    }
+
+    /// The number of flows that take part.
+    fn len(&self) -> usize {
+        self.active.map_or(self.weight.len(), <[FlowId]>::len)
+    }
+
+    /// The `k`-th flow that takes part.
+    fn flow(&self, k: usize) -> FlowId {
+        self.active.map_or(k as FlowId, |active| active[k])
+    }
+}
+
+/// Up to so many flows are frozen in rounds: beyond, filling links one by one is faster.
+const FEW: usize = 1000;
+
+/// A solver that keeps its memory between solves. A few flows cost work in proportion to their paths, not to the network
+/// (after the first solve on it).
+#[derive(Debug, Clone, Default)]
+pub struct MaxMin {
+    rounds: Rounds,
+    filling: Filling,
+}
+
+impl MaxMin {
+    /// A solver without memory yet.
+    pub fn new() -> Self {
+        MaxMin::default()
+    }
+
+    /// Writes the max-min rate of every active flow into `rates_bps[f]` and, where `bottleneck` is not empty, the link
+    /// that froze it into `bottleneck[f]` ([`NO_LINK`] at its demand). Both have a place for every flow; those of
+    /// inactive flows stay as they are. Returns the number of links that became bottlenecks.
+    pub fn solve(&mut self, rows: &Rows, rates_bps: &mut [f64], bottleneck: &mut [LinkId]) -> u64 {
+        if rows.len() > FEW {
+            return self.filling.solve(rows, rates_bps, bottleneck);
+        }
+        let (filled, rest) = self.rounds.solve(rows, rates_bps, bottleneck);
+        match rest {
+            None => filled,
+            Some(rest) => {
+                let rows = Rows { capacity_bps: &rest.capacity_bps, active: Some(&rest.flows), ..*rows };
+                filled + self.filling.solve(&rows, rates_bps, bottleneck)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[derive(Debug)]
+    struct Net {
+        capacity_bps: Vec<f64>,
+        link_ptr: Vec<u32>,
+        links: Vec<LinkId>,
+        weight: Vec<f64>,
+        demand_bps: Vec<f64>,
+    }
+
+    impl Net {
+        fn rows(&self) -> Rows<'_> {
+            Rows {
+                capacity_bps: &self.capacity_bps,
+                link_ptr: &self.link_ptr,
+                links: &self.links,
+                weight: &self.weight,
+                demand_bps: &self.demand_bps,
+                active: None,
+            }
+        }
+    }
+
+    /// Up to 12 links a path: more than a row holds. Capacities and weights tie or are orders of magnitude apart.
+    fn nets() -> impl Strategy<Value = Net> {
+        let capacity = prop_oneof![Just(1e9), Just(1e10), (3.0..12.0f64).prop_map(|e| 10f64.powf(e))];
+        prop::collection::vec(capacity, 1..20).prop_flat_map(|capacity_bps| {
+            let n = capacity_bps.len();
+            let path = prop::sample::subsequence((0..n as LinkId).collect::<Vec<_>>(), 1..=n.min(12)).prop_shuffle();
+            let weight = prop_oneof![Just(1.0), Just(0.1), (-6.0..6.0f64).prop_map(|e| 10f64.powf(e))];
+            let demand = prop_oneof![3 => Just(f64::INFINITY), 1 => (3.0..12.0f64).prop_map(|e| 10f64.powf(e))];
+            let uniform = prop_oneof![Just(None), weight.clone().prop_map(Some)];
+            let flows = prop::collection::vec((path, weight, demand), 0..40);
+            (Just(capacity_bps), uniform, flows).prop_map(|(capacity_bps, uniform, flows)| {
+                let mut net = Net {
+                    capacity_bps,
+                    link_ptr: vec![0],
+                    links: Vec::new(),
+                    weight: flows.iter().map(|f| uniform.unwrap_or(f.1)).collect(),
+                    demand_bps: flows.iter().map(|f| f.2).collect(),
+                };
+                for (path, ..) in flows {
+                    net.links.extend(path);
+                    net.link_ptr.push(net.links.len() as u32);
+                }
+                net
+            })
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn rounds_and_filling_agree(net in nets(), some in prop::collection::vec(any::<bool>(), 40)) {
+            let n = net.weight.len();
+            let some: Vec<FlowId> = (0..n).filter(|&f| some[f]).map(|f| f as FlowId).collect();
+            let (mut rounds, mut filling) = (Rounds::default(), Filling::default());
+            for active in [None, Some(&some[..]), None] {
+                let rows = Rows { active, ..net.rows() };
+                let (mut few, mut many) = (vec![0.0; n], vec![0.0; n]);
+                let (mut few_by, mut many_by) = (vec![NO_LINK; n], vec![NO_LINK; n]);
+                prop_assert!(rounds.solve(&rows, &mut few, &mut few_by).1.is_none());
+                filling.solve(&rows, &mut many, &mut many_by);
+                for f in 0..n {
+                    // What large flows leave of a link is known as well as the link's capacity is.
+                    let widest = rows.path(f as FlowId).iter().map(|&l| net.capacity_bps[l as usize]).fold(0.0, f64::max);
+                    let apart = (few[f] - many[f]).abs();
+                    prop_assert!(apart <= 1e-9 * few[f] + 1e-12 * widest, "{}: {:?} {:?}", f, few, many);
+                    prop_assert_eq!(few_by[f] == NO_LINK, many_by[f] == NO_LINK);
+                    prop_assert!(many_by[f] == NO_LINK || rows.path(f as FlowId).contains(&many_by[f]));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Water-filling in rounds: WF^1 of the PERC thesis (Algorithm 7), where every link whose level is the lowest of all
+//! links that its flows cross fills at once. A flow's demand is a link of its own.
+
+use super::{NO_LINK, Rows};
+use subak_core::{FlowId, LinkId};
+
+/// After so many rounds what is left is a long chain of links that wait for one another.
+const MOST_ROUNDS: usize = 30;
+
+/// A link in a round.
+#[derive(Debug, Clone, Copy, Default)]
+struct State {
+    residual_bps: f64,
+    /// Of the flows not frozen; 0 on links that no flow crosses, and everywhere between solves.
+    weight: f64,
+    level: f64,
+    /// The lowest level of the links that its flows cross.
+    lowest: f64,
+}
+
+/// The memory of a solve.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Rounds {
+    state: Vec<State>,
+    used: Vec<LinkId>,
+    /// Flows not frozen, with the lowest level they meet.
+    open: Vec<(f64, FlowId)>,
+}
+
+/// What the rounds leave to others.
+pub(super) struct Rest {
+    pub flows: Vec<FlowId>,
+    pub capacity_bps: Vec<f64>,
+}
+
+impl Rounds {
+    /// Freezes flows as [`super::MaxMin::solve`] says. Returns how many links filled, and what is left.
+    pub fn solve(&mut self, rows: &Rows, rates_bps: &mut [f64], bottleneck: &mut [LinkId]) -> (u64, Option<Rest>) {
+        self.begin(rows);
+        let mut filled = 0;
+        for _ in 0..MOST_ROUNDS {
+            self.take_levels();
+            if self.open.is_empty() {
+                return (filled, None);
+            }
+            self.meet(rows);
+            let full = |l: &&LinkId| self.state[**l as usize].level <= self.state[**l as usize].lowest;
+            filled += self.used.iter().filter(full).count() as u64;
+            self.freeze(rows, rates_bps, bottleneck);
+        }
+        (filled, self.rest(rows))
+    }
+
+    fn begin(&mut self, rows: &Rows) {
+        let Rounds { state, used, open } = self;
+        state.resize(rows.capacity_bps.len(), State::default());
+        used.clear();
+        open.clear();
+        for f in (0..rows.len()).map(|k| rows.flow(k)) {
+            open.push((0.0, f));
+            for &l in rows.path(f) {
+                let state = &mut state[l as usize];
+                if state.weight == 0.0 {
+                    state.residual_bps = rows.capacity_bps[l as usize];
+                    used.push(l);
+                }
+                state.weight += rows.weight[f as usize];
+            }
+        }
+    }
+
+    /// The levels of the links that still have flows; their weights are summed anew while flows freeze, so that none
+    /// cancels.
+    fn take_levels(&mut self) {
+        let state = &mut self.state;
+        self.used.retain(|&l| {
+            let state = &mut state[l as usize];
+            let weight = std::mem::take(&mut state.weight);
+            state.level = (state.residual_bps / weight).max(0.0);
+            state.lowest = state.level;
+            weight > 0.0
+        });
+    }
+
+    /// Tells each link the lowest level that its flows meet.
+    fn meet(&mut self, rows: &Rows) {
+        for (lowest, f) in &mut self.open {
+            let path = rows.path(*f);
+            let at_demand = rows.demand_bps[*f as usize] / rows.weight[*f as usize];
+            *lowest = path.iter().map(|&l| self.state[l as usize].level).fold(at_demand, f64::min);
+            for &l in path {
+                let state = &mut self.state[l as usize];
+                state.lowest = state.lowest.min(*lowest);
+            }
+        }
+    }
+
+    /// Freezes the flows at their demand or on a full link, and sums the weights of the others.
+    fn freeze(&mut self, rows: &Rows, rates_bps: &mut [f64], bottleneck: &mut [LinkId]) {
+        let state = &mut self.state;
+        self.open.retain(|&(lowest, f)| {
+            let (path, weight, demand) = (rows.path(f), rows.weight[f as usize], rows.demand_bps[f as usize]);
+            let full = |l: &&LinkId| state[**l as usize].level == lowest && state[**l as usize].lowest == lowest;
+            let (rate, by) = match path.iter().find(full) {
+                _ if demand / weight <= lowest => (demand, NO_LINK),
+                Some(&l) => (weight * lowest, l),
+                None => {
+                    path.iter().for_each(|&l| state[l as usize].weight += weight);
+                    return true;
+                }
+            };
+            path.iter().for_each(|&l| state[l as usize].residual_bps -= rate);
+            rates_bps[f as usize] = rate;
+            if let Some(place) = bottleneck.get_mut(f as usize) {
+                *place = by;
+            }
+            false
+        });
+    }
+
+    fn rest(&mut self, rows: &Rows) -> Option<Rest> {
+        let mut capacity_bps = rows.capacity_bps.to_vec();
+        for &l in &self.used {
+            let state = &mut self.state[l as usize];
+            capacity_bps[l as usize] = state.residual_bps.max(0.0);
+            state.weight = 0.0;
+        }
+        let flows: Vec<FlowId> = self.open.iter().map(|&(_, f)| f).collect();
+        (!flows.is_empty()).then_some(Rest { flows, capacity_bps })
+    }
+}
