@@ -1,5 +1,6 @@
 //! What a simulation looks like from outside, whichever driver runs it: flows go in, time goes on, counters come out.
 
+use crate::utility::Urgency;
 use crate::{FlowId, LinkId, Ns, Utility};
 use std::sync::Arc;
 
@@ -29,6 +30,8 @@ pub struct FlowPlan {
     pub demand_bps: f64,
     /// What optimizers maximize for the flow; `None`, which stands for max-min, they take for w log x.
     pub utility: Option<Arc<Utility>>,
+    /// How its utility grows while it runs.
+    pub urgency: Urgency,
     /// The way from the source to the scheme's controller and back.
     pub controller: Option<Route>,
 }
@@ -106,6 +109,15 @@ pub enum Injected {
         /// Until when.
         until_ns: Ns,
     },
+    /// The link has another capacity from a time on; a packet that is on its way out leaves at the old one.
+    Capacity {
+        /// The directed link.
+        link: LinkId,
+        /// What it has then, bit/s.
+        capacity_bps: f64,
+        /// From when.
+        at_ns: Ns,
+    },
     /// The link carries nothing from `down_ns` to `up_ns`; what is on it at that moment is lost, what waits stays.
     Down {
         /// The directed link.
@@ -115,6 +127,36 @@ pub enum Injected {
         /// Until when.
         up_ns: Ns,
     },
+}
+
+/// What happens to a link at a time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum LinkChange {
+    /// A fault that held it down is over.
+    Up,
+    /// It is held down by one more fault.
+    Down,
+    /// It has this capacity from now on, bit/s.
+    Capacity(f64),
+}
+
+impl Injected {
+    /// What happens to links, and when, in the order of time; a link that goes up and down at once was up in between.
+    pub fn link_changes(faults: &[Injected]) -> Vec<(Ns, LinkId, LinkChange)> {
+        let mut changes: Vec<_> = faults.iter().flat_map(Injected::changes).collect();
+        changes.sort_by_key(|&(at_ns, link, change)| (at_ns, change == LinkChange::Down, link));
+        changes
+    }
+
+    fn changes(&self) -> Vec<(Ns, LinkId, LinkChange)> {
+        match *self {
+            Injected::Loss { .. } => Vec::new(),
+            Injected::Capacity { link, capacity_bps, at_ns } => vec![(at_ns, link, LinkChange::Capacity(capacity_bps))],
+            Injected::Down { link, down_ns, up_ns } => {
+                vec![(down_ns, link, LinkChange::Down), (up_ns, link, LinkChange::Up)]
+            }
+        }
+    }
 }
 
 /// Sizes of packets on the wire.

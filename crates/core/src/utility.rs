@@ -7,7 +7,7 @@
 //! logarithms, so that no weight between 1e-6 and 1e6 and no rate between 1 kb/s and 1.6 Tb/s over- or underflows them.
 
 use crate::flows::Extra;
-use crate::{Case, Fault, Policy};
+use crate::{Case, Fault, Ns, Policy};
 
 /// The utility of one flow.
 #[derive(Debug, Clone, PartialEq)]
@@ -145,6 +145,48 @@ impl Utility {
             Utility::Power { alpha, ln_gain } => libm::exp(ln_gain + (1.0 - alpha) * libm::log(x)) / (1.0 - alpha),
             Utility::BandwidthFunction { alpha, function } => function.integral(x, *alpha),
         }
+    }
+}
+
+/// What makes a flow more urgent while it runs: its utility is multiplied by a factor that grows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Urgency {
+    /// Nothing does.
+    #[default]
+    Constant,
+    /// Its size over what remains of it (`srpt`).
+    Remaining {
+        /// Its size.
+        size_bytes: u64,
+    },
+    /// Its deadline over the time that remains to it (`edf`).
+    Deadline {
+        /// From its start, ns.
+        after_ns: Ns,
+    },
+}
+
+/// Nothing becomes more urgent than by this factor: the last packet counts like a thousandth of the flow.
+const MOST_URGENT: f64 = 1000.0;
+
+impl Urgency {
+    /// How a flow becomes more urgent under `policy`.
+    pub fn under(policy: Policy, extra: &Extra) -> Self {
+        match (policy, extra.size_bytes, extra.deadline_s) {
+            (Policy::Srpt { .. }, Some(size_bytes), _) => Urgency::Remaining { size_bytes },
+            (Policy::Edf { .. }, _, Some(deadline_s)) => Urgency::Deadline { after_ns: (deadline_s * 1e9) as Ns },
+            _ => Urgency::Constant,
+        }
+    }
+
+    /// By how much more the flow counts `age_ns` after its start, when `remaining_bytes` remain: 1 to 1000.
+    pub fn factor(self, remaining_bytes: u64, age_ns: Ns) -> f64 {
+        let left = match self {
+            Urgency::Constant => return 1.0,
+            Urgency::Remaining { size_bytes } => remaining_bytes as f64 / size_bytes.max(1) as f64,
+            Urgency::Deadline { after_ns } => 1.0 - age_ns as f64 / after_ns.max(1) as f64,
+        };
+        1.0 / left.clamp(1.0 / MOST_URGENT, 1.0)
     }
 }
 

@@ -4,7 +4,7 @@ use crate::idle::{idle_fct_ns, wire_time_ns};
 use crate::rates::Rates;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use subak_core::driver::{Driver, FlowPlan, FlowView, Injected, LinkView, PacketSizes};
+use subak_core::driver::{Driver, FlowPlan, FlowView, Injected, LinkChange, LinkView, PacketSizes};
 use subak_core::scheme::{Drivers, Goal, Info, Kind, Params};
 use subak_core::{Fault, FlowId, LinkId, Network, Ns};
 
@@ -24,8 +24,7 @@ const NEVER: Ns = Ns::MAX;
 /// What happens at a point in time, in the order in which it is done there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    Up(LinkId),
-    Down(LinkId),
+    Link(u32),
     Stop(FlowId),
     Start(FlowId),
     Deliver(FlowId),
@@ -63,8 +62,7 @@ pub struct Ideal {
     flows: Vec<FlowState>,
     rates: Rates,
     sending: Vec<FlowId>,
-    /// How many faults hold each link down.
-    down: Vec<u32>,
+    link_changes: Vec<(Ns, LinkId, LinkChange)>,
     link_bytes: Vec<f64>,
     events: BinaryHeap<Reverse<(Ns, Event)>>,
     /// When the next flow runs out at the present rates.
@@ -76,7 +74,7 @@ pub struct Ideal {
 }
 
 impl Ideal {
-    /// An empty simulation over `network`. Of `faults` only links that go down matter: there are no packets to lose.
+    /// An empty simulation over `network`. Of `faults` only what happens to links matters: there are no packets to lose.
     pub fn new(
         params: &serde_json::Map<String, serde_json::Value>,
         network: &Network,
@@ -84,22 +82,17 @@ impl Ideal {
         faults: &[Injected],
     ) -> Result<Self, Fault> {
         Params::resolve(&INFO, params)?;
-        let mut events = BinaryHeap::new();
-        for fault in faults {
-            if let Injected::Down { link, down_ns, up_ns } = *fault {
-                events.push(Reverse((down_ns, Event::Down(link))));
-                events.push(Reverse((up_ns, Event::Up(link))));
-            }
-        }
-        let links = network.links();
+        let link_changes = Injected::link_changes(faults);
+        let event = |(k, change): (usize, &(Ns, LinkId, LinkChange))| Reverse((change.0, Event::Link(k as u32)));
+        let events = link_changes.iter().enumerate().map(event).collect();
         Ok(Ideal {
             sizes,
             now_ns: 0,
             flows: Vec::new(),
             rates: Rates::new(network, 1.0),
             sending: Vec::new(),
-            down: vec![0; links.len()],
-            link_bytes: vec![0.0; links.len()],
+            link_changes,
+            link_bytes: vec![0.0; network.links().len()],
             events,
             next_end_ns: NEVER,
             stale: false,
@@ -155,7 +148,14 @@ impl Ideal {
     /// Solves for the rates anew and finds the next flow to end.
     fn refresh(&mut self) {
         self.stale = false;
-        self.rates.solve(&self.sending, |l| self.down[l as usize] > 0);
+        for &f in &self.sending {
+            if self.rates.hurries(f) {
+                let flow = &self.flows[f as usize];
+                let left = 1.0 - flow.sent_bytes / flow.fluid_bytes;
+                self.rates.hurry(f, self.now_ns, flow.size_bytes.map_or(u64::MAX, |size| (left * size as f64) as u64));
+            }
+        }
+        self.rates.solve(&self.sending);
         self.next_end_ns = self.sending.iter().map(|&f| self.end_ns(f)).min().unwrap_or(NEVER);
     }
 
@@ -174,8 +174,10 @@ impl Ideal {
 
     fn handle(&mut self, event: Event) {
         match event {
-            Event::Up(l) => self.down[l as usize] -= 1,
-            Event::Down(l) => self.down[l as usize] += 1,
+            Event::Link(k) => {
+                let (_, link, change) = self.link_changes[k as usize];
+                self.rates.change(link, change);
+            }
             Event::Start(f) => {
                 let flow = &mut self.flows[f as usize];
                 if flow.state == State::Waiting {

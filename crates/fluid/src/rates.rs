@@ -1,8 +1,9 @@
 //! The exact rates of whichever flows run now.
 
 use std::sync::Arc;
-use subak_core::driver::FlowPlan;
-use subak_core::{Case, Fault, Flow, FlowId, Flows, LinkId, Network, Policy, Utility};
+use subak_core::driver::{FlowPlan, LinkChange};
+use subak_core::utility::Urgency;
+use subak_core::{Case, Fault, Flow, FlowId, Flows, LinkId, Network, Ns, Policy, Utility};
 use subak_solve::max_min::{MaxMin, Rows};
 use subak_solve::{Answer, Options, maximize_from, solve};
 
@@ -20,9 +21,16 @@ pub struct Rates {
     solver: MaxMin,
     /// One a flow.
     utility: Vec<Option<Arc<Utility>>>,
+    urgency: Vec<Urgency>,
+    start_ns: Vec<Ns>,
+    /// Logarithm of what the utility is multiplied by now.
+    ln_urgency: Vec<f64>,
     /// Prices of the last optimum, from which the next is sought.
     prices: Option<Vec<f64>>,
     failures: u64,
+    data_share: f64,
+    /// How many faults hold each link down.
+    down: Vec<u32>,
     capacity_bps: Vec<f64>,
     /// Subflows of flow `f`: `sub_ptr[f]..sub_ptr[f + 1]`.
     sub_ptr: Vec<u32>,
@@ -45,8 +53,13 @@ impl Rates {
         Rates {
             solver: MaxMin::new(),
             utility: Vec::new(),
+            urgency: Vec::new(),
+            start_ns: Vec::new(),
+            ln_urgency: Vec::new(),
             prices: None,
             failures: 0,
+            data_share,
+            down: vec![0; network.links().len()],
             capacity_bps: network.links().iter().map(|l| l.capacity_bps).collect(),
             sub_ptr: vec![0],
             link_ptr: vec![0],
@@ -70,6 +83,32 @@ impl Rates {
         }
         self.sub_ptr.push(self.weight.len() as u32);
         self.utility.push(plan.utility.clone());
+        self.urgency.push(plan.urgency);
+        self.start_ns.push(plan.start_ns);
+        self.ln_urgency.push(0.0);
+    }
+
+    /// Whether flow `f` becomes more urgent while it runs.
+    pub fn hurries(&self, f: FlowId) -> bool {
+        self.urgency[f as usize] != Urgency::Constant
+    }
+
+    /// How urgent flow `f` is at `now_ns`, when `remaining_bytes` of it remain.
+    pub fn hurry(&mut self, f: FlowId, now_ns: Ns, remaining_bytes: u64) {
+        let f = f as usize;
+        let age_ns = now_ns.saturating_sub(self.start_ns[f]);
+        self.ln_urgency[f] = libm::log(self.urgency[f].factor(remaining_bytes, age_ns));
+    }
+
+    /// The utility of flow `f` as it is now.
+    fn utility_now(&self, f: FlowId) -> Option<Utility> {
+        let utility = self.utility[f as usize].as_deref().cloned();
+        match utility {
+            Some(Utility::Power { alpha, ln_gain }) => {
+                Some(Utility::Power { alpha, ln_gain: ln_gain + self.ln_urgency[f as usize] })
+            }
+            other => other,
+        }
     }
 
     /// How often no exact rates could be found since the start; those flows then had none.
@@ -77,16 +116,28 @@ impl Rates {
         self.failures
     }
 
-    /// Finds the rates of the flows in `live`. Subflows over a link that `is_down` have none; the rates of other flows
+    /// The link goes up or down, or has another capacity, when the rates are found next.
+    pub fn change(&mut self, link: LinkId, change: LinkChange) {
+        match change {
+            LinkChange::Down => self.down[link as usize] += 1,
+            LinkChange::Up => self.down[link as usize] -= 1,
+            LinkChange::Capacity(capacity_bps) => {
+                self.capacity_bps[link as usize] = capacity_bps * self.data_share;
+                self.network.link_mut(link).capacity_bps = capacity_bps * self.data_share;
+            }
+        }
+    }
+
+    /// Finds the rates of the flows in `live`. Subflows over a link that is down have none; the rates of other flows
     /// stay as they were.
-    pub fn solve(&mut self, live: &[FlowId], is_down: impl Fn(LinkId) -> bool) {
+    pub fn solve(&mut self, live: &[FlowId]) {
         self.active.clear();
         let mut solved = false;
         for &f in live {
             let before = self.active.len();
             for sub in self.subflows(f) {
                 self.sub_bps[sub] = 0.0;
-                if !self.path(sub).iter().any(|&l| is_down(l)) {
+                if !self.path(sub).iter().any(|&l| self.down[l as usize] > 0) {
                     self.active.push(sub as u32);
                 }
             }
@@ -148,19 +199,19 @@ impl Rates {
             rest = others;
             let Some(&first) = mine.first() else { continue };
             let demand = self.demand_bps[first as usize];
-            let utility = self.utility[f as usize].as_deref();
+            let utility = self.utility_now(f);
             let flow = Flow {
                 paths: mine.iter().map(|&s| self.path(s as usize).to_vec()).collect(),
                 weight: self.weight[first as usize],
                 demand_bps: Some(demand).filter(|d| d.is_finite()),
-                bandwidth_function: match utility {
+                bandwidth_function: match &utility {
                     Some(Utility::BandwidthFunction { function, .. }) => Some(function.points().to_vec()),
                     _ => None,
                 },
                 ..Flow::over(String::new(), Vec::new())
             };
             flows.push(flow, &self.network)?;
-            utilities.extend(utility.cloned());
+            utilities.extend(utility);
             order.extend(mine);
         }
         Ok((flows, utilities, order))

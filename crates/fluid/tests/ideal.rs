@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use subak_core::driver::{Driver, FlowPlan, Injected, PacketSizes, Route};
-use subak_core::{Link, LinkId, Network, Ns};
+use subak_core::{Link, LinkId, Network, Ns, utility::Urgency};
 use subak_fluid::{Ideal, idle_fct_ns};
 
 const SIZES: PacketSizes = PacketSizes { mtu_bytes: 1500, header_bytes: 50, ack_bytes: 64 };
@@ -25,6 +25,7 @@ fn plan(path: &[LinkId], start_ns: Ns, size_bytes: Option<u64>) -> FlowPlan {
         weight: 1.0,
         demand_bps: f64::INFINITY,
         utility: None,
+        urgency: Urgency::Constant,
         controller: None,
     }
 }

@@ -1,17 +1,16 @@
 //! When rates have settled: within x of the optimum, for a share y of the flows, held for z (NUMFabric, section 6.1;
 //! PERC thesis, section 4.3.1).
 //!
-//! After each change of the flows the exact optimum is computed anew, on the wire. Rates received are smoothed as
+//! After each change of the flows or links the exact optimum is computed anew, on the wire. Rates received are smoothed as
 //! NUMFabric does, by an exponential average of time constant T over equal intervals; it takes T ln(1/x) to come within
 //! x of a new rate, which is subtracted.
 
-use crate::setting::Convergence;
+use crate::setting::{Convergence, Setting};
 use crate::simulate::by_start;
 use crate::table::Row;
-use crate::topology::Topology;
 use crate::workload::Planned;
-use subak_core::driver::Driver;
-use subak_core::{Fault, FlowId, Ns};
+use subak_core::driver::{Driver, Injected, LinkChange};
+use subak_core::{Fault, FlowId, LinkId, Ns};
 use subak_fluid::Rates;
 
 /// Watches a run settle.
@@ -19,8 +18,10 @@ pub(crate) struct Watch<'a> {
     goal: Convergence,
     flows: &'a [Planned],
     oracle: Rates,
-    /// Points in time at which flows start or are stopped, and the end.
+    /// Points in time at which flows start or are stopped or links change, and the end.
     changes: Vec<Ns>,
+    /// The first last.
+    link_changes: Vec<(Ns, LinkId, LinkChange)>,
     next_change: usize,
     next_look_ns: Ns,
     last_look_ns: Ns,
@@ -37,13 +38,15 @@ pub(crate) struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    pub fn new(goal: Convergence, topology: &Topology, flows: &'a [Planned], end_ns: Ns, data_share: f64) -> Self {
+    pub fn new(goal: Convergence, setting: &Setting, flows: &'a [Planned], data_share: f64) -> Self {
+        let (end_ns, link_changes) = (setting.duration_ns, Injected::link_changes(&setting.faults));
         let times = flows.iter().flat_map(|f| [Some(f.plan.start_ns), f.plan.stop_ns]).flatten();
+        let times = times.chain(link_changes.iter().map(|c| c.0));
         let mut changes: Vec<Ns> = times.filter(|&t| t < end_ns).collect();
         changes.sort_unstable();
         changes.dedup();
         changes.push(end_ns);
-        let mut oracle = Rates::new(topology.network(), data_share);
+        let mut oracle = Rates::new(setting.topology.network(), data_share);
         flows.iter().for_each(|f| oracle.add(&f.plan));
         let pending = by_start(flows);
         Watch {
@@ -53,6 +56,7 @@ impl<'a> Watch<'a> {
             next_look_ns: changes[0],
             last_look_ns: changes[0],
             changes,
+            link_changes: link_changes.into_iter().rev().collect(),
             next_change: 0,
             live: Vec::new(),
             pending,
@@ -159,7 +163,16 @@ impl<'a> Watch<'a> {
         self.live.retain(|&f| plan(f).stop_ns.is_none_or(|s| s > now_ns) && driver.flow(f).finished_ns.is_none());
         // The oracle's sums are rounded in this order, whichever way the set came to be.
         self.live.sort_unstable();
-        self.oracle.solve(&self.live, |_| false);
+        while let Some((_, link, change)) = self.link_changes.pop_if(|c| c.0 <= now_ns) {
+            self.oracle.change(link, change);
+        }
+        for &f in &self.live {
+            if self.oracle.hurries(f) {
+                let remaining = plan(f).size_bytes.map_or(u64::MAX, |size| size - driver.flow(f).received_bytes);
+                self.oracle.hurry(f, now_ns, remaining);
+            }
+        }
+        self.oracle.solve(&self.live);
         self.change_ns = now_ns;
         (self.since_ns, self.settled_ns, self.within_share) = (None, None, 0.0);
     }

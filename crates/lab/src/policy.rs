@@ -4,6 +4,7 @@ use crate::workload::Planned;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use subak_core::scheme::{Goal, Info};
+use subak_core::utility::Urgency;
 use subak_core::{Fault, Policy, Utility};
 
 /// Gives every flow its utility under `policy`; under max-min it has none.
@@ -14,6 +15,7 @@ pub(crate) fn apply(policy: Policy, flows: &mut [Planned]) -> Result<(), Fault> 
     for (f, flow) in flows.iter_mut().enumerate() {
         let utility = Utility::under(policy, flow.plan.weight, &flow.extra);
         flow.plan.utility = Some(Arc::new(utility.map_err(|e| e.below(&format!("flows[{f}]")))?));
+        flow.plan.urgency = Urgency::under(policy, &flow.extra);
     }
     Ok(())
 }
@@ -46,27 +48,16 @@ fn shown(policy: Policy) -> String {
     }
 }
 
-/// The parameters `given` and, beside them, those that say what the policy is, where the scheme has such: `alpha`,
-/// `srpt`, `edf`.
+/// The parameters `given` and, for a scheme that has it, the policy's `alpha`.
 pub(crate) fn params(policy: Policy, info: &Info, given: &Map<String, Value>) -> Map<String, Value> {
     let mut params = given.clone();
-    let mut tell = |name: &str, value: Value| {
-        if info.params.iter().any(|p| p.name == name) && !params.contains_key(name) {
-            params.insert(name.to_string(), value);
-        }
+    let alpha = match policy {
+        Policy::AlphaFair { alpha } => alpha,
+        Policy::Fct { epsilon } | Policy::Srpt { epsilon } | Policy::Edf { epsilon } => epsilon,
+        Policy::MaxMin | Policy::BandwidthFunction => return params,
     };
-    match policy {
-        Policy::AlphaFair { alpha } => tell("alpha", alpha.into()),
-        Policy::Fct { epsilon } => tell("alpha", epsilon.into()),
-        Policy::Srpt { epsilon } => {
-            tell("alpha", epsilon.into());
-            tell("srpt", true.into());
-        }
-        Policy::Edf { epsilon } => {
-            tell("alpha", epsilon.into());
-            tell("edf", true.into());
-        }
-        Policy::MaxMin | Policy::BandwidthFunction => {}
+    if info.goal == Goal::AlphaFair && !params.contains_key("alpha") {
+        params.insert("alpha".to_string(), alpha.into());
     }
     params
 }

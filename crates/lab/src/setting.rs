@@ -10,8 +10,8 @@ use std::path::Path;
 use std::sync::Arc;
 use subak_core::case::policy_from_value;
 use subak_core::document::unknown_word;
-use subak_core::driver::{Injected, Kinds, PacketSizes};
-use subak_core::quantity::{bytes_from_json, ns_from_json};
+use subak_core::driver::{Injected, Kinds, LinkChange, PacketSizes};
+use subak_core::quantity::{bytes_from_json, ns_from_json, rate_bps_from_json};
 use subak_core::{Fault, LinkId, Ns, Policy};
 
 /// The longest duration, and the longest drain, ns: two hours. The packet simulator's finest clock counts five.
@@ -146,6 +146,22 @@ impl Setting {
         })
     }
 
+    /// Bits that link `l` could carry in the last `span_ns` of the duration.
+    pub fn could_carry(&self, l: LinkId, span_ns: Ns) -> f64 {
+        let mut capacity_bps = self.topology.network().links()[l as usize].capacity_bps;
+        let (mut bits, mut from_ns) = (0.0, self.duration_ns.saturating_sub(span_ns));
+        for (at_ns, link, change) in Injected::link_changes(&self.faults) {
+            if let LinkChange::Capacity(next_bps) = change
+                && link == l
+            {
+                let until_ns = at_ns.clamp(from_ns, self.duration_ns);
+                bits += capacity_bps * (until_ns - from_ns) as f64 * 1e-9;
+                (capacity_bps, from_ns) = (next_bps, until_ns);
+            }
+        }
+        bits + capacity_bps * (self.duration_ns - from_ns) as f64 * 1e-9
+    }
+
     /// An estimate of what a run takes: 150 ns a packet-hop of data or acknowledgement, or for a fluid scheme 0.1 us for
     /// each flow that is there when one comes or goes.
     pub fn cost(&self, scheme: &SchemeChoice) -> Cost {
@@ -278,7 +294,13 @@ fn fault(value: &Value, topology: &Topology) -> Result<Injected, Fault> {
             let up_ns = section.opt("up", ns_from_json)?.unwrap_or(Ns::MAX);
             (Injected::Down { link, down_ns, up_ns }, down_ns, up_ns)
         }
-        other => return Err(unknown_word(other, "kind of fault", &["loss", "down"]).below("kind")),
+        "capacity" => {
+            let link = section.need("link", "name the link whose capacity changes", link)?;
+            let capacity_bps = section.need("capacity", "give what the link has then, such as \"10Gbps\"", capacity)?;
+            let at_ns = section.need("at", "give the time of the change, such as \"5ms\"", ns_from_json)?;
+            (Injected::Capacity { link, capacity_bps, at_ns }, 0, Ns::MAX)
+        }
+        other => return Err(unknown_word(other, "kind of fault", &["loss", "down", "capacity"]).below("kind")),
     };
     section.finish()?;
     if from >= until {
@@ -286,6 +308,13 @@ fn fault(value: &Value, topology: &Topology) -> Result<Injected, Fault> {
         return Err(Fault::new(key, "the fault ends before it begins", "give a later time"));
     }
     Ok(fault)
+}
+
+fn capacity(value: &Value) -> Result<f64, Fault> {
+    match rate_bps_from_json(value)? {
+        rate if rate >= 1e3 => Ok(rate),
+        rate => Err(Fault::new("", format!("the capacity is {rate} bit/s"), "give at least 1 kb/s")),
+    }
 }
 
 fn kinds(value: &Value) -> Result<Kinds, Fault> {

@@ -98,7 +98,7 @@ impl Run<'_> {
         let (measure, end_ns) = (&setting.measure, setting.duration_ns);
         let watch = |(number, &goal): (usize, &Convergence)| {
             let share = if goal.own_goal { crate::schemes::data_share(self.cell.scheme) } else { 1.0 };
-            (number, Watch::new(goal, &setting.topology, self.flows, end_ns, share))
+            (number, Watch::new(goal, setting, self.flows, share))
         };
         let mut watches: Vec<_> = measure.convergence.iter().enumerate().map(watch).collect();
         let never = Ns::MAX;
@@ -303,13 +303,12 @@ impl Run<'_> {
 
     /// Data over capacity between warm-up and duration, over `links` together; whole bytes may make it a little too much.
     fn utilization(&self, links: impl Iterator<Item = LinkId>) -> f64 {
-        let network = self.cell.setting.topology.network();
-        let (mut bits, mut capacity_bps) = (0.0, 0.0);
+        let (mut bits, mut could) = (0.0, 0.0);
         for l in links {
             bits += 8.0 * self.counted.links[l as usize].data_bytes as f64;
-            capacity_bps += network.links()[l as usize].capacity_bps;
+            could += self.cell.setting.could_carry(l, self.counted.time_ns);
         }
-        (bits * 1e9 / (capacity_bps * self.counted.time_ns as f64)).min(1.0)
+        (bits / could).min(1.0)
     }
 
     fn summary_row(&self) -> Row<'static> {

@@ -152,6 +152,14 @@ fn each_fault_is_named_with_its_place_and_a_mend() {
         ("/fault/0/links", Some(json!(["nowhere"])), "fault[0].links[0]"),
         ("/fault/1/link", Some(json!("h0->h1")), "fault[1].link"),
         ("/fault/1/up", Some(json!("1us")), "fault[1].up"),
+        ("/fault/1", Some(json!({"kind": "capacity", "link": "h0->switch0", "at": 0})), "fault[1].capacity"),
+        ("/fault/1", Some(json!({"kind": "capacity", "link": "h0", "capacity": 1e9, "at": 0})), "fault[1].link"),
+        (
+            "/fault/1",
+            Some(json!({"kind": "capacity", "link": "h0->switch0", "capacity": 0, "at": 0})),
+            "fault[1].capacity",
+        ),
+        ("/fault/1", Some(json!({"kind": "capacity", "link": "h0->switch0", "capacity": 1e9})), "fault[1].at"),
     ];
     for (pointer, value, place) in table {
         let shown = format!("{pointer} = {value:?}");

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use subak_core::driver::{FlowPlan, PacketSizes, Route};
 use subak_core::rng::Stream;
-use subak_core::{Network, NodeKind};
+use subak_core::{Network, NodeKind, utility::Urgency};
 
 const SENDERS: usize = 8;
 const FLOWS: usize = 400;
@@ -132,6 +132,7 @@ fn our_times(flows: &[Flow]) -> (Vec<f64>, u64) {
             weight: 1.0,
             demand_bps: f64::INFINITY,
             utility: None,
+            urgency: Urgency::Constant,
             controller: None,
         });
     }

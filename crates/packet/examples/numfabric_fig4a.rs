@@ -11,7 +11,7 @@ use std::sync::Arc;
 use subak_core::driver::{Driver, FlowPlan, PacketSizes, Route};
 use subak_core::rng::Stream;
 use subak_core::scheme::Scheme;
-use subak_core::{Case, Flow, FlowId, Flows, Network, NodeKind, Ns, Policy, Utility};
+use subak_core::{Case, Flow, FlowId, Flows, Network, NodeKind, Ns, Policy, Utility, utility::Urgency};
 
 use subak_packet::Sim;
 use subak_schemes::Visitor;
@@ -107,6 +107,7 @@ impl Churn {
                     weight: 1.0,
                     demand_bps: f64::INFINITY,
                     utility: Some(Arc::new(Utility::log(1.0))),
+                    urgency: Urgency::Constant,
                     controller: None,
                 };
                 self.flow[p] = Some(sim.add(plan));

@@ -47,6 +47,7 @@ impl<S: Scheme> Sim<S> {
             flow,
             weight: plan.weight,
             utility: plan.utility.unwrap_or_else(|| Arc::new(Utility::log(plan.weight))),
+            urgency: plan.urgency,
             size_bytes: plan.size_bytes,
             mss_bytes: self.sizes.mss_bytes(),
             mtu_bytes: self.sizes.mtu_bytes,

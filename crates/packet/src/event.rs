@@ -25,10 +25,8 @@ pub(crate) enum Event {
     HopTimer(LinkId, u32),
     /// The controller's timer.
     ControllerTimer(u32),
-    /// A link goes down.
-    Down(LinkId),
-    /// A link comes up.
-    Up(LinkId),
+    /// The next of the changes that links were told to undergo.
+    LinkChange(u32),
 }
 
 /// Whose wishes are being carried out.

@@ -9,6 +9,8 @@ use subak_core::{LinkId, Ns};
 pub struct Serializer {
     ticks_per_byte: u64,
     busy_until_ticks: u64,
+    /// At which the last packet leaves.
+    last_ticks_per_byte: u64,
 }
 
 /// A tick is 2^-10 ps: five hours fit in 64 bits, and 1.6 Tb/s is off by less than 1 in 10,000.
@@ -17,7 +19,13 @@ const TICKS_PER_NS: u64 = 1000 << 10;
 impl Serializer {
     /// A free link of `capacity_bps`.
     pub fn new(capacity_bps: f64) -> Self {
-        Serializer { ticks_per_byte: (8e9 / capacity_bps * TICKS_PER_NS as f64).round() as u64, busy_until_ticks: 0 }
+        let ticks_per_byte = (8e9 / capacity_bps * TICKS_PER_NS as f64).round() as u64;
+        Serializer { ticks_per_byte, busy_until_ticks: 0, last_ticks_per_byte: ticks_per_byte }
+    }
+
+    /// Packets that start from now on go at `capacity_bps`.
+    pub fn resize(&mut self, capacity_bps: f64) {
+        self.ticks_per_byte = Serializer::new(capacity_bps).ticks_per_byte;
     }
 
     /// When the link is free, ns, rounded up.
@@ -28,7 +36,7 @@ impl Serializer {
 
     /// Bytes of the last packet that are not out at `now_ns`; one that is half out counts.
     pub fn unsent_bytes(&self, now_ns: Ns) -> u64 {
-        self.busy_until_ticks.saturating_sub(now_ns * TICKS_PER_NS).div_ceil(self.ticks_per_byte.max(1))
+        self.busy_until_ticks.saturating_sub(now_ns * TICKS_PER_NS).div_ceil(self.last_ticks_per_byte.max(1))
     }
 
     /// Puts `bytes` on the link at `now_ns`; when the last bit has left, ns. A link that was free for less than a
@@ -39,6 +47,7 @@ impl Serializer {
         if now_ticks >= self.busy_until_ticks + TICKS_PER_NS {
             self.busy_until_ticks = now_ticks;
         }
+        self.last_ticks_per_byte = self.ticks_per_byte;
         self.busy_until_ticks += u64::from(bytes) * self.ticks_per_byte;
         self.free_ns()
     }
@@ -122,6 +131,15 @@ mod tests {
         assert_eq!(link.transmit(100, 1500), 1300);
         let left = [100, 101, 700, 1299, 1300, 9000].map(|now| link.unsent_bytes(now));
         assert_eq!(left, [1500, 1499, 750, 2, 0, 0]);
+    }
+
+    #[test]
+    fn a_packet_on_its_way_out_leaves_at_the_old_capacity() {
+        let mut link = Serializer::new(10e9);
+        link.transmit(0, 1500);
+        link.resize(1e9);
+        assert_eq!((link.unsent_bytes(600), link.free_ns()), (750, 1200));
+        assert_eq!((link.transmit(1200, 1500), link.unsent_bytes(7200)), (13_200, 750));
     }
 
     #[test]

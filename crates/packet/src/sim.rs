@@ -6,7 +6,7 @@ use crate::flow::{FlowState, Subflow};
 use crate::port::PortState;
 use crate::wheel::Wheel;
 use hdrhistogram::Histogram;
-use subak_core::driver::{Injected, Kinds, PacketSizes};
+use subak_core::driver::{Injected, Kinds, LinkChange, PacketSizes};
 use subak_core::rng::Stream;
 use subak_core::scheme::{
     Ask, Controller, Hop, Io, Packet, PacketKind, Pop, Port, Queue, Scheme, Sink, Slab, Source, Visit,
@@ -42,6 +42,7 @@ pub struct Sim<S: Scheme> {
     losses: Vec<LossRule>,
     loss_rng: Stream,
     has_downs: bool,
+    link_changes: Vec<(Ns, LinkId, LinkChange)>,
     /// Flows neither finished nor stopped.
     pub(crate) open_flows: usize,
     /// Flows with a size that have not finished.
@@ -89,6 +90,7 @@ impl<S: Scheme> Sim<S> {
             losses: Vec::new(),
             loss_rng: Stream::new(seed, "loss"),
             has_downs: false,
+            link_changes: Injected::link_changes(faults),
             open_flows: 0,
             unfinished: 0,
             // Bounds are needed: recording saturates rather than grow. 2^40 ns is some 18 minutes.
@@ -98,6 +100,9 @@ impl<S: Scheme> Sim<S> {
         };
         for fault in faults {
             sim.inject(fault);
+        }
+        for (k, &(at_ns, ..)) in sim.link_changes.iter().enumerate() {
+            sim.wheel.push(at_ns, Event::LinkChange(k as u32));
         }
         for link in 0..sim.ports.len() as LinkId {
             sim.ports[link as usize].hop.on_start(&mut sim.io);
@@ -116,11 +121,8 @@ impl<S: Scheme> Sim<S> {
             Injected::Loss { kinds, links, probability, from_ns, until_ns } => {
                 self.losses.push(LossRule { kinds, links, probability, from_ns, until_ns });
             }
-            Injected::Down { link, down_ns, up_ns } => {
-                self.has_downs = true;
-                self.wheel.push(down_ns, Event::Down(link));
-                self.wheel.push(up_ns, Event::Up(link));
-            }
+            Injected::Down { .. } => self.has_downs = true,
+            Injected::Capacity { .. } => {}
         }
     }
 
@@ -185,18 +187,33 @@ impl<S: Scheme> Sim<S> {
                 }
                 self.carry_out(Who::Controller);
             }
-            Event::Down(link) => {
-                let p = &mut self.ports[link as usize];
+            Event::LinkChange(k) => {
+                let (_, link, change) = self.link_changes[k as usize];
+                self.change(link, change);
+            }
+        }
+    }
+
+    fn change(&mut self, link: LinkId, change: LinkChange) {
+        let p = &mut self.ports[link as usize];
+        match change {
+            LinkChange::Down => {
                 p.held_down += 1;
                 p.down_ns = Some(self.now_ns);
             }
-            Event::Up(link) => {
-                let p = &mut self.ports[link as usize];
+            LinkChange::Up => {
                 p.held_down -= 1;
                 if p.held_down == 0 && !p.wakes {
                     p.wakes = true;
                     self.wheel.push(self.now_ns.max(p.serializer.free_ns()), Event::Wake(link, 0));
                 }
+            }
+            LinkChange::Capacity(capacity_bps) => {
+                p.serializer.resize(capacity_bps);
+                p.port.capacity_bps = capacity_bps;
+                p.port.queued_bytes = p.queue.bytes();
+                p.port.queued_packets = p.queue.packets() as u32;
+                p.hop.on_capacity(&p.port);
             }
         }
     }

@@ -6,7 +6,7 @@ use leaf_spine::*;
 use serde_json::json;
 use subak_core::driver::{FlowPlan, Route};
 use subak_core::rng::Stream;
-use subak_core::utility::BandwidthFunction;
+use subak_core::utility::{BandwidthFunction, Urgency};
 use subak_core::{Network, NodeKind, Policy, Utility};
 
 /// Parallel links of `rates_bps` with a round trip of about 16 us: link k forward is `2 k`, its twin `2 k + 1`.
@@ -57,7 +57,9 @@ fn what_remains_counts_for_srpt() {
     late.start_ns = 4 * MS;
     let plans = vec![urgent(vec![over(0)], 6e6, 6_000_000), late];
     let by_size = completion_ms(json!({"slowdown": 2.0}), plans.clone());
-    let by_remaining = completion_ms(json!({"slowdown": 2.0, "srpt": true}), plans);
+    let hurried =
+        plans.into_iter().map(|p| FlowPlan { urgency: Urgency::Remaining { size_bytes: p.size_bytes.unwrap() }, ..p });
+    let by_remaining = completion_ms(json!({"slowdown": 2.0}), hurried.collect());
     assert!(by_size[1] < by_size[0] && by_remaining[0] < by_remaining[1], "{by_size:?} {by_remaining:?}");
     assert!(by_remaining[0] < 5.6, "{by_remaining:?}: 4.98 ms alone");
 }
@@ -66,8 +68,12 @@ fn what_remains_counts_for_srpt() {
 fn early_deadlines_go_first() {
     let deadlines_s = [9e-3, 3e-3, 6e-3];
     let plans: Vec<_> = deadlines_s.iter().map(|&d| urgent(vec![over(0)], d, 2_000_000)).collect();
-    for params in [json!({"slowdown": 2.0}), json!({"slowdown": 2.0, "edf": true})] {
-        let got = completion_ms(params, plans.clone());
+    let hurried = plans
+        .iter()
+        .zip(deadlines_s)
+        .map(|(p, d)| FlowPlan { urgency: Urgency::Deadline { after_ns: (d * 1e9) as u64 }, ..p.clone() });
+    for plans in [hurried.collect(), plans.clone()] {
+        let got = completion_ms(json!({"slowdown": 2.0}), plans);
         // A fair share would let all of them end after 5 ms.
         for (g, d) in got.iter().zip(deadlines_s) {
             assert!(*g <= d * 1e3, "{got:?} beside {deadlines_s:?}");

@@ -186,6 +186,7 @@ impl<S: Scheme> Rounds<S> {
             flow,
             weight,
             utility: Arc::new(Utility::log(weight)),
+            urgency: subak_core::utility::Urgency::Constant,
             size_bytes: None,
             // Without packets there is no slowest pace of one packet a round trip.
             mss_bytes: 0,

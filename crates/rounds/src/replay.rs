@@ -204,6 +204,7 @@ fn first_message<S: Scheme>(scheme: &S, setup: &Setup, flow: FlowId, io: &mut Io
         flow,
         weight,
         utility: Arc::new(Utility::log(weight)),
+        urgency: subak_core::utility::Urgency::Constant,
         size_bytes: None,
         mss_bytes: 0,
         mtu_bytes: 0,

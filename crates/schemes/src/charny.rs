@@ -112,6 +112,10 @@ impl Rule for Stamped {
     fn link(&self, capacity_bps: f64) -> Link {
         Link { capacity_bps, advertised: capacity_bps, flows: BTreeMap::new() }
     }
+    fn resize(&self, link: &mut Link, capacity_bps: f64) {
+        link.capacity_bps = capacity_bps;
+        link.advertise(self.tie);
+    }
 
     fn update(&self, link: &mut Link, fields: &mut Fields, visit: Visit, weight: f64, leaving: bool) -> Step {
         let (key, e) = ((visit.flow, visit.subflow), fields.rate);

@@ -6,7 +6,7 @@
 //! least 1.2% of its line (120 Mb/s at 10 Gb/s).
 
 use crate::over::paced::{self, Paced};
-use crate::over::prices::{Bounds, EDF, SRPT, Urgencies, Wishes};
+use crate::over::prices::{Bounds, Wishes};
 use crate::over::{Composition, Feedback, Optimizer, OptimizerSource, Over, Price};
 use subak_core::scheme::{Drivers, FlowInfo, Goal, Info, Kind, Param, ParamUnit, Params, Port, Value};
 use subak_core::{Fault, Ns, Utility};
@@ -52,8 +52,6 @@ impl Composition for DgdOverPaced {
             },
             PRICE_INTERVAL,
             paced::WINDOW,
-            SRPT,
-            EDF,
         ],
     };
     type Optimizer = GradientDescent;
@@ -66,7 +64,6 @@ pub struct GradientDescent {
     a: f64,
     b: f64,
     interval_ns: Ns,
-    urgencies: Urgencies,
 }
 
 impl Optimizer for GradientDescent {
@@ -79,7 +76,6 @@ impl Optimizer for GradientDescent {
             a: params.within("a", 0.0, 1.0)?,
             b: params.within("b", 0.0, 1.0)?,
             interval_ns: interval_ns(params)?,
-            urgencies: Urgencies::read(params),
         })
     }
     fn source(&self, flow: &FlowInfo) -> PriceTaker {
@@ -88,7 +84,7 @@ impl Optimizer for GradientDescent {
             Utility::Power { alpha, .. } => libm::pow(1e6, -alpha),
             Utility::BandwidthFunction { .. } => 1.0,
         };
-        PriceTaker { wishes: Wishes::new(flow, self.urgencies, BOUNDS), price_unit }
+        PriceTaker { wishes: Wishes::new(flow, BOUNDS), price_unit }
     }
     fn price(&self, _port: &Port) -> DgdPrice {
         DgdPrice { dgd: *self, price: 0.0, arrived_bytes: 0 }

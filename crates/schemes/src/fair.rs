@@ -111,6 +111,9 @@ impl Rule for LocalMaxMin {
     fn link(&self, capacity_bps: f64) -> Link {
         Link { capacity_bps, limit: HashMap::new(), sorted: Vec::new() }
     }
+    fn resize(&self, link: &mut Link, capacity_bps: f64) {
+        link.capacity_bps = capacity_bps;
+    }
 
     fn update(&self, link: &mut Link, fields: &mut Vec<Field>, visit: Visit, weight: f64, leaving: bool) -> Step {
         let (hop, key) = (usize::from(visit.hop), (visit.flow, visit.subflow));

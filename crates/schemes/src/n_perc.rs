@@ -65,6 +65,9 @@ impl Rule for Naive {
     fn link(&self, capacity_bps: f64) -> Link {
         Link { scale: Scale::new(capacity_bps), sums: Sums::NONE }
     }
+    fn resize(&self, link: &mut Link, capacity_bps: f64) {
+        link.scale.resize(capacity_bps);
+    }
 
     fn update(&self, link: &mut Link, fields: &mut Vec<Field>, visit: Visit, weight: f64, leaving: bool) -> Step {
         let hop = usize::from(visit.hop);

@@ -1,6 +1,5 @@
 //! NUMFabric: xWI over Swift (sections 4 and 5). Defaults are those of table 2.
 
-use crate::over::prices::{EDF, SRPT};
 use crate::over::{Composition, Over};
 use crate::swift::{self, SwiftFabric};
 use crate::xwi::{self, Xwi};
@@ -32,8 +31,6 @@ impl Composition for XwiOverSwift {
             xwi::BETA,
             xwi::SYNCHRONIZED,
             xwi::LEAST_WEIGHT,
-            SRPT,
-            EDF,
         ],
     };
     type Optimizer = Xwi;

@@ -220,6 +220,10 @@ impl Hop<Rcp> for RcpHop {
     fn on_start(&mut self, io: &mut Io<Rcp>) {
         io.timer(0, io.now_ns + self.interval_ns as Ns);
     }
+    fn on_capacity(&mut self, port: &Port) {
+        self.capacity_bps = port.capacity_bps;
+        self.rate_bps = self.rate_bps.min(port.capacity_bps);
+    }
     fn on_enqueue(&mut self, _now_ns: Ns, packet: &mut Packet<Rcp>, _port: &Port) {
         self.saw(packet.bytes, &packet.data);
     }

@@ -13,7 +13,7 @@
 
 use crate::dgd::{BOUNDS, PRICE_INTERVAL, interval_ns};
 use crate::over::paced::{self, Paced};
-use crate::over::prices::{EDF, SRPT, Urgencies, Wishes};
+use crate::over::prices::Wishes;
 use crate::over::{Composition, Feedback, Optimizer, OptimizerSource, Over, Price};
 use subak_core::scheme::{Drivers, FlowInfo, Goal, Info, Kind, Param, ParamUnit, Params, Port, Value};
 use subak_core::{Fault, Ns};
@@ -47,8 +47,6 @@ impl Composition for RcpStarOverPaced {
             Param { name: "alpha", default: Value::Number(1.0), unit: ParamUnit::One, about: "the policy's alpha" },
             PRICE_INTERVAL,
             paced::WINDOW,
-            SRPT,
-            EDF,
         ],
     };
     type Optimizer = FairShare;
@@ -62,7 +60,6 @@ pub struct FairShare {
     b: f64,
     alpha: f64,
     interval_ns: Ns,
-    urgencies: Urgencies,
 }
 
 /// The last round trip that the source saw, ns; 0 for none.
@@ -80,12 +77,11 @@ impl Optimizer for FairShare {
             b: params.within("b", 0.0, 1e3)?,
             alpha: params.within("alpha", 0.01, 100.0)?,
             interval_ns: interval_ns(params)?,
-            urgencies: Urgencies::read(params),
         })
     }
     fn source(&self, flow: &FlowInfo) -> RcpSource {
         RcpSource {
-            wishes: Wishes::new(flow, self.urgencies, BOUNDS),
+            wishes: Wishes::new(flow, BOUNDS),
             rtt: vec![RoundTrip::default(); flow.paths.len()],
         }
     }

@@ -203,6 +203,9 @@ impl Rule for Stateless {
     fn link(&self, capacity_bps: f64) -> Link {
         Link::new(capacity_bps)
     }
+    fn resize(&self, link: &mut Link, capacity_bps: f64) {
+        link.scale.resize(capacity_bps);
+    }
 
     fn update(&self, link: &mut Link, fields: &mut Fields, visit: Visit, weight: f64, leaving: bool) -> Step {
         let old = fields.links[usize::from(visit.hop)];

@@ -112,6 +112,9 @@ impl Rule for Robust {
             seen: 0,
         }
     }
+    fn resize(&self, link: &mut Link, capacity_bps: f64) {
+        link.scale.resize(capacity_bps);
+    }
 
     fn update(&self, link: &mut Link, packet: &mut Numbered, visit: Visit, weight: f64, leaving: bool) -> Step {
         let Numbered { fields, round_number, own } = packet;

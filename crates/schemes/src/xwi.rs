@@ -7,7 +7,7 @@
 //! old prices; a flow tells nothing before it knows its rate and its path's price; one packet counts as half under way at
 //! both ends of the interval, so that a busy link is used in full.
 
-use crate::over::prices::{Bounds, Urgencies, Wishes};
+use crate::over::prices::{Bounds, Wishes};
 use crate::over::{Feedback, Optimizer, OptimizerSource, Price};
 use subak_core::rng::mix;
 use subak_core::scheme::{FlowInfo, Param, ParamUnit, Params, Port, Value};
@@ -65,7 +65,6 @@ pub struct Xwi {
     law: PriceLaw,
     synchronized: bool,
     bounds: Bounds,
-    urgencies: Urgencies,
 }
 
 /// A normalized residual; infinite when there is none to tell.
@@ -93,14 +92,10 @@ impl Optimizer for Xwi {
             law: PriceLaw { eta: params.within("eta", 0.0, 1e3)?, beta: params.within("beta", 0.0, 0.999_999)? },
             synchronized: params.flag("synchronized"),
             bounds: Bounds { least: params.within("least_weight", 1e-9, 1.0)?, most: MOST },
-            urgencies: Urgencies::read(params),
         })
     }
     fn source(&self, flow: &FlowInfo) -> XwiSource {
-        XwiSource {
-            wishes: Wishes::new(flow, self.urgencies, self.bounds),
-            residuals: vec![Residual::default(); flow.paths.len()],
-        }
+        XwiSource { wishes: Wishes::new(flow, self.bounds), residuals: vec![Residual::default(); flow.paths.len()] }
     }
     fn price(&self, port: &Port) -> XwiPrice {
         let phase_ns = if self.synchronized { 0 } else { mix(u64::from(port.link)) % self.interval_ns };

@@ -1,7 +1,6 @@
 //! xWI over weighted s-PERC: the combination that the PERC thesis and NUMFabric (section 8) leave open. Links allocate
 //! explicit rates for the weights that xWI infers, so that no fair queue is needed and queues stay near empty.
 
-use crate::over::prices::{EDF, SRPT};
 use crate::over::s_perc::SPercFabric;
 use crate::over::{Composition, Over};
 use crate::perc;
@@ -41,8 +40,6 @@ impl Composition for XwiOverSPerc {
             xwi::BETA,
             xwi::SYNCHRONIZED,
             xwi::LEAST_WEIGHT,
-            SRPT,
-            EDF,
         ],
     };
     type Optimizer = Xwi;

@@ -43,6 +43,7 @@ impl<S: Scheme> Example<S> {
                 mss_bytes: 1446,
                 mtu_bytes: 1500,
                 utility: std::sync::Arc::new(subak_core::Utility::log(1.0)),
+                urgency: subak_core::utility::Urgency::Constant,
                 paths: vec![PathInfo {
                     hops: path.len() as u16,
                     line_rate_bps: 20.0 * G,

@@ -1,5 +1,6 @@
 //! What a scheme says of itself, and what it is told of flows and ports.
 
+use crate::utility::Urgency;
 use crate::{Fault, FlowId, LinkId, Ns, Policy, Utility, quantity};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -220,6 +221,8 @@ pub struct FlowInfo {
     pub weight: f64,
     /// What optimizers maximize for it.
     pub utility: Arc<Utility>,
+    /// How its utility grows while it runs.
+    pub urgency: Urgency,
     /// Payload bytes to send; `None` for a flow without end.
     pub size_bytes: Option<u64>,
     /// Payload bytes of a full packet.

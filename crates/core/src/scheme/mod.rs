@@ -182,6 +182,10 @@ pub trait Hop<S: Scheme>: Send {
     fn on_dequeue(&mut self, now_ns: Ns, packet: &mut Packet<S>, port: &Port) {
         let _ = (now_ns, packet, port);
     }
+    /// The link has another capacity from now on: `port` has the new one.
+    fn on_capacity(&mut self, port: &Port) {
+        let _ = port;
+    }
     /// A control message passes, in either direction: see [`Visit`].
     fn on_ctl(&mut self, io: &mut Io<S>, message: &mut S::Ctl, visit: Visit, port: &Port) {
         let _ = (io, message, visit, port);

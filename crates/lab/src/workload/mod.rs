@@ -17,7 +17,7 @@ use subak_core::driver::{FlowPlan, PacketSizes};
 use subak_core::flows::Extra;
 use subak_core::quantity::{bytes_from_json, ns_from_json};
 use subak_core::rng::Stream;
-use subak_core::{Fault, NodeId, Ns, Policy};
+use subak_core::{Fault, NodeId, Ns, Policy, utility::Urgency};
 
 /// Names of the workloads.
 pub const NAMES: &[&str] = &["poisson", "churn", "incast", "permutation", "steps"];
@@ -84,6 +84,10 @@ pub enum Workload {
         size_bytes: Option<u64>,
         /// Subflows a flow.
         subflows: usize,
+        /// Each of the first half of the hosts sends to one of the others instead.
+        one_way: bool,
+        /// A flow's subflows are flows of their own instead.
+        apart: bool,
     },
     /// The flows listed.
     Steps(Vec<Step>),
@@ -132,6 +136,8 @@ impl Workload {
             "permutation" => Workload::Permutation {
                 size_bytes: section.opt("size", positive_bytes)?,
                 subflows: subflows(&mut section)?,
+                one_way: section.opt("one_way", flag)?.unwrap_or(false),
+                apart: section.opt("apart", flag)?.unwrap_or(false),
             },
             "steps" => Workload::Steps(section.need("flows", "list the flows", steps::read)?),
             name => return Err(unknown_word(name, "workload", NAMES).below("kind")),
@@ -232,10 +238,14 @@ impl Workload {
                     maker.add(from[k % from.len()], to, start_ns, *size_bytes, 1)?;
                 }
             }
-            Workload::Permutation { size_bytes, subflows } => {
-                let to = cycle(maker.hosts.len(), &mut Stream::new(seed, "permutation"));
+            Workload::Permutation { size_bytes, subflows, one_way, apart } => {
+                let (n, mut order) = (maker.hosts.len(), Stream::new(seed, "permutation"));
+                let to = if *one_way { across(n, &mut order) } else { cycle(n, &mut order) };
                 for (i, &j) in to.iter().enumerate() {
                     maker.add(maker.hosts[i], maker.hosts[j], 0, *size_bytes, *subflows)?;
+                    if *apart {
+                        maker.take_apart();
+                    }
                 }
             }
             Workload::Steps(steps) => return steps::flows(steps, topology, &mut maker),
@@ -266,7 +276,11 @@ impl Workload {
                 Expected { live, ..sized(live * (1.0 + replace * epochs), None, capacity) }
             }
             Workload::Incast { senders, size_bytes, .. } => sized(*senders as f64, *size_bytes, capacity / hosts),
-            Workload::Permutation { size_bytes, .. } => sized(hosts, *size_bytes, capacity),
+            Workload::Permutation { size_bytes, subflows, one_way, apart } => {
+                let share = if *one_way { 0.5 } else { 1.0 };
+                let each = if *apart { *subflows as f64 } else { 1.0 };
+                sized(hosts * share * each, *size_bytes, capacity * share)
+            }
             Workload::Steps(steps) => Expected {
                 flows: steps.len() as f64,
                 live: steps.len() as f64,
@@ -321,6 +335,14 @@ fn cycle(n: usize, stream: &mut Stream) -> Vec<usize> {
     to
 }
 
+/// For each of the first half of `0..n`, one of the others, all different.
+fn across(n: usize, stream: &mut Stream) -> Vec<usize> {
+    let mut to: Vec<usize> = (n / 2..n).collect();
+    stream.shuffle(&mut to);
+    to.truncate(n / 2);
+    to
+}
+
 /// Makes flows between hosts.
 struct Maker<'a> {
     topology: &'a Topology,
@@ -372,11 +394,22 @@ impl<'a> Maker<'a> {
             weight: 1.0,
             demand_bps: f64::INFINITY,
             utility: None,
+            urgency: Urgency::Constant,
             controller: None,
         };
         let extra = Extra { size_bytes: size, ..Extra::default() };
         self.flows.push(Planned { id: None, src: Some(src), dst: Some(dst), extra, plan });
         Ok(())
+    }
+
+    /// Makes of each subflow of the last flow a flow of its own, each with the size.
+    fn take_apart(&mut self) {
+        let Some(whole) = self.flows.pop() else { return };
+        self.flows.extend(whole.plan.routes.iter().map(|route| {
+            let mut one = whole.clone();
+            one.plan.routes = vec![route.clone()];
+            one
+        }));
     }
 
     /// `n` flows at first; then, every epoch, `changed` new ones start, and at the next as many stop.

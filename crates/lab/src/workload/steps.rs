@@ -9,7 +9,7 @@ use subak_core::case::{bandwidth_function_from_value, deadline_from_value};
 use subak_core::driver::{FlowPlan, PacketSizes};
 use subak_core::flows::Extra;
 use subak_core::quantity::{ns_from_json, quoted, rate_bps_from_json};
-use subak_core::{Fault, LinkId, Ns, Policy, Utility};
+use subak_core::{Fault, LinkId, Ns, Policy, Utility, utility::Urgency};
 
 /// One flow of the list.
 #[derive(Debug, Clone, PartialEq)]
@@ -145,6 +145,7 @@ pub(crate) fn flows(steps: &[Step], topology: &Topology, maker: &mut Maker) -> R
             weight: step.weight,
             demand_bps: step.demand_bps,
             utility: None,
+            urgency: Urgency::Constant,
             controller: None,
         };
         Ok(Planned { id: step.id.clone(), src, dst, extra: step.extra(), plan })

@@ -4,7 +4,7 @@
 use rustix::time::{ClockId, clock_gettime};
 use subak_core::driver::{FlowPlan, PacketSizes, Route};
 use subak_core::rng::Stream;
-use subak_core::{Network, NodeKind};
+use subak_core::{Network, NodeKind, utility::Urgency};
 
 pub const LEAVES: usize = 9;
 pub const HOSTS: usize = 16;
@@ -65,6 +65,7 @@ fn plans(fabric: &Fabric) -> Vec<FlowPlan> {
             weight: 1.0,
             demand_bps: f64::INFINITY,
             utility: None,
+            urgency: Urgency::Constant,
             controller: None,
         }
     };

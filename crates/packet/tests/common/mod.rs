@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use subak_core::driver::{Driver, FlowPlan, Injected, Kinds, PacketSizes, Route};
-use subak_core::{LinkId, Network, NodeKind};
+use subak_core::{LinkId, Network, NodeKind, utility::Urgency};
 
 /// A star of `hosts` around one switch: host h's link up is `2 h`, down is `2 h + 1`.
 pub fn star(hosts: usize, rate_bps: f64, delay_ns: u64) -> Network {
@@ -48,6 +48,7 @@ pub fn plan(route: Route, start_ns: u64, size_bytes: Option<u64>) -> FlowPlan {
         weight: 1.0,
         demand_bps: f64::INFINITY,
         utility: None,
+        urgency: Urgency::Constant,
         controller: None,
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use subak_core::driver::{Driver, FlowPlan, PacketSizes, Route};
 use subak_core::rng::Stream;
-use subak_core::{Case, Flow, FlowId, Flows, LinkId, Network, NodeKind, Policy, Utility};
+use subak_core::{Case, Flow, FlowId, Flows, LinkId, Network, NodeKind, Policy, Utility, utility::Urgency};
 
 pub const US: u64 = 1000;
 pub const MS: u64 = 1_000_000;
@@ -67,6 +67,7 @@ pub fn plan(routes: Vec<Route>, weight: f64, utility: Option<Utility>) -> FlowPl
         weight,
         demand_bps: f64::INFINITY,
         utility: utility.map(Arc::new),
+        urgency: Urgency::Constant,
         controller: None,
     }
 }

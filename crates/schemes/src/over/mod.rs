@@ -93,6 +93,10 @@ pub trait FabricSource<F: Fabric>: Send {
 
 /// A fabric's part of a hop. Timers are below [`PRICE_TIMER`].
 pub trait FabricHop<F: Fabric>: Send {
+    /// The link has another capacity from now on: `port` has the new one.
+    fn on_capacity(&mut self, port: &Port) {
+        let _ = port;
+    }
     /// The network starts.
     fn on_start<S: Scheme<Ctl = F::Ctl>>(&mut self, io: &mut Io<S>) {
         let _ = io;
@@ -322,6 +326,10 @@ impl<C: Composition> Hop<Over<C>> for OverHop<C> {
             io.timer(PRICE_TIMER, at_ns);
         }
         self.fabric.on_start(io);
+    }
+
+    fn on_capacity(&mut self, port: &Port) {
+        self.fabric.on_capacity(port);
     }
 
     #[inline]

@@ -5,59 +5,9 @@
 use super::Feedback;
 use std::sync::Arc;
 use subak_core::Ns;
-use subak_core::scheme::{FlowInfo, Param, ParamUnit, Params, Value};
+use subak_core::scheme::FlowInfo;
+use subak_core::utility::Urgency;
 use subak_solve::xwi::{self, Marginal};
-
-/// `params.srpt`.
-pub const SRPT: Param = Param {
-    name: "srpt",
-    default: Value::Flag(false),
-    unit: ParamUnit::Flag,
-    about: "a flow's utility grows with its size over what remains of it (for the fct and srpt policies)",
-};
-/// `params.edf`.
-pub const EDF: Param = Param {
-    name: "edf",
-    default: Value::Flag(false),
-    unit: ParamUnit::Flag,
-    about: "a flow's utility grows with its deadline over the time that remains to it (for the edf policy)",
-};
-
-/// Nothing becomes more urgent than by this factor: the last packet counts like a thousandth of the flow.
-const MOST_URGENT: f64 = 1000.0;
-
-/// What makes a flow more urgent while it runs.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Urgency {
-    Constant,
-    /// Less remains of so many bytes.
-    Remaining(f64),
-    /// Less time remains of so many ns.
-    Deadline(f64),
-}
-
-/// The urgency that `params` ask for.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Urgencies {
-    srpt: bool,
-    edf: bool,
-}
-
-impl Urgencies {
-    /// `params.srpt` and `params.edf`.
-    pub fn read(params: &Params) -> Self {
-        Urgencies { srpt: params.flag("srpt"), edf: params.flag("edf") }
-    }
-
-    fn of(self, flow: &FlowInfo) -> Urgency {
-        match flow.size_bytes {
-            Some(size) if self.srpt && size > 0 => Urgency::Remaining(size as f64),
-            // The edf policy's utility at 1 bit/s is the weight over the deadline, s.
-            _ if self.edf => Urgency::Deadline(flow.weight / flow.utility.marginal(1.0) * 1e9),
-            _ => Urgency::Constant,
-        }
-    }
-}
 
 /// Bounds of a wish, in line rates.
 #[derive(Debug, Clone, Copy)]
@@ -87,7 +37,7 @@ struct Subflow {
 
 impl Wishes {
     /// Of a flow that has not started.
-    pub fn new(flow: &FlowInfo, urgencies: Urgencies, bounds: Bounds) -> Self {
+    pub fn new(flow: &FlowInfo, bounds: Bounds) -> Self {
         let parts = flow.paths.len().max(1) as f64;
         let subflow = |path: &subak_core::scheme::PathInfo| Subflow {
             line_rate_bps: path.line_rate_bps,
@@ -96,7 +46,7 @@ impl Wishes {
         };
         Wishes {
             marginal: Marginal::new(Arc::clone(&flow.utility)),
-            urgency: urgencies.of(flow),
+            urgency: flow.urgency,
             bounds,
             start_ns: 0,
             subflows: flow.paths.iter().map(subflow).collect(),
@@ -148,11 +98,9 @@ impl Wishes {
     }
 
     fn hurry(&mut self, feedback: &Feedback) {
-        let left = match self.urgency {
-            Urgency::Constant => return,
-            Urgency::Remaining(size) => feedback.remaining_bytes as f64 / size,
-            Urgency::Deadline(deadline_ns) => 1.0 - (feedback.now_ns - self.start_ns) as f64 / deadline_ns,
-        };
-        self.marginal.set_urgency(1.0 / left.clamp(1.0 / MOST_URGENT, 1.0));
+        if self.urgency != Urgency::Constant {
+            let age_ns = feedback.now_ns - self.start_ns;
+            self.marginal.set_urgency(self.urgency.factor(feedback.remaining_bytes, age_ns));
+        }
     }
 }

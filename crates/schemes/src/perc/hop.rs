@@ -13,7 +13,7 @@ pub struct PercHop<R: Rule> {
     rule: R,
     id: LinkId,
     link: R::Link,
-    reverse: bool,
+    settings: Settings,
     /// What the control packets of one direction may take, bit/s; 0 for no limit.
     control_bps: f64,
     control_bytes: u32,
@@ -24,13 +24,13 @@ pub struct PercHop<R: Rule> {
 
 impl<R: Rule> PercHop<R> {
     pub(super) fn new(rule: R, settings: Settings, port: &Port) -> Self {
-        let link = rule.link(port.capacity_bps * (1.0 - settings.control - settings.headroom));
+        let link = rule.link(settings.data_bps(port));
         PercHop {
             link,
             rule,
             id: port.link,
-            reverse: settings.reverse,
-            control_bps: port.capacity_bps * settings.control / 2.0,
+            control_bps: settings.control_bps(port),
+            settings,
             control_bytes: super::MIN_CONTROL_BYTES,
             flows: 0,
             round: R::ROUNDS.then(|| Round::new(settings.round_ns, port.rtt_ns)),
@@ -72,6 +72,11 @@ impl<R: Rule> Hop<Perc<R>> for PercHop<R> {
         }
     }
 
+    fn on_capacity(&mut self, port: &Port) {
+        self.rule.resize(&mut self.link, self.settings.data_bps(port));
+        self.control_bps = self.settings.control_bps(port);
+    }
+
     fn on_ctl(&mut self, io: &mut Io<Perc<R>>, message: &mut Message<R>, visit: Visit, port: &Port) {
         if visit.forward {
             self.control_bytes = super::wire_bytes(self.rule.content_bytes(visit.hop + 1)).max(self.control_bytes);
@@ -81,7 +86,7 @@ impl<R: Rule> Hop<Perc<R>> for PercHop<R> {
             round.saw(message.tx_ns, io.now_ns);
             message.round_ns = message.round_ns.max(round.ns);
         }
-        if !(visit.forward || self.reverse) {
+        if !(visit.forward || self.settings.reverse) {
             return;
         }
         if visit.forward && message.was != message.weight {

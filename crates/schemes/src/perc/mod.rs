@@ -75,6 +75,8 @@ pub trait Rule: Clone + Debug + Send + 'static {
     fn fields(&self, hops: u16) -> Self::Fields;
     /// A link of `capacity_bps` without flows.
     fn link(&self, capacity_bps: f64) -> Self::Link;
+    /// The link's capacity is another from now on.
+    fn resize(&self, link: &mut Self::Link, capacity_bps: f64);
     /// A packet of a flow of `weight` passes; `leaving` says that the flow is going.
     fn update(
         &self,
@@ -210,6 +212,16 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// What a link gives to data, bit/s.
+    fn data_bps(&self, port: &Port) -> f64 {
+        port.capacity_bps * (1.0 - self.control - self.headroom)
+    }
+
+    /// What the control packets of one direction may take, bit/s.
+    fn control_bps(&self, port: &Port) -> f64 {
+        port.capacity_bps * self.control / 2.0
+    }
+
     /// A member has those of the last three that it declares.
     fn read(info: &Info, params: &Params) -> Result<Self, Fault> {
         let has = |p: Param| info.params.iter().any(|q| q.name == p.name);

@@ -290,6 +290,7 @@ mod tests {
             flow: 0,
             weight: 2.0,
             utility: Arc::new(Utility::log(2.0)),
+            urgency: subak_core::utility::Urgency::Constant,
             size_bytes: None,
             mss_bytes: 1446,
             mtu_bytes: 1500,

@@ -70,6 +70,11 @@ impl Scale {
         let rates = Unit::for_sums_near(capacity_bps);
         Scale { capacity: Sum::of(capacity_bps, rates), rates, weights: Unit::for_sums_near(1.0) }
     }
+
+    /// The link has another capacity from now on; its sums keep their units.
+    pub fn resize(&mut self, capacity_bps: f64) {
+        self.capacity = Sum::of(capacity_bps, self.rates);
+    }
 }
 
 impl Sums {
