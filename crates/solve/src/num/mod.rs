@@ -48,13 +48,18 @@ pub(crate) fn solve(
 fn answer(case: &Case, program: &Program, outcome: Outcome, limits: Limits) -> Answer {
     let Outcome { prices, response, iterations, converged, .. } = outcome;
     let (mut rate, mut load) = (response.rate, vec![0.0; program.capacity.len()]);
+    rate.resize(program.paths.len(), 0.0);
     let price = |p: usize| program.path(p).iter().map(|&l| prices[l as usize]).sum::<f64>();
     for f in 0..program.flows.len() {
         // A pooled flow takes what it wants at the price of its cheapest path.
         let wanted = program.respond(f, program.paths_of(f).map(price).fold(f64::INFINITY, f64::min)).0;
         let sum: f64 = rate[program.paths_of(f)].iter().sum();
         for p in program.paths_of(f) {
-            rate[p] = if sum > 0.0 { rate[p] * (wanted / sum) } else { 0.0 };
+            rate[p] = match program.paths_of(f).len() {
+                1 => wanted,
+                _ if sum > 0.0 => rate[p] * (wanted / sum),
+                _ => 0.0,
+            };
             program.path(p).iter().for_each(|&l| load[l as usize] += rate[p]);
         }
     }

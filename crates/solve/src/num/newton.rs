@@ -49,6 +49,7 @@ struct System {
     r: Vec<f64>,
     d: Vec<f64>,
     q: Vec<f64>,
+    z: Vec<f64>,
 }
 
 /// The barrier's share of the diagonal, and the right-hand side, of one link with idle capacity `s`.
@@ -78,8 +79,6 @@ impl System {
             self.barrier.push(barrier);
             self.rhs.push(rhs);
         }
-        self.precondition.clear();
-        self.precondition.resize(prices.len(), 0.0);
         response.diagonal(program, &mut self.precondition);
         for (p, b) in self.precondition.iter_mut().zip(&self.barrier) {
             *p = 1.0 / (*p + b);
@@ -89,40 +88,53 @@ impl System {
     /// Conjugate gradients to a residual of `tolerance` in the preconditioner's norm.
     fn solve(&mut self, program: &Program, response: &Response, tolerance: f64) {
         let n = self.rhs.len();
-        let System { x, r, d, q, precondition, barrier, rhs, .. } = self;
+        let System { x, r, d, q, z, precondition, barrier, rhs, .. } = self;
         x.clear();
         x.resize(n, 0.0);
         r.clone_from(rhs);
-        d.clear();
-        d.extend(r.iter().zip(precondition.iter()).map(|(r, m)| r * m));
+        z.resize(n, 0.0);
         q.resize(n, 0.0);
-        let mut rho: f64 = r.iter().zip(d.iter()).map(|(r, d)| r * d).sum();
+        d.resize(n, 0.0);
+        // Slices of one known length: the loops need no checks then.
+        let (x, r, d, q, z) = (&mut x[..n], &mut r[..n], &mut d[..n], &mut q[..n], &mut z[..n]);
+        let (precondition, barrier) = (&precondition[..n], &barrier[..n]);
+        (0..n).for_each(|i| z[i] = r[i] * precondition[i]);
+        d.copy_from_slice(z);
+        let mut rho = dot(r, z);
         let enough = rho * tolerance * tolerance;
         let most = (2 * n as u64 + 10).min(500);
         for _ in 0..most {
             if rho <= enough || rho == 0.0 {
                 return;
             }
-            q.iter_mut().zip(d.iter().zip(barrier.iter())).for_each(|(q, (d, b))| *q = d * b);
+            (0..n).for_each(|i| q[i] = d[i] * barrier[i]);
             response.multiply(program, d, q);
-            let step = rho / d.iter().zip(q.iter()).map(|(d, q)| d * q).sum::<f64>();
-            let mut next = 0.0;
+            let step = rho / dot(d, q);
             for i in 0..n {
                 x[i] += step * d[i];
                 r[i] -= step * q[i];
-                next += r[i] * r[i] * precondition[i];
+                z[i] = r[i] * precondition[i];
             }
+            let next = dot(r, z);
             let beta = next / rho;
             rho = next;
-            for i in 0..n {
-                d[i] = r[i] * precondition[i] + beta * d[i];
-            }
+            (0..n).for_each(|i| d[i] = z[i] + beta * d[i]);
         }
     }
 }
 
+/// The sum of products, in several sums at once.
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    let (a, b) = (a.as_chunks::<8>(), b.as_chunks::<8>());
+    let mut sums = [0.0; 8];
+    for (a, b) in a.0.iter().zip(b.0) {
+        (0..8).for_each(|i| sums[i] += a[i] * b[i]);
+    }
+    sums.iter().sum::<f64>() + a.1.iter().zip(b.1).map(|(a, b)| a * b).sum::<f64>()
+}
+
 /// To how much of their residual the linear systems are solved: loosely, until a step fails.
-const LOOSEST: f64 = 1e-2;
+const LOOSEST: f64 = 0.1;
 const TIGHTEST: f64 = 1e-13;
 
 /// Solves from the prices `prices`.
@@ -137,9 +149,15 @@ pub(crate) fn solve(program: &mut Program, mut prices: Vec<f64>, limits: Limits)
         Start::Warm => 1e-5,
         Start::Careful => 1.0,
     };
-    let loosest = if careful { TIGHTEST } else { LOOSEST };
-    let mut precision = loosest;
     let mut response = Response::new(program);
+    let loosest = if careful {
+        TIGHTEST
+    } else if response.pooled() {
+        0.1 * LOOSEST
+    } else {
+        LOOSEST
+    };
+    let mut precision = loosest;
     let mut trial = response.clone();
     let mut system = System::default();
     response.evaluate(program, &prices);
@@ -197,9 +215,8 @@ const APPROACH: usize = 12;
 /// Moves each price by its own second derivative (Flowtune's NED, equation 4): far from the optimum that is nearly as
 /// good as a Newton step, for a tenth of the price.
 fn approach(program: &Program, prices: &mut [f64], response: &mut Response) {
-    let mut diagonal = vec![0.0; prices.len()];
+    let mut diagonal = Vec::new();
     for _ in 0..APPROACH {
-        diagonal.fill(0.0);
         response.diagonal(program, &mut diagonal);
         for (l, price) in prices.iter_mut().enumerate() {
             let step = GAMMA * (response.load[l] - program.capacity[l]) / diagonal[l].max(f64::MIN_POSITIVE);
@@ -219,13 +236,13 @@ struct Progress {
 }
 
 fn progress(program: &Program, prices: &[f64], response: &Response) -> Progress {
-    let (mut excess, mut idle) = (0.0f64, 0.0);
+    let (mut excess, mut idle, mut revenue) = (0.0f64, 0.0, 0.0);
     for ((price, capacity), load) in prices.iter().zip(&program.capacity).zip(&response.load) {
         excess = excess.max(load / capacity - 1.0);
         idle += price * (capacity - load).max(0.0);
+        revenue += price * load;
     }
     let (miss, unused) = response.pool_miss(program, prices);
-    let revenue: f64 = program.revenue.iter().sum();
     let gap = if revenue > 0.0 { (idle + unused) / revenue } else { 0.0 };
     Progress { excess: excess.max(miss), gap }
 }

@@ -11,7 +11,7 @@ use super::program::Program;
 /// Rates and all else that follows from prices.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Response {
-    /// Rate of each path.
+    /// Rate of each path, kept where flows are pooled: else it follows from the prices.
     pub rate: Vec<f64>,
     /// Marginal utility of each pooled flow.
     pub marginal: Vec<f64>,
@@ -19,6 +19,8 @@ pub(crate) struct Response {
     pub dearness: Vec<f64>,
     /// Load of each link.
     pub load: Vec<f64>,
+    /// Load of each link, and what the diagonal of the dual's curvature has of flows of one path.
+    sums: Vec<(f64, f64)>,
     /// -dy/dq of each flow, with the barriers on its paths in the way.
     held: Vec<f64>,
     /// x_p / z_p of each path of a pooled flow.
@@ -39,14 +41,14 @@ pub(crate) struct PoolStep {
 impl Response {
     /// A response whose pooled flows stand as at the program's start.
     pub fn new(program: &Program) -> Self {
-        let pooled = program.flows.len() < program.paths.len();
-        let size = |n: usize| if pooled { vec![0.0; n] } else { Vec::new() };
+        let size = |n: usize| if program.pooled() { vec![0.0; n] } else { Vec::new() };
         let (flows, paths) = (program.flows.len(), program.paths.len());
         Response {
             rate: program.start_rate.clone(),
             marginal: program.start_marginal.clone(),
             dearness: size(paths),
             load: Vec::new(),
+            sums: Vec::new(),
             held: vec![0.0; flows],
             swap: size(paths),
             ahead: size(paths),
@@ -72,20 +74,36 @@ impl Response {
 
     /// Takes `prices`: rates of single-path flows and loads follow.
     pub fn evaluate(&mut self, program: &Program, prices: &[f64]) {
+        self.sums.clear();
+        self.sums.resize(program.capacity.len(), (0.0, 0.0));
+        if program.pooled() {
+            (0..program.flows.len()).for_each(|f| self.evaluate_pooled(program, prices, f));
+        } else {
+            let (held, sums) = (&mut self.held[..], &mut self.sums[..]);
+            let answer = |f: usize, price| {
+                let (rate, slope) = program.respond(f, price);
+                held[f] = slope;
+                (rate, slope)
+            };
+            program.through_paths(prices, answer, |l, (rate, slope)| {
+                sums[l] = (sums[l].0 + rate, sums[l].1 + slope);
+            });
+        }
         self.load.clear();
-        self.load.resize(program.capacity.len(), 0.0);
-        for f in 0..program.flows.len() {
-            let paths = program.paths_of(f);
-            if paths.len() == 1 {
-                let path = program.path(paths.start);
-                let price: f64 = path.iter().map(|&l| prices[l as usize]).sum();
-                (self.rate[paths.start], self.held[f]) = program.respond(f, price);
-            }
-            for p in paths {
-                let rate = self.rate[p];
-                for &l in program.path(p) {
-                    self.load[l as usize] += rate;
-                }
+        self.load.extend(self.sums.iter().map(|s| s.0));
+    }
+
+    fn evaluate_pooled(&mut self, program: &Program, prices: &[f64], f: usize) {
+        let paths = program.paths_of(f);
+        if paths.len() == 1 {
+            let price = program.path(paths.start).iter().map(|&l| prices[l as usize]).sum();
+            (self.rate[paths.start], self.held[f]) = program.respond(f, price);
+        }
+        for p in paths.clone() {
+            for &l in program.path(p) {
+                let sum = &mut self.sums[l as usize];
+                sum.0 += self.rate[p];
+                sum.1 += if paths.len() == 1 { self.held[f] } else { 0.0 };
             }
         }
     }
@@ -132,11 +150,7 @@ impl Response {
     pub fn multiply(&self, program: &Program, v: &[f64], out: &mut [f64]) {
         let sum = |path: &[u32]| path.iter().map(|&l| v[l as usize]).sum::<f64>();
         if !self.pooled() {
-            for (held, row) in self.held.iter().zip(program.link_ptr.windows(2)) {
-                let path = &program.path_links[row[0] as usize..row[1] as usize];
-                let flow = held * sum(path);
-                path.iter().for_each(|&l| out[l as usize] += flow);
-            }
+            program.through_paths(v, |f, sum| self.held[f] * sum, |l, flow| out[l] += flow);
             return;
         }
         for f in 0..program.flows.len() {
@@ -167,13 +181,17 @@ impl Response {
     }
 
     /// The diagonal of what [`Response::multiply`] multiplies by.
-    pub fn diagonal(&self, program: &Program, out: &mut [f64]) {
-        for f in 0..program.flows.len() {
+    pub fn diagonal(&self, program: &Program, out: &mut Vec<f64>) {
+        out.clear();
+        out.extend(self.sums.iter().map(|s| s.1));
+        for f in (0..program.flows.len()).filter(|_| program.pooled()) {
             let paths = program.paths_of(f);
-            let single = paths.len() == 1;
-            let all: f64 = if single { 1.0 } else { self.swap[paths.clone()].iter().sum() };
+            if paths.len() == 1 {
+                continue;
+            }
+            let all: f64 = self.swap[paths.clone()].iter().sum();
             for p in paths {
-                let own = if single { 1.0 } else { self.swap[p] };
+                let own = self.swap[p];
                 let term = own * ((all - own) / all) + (own / all) * (own / all) * self.held[f];
                 program.path(p).iter().for_each(|&l| out[l as usize] += term);
             }
