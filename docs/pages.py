@@ -61,7 +61,8 @@ def scheme_page(scheme: dict[str, Any], notes: Path) -> str:
     """What the registry says of a scheme, and what is written of it in ``schemes``."""
     name = scheme["name"]
     parts = [f"# {name}\n", f"{scheme['about'][:1].upper()}{scheme['about'][1:]}.\n"]
-    parts.append(f"Kind: {scheme['kind']}. Brings rates to: {scheme['goal']}. Paper: {scheme['paper']}. Runs under: {_drivers(scheme)}.\n")
+    goal = f"Kind: {scheme['kind']}. Brings rates to: {scheme['goal']}."
+    parts.append(f"{goal} Paper: {scheme['paper']}. Runs under: {_drivers(scheme)}.\n")
     note = notes / f"{name}.md"
     if note.exists():
         parts.append(note.read_text())

@@ -15,11 +15,13 @@ from subak.errors import InputError
 if TYPE_CHECKING:
     from subak._subak import Answer, Table
     from subak.api import Network, Rows, solve, structure
+    from subak.incremental import Incremental
     from subak.runs import Results, run
     from subak.structures import Structure
 
 __all__ = [
     "Answer",
+    "Incremental",
     "InputError",
     "Network",
     "Results",
@@ -34,6 +36,7 @@ __all__ = [
 
 _HOMES = {
     "Answer": "_subak",
+    "Incremental": "incremental",
     "Table": "_subak",
     "Network": "api",
     "Rows": "api",

@@ -168,12 +168,20 @@ def difference(found: Mapping[str, Any]) -> None:
                 distinct = {True: "yes", False: "no", None: ""}[one["distinct"]]
                 first, second = (f"{one[side]['mean']:.5g}" for side in ("first", "second"))
                 rows.add_row(who, one["name"], first, second, ratio, distinct)
-    out.print(rows if rows.row_count else "Every metric is the same, though the bytes differ.")
+    out.print(rows if rows.row_count else _why_nothing_differs(found))
     for side in ("first", "second"):
         for only in found[f"only_{side}"]:
             out.print(f"only the {side} has {only['scheme']} {setting_of(only['axes'], list(only['axes']))}")
     if rows.row_count:
         out.print("Distinct: the means are further apart than both 95% confidence intervals reach.")
+
+
+def _why_nothing_differs(found: Mapping[str, Any]) -> str:
+    if not found["rows"]:
+        return "The runs have no scheme and setting in common: nothing to hold against each other."
+    if not any(pair["metrics"] for pair in found["rows"]):
+        return "The runs have schemes in common, but no metric: they measured different things."
+    return "Every metric is the same, though the bytes differ."
 
 
 def schemes(listed: Sequence[Mapping[str, Any]], *, in_full: bool) -> None:

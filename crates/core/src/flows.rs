@@ -161,6 +161,62 @@ impl Flows {
         Ok(())
     }
 
+    /// Flow `f` as its user describes it.
+    pub fn get(&self, f: usize) -> Flow {
+        let extra = self.extra(f).cloned().unwrap_or_default();
+        Flow {
+            id: self.id(f),
+            paths: self.paths_of(f).map(|p| self.links_of(p).to_vec()).collect(),
+            weight: self.weight[f],
+            demand_bps: Some(self.demand_bps[f]).filter(|d| d.is_finite()),
+            size_bytes: extra.size_bytes,
+            deadline_s: extra.deadline_s,
+            bandwidth_function: extra.bandwidth_function,
+        }
+    }
+
+    /// Changes the weight of flow `f`.
+    pub fn set_weight(&mut self, f: usize, weight: f64) -> Result<(), Fault> {
+        check_weight(weight)?;
+        self.weight[f] = weight;
+        Ok(())
+    }
+
+    /// Changes the most that flow `f` can use, bit/s; infinite for no bound.
+    pub fn set_demand(&mut self, f: usize, demand_bps: f64) -> Result<(), Fault> {
+        check_demand(demand_bps)?;
+        self.demand_bps[f] = demand_bps;
+        Ok(())
+    }
+
+    /// Makes the numbers of flows without names their names, which they keep when others leave.
+    pub fn name_by_number(&mut self) {
+        if self.ids.is_empty() {
+            self.ids = (0..self.len()).map(|f| f.to_string()).collect();
+        }
+    }
+
+    /// Keeps the flows that `keep` says, in their order.
+    pub fn retain(&mut self, keep: impl Fn(usize) -> bool) {
+        let (mut path_ptr, mut link_ptr, mut links) = (vec![0], vec![0], Vec::new());
+        for f in (0..self.len()).filter(|&f| keep(f)) {
+            for p in self.paths_of(f) {
+                links.extend_from_slice(self.links_of(p));
+                link_ptr.push(links.len() as u32);
+            }
+            path_ptr.push(link_ptr.len() as u32 - 1);
+        }
+        (self.path_ptr, self.link_ptr, self.links) = (path_ptr, link_ptr, links);
+        fn only<T>(values: &mut Vec<T>, keep: impl Fn(usize) -> bool) {
+            let mut place = 0..;
+            values.retain(|_| place.next().is_some_and(&keep));
+        }
+        only(&mut self.weight, &keep);
+        only(&mut self.demand_bps, &keep);
+        only(&mut self.ids, &keep);
+        only(&mut self.extra, &keep);
+    }
+
     /// The number of flows.
     pub fn len(&self) -> usize {
         self.weight.len()

@@ -5,6 +5,7 @@ mod converging;
 mod errors;
 mod experiments;
 mod generators;
+mod incremental;
 mod network;
 mod runs;
 mod schemes;
@@ -23,6 +24,7 @@ mod _subak {
         converging::converge,
         experiments::{rounds_experiment, rounds_experiments},
         generators::generators,
+        incremental::Incremental,
         network::Network,
         runs::{Spec, columns, diff, export, summary},
         schemes::schemes,

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use subak_core::case::policy_from_value;
 use subak_core::document::{Format, json};
+use subak_core::route::Metric;
 use subak_core::{Fault, Flows};
 use subak_solve::{Method, Options};
 
@@ -18,6 +19,8 @@ use subak_solve::{Method, Options};
 pub struct Case {
     /// The problem.
     pub case: Arc<subak_core::Case>,
+    /// How flows that come later and name only their ends are routed.
+    pub metric: Metric,
     /// What faults that show later are said of.
     file: Option<String>,
 }
@@ -28,7 +31,7 @@ impl Case {
     #[staticmethod]
     fn parse(py: Python<'_>, text: &[u8], format: &str, file: Option<String>, folder: PathBuf) -> PyResult<Self> {
         let case = py.detach(|| parse_case(text, format, file.as_deref(), &folder)).or_input_error(py)?;
-        Ok(Case { case: Arc::new(case), file })
+        Ok(Case { case: Arc::new(case), metric: Metric::default(), file })
     }
 
     /// The flows, policy and routing of a JSON object, over `network`.
@@ -36,14 +39,14 @@ impl Case {
     fn over(py: Python<'_>, network: &Network, rest: &[u8]) -> PyResult<Self> {
         let (network, metric) = (network.network.clone(), network.metric);
         let parsed = py.detach(|| subak_core::Case::over(network, metric, &json::parse(utf8(rest)?)?));
-        Ok(Case { case: Arc::new(parsed.or_input_error(py)?), file: None })
+        Ok(Case { case: Arc::new(parsed.or_input_error(py)?), metric, file: None })
     }
 
     /// Flows in compressed rows over `network`.
     #[staticmethod]
     fn of_rows(py: Python<'_>, network: &Network, rows: Rows, policy: &[u8]) -> PyResult<Self> {
         let rows = (rows.0.to_vec(py)?, rows.1.to_vec(py)?, rows.2.to_vec(py)?, rows.3.to_vec(py)?);
-        let network = network.network.clone();
+        let (network, metric) = (network.network.clone(), network.metric);
         let read = || {
             let policy = policy_from_value(&json::parse(utf8(policy)?)?).map_err(|e| e.below("policy"))?;
             let (link_ptr, links, weight, demand_bps) = rows;
@@ -51,7 +54,7 @@ impl Case {
             Ok(subak_core::Case { network, flows, policy })
         };
         let case: Result<subak_core::Case, Fault> = py.detach(read);
-        Ok(Case { case: Arc::new(case.or_input_error(py)?), file: None })
+        Ok(Case { case: Arc::new(case.or_input_error(py)?), metric, file: None })
     }
 
     /// Solves it by `solver`, without holding the interpreter.
@@ -110,7 +113,8 @@ pub fn network(py: Python<'_>, text: &[u8], folder: &Path) -> PyResult<Network> 
     }
 }
 
-fn utf8(text: &[u8]) -> Result<&str, Fault> {
+/// The text of a UTF-8 input.
+pub fn utf8(text: &[u8]) -> Result<&str, Fault> {
     std::str::from_utf8(text).map_err(|e| {
         let what = format!("it is not text: byte {} is no UTF-8", e.valid_up_to());
         Fault::new("", what, "give a text file in UTF-8")

@@ -19,7 +19,32 @@ pub struct Options {
 
 /// Runs `scheme` on `case` and answers as the interface of `subak converge` says: whether the rates became exact and
 /// stayed so, after how many rounds, beside the rounds that theory allows (`null` where no bound is known).
+///
+/// A flow with a demand of zero sends nothing: it gets its rate of zero without a message.
 pub fn converge(case: &Case, scheme: &str, options: &Options) -> Result<Value, Fault> {
+    let idle = |f: usize| case.flows.demand_bps()[f] <= 0.0;
+    if !(0..case.flows.len()).any(idle) {
+        return converge_all(case, scheme, options);
+    }
+    Setup::from_case(case)?; // what is wrong with a flow is said of its place in the whole case
+    let mut busy = case.clone();
+    busy.flows.name_by_number();
+    busy.flows.retain(|f| !idle(f));
+    let mut answer = converge_all(&busy, scheme, options)?;
+    let mut rows = answer["flows"].as_array().cloned().unwrap_or_default().into_iter();
+    let row = |f: usize| match idle(f) {
+        true => {
+            let id = case.flows.id(f);
+            let bottleneck = format!("demand of {id}");
+            Some(json!({"id": id, "rate": 0.0, "ideal": 0.0, "rounds": 0.0, "bottleneck": bottleneck}))
+        }
+        false => rows.next(),
+    };
+    answer["flows"] = (0..case.flows.len()).filter_map(row).collect();
+    Ok(answer)
+}
+
+fn converge_all(case: &Case, scheme: &str, options: &Options) -> Result<Value, Fault> {
     let setup = Setup::from_case(case)?;
     let plan = &options.plan;
     check(plan)?;

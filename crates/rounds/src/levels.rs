@@ -100,7 +100,7 @@ pub fn water_fill(capacity_bps: &[f64], paths: &[Vec<u32>], weights: &[f64], rea
 }
 
 /// Whether link `a` has a lower rate than `b`.
-pub(crate) fn lower(rates: &[f64], a: u32, b: u32) -> bool {
+fn lower(rates: &[f64], a: u32, b: u32) -> bool {
     rates[a as usize] * (1.0 + TIE) < rates[b as usize]
 }
 
@@ -131,7 +131,7 @@ fn nearby_least(share: &[f64], paths: &[Vec<u32>], members: &[Vec<u32>], frozen:
 
 impl Levels {
     /// The links that share a flow with `link` in iteration `n`, from 1, itself included.
-    pub(crate) fn neighbours(&self, paths: &[Vec<u32>], link: u32, n: usize) -> Vec<u32> {
+    fn neighbours(&self, paths: &[Vec<u32>], link: u32, n: usize) -> Vec<u32> {
         let mut near = vec![false; self.of_link.len()];
         near[link as usize] = true;
         for (f, path) in paths.iter().enumerate() {

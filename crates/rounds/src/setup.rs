@@ -75,7 +75,8 @@ impl Random {
 
 impl Setup {
     /// The links and flows of `case`, which must be single-path max-min. A demand becomes a link of the flow's own at the
-    /// head of its path, without delay: the thesis' virtual link l0 (section 4.1).
+    /// head of its path, without delay: the thesis' virtual link l0 (section 4.1). Demands of
+    /// zero are for the caller to leave out.
     pub fn from_case(case: &Case) -> Result<Self, Fault> {
         if case.policy != Policy::MaxMin {
             return Err(Fault::new(
@@ -100,13 +101,6 @@ impl Setup {
             let mut path = case.flows.links_of(paths.start).to_vec();
             check(f, &path, case.flows.weight()[f], &setup.wires)?;
             let demand_bps = case.flows.demand_bps()[f];
-            if demand_bps <= 0.0 {
-                return Err(Fault::new(
-                    format!("flows[{f}].demand"),
-                    "a flow that wants nothing",
-                    "leave it out, or give a demand above zero",
-                ));
-            }
             if demand_bps.is_finite() {
                 path.insert(0, setup.wires.len() as LinkId);
                 setup.wires.push(Wire { capacity_bps: demand_bps, delay_ns: 0 });

@@ -1,6 +1,6 @@
 //! What theory says of a setup: its max-min rates, and the rounds a scheme may take.
 
-use crate::levels::{Levels, Reach, lower, water_fill};
+use crate::levels::{Levels, Reach, water_fill};
 use crate::setup::Setup;
 use subak_core::LinkId;
 use subak_solve::max_min::{MaxMin, Rows};
@@ -91,15 +91,6 @@ impl Setup {
         }
         let rate = |(left, weight): (f64, f64)| if weight > 0.0 { (left / weight).max(0.0) } else { f64::INFINITY };
         left.into_iter().zip(weight).map(rate).collect()
-    }
-
-    /// The first iteration in which a bottleneck had the least rate of the links it shared flows with (definition 3.4.5).
-    pub fn freeze_iteration(&self, levels: &Levels, link: LinkId) -> Option<usize> {
-        let first = |&n: &usize| {
-            let rates = self.link_rates(levels, n);
-            levels.neighbours(&self.paths, link, n).into_iter().all(|x| !lower(&rates, x, link))
-        };
-        (1..=levels.of_link[link as usize]).find(first)
     }
 
     /// The dependency chain that took the time: from the link that was right last, back through the precedents, each time

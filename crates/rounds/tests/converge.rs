@@ -46,6 +46,29 @@ fn levels_and_the_chain_that_took_the_time() {
 }
 
 #[test]
+fn who_wants_nothing_gets_nothing_and_the_others_all() {
+    let mut case = case();
+    let without = converge(&case, "s-perc", &Options::default()).unwrap();
+    let flow = |id: &str| Flow { demand_bps: Some(0.0), ..Flow::over(id, vec![0, 2]) };
+    case.flows.push(flow("idle"), &case.network).unwrap();
+    let answer = converge(&case, "s-perc", &Options::default()).unwrap();
+    assert_eq!(
+        answer["flows"][2],
+        json!({"id": "idle", "rate": 0.0, "ideal": 0.0, "rounds": 0.0, "bottleneck": "demand of idle"})
+    );
+    assert_eq!(answer["flows"].as_array().unwrap()[..2], without["flows"].as_array().unwrap()[..]);
+    assert_eq!((&answer["converged"], &answer["rounds"]), (&without["converged"], &without["rounds"]));
+    // What is wrong with another flow is said of its place in the whole case.
+    let pooled = Flow { paths: vec![vec![0], vec![1]], ..Flow::over("pooled", vec![]) };
+    case.flows.push(pooled, &case.network).unwrap();
+    assert_eq!(converge(&case, "s-perc", &Options::default()).unwrap_err().place, "flows[3].paths");
+    // Nobody wants anything.
+    case.flows.retain(|f| f == 2);
+    let answer = converge(&case, "s-perc", &Options::default()).unwrap();
+    assert_eq!((rate(&answer, 0), &answer["converged"]), (0.0, &json!(true)));
+}
+
+#[test]
 fn a_demand_is_a_link_of_its_own() {
     let mut case = case();
     let flow = Flow { demand_bps: Some(5e9), ..Flow::over("d", vec![0]) };

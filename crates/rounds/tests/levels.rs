@@ -1,6 +1,8 @@
 //! WF^k against the exact solver, and what the thesis proves of its partitions.
 
 use subak_rounds::{Capacities, Random, Reach};
+use subak_solve::freeze_iterations;
+use subak_solve::structure::{Degree, structure};
 
 fn setups() -> impl Iterator<Item = Random> {
     (0..60).map(|seed| Random {
@@ -52,8 +54,10 @@ fn rates_rise_until_the_freeze_iteration_and_stay() {
     for random in setups().take(20) {
         let setup = random.draw();
         let levels = setup.levels(Reach::Two);
+        let case = setup.to_case().unwrap();
+        let freezes = freeze_iterations(&case, &structure(&case, Degree::Two).unwrap());
         for l in (0..60usize).filter(|&l| levels.of_link[l] > 0) {
-            let freeze = setup.freeze_iteration(&levels, l as u32).unwrap();
+            let freeze = freezes[l].unwrap();
             let rates: Vec<f64> = (1..=levels.of_link[l]).map(|n| setup.link_rates(&levels, n)[l]).collect();
             assert!(rates.windows(2).all(|w| w[0] <= w[1] * (1.0 + 1e-9)), "lemma 3.4.1 at link {l}: {rates:?}");
             let frozen = &rates[freeze - 1..];

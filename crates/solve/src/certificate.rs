@@ -225,16 +225,17 @@ fn maximum(case: &Case, answer: &Answer, loads: &Loads, utility: impl Fn(usize) 
 }
 
 /// The links that hold each flow back. Max-min: full, and no flow on them has a higher level (where paths are pooled:
-/// with a price at a level of the flow). Utilities: full, with a price.
-pub(crate) fn bottlenecks(case: &Case, answer: &Answer) -> Rows {
+/// with a price at a level of the flow). Utilities: full, with a price. A `tolerance` that was asked for widens what is full.
+pub(crate) fn bottlenecks(case: &Case, answer: &Answer, tolerance: f64) -> Rows {
+    let full = tolerance.max(FULL);
     let loads = Loads::of(case, answer);
     let by_level = matches!(case.policy, Policy::MaxMin | Policy::BandwidthFunction) && case.flows.single_path();
     let mut rows = Rows::default();
     for (f, &rate) in answer.rates_bps.iter().enumerate() {
         let open = !sated(case, f, rate);
         let holds = |l: &LinkId| {
-            let paid = if by_level { loads.shortfall(f, *l) < FULL } else { answer.link_price[*l as usize] > 0.0 };
-            loads.idle(case, *l) < FULL && paid
+            let paid = if by_level { loads.shortfall(f, *l) <= full } else { answer.link_price[*l as usize] > 0.0 };
+            loads.idle(case, *l) <= full && paid
         };
         let mut links: Vec<LinkId> = Vec::new();
         for p in case.flows.paths_of(f).filter(|_| open) {

@@ -5,145 +5,275 @@
 //! the last rates within a tolerance instead of solving anew. Utilities start from the last prices.
 
 use crate::answer::Answer;
+use crate::certificate::certify;
 use crate::live::{LiveMaxMin, Repair};
-use crate::solver::{Options, solve_from};
-use std::collections::BTreeMap;
-use subak_core::{Case, Fault, Flow, FlowId, Flows, Network, Policy};
+use crate::solver::{Method, Options, finish, solve_from};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+use subak_core::{Case, Fault, Flow, FlowId, LinkId, Network, Policy};
+
+const NONE: u32 = u32::MAX;
+
+/// Loads are summed up change by change; an exact solve clears what rounding left in them after so many.
+const MOST_CHANGES: usize = 1 << 20;
 
 /// A case and its last answer.
 #[derive(Debug, Clone)]
 pub struct Incremental {
-    network: Network,
-    policy: Policy,
-    /// The flows in the order they came, by id.
-    flows: Vec<Flow>,
-    place: BTreeMap<String, usize>,
+    /// With room for flows that left; see `tidy`.
+    case: Arc<Case>,
+    /// The key of each flow, by its id. Keys stay while the flow does.
+    keys: HashMap<String, u32>,
+    /// The place of each key's flow in the case.
+    place: Vec<u32>,
+    /// The key of each place; none where the flow left.
+    key: Vec<u32>,
+    free: Vec<u32>,
+    left: usize,
     prices: Option<Vec<f64>>,
-    /// The same flows under max-min over single paths, with their numbers there.
-    live: Option<(LiveMaxMin, Vec<FlowId>)>,
+    live: Option<Live>,
+}
+
+/// The flows under max-min over single paths.
+#[derive(Debug, Clone)]
+struct Live {
+    solver: LiveMaxMin,
+    /// The number of each key's flow in the solver.
+    flow: Vec<FlowId>,
+    /// To which the rates were found last; 0 where exactly.
+    tolerance: f64,
+    changes: usize,
 }
 
 impl Incremental {
-    /// A network without flows yet.
-    pub fn new(network: Network, policy: Policy) -> Self {
-        let capacity_bps = network.links().iter().map(|l| l.capacity_bps).collect();
-        let live = (policy == Policy::MaxMin).then(|| (LiveMaxMin::new(capacity_bps), Vec::new()));
-        Incremental { network, policy, flows: Vec::new(), place: BTreeMap::new(), prices: None, live }
+    /// Starts from `case`. Flows without names are called by their numbers.
+    pub fn new(mut case: Case) -> Self {
+        case.flows.name_by_number();
+        let capacity_bps = case.network.links().iter().map(|l| l.capacity_bps).collect();
+        let live = (case.policy == Policy::MaxMin && case.flows.single_path()).then(|| Live {
+            solver: LiveMaxMin::new(capacity_bps),
+            flow: Vec::new(),
+            tolerance: 0.0,
+            changes: 0,
+        });
+        let (keys, place, key, free) = (HashMap::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut now = Incremental { case: Arc::new(case), keys, place, key, free, left: 0, prices: None, live };
+        for f in 0..now.case.flows.len() {
+            now.enter(f);
+        }
+        now
+    }
+
+    /// Flow `f` of the case gets a key, and goes into the live solver.
+    fn enter(&mut self, f: usize) {
+        let flows = &self.case.flows;
+        let key = self.free.pop().unwrap_or(self.place.len() as u32);
+        if key as usize == self.place.len() {
+            self.place.push(NONE);
+        }
+        self.place[key as usize] = f as u32;
+        self.key.push(key);
+        self.keys.insert(flows.id(f), key);
+        if flows.paths_of(f).len() > 1 {
+            self.live = None;
+        }
+        if let Some(live) = &mut self.live {
+            let p = flows.paths_of(f).start;
+            let number = live.solver.add(flows.links_of(p), flows.weight()[f], flows.demand_bps()[f]);
+            live.flow.resize(self.place.len(), number);
+            live.flow[key as usize] = number;
+        }
     }
 
     /// Adds a flow; its id must be new.
     pub fn add(&mut self, flow: Flow) -> Result<(), Fault> {
-        Flows::new().push(flow.clone(), &self.network)?;
-        if self.place.contains_key(&flow.id) {
+        if self.keys.contains_key(&flow.id) {
             return Err(Fault::new("id", format!("a second flow has the id \"{}\"", flow.id), "give it another id"));
         }
-        if flow.paths.len() > 1 {
-            self.live = None;
-        }
-        if let Some((live, keys)) = &mut self.live {
-            keys.push(live.add(&flow.paths[0], flow.weight, flow.demand_bps.unwrap_or(f64::INFINITY)));
-        }
-        self.place.insert(flow.id.clone(), self.flows.len());
-        self.flows.push(flow);
+        let case = Arc::make_mut(&mut self.case);
+        case.flows.push(flow, &case.network)?;
+        self.changed();
+        self.enter(self.key.len());
         Ok(())
     }
 
-    /// Removes the flow called `id`. The last flow takes its place.
+    /// Removes the flow called `id`.
     pub fn remove(&mut self, id: &str) -> Result<(), Fault> {
-        let place = self.find(id)?;
-        self.place.remove(id);
-        self.flows.swap_remove(place);
-        if let Some(moved) = self.flows.get(place) {
-            self.place.insert(moved.id.clone(), place);
+        let key = self.find(id)?;
+        self.keys.remove(id);
+        self.key[std::mem::replace(&mut self.place[key as usize], NONE) as usize] = NONE;
+        self.free.push(key);
+        self.left += 1;
+        self.changed();
+        if let Some(live) = &mut self.live {
+            live.solver.remove(live.flow[key as usize]);
         }
-        if let Some((live, keys)) = &mut self.live {
-            live.remove(keys.swap_remove(place));
+        // What left takes no more room than what stays.
+        if self.left > self.keys.len() + 1024 {
+            self.tidy();
         }
         Ok(())
     }
 
     /// Changes a flow's weight.
     pub fn set_weight(&mut self, id: &str, weight: f64) -> Result<(), Fault> {
-        self.change(id, |flow| flow.weight = weight)
+        let key = self.find(id)?;
+        Arc::make_mut(&mut self.case).flows.set_weight(self.place[key as usize] as usize, weight)?;
+        self.changed();
+        if let Some(live) = &mut self.live {
+            live.solver.set_weight(live.flow[key as usize], weight);
+        }
+        Ok(())
     }
 
     /// Changes a flow's demand; `None` for none.
     pub fn set_demand(&mut self, id: &str, demand_bps: Option<f64>) -> Result<(), Fault> {
-        self.change(id, |flow| flow.demand_bps = demand_bps)
+        let (key, demand_bps) = (self.find(id)?, demand_bps.unwrap_or(f64::INFINITY));
+        Arc::make_mut(&mut self.case).flows.set_demand(self.place[key as usize] as usize, demand_bps)?;
+        self.changed();
+        if let Some(live) = &mut self.live {
+            live.solver.set_demand(live.flow[key as usize], demand_bps);
+        }
+        Ok(())
     }
 
     /// Changes a link's capacity.
     pub fn set_capacity(&mut self, link: &str, capacity_bps: f64) -> Result<(), Fault> {
-        let l = self
-            .network
-            .find_link(link)
-            .ok_or_else(|| Fault::new("link", format!("there is no link \"{link}\""), "name a link of the network"))?;
+        let unknown = || Fault::new("link", format!("there is no link \"{link}\""), "name a link of the network");
+        let l = self.case.network.find_link(link).ok_or_else(unknown)?;
         if !(capacity_bps.is_finite() && capacity_bps > 0.0) {
-            return Err(Fault::new(
-                "capacity",
-                format!("the capacity is {capacity_bps}"),
-                "give a finite, positive rate such as \"10Gbps\"",
-            ));
+            let what = format!("the capacity is {capacity_bps}");
+            return Err(Fault::new("capacity", what, "give a finite, positive rate such as \"10Gbps\""));
         }
-        self.network.link_mut(l).capacity_bps = capacity_bps;
-        if let Some((live, _)) = &mut self.live {
-            live.set_capacity(l, capacity_bps);
+        Arc::make_mut(&mut self.case).network.link_mut(l).capacity_bps = capacity_bps;
+        self.changed();
+        if let Some(live) = &mut self.live {
+            live.solver.set_capacity(l, capacity_bps);
         }
         Ok(())
     }
 
-    /// The case as it stands.
-    pub fn case(&self) -> Case {
-        let mut flows = Flows::new();
-        for flow in &self.flows {
-            flows.push(flow.clone(), &self.network).expect("checked when it was added or changed");
-        }
-        Case { network: self.network.clone(), flows, policy: self.policy }
+    /// The network as it stands.
+    pub fn network(&self) -> &Network {
+        &self.case.network
+    }
+
+    /// What is wanted.
+    pub fn policy(&self) -> Policy {
+        self.case.policy
+    }
+
+    /// How many flows there are.
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// Whether there is a flow called `id`.
+    pub fn contains(&self, id: &str) -> bool {
+        self.keys.contains_key(id)
+    }
+
+    /// The case as it stands, its flows in the order they came.
+    pub fn case(&mut self) -> Arc<Case> {
+        self.tidy();
+        self.case.clone()
     }
 
     /// Solves the case as it stands, exactly, from the last answer where that helps. Returns it with its answer.
-    pub fn solve(&mut self, options: &Options) -> Result<(Case, Answer), Fault> {
-        let case = self.case();
-        let answer = solve_from(&case, options, self.prices.as_deref())?;
-        self.prices = Some(answer.link_price.clone());
-        if let Some((live, _)) = &mut self.live {
-            live.solve();
+    pub fn solve(&mut self, options: &Options) -> Result<(Arc<Case>, Answer), Fault> {
+        self.tidy();
+        if let Some(live) = self.live.as_mut().filter(|_| options.method == Method::Own) {
+            live.solver.solve();
+            (live.tolerance, live.changes) = (0.0, 0);
+            return self.answer();
         }
-        Ok((case, answer))
+        let answer = solve_from(&self.case, options, self.prices.as_deref())?;
+        self.prices = Some(answer.link_price.clone());
+        Ok((self.case.clone(), answer))
     }
 
-    /// Mends the last max-min rates after changes to within `tolerance` of the bottleneck condition. Returns the rates in
-    /// the case's order, and what was done.
-    pub fn repair(&mut self, tolerance: f64) -> Result<(Vec<f64>, Repair), Fault> {
-        let Some((live, keys)) = &mut self.live else {
-            return Err(Fault::new(
-                "policy",
-                "only max-min over single paths can be repaired within a tolerance",
-                "solve instead: utilities start from their last prices",
-            ));
-        };
+    /// Mends the last max-min rates after changes to within `tolerance` of the bottleneck condition, in time that grows
+    /// with what has to move. [`Incremental::answer`] certifies them.
+    pub fn repair(&mut self, tolerance: f64) -> Result<Repair, Fault> {
+        let live = self.live.as_mut().ok_or_else(not_live)?;
         if !(tolerance > 0.0 && tolerance < 1.0) {
             return Err(Fault::new("tolerance", format!("the tolerance is {tolerance}"), "give a number in (0, 1)"));
         }
-        let done = live.repair(tolerance);
-        Ok((keys.iter().map(|&f| live.rate_bps(f)).collect(), done))
-    }
-
-    fn find(&self, id: &str) -> Result<usize, Fault> {
-        let unknown = || Fault::new("id", format!("there is no flow \"{id}\""), "name a flow that was added");
-        self.place.get(id).copied().ok_or_else(unknown)
-    }
-
-    fn change(&mut self, id: &str, change: impl FnOnce(&mut Flow)) -> Result<(), Fault> {
-        let place = self.find(id)?;
-        let mut flow = self.flows[place].clone();
-        change(&mut flow);
-        Flows::new().push(flow.clone(), &self.network)?;
-        if let Some((live, keys)) = &mut self.live {
-            live.set_weight(keys[place], flow.weight);
-            live.set_demand(keys[place], flow.demand_bps.unwrap_or(f64::INFINITY));
+        // A repair looks around what changed: misses that a looser one has left elsewhere would stay.
+        let tightened = tolerance < std::mem::replace(&mut live.tolerance, tolerance);
+        if !tightened && live.changes < MOST_CHANGES {
+            return Ok(live.solver.repair(tolerance));
         }
-        self.flows[place] = flow;
-        Ok(())
+        live.solver.solve();
+        live.changes = 0;
+        Ok(Repair { flows: self.keys.len(), rounds: 0, exact: true })
     }
+
+    /// The max-min rates as the last solve or repair left them, certified: optimal where the certificate is within what
+    /// that was asked for, and inaccurate after changes since.
+    pub fn answer(&mut self) -> Result<(Arc<Case>, Answer), Fault> {
+        self.tidy();
+        let live = self.live.as_ref().ok_or_else(not_live)?;
+        let start = Instant::now();
+        let rates: Vec<f64> = self.key.iter().map(|&key| live.solver.rate_bps(live.flow[key as usize])).collect();
+        let link_price = vec![0.0; self.case.network.links().len()];
+        let empty = Answer::empty("live-water-filling");
+        let answer = Answer { path_rates_bps: rates.clone(), rates_bps: rates, link_price, ..empty };
+        let exact = Options::default();
+        let options = Options { tolerance: live.tolerance.max(exact.tolerance), ..exact };
+        let mut answer = finish(&self.case, answer, &options, start, certify);
+        answer.link_price = prices(&self.case, &answer);
+        Ok((self.case.clone(), answer))
+    }
+
+    /// The rate of the flow called `id`, as the last solve or repair left it.
+    pub fn rate_bps(&self, id: &str) -> Result<f64, Fault> {
+        let live = self.live.as_ref().ok_or_else(not_live)?;
+        Ok(live.solver.rate_bps(live.flow[self.find(id)? as usize]))
+    }
+
+    fn changed(&mut self) {
+        if let Some(live) = &mut self.live {
+            live.changes += 1;
+        }
+    }
+
+    fn find(&self, id: &str) -> Result<u32, Fault> {
+        let unknown = || Fault::new("id", format!("there is no flow \"{id}\""), "name a flow that is there");
+        self.keys.get(id).copied().ok_or_else(unknown)
+    }
+
+    /// Takes the flows that left out of the case.
+    fn tidy(&mut self) {
+        if std::mem::take(&mut self.left) == 0 {
+            return;
+        }
+        Arc::make_mut(&mut self.case).flows.retain(|f| self.key[f] != NONE);
+        self.key.retain(|key| *key != NONE);
+        self.key.iter().enumerate().for_each(|(f, &key)| self.place[key as usize] = f as u32);
+    }
+}
+
+fn not_live() -> Fault {
+    Fault::new(
+        "policy",
+        "only max-min over single paths keeps its rates from one change to the next",
+        "solve instead: utilities start from their last prices",
+    )
+}
+
+/// What the level of each bottleneck's flows gains a bit/s of capacity: one over their weight.
+fn prices(case: &Case, answer: &Answer) -> Vec<f64> {
+    let mut weight = vec![0.0; answer.link_price.len()];
+    for f in 0..answer.bottlenecks.len() {
+        let first: Option<&LinkId> = answer.bottlenecks.row(f).first();
+        first.iter().for_each(|&&l| weight[l as usize] += case.flows.weight()[f]);
+    }
+    weight.into_iter().map(|w| if w > 0.0 { 1.0 / w } else { 0.0 }).collect()
 }

@@ -187,7 +187,8 @@ impl LiveMaxMin {
     fn miss(&self, f: FlowId, highest: impl Fn(LinkId) -> f64) -> f64 {
         let (rate, demand) = (self.rates_bps[f as usize], self.demand_bps[f as usize]);
         if rate >= demand * (1.0 - 1e-12) {
-            return (rate / demand - 1.0).max(0.0);
+            // A rate above a demand that fell is no matter of tolerance.
+            return if rate > demand * (1.0 + 1e-12) { f64::INFINITY } else { 0.0 };
         }
         let level = self.level(f);
         let of = |&l: &LinkId| {

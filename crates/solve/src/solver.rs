@@ -119,7 +119,7 @@ fn utilities(case: &Case) -> Result<Vec<Utility>, Fault> {
 }
 
 /// Adds what follows from rates and prices, and the certificate.
-fn finish(
+pub(crate) fn finish(
     case: &Case,
     mut answer: Answer,
     options: &Options,
@@ -127,7 +127,7 @@ fn finish(
     certify: impl FnOnce(&Case, &Answer) -> Certificate,
 ) -> Answer {
     answer.link_load_bps = link_loads(case, &answer.path_rates_bps);
-    answer.bottlenecks = bottlenecks(case, &answer);
+    answer.bottlenecks = bottlenecks(case, &answer, options.tolerance);
     answer.certificate = certify(case, &answer);
     let numbers = answer.rates_bps.iter().chain(&answer.path_rates_bps).chain(&answer.link_price);
     if numbers.into_iter().any(|x| !x.is_finite()) {

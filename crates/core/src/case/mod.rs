@@ -50,7 +50,7 @@ impl Case {
     /// The case that `value` describes; see [`Case::parse`].
     pub fn from_value(value: &Value, read_file: &mut ReadFile) -> Result<Case, Fault> {
         let (network, policy, routing) = read_head(value, read_file)?;
-        let flows = read_flows(value, &network, policy, routing)?;
+        let flows = flows_from_value(value, &network, policy, routing)?;
         Ok(Case { network, flows, policy })
     }
 
@@ -61,12 +61,13 @@ impl Case {
         check_keys(map, &["flows", "policy", "routing"])?;
         let policy = map.get("policy").map_or(Ok(Policy::MaxMin), policy_from_value).map_err(|e| e.below("policy"))?;
         let routing = routing_from_value(map.get("routing"), metric).map_err(|e| e.below("routing"))?;
-        let flows = read_flows(value, &network, policy, routing)?;
+        let flows = flows_from_value(value, &network, policy, routing)?;
         Ok(Case { network, flows, policy })
     }
 }
 
-fn read_flows(value: &Value, network: &Network, policy: Policy, routing: Routing) -> Result<Flows, Fault> {
+/// The list of `flows` in `value`, over `network`; none where there is no such list.
+pub fn flows_from_value(value: &Value, network: &Network, policy: Policy, routing: Routing) -> Result<Flows, Fault> {
     let mut flows = FlowReader::new(network, policy, routing);
     if let Some(given) = value.get("flows") {
         let given = list(given, "the list of flows", "\"flows\": [...]").map_err(|e| e.below("flows"))?;

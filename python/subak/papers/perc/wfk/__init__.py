@@ -1,4 +1,4 @@
-"""Figures 2.4 and 3.6 to 3.8: the iterations of WF1, WF2 and water-filling."""
+"""Figures 2.4 and 3.6 to 3.8: the iterations of WF1, WF2 and water-filling, and their precedence graphs."""
 
 from __future__ import annotations
 
@@ -7,33 +7,87 @@ from typing import TYPE_CHECKING, Any
 from subak.repro import RawResults, figures
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 ALGORITHMS = ("WF1", "WF2", "WF-infinity")
 
+# Lines as the thesis draws them, but for the direct ones, which are thick in place of double.
+KINDS: dict[str, dict[str, Any]] = {
+    "direct": {"linestyle": "-", "linewidth": 2.6, "color": figures.COLOURS[0]},
+    "indirect": {"linestyle": "-", "linewidth": 1.1, "color": figures.COLOURS[1]},
+    "second-direct": {"linestyle": "--", "linewidth": 1.4, "color": figures.COLOURS[2]},
+    "second-indirect": {"linestyle": ":", "linewidth": 1.6, "color": figures.COLOURS[3]},
+}
+
 
 def draw(raw: RawResults) -> Figure:
-    """The links' rates over the iterations, a row a network; a disk marks the iteration in which a link is removed."""
-    tables = list(raw.report["tables"])
-    figure, plots = figures.axes(rows=len(tables), columns=len(ALGORITHMS), width=3.6, height=2.7)
+    """Two rows of plots a network, a column an algorithm: the links' rates, and the precedence graph.
+
+    A disk marks the iteration in which a link is removed.
+    """
+    tables = [name for name in raw.report["tables"] if not name.startswith("precedence")]
+    figure, plots = figures.axes(rows=2 * len(tables), columns=len(ALGORITHMS), width=3.6, height=2.4)
     for k, name in enumerate(tables):
-        for plot, algorithm in zip(plots[3 * k : 3 * k + 3], ALGORITHMS, strict=True):
+        for column, algorithm in enumerate(ALGORITHMS):
             rows = [row for row in raw.rows(name) if row["algorithm"] == algorithm]
-            for link in range(len(rows[0]["link_rates_gbps"])):
-                # Links that share a rate lie on one another: the later ones are drawn smaller.
-                like: dict[str, Any] = {
-                    "color": figures.COLOURS[link],
-                    "linewidth": 4 - link,
-                    "label": f"link {link + 1}",
-                }
-                shown = [(row["iteration"], row["link_rates_gbps"][link]) for row in rows]
-                shown = [(n, rate) for n, rate in shown if rate is not None]
-                plot.plot(*zip(*shown, strict=True), linestyle="-", **like)
-                removed = [shown[-1]] if any(link + 1 in row["frozen"] for row in rows) else []
-                for n, rate in removed:
-                    plot.scatter(n, rate, s=30 * (4 - link), color=like["color"], zorder=3)
-            plot.set(title=f"{name}: {algorithm}", xlabel="iteration", ylabel="rate (Gb/s)")
-            plot.title.set_fontsize("small")
-            plot.set_xticks([row["iteration"] for row in rows])
-        plots[3 * k].legend(fontsize="small")
+            edges = [row for row in raw.rows(f"precedence, {name}") if row["algorithm"] == algorithm]
+            plot, graph = plots[6 * k + column], plots[6 * k + 3 + column]
+            _rates(plot, rows)
+            plot.set_title(f"{name}: {algorithm}", fontsize="small")
+            _graph(graph, rows, edges)
+            graph.set_title(f"precedence in {algorithm}", fontsize="small")
+        plots[6 * k].legend(fontsize="small")
+    _key(plots[4])
     return figure
+
+
+def _rates(plot: Axes, rows: list[dict[str, Any]]) -> None:
+    for link in range(len(rows[0]["link_rates_gbps"])):
+        # Links that share a rate lie on one another: the later ones are drawn smaller.
+        like: dict[str, Any] = {"color": figures.COLOURS[link], "linewidth": 4 - link, "label": f"link {link + 1}"}
+        shown = [(row["iteration"], row["link_rates_gbps"][link]) for row in rows]
+        shown = [(n, rate) for n, rate in shown if rate is not None]
+        plot.plot(*zip(*shown, strict=True), linestyle="-", **like)
+        removed = [shown[-1]] if any(link + 1 in row["frozen"] for row in rows) else []
+        for n, rate in removed:
+            plot.scatter(n, rate, s=30 * (4 - link), color=like["color"], zorder=3)
+    plot.set(xlabel="iteration", ylabel="rate (Gb/s)")
+    plot.set_xticks([row["iteration"] for row in rows])
+
+
+def _graph(plot: Axes, rows: list[dict[str, Any]], edges: list[dict[str, Any]]) -> None:
+    place = {
+        link: (float(row["iteration"]), (len(row["frozen"]) - 1) / 2 - i)
+        for row in rows
+        for i, link in enumerate(row["frozen"])
+    }
+    for i, edge in enumerate(edges):
+        (x, y), (to_x, to_y) = place[edge["precedent"]], place[edge["link"]]
+        like = {"arrowstyle": "-|>", "shrinkA": 13, "shrinkB": 13, "mutation_scale": 12, **KINDS[edge["kind"]]}
+        # Two kinds between the same links do not lie on one another.
+        pair = [
+            k
+            for k, other in enumerate(edges)
+            if (other["precedent"], other["link"]) == (edge["precedent"], edge["link"])
+        ]
+        like["connectionstyle"] = f"arc3,rad={0.3 * pair.index(i)}"
+        plot.annotate("", xy=(to_x, to_y), xytext=(x, y), arrowprops=like)
+        if edge["via"]:
+            at = (x + 0.5 * (to_x - x), y + 0.5 * (to_y - y) - 0.3 * pair.index(i))
+            box = {"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none"}
+            plot.annotate(f"via {edge['via']}", at, fontsize="x-small", ha="center", va="center", bbox=box, zorder=2)
+    for link, at in place.items():
+        plot.scatter(*at, s=380, color="white", edgecolor="black", zorder=3)
+        plot.annotate(str(link), at, ha="center", va="center", zorder=4)
+    plot.set(xlabel="removed in iteration", xlim=(0.6, 3.4), ylim=(-1.5, 1.5), yticks=[])
+    plot.set_xticks([row["iteration"] for row in rows])
+    plot.grid(visible=False)
+    plot.spines["left"].set_visible(False)
+
+
+def _key(plot: Axes) -> None:
+    from matplotlib.lines import Line2D
+
+    lines = [Line2D([], [], label=kind, **like) for kind, like in KINDS.items()]
+    plot.legend(handles=lines, fontsize="x-small", loc="lower center", ncols=2)

@@ -1,0 +1,120 @@
+//! A problem that changes a little at a time, as Python holds it.
+
+use crate::answer::Answer;
+use crate::errors::OrInputError;
+use crate::solving::{Case, options, utf8};
+use pyo3::prelude::*;
+use serde_json::Value;
+use std::collections::HashSet;
+use subak_core::case::{flows_from_value, routing_from_value};
+use subak_core::document::json;
+use subak_core::quantity::{capacity_from_json, rate_bps_from_json};
+use subak_core::route::Metric;
+use subak_core::{Fault, Flow};
+
+/// A case and its last answer.
+#[pyclass(subclass, module = "subak._subak", name = "Incremental")]
+pub struct Incremental {
+    now: subak_solve::Incremental,
+    /// How flows that name only their ends are routed.
+    metric: Metric,
+}
+
+/// What is wrong with a value, and where.
+fn value(text: &[u8]) -> Result<Value, Fault> {
+    json::parse(utf8(text)?)
+}
+
+#[pymethods]
+impl Incremental {
+    #[new]
+    fn new(py: Python<'_>, case: &Case) -> Self {
+        let now = py.detach(|| subak_solve::Incremental::new(subak_core::Case::clone(&case.case)));
+        Incremental { now, metric: case.metric }
+    }
+
+    /// Adds the flows of a JSON object, `flows` and perhaps `routing`; all of them, or none.
+    fn add_flows(&mut self, py: Python<'_>, text: &[u8]) -> PyResult<()> {
+        let added = py.detach(|| {
+            let value = value(text)?;
+            let routing = routing_from_value(value.get("routing"), self.metric)?;
+            let flows = flows_from_value(&value, self.now.network(), self.now.policy(), routing)?;
+            let flows: Vec<Flow> = (0..flows.len()).map(|f| flows.get(f)).collect();
+            if let Some(f) = flows.iter().position(|flow| self.now.contains(&flow.id)) {
+                let what = format!("there is a flow \"{}\" already", flows[f].id);
+                return Err(Fault::new(format!("flows[{f}].id"), what, "give it another id"));
+            }
+            flows.into_iter().try_for_each(|flow| self.now.add(flow))
+        });
+        added.or_input_error(py)
+    }
+
+    /// Removes the flows called `ids`; all of them, or none.
+    fn remove_flows(&mut self, py: Python<'_>, ids: Vec<String>) -> PyResult<()> {
+        let mut seen = HashSet::new();
+        if let Some(id) = ids.iter().find(|id| !self.now.contains(id) || !seen.insert(*id)) {
+            let fault = match seen.contains(id) {
+                true => Fault::new("ids", format!("\"{id}\" is named twice"), "name each flow once"),
+                false => Fault::new("ids", format!("there is no flow \"{id}\""), "name a flow that is there"),
+            };
+            return Err(fault).or_input_error(py);
+        }
+        py.detach(|| ids.iter().try_for_each(|id| self.now.remove(id))).or_input_error(py)
+    }
+
+    /// Changes a flow's weight.
+    fn set_weight(&mut self, py: Python<'_>, id: &str, weight: f64) -> PyResult<()> {
+        self.now.set_weight(id, weight).or_input_error(py)
+    }
+
+    /// Changes a flow's demand: bit/s or text such as `"5Gbps"`, as JSON; null for none.
+    fn set_demand_json(&mut self, py: Python<'_>, id: &str, demand: &[u8]) -> PyResult<()> {
+        let rate = |value: &Value| rate_bps_from_json(value).map_err(|e| e.below("demand"));
+        let demand = value(demand).and_then(|v| if v.is_null() { Ok(None) } else { rate(&v).map(Some) });
+        demand.and_then(|demand| self.now.set_demand(id, demand)).or_input_error(py)
+    }
+
+    /// Changes a link's capacity: bit/s or text such as `"10Gbps"`, as JSON.
+    fn set_capacity_json(&mut self, py: Python<'_>, link: &str, capacity: &[u8]) -> PyResult<()> {
+        let capacity = value(capacity).and_then(|v| capacity_from_json(&v).map_err(|e| e.below("capacity")));
+        capacity.and_then(|capacity| self.now.set_capacity(link, capacity)).or_input_error(py)
+    }
+
+    /// Solves it as it stands, exactly.
+    #[pyo3(signature = (solver = "auto"))]
+    fn solve(&mut self, py: Python<'_>, solver: &str) -> PyResult<Answer> {
+        let options = options(solver).or_input_error(py)?;
+        let (case, answer) = py.detach(|| self.now.solve(&options)).or_input_error(py)?;
+        Ok(Answer { case, answer })
+    }
+
+    /// Mends the last rates: how many flows were solved for, in how many rounds, and whether in an exact solve of all.
+    fn repair_within(&mut self, py: Python<'_>, tolerance: f64) -> PyResult<(usize, usize, bool)> {
+        let done = py.detach(|| self.now.repair(tolerance)).or_input_error(py)?;
+        Ok((done.flows, done.rounds, done.exact))
+    }
+
+    /// The rates as the last ``solve`` or ``repair`` left them, certified. Its status is ``"inaccurate"`` after changes
+    /// since. Max-min over single paths only.
+    fn answer(&mut self, py: Python<'_>) -> PyResult<Answer> {
+        let (case, answer) = py.detach(|| self.now.answer()).or_input_error(py)?;
+        Ok(Answer { case, answer })
+    }
+
+    /// The rate of one flow, as the last ``solve`` or ``repair`` left it. Max-min over single paths only.
+    fn rate_bps(&self, py: Python<'_>, id: &str) -> PyResult<f64> {
+        self.now.rate_bps(id).or_input_error(py)
+    }
+
+    fn __len__(&self) -> usize {
+        self.now.len()
+    }
+
+    fn __contains__(&self, id: &str) -> bool {
+        self.now.contains(id)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<subak.Incremental: {} flows>", self.now.len())
+    }
+}

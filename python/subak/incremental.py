@@ -1,0 +1,85 @@
+"""Problems that change a little at a time: each solve reuses what the last one found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from subak import _subak, inputs
+from subak.api import Problem, Rows, case_of
+from subak.errors import InputError
+
+
+@dataclass(frozen=True)
+class Repair:
+    """What a repair did."""
+
+    flows: int
+    """Flows that were solved for."""
+    rounds: int
+    """Rounds it took."""
+    exact: bool
+    """Whether it ended in an exact solve of all flows."""
+
+
+class Incremental(_subak.Incremental):
+    """A problem whose flows come and go, and whose weights, demands and capacities change.
+
+    ``problem``, ``flows`` and ``policy`` are as in ``subak.solve``; a network may start without flows. Flows without an
+    ``id`` are called by their number. ``solve`` answers exactly: utilities start from the last prices. Max-min over
+    single paths keeps its rates, and ``repair`` mends these around what changed, to within a tolerance; ``answer`` and
+    ``solve`` certify what they give from the rates and the problem as it stands. A change that is refused changes
+    nothing.
+    """
+
+    def __new__(
+        cls,
+        problem: Problem,
+        *,
+        flows: Sequence[Mapping[str, Any]] | Rows | None = None,
+        policy: str | Mapping[str, Any] = "max-min",
+    ) -> Self:
+        """Starts from a problem."""
+        if flows is None and isinstance(problem, _subak.Network):
+            flows = ()
+        return super().__new__(cls, case_of(problem, flows, policy))
+
+    def add(self, flows: Mapping[str, Any] | Iterable[Mapping[str, Any]], *, symmetric: bool = False) -> None:
+        """Adds a flow, or several at once, as a case writes them; each has an ``id`` that is new.
+
+        A flow that names its ends is routed by ECMP, as by ``solve``; ``symmetric`` as in a case's ``routing``.
+        """
+        given = [flows] if isinstance(flows, Mapping) else list(flows)
+        for i, flow in enumerate(given):
+            if isinstance(flow, Mapping) and "id" not in flow:
+                raise InputError(None, f"flows[{i}].id", "the flow has no id", "give one, to call the flow by later")
+        self.add_flows(inputs.to_json({"flows": given, "routing": {"symmetric": symmetric}}))
+
+    def remove(self, ids: str | Iterable[str]) -> None:
+        """Removes a flow, or several."""
+        self.remove_flows([ids] if isinstance(ids, str) else list(ids))
+
+    def set_demand(self, id: str, demand: str | float | None) -> None:
+        """Changes the most that a flow can use: bit/s or text such as ``"5Gbps"``; ``None`` for no bound."""
+        self.set_demand_json(id, _quantity(demand, "demand"))
+
+    def set_capacity(self, link: str, capacity: str | float) -> None:
+        """Changes the capacity of a link: bit/s or text such as ``"10Gbps"``."""
+        self.set_capacity_json(link, _quantity(capacity, "capacity"))
+
+    def repair(self, tolerance: float = 1e-3) -> Repair:
+        """Mends the last max-min rates so that each flow has its bottleneck to within ``tolerance``.
+
+        Takes time by what has to move, not by how many flows there are: ``rate_bps`` asks for a flow's rate, ``answer``
+        for all of them with their certificate. Links are never overloaded. Raises ``InputError`` for problems that have
+        no rates to mend: utilities, bandwidth functions, pooled paths.
+        """
+        return Repair(*self.repair_within(tolerance))
+
+
+def _quantity(value: str | float | None, place: str) -> bytes:
+    try:
+        return inputs.to_json(value)
+    except InputError as error:
+        raise InputError(None, place, error.what, error.mend) from None
