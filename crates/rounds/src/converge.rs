@@ -75,7 +75,7 @@ fn check(plan: &Plan) -> Result<(), Fault> {
 
 fn summary(case: &Case, setup: &Setup, scheme: &str, ideal_bps: &[f64], outcome: &Outcome) -> Value {
     let bound = Bound::of(scheme);
-    let levels = setup.levels(bound.reach());
+    let levels = setup.levels(bound.degree());
     let link_name = |l: usize| match case.network.links().get(l) {
         Some(link) => link.id.clone(),
         // A demand's own link: see `Setup::from_case`.
@@ -98,7 +98,7 @@ fn summary(case: &Case, setup: &Setup, scheme: &str, ideal_bps: &[f64], outcome:
             "rounds": rounds.fold(0.0, f64::max),
         })
     };
-    let chain = setup.slowest_chain(&levels, bound.reach(), &link_rounds);
+    let chain = setup.slowest_chain(&levels, &link_rounds);
     let flow = |f: usize| {
         json!({
             "id": case.flows.id(f),

@@ -4,7 +4,6 @@
 pub mod converge;
 pub mod driver;
 pub mod experiments;
-pub mod levels;
 pub mod replay;
 pub mod run;
 pub mod setup;
@@ -12,8 +11,9 @@ pub mod theory;
 
 pub use converge::{Options, converge};
 pub use driver::{Conditions, Rounds, Wire};
-pub use levels::{Levels, Reach, water_fill};
 pub use replay::{Order, Step};
 pub use run::{Outcome, Plan, names, run};
 pub use setup::{Capacities, Random, Setup};
+#[doc(no_inline)]
+pub use subak_solve::wfk::{Degree, WaterFilling};
 pub use theory::Bound;

@@ -1,8 +1,8 @@
 //! WF^k against the exact solver, and what the thesis proves of its partitions.
 
-use subak_rounds::{Capacities, Random, Reach};
+use subak_rounds::{Capacities, Degree, Random};
 use subak_solve::freeze_iterations;
-use subak_solve::structure::{Degree, structure};
+use subak_solve::structure::structure;
 
 fn setups() -> impl Iterator<Item = Random> {
     (0..60).map(|seed| Random {
@@ -16,12 +16,12 @@ fn setups() -> impl Iterator<Item = Random> {
 }
 
 #[test]
-fn every_reach_finds_the_exact_rates() {
+fn every_degree_finds_the_exact_rates() {
     for random in setups() {
         let setup = random.draw();
         let (exact, _) = setup.exact();
-        let counts = [Reach::One, Reach::Two, Reach::All].map(|reach| {
-            let levels = setup.levels(reach);
+        let counts = [Degree::One, Degree::Two, Degree::All].map(|degree| {
+            let levels = setup.levels(degree);
             for (f, rate) in exact.iter().enumerate() {
                 let error = levels.rate[f] * setup.weights[f] / rate - 1.0;
                 assert!(error.abs() < 1e-9, "{random:?}: flow {f} off by {error}");
@@ -36,14 +36,14 @@ fn every_reach_finds_the_exact_rates() {
 fn every_link_above_the_first_level_has_a_precedent() {
     for random in setups().take(20) {
         let setup = random.draw();
-        for (reach, second) in [(Reach::One, false), (Reach::Two, true)] {
-            let levels = setup.levels(reach);
+        for degree in [Degree::One, Degree::Two] {
+            let levels = setup.levels(degree);
             for l in (0..60).filter(|&l| levels.of_link[l as usize] > 1) {
                 let before = levels.of_link[l as usize] - 1;
-                let rates = setup.link_rates(&levels, before);
-                let precedents = levels.precedents(&setup.paths, &rates, l, second);
+                let rates = levels.link_rates(before);
+                let precedents = levels.precedents(&rates, l);
                 assert!(!precedents.is_empty(), "{random:?}: link {l}");
-                assert!(precedents.iter().all(|p| levels.of_link[p.link as usize] == before));
+                assert!(precedents.iter().all(|p| levels.of_link[p.precedent as usize] == before));
             }
         }
     }
@@ -53,12 +53,12 @@ fn every_link_above_the_first_level_has_a_precedent() {
 fn rates_rise_until_the_freeze_iteration_and_stay() {
     for random in setups().take(20) {
         let setup = random.draw();
-        let levels = setup.levels(Reach::Two);
+        let levels = setup.levels(Degree::Two);
         let case = setup.to_case().unwrap();
         let freezes = freeze_iterations(&case, &structure(&case, Degree::Two).unwrap());
         for l in (0..60usize).filter(|&l| levels.of_link[l] > 0) {
             let freeze = freezes[l].unwrap();
-            let rates: Vec<f64> = (1..=levels.of_link[l]).map(|n| setup.link_rates(&levels, n)[l]).collect();
+            let rates: Vec<f64> = (1..=levels.of_link[l]).map(|n| levels.link_rates(n)[l]).collect();
             assert!(rates.windows(2).all(|w| w[0] <= w[1] * (1.0 + 1e-9)), "lemma 3.4.1 at link {l}: {rates:?}");
             let frozen = &rates[freeze - 1..];
             assert!(frozen.iter().all(|r| (r / frozen[0] - 1.0).abs() < 1e-8), "lemma 3.4.7 at link {l}: {rates:?}");

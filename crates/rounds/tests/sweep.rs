@@ -12,7 +12,7 @@ fn rounds(name: &str, random: &Random, plan: &Plan) -> (f64, f64) {
     let outcome = run(name, &setup, &ideal_bps, &plan).unwrap();
     assert!(outcome.converged, "{name} on {random:?} is not exact within {} rounds", plan.max_rounds);
     let bound = Bound::of(name);
-    (outcome.rounds, bound.rounds(&setup.levels(bound.reach())).unwrap_or(f64::INFINITY))
+    (outcome.rounds, bound.rounds(&setup.levels(bound.degree())).unwrap_or(f64::INFINITY))
 }
 
 fn setup(hops: usize, seed: u64) -> Random {

@@ -1,12 +1,8 @@
 //! Freeze iterations (PERC thesis, Definition 3.4.5): when the rate of a link is final, though WF^k may remove it later.
 
-use crate::structure::{SAME, Structure};
+use crate::structure::Structure;
+use crate::wfk::below;
 use subak_core::{Case, LinkId};
-
-/// Below by more than rounding.
-fn below(a: f64, b: f64) -> bool {
-    a < b * (1.0 - SAME)
-}
 
 /// The iteration, from 1, in which each link first had the lowest rate among the links that share a flow with it; none
 /// for links that are no bottleneck.

@@ -20,6 +20,7 @@ mod solver;
 pub mod structure;
 #[doc(no_inline)]
 pub use subak_core::utility;
+pub mod wfk;
 pub mod xwi;
 
 pub use answer::{Answer, Certificate, LevelDual, Rows, Status};

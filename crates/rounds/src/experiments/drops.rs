@@ -44,7 +44,7 @@ pub(super) fn drops(context: &mut Context) -> Result<(), Fault> {
         // 100 round trips of 160 us with losses, then none.
         let plan = Plan { seed, round_ns: Some(200_000), drop, drop_rounds: rounds, ..Plan::default() };
         let outcome = run("s-perc-star", &setup, &ideal_bps, &plan)?;
-        let allowed = Bound::SixW2.rounds(&setup.levels(Bound::SixW2.reach())).unwrap_or(f64::INFINITY);
+        let allowed = Bound::SixW2.rounds(&setup.levels(Bound::SixW2.degree())).unwrap_or(f64::INFINITY);
         Ok((outcome.converged, outcome.drops, outcome.rounds_after_drop.unwrap_or(0.0), allowed))
     };
     let taken = context.each(&jobs, jobs.len(), one)?;

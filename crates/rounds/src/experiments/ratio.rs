@@ -19,7 +19,7 @@ pub(super) fn rounds(context: &mut Context) -> Result<(), Fault> {
         let plan = Plan { seed, ..Plan::default() };
         let fair = run("fair", &setup, &ideal_bps, &plan)?;
         let stateless = run("s-perc", &setup, &ideal_bps, &plan)?;
-        let allowed = Bound::SixW2.rounds(&setup.levels(Bound::SixW2.reach())).unwrap_or(f64::INFINITY);
+        let allowed = Bound::SixW2.rounds(&setup.levels(Bound::SixW2.degree())).unwrap_or(f64::INFINITY);
         Ok((fair.converged && stateless.converged, fair.rounds, stateless.rounds, allowed))
     };
     let taken = context.each(&jobs, count, both)?;

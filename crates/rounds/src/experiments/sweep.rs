@@ -1,12 +1,12 @@
 //! Figure 3.5 and section 3.3: random setups by the thousand under s-PERC, weighted s-PERC, Fair and n-PERC.
 
 use super::{Context, Scale, largest, quantile};
-use crate::levels::Reach;
 use crate::run::{Outcome, Plan, run};
 use crate::setup::{Capacities, Random, Setup};
 use crate::theory::Bound;
 use serde_json::{Value, json};
 use subak_core::Fault;
+use subak_solve::wfk::Degree;
 
 /// One setup under one scheme.
 #[derive(Clone)]
@@ -85,7 +85,7 @@ fn take(job: &Job) -> Result<Taken, Fault> {
     }
     let outcome = run(job.scheme, &setup, &ideal_bps, &plan)?;
     let bound = Bound::of(job.scheme);
-    let levels = setup.levels(bound.reach());
+    let levels = setup.levels(bound.degree());
     Ok(Taken {
         converged: outcome.converged,
         rounds: outcome.rounds,
@@ -135,7 +135,7 @@ fn n_perc(context: &mut Context, seeds: &[u64], of: usize) -> Result<(), Fault> 
         let plan = Plan { seed, stagger_rounds: 2.0, ..Plan::default() };
         let naive = run("n-perc", &setup, &ideal_bps, &plan)?;
         let stateless = run("s-perc", &setup, &ideal_bps, &plan)?;
-        Ok((naive.converged, naive.rounds, stateless.rounds, setup.levels(Reach::Two).count))
+        Ok((naive.converged, naive.rounds, stateless.rounds, setup.levels(Degree::Two).count))
     };
     let pairs = context.each(seeds, of, both)?;
     let far = pairs.iter().filter(|(_, naive, stateless, _)| *naive > 3.0 * stateless).count();
@@ -171,7 +171,7 @@ fn picture(setup: &Setup, seed: u64, scheme: &str, scale: Scale) -> Result<Value
     let (ideal_bps, _) = setup.exact();
     let plan = Plan { seed, stagger_rounds: 2.0, traced: true, ..Plan::default() };
     let Outcome { trace, start_ns, round_ns, rounds, .. } = run(scheme, setup, &ideal_bps, &plan)?;
-    let levels = setup.levels(Reach::Two);
+    let levels = setup.levels(Degree::Two);
     let every = scale.pick(40, 4);
     let link_series = |l: u32| {
         let capacity = setup.wires[l as usize].capacity_bps;
@@ -183,7 +183,7 @@ fn picture(setup: &Setup, seed: u64, scheme: &str, scale: Scale) -> Result<Value
             json!([(u.at_ns as f64 - start_ns as f64) / round_ns as f64, share, value("MaxE") / 1e9])
         });
         let n = levels.of_link[l as usize];
-        let ideal = setup.link_rates(&levels, n)[l as usize] / 1e9;
+        let ideal = levels.link_rates(n)[l as usize] / 1e9;
         json!({
             "link": l, "level": n, "ideal_gbps": ideal, "columns": ["round", "fair_share_gbps", "MaxE_gbps"],
             "points": points.collect::<Vec<_>>(),

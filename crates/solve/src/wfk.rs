@@ -1,0 +1,242 @@
+//! The WF^k algorithms (PERC thesis, Algorithm 7; section 3.4): water-filling that freezes links in parallel.
+//!
+//! In each iteration a link freezes, with its flows, if its rate (what is left of it per unit of weight) is the lowest
+//! among its neighbors up to degree k: k = 1 is the CPG algorithm (Algorithm 3), 2 bounds s-PERC, infinity is classic
+//! water-filling. Weights count as flows do. In the listing, flows and links are removed after the loop over links, and
+//! links left without flows drop out.
+
+use subak_core::LinkId;
+
+/// How far a link looks before it freezes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Degree {
+    /// At links that share a flow with it.
+    One,
+    /// At their neighbors too.
+    Two,
+    /// At all links.
+    All,
+}
+
+impl Degree {
+    /// Its name in answers.
+    pub fn name(self) -> &'static str {
+        match self {
+            Degree::One => "1",
+            Degree::Two => "2",
+            Degree::All => "inf",
+        }
+    }
+}
+
+/// How one link precedes another (Definition 3.4.20).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// They share a flow.
+    Direct,
+    /// Through a medium link that shares a flow with both and is not frozen yet.
+    Indirect,
+    /// It is a second-degree neighbor.
+    SecondDirect,
+    /// Through a medium link that is a second-degree neighbor.
+    SecondIndirect,
+}
+
+impl Kind {
+    /// Its name in answers.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Direct => "direct",
+            Kind::Indirect => "indirect",
+            Kind::SecondDirect => "second-direct",
+            Kind::SecondIndirect => "second-indirect",
+        }
+    }
+}
+
+/// `precedent` must freeze before `link` can.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Precedence {
+    /// Frozen in one iteration.
+    pub precedent: LinkId,
+    /// Frozen in the next.
+    pub link: LinkId,
+    /// How.
+    pub kind: Kind,
+    /// The medium link of an indirect precedence.
+    pub via: Option<LinkId>,
+}
+
+/// Rates this close, relatively, are the same where links are compared.
+const SAME: f64 = 1e-9;
+
+/// Below by more than rounding.
+pub(crate) fn below(a: f64, b: f64) -> bool {
+    a * (1.0 + SAME) < b
+}
+
+/// One run of WF^k.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WaterFilling {
+    /// How far links looked.
+    pub degree: Degree,
+    /// Iterations taken: D, W2 or W.
+    pub count: usize,
+    /// Iteration, from 1, in which each link froze; 0 for links that never did.
+    pub of_link: Vec<usize>,
+    /// Iteration in which each flow froze.
+    pub of_flow: Vec<usize>,
+    /// Rate of each flow, per unit of weight, bit/s.
+    pub rate: Vec<f64>,
+    /// A link that froze each flow.
+    pub bottleneck: Vec<LinkId>,
+    capacity_bps: Vec<f64>,
+    paths: Vec<Vec<LinkId>>,
+    weights: Vec<f64>,
+    members: Vec<Vec<u32>>,
+}
+
+impl WaterFilling {
+    /// Runs over links of `capacity_bps` and flows of one path each, none of them empty.
+    pub fn run(capacity_bps: &[f64], paths: &[Vec<LinkId>], weights: &[f64], degree: Degree) -> Self {
+        let (links, flows) = (capacity_bps.len(), paths.len());
+        let mut members = vec![Vec::new(); links];
+        for (f, path) in paths.iter().enumerate() {
+            path.iter().for_each(|&l| members[l as usize].push(f as u32));
+        }
+        let mut run = WaterFilling {
+            degree,
+            count: 0,
+            of_link: vec![0; links],
+            of_flow: vec![0; flows],
+            rate: vec![0.0; flows],
+            bottleneck: vec![LinkId::MAX; flows],
+            capacity_bps: capacity_bps.to_vec(),
+            paths: paths.to_vec(),
+            weights: weights.to_vec(),
+            members,
+        };
+        let mut left = capacity_bps.to_vec();
+        let mut open = run.members.clone();
+        while run.of_flow.contains(&0) {
+            run.iterate(&mut left, &mut open);
+        }
+        run
+    }
+
+    /// Freezes the links whose rate is the lowest around. `open` are the flows of each link that are not frozen.
+    fn iterate(&mut self, left: &mut [f64], open: &mut [Vec<u32>]) {
+        let rate: Vec<f64> = left.iter().zip(&*open).map(|(left, open)| self.link_rate(*left, open)).collect();
+        let lowest = match self.degree {
+            Degree::One => self.spread(&rate),
+            Degree::Two => self.spread(&self.spread(&rate)),
+            Degree::All => vec![rate.iter().copied().fold(f64::INFINITY, f64::min); rate.len()],
+        };
+        self.count += 1;
+        for l in (0..rate.len()).filter(|&l| !open[l].is_empty() && !below(lowest[l], rate[l])) {
+            self.of_link[l] = self.count;
+            for &f in &open[l] {
+                let f = f as usize;
+                if self.of_flow[f] == 0 {
+                    (self.of_flow[f], self.rate[f], self.bottleneck[f]) = (self.count, rate[l], l as LinkId);
+                    self.paths[f].iter().for_each(|&m| left[m as usize] -= rate[l] * self.weights[f]);
+                }
+            }
+        }
+        open.iter_mut().for_each(|open| open.retain(|&f| self.of_flow[f as usize] == 0));
+    }
+
+    fn link_rate(&self, left: f64, open: &[u32]) -> f64 {
+        let weight: f64 = open.iter().map(|&f| self.weights[f as usize]).sum();
+        if open.is_empty() { f64::INFINITY } else { (left / weight).max(0.0) }
+    }
+
+    /// The lowest value among each link and those that share a flow with it that is not frozen.
+    fn spread(&self, value: &[f64]) -> Vec<f64> {
+        let mut lowest = value.to_vec();
+        for path in self.paths.iter().zip(&self.of_flow).filter(|(_, n)| **n == 0).map(|(path, _)| path) {
+            let least = path.iter().map(|&l| value[l as usize]).fold(f64::INFINITY, f64::min);
+            path.iter().for_each(|&l| lowest[l as usize] = lowest[l as usize].min(least));
+        }
+        lowest
+    }
+
+    /// The links' rates in iteration `n`, from 1: what flows frozen before left, per unit of weight; infinite for a link
+    /// without flows left.
+    pub fn link_rates(&self, n: usize) -> Vec<f64> {
+        let (mut left, mut weight) = (self.capacity_bps.clone(), vec![0.0; self.capacity_bps.len()]);
+        for (f, path) in self.paths.iter().enumerate() {
+            for &l in path {
+                match self.of_flow[f] < n {
+                    true => left[l as usize] -= self.rate[f] * self.weights[f],
+                    false => weight[l as usize] += self.weights[f],
+                }
+            }
+        }
+        let rate = |(left, weight): (f64, f64)| if weight > 0.0 { (left / weight).max(0.0) } else { f64::INFINITY };
+        left.into_iter().zip(weight).map(rate).collect()
+    }
+
+    /// The links frozen in iteration `n`.
+    pub fn frozen_in(&self, n: usize) -> Vec<LinkId> {
+        (0..self.of_link.len() as LinkId).filter(|&l| self.of_link[l as usize] == n).collect()
+    }
+
+    /// The other links that `link` compares itself with in iteration `n` at first degree: those it shares an open flow
+    /// with, or all that have one.
+    fn neighbors(&self, link: LinkId, n: usize) -> Vec<LinkId> {
+        let open = |f: &&u32| self.of_flow[**f as usize] >= n;
+        let mut found: Vec<LinkId> = match self.degree {
+            Degree::All => (0..self.members.len() as LinkId)
+                .filter(|&l| self.members[l as usize].iter().any(|f| open(&f)))
+                .collect(),
+            _ => self.members[link as usize]
+                .iter()
+                .filter(open)
+                .flat_map(|&f| &self.paths[f as usize])
+                .copied()
+                .collect(),
+        };
+        found.sort_unstable();
+        found.dedup();
+        found.retain(|&l| l != link);
+        found
+    }
+
+    /// The precedents of a link that froze after the first iteration (definition 3.4.20), given the links' rates in the
+    /// iteration before it froze; sorted.
+    pub fn precedents(&self, rate: &[f64], link: LinkId) -> Vec<Precedence> {
+        let Some(n) = self.of_link[link as usize].checked_sub(1).filter(|&n| n > 0) else { return Vec::new() };
+        let lower = |a: LinkId, b: LinkId| below(rate[a as usize], rate[b as usize]);
+        let frozen = |l: LinkId| self.of_link[l as usize] == n;
+        let first = self.neighbors(link, n);
+        let mut found = Vec::new();
+        let mut add = |x: LinkId, around: Vec<LinkId>, direct: Kind, indirect: Kind| {
+            if frozen(x) {
+                found.push(Precedence { precedent: x, link, kind: direct, via: None });
+                return;
+            }
+            for z in around.into_iter().filter(|&z| z != link && frozen(z) && lower(z, x)) {
+                found.push(Precedence { precedent: z, link, kind: indirect, via: Some(x) });
+            }
+        };
+        for &x in first.iter().filter(|&&x| lower(x, link)) {
+            add(x, self.neighbors(x, n), Kind::Direct, Kind::Indirect);
+        }
+        if self.degree == Degree::Two {
+            let mut second: Vec<LinkId> = first.iter().flat_map(|&x| self.neighbors(x, n)).collect();
+            second.sort_unstable();
+            second.dedup();
+            for y in second.into_iter().filter(|&y| y != link && !first.contains(&y) && lower(y, link)) {
+                let around = self.neighbors(y, n);
+                // Every link between the two has at least the rate of `link`.
+                if !around.iter().any(|&x| first.contains(&x) && lower(x, link)) {
+                    add(y, around, Kind::SecondDirect, Kind::SecondIndirect);
+                }
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+}
