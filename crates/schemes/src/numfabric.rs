@@ -31,6 +31,7 @@ impl Composition for XwiOverSwift {
             xwi::BETA,
             xwi::SYNCHRONIZED,
             xwi::LEAST_WEIGHT,
+            xwi::MOST_WEIGHT,
         ],
     };
     type Optimizer = Xwi;

@@ -56,6 +56,13 @@ pub const LEAST_WEIGHT: Param = Param {
     unit: ParamUnit::One,
     about: "smallest weight, in line rates: keeps a few packets of every flow going",
 };
+/// `params.most_weight`.
+pub const MOST_WEIGHT: Param = Param {
+    name: "most_weight",
+    default: Value::Number(MOST),
+    unit: ParamUnit::One,
+    about: "largest weight, in line rates; also the weight at a price of zero",
+};
 
 /// The optimizer.
 #[derive(Debug, Clone, Copy)]
@@ -91,7 +98,10 @@ impl Optimizer for Xwi {
             guard_ns: (guard * 1e9).round() as Ns,
             law: PriceLaw { eta: params.within("eta", 0.0, 1e3)?, beta: params.within("beta", 0.0, 0.999_999)? },
             synchronized: params.flag("synchronized"),
-            bounds: Bounds { least: params.within("least_weight", 1e-9, 1.0)?, most: MOST },
+            bounds: Bounds {
+                least: params.within("least_weight", 1e-9, 1.0)?,
+                most: params.within("most_weight", 1.0, 1e9)?,
+            },
         })
     }
     fn source(&self, flow: &FlowInfo) -> XwiSource {

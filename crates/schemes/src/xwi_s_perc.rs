@@ -40,6 +40,7 @@ impl Composition for XwiOverSPerc {
             xwi::BETA,
             xwi::SYNCHRONIZED,
             xwi::LEAST_WEIGHT,
+            xwi::MOST_WEIGHT,
         ],
     };
     type Optimizer = Xwi;
