@@ -66,6 +66,30 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
     "an unknown policy": (case(policy={"kind": "max-mni"}), ["policy", "max-mni", "max-min"]),
     "an unknown generator": (case(network={"kind": "leaf-spin"}), ["network", "leaf-spin", "leaf-spine"]),
     "a missing network file": (case(network={"file": "nowhere.json"}), ["network.file", "nowhere.json"]),
+    "a bandwidth function that falls": (
+        flow(bandwidth_function=[[0, 0], [1, "5Gbps"], [2, "4Gbps"]]),
+        ["flows[0].bandwidth_function[2]", "falls"],
+    ),
+    "a fair share that falls": (flow(bandwidth_function=[[0, 0], [2, 5], [1, 6]]), ["flows[0].bandwidth_function[2]"]),
+    "a bandwidth function of one point": (
+        flow(bandwidth_function=[[0, 0]]),
+        ["flows[0].bandwidth_function", "two points"],
+    ),
+    "no bandwidth function": (
+        case(policy={"kind": "bandwidth-function"}),
+        ["flows[0].bandwidth_function", "bandwidth-function"],
+    ),
+    "negative alpha": (case(policy={"kind": "alpha-fair", "alpha": -1}), ["policy.alpha", "-1"]),
+    "NaN alpha": (case(policy={"kind": "alpha-fair", "alpha": "NaN"}), ["policy.alpha", "NaN"]),
+    "no alpha": (case(policy={"kind": "alpha-fair"}), ["policy.alpha", "proportional"]),
+    "no size for fct": (case(policy={"kind": "fct"}), ["flows[0].size", "fct"]),
+    "no size for srpt": (case(policy={"kind": "srpt"}), ["flows[0].size", "srpt"]),
+    "no deadline for edf": (case(policy={"kind": "edf"}), ["flows[0].deadline", "edf"]),
+    "epsilon of 1": (case(policy={"kind": "fct", "epsilon": 1}), ["policy.epsilon", "between 0 and 1"]),
+    "pooled paths that are the same": (
+        case(flows=[{"id": "f", "paths": [["a"], ["b"], ["a"]]}]),
+        ["flows[0].paths[2]", "same"],
+    ),
     "a string for a list": (case(flows="f"), ["flows"]),
     "a number for a string": (case(flows=[{"id": 7, "path": ["a"]}]), ["flows[0].id"]),
 }

@@ -1,0 +1,31 @@
+"""What the documentation and the examples show runs as it stands."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+
+@pytest.mark.parametrize("page", ["docs/exact.md"])
+def test_python_of_a_page(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
+    assert len(blocks) >= 3
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    (tmp_path / "out").mkdir()
+    monkeypatch.chdir(tmp_path)
+    exec(compile("\n".join(blocks), page, "exec"), {})
+
+
+def test_planner() -> None:
+    done = subprocess.run([sys.executable, ROOT / "examples/planner.py"], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("306 flows, ")
+    gains = [float(line[28:].split()[0].rstrip("%")) for line in lines[2:]]
+    assert gains == sorted(gains, reverse=True)
+    assert gains[0] > 0
