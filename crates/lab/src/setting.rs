@@ -68,6 +68,23 @@ pub(crate) struct Convergence {
 }
 
 impl Measure {
+    /// Refuses filters so short that the packets of an ordinary flow make its smoothed rate swing out of `within`: an
+    /// average over T of packets P apart swings by P / 2T either way.
+    fn check_filters(&self, share_bps: f64, packet: PacketSizes) -> Result<(), Fault> {
+        let gap_ns = f64::from(packet.mtu_bytes) * 8e9 / share_bps;
+        let too_short = |c: &&Convergence| c.received && gap_ns / (2.0 * c.filter_ns as f64) > c.within;
+        let Some(c) = self.convergence.iter().find(too_short).filter(|_| gap_ns.is_finite()) else { return Ok(()) };
+        let what = format!(
+            "a flow has {:.0} Mb/s of the hosts' links, a packet every {:.0} us: a filter of {} us swings by more than {}",
+            share_bps / 1e6,
+            gap_ns / 1e3,
+            c.filter_ns as f64 / 1e3,
+            c.within
+        );
+        let mend = format!("give a filter of at least {:.0}us, or of = \"assigned\"", (gap_ns / c.within / 1e3).ceil());
+        Err(Fault::new("convergence.filter", what, mend))
+    }
+
     /// Refuses intervals at which the samples of `links` queues, or of `live` flows at once, would never end.
     fn check_samples(&self, links: f64, live: f64, duration_ns: Ns) -> Result<(), Fault> {
         let wanted = [("rates", self.rates_ns, live, "flows"), ("queues", self.queues_ns, links, "links")];
@@ -119,6 +136,7 @@ impl Setting {
         let measure = measure(section("measure"), &workload).map_err(|e| e.below("measure"))?;
         let live = workload.expected(&topology, packet, duration_ns).live;
         measure.check_samples(topology.described_links() as f64, live, duration_ns).map_err(|e| e.below("measure"))?;
+        measure.check_filters(mean_share_bps(&topology, live), packet).map_err(|e| e.below("measure"))?;
         let faults = match section("fault") {
             Some(list) => each(list, |f| fault(f, &topology)).map_err(|e| e.below("fault"))?,
             None => Vec::new(),
@@ -183,6 +201,13 @@ impl Setting {
             _ => None,
         }
     }
+}
+
+/// What a flow gets of the hosts' links when `live` share them evenly, bit/s.
+fn mean_share_bps(topology: &Topology, live: f64) -> f64 {
+    let links = topology.network().links().iter();
+    let from_hosts = links.filter(|l| l.from.is_some_and(|n| topology.is_host(n))).map(|l| l.capacity_bps);
+    from_hosts.sum::<f64>() / live.max(1.0)
 }
 
 /// Duration, warm-up and drain.

@@ -120,7 +120,8 @@ fn our_times(flows: &[Flow]) -> (Vec<f64>, u64) {
         let host = network.node(&format!("h{h}"), NodeKind::Host);
         network.connect(host, hub, RATE_BPS, DELAY_NS, Some(BUFFER_BYTES)).expect("a valid link");
     }
-    let params = serde_json::Map::new();
+    // The least timeout that the program for ns-3 sets, too.
+    let params = serde_json::Map::from_iter([("rto_min".to_string(), serde_json::json!(200e-6))]);
     let mut sim = subak_packet::build("reno", &params, &network, SIZES, &[], 1).expect("reno is registered");
     for f in flows {
         let up = 2 * f.sender as u32;

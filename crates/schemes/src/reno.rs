@@ -40,9 +40,9 @@ impl Scheme for Reno {
             },
             Param {
                 name: "rto_min",
-                default: Value::Number(200e-6),
+                default: Value::Number(1e-3),
                 unit: ParamUnit::Seconds,
-                about: "smallest retransmission timeout",
+                about: "smallest retransmission timeout: more than two full buffers of 360 us delay a packet",
             },
         ],
     };

@@ -184,6 +184,7 @@ impl Rule for Stateless {
             perc::REVERSE,
             perc::RTO,
             perc::ROUND,
+            perc::FIRST_ROUND,
             perc::DIVISION,
             perc::TIE,
             COMPACT,

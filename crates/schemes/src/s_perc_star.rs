@@ -79,6 +79,7 @@ impl Rule for Robust {
             perc::REVERSE,
             perc::RTO,
             perc::ROUND,
+            perc::FIRST_ROUND,
             perc::DIVISION,
             perc::TIE,
             COMPACT,

@@ -30,6 +30,7 @@ impl Composition for XwiOverSPerc {
             perc::REVERSE,
             perc::RTO,
             perc::ROUND,
+            perc::FIRST_ROUND,
             perc::DIVISION,
             perc::TIE,
             COMPACT,

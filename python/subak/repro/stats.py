@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from subak.repro.results import Measured
+
+Run = TypeVar("Run")
 
 
 def quantile(values: Sequence[float], q: float) -> float:
@@ -33,6 +36,19 @@ def measured(values: Sequence[float], statistic: Callable[[Sequence[float]], flo
         return Measured(found, note=f"{len(values)} {unit}")
     low, high = np.percentile(resampled, [2.5, 97.5])
     return Measured(found, float(low), float(high), f"{len(values)} {unit}")
+
+
+def over_runs(runs: Sequence[Run], statistic: Callable[[Sequence[Run]], float]) -> Measured:
+    """``statistic`` of all runs together, with its 95% interval from 200 bootstrap draws of whole runs."""
+    import numpy as np
+
+    found = statistic(runs)
+    if len(runs) < 2:
+        return Measured(found, note="1 run")
+    draws = np.random.default_rng(1).integers(len(runs), size=(200, len(runs)))
+    drawn = [statistic([runs[k] for k in draw]) for draw in draws]
+    low, high = np.percentile(drawn, [2.5, 97.5], method="nearest")
+    return Measured(found, float(low), float(high), f"{len(runs)} runs")
 
 
 def median(values: Sequence[float]) -> float:

@@ -33,7 +33,7 @@ impl<R: Rule> PercHop<R> {
             settings,
             control_bytes: super::MIN_CONTROL_BYTES,
             flows: 0,
-            round: R::ROUNDS.then(|| Round::new(settings.round_ns, port.rtt_ns)),
+            round: R::ROUNDS.then(|| Round::new(settings.round_ns, settings.first_round_ns, port.rtt_ns)),
         }
     }
 
@@ -83,7 +83,7 @@ impl<R: Rule> Hop<Perc<R>> for PercHop<R> {
             self.count(message);
         }
         if let Some(round) = &mut self.round {
-            round.saw(message.tx_ns, io.now_ns);
+            round.saw(message.period_ns.max(message.tx_ns), io.now_ns);
             message.round_ns = message.round_ns.max(round.ns);
         }
         if !(visit.forward || self.settings.reverse) {
@@ -125,20 +125,23 @@ pub struct Round {
 
 #[derive(Debug, Clone, Copy)]
 struct Adjust {
-    rtt_ns: Ns,
+    /// MaxRound: ten of the network's longest round trips.
+    patience_ns: Ns,
     /// The longest period seen since `since_ns`.
     longest_ns: Ns,
     since_ns: Ns,
 }
 
 impl Round {
-    /// Constant if `constant_ns` is not 0; otherwise adjusted, for a network whose longest round trip is `rtt_ns`.
-    pub fn new(constant_ns: Ns, rtt_ns: Ns) -> Self {
+    /// Constant if `constant_ns` is not 0; otherwise adjusted from `first_ns` on, or from two of the network's longest
+    /// round trips `rtt_ns`.
+    pub fn new(constant_ns: Ns, first_ns: Ns, rtt_ns: Ns) -> Self {
         if constant_ns > 0 {
             return Round { ns: constant_ns, adjust: None };
         }
         let rtt_ns = rtt_ns.max(1);
-        Round { ns: 2 * rtt_ns, adjust: Some(Adjust { rtt_ns, longest_ns: rtt_ns, since_ns: 0 }) }
+        let ns = if first_ns > 0 { first_ns } else { 2 * rtt_ns };
+        Round { ns, adjust: Some(Adjust { patience_ns: 10 * rtt_ns, longest_ns: 0, since_ns: 0 }) }
     }
 
     /// The time between two resets now, ns.
@@ -146,23 +149,27 @@ impl Round {
         self.ns
     }
 
-    /// A packet that its source sends every max(`tx_ns`, round trip) passed: double `round` at once if it is too short,
-    /// halve it if for ten round trips (MaxRound) all periods were below half of it.
-    fn saw(&mut self, tx_ns: Ns, now_ns: Ns) {
+    /// A packet passed that comes every `period_ns`: double `round` at once if it is too short for that, halve it if half
+    /// of it was enough for all packets of MaxRound.
+    fn saw(&mut self, period_ns: Ns, now_ns: Ns) {
         let Some(adjust) = &mut self.adjust else { return };
-        let period = tx_ns.max(adjust.rtt_ns);
-        adjust.longest_ns = adjust.longest_ns.max(period);
-        while self.ns < period {
+        adjust.longest_ns = adjust.longest_ns.max(period_ns);
+        while self.ns < enough_for(period_ns) {
             self.ns *= 2;
         }
-        if now_ns - adjust.since_ns >= 10 * adjust.rtt_ns {
-            if 2 * adjust.longest_ns < self.ns && self.ns > 2 * adjust.rtt_ns {
+        if now_ns - adjust.since_ns >= adjust.patience_ns {
+            if self.ns / 2 >= enough_for(adjust.longest_ns) {
                 self.ns /= 2;
             }
-            adjust.longest_ns = period;
+            adjust.longest_ns = period_ns;
             adjust.since_ns = now_ns;
         }
     }
+}
+
+/// The shortest `round` in which a packet that comes every `period_ns` is seen, though it may wait at links.
+fn enough_for(period_ns: Ns) -> Ns {
+    (period_ns + period_ns / 4).max(1)
 }
 
 #[cfg(test)]
@@ -195,7 +202,8 @@ mod tests {
 
     fn pass(hop: &mut PercHop<Stateless>, flow: u32, first: bool, fin: bool) -> Message<Stateless> {
         let fields = Stateless::default().fields(1);
-        let mut message = Message { weight: 1.0, was: 1.0, serial: 1, first, fin, tx_ns: 0, round_ns: 0, fields };
+        let mut message =
+            Message { weight: 1.0, was: 1.0, serial: 1, first, fin, tx_ns: 0, period_ns: RTT_NS, round_ns: 0, fields };
         let visit = Visit { flow, subflow: 0, hop: 0, forward: true };
         hop.on_ctl(&mut Io::default(), &mut message, visit, &port());
         message
@@ -220,24 +228,30 @@ mod tests {
 
     #[test]
     fn round_follows_the_longest_period() {
-        let mut round = Round::new(0, RTT_NS);
+        let mut round = Round::new(0, 0, RTT_NS);
         assert_eq!(round.ns(), 2 * RTT_NS, "two round trips to start with");
-        round.saw(0, 0);
+        round.saw(RTT_NS, 0);
         assert_eq!(round.ns(), 2 * RTT_NS);
-        round.saw(7 * RTT_NS, 100);
+        round.saw(5 * RTT_NS, 100);
         assert_eq!(round.ns(), 8 * RTT_NS, "doubled at once until it covers the period");
-        round.saw(7 * RTT_NS, 5 * RTT_NS);
+        round.saw(7 * RTT_NS, 200);
+        assert_eq!(round.ns(), 16 * RTT_NS, "8 round trips are too little where packets may wait");
         round.saw(RTT_NS, 11 * RTT_NS);
-        assert_eq!(round.ns(), 8 * RTT_NS, "a long period was seen within MaxRound");
+        assert_eq!(round.ns(), 16 * RTT_NS, "a long period was seen within MaxRound");
         round.saw(RTT_NS, 22 * RTT_NS);
-        assert_eq!(round.ns(), 4 * RTT_NS, "halved after MaxRound of short ones");
+        assert_eq!(round.ns(), 8 * RTT_NS, "halved after MaxRound of short ones");
         for k in 3..9 {
             round.saw(RTT_NS, 11 * k * RTT_NS);
         }
-        assert_eq!(round.ns(), 2 * RTT_NS, "never below two round trips");
-        let mut constant = Round::new(500, RTT_NS);
+        assert_eq!(round.ns(), 2 * RTT_NS, "as long as half is enough");
+        for k in 9..19 {
+            round.saw(RTT_NS / 10, 11 * k * RTT_NS);
+        }
+        assert_eq!(round.ns(), RTT_NS / 8, "a link whose flows are all near has short rounds");
+        let mut constant = Round::new(500, 0, RTT_NS);
         constant.saw(7 * RTT_NS, 100);
         assert_eq!(constant.ns(), 500);
+        assert_eq!(Round::new(0, 700, RTT_NS).ns(), 700);
     }
 
     #[test]

@@ -9,8 +9,9 @@
 //! Where this departs from the thesis:
 //! - `N`, the flows at a link, is counted for one direction, and half of the control share is given to each direction:
 //!   a packet that goes out over a link comes back over its twin, which does not know of the flow.
-//! - `round` starts at two round trips of the network's longest path and never falls below that, because a control
-//!   packet may wait for one data packet at each link; it is halved when periods were below half of it.
+//! - Flows differ in their round trips, so a packet tells its flow's period, the longer of its last round trip and
+//!   Tx_ctrl, and `round` follows the longest period of a link's own flows. It stays a quarter above that, because a
+//!   control packet may wait for one data packet at each link, and is halved where it still is after that.
 
 pub mod division;
 mod hop;
@@ -132,6 +133,9 @@ pub struct Message<R: Rule> {
     pub fin: bool,
     /// Longest time between two packets that a link on the way asks for, ns (Tx_ctrl).
     pub tx_ns: Ns,
+    /// The flow's period, as its last trip had it: the longer of round trip and Tx_ctrl, ns. It and Tx_ctrl share the
+    /// four bytes of the thesis' packet.
+    pub period_ns: Ns,
     /// Longest `round` of a link on the way, ns.
     pub round_ns: Ns,
     /// The part that links work on.
@@ -164,14 +168,22 @@ pub const RTO: Param = Param {
     name: "rto",
     default: Value::Number(0.0),
     unit: ParamUnit::Seconds,
-    about: "a control packet not back after this is held lost; 0: eight times the longer of round trip and Tx_ctrl",
+    about: "a control packet not back after this is held lost; 0: two periods after two rounds of the links on \
+            its way; eight periods where links have no rounds",
 };
 /// `params.round`.
 pub const ROUND: Param = Param {
     name: "round",
     default: Value::Number(0.0),
     unit: ParamUnit::Seconds,
-    about: "constant time between resets of MaxE; 0: from two round trips on, adjusted as section 4.1 says",
+    about: "constant time between resets of MaxE; 0: from `first_round` on, adjusted as section 4.1 says",
+};
+/// `params.first_round`.
+pub const FIRST_ROUND: Param = Param {
+    name: "first_round",
+    default: Value::Number(0.0),
+    unit: ParamUnit::Seconds,
+    about: "time between resets of MaxE at first, where it is adjusted; 0: two of the network's longest round trips",
 };
 
 /// `params.division_kb`.
@@ -207,6 +219,7 @@ pub struct Settings {
     reverse: bool,
     rto_ns: Ns,
     round_ns: Ns,
+    first_round_ns: Ns,
     short_bytes: u64,
     demand: bool,
 }
@@ -222,7 +235,7 @@ impl Settings {
         port.capacity_bps * self.control / 2.0
     }
 
-    /// A member has those of the last three that it declares.
+    /// A member has those of the last five that it declares.
     fn read(info: &Info, params: &Params) -> Result<Self, Fault> {
         let has = |p: Param| info.params.iter().any(|q| q.name == p.name);
         let control = params.within("control", 0.0, 0.5)?;
@@ -233,6 +246,7 @@ impl Settings {
             reverse: params.flag("reverse"),
             rto_ns: params.ns("rto"),
             round_ns: if has(ROUND) { params.ns("round") } else { 0 },
+            first_round_ns: if has(FIRST_ROUND) { params.ns("first_round") } else { 0 },
             short_bytes: if has(SHORT) { params.number("short") as u64 } else { 0 },
             demand: has(DEMAND) && params.flag("demand"),
         })

@@ -37,6 +37,8 @@ struct Subflow<R: Rule> {
     weight: f64,
     serial: u32,
     sent_ns: Ns,
+    /// The last round trip of its packet.
+    rtt_ns: Ns,
     tx_ns: Ns,
     round_ns: Ns,
     /// Payload under way.
@@ -44,6 +46,13 @@ struct Subflow<R: Rule> {
     place: Place<R>,
     /// Whether no packet has come back yet.
     fresh: bool,
+}
+
+impl<R: Rule> Subflow<R> {
+    /// Time between two of its packets.
+    fn period_ns(&self) -> Ns {
+        self.rtt_ns.max(self.tx_ns).max(1)
+    }
 }
 
 /// Where a subflow's packet is.
@@ -65,6 +74,7 @@ impl<R: Rule> PercSource<R> {
             weight,
             serial: 0,
             sent_ns: 0,
+            rtt_ns: path.base_rtt_ns,
             tx_ns: 0,
             round_ns: 0,
             in_flight_bytes: 0,
@@ -94,7 +104,8 @@ impl<R: Rule> PercSource<R> {
         let hops = self.subflows[k as usize].path.hops;
         let fields = self.rule.fields(hops);
         let Subflow { fresh: first, weight, .. } = self.subflows[k as usize];
-        self.send(io, k, Message { weight, was: weight, serial: 0, first, fin: false, tx_ns: 0, round_ns: 0, fields });
+        let (was, tx_ns, period_ns, round_ns) = (weight, 0, 0, 0);
+        self.send(io, k, Message { weight, was, serial: 0, first, fin: false, tx_ns, period_ns, round_ns, fields });
     }
 
     fn send(&mut self, io: &mut Io<Perc<R>>, k: u8, mut message: Message<R>) {
@@ -104,6 +115,7 @@ impl<R: Rule> PercSource<R> {
         subflow.sent_ns = io.now_ns;
         message.serial = subflow.serial;
         message.tx_ns = 0;
+        message.period_ns = subflow.period_ns();
         message.round_ns = 0;
         message.was = std::mem::replace(&mut message.weight, subflow.weight);
         message.fin = self.finishing;
@@ -118,9 +130,12 @@ impl<R: Rule> PercSource<R> {
         if self.rto_ns > 0 {
             return self.rto_ns;
         }
-        // Long enough for two rounds of every link on the way to be over, and the packet with them.
-        let period_ns = subflow.path.base_rtt_ns.max(subflow.tx_ns).max(1);
-        (8 * period_ns).max(2 * subflow.round_ns + 2 * period_ns)
+        // Two rounds of every link on the way after the packet passed there, links have forgotten the flow and give its
+        // share away: the source stops then, and not later.
+        match (subflow.round_ns, subflow.period_ns()) {
+            (0, period_ns) => 8 * period_ns,
+            (round_ns, period_ns) => 2 * round_ns + 2 * period_ns,
+        }
     }
 
     /// Rate on the wire that would bring what is left to send through in a round trip, bit/s.
@@ -209,6 +224,7 @@ impl<R: Rule> Source<Perc<R>> for PercSource<R> {
             return; // Given up before: the flow has another packet by now.
         }
         subflow.fresh = false;
+        subflow.rtt_ns = io.now_ns - subflow.sent_ns;
         subflow.tx_ns = message.tx_ns;
         subflow.round_ns = message.round_ns;
         message.first = false;

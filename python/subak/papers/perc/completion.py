@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from matplotlib.axes import Axes
 
     from subak.runs import Results
 
 Flows = dict[str, "np.ndarray"]
-"""``size`` in bytes, ``fct`` and ``idle`` in seconds, one entry a flow; an infinite ``fct`` did not complete."""
+"""``size`` in bytes, ``fct`` and ``idle`` in seconds, ``seed``, one entry a flow; what did not complete is infinite."""
 
 
 def flows(results: Results) -> dict[str, Flows]:
@@ -25,8 +27,21 @@ def flows(results: Results) -> dict[str, Flows]:
         mine = frame[frame["scheme"] == scheme]
         fct = mine["fct_ns"].to_numpy(dtype=float, na_value=np.inf) * 1e-9
         idle = mine["ideal_fct_ns"].to_numpy(dtype=float) * 1e-9
-        found[str(scheme)] = {"size": mine["size_bytes"].to_numpy(dtype=float), "fct": fct, "idle": idle}
+        size, seed = mine["size_bytes"].to_numpy(dtype=float), mine["seed"].to_numpy()
+        found[str(scheme)] = {"size": size, "fct": fct, "idle": idle, "seed": seed}
     return found
+
+
+def runs(results: Results) -> list[dict[str, Flows]]:
+    """The same, one entry a run."""
+    held = flows(results)
+    seeds = np.unique(next(iter(held.values()))["seed"])
+    return [{s: {key: v[of["seed"] == seed] for key, v in of.items()} for s, of in held.items()} for seed in seeds]
+
+
+def pooled(chosen: Sequence[dict[str, Flows]], scheme: str) -> Flows:
+    """One scheme's flows of several runs."""
+    return {key: np.concatenate([run[scheme][key] for run in chosen]) for key in ("size", "fct", "idle")}
 
 
 def bins_by_bytes(size: np.ndarray, large: int) -> list[np.ndarray]:

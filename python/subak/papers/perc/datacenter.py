@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from subak.papers.perc import completion
 from subak.repro import RawResults, Value, figures
+from subak.repro.stats import over_runs
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from matplotlib.figure import Figure
 
 LARGE = {"search": 3, "mining": 1}
@@ -17,28 +21,49 @@ LARGE = {"search": 3, "mining": 1}
 SHORT, BASIC = "s-PERC* short", "s-PERC* basic"
 
 
-def _workloads(raw: RawResults) -> dict[str, dict[str, completion.Flows]]:
+KEYS = {"rcp": "rcp", "basic": BASIC, "short": SHORT, "pfabric": "pfabric"}
+
+Run = dict[str, completion.Flows]
+
+
+def _workloads(raw: RawResults) -> dict[str, list[Run]]:
     names = [name for name in LARGE if (raw.folder / name).exists()]
-    return {name: completion.flows(raw.simulated(name)) for name in names}
+    return {name: completion.runs(raw.simulated(name)) for name in names}
+
+
+def _small(scheme: str, q: float, large: int, runs: Sequence[Run]) -> float:
+    flows = completion.pooled(runs, scheme)
+    return completion.quantile(completion.stretch(flows)[completion.bins_by_bytes(flows["size"], large)[0]], q)
+
+
+def _large(scheme: str, q: float | None, large: int, runs: Sequence[Run]) -> float:
+    """Of the largest flows' completion times over the ideal ones, the quantile ``q`` or the mean."""
+    flows, ideal = completion.pooled(runs, scheme), completion.pooled(runs, "ideal")
+    over = (flows["fct"] / ideal["fct"])[completion.bins_by_bytes(ideal["size"], large)[-1]]
+    return float(np.mean(over)) if q is None else completion.quantile(over, q)
+
+
+def _ahead(large: int, runs: Sequence[Run]) -> float:
+    return _small("rcp", 0.5, large, runs) / _small(SHORT, 0.5, large, runs)
+
+
+def _measure(name: str, runs: list[Run]) -> dict[str, Value]:
+    large = LARGE[name]
+    found: dict[str, Value] = {}
+    for key, scheme in KEYS.items():
+        found[f"{name}_{key}_small_p50"] = over_runs(runs, partial(_small, scheme, 0.5, large))
+        found[f"{name}_{key}_small_p99"] = over_runs(runs, partial(_small, scheme, 0.99, large))
+        found[f"{name}_{key}_large"] = over_runs(runs, partial(_large, scheme, None, large))
+        found[f"{name}_{key}_large_p95"] = over_runs(runs, partial(_large, scheme, 0.95, large))
+    found[f"{name}_rcp_over_short"] = over_runs(runs, partial(_ahead, large))
+    return found
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
     """Medians and tails of each bin, and how the schemes compare in the first and the last."""
     found: dict[str, Value] = {}
-    for name, held in _workloads(raw).items():
-        bins = completion.bins_by_bytes(held["ideal"]["size"], LARGE[name])
-        small, large = bins[0], bins[-1]
-        ideal = completion.stretch(held["ideal"])
-        medians = {}
-        for scheme, key in (("rcp", "rcp"), (BASIC, "basic"), (SHORT, "short"), ("pfabric", "pfabric")):
-            stretch = completion.stretch(held[scheme])
-            over_ideal = stretch[large] / ideal[large]
-            medians[key] = completion.quantile(stretch[small], 0.5)
-            found[f"{name}_{key}_small_p50"] = medians[key]
-            found[f"{name}_{key}_small_p99"] = completion.quantile(stretch[small], 0.99)
-            found[f"{name}_{key}_large"] = float(np.mean(over_ideal))
-            found[f"{name}_{key}_large_p95"] = completion.quantile(over_ideal, 0.95)
-        found[f"{name}_rcp_over_short"] = medians["rcp"] / medians["short"]
+    for name, runs in _workloads(raw).items():
+        found |= _measure(name, runs)
     return found
 
 
@@ -47,7 +72,8 @@ def draw(raw: RawResults) -> Figure:
     workloads = _workloads(raw)
     columns = 1 + max(LARGE[name] for name in workloads)
     figure, plots = figures.axes(rows=len(workloads), columns=columns, width=4)
-    for row, (name, held) in enumerate(workloads.items()):
+    for row, (name, runs) in enumerate(workloads.items()):
+        held = {scheme: completion.pooled(runs, scheme) for scheme in runs[0]}
         mine = plots[row * columns : (row + 1) * columns]
         completion.draw_bins(mine[: 1 + LARGE[name]], held, LARGE[name])
         for empty in mine[1 + LARGE[name] :]:

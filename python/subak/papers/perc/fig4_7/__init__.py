@@ -2,36 +2,55 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
-from subak.papers.perc import settle
-from subak.repro import RawResults, Value, figures
+from subak.repro import Measured, RawResults, Value, figures
+from subak.repro.stats import measured
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-CHANGE_NS = 200_000_000
 SCHEMES = ("reno", "dctcp", "s-perc")
 
 
+def _ms(raw: RawResults, scheme: str) -> dict[str, float]:
+    """Milliseconds from the second flow's start until both rates have settled, by the distance of the starts."""
+    rows = raw.simulated().table("convergence").to_pylist()
+    mine = [r for r in rows if r["scheme"] == scheme and r["flows"] == 2]
+    return {r["workload.interval"]: r["convergence_ns"] * 1e-6 if r["converged"] else math.inf for r in mine}
+
+
+def _mean(times: dict[str, float]) -> Measured:
+    values = list(times.values())
+    return measured(values, lambda v: sum(v) / len(v), "distances of the starts")
+
+
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Milliseconds after the second flow's start."""
-    ms = {s: settle.times(raw.simulated(), s, after_ns=CHANGE_NS)[0] * 1e3 for s in SCHEMES}
-    return {"s_perc": ms["s-perc"], "dctcp": ms["dctcp"], "reno": ms["reno"], "dctcp_over": ms["dctcp"] / ms["s-perc"]}
+    """Means over the distances of the starts."""
+    means = {s: _mean(_ms(raw, s)) for s in SCHEMES}
+    return {
+        "s_perc": means["s-perc"],
+        "dctcp": means["dctcp"],
+        "reno": means["reno"],
+        "dctcp_over": means["dctcp"].value / means["s-perc"].value,
+        "reno_over_dctcp": means["reno"].value / means["dctcp"].value,
+    }
 
 
 def draw(raw: RawResults) -> Figure:
-    """Rates received, a plot a scheme, and when they had settled."""
+    """Rates received in the run in which TCP takes longest, a plot a scheme, and when they had settled."""
     figure, plots = figures.axes(rows=3, height=2.2, width=6)
     frame = raw.simulated().table("rate").to_pandas()
+    times = _ms(raw, "reno")
+    chosen = max(times, key=lambda interval: times[interval])
+    frame = frame[frame["workload.interval"] == chosen]
     for plot, scheme in zip(plots, SCHEMES, strict=True):
-        for flow in ("first", "second"):
-            of = frame[(frame["scheme"] == scheme) & (frame["flow_id"] == flow)]
-            plot.plot(of["time_ns"] / 1e6, of["rate_bps"] / 1e9, linestyle="-", linewidth=1, label=flow)
-        settled_ms = settle.times(raw.simulated(), scheme, after_ns=CHANGE_NS)[0] * 1e3
-        for at in (CHANGE_NS / 1e6, CHANGE_NS / 1e6 + settled_ms):
-            plot.axvline(at, color="black", linestyle="--", linewidth=1)
-        plot.set(title=scheme, ylabel="Gb/s", xlim=(150, 800), ylim=(0, 10))
+        for flow, label in enumerate(("first", "second")):
+            of = frame[(frame["scheme"] == scheme) & (frame["flow"] == flow)]
+            plot.plot(of["time_ns"] / 1e6, of["rate_bps"] / 1e9, linestyle="-", linewidth=1, label=label)
+        plot.axvline(_ms(raw, scheme)[chosen], color="black", linestyle="--", linewidth=1)
+        plot.set(title=scheme, ylabel="Gb/s", xlim=(0, 400), ylim=(0, 10.5))
     plots[0].legend()
-    plots[2].set_xlabel("ms")
+    plots[2].set_xlabel(f"ms; the second flow starts {chosen} after the first")
     return figure

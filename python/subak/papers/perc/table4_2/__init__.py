@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 SENDERS = (2, 3, 10)
 CHANGE_NS = 200_000_000
+FILTER_MS = 20
+"""Time constant of the average of rates along the chain, sampled every millisecond."""
 
 
 def _incast(raw: RawResults, scheme: str) -> dict[int, list[float]]:
@@ -33,15 +35,27 @@ def _mean(values: list[float]) -> float:
     return fmean(values)
 
 
-def _chain(raw: RawResults, scheme: str, criterion: int) -> float:
-    return settle.times(raw.simulated("chain"), scheme, criterion, after_ns=CHANGE_NS)[0] * 1e3
+def _own_rates(raw: RawResults, scheme: str) -> float:
+    """Milliseconds from the change until the beginning of 50 ms in which every smoothed rate is near its own average.
+
+    The average is that of the run's last second. TCPs along the chain settle at rates of their own, far from max-min.
+    """
+    frame = raw.simulated("chain").table("rate", ["scheme", "time_ns", "flow_id", "rate_bps"]).to_pandas()
+    rates = frame[frame["scheme"] == scheme].pivot(index="time_ns", columns="flow_id", values="rate_bps").fillna(0)
+    stable = rates[rates.index > rates.index[-1] - 1_000_000_000].mean()
+    smooth = rates.ewm(alpha=1 - math.exp(-1 / FILTER_MS), adjust=False).mean()
+    near = ((smooth / stable - 1).abs() <= 0.2).all(axis=1)[rates.index > CHANGE_NS].to_numpy()
+    windows = (k for k in range(len(near) - 50) if near[k : k + 51].all())
+    lag_ms = -FILTER_MS * math.log(0.2)
+    return max(0.0, next(windows, math.inf) + 1 - lag_ms)
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
     """Mean times and their ratios."""
     means = {s: [_mean(v) for v in _incast(raw, s).values()] for s in ("s-perc", "dctcp", "reno")}
     over = {s: min(t / f for t, f in zip(means[s], means["s-perc"], strict=True)) for s in ("dctcp", "reno")}
-    chain = {s: _chain(raw, s, 0 if s == "s-perc" else 1) for s in ("s-perc", "dctcp")}
+    chain = {"s-perc": settle.times(raw.simulated("chain"), "s-perc", after_ns=CHANGE_NS)[0] * 1e3}
+    chain |= {s: _own_rates(raw, s) for s in ("dctcp", "reno")}
     return {
         "s_perc": means["s-perc"],
         "dctcp": means["dctcp"],
@@ -49,6 +63,8 @@ def measure(raw: RawResults) -> dict[str, Value]:
         "dctcp_over": over["dctcp"],
         "reno_over": over["reno"],
         "s_perc_chain": chain["s-perc"],
+        "dctcp_chain": chain["dctcp"],
+        "reno_chain": chain["reno"],
         "chain_over": chain["dctcp"] / chain["s-perc"],
     }
 
