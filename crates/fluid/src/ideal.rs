@@ -1,4 +1,4 @@
-//! Exact weighted max-min at every arrival and departure.
+//! The policy's exact rates at every arrival and departure.
 
 use crate::idle::{idle_fct_ns, wire_time_ns};
 use crate::rates::Rates;
@@ -11,7 +11,7 @@ use subak_core::{Fault, FlowId, LinkId, Network, Ns};
 /// The scheme `ideal`.
 pub const INFO: Info = Info {
     name: "ideal",
-    about: "fluid: the exact max-min rates at every arrival and departure, without packets or delay in finding them",
+    about: "fluid: the policy's exact rates at every arrival and departure, without packets or delay in finding them",
     paper: "PERC thesis, section 4.3.2 (ideal max-min)",
     kind: Kind::Oracle,
     drivers: Drivers { rounds: false, packet: true },

@@ -276,7 +276,8 @@ impl Run<'_> {
         let (setting, plan) = (self.cell.setting, &self.flows[f as usize].plan);
         let network = setting.topology.network();
         if let [route] = plan.routes.as_slice() {
-            return idle_fct_ns(network, &route.forward, setting.packet, size, plan.demand_bps);
+            let most_bps = plan.utility.as_ref().map_or(f64::INFINITY, |u| u.top_bps()).min(plan.demand_bps);
+            return idle_fct_ns(network, &route.forward, setting.packet, size, most_bps);
         }
         subak_fluid::lone_fct_ns(network, plan, setting.packet)
     }

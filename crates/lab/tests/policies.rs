@@ -204,3 +204,80 @@ fn subflows_apart_share_for_themselves() {
     assert!(pooled.iter().all(|r| (r / 10e9 - 1.0).abs() < 1e-3), "{pooled:?}");
     assert!(apart.iter().all(|r| (r / 5e9 - 1.0).abs() < 1e-3), "{apart:?}");
 }
+
+#[test]
+fn the_smallest_alpha_needs_numfabric_slowed_down() {
+    // 128 flows between random hosts; acknowledgements take next to nothing, so that the exact rates are within reach.
+    let text = r#"
+        network = {kind = "leaf-spine", leaves = 4, spines = 2, hosts_per_leaf = 8, link_delay = "2us", buffer = "1MB"}
+        workload = {kind = "churn", flows_per_host = 4, replace = 0, epoch = "1s"}
+        policy = {kind = "alpha-fair", alpha = 0.125}
+        scheme = [{name = "ideal"}, {name = "numfabric", params = {slowdown = [1, 2]}}]
+        packets = {ack = 1}
+        measure = {rates = "10ms"}
+        run = {duration = "20ms", seeds = 2}
+    "#;
+    let dir = go(text, "smallest");
+    let mut last: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for row in rows(&dir.0, "rate").into_iter().filter(|r| r["time_ns"] == "20000000") {
+        last.entry(row["scheme"].clone()).or_default().push(row["rate_bps"].parse().unwrap());
+    }
+    let near = |scheme: &str| {
+        let near =
+            last[scheme].iter().zip(&last["ideal"]).filter(|(got, want)| (*got / *want - 1.0).abs() <= 0.1).count();
+        near as f64 / last["ideal"].len() as f64
+    };
+    let (fast, slow) = (near("numfabric slowdown=1"), near("numfabric slowdown=2"));
+    assert!(slow >= 0.95 && fast < 0.9, "within 10%: {fast} of the flows, {slow} slowed down");
+}
+
+#[test]
+fn weights_without_a_bound_let_short_flows_overtake() {
+    // 100 KB arrive while 10 MB are on their way: alone they take 0.1 ms.
+    let took = |most_weight: f64| {
+        let text = format!(
+            r#"
+            network = [{{id = "a", capacity = "10Gbps", delay = "7us"}}]
+            workload = {{kind = "steps", flows = [{{id = "long", path = ["a"], size = "10MB"}},
+                {{id = "short", path = ["a"], size = "100KB", start = "2ms"}}]}}
+            policy = {{kind = "fct"}}
+            scheme = [{{name = "numfabric", params = {{slowdown = 2, initial_window = 14, most_weight = {most_weight}}}}}]
+            run = {{duration = "10ms"}}
+        "#
+        );
+        let dir = go(&text, "overtake");
+        let short = rows(&dir.0, "flow").into_iter().find(|r| r["flow_id"] == "short").unwrap();
+        short["slowdown"].parse::<f64>().unwrap()
+    };
+    let (capped, free) = (took(1.5), took(1e6));
+    assert!(free < 1.1 && capped > 1.3, "{free} without a bound, {capped} with that of 1.5 line rates");
+}
+
+#[test]
+fn hashed_subflows_may_meet() {
+    // Two leaves, two spines: of four subflows that hash, some meet; pooled they are one, apart they are not.
+    let flows = |more: &str| {
+        let text = format!(
+            r#"
+            network = {{kind = "leaf-spine", leaves = 2, spines = 2, hosts_per_leaf = 3}}
+            workload = {{kind = "permutation", subflows = 4, one_way = true{more}}}
+            policy = {{kind = "alpha-fair", alpha = 1}}
+            scheme = [{{name = "ideal"}}]
+            measure = {{rates = "1ms"}}
+            run = {{duration = "1ms"}}
+        "#
+        );
+        let dir = go(&text, "hashed");
+        let up = rows(&dir.0, "link").into_iter().filter(|r| r["link"].starts_with("leaf0->spine"));
+        let up: Vec<f64> = up.map(|r| r["data_bytes"].parse().unwrap()).collect();
+        let rates = rows(&dir.0, "rate").iter().map(|r| r["rate_bps"].parse().unwrap()).collect::<Vec<f64>>();
+        (rates, up)
+    };
+    let (pooled, _) = flows(", hashed = true");
+    let (apart, uneven) = flows(", hashed = true, apart = true");
+    let (distinct, even) = flows(", apart = true");
+    assert_eq!((pooled.len(), apart.len(), distinct.len()), (3, 12, 6));
+    assert!((even[0] / even[1] - 1.0).abs() < 1e-3 && (uneven[0] / uneven[1] - 1.0).abs() > 0.1, "{even:?} {uneven:?}");
+    let fair = |all: &[f64]| all.iter().all(|r| (r / all[0] - 1.0).abs() < 1e-3);
+    assert!(fair(&pooled) && fair(&apart), "{pooled:?} {apart:?}");
+}

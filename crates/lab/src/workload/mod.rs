@@ -88,6 +88,8 @@ pub enum Workload {
         one_way: bool,
         /// A flow's subflows are flows of their own instead.
         apart: bool,
+        /// Each subflow takes a path at random, those of one flow now and then the same.
+        hashed: bool,
     },
     /// The flows listed.
     Steps(Vec<Step>),
@@ -138,6 +140,7 @@ impl Workload {
                 subflows: subflows(&mut section)?,
                 one_way: section.opt("one_way", flag)?.unwrap_or(false),
                 apart: section.opt("apart", flag)?.unwrap_or(false),
+                hashed: section.opt("hashed", flag)?.unwrap_or(false),
             },
             "steps" => Workload::Steps(section.need("flows", "list the flows", steps::read)?),
             name => return Err(unknown_word(name, "workload", NAMES).below("kind")),
@@ -238,13 +241,18 @@ impl Workload {
                     maker.add(from[k % from.len()], to, start_ns, *size_bytes, 1)?;
                 }
             }
-            Workload::Permutation { size_bytes, subflows, one_way, apart } => {
+            Workload::Permutation { size_bytes, subflows, one_way, apart, hashed } => {
                 let (n, mut order) = (maker.hosts.len(), Stream::new(seed, "permutation"));
                 let to = if *one_way { across(n, &mut order) } else { cycle(n, &mut order) };
                 for (i, &j) in to.iter().enumerate() {
-                    maker.add(maker.hosts[i], maker.hosts[j], 0, *size_bytes, *subflows)?;
+                    maker.add(maker.hosts[i], maker.hosts[j], 0, *size_bytes, if *hashed { 1 } else { *subflows })?;
+                    if *hashed {
+                        maker.hash_more(*subflows - 1)?;
+                    }
                     if *apart {
                         maker.take_apart();
+                    } else if *hashed {
+                        maker.merge_paths();
                     }
                 }
             }
@@ -276,7 +284,7 @@ impl Workload {
                 Expected { live, ..sized(live * (1.0 + replace * epochs), None, capacity) }
             }
             Workload::Incast { senders, size_bytes, .. } => sized(*senders as f64, *size_bytes, capacity / hosts),
-            Workload::Permutation { size_bytes, subflows, one_way, apart } => {
+            Workload::Permutation { size_bytes, subflows, one_way, apart, .. } => {
                 let share = if *one_way { 0.5 } else { 1.0 };
                 let each = if *apart { *subflows as f64 } else { 1.0 };
                 sized(hosts * share * each, *size_bytes, capacity * share)
@@ -400,6 +408,28 @@ impl<'a> Maker<'a> {
         let extra = Extra { size_bytes: size, ..Extra::default() };
         self.flows.push(Planned { id: None, src: Some(src), dst: Some(dst), extra, plan });
         Ok(())
+    }
+
+    /// Gives the last flow `more` subflows, each over a path of its own hash.
+    fn hash_more(&mut self, more: usize) -> Result<(), Fault> {
+        let Some(flow) = self.flows.last_mut() else { return Ok(()) };
+        if let (Some(src), Some(dst)) = (flow.src, flow.dst) {
+            for _ in 0..more {
+                flow.plan.routes.extend(self.topology.routes(&mut self.router, src, dst, self.paths.bits(), 1)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes one of those subflows of the last flow that take the same path: pooled, they have one price.
+    fn merge_paths(&mut self) {
+        let Some(flow) = self.flows.last_mut() else { return };
+        let mut seen = Vec::new();
+        flow.plan.routes.retain(|route| {
+            let new = !seen.contains(&route.forward);
+            seen.push(route.forward.clone());
+            new
+        });
     }
 
     /// Makes of each subflow of the last flow a flow of its own, each with the size.
