@@ -1,5 +1,6 @@
 //! Linear and quadratic programs, by the interior-point solver Clarabel: rows in, primal and dual out.
 
+use crate::simplex;
 use clarabel::algebra::CscMatrix;
 use clarabel::solver::{DefaultSettingsBuilder, DefaultSolver, IPSolver, SolverStatus, SupportedConeT};
 
@@ -80,6 +81,14 @@ impl Program {
             self.polish(&mut x, &mut dual, &found.s);
         }
         Solution { x, dual, iterations: u64::from(found.iterations), solved }
+    }
+
+    /// Solves a small linear program over variables that are not negative at a vertex, in twice the digits.
+    pub fn solve_exactly(&self) -> Solution {
+        let found = simplex::solve(&self.cost, &self.rows, &self.rhs);
+        let solved = found.is_some();
+        let (x, dual) = found.unwrap_or_else(|| (vec![0.0; self.cost.len()], vec![0.0; self.rhs.len()]));
+        Solution { x, dual, iterations: 0, solved }
     }
 
     /// Takes a linear program's interior solution to the face it points at: rows whose dual exceeds their slack (over its

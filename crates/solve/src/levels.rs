@@ -5,7 +5,7 @@
 //! duals at which a level was reached are kept: they are the proof of it.
 
 use crate::answer::{Answer, LevelDual, Status};
-use crate::certificate::narrowest;
+use crate::certificate::{certify, narrowest};
 use crate::conic::Program;
 use crate::referee::repair;
 use crate::utility::BandwidthFunction;
@@ -45,6 +45,14 @@ impl Rise {
         }
     }
 
+    /// The pieces it has.
+    fn corners(&self) -> usize {
+        match self {
+            Rise::Weight(_) => 1,
+            Rise::Function(function) => function.points().len(),
+        }
+    }
+
     fn top_bps(&self) -> f64 {
         match self {
             Rise::Weight(_) => f64::INFINITY,
@@ -61,10 +69,14 @@ struct Levels<'a> {
     level: f64,
     capacity: Vec<f64>,
     unit_bps: f64,
+    /// Whether programs are solved at a vertex.
+    exactly: bool,
 }
 
 /// Max-min in the level. `rises` has one a flow.
-pub(crate) fn solve(case: &Case, rises: &[Rise]) -> Result<Answer, Fault> {
+///
+/// What interior points leave uncertified is solved again at vertices, where the programs are small enough.
+pub(crate) fn solve(case: &Case, rises: &[Rise], tolerance: f64) -> Result<Answer, Fault> {
     let paths = case.flows.path_count();
     if paths > MOST_PATHS {
         return Err(Fault::new(
@@ -73,6 +85,18 @@ pub(crate) fn solve(case: &Case, rises: &[Rise]) -> Result<Answer, Fault> {
             "give fewer flows or paths, one path a flow, or alpha-fair with a large alpha, which comes close",
         ));
     }
+    let answer = solve_once(case, rises, false);
+    let miss = certify(case, &answer).worst();
+    if miss > tolerance {
+        let again = solve_once(case, rises, true);
+        if certify(case, &again).worst() < miss {
+            return Ok(again);
+        }
+    }
+    Ok(answer)
+}
+
+fn solve_once(case: &Case, rises: &[Rise], exactly: bool) -> Answer {
     let unit_bps = case.network.links().iter().fold(1.0, |a: f64, l| a.max(l.capacity_bps));
     let mut levels = Levels {
         case,
@@ -81,9 +105,10 @@ pub(crate) fn solve(case: &Case, rises: &[Rise]) -> Result<Answer, Fault> {
         level: 0.0,
         capacity: case.network.links().iter().map(|l| l.capacity_bps / unit_bps).collect(),
         unit_bps,
+        exactly,
     };
-    let mut answer = Answer::empty("level-lps");
-    answer.path_rates_bps = vec![0.0; paths];
+    let mut answer = Answer::empty(if exactly { "level-lps-simplex" } else { "level-lps" });
+    answer.path_rates_bps = vec![0.0; case.flows.path_count()];
     answer.link_price = vec![0.0; levels.capacity.len()];
     levels.run(&mut answer);
     for (f, stopped) in levels.stopped.iter().enumerate() {
@@ -95,7 +120,7 @@ pub(crate) fn solve(case: &Case, rises: &[Rise]) -> Result<Answer, Fault> {
         }
     }
     repair(case, &mut answer);
-    Ok(answer)
+    answer
 }
 
 impl Levels<'_> {
@@ -105,12 +130,19 @@ impl Levels<'_> {
 
     fn run(&mut self, answer: &mut Answer) {
         self.stop_the_sated();
+        // Each program stops a flow or passes a corner; one that rounding keeps from both would be solved for ever.
+        let mut left = 2 * self.rises.iter().map(Rise::corners).sum::<usize>() + 10;
         while self.stopped.iter().any(Option::is_none) {
+            if left == 0 {
+                answer.status = Status::Stalled;
+                return;
+            }
+            left -= 1;
             let open = (0..self.stopped.len()).filter(|&f| self.stopped[f].is_none());
             let corner = open.map(|f| self.rises[f].corner(self.level, self.most(f))).fold(f64::INFINITY, f64::min);
             let reach = self.reach(corner);
             let program = self.program(reach);
-            let found = program.0.solve(1e-11);
+            let found = if self.exactly { program.0.solve_exactly() } else { program.0.solve(1e-11) };
             answer.iterations += found.iterations;
             if !found.solved {
                 answer.status = Status::Stalled;
@@ -185,8 +217,9 @@ impl Levels<'_> {
         }
         for f in 0..flows.len() {
             // What has stopped may give way by the accuracy of the programs, so that the next one has a solution.
+            let accuracy = if self.exactly { 1e-15 } else { 1e-12 };
             let (base, slope) = match self.stopped[f] {
-                Some(rate) => (rate * (1.0 - 1e-12), 0.0),
+                Some(rate) => (rate * (1.0 - accuracy), 0.0),
                 None => self.rises[f].at(self.level),
             };
             let scale = self.scale(f, reach);

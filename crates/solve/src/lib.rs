@@ -16,6 +16,7 @@ pub mod max_min;
 mod num;
 mod referee;
 mod sequence;
+mod simplex;
 mod solver;
 pub mod structure;
 #[doc(no_inline)]

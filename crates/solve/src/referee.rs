@@ -2,8 +2,8 @@
 //! to the face it points at.
 
 use crate::answer::{Answer, Status};
-use crate::certificate::{narrowest, narrowest_link};
-use crate::conic::Program;
+use crate::certificate::{certify_maximum, narrowest, narrowest_link};
+use crate::conic::{Program, Solution};
 use crate::solver::Options;
 use crate::utility::Utility;
 use subak_core::Case;
@@ -21,24 +21,26 @@ struct Model<'a> {
     rate: Vec<Option<usize>>,
 }
 
-/// Maximizes the sum of `utilities`, all of them linear.
+/// Maximizes the sum of `utilities`, all of them linear. What an interior point leaves uncertified is solved at a vertex.
 pub(crate) fn solve(case: &Case, utilities: &[Utility], options: &Options) -> Answer {
     // The logarithm of a linear utility's gain is its marginal's anywhere.
     let ln_gain_unit = utilities.iter().map(|u| u.ln_marginal(1.0)).fold(f64::NEG_INFINITY, f64::max);
     let mut model = Model::new(case, utilities, ln_gain_unit);
     model.add_rates();
-    let found = model.linear.solve((options.tolerance * 1e-2).max(1e-12));
-    let mut answer = Answer::empty("clarabel");
-    answer.status = if found.solved { Status::Optimal } else { Status::Stalled };
-    answer.iterations = found.iterations;
     let price_unit = if utilities.is_empty() { 0.0 } else { libm::exp(ln_gain_unit) };
-    answer.link_price =
-        model.link_row.iter().map(|row| row.map_or(0.0, |r| (found.dual[r] * price_unit).max(0.0))).collect();
-    let rate = |v: Option<usize>| v.map_or(0.0, |v| found.x[v].max(0.0));
-    answer.path_rates_bps = model.rate.iter().map(|&v| rate(v) * model.unit_bps).collect();
+    let found = model.linear.solve((options.tolerance * 1e-2).max(1e-12));
+    let mut answer = model.answer(&found, price_unit, "clarabel");
     drop_unpaid(case, utilities, &mut answer);
     cover(case, utilities, &mut answer);
     repair(case, &mut answer);
+    if certify_maximum(case, utilities, &answer).worst() > options.tolerance {
+        let found = model.linear.solve_exactly();
+        if found.solved {
+            answer = model.answer(&found, price_unit, "simplex");
+            cover(case, utilities, &mut answer);
+            repair(case, &mut answer);
+        }
+    }
     answer
 }
 
@@ -81,6 +83,18 @@ impl<'a> Model<'a> {
                 let capacity = self.case.network.links()[l].capacity_bps / self.unit_bps;
                 self.link_row[l] = Some(self.linear.at_most(row, capacity, capacity));
             }
+        }
+    }
+
+    fn answer(&self, found: &Solution, price_unit: f64, solver: &'static str) -> Answer {
+        let price = |row: &Option<usize>| row.map_or(0.0, |r| (found.dual[r] * price_unit).max(0.0));
+        let rate = |rate: &Option<usize>| rate.map_or(0.0, |v| found.x[v].max(0.0)) * self.unit_bps;
+        Answer {
+            status: if found.solved { Status::Optimal } else { Status::Stalled },
+            path_rates_bps: self.rate.iter().map(rate).collect(),
+            link_price: self.link_row.iter().map(price).collect(),
+            iterations: found.iterations,
+            ..Answer::empty(solver)
         }
     }
 

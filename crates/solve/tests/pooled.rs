@@ -57,6 +57,13 @@ fn throughput() {
     close(&answer.rates_bps, &[0.0, 10.0, 4.0], 1e-8);
 }
 
+#[test]
+fn extreme_max_min_is_certified_but_for_one_in_a_thousand() {
+    // What is left are prices of 12 orders of magnitude, whose sum the certificate cannot resolve.
+    let missed = common::misses(2000, common::nets(3), |net| common::is_certified(&net.case(Policy::MaxMin)));
+    assert!(missed <= 2, "{missed} of 2000");
+}
+
 proptest! {
     #![proptest_config(common::config(300))]
 
@@ -82,7 +89,7 @@ proptest! {
     }
 
     #[test]
-    fn random_throughput_is_certified(net in common::mild_nets(3)) {
+    fn random_throughput_is_certified(net in common::nets(3)) {
         certified(&net.case(Policy::AlphaFair { alpha: 0.0 }));
     }
 }

@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
 use subak_core::{Case, Flow, Flows, Link, LinkId, Network, Policy};
 use subak_solve::{Answer, Options, Status, solve};
 
@@ -60,6 +61,26 @@ pub fn certified(case: &Case) -> Answer {
     answer
 }
 
+/// Solves; whether the answer is certified to 1e-8. One that is not has a status that says so, and stays feasible.
+pub fn is_certified(case: &Case) -> bool {
+    let answer = solve(case, &Options::default()).expect("the case is sound");
+    let certified = answer.certificate.worst() <= 1e-8;
+    assert_eq!(answer.status == Status::Optimal, certified, "{:?}", answer.certificate);
+    let finite = answer.rates_bps.iter().chain(&answer.link_price).all(|x| x.is_finite() && *x >= 0.0);
+    assert!(finite, "{answer:?}");
+    for (load, link) in answer.link_load_bps.iter().zip(case.network.links()) {
+        assert!(*load <= link.capacity_bps * (1.0 + 1e-9), "{answer:?}");
+    }
+    certified
+}
+
+/// How many of `cases` that `strategy` draws do not hold.
+pub fn misses<S: Strategy>(cases: usize, strategy: S, holds: impl Fn(S::Value) -> bool) -> usize {
+    let mut runner = proptest::test_runner::TestRunner::new(config(0));
+    let mut draw = || strategy.new_tree(&mut runner).expect("it draws").current();
+    (0..cases).filter(|_| !holds(draw())).count()
+}
+
 #[track_caller]
 pub fn close(got: &[f64], want: &[f64], tolerance: f64) {
     assert_eq!(got.len(), want.len());
@@ -86,7 +107,7 @@ pub fn nets(paths: usize) -> impl Strategy<Value = Net> {
     nets_over(paths, 9.2, 6.0)
 }
 
-/// As [`nets`], with capacities four orders apart and weights two: what double precision leaves to linear programs.
+/// As [`nets`], with capacities four orders apart and weights two.
 pub fn mild_nets(paths: usize) -> impl Strategy<Value = Net> {
     nets_over(paths, 4.0, 1.0)
 }

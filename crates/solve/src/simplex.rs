@@ -1,0 +1,251 @@
+//! Linear programs at a vertex, exact but for the rounding of the answer: the simplex method in twice the digits of a
+//! double, for programs whose numbers lie so many orders apart that an interior point leaves errors. Small ones only: the
+//! tableau is dense.
+
+use std::cmp::Ordering;
+use std::ops::{Add, Div, Mul, Neg, Sub};
+
+/// The largest tableau taken.
+const MOST_ENTRIES: usize = 20_000;
+
+/// Steps after which it gives up.
+const MOST_STEPS: usize = 5_000;
+
+/// Below this a number is the rounding of zero: coefficients, costs and right-hand sides are given near 1 or so many
+/// orders below it that none of interest is as small.
+const ZERO: f64 = 1e-22;
+
+/// A sum of two doubles, the second below half a unit in the last place of the first (Dekker, 1971).
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Twice(f64, f64);
+
+impl From<f64> for Twice {
+    fn from(x: f64) -> Self {
+        Twice(x, 0.0)
+    }
+}
+
+impl Twice {
+    fn is_positive(self) -> bool {
+        self.0 > ZERO
+    }
+
+    fn is_zero(self) -> bool {
+        self.0.abs() <= ZERO
+    }
+
+    fn below(self, other: Self) -> bool {
+        (self - other).0 < 0.0
+    }
+}
+
+impl Neg for Twice {
+    type Output = Self;
+    fn neg(self) -> Self {
+        Twice(-self.0, -self.1)
+    }
+}
+
+impl Add for Twice {
+    type Output = Self;
+    fn add(self, b: Self) -> Self {
+        let sum = self.0 + b.0;
+        let part = sum - self.0;
+        let lost = (self.0 - (sum - part)) + (b.0 - part) + self.1 + b.1;
+        let high = sum + lost;
+        Twice(high, lost - (high - sum))
+    }
+}
+
+impl Sub for Twice {
+    type Output = Self;
+    fn sub(self, b: Self) -> Self {
+        self + -b
+    }
+}
+
+impl Mul for Twice {
+    type Output = Self;
+    fn mul(self, b: Self) -> Self {
+        let product = self.0 * b.0;
+        let lost = libm::fma(self.0, b.0, -product) + (self.0 * b.1 + self.1 * b.0);
+        let high = product + lost;
+        Twice(high, lost - (high - product))
+    }
+}
+
+impl Div for Twice {
+    type Output = Self;
+    fn div(self, b: Self) -> Self {
+        let first = Twice::from(self.0 / b.0);
+        let rest = self - b * first;
+        let second = Twice::from(rest.0 / b.0);
+        first + second + Twice::from((rest - b * second).0 / b.0)
+    }
+}
+
+/// The tableau without its unit columns: each row says how a basic variable follows from the others.
+struct Tableau {
+    entries: Vec<Vec<Twice>>,
+    rhs: Vec<Twice>,
+    /// What each variable outside the basis gains: first in feasibility, then in the objective.
+    gains: [Vec<Twice>; 2],
+    /// Variables: those of the program, the share of feasibility, then one slack a row.
+    basic: Vec<usize>,
+    outside: Vec<usize>,
+}
+
+/// Minimizes cost' x over x >= 0 with rows x <= rhs. Returns x and the duals of the rows, or `None` where the program is
+/// too large, has no solution or no end.
+pub(crate) fn solve(cost: &[f64], rows: &[Vec<(usize, f64)>], rhs: &[f64]) -> Option<(Vec<f64>, Vec<f64>)> {
+    // x >= 0 says what rows of negative entries do.
+    let real: Vec<usize> = (0..rows.len()).filter(|&r| rhs[r] < 0.0 || rows[r].iter().any(|e| e.1 > 0.0)).collect();
+    let (n, m) = (cost.len(), real.len());
+    if (m + 1) * (n + 1) > MOST_ENTRIES {
+        return None;
+    }
+    // Negative right-hand sides count by a share of feasibility, a variable that rises from 0 to 1 first.
+    let mut entries = vec![vec![Twice::default(); n + 1]; m + 1];
+    for (entries, &r) in entries.iter_mut().zip(&real) {
+        rows[r].iter().for_each(|&(c, a)| entries[c] = entries[c] + a.into());
+        entries[n] = Twice::from((-rhs[r]).max(0.0));
+    }
+    entries[m][n] = 1.0.into();
+    let unit = cost.iter().fold(f64::MIN_POSITIVE, |a: f64, c| a.max(c.abs()));
+    let mut gains = [vec![Twice::default(); n + 1], vec![Twice::default(); n + 1]];
+    gains[0][n] = 1.0.into();
+    cost.iter().zip(&mut gains[1]).for_each(|(c, gain)| *gain = Twice::from(-c) / unit.into());
+    let right = real.iter().map(|&r| rhs[r].max(0.0)).chain([1.0]).map(Twice::from).collect();
+    let mut tableau =
+        Tableau { entries, rhs: right, gains, basic: (n + 1..n + m + 2).collect(), outside: (0..=n).collect() };
+    tableau.run()?;
+    let mut duals = vec![0.0; rows.len()];
+    real.iter().zip(tableau.duals(n, m)).for_each(|(&r, y)| duals[r] = y * unit);
+    Some((tableau.solution(n), duals))
+}
+
+impl Tableau {
+    /// Steps to the end; of steps that lead nowhere the first variables are taken (Bland's rule), so that none comes twice.
+    fn run(&mut self) -> Option<()> {
+        let mut stays = false;
+        for _ in 0..MOST_STEPS {
+            let Some(column) = self.entering(stays) else { return Some(()) };
+            let row = self.leaving(column)?;
+            stays = self.rhs[row].is_zero();
+            self.pivot(row, column);
+        }
+        None
+    }
+
+    fn entering(&self, first: bool) -> Option<usize> {
+        let gains = |j: &usize| {
+            let gain = self.gains[0][*j];
+            gain.is_positive() || gain.is_zero() && self.gains[1][*j].is_positive()
+        };
+        let candidates = (0..self.outside.len()).filter(gains);
+        if first {
+            return candidates.min_by_key(|&j| self.outside[j]);
+        }
+        let more = |a: &usize, b: &usize| {
+            let by = |k: usize| self.gains[k][*a].0.total_cmp(&self.gains[k][*b].0);
+            by(0).then(by(1)).then(self.outside[*b].cmp(&self.outside[*a]))
+        };
+        candidates.max_by(more)
+    }
+
+    fn leaving(&self, column: usize) -> Option<usize> {
+        let ratio = |i: usize| self.rhs[i] / self.entries[i][column];
+        let order = |&a: &usize, &b: &usize| match (ratio(a), ratio(b)) {
+            (x, y) if x.below(y) => Ordering::Less,
+            (x, y) if y.below(x) => Ordering::Greater,
+            _ => self.basic[a].cmp(&self.basic[b]),
+        };
+        (0..self.basic.len()).filter(|&i| self.entries[i][column].is_positive()).min_by(order)
+    }
+
+    fn pivot(&mut self, row: usize, column: usize) {
+        let pivot = self.entries[row][column];
+        let mut with = std::mem::take(&mut self.entries[row]);
+        with[column] = 1.0.into();
+        with.iter_mut().for_each(|a| *a = *a / pivot);
+        let rhs = self.rhs[row] / pivot;
+        let eliminate = |entries: &mut [Twice]| {
+            let factor = std::mem::take(&mut entries[column]);
+            if factor != Twice::default() {
+                entries.iter_mut().zip(&with).for_each(|(a, b)| *a = *a - factor * *b);
+            }
+            factor
+        };
+        for (entries, value) in self.entries.iter_mut().zip(&mut self.rhs).filter(|(e, _)| !e.is_empty()) {
+            *value = *value - eliminate(entries) * rhs;
+        }
+        self.gains.iter_mut().for_each(|gains| {
+            eliminate(gains);
+        });
+        self.entries[row] = with;
+        self.rhs[row] = rhs;
+        std::mem::swap(&mut self.basic[row], &mut self.outside[column]);
+    }
+
+    fn solution(&self, n: usize) -> Vec<f64> {
+        let mut x = vec![0.0; n];
+        for (&variable, value) in self.basic.iter().zip(&self.rhs) {
+            if variable < n {
+                x[variable] = value.0.max(0.0);
+            }
+        }
+        x
+    }
+
+    /// The duals of the objective, with as much of feasibility's as no variable gains any more.
+    fn duals(&self, n: usize, m: usize) -> Vec<f64> {
+        let [feasible, gain] = &self.gains;
+        let needed = |j: usize| if feasible[j].is_zero() { 0.0 } else { (gain[j] / -feasible[j]).0 };
+        let share = Twice::from((0..self.outside.len()).map(needed).fold(0.0, f64::max));
+        let mut duals = vec![0.0; m];
+        for (j, &variable) in self.outside.iter().enumerate() {
+            if variable > n && variable <= n + m {
+                duals[variable - n - 1] = (-(gain[j] + share * feasible[j])).0.max(0.0);
+            }
+        }
+        duals
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_program_by_hand() {
+        // max x + 2 y with x + y <= 4, x + 3 y <= 6: at (3, 1), where the duals are both one half.
+        let rows = [vec![(0, 1.0), (1, 1.0)], vec![(0, 1.0), (1, 3.0)], vec![(0, -1.0)]];
+        let (x, dual) = solve(&[-1.0, -2.0], &rows, &[4.0, 6.0, 0.0]).unwrap();
+        assert_eq!((x, dual), (vec![3.0, 1.0], vec![0.5, 0.5, 0.0]));
+    }
+
+    #[test]
+    fn what_must_be_counts_before_what_pays() {
+        // max x with x + y <= 4 and y >= 3.
+        let rows = [vec![(0, 1.0), (1, 1.0)], vec![(1, -1.0)]];
+        let (x, dual) = solve(&[-1.0, 0.0], &rows, &[4.0, -3.0]).unwrap();
+        assert_eq!((x, dual), (vec![1.0, 3.0], vec![1.0, 1.0]));
+    }
+
+    #[test]
+    fn no_end_and_too_large() {
+        assert!(solve(&[-1.0], &[vec![(0, -1.0)]], &[0.0]).is_none());
+        assert!(solve(&vec![-1.0; 200], &vec![vec![(0, 1.0)]; 200], &vec![1.0; 200]).is_none());
+    }
+
+    #[test]
+    fn twenty_orders_apart() {
+        // What 1e12 leaves of 1e12 + 1e-8.
+        let rows = [vec![(0, 1.0)], vec![(0, 1.0), (1, 1.0), (2, 1.0)], vec![(2, 1.0)]];
+        let (x, _) = solve(&[-1.0, -1e-6, -1e-3], &rows, &[1.0, 1.0, 1e-20]).unwrap();
+        assert_eq!(x, [1.0, 0.0, 0.0]);
+        let product = Twice::from(1.0 / 3.0) * Twice::from(3.0);
+        assert_eq!((product / Twice::from(3.0)).0, 1.0 / 3.0);
+        assert!((Twice::from(1.0) + Twice::from(1e-20) - Twice::from(1.0)).0 == 1e-20);
+    }
+}
