@@ -10,6 +10,12 @@ use subak_solve::{Answer, Options, maximize_from, solve};
 /// An answer whose certificate is worse than this is none.
 const WORST: f64 = 1e-3;
 
+/// Each round of solving for what acknowledgements leave is nearer the answer by their share of the data, some 4%.
+const ACK_ROUNDS: usize = 2;
+
+/// Acknowledgements leave at least so much of a link.
+const LEAST_LEFT: f64 = 0.01;
+
 /// The exact rates of flows that come and go, with demands, a flow's subflows pooled into one rate.
 ///
 /// Flows without a utility share by weighted max-min: water-filling where every flow has one path; where some have
@@ -36,6 +42,10 @@ pub struct Rates {
     sub_ptr: Vec<u32>,
     link_ptr: Vec<u32>,
     links: Vec<LinkId>,
+    /// Bytes of acknowledgements for each byte of data.
+    ack_share: f64,
+    /// The links that the acknowledgements of each subflow take.
+    back: Vec<Vec<LinkId>>,
     /// Of each subflow: its flow's.
     weight: Vec<f64>,
     demand_bps: Vec<f64>,
@@ -64,12 +74,21 @@ impl Rates {
             sub_ptr: vec![0],
             link_ptr: vec![0],
             links: Vec::new(),
+            ack_share: 0.0,
+            back: Vec::new(),
             weight: Vec::new(),
             demand_bps: Vec::new(),
             sub_bps: Vec::new(),
             active: Vec::new(),
             network,
         }
+    }
+
+    /// Leaves room for acknowledgements, `share` bytes for each byte of data in the other direction.
+    #[must_use]
+    pub fn beside_acks(mut self, share: f64) -> Self {
+        self.ack_share = share;
+        self
     }
 
     /// Adds a flow, at rate 0; flows are numbered in the order they are added.
@@ -80,6 +99,7 @@ impl Rates {
             self.weight.push(plan.weight);
             self.demand_bps.push(plan.demand_bps);
             self.sub_bps.push(0.0);
+            self.back.push(route.back.clone());
         }
         self.sub_ptr.push(self.weight.len() as u32);
         self.utility.push(plan.utility.clone());
@@ -131,6 +151,33 @@ impl Rates {
     /// Finds the rates of the flows in `live`. Subflows over a link that is down have none; the rates of other flows
     /// stay as they were.
     pub fn solve(&mut self, live: &[FlowId]) {
+        self.solve_once(live);
+        if self.ack_share > 0.0 {
+            let whole_bps = self.capacity_bps.clone();
+            for _ in 0..ACK_ROUNDS {
+                self.set_capacities(&whole_bps, true);
+                self.solve_once(live);
+            }
+            self.set_capacities(&whole_bps, false);
+        }
+    }
+
+    /// Capacities as they are, or what acknowledgements leave of them at the present rates.
+    fn set_capacities(&mut self, whole_bps: &[f64], less_acks: bool) {
+        self.capacity_bps.copy_from_slice(whole_bps);
+        if less_acks {
+            for &sub in &self.active {
+                let acks_bps = self.ack_share * self.sub_bps[sub as usize];
+                self.back[sub as usize].iter().for_each(|&l| self.capacity_bps[l as usize] -= acks_bps);
+            }
+        }
+        for (l, left_bps) in self.capacity_bps.iter_mut().enumerate() {
+            *left_bps = left_bps.max(whole_bps[l] * LEAST_LEFT);
+            self.network.link_mut(l as LinkId).capacity_bps = *left_bps;
+        }
+    }
+
+    fn solve_once(&mut self, live: &[FlowId]) {
         self.active.clear();
         let mut solved = false;
         for &f in live {

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use subak_core::driver::{Driver, FlowPlan, Injected, PacketSizes, Route};
 use subak_core::{Link, LinkId, Network, Ns, utility::Urgency};
-use subak_fluid::{Ideal, idle_fct_ns};
+use subak_fluid::{Ideal, Rates, idle_fct_ns};
 
 const SIZES: PacketSizes = PacketSizes { mtu_bytes: 1500, header_bytes: 50, ack_bytes: 64 };
 
@@ -49,6 +49,20 @@ fn the_flows_of_thesis_figure_2_1() {
     assert!(near(sim.flow(0).assigned_bps, 18e9) && near(sim.flow(1).assigned_bps, 12e9));
     assert_eq!(sim.link(1).data_bytes, 30_000_000 / 8);
     assert_eq!(sim.open_flows(), 2);
+}
+
+#[test]
+fn acknowledgements_leave_the_rest_of_a_link_to_the_other_way() {
+    // Two flows in opposite directions, with acknowledgements of a tenth: x + x / 10 = C.
+    let network = network(&[(11e9, 0), (11e9, 0)]);
+    let mut rates = Rates::new(&network, 1.0).beside_acks(0.1);
+    for (forward, back) in [(vec![0], vec![1]), (vec![1], vec![0])] {
+        rates.add(&FlowPlan { routes: vec![Route { forward, back }], ..plan(&[0], 0, None) });
+    }
+    rates.solve(&[0, 1]);
+    assert!((rates.flow_bps(0) / 10e9 - 1.0).abs() < 2e-3, "{}", rates.flow_bps(0));
+    rates.solve(&[0]);
+    assert!(near(rates.flow_bps(0), 11e9), "alone it has the whole link");
 }
 
 #[test]

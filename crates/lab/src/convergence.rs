@@ -9,7 +9,7 @@ use crate::setting::{Convergence, Setting};
 use crate::simulate::by_start;
 use crate::table::Row;
 use crate::workload::Planned;
-use subak_core::driver::{Driver, Injected, LinkChange};
+use subak_core::driver::{Driver, Injected, LinkChange, PacketSizes};
 use subak_core::{Fault, FlowId, LinkId, Ns};
 use subak_fluid::Rates;
 
@@ -38,15 +38,18 @@ pub(crate) struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
+    /// Against `data_share` of each link.
     pub fn new(goal: Convergence, setting: &Setting, flows: &'a [Planned], data_share: f64) -> Self {
         let (end_ns, link_changes) = (setting.duration_ns, Injected::link_changes(&setting.faults));
+        let PacketSizes { ack_bytes, mtu_bytes, .. } = setting.packet;
+        let ack_share = if goal.acks { f64::from(ack_bytes) / f64::from(mtu_bytes) } else { 0.0 };
         let times = flows.iter().flat_map(|f| [Some(f.plan.start_ns), f.plan.stop_ns]).flatten();
         let times = times.chain(link_changes.iter().map(|c| c.0));
         let mut changes: Vec<Ns> = times.filter(|&t| t < end_ns).collect();
         changes.sort_unstable();
         changes.dedup();
         changes.push(end_ns);
-        let mut oracle = Rates::new(setting.topology.network(), data_share);
+        let mut oracle = Rates::new(setting.topology.network(), data_share).beside_acks(ack_share);
         flows.iter().for_each(|f| oracle.add(&f.plan));
         let pending = by_start(flows);
         Watch {

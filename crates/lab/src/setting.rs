@@ -61,6 +61,8 @@ pub(crate) struct Convergence {
     pub received: bool,
     /// Against what the scheme itself aims at, else the policy's optimum.
     pub own_goal: bool,
+    /// Against the optimum over what acknowledgements leave of the links, else over all of them.
+    pub acks: bool,
     /// Time between two looks.
     pub every_ns: Ns,
     /// Time constant of the filter over received rates.
@@ -289,6 +291,7 @@ fn convergence(value: &Value) -> Result<Convergence, Fault> {
         hold_ns: section.opt("hold", ns_from_json)?.unwrap_or(0),
         received: section.opt("of", either(["assigned", "received"]))?.unwrap_or(true),
         own_goal: section.opt("against", either(["policy", "scheme"]))?.unwrap_or(false),
+        acks: section.opt("acks", flag)?.unwrap_or(false),
         every_ns: section.opt("every", interval)?.unwrap_or(10_000),
         filter_ns: section.opt("filter", interval)?.unwrap_or(80_000),
     };

@@ -136,6 +136,42 @@ fn churn_replaces_a_share_at_once() {
 }
 
 #[test]
+fn flows_come_and_go_between_two_bounds_over_paths_drawn_once() {
+    let spec = format!(
+        "{STAR}workload = {{kind = \"churn\", flows_per_host = 2, most_per_host = 4, replace = 0.5, alternate = true,
+                           pairs_per_host = 5, epoch = \"1ms\"}}
+         scheme = [{{name = \"ideal\"}}]\nrun = {{duration = \"40ms\"}}"
+    );
+    let dir = go("between", &spec);
+    let flows = rows(&dir.0, "flow");
+    let live = |at: f64| flows.iter().filter(move |f| num(f, "start_ns") <= at && num(f, "stop_ns") > at);
+    let counts: Vec<usize> = (0..40).map(|ms| live(f64::from(ms) * 1e6).count()).collect();
+    assert_eq!(counts[0], 16);
+    assert!(counts.windows(2).all(|w| w[0].abs_diff(w[1]) == 8 && (16..=32).contains(&w[1])), "{counts:?}");
+    assert!(counts.iter().collect::<std::collections::BTreeSet<_>>().len() == 3, "chance decides at 24: {counts:?}");
+    let ends = |f: &BTreeMap<String, String>| (get(f, "src").to_string(), get(f, "dst").to_string());
+    let drawn: std::collections::BTreeSet<_> = flows.iter().map(ends).collect();
+    assert!(drawn.len() <= 40 && flows.len() > 100, "{} pairs, {} flows", drawn.len(), flows.len());
+}
+
+#[test]
+fn a_churn_whose_numbers_do_not_fit_is_refused() {
+    for (keys, place) in [
+        ("most_per_host = 4", "workload.most_per_host"),
+        ("most_per_host = 2.5, alternate = true", "workload.most_per_host"),
+        ("most_per_host = 4, alternate = true, pairs_per_host = 3", "workload.pairs_per_host"),
+        ("pairs_per_host = 1", "workload.pairs_per_host"),
+    ] {
+        let spec = format!(
+            "{STAR}workload = {{kind = \"churn\", flows_per_host = 2, replace = 0.5, epoch = \"1ms\", {keys}}}
+             scheme = [{{name = \"ideal\"}}]\nrun = {{duration = \"4ms\"}}"
+        );
+        let fault = Spec::from_toml(&spec).and_then(Spec::validate).unwrap_err();
+        assert_eq!(fault.place, place, "{fault}");
+    }
+}
+
+#[test]
 fn received_rates_settle_at_once_but_for_the_filter() {
     let spec = format!(
         "{STAR}workload = {{kind = \"churn\", flows_per_host = 2, replace = 0.5, epoch = \"2ms\"}}

@@ -3,12 +3,14 @@
 //! Each purpose draws from a random stream of its own (arrivals, sizes, pairs, paths), so that every scheme at the same
 //! seed sees the same flows, and a change of one purpose leaves the others as they were.
 
+pub mod churn;
 pub mod sizes;
 
 mod steps;
 
 use crate::section::{Section, between, flag, text, whole};
 use crate::topology::{Topology, unknown_name};
+use churn::Churn;
 use serde_json::Value;
 use sizes::Sizes;
 use steps::Step;
@@ -54,19 +56,8 @@ pub enum Workload {
         /// Only the first half of the hosts send, and only to the second half; the load is that of their links.
         one_way: bool,
     },
-    /// Endless flows between random hosts, a share of which is replaced at once every epoch (PERC thesis, section 4.3.1).
-    Churn {
-        /// Flows over the number of hosts.
-        flows_per_host: f64,
-        /// The share that is replaced.
-        replace: f64,
-        /// Time between replacements.
-        epoch_ns: Ns,
-        /// Subflows a flow.
-        subflows: usize,
-        /// In turn, a share starts and a share stops (PERC thesis, section 2.7.1), where else one replaces the other.
-        alternate: bool,
-    },
+    /// Endless flows between random hosts, many of which start and stop at once every epoch.
+    Churn(Churn),
     /// Many hosts send to one.
     Incast {
         /// How many flows; more than there are other hosts, and some send several.
@@ -122,13 +113,7 @@ impl Workload {
                 subflows: subflows(&mut section)?,
                 one_way: section.opt("one_way", flag)?.unwrap_or(false),
             },
-            "churn" => Workload::Churn {
-                flows_per_host: section.opt("flows_per_host", |v| between(v, 0.0, false, 1e5))?.unwrap_or(20.0),
-                replace: section.opt("replace", |v| between(v, 0.0, true, 1.0))?.unwrap_or(0.4),
-                epoch_ns: section.need("epoch", "give the time between changes, such as \"2ms\"", positive_ns)?,
-                subflows: subflows(&mut section)?,
-                alternate: section.opt("alternate", flag)?.unwrap_or(false),
-            },
+            "churn" => Workload::Churn(Churn::read(&mut section)?),
             "incast" => Workload::Incast {
                 senders: section.need("senders", "give the number of senders", |v| whole(v, 1, 1_000_000))? as usize,
                 size_bytes: section.opt("size", positive_bytes)?,
@@ -163,6 +148,9 @@ impl Workload {
             ));
         }
         topology.check_connected()?;
+        if let Workload::Churn(churn) = self {
+            churn.check(hosts)?;
+        }
         if let Workload::Incast { receiver: Some(name), .. } = self {
             host(topology, name).map_err(|e| e.below("receiver"))?;
         }
@@ -219,15 +207,7 @@ impl Workload {
                     at_ns += arrivals.exponential(mean_gap_ns);
                 }
             }
-            Workload::Churn { flows_per_host, replace, epoch_ns, subflows, alternate } => {
-                let n = ((flows_per_host * maker.hosts.len() as f64).round() as usize).max(1);
-                let changed = (replace * n as f64).round() as usize;
-                if *alternate {
-                    maker.alternate(n, changed, *epoch_ns, *subflows)?;
-                } else {
-                    maker.churn(n, changed, *epoch_ns, *subflows)?;
-                }
-            }
+            Workload::Churn(churn) => churn.flows(&mut maker)?,
             Workload::Incast { senders, size_bytes, receiver, interval_ns } => {
                 let to = match receiver {
                     Some(name) => host(topology, name).map_err(|e| e.below("receiver"))?,
@@ -278,11 +258,7 @@ impl Workload {
                 live: hosts * load / (1.0 - load).max(0.01),
                 wire_bytes: load * if *one_way { capacity / 2.0 } else { capacity },
             },
-            Workload::Churn { flows_per_host, replace, epoch_ns, .. } => {
-                let epochs = (duration_ns / epoch_ns) as f64;
-                let live = flows_per_host * hosts;
-                Expected { live, ..sized(live * (1.0 + replace * epochs), None, capacity) }
-            }
+            Workload::Churn(churn) => churn.expected(hosts, capacity, duration_ns),
             Workload::Incast { senders, size_bytes, .. } => sized(*senders as f64, *size_bytes, capacity / hosts),
             Workload::Permutation { size_bytes, subflows, one_way, apart, .. } => {
                 let share = if *one_way { 0.5 } else { 1.0 };
@@ -393,7 +369,21 @@ impl<'a> Maker<'a> {
 
     /// A flow of weight 1; one without a size stops when the run's duration is over.
     fn add(&mut self, src: NodeId, dst: NodeId, start_ns: Ns, size: Option<u64>, subflows: usize) -> Result<(), Fault> {
-        let routes = self.topology.routes(&mut self.router, src, dst, self.paths.bits(), subflows)?;
+        let key = self.paths.bits();
+        self.add_over(src, dst, start_ns, size, subflows, key)
+    }
+
+    /// As [`Maker::add`], over the paths that `key` picks.
+    fn add_over(
+        &mut self,
+        src: NodeId,
+        dst: NodeId,
+        start_ns: Ns,
+        size: Option<u64>,
+        subflows: usize,
+        key: u64,
+    ) -> Result<(), Fault> {
+        let routes = self.topology.routes(&mut self.router, src, dst, key, subflows)?;
         let plan = FlowPlan {
             routes,
             start_ns,
@@ -440,52 +430,5 @@ impl<'a> Maker<'a> {
             one.plan.routes = vec![route.clone()];
             one
         }));
-    }
-
-    /// `n` flows at first; then, every epoch, `changed` new ones start, and at the next as many stop.
-    fn alternate(&mut self, n: usize, changed: usize, epoch_ns: Ns, subflows: usize) -> Result<(), Fault> {
-        let mut choice = Stream::new(self.seed, "churn");
-        let mut live: Vec<usize> = Vec::with_capacity(n + changed);
-        let (mut at_ns, mut starting, mut stopping) = (0, n, 0);
-        while at_ns < self.duration_ns {
-            for _ in 0..starting {
-                let (src, dst) = self.pair();
-                live.push(self.flows.len());
-                self.add(src, dst, at_ns, None, subflows)?;
-            }
-            for _ in 0..stopping {
-                let stopped = live.swap_remove(choice.below(live.len()));
-                self.flows[stopped].plan.stop_ns = Some(at_ns);
-            }
-            (starting, stopping) = if starting == 0 || at_ns == 0 { (changed, 0) } else { (0, changed) };
-            at_ns = at_ns.saturating_add(epoch_ns);
-        }
-        Ok(())
-    }
-
-    fn churn(&mut self, n: usize, replaced: usize, epoch_ns: Ns, subflows: usize) -> Result<(), Fault> {
-        let mut choice = Stream::new(self.seed, "churn");
-        // Flows that run now, by their place in `flows`.
-        let mut live: Vec<usize> = Vec::with_capacity(n);
-        for _ in 0..n {
-            let (src, dst) = self.pair();
-            live.push(self.flows.len());
-            self.add(src, dst, 0, None, subflows)?;
-        }
-        let mut at_ns = epoch_ns;
-        while at_ns < self.duration_ns && replaced > 0 {
-            for k in 0..replaced {
-                // The first k places are taken by those already chosen at this change.
-                live.swap(k, k + choice.below(n - k));
-                self.flows[live[k]].plan.stop_ns = Some(at_ns);
-            }
-            for place in live.iter_mut().take(replaced) {
-                let (src, dst) = self.pair();
-                *place = self.flows.len();
-                self.add(src, dst, at_ns, None, subflows)?;
-            }
-            at_ns = at_ns.saturating_add(epoch_ns);
-        }
-        Ok(())
     }
 }

@@ -38,8 +38,42 @@ const DATA_MINING: &[(u64, f64)] = &[
     (666_667 * 1460, 1.0),
 ];
 
+/// A large enterprise: Alizadeh et al., "CONGA", SIGCOMM 2014, figure 8a, as NUMFabric simulates it; mean 0.16 MB.
+const ENTERPRISE: &[(u64, f64)] = &[
+    (52, 0.06),
+    (100, 0.1),
+    (207, 0.2),
+    (350, 0.3),
+    (640, 0.4),
+    (1050, 0.5),
+    (1700, 0.6),
+    (3160, 0.7),
+    (6650, 0.8),
+    (21_700, 0.9),
+    (42_000, 0.93),
+    (76_000, 0.95),
+    (112_000, 0.96),
+    (190_000, 0.97),
+    (400_000, 0.98),
+    (1_400_000, 0.99),
+    (2_500_000, 0.993),
+    (4_100_000, 0.995),
+    (8_600_000, 0.997),
+    (15_000_000, 0.998),
+    (31_000_000, 0.999),
+    (43_000_000, 0.9993),
+    (64_000_000, 0.9996),
+    (98_000_000, 0.9998),
+    (144_000_000, 0.9999),
+    (199_000_000, 0.999_95),
+    (309_000_000, 0.999_98),
+    (413_000_000, 0.999_99),
+    (772_000_000, 0.999_999),
+    (1_770_000_000, 1.0),
+];
+
 /// Names of the built-in distributions.
-pub const NAMES: &[&str] = &["web-search", "data-mining", "fixed", "uniform"];
+pub const NAMES: &[&str] = &["web-search", "data-mining", "enterprise", "fixed", "uniform"];
 
 /// A distribution of flow sizes: points of its cumulative distribution, linear in the size between them. Where the first
 /// point is above 0, that share of the flows has exactly the first size.
@@ -58,6 +92,7 @@ impl Sizes {
             other => match text(other).map_err(|e| e.below("sizes"))? {
                 "web-search" => built_in(WEB_SEARCH),
                 "data-mining" => built_in(DATA_MINING),
+                "enterprise" => built_in(ENTERPRISE),
                 "fixed" => vec![(section.need("size", "give the size of every flow, such as \"100KB\"", size)?, 1.0)],
                 "uniform" => {
                     let low = section.need("smallest", "give the smallest size, such as \"1KB\"", size)?;
@@ -184,6 +219,8 @@ mod tests {
         assert!((web.mean_bytes() - 1.711e6).abs() < 2e3, "{}", web.mean_bytes());
         let mining = sizes(json!({"sizes": "data-mining"})).unwrap();
         assert!((mining.mean_bytes() / 1460.0 - 5117.0).abs() < 2.0, "{}", mining.mean_bytes() / 1460.0);
+        let enterprise = sizes(json!({"sizes": "enterprise"})).unwrap();
+        assert!((enterprise.mean_bytes() / 157_357.0 - 1.0).abs() < 0.1, "{}", enterprise.mean_bytes());
     }
 
     #[test]

@@ -46,9 +46,10 @@ pub trait Fabric: Clone + Debug + Send + Sized + 'static {
 
     /// The fabric with `params`.
     fn new(params: &Params) -> Result<Self, Fault>;
-    /// The share of a link that it fills.
-    fn usable(&self) -> f64 {
-        1.0
+    /// The share of a link that it gives to data, where control packets and acknowledgements have the rest; `None` where
+    /// all packets share all of it.
+    fn data_share(&self) -> Option<f64> {
+        None
     }
     /// The output queue before a link.
     fn queue<C: Composition<Fabric = Self>>(&self, port: &Port) -> Self::Queue<C>;
@@ -189,7 +190,7 @@ pub trait Price<N>: Send {
     fn on_enqueue(&mut self, now_ns: Ns, bytes: u32, note: Option<&N>) {
         let _ = (now_ns, bytes, note);
     }
-    /// A packet leaves onto the link.
+    /// A packet leaves onto the link, one of those that share what the fabric fills.
     fn on_dequeue(&mut self, now_ns: Ns, bytes: u32) {
         let _ = (now_ns, bytes);
     }
@@ -256,7 +257,11 @@ impl<C: Composition> Scheme for Over<C> {
         }
     }
     fn hop(&self, port: &Port) -> OverHop<C> {
-        OverHop { price: self.optimizer.price(port), fabric: self.fabric.hop(port), usable: self.fabric.usable() }
+        OverHop {
+            price: self.optimizer.price(port),
+            fabric: self.fabric.hop(port),
+            data_share: self.fabric.data_share(),
+        }
     }
     fn sink(&self, flow: &FlowInfo) -> OverSink<C> {
         OverSink(self.fabric.sink(flow))
@@ -317,7 +322,7 @@ impl<C: Composition> Source<Over<C>> for OverSource<C> {
 pub struct OverHop<C: Composition> {
     price: <C::Optimizer as Optimizer>::Price,
     fabric: <C::Fabric as Fabric>::Hop,
-    usable: f64,
+    data_share: Option<f64>,
 }
 
 impl<C: Composition> Hop<Over<C>> for OverHop<C> {
@@ -340,8 +345,11 @@ impl<C: Composition> Hop<Over<C>> for OverHop<C> {
 
     #[inline]
     fn on_dequeue(&mut self, now_ns: Ns, packet: &mut Packet<Over<C>>, _port: &Port) {
-        self.price.on_dequeue(now_ns, packet.bytes);
-        if packet.kind == PacketKind::Data {
+        let data = packet.kind == PacketKind::Data;
+        if data || self.data_share.is_none() {
+            self.price.on_dequeue(now_ns, packet.bytes);
+        }
+        if data {
             packet.data.path_price += self.price.now();
             packet.data.path_len = packet.data.path_len.saturating_add(1);
         }
@@ -353,7 +361,7 @@ impl<C: Composition> Hop<Over<C>> for OverHop<C> {
 
     fn on_timer(&mut self, io: &mut Io<Over<C>>, timer: u32, port: &Port) {
         if timer == PRICE_TIMER {
-            let usable = Port { capacity_bps: port.capacity_bps * self.usable, ..*port };
+            let usable = Port { capacity_bps: port.capacity_bps * self.data_share.unwrap_or(1.0), ..*port };
             let next_ns = self.price.update(io.now_ns, &usable);
             io.timer(PRICE_TIMER, next_ns);
         } else {

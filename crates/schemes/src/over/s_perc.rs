@@ -51,8 +51,8 @@ impl Fabric for SPercFabric {
     fn new(params: &Params) -> Result<Self, Fault> {
         Ok(SPercFabric { s_perc: SPerc::new(params)? })
     }
-    fn usable(&self) -> f64 {
-        self.s_perc.data_share()
+    fn data_share(&self) -> Option<f64> {
+        Some(self.s_perc.data_share())
     }
     fn queue<C: Composition<Fabric = Self>>(&self, port: &Port) -> Priority {
         Priority::new(port.buffer_bytes)

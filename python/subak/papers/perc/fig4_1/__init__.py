@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from subak.papers.perc import settle
-from subak.repro import RawResults, Value, figures
+from subak.repro import RawResults, Value, figures, settle
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,8 +6,7 @@ import math
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from subak.papers.perc import settle
-from subak.repro import RawResults, Value, figures
+from subak.repro import RawResults, Value, figures, settle
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from subak.repro import Measured
+from subak.repro.results import Measured
 from subak.repro.stats import measured, quantile
 
 if TYPE_CHECKING:

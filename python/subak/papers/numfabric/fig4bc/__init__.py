@@ -1,0 +1,66 @@
+"""Figures 4b and 4c: the rate of one flow through several changes, under DCTCP and under NUMFabric."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from subak.repro import RawResults, Value, figures
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+EPOCH_NS, HOLD_NS, EVERY_NS, FILTER_NS = 10_000_000, 5_000_000, 10_000, 80_000
+SCHEMES = {"dctcp": "DCTCP", "numfabric": "NUMFabric"}
+
+
+def _rates(raw: RawResults, scheme: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Times, and the filtered and the expected rates of the flows that are there all the time, a column a flow."""
+    frame = raw.simulated(scheme).table("rate", ["scheme", "flow", "time_ns", "rate_bps", "assigned_bps"]).to_pandas()
+    mine = frame[frame["scheme"] == scheme].pivot(index="time_ns", columns="flow", values="rate_bps")
+    ideal = frame[frame["scheme"] == "ideal"].pivot(index="time_ns", columns="flow", values="assigned_bps")
+    # The last sample is taken when all flows have stopped.
+    mine, ideal = mine.iloc[:-1].dropna(axis=1), ideal.iloc[:-1].dropna(axis=1)
+    gain = 1 - np.exp(-EVERY_NS / FILTER_NS)
+    rates = np.array(mine, dtype=float)
+    for k in range(1, len(rates)):
+        rates[k] = rates[k - 1] + gain * (rates[k] - rates[k - 1])
+    return mine.index.to_numpy(dtype=float), rates, ideal[mine.columns].to_numpy(dtype=float)
+
+
+def _settled(times: np.ndarray, rates: np.ndarray, ideal: np.ndarray) -> np.ndarray:
+    """For each epoch and flow, whether the rate stays within 10% of the expected one in the epoch's last 5 ms."""
+    near = np.abs(rates - ideal) <= 0.1 * ideal
+    ends = np.arange(EPOCH_NS, times[-1] + EVERY_NS + 1, EPOCH_NS)
+    return np.array([near[(times > end - HOLD_NS) & (times < end)].all(axis=0) for end in ends])
+
+
+def _shown(raw: RawResults) -> int:
+    """The flow that is drawn: the one that most is asked of, by the ratio of its expected rates."""
+    ideal = _rates(raw, "numfabric")[2]
+    return int(np.argmax(ideal.max(axis=0) / ideal.min(axis=0)))
+
+
+def measure(raw: RawResults) -> dict[str, Value]:
+    """In how many epochs the flow's rate settles, and in how many of all flows' epochs."""
+    found: dict[str, Value] = {}
+    flow = _shown(raw)
+    for scheme in SCHEMES:
+        settled = _settled(*_rates(raw, scheme))
+        found[f"{scheme}_flow"] = 100 * float(settled[:, flow].mean())
+        found[f"{scheme}_all"] = 100 * float(settled.mean())
+    return found
+
+
+def draw(raw: RawResults) -> Figure:
+    """The rate of the flow, filtered, beside the expected one."""
+    figure, plots = figures.axes(columns=2, width=5.5)
+    flow = _shown(raw)
+    for plot, (scheme, name) in zip(plots, SCHEMES.items(), strict=True):
+        times, rates, ideal = _rates(raw, scheme)
+        plot.plot(times / 1e6, rates[:, flow] / 1e9, color=figures.COLOURS[0], linewidth=0.8, label=name)
+        plot.plot(times / 1e6, ideal[:, flow] / 1e9, color=figures.COLOURS[1], linestyle="-", label="expected")
+        plot.set(title=name, xlabel="ms", ylabel="Gb/s", ylim=(0, None))
+        plot.legend(loc="upper right")
+    return figure

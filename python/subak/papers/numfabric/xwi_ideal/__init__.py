@@ -1,0 +1,38 @@
+"""xWI over the ideal fabric: exact weighted max-min in each step, on random networks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from subak.repro import RawResults, figures
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+STEPS = 10_000
+
+
+def draw(raw: RawResults) -> Figure:
+    """How many networks are within 1% for good after so many steps, and how far off the others stay."""
+    figure, plots = figures.axes(columns=2, width=5.5)
+    runs = [row for row in raw.rows("runs") if row["capacities"] == "mixed"]
+    for k, alpha in enumerate(dict.fromkeys(row["alpha"] for row in runs)):
+        for average, dashes in (("0.5", "-"), ("diminishing", ":")):
+            mine = [row for row in runs if row["alpha"] == alpha and row["average"] == average]
+            steps = sorted(row["settled_steps"] for row in mine if row["settled_steps"] is not None)
+            shares = [n / len(mine) for n in range(len(steps) + 1)]
+            label = f"alpha {alpha:g}" + (", diminishing" if average == "diminishing" else "")
+            colour = figures.COLOURS[k]
+            plots[0].step([1, *steps, STEPS], [*shares, shares[-1]], where="post", color=colour, ls=dashes, label=label)
+        off = [
+            (r["spread"], r["off_by"]) for r in runs if r["alpha"] == alpha and r["average"] == "0.5" and r["off_by"]
+        ]
+        if off:
+            plots[1].scatter(*zip(*off, strict=True), s=10, color=figures.COLOURS[k], label=f"alpha {alpha:g}")
+    plots[0].set(xscale="log", xlabel="steps", ylabel="networks within 1% from then on", ylim=(0, 1.02))
+    plots[0].legend(fontsize="small")
+    plots[1].set(xscale="log", yscale="log", xlabel="largest ratio of two optimal rates at one full link")
+    plots[1].set(ylabel="worst error in the last 100 steps", title="limit cycles, beta 0.5")
+    if plots[1].collections:
+        plots[1].legend()
+    return figure
