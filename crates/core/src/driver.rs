@@ -178,6 +178,10 @@ impl Default for PacketSizes {
 }
 
 impl PacketSizes {
+    /// Bytes of acknowledgements for each byte of full data packets.
+    pub fn ack_share(&self) -> f64 {
+        f64::from(self.ack_bytes) / f64::from(self.mtu_bytes)
+    }
     /// Payload of a full packet.
     pub fn mss_bytes(&self) -> u32 {
         self.mtu_bytes - self.header_bytes

@@ -5,7 +5,7 @@ use crate::rates::Rates;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use subak_core::driver::{Driver, FlowPlan, FlowView, Injected, LinkChange, LinkView, PacketSizes};
-use subak_core::scheme::{Drivers, Goal, Info, Kind, Params};
+use subak_core::scheme::{Drivers, Goal, Info, Kind, Param, ParamUnit, Params, Value};
 use subak_core::{Fault, FlowId, LinkId, Network, Ns};
 
 /// The scheme `ideal`.
@@ -16,7 +16,15 @@ pub const INFO: Info = Info {
     kind: Kind::Oracle,
     drivers: Drivers { rounds: false, packet: true },
     goal: Goal::Any,
-    params: &[],
+    params: &[ACKS],
+};
+
+/// `params.acks`.
+const ACKS: Param = Param {
+    name: "acks",
+    default: Value::Flag(false),
+    unit: ParamUnit::Flag,
+    about: "leave room on each link for the acknowledgements of the flows that cross it the other way",
 };
 
 const NEVER: Ns = Ns::MAX;
@@ -81,7 +89,7 @@ impl Ideal {
         sizes: PacketSizes,
         faults: &[Injected],
     ) -> Result<Self, Fault> {
-        Params::resolve(&INFO, params)?;
+        let acks = Params::resolve(&INFO, params)?.flag("acks");
         let link_changes = Injected::link_changes(faults);
         let event = |(k, change): (usize, &(Ns, LinkId, LinkChange))| Reverse((change.0, Event::Link(k as u32)));
         let events = link_changes.iter().enumerate().map(event).collect();
@@ -89,7 +97,7 @@ impl Ideal {
             sizes,
             now_ns: 0,
             flows: Vec::new(),
-            rates: Rates::new(network, 1.0),
+            rates: Rates::new(network, 1.0).beside_acks(if acks { sizes.ack_share() } else { 0.0 }),
             sending: Vec::new(),
             link_changes,
             link_bytes: vec![0.0; network.links().len()],

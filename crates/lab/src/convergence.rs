@@ -9,7 +9,7 @@ use crate::setting::{Convergence, Setting};
 use crate::simulate::by_start;
 use crate::table::Row;
 use crate::workload::Planned;
-use subak_core::driver::{Driver, Injected, LinkChange, PacketSizes};
+use subak_core::driver::{Driver, Injected, LinkChange};
 use subak_core::{Fault, FlowId, LinkId, Ns};
 use subak_fluid::Rates;
 
@@ -41,8 +41,7 @@ impl<'a> Watch<'a> {
     /// Against `data_share` of each link.
     pub fn new(goal: Convergence, setting: &Setting, flows: &'a [Planned], data_share: f64) -> Self {
         let (end_ns, link_changes) = (setting.duration_ns, Injected::link_changes(&setting.faults));
-        let PacketSizes { ack_bytes, mtu_bytes, .. } = setting.packet;
-        let ack_share = if goal.acks { f64::from(ack_bytes) / f64::from(mtu_bytes) } else { 0.0 };
+        let ack_share = if goal.acks { setting.packet.ack_share() } else { 0.0 };
         let times = flows.iter().flat_map(|f| [Some(f.plan.start_ns), f.plan.stop_ns]).flatten();
         let times = times.chain(link_changes.iter().map(|c| c.0));
         let mut changes: Vec<Ns> = times.filter(|&t| t < end_ns).collect();

@@ -52,7 +52,7 @@ struct Ran {
 }
 
 pub(super) fn ideal(context: &mut Context) -> Result<(), Fault> {
-    let networks = context.runs(8, 500) as u64;
+    let networks = context.runs(4, 500) as u64;
     let jobs = jobs(networks, context.seed);
     let ran = context.each(&jobs, jobs.len(), run)?;
     let runs: Vec<(Job, Ran)> = jobs.into_iter().zip(ran).collect();

@@ -22,7 +22,7 @@ SCHEMES = {"numfabric": "NUMFabric", "dgd": "DGD", "rcp-star": "RCP*"}
 
 
 def _bins(raw: RawResults, workload: str) -> dict[str, list[np.ndarray]]:
-    """(rate - ideal rate) / ideal rate of the flows that count, a list of bins a scheme; -1 for one that never ended."""
+    """(rate - ideal rate) / ideal rate of the flows that count, binned, by scheme; -1: only the ideal ended it."""
     columns = ["scheme", "seed", "flow", "size_bytes", "fct_ns", "measured"]
     frame = raw.simulated(workload).table("flow", columns).to_pandas()
     frame = frame[frame["measured"]].set_index(["seed", "flow"])

@@ -48,6 +48,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
     }
     hardly = [over[label] for label in OTHERS if not label.startswith("ewma")]
     found |= {
+        "default_settled": settle.settled(_of(raw, "default")),
         "dt3_settled": settle.settled(_of(raw, DT[3])),
         "dt24": over[DT[24]],
         "interval128": over[INTERVAL[128]],
@@ -59,8 +60,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
         found[f"alpha_{speed}_settled"] = [settle.settled(t) for t in times.values()]
         found[f"alpha_{speed}_all"] = settle.settled([t for of in times.values() for t in of])
     for scheme in LOW:
-        times = [t for a in (0.25, 0.4) for t in _times(raw, "low", scheme, a)]
-        found[f"low {scheme}"] = settle.settled(times)
+        found[f"low {scheme}"] = settle.settled([t for a in (0.25, 0.4) for t in _times(raw, "low", scheme, a)])
     return found
 
 

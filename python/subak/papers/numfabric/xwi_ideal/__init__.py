@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from subak.repro import RawResults, figures
 
@@ -23,12 +23,12 @@ def draw(raw: RawResults) -> Figure:
             shares = [n / len(mine) for n in range(len(steps) + 1)]
             label = f"alpha {alpha:g}" + (", diminishing" if average == "diminishing" else "")
             colour = figures.COLOURS[k]
-            plots[0].step([1, *steps, STEPS], [*shares, shares[-1]], where="post", color=colour, ls=dashes, label=label)
-        off = [
-            (r["spread"], r["off_by"]) for r in runs if r["alpha"] == alpha and r["average"] == "0.5" and r["off_by"]
-        ]
+            style: dict[str, Any] = {"color": colour, "linestyle": dashes, "label": label}
+            plots[0].step([1, *steps, STEPS], [*shares, shares[-1]], where="post", **style)
+        off = [r for r in runs if r["alpha"] == alpha and r["average"] == "0.5" and r["off_by"]]
         if off:
-            plots[1].scatter(*zip(*off, strict=True), s=10, color=figures.COLOURS[k], label=f"alpha {alpha:g}")
+            spread, off_by = [r["spread"] for r in off], [r["off_by"] for r in off]
+            plots[1].scatter(spread, off_by, s=10, color=figures.COLOURS[k], label=f"alpha {alpha:g}")
     plots[0].set(xscale="log", xlabel="steps", ylabel="networks within 1% from then on", ylim=(0, 1.02))
     plots[0].legend(fontsize="small")
     plots[1].set(xscale="log", yscale="log", xlabel="largest ratio of two optimal rates at one full link")
