@@ -65,24 +65,26 @@ def measure(raw: RawResults) -> dict[str, Value]:
 
 
 def _curve(plot: Axes, at: Sequence[float], times: Sequence[Sequence[float]], label: str) -> None:
-    plot.plot(at, [_median(t) for t in times], marker="o", label=label)
+    line = plot.plot(at, [_median(t) for t in times], marker="o", label=label)[0]
     for x, of in zip(at, times, strict=True):
         share = settle.settled(of)
-        if share < 100 and math.isfinite(_median(of)):
-            plot.annotate(
-                f"{share:.0f}%", (x, _median(of)), textcoords="offset points", xytext=(4, 6), fontsize="small"
-            )
+        if share == 0:
+            plot.plot(x, 0, marker="x", color=line.get_color(), linestyle="", markersize=8, clip_on=False)
+        elif share < 100:
+            plot.annotate(f"{share:.0f}%", (x, _median(of)), textcoords="offset points", xytext=(4, 6))
+    plot.set_xticks(at, [f"{x:g}" for x in at])
 
 
 def draw(raw: RawResults) -> Figure:
-    """Median times of the changes that settled; a percentage says how many did where not all."""
+    """Median times of the changes that settled; a percentage says how many did where not all, a cross where none."""
     figure, plots = figures.axes(columns=3, width=4.2)
     for plot, values, title in ((plots[0], DT, "dt, us"), (plots[1], INTERVAL, "price update interval, us")):
         _curve(plot, list(values), [_of(raw, label) for label in values.values()], "NUMFabric")
         plot.set(xlabel=title, ylabel="median convergence time, us", ylim=(0, None))
+    plots[2].set(xlabel="alpha", xscale="log")
+    plots[2].minorticks_off()
     for scheme, label in (("numfabric", "1x"), ("numfabric 2x", "2x slower")):
         _curve(plots[2], ALPHAS, [_times(raw, "alpha", scheme, a) for a in ALPHAS], label)
-    plots[2].set(xlabel="alpha", xscale="log", ylim=(0, None))
-    plots[2].set_xticks(ALPHAS, [str(a) for a in ALPHAS])
+    plots[2].set(ylim=(0, None))
     plots[2].legend()
     return figure
