@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 use subak_core::{Case, Flows, Link, LinkId, Network, Policy, rng::Stream};
-use subak_solve::{Answer, MaxMin, Method, Options, max_min, solve};
+use subak_solve::{Answer, LiveMaxMin, MaxMin, Method, Options, max_min, solve};
 
 const K: usize = 16;
 const HALF: usize = K / 2;
@@ -28,6 +28,11 @@ fn main() {
             solve(&case, &Options { method: Method::Clarabel, ..Options::default() }).expect("the case is sound")
         });
         report(n, "log utility", &own, peer.as_ref());
+        if n <= 1000 {
+            let answer = solve(&pooled(&case), &Options { max_iterations: 200, ..Options::default() });
+            report(n, "log, pooled", &answer.expect("the case is sound"), None);
+        }
+        repairs(n, &case);
     }
     println!("peak memory {} MB", peak_memory_mb());
 }
@@ -51,6 +56,41 @@ fn max_min_rows(n: usize, case: &Case) {
     let peer = best_ms(|| straight_loop(&rows, &mut straight));
     let worst = rates.iter().zip(&straight).map(|(a, b)| (a / b - 1.0).abs()).fold(0.0, f64::max);
     println!("{n:>9} {:>14} {ours:>12.3} {:>14} {:>12.1}  apart {worst:.0e}", "max-min", "straight loop", peer / ours);
+}
+
+/// Flows of up to two paths each: every second flow of `case` becomes a path of the one before where they differ.
+fn pooled(case: &Case) -> Case {
+    let mut flows = Flows::new();
+    for f in (0..case.flows.len() - 1).step_by(2) {
+        let mut flow = subak_core::Flow::over(f.to_string(), case.flows.links_of(f).to_vec());
+        let other = case.flows.links_of(f + 1).to_vec();
+        flow.paths.extend((other != flow.paths[0]).then_some(other));
+        flows.push(flow, &case.network).expect("paths are sound");
+    }
+    Case { network: case.network.clone(), flows, policy: case.policy }
+}
+
+/// A flow goes and comes back: a repair within 1% beside an exact solve of all flows.
+fn repairs(n: usize, case: &Case) {
+    let mut live = LiveMaxMin::new(case.network.links().iter().map(|l| l.capacity_bps).collect());
+    for f in 0..n {
+        live.add(case.flows.links_of(f), 1.0, f64::INFINITY);
+    }
+    let mut moved = 0;
+    let change = |live: &mut LiveMaxMin| {
+        live.remove(0);
+        live.add(case.flows.links_of(0), 1.0, f64::INFINITY);
+    };
+    live.solve();
+    let ours = best_ms(|| {
+        change(&mut live);
+        moved = live.repair(0.01).flows;
+    });
+    let peer = best_ms(|| {
+        change(&mut live);
+        live.solve();
+    });
+    println!("{n:>9} {:>14} {ours:>12.3} {:>14} {:>12.1}  {moved} flows", "repair to 1%", "exact solve", peer / ours);
 }
 
 fn solve_best(case: &Case, options: Options) -> Answer {
