@@ -193,10 +193,12 @@ fn rate_at(case: &Case, f: usize, level: f64) -> f64 {
     }
 }
 
-/// Duality gap over 1 + |primal|, and stationarity. The gap is summed from its three parts, none of them negative:
-/// prices times idle capacity, what each flow loses against its best rate at its price, and paths dearer than the best.
+/// Duality gap, and stationarity. The gap is over 1 + |primal|, or over the worth of the rates (the sum of x U'(x)) where
+/// that is less: at alpha above 1 the utilities of rates in bit/s are so small that the first would pass anything. It is
+/// summed from its three parts, none of them negative: prices times idle capacity, what each flow loses against its best
+/// rate at its price, and paths dearer than the best.
 fn maximum(case: &Case, answer: &Answer, loads: &Loads, utility: impl Fn(usize) -> Option<Utility>) -> (f64, f64) {
-    let (mut primal, mut gap, mut stationarity): (f64, f64, f64) = (0.0, 0.0, 0.0);
+    let (mut primal, mut worth, mut gap, mut stationarity): (f64, f64, f64, f64) = (0.0, 0.0, 0.0, 0.0);
     for (l, (price, link)) in answer.link_price.iter().zip(case.network.links()).enumerate() {
         gap += price * (link.capacity_bps - loads.load[l]).max(0.0);
     }
@@ -211,6 +213,7 @@ fn maximum(case: &Case, answer: &Answer, loads: &Loads, utility: impl Fn(usize) 
         gap += case.flows.paths_of(f).map(|p| (price_of(p) - price) * answer.path_rates_bps[p]).sum::<f64>();
         let value = utility.value(rate);
         primal += value;
+        worth += if rate > 0.0 { rate * utility.marginal(rate) } else { 0.0 };
         let best = utility.rate_at(price).min(most);
         gap += match best.is_finite() {
             true => (utility.value(best) - value - price * (best - rate)).max(0.0),
@@ -220,7 +223,7 @@ fn maximum(case: &Case, answer: &Answer, loads: &Loads, utility: impl Fn(usize) 
             stationarity = stationarity.max(utility.miss(rate, price));
         }
     }
-    let gap = gap / (1.0 + primal.abs());
+    let gap = if gap > 0.0 { gap / worth.min(1.0 + primal.abs()) } else { gap };
     (if gap.is_nan() { f64::INFINITY } else { gap }, stationarity)
 }
 
