@@ -217,4 +217,8 @@ pub trait Driver: Send {
     fn packet_hops(&self) -> u64;
     /// Events handled so far.
     fn events(&self) -> u64;
+    /// How often what the simulation rests on could not be computed; any, and its results are worth nothing.
+    fn failures(&self) -> u64 {
+        0
+    }
 }

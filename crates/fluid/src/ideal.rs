@@ -337,6 +337,10 @@ impl Driver for Ideal {
     fn events(&self) -> u64 {
         self.handled
     }
+
+    fn failures(&self) -> u64 {
+        self.rates.failures()
+    }
 }
 
 /// The completion time of a flow with a size, alone on the idle network, over however many paths.

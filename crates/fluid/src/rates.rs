@@ -8,7 +8,7 @@ use subak_solve::max_min::{MaxMin, Rows};
 use subak_solve::{Answer, Options, maximize_from, solve};
 
 /// An answer whose certificate is worse than this is none.
-const WORST: f64 = 1e-3;
+const WORST: f64 = 1e-6;
 
 /// Each round of solving for what acknowledgements leave is nearer the answer by their share of the data, some 4%.
 const ACK_ROUNDS: usize = 2;

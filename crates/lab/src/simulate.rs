@@ -9,7 +9,7 @@ use crate::window::Counts;
 use crate::workload::Planned;
 use std::sync::atomic::{AtomicBool, Ordering};
 use subak_core::driver::{Driver, LinkView};
-use subak_core::{FlowId, LinkId, Ns};
+use subak_core::{Fault, FlowId, LinkId, Ns};
 use subak_fluid::idle_fct_ns;
 
 /// How often a run says how far it is and asks whether to go on.
@@ -67,6 +67,10 @@ pub(crate) fn simulate(cell: &Cell, rows: &mut Rows) -> Result<Option<Took>, Err
     };
     if !run.arrivals(&mut named)? || !run.drain() {
         return Ok(None);
+    }
+    if run.driver.failures() > 0 {
+        let what = format!("scheme \"{}\" could not find exact rates {} times", scheme.name, run.driver.failures());
+        return Err(Fault::new("policy", what, "report this as a defect, with the spec").into());
     }
     run.conclude(&mut named)?;
     Ok(Some(Took { events: driver.events(), packet_hops: driver.packet_hops() }))
