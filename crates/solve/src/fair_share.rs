@@ -122,14 +122,22 @@ impl Filling<'_> {
         self.refresh(f, share);
     }
 
-    /// Link `l` is full: its flows stay where they are.
+    /// Link `l` is full: its flows stay where they are. On a steep piece the nearest double to the share may be far off
+    /// in rates, so what these lack of the capacity is shared out by slope.
     fn freeze_link(&mut self, l: usize, share: f64) {
         self.bottlenecks += 1;
         let open: Vec<u32> =
             self.members[l].iter().copied().filter(|&f| self.flows[f as usize].rate.is_none()).collect();
+        let (mut left, mut steepness) = (self.case.network.links()[l].capacity_bps, 0.0);
+        for &f in &self.members[l] {
+            let (base, slope) = self.flows[f as usize].line();
+            left -= base + slope * share;
+            steepness += slope;
+        }
         for &f in &open {
             let (base, slope) = self.flows[f as usize].line();
-            self.flows[f as usize].rate = Some((base + slope * share).clamp(0.0, self.flows[f as usize].most));
+            let rate = base + slope * share + left * (slope / steepness);
+            self.flows[f as usize].rate = Some(rate.clamp(0.0, self.flows[f as usize].most));
         }
         let case = self.case;
         let mut touched: Vec<LinkId> = open.iter().flat_map(|&f| case.flows.links_of(f as usize)).copied().collect();
