@@ -129,9 +129,9 @@ fn compare(
 #[test]
 fn every_optimizer_reaches_proportional_fairness_over_its_fabric() {
     let net = LeafSpine::new(4, 2, 8, 40e9);
-    // s-PERC leaves 6% of each link to control packets and headroom.
+    // s-PERC leaves 10% of each link to control packets, acknowledgements and headroom.
     for (scheme, share, tolerance) in
-        [("numfabric", 1.0, 0.1), ("xwi-s-perc", 0.94, 0.1), ("dgd", 1.0, 0.05), ("rcp-star", 0.98, 0.1)]
+        [("numfabric", 1.0, 0.1), ("xwi-s-perc", 0.9, 0.1), ("dgd", 1.0, 0.05), ("rcp-star", 0.98, 0.1)]
     {
         for seed in 0..3 {
             let plans = random_plans(&net, seed, 60, &[1.0, 2.0], true);

@@ -1,10 +1,8 @@
 //! xWI over weighted s-PERC: the combination that the PERC thesis and NUMFabric (section 8) leave open. Links allocate
 //! explicit rates for the weights that xWI infers, so that no fair queue is needed and queues stay near empty.
 //!
-//! s-PERC answers a change of weights more slowly than Swift: a control packet takes them up when it next leaves, which
-//! its share of the links allows only every [`Tx_ctrl`](perc), and it takes several such trips until links have sorted
-//! their flows anew. So prices wait longer ([`PRICE_INTERVAL`]), and links look at packets only towards the end of an
-//! interval ([`GUARD`]): before that, residuals hold new prices against rates of the old weights.
+//! s-PERC's headroom has to cover acknowledgements too ([`HEADROOM`]): a link full in both directions otherwise takes in
+//! more than it can send, and the queue that grows delays the loop until prices swing.
 
 use crate::over::s_perc::SPercFabric;
 use crate::over::{Composition, Over};
@@ -14,10 +12,8 @@ use crate::swift::SLOWDOWN;
 use crate::xwi::{self, Xwi};
 use subak_core::scheme::{Drivers, Goal, Info, Kind, Param, Value};
 
-/// `params.price_interval`: some three trips of a control packet where a dozen flows share a link of 10 Gb/s.
-pub const PRICE_INTERVAL: Param = Param { default: Value::Number(100e-6), ..xwi::PRICE_INTERVAL };
-/// `params.guard`.
-pub const GUARD: Param = Param { default: Value::Number(60e-6), ..xwi::GUARD };
+/// `params.headroom`: 2% as in s-PERC, and what the acknowledgements of a full link in the other direction take.
+pub const HEADROOM: Param = Param { default: Value::Number(0.06), ..perc::HEADROOM };
 
 /// The scheme.
 pub type XwiSPerc = Over<XwiOverSPerc>;
@@ -36,7 +32,7 @@ impl Composition for XwiOverSPerc {
         goal: Goal::Utility,
         params: &[
             perc::CONTROL,
-            perc::HEADROOM,
+            HEADROOM,
             perc::REVERSE,
             perc::RTO,
             perc::ROUND,
@@ -45,8 +41,8 @@ impl Composition for XwiOverSPerc {
             perc::TIE,
             COMPACT,
             SLOWDOWN,
-            PRICE_INTERVAL,
-            GUARD,
+            xwi::PRICE_INTERVAL,
+            xwi::GUARD,
             xwi::ETA,
             xwi::BETA,
             xwi::SYNCHRONIZED,
