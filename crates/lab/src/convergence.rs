@@ -131,6 +131,9 @@ impl<'a> Watch<'a> {
         // A share of 0.95 of 20 flows is 19 of them, whatever rounding says.
         if self.within_share < self.goal.share - 1e-9 {
             self.since_ns = None;
+            if self.goal.lasting {
+                self.settled_ns = None;
+            }
             return;
         }
         self.since_ns.get_or_insert(now_ns);

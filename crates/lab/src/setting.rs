@@ -57,6 +57,8 @@ pub(crate) struct Convergence {
     pub share: f64,
     /// For how long without a break.
     pub hold_ns: Ns,
+    /// And until the next change of the flows, or the end of the run.
+    pub lasting: bool,
     /// Rates as received at the destination, else as assigned to the source.
     pub received: bool,
     /// Against what the scheme itself aims at, else the policy's optimum.
@@ -289,6 +291,7 @@ fn convergence(value: &Value) -> Result<Convergence, Fault> {
         within: section.opt("within", |v| between(v, 0.0, false, 1.0))?.unwrap_or(0.1),
         share: section.opt("share", |v| between(v, 0.0, false, 1.0))?.unwrap_or(0.95),
         hold_ns: section.opt("hold", ns_from_json)?.unwrap_or(0),
+        lasting: section.opt("lasting", flag)?.unwrap_or(false),
         received: section.opt("of", either(["assigned", "received"]))?.unwrap_or(true),
         own_goal: section.opt("against", either(["policy", "scheme"]))?.unwrap_or(false),
         acks: section.opt("acks", flag)?.unwrap_or(false),

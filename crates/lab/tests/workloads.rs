@@ -189,6 +189,22 @@ fn received_rates_settle_at_once_but_for_the_filter() {
 }
 
 #[test]
+fn rates_that_settle_and_leave_again_have_not_settled_for_good() {
+    let spec = "network = {links = [{id = \"l1\", capacity = \"10Gbps\", delay = \"1us\"}]}
+        workload = {kind = \"steps\", flows = [{path = [\"l1\"]}]}
+        scheme = [{name = \"s-perc\"}]
+        fault = [{kind = \"down\", link = \"l1\", down = \"DOWN\", up = \"3.1ms\"}]
+        measure = {convergence = [{hold = \"300us\"}, {hold = \"300us\", lasting = true}]}
+        run = {duration = \"5ms\"}";
+    for (down, settled_ms) in [("3ms", [0.0, 3.1]), ("3.099ms", [0.0, 0.0])] {
+        let dir = go("lasting", &spec.replace("DOWN", down));
+        let found = rows(&dir.0, "convergence");
+        let ms: Vec<f64> = found.iter().map(|c| num(c, "convergence_ns") / 1e6).collect();
+        assert!(ms.iter().zip(settled_ms).all(|(got, from)| (from..from + 0.3).contains(got)), "{down}: {ms:?}");
+    }
+}
+
+#[test]
 fn bare_links_are_enough_for_steps() {
     // Thesis, figure 2.1: links of 20, 30 and 12 Gb/s; flows get 18 and 12.
     let spec = "network = {links = [{id = \"l20\", capacity = \"20Gbps\", delay = \"1us\"},
