@@ -59,6 +59,16 @@ def cdf(plot: Axes, values: Iterable[float], label: str) -> None:
     plot.set_ylabel("share of runs")
 
 
+def log_x(plot: Axes) -> None:
+    """A logarithmic x axis with plain numbers on it, also where it spans less than a decade."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    plot.set_xscale("log")
+    plot.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    plot.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    plot.xaxis.set_minor_formatter(NullFormatter())
+
+
 def save(figure: Figure, path: Path) -> None:
     """Writes the figure as PNG; the same figure gives the same bytes."""
     figure.savefig(path, dpi=130, metadata={"Software": None})

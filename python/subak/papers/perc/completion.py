@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from subak.repro import figures
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -65,8 +67,8 @@ def quantile(values: np.ndarray, q: float) -> float:
     return float(np.quantile(values, q, method="higher")) if len(values) else float("nan")
 
 
-def draw_bins(plots: list[Axes], held: dict[str, Flows], large: int) -> None:
-    """The distribution of normalized completion times, a plot a bin."""
+def draw_bins(plots: list[Axes], held: dict[str, Flows], large: int, title: str = "") -> None:
+    """The distribution of normalized completion times, a plot a bin; ``title`` begins each plot's."""
     for k, plot in enumerate(plots):
         for scheme, of in held.items():
             chosen = bins_by_bytes(of["size"], large)[k]
@@ -75,6 +77,7 @@ def draw_bins(plots: list[Axes], held: dict[str, Flows], large: int) -> None:
             plot.plot(values, np.arange(1, len(values) + 1) / max(1, chosen.sum()), label=scheme)
         top = max(of["size"][bins_by_bytes(of["size"], large)[k]].max(initial=0) for of in held.values())
         count = int(chosen.sum())
-        plot.set(title=f"{count} flows up to {top / 1e3:,.0f} KB", xscale="log", ylim=(0, 1.02))
+        plot.set(title=f"{title}{count} flows up to {top / 1e3:,.0f} KB", ylim=(0, 1.02))
+        figures.log_x(plot)
         plot.set(xlabel="completion time over the flow alone", ylabel="share of flows")
     plots[0].legend(loc="lower right")

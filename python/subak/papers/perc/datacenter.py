@@ -75,7 +75,7 @@ def draw(raw: RawResults) -> Figure:
     for row, (name, runs) in enumerate(workloads.items()):
         held = {scheme: completion.pooled(runs, scheme) for scheme in runs[0]}
         mine = plots[row * columns : (row + 1) * columns]
-        completion.draw_bins(mine[: 1 + LARGE[name]], held, LARGE[name])
+        completion.draw_bins(mine[: 1 + LARGE[name]], held, LARGE[name], f"{name}: ")
         for empty in mine[1 + LARGE[name] :]:
             empty.set_axis_off()
     return figure
