@@ -148,3 +148,24 @@ proptest! {
         certified(&net.case(Policy::Edf { epsilon: 0.2 }));
     }
 }
+
+#[test]
+fn hundreds_of_pooled_flows_are_certified() {
+    // Two random shortest paths each between hosts of different pods of a K = 16 fat tree: its links come in six blocks.
+    let mut random = subak_core::rng::Stream::new(1, "pooled");
+    let mut net = Net::new(&[10e9; 6 * 1024]);
+    for _ in 0..500 {
+        let from = random.below(1024);
+        let to = (from + 64 + random.below(1024 - 128)) % 1024;
+        let mut path = || {
+            let (a, c) = (random.below(8), random.below(8));
+            let core = |host: usize| (host / 64 * 8 + a) * 8 + c;
+            let at = [from, from / 8 * 8 + a, core(from), core(to), to / 8 * 8 + a, to];
+            let block = [0, 2, 4, 5, 3, 1];
+            [0, 1, 2, 3, 4, 5].map(|i| (block[i] * 1024 + at[i]) as u32)
+        };
+        let (a, b) = (path(), path());
+        net = if a == b { net.flow(&a) } else { net.pooled(&[&a, &b]) };
+    }
+    certified(&net.case(Policy::AlphaFair { alpha: 1.0 }));
+}

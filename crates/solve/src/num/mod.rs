@@ -39,10 +39,14 @@ pub(crate) fn solve(
     if !outcome.converged && outcome.iterations < limits.max_iterations {
         program = Program::new(case, utilities)?;
         let start = program.price.clone();
-        outcome = newton::solve(&mut program, start, Limits { start: Start::Careful, ..limits });
+        let kind = if program.paths.len() > MANY_PATHS { Start::Proximal } else { Start::Careful };
+        outcome = newton::solve(&mut program, start, Limits { start: kind, ..limits });
     }
     Ok(answer(case, &program, outcome, limits))
 }
+
+/// Of more paths than this conjugate gradients do not reach the end of the pooled systems without proximal terms.
+const MANY_PATHS: usize = 200;
 
 /// Rates made feasible (each flow scaled by its worst overload, Flowtune's F-NORM) and both in the case's units.
 fn answer(case: &Case, program: &Program, outcome: Outcome, limits: Limits) -> Answer {

@@ -26,6 +26,8 @@ pub(crate) enum Start {
     Warm,
     /// Nobody knows: start further out, let mu fall slower and solve the systems tightly.
     Careful,
+    /// Where max-min has them, of so many pooled flows that the linear systems need proximal terms.
+    Proximal,
 }
 
 /// Prices and rates at the end.
@@ -76,7 +78,7 @@ impl System {
         for l in 0..prices.len() {
             let (barrier, rhs) =
                 row(response.pooled(), prices[l], program.capacity[l], self.load[l], idle[l], mu * weight[l]);
-            self.barrier.push(barrier);
+            self.barrier.push(barrier + 0.1 * response.proximal * program.capacity[l] / prices[l]);
             self.rhs.push(rhs);
         }
         response.diagonal(program, &mut self.precondition);
@@ -101,8 +103,10 @@ impl System {
         (0..n).for_each(|i| z[i] = r[i] * precondition[i]);
         d.copy_from_slice(z);
         let mut rho = dot(r, z);
+        let proximal = response.proximal > 0.0;
+        let tolerance = if proximal { tolerance.max(1e-6) } else { tolerance };
+        let most = (2 * n as u64 + 10).min(if proximal { 2000 } else { 500 });
         let enough = rho * tolerance * tolerance;
-        let most = (2 * n as u64 + 10).min(500);
         for _ in 0..most {
             if rho <= enough || rho == 0.0 {
                 return;
@@ -137,6 +141,11 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 const LOOSEST: f64 = 0.1;
 const TIGHTEST: f64 = 1e-13;
 
+/// Over rates and prices of their own size. Near the optimum the splits of pooled flows, and with them the prices, may have
+/// no curvature left: the proximal method of multipliers (Rockafellar 1976; within an interior point method Friedlander
+/// and Orban 2012) lends them some, by terms around the present point that move no optimum.
+const PROXIMAL: f64 = 1e-4;
+
 /// Solves from the prices `prices`.
 pub(crate) fn solve(program: &mut Program, mut prices: Vec<f64>, limits: Limits) -> Outcome {
     // Each link's share of the barrier: the revenue it has at the start.
@@ -145,11 +154,14 @@ pub(crate) fn solve(program: &mut Program, mut prices: Vec<f64>, limits: Limits)
     let last = 0.1 * limits.tolerance;
     let careful = limits.start == Start::Careful;
     let mut mu: f64 = match limits.start {
-        Start::Cold => 1e-2,
+        Start::Cold | Start::Proximal => 1e-2,
         Start::Warm => 1e-5,
         Start::Careful => 1.0,
     };
     let mut response = Response::new(program);
+    if limits.start == Start::Proximal {
+        response.proximal = PROXIMAL;
+    }
     let loosest = if careful {
         TIGHTEST
     } else if response.pooled() {

@@ -17,6 +17,8 @@ pub(crate) struct Response {
     pub marginal: Vec<f64>,
     /// How far each of its paths' prices is above it: z_p, kept apart from q_p - v until they meet.
     pub dearness: Vec<f64>,
+    /// The weight of the proximal terms that keep the linear systems of pooled flows regular, 0 for none.
+    pub proximal: f64,
     /// Load of each link.
     pub load: Vec<f64>,
     /// Load of each link, and what the diagonal of the dual's curvature has of flows of one path.
@@ -47,6 +49,7 @@ impl Response {
             rate: program.start_rate.clone(),
             marginal: program.start_marginal.clone(),
             dearness: size(paths),
+            proximal: 0.0,
             load: Vec::new(),
             sums: Vec::new(),
             held: vec![0.0; flows],
@@ -134,8 +137,9 @@ impl Response {
         for p in paths.clone() {
             let price: f64 = program.path(p).iter().map(|&l| prices[l as usize]).sum();
             let z = self.dearness[p];
-            self.swap[p] = self.rate[p] / z;
-            self.ahead[p] = barrier / z - self.swap[p] * (price - self.marginal[f] - z);
+            let own = self.rate[p] / z;
+            self.swap[p] = own / (1.0 + self.proximal * own * (self.marginal[f] / wanted));
+            self.ahead[p] = self.rate[p] + self.swap[p] * (barrier / self.rate[p] - z - (price - self.marginal[f] - z));
             all += self.swap[p];
             excess += self.ahead[p];
         }
