@@ -36,6 +36,23 @@ pub struct FlowPlan {
     pub controller: Option<Route>,
 }
 
+impl FlowPlan {
+    /// A flow over `routes` from the start of the run, without end, bound, utility or controller, of weight 1.
+    pub fn new(routes: Vec<Route>) -> Self {
+        FlowPlan {
+            routes,
+            start_ns: 0,
+            stop_ns: None,
+            size_bytes: None,
+            weight: 1.0,
+            demand_bps: f64::INFINITY,
+            utility: None,
+            urgency: Urgency::Constant,
+            controller: None,
+        }
+    }
+}
+
 /// A flow as it stands.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct FlowView {

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use subak_core::driver::{Driver, FlowPlan, Injected, PacketSizes, Route};
-use subak_core::{Link, LinkId, Network, Ns, utility::Urgency};
+use subak_core::{Link, LinkId, Network, Ns};
 use subak_fluid::{Ideal, Rates, idle_fct_ns};
 
 const SIZES: PacketSizes = PacketSizes { mtu_bytes: 1500, header_bytes: 50, ack_bytes: 64 };
@@ -17,17 +17,7 @@ fn network(links: &[(f64, Ns)]) -> Network {
 }
 
 fn plan(path: &[LinkId], start_ns: Ns, size_bytes: Option<u64>) -> FlowPlan {
-    FlowPlan {
-        routes: vec![Route { forward: path.to_vec(), back: Vec::new() }],
-        start_ns,
-        stop_ns: None,
-        size_bytes,
-        weight: 1.0,
-        demand_bps: f64::INFINITY,
-        utility: None,
-        urgency: Urgency::Constant,
-        controller: None,
-    }
+    FlowPlan { start_ns, size_bytes, ..FlowPlan::new(vec![Route { forward: path.to_vec(), back: Vec::new() }]) }
 }
 
 fn ideal(network: &Network, faults: &[Injected]) -> Ideal {

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use std::sync::Arc;
 use subak_core::driver::{FlowPlan, LinkChange, Route};
-use subak_core::utility::{BandwidthFunction, Urgency};
+use subak_core::utility::BandwidthFunction;
 use subak_core::{FlowId, Link, LinkId, Network, Utility};
 use subak_fluid::Rates;
 
@@ -20,15 +20,9 @@ fn network(capacities: &[f64]) -> Network {
 
 fn plan(paths: Vec<Vec<LinkId>>, weight: f64, utility: Option<Utility>) -> FlowPlan {
     FlowPlan {
-        routes: paths.into_iter().map(|forward| Route { forward, back: Vec::new() }).collect(),
-        start_ns: 0,
-        stop_ns: None,
-        size_bytes: None,
         weight,
-        demand_bps: f64::INFINITY,
         utility: utility.map(Arc::new),
-        urgency: Urgency::Constant,
-        controller: None,
+        ..FlowPlan::new(paths.into_iter().map(|forward| Route { forward, back: Vec::new() }).collect())
     }
 }
 

@@ -6,9 +6,8 @@
 //! x of a new rate, which is subtracted.
 
 use crate::setting::{Convergence, Setting};
-use crate::simulate::by_start;
 use crate::table::Row;
-use crate::workload::Planned;
+use crate::workload::{Planned, by_start};
 use subak_core::driver::{Driver, Injected, LinkChange};
 use subak_core::{Fault, FlowId, LinkId, Ns};
 use subak_fluid::Rates;

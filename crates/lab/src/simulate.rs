@@ -6,7 +6,7 @@ use crate::setting::{Convergence, Setting};
 use crate::spec::SchemeChoice;
 use crate::table::Row;
 use crate::window::Counts;
-use crate::workload::Planned;
+use crate::workload::{Planned, by_start};
 use std::sync::atomic::{AtomicBool, Ordering};
 use subak_core::driver::{Driver, LinkView};
 use subak_core::{Fault, FlowId, LinkId, Ns};
@@ -74,13 +74,6 @@ pub(crate) fn simulate(cell: &Cell, rows: &mut Rows) -> Result<Option<Took>, Err
     }
     run.conclude(&mut named)?;
     Ok(Some(Took { events: driver.events(), packet_hops: driver.packet_hops() }))
-}
-
-/// Flows by their start, the last first.
-pub(crate) fn by_start(flows: &[Planned]) -> Vec<FlowId> {
-    let mut order: Vec<FlowId> = (0..flows.len() as FlowId).collect();
-    order.sort_by_key(|&f| std::cmp::Reverse((flows[f as usize].plan.start_ns, f)));
-    order
 }
 
 struct Run<'a> {

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use subak_core::driver::{FlowPlan, PacketSizes, Route};
 use subak_core::rng::Stream;
-use subak_core::{Network, NodeKind, utility::Urgency};
+use subak_core::{Network, NodeKind};
 
 const SENDERS: usize = 8;
 const FLOWS: usize = 400;
@@ -126,15 +126,9 @@ fn our_times(flows: &[Flow]) -> (Vec<f64>, u64) {
     for f in flows {
         let up = 2 * f.sender as u32;
         sim.add(FlowPlan {
-            routes: vec![Route { forward: vec![up, 1], back: vec![0, up + 1] }],
             start_ns: f.start_ns,
-            stop_ns: None,
             size_bytes: Some(f.bytes),
-            weight: 1.0,
-            demand_bps: f64::INFINITY,
-            utility: None,
-            urgency: Urgency::Constant,
-            controller: None,
+            ..FlowPlan::new(vec![Route { forward: vec![up, 1], back: vec![0, up + 1] }])
         });
     }
     sim.run_until_done(10_000_000_000);

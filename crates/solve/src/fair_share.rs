@@ -5,6 +5,7 @@
 //! a link runs full is exact. Flat pieces need no care: a flow may pass along one while its links are full of others.
 
 use crate::utility::BandwidthFunction;
+use crate::wfk::members;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use subak_core::{Case, LinkId};
@@ -60,10 +61,7 @@ pub(crate) fn fill(case: &Case, functions: Vec<BandwidthFunction>) -> (Vec<f64>,
         let most = demand(f).min(function.top_bps());
         FlowState { function, most, piece: 0, rate: (most == 0.0).then_some(0.0) }
     });
-    let mut members = vec![Vec::new(); case.network.links().len()];
-    for f in 0..case.flows.len() {
-        case.flows.links_of(f).iter().for_each(|&l| members[l as usize].push(f as u32));
-    }
+    let members = members(case.network.links().len(), (0..case.flows.len()).map(|f| case.flows.links_of(f)));
     let version = vec![0; members.len()];
     let mut filling =
         Filling { case, flows: flows.collect(), members, events: BinaryHeap::new(), version, bottlenecks: 0 };

@@ -1,7 +1,7 @@
 //! Freeze iterations (PERC thesis, Definition 3.4.5): when the rate of a link is final, though WF^k may remove it later.
 
 use crate::structure::Structure;
-use crate::wfk::below;
+use crate::wfk::{below, members};
 use subak_core::{Case, LinkId};
 
 /// The iteration, from 1, in which each link first had the lowest rate among the links that share a flow with it; none
@@ -12,8 +12,12 @@ use subak_core::{Case, LinkId};
 pub fn freeze_iterations(case: &Case, found: &Structure) -> Vec<Option<usize>> {
     let links = case.network.links().len();
     let removed = found.frozen_in(links);
-    let mut search =
-        Search { case, members: members(case), removed_flow: removed_flows(case, &removed), share: vec![0.0; links] };
+    let mut search = Search {
+        case,
+        members: members(links, (0..case.flows.len()).map(|f| case.flows.links_of(f))),
+        removed_flow: removed_flows(case, &removed),
+        share: vec![0.0; links],
+    };
     let mut frozen = vec![None; links];
     // A flow and a link on its path that hold each link back; while they do, nothing else has to be looked at.
     let mut held: Vec<Option<(u32, LinkId)>> = vec![None; links];
@@ -34,14 +38,6 @@ pub fn freeze_iterations(case: &Case, found: &Structure) -> Vec<Option<usize>> {
         }
     }
     frozen
-}
-
-fn members(case: &Case) -> Vec<Vec<u32>> {
-    let mut members = vec![Vec::new(); case.network.links().len()];
-    for f in 0..case.flows.len() {
-        case.flows.links_of(f).iter().for_each(|&l| members[l as usize].push(f as u32));
-    }
-    members
 }
 
 /// The iteration in which each flow is removed: with the first of its links.

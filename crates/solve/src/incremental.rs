@@ -7,11 +7,12 @@
 use crate::answer::Answer;
 use crate::certificate::certify;
 use crate::live::{LiveMaxMin, Repair};
-use crate::solver::{Method, Options, finish, solve_from};
+use crate::options::{Method, Options};
+use crate::solver::{finish, max_min_prices, solve_from};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
-use subak_core::{Case, Fault, Flow, FlowId, LinkId, Network, Policy};
+use subak_core::{Case, Fault, Flow, FlowId, Network, Policy};
 
 const NONE: u32 = u32::MAX;
 
@@ -228,7 +229,8 @@ impl Incremental {
         let exact = Options::default();
         let options = Options { tolerance: live.tolerance.max(exact.tolerance), ..exact };
         let mut answer = finish(&self.case, answer, &options, start, certify);
-        answer.link_price = prices(&self.case, &answer);
+        let first = |f| answer.bottlenecks.row(f).first().copied();
+        answer.link_price = max_min_prices(&self.case, (0..answer.bottlenecks.len()).map(first));
         Ok((self.case.clone(), answer))
     }
 
@@ -266,14 +268,4 @@ fn not_live() -> Fault {
         "only max-min over single paths keeps its rates from one change to the next",
         "solve instead: utilities start from their last prices",
     )
-}
-
-/// What the level of each bottleneck's flows gains a bit/s of capacity: one over their weight.
-fn prices(case: &Case, answer: &Answer) -> Vec<f64> {
-    let mut weight = vec![0.0; answer.link_price.len()];
-    for f in 0..answer.bottlenecks.len() {
-        let first: Option<&LinkId> = answer.bottlenecks.row(f).first();
-        first.iter().for_each(|&&l| weight[l as usize] += case.flows.weight()[f]);
-    }
-    weight.into_iter().map(|w| if w > 0.0 { 1.0 / w } else { 0.0 }).collect()
 }

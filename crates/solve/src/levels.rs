@@ -7,7 +7,7 @@
 use crate::answer::{Answer, LevelDual, Status};
 use crate::certificate::{certify, narrowest};
 use crate::conic::Program;
-use crate::referee::repair;
+use crate::throughput::repair;
 use crate::utility::BandwidthFunction;
 use subak_core::{Case, Fault, LinkId};
 

@@ -14,11 +14,12 @@ mod levels;
 pub mod live;
 pub mod max_min;
 mod num;
-mod referee;
+mod options;
 mod sequence;
 mod simplex;
 mod solver;
 pub mod structure;
+mod throughput;
 #[doc(no_inline)]
 pub use subak_core::utility;
 pub mod wfk;
@@ -31,7 +32,8 @@ pub use incremental::Incremental;
 pub use levels::MOST_PATHS;
 pub use live::LiveMaxMin;
 pub use max_min::MaxMin;
-pub use solver::{Method, Options, maximize, maximize_from, solve};
+pub use options::{Method, Options};
+pub use solver::{maximize, maximize_from, solve};
 pub use utility::{BandwidthFunction, Utility};
 
 #[doc(no_inline)]

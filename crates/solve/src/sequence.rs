@@ -8,8 +8,8 @@
 use crate::answer::{Answer, Status};
 use crate::certificate::{certify_maximum, narrowest_link};
 use crate::conic::Program;
-use crate::referee::repair;
-use crate::solver::Options;
+use crate::options::Options;
+use crate::throughput::repair;
 use crate::utility::Utility;
 use subak_core::{Case, Fault};
 

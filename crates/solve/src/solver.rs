@@ -5,37 +5,11 @@ use crate::certificate::{bottlenecks, certify, certify_maximum};
 use crate::levels::{self, Rise};
 use crate::max_min::{self, MaxMin};
 use crate::num;
+use crate::options::{Method, Options};
 use crate::utility::{BandwidthFunction, Utility};
-use crate::{fair_share, referee, sequence};
+use crate::{fair_share, sequence, throughput};
 use std::time::Instant;
-use subak_core::{Case, Fault, Policy};
-
-/// Which method solves the case.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Method {
-    /// The method of our own that fits the policy.
-    #[default]
-    Own,
-    /// The interior-point solver Clarabel, as an independent second opinion.
-    Clarabel,
-}
-
-/// How to solve.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Options {
-    /// By which method.
-    pub method: Method,
-    /// A certificate whose every number is at most this counts as optimal.
-    pub tolerance: f64,
-    /// Iterations after which an iterative method stops and says how far it got.
-    pub max_iterations: u64,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Options { method: Method::Own, tolerance: 1e-8, max_iterations: 1000 }
-    }
-}
+use subak_core::{Case, Fault, LinkId, Policy};
 
 /// Solves `case` exactly. A fault is an unusable case; a case that could not be solved to the tolerance is an answer
 /// whose status says so.
@@ -87,7 +61,7 @@ pub fn maximize_from(
 fn by_utility(case: &Case, utilities: &[Utility], options: &Options, warm: Option<&[f64]>) -> Result<Answer, Fault> {
     let linear = utilities.first().is_some_and(|u| u.alpha() == 0.0);
     if linear {
-        return Ok(referee::solve(case, utilities, options));
+        return Ok(throughput::solve(case, utilities, options));
     }
     if options.method == Method::Clarabel {
         return sequence::solve(case, utilities, options);
@@ -160,20 +134,19 @@ fn single_path_max_min(case: &Case) -> Answer {
         active: None,
     };
     let iterations = MaxMin::new().solve(&rows, &mut rates, &mut frozen_by);
-    // What the level of a bottleneck's flows gains a bit/s of capacity: one over their weight.
-    let mut bottlenecked = vec![0.0; capacity_bps.len()];
-    for (&l, w) in frozen_by.iter().zip(flows.weight()) {
-        if l != max_min::NO_LINK {
-            bottlenecked[l as usize] += w;
-        }
+    let bottlenecks = frozen_by.iter().map(|&l| (l != max_min::NO_LINK).then_some(l));
+    let link_price = max_min_prices(case, bottlenecks);
+    Answer { path_rates_bps: rates.clone(), rates_bps: rates, link_price, iterations, ..Answer::empty("water-filling") }
+}
+
+/// What the level of each link's flows gains a bit/s of its capacity: one over the weight of those that it is the
+/// bottleneck of. `bottlenecks` has one a flow, none where its demand holds it.
+pub(crate) fn max_min_prices(case: &Case, bottlenecks: impl Iterator<Item = Option<LinkId>>) -> Vec<f64> {
+    let mut weight = vec![0.0; case.network.links().len()];
+    for (l, w) in bottlenecks.zip(case.flows.weight()).filter_map(|(l, w)| Some((l?, w))) {
+        weight[l as usize] += w;
     }
-    Answer {
-        path_rates_bps: rates.clone(),
-        rates_bps: rates,
-        link_price: bottlenecked.iter().map(|&w| if w > 0.0 { 1.0 / w } else { 0.0 }).collect(),
-        iterations,
-        ..Answer::empty("water-filling")
-    }
+    weight.into_iter().map(|w| if w > 0.0 { 1.0 / w } else { 0.0 }).collect()
 }
 
 fn link_loads(case: &Case, path_rates_bps: &[f64]) -> Vec<f64> {

@@ -96,14 +96,20 @@ pub struct WaterFilling {
     members: Vec<Vec<u32>>,
 }
 
+/// The flows of each of so many links; `paths` has one a flow.
+pub(crate) fn members<'a>(links: usize, paths: impl Iterator<Item = &'a [LinkId]>) -> Vec<Vec<u32>> {
+    let mut members = vec![Vec::new(); links];
+    for (f, path) in paths.enumerate() {
+        path.iter().for_each(|&l| members[l as usize].push(f as u32));
+    }
+    members
+}
+
 impl WaterFilling {
     /// Runs over links of `capacity_bps` and flows of one path each, none of them empty.
     pub fn run(capacity_bps: &[f64], paths: &[Vec<LinkId>], weights: &[f64], degree: Degree) -> Self {
         let (links, flows) = (capacity_bps.len(), paths.len());
-        let mut members = vec![Vec::new(); links];
-        for (f, path) in paths.iter().enumerate() {
-            path.iter().for_each(|&l| members[l as usize].push(f as u32));
-        }
+        let members = members(links, paths.iter().map(Vec::as_slice));
         let mut run = WaterFilling {
             degree,
             count: 0,

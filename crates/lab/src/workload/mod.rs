@@ -19,7 +19,7 @@ use subak_core::driver::{FlowPlan, PacketSizes};
 use subak_core::flows::Extra;
 use subak_core::quantity::{bytes_from_json, ns_from_json};
 use subak_core::rng::Stream;
-use subak_core::{Fault, NodeId, Ns, Policy, utility::Urgency};
+use subak_core::{Fault, FlowId, NodeId, Ns, Policy};
 
 /// Names of the workloads.
 pub const NAMES: &[&str] = &["poisson", "churn", "incast", "permutation", "steps"];
@@ -327,6 +327,13 @@ fn across(n: usize, stream: &mut Stream) -> Vec<usize> {
     to
 }
 
+/// Flows by their start, the last first.
+pub(crate) fn by_start(flows: &[Planned]) -> Vec<FlowId> {
+    let mut order: Vec<FlowId> = (0..flows.len() as FlowId).collect();
+    order.sort_by_key(|&f| std::cmp::Reverse((flows[f as usize].plan.start_ns, f)));
+    order
+}
+
 /// Makes flows between hosts.
 struct Maker<'a> {
     topology: &'a Topology,
@@ -385,15 +392,10 @@ impl<'a> Maker<'a> {
     ) -> Result<(), Fault> {
         let routes = self.topology.routes(&mut self.router, src, dst, key, subflows)?;
         let plan = FlowPlan {
-            routes,
             start_ns,
             stop_ns: if size.is_none() { Some(self.duration_ns) } else { None },
             size_bytes: size,
-            weight: 1.0,
-            demand_bps: f64::INFINITY,
-            utility: None,
-            urgency: Urgency::Constant,
-            controller: None,
+            ..FlowPlan::new(routes)
         };
         let extra = Extra { size_bytes: size, ..Extra::default() };
         self.flows.push(Planned { id: None, src: Some(src), dst: Some(dst), extra, plan });

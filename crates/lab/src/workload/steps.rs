@@ -9,7 +9,7 @@ use subak_core::case::{bandwidth_function_from_value, deadline_from_value};
 use subak_core::driver::{FlowPlan, PacketSizes};
 use subak_core::flows::Extra;
 use subak_core::quantity::{ns_from_json, quoted, rate_bps_from_json};
-use subak_core::{Fault, LinkId, Ns, Policy, Utility, utility::Urgency};
+use subak_core::{Fault, LinkId, Ns, Policy, Utility};
 
 /// One flow of the list.
 #[derive(Debug, Clone, PartialEq)]
@@ -138,15 +138,12 @@ pub(crate) fn flows(steps: &[Step], topology: &Topology, maker: &mut Maker) -> R
             None => Some(step.stop_ns.unwrap_or(Ns::MAX).min(maker.duration_ns)),
         };
         let plan = FlowPlan {
-            routes,
             start_ns: step.start_ns,
             stop_ns,
             size_bytes: step.size_bytes,
             weight: step.weight,
             demand_bps: step.demand_bps,
-            utility: None,
-            urgency: Urgency::Constant,
-            controller: None,
+            ..FlowPlan::new(routes)
         };
         Ok(Planned { id: step.id.clone(), src, dst, extra: step.extra(), plan })
     };

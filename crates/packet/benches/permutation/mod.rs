@@ -4,7 +4,7 @@
 use rustix::time::{ClockId, clock_gettime};
 use subak_core::driver::{FlowPlan, PacketSizes, Route};
 use subak_core::rng::Stream;
-use subak_core::{Network, NodeKind, utility::Urgency};
+use subak_core::{Network, NodeKind};
 
 pub const LEAVES: usize = 9;
 pub const HOSTS: usize = 16;
@@ -57,17 +57,7 @@ fn plans(fabric: &Fabric) -> Vec<FlowPlan> {
         }
         forward.push(fabric.access[dst].1);
         back.push(fabric.access[src].1);
-        FlowPlan {
-            routes: vec![Route { forward, back }],
-            start_ns: 0,
-            stop_ns: None,
-            size_bytes: None,
-            weight: 1.0,
-            demand_bps: f64::INFINITY,
-            utility: None,
-            urgency: Urgency::Constant,
-            controller: None,
-        }
+        FlowPlan::new(vec![Route { forward, back }])
     };
     permutation(hosts).into_iter().enumerate().map(one).collect()
 }

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use subak_core::driver::{Driver, FlowPlan, Injected, Kinds, PacketSizes, Route};
-use subak_core::{LinkId, Network, NodeKind, utility::Urgency};
+use subak_core::{LinkId, Network, NodeKind};
 
 /// A star of `hosts` around one switch: host h's link up is `2 h`, down is `2 h + 1`.
 pub fn star(hosts: usize, rate_bps: f64, delay_ns: u64) -> Network {
@@ -40,17 +40,7 @@ pub fn over_chain(links: &[LinkId]) -> Route {
 }
 
 pub fn plan(route: Route, start_ns: u64, size_bytes: Option<u64>) -> FlowPlan {
-    FlowPlan {
-        routes: vec![route],
-        start_ns,
-        stop_ns: None,
-        size_bytes,
-        weight: 1.0,
-        demand_bps: f64::INFINITY,
-        utility: None,
-        urgency: Urgency::Constant,
-        controller: None,
-    }
+    FlowPlan { start_ns, size_bytes, ..FlowPlan::new(vec![route]) }
 }
 
 pub fn start(scheme: &str, network: &Network, faults: &[Injected], seed: u64) -> Box<dyn Driver> {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use subak_core::driver::{Driver, FlowPlan, PacketSizes, Route};
 use subak_core::rng::Stream;
-use subak_core::{Case, Flow, FlowId, Flows, LinkId, Network, NodeKind, Policy, Utility, utility::Urgency};
+use subak_core::{Case, Flow, FlowId, Flows, LinkId, Network, NodeKind, Policy, Utility};
 
 pub const US: u64 = 1000;
 pub const MS: u64 = 1_000_000;
@@ -59,17 +59,7 @@ impl LeafSpine {
 }
 
 pub fn plan(routes: Vec<Route>, weight: f64, utility: Option<Utility>) -> FlowPlan {
-    FlowPlan {
-        routes,
-        start_ns: 0,
-        stop_ns: None,
-        size_bytes: None,
-        weight,
-        demand_bps: f64::INFINITY,
-        utility: utility.map(Arc::new),
-        urgency: Urgency::Constant,
-        controller: None,
-    }
+    FlowPlan { weight, utility: utility.map(Arc::new), ..FlowPlan::new(routes) }
 }
 
 pub fn start(scheme: &str, params: serde_json::Value, network: &Network) -> Box<dyn Driver> {

@@ -5,7 +5,7 @@ mod program;
 mod response;
 
 use crate::answer::{Answer, Status};
-use crate::solver::Options;
+use crate::options::Options;
 use crate::utility::Utility;
 use newton::{Limits, Outcome, Start};
 use program::Program;

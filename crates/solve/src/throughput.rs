@@ -4,7 +4,7 @@
 use crate::answer::{Answer, Status};
 use crate::certificate::{certify_maximum, narrowest, narrowest_link};
 use crate::conic::{Program, Solution};
-use crate::solver::Options;
+use crate::options::Options;
 use crate::utility::Utility;
 use subak_core::Case;
 

@@ -1,0 +1,28 @@
+//! How to solve.
+
+/// Which method solves the case.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Method {
+    /// The method of our own that fits the policy.
+    #[default]
+    Own,
+    /// The interior-point solver Clarabel, as an independent second opinion.
+    Clarabel,
+}
+
+/// How to solve.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Options {
+    /// By which method.
+    pub method: Method,
+    /// A certificate whose every number is at most this counts as optimal.
+    pub tolerance: f64,
+    /// Iterations after which an iterative method stops and says how far it got.
+    pub max_iterations: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { method: Method::Own, tolerance: 1e-8, max_iterations: 1000 }
+    }
+}
