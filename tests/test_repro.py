@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import Subak
 from subak import InputError, _subak
 from subak.repro import catalogue, reproduce
-from subak.repro.results import Measured, passes, told, told_json
+from subak.repro.reproduce import spec_of
+from subak.repro.results import Measured, RunPlan, passes, told, told_json
 
 NAMES = list(catalogue())
 
@@ -44,6 +46,19 @@ def test_same_seed_same_bytes(tmp_path: Path) -> None:
     first, second = ((folder / "raw.json").read_bytes() for folder in folders)
     assert first == second
     assert (folders[0] / "figure.png").read_bytes() == (folders[1] / "figure.png").read_bytes()
+
+
+def test_a_costly_spec_may_have_fewer_runs() -> None:
+    experiment = catalogue()["perc-table5.1"]
+    settings = experiment.sizes["paper"].settings
+
+    def seeds(settings: dict[str, Any]) -> list[list[int]]:
+        plan = RunPlan("paper", 3, 5, settings)
+        specs = [spec_of(experiment, experiment.specs[name], name, plan) for name in ("rcp", "rcp-fast")]
+        return [spec["run"]["seeds"] for spec in specs]
+
+    assert seeds(settings) == [[5, 6, 7], [5]]
+    assert seeds({}) == [[5, 6, 7], [5, 6, 7]], "as with --runs"
 
 
 def test_results_are_kept_and_a_failed_check_ends_with_1(subak: Subak, tmp_path: Path) -> None:

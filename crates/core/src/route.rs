@@ -1,7 +1,8 @@
 //! Equal-cost multipath routing: every shortest path is a choice, and a seeded hash makes it at every node.
 //!
 //! Parallel links count as distinct choices. The hash is of (seed, source, destination, key) and the node, so that
-//! flows between the same pair spread by their key, and one flow's choices at different nodes are independent.
+//! flows between the same pair spread by their key, and one flow's choices at different nodes are independent. By
+//! [`Hash::Pair`] the key is left out, and the flows of a pair stay together.
 
 use crate::driver::Route;
 use crate::rng::mix;
@@ -17,6 +18,29 @@ pub enum Metric {
     Hops,
     /// Propagation delay, then links: wide-area networks. With symmetric routing the delay is that of both directions.
     Delay,
+}
+
+/// What tells flows apart where several paths are equal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Hash {
+    /// Their ends and their key: each flow for itself.
+    #[default]
+    Flow,
+    /// Their ends: all flows between a pair of nodes take one path.
+    Pair,
+}
+
+/// How flows that name only their ends are routed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Routing {
+    /// Seed of the hash.
+    pub seed: u64,
+    /// Whether the way back takes the same links' twins; then only links that have a twin are used.
+    pub symmetric: bool,
+    /// What a shortest path has least of.
+    pub metric: Metric,
+    /// What the hash is of.
+    pub hash: Hash,
 }
 
 /// Delay first (0 by [`Metric::Hops`]), then links; the links make every cost positive, so that no path can loop.
@@ -86,8 +110,7 @@ const NO_ROW: u32 = u32::MAX;
 /// its switch) shares the distances of that neighbour: a fat-tree needs one table a leaf.
 #[derive(Debug)]
 pub struct Router {
-    seed: u64,
-    symmetric: bool,
+    routing: Routing,
     names: Vec<String>,
     twins: Vec<Option<LinkId>>,
     out: Arcs,
@@ -103,14 +126,14 @@ pub struct Router {
 }
 
 impl Router {
-    /// A router over `network` by hop count. With `symmetric`, acknowledgements take the twins of the data's links,
-    /// and only links that have a twin are used.
+    /// A router over `network` by hop count, each flow for itself.
     pub fn new(network: &Network, seed: u64, symmetric: bool) -> Self {
-        Router::by(network, Metric::Hops, seed, symmetric)
+        Router::by(network, Routing { seed, symmetric, ..Routing::default() })
     }
 
-    /// As [`Router::new`], by `metric`.
-    pub fn by(network: &Network, metric: Metric, seed: u64, symmetric: bool) -> Self {
+    /// As [`Router::new`], by `routing`.
+    pub fn by(network: &Network, routing: Routing) -> Self {
+        let Routing { symmetric, metric, .. } = routing;
         let twins = network.twins();
         let nodes = network.nodes().len();
         let (mut out, mut into) = (Vec::new(), Vec::new());
@@ -139,8 +162,7 @@ impl Router {
             })
             .collect();
         Router {
-            seed,
-            symmetric,
+            routing,
             names: network.nodes().iter().map(|n| n.name.clone()).collect(),
             twins,
             out,
@@ -156,7 +178,7 @@ impl Router {
     /// The path of `key` from `src` to `dst`. With symmetric routing it is the reverse of that from `dst` to `src`.
     pub fn path(&mut self, src: NodeId, dst: NodeId, key: u64) -> Result<Vec<LinkId>, Fault> {
         self.prepare(src, dst)?;
-        if self.symmetric && src > dst {
+        if self.routing.symmetric && src > dst {
             let there = self.hashed(dst, src, key);
             return there.map(|path| self.reversed(&path)).ok_or_else(|| self.disconnected(src, dst));
         }
@@ -173,7 +195,7 @@ impl Router {
     /// Up to `k` distinct shortest paths, all there are if there are fewer; the first is [`Router::path`].
     pub fn k_paths(&mut self, src: NodeId, dst: NodeId, key: u64, k: usize) -> Result<Vec<Vec<LinkId>>, Fault> {
         self.prepare(src, dst)?;
-        if self.symmetric && src > dst {
+        if self.routing.symmetric && src > dst {
             let there = self.distinct(dst, src, key, k).ok_or_else(|| self.disconnected(src, dst))?;
             return Ok(there.iter().map(|path| self.reversed(path)).collect());
         }
@@ -191,7 +213,7 @@ impl Router {
     }
 
     fn back(&mut self, src: NodeId, dst: NodeId, key: u64, forward: &[LinkId]) -> Result<Vec<LinkId>, Fault> {
-        if self.symmetric { Ok(self.reversed(forward)) } else { self.path(dst, src, key) }
+        if self.routing.symmetric { Ok(self.reversed(forward)) } else { self.path(dst, src, key) }
     }
 
     fn reversed(&self, path: &[LinkId]) -> Vec<LinkId> {
@@ -200,7 +222,7 @@ impl Router {
 
     fn disconnected(&self, src: NodeId, dst: NodeId) -> Fault {
         let (from, to) = (&self.names[src as usize], &self.names[dst as usize]);
-        let both = if self.symmetric { " by links with a way back" } else { "" };
+        let both = if self.routing.symmetric { " by links with a way back" } else { "" };
         Fault::new("", format!("no path leads from \"{from}\" to \"{to}\"{both}"), "connect them, or choose other ends")
     }
 
@@ -216,7 +238,7 @@ impl Router {
             let what = format!("the source and the destination are the same, \"{}\"", self.names[src as usize]);
             return Err(Fault::new("", what, "choose two different nodes"));
         }
-        let end = if self.symmetric { src.max(dst) } else { dst };
+        let end = if self.routing.symmetric { src.max(dst) } else { dst };
         let target = self.row[self.hub[end as usize] as usize] as usize;
         if self.distances[target].is_none() {
             if self.kept + self.rows > MOST_DISTANCES {
@@ -273,7 +295,8 @@ impl Router {
 
     fn hashed(&self, src: NodeId, dst: NodeId, key: u64) -> Option<Vec<LinkId>> {
         let ends = (u64::from(src) << 32) | u64::from(dst);
-        let hash = mix(mix(mix(self.seed) ^ ends) ^ key);
+        let key = if self.routing.hash == Hash::Pair { 0 } else { key };
+        let hash = mix(mix(mix(self.routing.seed) ^ ends) ^ key);
         let (mut path, mut choices) = (Vec::with_capacity(8), Vec::with_capacity(32));
         let mut node = src;
         while node != dst {

@@ -301,6 +301,7 @@ fn faults_of_the_case_and_its_policy() {
         (json!({"routing": {"seed": -1}}), "routing.seed", "-1 is not a whole number", "such as 1"),
         (json!({"routing": {"symmetric": 1}}), "routing.symmetric", "1 is neither true nor false", "true or false"),
         (json!({"routing": {"metric": "hop"}}), "routing.metric", "unknown metric \"hop\"", "did you mean \"hops\"?"),
+        (json!({"routing": {"hash": "flows"}}), "routing.hash", "unknown hash \"flows\"", "did you mean \"flow\"?"),
         (json!({"routing": true}), "routing", "routing is a table", "{\"seed\": 1"),
     ]);
 }

@@ -20,7 +20,7 @@ const JSON: [&str; 4] = [
         "delay": "1.5us", "buffer": "64KiB", "from": "a", "to": "b"}]}, "flows": [{"id": "fB", "path": ["l20", "l30"],
         "weight": 1.5, "demand": "5Gbps"}, {"id": "m", "paths": [["l20"], ["l30"]]}], "policy": {"kind": "max-min"}}"#,
     r#"{"network": {"kind": "leaf-spine", "leaves": 2, "spines": 2, "hosts_per_leaf": 2, "link_delay": "1us"},
-        "routing": {"seed": 3, "symmetric": true, "metric": "delay"}, "policy": {"kind": "alpha-fair", "alpha": 2},
+        "routing": {"seed": 3, "symmetric": true, "metric": "delay", "hash": "pair"}, "policy": {"kind": "alpha-fair", "alpha": 2},
         "flows": [{"src": "h0", "dst": "h3", "subflows": 2, "size": "1MB"}, {"src": "h1", "dst": "h2", "deadline": 1}]}"#,
     r#"{"network": {"file": "net.json"}, "policy": {"kind": "srpt", "epsilon": 0.1},
         "flows": [{"src": "1", "dst": "b", "size": 100}]}"#,

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use subak_core::rng::Stream;
-use subak_core::route::{Metric, Router, key_of};
+use subak_core::route::{Hash, Metric, Router, Routing, key_of};
 use subak_core::{Link, LinkId, Network, NodeId, NodeKind, generate};
 
 fn build(value: Value) -> Network {
@@ -109,7 +109,7 @@ proptest! {
     fn paths_are_valid_and_shortest(seed: u64, nodes in 2usize..12, links in 0usize..30, by_delay: bool, symmetric: bool, key: u64) {
         let net = random(seed, nodes, links);
         let metric = if by_delay { Metric::Delay } else { Metric::Hops };
-        let mut router = Router::by(&net, metric, seed, symmetric);
+        let mut router = Router::by(&net, Routing { seed, symmetric, metric, hash: Hash::Flow });
         let costs = costs(&net, metric, symmetric);
         let twins = net.twins();
         for src in 0..nodes as NodeId {
@@ -189,6 +189,18 @@ fn keys_spread_evenly_over_all_paths() {
 }
 
 #[test]
+fn flows_of_a_pair_stay_together() {
+    let net = build(json!({"kind": "fat-tree", "k": 8}));
+    for symmetric in [false, true] {
+        let mut router = Router::by(&net, Routing { seed: 7, symmetric, hash: Hash::Pair, ..Routing::default() });
+        let first = router.path(0, 127, 0).unwrap();
+        assert!((1..1000).all(|key| router.path(0, 127, key).unwrap() == first));
+        let taken: HashSet<_> = (64..128).map(|dst| router.path(0, dst, 1).unwrap()[..3].to_vec()).collect();
+        assert!(taken.len() > 8, "pairs differ: {} of 16 ways up", taken.len());
+    }
+}
+
+#[test]
 fn pairs_spread_evenly_over_the_links_of_a_layer() {
     let net = build(json!({"kind": "fat-tree", "k": 8}));
     let mut router = Router::new(&net, 3, true);
@@ -229,7 +241,7 @@ fn the_seed_and_the_key_matter() {
 fn b4_goes_by_delay() {
     let (net, metric) = generate::network(&json!({"kind": "wan", "topology": "b4-18"})).unwrap();
     assert_eq!(metric, Metric::Delay);
-    let mut router = Router::by(&net, metric, 1, true);
+    let mut router = Router::by(&net, Routing { seed: 1, symmetric: true, metric, hash: Hash::Flow });
     let mut longest = 0;
     for src in 0..18 {
         for dst in (0..18).filter(|&dst| dst != src) {
@@ -239,6 +251,26 @@ fn b4_goes_by_delay() {
     }
     let expected = 26432 * 10_000 / 3 + 2 * 2_500;
     assert!(longest.abs_diff(expected) <= 5, "{longest} ns, {expected} expected");
+}
+
+/// By hops, with ties drawn at random, a round trip takes 76 ms on average and paths have up to seven links: so must the
+/// flows of table 5.1 have been routed.
+#[test]
+fn b4_by_hops_has_the_round_trips_of_the_thesis() {
+    let (net, _) = generate::network(&json!({"kind": "wan", "topology": "b4-18"})).unwrap();
+    let mut router = Router::new(&net, 1, true);
+    let (mut sum_ns, mut most, mut paths) = (0, 0, 0);
+    for (src, dst) in (0..18).flat_map(|src| (0..18).map(move |dst| (src, dst))).filter(|(src, dst)| src != dst) {
+        for key in 0..100 {
+            let path = router.path(src, dst, key).unwrap();
+            sum_ns += path.iter().map(|&l| 2 * net.links()[l as usize].delay_ns).sum::<u64>();
+            most = most.max(path.len());
+            paths += 1;
+        }
+    }
+    let mean_ms = sum_ns as f64 / f64::from(paths) / 1e6;
+    assert!((mean_ms - 76.0).abs() < 0.5, "{mean_ms} ms");
+    assert_eq!(most, 7);
 }
 
 #[test]
@@ -267,7 +299,7 @@ fn delays_near_the_limit_do_not_overflow() {
         net.connect(ends[0], ends[1], 1.0, u64::MAX / 2, None).unwrap();
     }
     for symmetric in [false, true] {
-        let mut router = Router::by(&net, Metric::Delay, 0, symmetric);
+        let mut router = Router::by(&net, Routing { symmetric, metric: Metric::Delay, ..Routing::default() });
         assert_eq!(router.path(0, 4, 0).unwrap().len(), 4);
     }
 }

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 use std::path::Path;
-use subak_core::case::{Routing, routing_from_value};
+use subak_core::case::routing_from_value;
 use subak_core::document::{nearest, unknown_word};
 use subak_core::driver::Route;
 use subak_core::quantity::quoted;
-use subak_core::route::Router;
+use subak_core::route::{Router, Routing};
 use subak_core::{Fault, Link, LinkId, Network, NodeId};
 
 /// A network, its hosts and its routes.
@@ -149,7 +149,7 @@ impl Topology {
 
     /// A router of its own for one run.
     pub fn router(&self) -> Router {
-        Router::by(&self.described, self.routing.metric, self.routing.seed, self.routing.symmetric)
+        Router::by(&self.described, self.routing)
     }
 
     /// Up to `subflows` distinct routes between two hosts.

@@ -112,7 +112,8 @@ def reproduce(
         raise InputError(None, "--runs", f"it is {runs}", "give 1 or more")
     if not 0 <= seed < 2**63:
         raise InputError(None, "--seed", f"it is {seed}", "give 0 to 2^63 - 1")
-    plan = RunPlan(scale, runs or size.runs, seed, size.settings, jobs, progress)
+    settings = {key: value for key, value in size.settings.items() if runs is None or key != "runs_of"}
+    plan = RunPlan(scale, runs or size.runs, seed, settings, jobs, progress)
     folder = Path(out) if out is not None else Path("out/repro") / f"{name}-{scale}"
     _open(folder, experiment, plan)
     begun = time.monotonic()
@@ -122,7 +123,8 @@ def reproduce(
     if experiment.specs:
         measured: dict[str, Value] = experiment.module.measure(raw)
         findings = tuple(_judge(c, measured) for c in experiment.checks_at(scale))
-        count, notes = plan.runs or 1, ()
+        fewer = plan.settings.get("runs_of", {})
+        count, notes = plan.runs or 1, tuple(f"runs of {name}: {few}" for name, few in fewer.items())
     else:
         findings = tuple(_reported(c) for c in raw.report["checks"])
         count, notes = raw.report["runs"], tuple(raw.report["notes"])
@@ -138,7 +140,8 @@ def spec_of(experiment: Experiment, path: Path, name: str, plan: RunPlan) -> dic
         spec = tomllib.load(file)
     changes = plan.settings.get("spec", {})
     _merge(spec, changes.get(name, {}) if name else changes)
-    spec.setdefault("run", {})["seeds"] = [plan.seed + k for k in range(plan.runs or 1)]
+    runs = plan.settings.get("runs_of", {}).get(name, plan.runs or 1)
+    spec.setdefault("run", {})["seeds"] = [plan.seed + k for k in range(runs)]
     return spec
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from subak.repro import figures
 from subak.repro.results import Measured
 from subak.repro.stats import measured, quantile
 
@@ -47,14 +48,11 @@ def ratio(slow: Measured, fast: Measured) -> float:
 
 def draw(plot: Axes, curves: Mapping[str, Sequence[float]], unit: str) -> None:
     """The distribution of the times, a curve a scheme; what never settled is missing at the top."""
-    from matplotlib.ticker import LogFormatter
-
     for label, values in curves.items():
         finite = sorted(v for v in values if math.isfinite(v))
         if finite:
             shares = [k / len(values) for k in range(len(finite) + 1)]
             plot.step([finite[0], *finite], shares, where="post", label=label)
-    plot.set(xlabel=unit, ylabel="share of changes", ylim=(0, 1.02), xscale="log")
-    plot.xaxis.set_major_formatter(LogFormatter())
-    plot.xaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1.5, 0.5)))
-    plot.legend(loc="best")
+    plot.set(xlabel=unit, ylabel="share of changes", ylim=(0, 1.02))
+    figures.log_x(plot)
+    plot.legend(loc="lower right")

@@ -1,9 +1,8 @@
 //! The flows of a case, one by one.
 
-use super::network::Routing;
 use crate::document::{check_keys, list, nearest, table, text};
 use crate::quantity::{self, quoted, shown};
-use crate::route::{Router, key_of};
+use crate::route::{Router, Routing, key_of};
 use crate::{Fault, Flow, Flows, LinkId, Network, NodeId, Policy};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -159,8 +158,7 @@ impl<'a> FlowReader<'a> {
     fn routed(&mut self, map: &Map<String, Value>, id: &str) -> Result<Vec<Vec<LinkId>>, Fault> {
         let (src, dst) = (self.end(map, "src")?, self.end(map, "dst")?);
         let subflows = read(map, "subflows", subflows)?.unwrap_or(1);
-        let Routing { seed, symmetric, metric } = self.routing;
-        let router = self.router.get_or_insert_with(|| Router::by(self.network, metric, seed, symmetric));
+        let router = self.router.get_or_insert_with(|| Router::by(self.network, self.routing));
         let paths = match subflows {
             1 => router.path(src, dst, key_of(id)).map(|path| vec![path]),
             k => router.k_paths(src, dst, key_of(id), k),

@@ -8,12 +8,12 @@ mod network;
 mod policy;
 
 pub use flow::{bandwidth_function_from_value, deadline_from_value};
-pub use network::{ReadFile, Routing, network_from_text, network_from_value, routing_from_value};
+pub use network::{ReadFile, network_from_text, network_from_value, routing_from_value};
 pub use policy::policy_from_value;
 
 use crate::document::{Format, check_keys, json, list, table, toml};
 use crate::quantity::shown;
-use crate::route::Metric;
+use crate::route::{Metric, Routing};
 use crate::{Fault, Flows, Network, Policy};
 use flow::FlowReader;
 use serde_json::Value;

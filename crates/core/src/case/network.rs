@@ -3,7 +3,7 @@
 use crate::document::{Format, check_keys, json, list, parse, table, text, unknown_word};
 use crate::formats::{graphml, kinds, node_link};
 use crate::quantity::{capacity_from_json, ns_from_json, positive_bytes_from_json, shown};
-use crate::route::Metric;
+use crate::route::{Hash, Metric, Routing};
 use crate::{Fault, Link, Network, NodeId, NodeKind, generate};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -11,24 +11,13 @@ use std::collections::HashMap;
 /// Reads the file called so; below `lab` nothing reads files itself.
 pub type ReadFile<'a> = dyn FnMut(&str) -> Result<String, Fault> + 'a;
 
-/// How flows that name only their ends are routed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Routing {
-    /// Seed of the hash.
-    pub seed: u64,
-    /// Whether the way back takes the same links' twins.
-    pub symmetric: bool,
-    /// What a shortest path has least of.
-    pub metric: Metric,
-}
-
 /// The routing that `value` describes: `seed` (0), `symmetric` (false), `metric` ("hops" or "delay"; `metric` where
-/// it is not given).
+/// it is not given), `hash` ("flow"; or "pair").
 pub fn routing_from_value(value: Option<&Value>, metric: Metric) -> Result<Routing, Fault> {
-    let mut routing = Routing { seed: 0, symmetric: false, metric };
+    let mut routing = Routing { metric, ..Routing::default() };
     let Some(value) = value else { return Ok(routing) };
     let map = table(value, "routing", "{\"seed\": 1, \"symmetric\": true}")?;
-    check_keys(map, &["seed", "symmetric", "metric"])?;
+    check_keys(map, &["seed", "symmetric", "metric", "hash"])?;
     if let Some(seed) = map.get("seed") {
         let what = || format!("{} is not a whole number of zero or more", shown(seed));
         routing.seed = seed.as_u64().ok_or_else(|| Fault::new("seed", what(), "give one, such as 1"))?;
@@ -42,6 +31,13 @@ pub fn routing_from_value(value: Option<&Value>, metric: Metric) -> Result<Routi
             "hops" => Metric::Hops,
             "delay" => Metric::Delay,
             other => return Err(unknown_word(other, "metric", &["hops", "delay"]).below("metric")),
+        };
+    }
+    if let Some(word) = map.get("hash") {
+        routing.hash = match text(word, "what is hashed").map_err(|e| e.below("hash"))? {
+            "flow" => Hash::Flow,
+            "pair" => Hash::Pair,
+            other => return Err(unknown_word(other, "hash", &["flow", "pair"]).below("hash")),
         };
     }
     Ok(routing)

@@ -33,7 +33,10 @@ impl<R: Rule> PercHop<R> {
             settings,
             control_bytes: super::MIN_CONTROL_BYTES,
             flows: 0,
-            round: R::ROUNDS.then(|| Round::new(settings.round_ns, settings.first_round_ns, port.rtt_ns)),
+            round: R::ROUNDS.then(|| {
+                let packet_ns = (f64::from(port.mtu_bytes) * 8e9 / port.capacity_bps) as Ns;
+                Round::new(settings.round_ns, settings.first_round_ns, port.rtt_ns, packet_ns)
+            }),
         }
     }
 
@@ -127,6 +130,9 @@ pub struct Round {
 struct Adjust {
     /// MaxRound: ten of the network's longest round trips.
     patience_ns: Ns,
+    /// A control packet may come this much later than its last round trip says, or a quarter of that if it is less: it
+    /// may wait for one data packet at each link, of which some are slower than this one.
+    wait_ns: Ns,
     /// The longest period seen since `since_ns`.
     longest_ns: Ns,
     since_ns: Ns,
@@ -134,14 +140,15 @@ struct Adjust {
 
 impl Round {
     /// Constant if `constant_ns` is not 0; otherwise adjusted from `first_ns` on, or from two of the network's longest
-    /// round trips `rtt_ns`.
-    pub fn new(constant_ns: Ns, first_ns: Ns, rtt_ns: Ns) -> Self {
+    /// round trips `rtt_ns`. The link takes `packet_ns` to send a data packet.
+    pub fn new(constant_ns: Ns, first_ns: Ns, rtt_ns: Ns, packet_ns: Ns) -> Self {
         if constant_ns > 0 {
             return Round { ns: constant_ns, adjust: None };
         }
         let rtt_ns = rtt_ns.max(1);
         let ns = if first_ns > 0 { first_ns } else { 2 * rtt_ns };
-        Round { ns, adjust: Some(Adjust { patience_ns: 10 * rtt_ns, longest_ns: 0, since_ns: 0 }) }
+        let (patience_ns, wait_ns) = (10 * rtt_ns, 100 * packet_ns);
+        Round { ns, adjust: Some(Adjust { patience_ns, wait_ns, longest_ns: 0, since_ns: 0 }) }
     }
 
     /// The time between two resets now, ns.
@@ -154,6 +161,7 @@ impl Round {
     fn saw(&mut self, period_ns: Ns, now_ns: Ns) {
         let Some(adjust) = &mut self.adjust else { return };
         adjust.longest_ns = adjust.longest_ns.max(period_ns);
+        let enough_for = |period_ns: Ns| (period_ns + adjust.wait_ns.min(period_ns / 4)).max(1);
         while self.ns < enough_for(period_ns) {
             self.ns *= 2;
         }
@@ -165,11 +173,6 @@ impl Round {
             adjust.since_ns = now_ns;
         }
     }
-}
-
-/// The shortest `round` in which a packet that comes every `period_ns` is seen, though it may wait at links.
-fn enough_for(period_ns: Ns) -> Ns {
-    (period_ns + period_ns / 4).max(1)
 }
 
 #[cfg(test)]
@@ -228,7 +231,7 @@ mod tests {
 
     #[test]
     fn round_follows_the_longest_period() {
-        let mut round = Round::new(0, 0, RTT_NS);
+        let mut round = Round::new(0, 0, RTT_NS, 1200);
         assert_eq!(round.ns(), 2 * RTT_NS, "two round trips to start with");
         round.saw(RTT_NS, 0);
         assert_eq!(round.ns(), 2 * RTT_NS);
@@ -248,10 +251,15 @@ mod tests {
             round.saw(RTT_NS / 10, 11 * k * RTT_NS);
         }
         assert_eq!(round.ns(), RTT_NS / 8, "a link whose flows are all near has short rounds");
-        let mut constant = Round::new(500, 0, RTT_NS);
+        let mut constant = Round::new(500, 0, RTT_NS, 1200);
         constant.saw(7 * RTT_NS, 100);
         assert_eq!(constant.ns(), 500);
-        assert_eq!(Round::new(0, 700, RTT_NS).ns(), 700);
+        assert_eq!(Round::new(0, 700, RTT_NS, 1200).ns(), 700);
+        let mut wide = Round::new(0, 100_000_000, 250_000_000, 1200);
+        wide.saw(190_000_000, 0);
+        assert_eq!(wide.ns(), 200_000_000, "over long links packets wait for a small part of their round trip");
+        wide.saw(199_900_000, 0);
+        assert_eq!(wide.ns(), 400_000_000);
     }
 
     #[test]

@@ -49,7 +49,6 @@ def draw(raw: RawResults) -> Figure:
     """Convergence times, utilization, queues."""
     figure, plots = figures.axes(columns=3, width=4.2)
     settle.draw(plots[0], {SCHEMES[s]: _times(raw, s) for s in SCHEMES}, "us until 95% of the flows are within 10%")
-    plots[0].legend(loc="center")
     used = [_utilization(raw, s) for s in SCHEMES]
     bars = plots[1].bar(list(SCHEMES.values()), used, color=figures.COLOURS[: len(used)], width=0.5)
     plots[1].bar_label(bars, fmt="%.1f%%")
