@@ -5,7 +5,7 @@ use crate::rates::Rates;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use subak_core::driver::{Driver, FlowPlan, FlowView, Injected, LinkChange, LinkView, PacketSizes};
-use subak_core::scheme::{Drivers, Goal, Info, Kind, Param, ParamUnit, Params, Value};
+use subak_core::scheme::{Drivers, Goal, Info, Kind, Param, Params};
 use subak_core::{Fault, FlowId, LinkId, Network, Ns};
 
 /// The scheme `ideal`.
@@ -20,12 +20,11 @@ pub const INFO: Info = Info {
 };
 
 /// `params.acks`.
-const ACKS: Param = Param {
-    name: "acks",
-    default: Value::Flag(false),
-    unit: ParamUnit::Flag,
-    about: "leave room on each link for the acknowledgements of the flows that cross it the other way",
-};
+const ACKS: Param = Param::flag(
+    "acks",
+    false,
+    "leave room on each link for the acknowledgements of the flows that cross it the other way",
+);
 
 const NEVER: Ns = Ns::MAX;
 

@@ -8,6 +8,7 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 use subak_core::rng::Stream;
 use subak_core::scheme::{Ask, FlowInfo, Hop, Io, PathInfo, Port, Scheme, Sink, Source, To, Update, Visit};
+use subak_core::utility::Urgency;
 use subak_core::{FlowId, LinkId, Ns, Utility};
 
 /// What the round driver needs to know of a link.
@@ -17,6 +18,27 @@ pub struct Wire {
     pub capacity_bps: f64,
     /// Time a message takes over it, either way, ns.
     pub delay_ns: Ns,
+}
+
+/// What a source is told of its flow over `wires`, in order. Without packets there is no slowest pace of one packet a
+/// round trip.
+pub(crate) fn flow_info(flow: FlowId, weight: f64, wires: impl Iterator<Item = Wire> + Clone) -> FlowInfo {
+    let capacities = wires.clone().map(|w| w.capacity_bps);
+    FlowInfo {
+        flow,
+        weight,
+        utility: Arc::new(Utility::log(weight)),
+        urgency: Urgency::Constant,
+        size_bytes: None,
+        mss_bytes: 0,
+        mtu_bytes: 0,
+        paths: vec![PathInfo {
+            hops: wires.clone().count() as u16,
+            line_rate_bps: capacities.clone().next().unwrap_or(0.0),
+            min_capacity_bps: capacities.fold(f64::INFINITY, f64::min),
+            base_rtt_ns: 2 * wires.map(|w| w.delay_ns).sum::<Ns>(),
+        }],
+    }
 }
 
 /// How messages fare on the links.
@@ -180,24 +202,11 @@ impl<S: Scheme> Rounds<S> {
     /// Adds a flow over `path` that starts at `start_ns`, now or later.
     pub fn add(&mut self, path: Vec<LinkId>, weight: f64, start_ns: Ns, ideal_bps: f64) -> FlowId {
         let flow = self.flows.len() as FlowId;
-        let capacity = |l: &LinkId| self.links[*l as usize].port.capacity_bps;
-        let one_way: Ns = path.iter().map(|&l| self.links[l as usize].port.delay_ns).sum();
-        let info = FlowInfo {
-            flow,
-            weight,
-            utility: Arc::new(Utility::log(weight)),
-            urgency: subak_core::utility::Urgency::Constant,
-            size_bytes: None,
-            // Without packets there is no slowest pace of one packet a round trip.
-            mss_bytes: 0,
-            mtu_bytes: 0,
-            paths: vec![PathInfo {
-                hops: path.len() as u16,
-                line_rate_bps: path.first().map_or(0.0, capacity),
-                min_capacity_bps: path.iter().map(capacity).fold(f64::INFINITY, f64::min),
-                base_rtt_ns: 2 * (one_way + path.len() as Ns * self.conditions.jitter_ns),
-            }],
+        let wire = |&l: &LinkId| {
+            let port = &self.links[l as usize].port;
+            Wire { capacity_bps: port.capacity_bps, delay_ns: port.delay_ns + self.conditions.jitter_ns }
         };
+        let info = flow_info(flow, weight, path.iter().map(wire));
         let (source, sink) = (self.scheme.source(&info), self.scheme.sink(&info));
         let seen = Seen { ideal_bps, ..Seen::default() };
         self.flows.push(Flow { path, source, sink, seen, running: false });

@@ -1,11 +1,11 @@
 //! Updates in a given order: the worked examples of the thesis, and counterexamples that someone wants to look at.
 
+use crate::driver::flow_info;
 use crate::run::{Outcome, Plan, params};
 use crate::setup::Setup;
 use serde_json::Value;
-use std::sync::Arc;
-use subak_core::scheme::{Ask, FlowInfo, Hop, Io, PathInfo, Port, Scheme, Source, Visit};
-use subak_core::{Case, Fault, FlowId, LinkId, Ns, Utility};
+use subak_core::scheme::{Ask, Hop, Io, Port, Scheme, Source, Visit};
+use subak_core::{Case, Fault, FlowId, LinkId, Ns};
 use subak_schemes::{Visitor, with_scheme};
 
 /// One step of an order.
@@ -197,24 +197,8 @@ fn timers_of<S: Scheme>(io: &mut Io<S>) -> Vec<u32> {
 
 /// What a source sends first.
 fn first_message<S: Scheme>(scheme: &S, setup: &Setup, flow: FlowId, io: &mut Io<S>) -> Option<S::Ctl> {
-    let path = &setup.paths[flow as usize];
-    let capacity = |l: &LinkId| setup.wires[*l as usize].capacity_bps;
-    let weight = setup.weights[flow as usize];
-    let info = FlowInfo {
-        flow,
-        weight,
-        utility: Arc::new(Utility::log(weight)),
-        urgency: subak_core::utility::Urgency::Constant,
-        size_bytes: None,
-        mss_bytes: 0,
-        mtu_bytes: 0,
-        paths: vec![PathInfo {
-            hops: path.len() as u16,
-            line_rate_bps: path.first().map_or(0.0, capacity),
-            min_capacity_bps: path.iter().map(capacity).fold(f64::INFINITY, f64::min),
-            base_rtt_ns: 2 * path.iter().map(|&l| setup.wires[l as usize].delay_ns).sum::<Ns>(),
-        }],
-    };
+    let wires = setup.paths[flow as usize].iter().map(|&l| setup.wires[l as usize]);
+    let info = flow_info(flow, setup.weights[flow as usize], wires);
     scheme.source(&info).on_start(io);
     let message = |ask| match ask {
         Ask::Ctl { message, .. } => Some(message),

@@ -5,10 +5,10 @@
 //! the link; alpha starts at 1, so that the first mark ends slow start with a halved window.
 
 use crate::queue::Fifo;
-use crate::tcp::Window;
+use crate::tcp::{self, Window};
 use subak_core::scheme::{
     Ack, Drivers, FlowInfo, Goal, Hop, Info, Io, Kind, Loss, Packet, PacketKind, Param, ParamUnit, Params, Port, Recovery,
-    Scheme, Source, Value,
+    Scheme, Source,
 };
 use subak_core::{Fault, Ns};
 
@@ -55,30 +55,10 @@ impl Scheme for Dctcp {
         drivers: Drivers { rounds: false, packet: true },
         goal: Goal::Own,
         params: &[
-            Param {
-                name: "k",
-                default: Value::Number(65.0),
-                unit: ParamUnit::Packets,
-                about: "marking threshold at 10 Gb/s; scales with the link",
-            },
-            Param {
-                name: "g",
-                default: Value::Number(1.0 / 16.0),
-                unit: ParamUnit::One,
-                about: "gain of the estimate of the marked share",
-            },
-            Param {
-                name: "initial_window",
-                default: Value::Number(10.0),
-                unit: ParamUnit::Packets,
-                about: "window at the start of a flow",
-            },
-            Param {
-                name: "rto_min",
-                default: Value::Number(1e-3),
-                unit: ParamUnit::Seconds,
-                about: "smallest retransmission timeout: more than two full buffers of 360 us delay a packet",
-            },
+            Param::number("k", 65.0, ParamUnit::Packets, "marking threshold at 10 Gb/s; scales with the link"),
+            Param::number("g", 1.0 / 16.0, ParamUnit::One, "gain of the estimate of the marked share"),
+            tcp::INITIAL_WINDOW,
+            tcp::RTO_MIN,
         ],
     };
     type Data = ();
@@ -93,7 +73,7 @@ impl Scheme for Dctcp {
             k_packets: params.within("k", 1.0, 1e6)?,
             g: params.within("g", 1e-6, 1.0)?,
             initial_window: params.within("initial_window", 1.0, 1e6)?,
-            recovery: Recovery { rto_min_ns: params.ns("rto_min").max(1), ..Recovery::default() },
+            recovery: tcp::recovery(params),
         })
     }
     fn recovery(&self) -> Recovery {

@@ -8,7 +8,7 @@
 use crate::over::paced::{self, Paced};
 use crate::over::prices::{Bounds, Wishes};
 use crate::over::{Composition, Feedback, Optimizer, OptimizerSource, Over, Price};
-use subak_core::scheme::{Drivers, FlowInfo, Goal, Info, Kind, Param, ParamUnit, Params, Port, Value};
+use subak_core::scheme::{Drivers, FlowInfo, Goal, Info, Kind, Param, ParamUnit, Params, Port};
 use subak_core::{Fault, Ns, Utility};
 
 /// The scheme.
@@ -19,12 +19,12 @@ pub type Dgd = Over<DgdOverPaced>;
 pub struct DgdOverPaced;
 
 /// `params.price_interval`.
-pub const PRICE_INTERVAL: Param = Param {
-    name: "price_interval",
-    default: Value::Number(16e-6),
-    unit: ParamUnit::Seconds,
-    about: "time between two updates of a link's price",
-};
+pub const PRICE_INTERVAL: Param = Param::number(
+    "price_interval",
+    16e-6,
+    ParamUnit::Seconds,
+    "time between two updates of a link's price",
+);
 
 /// Bounds of a rate in line rates, as the paper's simulations have them.
 pub(crate) const BOUNDS: Bounds = Bounds { least: 0.012, most: 1.0 };
@@ -38,18 +38,8 @@ impl Composition for DgdOverPaced {
         drivers: Drivers { rounds: false, packet: true },
         goal: Goal::Utility,
         params: &[
-            Param {
-                name: "a",
-                default: Value::Number(4e-9),
-                unit: ParamUnit::One,
-                about: "price for each Mb/s that arrives beyond the capacity",
-            },
-            Param {
-                name: "b",
-                default: Value::Number(1.2e-10),
-                unit: ParamUnit::One,
-                about: "price for each byte that waits",
-            },
+            Param::number("a", 4e-9, ParamUnit::One, "price for each Mb/s that arrives beyond the capacity"),
+            Param::number("b", 1.2e-10, ParamUnit::One, "price for each byte that waits"),
             PRICE_INTERVAL,
             paced::WINDOW,
         ],

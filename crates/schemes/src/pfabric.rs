@@ -12,7 +12,7 @@ use crate::queue::{PFabricQueue, Ranked};
 use crate::tcp::Window;
 use subak_core::scheme::{
     Ack, Class, Drivers, FlowInfo, Goal, Info, Io, Kind, Loss, Packet, PacketKind, Param, ParamUnit, Params, PathInfo, Port,
-    Recovery, Reply, Scheme, Sink, Source, To, Value,
+    Recovery, Reply, Scheme, Sink, Source, To,
 };
 use subak_core::{Fault, Ns};
 
@@ -67,30 +67,15 @@ impl Scheme for PFabric {
         drivers: Drivers { rounds: false, packet: true },
         goal: Goal::Own,
         params: &[
-            Param {
-                name: "buffer",
-                default: Value::Number(0.0),
-                unit: ParamUnit::Packets,
-                about: "room before every link; 0: two bandwidth-delay products of the longest round trip",
-            },
-            Param {
-                name: "window",
-                default: Value::Number(0.0),
-                unit: ParamUnit::Packets,
-                about: "first window; 0: the path's bandwidth-delay product",
-            },
-            Param {
-                name: "rto",
-                default: Value::Number(45e-6),
-                unit: ParamUnit::Seconds,
-                about: "constant retransmission timeout: about three round trips",
-            },
-            Param {
-                name: "patience",
-                default: Value::Number(5.0),
-                unit: ParamUnit::One,
-                about: "timeouts in a row before a sender only probes",
-            },
+            Param::number(
+                "buffer",
+                0.0,
+                ParamUnit::Packets,
+                "room before every link; 0: two bandwidth-delay products of the longest round trip",
+            ),
+            Param::number("window", 0.0, ParamUnit::Packets, "first window; 0: the path's bandwidth-delay product"),
+            Param::number("rto", 45e-6, ParamUnit::Seconds, "constant retransmission timeout: about three round trips"),
+            Param::number("patience", 5.0, ParamUnit::One, "timeouts in a row before a sender only probes"),
         ],
     };
     type Data = Remaining;

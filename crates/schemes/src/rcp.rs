@@ -18,7 +18,7 @@
 use crate::queue::Fifo;
 use subak_core::scheme::{
     Ack, Class, Drivers, FlowInfo, Goal, Hop, Info, Io, Kind, Packet, PacketKind, Param, ParamUnit, Params, Port, Scheme,
-    Sink, Source, To, Value, Visit,
+    Sink, Source, To, Visit,
 };
 use subak_core::{Fault, Ns};
 
@@ -91,38 +91,13 @@ pub struct RcpHop {
 
 impl Rcp {
     const PARAMS: &[Param] = &[
-        Param { name: "alpha", default: Value::Number(0.4), unit: ParamUnit::One, about: "gain of spare capacity" },
-        Param { name: "beta", default: Value::Number(0.2), unit: ParamUnit::One, about: "gain of the queue" },
-        Param {
-            name: "initial",
-            default: Value::Number(0.5),
-            unit: ParamUnit::One,
-            about: "rate offered at first, as a share of capacity",
-        },
-        Param {
-            name: "initial_rtt",
-            default: Value::Number(0.0),
-            unit: ParamUnit::Seconds,
-            about: "average round trip at first; 0: the network's longest",
-        },
-        Param {
-            name: "timeslot",
-            default: Value::Number(10e-3),
-            unit: ParamUnit::Seconds,
-            about: "longest interval between corrections",
-        },
-        Param {
-            name: "probe",
-            default: Value::Number(100e-6),
-            unit: ParamUnit::Seconds,
-            about: "a sender that has heard of no rate for so long asks",
-        },
-        Param {
-            name: "min_rate",
-            default: Value::Number(1.2e6),
-            unit: ParamUnit::One,
-            about: "least rate a link offers, bit/s",
-        },
+        Param::number("alpha", 0.4, ParamUnit::One, "gain of spare capacity"),
+        Param::number("beta", 0.2, ParamUnit::One, "gain of the queue"),
+        Param::number("initial", 0.5, ParamUnit::One, "rate offered at first, as a share of capacity"),
+        Param::number("initial_rtt", 0.0, ParamUnit::Seconds, "average round trip at first; 0: the network's longest"),
+        Param::number("timeslot", 10e-3, ParamUnit::Seconds, "longest interval between corrections"),
+        Param::number("probe", 100e-6, ParamUnit::Seconds, "a sender that has heard of no rate for so long asks"),
+        Param::number("min_rate", 1.2e6, ParamUnit::One, "least rate a link offers, bit/s"),
     ];
 }
 

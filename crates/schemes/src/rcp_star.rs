@@ -15,7 +15,7 @@ use crate::dgd::{BOUNDS, PRICE_INTERVAL, interval_ns};
 use crate::over::paced::{self, Paced};
 use crate::over::prices::Wishes;
 use crate::over::{Composition, Feedback, Optimizer, OptimizerSource, Over, Price};
-use subak_core::scheme::{Drivers, FlowInfo, Goal, Info, Kind, Param, ParamUnit, Params, Port, Value};
+use subak_core::scheme::{Drivers, FlowInfo, Goal, Info, Kind, Param, ParamUnit, Params, Port};
 use subak_core::{Fault, Ns};
 
 /// The scheme.
@@ -37,14 +37,9 @@ impl Composition for RcpStarOverPaced {
         drivers: Drivers { rounds: false, packet: true },
         goal: Goal::AlphaFair,
         params: &[
-            Param {
-                name: "a",
-                default: Value::Number(0.9),
-                unit: ParamUnit::One,
-                about: "gain on capacity that is free",
-            },
-            Param { name: "b", default: Value::Number(0.45), unit: ParamUnit::One, about: "gain on what waits" },
-            Param { name: "alpha", default: Value::Number(1.0), unit: ParamUnit::One, about: "the policy's alpha" },
+            Param::number("a", 0.9, ParamUnit::One, "gain on capacity that is free"),
+            Param::number("b", 0.45, ParamUnit::One, "gain on what waits"),
+            Param::number("alpha", 1.0, ParamUnit::One, "the policy's alpha"),
             PRICE_INTERVAL,
             paced::WINDOW,
         ],

@@ -4,10 +4,10 @@
 //! several losses is repaired in one round trip and cut once.
 
 use crate::queue::Fifo;
-use crate::tcp::Window;
+use crate::tcp::{self, Window};
 use subak_core::Fault;
 use subak_core::scheme::{
-    Ack, Drivers, FlowInfo, Goal, Info, Io, Kind, Loss, Param, ParamUnit, Params, Port, Recovery, Scheme, Source, Value,
+    Ack, Drivers, FlowInfo, Goal, Info, Io, Kind, Loss, Params, Port, Recovery, Scheme, Source,
 };
 
 /// The scheme.
@@ -32,18 +32,8 @@ impl Scheme for Reno {
         drivers: Drivers { rounds: false, packet: true },
         goal: Goal::Own,
         params: &[
-            Param {
-                name: "initial_window",
-                default: Value::Number(10.0),
-                unit: ParamUnit::Packets,
-                about: "window at the start of a flow",
-            },
-            Param {
-                name: "rto_min",
-                default: Value::Number(1e-3),
-                unit: ParamUnit::Seconds,
-                about: "smallest retransmission timeout: more than two full buffers of 360 us delay a packet",
-            },
+            tcp::INITIAL_WINDOW,
+            tcp::RTO_MIN,
         ],
     };
     type Data = ();
@@ -56,7 +46,7 @@ impl Scheme for Reno {
     fn new(params: &Params) -> Result<Self, Fault> {
         Ok(Reno {
             initial_window: params.within("initial_window", 1.0, 1e6)?,
-            recovery: Recovery { rto_min_ns: params.ns("rto_min").max(1), ..Recovery::default() },
+            recovery: tcp::recovery(params),
         })
     }
     fn recovery(&self) -> Recovery {

@@ -14,18 +14,17 @@
 use crate::perc::division::Division;
 use crate::perc::{self, Perc, Rule, Scale, Step, Sums, Tie};
 use subak_core::Fault;
-use subak_core::scheme::{Drivers, Goal, Info, Kind, Param, ParamUnit, Params, Value, Visit};
+use subak_core::scheme::{Drivers, Goal, Info, Kind, Param, Params, Visit};
 
 /// s-PERC.
 pub type SPerc = Perc<Stateless>;
 
 /// `params.compact`.
-pub const COMPACT: Param = Param {
-    name: "compact",
-    default: Value::Flag(false),
-    unit: ParamUnit::Flag,
-    about: "packets carry the least bottleneck rate and its link in place of one rate a link",
-};
+pub const COMPACT: Param = Param::flag(
+    "compact",
+    false,
+    "packets carry the least bottleneck rate and its link in place of one rate a link",
+);
 
 /// The rule of s-PERC.
 #[derive(Debug, Clone, Default)]

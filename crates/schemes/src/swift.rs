@@ -13,38 +13,38 @@ use crate::over::given::Given;
 use crate::over::{Composition, Fabric, FabricSink, FabricSource, Over};
 use crate::queue::{Stfq, VirtualLength};
 use subak_core::scheme::{
-    Ack, Drivers, FlowInfo, Goal, Info, Io, Kind, Param, ParamUnit, Params, PathInfo, Port, Scheme, Value,
+    Ack, Drivers, FlowInfo, Goal, Info, Io, Kind, Param, ParamUnit, Params, PathInfo, Port, Scheme,
 };
 use subak_core::{Fault, Ns};
 
 /// `params.dt`.
-pub const DT: Param = Param {
-    name: "dt",
-    default: Value::Number(6e-6),
-    unit: ParamUnit::Seconds,
-    about: "slack in the window R (d0 + dt): about so much waits at the bottleneck",
-};
+pub const DT: Param = Param::number(
+    "dt",
+    6e-6,
+    ParamUnit::Seconds,
+    "slack in the window R (d0 + dt): about so much waits at the bottleneck",
+);
 /// `params.ewma_time`.
-pub const EWMA_TIME: Param = Param {
-    name: "ewma_time",
-    default: Value::Number(20e-6),
-    unit: ParamUnit::Seconds,
-    about: "time constant of the filter over rate samples",
-};
+pub const EWMA_TIME: Param = Param::number(
+    "ewma_time",
+    20e-6,
+    ParamUnit::Seconds,
+    "time constant of the filter over rate samples",
+);
 /// `params.initial_window`.
-pub const INITIAL_WINDOW: Param = Param {
-    name: "initial_window",
-    default: Value::Number(3.0),
-    unit: ParamUnit::Packets,
-    about: "packets of the burst at a flow's start",
-};
+pub const INITIAL_WINDOW: Param = Param::number(
+    "initial_window",
+    3.0,
+    ParamUnit::Packets,
+    "packets of the burst at a flow's start",
+);
 /// `params.slowdown`.
-pub const SLOWDOWN: Param = Param {
-    name: "slowdown",
-    default: Value::Number(1.0),
-    unit: ParamUnit::One,
-    about: "multiplies ewma_time and price_interval: 2 for alpha below 0.5 or above 2 (NUMFabric, section 6.2)",
-};
+pub const SLOWDOWN: Param = Param::number(
+    "slowdown",
+    1.0,
+    ParamUnit::One,
+    "multiplies ewma_time and price_interval: 2 for alpha below 0.5 or above 2 (NUMFabric, section 6.2)",
+);
 
 /// After so long without a packet, the next sample stands for itself.
 pub const FORGET_NS: Ns = 8_000_000;

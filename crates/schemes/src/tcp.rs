@@ -1,7 +1,23 @@
 //! The congestion window that the TCPs share: slow start, additive increase, one cut a window (RFC 5681, 6582, with
 //! the selective acknowledgements of the driver in place of duplicate-ACK inflation).
 
-use subak_core::scheme::{Ack, Loss, LossKind};
+use subak_core::scheme::{Ack, Loss, LossKind, Param, ParamUnit, Params, Recovery};
+
+/// `params.initial_window`.
+pub const INITIAL_WINDOW: Param =
+    Param::number("initial_window", 10.0, ParamUnit::Packets, "window at the start of a flow");
+/// `params.rto_min`.
+pub const RTO_MIN: Param = Param::number(
+    "rto_min",
+    1e-3,
+    ParamUnit::Seconds,
+    "smallest retransmission timeout: more than two full buffers of 360 us delay a packet",
+);
+
+/// With [`RTO_MIN`].
+pub fn recovery(params: &Params) -> Recovery {
+    Recovery { rto_min_ns: params.ns("rto_min").max(1), ..Recovery::default() }
+}
 
 /// A congestion window of one subflow, in payload bytes.
 #[derive(Debug, Clone)]

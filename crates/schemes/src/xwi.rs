@@ -10,59 +10,38 @@
 use crate::over::prices::{Bounds, Wishes};
 use crate::over::{Feedback, Optimizer, OptimizerSource, Price};
 use subak_core::rng::mix;
-use subak_core::scheme::{FlowInfo, Param, ParamUnit, Params, Port, Value};
+use subak_core::scheme::{FlowInfo, Param, ParamUnit, Params, Port};
 use subak_core::{Fault, Ns};
 use subak_solve::xwi::{MOST, PriceLaw, normalized_residual};
 
 /// `params.price_interval`.
-pub const PRICE_INTERVAL: Param = Param {
-    name: "price_interval",
-    default: Value::Number(30e-6),
-    unit: ParamUnit::Seconds,
-    about: "time between two updates of a link's price",
-};
+pub const PRICE_INTERVAL: Param =
+    Param::number("price_interval", 30e-6, ParamUnit::Seconds, "time between two updates of a link's price");
 /// `params.guard`.
-pub const GUARD: Param = Param {
-    name: "guard",
-    default: Value::Number(3e-6),
-    unit: ParamUnit::Seconds,
-    about: "time after an update during which packets are not looked at",
-};
+pub const GUARD: Param =
+    Param::number("guard", 3e-6, ParamUnit::Seconds, "time after an update during which packets are not looked at");
 /// `params.eta`.
-pub const ETA: Param = Param {
-    name: "eta",
-    default: Value::Number(5.0),
-    unit: ParamUnit::One,
-    about: "how fast the price of a link that is not full decays",
-};
+pub const ETA: Param =
+    Param::number("eta", 5.0, ParamUnit::One, "how fast the price of a link that is not full decays");
 /// `params.beta`.
-pub const BETA: Param = Param {
-    name: "beta",
-    default: Value::Number(0.5),
-    unit: ParamUnit::One,
-    about: "what the average keeps of the price at each update",
-};
+pub const BETA: Param =
+    Param::number("beta", 0.5, ParamUnit::One, "what the average keeps of the price at each update");
 /// `params.synchronized`.
-pub const SYNCHRONIZED: Param = Param {
-    name: "synchronized",
-    default: Value::Flag(true),
-    unit: ParamUnit::Flag,
-    about: "all links update their prices at the same times",
-};
+pub const SYNCHRONIZED: Param = Param::flag("synchronized", true, "all links update their prices at the same times");
 /// `params.least_weight`.
-pub const LEAST_WEIGHT: Param = Param {
-    name: "least_weight",
-    default: Value::Number(1e-4),
-    unit: ParamUnit::One,
-    about: "smallest weight, in line rates: keeps a few packets of every flow going",
-};
+pub const LEAST_WEIGHT: Param = Param::number(
+    "least_weight",
+    1e-4,
+    ParamUnit::One,
+    "smallest weight, in line rates: keeps a few packets of every flow going",
+);
 /// `params.most_weight`.
-pub const MOST_WEIGHT: Param = Param {
-    name: "most_weight",
-    default: Value::Number(MOST),
-    unit: ParamUnit::One,
-    about: "largest weight, in line rates; also the weight at a price of zero",
-};
+pub const MOST_WEIGHT: Param = Param::number(
+    "most_weight",
+    MOST,
+    ParamUnit::One,
+    "largest weight, in line rates; also the weight at a price of zero",
+);
 
 /// The optimizer.
 #[derive(Debug, Clone, Copy)]

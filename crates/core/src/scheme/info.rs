@@ -97,6 +97,17 @@ pub struct Param {
     pub about: &'static str,
 }
 
+impl Param {
+    /// A number, `default` in base units.
+    pub const fn number(name: &'static str, default: f64, unit: ParamUnit, about: &'static str) -> Self {
+        Param { name, default: Value::Number(default), unit, about }
+    }
+    /// Yes or no.
+    pub const fn flag(name: &'static str, default: bool, about: &'static str) -> Self {
+        Param { name, default: Value::Flag(default), unit: ParamUnit::Flag, about }
+    }
+}
+
 /// A parameter's value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value {

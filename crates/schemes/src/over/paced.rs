@@ -3,16 +3,12 @@
 
 use super::{Composition, Fabric, FabricSource};
 use crate::queue::Fifo;
-use subak_core::scheme::{FlowInfo, Io, Param, ParamUnit, Params, Port, Scheme, Value};
+use subak_core::scheme::{FlowInfo, Io, Param, ParamUnit, Params, Port, Scheme};
 use subak_core::{Fault, Ns};
 
 /// `params.window`.
-pub const WINDOW: Param = Param {
-    name: "window",
-    default: Value::Number(2.0),
-    unit: ParamUnit::One,
-    about: "most bytes under way, in products of line rate and round trip",
-};
+pub const WINDOW: Param =
+    Param::number("window", 2.0, ParamUnit::One, "most bytes under way, in products of line rate and round trip");
 
 /// The fabric.
 #[derive(Debug, Clone, Copy)]

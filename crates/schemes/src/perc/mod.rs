@@ -24,17 +24,17 @@ pub use sum::{Scale, Sum, Sums, Unit};
 
 use crate::queue::Priority;
 use std::fmt::Debug;
-use subak_core::scheme::{FlowInfo, Info, Param, ParamUnit, Params, Port, Scheme, Value, Visit};
+use subak_core::scheme::{FlowInfo, Info, Param, ParamUnit, Params, Port, Scheme, Visit};
 use subak_core::{Fault, Ns};
 
 /// `params.tie`.
-pub const TIE: Param = Param {
-    name: "tie",
-    default: Value::Number(1e-9),
-    unit: ParamUnit::One,
-    about: "relative difference within which rates count as equal, in b <= e and b < MaxE; at 0 rounding errors keep a few \
+pub const TIE: Param = Param::number(
+    "tie",
+    1e-9,
+    ParamUnit::One,
+    "relative difference within which rates count as equal, in b <= e and b < MaxE; at 0 rounding errors keep a few \
             networks in ten thousand from ever settling",
-};
+);
 
 /// Smallest control packet on the wire, bytes: a minimum Ethernet frame.
 pub const MIN_CONTROL_BYTES: u32 = 64;
@@ -143,73 +143,63 @@ pub struct Message<R: Rule> {
 }
 
 /// What every member takes: `params.control`.
-pub const CONTROL: Param = Param {
-    name: "control",
-    default: Value::Number(0.04),
-    unit: ParamUnit::One,
-    about: "share of each link for control packets; 0 takes nothing and limits nothing",
-};
+pub const CONTROL: Param = Param::number(
+    "control",
+    0.04,
+    ParamUnit::One,
+    "share of each link for control packets; 0 takes nothing and limits nothing",
+);
 /// `params.headroom`.
-pub const HEADROOM: Param = Param {
-    name: "headroom",
-    default: Value::Number(0.02),
-    unit: ParamUnit::One,
-    about: "share of each link left unallocated, so that queues drain",
-};
+pub const HEADROOM: Param =
+    Param::number("headroom", 0.02, ParamUnit::One, "share of each link left unallocated, so that queues drain");
 /// `params.reverse`.
-pub const REVERSE: Param = Param {
-    name: "reverse",
-    default: Value::Flag(true),
-    unit: ParamUnit::Flag,
-    about: "links also update packets on their way back",
-};
+pub const REVERSE: Param = Param::flag("reverse", true, "links also update packets on their way back");
 /// `params.rto`.
-pub const RTO: Param = Param {
-    name: "rto",
-    default: Value::Number(0.0),
-    unit: ParamUnit::Seconds,
-    about: "a control packet not back after this is held lost; 0: two periods after two rounds of the links on \
+pub const RTO: Param = Param::number(
+    "rto",
+    0.0,
+    ParamUnit::Seconds,
+    "a control packet not back after this is held lost; 0: two periods after two rounds of the links on \
             its way; eight periods where links have no rounds",
-};
+);
 /// `params.round`.
-pub const ROUND: Param = Param {
-    name: "round",
-    default: Value::Number(0.0),
-    unit: ParamUnit::Seconds,
-    about: "constant time between resets of MaxE; 0: from `first_round` on, adjusted as section 4.1 says",
-};
+pub const ROUND: Param = Param::number(
+    "round",
+    0.0,
+    ParamUnit::Seconds,
+    "constant time between resets of MaxE; 0: from `first_round` on, adjusted as section 4.1 says",
+);
 /// `params.first_round`.
-pub const FIRST_ROUND: Param = Param {
-    name: "first_round",
-    default: Value::Number(0.0),
-    unit: ParamUnit::Seconds,
-    about: "time between resets of MaxE at first, where it is adjusted; 0: two of the network's longest round trips",
-};
+pub const FIRST_ROUND: Param = Param::number(
+    "first_round",
+    0.0,
+    ParamUnit::Seconds,
+    "time between resets of MaxE at first, where it is adjusted; 0: two of the network's longest round trips",
+);
 
 /// `params.division_kb`.
-pub const DIVISION: Param = Param {
-    name: "division_kb",
-    default: Value::Number(0.0),
-    unit: ParamUnit::One,
-    about: "divide by look-up tables of at most so many KB, as hardware does (section 4.1); 0 divides exactly",
-};
+pub const DIVISION: Param = Param::number(
+    "division_kb",
+    0.0,
+    ParamUnit::One,
+    "divide by look-up tables of at most so many KB, as hardware does (section 4.1); 0 divides exactly",
+);
 
 /// `params.short`.
-pub const SHORT: Param = Param {
-    name: "short",
-    default: Value::Number(0.0),
-    unit: ParamUnit::Bytes,
-    about: "flows of at most so many bytes start at line rate and go before others; those that fit into a round trip send no \
+pub const SHORT: Param = Param::number(
+    "short",
+    0.0,
+    ParamUnit::Bytes,
+    "flows of at most so many bytes start at line rate and go before others; those that fit into a round trip send no \
             control packets",
-};
+);
 
 /// `params.demand`.
-pub const DEMAND: Param = Param {
-    name: "demand",
-    default: Value::Flag(true),
-    unit: ParamUnit::Flag,
-    about: "control packets say what the flow has left, so that links allocate no more than that in a round trip",
-};
+pub const DEMAND: Param = Param::flag(
+    "demand",
+    true,
+    "control packets say what the flow has left, so that links allocate no more than that in a round trip",
+);
 
 /// The parameters that all members share.
 #[derive(Debug, Clone, Copy)]
