@@ -71,6 +71,7 @@ def test_results_are_kept_and_a_failed_check_ends_with_1(subak: Subak, tmp_path:
     assert again.code == 1
     assert "NOT MET" in again.out
     assert "there already" in again.out
+    assert json.loads((tmp_path / "out/verdict.json").read_text())["seconds"] == ran.json["seconds"]
 
 
 def test_damaged_results_are_named(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def reproduce(
     _open(folder, experiment, plan)
     begun = time.monotonic()
     ran = _run(folder, experiment, plan)
-    seconds = time.monotonic() - begun
+    seconds = time.monotonic() - begun if ran else _took(folder)
     raw = RawResults(folder, scale, size.settings)
     if experiment.specs:
         measured: dict[str, Value] = experiment.module.measure(raw)
@@ -204,6 +204,14 @@ def _run(folder: Path, experiment: Experiment, plan: RunPlan) -> bool:
         jobs = plan.jobs or 0
         _write(raw, _subak.rounds_experiment(experiment.name, plan.scale, plan.runs, plan.seed, jobs, plan.progress))
     return True
+
+
+def _took(folder: Path) -> float:
+    """What the run took whose results are here, where its verdict tells."""
+    try:
+        return float(json.loads((folder / "verdict.json").read_bytes())["seconds"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0.0
 
 
 def _judge(check: Check, measured: dict[str, Value]) -> Finding:
