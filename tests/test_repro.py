@@ -29,6 +29,8 @@ def test_every_experiment_meets_its_verdict(name: str, tmp_path: Path) -> None:
 def test_every_experiment_has_its_page(name: str) -> None:
     experiment = catalogue()[name]
     assert len((experiment.folder / "page.md").read_text()) > 300
+    for size in experiment.sizes.values():
+        assert set(size.settings.get("runs_of", {})) <= set(experiment.specs)
     assert experiment.title
     assert experiment.figure
     assert experiment.shows

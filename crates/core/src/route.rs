@@ -2,7 +2,7 @@
 //!
 //! Parallel links count as distinct choices. The hash is of (seed, source, destination, key) and the node, so that
 //! flows between the same pair spread by their key, and one flow's choices at different nodes are independent. By
-//! [`Hash::Pair`] the key is left out, and the flows of a pair stay together.
+//! [`Hash::Pair`] the key is left out, and the flows of a pair stay together; a flow's subflows still spread.
 
 use crate::driver::Route;
 use crate::rng::mix;
@@ -177,6 +177,15 @@ impl Router {
 
     /// The path of `key` from `src` to `dst`. With symmetric routing it is the reverse of that from `dst` to `src`.
     pub fn path(&mut self, src: NodeId, dst: NodeId, key: u64) -> Result<Vec<LinkId>, Fault> {
+        self.way(src, dst, self.heard(key))
+    }
+
+    /// What the hash hears of a flow's key.
+    fn heard(&self, key: u64) -> u64 {
+        if self.routing.hash == Hash::Pair { 0 } else { key }
+    }
+
+    fn way(&mut self, src: NodeId, dst: NodeId, key: u64) -> Result<Vec<LinkId>, Fault> {
         self.prepare(src, dst)?;
         if self.routing.symmetric && src > dst {
             let there = self.hashed(dst, src, key);
@@ -188,12 +197,13 @@ impl Router {
     /// The path of `key` and the way back: its twins if routing is symmetric, else hashed on its own.
     pub fn route(&mut self, src: NodeId, dst: NodeId, key: u64) -> Result<Route, Fault> {
         let forward = self.path(src, dst, key)?;
-        let back = self.back(src, dst, key, &forward)?;
+        let back = self.back(src, dst, self.heard(key), &forward)?;
         Ok(Route { forward, back })
     }
 
     /// Up to `k` distinct shortest paths, all there are if there are fewer; the first is [`Router::path`].
     pub fn k_paths(&mut self, src: NodeId, dst: NodeId, key: u64, k: usize) -> Result<Vec<Vec<LinkId>>, Fault> {
+        let key = self.heard(key);
         self.prepare(src, dst)?;
         if self.routing.symmetric && src > dst {
             let there = self.distinct(dst, src, key, k).ok_or_else(|| self.disconnected(src, dst))?;
@@ -206,14 +216,14 @@ impl Router {
     pub fn routes(&mut self, src: NodeId, dst: NodeId, key: u64, k: usize) -> Result<Vec<Route>, Fault> {
         let paths = self.k_paths(src, dst, key, k)?;
         let with_back = |(i, forward): (usize, Vec<LinkId>)| {
-            let back = self.back(src, dst, salted(key, i as u64), &forward)?;
+            let back = self.back(src, dst, salted(self.heard(key), i as u64), &forward)?;
             Ok(Route { forward, back })
         };
         paths.into_iter().enumerate().map(with_back).collect()
     }
 
     fn back(&mut self, src: NodeId, dst: NodeId, key: u64, forward: &[LinkId]) -> Result<Vec<LinkId>, Fault> {
-        if self.routing.symmetric { Ok(self.reversed(forward)) } else { self.path(dst, src, key) }
+        if self.routing.symmetric { Ok(self.reversed(forward)) } else { self.way(dst, src, key) }
     }
 
     fn reversed(&self, path: &[LinkId]) -> Vec<LinkId> {
@@ -295,7 +305,6 @@ impl Router {
 
     fn hashed(&self, src: NodeId, dst: NodeId, key: u64) -> Option<Vec<LinkId>> {
         let ends = (u64::from(src) << 32) | u64::from(dst);
-        let key = if self.routing.hash == Hash::Pair { 0 } else { key };
         let hash = mix(mix(mix(self.routing.seed) ^ ends) ^ key);
         let (mut path, mut choices) = (Vec::with_capacity(8), Vec::with_capacity(32));
         let mut node = src;

@@ -22,8 +22,7 @@ pub struct Wire {
 
 /// What a source is told of its flow over `wires`, in order. Without packets there is no slowest pace of one packet a
 /// round trip.
-pub(crate) fn flow_info(flow: FlowId, weight: f64, wires: impl Iterator<Item = Wire> + Clone) -> FlowInfo {
-    let capacities = wires.clone().map(|w| w.capacity_bps);
+pub(crate) fn flow_info(flow: FlowId, weight: f64, wires: &[Wire]) -> FlowInfo {
     FlowInfo {
         flow,
         weight,
@@ -33,10 +32,10 @@ pub(crate) fn flow_info(flow: FlowId, weight: f64, wires: impl Iterator<Item = W
         mss_bytes: 0,
         mtu_bytes: 0,
         paths: vec![PathInfo {
-            hops: wires.clone().count() as u16,
-            line_rate_bps: capacities.clone().next().unwrap_or(0.0),
-            min_capacity_bps: capacities.fold(f64::INFINITY, f64::min),
-            base_rtt_ns: 2 * wires.map(|w| w.delay_ns).sum::<Ns>(),
+            hops: wires.len() as u16,
+            line_rate_bps: wires.first().map_or(0.0, |w| w.capacity_bps),
+            min_capacity_bps: wires.iter().map(|w| w.capacity_bps).fold(f64::INFINITY, f64::min),
+            base_rtt_ns: 2 * wires.iter().map(|w| w.delay_ns).sum::<Ns>(),
         }],
     }
 }
@@ -206,7 +205,8 @@ impl<S: Scheme> Rounds<S> {
             let port = &self.links[l as usize].port;
             Wire { capacity_bps: port.capacity_bps, delay_ns: port.delay_ns + self.conditions.jitter_ns }
         };
-        let info = flow_info(flow, weight, path.iter().map(wire));
+        let wires: Vec<_> = path.iter().map(wire).collect();
+        let info = flow_info(flow, weight, &wires);
         let (source, sink) = (self.scheme.source(&info), self.scheme.sink(&info));
         let seen = Seen { ideal_bps, ..Seen::default() };
         self.flows.push(Flow { path, source, sink, seen, running: false });

@@ -197,8 +197,8 @@ fn timers_of<S: Scheme>(io: &mut Io<S>) -> Vec<u32> {
 
 /// What a source sends first.
 fn first_message<S: Scheme>(scheme: &S, setup: &Setup, flow: FlowId, io: &mut Io<S>) -> Option<S::Ctl> {
-    let wires = setup.paths[flow as usize].iter().map(|&l| setup.wires[l as usize]);
-    let info = flow_info(flow, setup.weights[flow as usize], wires);
+    let wires: Vec<_> = setup.paths[flow as usize].iter().map(|&l| setup.wires[l as usize]).collect();
+    let info = flow_info(flow, setup.weights[flow as usize], &wires);
     scheme.source(&info).on_start(io);
     let message = |ask| match ask {
         Ask::Ctl { message, .. } => Some(message),

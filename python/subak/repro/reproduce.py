@@ -119,7 +119,7 @@ def reproduce(
     begun = time.monotonic()
     ran = _run(folder, experiment, plan)
     seconds = time.monotonic() - begun if ran else _took(folder)
-    raw = RawResults(folder, scale, size.settings)
+    raw = RawResults(folder, scale, settings)
     if experiment.specs:
         measured: dict[str, Value] = experiment.module.measure(raw)
         findings = tuple(_judge(c, measured) for c in experiment.checks_at(scale))

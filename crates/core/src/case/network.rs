@@ -34,7 +34,7 @@ pub fn routing_from_value(value: Option<&Value>, metric: Metric) -> Result<Routi
         };
     }
     if let Some(word) = map.get("hash") {
-        routing.hash = match text(word, "what is hashed").map_err(|e| e.below("hash"))? {
+        routing.hash = match text(word, "the hash").map_err(|e| e.below("hash"))? {
             "flow" => Hash::Flow,
             "pair" => Hash::Pair,
             other => return Err(unknown_word(other, "hash", &["flow", "pair"]).below("hash")),

@@ -33,10 +33,8 @@ impl<R: Rule> PercHop<R> {
             settings,
             control_bytes: super::MIN_CONTROL_BYTES,
             flows: 0,
-            round: R::ROUNDS.then(|| {
-                let packet_ns = (f64::from(port.mtu_bytes) * 8e9 / port.capacity_bps) as Ns;
-                Round::new(settings.round_ns, settings.first_round_ns, port.rtt_ns, packet_ns)
-            }),
+            round: R::ROUNDS
+                .then(|| Round::new(settings.round_ns, settings.first_round_ns, port.rtt_ns, wait_ns(port))),
         }
     }
 
@@ -78,6 +76,9 @@ impl<R: Rule> Hop<Perc<R>> for PercHop<R> {
     fn on_capacity(&mut self, port: &Port) {
         self.rule.resize(&mut self.link, self.settings.data_bps(port));
         self.control_bps = self.settings.control_bps(port);
+        if let Some(Round { adjust: Some(adjust), .. }) = &mut self.round {
+            adjust.wait_ns = wait_ns(port);
+        }
     }
 
     fn on_ctl(&mut self, io: &mut Io<Perc<R>>, message: &mut Message<R>, visit: Visit, port: &Port) {
@@ -118,6 +119,13 @@ impl<R: Rule> Hop<Perc<R>> for PercHop<R> {
     }
 }
 
+/// What a control packet may wait for data packets on its way: one at each link, of which some are slower than this one;
+/// a hundred of this one's allow for that. Without data packets there is no telling.
+fn wait_ns(port: &Port) -> Ns {
+    let packet_ns = f64::from(port.mtu_bytes) * 8e9 / port.capacity_bps;
+    if port.mtu_bytes == 0 { Ns::MAX } else { (100.0 * packet_ns) as Ns }
+}
+
 /// The time between two resets at a link.
 #[derive(Debug, Clone, Copy)]
 pub struct Round {
@@ -130,8 +138,7 @@ pub struct Round {
 struct Adjust {
     /// MaxRound: ten of the network's longest round trips.
     patience_ns: Ns,
-    /// A control packet may come this much later than its last round trip says, or a quarter of that if it is less: it
-    /// may wait for one data packet at each link, of which some are slower than this one.
+    /// A control packet may come this much later than its last round trip says, or a quarter of that if it is less.
     wait_ns: Ns,
     /// The longest period seen since `since_ns`.
     longest_ns: Ns,
@@ -140,15 +147,14 @@ struct Adjust {
 
 impl Round {
     /// Constant if `constant_ns` is not 0; otherwise adjusted from `first_ns` on, or from two of the network's longest
-    /// round trips `rtt_ns`. The link takes `packet_ns` to send a data packet.
-    pub fn new(constant_ns: Ns, first_ns: Ns, rtt_ns: Ns, packet_ns: Ns) -> Self {
+    /// round trips `rtt_ns`. Control packets may be late by `wait_ns`.
+    pub fn new(constant_ns: Ns, first_ns: Ns, rtt_ns: Ns, wait_ns: Ns) -> Self {
         if constant_ns > 0 {
             return Round { ns: constant_ns, adjust: None };
         }
         let rtt_ns = rtt_ns.max(1);
         let ns = if first_ns > 0 { first_ns } else { 2 * rtt_ns };
-        let (patience_ns, wait_ns) = (10 * rtt_ns, 100 * packet_ns);
-        Round { ns, adjust: Some(Adjust { patience_ns, wait_ns, longest_ns: 0, since_ns: 0 }) }
+        Round { ns, adjust: Some(Adjust { patience_ns: 10 * rtt_ns, wait_ns, longest_ns: 0, since_ns: 0 }) }
     }
 
     /// The time between two resets now, ns.
@@ -231,7 +237,7 @@ mod tests {
 
     #[test]
     fn round_follows_the_longest_period() {
-        let mut round = Round::new(0, 0, RTT_NS, 1200);
+        let mut round = Round::new(0, 0, RTT_NS, 120_000);
         assert_eq!(round.ns(), 2 * RTT_NS, "two round trips to start with");
         round.saw(RTT_NS, 0);
         assert_eq!(round.ns(), 2 * RTT_NS);
@@ -251,11 +257,11 @@ mod tests {
             round.saw(RTT_NS / 10, 11 * k * RTT_NS);
         }
         assert_eq!(round.ns(), RTT_NS / 8, "a link whose flows are all near has short rounds");
-        let mut constant = Round::new(500, 0, RTT_NS, 1200);
+        let mut constant = Round::new(500, 0, RTT_NS, 120_000);
         constant.saw(7 * RTT_NS, 100);
         assert_eq!(constant.ns(), 500);
-        assert_eq!(Round::new(0, 700, RTT_NS, 1200).ns(), 700);
-        let mut wide = Round::new(0, 100_000_000, 250_000_000, 1200);
+        assert_eq!(Round::new(0, 700, RTT_NS, 120_000).ns(), 700);
+        let mut wide = Round::new(0, 100_000_000, 250_000_000, 120_000);
         wide.saw(190_000_000, 0);
         assert_eq!(wide.ns(), 200_000_000, "over long links packets wait for a small part of their round trip");
         wide.saw(199_900_000, 0);

@@ -10,8 +10,8 @@
 //! - `N`, the flows at a link, is counted for one direction, and half of the control share is given to each direction:
 //!   a packet that goes out over a link comes back over its twin, which does not know of the flow.
 //! - Flows differ in their round trips, so a packet tells its flow's period, the longer of its last round trip and
-//!   Tx_ctrl, and `round` follows the longest period of a link's own flows. It stays above that by
-//!   what a control packet may wait for data packets, and is halved where it still is after that.
+//!   Tx_ctrl, and `round` follows the longest period of a link's own flows. It stays above that by what a control packet
+//!   may wait for data packets, and is halved where it still is after that.
 
 pub mod division;
 mod hop;
