@@ -1,11 +1,22 @@
 //! Schemes by name, whichever driver runs them.
 
-use crate::SchemeChoice;
+use serde::Serialize;
 use serde_json::{Map, Value};
 use subak_core::driver::{Driver, Injected, PacketSizes};
 use subak_core::scheme::{Info, Scheme};
 use subak_core::{Fault, Network, Policy};
 use subak_schemes::Visitor;
+
+/// A scheme with its parameters, as a spec lists it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SchemeChoice {
+    /// The scheme's name.
+    pub name: String,
+    /// What results call it.
+    pub label: String,
+    /// The parameters given.
+    pub params: Map<String, Value>,
+}
 
 /// Every scheme: the fluid optimum first, then those of the packet simulator.
 pub fn all() -> Vec<Info> {

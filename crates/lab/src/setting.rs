@@ -1,9 +1,10 @@
 //! One setting of a spec, all axes fixed: what every scheme and seed of it runs under.
 
+use crate::schemes::SchemeChoice;
 use crate::section::{Section, between, each, flag, list, text};
-use crate::spec::{Cost, SchemeChoice};
 use crate::topology::{Topology, unknown_link};
 use crate::workload::Workload;
+use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::path::Path;
@@ -13,6 +14,17 @@ use subak_core::document::unknown_word;
 use subak_core::driver::{Injected, Kinds, LinkChange, PacketSizes};
 use subak_core::quantity::{bytes_from_json, ns_from_json, rate_bps_from_json};
 use subak_core::{Fault, LinkId, Ns, Policy};
+
+/// An estimate of what a cell takes.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Cost {
+    /// Flows.
+    pub flows: f64,
+    /// Packets leaving one queue onto one link (0 for a fluid scheme).
+    pub packet_hops: f64,
+    /// Seconds on one core.
+    pub seconds: f64,
+}
 
 /// The longest duration, and the longest drain, ns: two hours. The packet simulator's finest clock counts five.
 const MOST_NS: Ns = 2 * 3600 * 1_000_000_000;

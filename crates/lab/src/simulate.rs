@@ -2,8 +2,8 @@
 
 use crate::convergence::Watch;
 use crate::error::Error;
+use crate::schemes::SchemeChoice;
 use crate::setting::{Convergence, Setting};
-use crate::spec::SchemeChoice;
 use crate::table::Row;
 use crate::window::Counts;
 use crate::workload::{Planned, by_start};

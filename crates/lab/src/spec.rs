@@ -1,8 +1,9 @@
 //! Specs: what is to be simulated, as written and as checked.
 
 use crate::files;
+use crate::schemes::SchemeChoice;
 use crate::section::{Section, each, text, whole};
-use crate::setting::Setting;
+use crate::setting::{Cost, Setting};
 use crate::sweep::{self, Axis};
 use crate::topology::Topology;
 use serde::Serialize;
@@ -67,17 +68,6 @@ impl Spec {
     }
 }
 
-/// A scheme with its parameters, as a spec lists it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct SchemeChoice {
-    /// The scheme's name.
-    pub name: String,
-    /// What results call it.
-    pub label: String,
-    /// The parameters given.
-    pub params: Map<String, Value>,
-}
-
 /// What one cell runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Cell {
@@ -91,17 +81,6 @@ pub struct Cell {
     pub seed: u64,
     /// What it will take.
     pub cost: Cost,
-}
-
-/// An estimate of what a cell takes.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Cost {
-    /// Flows.
-    pub flows: f64,
-    /// Packets leaving one queue onto one link (0 for a fluid scheme).
-    pub packet_hops: f64,
-    /// Seconds on one core.
-    pub seconds: f64,
 }
 
 /// A spec that was checked.

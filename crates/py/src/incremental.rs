@@ -2,7 +2,8 @@
 
 use crate::answer::Answer;
 use crate::errors::OrInputError;
-use crate::solving::{Case, options, utf8};
+use crate::inputs::utf8;
+use crate::solving::{Case, options};
 use pyo3::prelude::*;
 use serde_json::Value;
 use std::collections::HashSet;

@@ -6,6 +6,7 @@ mod errors;
 mod experiments;
 mod generators;
 mod incremental;
+mod inputs;
 mod network;
 mod runs;
 mod schemes;

@@ -1,11 +1,14 @@
 //! A network as Python builds and reads it.
 
-use crate::errors::OrInputError;
+use crate::errors::{OrInputError, input_error};
+use crate::inputs::{read, utf8};
 use crate::table::Table;
 use arrow_array::{ArrayRef, Float64Array, StringArray, UInt64Array};
 use pyo3::prelude::*;
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use subak_core::document::json;
 use subak_core::route::Metric;
 use subak_core::{Link, LinkId, NodeId, NodeKind};
 
@@ -23,12 +26,12 @@ impl Network {
     /// The network in `json`; a file that it names lies in `folder`.
     #[new]
     fn new(py: Python<'_>, json: &[u8], folder: PathBuf) -> PyResult<Self> {
-        crate::solving::network(py, json, &folder)
+        parse(py, json, &folder)
     }
 
     /// Adds the directed link in `json`, as a case writes it; a node that is new is a host.
     fn add(&mut self, py: Python<'_>, json: &[u8]) -> PyResult<()> {
-        let alone = crate::solving::network(py, json, Path::new("."))?.network;
+        let alone = parse(py, json, Path::new("."))?.network;
         for link in alone.links() {
             let mut end =
                 |node: Option<NodeId>| node.map(|n| self.network.node(&alone.nodes()[n as usize].name, NodeKind::Host));
@@ -86,5 +89,17 @@ impl Network {
 impl Network {
     fn node_name(&self, node: NodeId) -> &str {
         &self.network.nodes()[node as usize].name
+    }
+}
+
+/// The network in a JSON value; a file that it names lies in `folder`.
+fn parse(py: Python<'_>, text: &[u8], folder: &Path) -> PyResult<Network> {
+    let read = || {
+        let value: Value = json::parse(utf8(text)?)?;
+        subak_core::case::network_from_value(&value, &mut |name| read(folder, name))
+    };
+    match py.detach(read) {
+        Ok((network, metric)) => Ok(Network { network, metric }),
+        Err(fault) => Err(input_error(py, fault)),
     }
 }

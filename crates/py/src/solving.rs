@@ -1,11 +1,11 @@
 //! Cases in, answers out.
 
 use crate::answer::Answer;
-use crate::errors::{OrInputError, input_error};
+use crate::errors::OrInputError;
+use crate::inputs::{read, utf8};
 use crate::network::Network;
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
-use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use subak_core::case::policy_from_value;
@@ -98,33 +98,5 @@ pub fn parse_case(text: &[u8], format: &str, file: Option<&str>, folder: &Path) 
     parsed.map_err(|fault| match file {
         Some(name) => fault.in_file(name),
         None => fault,
-    })
-}
-
-/// The network in a JSON value; a file that it names lies in `folder`.
-pub fn network(py: Python<'_>, text: &[u8], folder: &Path) -> PyResult<Network> {
-    let read = || {
-        let value: Value = json::parse(utf8(text)?)?;
-        subak_core::case::network_from_value(&value, &mut |name| read(folder, name))
-    };
-    match py.detach(read) {
-        Ok((network, metric)) => Ok(Network { network, metric }),
-        Err(fault) => Err(input_error(py, fault)),
-    }
-}
-
-/// The text of a UTF-8 input.
-pub fn utf8(text: &[u8]) -> Result<&str, Fault> {
-    std::str::from_utf8(text).map_err(|e| {
-        let what = format!("it is not text: byte {} is no UTF-8", e.valid_up_to());
-        Fault::new("", what, "give a text file in UTF-8")
-    })
-}
-
-/// The text of a file that an input names: what is wrong with it lies in the input, at that place.
-fn read(folder: &Path, name: &str) -> Result<String, Fault> {
-    subak_lab::read_text(&folder.join(name)).map_err(|fault| {
-        let path = fault.file.unwrap_or_default();
-        Fault::new("", format!("{path} {}", fault.what), fault.mend)
     })
 }

@@ -7,7 +7,7 @@
 //! what makes far starts and alphas far from 1 converge in few steps. Systems are solved by conjugate gradients.
 
 use super::program::Program;
-use super::response::{PoolStep, Response};
+use super::response::{OFF_CENTER, PoolStep, Response};
 
 /// How far the solver may go.
 #[derive(Debug, Clone, Copy)]
@@ -355,9 +355,6 @@ impl Step<'_> {
         (0.0, largest)
     }
 }
-
-/// How far below its target a product of complements may lie.
-pub(super) const OFF_CENTER: f64 = 10.0;
 
 /// The largest share of itself that a price loses in one step of its own: more would leave its link overloaded next.
 const FALL: f64 = 0.8;

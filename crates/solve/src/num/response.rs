@@ -5,8 +5,10 @@
 //! from prices: its paths' rates x_p and its marginal utility v are unknowns of Newton's method too, eliminated flow by
 //! flow. They solve x_p z_p = mu w_p with z_p = q_p - v, and sum x_p = U'^-1(v). At its demand a flow no longer responds.
 
-use super::newton::OFF_CENTER;
 use super::program::Program;
+
+/// How far below its target a product of complements may lie.
+pub(super) const OFF_CENTER: f64 = 10.0;
 
 /// Rates and all else that follows from prices.
 #[derive(Debug, Clone, Default)]
