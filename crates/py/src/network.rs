@@ -1,6 +1,6 @@
 //! A network as Python builds and reads it.
 
-use crate::errors::{OrInputError, input_error};
+use crate::errors::OrInputError;
 use crate::inputs::{read, utf8};
 use crate::table::Table;
 use arrow_array::{ArrayRef, Float64Array, StringArray, UInt64Array};
@@ -98,8 +98,6 @@ fn parse(py: Python<'_>, text: &[u8], folder: &Path) -> PyResult<Network> {
         let value: Value = json::parse(utf8(text)?)?;
         subak_core::case::network_from_value(&value, &mut |name| read(folder, name))
     };
-    match py.detach(read) {
-        Ok((network, metric)) => Ok(Network { network, metric }),
-        Err(fault) => Err(input_error(py, fault)),
-    }
+    let (network, metric) = py.detach(read).or_input_error(py)?;
+    Ok(Network { network, metric })
 }

@@ -7,8 +7,8 @@
 use crate::queue::Fifo;
 use crate::tcp::{self, Window};
 use subak_core::scheme::{
-    Ack, Drivers, FlowInfo, Goal, Hop, Info, Io, Kind, Loss, Packet, PacketKind, Param, ParamUnit, Params, Port, Recovery,
-    Scheme, Source,
+    Ack, Drivers, FlowInfo, Goal, Hop, Info, Io, Kind, Loss, Packet, PacketKind, Param, ParamUnit, Params, Port,
+    Recovery, Scheme, Source,
 };
 use subak_core::{Fault, Ns};
 

@@ -19,12 +19,8 @@ pub type Dgd = Over<DgdOverPaced>;
 pub struct DgdOverPaced;
 
 /// `params.price_interval`.
-pub const PRICE_INTERVAL: Param = Param::number(
-    "price_interval",
-    16e-6,
-    ParamUnit::Seconds,
-    "time between two updates of a link's price",
-);
+pub const PRICE_INTERVAL: Param =
+    Param::number("price_interval", 16e-6, ParamUnit::Seconds, "time between two updates of a link's price");
 
 /// Bounds of a rate in line rates, as the paper's simulations have them.
 pub(crate) const BOUNDS: Bounds = Bounds { least: 0.012, most: 1.0 };

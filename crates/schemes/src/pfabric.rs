@@ -11,8 +11,8 @@
 use crate::queue::{PFabricQueue, Ranked};
 use crate::tcp::Window;
 use subak_core::scheme::{
-    Ack, Class, Drivers, FlowInfo, Goal, Info, Io, Kind, Loss, Packet, PacketKind, Param, ParamUnit, Params, PathInfo, Port,
-    Recovery, Reply, Scheme, Sink, Source, To,
+    Ack, Class, Drivers, FlowInfo, Goal, Info, Io, Kind, Loss, Packet, PacketKind, Param, ParamUnit, Params, PathInfo,
+    Port, Recovery, Reply, Scheme, Sink, Source, To,
 };
 use subak_core::{Fault, Ns};
 

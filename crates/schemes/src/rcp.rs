@@ -17,8 +17,8 @@
 
 use crate::queue::Fifo;
 use subak_core::scheme::{
-    Ack, Class, Drivers, FlowInfo, Goal, Hop, Info, Io, Kind, Packet, PacketKind, Param, ParamUnit, Params, Port, Scheme,
-    Sink, Source, To, Visit,
+    Ack, Class, Drivers, FlowInfo, Goal, Hop, Info, Io, Kind, Packet, PacketKind, Param, ParamUnit, Params, Port,
+    Scheme, Sink, Source, To, Visit,
 };
 use subak_core::{Fault, Ns};
 

@@ -75,10 +75,7 @@ impl Optimizer for FairShare {
         })
     }
     fn source(&self, flow: &FlowInfo) -> RcpSource {
-        RcpSource {
-            wishes: Wishes::new(flow, BOUNDS),
-            rtt: vec![RoundTrip::default(); flow.paths.len()],
-        }
+        RcpSource { wishes: Wishes::new(flow, BOUNDS), rtt: vec![RoundTrip::default(); flow.paths.len()] }
     }
     fn price(&self, port: &Port) -> Share {
         let mut share = Share {

@@ -6,9 +6,7 @@
 use crate::queue::Fifo;
 use crate::tcp::{self, Window};
 use subak_core::Fault;
-use subak_core::scheme::{
-    Ack, Drivers, FlowInfo, Goal, Info, Io, Kind, Loss, Params, Port, Recovery, Scheme, Source,
-};
+use subak_core::scheme::{Ack, Drivers, FlowInfo, Goal, Info, Io, Kind, Loss, Params, Port, Recovery, Scheme, Source};
 
 /// The scheme.
 #[derive(Debug, Clone)]
@@ -31,10 +29,7 @@ impl Scheme for Reno {
         kind: Kind::Reactive,
         drivers: Drivers { rounds: false, packet: true },
         goal: Goal::Own,
-        params: &[
-            tcp::INITIAL_WINDOW,
-            tcp::RTO_MIN,
-        ],
+        params: &[tcp::INITIAL_WINDOW, tcp::RTO_MIN],
     };
     type Data = ();
     type Ctl = ();
@@ -44,10 +39,7 @@ impl Scheme for Reno {
     type Sink = ();
 
     fn new(params: &Params) -> Result<Self, Fault> {
-        Ok(Reno {
-            initial_window: params.within("initial_window", 1.0, 1e6)?,
-            recovery: tcp::recovery(params),
-        })
+        Ok(Reno { initial_window: params.within("initial_window", 1.0, 1e6)?, recovery: tcp::recovery(params) })
     }
     fn recovery(&self) -> Recovery {
         self.recovery

@@ -20,11 +20,8 @@ use subak_core::scheme::{Drivers, Goal, Info, Kind, Param, Params, Visit};
 pub type SPerc = Perc<Stateless>;
 
 /// `params.compact`.
-pub const COMPACT: Param = Param::flag(
-    "compact",
-    false,
-    "packets carry the least bottleneck rate and its link in place of one rate a link",
-);
+pub const COMPACT: Param =
+    Param::flag("compact", false, "packets carry the least bottleneck rate and its link in place of one rate a link");
 
 /// The rule of s-PERC.
 #[derive(Debug, Clone, Default)]

@@ -25,19 +25,11 @@ pub const DT: Param = Param::number(
     "slack in the window R (d0 + dt): about so much waits at the bottleneck",
 );
 /// `params.ewma_time`.
-pub const EWMA_TIME: Param = Param::number(
-    "ewma_time",
-    20e-6,
-    ParamUnit::Seconds,
-    "time constant of the filter over rate samples",
-);
+pub const EWMA_TIME: Param =
+    Param::number("ewma_time", 20e-6, ParamUnit::Seconds, "time constant of the filter over rate samples");
 /// `params.initial_window`.
-pub const INITIAL_WINDOW: Param = Param::number(
-    "initial_window",
-    3.0,
-    ParamUnit::Packets,
-    "packets of the burst at a flow's start",
-);
+pub const INITIAL_WINDOW: Param =
+    Param::number("initial_window", 3.0, ParamUnit::Packets, "packets of the burst at a flow's start");
 /// `params.slowdown`.
 pub const SLOWDOWN: Param = Param::number(
     "slowdown",
