@@ -36,7 +36,7 @@ test: lint chromium
 # cargo fmt does not see the modules that the registry's macro declares.
 lint: setup
 	cargo fmt --all --check
-	rustfmt --check crates/schemes/src/*.rs
+	rustfmt --check --edition 2024 crates/schemes/src/*.rs crates/schemes/src/*/*.rs
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check

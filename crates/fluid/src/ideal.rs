@@ -5,7 +5,7 @@ use crate::rates::Rates;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use subak_core::driver::{Driver, FlowPlan, FlowView, Injected, LinkChange, LinkView, PacketSizes};
-use subak_core::scheme::{Drivers, Goal, Info, Kind, Param, Params};
+use subak_core::scheme::{Goal, Info, Kind, Param, Params, Settles};
 use subak_core::{Fault, FlowId, LinkId, Network, Ns};
 
 /// The scheme `ideal`.
@@ -14,9 +14,10 @@ pub const INFO: Info = Info {
     about: "fluid: the policy's exact rates at every arrival and departure, without packets or delay in finding them",
     paper: "PERC thesis, section 4.3.2 (ideal max-min)",
     kind: Kind::Oracle,
-    drivers: Drivers { rounds: false, packet: true },
+    lives_on_control: false,
     goal: Goal::Any,
     params: &[ACKS],
+    settles: Settles::AT_ONCE,
 };
 
 /// `params.acks`.

@@ -21,17 +21,17 @@ mod table;
 mod topology;
 mod window;
 
-pub mod schemes;
+pub mod drivers;
 pub mod stats;
 pub mod sweep;
 pub mod workload;
 
 pub use diff::{Compared, Difference, Pair, Who, diff};
+pub use drivers::SchemeChoice;
 pub use error::Error;
 pub use export::export;
 pub use files::read_text;
 pub use run::{Options, Outcome, Progress, run};
-pub use schemes::SchemeChoice;
 pub use setting::Cost;
 pub use spec::{Cell, Spec, ValidSpec};
 pub use store::VERSION;

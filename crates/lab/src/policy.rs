@@ -3,7 +3,7 @@
 use crate::workload::Planned;
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use subak_core::scheme::{Goal, Info};
+use subak_core::scheme::{Follows, Goal, Info, Param};
 use subak_core::utility::Urgency;
 use subak_core::{Fault, Policy, Utility};
 
@@ -20,22 +20,23 @@ pub(crate) fn apply(policy: Policy, flows: &mut [Planned]) -> Result<(), Fault> 
     Ok(())
 }
 
-/// Refuses a scheme that aims at something else than `policy`: by its nature, or by an `alpha` of its own.
+/// Refuses a scheme that aims at something else than `policy`: by its nature, or by a parameter that follows the policy.
 pub(crate) fn check(policy: Policy, info: &Info, given: &Map<String, Value>) -> Result<(), Fault> {
     if info.goal.serves(policy) {
-        let (alpha, told) = (given.get("alpha"), params(policy, info, &Map::new()));
-        return match told.get("alpha").zip(alpha).filter(|(of_policy, given)| of_policy.as_f64() != given.as_f64()) {
-            None => Ok(()),
-            Some((of_policy, given)) => {
-                let what = format!("scheme \"{}\" has params.alpha = {given}, its policy {of_policy}", info.name);
-                Err(Fault::new("policy", what, "leave params.alpha away: the scheme takes it from the policy"))
-            }
-        };
+        for (param, of_policy) in followed(policy, info) {
+            let Some(own) = given.get(param.name).filter(|own| own.as_f64() != Some(of_policy)) else { continue };
+            let what = format!("scheme \"{}\" has params.{} = {own}, its policy {of_policy}", info.name, param.name);
+            let mend = format!("leave params.{} away: the scheme takes it from the policy", param.name);
+            return Err(Fault::new("policy", what, mend));
+        }
+        return Ok(());
     }
     let what = format!("scheme \"{}\" brings rates to {}, not to {}", info.name, info.goal.name(), shown(policy));
     let mend = match (info.goal, policy) {
-        (_, Policy::AlphaFair { .. }) if info.goal != Goal::MaxMin => "give an alpha above zero, such as 1".to_string(),
-        (Goal::MaxMin, _) => "take the kind \"max-min\", or the scheme out of the spec".to_string(),
+        (_, Policy::AlphaFair { .. }) if !matches!(info.goal, Goal::MaxMin | Goal::EqualMaxMin) => {
+            "give an alpha above zero, such as 1".to_string()
+        }
+        (Goal::MaxMin | Goal::EqualMaxMin, _) => "take the kind \"max-min\", or the scheme out of the spec".to_string(),
         _ => "take the kind \"alpha-fair\" with alpha = 1, or the scheme out of the spec".to_string(),
     };
     Err(Fault::new("policy.kind", what, mend))
@@ -48,16 +49,24 @@ fn shown(policy: Policy) -> String {
     }
 }
 
-/// The parameters `given` and, for a scheme that has it, the policy's `alpha`.
+/// The parameters `given`, and those that follow the policy.
 pub(crate) fn params(policy: Policy, info: &Info, given: &Map<String, Value>) -> Map<String, Value> {
     let mut params = given.clone();
-    let alpha = match policy {
-        Policy::AlphaFair { alpha } => alpha,
-        Policy::Fct { epsilon } | Policy::Srpt { epsilon } | Policy::Edf { epsilon } => epsilon,
-        Policy::MaxMin | Policy::BandwidthFunction => return params,
-    };
-    if info.goal == Goal::AlphaFair && !params.contains_key("alpha") {
-        params.insert("alpha".to_string(), alpha.into());
+    for (param, of_policy) in followed(policy, info) {
+        params.entry(param.name).or_insert(of_policy.into());
     }
     params
+}
+
+/// The parameters that follow `policy`, and their values.
+fn followed(policy: Policy, info: &Info) -> impl Iterator<Item = (&'static Param, f64)> {
+    let alpha = match policy {
+        Policy::AlphaFair { alpha } => Some(alpha),
+        Policy::Fct { epsilon } | Policy::Srpt { epsilon } | Policy::Edf { epsilon } => Some(epsilon),
+        Policy::MaxMin | Policy::BandwidthFunction => None,
+    };
+    let value = move |param: &'static Param| match param.follows? {
+        Follows::Alpha => alpha.map(|alpha| (param, alpha)),
+    };
+    info.params.iter().filter_map(value)
 }

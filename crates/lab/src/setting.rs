@@ -1,6 +1,6 @@
 //! One setting of a spec, all axes fixed: what every scheme and seed of it runs under.
 
-use crate::schemes::SchemeChoice;
+use crate::drivers::{self, Expected, SchemeChoice};
 use crate::section::{Section, between, each, flag, list, text};
 use crate::topology::{Topology, unknown_link};
 use crate::workload::Workload;
@@ -13,6 +13,7 @@ use subak_core::case::policy_from_value;
 use subak_core::document::unknown_word;
 use subak_core::driver::{Injected, Kinds, LinkChange, PacketSizes};
 use subak_core::quantity::{bytes_from_json, ns_from_json, rate_bps_from_json};
+use subak_core::scheme::Goal;
 use subak_core::{Fault, LinkId, Ns, Policy};
 
 /// An estimate of what a cell takes.
@@ -174,9 +175,13 @@ impl Setting {
 
     /// Refuses schemes that cannot serve the policy.
     pub fn check_schemes(&self, schemes: &[SchemeChoice]) -> Result<(), Fault> {
-        schemes.iter().try_for_each(|scheme| match crate::schemes::info(&scheme.name) {
-            Some(info) => crate::policy::check(self.policy, &info, &scheme.params),
-            None => Ok(()),
+        schemes.iter().try_for_each(|scheme| {
+            let (_, info) = drivers::find(&scheme.name)?;
+            if info.goal == Goal::EqualMaxMin && self.workload.has_weights() {
+                let what = format!("scheme \"{}\" knows of no weights, and some flows have one", info.name);
+                return Err(Fault::new("workload", what, "leave the weights away, or the scheme out of the spec"));
+            }
+            crate::policy::check(self.policy, &info, &scheme.params)
         })
     }
 
@@ -196,18 +201,16 @@ impl Setting {
         bits + capacity_bps * (self.duration_ns - from_ns) as f64 * 1e-9
     }
 
-    /// An estimate of what a run takes: 150 ns a packet-hop of data or acknowledgement, or for a fluid scheme 0.1 us for
-    /// each flow that is there when one comes or goes.
+    /// An estimate of what a run takes.
     pub fn cost(&self, scheme: &SchemeChoice) -> Cost {
         let expected = self.workload.expected(&self.topology, self.packet, self.duration_ns);
         let links = self.topology.network().links().len() as f64;
         let hops = if links > 2.0 * self.topology.hosts().len() as f64 { 4.0 } else { 2.0 };
-        if scheme.name == subak_fluid::INFO.name {
-            let seconds = 2.0 * expected.flows * (20e-6 + 1e-7 * expected.flows.sqrt());
-            return Cost { flows: expected.flows, packet_hops: 0.0, seconds };
-        }
         let packet_hops = 2.0 * hops * expected.wire_bytes / f64::from(self.packet.mtu_bytes);
-        Cost { flows: expected.flows, packet_hops, seconds: packet_hops * 150e-9 }
+        match drivers::find(&scheme.name) {
+            Ok((driver, _)) => driver.cost(Expected { flows: expected.flows, packet_hops }),
+            Err(_) => Cost { flows: expected.flows, packet_hops, seconds: 0.0 },
+        }
     }
 
     /// The load asked for, where the workload has one.

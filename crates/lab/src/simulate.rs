@@ -1,8 +1,8 @@
 //! One cell: a scheme under a setting with a seed, run and measured.
 
 use crate::convergence::Watch;
+use crate::drivers::{self, Scene, SchemeChoice};
 use crate::error::Error;
-use crate::schemes::SchemeChoice;
 use crate::setting::{Convergence, Setting};
 use crate::table::Row;
 use crate::window::Counts;
@@ -42,7 +42,11 @@ pub(crate) fn simulate(cell: &Cell, rows: &mut Rows) -> Result<Option<Took>, Err
     let mut flows = setting.workload.flows(&setting.topology, seed, setting.packet, setting.duration_ns)?;
     crate::policy::apply(setting.policy, &mut flows)?;
     let network = setting.topology.network();
-    let mut driver = crate::schemes::build(scheme, setting.policy, network, setting.packet, &setting.faults, seed)?;
+    let (kind, info) = drivers::find(&scheme.name)?;
+    let params = crate::policy::params(setting.policy, &info, &scheme.params);
+    let data_share = kind.data_share(&scheme.name, &params)?;
+    let scene = Scene { network, sizes: setting.packet, faults: &setting.faults, seed };
+    let mut driver = kind.build(&scheme.name, &params, scene)?;
     for flow in &flows {
         driver.add(flow.plan.clone());
     }
@@ -58,6 +62,7 @@ pub(crate) fn simulate(cell: &Cell, rows: &mut Rows) -> Result<Option<Took>, Err
     };
     let mut run = Run {
         cell,
+        data_share,
         flows: &flows,
         driver: driver.as_mut(),
         pending: by_start(&flows),
@@ -78,6 +83,8 @@ pub(crate) fn simulate(cell: &Cell, rows: &mut Rows) -> Result<Option<Took>, Err
 
 struct Run<'a> {
     cell: &'a Cell<'a>,
+    /// The share of a link that the scheme means to give to data.
+    data_share: f64,
     flows: &'a [Planned],
     driver: &'a mut dyn Driver,
     /// Flows whose rates are not sampled yet, the first to start last.
@@ -94,7 +101,7 @@ impl Run<'_> {
         let setting = self.cell.setting;
         let (measure, end_ns) = (&setting.measure, setting.duration_ns);
         let watch = |(number, &goal): (usize, &Convergence)| {
-            let share = if goal.own_goal { crate::schemes::data_share(self.cell.scheme) } else { 1.0 };
+            let share = if goal.own_goal { self.data_share } else { 1.0 };
             (number, Watch::new(goal, setting, self.flows, share))
         };
         let mut watches: Vec<_> = measure.convergence.iter().enumerate().map(watch).collect();

@@ -1,7 +1,7 @@
 //! Specs: what is to be simulated, as written and as checked.
 
+use crate::drivers::{self, SchemeChoice};
 use crate::files;
-use crate::schemes::SchemeChoice;
 use crate::section::{Section, each, text, whole};
 use crate::setting::{Cost, Setting};
 use crate::sweep::{self, Axis};
@@ -16,6 +16,8 @@ use std::sync::Arc;
 use subak_core::Fault;
 use subak_core::document::{Format, parse};
 use subak_core::quantity::quoted;
+use subak_core::scheme::Info;
+use subak_schemes::over::Part;
 
 /// A spec as written.
 #[derive(Debug, Clone)]
@@ -211,15 +213,8 @@ fn schemes(value: &Value) -> Result<Vec<SchemeChoice>, Fault> {
 
 fn scheme(value: &Value) -> Result<Vec<SchemeChoice>, Fault> {
     let mut section = Section::of(value)?;
-    let known: Vec<&str> = crate::schemes::all().iter().map(|s| s.name).collect();
-    let name = section.need("name", &format!("choose one of: {}", known.join(", ")), text)?;
-    let Some(info) = crate::schemes::info(name) else {
-        return Err(subak_core::document::unknown_word(name, "scheme", &known).below("name"));
-    };
-    if !info.drivers.packet {
-        let what = format!("scheme \"{name}\" lives on control messages alone");
-        return Err(Fault::new("name", what, "run it with `subak converge`, or choose another"));
-    }
+    let name = &scheme_name(&mut section)?;
+    let (driver, info) = drivers::find(name)?;
     let label = section.opt("label", |v| text(v).map(str::to_string))?.unwrap_or_else(|| name.to_string());
     let params = section.opt("params", |v| Section::of(v).map(|_| v.as_object().cloned().unwrap_or_default()))?;
     section.finish()?;
@@ -232,7 +227,7 @@ fn scheme(value: &Value) -> Result<Vec<SchemeChoice>, Fault> {
     let choice = |index| {
         let choice = sweep::choose(&axes, index);
         let params = sweep::fix(&bare, &axes, &choice);
-        crate::schemes::check(name, &params)?;
+        driver.data_share(name, &params).map_err(|e| in_half(e, &info))?;
         let mut label = label.clone();
         for (axis, &k) in axes.iter().zip(&choice) {
             let value = &axis.values[k];
@@ -241,6 +236,47 @@ fn scheme(value: &Value) -> Result<Vec<SchemeChoice>, Fault> {
         Ok(SchemeChoice { name: name.to_string(), label, params })
     };
     (0..sweep::count(&axes).map_err(|e| e.below("params"))?).map(choice).collect()
+}
+
+/// The scheme that a table of `[[scheme]]` is of: `name`, or `optimizer` and `fabric`.
+fn scheme_name(section: &mut Section) -> Result<String, Fault> {
+    let mut word = |key: &'static str| section.opt(key, |v| text(v).map(str::to_string));
+    match (word("name")?, word("optimizer")?, word("fabric")?) {
+        (Some(name), None, None) => Ok(name),
+        (None, Some(optimizer), Some(fabric)) => Ok(format!("{optimizer}/{fabric}")),
+        (None, None, None) => {
+            let known: Vec<&str> = drivers::all().iter().map(|s| s.name).collect();
+            let mend = format!("choose one of: {}; or give an optimizer and a fabric", known.join(", "));
+            Err(Fault::new("name", "it is missing", mend))
+        }
+        (Some(_), ..) => {
+            let what = "a scheme has a name, or an optimizer and a fabric, not both";
+            Err(Fault::new("name", what, "leave name away, or optimizer and fabric"))
+        }
+        (None, Some(_), None) => {
+            Err(Fault::new("fabric", "it is missing", format!("choose one of: {}", names(subak_schemes::FABRICS))))
+        }
+        (None, None, Some(_)) => Err(Fault::new(
+            "optimizer",
+            "it is missing",
+            format!("choose one of: {}", names(subak_schemes::OPTIMIZERS)),
+        )),
+    }
+}
+
+fn names(parts: &[Part]) -> String {
+    parts.iter().map(|p| p.name).collect::<Vec<_>>().join(", ")
+}
+
+/// A parameter that another optimizer or fabric has is refused with the name of that one.
+fn in_half(fault: Fault, info: &Info) -> Fault {
+    let name = fault.place.strip_prefix("params.").unwrap_or_default();
+    let has = |part: &&Part| part.params.iter().any(|p| p.name == name);
+    let elsewhere = subak_schemes::OPTIMIZERS.iter().chain(subak_schemes::FABRICS).find(has);
+    match elsewhere.filter(|_| info.name.contains('/') && info.params.iter().all(|p| p.name != name)) {
+        Some(part) => Fault { what: format!("{}; it is one of \"{}\"", fault.what, part.name), ..fault },
+        None => fault,
+    }
 }
 
 /// A number of seeds, counted from 1, or the list of them.

@@ -48,12 +48,17 @@ up = "1500us"
 
 /// The schemes that serve max-min, then the others under proportional fairness.
 fn specs(name: &str, fault: &str) -> [String; 2] {
-    let schemes = subak_lab::schemes::all();
-    let packet = || schemes.iter().filter(|s| s.drivers.packet);
+    let unnamed = subak_schemes::registry::all().into_iter().filter(|info| info.name.contains('/'));
+    let schemes: Vec<_> = subak_lab::drivers::all().into_iter().chain(unnamed).collect();
+    let packet = || schemes.iter();
     [("kind = \"max-min\"", true), ("kind = \"alpha-fair\"\nalpha = 1", false)].map(|(policy, max_min)| {
         let mut text = format!("schema = 1\nname = \"{name}\"\n{BASE}{fault}\n[policy]\n{policy}\n");
         for info in packet().filter(|s| s.goal.serves(Policy::MaxMin) == max_min) {
-            write!(text, "\n[[scheme]]\nname = \"{}\"\n", info.name).unwrap();
+            let keys = match info.name.split_once('/') {
+                Some((optimizer, fabric)) => format!("optimizer = \"{optimizer}\"\nfabric = \"{fabric}\""),
+                None => format!("name = \"{}\"", info.name),
+            };
+            write!(text, "\n[[scheme]]\n{keys}\n").unwrap();
         }
         text
     })

@@ -106,7 +106,6 @@ impl<S: Scheme> Sim<S> {
     }
 
     pub(crate) fn start(&mut self, flow: FlowId) {
-        self.io.now_ns = self.now_ns;
         self.flows[flow as usize].source.on_start(&mut self.io);
         self.carry_out(Who::Source(flow));
         self.send_all(flow);
@@ -136,7 +135,6 @@ impl<S: Scheme> Sim<S> {
         if std::mem::replace(&mut f.said_goodbye, true) {
             return;
         }
-        self.io.now_ns = self.now_ns;
         f.source.on_finish(&mut self.io);
         self.carry_out(Who::Source(flow));
     }
@@ -176,8 +174,10 @@ impl<S: Scheme> Sim<S> {
             f.view.duplicate_bytes += payload;
         }
         let done = f.open && f.size_bytes == Some(f.view.received_bytes);
-        self.io.now_ns = self.now_ns;
-        match f.sink.on_data(&mut self.io, packet) {
+        let reply = f.sink.on_data(&mut self.io, packet);
+        // The acknowledgement goes first; the hop that sees it has asks of its own.
+        let asks = if self.io.is_asked() { std::mem::take(self.io.asks_mut()) } else { Vec::new() };
+        match reply {
             Reply::Ack(data) => {
                 packet.kind = PacketKind::Ack;
                 packet.route = sub.back;
@@ -194,7 +194,10 @@ impl<S: Scheme> Sim<S> {
                 self.slab.remove(id);
             }
         }
-        self.carry_out(Who::Sink(flow));
+        if !asks.is_empty() {
+            *self.io.asks_mut() = asks;
+            self.carry_out(Who::Sink(flow));
+        }
         if done {
             self.finish(flow);
         }
@@ -221,7 +224,6 @@ impl<S: Scheme> Sim<S> {
             next_segment: sub.sender.next_segment(),
             data,
         };
-        self.io.now_ns = self.now_ns;
         f.source.on_ack(&mut self.io, &ack);
         if let Some(segment) = acked.lost {
             let loss = loss_of(sub, LossKind::Reordered, segment);
@@ -241,7 +243,6 @@ impl<S: Scheme> Sim<S> {
         let (flow, subflow, route, bytes) = (packet.flow, packet.subflow, packet.route, packet.bytes);
         let Some(message) = self.slab.remove(id) else { return };
         let forward = self.subs[self.sub_of(flow, subflow)].forward;
-        self.io.now_ns = self.now_ns;
         let f = &mut self.flows[flow as usize];
         if f.controller.is_some_and(|(out, _)| route == out) {
             if let Some(controller) = &mut self.controller {
@@ -271,7 +272,6 @@ impl<S: Scheme> Sim<S> {
         let Some(segment) = sub.sender.on_timeout(now_ns) else { return };
         let flow = sub.flow;
         let loss = loss_of(sub, LossKind::Timeout, segment);
-        self.io.now_ns = now_ns;
         self.flows[flow as usize].source.on_loss(&mut self.io, &loss);
         self.carry_out(Who::Source(flow));
         self.send(at);

@@ -95,6 +95,13 @@ impl<S: Scheme> PortState<S> {
         }
     }
 
+    /// Tells the port, as machines see it, what waits in its queue.
+    #[inline]
+    pub fn refresh(&mut self) {
+        self.port.queued_bytes = self.queue.bytes();
+        self.port.queued_packets = self.queue.packets() as u32;
+    }
+
     /// The link as it stands at `now_ns`.
     pub fn view_at(&self, now_ns: Ns) -> LinkView {
         let mut view = self.view;

@@ -130,14 +130,21 @@ impl<S: Scheme> Sim<S> {
     pub(crate) fn run(&mut self, until_ns: Ns, done: impl Fn(&Self) -> bool) {
         while !done(self) {
             let Some((at_ns, event)) = self.wheel.pop(until_ns) else {
-                self.now_ns = self.now_ns.max(until_ns);
+                self.set_now(self.now_ns.max(until_ns));
                 return;
             };
-            self.now_ns = at_ns;
+            self.set_now(at_ns);
             self.events += 1;
             self.warm();
             self.handle(event);
         }
+    }
+
+    /// The one place where time goes on.
+    #[inline]
+    fn set_now(&mut self, now_ns: Ns) {
+        self.now_ns = now_ns;
+        self.io.now_ns = now_ns;
     }
 
     /// Reads what the coming events name: misses of the cache overlap so, while each would be waited for by itself.
@@ -162,26 +169,21 @@ impl<S: Scheme> Sim<S> {
             Event::Start(flow) => self.start(flow),
             Event::Stop(flow) => self.stop(flow),
             Event::SourceTimer(flow, timer) => {
-                self.io.now_ns = self.now_ns;
                 self.flows[flow as usize].source.on_timer(&mut self.io, timer);
                 self.carry_out(Who::Source(flow));
                 self.send_all(flow);
             }
             Event::SinkTimer(flow, timer) => {
-                self.io.now_ns = self.now_ns;
                 self.flows[flow as usize].sink.on_timer(&mut self.io, timer);
                 self.carry_out(Who::Sink(flow));
             }
             Event::HopTimer(link, timer) => {
-                self.io.now_ns = self.now_ns;
                 let p = &mut self.ports[link as usize];
-                p.port.queued_bytes = p.queue.bytes();
-                p.port.queued_packets = p.queue.packets() as u32;
+                p.refresh();
                 p.hop.on_timer(&mut self.io, timer, &p.port);
                 self.carry_out(Who::Hop(link));
             }
             Event::ControllerTimer(timer) => {
-                self.io.now_ns = self.now_ns;
                 if let Some(controller) = &mut self.controller {
                     controller.on_timer(&mut self.io, timer);
                 }
@@ -211,8 +213,7 @@ impl<S: Scheme> Sim<S> {
             LinkChange::Capacity(capacity_bps) => {
                 p.serializer.resize(capacity_bps);
                 p.port.capacity_bps = capacity_bps;
-                p.port.queued_bytes = p.queue.bytes();
-                p.port.queued_packets = p.queue.packets() as u32;
+                p.refresh();
                 p.hop.on_capacity(&p.port);
             }
         }
@@ -229,15 +230,17 @@ impl<S: Scheme> Sim<S> {
     /// A packet comes to the queue before `link`.
     pub(crate) fn enqueue(&mut self, link: LinkId, id: u32) {
         let now_ns = self.now_ns;
-        let p = &mut self.ports[link as usize];
-        p.port.queued_bytes = p.queue.bytes();
-        p.port.queued_packets = p.queue.packets() as u32;
         let packet = &mut self.slab[id];
         packet.enqueued_ns = now_ns;
         if packet.kind == PacketKind::Ctl {
             self.visit_forward(link, id);
         } else {
-            p.hop.on_enqueue(now_ns, packet, &p.port);
+            let p = &mut self.ports[link as usize];
+            p.refresh();
+            p.hop.on_enqueue(&mut self.io, packet, &p.port);
+            if self.io.is_asked() {
+                self.carry_out(Who::Hop(link));
+            }
         }
         let p = &mut self.ports[link as usize];
         p.queue.push(now_ns, id, &mut self.slab, &mut self.dropped);
@@ -277,9 +280,8 @@ impl<S: Scheme> Sim<S> {
                 let packet = &mut self.slab[id];
                 packet.waited_ns += now_ns - packet.enqueued_ns;
                 if packet.kind != PacketKind::Ctl {
-                    p.port.queued_bytes = p.queue.bytes();
-                    p.port.queued_packets = p.queue.packets() as u32;
-                    p.hop.on_dequeue(now_ns, packet, &p.port);
+                    p.refresh();
+                    p.hop.on_dequeue(&mut self.io, packet, &p.port);
                 }
                 let bytes = packet.bytes;
                 let (route, hop) = (packet.route as usize, u32::from(packet.hop));
@@ -303,6 +305,9 @@ impl<S: Scheme> Sim<S> {
                     let after = self.route_ptr[route] + hop + 1;
                     let next = if after < self.route_ptr[route + 1] { self.route_links[after as usize] } else { link };
                     self.wheel.push(arrives_ns, Event::Arrive(id, next));
+                }
+                if self.io.is_asked() {
+                    self.carry_out(Who::Hop(link));
                 }
             }
             Pop::NotBefore(at_ns) => {
@@ -392,9 +397,7 @@ impl<S: Scheme> Sim<S> {
     fn show(&mut self, link: LinkId, id: u32, visit: Visit) {
         let Some(mut message) = self.slab[id].ctl.take() else { return };
         let p = &mut self.ports[link as usize];
-        p.port.queued_bytes = p.queue.bytes();
-        p.port.queued_packets = p.queue.packets() as u32;
-        self.io.now_ns = self.now_ns;
+        p.refresh();
         p.hop.on_ctl(&mut self.io, &mut message, visit, &p.port);
         self.slab[id].ctl = Some(message);
         self.carry_out(Who::Hop(link));

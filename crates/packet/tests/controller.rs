@@ -28,15 +28,6 @@ struct Allocator {
 const RETRY_NS: Ns = 50_000;
 
 impl Scheme for Toy {
-    const INFO: Info = Info {
-        name: "toy",
-        about: "",
-        paper: "",
-        kind: Kind::Proactive,
-        drivers: Drivers { rounds: false, packet: true },
-        goal: Goal::Own,
-        params: &[],
-    };
     type Data = ();
     type Ctl = Message;
     type Queue = Fifo;

@@ -6,11 +6,12 @@ use leaf_spine::*;
 use serde_json::json;
 use subak_core::driver::{Driver, FlowPlan, PacketSizes};
 use subak_core::rng::Stream;
-use subak_core::scheme::{Drivers, FlowInfo, Goal, Info, Kind, Params, Port, Scheme};
+use subak_core::scheme::{FlowInfo, Goal, Params, Port, Scheme, Settles};
 use subak_core::{Fault, Network, Ns, Policy, Utility};
-use subak_schemes::over::given::NoPrice;
-use subak_schemes::over::{Composition, Feedback, Optimizer, OptimizerSource, Over};
-use subak_schemes::swift::{DT, EWMA_TIME, INITIAL_WINDOW, SLOWDOWN, SwiftFabric};
+use subak_schemes::fabrics::swift::SwiftFabric;
+use subak_schemes::optimizers::given::NoPrice;
+use subak_schemes::over::{Feedback, Optimizer, OptimizerSource, Over, Part, Weight};
+use subak_schemes::registry;
 
 fn deepest_queue(sim: &dyn Driver, network: &Network) -> u64 {
     (0..network.links().len() as u32).map(|l| sim.link(l).queued_packets).max().unwrap()
@@ -51,21 +52,10 @@ struct TurningSource {
 }
 const TURN_NS: Ns = 2 * MS;
 
-impl Composition for Turning {
-    const INFO: Info = Info {
-        name: "swift-turning",
-        about: "",
-        paper: "",
-        kind: Kind::Reactive,
-        drivers: Drivers { rounds: false, packet: true },
-        goal: Goal::MaxMin,
-        params: &[DT, EWMA_TIME, INITIAL_WINDOW, SLOWDOWN],
-    };
-    type Optimizer = Turning;
-    type Fabric = SwiftFabric;
-}
-
 impl Optimizer for Turning {
+    const PART: Part =
+        Part { name: "turning", about: "", paper: "", params: &[], goal: Goal::Own, settles: Settles::AT_ONCE };
+    type Wish = Weight;
     type Note = ();
     type Source = TurningSource;
     type Price = NoPrice;
@@ -80,11 +70,10 @@ impl Optimizer for Turning {
     }
 }
 
-impl OptimizerSource<()> for TurningSource {
-    fn wish_bps(&self, _k: u8) -> f64 {
-        if self.now_ns < TURN_NS { self.before } else { 6.0 - self.before }
+impl OptimizerSource<Turning> for TurningSource {
+    fn wish(&self, _k: u8) -> Weight {
+        Weight(if self.now_ns < TURN_NS { self.before } else { 6.0 - self.before })
     }
-    fn note(&self, _k: u8) {}
     fn on_feedback(&mut self, _k: u8, feedback: &Feedback) {
         self.now_ns = feedback.now_ns;
     }
@@ -99,8 +88,8 @@ fn swift_follows_a_change_of_weights_within_ten_round_trips() {
         turned.iter_mut().for_each(|p| p.weight = 6.0 - p.weight);
         let want = exact(&net.network, &turned, Policy::MaxMin);
         let before = exact(&net.network, &plans, Policy::MaxMin);
-        let params = Params::resolve(&Turning::INFO, &serde_json::Map::new()).unwrap();
-        let scheme = Over::<Turning>::new(&params).unwrap();
+        let params = Params::resolve(registry::find("swift").unwrap(), &serde_json::Map::new()).unwrap();
+        let scheme = Over::<Turning, SwiftFabric>::new(&params).unwrap();
         let mut sim = subak_packet::Sim::new(scheme, &net.network, PacketSizes::default(), &[], 1);
         let flows: Vec<_> = plans.into_iter().map(|p| sim.add(p)).collect();
         sim.run_until(TURN_NS);

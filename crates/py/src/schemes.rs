@@ -7,7 +7,7 @@ use subak_core::scheme::{Info, Kind, Param, Value};
 /// Every scheme as a JSON list: name, kind, parameters with defaults and units, paper, and the drivers that run it.
 #[pyfunction]
 pub fn schemes() -> String {
-    Json::from_iter(subak_lab::schemes::all().iter().map(scheme)).to_string()
+    Json::from_iter(subak_lab::drivers::all().iter().map(scheme)).to_string()
 }
 
 fn scheme(info: &Info) -> Json {
@@ -22,8 +22,8 @@ fn scheme(info: &Info) -> Json {
         "goal": info.goal.name(),
         "about": info.about,
         "paper": info.paper,
-        "run": info.drivers.packet,
-        "converge": info.drivers.rounds,
+        "run": true,
+        "converge": info.lives_on_control,
         "params": info.params.iter().map(param).collect::<Vec<_>>(),
     })
 }

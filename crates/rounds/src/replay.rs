@@ -75,6 +75,7 @@ struct Replay<'a> {
 
 impl Visitor for Replay<'_> {
     type Out = Outcome;
+    const CONTROL_ONLY: bool = true;
 
     fn visit<S: Scheme>(self, scheme: S) -> Outcome {
         let Replay { setup, ideal_bps, plan, order, round_ns } = self;

@@ -3,18 +3,18 @@
 
 use serde_json::{Map, json};
 use std::collections::BTreeMap;
-use subak_core::scheme::{FlowInfo, Hop, Io, Params, PathInfo, Port, Scheme, Source, Update, Visit};
+use subak_core::scheme::{FlowInfo, Hop, Io, Named, Params, PathInfo, Port, Source, Update, Visit};
 
 const G: f64 = 1e9;
 
 /// The links and flows of figures 2.1, 3.1 and 3.3.
-struct Example<S: Scheme> {
+struct Example<S: Named> {
     links: BTreeMap<&'static str, (S::Hop, Port)>,
     flows: BTreeMap<&'static str, (u32, Vec<&'static str>, S::Ctl)>,
     io: Io<S>,
 }
 
-impl<S: Scheme> Example<S> {
+impl<S: Named> Example<S> {
     fn new() -> Self {
         let mut given = Map::new();
         given.extend([("control".to_string(), json!(0)), ("headroom".to_string(), json!(0))]);

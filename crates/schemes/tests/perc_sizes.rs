@@ -2,14 +2,14 @@
 
 use serde_json::Map;
 use subak_core::rng::Stream;
-use subak_core::scheme::{Params, Scheme, Visit};
+use subak_core::scheme::{Named, Params, Visit};
 use subak_schemes::perc::{Perc, Rule, content_bytes, wire_bytes};
 use subak_schemes::{charny, fair, n_perc, s_perc, s_perc_star};
 
 /// Bytes of state at a link that `flows` flows have passed.
 fn state_bytes<R: Rule>(flows: u32) -> usize
 where
-    Perc<R>: Scheme,
+    Perc<R>: Named,
 {
     let rule = R::new(&Params::resolve(&R::INFO, &Map::new()).unwrap()).unwrap();
     let mut link = rule.link(10e9);

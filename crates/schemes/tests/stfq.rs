@@ -2,8 +2,12 @@
 
 use proptest::prelude::*;
 use subak_core::scheme::{Class, Packet, PacketKind, Pop, Port, Queue, Slab};
+use subak_schemes::fabrics::swift::SwiftFabric;
+use subak_schemes::optimizers::given::Given;
+use subak_schemes::over::Over;
 use subak_schemes::queue::Stfq;
-use subak_schemes::swift::Swift;
+
+type Swift = Over<Given, SwiftFabric>;
 
 struct Link {
     queue: Stfq,

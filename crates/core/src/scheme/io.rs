@@ -108,6 +108,12 @@ impl<S: Scheme> Io<S> {
         }
     }
 
+    /// Whether anything is asked.
+    #[inline]
+    pub fn is_asked(&self) -> bool {
+        !self.asks.is_empty()
+    }
+
     /// What was asked, for the driver to carry out; the list is empty afterwards.
     pub fn take_asks(&mut self) -> std::vec::Drain<'_, Ask<S>> {
         self.asks.drain(..)

@@ -9,17 +9,23 @@ mod info;
 mod io;
 mod packet;
 
-pub use info::{Drivers, FlowInfo, Goal, Info, Kind, Param, ParamUnit, Params, PathInfo, Port, Value};
+pub use info::{
+    FlowInfo, Follows, Goal, InRounds, Info, Kind, Param, ParamUnit, Params, PathInfo, Port, Settles, Value,
+};
 pub use io::{Ask, Io, To, Update};
 pub use packet::{Class, Packet, PacketKind, Slab};
 
 use crate::{Fault, FlowId, Network, Ns};
 use std::fmt::Debug;
 
-/// A bandwidth-allocation or congestion-control scheme: its parameters, and the makers of its state machines.
-pub trait Scheme: Sized + Send + 'static {
+/// A scheme that describes itself. A pair of an optimizer and a fabric does not: its description is computed.
+pub trait Named: Scheme {
     /// Name, kind, parameters and source of the scheme.
     const INFO: Info;
+}
+
+/// A bandwidth-allocation or congestion-control scheme: the makers of its state machines.
+pub trait Scheme: Sized + Send + 'static {
     /// Header that rides in every data packet and comes back in its acknowledgement.
     type Data: Copy + Default + Debug + Send;
     /// Message that travels in packets of its own.
@@ -35,6 +41,11 @@ pub trait Scheme: Sized + Send + 'static {
 
     /// The scheme with `params`, already checked against [`Info::params`]; refuses values that make no sense.
     fn new(params: &Params) -> Result<Self, Fault>;
+    /// The share of a link's capacity that it means to give to data: less than 1 where control packets or acknowledgements
+    /// have a share of their own, or some is left free.
+    fn data_share(&self) -> f64 {
+        1.0
+    }
     /// How losses are noticed.
     fn recovery(&self) -> Recovery {
         Recovery::default()
@@ -175,12 +186,12 @@ pub trait Hop<S: Scheme>: Send {
         let _ = io;
     }
     /// A data packet or acknowledgement is about to enter the output queue.
-    fn on_enqueue(&mut self, now_ns: Ns, packet: &mut Packet<S>, port: &Port) {
-        let _ = (now_ns, packet, port);
+    fn on_enqueue(&mut self, io: &mut Io<S>, packet: &mut Packet<S>, port: &Port) {
+        let _ = (io, packet, port);
     }
     /// A data packet or acknowledgement is leaving the queue onto the link.
-    fn on_dequeue(&mut self, now_ns: Ns, packet: &mut Packet<S>, port: &Port) {
-        let _ = (now_ns, packet, port);
+    fn on_dequeue(&mut self, io: &mut Io<S>, packet: &mut Packet<S>, port: &Port) {
+        let _ = (io, packet, port);
     }
     /// The link has another capacity from now on: `port` has the new one.
     fn on_capacity(&mut self, port: &Port) {

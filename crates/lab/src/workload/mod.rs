@@ -134,6 +134,11 @@ impl Workload {
         Ok(workload)
     }
 
+    /// Whether any flow has a weight other than 1.
+    pub fn has_weights(&self) -> bool {
+        matches!(self, Workload::Steps(steps) if steps.iter().any(|step| step.weight != 1.0))
+    }
+
     /// Checks the workload against the network: hosts and links that it names are there.
     pub fn check(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Result<(), Fault> {
         if let Workload::Steps(steps) = self {

@@ -19,7 +19,7 @@ pub struct Step {
     start_ns: Ns,
     stop_ns: Option<Ns>,
     size_bytes: Option<u64>,
-    weight: f64,
+    pub(super) weight: f64,
     demand_bps: f64,
     deadline_s: Option<f64>,
     bandwidth_function: Option<Vec<(f64, f64)>>,

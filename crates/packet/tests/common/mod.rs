@@ -53,7 +53,7 @@ pub fn lose(probability: f64, kinds: Kinds) -> Injected {
 
 pub const EVERY_KIND: Kinds = Kinds { data: true, ack: true, ctl: true };
 
-/// Names of all schemes that run on packets.
+/// Names of all schemes, pairs without a name of their own among them.
 pub fn schemes() -> impl Iterator<Item = &'static str> {
-    subak_schemes::SCHEMES.iter().filter(|s| s.drivers.packet).map(|s| s.name)
+    subak_schemes::registry::all().into_iter().map(|info| info.name)
 }

@@ -186,6 +186,7 @@ mod tests {
     use super::*;
     use crate::s_perc::{SPerc, Stateless};
     use serde_json::Map;
+    use subak_core::scheme::Named;
     use subak_core::scheme::{Ask, Params, Scheme};
 
     const RTT_NS: Ns = 10_000;

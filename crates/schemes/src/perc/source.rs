@@ -291,6 +291,7 @@ mod tests {
     use serde_json::{Map, json};
     use std::sync::Arc;
     use subak_core::Utility;
+    use subak_core::scheme::Named;
     use subak_core::scheme::{Ask, Params, Scheme};
 
     const RTT_NS: Ns = 10_000;

@@ -1,13 +1,13 @@
 //! A fabric that sends at the very rate wished, through plain queues, with a bound on what is under way: what DGD and
 //! RCP* run on (NUMFabric, section 6, "Note on the implementation of DGD and RCP*").
 
-use super::{Composition, Fabric, FabricSource};
+use crate::over::{Fabric, FabricSource, Optimizer, Part, Rate};
 use crate::queue::Fifo;
-use subak_core::scheme::{FlowInfo, Io, Param, ParamUnit, Params, Port, Scheme};
+use subak_core::scheme::{FlowInfo, Goal, Io, Param, ParamUnit, Params, Port, Scheme, Settles};
 use subak_core::{Fault, Ns};
 
 /// `params.window`.
-pub const WINDOW: Param =
+const WINDOW: Param =
     Param::number("window", 2.0, ParamUnit::One, "most bytes under way, in products of line rate and round trip");
 
 /// The fabric.
@@ -31,9 +31,18 @@ struct Subflow {
 }
 
 impl Fabric for Paced {
+    const PART: Part = Part {
+        name: "paced",
+        about: "sources that send at the rate wished, through plain queues",
+        paper: "NUMFabric, section 6, \"Note on the implementation of DGD and RCP*\"",
+        params: &[WINDOW],
+        goal: Goal::Any,
+        settles: Settles::AT_ONCE,
+    };
+    type Wish = Rate;
     type Header = ();
     type Ctl = ();
-    type Queue<C: Composition<Fabric = Self>> = Fifo;
+    type Queue<O: Optimizer<Wish = Rate>> = Fifo;
     type Source = PacedSource;
     type Hop = ();
     type Sink = ();
@@ -41,7 +50,7 @@ impl Fabric for Paced {
     fn new(params: &Params) -> Result<Self, Fault> {
         Ok(Paced { window: params.within("window", 0.01, 1e6)? })
     }
-    fn queue<C: Composition<Fabric = Self>>(&self, port: &Port) -> Fifo {
+    fn queue<O: Optimizer<Wish = Rate>>(&self, port: &Port) -> Fifo {
         Fifo::new(port.buffer_bytes)
     }
     fn source(&self, flow: &FlowInfo) -> PacedSource {
@@ -69,11 +78,11 @@ impl FabricSource<Paced> for PacedSource {
     }
 
     #[inline]
-    fn wish<S: Scheme<Ctl = ()>>(&mut self, io: &mut Io<S>, k: u8, wish_bps: f64) {
+    fn wish<S: Scheme<Ctl = ()>>(&mut self, io: &mut Io<S>, k: u8, Rate(rate_bps): Rate) {
         let s = &mut self.subflows[k as usize];
-        s.rate_bps = wish_bps;
+        s.rate_bps = rate_bps;
         if s.started {
-            io.pace(k, Some(wish_bps), Some(s.window_bytes));
+            io.pace(k, Some(rate_bps), Some(s.window_bytes));
         }
     }
 

@@ -2,7 +2,7 @@
 //! (NUMFabric, equations 3 and 7; 16 is the same with R^-alpha for a price), and of a flow with several subflows each
 //! wishes its share of the flow's rate of that (section 6.3, "Resource pooling").
 
-use super::Feedback;
+use crate::over::Feedback;
 use std::sync::Arc;
 use subak_core::Ns;
 use subak_core::scheme::FlowInfo;

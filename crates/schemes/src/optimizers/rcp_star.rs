@@ -11,42 +11,14 @@
 //! R starts at the capacity and stays between 1.2% of it and 2 C 4^(1/alpha); d is the running average of the round
 //! trips that packets carry, not below the idle network's longest.
 
-use crate::dgd::{BOUNDS, PRICE_INTERVAL, interval_ns};
-use crate::over::paced::{self, Paced};
-use crate::over::prices::Wishes;
-use crate::over::{Composition, Feedback, Optimizer, OptimizerSource, Over, Price};
-use subak_core::scheme::{Drivers, FlowInfo, Goal, Info, Kind, Param, ParamUnit, Params, Port};
+use super::dgd::{BOUNDS, PRICE_INTERVAL, interval_ns};
+use super::prices::Wishes;
+use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Rate};
+use subak_core::scheme::{FlowInfo, Follows, Goal, Param, ParamUnit, Params, Port, Settles};
 use subak_core::{Fault, Ns};
-
-/// The scheme.
-pub type RcpStar = Over<RcpStarOverPaced>;
-
-/// Its composition.
-#[derive(Debug, Clone, Copy)]
-pub struct RcpStarOverPaced;
 
 /// Gain of the average of round trips.
 const RTT_GAIN: f64 = 0.5;
-
-impl Composition for RcpStarOverPaced {
-    const INFO: Info = Info {
-        name: "rcp-star",
-        about: "alpha-fairness from the fair-share rates that links advertise",
-        paper: "NUMFabric, equations 15 and 16",
-        kind: Kind::Reactive,
-        drivers: Drivers { rounds: false, packet: true },
-        goal: Goal::AlphaFair,
-        params: &[
-            Param::number("a", 0.9, ParamUnit::One, "gain on capacity that is free"),
-            Param::number("b", 0.45, ParamUnit::One, "gain on what waits"),
-            Param::number("alpha", 1.0, ParamUnit::One, "the policy's alpha"),
-            PRICE_INTERVAL,
-            paced::WINDOW,
-        ],
-    };
-    type Optimizer = FairShare;
-    type Fabric = Paced;
-}
 
 /// The optimizer.
 #[derive(Debug, Clone, Copy)]
@@ -62,6 +34,20 @@ pub struct FairShare {
 pub struct RoundTrip(pub u32);
 
 impl Optimizer for FairShare {
+    const PART: Part = Part {
+        name: "rcp-star",
+        about: "alpha-fair rates from the fair-share rates that links advertise (RCP*)",
+        paper: "NUMFabric, equations 15 and 16",
+        params: &[
+            Param::number("a", 0.9, ParamUnit::One, "gain on capacity that is free"),
+            Param::number("b", 0.45, ParamUnit::One, "gain on what waits"),
+            Param::number("alpha", 1.0, ParamUnit::One, "the policy's alpha").following(Follows::Alpha),
+            PRICE_INTERVAL,
+        ],
+        goal: Goal::AlphaFair,
+        settles: Settles { within: 0.1, rtts: 500.0 },
+    };
+    type Wish = Rate;
     type Note = RoundTrip;
     type Source = RcpSource;
     type Price = Share;
@@ -98,12 +84,12 @@ pub struct RcpSource {
     rtt: Vec<RoundTrip>,
 }
 
-impl OptimizerSource<RoundTrip> for RcpSource {
+impl OptimizerSource<FairShare> for RcpSource {
     fn on_start(&mut self, now_ns: Ns) {
         self.wishes.on_start(now_ns);
     }
-    fn wish_bps(&self, k: u8) -> f64 {
-        self.wishes.wish_bps(k)
+    fn wish(&self, k: u8) -> Rate {
+        Rate(self.wishes.wish_bps(k))
     }
     fn note(&self, k: u8) -> RoundTrip {
         self.rtt[k as usize]

@@ -5,44 +5,17 @@
 //! Mb/s an alpha-fair flow wants to pay (w/x)^alpha. Prices stay between 0 and 1, y is what arrives, and a flow wishes at
 //! least 1.2% of its line (120 Mb/s at 10 Gb/s).
 
-use crate::over::paced::{self, Paced};
-use crate::over::prices::{Bounds, Wishes};
-use crate::over::{Composition, Feedback, Optimizer, OptimizerSource, Over, Price};
-use subak_core::scheme::{Drivers, FlowInfo, Goal, Info, Kind, Param, ParamUnit, Params, Port};
+use super::prices::{Bounds, Wishes};
+use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Rate};
+use subak_core::scheme::{FlowInfo, Goal, Param, ParamUnit, Params, Port, Settles};
 use subak_core::{Fault, Ns, Utility};
 
-/// The scheme.
-pub type Dgd = Over<DgdOverPaced>;
-
-/// Its composition.
-#[derive(Debug, Clone, Copy)]
-pub struct DgdOverPaced;
-
 /// `params.price_interval`.
-pub const PRICE_INTERVAL: Param =
+pub(super) const PRICE_INTERVAL: Param =
     Param::number("price_interval", 16e-6, ParamUnit::Seconds, "time between two updates of a link's price");
 
 /// Bounds of a rate in line rates, as the paper's simulations have them.
-pub(crate) const BOUNDS: Bounds = Bounds { least: 0.012, most: 1.0 };
-
-impl Composition for DgdOverPaced {
-    const INFO: Info = Info {
-        name: "dgd",
-        about: "utility maximization: rates from link prices, by dual gradient descent",
-        paper: "NUMFabric, section 3 and equation 14",
-        kind: Kind::Reactive,
-        drivers: Drivers { rounds: false, packet: true },
-        goal: Goal::Utility,
-        params: &[
-            Param::number("a", 4e-9, ParamUnit::One, "price for each Mb/s that arrives beyond the capacity"),
-            Param::number("b", 1.2e-10, ParamUnit::One, "price for each byte that waits"),
-            PRICE_INTERVAL,
-            paced::WINDOW,
-        ],
-    };
-    type Optimizer = GradientDescent;
-    type Fabric = Paced;
-}
+pub(super) const BOUNDS: Bounds = Bounds { least: 0.012, most: 1.0 };
 
 /// The optimizer.
 #[derive(Debug, Clone, Copy)]
@@ -53,6 +26,19 @@ pub struct GradientDescent {
 }
 
 impl Optimizer for GradientDescent {
+    const PART: Part = Part {
+        name: "dgd",
+        about: "rates that maximize utility, from link prices moved by dual gradient descent (DGD)",
+        paper: "NUMFabric, section 3 and equation 14",
+        params: &[
+            Param::number("a", 4e-9, ParamUnit::One, "price for each Mb/s that arrives beyond the capacity"),
+            Param::number("b", 1.2e-10, ParamUnit::One, "price for each byte that waits"),
+            PRICE_INTERVAL,
+        ],
+        goal: Goal::Utility,
+        settles: Settles { within: 0.05, rtts: 500.0 },
+    };
+    type Wish = Rate;
     type Note = ();
     type Source = PriceTaker;
     type Price = DgdPrice;
@@ -78,7 +64,7 @@ impl Optimizer for GradientDescent {
 }
 
 /// `params.price_interval`, ns.
-pub(crate) fn interval_ns(params: &Params) -> Result<Ns, Fault> {
+pub(super) fn interval_ns(params: &Params) -> Result<Ns, Fault> {
     Ok((params.within("price_interval", 1e-7, 10.0)? * 1e9).round() as Ns)
 }
 
@@ -89,14 +75,13 @@ pub struct PriceTaker {
     price_unit: f64,
 }
 
-impl OptimizerSource<()> for PriceTaker {
+impl OptimizerSource<GradientDescent> for PriceTaker {
     fn on_start(&mut self, now_ns: Ns) {
         self.wishes.on_start(now_ns);
     }
-    fn wish_bps(&self, k: u8) -> f64 {
-        self.wishes.wish_bps(k)
+    fn wish(&self, k: u8) -> Rate {
+        Rate(self.wishes.wish_bps(k))
     }
-    fn note(&self, _k: u8) {}
     fn on_feedback(&mut self, k: u8, feedback: &Feedback) {
         self.wishes.on_feedback(k, feedback.path_price * self.price_unit, feedback);
     }

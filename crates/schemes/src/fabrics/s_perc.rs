@@ -1,17 +1,14 @@
 //! s-PERC as a fabric for weights that change (PERC thesis, section 3.2; NUMFabric names it in section 8).
 //!
 //! A control packet carries the weight with which its flow was counted on the trip before beside the present one, so that
-//! links without state of a flow count it anew. Wishes enter as weights in Gb/s.
+//! links without state of a flow count it anew.
 
-use super::{Composition, Fabric, FabricHop, FabricSink, FabricSource};
+use crate::over::{Fabric, FabricHop, FabricSink, FabricSource, Optimizer, Part, Weight};
 use crate::perc::{Message, PercHop, PercSink, PercSource};
 use crate::queue::Priority;
 use crate::s_perc::{SPerc, Stateless};
 use subak_core::Fault;
-use subak_core::scheme::{Ask, FlowInfo, Hop, Io, Params, Port, Scheme, Sink, Source, Visit};
-
-/// A weight of one is a wish of so many bit/s: links sum up weights in fixed point near 1.
-const UNIT_BPS: f64 = 1e9;
+use subak_core::scheme::{Ask, FlowInfo, Goal, Hop, Io, Kind, Named, Params, Port, Scheme, Sink, Source, Visit};
 
 /// The fabric.
 #[derive(Debug, Clone)]
@@ -41,9 +38,19 @@ fn relay<S: Scheme<Ctl = Message<Stateless>>>(
 }
 
 impl Fabric for SPercFabric {
+    const PART: Part = Part {
+        name: "s-perc",
+        about: "weighted max-min that links allot without state of a flow (s-PERC)",
+        paper: "PERC thesis, section 3.2",
+        params: SPerc::INFO.params,
+        goal: Goal::MaxMin,
+        settles: SPerc::INFO.settles,
+    };
+    const KIND: Kind = Kind::Proactive;
+    type Wish = Weight;
     type Header = ();
     type Ctl = Message<Stateless>;
-    type Queue<C: Composition<Fabric = Self>> = Priority;
+    type Queue<O: Optimizer<Wish = Weight>> = Priority;
     type Source = SPercSource;
     type Hop = SPercHop;
     type Sink = SPercSink;
@@ -54,7 +61,7 @@ impl Fabric for SPercFabric {
     fn data_share(&self) -> Option<f64> {
         Some(self.s_perc.data_share())
     }
-    fn queue<C: Composition<Fabric = Self>>(&self, port: &Port) -> Priority {
+    fn queue<O: Optimizer<Wish = Weight>>(&self, port: &Port) -> Priority {
         Priority::new(port.buffer_bytes)
     }
     fn source(&self, flow: &FlowInfo) -> SPercSource {
@@ -99,8 +106,8 @@ impl FabricSource<SPercFabric> for SPercSource {
     fn on_start<S: Scheme<Ctl = Message<Stateless>>>(&mut self, io: &mut Io<S>) {
         self.relay(io, |source, io| source.on_start(io));
     }
-    fn wish<S: Scheme<Ctl = Message<Stateless>>>(&mut self, _io: &mut Io<S>, k: u8, wish_bps: f64) {
-        self.source.set_weight(k, wish_bps / UNIT_BPS);
+    fn wish<S: Scheme<Ctl = Message<Stateless>>>(&mut self, _io: &mut Io<S>, k: u8, Weight(weight): Weight) {
+        self.source.set_weight(k, weight);
     }
     fn rate_bps(&self, k: u8) -> Option<f64> {
         self.rate_bps[k as usize]

@@ -7,40 +7,46 @@
 //! old prices; a flow tells nothing before it knows its rate and its path's price; one packet counts as half under way at
 //! both ends of the interval, so that a busy link is used in full.
 
-use crate::over::prices::{Bounds, Wishes};
-use crate::over::{Feedback, Optimizer, OptimizerSource, Price};
+use super::prices::{Bounds, Wishes};
+use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Weight};
 use subak_core::rng::mix;
-use subak_core::scheme::{FlowInfo, Param, ParamUnit, Params, Port};
+use subak_core::scheme::{FlowInfo, Goal, Param, ParamUnit, Params, Port, Settles};
 use subak_core::{Fault, Ns};
 use subak_solve::xwi::{MOST, PriceLaw, normalized_residual};
 
 /// `params.price_interval`.
-pub const PRICE_INTERVAL: Param =
+const PRICE_INTERVAL: Param =
     Param::number("price_interval", 30e-6, ParamUnit::Seconds, "time between two updates of a link's price");
 /// `params.guard`.
-pub const GUARD: Param =
+const GUARD: Param =
     Param::number("guard", 3e-6, ParamUnit::Seconds, "time after an update during which packets are not looked at");
 /// `params.eta`.
-pub const ETA: Param =
-    Param::number("eta", 5.0, ParamUnit::One, "how fast the price of a link that is not full decays");
+const ETA: Param = Param::number("eta", 5.0, ParamUnit::One, "how fast the price of a link that is not full decays");
 /// `params.beta`.
-pub const BETA: Param =
-    Param::number("beta", 0.5, ParamUnit::One, "what the average keeps of the price at each update");
+const BETA: Param = Param::number("beta", 0.5, ParamUnit::One, "what the average keeps of the price at each update");
 /// `params.synchronized`.
-pub const SYNCHRONIZED: Param = Param::flag("synchronized", true, "all links update their prices at the same times");
+const SYNCHRONIZED: Param = Param::flag("synchronized", true, "all links update their prices at the same times");
 /// `params.least_weight`.
-pub const LEAST_WEIGHT: Param = Param::number(
+const LEAST_WEIGHT: Param = Param::number(
     "least_weight",
     1e-4,
     ParamUnit::One,
     "smallest weight, in line rates: keeps a few packets of every flow going",
 );
 /// `params.most_weight`.
-pub const MOST_WEIGHT: Param = Param::number(
+const MOST_WEIGHT: Param = Param::number(
     "most_weight",
     MOST,
     ParamUnit::One,
     "largest weight, in line rates; also the weight at a price of zero",
+);
+
+/// `params.slowdown`.
+const SLOWDOWN: Param = Param::number(
+    "slowdown",
+    1.0,
+    ParamUnit::One,
+    "multiplies price_interval: 2 for alpha below 0.5 or above 2 (NUMFabric, section 6.2)",
 );
 
 /// The optimizer.
@@ -64,6 +70,15 @@ impl Default for Residual {
 }
 
 impl Optimizer for Xwi {
+    const PART: Part = Part {
+        name: "xwi",
+        about: "weights that maximize utility, inferred from link prices (xWI)",
+        paper: "Nagaraj et al., NUMFabric, SIGCOMM 2016, section 4.2",
+        params: &[SLOWDOWN, PRICE_INTERVAL, GUARD, ETA, BETA, SYNCHRONIZED, LEAST_WEIGHT, MOST_WEIGHT],
+        goal: Goal::Utility,
+        settles: Settles { within: 0.1, rtts: 100.0 },
+    };
+    type Wish = Weight;
     type Note = Residual;
     type Source = XwiSource;
     type Price = XwiPrice;
@@ -106,13 +121,13 @@ pub struct XwiSource {
     residuals: Vec<Residual>,
 }
 
-impl OptimizerSource<Residual> for XwiSource {
+impl OptimizerSource<Xwi> for XwiSource {
     fn on_start(&mut self, now_ns: Ns) {
         self.wishes.on_start(now_ns);
     }
     #[inline]
-    fn wish_bps(&self, k: u8) -> f64 {
-        self.wishes.wish_bps(k)
+    fn wish(&self, k: u8) -> Weight {
+        Weight::of_rate(self.wishes.wish_bps(k))
     }
     #[inline]
     fn note(&self, k: u8) -> Residual {

@@ -1,10 +1,10 @@
-//! No optimizer: every subflow wishes its equal part of the flow's weight, and no link has a price.
+//! No optimizer: every subflow wishes its equal part of the weight that its flow was given, and no link has a price.
 
-use super::{Optimizer, OptimizerSource, Price};
+use crate::over::{Optimizer, OptimizerSource, Part, Price, Weight};
 use subak_core::Fault;
-use subak_core::scheme::{FlowInfo, Params, Port};
+use subak_core::scheme::{FlowInfo, Goal, Params, Port, Settles};
 
-/// The fabric alone, with the weights that the flows were given.
+/// The weights that the flows were given.
 #[derive(Debug, Clone, Copy)]
 pub struct Given;
 
@@ -15,6 +15,15 @@ pub struct GivenSource {
 }
 
 impl Optimizer for Given {
+    const PART: Part = Part {
+        name: "given",
+        about: "the weights that flows were given",
+        paper: "none: the fabric alone",
+        params: &[],
+        goal: Goal::Own,
+        settles: Settles::AT_ONCE,
+    };
+    type Wish = Weight;
     type Note = ();
     type Source = GivenSource;
     type Price = NoPrice;
@@ -30,11 +39,10 @@ impl Optimizer for Given {
     }
 }
 
-impl OptimizerSource<()> for GivenSource {
-    fn wish_bps(&self, _k: u8) -> f64 {
-        self.weight
+impl OptimizerSource<Given> for GivenSource {
+    fn wish(&self, _k: u8) -> Weight {
+        Weight(self.weight)
     }
-    fn note(&self, _k: u8) {}
 }
 
 /// A link without a price.

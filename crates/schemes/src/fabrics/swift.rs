@@ -9,58 +9,29 @@
 //! sample stands for itself; the window is rounded up to full packets. R counts bytes on the wire. A flow that has
 //! no use for more than some rate (the top of a bandwidth function) is paced to that.
 
-use crate::over::given::Given;
-use crate::over::{Composition, Fabric, FabricSink, FabricSource, Over};
+use crate::over::{Arrived, Fabric, FabricSink, FabricSource, Optimizer, Part, Weight};
 use crate::queue::{Stfq, VirtualLength};
-use subak_core::scheme::{
-    Ack, Drivers, FlowInfo, Goal, Info, Io, Kind, Param, ParamUnit, Params, PathInfo, Port, Scheme,
-};
+use subak_core::scheme::{Ack, FlowInfo, Goal, Io, Param, ParamUnit, Params, PathInfo, Port, Reply, Scheme, Settles};
 use subak_core::{Fault, Ns};
 
 /// `params.dt`.
-pub const DT: Param = Param::number(
+const DT: Param = Param::number(
     "dt",
     6e-6,
     ParamUnit::Seconds,
     "slack in the window R (d0 + dt): about so much waits at the bottleneck",
 );
 /// `params.ewma_time`.
-pub const EWMA_TIME: Param =
+const EWMA_TIME: Param =
     Param::number("ewma_time", 20e-6, ParamUnit::Seconds, "time constant of the filter over rate samples");
 /// `params.initial_window`.
-pub const INITIAL_WINDOW: Param =
+const INITIAL_WINDOW: Param =
     Param::number("initial_window", 3.0, ParamUnit::Packets, "packets of the burst at a flow's start");
 /// `params.slowdown`.
-pub const SLOWDOWN: Param = Param::number(
-    "slowdown",
-    1.0,
-    ParamUnit::One,
-    "multiplies ewma_time and price_interval: 2 for alpha below 0.5 or above 2 (NUMFabric, section 6.2)",
-);
+const SLOWDOWN: Param = Param::number("slowdown", 1.0, ParamUnit::One, "multiplies ewma_time");
 
 /// After so long without a packet, the next sample stands for itself.
 pub const FORGET_NS: Ns = 8_000_000;
-
-/// Swift alone, with the weights that flows were given.
-pub type Swift = Over<Alone>;
-
-/// The composition of [`Swift`].
-#[derive(Debug, Clone, Copy)]
-pub struct Alone;
-
-impl Composition for Alone {
-    const INFO: Info = Info {
-        name: "swift",
-        about: "network-wide weighted max-min by fair queues and packet-pair windows",
-        paper: "NUMFabric, section 4.1",
-        kind: Kind::Reactive,
-        drivers: Drivers { rounds: false, packet: true },
-        goal: Goal::MaxMin,
-        params: &[DT, EWMA_TIME, INITIAL_WINDOW, SLOWDOWN],
-    };
-    type Optimizer = Given;
-    type Fabric = SwiftFabric;
-}
 
 /// The fabric.
 #[derive(Debug, Clone, Copy)]
@@ -87,9 +58,18 @@ impl VirtualLength for SwiftHeader {
 }
 
 impl Fabric for SwiftFabric {
+    const PART: Part = Part {
+        name: "swift",
+        about: "network-wide weighted max-min by fair queues and packet-pair windows (Swift)",
+        paper: "NUMFabric, section 4.1",
+        params: &[DT, EWMA_TIME, INITIAL_WINDOW, SLOWDOWN],
+        goal: Goal::MaxMin,
+        settles: Settles { within: 0.02, rtts: 20.0 },
+    };
+    type Wish = Weight;
     type Header = SwiftHeader;
     type Ctl = ();
-    type Queue<C: Composition<Fabric = Self>> = Stfq;
+    type Queue<O: Optimizer<Wish = Weight>> = Stfq;
     type Source = SwiftSource;
     type Hop = ();
     type Sink = SwiftSink;
@@ -102,7 +82,7 @@ impl Fabric for SwiftFabric {
             initial_packets: params.within("initial_window", 2.0, 1e6)? as u64,
         })
     }
-    fn queue<C: Composition<Fabric = Self>>(&self, port: &Port) -> Stfq {
+    fn queue<O: Optimizer<Wish = Weight>>(&self, port: &Port) -> Stfq {
         Stfq::new(port)
     }
     fn source(&self, flow: &FlowInfo) -> SwiftSource {
@@ -182,8 +162,8 @@ impl FabricSource<SwiftFabric> for SwiftSource {
     }
 
     #[inline]
-    fn wish<S: Scheme<Ctl = ()>>(&mut self, _io: &mut Io<S>, k: u8, wish_bps: f64) {
-        self.subflows[k as usize].weight = wish_bps;
+    fn wish<S: Scheme<Ctl = ()>>(&mut self, _io: &mut Io<S>, k: u8, Weight(weight): Weight) {
+        self.subflows[k as usize].weight = weight;
     }
 
     #[inline]
@@ -221,9 +201,9 @@ pub struct SwiftSink {
 
 impl FabricSink<SwiftFabric> for SwiftSink {
     #[inline]
-    fn on_data(&mut self, now_ns: Ns, k: u8, header: SwiftHeader) -> SwiftHeader {
-        let last = self.last_ns[k as usize].replace(now_ns);
-        let gap_ns = last.map_or(0, |last| (now_ns - last).clamp(1, u64::from(u32::MAX)) as u32);
-        SwiftHeader { gap_ns, ..header }
+    fn on_data<S: Scheme<Ctl = ()>>(&mut self, io: &mut Io<S>, packet: &Arrived<SwiftHeader>) -> Reply<SwiftHeader> {
+        let last = self.last_ns[packet.subflow as usize].replace(io.now_ns);
+        let gap_ns = last.map_or(0, |last| (io.now_ns - last).clamp(1, u64::from(u32::MAX)) as u32);
+        Reply::Ack(SwiftHeader { gap_ns, ..packet.header })
     }
 }
