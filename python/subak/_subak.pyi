@@ -6,6 +6,7 @@ from typing import Any, Self
 from subak.runs import Listener
 
 __version__: str
+__build__: str
 
 class Table:
     """A read-only table of Arrow columns, for polars, pandas and pyarrow to take without copying."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from subak._subak import __version__, generators
+from subak._subak import __build__, __version__, generators
 from subak.errors import InputError
 from subak.progress import waiting
 from subak.repro.command import repro
@@ -48,7 +48,7 @@ def main() -> None:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print(f"subak {__version__}")
+        print(f"subak {__version__} ({__build__})")
         raise typer.Exit
 
 

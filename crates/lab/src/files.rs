@@ -2,8 +2,10 @@
 
 use serde_json::Value;
 use std::fs::{self, File};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 use subak_core::case::network_from_value;
 use subak_core::route::Metric;
 use subak_core::{Fault, Network};
@@ -30,8 +32,9 @@ pub fn read_text(path: &Path) -> Result<String, Fault> {
 /// Writes `path` whole or not at all: into a file beside it, which then takes its name.
 pub(crate) fn write_whole(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let temporary = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
-    let written = File::create(&temporary).and_then(|mut file| {
+    let temporary = path.with_file_name(format!(".{name}.{:016x}.part", unlike_any_other()));
+    // `create_new` fails rather than share a file with another machine.
+    let written = File::create_new(&temporary).and_then(|mut file| {
         write(&mut file)?;
         file.flush()?;
         file.sync_all()
@@ -42,6 +45,15 @@ pub(crate) fn write_whole(path: &Path, write: impl FnOnce(&mut File) -> io::Resu
         let _ = fs::remove_file(&temporary);
     }
     renamed
+}
+
+/// A number that no other process has, on this machine or on another that shares the folder: the hasher's keys are random,
+/// and the time and the process are mixed in.
+fn unlike_any_other() -> u64 {
+    let mut hasher = RandomState::new().build_hasher();
+    hasher.write_u32(std::process::id());
+    hasher.write_u128(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_nanos()));
+    hasher.finish()
 }
 
 /// A network as a spec describes it: links, a generator, or a file relative to `base`; and how to route over it.

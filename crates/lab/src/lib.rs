@@ -2,6 +2,7 @@
 //!
 //! Only this crate reads and writes files.
 
+mod cell;
 mod convergence;
 mod diff;
 mod error;
@@ -34,7 +35,7 @@ pub use files::read_text;
 pub use run::{Options, Outcome, Progress, run};
 pub use setting::Cost;
 pub use spec::{Cell, Spec, ValidSpec};
-pub use store::VERSION;
+pub use store::{BUILD, VERSION};
 pub use summary::{SIZE_BINS, SizeBin, Summary, SummaryRow, summary};
 pub use table::{COLUMNS, Column, KINDS, Row};
 pub use topology::Topology;

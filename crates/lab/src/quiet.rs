@@ -1,4 +1,4 @@
-//! Panics caught without a word on standard error: what a cell of many dies of belongs into its record, with its place.
+//! Catches panics without a word on standard error. Why a cell died is written into its record, with the place.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook, take_hook};

@@ -1,13 +1,11 @@
 //! Runs: every cell of a spec that is not there yet, on as many threads as wanted.
 
+use crate::cell::{self, CellError};
 use crate::error::Error;
 use crate::quiet;
-use crate::simulate::{self, Took};
+use crate::simulate::Took;
 use crate::spec::ValidSpec;
-use crate::store::{Standing, Store, VERSION, read_manifest};
-use crate::table::TableWriter;
-use parquet::errors::ParquetError;
-use parquet::file::metadata::KeyValue;
+use crate::store::{BUILD, Standing, Store, VERSION, read_manifest};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -136,7 +134,7 @@ impl<'a> Work<'a> {
         std::thread::scope(|scope| {
             let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(|| self.some())).collect();
             // All are joined before the first error is passed up.
-            let ends: Vec<_> = workers.into_iter().map(|w| w.join().unwrap_or(Ok(()))).collect();
+            let ends: Vec<_> = workers.into_iter().map(|w| w.join().unwrap_or_else(|_| Err(died()))).collect();
             ends.into_iter().collect()
         })
     }
@@ -150,7 +148,8 @@ impl<'a> Work<'a> {
                 return Ok(());
             }
             let begun = Instant::now();
-            let caught = quiet::catch(|| self.one(at, cell));
+            let progress = |share| self.tell(at, share);
+            let caught = quiet::catch(|| cell::table(self.spec, cell, self.options.cancel, &progress));
             match caught.unwrap_or_else(|panic| Err(CellError(format!("a defect of subak: {panic}")))) {
                 Ok(None) => return Ok(()),
                 Ok(Some(table)) => {
@@ -185,48 +184,11 @@ impl<'a> Work<'a> {
             fraction,
         });
     }
-
-    /// The table of one cell; `None` if it was cancelled.
-    fn one(&self, at: usize, number: usize) -> Result<Option<Vec<u8>>, CellError> {
-        let (setting, scheme) = self.spec.setting(number);
-        let seed = self.spec.cell(number).seed;
-        let mut metadata = self.store.metadata();
-        metadata.push(KeyValue::new("subak.cell".to_string(), number.to_string()));
-        let mut table = TableWriter::new(Vec::new(), self.spec, &setting.axis_values, metadata)?;
-        let cell = simulate::Cell {
-            number,
-            setting,
-            scheme,
-            seed,
-            cancel: self.options.cancel,
-            progress: &|share| self.tell(at, share),
-        };
-        let took =
-            simulate::simulate(&cell, &mut |row| table.push(row).map_err(|e| Error::file(Path::new("cell"), e)))?;
-        match took {
-            None => Ok(None),
-            Some(Took { events, packet_hops }) => {
-                let pair = |key: &str, value: u64| KeyValue::new(key.to_string(), value.to_string());
-                let took = [pair("subak.events", events), pair("subak.packet_hops", packet_hops)];
-                Ok(Some(table.close(took)?))
-            }
-        }
-    }
 }
 
-/// Why a cell failed.
-struct CellError(String);
-
-impl From<Error> for CellError {
-    fn from(error: Error) -> Self {
-        CellError(error.to_string())
-    }
-}
-
-impl From<ParquetError> for CellError {
-    fn from(error: ParquetError) -> Self {
-        CellError(error.to_string())
-    }
+/// A worker that panics outside a cell is a defect, and never silence.
+fn died() -> Error {
+    Fault::new("", "a worker of this run died: a defect of subak", "run again, and report it with the spec").into()
 }
 
 fn known_wall_times(dir: &Path) -> BTreeMap<usize, f64> {
@@ -263,6 +225,7 @@ fn manifest(spec: &ValidSpec, store: &Store, wall_s: &BTreeMap<usize, f64>, elap
         "spec": spec.tree(),
         "spec_sha256": spec.hash,
         "version": VERSION,
+        "build": BUILD,
         "seeds": spec.seeds,
         "schemes": spec.schemes,
         "axes": spec.axes.iter().map(|a| a.key.as_str()).collect::<Vec<_>>(),

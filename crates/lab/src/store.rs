@@ -16,8 +16,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use subak_core::Fault;
 
-/// What results are of a version: other versions may give other bytes.
+/// The version that results are of.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The build that results are of, as a hash of its sources: another build may give other bytes.
+pub const BUILD: &str = env!("SUBAK_SOURCES");
 
 /// A directory of results of one spec.
 #[derive(Debug)]
@@ -47,8 +50,10 @@ impl Store {
                 let what = format!("the directory holds results of another spec, \"{}\"", held("name"));
                 return refuse(what, "choose another directory, or remove this one to start anew");
             }
-            if held("version") != VERSION {
-                let what = format!("the results are of version {}, this is {VERSION}", held("version"));
+            if (held("version").as_str(), held("build").as_str()) != (VERSION, BUILD) {
+                let (version, build) = (held("version"), held("build"));
+                let what =
+                    format!("the results are of another build: {version} ({build}), this is {VERSION} ({BUILD})");
                 return refuse(what, "choose another directory, or remove this one to start anew");
             }
         } else if dir.exists() && !is_free(dir).map_err(|e| Error::file(dir, e))? {
@@ -94,17 +99,10 @@ impl Store {
         let get = |key: &str| pairs.iter().find(|p| p.key == key).and_then(|p| p.value.clone());
         let ours = get("subak.spec")? == self.hash
             && get("subak.version")? == VERSION
+            && get("subak.build")? == BUILD
             && get("subak.cell")? == cell.to_string();
         let number = |key: &str| get(key).and_then(|v| v.parse().ok());
         ours.then_some(Took { events: number("subak.events")?, packet_hops: number("subak.packet_hops")? })
-    }
-
-    /// What every table of the directory says of itself.
-    pub fn metadata(&self) -> Vec<KeyValue> {
-        vec![
-            KeyValue::new("subak.spec".to_string(), self.hash.clone()),
-            KeyValue::new("subak.version".to_string(), VERSION.to_string()),
-        ]
     }
 
     /// Keeps the finished table of a cell.
@@ -150,7 +148,7 @@ impl Store {
     fn join(&self, cells: usize, out: &mut File) -> Result<(), ParquetError> {
         let first = read_footer(&self.cell_path(0))?;
         let schema = first.file_metadata().schema_descr().root_schema_ptr();
-        let mut metadata = self.metadata();
+        let mut metadata = metadata(&self.hash);
         let pairs = first.file_metadata().key_value_metadata();
         metadata.extend(pairs.into_iter().flatten().filter(|p| p.key == "ARROW:schema").cloned());
         let mut writer = SerializedFileWriter::new(out, schema, Arc::new(properties(metadata)))?;
@@ -176,6 +174,13 @@ impl Store {
         }
         writer.close().map(|_| ())
     }
+}
+
+/// What every table of the results of the spec with that hash says of itself.
+pub(crate) fn metadata(spec_hash: &str) -> Vec<KeyValue> {
+    [("subak.spec", spec_hash), ("subak.version", VERSION), ("subak.build", BUILD)]
+        .map(|(key, value)| KeyValue::new(key.to_string(), value.to_string()))
+        .to_vec()
 }
 
 /// Empty, or with nothing but what an interrupted start leaves.

@@ -100,6 +100,14 @@ fn a_directory_of_another_spec_is_left_alone() {
     let other = valid(&SPEC.replace("0.6]", "0.5]"));
     let Err(Error::Fault(fault)) = go(&other, &dir.0, 1, None) else { panic!("it ran") };
     assert!(fault.what.contains("another spec") && !fault.mend.is_empty(), "{fault}");
+    // Results of another build, which may give other bytes.
+    let manifest = dir.0.join("manifest.json");
+    let text = std::fs::read_to_string(&manifest).unwrap();
+    std::fs::write(&manifest, text.replace(subak_lab::BUILD, "0123456789abcdef")).unwrap();
+    let Err(Error::Fault(fault)) = go(&valid(SPEC), &dir.0, 1, None) else { panic!("it ran") };
+    assert!(fault.what.contains("another build") && fault.what.contains("0123456789abcdef"), "{fault}");
+    assert!(fault.mend.contains("another directory"), "{fault}");
+    std::fs::write(&manifest, text).unwrap();
     let foreign = Scratch::new("foreign");
     std::fs::create_dir_all(&foreign.0).unwrap();
     std::fs::write(foreign.0.join("thesis.tex"), "precious").unwrap();
