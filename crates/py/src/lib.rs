@@ -28,7 +28,7 @@ mod _subak {
         incremental::Incremental,
         network::Network,
         runs::{Spec, columns, diff, export, summary},
-        schemes::schemes,
+        schemes::{pairs, parts, schemes},
         solving::Case,
         structure::Structure,
         table::Table,

@@ -50,7 +50,8 @@ macro_rules! parts {
             Err(registry::refusal(optimizer, fabric))
         }
 
-        pub(crate) fn kind_of_optimizer(name: &str) -> Option<&'static str> {
+        /// What the optimizer of that name wishes, in a word.
+        pub fn kind_of_optimizer(name: &str) -> Option<&'static str> {
             $(if name == <crate::optimizers::$of::$o as over::Optimizer>::PART.name {
                 return Some(<<crate::optimizers::$of::$o as over::Optimizer>::Wish as over::Wish>::KIND);
             })*
@@ -67,7 +68,8 @@ macro_rules! parts {
         pub const FABRICS: &[over::Part] =
             &[$(<crate::fabrics::$ff::$f as over::Fabric>::PART),*];
 
-        pub(crate) fn kind_of_fabric(name: &str) -> Option<&'static str> {
+        /// What the fabric of that name takes, in a word.
+        pub fn kind_of_fabric(name: &str) -> Option<&'static str> {
             $(if name == <crate::fabrics::$ff::$f as over::Fabric>::PART.name {
                 return Some(<<crate::fabrics::$ff::$f as over::Fabric>::Wish as over::Wish>::KIND);
             })*

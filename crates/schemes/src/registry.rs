@@ -94,7 +94,7 @@ fn no_control(name: &str) -> Fault {
 }
 
 /// What a pair says of itself.
-pub(crate) fn pair<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>>() -> Info {
+pub fn pair<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>>() -> Info {
     let (o, f) = (O::PART, F::PART);
     let goal = match (o.goal, f.goal) {
         (_, Goal::Own) => Goal::Own,
@@ -163,6 +163,12 @@ pub fn pairs() -> &'static [Info] {
 pub fn all() -> Vec<Info> {
     let unnamed = |info: &&Info| !PRESETS.iter().any(|p| info.name.split_once('/') == Some((p.optimizer, p.fabric)));
     schemes().iter().chain(pairs().iter().filter(unnamed)).copied().collect()
+}
+
+/// Optimizer and fabric of the scheme called `name`, if it is a pair.
+pub fn halves(name: &str) -> Option<(&str, &str)> {
+    let preset = PRESETS.iter().find(|p| p.name == name);
+    preset.map(|p| (p.optimizer, p.fabric)).or_else(|| name.split_once('/'))
 }
 
 /// The scheme called `name`: one with a name of its own, or `OPTIMIZER/FABRIC`.
