@@ -210,7 +210,7 @@ pub(crate) fn refusal(optimizer: &str, fabric: &str) -> Fault {
     Fault::new(
         "fabric",
         format!("optimizer \"{optimizer}\" wishes {says}, and fabric \"{fabric}\" takes {takes}"),
-        format!("over \"{optimizer}\" choose one of: {}", fits.join(", ")),
+        format!("for \"{optimizer}\" choose one of: {}", fits.join(", ")),
     )
 }
 
