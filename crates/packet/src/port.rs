@@ -72,6 +72,8 @@ pub struct PortState<S: Scheme> {
     pub port: Port,
     /// The scheme's state at it.
     pub hop: S::Hop,
+    /// How often its machine was restarted.
+    pub life: u8,
     /// When it last went down.
     pub down_ns: Option<Ns>,
     /// The link in the opposite direction.
@@ -89,6 +91,7 @@ impl<S: Scheme> PortState<S> {
             wakes: false,
             held_down: 0,
             down_ns: None,
+            life: 0,
             twin,
             view: LinkView::default(),
             port,

@@ -177,8 +177,7 @@ fn ports(setup: &Setup, rtt_ns: Ns) -> Vec<Port> {
         buffer_bytes: 0,
         mtu_bytes: 0,
         rtt_ns,
-        queued_bytes: 0,
-        queued_packets: 0,
+        ..Port::example(0, 1.0)
     };
     setup.wires.iter().enumerate().map(port).collect()
 }

@@ -9,11 +9,12 @@
 
 use crate::queue::VirtualLength;
 use std::fmt::Debug;
+use std::sync::Arc;
 use subak_core::scheme::{
-    Ack, Controller, FlowInfo, Goal, Hop, Io, Kind, Loss, Packet, PacketKind, Param, Params, Port, Queue, Recovery,
-    Reply, Scheme, Settles, Sink, Source, Visit,
+    Ack, Controller, FlowInfo, Goal, Hop, Io, Kind, Loss, Packet, PacketKind, Param, Params, PathInfo, Port, Queue,
+    Recovery, Reply, Scheme, Settles, Sink, Source, Visit,
 };
-use subak_core::{Fault, FlowId, Network, Ns};
+use subak_core::{Fault, FlowId, Network, Ns, Utility};
 
 /// What an optimizer says and a fabric follows.
 pub trait Wish: Copy + Debug + Send + 'static {
@@ -141,6 +142,10 @@ pub trait FabricSource<F: Fabric>: Send {
     /// Segments were lost.
     fn on_loss<S: Scheme<Ctl = F::Ctl>>(&mut self, io: &mut Io<S>, loss: &Loss) {
         let _ = (io, loss);
+    }
+    /// Subflow `k` takes another path from now on.
+    fn on_reroute<S: Scheme<Ctl = F::Ctl>>(&mut self, io: &mut Io<S>, k: u8, path: &PathInfo) {
+        let _ = (io, k, path);
     }
     /// The flow is done.
     fn on_finish<S: Scheme<Ctl = F::Ctl>>(&mut self, io: &mut Io<S>) {
@@ -278,6 +283,8 @@ pub trait OptimizerSource<O: Optimizer>: Send {
     }
     /// What subflow `k` wishes now.
     fn wish(&self, k: u8) -> O::Wish;
+    /// The flow has another weight from now on, and with it this utility.
+    fn on_weight(&mut self, weight: f64, utility: &Arc<Utility>);
     /// What its packets tell the links.
     fn note(&self, k: u8) -> O::Note {
         let _ = k;
@@ -430,6 +437,15 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> Source<Over<O, F>> fo
     }
     fn on_loss(&mut self, io: &mut Io<Over<O, F>>, loss: &Loss) {
         self.fabric.on_loss(io, loss);
+    }
+    fn on_weight(&mut self, io: &mut Io<Over<O, F>>, weight: f64, utility: &Arc<Utility>) {
+        self.optimizer.on_weight(weight, utility);
+        for k in 0..self.subflows {
+            self.fabric.wish(io, k, self.optimizer.wish(k));
+        }
+    }
+    fn on_reroute(&mut self, io: &mut Io<Over<O, F>>, k: u8, path: &PathInfo) {
+        self.fabric.on_reroute(io, k, path);
     }
     fn on_finish(&mut self, io: &mut Io<Over<O, F>>) {
         self.fabric.on_finish(io);

@@ -296,8 +296,7 @@ mod tests {
             buffer_bytes: 150_000,
             mtu_bytes: 1500,
             rtt_ns: 12_000,
-            queued_bytes: 0,
-            queued_packets: 0,
+            ..Port::example(0, 1.0)
         };
         Rcp::new(&params).unwrap().hop(&port)
     }

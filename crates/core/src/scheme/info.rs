@@ -1,7 +1,7 @@
 //! What a scheme says of itself, and what it is told of flows and ports.
 
 use crate::utility::Urgency;
-use crate::{Fault, FlowId, LinkId, Ns, Policy, Utility, quantity};
+use crate::{Fault, FlowId, LinkId, NodeId, Ns, Policy, Utility, quantity};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -289,6 +289,31 @@ pub struct FlowInfo {
     pub mtu_bytes: u32,
     /// One a subflow.
     pub paths: Vec<PathInfo>,
+    /// Where it starts and where it ends, if the network knows its nodes.
+    pub ends: Option<(NodeId, NodeId)>,
+    /// The links of each path, one list a subflow.
+    pub links: Vec<Vec<LinkId>>,
+    /// Of its random numbers: see [`crate::rng::Stream`].
+    pub seed: u64,
+}
+
+impl FlowInfo {
+    /// An endless flow of weight one over `paths`, of ordinary packets, as tests of machines need it.
+    pub fn example(flow: FlowId, paths: Vec<PathInfo>) -> Self {
+        FlowInfo {
+            flow,
+            weight: 1.0,
+            utility: Arc::new(Utility::log(1.0)),
+            urgency: Urgency::Constant,
+            size_bytes: None,
+            mss_bytes: 1446,
+            mtu_bytes: 1500,
+            links: paths.iter().map(|p| (0..LinkId::from(p.hops)).collect()).collect(),
+            ends: None,
+            seed: 0,
+            paths,
+        }
+    }
 }
 
 /// What a scheme is told of a subflow's path.
@@ -309,6 +334,12 @@ pub struct PathInfo {
 pub struct Port {
     /// The directed link behind it.
     pub link: LinkId,
+    /// Where it leaves, if the network knows its nodes.
+    pub from: Option<NodeId>,
+    /// Where it arrives, if the network knows its nodes.
+    pub to: Option<NodeId>,
+    /// Of the random numbers of what is at this port: see [`crate::rng::Stream`].
+    pub seed: u64,
     /// Capacity, bit/s.
     pub capacity_bps: f64,
     /// Propagation delay, ns.
@@ -323,4 +354,23 @@ pub struct Port {
     pub queued_bytes: u64,
     /// Packets waiting now.
     pub queued_packets: u32,
+}
+
+impl Port {
+    /// An idle port before a link of `capacity_bps`, as tests of machines need it.
+    pub fn example(link: LinkId, capacity_bps: f64) -> Self {
+        Port {
+            link,
+            from: None,
+            to: None,
+            seed: 0,
+            capacity_bps,
+            delay_ns: 1000,
+            buffer_bytes: 150_000,
+            mtu_bytes: 1500,
+            rtt_ns: 12_000,
+            queued_bytes: 0,
+            queued_packets: 0,
+        }
+    }
 }

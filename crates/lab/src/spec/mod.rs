@@ -1,6 +1,7 @@
 //! Specs: what is to be simulated, as written and as checked.
 
 pub mod drivers;
+mod fault;
 pub(crate) mod policy;
 mod section;
 pub(crate) mod setting;

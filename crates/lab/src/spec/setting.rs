@@ -1,8 +1,9 @@
 //! One setting of a spec, all axes fixed: what every scheme and seed of it runs under.
 
 use crate::spec::drivers::{self, Expected, SchemeChoice};
-use crate::spec::section::{Section, between, each, flag, list, text};
-use crate::spec::topology::{Topology, unknown_link};
+use crate::spec::fault;
+use crate::spec::section::{Section, between, each, flag};
+use crate::spec::topology::Topology;
 use crate::spec::workload::Workload;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -11,8 +12,8 @@ use std::path::Path;
 use std::sync::Arc;
 use subak_core::case::policy_from_value;
 use subak_core::document::unknown_word;
-use subak_core::driver::{Injected, Kinds, LinkChange, PacketSizes};
-use subak_core::quantity::{bytes_from_json, ns_from_json, rate_bps_from_json};
+use subak_core::driver::{Injected, LinkChange, PacketSizes};
+use subak_core::quantity::{bytes_from_json, ns_from_json};
 use subak_core::scheme::Goal;
 use subak_core::{Fault, LinkId, Ns, Policy};
 
@@ -155,7 +156,9 @@ impl Setting {
         measure.check_samples(topology.described_links() as f64, live, duration_ns).map_err(|e| e.below("measure"))?;
         measure.check_filters(mean_share_bps(&topology, live), packet).map_err(|e| e.below("measure"))?;
         let faults = match section("fault") {
-            Some(list) => each(list, |f| fault(f, &topology)).map_err(|e| e.below("fault"))?,
+            Some(list) => {
+                each(list, |f| fault::read(f, &topology, duration_ns)).map_err(|e| e.below("fault"))?.concat()
+            }
             None => Vec::new(),
         };
         let axis_values = Vec::new();
@@ -315,66 +318,4 @@ fn convergence(value: &Value) -> Result<Convergence, Fault> {
     };
     section.finish()?;
     Ok(convergence)
-}
-
-fn fault(value: &Value, topology: &Topology) -> Result<Injected, Fault> {
-    let mut section = Section::of(value)?;
-    let link = |v: &Value| -> Result<LinkId, Fault> {
-        let name = text(v)?;
-        topology.network().find_link(name).ok_or_else(|| unknown_link(name, topology.network()))
-    };
-    let kind = section.need("kind", "give \"loss\" or \"down\"", text)?;
-    let (fault, from, until) = match kind {
-        "loss" => {
-            let kinds = section.opt("kinds", kinds)?.unwrap_or(Kinds { data: true, ack: true, ctl: true });
-            let probability =
-                section.need("probability", "give a number from 0 to 1", |v| between(v, 0.0, true, 1.0))?;
-            let links = section.opt("links", |v| each(v, link))?;
-            let from_ns = section.opt("from", ns_from_json)?.unwrap_or(0);
-            let until_ns = section.opt("until", ns_from_json)?.unwrap_or(Ns::MAX);
-            (Injected::Loss { kinds, links, probability, from_ns, until_ns }, from_ns, until_ns)
-        }
-        "down" => {
-            let link = section.need("link", "name the link that goes down", link)?;
-            let down_ns = section.opt("down", ns_from_json)?.unwrap_or(0);
-            let up_ns = section.opt("up", ns_from_json)?.unwrap_or(Ns::MAX);
-            (Injected::Down { link, down_ns, up_ns }, down_ns, up_ns)
-        }
-        "capacity" => {
-            let link = section.need("link", "name the link whose capacity changes", link)?;
-            let capacity_bps = section.need("capacity", "give what the link has then, such as \"10Gbps\"", capacity)?;
-            let at_ns = section.need("at", "give the time of the change, such as \"5ms\"", ns_from_json)?;
-            (Injected::Capacity { link, capacity_bps, at_ns }, 0, Ns::MAX)
-        }
-        other => return Err(unknown_word(other, "kind of fault", &["loss", "down", "capacity"]).below("kind")),
-    };
-    section.finish()?;
-    if from >= until {
-        let key = if kind == "loss" { "until" } else { "up" };
-        return Err(Fault::new(key, "the fault ends before it begins", "give a later time"));
-    }
-    Ok(fault)
-}
-
-fn capacity(value: &Value) -> Result<f64, Fault> {
-    match rate_bps_from_json(value)? {
-        rate if rate >= 1e3 => Ok(rate),
-        rate => Err(Fault::new("", format!("the capacity is {rate} bit/s"), "give at least 1 kb/s")),
-    }
-}
-
-fn kinds(value: &Value) -> Result<Kinds, Fault> {
-    let mut kinds = Kinds { data: false, ack: false, ctl: false };
-    for (i, name) in list(value)?.iter().enumerate() {
-        match text(name).map_err(|e| e.below(&format!("[{i}]")))? {
-            "data" => kinds.data = true,
-            "ack" => kinds.ack = true,
-            "ctl" => kinds.ctl = true,
-            other => {
-                let known = &["data", "ack", "ctl"];
-                return Err(unknown_word(other, "kind of packet", known).below(&format!("[{i}]")));
-            }
-        }
-    }
-    Ok(kinds)
 }

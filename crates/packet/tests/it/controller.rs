@@ -2,9 +2,9 @@
 //! for a rate over a network that loses messages see it.
 
 use crate::common::*;
-use subak_core::driver::{Kinds, PacketSizes};
+use subak_core::driver::{Driver, Kinds, PacketSizes, Route};
 use subak_core::scheme::*;
-use subak_core::{Fault, FlowId, Network, Ns};
+use subak_core::{Fault, FlowId, Network, NodeId, Ns};
 use subak_schemes::queue::Fifo;
 
 struct Toy;
@@ -77,19 +77,20 @@ impl Controller<Toy> for Allocator {
     }
 }
 
+/// The ways from every host of a star to the controller at `at`.
+pub fn ways(network: &Network, at: usize) -> Vec<(NodeId, Route)> {
+    let there = |h: usize| if h == at { Route { forward: vec![], back: vec![] } } else { over_star(h, at) };
+    network.hosts().enumerate().map(|(h, node)| (node, there(h))).collect()
+}
+
 #[test]
 fn sources_get_their_rates_from_a_controller_across_a_lossy_network() {
     let network = star(6, 10e9, 1000);
     let faults = [lose(0.2, Kinds { data: false, ack: false, ctl: true })];
     let mut sim = subak_packet::Sim::new(Toy, &network, PacketSizes::default(), &faults, 7);
-    let sim: &mut dyn subak_core::driver::Driver = &mut sim;
-    let flows: Vec<_> = (1..=4)
-        .map(|h| {
-            let mut p = plan(over_star(h, 0), 0, None);
-            p.controller = Some(over_star(h, 5));
-            sim.add(p)
-        })
-        .collect();
+    let sim: &mut dyn Driver = &mut sim;
+    sim.place_controller(&ways(&network, 5));
+    let flows: Vec<_> = (1..=4).map(|h| sim.add(plan(over_star(h, 0), 0, None))).collect();
     // Rates that were lost stay stale here: what counts is that questions and answers cross the network.
     sim.run_until(20_000_000);
     for &f in &flows {

@@ -3,6 +3,7 @@
 mod common;
 mod controller;
 mod delivery;
+mod engine;
 mod extending;
 mod goals;
 mod leaf_spine;

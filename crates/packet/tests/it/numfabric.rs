@@ -72,6 +72,9 @@ impl OptimizerSource<Turning> for TurningSource {
     fn wish(&self, _k: u8) -> Weight {
         Weight(if self.now_ns < TURN_NS { self.before } else { 6.0 - self.before })
     }
+    fn on_weight(&mut self, weight: f64, _utility: &std::sync::Arc<Utility>) {
+        self.before = weight;
+    }
     fn on_feedback(&mut self, _k: u8, feedback: &Feedback) {
         self.now_ns = feedback.now_ns;
     }

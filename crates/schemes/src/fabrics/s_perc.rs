@@ -8,7 +8,7 @@ use crate::perc::{Message, PercHop, PercSink, PercSource};
 use crate::queue::Priority;
 use crate::s_perc::{SPerc, Stateless};
 use subak_core::Fault;
-use subak_core::scheme::{Ask, FlowInfo, Goal, Hop, Io, Kind, Named, Params, Port, Scheme, Sink, Source, Visit};
+use subak_core::scheme::{Ask, FlowInfo, Goal, Hop, Io, Kind, Named, Params, PathInfo, Port, Scheme, Sink, Source, Visit};
 
 /// The fabric.
 #[derive(Debug, Clone)]
@@ -29,6 +29,7 @@ fn relay<S: Scheme<Ctl = Message<Stateless>>>(
         match ask {
             Ask::Ctl { to, subflow, message, class, bytes } => outer.ctl(to, subflow, message, class, bytes),
             Ask::Timer { timer, at_ns } => outer.timer(timer, at_ns),
+            Ask::Pause { link, class, on } => outer.pause(link, class, on),
             Ask::Pace { subflow, rate_bps, window_bytes } => {
                 paced(subflow, rate_bps);
                 outer.pace(subflow, rate_bps, window_bytes);
@@ -117,6 +118,9 @@ impl FabricSource<SPercFabric> for SPercSource {
     }
     fn on_timer<S: Scheme<Ctl = Message<Stateless>>>(&mut self, io: &mut Io<S>, timer: u32) {
         self.relay(io, |source, io| source.on_timer(io, timer));
+    }
+    fn on_reroute<S: Scheme<Ctl = Message<Stateless>>>(&mut self, io: &mut Io<S>, k: u8, path: &PathInfo) {
+        self.relay(io, |source, io| source.on_reroute(io, k, path));
     }
     fn on_finish<S: Scheme<Ctl = Message<Stateless>>>(&mut self, io: &mut Io<S>) {
         self.relay(io, |source, io| source.on_finish(io));

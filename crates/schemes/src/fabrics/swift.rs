@@ -171,6 +171,10 @@ impl FabricSource<SwiftFabric> for SwiftSource {
         self.subflows[k as usize].rate_bps
     }
 
+    fn on_reroute<S: Scheme<Ctl = ()>>(&mut self, _io: &mut Io<S>, k: u8, path: &PathInfo) {
+        self.subflows[k as usize].d0_ns = path.base_rtt_ns;
+    }
+
     #[inline]
     fn header(&mut self, k: u8, bytes: u32) -> SwiftHeader {
         SwiftHeader { virtual_len: f64::from(bytes) * 8.0 / self.subflows[k as usize].weight, gap_ns: 0 }

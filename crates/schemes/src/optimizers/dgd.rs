@@ -8,6 +8,7 @@
 use super::prices::{Bounds, Wishes};
 use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Rate};
 use subak_core::scheme::{FlowInfo, Goal, Param, ParamUnit, Params, Port, Settles};
+use std::sync::Arc;
 use subak_core::{Fault, Ns, Utility};
 
 /// `params.price_interval`.
@@ -51,15 +52,19 @@ impl Optimizer for GradientDescent {
         })
     }
     fn source(&self, flow: &FlowInfo) -> PriceTaker {
-        // (w / 1e6 x)^alpha at x Mb/s is 1e6^-alpha of the price per Mb/s.
-        let price_unit = match *flow.utility {
-            Utility::Power { alpha, .. } => libm::pow(1e6, -alpha),
-            Utility::BandwidthFunction { .. } => 1.0,
-        };
-        PriceTaker { wishes: Wishes::new(flow, BOUNDS), price_unit }
+        PriceTaker { wishes: Wishes::new(flow, BOUNDS), price_unit: price_unit(&flow.utility) }
     }
     fn price(&self, _port: &Port) -> DgdPrice {
         DgdPrice { dgd: *self, price: 0.0, arrived_bytes: 0 }
+    }
+}
+
+/// A price in the unit of the parameters, over one in the utility's: (w / 1e6 x)^alpha at x Mb/s is 1e6^-alpha of the price
+/// per Mb/s.
+fn price_unit(utility: &Utility) -> f64 {
+    match *utility {
+        Utility::Power { alpha, .. } => libm::pow(1e6, -alpha),
+        Utility::BandwidthFunction { .. } => 1.0,
     }
 }
 
@@ -81,6 +86,10 @@ impl OptimizerSource<GradientDescent> for PriceTaker {
     }
     fn wish(&self, k: u8) -> Rate {
         Rate(self.wishes.wish_bps(k))
+    }
+    fn on_weight(&mut self, _weight: f64, utility: &Arc<Utility>) {
+        self.wishes.set_utility(utility);
+        self.price_unit = price_unit(utility);
     }
     fn on_feedback(&mut self, k: u8, feedback: &Feedback) {
         self.wishes.on_feedback(k, feedback.path_price * self.price_unit, feedback);

@@ -1,7 +1,8 @@
 //! No optimizer: every subflow wishes its equal part of the weight that its flow was given, and no link has a price.
 
 use crate::over::{Optimizer, OptimizerSource, Part, Price, Weight};
-use subak_core::Fault;
+use std::sync::Arc;
+use subak_core::{Fault, Utility};
 use subak_core::scheme::{FlowInfo, Goal, Params, Port, Settles};
 
 /// The weights that the flows were given.
@@ -12,6 +13,7 @@ pub struct Given;
 #[derive(Debug, Clone, Copy)]
 pub struct GivenSource {
     weight: f64,
+    subflows: usize,
 }
 
 impl Optimizer for Given {
@@ -32,7 +34,7 @@ impl Optimizer for Given {
         Ok(Given)
     }
     fn source(&self, flow: &FlowInfo) -> GivenSource {
-        GivenSource { weight: flow.weight / flow.paths.len().max(1) as f64 }
+        GivenSource { weight: flow.weight, subflows: flow.paths.len().max(1) }
     }
     fn price(&self, _port: &Port) -> NoPrice {
         NoPrice
@@ -41,7 +43,10 @@ impl Optimizer for Given {
 
 impl OptimizerSource<Given> for GivenSource {
     fn wish(&self, _k: u8) -> Weight {
-        Weight(self.weight)
+        Weight(self.weight / self.subflows as f64)
+    }
+    fn on_weight(&mut self, weight: f64, _utility: &Arc<Utility>) {
+        self.weight = weight;
     }
 }
 

@@ -4,7 +4,7 @@
 
 use crate::over::Feedback;
 use std::sync::Arc;
-use subak_core::Ns;
+use subak_core::{Ns, Utility};
 use subak_core::scheme::FlowInfo;
 use subak_core::utility::Urgency;
 use subak_solve::xwi::{self, Marginal};
@@ -51,6 +51,11 @@ impl Wishes {
             start_ns: 0,
             subflows: flow.paths.iter().map(subflow).collect(),
         }
+    }
+
+    /// The flow has another utility from now on.
+    pub fn set_utility(&mut self, utility: &Arc<Utility>) {
+        self.marginal = Marginal::new(Arc::clone(utility));
     }
 
     /// The flow starts.

@@ -15,7 +15,8 @@ use super::dgd::{BOUNDS, PRICE_INTERVAL, interval_ns};
 use super::prices::Wishes;
 use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Rate};
 use subak_core::scheme::{FlowInfo, Follows, Goal, Param, ParamUnit, Params, Port, Settles};
-use subak_core::{Fault, Ns};
+use std::sync::Arc;
+use subak_core::{Fault, Ns, Utility};
 
 /// Gain of the average of round trips.
 const RTT_GAIN: f64 = 0.5;
@@ -90,6 +91,9 @@ impl OptimizerSource<FairShare> for RcpSource {
     }
     fn wish(&self, k: u8) -> Rate {
         Rate(self.wishes.wish_bps(k))
+    }
+    fn on_weight(&mut self, _weight: f64, utility: &Arc<Utility>) {
+        self.wishes.set_utility(utility);
     }
     fn note(&self, k: u8) -> RoundTrip {
         self.rtt[k as usize]

@@ -11,7 +11,8 @@ use super::prices::{Bounds, Wishes};
 use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Weight};
 use subak_core::rng::mix;
 use subak_core::scheme::{FlowInfo, Goal, Param, ParamUnit, Params, Port, Settles};
-use subak_core::{Fault, Ns};
+use std::sync::Arc;
+use subak_core::{Fault, Ns, Utility};
 use subak_solve::xwi::{MOST, PriceLaw, normalized_residual};
 
 /// `params.price_interval`.
@@ -128,6 +129,9 @@ impl OptimizerSource<Xwi> for XwiSource {
     #[inline]
     fn wish(&self, k: u8) -> Weight {
         Weight::of_rate(self.wishes.wish_bps(k))
+    }
+    fn on_weight(&mut self, _weight: f64, utility: &Arc<Utility>) {
+        self.wishes.set_utility(utility);
     }
     #[inline]
     fn note(&self, k: u8) -> Residual {

@@ -199,8 +199,7 @@ mod tests {
             buffer_bytes: 1 << 20,
             mtu_bytes: 1500,
             rtt_ns: RTT_NS,
-            queued_bytes: 0,
-            queued_packets: 0,
+            ..Port::example(0, 1.0)
         }
     }
 

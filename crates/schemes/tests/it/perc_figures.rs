@@ -29,28 +29,19 @@ impl<S: Named> Example<S> {
                 buffer_bytes: 0,
                 mtu_bytes: 1500,
                 rtt_ns: 10,
-                queued_bytes: 0,
-                queued_packets: 0,
+                ..Port::example(0, 1.0)
             };
             (name, (scheme.hop(&port), port))
         });
         let flows = [("fB", vec!["l20", "l30"]), ("fW", vec!["l30", "l12"])];
         let flows = flows.into_iter().enumerate().map(|(k, (name, path))| {
-            let info = FlowInfo {
-                flow: k as u32,
-                weight: 1.0,
-                size_bytes: None,
-                mss_bytes: 1446,
-                mtu_bytes: 1500,
-                utility: std::sync::Arc::new(subak_core::Utility::log(1.0)),
-                urgency: subak_core::utility::Urgency::Constant,
-                paths: vec![PathInfo {
-                    hops: path.len() as u16,
-                    line_rate_bps: 20.0 * G,
-                    min_capacity_bps: 12.0 * G,
-                    base_rtt_ns: 10,
-                }],
+            let path_info = PathInfo {
+                hops: path.len() as u16,
+                line_rate_bps: 20.0 * G,
+                min_capacity_bps: 12.0 * G,
+                base_rtt_ns: 10,
             };
+            let info = FlowInfo::example(k as u32, vec![path_info]);
             scheme.source(&info).on_start(&mut io);
             let message = io.take_asks().find_map(|ask| match ask {
                 subak_core::scheme::Ask::Ctl { message, .. } => Some(message),

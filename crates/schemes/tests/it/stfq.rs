@@ -25,8 +25,7 @@ impl Link {
             buffer_bytes,
             mtu_bytes: 1500,
             rtt_ns: 16_000,
-            queued_bytes: 0,
-            queued_packets: 0,
+            ..Port::example(0, 1.0)
         };
         Link { queue: Stfq::new(&port), slab: Slab::default(), dropped: Vec::new(), now_ns: 0 }
     }

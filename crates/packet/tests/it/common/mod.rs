@@ -1,7 +1,7 @@
 //! Small networks and plans that the tests share.
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use subak_core::driver::{Driver, FlowPlan, Injected, Kinds, PacketSizes, Route};
+use subak_core::driver::{Driver, FlowPlan, Injected, Kinds, Mishap, PacketSizes, Route};
 use subak_core::{LinkId, Network, NodeKind};
 
 /// A star of `hosts` around one switch: host h's link up is `2 h`, down is `2 h + 1`.
@@ -48,7 +48,11 @@ pub fn start(scheme: &str, network: &Network, faults: &[Injected], seed: u64) ->
 }
 
 pub fn lose(probability: f64, kinds: Kinds) -> Injected {
-    Injected::Loss { kinds, links: None, probability, from_ns: 0, until_ns: u64::MAX }
+    mishap(Mishap::Lost, probability, kinds)
+}
+
+pub fn mishap(mishap: Mishap, probability: f64, kinds: Kinds) -> Injected {
+    Injected::Packets { mishap, kinds, links: None, probability, from_ns: 0, until_ns: u64::MAX }
 }
 
 pub const EVERY_KIND: Kinds = Kinds { data: true, ack: true, ctl: true };
