@@ -15,6 +15,15 @@ const MOST_BYTES: u64 = 256 << 20;
 
 /// The text of an input file.
 pub fn read_text(path: &Path) -> Result<String, Fault> {
+    let bytes = read_bytes(path)?;
+    String::from_utf8(bytes).map_err(|e| {
+        let what = format!("is not UTF-8 text: byte {} begins no character", e.utf8_error().valid_up_to());
+        Fault::new("", what, "give the path of a readable text file").in_file(path.display().to_string())
+    })
+}
+
+/// The bytes of an input file.
+pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, Fault> {
     let named = |e: Fault| e.in_file(path.display().to_string());
     let refuse = |what: String| named(Fault::new("", what, "give the path of a readable text file"));
     let about = fs::metadata(path).map_err(|e| refuse(format!("cannot be read: {e}")))?;
@@ -24,9 +33,7 @@ pub fn read_text(path: &Path) -> Result<String, Fault> {
     if about.len() > MOST_BYTES {
         return Err(refuse(format!("has {} bytes, more than {MOST_BYTES}", about.len())));
     }
-    let bytes = fs::read(path).map_err(|e| refuse(format!("cannot be read: {e}")))?;
-    String::from_utf8(bytes)
-        .map_err(|e| refuse(format!("is not UTF-8 text: byte {} begins no character", e.utf8_error().valid_up_to())))
+    fs::read(path).map_err(|e| refuse(format!("cannot be read: {e}")))
 }
 
 /// Writes `path` whole or not at all: into a file beside it, which then takes its name.

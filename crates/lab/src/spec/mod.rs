@@ -307,15 +307,16 @@ fn seeds(value: &Value) -> Result<Vec<u64>, Fault> {
     Ok(seeds)
 }
 
-/// A network that lies in a file counts by the file's content.
+/// A network or a workload that lies in a file counts by the file's content.
 fn hash(spec: &Spec) -> Result<String, Fault> {
     let mut digest = Sha256::new();
     digest.update(Value::Object(spec.tree.clone()).to_string());
     let mut names = Vec::new();
     spec.tree.get("network").iter().for_each(|n| files_of(n, &mut names));
+    spec.tree.get("workload").iter().for_each(|w| files_of(w, &mut names));
     for name in names {
         digest.update([0]);
-        digest.update(files::read_text(&spec.base.join(name))?);
+        digest.update(files::read_bytes(&spec.base.join(name))?);
     }
     Ok(digest.finalize().iter().fold(String::new(), |mut hex, byte| {
         let _ = write!(hex, "{byte:02x}");
@@ -323,7 +324,7 @@ fn hash(spec: &Spec) -> Result<String, Fault> {
     }))
 }
 
-/// The files that a network names, or a list of networks.
+/// The files that a network or a workload names, or a list of them.
 fn files_of<'a>(network: &'a Value, names: &mut Vec<&'a str>) {
     match network {
         Value::Array(list) => list.iter().for_each(|n| files_of(n, names)),

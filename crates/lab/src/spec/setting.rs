@@ -150,7 +150,7 @@ impl Setting {
                 Arc::clone(topologies.entry(key).or_insert(Arc::new(read)))
             }
         };
-        let workload = Workload::read(workload).map_err(|e| e.below("workload"))?;
+        let workload = Workload::read(workload, base).map_err(|e| e.below("workload"))?;
         let packet = packets(section("packets")).map_err(|e| e.below("packets"))?;
         let (duration_ns, warmup_ns, drain_ns) = times(run).map_err(|e| e.below("run"))?;
         workload.check(&topology, packet, duration_ns).map_err(|e| e.below("workload"))?;

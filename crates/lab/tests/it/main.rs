@@ -6,4 +6,5 @@ mod policies;
 mod reactions;
 mod runs;
 mod specs;
+mod traces;
 mod workloads;

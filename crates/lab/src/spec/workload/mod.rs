@@ -7,12 +7,14 @@ pub mod churn;
 pub mod sizes;
 
 mod steps;
+mod trace;
 
 use crate::spec::section::{Section, between, flag, text, whole};
 use crate::spec::topology::{Topology, unknown_name};
 use churn::Churn;
 use serde_json::Value;
 use sizes::Sizes;
+use std::path::Path;
 use steps::Step;
 use subak_core::document::unknown_word;
 use subak_core::driver::{FlowPlan, NOT_YET, PacketSizes};
@@ -22,7 +24,7 @@ use subak_core::rng::Stream;
 use subak_core::{Fault, FlowId, NodeId, Ns, Policy};
 
 /// Names of the workloads.
-pub const NAMES: &[&str] = &["poisson", "churn", "incast", "permutation", "steps"];
+pub const NAMES: &[&str] = &["poisson", "churn", "incast", "permutation", "steps", "trace"];
 
 /// Most flows that a cell may have: each takes about a kilobyte for as long as the cell runs.
 const MOST_FLOWS: f64 = 5e6;
@@ -97,6 +99,8 @@ pub enum Workload {
     },
     /// The flows listed.
     Steps(Vec<Step>),
+    /// The flows of a file.
+    Trace(Vec<trace::Traced>),
 }
 
 fn positive_bytes(value: &Value) -> Result<u64, Fault> {
@@ -115,7 +119,8 @@ fn positive_ns(value: &Value) -> Result<Ns, Fault> {
 
 impl Workload {
     /// The section `workload` of a spec.
-    pub fn read(value: &Value) -> Result<Self, Fault> {
+    /// Files lie relative to `base`.
+    pub fn read(value: &Value, base: &Path) -> Result<Self, Fault> {
         let mut section = Section::of(value)?;
         let kind = section.need("kind", &format!("choose one of: {}", NAMES.join(", ")), text)?;
         let workload = match kind {
@@ -140,6 +145,7 @@ impl Workload {
                 apart: section.opt("apart", flag)?.unwrap_or(false),
                 hashed: section.opt("hashed", flag)?.unwrap_or(false),
             },
+            "trace" => Workload::Trace(trace::read(&mut section, base)?),
             "steps" => Workload::Steps(section.need("flows", "list the flows", steps::read)?),
             name => return Err(unknown_word(name, "workload", NAMES).below("kind")),
         };
@@ -149,13 +155,19 @@ impl Workload {
 
     /// Whether any flow has a weight other than 1.
     pub fn has_weights(&self) -> bool {
-        matches!(self, Workload::Steps(steps) if steps.iter().any(Step::has_weight))
+        match self {
+            Workload::Steps(steps) => steps.iter().any(Step::has_weight),
+            Workload::Trace(flows) => flows.iter().any(|flow| flow.weight != 1.0),
+            _ => false,
+        }
     }
 
     /// Checks the workload against the network: hosts and links that it names are there.
     pub fn check(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Result<(), Fault> {
-        if let Workload::Steps(steps) = self {
-            return steps::check(steps, topology);
+        match self {
+            Workload::Steps(steps) => return steps::check(steps, topology),
+            Workload::Trace(flows) => trace::check(flows, topology).map_err(|e| e.below("file"))?,
+            _ => {}
         }
         let hosts = topology.hosts().len();
         if hosts < 2 {
@@ -187,7 +199,7 @@ impl Workload {
     pub(crate) fn check_policy(&self, policy: Policy) -> Result<(), Fault> {
         let sized = match self {
             Workload::Steps(steps) => return steps::check_policy(steps, policy).map_err(|e| e.below("workload")),
-            Workload::Poisson { .. } => true,
+            Workload::Poisson { .. } | Workload::Trace(_) => true,
             Workload::Churn { .. } => false,
             Workload::Incast { size_bytes, .. } | Workload::Permutation { size_bytes, .. } => size_bytes.is_some(),
         };
@@ -254,6 +266,7 @@ impl Workload {
                     }
                 }
             }
+            Workload::Trace(flows) => trace::flows(flows, topology, &mut maker)?,
             Workload::Steps(steps) => return steps::flows(steps, topology, &mut maker),
         }
         Ok(maker.flows)
@@ -283,6 +296,11 @@ impl Workload {
                 let each = if *apart { *subflows as f64 } else { 1.0 };
                 sized(hosts * share * each, *size_bytes, capacity * share)
             }
+            Workload::Trace(flows) => Expected {
+                flows: flows.len() as f64,
+                live: (flows.len() as f64).min(hosts * 100.0),
+                wire_bytes: packet.wire_bytes(trace::bytes(flows, duration_ns)) as f64,
+            },
             Workload::Steps(steps) => Expected {
                 flows: steps.len() as f64,
                 live: steps.len() as f64,
@@ -294,7 +312,7 @@ impl Workload {
     /// Whether the set of flows changes at a few points in time, between which rates can settle.
     pub fn settles(&self) -> bool {
         match self {
-            Workload::Poisson { .. } => false,
+            Workload::Poisson { .. } | Workload::Trace(_) => false,
             Workload::Steps(steps) => !steps.iter().any(Step::waits),
             _ => true,
         }

@@ -141,7 +141,7 @@ fn waits(steps: &[Step]) -> Result<Vec<Vec<FlowId>>, Fault> {
 }
 
 /// A circle of flows that wait for each other, each after the next, if there is one.
-fn circle(after: &[Vec<FlowId>]) -> Option<Vec<FlowId>> {
+pub(super) fn circle(after: &[Vec<FlowId>]) -> Option<Vec<FlowId>> {
     let mut left: Vec<usize> = after.iter().map(Vec::len).collect();
     let mut free: Vec<usize> = (0..after.len()).filter(|&f| left[f] == 0).collect();
     let mut dependents = vec![Vec::new(); after.len()];

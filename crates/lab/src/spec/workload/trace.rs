@@ -1,0 +1,338 @@
+//! Flows from a file: a table as CSV or Parquet, or the flow files that the simulators HPCC and htsim use.
+//!
+//! - `csv`, `parquet`: a row a flow with the columns `start` (or `start_ns`), `src`, `dst`, `size` (or `size_bytes`), and
+//!   where wanted `weight` and `id`. Plain numbers are seconds and bytes.
+//! - `hpcc`: the number of flows, then a line a flow: source, destination, priority, port, bytes, seconds. HPCC's generator
+//!   lets time begin at 2 s.
+//! - `htsim`: a connection matrix: `Nodes N`, `Connections M`, then `src->dst id I start PICOSECONDS size BYTES`, and
+//!   `trigger T`, `send_done_trigger T` where one waits for others.
+//!
+//! Hosts are named, or numbered in the order of the network's hosts.
+
+use super::{Maker, Planned, host};
+use crate::spec::section::{Section, text};
+use crate::spec::topology::Topology;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::path::Path;
+use subak_core::document::unknown_word;
+use subak_core::quantity::{bytes_from_json, ns_from_json, quoted};
+use subak_core::{Fault, FlowId, NodeId, Ns};
+
+const FORMATS: &[&str] = &["csv", "parquet", "hpcc", "htsim"];
+
+/// HPCC's flow files count from here.
+const HPCC_BEGIN_NS: Ns = 2_000_000_000;
+
+/// Most flows of a file.
+const MOST_FLOWS: usize = 5_000_000;
+
+/// One flow of the file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Traced {
+    /// Where it stands in the file, counted from 1.
+    line: u64,
+    id: Option<String>,
+    src: String,
+    dst: String,
+    size_bytes: u64,
+    start_ns: Ns,
+    pub(super) weight: f64,
+    /// The flows that it waits for, by their place in the list.
+    pub(super) after: Vec<FlowId>,
+}
+
+/// The keys `file`, `format` and `origin`; files lie relative to `base`.
+pub(crate) fn read(section: &mut Section, base: &Path) -> Result<Vec<Traced>, Fault> {
+    let name = section.need("file", "name a file of flows, such as \"flows.csv\"", text)?;
+    let by_name = match name.rsplit_once('.').map(|(_, e)| e) {
+        Some("csv") => Some("csv"),
+        Some("parquet") => Some("parquet"),
+        Some("cm") => Some("htsim"),
+        _ => None,
+    };
+    let format = match section.opt("format", text)?.or(by_name) {
+        Some(format) if FORMATS.contains(&format) => format,
+        Some(other) => return Err(unknown_word(other, "format", FORMATS).below("format")),
+        None => {
+            let what = format!("what {} holds does not follow from its name", quoted(name));
+            return Err(Fault::new("format", what, format!("give one of: {}", FORMATS.join(", "))));
+        }
+    };
+    let standard = if format == "hpcc" { HPCC_BEGIN_NS } else { 0 };
+    let origin_ns = section.opt("origin", ns_from_json)?.unwrap_or(standard);
+    let path = base.join(name);
+    let named = |e: Fault| e.in_file(path.display().to_string());
+    let mut flows = match format {
+        "parquet" => from_parquet(&path)?,
+        "csv" => from_csv(&crate::results::files::read_text(&path)?).map_err(named)?,
+        "hpcc" => from_hpcc(&crate::results::files::read_text(&path)?).map_err(named)?,
+        _ => from_htsim(&crate::results::files::read_text(&path)?).map_err(named)?,
+    };
+    for flow in flows.iter_mut().filter(|flow| flow.after.is_empty()) {
+        flow.start_ns = flow.start_ns.checked_sub(origin_ns).ok_or_else(|| {
+            let what = format!("the flow starts before the origin of time, {} s", origin_ns as f64 * 1e-9);
+            named(at_line(flow.line, &what, "give the time at which the run begins as origin"))
+        })?;
+    }
+    Ok(flows)
+}
+
+fn at_line(line: u64, what: &str, mend: &str) -> Fault {
+    Fault::new(format!("line {line}"), what, mend)
+}
+
+fn too_many() -> Fault {
+    Fault::new("", format!("more than {MOST_FLOWS} flows"), "split the file")
+}
+
+/// A time or a size: a plain number is in the base unit, a text may carry a unit.
+fn quantity(text: &str) -> Value {
+    text.trim().parse::<f64>().map_or_else(|_| Value::from(text.trim()), Value::from)
+}
+
+fn size(line: u64, value: &Value) -> Result<u64, Fault> {
+    let found = bytes_from_json(value).map_err(|e| at_line(line, &e.what, &e.mend))?;
+    if found == 0 {
+        return Err(at_line(line, "the size is 0", "give at least one byte"));
+    }
+    Ok(found)
+}
+
+fn weight(line: u64, weight: f64) -> Result<f64, Fault> {
+    if weight.is_finite() && weight > 0.0 {
+        return Ok(weight);
+    }
+    Err(at_line(line, &format!("the weight is {weight}"), "give a positive number"))
+}
+
+fn from_csv(text: &str) -> Result<Vec<Traced>, Fault> {
+    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
+    let bad = |e: csv::Error| {
+        let line = e.position().map_or(1, |p| p.line());
+        at_line(line, &format!("is no row of the table: {e}"), "give every row the columns of the first line")
+    };
+    let headers = reader.headers().map_err(bad)?.clone();
+    let column = |names: &[&str]| headers.iter().position(|h| names.contains(&h));
+    let need = |names: &[&str]| {
+        column(names).ok_or_else(|| {
+            let what = format!("there is no column \"{}\"", names[0]);
+            at_line(1, &what, "the columns are start, src, dst, size, and where wanted weight and id")
+        })
+    };
+    let (src, dst) = (need(&["src"])?, need(&["dst"])?);
+    let (start, sizes) = (need(&["start", "start_ns"])?, need(&["size", "size_bytes"])?);
+    let in_ns = &headers[start] == "start_ns";
+    let (weights, ids) = (column(&["weight"]), column(&["id"]));
+    let mut flows = Vec::new();
+    for record in reader.records() {
+        let record = record.map_err(bad)?;
+        let line = record.position().map_or(0, |p| p.line());
+        let cell = |k: usize| record.get(k).unwrap_or_default();
+        let start_ns = match in_ns {
+            true => {
+                cell(start).parse().map_err(|_| at_line(line, "start_ns is no whole number", "give nanoseconds"))?
+            }
+            false => ns_from_json(&quantity(cell(start))).map_err(|e| at_line(line, &e.what, &e.mend))?,
+        };
+        let given = weights.map(cell).filter(|w| !w.is_empty());
+        let own = given.map(|w| w.parse().map_err(|_| at_line(line, "the weight is no number", "give a number")));
+        flows.push(Traced {
+            line,
+            id: ids.map(cell).filter(|id| !id.is_empty()).map(str::to_string),
+            src: cell(src).to_string(),
+            dst: cell(dst).to_string(),
+            size_bytes: size(line, &quantity(cell(sizes)))?,
+            start_ns,
+            weight: weight(line, own.transpose()?.unwrap_or(1.0))?,
+            after: Vec::new(),
+        });
+        if flows.len() > MOST_FLOWS {
+            return Err(too_many());
+        }
+    }
+    Ok(flows)
+}
+
+/// Through the same columns as CSV, each value as text.
+fn from_parquet(path: &Path) -> Result<Vec<Traced>, Fault> {
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::Field;
+    let named = |e: Fault| e.in_file(path.display().to_string());
+    let unreadable = |e: String| {
+        named(Fault::new("", format!("cannot be read as Parquet: {e}"), "give a Parquet file with a row a flow"))
+    };
+    let file = std::fs::File::open(path).map_err(|e| unreadable(e.to_string()))?;
+    let reader = SerializedFileReader::new(file).map_err(|e| unreadable(e.to_string()))?;
+    let rows = reader.get_row_iter(None).map_err(|e| unreadable(e.to_string()))?;
+    let mut text = csv::Writer::from_writer(Vec::new());
+    for (k, row) in rows.enumerate() {
+        let row = row.map_err(|e| unreadable(e.to_string()))?;
+        if k == 0 {
+            let names: Vec<&String> = row.get_column_iter().map(|(name, _)| name).collect();
+            text.write_record(names).map_err(|e| unreadable(e.to_string()))?;
+        }
+        let cells = row.get_column_iter().map(|(_, field)| match field {
+            Field::Null => String::new(),
+            Field::Str(s) => s.clone(),
+            other => other.to_string(),
+        });
+        text.write_record(cells).map_err(|e| unreadable(e.to_string()))?;
+    }
+    let text = text.into_inner().map_err(|e| unreadable(e.to_string()))?;
+    from_csv(&String::from_utf8_lossy(&text)).map_err(|mut e| {
+        // Line 2 is row 1: Parquet has no line of names.
+        if let Some(line) = e.place.strip_prefix("line ").and_then(|n| n.parse::<u64>().ok()) {
+            e.place = format!("row {}", line.saturating_sub(1));
+        }
+        named(e)
+    })
+}
+
+fn from_hpcc(text: &str) -> Result<Vec<Traced>, Fault> {
+    let mut lines = text.lines().enumerate().map(|(k, l)| (k as u64 + 1, l.trim())).filter(|(_, l)| !l.is_empty());
+    let shape = "a flow is: source destination priority port bytes seconds";
+    let (_, first) = lines.next().ok_or_else(|| at_line(1, "the file is empty", "begin with the number of flows"))?;
+    let count: usize =
+        first.parse().map_err(|_| at_line(1, "is no number of flows", "begin with the number of flows"))?;
+    let mut flows = Vec::new();
+    for (line, words) in lines.take(MOST_FLOWS.min(count)) {
+        let words: Vec<&str> = words.split_whitespace().collect();
+        let [src, dst, _, _, bytes, start] = words[..] else {
+            return Err(at_line(line, &format!("has {} words", words.len()), shape));
+        };
+        flows.push(Traced {
+            line,
+            id: None,
+            src: src.to_string(),
+            dst: dst.to_string(),
+            size_bytes: size(line, &quantity(bytes))?,
+            start_ns: ns_from_json(&quantity(start)).map_err(|e| at_line(line, &e.what, shape))?,
+            weight: 1.0,
+            after: Vec::new(),
+        });
+    }
+    if flows.len() < count {
+        let what = format!("{count} flows are announced, {} follow", flows.len());
+        return Err(at_line(1, &what, "give the number of the lines that follow"));
+    }
+    Ok(flows)
+}
+
+fn from_htsim(text: &str) -> Result<Vec<Traced>, Fault> {
+    let mut flows: Vec<Traced> = Vec::new();
+    // Which flows fire each trigger, which wait for it, and the triggers that fire once.
+    let (mut fires, mut waits): (HashMap<u64, Vec<FlowId>>, Vec<Option<u64>>) = (HashMap::new(), Vec::new());
+    for (k, row) in text.lines().enumerate() {
+        let line = k as u64 + 1;
+        let row = row.split('#').next().unwrap_or_default().trim();
+        let words: Vec<&str> = row.split_whitespace().collect();
+        let Some((src, dst)) = words.first().and_then(|w| w.split_once("->")) else {
+            match words.first() {
+                None | Some(&"Nodes" | &"Connections" | &"Triggers" | &"trigger" | &"Failures") => continue,
+                Some(word) => {
+                    let what = format!("{} begins no line of a connection matrix", quoted(word));
+                    return Err(at_line(line, &what, "a connection is: src->dst id I start PICOSECONDS size BYTES"));
+                }
+            }
+        };
+        let mut value: HashMap<&str, u64> = HashMap::new();
+        for pair in words[1..].chunks(2) {
+            let number = pair.get(1).and_then(|v| v.parse().ok());
+            let number = number.ok_or_else(|| {
+                at_line(line, &format!("{} has no whole number", quoted(pair[0])), "give one behind each word")
+            })?;
+            value.insert(pair[0], number);
+        }
+        let bytes = *value.get("size").ok_or_else(|| at_line(line, "there is no size", "give size and bytes"))?;
+        let flow = flows.len() as FlowId;
+        for key in ["send_done_trigger", "recv_done_trigger"] {
+            if let Some(&trigger) = value.get(key) {
+                fires.entry(trigger).or_default().push(flow);
+            }
+        }
+        waits.push(value.get("trigger").copied());
+        let start_ns = match (value.get("start"), value.get("trigger")) {
+            (Some(ps), _) => ps / 1000,
+            (None, Some(_)) => 0,
+            (None, None) => return Err(at_line(line, "there is no start", "give start and picoseconds, or a trigger")),
+        };
+        flows.push(Traced {
+            line,
+            id: value.get("id").map(u64::to_string),
+            src: src.to_string(),
+            dst: dst.to_string(),
+            size_bytes: size(line, &bytes.into())?,
+            start_ns,
+            weight: 1.0,
+            after: Vec::new(),
+        });
+        if flows.len() > MOST_FLOWS {
+            return Err(too_many());
+        }
+    }
+    for (flow, trigger) in flows.iter_mut().zip(waits) {
+        let Some(trigger) = trigger else { continue };
+        flow.after = fires.get(&trigger).cloned().ok_or_else(|| {
+            at_line(
+                flow.line,
+                &format!("nothing fires trigger {trigger}"),
+                "let a connection have it as send_done_trigger",
+            )
+        })?;
+    }
+    Ok(flows)
+}
+
+fn node(topology: &Topology, name: &str) -> Result<NodeId, Fault> {
+    match name.parse::<usize>() {
+        Ok(k) => topology.hosts().get(k).copied().ok_or_else(|| {
+            let what = format!("there is no host number {k}");
+            Fault::new("", what, format!("the network's hosts have the numbers 0 to {}", topology.hosts().len() - 1))
+        }),
+        Err(_) => host(topology, name),
+    }
+}
+
+fn ends(flow: &Traced, topology: &Topology) -> Result<(NodeId, NodeId), Fault> {
+    let at = |e: Fault| at_line(flow.line, &e.what, &e.mend);
+    let (src, dst) = (node(topology, &flow.src).map_err(at)?, node(topology, &flow.dst).map_err(at)?);
+    if src == dst {
+        return Err(at_line(flow.line, "source and destination are the same host", "name two hosts"));
+    }
+    Ok((src, dst))
+}
+
+/// Checks that the hosts are there, and that no flows wait for each other in a circle.
+pub(crate) fn check(flows: &[Traced], topology: &Topology) -> Result<(), Fault> {
+    flows.iter().try_for_each(|flow| ends(flow, topology).map(|_| ()))?;
+    let after: Vec<Vec<FlowId>> = flows.iter().map(|f| f.after.clone()).collect();
+    match super::steps::circle(&after) {
+        None => Ok(()),
+        Some(circle) => {
+            let line = flows[circle[0] as usize].line;
+            Err(at_line(line, "connections wait for each other in a circle", "let one of them start by itself"))
+        }
+    }
+}
+
+/// The flows, in the order of the file.
+pub(crate) fn flows(traced: &[Traced], topology: &Topology, maker: &mut Maker) -> Result<(), Fault> {
+    let waiting = traced.iter().any(|flow| !flow.after.is_empty());
+    let duration_ns = maker.duration_ns;
+    for flow in traced.iter().filter(|flow| waiting || flow.start_ns < duration_ns) {
+        let (src, dst) = ends(flow, topology)?;
+        maker.add(src, dst, flow.start_ns, Some(flow.size_bytes), 1)?;
+        if let Some(Planned { id, after, plan, .. }) = maker.flows.last_mut() {
+            id.clone_from(&flow.id);
+            after.clone_from(&flow.after);
+            plan.weight = flow.weight;
+        }
+    }
+    Ok(())
+}
+
+/// Bytes of all flows that start within the run.
+pub(crate) fn bytes(traced: &[Traced], duration_ns: Ns) -> u64 {
+    traced.iter().filter(|f| f.start_ns < duration_ns).map(|f| f.size_bytes).sum()
+}

@@ -1,0 +1,127 @@
+//! Flows from files: a table, HPCC's flow files, htsim's connection matrices.
+
+use crate::common::{Scratch, rows};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use subak_lab::{Options, Spec, run};
+
+fn spec(keys: &str) -> String {
+    format!(
+        r#"
+[network]
+kind = "star"
+hosts = 4
+rate = "10Gbps"
+
+[workload]
+kind = "trace"
+{keys}
+
+[[scheme]]
+name = "ideal"
+
+[run]
+duration = "20ms"
+"#
+    )
+}
+
+/// `(id, src, dst, size, start, weight)` of every flow of the file.
+fn flows_of(dir: &Path, keys: &str) -> Result<Vec<[String; 6]>, String> {
+    let file = dir.join("spec.toml");
+    std::fs::write(&file, spec(keys)).unwrap();
+    let spec = Spec::load(&file).unwrap().validate().map_err(|e| e.to_string())?;
+    let out = dir.join("out");
+    let _ = std::fs::remove_dir_all(&out);
+    let cancel = AtomicBool::new(false);
+    let outcome = run(&spec, &out, &Options { jobs: 1, only: None, progress: &|_| {}, cancel: &cancel }).unwrap();
+    assert!(outcome.merged, "{:?}", outcome.failed);
+    let columns = ["flow_id", "src", "dst", "size_bytes", "start_ns", "weight"];
+    Ok(rows(&out, "flow").iter().map(|row| columns.map(|c| row[c].clone())).collect())
+}
+
+fn written(name: &str, files: &[(&str, &str)]) -> Scratch {
+    let dir = Scratch::new(name);
+    std::fs::create_dir_all(&dir.0).unwrap();
+    files.iter().for_each(|(file, text)| std::fs::write(dir.0.join(file), text).unwrap());
+    dir
+}
+
+fn row(cells: [&str; 6]) -> [String; 6] {
+    cells.map(str::to_string)
+}
+
+#[test]
+fn a_table_gives_the_flows_one_expects() {
+    let csv = "start,src,dst,size,weight,id\n1ms,h0,h1,64KiB,2,a\n0.002,2,3,1000,,\n";
+    let dir = written("csv", &[("flows.csv", csv)]);
+    let flows = flows_of(&dir.0, r#"file = "flows.csv""#).unwrap();
+    let want = [row(["a", "h0", "h1", "65536", "1000000", "2"]), row(["", "h2", "h3", "1000", "2000000", "1"])];
+    assert_eq!(flows, want);
+}
+
+#[test]
+fn flow_files_of_hpcc_are_read_as_they_are() {
+    let text = "2\n0 1 3 100 5000 2.001000000\n3 2 3 100 70000 2.003500000\n";
+    let dir = written("hpcc", &[("flow.txt", text)]);
+    let flows = flows_of(&dir.0, "file = \"flow.txt\"\nformat = \"hpcc\"").unwrap();
+    let want = [row(["", "h0", "h1", "5000", "1000000", "1"]), row(["", "h3", "h2", "70000", "3500000", "1"])];
+    assert_eq!(flows, want);
+}
+
+#[test]
+fn connection_matrices_of_htsim_are_read_with_their_triggers() {
+    let text = "Nodes 4\nConnections 3\nTriggers 1\n0->1 id 1 start 5000000 size 100000 send_done_trigger 7\n\
+                1->2 id 2 start 0 size 2000\n2->3 id 3 trigger 7 size 3000\ntrigger id 7 oneshot\n";
+    let dir = written("htsim", &[("a.cm", text)]);
+    let flows = flows_of(&dir.0, r#"file = "a.cm""#).unwrap();
+    assert_eq!(flows[0], row(["1", "h0", "h1", "100000", "5000", "1"]));
+    assert_eq!(flows[1], row(["2", "h1", "h2", "2000", "0", "1"]));
+    assert_eq!(flows[2][..4], row(["3", "h2", "h3", "3000", "", ""])[..4]);
+    let after: u64 = flows[2][4].parse().unwrap();
+    // 100 kB at 10 Gb/s take 83 us on the wire.
+    assert!((88_000..100_000).contains(&after), "{after}");
+}
+
+#[test]
+fn bad_lines_are_named_by_their_number() {
+    let files = [
+        ("column.csv", "start,src,dst\n0,h0,h1\n"),
+        ("host.csv", "start,src,dst,size\n0,h0,h1,1000\n0,h0,h9,1000\n"),
+        ("size.csv", "start,src,dst,size\n0,h0,h1,1000\n0,h0,h2,lots\n"),
+        ("short.csv", "start,src,dst,size\n0,h0,h1,1000\n0,h0\n"),
+        ("same.csv", "start,src,dst,size\n0,h0,h0,1000\n"),
+        ("short.txt", "3\n0 1 3 100 5000 2.0\n"),
+        ("early.txt", "1\n0 1 3 100 5000 1.0\n"),
+        ("words.txt", "1\n0 1 3 100\n"),
+        ("start.cm", "0->1 id 1 size 1000\n"),
+        ("trigger.cm", "0->1 id 1 trigger 3 size 1000\n"),
+        ("word.cm", "0->1 id 1 start 0 size 1000\nhello 1\n"),
+        ("circle.cm", "0->1 trigger 1 send_done_trigger 2 size 9\n1->2 trigger 2 send_done_trigger 1 size 9\n"),
+        ("unknown.bin", ""),
+    ];
+    let dir = written("bad", &files);
+    let said = |file: &str| {
+        let format = if file.ends_with(".txt") { "\nformat = \"hpcc\"" } else { "" };
+        flows_of(&dir.0, &format!("file = \"{file}\"{format}")).unwrap_err()
+    };
+    for (file, words) in [
+        ("column.csv", ["line 1", "\"size\""]),
+        ("host.csv", ["line 3", "h9"]),
+        ("size.csv", ["line 3", "lots"]),
+        ("short.csv", ["line 3", "columns"]),
+        ("same.csv", ["line 2", "same host"]),
+        ("short.txt", ["line 1", "3 flows are announced"]),
+        ("early.txt", ["line 2", "origin"]),
+        ("words.txt", ["line 2", "4 words"]),
+        ("start.cm", ["line 1", "no start"]),
+        ("trigger.cm", ["line 1", "trigger 3"]),
+        ("word.cm", ["line 2", "hello"]),
+        ("circle.cm", ["line 1", "circle"]),
+        ("unknown.bin", ["format", "csv, parquet"]),
+        ("missing.csv", ["missing.csv", "cannot be read"]),
+    ] {
+        let fault = said(file);
+        assert!(words.iter().all(|w| fault.contains(w)), "{file}: {fault}");
+    }
+}
