@@ -15,7 +15,7 @@ const WORDS: usize = BUCKETS / 64;
 /// What is due at a time, with an order of its own among what is due at the same time.
 pub trait Tied: Copy {
     /// Decides between events of the same time, in 47 bits. Events that share it must be the same to whoever takes them.
-    fn tie(&self) -> u64;
+    fn tie(&self, at_ns: Ns) -> u64;
 }
 
 /// Bits of a tie.
@@ -145,7 +145,7 @@ impl<E: Tied> Wheel<E> {
             let offset_ns = (at_ns - (turn << self.shift)) as u32;
             self.put(turn as usize % BUCKETS, Near { offset_ns, event });
         } else {
-            self.far.push(Reverse(Far { at_ns, tie: event.tie(), event }));
+            self.far.push(Reverse(Far { at_ns, tie: event.tie(at_ns), event }));
         }
     }
 
@@ -153,7 +153,7 @@ impl<E: Tied> Wheel<E> {
     #[inline]
     fn entry(&self, at_ns: Ns, event: E) -> Entry<E> {
         let offset_ns = at_ns - (self.turn << self.shift);
-        Entry { key: offset_ns << TIE_BITS | event.tie(), event }
+        Entry { key: offset_ns << TIE_BITS | event.tie(at_ns), event }
     }
 
     #[inline]
@@ -272,13 +272,13 @@ mod tests {
     }
 
     impl Tied for u32 {
-        fn tie(&self) -> u64 {
+        fn tie(&self, _at_ns: Ns) -> u64 {
             u64::from(*self)
         }
     }
 
     impl Tied for () {
-        fn tie(&self) -> u64 {
+        fn tie(&self, _at_ns: Ns) -> u64 {
             0
         }
     }
