@@ -1,8 +1,8 @@
 """The papers' experiments: what was claimed, what Subak measures, and whether the one bears out the other.
 
 An experiment is a folder below ``subak/papers``: ``experiment.toml`` (the claim, the kind, the sizes, the variants),
-``published.toml`` (published values and what must hold of ours), ``page.md``, and the analysis in ``__init__.py``. A run never
-draws and an analysis never runs: raw results lie in between, as files.
+``published.toml`` (published values and what must hold of ours), ``page.md``, and the analysis in ``__init__.py``. A
+run never draws and an analysis never runs: raw results lie in between, as files.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The experiments that there are: one folder each below ``subak/papers``.
 
-``experiment.toml`` says what the paper claims, of which kind the experiment is, how large it is at each scale, where its setup
-is not the paper's, and in which variants it runs. ``published.toml`` has every published value, and what must hold of ours.
+``experiment.toml`` says what the paper claims, of which kind the experiment is, how large it is at each scale, where
+its setup is not the paper's, and in which variants it runs. ``published.toml`` has every published value, and what
+must hold of ours.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from subak.repro.reading import Section
 from subak.repro.rules import OPERATORS, Rule
 
 PAPERS = Path(__file__).parent.parent / "papers"
+
+
 @cache
 def catalogue() -> dict[str, Experiment]:
     """Every experiment by name, in the order of the papers and of their figures."""
@@ -143,9 +146,13 @@ def _sound(told: Section, check: Check) -> None:
         missing = "at" if check.published else "published"
         raise told.error(missing, "it is missing", "say what the text or the figure says, and where: both or neither")
     if check.claim and not check.published:
-        raise told.error("claim", "nothing was published", "say in `published` what the paper claims, and where in `at`")
+        raise told.error(
+            "claim", "nothing was published", "say in `published` what the paper claims, and where in `at`"
+        )
     if check.rule and check.rule.op == "equals" and not check.exact:
-        raise told.error("equals", "no interval lies on a point", "add exact = true, or give a range with within = [low, high]")
+        raise told.error(
+            "equals", "no interval lies on a point", "add exact = true, or give a range with within = [low, high]"
+        )
     if check.rule and not check.ours and not check.published:
         raise told.error("ours", "the bound is not in the paper", "add ours = true, or say where the paper has it")
 

@@ -109,7 +109,7 @@ class Experiment:
 
     @property
     def module(self) -> ModuleType:
-        """The analysis: ``draw``; ``measure`` where values are found in what specs simulate; ``run`` of kind ``python``."""
+        """The analysis: ``draw``; ``measure`` of what specs simulated; ``run`` of kind ``python``."""
         return import_module(f"subak.papers.{self.paper}.{self.folder.name}")
 
     @property

@@ -55,7 +55,7 @@ def spec_of(path: Path, name: str, plan: RunPlan) -> dict[str, Any]:
 
 
 def merge(base: dict[str, Any], changes: dict[str, Any], place: str = "spec") -> None:
-    """Puts ``changes`` into ``base``, key by key; in a list of tables, such as ``scheme``, a key is a table's name or number."""
+    """Puts ``changes`` into ``base``, key by key; in a list of tables a key is a table's name or number."""
     for key, value in changes.items():
         held = base.get(key)
         if isinstance(value, dict) and isinstance(held, dict):
@@ -71,7 +71,9 @@ def _merge_list(held: list[Any], changes: dict[str, Any], place: str) -> None:
     for name, change in changes.items():
         places = [k for k, known in enumerate(names) if name in (known, str(k))]
         if not places:
-            raise InputError(None, f"{place}.{name}", "there is none of that name", f"choose one of: {', '.join(names)}")
+            raise InputError(
+                None, f"{place}.{name}", "there is none of that name", f"choose one of: {', '.join(names)}"
+            )
         for k in places:
             merge(held[k], change, f"{place}.{name}")
 
@@ -147,11 +149,13 @@ def _python_check(experiment: Experiment, told: Section) -> None:
     run = getattr(experiment.module, "run", None)
     wanted = ["settings", "runs", "seed", "progress"]
     if run is None or list(inspect.signature(run).parameters) != wanted:
-        raise told.error("kind", f"{experiment.folder.name}/__init__.py has no such run", f"define run({', '.join(wanted)})")
+        raise told.error(
+            "kind", f"{experiment.folder.name}/__init__.py has no such run", f"define run({', '.join(wanted)})"
+        )
 
 
 def _python_run(experiment: Experiment, plan: RunPlan, folder: Path) -> None:
-    report = experiment.module.run(plan.settings, plan.runs, plan.seed, plan.progress or (lambda done, all, share: None))
+    report = experiment.module.run(plan.settings, plan.runs, plan.seed, plan.progress or (lambda done, of, share: None))
     raw = {"schema": 2, "setup": {}, "tables": {}, "series": {}, "values": {}, "notes": []}
     unknown = set(report) - set(raw)
     if unknown:

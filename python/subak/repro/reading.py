@@ -10,7 +10,14 @@ from typing import Any, TypeVar
 from subak.errors import InputError
 
 Kind = TypeVar("Kind")
-_WORDS = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", dict: "a table", list: "a list"}
+_WORDS = {
+    str: "a text",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    dict: "a table",
+    list: "a list",
+}
 _REQUIRED: Any = object()
 
 
@@ -44,7 +51,9 @@ class Section:
                 raise self.error(key, "it is missing", f"give {_WORDS[kind]}")
             return default  # type: ignore[no-any-return]
         value = self._held[key]
-        fits = isinstance(value, (int, float) if kind is float else kind) and (kind is bool or not isinstance(value, bool))
+        fits = isinstance(value, (int, float) if kind is float else kind) and (
+            kind is bool or not isinstance(value, bool)
+        )
         if not fits:
             raise self.error(key, f"it is {value!r}", f"give {_WORDS[kind]}")
         return value  # type: ignore[no-any-return]

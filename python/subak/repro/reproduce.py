@@ -131,7 +131,9 @@ class Verdict:
         }
 
     def _changed(self, changed: Changed) -> dict[str, str]:
-        without = next((o.verdict() for o in self.variants if o.variant and o.variant.name == changed.without), "not run")
+        without = next(
+            (o.verdict() for o in self.variants if o.variant and o.variant.name == changed.without), "not run"
+        )
         return {"what": changed.what, "why": changed.why, "without": changed.without, "comes_out": without}
 
 
@@ -149,9 +151,9 @@ def reproduce(
 ) -> Verdict:
     """Runs the experiment ``name``, unless ``out`` holds its results already, and holds them against the paper.
 
-    ``variants`` runs these too; ``None`` does so at paper scale. Writes raw results, the figure (PNG) and ``verdict.json`` to
-    ``out`` (``out/repro/NAME-SCALE``). Raises ``InputError`` for a name or size that there is not, and for a folder that holds
-    something else.
+    ``variants`` runs these too; ``None`` does so at paper scale. Writes raw results, the figure (PNG) and
+    ``verdict.json`` to ``out`` (``out/repro/NAME-SCALE``). Raises ``InputError`` for a name or size that there is not,
+    and for a folder that holds something else.
     """
     experiment = find(name)
     _possible(experiment, scale, runs, seed, on)
@@ -218,7 +220,9 @@ def _outcome(experiment: Experiment, plan: RunPlan, folder: Path, variant: Varia
             kind.run(experiment, plan, folder)
     raw = RawResults(folder, plan)
     measured = _measure(experiment, raw)
-    checks = [c for c in experiment.checks_at(plan.scale) if variant is None or (c.key in measured and (c.rule or c.claim))]
+    checks = [
+        c for c in experiment.checks_at(plan.scale) if variant is None or (c.key in measured and (c.rule or c.claim))
+    ]
     findings = tuple(_judge(experiment, check, measured, plan.runs) for check in checks)
     notes = tuple(raw.report["notes"]) if raw.has_report else ()
     return Outcome(plan.runs, ran, took(folder), findings, notes, variant)

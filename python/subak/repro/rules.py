@@ -30,7 +30,7 @@ class Rule:
             return _equal(value, self.bound, self.tolerance)
         if not isinstance(value, int | float) or math.isnan(value):
             return False
-        return self._least() <= value <= self._most()
+        return bool(self._least() <= value <= self._most())
 
     def holds_all(self, low: float, high: float) -> bool:
         """Whether every value from ``low`` to ``high`` obeys."""
@@ -38,7 +38,7 @@ class Rule:
 
     def breaks_all(self, low: float, high: float) -> bool:
         """Whether no value from ``low`` to ``high`` obeys."""
-        return high < self._least() or low > self._most()
+        return bool(high < self._least() or low > self._most())
 
     def words(self, unit: str = "") -> str:
         """``at least 1.2``."""
@@ -77,7 +77,9 @@ def judge(value: Value, rule: Rule | None, *, exact: bool, claim: Rule | None = 
     assert wanted is not None
     leans = wanted.holds(point(value))
     if ends is None:
-        return Judged(UNDECIDED, leans, "one run has no interval: a second is needed" if runs < 2 else "it has no interval")
+        return Judged(
+            UNDECIDED, leans, "one run has no interval: a second is needed" if runs < 2 else "it has no interval"
+        )
     if claim is not None and _breaks(claim, ends):
         return Judged(CONTRADICTED, leans)
     if _breaks(wanted, ends):
@@ -100,13 +102,15 @@ def _breaks(rule: Rule, ends: tuple[Any, Any]) -> bool:
 
 
 def _needs(value: Value, rule: Rule, runs: int) -> str:
-    """An interval shrinks with the root of the runs, so the square of what it has to shrink by is how many more are needed."""
+    """An interval shrinks with the root of the runs: the square of what it has to shrink by is how many are needed."""
     assert isinstance(value, Measured)
     assert value.low is not None
     assert value.high is not None
     bounds = rule.bound if rule.op == "within" else [rule.bound]
     # The bounds that the interval straddles, each with the arm of the interval that reaches over it.
-    arms = [(abs(value.value - b), value.high - value.value if b > value.value else value.value - value.low) for b in bounds]
+    arms = [
+        (abs(value.value - b), value.high - value.value if b > value.value else value.value - value.low) for b in bounds
+    ]
     straddled = [(d, arm) for d, arm in arms if arm >= d]
     if not straddled or any(math.isinf(arm) or math.isnan(arm) for _, arm in straddled):
         return f"more than {runs} runs would decide it; how many cannot be told, for its interval has no end"

@@ -45,7 +45,9 @@ def at(values: Sequence[float], q: float) -> Measured:
     """The quantile ``q`` of the times; a time that never came counts as longer than all."""
     never = sum(map(math.isinf, values))
     found = stats.estimate(values, f"p{100 * q:g}", "changes")
-    return Measured(found.value, found.low, found.high, found.count, found.of, f"{never} never settled" if never else "")
+    return Measured(
+        found.value, found.low, found.high, found.count, found.of, f"{never} never settled" if never else ""
+    )
 
 
 def ratio(slow: Sequence[float], fast: Sequence[float], q: float = 0.5) -> Measured:

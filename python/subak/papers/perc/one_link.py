@@ -49,7 +49,9 @@ def measure(raw: RawResults) -> dict[str, Value]:
         if other in present:
             found |= {f"{other}_over_fair_{c}": _ratio(runs, other, "fair", c) for c in CLASSES}
     if "dctcp" in present:
-        found |= {f"dctcp_over_best_{c}": over_runs(runs, partial(_over_best, scheme="dctcp", which=c)) for c in CLASSES}
+        found |= {
+            f"dctcp_over_best_{c}": over_runs(runs, partial(_over_best, scheme="dctcp", which=c)) for c in CLASSES
+        }
     return found
 
 

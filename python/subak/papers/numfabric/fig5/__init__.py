@@ -25,7 +25,7 @@ SCHEMES = {"numfabric": "NUMFabric", "dgd": "DGD", "rcp-star": "RCP*"}
 
 
 Bins = dict[str, list[np.ndarray]]
-"""By scheme: (rate - ideal rate) / ideal rate of the flows that count, a bin after another; -1: only the ideal ended it."""
+"""By scheme and bin: (rate - ideal rate) / ideal rate of the flows that count; -1: only the ideal ended it."""
 
 
 def _runs(raw: RawResults, workload: str) -> list[Bins]:

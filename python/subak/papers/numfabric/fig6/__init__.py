@@ -72,7 +72,10 @@ def measure(raw: RawResults) -> dict[str, Value]:
     found: dict[str, Value] = {}
     if raw.has("parameters"):
         default = _of(raw, "default")
-        found |= {f"us {label}": _told(_of(raw, label)) for label in dict.fromkeys((*DT.values(), *INTERVAL.values(), *OTHERS))}
+        found |= {
+            f"us {label}": _told(_of(raw, label))
+            for label in dict.fromkeys((*DT.values(), *INTERVAL.values(), *OTHERS))
+        }
         found |= {
             "default_settled": settle.settled(default),
             "dt3_settled": settle.settled(_of(raw, DT[3])),

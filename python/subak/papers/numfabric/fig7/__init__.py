@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+from functools import partial, reduce
+from operator import add
 from typing import TYPE_CHECKING, Any
-
-import pandas as pd
 
 from subak.repro import RawResults, Value, figures, stats
 
@@ -21,23 +21,26 @@ Means = dict[str, dict[float, float]]
 """By scheme and load: the mean over its flows of their completion time over that alone."""
 
 
-def _runs(raw: RawResults) -> list[Any]:
-    """The flows that count, a run after another."""
+def _runs(raw: RawResults) -> list[dict[str, Any]]:
+    """A run after another: for each part, how many flows of each scheme and load count, and their slowdowns' sum."""
     columns = ["kind", "scheme", "load", "seed", "size_bytes", "slowdown", "measured"]
     frame = raw.simulated().table("flow", columns).to_pandas()
     frame = frame[frame["measured"]]
-    return [of for _, of in frame.groupby("seed")]
+    return [{part: _sums(of, *sizes) for part, sizes in PARTS.items()} for _, of in frame.groupby("seed")]
 
 
-def _means(runs: Sequence[Any], part: str) -> Means:
-    low, high = PARTS[part]
-    flows = pd.concat(runs)
-    flows = flows[(flows["size_bytes"] > low) & (flows["size_bytes"] <= high)]
-    means = flows.groupby(["scheme", "load"])["slowdown"].mean()
+def _sums(flows: Any, low: float, high: float) -> Any:
+    mine = flows[(flows["size_bytes"] > low) & (flows["size_bytes"] <= high)]
+    return mine.groupby(["scheme", "load"])["slowdown"].agg(["sum", "count", "size"])
+
+
+def _means(runs: Sequence[dict[str, Any]], part: str) -> Means:
+    total = reduce(add, [run[part] for run in runs])
+    means = total["sum"] / total["count"]
     return {s: {float(load): float(v) for load, v in means[s].items()} for s in SCHEMES}
 
 
-def _ratios(runs: Sequence[Any], part: str) -> list[float]:
+def _ratios(runs: Sequence[dict[str, Any]], part: str) -> list[float]:
     means = _means(runs, part)
     return [mean / means["pfabric"][load] for load, mean in means["numfabric"].items()]
 
@@ -47,16 +50,19 @@ def measure(raw: RawResults) -> dict[str, Value]:
     runs = _runs(raw)
     loads = range(len(_ratios(runs, "all flows")))
 
-    def each(part: str) -> list[Value]:
-        return [stats.over_runs(runs, lambda chosen, k=k: _ratios(chosen, part)[k]) for k in loads]
+    def ratio(chosen: Sequence[dict[str, Any]], part: str, load: int) -> float:
+        return _ratios(chosen, part)[load]
 
-    complete = [100 * float(flows["slowdown"].notna().mean()) for flows in runs]
+    def each(part: str) -> list[Value]:
+        return [stats.over_runs(runs, partial(ratio, part=part, load=k)) for k in loads]
+
+    whole = reduce(add, [run["all flows"] for run in runs])
     return {
         "worst": stats.over_runs(runs, lambda chosen: max(_ratios(chosen, "all flows"))),
         "ratios": each("all flows"),
         "short": each("up to 100 KB"),
         "long": each("above 1 MB"),
-        "complete": min(complete),
+        "complete": 100 * float(whole["count"].sum() / whole["size"].sum()),
         **{scheme: list(of.values()) for scheme, of in _means(runs, "all flows").items()},
     }
 

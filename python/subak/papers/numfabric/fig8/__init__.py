@@ -55,7 +55,9 @@ def measure(raw: RawResults) -> dict[str, Value]:
         "jain_8": jain(False),
         "jain_8_apart": jain(True),
         # The same permutations, pair by pair.
-        "fairer": _over_seeds([_jain(a) - _jain(b) for a, b in zip(*(rates["numfabric", k, 8] for k in (False, True)), strict=True)]),
+        "fairer": _over_seeds(
+            [_jain(a) - _jain(b) for a, b in zip(*(rates["numfabric", k, 8] for k in (False, True)), strict=True)]
+        ),
     }
 
 

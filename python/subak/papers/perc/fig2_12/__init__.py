@@ -14,9 +14,11 @@ IDEAL_GBPS = {"A": 35, "B": 25, "C": 5, "D": 5}
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """The mean times that each scheme takes after D has come; the points of a round trip at which it comes are resampled."""
+    """The mean times that each scheme takes after D has come; the points at which it comes are resampled."""
     held = raw.simulated()
-    us = {(s, c): [1e6 * t for t in settle.times(held, s, c, after_ns=CHANGE_NS)] for s in ("fair", "rcp") for c in (0, 1)}
+    us = {
+        (s, c): [1e6 * t for t in settle.times(held, s, c, after_ns=CHANGE_NS)] for s in ("fair", "rcp") for c in (0, 1)
+    }
     found: dict[str, Value] = {
         "fair": stats.estimate(us["fair", 0], "mean", "starts"),
         "rcp": stats.estimate(us["rcp", 0], "mean", "starts"),

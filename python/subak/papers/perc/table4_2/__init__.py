@@ -33,7 +33,7 @@ def _incast(raw: RawResults, scheme: str) -> dict[int, list[float]]:
 
 
 def _own_rates(raw: RawResults, scheme: str) -> list[float]:
-    """For each time of the change, milliseconds from it until 50 ms begin in which every smoothed rate is near its own average.
+    """For each time of the change, milliseconds until 50 ms begin in which every smoothed rate is near its own average.
 
     The average is that of the run's last second. TCPs along the chain settle at rates of their own, far from max-min.
     """

@@ -53,7 +53,9 @@ def _extreme(slow: list[list[float]], fast: list[list[float]], pick: Callable[..
         return Measured(math.inf, count=0, of="runs")
 
     def compute(drawn: list[stats.Array]) -> stats.Array:
-        return np.asarray(pick([stats.over_each(mean(s), mean(f)) for s, f in zip(drawn[::2], drawn[1::2], strict=True)], axis=0))
+        return np.asarray(
+            pick([stats.over_each(mean(s), mean(f)) for s, f in zip(drawn[::2], drawn[1::2], strict=True)], axis=0)
+        )
 
     return stats.joint(sides, compute, "runs", paired=len({len(side) for side in sides}) == 1)
 
@@ -71,7 +73,8 @@ def measure(raw: RawResults) -> dict[str, Value]:
             if key == "slow" and slow:
                 found["ratio"] = _extreme(rcp, slow, np.min)
     if raw.has("rcp") and raw.has("rcp-fast"):
-        found["rcp_worse"] = _extreme(*reversed(_rcp(raw)), np.min)
+        slow_rcp, fast_rcp = _rcp(raw)
+        found["rcp_worse"] = _extreme(fast_rcp, slow_rcp, np.min)
     return found
 
 
