@@ -123,7 +123,12 @@ def measures(experiment: Experiment) -> dict[str, str]:
     parts = {"the experiment": _hash(own, experiment.folder)}
     shared = sorted(experiment.folder.parent.glob("*.py"))
     parts["what the paper's experiments share"] = _hash(shared, experiment.folder.parent)
-    return parts | {f"crates/{name}": told for name in kinds.KINDS[experiment.kind].crates if (told := _crate(name))}
+    return parts | sources(experiment)
+
+
+def sources(experiment: Experiment) -> dict[str, str]:
+    """A hash of each crate that the experiment's kind runs; of an installed package none can be seen."""
+    return {f"crates/{name}": told for name in kinds.KINDS[experiment.kind].crates if (told := _crate(name))}
 
 
 @cache

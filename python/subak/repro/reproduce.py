@@ -12,7 +12,7 @@ from typing import Any
 
 from subak.build import build
 from subak.errors import InputError
-from subak.repro import kinds, rules
+from subak.repro import kinds, records, rules
 from subak.repro.catalogue import find
 from subak.repro.experiment import SCALES, Changed, Check, Experiment, Size, Variant
 from subak.repro.kinds import CellFailedError
@@ -275,6 +275,7 @@ def _open(folder: Path, experiment: Experiment, plan: RunPlan) -> None:
         "runs": plan.runs,
         "seed": plan.seed,
         "build": build(),
+        "sources": records.sources(experiment),
         "sha256": hashlib.sha256(content).hexdigest(),
     }
     path = folder / "manifest.json"
