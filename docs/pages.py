@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import typer
 from subak import _subak, units
 from subak.cli import app
-from subak.repro import Experiment, catalogue, records
+from subak.repro import Check, Experiment, catalogue, records
 from subak.repro.catalogue import paper
 from subak.repro.command import mark, side_by_side
 from typer.testing import CliRunner
@@ -65,8 +64,8 @@ def schemes_page(schemes: list[dict[str, Any]], parts: list[dict[str, Any]]) -> 
             "A scheme is one file of state machines, whatever runs it: see [how schemes fit](../fitting.md).\n",
             table(["scheme", "kind", "runs under", "about"], rows),
             "## Optimizers over fabrics\n",
-            "An optimizer says what each subflow wishes, a weight or a rate. A fabric brings the network there. A spec names",
-            'both: `optimizer = "xwi"`, `fabric = "s-perc"`. These are the pairs that make sense, with their names:\n',
+            "An optimizer says what each subflow wishes, a weight or a rate. A fabric brings the network there. A spec",
+            'names both: `optimizer = "xwi"`, `fabric = "s-perc"`. These pairs make sense, with their names:\n',
             table(["", *(f["name"] for f in fabrics)], pairs),
             table(["part", "role", "wish", "about"], halves),
             _contents([f"schemes/{s['name']}" for s in schemes] + [f"{p['role']}s/{p['name']}" for p in parts]),
@@ -93,8 +92,8 @@ def scheme_page(scheme: dict[str, Any], notes: Path) -> str:
         parts.append(f"It is the optimizer {made_of}.\n")
     if scheme["settles_within"] is not None and scheme["settles_rtts"] > 0:
         parts.append(
-            f"The tests hold it to this: {scheme['settles_rtts']:.3g} round trips after the flows last changed, each rate "
-            f"is within {100 * scheme['settles_within']:.3g}% of the goal.\n"
+            f"The tests hold it to this: {scheme['settles_rtts']:.3g} round trips after the flows last changed, each "
+            f"rate is within {100 * scheme['settles_within']:.3g}% of the goal.\n"
         )
     parts += _notes_and_params(scheme, notes)
     shown = [e for e in catalogue().values() if name in e.schemes]
@@ -168,7 +167,8 @@ def _recorded(experiment: Experiment, record: records.Record) -> list[str]:
     told = record.held
     took = f"{record.runs} from seed {told['seed']}, {_took(told['seconds'])}, version {_build(told)}"
     old = f"; {records.OLD_FORM}" if record.old_form else ""
-    rows = [[c["what"], _published(c), c["text"], c["must_show"], _outcome(c)] for c in told["checks"]]
+    today = {check.what: check for check in experiment.checks_at("paper")}
+    rows = [[c["what"], _published(c, today), c["text"], c["must_show"], _outcome(c)] for c in told["checks"]]
     parts = [
         "## Published and measured\n",
         f"At paper scale ({took}{old}): **{record.verdict}**.\n",
@@ -198,15 +198,17 @@ def _changed_line(one: dict[str, str]) -> str:
     return f"- Changed: {told['what']}, for {told['why']}. Without ({told['without']}): {told['comes_out']}."
 
 
-def _published(check: dict[str, Any]) -> str:
-    return f"{check['published']} ({check['at']})" if check.get("at") else check["published"]
+def _published(check: dict[str, Any], today: dict[str, Check]) -> str:
+    """What was published and where; records in the old form held more than the papers say."""
+    published, at = check["published"], check.get("at", "")
+    if "pass" in check:
+        known = today.get(check["what"])
+        published, at = (known.published, known.at) if known else ("", "")
+    return f"{published} ({at})" if at else str(published)
 
 
 def _outcome(check: dict[str, Any]) -> str:
-    if "pass" in check:
-        return {True: "met", False: "**not met**", None: ""}[check["pass"]]
-    told = mark(check)
-    return f"**{told}**" if told.isupper() else told
+    return {True: "met", False: "NOT MET", None: ""}[check["pass"]] if "pass" in check else mark(check)
 
 
 def _took(seconds: float) -> str:

@@ -33,7 +33,7 @@ def keep(folder: Path) -> str:
     records.keep(find(told["name"]), told)
     figure = FIGURES / f"{told['name']}.png"
     shutil.copy(folder / "figure.png", figure)
-    return f"{told['name']}: {told['verdict']} ({told['runs']} runs); look at {figure}"
+    return f"{told['name']}: {told['verdict']} (runs: {told['runs']}); look at {figure}"
 
 
 def urgency(experiment: Experiment) -> tuple[int, str, int, float]:
@@ -41,11 +41,11 @@ def urgency(experiment: Experiment) -> tuple[int, str, int, float]:
 
     Among those as urgent the one recorded first comes first, then the least certain, then the cheapest.
     """
-    record = records.of(experiment)
+    record, whole = records.of(experiment), _seconds(experiment) * experiment.sizes["paper"].runs
     if record is None:
-        return 0, "", 0, _seconds(experiment)
+        return 0, "", 0, whole
     old = 1 if record.old_form else 2 if record.changed_since(experiment) else 3 if record.uncertain() else 4
-    return old, record.held.get("date", ""), -record.uncertain(), _seconds(experiment)
+    return old, record.held.get("date", ""), -record.uncertain(), whole
 
 
 def _seconds(experiment: Experiment) -> float:

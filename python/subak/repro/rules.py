@@ -12,7 +12,7 @@ from subak.repro.values import Measured, Value, point
 MET, NOT_MET, UNDECIDED, CONTRADICTED = "met", "not met", "undecided", "contradicted"
 OPERATORS = ("at_most", "at_least", "within", "equals")
 MOST_TIMES = 1000
-"""More runs than so many times those that there are nobody will make."""
+"""So many times what there is nobody will run."""
 
 
 @dataclass(frozen=True)
@@ -65,11 +65,11 @@ class Judged:
     leans: bool | None = None
     """Whether the value itself obeys, whatever its interval says."""
     needs: str = ""
-    """Of an undecided check: how many runs would decide it."""
+    """Of an undecided check: how many runs, or changes, or what else was resampled, would decide it."""
 
 
 def judge(value: Value, rule: Rule | None, *, exact: bool, claim: Rule | None = None, runs: int = 1) -> Judged:
-    """Holds ``value`` against what must show and against what the paper claims; ``runs`` were made for it."""
+    """Holds ``value`` against what must show and against what the paper claims; it is of so many ``runs``."""
     if rule is None and claim is None:
         return Judged(None)
     ends = _ends(value, exact)
@@ -86,7 +86,7 @@ def judge(value: Value, rule: Rule | None, *, exact: bool, claim: Rule | None = 
         return Judged(NOT_MET, leans)
     if wanted.op == "equals" or wanted.holds_all(*ends):
         return Judged(MET, leans)
-    return Judged(UNDECIDED, leans, _needs(value, wanted, runs))
+    return Judged(UNDECIDED, leans, _needs(value, wanted))
 
 
 def _ends(value: Value, exact: bool) -> tuple[Any, Any] | None:
@@ -101,23 +101,21 @@ def _breaks(rule: Rule, ends: tuple[Any, Any]) -> bool:
     return rule.breaks_all(*ends)
 
 
-def _needs(value: Value, rule: Rule, runs: int) -> str:
-    """An interval shrinks with the root of the runs: the square of what it has to shrink by is how many are needed."""
+def _needs(value: Value, rule: Rule) -> str:
+    """An interval shrinks with the root of the sample: what it has to shrink by, squared, is how much is needed."""
     assert isinstance(value, Measured)
-    assert value.low is not None
-    assert value.high is not None
+    assert value.interval is not None
+    low, high = value.interval
     bounds = rule.bound if rule.op == "within" else [rule.bound]
     # The bounds that the interval straddles, each with the arm of the interval that reaches over it.
-    arms = [
-        (abs(value.value - b), value.high - value.value if b > value.value else value.value - value.low) for b in bounds
-    ]
+    arms = [(abs(value.value - b), high - value.value if b > value.value else value.value - low) for b in bounds]
     straddled = [(d, arm) for d, arm in arms if arm >= d]
     if not straddled or any(math.isinf(arm) or math.isnan(arm) for _, arm in straddled):
-        return f"more than {runs} runs would decide it; how many cannot be told, for its interval has no end"
+        return f"more than {value.count} {value.of} would decide it: its interval has no end"
     times = max((arm / d) ** 2 if d > 0 else math.inf for d, arm in straddled)
     if times > MOST_TIMES:
-        return f"more than {units.number(MOST_TIMES * runs)} runs would decide it: it lies on the bound"
-    return f"about {max(runs + 1, math.ceil(times * runs))} runs would decide it"
+        return f"more than {units.number(MOST_TIMES * value.count)} {value.of} would decide it: it lies on the bound"
+    return f"about {units.number(max(value.count + 1, math.ceil(times * value.count)))} {value.of} would decide it"
 
 
 def _equal(found: Any, wanted: Any, tolerance: float) -> bool:

@@ -175,7 +175,7 @@ def student(df: int) -> float:
         ((-945, -1920, 1482, 776, 79), 92160),
     )
     powers = (sum(c * Z ** (2 * k + 1) for k, c in enumerate(of)) / over for of, over in terms)
-    return Z + sum(power / df ** (n + 1) for n, power in enumerate(powers))
+    return float(Z + sum(power / df ** (n + 1) for n, power in enumerate(powers)))
 
 
 def share(hits: int, count: int, of: str, note: str = "") -> Measured:
