@@ -79,6 +79,7 @@ def test_a_sound_one_is_read(make: Make) -> None:
         ),
         (("[[variant]]", "[[variant]"), "", "mend it"),
         (("smoke =", "smok ="), "smoke", "give a table"),
+        (("smoke =", 'packages = ["pipelin"]\nsmoke ='), "packages", "there is no subak/pipelin"),
     ],
 )
 def test_what_is_wrong_with_experiment_toml(make: Make, change: tuple[str, str], place: str, mend: str) -> None:

@@ -17,7 +17,8 @@ from subak.repro.experiment import SCALES, Changed, Check, Experiment, Size, Var
 from subak.repro.reading import Section
 from subak.repro.rules import OPERATORS, Rule
 
-PAPERS = Path(__file__).parent.parent / "papers"
+PACKAGE = Path(__file__).parent.parent
+PAPERS = PACKAGE / "papers"
 
 
 @cache
@@ -59,8 +60,12 @@ def read(folder: Path) -> Experiment:
         checks=_checks(folder / "published.toml"),
         changed=tuple(_changed(one, [v.name for v in variants]) for one in told.sections("changed")),
         variants=variants,
+        packages=told.texts("packages", []),
     )
     told.done()
+    for name in experiment.packages:
+        if not (PACKAGE / name).is_dir():
+            raise told.error("packages", f"there is no subak/{name}", "name packages of subak, such as pipeline")
     _refuse_twice(told, "variant", [v.folder for v in variants])
     kinds.KINDS[experiment.kind].check(experiment, told)
     return experiment

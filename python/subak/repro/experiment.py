@@ -106,6 +106,8 @@ class Experiment:
     checks: tuple[Check, ...]
     changed: tuple[Changed, ...]
     variants: tuple[Variant, ...]
+    packages: tuple[str, ...] = ()
+    """The packages of ``subak`` that compute it, where its kind does not say."""
 
     @property
     def module(self) -> ModuleType:

@@ -19,6 +19,7 @@ from subak.repro import kinds, rules
 from subak.repro.experiment import Experiment
 from subak.repro.results import write
 
+PACKAGE = Path(__file__).parents[1]
 CRATES = Path(__file__).parents[3] / "crates"
 """In a checkout; an installed package has none."""
 OLD_FORM = "recorded before intervals were asked; not run anew yet"
@@ -127,8 +128,16 @@ def measures(experiment: Experiment) -> dict[str, str]:
 
 
 def sources(experiment: Experiment) -> dict[str, str]:
-    """A hash of each crate that the experiment's kind runs; of an installed package none can be seen."""
-    return {f"crates/{name}": told for name in kinds.KINDS[experiment.kind].crates if (told := _crate(name))}
+    """A hash of each crate that the experiment's kind runs, which only a checkout shows, and of each of its packages."""
+    packages = {f"subak/{name}": _package(name) for name in experiment.packages}
+    crates = {f"crates/{name}": _crate(name) for name in kinds.KINDS[experiment.kind].crates}
+    return packages | {name: told for name, told in crates.items() if told}
+
+
+@cache
+def _package(name: str) -> str:
+    folder = PACKAGE / name
+    return _hash(sorted(folder.glob("**/*.py")), folder)
 
 
 @cache
