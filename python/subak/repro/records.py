@@ -114,7 +114,7 @@ def of(experiment: Experiment) -> Record | None:
 
 def keep(experiment: Experiment, verdict: dict[str, Any]) -> None:
     """Keeps what ``verdict.json`` says as the experiment's record."""
-    held = {**verdict, "date": date.today().isoformat(), "measures": measures(experiment)}
+    held = {**verdict, "date": date.today().isoformat()}
     write(experiment.folder / "record.json", json.dumps(held, indent=1, ensure_ascii=False) + "\n")
 
 
@@ -128,7 +128,7 @@ def measures(experiment: Experiment) -> dict[str, str]:
 
 
 def sources(experiment: Experiment) -> dict[str, str]:
-    """A hash of each crate that the experiment's kind runs, which only a checkout shows, and of each of its packages."""
+    """A hash of each crate that its kind runs, which only a checkout shows, and of each of its packages."""
     packages = {f"subak/{name}": _package(name) for name in experiment.packages}
     crates = {f"crates/{name}": _crate(name) for name in kinds.KINDS[experiment.kind].crates}
     return packages | {name: told for name, told in crates.items() if told}

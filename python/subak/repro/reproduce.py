@@ -121,6 +121,7 @@ class Verdict:
             "runs": self.main.runs,
             "seed": self.seed,
             "build": build(),
+            "measures": records.measures(self.experiment),
             "verdict": self.word,
             "seconds": round(self.main.seconds, 3),
             "changed": [self._changed(one) for one in self.experiment.changed],

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from subak import units
+from subak.repro import stats
 from subak.repro.values import Measured, Value, point
 
 MET, NOT_MET, UNDECIDED, CONTRADICTED = "met", "not met", "undecided", "contradicted"
@@ -105,6 +106,8 @@ def _needs(value: Value, rule: Rule) -> str:
     """An interval shrinks with the root of the sample: what it has to shrink by, squared, is how much is needed."""
     assert isinstance(value, Measured)
     assert value.interval is not None
+    if value.share:
+        return _needs_of_share(value, rule)
     low, high = value.interval
     bounds = rule.bound if rule.op == "within" else [rule.bound]
     # The bounds that the interval straddles, each with the arm of the interval that reaches over it.
@@ -116,6 +119,18 @@ def _needs(value: Value, rule: Rule) -> str:
     if times > MOST_TIMES:
         return f"more than {units.number(MOST_TIMES * value.count)} {value.of} would decide it: it lies on the bound"
     return f"about {units.number(max(value.count + 1, math.ceil(times * value.count)))} {value.of} would decide it"
+
+
+def _needs_of_share(value: Measured, rule: Rule) -> str:
+    """Wilson's interval of the same share of ever more."""
+    count = value.count
+    while count < MOST_TIMES * value.count:
+        count += max(1, count // 50)
+        ends = stats.share(value.value / 100 * count, count, value.of).interval
+        assert ends is not None
+        if rule.holds_all(*ends) or rule.breaks_all(*ends):
+            return f"about {units.number(count)} {value.of} would decide it"
+    return f"more than {units.number(count)} {value.of} would decide it: it lies on the bound"
 
 
 def _equal(found: Any, wanted: Any, tolerance: float) -> bool:

@@ -178,7 +178,7 @@ def student(df: int) -> float:
     return float(Z + sum(power / df ** (n + 1) for n, power in enumerate(powers)))
 
 
-def share(hits: int, count: int, of: str, note: str = "") -> Measured:
+def share(hits: float, count: int, of: str, note: str = "") -> Measured:
     """The share of ``count`` that are ``hits``, in percent, with Wilson's interval."""
     if count == 0:
         return Measured(math.nan, count=0, of=of, note=note)
@@ -188,7 +188,7 @@ def share(hits: int, count: int, of: str, note: str = "") -> Measured:
     # At its ends the interval is exact, but for rounding.
     low = 0.0 if hits == 0 else 100 * (middle - half)
     high = 100.0 if hits == count else 100 * (middle + half)
-    return Measured(100 * p, low, high, count, of, note)
+    return Measured(100 * p, low, high, count, of, note, share=True)
 
 
 def over_runs(runs: Sequence[Run], statistic: Callable[[Sequence[Run]], float]) -> Measured:

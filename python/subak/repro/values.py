@@ -21,6 +21,8 @@ class Measured:
     of: str = "runs"
     """What was resampled: the unit that is independent of the others, such as ``runs``, ``changes``, ``networks``."""
     note: str = ""
+    share: bool = False
+    """A share in percent, whose interval is Wilson's."""
 
     @property
     def interval(self) -> tuple[float, float] | None:
