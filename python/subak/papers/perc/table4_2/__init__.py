@@ -56,9 +56,9 @@ def _own_rate(frame: Any) -> float:
 
 
 def _least_ratio(slow: dict[int, list[float]], fast: dict[int, list[float]]) -> Measured:
-    """The least of the ratios of the means, of 2, 3 and 10 flows; a run that never settled makes a mean infinite."""
+    """The least of the ratios of the means, by the number of flows; a run that never settled makes a mean infinite."""
     mean, _ = stats.statistic_of("mean")
-    sides = [of[n] for n in SENDERS for of in (slow, fast)]
+    sides = [of[n] for n in SENDERS if slow[n] for of in (slow, fast)]
 
     def least(drawn: list[stats.Array]) -> stats.Array:
         return np.min([stats.over_each(mean(s), mean(f)) for s, f in zip(drawn[::2], drawn[1::2], strict=True)], axis=0)
