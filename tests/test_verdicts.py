@@ -85,6 +85,7 @@ def test_a_claim_is_contradicted_only_by_the_whole_interval() -> None:
         (measured(1.0, INF, 1.5), Rule("at_most", 2), "its interval has no end"),
         (measured(0.8, 2.3, 1.5), Rule("within", [1, 2]), "about 26 runs"),
         (Measured(2.2, 1.8, 2.6, 30, "changes"), Rule("at_least", 2), "about 120 changes"),
+        (Measured(math.nan, math.nan, math.nan, 9, "starts"), Rule("at_least", 1), "nothing settled"),
         (stats.share(15, 15, "networks"), Rule("at_least", 95), "about 73 networks"),  # n / (n + 3.84) from 0.95 on
         (stats.share(19, 20, "networks"), Rule("at_least", 95), "more than"),
     ],

@@ -78,9 +78,7 @@ def judge(value: Value, rule: Rule | None, *, exact: bool, claim: Rule | None = 
     assert wanted is not None
     leans = wanted.holds(point(value))
     if ends is None:
-        return Judged(
-            UNDECIDED, leans, "one run has no interval: a second is needed" if runs < 2 else "it has no interval"
-        )
+        return Judged(UNDECIDED, leans, _why_no_interval(value, runs))
     if claim is not None and _breaks(claim, ends):
         return Judged(CONTRADICTED, leans)
     if _breaks(wanted, ends):
@@ -88,6 +86,12 @@ def judge(value: Value, rule: Rule | None, *, exact: bool, claim: Rule | None = 
     if wanted.op == "equals" or wanted.holds_all(*ends):
         return Judged(MET, leans)
     return Judged(UNDECIDED, leans, _needs(value, wanted))
+
+
+def _why_no_interval(value: Value, runs: int) -> str:
+    if isinstance(value, Measured) and value.count > 1:
+        return f"{value.count} {value.of} give no interval: nothing settled that could be compared"
+    return "one run has no interval: a second is needed" if runs < 2 else "it has no interval"
 
 
 def _ends(value: Value, exact: bool) -> tuple[Any, Any] | None:
