@@ -232,7 +232,8 @@ def test_a_record_knows_what_has_changed_since(tmp_path: Path) -> None:
     experiment = _copied("perc-fig2.3", tmp_path)
     assert records.of(experiment) is None
     assert records.short(experiment) == "not recorded"
-    records.keep(experiment, reproduce("perc-fig2.3", out=tmp_path / "out").to_dict())
+    told = reproduce("perc-fig2.3", out=tmp_path / "out").to_dict()
+    records.keep(experiment, {**told, "measures": records.measures(experiment)})
     record = records.of(experiment)
     assert record is not None
     assert record.changed_since(experiment) == []
