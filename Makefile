@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
 
-.PHONY: setup quick demo test lint docs bench clean chromium
+.PHONY: setup quick demo test lint docs records bench clean chromium
 
 ## .venv with the locked packages, the subak package and .venv/bin/subak
 setup: .venv/.installed
@@ -56,6 +56,11 @@ chromium:
 ## the documentation in docs/_build/html; warnings are errors, and the tests build it too
 docs: setup
 	$(BIN)/sphinx-build -q -W --keep-going docs docs/_build/html
+
+## the papers' experiments anew, the oldest and least certain records first; `make records BUDGET=60` for more core-minutes
+BUDGET ?= 20
+records: setup
+	$(BIN)/python docs/record.py --budget $(BUDGET)
 
 ## the figures of speed, each beside a peer or a straight loop run in the same minute
 bench:

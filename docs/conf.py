@@ -14,7 +14,7 @@ version = release = __version__
 extensions = ["myst_parser"]
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
-exclude_patterns = ["_build", "schemes"]
+exclude_patterns = ["_build", "schemes", "optimizers", "fabrics"]
 html_theme = "furo"
 html_title = f"Subak {__version__}"
 html_copy_source = False

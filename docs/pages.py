@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
 
 import typer
-from subak import _subak
+from subak import _subak, units
 from subak.cli import app
-from subak.repro import Experiment, catalogue
+from subak.repro import Check, Experiment, catalogue, records
 from subak.repro.catalogue import paper
+from subak.repro.command import mark, side_by_side
 from typer.testing import CliRunner
 
-RECORDS = Path(__file__).parent / "records"
-"""What each experiment came to at paper scale; ``record.py`` fills it."""
+FIGURES = Path(__file__).parent / "records"
+"""The figure of each experiment at paper scale; ``record.py`` keeps it."""
 
 
 def write(docs: Path) -> None:
@@ -64,8 +64,8 @@ def schemes_page(schemes: list[dict[str, Any]], parts: list[dict[str, Any]]) -> 
             "A scheme is one file of state machines, whatever runs it: see [how schemes fit](../fitting.md).\n",
             table(["scheme", "kind", "runs under", "about"], rows),
             "## Optimizers over fabrics\n",
-            "An optimizer says what each subflow wishes, a weight or a rate. A fabric brings the network there. A spec names",
-            'both: `optimizer = "xwi"`, `fabric = "s-perc"`. These are the pairs that make sense, with their names:\n',
+            "An optimizer says what each subflow wishes, a weight or a rate. A fabric brings the network there. A spec",
+            'names both: `optimizer = "xwi"`, `fabric = "s-perc"`. These pairs make sense, with their names:\n',
             table(["", *(f["name"] for f in fabrics)], pairs),
             table(["part", "role", "wish", "about"], halves),
             _contents([f"schemes/{s['name']}" for s in schemes] + [f"{p['role']}s/{p['name']}" for p in parts]),
@@ -92,13 +92,13 @@ def scheme_page(scheme: dict[str, Any], notes: Path) -> str:
         parts.append(f"It is the optimizer {made_of}.\n")
     if scheme["settles_within"] is not None and scheme["settles_rtts"] > 0:
         parts.append(
-            f"The tests hold it to this: {scheme['settles_rtts']:.3g} round trips after the flows last changed, each rate "
-            f"is within {100 * scheme['settles_within']:.3g}% of the goal.\n"
+            f"The tests hold it to this: {scheme['settles_rtts']:.3g} round trips after the flows last changed, each "
+            f"rate is within {100 * scheme['settles_within']:.3g}% of the goal.\n"
         )
     parts += _notes_and_params(scheme, notes)
     shown = [e for e in catalogue().values() if name in e.schemes]
     if shown:
-        parts += ["## Experiments\n", "".join(f"- [{e.name}](../experiments/{e.name}.md): {e.shows}\n" for e in shown)]
+        parts += ["## Experiments\n", "".join(f"- [{e.name}](../experiments/{e.name}.md): {e.claim}\n" for e in shown)]
     return "\n".join(parts)
 
 
@@ -133,50 +133,93 @@ def _default(value: Any) -> str:
 
 def experiments_page(experiments: list[Experiment]) -> str:
     """Every experiment in one table, with its verdict at paper scale."""
-    rows = []
-    for e in experiments:
-        record = _record(e)
-        stands = f"{record['verdict']} ({_runs(record)})" if record else "not run yet"
-        rows.append([f"[{e.name}](experiments/{e.name}.md)", e.figure, e.shows, stands])
+    rows = [[f"[{e.name}](experiments/{e.name}.md)", e.figure, e.claim, records.short(e)] for e in experiments]
     intro = (
         "Each is one command, `subak repro NAME`, in seconds (`--scale smoke`) or at the paper's size "
-        "(`--scale paper`). It ends with 0 if everything holds that must.\n\n"
+        "(`--scale paper`). A check is met only if its whole confidence interval obeys; see "
+        "[how verdicts are made](../reproducing.md).\n\n"
     )
     names = [f"experiments/{e.name}" for e in experiments]
-    made = table(["experiment", "figure", "shows", "at paper scale"], rows)
-    return f"# The papers' experiments\n\n{intro}{made}\n" + _contents(names)
+    made = table(["experiment", "figure", "claim", "at paper scale"], rows)
+    return f"# The papers' experiments\n\n{intro}{made}\n\\* {records.OLD_FORM}.\n\n" + _contents(names)
 
 
 def experiment_page(experiment: Experiment) -> str:
-    """An experiment's page, with the record of its run at paper scale."""
+    """An experiment's page: what was claimed and found, how it is set up, and the record of its run at paper scale."""
     of = paper(experiment.paper)
     where = f"{experiment.figure[:1].upper()}{experiment.figure[1:]}"
     source = f"{of['authors']}, {of['title']}, {of['place']}"
-    parts = [f"# {experiment.name}\n", f"*{experiment.title}.* {where} of: {source}.\n"]
+    record = records.of(experiment)
+    parts = [
+        f"# {experiment.name}\n",
+        f"**Claimed:** {_cell(experiment.claim)}. **Found:** {_cell(records.found(record))}\n",
+    ]
+    parts.append(f"*{experiment.title}.* {where} of: {source}.\n")
     parts.append(f"```sh\nsubak repro {experiment.name} --scale paper\n```\n")
-    parts.append((experiment.folder / "page.md").read_text())
-    record = _record(experiment)
+    parts += ["## Setup\n", (experiment.folder / "page.md").read_text()]
+    parts += [_changed_line(one) for one in _changed(experiment, record)]
     if record:
-        words = {True: "met", False: "**not met**", None: ""}
-        rows = [[c["what"], c["published"], c["text"], c["must_show"], words[c["pass"]]] for c in record["checks"]]
-        took = f"{_runs(record)} from seed {record['seed']}"
-        parts += [
-            "## Published and measured\n",
-            f"At paper scale ({took}): **{record['verdict']}**.\n",
-            table(["", "published", "measured", "must show", "verdict"], rows),
-            f"![{experiment.title}](../../records/{experiment.name}.png)\n",
-        ]
-        parts += [f"- {note}" for note in record["notes"]]
+        parts += _recorded(experiment, record)
     return "\n".join(parts) + "\n"
 
 
-def _record(experiment: Experiment) -> dict[str, Any] | None:
-    path = RECORDS / f"{experiment.name}.json"
-    return json.loads(path.read_text()) if path.exists() else None
+def _recorded(experiment: Experiment, record: records.Record) -> list[str]:
+    told = record.held
+    took = f"{record.runs} from seed {told['seed']}, {_took(told['seconds'])}, version {_build(told)}"
+    old = f"; {records.OLD_FORM}" if record.old_form else ""
+    today = {check.what: check for check in experiment.checks_at("paper")}
+    rows = [[c["what"], _published(c, today), c["text"], c["must_show"], _outcome(c)] for c in told["checks"]]
+    parts = [
+        "## Published and measured\n",
+        f"At paper scale ({took}{old}): **{record.verdict}**.\n",
+        table(["", "published", "measured", "must show", "verdict"], rows),
+    ]
+    if told.get("variants"):
+        parts += ["## Variants\n", "The same with one thing changed; what a verdict hangs on shows here.\n"]
+        parts += [
+            f"- *{_cell(one['name'])}*: {_cell(one['changed'])} (runs: {one['runs']}).\n" for one in told["variants"]
+        ]
+        parts.append(table(*side_by_side(told)))
+    parts.append(f"![{experiment.title}](../../records/{experiment.name}.png)\n")
+    return parts + [f"- {_cell(note)}" for note in told["notes"]]
 
 
-def _runs(record: dict[str, Any]) -> str:
-    return "1 run" if record["runs"] == 1 else f"{record['runs']} runs"
+def _changed(experiment: Experiment, record: records.Record | None) -> list[dict[str, str]]:
+    recorded = {one["what"]: one for one in record.held.get("changed", [])} if record else {}
+    missing = {"comes_out": "not run yet"}
+    return [
+        recorded.get(c.what) or {"what": c.what, "why": c.why, "without": c.without, **missing}
+        for c in experiment.changed
+    ]
+
+
+def _changed_line(one: dict[str, str]) -> str:
+    told = {key: _cell(value) for key, value in one.items()}
+    return f"- Changed: {told['what']}, for {told['why']}. Without ({told['without']}): {told['comes_out']}."
+
+
+def _published(check: dict[str, Any], today: dict[str, Check]) -> str:
+    """What was published and where; records in the old form held more than the papers say."""
+    published, at = check["published"], check.get("at", "")
+    if "pass" in check:
+        known = today.get(check["what"])
+        published, at = (known.published, known.at) if known else ("", "")
+    return f"{published} ({at})" if at else str(published)
+
+
+def _outcome(check: dict[str, Any]) -> str:
+    return {True: "met", False: "NOT MET", None: ""}[check["pass"]] if "pass" in check else mark(check)
+
+
+def _took(seconds: float) -> str:
+    return f"{units.seconds(seconds)} of running" if seconds > 0.1 else "seconds not kept"
+
+
+def _build(told: dict[str, Any]) -> str:
+    if "build" not in told:
+        return str(told["version"])
+    sources = told["build"]["sources"]
+    return f"{told['build']['version']}{f', sources {sources[:12]}' if sources else ''}"
 
 
 def commands_page() -> str:

@@ -33,6 +33,16 @@ def test_one_page_an_experiment(site: Path) -> None:
     for experiment in catalogue().values():
         page = (site / f"generated/experiments/{experiment.name}.html").read_text()
         assert experiment.title in page
+        begins = page[page.index("<strong>Claimed:</strong>") :]
+        assert "<strong>Found:</strong>" in begins[: begins.index("</p>")], (
+            "claimed and found are the first two sentences"
+        )
+
+
+def test_variants_stand_side_by_side(site: Path) -> None:
+    page = (site / "generated/experiments/perc-fig2.12.html").read_text()
+    assert all(variant.name in page for variant in catalogue()["perc-fig2.12"].variants)
+    assert "as set up" in page
 
 
 def test_every_command_stands_there(site: Path) -> None:

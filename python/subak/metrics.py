@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from subak import units
+
 Scale = Callable[[float], tuple[float, str]]
 """For a value, what to divide it by and the unit to write behind it."""
 
@@ -25,15 +27,11 @@ class Metric:
         if stat is None:
             return "-"
         factor, unit = self.scale(stat["mean"])
-        mean = f"{_figure(stat['mean'] / factor)}{unit}"
+        mean = f"{units.figure(stat['mean'] / factor)}{unit}"
         if stat["ci95"] is None or self.scale is _count:
             return mean
         interval = float(f"{stat['ci95'] / factor:.2g}")
         return f"{mean} ± {interval:g}{unit}"
-
-
-def _figure(value: float) -> str:
-    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}" if abs(value) >= 0.01 else f"{value:.1g}"
 
 
 def _ratio(value: float) -> tuple[float, str]:
@@ -53,7 +51,8 @@ def _nanoseconds(value: float) -> tuple[float, str]:
 
 
 def _bytes(value: float) -> tuple[float, str]:
-    return next(((f, f" {u}") for f, u in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")) if value >= f), (1.0, " B"))
+    factor, prefix = units.prefix_of(value)
+    return factor, f" {prefix}B"
 
 
 COMPARED = (

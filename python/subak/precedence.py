@@ -8,12 +8,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from subak import units
-
-if TYPE_CHECKING:
-    from subak.structures import Structure
 
 MOST_LINKS, MOST_EDGES, MOST_COLUMNS, MOST_ROWS = 120, 400, 24, 30
 """Beyond any of these nobody can follow a line, and the picture counts links instead."""
@@ -43,18 +40,52 @@ text.via { font-size: 11px; paint-order: stroke; stroke: var(--page); stroke-wid
 """
 
 
-def picture(found: Structure) -> str:
+Edges = dict[tuple[str, str], dict[str, list[str]]]
+"""From a precedent to a link: the ``kinds`` of precedence, and ``via`` which links."""
+
+
+class Drawn(Protocol):
+    """What a picture needs to know; ``subak.Structure`` is one."""
+
+    @property
+    def k(self) -> str:
+        """How far the iterations look, such as ``2``."""
+
+    @property
+    def depth(self) -> int:
+        """Iterations."""
+
+    @property
+    def partition(self) -> list[list[str]]:
+        """The links that each iteration removes."""
+
+    @property
+    def longest_chain(self) -> list[str]:
+        """A longest path of the graph."""
+
+    @property
+    def edge_count(self) -> int:
+        """Rows of precedence; an edge has one for each of its kinds and medium links."""
+
+    def bottlenecks(self) -> list[dict[str, Any]]:
+        """A row a link."""
+
+    def edges(self) -> Edges:
+        """The edges."""
+
+
+def picture(found: Drawn) -> str:
     """The precedence graph of ``found``, or the links that each iteration removes where that is too large to follow."""
     counts = [len(part) for part in found.partition]
     few = sum(counts) <= MOST_LINKS and len(counts) <= MOST_COLUMNS and max(counts, default=0) <= MOST_ROWS
-    if few and found.precedence.num_rows <= 4 * MOST_EDGES:
+    if few and found.edge_count <= 4 * MOST_EDGES:
         edges = found.edges()
         if len(edges) <= MOST_EDGES:
             return _graph(found, edges)
     return _counts(found, counts)
 
 
-def _title(found: Structure) -> str:
+def _title(found: Drawn) -> str:
     bottlenecks = sum(len(part) for part in found.partition)
     k = {"1": "¹", "2": "²"}.get(found.k, "^∞")
     return (
@@ -87,7 +118,7 @@ class _Box:
         return self.y + HEIGHT / 2
 
 
-def _graph(found: Structure, edges: dict[tuple[str, str], dict[str, list[str]]]) -> str:
+def _graph(found: Drawn, edges: Edges) -> str:
     links = {row["id"]: row for row in found.bottlenecks()}
     says = {name: (_short(name), _said(row, found.k)) for name, row in links.items()}
     width = max((CHARACTER * max(map(len, said)) + 24 for said in says.values()), default=60.0)
@@ -116,7 +147,7 @@ def _graph(found: Structure, edges: dict[tuple[str, str], dict[str, list[str]]])
     return _svg(whole, bottom + 22 * len(kinds) + 16, _title(found), body)
 
 
-def _order(partition: list[list[str]], edges: dict[tuple[str, str], dict[str, list[str]]]) -> list[list[str]]:
+def _order(partition: list[list[str]], edges: Edges) -> list[list[str]]:
     """Each column's links beside their precedents, so that few lines cross."""
     place: dict[str, float] = {}
     before: dict[str, list[str]] = {}
@@ -181,7 +212,7 @@ def _dash(kind: str) -> str:
     return f' stroke-dasharray="{KINDS[kind][1]}"' if KINDS[kind][1] else ""
 
 
-def _counts(found: Structure, counts: list[int]) -> str:
+def _counts(found: Drawn, counts: list[int]) -> str:
     """Bars: the links that each iteration removes, several iterations a bar where there are many."""
     left, top, width, height = 64.0, 64.0, 640.0, 220.0
     each = math.ceil(len(counts) / 80)
@@ -206,6 +237,6 @@ def _counts(found: Structure, counts: list[int]) -> str:
     body.append(f'<text x="{left + width:g}" y="{bottom + 18:g}" text-anchor="end">{len(counts)}</text>')
     said = "links removed, by iteration" if each == 1 else f"links removed, by iteration, {each} a bar"
     body.append(f'<text x="{left + width / 2:g}" y="{bottom + 18:g}" text-anchor="middle">{said}</text>')
-    note = f"Too many to draw one by one: the precedence graph has {found.precedence.num_rows} edges (see the table)."
+    note = f"Too many to draw one by one: the precedence graph has {found.edge_count} edges (see the table)."
     body.append(f'<text x="20" y="{bottom + 46:g}">{note}</text>')
     return _svg(left + width + 24, bottom + 62, _title(found), body)

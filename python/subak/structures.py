@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from subak import _subak
+from subak import _subak, precedence
 from subak.errors import InputError
 
 if TYPE_CHECKING:
@@ -43,8 +43,6 @@ class Structure(_subak.Structure):
 
         Of more than a hundred links or so it shows how many each iteration removes.
         """
-        from subak import precedence
-
         return precedence.picture(self)
 
     def save_svg(self, path: str | os.PathLike[str]) -> None:
@@ -69,11 +67,16 @@ class Structure(_subak.Structure):
             "precedence": _rows(self.precedence),
         }
 
+    @property
+    def edge_count(self) -> int:
+        """Rows of ``precedence``: an edge has one for each of its kinds and medium links."""
+        return self.precedence.num_rows
+
     def bottlenecks(self) -> list[dict[str, Any]]:
         """The rows of ``links`` that are bottlenecks."""
         return [row for row in _rows(self.links) if row["removed_in"] is not None]
 
-    def edges(self, to: Sequence[str] | None = None) -> dict[tuple[str, str], dict[str, list[str]]]:
+    def edges(self, to: Sequence[str] | None = None) -> precedence.Edges:
         """The edges of the precedence graph, or those that lead ``to`` some links, each with its ``kinds`` and ``via``.
 
         The most direct kind comes first.
@@ -84,7 +87,7 @@ class Structure(_subak.Structure):
         table = pa.table(self.precedence)
         if to is not None:
             table = table.filter(pc.is_in(table["link"], pa.array(to, pa.string())))
-        found: dict[tuple[str, str], dict[str, list[str]]] = {}
+        found: precedence.Edges = {}
         for row in table.to_pylist():
             edge = found.setdefault((row["precedent"], row["link"]), {"kinds": [], "via": []})
             if row["kind"] not in edge["kinds"]:

@@ -1,6 +1,36 @@
-"""Quantities for people to read."""
+"""Numbers and quantities for people to read: the one place that says how many digits they have."""
 
 from __future__ import annotations
+
+import math
+
+DECIMAL = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+def number(value: float, digits: int = 4) -> str:
+    """``1.493``, ``12,000``, ``∞``, ``none``: up to ``digits`` figures."""
+    if math.isnan(value):
+        return "none"
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    if isinstance(value, int) or (abs(value) >= 10**digits and abs(value) < 1e9):
+        return f"{value:,.0f}"
+    return f"{value:.{digits}g}"
+
+
+def short(value: float) -> str:
+    """A number with an SI prefix for the axes of pictures: ``1.5k``, ``20M``, ``0.05``."""
+    if value == 0 or not math.isfinite(value):
+        return "0" if value == 0 else str(value)
+    factor, prefix = prefix_of(value, 0.9995)
+    if prefix:
+        return f"{value / factor:.3g}{prefix}"
+    return f"{value:.3g}" if abs(value) >= 1e-3 else f"{value:.0e}"
+
+
+def figure(value: float) -> str:
+    """A mean beside its interval: whole above 100, three figures below, one below a hundredth."""
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}" if abs(value) >= 0.01 else f"{value:.1g}"
 
 
 def rate(bps: float) -> str:
@@ -26,8 +56,11 @@ def seconds(value: float) -> str:
     return f"{value / 1e-9:.3g} ns"
 
 
+def prefix_of(value: float, least: float = 1.0) -> tuple[float, str]:
+    """The largest decimal prefix of which ``value`` has at least ``least``, and its factor."""
+    return next(((f, p) for f, p in DECIMAL if abs(value) >= f * least), (1.0, ""))
+
+
 def _scaled(value: float, unit: str) -> str:
-    for factor, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(value) >= factor * 0.99995:
-            return f"{value / factor:.5g} {prefix}{unit}"
-    return f"{value:.5g} {unit}"
+    factor, prefix = prefix_of(value, 0.99995)
+    return f"{value / factor:.5g} {prefix}{unit}"

@@ -1,36 +1,41 @@
-//! The papers' experiments that the round driver computes.
+//! The papers' experiments that are computed in Rust.
 
-use crate::errors::OrInputError;
+use crate::errors::{OrInputError, input_error};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+use serde_json::{Map, Value};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
-use subak_rounds::experiments::{self, Scale};
+use subak_core::Fault;
+use subak_experiments::Plan;
 
 /// How often Ctrl-C is looked for and progress is passed on.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The names of the experiments that [`rounds_experiment`] knows.
+/// The experiments that [`experiment`] knows, each with its kind.
 #[pyfunction]
-pub fn rounds_experiments() -> Vec<&'static str> {
-    experiments::names()
+pub fn experiments() -> Vec<(&'static str, &'static str)> {
+    subak_experiments::all().into_iter().map(|(name, kind)| (name, kind.name())).collect()
 }
 
-/// Computes the experiment called `name` at `smoke` or `paper` scale on `jobs` threads (0: one a processor): tables, series
-/// and checks, as JSON. `progress(done, all, share)` hears how far it is.
+/// Computes the experiment called `name` with `settings` (a JSON object) on `jobs` threads (0: one a processor): tables,
+/// series and values, as JSON. `progress(done, all, share)` hears how far it is.
 #[pyfunction]
-#[pyo3(signature = (name, scale, runs, seed, jobs, progress))]
-pub fn rounds_experiment(
+#[pyo3(signature = (name, runs, seed, settings, jobs, progress))]
+pub fn experiment(
     py: Python<'_>,
     name: &str,
-    scale: &str,
-    runs: Option<usize>,
+    runs: usize,
     seed: u64,
+    settings: &[u8],
     jobs: usize,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
-    let scale = if scale == "paper" { Scale::Paper } else { Scale::Smoke };
+    let settings: Map<String, Value> = serde_json::from_slice(settings).map_err(|e| {
+        input_error(py, Fault::new("settings", format!("they are no JSON object: {e}"), "give names with their values"))
+    })?;
+    let plan = Plan { runs, seed, settings };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs).build();
     let pool = pool.map_err(|e| PyRuntimeError::new_err(e.to_string()))?;
     let (done, all, cancel) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
@@ -54,7 +59,7 @@ pub fn rounds_experiment(
             let (sender, wait) = mpsc::channel::<()>();
             let worker = scope.spawn(|| {
                 let _sender = sender; // dropped at the end, however it comes
-                pool.install(|| experiments::run(name, scale, runs, seed, &mut note))
+                pool.install(|| subak_experiments::run(name, &plan, &mut note))
             });
             let mut heard = Ok(());
             while wait.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {

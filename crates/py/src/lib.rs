@@ -23,7 +23,7 @@ mod _subak {
     use crate::{
         answer::Answer,
         converging::converge,
-        experiments::{rounds_experiment, rounds_experiments},
+        experiments::{experiment, experiments},
         generators::generators,
         incremental::Incremental,
         network::Network,

@@ -3,7 +3,6 @@
 
 pub mod converge;
 pub mod driver;
-pub mod experiments;
 pub mod replay;
 pub mod run;
 pub mod setup;

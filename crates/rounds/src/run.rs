@@ -97,7 +97,7 @@ pub fn run(name: &str, setup: &Setup, ideal_bps: &[f64], plan: &Plan) -> Result<
 }
 
 /// The plan's parameters, with what the scheme's own have for defaults under this driver.
-pub(crate) fn params(name: &str, plan: &Plan, round_ns: Ns) -> Result<Map<String, Value>, Fault> {
+pub fn params(name: &str, plan: &Plan, round_ns: Ns) -> Result<Map<String, Value>, Fault> {
     let mut params = plan.params.clone();
     let seconds = |rounds: f64| json!(rounds * round_ns as f64 / 1e9);
     for param in registry::find(name).map_err(|e| Fault { place: "scheme".into(), ..e })?.params {

@@ -11,6 +11,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from subak import units
+
 WIDTH, HEIGHT = 460.0, 290.0
 LEFT, RIGHT, TOP, BOTTOM = 54.0, 12.0, 10.0, 46.0
 Numbers = Sequence[float] | NDArray[np.float64]
@@ -61,7 +63,7 @@ class _Scale:
         if self.axis.categories:
             return [(float(i), name) for i, name in enumerate(self.axis.categories)]
         values = _log_ticks(self.low, self.high) if self.axis.log else _linear_ticks(self.low, self.high)
-        return [(v, number(v)) for v in values]
+        return [(v, units.short(v)) for v in values]
 
 
 def line_chart(title: str, series: Sequence[Series], x: Axis, y: Axis, *, step: bool = False) -> str:
@@ -88,17 +90,6 @@ def legend(names: Sequence[str]) -> str:
         for slot, name in enumerate(names)
     )
     return f'<ul class="legend">{items}</ul>'
-
-
-def number(value: float) -> str:
-    """A short number with an SI prefix: 1.5k, 20M, 0.05."""
-    if value == 0 or not math.isfinite(value):
-        return "0" if value == 0 else str(value)
-    size = abs(value)
-    for factor, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if size >= factor * 0.9995:
-            return f"{value / factor:.3g}{prefix}"
-    return f"{value:.3g}" if size >= 1e-3 else f"{value:.0e}"
 
 
 def _scale(axis: Axis, values: Iterable[float], begin: float, end: float) -> _Scale:
@@ -169,7 +160,7 @@ def _line(series: Series, x: _Scale, y: _Scale, shift: float, step: bool) -> str
         ]
     if len(points) <= 24:
         for i, (a, b) in zip(drawn, points, strict=True):
-            out.append(_marker(series.slot, a, b, f"{series.name}: {number(series.y[i])}"))
+            out.append(_marker(series.slot, a, b, f"{series.name}: {units.short(series.y[i])}"))
     return "".join(out)
 
 

@@ -1,15 +1,17 @@
-"""The papers' experiments: what was published, what Subak measures, and whether the one bears out the other.
+"""The papers' experiments: what was claimed, what Subak measures, and whether the one bears out the other.
 
-An experiment is a folder below ``subak/papers``: ``experiment.toml`` (what it shows, how large it is), ``page.md``, the
-analysis in ``__init__.py`` and, where it simulates specs, ``published.toml`` (values and what must hold of ours). A
+An experiment is a folder below ``subak/papers``: ``experiment.toml`` (the claim, the kind, the sizes, the variants),
+``published.toml`` (published values and what must hold of ours), ``page.md``, and the analysis in ``__init__.py``. A
 run never draws and an analysis never runs: raw results lie in between, as files.
 """
 
 from __future__ import annotations
 
-from subak.repro.catalogue import Check, Experiment, Size, catalogue, find
+from subak.repro.catalogue import catalogue, find
+from subak.repro.experiment import Check, Experiment, Size, Variant
 from subak.repro.reproduce import Verdict, reproduce
-from subak.repro.results import Measured, RawResults, RunPlan, Value
+from subak.repro.results import RawResults, RunPlan
+from subak.repro.values import Measured, Value
 
 __all__ = [
     "Check",
@@ -19,6 +21,7 @@ __all__ = [
     "RunPlan",
     "Size",
     "Value",
+    "Variant",
     "Verdict",
     "catalogue",
     "find",

@@ -1,91 +1,30 @@
 """The experiments that there are: one folder each below ``subak/papers``.
 
-An experiment is a lab run, with specs of its own (``spec*.toml``) and the values published (``published.toml``), or it
-is computed by the round driver, in Rust, which then brings its checks along.
+``experiment.toml`` says what the paper claims, of which kind the experiment is, how large it is at each scale, where
+its setup is not the paper's, and in which variants it runs. ``published.toml`` has every published value, and what
+must hold of ours.
 """
 
 from __future__ import annotations
 
 import re
-import tomllib
-from dataclasses import dataclass, field
 from functools import cache
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 from subak.errors import InputError
+from subak.repro import kinds
+from subak.repro.experiment import SCALES, Changed, Check, Experiment, Size, Variant
+from subak.repro.reading import Section
+from subak.repro.rules import OPERATORS, Rule
 
-PAPERS = Path(__file__).parent.parent / "papers"
-SCALES = ("smoke", "paper")
-
-
-@dataclass(frozen=True)
-class Size:
-    """An experiment at one scale."""
-
-    runs: int | None
-    """Repetitions unless ``--runs`` says otherwise; ``None`` where the round driver knows."""
-    seconds: float
-    """What it takes on one core of a present-day machine, about."""
-    settings: dict[str, Any] = field(default_factory=dict)
-    """What else the experiment reads of its scale."""
-
-
-@dataclass(frozen=True)
-class Check:
-    """A published value and what must hold of the measured one."""
-
-    key: str
-    what: str
-    published: str
-    must_show: str
-    """In words; empty for a value that is only reported."""
-    rule: tuple[str, Any] | None
-    """``at_most``, ``at_least``, ``within`` or ``equals`` with its operand."""
-    tolerance: float = 1e-9
-    """Relative, for ``equals``."""
-    unit: str = ""
-    scales: tuple[str, ...] = SCALES
-
-
-@dataclass(frozen=True)
-class Experiment:
-    """One figure or table of a paper."""
-
-    name: str
-    title: str
-    figure: str
-    """Where it stands in the paper."""
-    shows: str
-    schemes: tuple[str, ...]
-    """The schemes that it is about."""
-    paper: str
-    """Folder of the paper."""
-    folder: Path
-    sizes: dict[str, Size]
-    checks: tuple[Check, ...]
-
-    @property
-    def module(self) -> ModuleType:
-        """The analysis: ``draw`` and, where specs are simulated, ``measure``."""
-        return import_module(f"subak.papers.{self.paper}.{self.folder.name}")
-
-    @property
-    def specs(self) -> dict[str, Path]:
-        """The specs that it simulates, by name: ``spec.toml`` has none, ``spec-NAME.toml`` its own."""
-        return {p.stem.removeprefix("spec").removeprefix("-"): p for p in sorted(self.folder.glob("spec*.toml"))}
-
-    def checks_at(self, scale: str) -> list[Check]:
-        """The checks that mean something at ``scale``."""
-        return [c for c in self.checks if scale in c.scales]
+PACKAGE = Path(__file__).parent.parent
+PAPERS = PACKAGE / "papers"
 
 
 @cache
 def catalogue() -> dict[str, Experiment]:
     """Every experiment by name, in the order of the papers and of their figures."""
-    found = [_read(path.parent) for path in PAPERS.glob("*/*/experiment.toml")]
+    found = [read(path.parent) for path in PAPERS.glob("*/*/experiment.toml")]
     return {e.name: e for e in sorted(found, key=lambda e: (e.paper, _natural(e.folder.name)))}
 
 
@@ -100,47 +39,156 @@ def find(name: str) -> Experiment:
 
 def paper(folder: str) -> dict[str, str]:
     """Title, authors and place of the paper whose experiments lie in ``folder``."""
-    return dict(_toml(PAPERS / folder / "paper.toml"))
+    told = Section.of_file(PAPERS / folder / "paper.toml")
+    return {key: told.text(key) for key in ("title", "authors", "place")}
 
 
-def _read(folder: Path) -> Experiment:
-    told = _toml(folder / "experiment.toml")
-    published = _toml(folder / "published.toml") if (folder / "published.toml").exists() else {}
-    return Experiment(
-        name=told["name"],
-        title=told["title"],
-        figure=told["figure"],
-        shows=told["shows"],
-        schemes=tuple(told["schemes"]),
+def read(folder: Path) -> Experiment:
+    """The experiment in ``folder``; raises ``InputError`` with the file, the place and the mend."""
+    told = Section.of_file(folder / "experiment.toml")
+    variants = tuple(_variant(one) for one in told.sections("variant"))
+    experiment = Experiment(
+        name=told.text("name"),
+        title=told.text("title"),
+        figure=told.text("figure"),
+        claim=told.text("claim"),
+        kind=told.among("kind", list(kinds.KINDS)),
+        schemes=told.texts("schemes", []),
         paper=folder.parent.name,
         folder=folder,
-        sizes={scale: _size(told[scale]) for scale in SCALES},
-        checks=tuple(_check(c) for c in published.get("check", [])),
+        sizes={scale: _size(told.section(scale)) for scale in SCALES},
+        checks=_checks(folder / "published.toml"),
+        changed=tuple(_changed(one, [v.name for v in variants]) for one in told.sections("changed")),
+        variants=variants,
+        packages=told.texts("packages", []),
     )
+    told.done()
+    for name in experiment.packages:
+        if not (PACKAGE / name).is_dir():
+            raise told.error("packages", f"there is no subak/{name}", "name packages of subak, such as pipeline")
+    _refuse_twice(told, "variant", [v.folder for v in variants])
+    kinds.KINDS[experiment.kind].check(experiment, told)
+    return experiment
 
 
-def _size(told: dict[str, Any]) -> Size:
-    rest = {key: value for key, value in told.items() if key not in ("runs", "seconds")}
-    return Size(told.get("runs"), told["seconds"], rest)
-
-
-def _check(told: dict[str, Any]) -> Check:
-    rules = [(op, told[op]) for op in ("at_most", "at_least", "within", "equals") if op in told]
-    return Check(
-        key=told["key"],
-        what=told["what"],
-        published=told["published"],
-        must_show=told.get("must_show", ""),
-        rule=rules[0] if rules else None,
-        tolerance=told.get("tolerance", 1e-9),
-        unit=told.get("unit", ""),
-        scales=tuple(told.get("scales", SCALES)),
+def _size(told: Section) -> Size:
+    size = Size(
+        runs=told.get("runs", int, 1),
+        seconds=told.get("seconds", float),
+        runs_of=told.get("runs_of", dict, {}),
+        spec=told.get("spec", dict, {}),
+        settings=told.get("settings", dict, {}),
     )
+    told.done()
+    if size.runs < 1:
+        raise told.error("runs", f"it is {size.runs}", "give 1 or more")
+    return size
 
 
-def _toml(path: Path) -> dict[str, Any]:
-    with path.open("rb") as file:
-        return tomllib.load(file)
+def _variant(told: Section) -> Variant:
+    variant = Variant(
+        name=told.text("name"),
+        changed=told.text("changed"),
+        runs=told.get("runs", int, None),
+        schemes=told.texts("schemes", []),
+        specs=told.texts("specs", []),
+        spec=told.get("spec", dict, {}),
+        settings=told.get("settings", dict, {}),
+        scales=_scales(told),
+    )
+    told.done()
+    if not variant.spec and not variant.settings:
+        raise told.error("", "it changes nothing", "give what is different in `spec` or in `settings`")
+    return variant
+
+
+def _changed(told: Section, variants: list[str]) -> Changed:
+    changed = Changed(told.text("what"), told.text("why"), told.among("without", variants))
+    told.done()
+    return changed
+
+
+def _checks(path: Path) -> tuple[Check, ...]:
+    told = Section.of_file(path)
+    sections = told.sections("check")
+    checks = tuple(_check(one) for one in sections)
+    told.done()
+    if not any(c.rule or c.claim for c in checks):
+        raise told.error("check", "nothing has to hold of what is measured", "give at least one [[check]] a rule")
+    for scale in SCALES:
+        _refuse_twice(told, "check", [f"{c.key} at {scale} scale" for c in checks if scale in c.scales])
+    return checks
+
+
+def _check(told: Section) -> Check:
+    unit = told.text("unit", "")
+    rule = _rule(told, told.get("tolerance", float, 1e-9))
+    claim = told.section("claim") if "claim" in told else None
+    ours = told.get("ours", bool, False)
+    words = told.text("must_show", rule.words(unit) if rule else "")
+    check = Check(
+        key=told.text("key"),
+        what=told.text("what"),
+        published=told.text("published", ""),
+        at=told.text("at", ""),
+        must_show=f"{words} (ours)" if ours and words else words,
+        rule=rule,
+        claim=_rule(claim, 1e-9) if claim else None,
+        ours=ours,
+        exact=told.get("exact", bool, False),
+        unit=unit,
+        scales=_scales(told),
+    )
+    told.done()
+    if claim is not None:
+        claim.done()
+    _sound(told, check)
+    return check
+
+
+def _sound(told: Section, check: Check) -> None:
+    if bool(check.published) != bool(check.at):
+        missing = "at" if check.published else "published"
+        raise told.error(missing, "it is missing", "say what the text or the figure says, and where: both or neither")
+    if check.claim and not check.published:
+        raise told.error(
+            "claim", "nothing was published", "say in `published` what the paper claims, and where in `at`"
+        )
+    if check.rule and check.rule.op == "equals" and not check.exact:
+        raise told.error(
+            "equals", "no interval lies on a point", "add exact = true, or give a range with within = [low, high]"
+        )
+    if check.rule and not check.ours and not check.published:
+        raise told.error("ours", "the bound is not in the paper", "add ours = true, or say where the paper has it")
+
+
+def _rule(told: Section, tolerance: float) -> Rule | None:
+    given = [op for op in OPERATORS if op in told]
+    if len(given) > 1:
+        raise told.error(given[1], f"there is {given[0]} too", "give one rule a check")
+    if not given:
+        return None
+    op, bound = given[0], told.raw(given[0])
+    numbers = bound if op == "within" and isinstance(bound, list) else [bound]
+    if op != "equals" and not all(isinstance(n, int | float) and not isinstance(n, bool) for n in numbers):
+        raise told.error(op, f"it is {bound!r}", "give a number")
+    if op == "within" and (len(numbers) != 2 or numbers[0] > numbers[1]):
+        raise told.error(op, f"it is {bound!r}", "give [low, high]")
+    return Rule(op, bound, tolerance)
+
+
+def _scales(told: Section) -> tuple[str, ...]:
+    scales = told.texts("scales", list(SCALES))
+    for scale in scales:
+        if scale not in SCALES:
+            raise told.error("scales", f'there is no scale "{scale}"', f"choose among: {', '.join(SCALES)}")
+    return scales
+
+
+def _refuse_twice(told: Section, place: str, names: list[str]) -> None:
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise told.error(place, f'there are two called "{twice}"', "rename one, or leave it out")
 
 
 def _natural(name: str) -> list[int | str]:

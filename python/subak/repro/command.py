@@ -12,7 +12,9 @@ import typer
 from subak.errors import InputError
 
 if TYPE_CHECKING:
-    from subak.repro.catalogue import Experiment
+    from rich.console import Console
+
+    from subak.repro.experiment import Experiment
     from subak.repro.reproduce import Verdict
 
 INTERRUPTED = 130
@@ -20,7 +22,9 @@ INTERRUPTED = 130
 
 def repro(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="An experiment, such as perc-fig3.5.")] = None,
-    listed: Annotated[bool, typer.Option("--list", help="List the experiments, and run nothing.")] = False,
+    listed: Annotated[
+        bool, typer.Option("--list", help="List the experiments with their verdicts; run nothing.")
+    ] = False,
     scale: Annotated[str, typer.Option(help="smoke: seconds; paper: the paper's size.")] = "smoke",
     runs: Annotated[int | None, typer.Option(help="Repetitions, in place of the scale's own number.")] = None,
     seed: Annotated[int, typer.Option(help="The first run's seed.")] = 1,
@@ -28,11 +32,19 @@ def repro(
         Path | None, typer.Option("--out", "-o", help="Folder of results, figure and verdict: out/repro/NAME-SCALE.")
     ] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Threads; as many as processors if not given.")] = None,
+    variants: Annotated[
+        bool | None,
+        typer.Option("--variants/--no-variants", help="Run its variants too; so at paper scale if not given."),
+    ] = None,
+    on: Annotated[str, typer.Option(help="sim, or testbed where the experiment has that side.")] = "sim",
     json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
 ) -> None:
     """Run one experiment of the papers and hold what it measures against what was published.
 
-    Ends with 0 if everything holds that must, 1 if not. What is complete is kept: the same command resumes.
+    A check is met if its whole confidence interval obeys. Ends with 0 if all that must hold does, 1 if something is not
+    met, contradicted or undecided. What is complete is kept: the same command resumes.
+
+    Example: subak repro perc-fig2.12 --scale paper --variants
     """
     from subak.repro.catalogue import catalogue
 
@@ -41,7 +53,8 @@ def repro(
         return
     if name is None:
         raise InputError(None, "NAME", "it is missing", "name an experiment, or see them all with --list")
-    verdict = _reproduce(name, scale, runs, seed, out, jobs)
+    options = {"scale": scale, "runs": runs, "seed": seed, "out": out, "jobs": jobs, "variants": variants, "on": on}
+    verdict = _reproduce(name, options)
     if json:
         print(json_module.dumps(verdict.to_dict(), ensure_ascii=False))
     else:
@@ -49,13 +62,13 @@ def repro(
     raise typer.Exit(0 if verdict.met else 1)
 
 
-def _reproduce(name: str, scale: str, runs: int | None, seed: int, out: Path | None, jobs: int | None) -> Verdict:
+def _reproduce(name: str, options: dict[str, Any]) -> Verdict:
     from subak.progress import Reporter
     from subak.repro.reproduce import CellFailedError, reproduce
 
     try:
         with Reporter(name) as reporter:
-            return reproduce(name, scale=scale, runs=runs, seed=seed, out=out, jobs=jobs, progress=reporter)
+            return reproduce(name, **options, progress=reporter)
     except CellFailedError as error:
         print(f"subak: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
@@ -65,40 +78,91 @@ def _reproduce(name: str, scale: str, runs: int | None, seed: int, out: Path | N
 
 
 def show(verdict: Verdict) -> None:
-    """The table of published against measured."""
+    """The table of published against measured, and that of the variants."""
     from subak.show import console, table
 
-    experiment = verdict.experiment
+    experiment, told = verdict.experiment, verdict.to_dict()
     out = console()
     out.print(
-        f"{experiment.name}: {experiment.title} ({experiment.figure}), {verdict.scale} scale, runs: {verdict.runs}"
+        f"{experiment.name}: {experiment.title} ({experiment.figure}), {verdict.scale} scale, runs: {verdict.main.runs}"
     )
+    out.print(f"Claimed: {experiment.claim}.")
     rows = table(None, "", "Published", "Measured", "Must show", "Verdict", justify="left")
-    marks = {True: "met", False: "NOT MET", None: ""}
-    for finding in verdict.findings:
-        rows.add_row(finding.what, finding.published, finding.text, finding.must_show, marks[finding.met])
+    for check in told["checks"]:
+        rows.add_row(check["what"], check["published"], check["text"], check["must_show"], mark(check))
     out.print(rows)
-    for note in verdict.notes:
+    _show_variants(out, told)
+    for changed in told["changed"]:
+        out.print(
+            f"Changed: {changed['what']}; {changed['why']}. Without ({changed['without']}): {changed['comes_out']}."
+        )
+    for note in told["notes"]:
         out.print(f"Note: {note}")
-    words = "met" if verdict.met else "not met"
-    out.print(f"Verdict: {words}. Results, figure and verdict.json are in {verdict.folder}")
-    if not verdict.ran:
+    out.print(f"Verdict: {verdict.word}. Results, figure and verdict.json are in {verdict.folder}")
+    if not any(o.ran for o in (verdict.main, *verdict.variants)):
         out.print("The results were there already; remove the folder to run the experiment again.")
 
 
+def mark(check: dict[str, Any]) -> str:
+    """The outcome of a check as tables have it: what fails stands out, what is undecided says what it needs."""
+    outcome = check["outcome"]
+    if outcome in (None, "met"):
+        return outcome or ""
+    return f"undecided: {check['needs']}" if outcome == "undecided" else outcome.upper()
+
+
+def side_by_side(told: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """The checked values as set up and in each variant: the columns, and a row a value."""
+    outcomes = [{c["key"]: f"{c['text']}, {c['outcome']}" for c in one["checks"]} for one in told["variants"]]
+    checked = [c for c in told["checks"] if c["outcome"]]
+    rows = [[c["what"], f"{c['text']}, {c['outcome']}", *(o.get(c["key"], "") for o in outcomes)] for c in checked]
+    return ["", "as set up", *(one["name"] for one in told["variants"])], rows
+
+
+def _show_variants(out: Console, told: dict[str, Any]) -> None:
+    from subak.show import table
+
+    if not told["variants"]:
+        return
+    columns, rows = side_by_side(told)
+    made = table("Variants", *columns, justify="left")
+    for row in rows:
+        made.add_row(*row)
+    out.print(made)
+    for one in told["variants"]:
+        out.print(f"{one['name']}: {one['changed']} (runs: {one['runs']}): {one['verdict']}")
+
+
 def _print_list(experiments: list[Experiment], json: bool) -> None:
+    from subak.repro import records
+
     if json:
-        print(json_module.dumps({"schema": 1, "experiments": [_listed(e) for e in experiments]}, ensure_ascii=False))
+        print(json_module.dumps({"schema": 2, "experiments": [_listed(e) for e in experiments]}, ensure_ascii=False))
         return
     from subak import units
     from subak.show import console, table
 
-    rows = table(None, "Experiment", "Figure", "Shows", "Smoke", "Paper", justify="left")
+    rows = table(None, "Experiment", "Figure", "Claim", "Smoke", "Paper", "Verdict at paper scale", justify="left")
     for e in experiments:
-        rows.add_row(e.name, e.figure, e.shows, *(units.seconds(s.seconds) for s in e.sizes.values()))
+        rows.add_row(e.name, e.figure, e.claim, *(units.seconds(s.seconds) for s in e.sizes.values()), records.short(e))
     console().print(rows)
+    console().print(f"* {records.OLD_FORM}")
 
 
 def _listed(e: Experiment) -> dict[str, Any]:
+    from subak.repro import records
+
+    record = records.of(e)
     sizes = {scale: {"runs": s.runs, "seconds": s.seconds} for scale, s in e.sizes.items()}
-    return {"name": e.name, "paper": e.paper, "figure": e.figure, "title": e.title, "shows": e.shows, "scales": sizes}
+    return {
+        "name": e.name,
+        "paper": e.paper,
+        "figure": e.figure,
+        "title": e.title,
+        "claim": e.claim,
+        "kind": e.kind,
+        "scales": sizes,
+        "variants": [v.name for v in e.variants],
+        "verdict": record.verdict if record else records.NOT_RECORDED,
+        "old_form": bool(record and record.old_form),
+    }

@@ -1,13 +1,13 @@
-"""Convergence times of simulated schemes, in round trips."""
+"""Convergence times of simulated schemes."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
-from subak.repro import figures
-from subak.repro.results import Measured
-from subak.repro.stats import measured, quantile
+from subak.repro import figures, stats
+from subak.repro.values import Measured
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,30 +20,52 @@ if TYPE_CHECKING:
 def times(
     results: Results, scheme: str, criterion: int = 0, after_ns: int = 0, axes: dict[str, object] | None = None
 ) -> list[float]:
-    """Seconds from each change at ``after_ns`` or later until rates had settled; infinite where they did not."""
+    """Seconds from each change at ``after_ns`` or later until rates had settled; infinite where they did not.
+
+    Changes come in the same order whatever the scheme, so that two schemes' times are pairs.
+    """
     wanted = {"scheme": scheme, "criterion": criterion, **(axes or {})}
-    rows = results.table("convergence").to_pylist()
+    rows = _changes(results)
     mine = [r for r in rows if r["time_ns"] >= after_ns and all(r[key] == value for key, value in wanted.items())]
     return [r["convergence_ns"] * 1e-9 if r["converged"] else math.inf for r in mine]
 
 
-def settled(values: Sequence[float]) -> float:
+@lru_cache(maxsize=8)
+def _changes(results: Results) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = results.table("convergence").to_pylist()
+    return sorted(rows, key=lambda r: (r["seed"], r["time_ns"]))
+
+
+def settled(values: Sequence[float], of: str = "changes") -> Measured:
     """The share of changes after which rates settled, in percent."""
-    return 100 * sum(map(math.isfinite, values)) / len(values) if values else math.nan
+    return stats.share(sum(map(math.isfinite, values)), len(values), of)
 
 
 def at(values: Sequence[float], q: float) -> Measured:
     """The quantile ``q`` of the times; a time that never came counts as longer than all."""
-    finite = [v for v in values if math.isfinite(v)]
-    if len(finite) == len(values):
-        return measured(values, lambda v: quantile(v, q), "changes")
-    place = sorted(values)[min(len(values) - 1, math.ceil(q * (len(values) - 1)))]
-    return Measured(place, note=f"{len(values)} changes, {len(values) - len(finite)} never settled")
+    never = sum(map(math.isinf, values))
+    found = stats.estimate(values, f"p{100 * q:g}", "changes")
+    return Measured(
+        found.value, found.low, found.high, found.count, found.of, f"{never} never settled" if never else ""
+    )
 
 
-def ratio(slow: Measured, fast: Measured) -> float:
-    """How many times longer ``slow`` is; infinite where it never settled."""
-    return slow.value / fast.value if fast.value > 0 else math.inf
+def ratio(slow: Sequence[float], fast: Sequence[float], q: float = 0.5) -> Measured:
+    """How many times longer ``slow`` takes, at the quantile ``q``, after the same changes."""
+    return stats.ratio(slow, fast, f"p{100 * q:g}", "changes", paired=True)
+
+
+def least_ratio(slower: Sequence[Sequence[float]], fast: Sequence[float], quantiles: Sequence[float]) -> Measured:
+    """The least of such ratios: of any of ``slower``, at any of ``quantiles``."""
+    import numpy as np
+
+    statistics = [stats.statistic_of(f"p{100 * q:g}")[0] for q in quantiles]
+
+    def least(sides: list[stats.Array]) -> stats.Array:
+        *others, mine = sides
+        return np.min([stats.over_each(s(other), s(mine)) for s in statistics for other in others], axis=0)
+
+    return stats.joint([*slower, fast], least, "changes", paired=True)
 
 
 def draw(plot: Axes, curves: Mapping[str, Sequence[float]], unit: str) -> None:

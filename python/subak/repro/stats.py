@@ -1,56 +1,225 @@
-"""Statistics over runs, with their confidence intervals."""
+"""Statistics with their 95% confidence intervals.
+
+What is resampled is the unit that is independent of the others: a change of the flows, a random network, or a whole
+run where flows share a network. The intervals are percentile bootstrap ones, from a fixed seed. Few units make those
+too narrow: their ends are moved out by t / z sqrt(n / (n - 1)), t being Student's quantile with n - 1 degrees of
+freedom (the two corrections of Hesterberg, "What Teachers Should Know About the Bootstrap", The American Statistician
+2015, section 4.2). Shares have Wilson's interval.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from subak.repro.results import Measured
+from subak.repro.values import Measured, Value
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 Run = TypeVar("Run")
+Array = Any
+"""A NumPy array of floats."""
+
+Z = 1.959964
+FEW = 6
+"""Below so many units nothing is known of an interval's skew: its longer arm is taken for both."""
+DRAWS = 2000
+"""Bootstrap draws, and the fewest where samples are large."""
+FEWEST = 200
+WORK = 4_000_000
+"""Most values drawn for one interval."""
+MOST = WORK // FEWEST
+"""Of a larger sample so many are drawn, and the interval shrunk accordingly (m out of n bootstrap)."""
 
 
-def quantile(values: Sequence[float], q: float) -> float:
-    """The value that a share ``q`` of ``values`` do not exceed, interpolated; NaN without values."""
-    if not values:
-        return math.nan
-    ordered = sorted(values)
-    at = q * (len(ordered) - 1)
-    low = math.floor(at)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (at - low) if at > low else ordered[low]
+def quantile(values: ArrayLike, q: float) -> float:
+    """The value that a share ``q`` of ``values`` do not exceed, interpolated; NaN without values.
+
+    An infinite value counts as larger than all; the quantile is infinite where one takes part in it.
+    """
+    return float(_quantiles(_array(values)[None, :], q)[0])
 
 
-def measured(values: Sequence[float], statistic: Callable[[Sequence[float]], float], unit: str = "runs") -> Measured:
-    """``statistic`` of ``values`` with its 95% bootstrap interval (2000 resamples, from a fixed seed)."""
+def median(values: ArrayLike) -> float:
+    """The middle value."""
+    return quantile(values, 0.5)
+
+
+def _array(values: ArrayLike) -> Array:
     import numpy as np
 
-    found = statistic(values)
-    if len(values) < 2:
-        return Measured(found, note=f"{len(values)} {unit}")
-    draws = np.random.default_rng(1).integers(len(values), size=(2000, len(values)))
-    array = np.asarray(values, dtype=float)
-    resampled = [statistic(array[draw].tolist()) for draw in draws] if len(values) <= 500 else None
-    if resampled is None:
-        return Measured(found, note=f"{len(values)} {unit}")
-    low, high = np.percentile(resampled, [2.5, 97.5])
-    return Measured(found, float(low), float(high), f"{len(values)} {unit}")
+    return np.asarray(values, dtype=float)
+
+
+def _quantiles(rows: Array, q: float) -> Array:
+    import numpy as np
+
+    last = rows.shape[1] - 1
+    if last < 0:
+        return np.full(rows.shape[0], math.nan)
+    at = q * last
+    low = math.floor(at)
+    high = min(low + 1, last)
+    ordered = np.partition(rows, sorted({low, high}), axis=1)
+    share = at - low
+    if share == 0:
+        return ordered[:, low]
+    return ordered[:, low] * (1 - share) + ordered[:, high] * share
+
+
+def statistic_of(name: str) -> tuple[Callable[[Array], Array], float | None]:
+    """The statistic of each row of a matrix, and the quantile that it is."""
+    if name == "mean":
+        return (lambda rows: rows.mean(axis=1)), None
+    q = 0.5 if name == "median" else float(name.removeprefix("p")) / 100
+    return (lambda rows: _quantiles(rows, q)), q
+
+
+def estimate(data: ArrayLike, statistic: str, of: str) -> Measured:
+    """The ``statistic`` (``mean``, ``median``, ``p95``, ...) of ``data``, one value for each ``of``."""
+    compute, q = statistic_of(statistic)
+    found = joint([data], lambda sides: compute(sides[0]), of, paired=False)
+    if q is None or found.low is None or found.high is None:
+        return found
+    # So few values say nothing of how far a tail goes.
+    high = math.inf if q > 0.5 and q**found.count > 0.025 else found.high
+    low = -math.inf if q < 0.5 and (1 - q) ** found.count > 0.025 else found.low
+    return Measured(found.value, low, high, found.count, of)
+
+
+def ratio(data: ArrayLike, over: ArrayLike, statistic: str, of: str, *, paired: bool) -> Measured:
+    """The ratio of the ``statistic`` of ``data`` to that of ``over``.
+
+    ``paired`` where both were measured on the same changes, networks or runs, in the same order: drawn together.
+    """
+    compute, _ = statistic_of(statistic)
+    return joint([data, over], lambda sides: over_each(compute(sides[0]), compute(sides[1])), of, paired=paired)
+
+
+def over_each(data: Array, over: Array) -> Array:
+    """``data / over``, each; infinite over infinite is no number."""
+    import numpy as np
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(data / over)
+
+
+def joint(sides: Sequence[ArrayLike], compute: Callable[[list[Array]], Array], of: str, *, paired: bool) -> Measured:
+    """What ``compute`` makes of several samples; it gets a matrix a sample, a row a draw, and gives a value a row."""
+    import numpy as np
+
+    samples = [_array(side) for side in sides]
+    sizes = [len(sample) for sample in samples]
+    if paired and len(set(sizes)) > 1:
+        raise ValueError(f"there are pairs of {' and '.join(map(str, sizes))} values")
+    count = min(sizes)
+    if count == 0:
+        return Measured(math.nan, count=0, of=of)
+    value = float(compute([sample[None, :] for sample in samples])[0])
+    if count < 2:
+        return Measured(value, count=count, of=of)
+    random = np.random.default_rng(1)
+    drawn = [min(size, MOST) for size in sizes]
+    draws = max(FEWEST, min(DRAWS, WORK // max(drawn)))
+    alone = 1 if paired else len(sizes)
+    places = [random.integers(size, size=(draws, few)) for size, few in zip(sizes[:alone], drawn, strict=False)]
+    rows = [sample[places[0 if paired else k]] for k, sample in enumerate(samples)]
+    low, high = _interval(value, compute(rows), count, shrink=math.sqrt(drawn[0] / sizes[0]))
+    return Measured(value, low, high, count, of)
+
+
+def _interval(value: float, drawn: Array, count: int, shrink: float = 1.0) -> tuple[float, float]:
+    """The middle 95% of ``drawn``, moved out for the few units that there were.
+
+    A draw in which both sides of a ratio are infinite says nothing: it counts as below and as above all others.
+    """
+    import numpy as np
+
+    low, high = (
+        float(np.percentile(np.nan_to_num(drawn, nan=worst, posinf=math.inf, neginf=-math.inf), at, method="nearest"))
+        for at, worst in ((2.5, -math.inf), (97.5, math.inf))
+    )
+    if not all(map(math.isfinite, (value, low, high))):
+        return low, high
+    # Positive values spread by factors: their interval stays positive.
+    there, back = (math.log, _exp) if low > 0 and value > 0 else (float, float)
+    middle = there(value)
+    down, up = (_spread(count) * shrink * abs(there(end) - middle) for end in (low, high))
+    if count < FEW:
+        down = up = max(down, up)
+    return back(middle - down), back(middle + up)
+
+
+def _exp(x: float) -> float:
+    return math.exp(x) if x < 700 else math.inf
+
+
+def _spread(count: int) -> float:
+    """By how much an interval of ``count`` units has to be wider than the bootstrap's."""
+    return student(count - 1) / Z * math.sqrt(count / (count - 1))
+
+
+def student(df: int) -> float:
+    """The 0.975 quantile of Student's t: exact for one and two degrees of freedom, else within 0.3%.
+
+    The expansion in 1/df of Abramowitz and Stegun 26.7.5.
+    """
+    if df <= 2:
+        return (12.7062, 4.30265)[df - 1]
+    terms = (
+        ((1, 1), 4),
+        ((3, 16, 5), 96),
+        ((-15, 17, 19, 3), 384),
+        ((-945, -1920, 1482, 776, 79), 92160),
+    )
+    powers = (sum(c * Z ** (2 * k + 1) for k, c in enumerate(of)) / over for of, over in terms)
+    return float(Z + sum(power / df ** (n + 1) for n, power in enumerate(powers)))
+
+
+def share(hits: float, count: int, of: str, note: str = "") -> Measured:
+    """The share of ``count`` that are ``hits``, in percent, with Wilson's interval."""
+    if count == 0:
+        return Measured(math.nan, count=0, of=of, note=note)
+    p, z2 = hits / count, Z * Z
+    middle = (p + z2 / (2 * count)) / (1 + z2 / count)
+    half = Z / (1 + z2 / count) * math.sqrt(p * (1 - p) / count + z2 / (4 * count * count))
+    # At its ends the interval is exact, but for rounding.
+    low = 0.0 if hits == 0 else 100 * (middle - half)
+    high = 100.0 if hits == count else 100 * (middle + half)
+    return Measured(100 * p, low, high, count, of, note, share=True)
 
 
 def over_runs(runs: Sequence[Run], statistic: Callable[[Sequence[Run]], float]) -> Measured:
-    """``statistic`` of all runs together, with its 95% interval from 200 bootstrap draws of whole runs."""
+    """``statistic`` of all runs together; whole runs are resampled, at most 200 different draws of them."""
     import numpy as np
 
     found = statistic(runs)
     if len(runs) < 2:
-        return Measured(found, note="1 run")
-    draws = np.random.default_rng(1).integers(len(runs), size=(200, len(runs)))
-    drawn = [statistic([runs[k] for k in draw]) for draw in draws]
-    low, high = np.percentile(drawn, [2.5, 97.5], method="nearest")
-    return Measured(found, float(low), float(high), f"{len(runs)} runs")
+        return Measured(found, count=len(runs), of="runs")
+    draws = np.sort(np.random.default_rng(1).integers(len(runs), size=(FEWEST, len(runs))), axis=1)
+    # The order of the runs does not matter: what was drawn before need not be computed again.
+    known = {draw: statistic([runs[k] for k in draw]) for draw in set(map(tuple, draws.tolist()))}
+    drawn = np.array([known[tuple(draw)] for draw in draws.tolist()])
+    return Measured(found, *_interval(found, drawn, len(runs)), len(runs), "runs")
 
 
-def median(values: Sequence[float]) -> float:
-    """The middle value."""
-    return quantile(values, 0.5)
+def from_json(value: Any) -> Value:
+    """A value of a report: exact as it stands, a sample with its statistic, or measured; null is what never came."""
+    if not isinstance(value, dict):
+        return value if value is not None else math.inf
+    of = value["of"]
+    if "statistic" not in value:
+        low, high = (None, None) if value["interval"] is None else map(float, value["interval"])
+        return Measured(float(value["value"]), low, high, value["count"], of)
+    if value["statistic"] == "share":
+        return share(value["hits"], value["count"], of)
+    data, over = (_numbers(value.get(side)) for side in ("data", "over"))
+    if "over" in value:
+        return ratio(data, over, value["statistic"], of, paired=value.get("paired", True))
+    return estimate(data, value["statistic"], of)
+
+
+def _numbers(data: Sequence[float | None] | None) -> list[float]:
+    return [math.inf if x is None else x for x in data or []]

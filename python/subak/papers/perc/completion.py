@@ -62,11 +62,6 @@ def stretch(of: Flows) -> np.ndarray:
     return np.asarray(of["fct"] / of["idle"])
 
 
-def quantile(values: np.ndarray, q: float) -> float:
-    """The value that a share ``q`` does not exceed: one that occurs, so that an infinite one does no harm below it."""
-    return float(np.quantile(values, q, method="higher")) if len(values) else float("nan")
-
-
 def draw_bins(plots: list[Axes], held: dict[str, Flows], large: int, title: str = "") -> None:
     """The distribution of normalized completion times, a plot a bin; ``title`` begins each plot's."""
     for k, plot in enumerate(plots):

@@ -9,7 +9,7 @@ import numpy as np
 
 from subak.papers.perc import completion
 from subak.repro import RawResults, Value, figures
-from subak.repro.stats import over_runs
+from subak.repro.stats import over_runs, quantile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,14 +33,14 @@ def _workloads(raw: RawResults) -> dict[str, list[Run]]:
 
 def _small(scheme: str, q: float, large: int, runs: Sequence[Run]) -> float:
     flows = completion.pooled(runs, scheme)
-    return completion.quantile(completion.stretch(flows)[completion.bins_by_bytes(flows["size"], large)[0]], q)
+    return quantile(completion.stretch(flows)[completion.bins_by_bytes(flows["size"], large)[0]], q)
 
 
 def _large(scheme: str, q: float | None, large: int, runs: Sequence[Run]) -> float:
     """Of the largest flows' completion times over the ideal ones, the quantile ``q`` or the mean."""
     flows, ideal = completion.pooled(runs, scheme), completion.pooled(runs, "ideal")
     over = (flows["fct"] / ideal["fct"])[completion.bins_by_bytes(ideal["size"], large)[-1]]
-    return float(np.mean(over)) if q is None else completion.quantile(over, q)
+    return float(np.mean(over)) if q is None else quantile(over, q)
 
 
 def _ahead(large: int, runs: Sequence[Run]) -> float:
@@ -50,12 +50,14 @@ def _ahead(large: int, runs: Sequence[Run]) -> float:
 def _measure(name: str, runs: list[Run]) -> dict[str, Value]:
     large = LARGE[name]
     found: dict[str, Value] = {}
-    for key, scheme in KEYS.items():
+    present = {key: scheme for key, scheme in KEYS.items() if scheme in runs[0]}
+    for key, scheme in present.items():
         found[f"{name}_{key}_small_p50"] = over_runs(runs, partial(_small, scheme, 0.5, large))
         found[f"{name}_{key}_small_p99"] = over_runs(runs, partial(_small, scheme, 0.99, large))
         found[f"{name}_{key}_large"] = over_runs(runs, partial(_large, scheme, None, large))
         found[f"{name}_{key}_large_p95"] = over_runs(runs, partial(_large, scheme, 0.95, large))
-    found[f"{name}_rcp_over_short"] = over_runs(runs, partial(_ahead, large))
+    if {"rcp", "short"} <= set(present):
+        found[f"{name}_rcp_over_short"] = over_runs(runs, partial(_ahead, large))
     return found
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from subak.repro import RawResults, Value, figures
+from subak.repro import RawResults, Value, figures, stats
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,8 +48,9 @@ def measure(raw: RawResults) -> dict[str, Value]:
     flow = _shown(raw)
     for scheme in SCHEMES:
         settled = _settled(*_rates(raw, scheme))
-        found[f"{scheme}_flow"] = 100 * float(settled[:, flow].mean())
-        found[f"{scheme}_all"] = 100 * float(settled.mean())
+        found[f"{scheme}_flow"] = stats.share(int(settled[:, flow].sum()), len(settled), "epochs")
+        # Flows of one epoch share a network: epochs are resampled, each with the share of its flows.
+        found[f"{scheme}_all"] = stats.estimate(100 * settled.mean(axis=1), "mean", "epochs")
     return found
 
 

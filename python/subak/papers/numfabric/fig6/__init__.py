@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from subak.repro import Measured, RawResults, Value, figures, settle
+import numpy as np
+
+from subak.repro import Measured, RawResults, Value, figures, settle, stats
 from subak.repro.stats import median
 
 if TYPE_CHECKING:
@@ -28,38 +31,64 @@ def _times(raw: RawResults, spec: str, scheme: str, alpha: float | None = None) 
 
 def _median(times: Sequence[float]) -> float:
     """Of the changes that settled, as in the paper."""
-    return median([t for t in times if math.isfinite(t)])
+    return median(_finite(times))
 
 
 def _of(raw: RawResults, label: str) -> list[float]:
     return _times(raw, "parameters", label)
 
 
+def _finite(times: Sequence[float]) -> list[float]:
+    return [t for t in times if math.isfinite(t)]
+
+
 def _told(times: Sequence[float]) -> Measured:
-    return Measured(_median(times), note=f"{settle.settled(times):.0f}% of {len(times)} settled")
+    found = stats.estimate(_finite(times), "median", "changes")
+    return replace(found, note=f"of {len(times)}, the others never settled" if found.count < len(times) else "")
+
+
+def _over(times: Sequence[float], default: Sequence[float]) -> Measured:
+    """The median of the changes that settled over that of the others, each with changes of its own."""
+    return stats.ratio(_finite(times), _finite(default), "median", "changes", paired=False)
+
+
+def _farthest(raw: RawResults) -> Measured:
+    """The largest change of the median, up or down, by eta and beta."""
+    sides = [_finite(_of(raw, label)) for label in (*OTHERS, "default") if not label.startswith("ewma")]
+    if not all(sides):
+        return Measured(math.inf, count=0, of="changes")
+    middle, _ = stats.statistic_of("median")
+
+    def most(drawn: list[stats.Array]) -> stats.Array:
+        *others, default = (middle(side) for side in drawn)
+        ratios = [stats.over_each(other, default) for other in others]
+        return np.max([np.maximum(r, stats.over_each(1.0, r)) for r in ratios], axis=0)
+
+    return stats.joint(sides, most, "changes", paired=False)
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
     """Medians of the changes that settled, shares of those, and how they compare."""
-    default = _median(_of(raw, "default"))
-    over = {label: _median(_of(raw, label)) / default for label in (*DT.values(), *INTERVAL.values(), *OTHERS)}
-    found: dict[str, Value] = {
-        f"us {label}": _told(_of(raw, label)) for label in dict.fromkeys((*DT.values(), *INTERVAL.values(), *OTHERS))
-    }
-    hardly = [over[label] for label in OTHERS if not label.startswith("ewma")]
-    found |= {
-        "default_settled": settle.settled(_of(raw, "default")),
-        "dt3_settled": settle.settled(_of(raw, DT[3])),
-        "dt24": over[DT[24]],
-        "interval128": over[INTERVAL[128]],
-        "hardly": max(max(r, 1 / r) if r > 0 else math.inf for r in hardly),
-    }
-    for speed, scheme in (("1x", "numfabric"), ("2x", "numfabric 2x")):
+    found: dict[str, Value] = {}
+    if raw.has("parameters"):
+        default = _of(raw, "default")
+        found |= {
+            f"us {label}": _told(_of(raw, label))
+            for label in dict.fromkeys((*DT.values(), *INTERVAL.values(), *OTHERS))
+        }
+        found |= {
+            "default_settled": settle.settled(default),
+            "dt3_settled": settle.settled(_of(raw, DT[3])),
+            "dt24": _over(_of(raw, DT[24]), default),
+            "interval128": _over(_of(raw, INTERVAL[128]), default),
+            "hardly": _farthest(raw),
+        }
+    for speed, scheme in (("1x", "numfabric"), ("2x", "numfabric 2x")) if raw.has("alpha") else ():
         times = {a: _times(raw, "alpha", scheme, a) for a in ALPHAS}
-        found[f"alpha_{speed}"] = [_median(t) for t in times.values()]
+        found[f"alpha_{speed}"] = [_told(t) for t in times.values()]
         found[f"alpha_{speed}_settled"] = [settle.settled(t) for t in times.values()]
         found[f"alpha_{speed}_all"] = settle.settled([t for of in times.values() for t in of])
-    for scheme in LOW:
+    for scheme in LOW if raw.has("low") else ():
         found[f"low {scheme}"] = settle.settled([t for a in (0.25, 0.4) for t in _times(raw, "low", scheme, a)])
     return found
 
@@ -67,7 +96,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
 def _curve(plot: Axes, at: Sequence[float], times: Sequence[Sequence[float]], label: str) -> None:
     line = plot.plot(at, [_median(t) for t in times], marker="o", label=label)[0]
     for x, of in zip(at, times, strict=True):
-        share = settle.settled(of)
+        share = settle.settled(of).value
         if share == 0:
             plot.plot(x, 0, marker="x", color=line.get_color(), linestyle="", markersize=8, clip_on=False)
         elif share < 100:

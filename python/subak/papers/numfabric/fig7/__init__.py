@@ -2,58 +2,82 @@
 
 from __future__ import annotations
 
+import math
+from functools import partial, reduce
+from operator import add
 from typing import TYPE_CHECKING, Any
 
-from subak.repro import RawResults, Value, figures
+from subak.repro import RawResults, Value, figures, stats
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from matplotlib.figure import Figure
 
-SCHEMES = ("numfabric", "pfabric", "capped")
-"""The last is NUMFabric with weights of 1.5 line rates at most."""
+SCHEMES = ("numfabric", "pfabric")
+PARTS = {"all flows": (0, math.inf), "up to 100 KB": (0, 100_000), "above 1 MB": (1_000_000, math.inf)}
+CAPPED = "weights of at most 1.5 line rates"
+Means = dict[str, dict[float, float]]
+"""By scheme and load: the mean over its flows of their completion time over that alone."""
 
 
-def _flows(raw: RawResults) -> Any:
-    columns = ["kind", "scheme", "load", "size_bytes", "slowdown", "measured"]
+def _runs(raw: RawResults) -> list[dict[str, Any]]:
+    """A run after another: for each part, how many flows of each scheme and load count, and their slowdowns' sum."""
+    columns = ["kind", "scheme", "load", "seed", "size_bytes", "slowdown", "measured"]
     frame = raw.simulated().table("flow", columns).to_pandas()
-    return frame[frame["measured"]]
+    frame = frame[frame["measured"]]
+    return [{part: _sums(of, *sizes) for part, sizes in PARTS.items()} for _, of in frame.groupby("seed")]
 
 
-def _means(flows: Any) -> dict[str, dict[float, float]]:
-    """By scheme and load: the mean over its flows of their completion time over that alone."""
-    means = flows.groupby(["scheme", "load"])["slowdown"].mean()
+def _sums(flows: Any, low: float, high: float) -> Any:
+    mine = flows[(flows["size_bytes"] > low) & (flows["size_bytes"] <= high)]
+    return mine.groupby(["scheme", "load"])["slowdown"].agg(["sum", "count", "size"])
+
+
+def _means(runs: Sequence[dict[str, Any]], part: str) -> Means:
+    total = reduce(add, [run[part] for run in runs])
+    means = total["sum"] / total["count"]
     return {s: {float(load): float(v) for load, v in means[s].items()} for s in SCHEMES}
 
 
-def _ratios(flows: Any, scheme: str = "numfabric") -> list[float]:
-    means = _means(flows)
-    return [means[scheme][load] / means["pfabric"][load] for load in means["pfabric"]]
+def _ratios(runs: Sequence[dict[str, Any]], part: str) -> list[float]:
+    means = _means(runs, part)
+    return [mean / means["pfabric"][load] for load, mean in means["numfabric"].items()]
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """NUMFabric over pFabric at each load, over all flows and by size."""
-    flows = _flows(raw)
-    ratios = _ratios(flows)
+    """NUMFabric over pFabric at each load, over all flows and by size; whole runs are resampled."""
+    runs = _runs(raw)
+    loads = range(len(_ratios(runs, "all flows")))
+
+    def ratio(chosen: Sequence[dict[str, Any]], part: str, load: int) -> float:
+        return _ratios(chosen, part)[load]
+
+    def each(part: str) -> list[Value]:
+        return [stats.over_runs(runs, partial(ratio, part=part, load=k)) for k in loads]
+
+    whole = reduce(add, [run["all flows"] for run in runs])
     return {
-        "worst": max(ratios),
-        "ratios": ratios,
-        "capped_ratios": _ratios(flows, "capped"),
-        "short": _ratios(flows[flows["size_bytes"] <= 100_000]),
-        "long": _ratios(flows[flows["size_bytes"] > 1_000_000]),
-        "complete": 100 * float(flows["slowdown"].notna().mean()),
-        **{scheme: list(of.values()) for scheme, of in _means(flows).items()},
+        "worst": stats.over_runs(runs, lambda chosen: max(_ratios(chosen, "all flows"))),
+        "ratios": each("all flows"),
+        "short": each("up to 100 KB"),
+        "long": each("above 1 MB"),
+        "complete": 100 * float(whole["count"].sum() / whole["size"].sum()),
+        **{scheme: list(of.values()) for scheme, of in _means(runs, "all flows").items()},
     }
 
 
 def draw(raw: RawResults) -> Figure:
-    """Means by load, over all flows and over those up to 100 KB and above 1 MB."""
-    flows = _flows(raw)
-    size = flows["size_bytes"]
-    parts = {"all flows": size > 0, "up to 100 KB": size <= 100_000, "above 1 MB": size > 1_000_000}
+    """Means by load, over all flows and over those up to 100 KB and above 1 MB; dotted, with weights capped."""
     figure, plots = figures.axes(columns=3, width=3.6)
-    for plot, (name, chosen) in zip(plots, parts.items(), strict=True):
-        for scheme, means in _means(flows[chosen]).items():
+    runs = _runs(raw)
+    capped = _runs(raw.variants[CAPPED]) if CAPPED in raw.variants else None
+    for plot, part in zip(plots, PARTS, strict=True):
+        for scheme, means in _means(runs, part).items():
             plot.plot(list(means), list(means.values()), marker="o", label=scheme)
-        plot.set(title=name, xlabel="load", ylabel="mean normalized completion time", ylim=(0, None))
+        if capped:
+            means = _means(capped, part)["numfabric"]
+            plot.plot(list(means), list(means.values()), ":", marker="x", color="black", label="numfabric, capped")
+        plot.set(title=part, xlabel="load", ylabel="mean normalized completion time", ylim=(0, None))
     plots[0].legend(loc="upper left")
     return figure

@@ -10,22 +10,26 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 STEPS = 10_000
+DIMINISHING = "a share of the new price that diminishes"
 
 
 def draw(raw: RawResults) -> Figure:
     """How many networks are within 1% for good after so many steps, and how far off the others stay."""
     figure, plots = figures.axes(columns=2, width=5.5)
-    runs = [row for row in raw.rows("runs") if row["capacities"] == "mixed"]
+    runs = raw.rows("runs")
+    curves = {"": runs}
+    if DIMINISHING in raw.variants:
+        curves[", diminishing"] = raw.variants[DIMINISHING].rows("runs")
     for k, alpha in enumerate(dict.fromkeys(row["alpha"] for row in runs)):
-        for average, dashes in (("0.5", "-"), ("diminishing", ":")):
-            mine = [row for row in runs if row["alpha"] == alpha and row["average"] == average]
+        for (what, rows), dashes in zip(curves.items(), ("-", ":"), strict=False):
+            mine = [row for row in rows if row["alpha"] == alpha]
             steps = sorted(row["settled_steps"] for row in mine if row["settled_steps"] is not None)
             shares = [n / len(mine) for n in range(len(steps) + 1)]
-            label = f"alpha {alpha:g}" + (", diminishing" if average == "diminishing" else "")
+            label = f"alpha {alpha:g}{what}"
             colour = figures.COLOURS[k]
             style: dict[str, Any] = {"color": colour, "linestyle": dashes, "label": label}
             plots[0].step([1, *steps, STEPS], [*shares, shares[-1]], where="post", **style)
-        off = [r for r in runs if r["alpha"] == alpha and r["average"] == "0.5" and r["off_by"]]
+        off = [r for r in runs if r["alpha"] == alpha and r["off_by"]]
         if off:
             spread, off_by = [r["spread"] for r in off], [r["off_by"] for r in off]
             plots[1].scatter(spread, off_by, s=10, color=figures.COLOURS[k], label=f"alpha {alpha:g}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from subak.repro import RawResults, Value, figures, settle
+from subak.repro import RawResults, Value, figures, settle, stats
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,9 +23,10 @@ def _queues(raw: RawResults, scheme: str) -> list[float]:
     return [float(b) / 1e3 for b in rows[rows["scheme"] == scheme]["queued_bytes"]]
 
 
-def _utilization(raw: RawResults, scheme: str) -> float:
+def _utilization(raw: RawResults, scheme: str) -> list[float]:
+    """Of each run, in percent."""
     rows = raw.simulated().table("summary", ["scheme", "utilization"]).to_pandas()
-    return 100 * float(rows[rows["scheme"] == scheme]["utilization"].mean())
+    return [100 * float(u) for u in rows[rows["scheme"] == scheme]["utilization"]]
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
@@ -33,15 +34,14 @@ def measure(raw: RawResults) -> dict[str, Value]:
     found: dict[str, Value] = {}
     for scheme in SCHEMES:
         times = _times(raw, scheme)
-        queues = sorted(_queues(raw, scheme))
         found |= {
             f"{scheme}_p50": settle.at(times, 0.5),
             f"{scheme}_p95": settle.at(times, 0.95),
             f"{scheme}_settled": settle.settled(times),
-            f"{scheme}_utilization": _utilization(raw, scheme),
-            f"{scheme}_queue": queues[int(0.99 * (len(queues) - 1))],
+            f"{scheme}_utilization": stats.estimate(_utilization(raw, scheme), "mean", "runs"),
+            f"{scheme}_queue": stats.quantile(_queues(raw, scheme), 0.99),
         }
-    found["ratio"] = settle.ratio(settle.at(_times(raw, "xwi-s-perc"), 0.5), settle.at(_times(raw, "numfabric"), 0.5))
+    found["ratio"] = settle.ratio(_times(raw, "xwi-s-perc"), _times(raw, "numfabric"))
     return found
 
 
@@ -49,7 +49,7 @@ def draw(raw: RawResults) -> Figure:
     """Convergence times, utilization, queues."""
     figure, plots = figures.axes(columns=3, width=4.2)
     settle.draw(plots[0], {SCHEMES[s]: _times(raw, s) for s in SCHEMES}, "us until 95% of the flows are within 10%")
-    used = [_utilization(raw, s) for s in SCHEMES]
+    used = [stats.estimate(_utilization(raw, s), "mean", "runs").value for s in SCHEMES]
     bars = plots[1].bar(list(SCHEMES.values()), used, color=figures.COLOURS[: len(used)], width=0.5)
     plots[1].bar_label(bars, fmt="%.1f%%")
     plots[1].set(ylabel="data over the links into hosts, %", ylim=(0, 100))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from subak.repro import RawResults, Value, figures, settle
+from subak.repro import RawResults, Value, figures, settle, stats
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -14,17 +14,24 @@ IDEAL_GBPS = {"A": 35, "B": 25, "C": 5, "D": 5}
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """The time that each scheme takes after D has come."""
+    """The mean times that each scheme takes after D has come; the points at which it comes are resampled."""
     held = raw.simulated()
-    us = {(s, c): settle.times(held, s, c, after_ns=CHANGE_NS)[0] * 1e6 for s in ("fair", "rcp") for c in (0, 1)}
-    fair, rcp = us["fair", 0], us["rcp", 0]
-    return {"fair": fair, "rcp": rcp, "rcp_20": us["rcp", 1], "ratio": rcp / fair}
+    us = {
+        (s, c): [1e6 * t for t in settle.times(held, s, c, after_ns=CHANGE_NS)] for s in ("fair", "rcp") for c in (0, 1)
+    }
+    found: dict[str, Value] = {
+        "fair": stats.estimate(us["fair", 0], "mean", "starts"),
+        "rcp": stats.estimate(us["rcp", 0], "mean", "starts"),
+        "rcp_20": stats.estimate(us["rcp", 1], "mean", "starts"),
+    }
+    return found | {"ratio": stats.ratio(us["rcp", 0], us["fair", 0], "mean", "starts", paired=True)}
 
 
 def draw(raw: RawResults) -> Figure:
-    """Rates as assigned, from just before D comes."""
+    """Rates as assigned, from just before D comes at the first of its points."""
     figure, plots = figures.axes(columns=2)
     frame = raw.simulated().table("rate").to_pandas()
+    frame = frame[frame["workload.flows"] == frame["workload.flows"].iloc[0]]
     for plot, scheme in zip(plots, ("fair", "rcp"), strict=True):
         mine = frame[frame["scheme"] == scheme]
         for k, (flow, ideal) in enumerate(IDEAL_GBPS.items()):

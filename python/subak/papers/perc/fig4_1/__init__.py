@@ -22,8 +22,9 @@ def measure(raw: RawResults) -> dict[str, Value]:
     """The medians and their ratio, for each goal."""
     found: dict[str, Value] = {"s_perc_settled": settle.settled(_rtts(raw, "s-perc-star", "tight"))}
     for goal in GOALS:
-        s_perc, rcp = (settle.at(_rtts(raw, s, goal), 0.5) for s in ("s-perc-star", "rcp"))
-        found |= {f"s_perc_{goal}": s_perc, f"rcp_{goal}": rcp, f"ratio_{goal}": settle.ratio(rcp, s_perc)}
+        s_perc, rcp = (_rtts(raw, s, goal) for s in ("s-perc-star", "rcp"))
+        found |= {f"s_perc_{goal}": settle.at(s_perc, 0.5), f"rcp_{goal}": settle.at(rcp, 0.5)}
+        found[f"ratio_{goal}"] = settle.ratio(rcp, s_perc)
     return found
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from subak.repro import Measured, RawResults, Value, figures
-from subak.repro.stats import measured
+from subak.repro import RawResults, Value, figures, stats
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SCHEMES = ("reno", "dctcp", "s-perc")
+KEYS = {"s_perc": "s-perc", "dctcp": "dctcp", "reno": "reno"}
 
 
 def _ms(raw: RawResults, scheme: str) -> dict[str, float]:
@@ -21,21 +21,13 @@ def _ms(raw: RawResults, scheme: str) -> dict[str, float]:
     return {r["workload.interval"]: r["convergence_ns"] * 1e-6 if r["converged"] else math.inf for r in mine}
 
 
-def _mean(times: dict[str, float]) -> Measured:
-    values = list(times.values())
-    return measured(values, lambda v: sum(v) / len(v), "distances of the starts")
-
-
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Means over the distances of the starts."""
-    means = {s: _mean(_ms(raw, s)) for s in SCHEMES}
-    return {
-        "s_perc": means["s-perc"],
-        "dctcp": means["dctcp"],
-        "reno": means["reno"],
-        "dctcp_over": means["dctcp"].value / means["s-perc"].value,
-        "reno_over_dctcp": means["reno"].value / means["dctcp"].value,
-    }
+    """Means over the distances of the starts, which are resampled, and their ratios at the same distances."""
+    ms = {s: list(_ms(raw, s).values()) for s in SCHEMES}
+    found: dict[str, Value] = {key: stats.estimate(ms[s], "mean", "starts") for key, s in KEYS.items()}
+    found["dctcp_over"] = stats.ratio(ms["dctcp"], ms["s-perc"], "mean", "starts", paired=True)
+    found["reno_over_dctcp"] = stats.ratio(ms["reno"], ms["dctcp"], "mean", "starts", paired=True)
+    return found
 
 
 def draw(raw: RawResults) -> Figure:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from subak.repro import RawResults, Value, figures, settle
+import numpy as np
+
+from subak.repro import Measured, RawResults, Value, figures, settle, stats
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SENDERS = (2, 3, 10)
 CHANGE_NS = 200_000_000
+"""The first of the times of the chain's change."""
+STABLE_NS = 1_000_000_000
 FILTER_MS = 20
 """Time constant of the average of rates along the chain, sampled every millisecond."""
 
@@ -29,43 +32,54 @@ def _incast(raw: RawResults, scheme: str) -> dict[int, list[float]]:
     return found
 
 
-def _mean(values: list[float]) -> float:
-    # A run that never settled is N/A in the thesis' table, and so is the mean.
-    return fmean(values)
-
-
-def _own_rates(raw: RawResults, scheme: str) -> float:
-    """Milliseconds from the change until the beginning of 50 ms in which every smoothed rate is near its own average.
+def _own_rates(raw: RawResults, scheme: str) -> list[float]:
+    """For each time of the change, milliseconds until 50 ms begin in which every smoothed rate is near its own average.
 
     The average is that of the run's last second. TCPs along the chain settle at rates of their own, far from max-min.
     """
-    frame = raw.simulated("chain").table("rate", ["scheme", "time_ns", "flow_id", "rate_bps"]).to_pandas()
-    rates = frame[frame["scheme"] == scheme].pivot(index="time_ns", columns="flow_id", values="rate_bps").fillna(0)
-    stable = rates[rates.index > rates.index[-1] - 1_000_000_000].mean()
+    columns = ["scheme", "time_ns", "flow_id", "rate_bps", "workload.flows"]
+    frame = raw.simulated("chain").table("rate", columns).to_pandas()
+    frame = frame[frame["scheme"] == scheme]
+    return [_own_rate(of) for _, of in frame.groupby("workload.flows", sort=False)]
+
+
+def _own_rate(frame: Any) -> float:
+    rates = frame.pivot(index="time_ns", columns="flow_id", values="rate_bps")
+    changed = rates["r1"].first_valid_index()
+    rates = rates.fillna(0)
+    stable = rates[rates.index > rates.index[-1] - STABLE_NS].mean()
     smooth = rates.ewm(alpha=1 - math.exp(-1 / FILTER_MS), adjust=False).mean()
-    near = ((smooth / stable - 1).abs() <= 0.2).all(axis=1)[rates.index > CHANGE_NS].to_numpy()
+    near = ((smooth / stable - 1).abs() <= 0.2).all(axis=1)[rates.index >= changed].to_numpy()
     windows = (k for k in range(len(near) - 50) if near[k : k + 51].all())
     lag_ms = -FILTER_MS * math.log(0.2)
     return max(0.0, next(windows, math.inf) + 1 - lag_ms)
 
 
+def _least_ratio(slow: dict[int, list[float]], fast: dict[int, list[float]]) -> Measured:
+    """The least of the ratios of the means, by the number of flows; a run that never settled makes a mean infinite."""
+    mean, _ = stats.statistic_of("mean")
+    sides = [of[n] for n in SENDERS if slow[n] for of in (slow, fast)]
+
+    def least(drawn: list[stats.Array]) -> stats.Array:
+        return np.min([stats.over_each(mean(s), mean(f)) for s, f in zip(drawn[::2], drawn[1::2], strict=True)], axis=0)
+
+    return stats.joint(sides, least, "starts", paired=True)
+
+
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Mean times and their ratios."""
-    means = {s: [_mean(v) for v in _incast(raw, s).values()] for s in ("s-perc", "dctcp", "reno")}
-    over = {s: min(t / f for t, f in zip(means[s], means["s-perc"], strict=True)) for s in ("dctcp", "reno")}
-    chain = {"s-perc": settle.times(raw.simulated("chain"), "s-perc", after_ns=CHANGE_NS)[0] * 1e3}
-    chain |= {s: _own_rates(raw, s) for s in ("dctcp", "reno")}
-    return {
-        "s_perc": means["s-perc"],
-        "dctcp": means["dctcp"],
-        "reno": means["reno"],
-        "dctcp_over": over["dctcp"],
-        "reno_over": over["reno"],
-        "s_perc_chain": chain["s-perc"],
-        "dctcp_chain": chain["dctcp"],
-        "reno_chain": chain["reno"],
-        "chain_over": chain["dctcp"] / chain["s-perc"],
-    }
+    """Mean times over the distances of the starts, which are resampled, and their ratios."""
+    found: dict[str, Value] = {}
+    if raw.has("s-perc") and raw.has("tcp"):
+        times = {s: _incast(raw, s) for s in ("s-perc", "dctcp", "reno")}
+        for s, of in times.items():
+            found[s.replace("-", "_")] = [stats.estimate(of[n], "mean", "starts") for n in SENDERS]
+        found |= {f"{s}_over": _least_ratio(times[s], times["s-perc"]) for s in ("dctcp", "reno")}
+    if raw.has("chain"):
+        chain = {"s_perc": [1e3 * t for t in settle.times(raw.simulated("chain"), "s-perc", after_ns=CHANGE_NS)]}
+        chain |= {s: _own_rates(raw, s) for s in ("dctcp", "reno")}
+        found |= {f"{s}_chain": stats.estimate(of, "mean", "starts") for s, of in chain.items()}
+        found["chain_over"] = stats.ratio(chain["dctcp"], chain["s_perc"], "mean", "starts", paired=True)
+    return found
 
 
 def draw(raw: RawResults) -> Figure:

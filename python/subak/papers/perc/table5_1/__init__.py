@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from statistics import fmean
 from typing import TYPE_CHECKING
 
-from subak.repro import RawResults, Value, figures, settle
+import numpy as np
+
+from subak.repro import Measured, RawResults, Value, figures, settle, stats
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from matplotlib.figure import Figure
 
     from subak.runs import Results
@@ -33,27 +36,46 @@ def _rtts(held: Results, scheme: str, axes: dict[str, object]) -> list[list[floa
     return [[t / RTT for t in settle.times(held, scheme, goal, axes=axes)] for goal in range(len(GOALS))]
 
 
-def _means(runs: list[list[float]]) -> list[float]:
+def _settled(runs: list[list[float]]) -> list[list[float]]:
     # Over the runs that settled, as in the thesis' table.
-    settled = [[t for t in times if math.isfinite(t)] for times in runs]
-    return [fmean(times) if times else math.inf for times in settled]
+    return [[t for t in times if math.isfinite(t)] for times in runs]
+
+
+def _means(runs: list[list[float]]) -> list[Value]:
+    return [stats.estimate(times, "mean", "runs") if times else math.inf for times in _settled(runs)]
+
+
+def _extreme(slow: list[list[float]], fast: list[list[float]], pick: Callable[..., stats.Array]) -> Measured:
+    """The least or the largest of the three ratios of means, over the runs that settled, which are drawn together."""
+    mean, _ = stats.statistic_of("mean")
+    sides = [side for pair in zip(_settled(slow), _settled(fast), strict=True) for side in pair]
+    if not all(sides):
+        return Measured(math.inf, count=0, of="runs")
+
+    def compute(drawn: list[stats.Array]) -> stats.Array:
+        return np.asarray(
+            pick([stats.over_each(mean(s), mean(f)) for s, f in zip(drawn[::2], drawn[1::2], strict=True)], axis=0)
+        )
+
+    return stats.joint(sides, compute, "runs", paired=len({len(side) for side in sides}) == 1)
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
     """Mean round trips by goal and speed."""
-    s_perc, rcp = _s_perc(raw), _rcp(raw)
-    slow, fast = map(_means, s_perc)
-    rcp_slow, rcp_fast = map(_means, rcp)
-    return {
-        "s_perc_slow": slow,
-        "s_perc_fast": fast,
-        "same": max(f / s for f, s in zip(fast, slow, strict=True)),
-        "rcp_slow": rcp_slow,
-        "rcp_fast": rcp_fast,
-        "ratio": min(r / s for r, s in zip(rcp_slow, slow, strict=True)),
-        "rcp_settled_slow": [settle.settled(times) for times in rcp[0]],
-        "rcp_settled_fast": [settle.settled(times) for times in rcp[1]],
-    }
+    found: dict[str, Value] = {}
+    slow, fast = _s_perc(raw) if raw.has("s-perc") else ([], [])
+    if slow:
+        found |= {"s_perc_slow": _means(slow), "s_perc_fast": _means(fast), "same": _extreme(fast, slow, np.max)}
+    for spec, key in (("rcp", "slow"), ("rcp-fast", "fast")):
+        if raw.has(spec):
+            rcp = _rtts(raw.simulated(spec), "rcp", {})
+            found |= {f"rcp_{key}": _means(rcp), f"rcp_settled_{key}": [settle.settled(t, "runs") for t in rcp]}
+            if key == "slow" and slow:
+                found["ratio"] = _extreme(rcp, slow, np.min)
+    if raw.has("rcp") and raw.has("rcp-fast"):
+        slow_rcp, fast_rcp = _rcp(raw)
+        found["rcp_worse"] = _extreme(fast_rcp, slow_rcp, np.min)
+    return found
 
 
 def draw(raw: RawResults) -> Figure:
@@ -62,7 +84,7 @@ def draw(raw: RawResults) -> Figure:
     bars = [f"{scheme}, {links}" for scheme in ("s-PERC*", "RCP") for links in ("slower links", "faster links")]
     for k, (label, times) in enumerate(zip(bars, _s_perc(raw) + _rcp(raw), strict=True)):
         places = [g + 0.2 * (k - 1.5) for g in range(len(GOALS))]
-        heights = [m if math.isfinite(m) else 0 for m in _means(times)]
+        heights = [m.value if isinstance(m, Measured) else 0 for m in _means(times)]
         plots[0].bar(places, heights, 0.2, label=label, color=figures.COLOURS[k])
     plots[0].set_xticks(range(len(GOALS)), GOALS)
     plots[0].set(ylabel="round trips of 76 ms", yscale="log")

@@ -1,0 +1,168 @@
+//! What the papers' experiments compute beyond a spec: the PERC thesis' on control messages alone, on the round driver;
+//! water-filling's structure and xWI over an ideal fabric, with the exact solvers.
+//!
+//! An experiment measures. What was published, and what must hold of what it measured, stands in its `published.toml`;
+//! how often it repeats and with which settings in its `experiment.toml`.
+//!
+//! [`run`] answers `{"schema", "setup", "tables", "series", "values", "notes"}`. A table is `{"columns", "rows"}`. A value is
+//! exact as it stands, or a sample: `{"statistic", "data", "of"}`, the values of one statistic that are to be resampled
+//! and what each is of; `"over"` beside `"data"` makes it a ratio, pair by pair; a share is `{"statistic": "share", "hits",
+//! "count", "of"}`. What never came, and so has no number, is null.
+
+mod division;
+mod drops;
+mod events;
+mod ratio;
+mod report;
+mod sweep;
+mod traces;
+mod water;
+mod xwi;
+
+use rayon::prelude::*;
+use report::Report;
+use serde_json::{Map, Value, json};
+use subak_core::Fault;
+
+/// What an experiment is computed with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The round driver.
+    Rounds,
+    /// The exact solvers.
+    Solver,
+}
+
+impl Kind {
+    /// As `experiment.toml` says it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Rounds => "rounds",
+            Kind::Solver => "solver",
+        }
+    }
+}
+
+/// How an experiment is run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// Repetitions; what they are of is the experiment's affair.
+    pub runs: usize,
+    /// The first seed.
+    pub seed: u64,
+    /// What else it is told; each has a default.
+    pub settings: Map<String, Value>,
+}
+
+/// Told of progress: runs done, and all.
+pub type Progress<'a> = dyn FnMut(usize, usize) + Send + 'a;
+
+struct Experiment {
+    name: &'static str,
+    kind: Kind,
+    settings: &'static [&'static str],
+    compute: fn(&mut Context) -> Result<(), Fault>,
+}
+
+const EXPERIMENTS: &[Experiment] = &[
+    Experiment { name: "perc-fig1.3", kind: Kind::Rounds, settings: &[], compute: events::fig_1_3 },
+    Experiment { name: "perc-fig2.3", kind: Kind::Rounds, settings: &[], compute: traces::fig_2_3 },
+    Experiment { name: "perc-fig3.2", kind: Kind::Rounds, settings: &[], compute: traces::fig_3_2 },
+    Experiment { name: "perc-fig3.4", kind: Kind::Rounds, settings: &[], compute: traces::fig_3_4 },
+    Experiment { name: "perc-fig3.5", kind: Kind::Rounds, settings: sweep::SETTINGS, compute: sweep::fig_3_5 },
+    Experiment { name: "perc-wfk", kind: Kind::Solver, settings: &[], compute: water::wfk },
+    Experiment { name: "perc-rounds", kind: Kind::Rounds, settings: ratio::SETTINGS, compute: ratio::rounds },
+    Experiment { name: "perc-drops", kind: Kind::Rounds, settings: drops::SETTINGS, compute: drops::drops },
+    Experiment { name: "perc-fig4.5", kind: Kind::Rounds, settings: division::SETTINGS, compute: division::fig_4_5 },
+    Experiment { name: "numfabric-xwi-ideal", kind: Kind::Solver, settings: xwi::SETTINGS, compute: xwi::ideal },
+];
+
+/// The experiments here, by name.
+pub fn all() -> Vec<(&'static str, Kind)> {
+    EXPERIMENTS.iter().map(|e| (e.name, e.kind)).collect()
+}
+
+/// Computes the experiment called `name`.
+pub fn run(name: &str, plan: &Plan, progress: &mut Progress) -> Result<Value, Fault> {
+    let Some(experiment) = EXPERIMENTS.iter().find(|known| known.name == name) else {
+        let known: Vec<_> = EXPERIMENTS.iter().map(|e| e.name).collect();
+        let mend = format!("choose one of: {}", known.join(", "));
+        return Err(Fault::new("name", format!("there is no experiment \"{name}\" here"), mend));
+    };
+    if let Some(unknown) = plan.settings.keys().find(|key| !experiment.settings.contains(&key.as_str())) {
+        let mend = match experiment.settings {
+            [] => "it has no settings".into(),
+            known => format!("choose among: {}", known.join(", ")),
+        };
+        return Err(Fault::new(format!("settings.{unknown}"), format!("{name} has no such setting"), mend));
+    }
+    let mut context = Context { plan, progress, report: Report::default(), ran: 0 };
+    (experiment.compute)(&mut context)?;
+    Ok(context.report.to_json())
+}
+
+/// What an experiment works with.
+struct Context<'a> {
+    plan: &'a Plan,
+    progress: &'a mut Progress<'a>,
+    report: Report,
+    ran: usize,
+}
+
+impl Context<'_> {
+    /// Repetitions, at least one.
+    fn runs(&self) -> usize {
+        self.plan.runs.max(1)
+    }
+
+    fn seed(&self) -> u64 {
+        self.plan.seed
+    }
+
+    /// The number that the plan sets as `name`, between `least` and `most`, or else `default`.
+    fn number(&self, name: &str, default: f64, least: f64, most: f64) -> Result<f64, Fault> {
+        let Some(given) = self.plan.settings.get(name) else { return Ok(default) };
+        let wanted = format!("give a number from {least} to {most}");
+        let number = given.as_f64().filter(|x| (least..=most).contains(x));
+        number.ok_or_else(|| Fault::new(format!("settings.{name}"), format!("it is {given}"), wanted))
+    }
+
+    /// The whole number that the plan sets as `name`, from 1 to `most`, or else `default`.
+    fn count(&self, name: &str, default: usize, most: usize) -> Result<usize, Fault> {
+        self.number(name, default as f64, 1.0, most as f64).map(|n| n.round() as usize)
+    }
+
+    /// `work` on every job, on all cores, in order; `of` is how many jobs the experiment has in all.
+    fn each<J: Sync, T: Send>(
+        &mut self,
+        jobs: &[J],
+        of: usize,
+        work: impl Fn(&J) -> Result<T, Fault> + Sync,
+    ) -> Result<Vec<T>, Fault> {
+        let mut results = Vec::with_capacity(jobs.len());
+        for batch in jobs.chunks(16) {
+            results.extend(batch.par_iter().map(&work).collect::<Result<Vec<T>, Fault>>()?);
+            self.ran += batch.len();
+            (self.progress)(self.ran, of);
+        }
+        Ok(results)
+    }
+}
+
+/// The `q`-quantile (0 to 1) of `values`, which get sorted: one that occurs.
+fn quantile(values: &mut [f64], q: f64) -> f64 {
+    values.sort_by(f64::total_cmp);
+    match values.len() {
+        0 => f64::NAN,
+        n => values[((n - 1) as f64 * q).round() as usize],
+    }
+}
+
+fn largest(values: &[f64]) -> f64 {
+    values.iter().copied().fold(0.0, f64::max)
+}
+
+/// As JSON has it: null where it never came.
+fn finite(x: f64) -> Value {
+    if x.is_finite() { json!(x) } else { Value::Null }
+}

@@ -1,0 +1,66 @@
+//! What an experiment answers.
+
+use crate::finite;
+use serde_json::{Map, Value, json};
+
+/// Setup, tables, series, values and notes, by name.
+#[derive(Default)]
+pub(crate) struct Report {
+    setup: Map<String, Value>,
+    tables: Map<String, Value>,
+    series: Map<String, Value>,
+    values: Map<String, Value>,
+    notes: Vec<String>,
+}
+
+impl Report {
+    /// What was run.
+    pub(crate) fn setup(&mut self, name: &str, value: impl Into<Value>) {
+        self.setup.insert(name.into(), value.into());
+    }
+
+    pub(crate) fn table(&mut self, name: &str, columns: &[&str], rows: Vec<Value>) {
+        self.tables.insert(name.into(), json!({"columns": columns, "rows": rows}));
+    }
+
+    pub(crate) fn series(&mut self, name: &str, series: Value) {
+        self.series.insert(name.into(), series);
+    }
+
+    /// A value that is exact: nothing was drawn for it, or it is of every run that was made.
+    pub(crate) fn value(&mut self, key: &str, value: impl Into<Value>) {
+        self.values.insert(key.into(), value.into());
+    }
+
+    /// The `statistic` (`median`, `p95`, `mean`, `max`) of `data`, one value for each `of` (setups, networks).
+    pub(crate) fn sample(&mut self, key: &str, statistic: &str, of: &str, data: &[f64]) {
+        let data: Vec<Value> = data.iter().map(|x| finite(*x)).collect();
+        self.value(key, json!({"statistic": statistic, "data": data, "of": of}));
+    }
+
+    /// The ratio of the `statistic` of `data` to that of `over`, which were measured on the same `of`, pair by pair.
+    pub(crate) fn ratio(&mut self, key: &str, statistic: &str, of: &str, data: &[f64], over: &[f64]) {
+        let [data, over] = [data, over].map(|side| side.iter().map(|x| finite(*x)).collect::<Vec<_>>());
+        self.value(key, json!({"statistic": statistic, "data": data, "over": over, "of": of}));
+    }
+
+    /// The share of `count` that are `hits`.
+    pub(crate) fn share(&mut self, key: &str, of: &str, hits: usize, count: usize) {
+        self.value(key, json!({"statistic": "share", "hits": hits, "count": count, "of": of}));
+    }
+
+    pub(crate) fn note(&mut self, note: &str) {
+        self.notes.push(note.into());
+    }
+
+    pub(crate) fn to_json(self) -> Value {
+        json!({
+            "schema": 2,
+            "setup": self.setup,
+            "tables": self.tables,
+            "series": self.series,
+            "values": self.values,
+            "notes": self.notes,
+        })
+    }
+}

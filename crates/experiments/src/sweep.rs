@@ -1,0 +1,185 @@
+//! Figure 3.5 and section 3.3: random setups by the thousand under s-PERC, weighted s-PERC, Fair and n-PERC.
+
+use crate::{Context, largest, quantile};
+use serde_json::{Value, json};
+use subak_core::Fault;
+use subak_rounds::{Bound, Capacities, Degree, Outcome, Plan, Random, Setup, run};
+
+/// Links and flows of the large setups; setups under n-PERC; one update in how many is drawn.
+pub(crate) const SETTINGS: &[&str] = &["large", "n_perc", "every"];
+
+/// One setup under one scheme.
+#[derive(Clone)]
+struct Job {
+    scheme: &'static str,
+    random: Random,
+    forward_only: bool,
+}
+
+/// What it took.
+struct Taken {
+    converged: bool,
+    rounds: f64,
+    allowed: f64,
+    levels: usize,
+}
+
+const P: [usize; 8] = [3, 5, 8, 10, 20, 40, 50, 80];
+
+pub(crate) fn fig_3_5(context: &mut Context) -> Result<(), Fault> {
+    let count = context.runs();
+    let large = context.count("large", 1000, 1000)?;
+    let slow = context.count("n_perc", count.div_ceil(8).clamp(4, 300), 100_000)?;
+    let every = context.count("every", 4, 1000)?;
+    let jobs = jobs(count, large, context.seed());
+    let fair: Vec<Job> = jobs.iter().step_by(4).map(|job| Job { scheme: "fair", ..job.clone() }).collect();
+    let naive: Vec<u64> = (0..slow as u64).map(|k| context.seed() + k).collect();
+    let of = jobs.len() + fair.len() + naive.len();
+    let taken = context.each(&jobs, of, take)?;
+    report(context, "s-perc", &jobs, &taken);
+    let taken = context.each(&fair, of, take)?;
+    report(context, "fair", &fair, &taken);
+    n_perc(context, &naive, of, every)?;
+    context.report.setup("links_and_flows", format!("J = K = 100; every 24th setup J = K = {large}"));
+    context.report.setup("hops", json!(P));
+    context.report.setup("round", "the longest round trip");
+    context.report.note(
+        "n-PERC's worst depends on how many setups are drawn and on the order of their packets: the thesis saw 60 rounds in \
+         thousands of setups.",
+    );
+    context.report.note(
+        "A round is one constant no shorter than the longest round trip. Converged is the last update that differs from \
+         max-min by more than a relative 1e-9, counted from one round after flows and links' timers are stable. Ties count \
+         as equal within 1e-9.",
+    );
+    Ok(())
+}
+
+/// P by turns; equal and mixed capacities; updates both ways and forward only; weights 1, 1 to 16, 1 to 1000.
+fn jobs(count: usize, large: usize, seed: u64) -> Vec<Job> {
+    let job = |k: usize| {
+        let size = if k % 24 == 23 { large } else { 100 };
+        // In the large setups the longest paths are left to one in four: they cost a hundred times the others.
+        let hops = P[(k + k / 24) % P.len()];
+        let turn = k / P.len();
+        Job {
+            scheme: "s-perc",
+            random: Random {
+                links: size,
+                flows: size,
+                hops,
+                capacities: if turn.is_multiple_of(2) { Capacities::Equal } else { Capacities::Mixed },
+                heaviest: [1, 1, 16, 1000][turn / 2 % 4],
+                seed: seed + k as u64,
+            },
+            forward_only: turn.is_multiple_of(3),
+        }
+    };
+    (0..count).map(job).collect()
+}
+
+fn take(job: &Job) -> Result<Taken, Fault> {
+    let setup = job.random.draw();
+    let (ideal_bps, _) = setup.exact();
+    let mut plan = Plan { seed: job.random.seed, ..Plan::default() };
+    if job.forward_only {
+        plan.params.insert("reverse".into(), json!(false));
+    }
+    let outcome = run(job.scheme, &setup, &ideal_bps, &plan)?;
+    let bound = Bound::of(job.scheme);
+    let levels = setup.levels(bound.degree());
+    Ok(Taken {
+        converged: outcome.converged,
+        rounds: outcome.rounds,
+        allowed: bound.rounds(&levels).unwrap_or(f64::INFINITY),
+        levels: levels.count,
+    })
+}
+
+fn report(context: &mut Context, scheme: &str, jobs: &[Job], taken: &[Taken]) {
+    let mut rows: Vec<Value> = Vec::new();
+    for (kind, weighted) in [("unweighted", false), ("weighted", true)] {
+        let chosen = || jobs.iter().zip(taken).filter(move |(job, _)| (job.random.heaviest > 1) == weighted);
+        let within = chosen().filter(|(_, t)| t.converged && t.rounds <= t.allowed).count();
+        let all = chosen().count();
+        let share = chosen().map(|(_, t)| t.rounds / t.allowed).fold(0.0, f64::max);
+        context.report.share(&format!("{scheme}_{kind}_within"), "setups", within, all);
+        context.report.value(&format!("{scheme}_{kind}_share_of_bound"), share);
+        for hops in P {
+            let mine = || chosen().filter(|(job, _)| job.random.hops == hops);
+            let mut rounds: Vec<f64> = mine().map(|(_, t)| t.rounds).collect();
+            let worst = largest(&mine().map(|(_, t)| t.rounds / t.levels.max(1) as f64).collect::<Vec<_>>());
+            if !rounds.is_empty() {
+                let (n, most) = (rounds.len(), largest(&rounds));
+                rows.push(json!([kind, hops, n, quantile(&mut rounds, 0.5), most, worst]));
+            }
+        }
+    }
+    let columns = ["weights", "P", "setups", "rounds_median", "rounds_max", "rounds_a_level_max"];
+    context.report.table(scheme, &columns, rows);
+}
+
+/// n-PERC at P = 80 with staggered starts, beside s-PERC on the same setups.
+fn n_perc(context: &mut Context, seeds: &[u64], of: usize, every: usize) -> Result<(), Fault> {
+    let setup =
+        |seed: u64| Random { links: 100, flows: 100, hops: 80, capacities: Capacities::Equal, heaviest: 1, seed };
+    let both = |&seed: &u64| {
+        let setup = setup(seed).draw();
+        let (ideal_bps, _) = setup.exact();
+        let plan = Plan { seed, stagger_rounds: 2.0, ..Plan::default() };
+        let naive = run("n-perc", &setup, &ideal_bps, &plan)?;
+        let stateless = run("s-perc", &setup, &ideal_bps, &plan)?;
+        Ok((naive.converged, naive.rounds, stateless.rounds, setup.levels(Degree::Two).count))
+    };
+    let pairs = context.each(seeds, of, both)?;
+    let far = pairs.iter().filter(|(_, naive, stateless, _)| *naive > 3.0 * stateless).count();
+    let naive: Vec<f64> = pairs.iter().map(|p| p.1).collect();
+    let stateless: Vec<f64> = pairs.iter().map(|p| p.2).collect();
+    context.report.share("n_perc_over_3_times", "setups", far, pairs.len());
+    context.report.sample("n_perc_median", "median", "setups", &naive);
+    context.report.value("n_perc_max", largest(&naive));
+    context.report.value("s_perc_max", largest(&stateless));
+    context.report.value("worst_over_worst", largest(&naive) / largest(&stateless));
+    context.report.value("n_perc_not_in_600", pairs.iter().filter(|p| !p.0).count());
+    let rows = seeds
+        .iter()
+        .zip(&pairs)
+        .map(|(seed, (converged, naive, stateless, levels))| json!([seed, converged, naive, stateless, levels]));
+    let columns = ["seed", "n_perc_converged", "n_perc_rounds", "s_perc_rounds", "w2"];
+    context.report.table("n-perc", &columns, rows.collect());
+    let worst = (0..pairs.len()).max_by(|&a, &b| pairs[a].1.total_cmp(&pairs[b].1));
+    if let Some(k) = worst {
+        for scheme in ["n-perc", "s-perc"] {
+            let picture = picture(&setup(seeds[k]).draw(), seeds[k], scheme, every)?;
+            context.report.series(&format!("worst setup under {scheme}"), picture);
+        }
+    }
+    Ok(())
+}
+
+/// Figure 3.5 of one setup: at each bottleneck, fair-share rates (C - SumE) / NumB and MaxE over time, in Gb/s; -1 where
+/// NumB is 0, as in the figure.
+fn picture(setup: &Setup, seed: u64, scheme: &str, every: usize) -> Result<Value, Fault> {
+    let (ideal_bps, _) = setup.exact();
+    let plan = Plan { seed, stagger_rounds: 2.0, traced: true, ..Plan::default() };
+    let Outcome { trace, start_ns, round_ns, rounds, .. } = run(scheme, setup, &ideal_bps, &plan)?;
+    let levels = setup.levels(Degree::Two);
+    let link_series = |l: u32| {
+        let capacity = setup.wires[l as usize].capacity_bps;
+        let mine = trace.iter().filter(|u| u.link == l).step_by(every);
+        let points = mine.map(|u| {
+            let value = |name: &str| u.values.iter().find(|(n, _)| *n == name).map_or(0.0, |(_, x)| *x);
+            let num_b = value("NumB");
+            let share = if num_b > 0.0 { (capacity - value("SumE")) / num_b / 1e9 } else { -1.0 };
+            json!([(u.at_ns as f64 - start_ns as f64) / round_ns as f64, share, value("MaxE") / 1e9])
+        });
+        let n = levels.of_link[l as usize];
+        let ideal = levels.link_rates(n)[l as usize] / 1e9;
+        json!({
+            "link": l, "level": n, "ideal_gbps": ideal, "columns": ["round", "fair_share_gbps", "MaxE_gbps"],
+            "points": points.collect::<Vec<_>>(),
+        })
+    };
+    let bottlenecks = (0..setup.wires.len() as u32).filter(|&l| levels.of_link[l as usize] > 0);
+    Ok(json!({"seed": seed, "rounds": rounds, "links": bottlenecks.map(link_series).collect::<Vec<_>>()}))
+}

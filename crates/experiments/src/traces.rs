@@ -1,0 +1,96 @@
+//! Figures 2.3, 3.2 and 3.4: two flows over three links, the updates in the order listed, every number of every update.
+
+use crate::Context;
+use serde_json::{Value, json};
+use subak_core::{Case, Fault, Flow, Flows, Link, Network, Policy};
+use subak_rounds::{Options, converge};
+
+/// The order of a figure's updates, a list a round: flow and link.
+type Order = [[(&'static str, &'static str); 4]];
+
+const B20: (&str, &str) = ("fB", "l20");
+const B30: (&str, &str) = ("fB", "l30");
+const W30: (&str, &str) = ("fW", "l30");
+const W12: (&str, &str) = ("fW", "l12");
+
+fn case() -> Result<Case, Fault> {
+    let mut network = Network::new();
+    for (id, gbps) in [("l20", 20.0), ("l30", 30.0), ("l12", 12.0)] {
+        let id = id.to_string();
+        network.add(Link { id, from: None, to: None, capacity_bps: gbps * 1e9, delay_ns: 0, buffer_bytes: None })?;
+    }
+    let mut flows = Flows::new();
+    flows.push(Flow::over("fB", vec![0, 1]), &network)?;
+    flows.push(Flow::over("fW", vec![1, 2]), &network)?;
+    Ok(Case { network, flows, policy: Policy::MaxMin })
+}
+
+/// Replays the updates in `order`; each answers e, b and a in Gb/s, then what `more` names.
+fn replay(context: &mut Context, scheme: &str, order: &Order, more: &[&str]) -> Result<(), Fault> {
+    let mut steps = Vec::new();
+    for round in order {
+        steps.extend(round.iter().map(|(flow, link)| json!([flow, link])));
+        steps.push(json!("round"));
+    }
+    let answer = converge(&case()?, scheme, &Options { order: Some(Value::Array(steps)), ..Options::default() })?;
+    let rounds = order.iter().enumerate().flat_map(|(k, round)| round.iter().map(move |step| (k + 1, step)));
+    let updates = answer["trace"].as_array().cloned().unwrap_or_default();
+    let mut table = Vec::new();
+    for (n, ((round, (flow, link)), update)) in rounds.zip(&updates).enumerate() {
+        let gbps = |name: &str| update[name].as_f64().map(|x| x / 1e9);
+        // Without a limit, e has no number.
+        let mut told = vec![gbps("e").map_or_else(|| json!("inf"), |e| json!(e)), json!(gbps("b")), json!(gbps("a"))];
+        told.extend(more.iter().map(|name| update[*name].clone()));
+        context.report.value(&format!("update {}", n + 1), told);
+        let sums = ["SumE", "MaxE", "MaxE'"].map(|name| json!(gbps(name)));
+        table.push(json!([
+            round,
+            flow,
+            link,
+            gbps("e"),
+            gbps("b"),
+            gbps("a"),
+            update["state"],
+            update["ignore"],
+            sums[0],
+            update["NumB"],
+            sums[1],
+            sums[2],
+        ]));
+    }
+    let columns = [
+        "round",
+        "flow",
+        "link",
+        "e_gbps",
+        "b_gbps",
+        "a_gbps",
+        "state",
+        "ignore",
+        "SumE_gbps",
+        "NumB",
+        "MaxE_gbps",
+        "MaxE'_gbps",
+    ];
+    context.report.table("updates", &columns, table);
+    context.report.setup("links_gbps", json!({"l20": 20, "l30": 30, "l12": 12}));
+    context.report.setup("flows", json!({"fB": ["l20", "l30"], "fW": ["l30", "l12"]}));
+    context.report.setup("scheme", scheme);
+    context.report.note("f_W and f_G are the same flow. MaxE is shown after the update.");
+    Ok(())
+}
+
+pub(crate) fn fig_2_3(context: &mut Context) -> Result<(), Fault> {
+    replay(context, "fair", &[[B20, B30, W30, W12], [W30, W12, B20, B30]], &[])
+}
+
+/// The order of figures 3.2 and 3.4.
+const THREE_ROUNDS: &Order = &[[B20, B30, W30, W12], [W30, W12, B20, B30], [W30, W12, B30, B20]];
+
+pub(crate) fn fig_3_2(context: &mut Context) -> Result<(), Fault> {
+    replay(context, "n-perc", THREE_ROUNDS, &["state"])
+}
+
+pub(crate) fn fig_3_4(context: &mut Context) -> Result<(), Fault> {
+    replay(context, "s-perc", THREE_ROUNDS, &["state", "ignore"])
+}

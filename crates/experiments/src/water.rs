@@ -1,0 +1,138 @@
+//! Figures 2.4 and 3.6 to 3.8: the partitions, precedence graphs and freeze iterations of WF1, WF2 and water-filling.
+//!
+//! The figures are pictures; capacities and paths here are those that fit the text's rates.
+
+use crate::Context;
+use serde_json::{Value, json};
+use subak_core::{Case, Fault, Flow, Flows, Link, LinkId, Network, Policy};
+use subak_solve::freeze_iterations;
+use subak_solve::structure::{Degree, Kind, Structure, structure};
+
+/// Precedent, how, of which link, and the medium link.
+type Edge = (u32, Kind, u32, Option<u32>);
+
+/// One example. Links are numbered from 1.
+struct Figure {
+    /// What its keys begin with.
+    key: &'static str,
+    name: &'static str,
+    /// Gb/s.
+    links: &'static [f64],
+    flows: &'static [(&'static str, &'static [u32])],
+}
+
+const DEGREES: [(&str, Degree); 3] = [("WF1", Degree::One), ("WF2", Degree::Two), ("WF-infinity", Degree::All)];
+
+const FIGURES: &[Figure] = &[
+    Figure {
+        key: "2.4",
+        name: "figures 2.4, 3.6 and 3.7",
+        links: &[10.0, 15.0, 3.0],
+        flows: &[("green", &[3, 2]), ("purple", &[1]), ("blue", &[1, 2]), ("orange", &[2])],
+    },
+    Figure {
+        key: "3.8a",
+        name: "figure 3.8a",
+        links: &[10.0, 10.0, 6.0, 1.0],
+        flows: &[("orange", &[4, 3]), ("green", &[3, 2]), ("blue", &[2, 1]), ("purple", &[1])],
+    },
+    Figure {
+        key: "3.8b",
+        name: "figure 3.8b",
+        links: &[10.0, 18.0, 6.0, 1.0],
+        flows: &[("orange", &[4, 3]), ("green", &[3, 2]), ("blue", &[1, 2]), ("purple", &[1]), ("brown", &[2])],
+    },
+];
+
+pub(crate) fn wfk(context: &mut Context) -> Result<(), Fault> {
+    for figure in FIGURES {
+        measure(context, figure)?;
+    }
+    context.report.note(
+        "Partitions are those of the text where it names them; the others follow from Algorithm 7 by hand. Links are \
+         numbered as in the figures.",
+    );
+    Ok(())
+}
+
+fn case_of(figure: &Figure) -> Result<Case, Fault> {
+    let mut network = Network::new();
+    for (n, gbps) in figure.links.iter().enumerate() {
+        let id = (n + 1).to_string();
+        network.add(Link { id, from: None, to: None, capacity_bps: gbps * 1e9, delay_ns: 0, buffer_bytes: None })?;
+    }
+    let mut flows = Flows::new();
+    for (name, path) in figure.flows {
+        flows.push(Flow::over(*name, path.iter().map(|l| l - 1).collect()), &network)?;
+    }
+    Ok(Case { network, flows, policy: Policy::MaxMin })
+}
+
+fn measure(context: &mut Context, figure: &Figure) -> Result<(), Fault> {
+    let case = case_of(figure)?;
+    let (mut rows, mut edges, mut depths) = (Vec::new(), Vec::new(), Vec::new());
+    for (name, degree) in DEGREES {
+        let found = structure(&case, degree)?;
+        let from_1 = |part: &Vec<LinkId>| part.iter().map(|l| l + 1).collect::<Vec<u32>>();
+        let partition: Vec<Vec<u32>> = found.partition.iter().map(from_1).collect();
+        let rates: Vec<f64> = found.rates_bps.iter().map(|r| r / 1e9).collect();
+        let mut say = |what: &str, value: Value| context.report.value(&format!("{} {name} {what}", figure.key), value);
+        say("partition", json!(partition));
+        say("rates", json!(rates));
+        say("precedence", json!(shown(&edges_of(&found))));
+        for (n, partition) in partition.iter().enumerate() {
+            let gbps: Vec<Value> = (1..=figure.links.len() as u32).map(|l| json!(share(&found, n + 1, l))).collect();
+            for (l, gbps) in gbps.iter().enumerate().filter(|(_, gbps)| !gbps.is_null()) {
+                say(&format!("link {} in iteration {}", l + 1, n + 1), gbps.clone());
+            }
+            rows.push(json!([name, n + 1, gbps, partition]));
+        }
+        edges.extend(edges_of(&found).into_iter().map(|(p, kind, l, via)| json!([name, p, kind.name(), l, via])));
+        depths.push(found.longest_chain.len());
+        if degree == Degree::Two {
+            for (l, iteration) in freeze_iterations(&case, &found).into_iter().enumerate() {
+                say(&format!("freeze of link {}", l + 1), json!(iteration));
+            }
+            say("bottlenecks", json!(bottlenecks(&case, &found)));
+        }
+    }
+    context.report.value(&format!("{} chains", figure.key), depths);
+    context.report.table(figure.name, &["algorithm", "iteration", "link_rates_gbps", "frozen"], rows);
+    let columns = ["algorithm", "precedent", "kind", "link", "via"];
+    context.report.table(&format!("precedence, {}", figure.name), &columns, edges);
+    Ok(())
+}
+
+/// The rate of `link` in iteration `n`, Gb/s.
+fn share(found: &Structure, n: usize, link: u32) -> Option<f64> {
+    let shares = found.shares_bps.get(n - 1)?;
+    shares.iter().find(|(l, _)| l + 1 == link).map(|(_, share)| share / 1e9)
+}
+
+fn edges_of(found: &Structure) -> Vec<Edge> {
+    found.precedence.iter().map(|p| (p.precedent + 1, p.kind, p.link + 1, p.via.map(|l| l + 1))).collect()
+}
+
+/// The edges in words, in the order of the alphabet.
+fn shown(edges: &[Edge]) -> Vec<String> {
+    let one = |(from, kind, to, via): &Edge| {
+        let via = via.map_or_else(String::new, |via| format!(" via {via}"));
+        format!("{from} before {to} ({}{via})", kind.name())
+    };
+    let mut shown: Vec<String> = edges.iter().map(one).collect();
+    shown.sort_unstable();
+    shown
+}
+
+/// The links at which each flow is bottlenecked: those of its path that are removed first.
+fn bottlenecks(case: &Case, found: &Structure) -> Vec<Vec<u32>> {
+    let removed = found.frozen_in(case.network.links().len());
+    let at = |f: usize| -> Vec<u32> {
+        let path = case.flows.links_of(f).iter().map(|l| l + 1);
+        let first = path.clone().filter_map(|l| removed[l as usize - 1]).min();
+        let mut links: Vec<u32> = path.filter(|&l| removed[l as usize - 1] == first).collect();
+        links.sort_unstable();
+        links
+    };
+    (0..case.flows.len()).map(at).collect()
+}

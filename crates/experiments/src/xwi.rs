@@ -1,0 +1,212 @@
+//! xWI over the ideal fabric, exact weighted max-min, on random networks: how many come how close to the optimum, how
+//! soon, and which never do (NUMFabric, section 4.2, equations 7 to 11).
+//!
+//! 20 to 200 links of 10 to 100 Gb/s, 50 to 500 flows over 1 to 6 of them. The average of equation 11 is the paper's, or one
+//! whose share of the new price diminishes, (1 - beta) / (1 + t / 100) after t steps.
+
+use crate::Context;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use subak_core::rng::Stream;
+use subak_core::{Case, Fault, Flow, Flows, Link, LinkId, Network, Policy};
+use subak_solve::xwi::{Iteration, PriceLaw, Settings};
+use subak_solve::{Options, Utility, solve};
+
+const ALPHAS: [f64; 4] = [0.5, 1.0, 2.0, 4.0];
+/// Steps that a run may take.
+const MOST_STEPS: u64 = 10_000;
+/// Steps over which the end of a run is looked at: what lasted as long lasts.
+const END: u64 = 100;
+/// A diminishing average that stayed within 1% for so many steps stays.
+const SETTLED: u64 = 1000;
+
+/// The price law's beta and eta; whether the new price's share diminishes; whether all links have 10 Gb/s: 1 for yes.
+pub(crate) const SETTINGS: &[&str] = &["beta", "eta", "diminishing", "equal"];
+
+/// What the plan sets.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Law {
+    beta: f64,
+    eta: f64,
+    diminishing: bool,
+    /// 10 Gb/s all, in place of 10, 25, 40 and 100.
+    equal: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Job {
+    alpha: f64,
+    network: u64,
+}
+
+/// What a run came to.
+struct Ran {
+    /// The step from which on the worst rate is within 1%, to the end.
+    settled: Option<u64>,
+    /// The first step at which it is.
+    touched: Option<u64>,
+    /// The step at which it is within a millionth.
+    exact: Option<u64>,
+    /// The worst error of the last steps of a run that did not settle, and the period of the cycle that they run in.
+    off_by: Option<f64>,
+    period: Option<usize>,
+    /// The largest ratio of two flows' optimal rates at one full link.
+    spread: f64,
+}
+
+pub(crate) fn ideal(context: &mut Context) -> Result<(), Fault> {
+    let networks = context.runs() as u64;
+    let usual = PriceLaw::default();
+    let law = Law {
+        beta: context.number("beta", usual.beta, 0.0, 0.999)?,
+        eta: context.number("eta", usual.eta, 0.0, 1e3)?,
+        diminishing: context.number("diminishing", 0.0, 0.0, 1.0)? > 0.0,
+        equal: context.number("equal", 0.0, 0.0, 1.0)? > 0.0,
+    };
+    let seed = context.seed();
+    let of = |alpha| (0..networks).map(move |k| Job { alpha, network: seed + k });
+    let jobs: Vec<Job> = ALPHAS.into_iter().flat_map(of).collect();
+    let ran = context.each(&jobs, jobs.len(), |job| run(job, &law))?;
+    let runs: Vec<(Job, Ran)> = jobs.into_iter().zip(ran).collect();
+    for alpha in ALPHAS {
+        tell(context, alpha, &runs);
+    }
+    let columns = ["alpha", "network", "settled_steps", "touched_steps", "exact_steps", "off_by", "period", "spread"];
+    context.report.table("runs", &columns, runs.iter().map(row).collect());
+    context.report.setup("networks", networks);
+    for (alpha, text) in [2.0, 4.0].map(|alpha| (alpha, unsettled(&runs, alpha))) {
+        context.report.note(&format!("Limit cycles at alpha {alpha}: {text}."));
+    }
+    Ok(())
+}
+
+fn draw(job: &Job, equal: bool) -> Result<Case, Fault> {
+    let mut rng = Stream::new(job.network, "xwi networks");
+    let (links, flows) = (20 + rng.below(181), 50 + rng.below(451));
+    let mut network = Network::new();
+    for l in 0..links {
+        let mixed = [10e9, 25e9, 40e9, 100e9][rng.below(4)];
+        let capacity_bps = if equal { 10e9 } else { mixed };
+        network.add(Link {
+            id: format!("l{l}"),
+            from: None,
+            to: None,
+            capacity_bps,
+            delay_ns: 0,
+            buffer_bytes: None,
+        })?;
+    }
+    let mut all = Flows::new();
+    for f in 0..flows {
+        let mut path: Vec<LinkId> = Vec::new();
+        let hops = 1 + rng.below(6);
+        while path.len() < hops {
+            let l = rng.below(links) as LinkId;
+            if !path.contains(&l) {
+                path.push(l);
+            }
+        }
+        all.push(Flow::over(format!("f{f}"), path), &network)?;
+    }
+    Ok(Case { network, flows: all, policy: Policy::AlphaFair { alpha: job.alpha } })
+}
+
+/// The worst relative error of a rate.
+fn worst(got: &[f64], want: &[f64]) -> f64 {
+    got.iter().zip(want).map(|(g, w)| (g / w - 1.0).abs()).fold(0.0, f64::max)
+}
+
+fn run(job: &Job, law: &Law) -> Result<Ran, Fault> {
+    let case = draw(job, law.equal)?;
+    let answer = solve(&case, &Options { tolerance: 1e-10, ..Options::default() })?;
+    let want = answer.rates_bps;
+    let utilities = (0..case.flows.len()).map(|f| Utility::of(&case, f).map(Arc::new)).collect::<Result<_, _>>()?;
+    let mut settings = Settings { law: PriceLaw { beta: law.beta, eta: law.eta }, ..Settings::default() };
+    if law.diminishing {
+        settings.diminish_after = 100.0;
+    }
+    let mut xwi = Iteration::new(&case, utilities, settings)?;
+    let spread = spread(&case, &want, &answer.link_price);
+    let mut ran = Ran { settled: None, touched: None, exact: None, off_by: None, period: None, spread };
+    let mut recent: Vec<Vec<f64>> = Vec::new();
+    let mut off_by = 0.0f64;
+    while xwi.steps() < MOST_STEPS && ran.exact.is_none() {
+        if law.diminishing && ran.settled.is_some_and(|since| xwi.steps() >= since + SETTLED) {
+            break;
+        }
+        xwi.step();
+        let rates = xwi.rates_bps();
+        let error = worst(&rates, &want);
+        if error <= 0.01 {
+            ran.touched.get_or_insert(xwi.steps());
+            ran.settled.get_or_insert(xwi.steps());
+        } else {
+            ran.settled = None;
+        }
+        ran.exact = (error <= 1e-6).then(|| xwi.steps());
+        if xwi.steps() + END > MOST_STEPS {
+            off_by = off_by.max(error);
+            recent.push(rates);
+        }
+    }
+    if off_by > 0.01 {
+        ran.settled = None;
+        ran.off_by = Some(off_by);
+        ran.period = recent
+            .split_last()
+            .and_then(|(now, before)| before.iter().rev().position(|rates| worst(rates, now) < 1e-9).map(|k| k + 1));
+    }
+    Ok(ran)
+}
+
+/// The largest ratio of two optimal rates at one link that has a price.
+fn spread(case: &Case, rates_bps: &[f64], price: &[f64]) -> f64 {
+    let mut bounds = vec![(f64::INFINITY, 0.0f64); price.len()];
+    for (f, &rate) in rates_bps.iter().enumerate() {
+        for p in case.flows.paths_of(f) {
+            for &l in case.flows.links_of(p) {
+                let (least, most) = &mut bounds[l as usize];
+                (*least, *most) = (least.min(rate), most.max(rate));
+            }
+        }
+    }
+    let priced = bounds.iter().zip(price).filter(|(_, p)| **p > 0.0);
+    priced.map(|((least, most), _)| most / least).fold(1.0, f64::max)
+}
+
+/// What became of the networks at `alpha`: in how many of them rates came within 1%, for good, and how soon.
+fn tell(context: &mut Context, alpha: f64, runs: &[(Job, Ran)]) {
+    let mine: Vec<&Ran> = runs.iter().filter(|(job, _)| job.alpha == alpha).map(|(_, ran)| ran).collect();
+    let report = &mut context.report;
+    let mut share = |what: &str, test: &dyn Fn(&Ran) -> bool| {
+        let hits = mine.iter().filter(|ran| test(ran)).count();
+        report.share(&format!("{what} {alpha}"), "networks", hits, mine.len());
+    };
+    share("in 500", &|ran| ran.settled.is_some_and(|s| s <= 500));
+    share("for good", &|ran| ran.settled.is_some());
+    share("once", &|ran| ran.touched.is_some());
+    share("exact", &|ran| ran.exact.is_some());
+    let steps: Vec<f64> = mine.iter().map(|ran| ran.settled.map_or(f64::INFINITY, |s| s as f64)).collect();
+    report.sample(&format!("steps {alpha}"), "median", "networks", &steps);
+    for (what, settled) in [("spread settled", true), ("spread not settled", false)] {
+        let of = mine.iter().filter(|ran| ran.settled.is_some() == settled);
+        report.sample(&format!("{what} {alpha}"), "median", "networks", &of.map(|ran| ran.spread).collect::<Vec<_>>());
+    }
+}
+
+fn row((job, ran): &(Job, Ran)) -> Value {
+    json!([job.alpha, job.network, ran.settled, ran.touched, ran.exact, ran.off_by, ran.period, ran.spread])
+}
+
+/// How many networks never settle under the paper's average, the first of them, and how far off they are.
+fn unsettled(runs: &[(Job, Ran)], alpha: f64) -> String {
+    let cycles: Vec<&(Job, Ran)> =
+        runs.iter().filter(|(job, ran)| job.alpha == alpha && ran.settled.is_none()).collect();
+    let named = cycles.iter().take(10).map(|(job, ran)| {
+        let period = ran.period.map_or(String::new(), |p| format!(", period {p}"));
+        format!("{} (off by {:.0}%{period})", job.network, 100.0 * ran.off_by.unwrap_or(f64::NAN))
+    });
+    let named: Vec<String> = named.collect();
+    let more = if cycles.len() > named.len() { "; the others stand in raw.json" } else { "" };
+    format!("{} networks never settle: {}{more}", cycles.len(), named.join(", "))
+}

@@ -1,0 +1,85 @@
+//! Every experiment in small: its values are those that theory says, its tables have their columns, its progress ends.
+
+use serde_json::{Map, Value, json};
+use subak_experiments::{Kind, Plan, all, run};
+
+fn plan(runs: usize, settings: &Value) -> Plan {
+    Plan { runs, seed: 1, settings: settings.as_object().cloned().unwrap_or_default() }
+}
+
+fn compute(name: &str, runs: usize, settings: &Value) -> Map<String, Value> {
+    let mut seen = (0, 0);
+    let mut progress = |done, of| seen = (done, of);
+    let answer = run(name, &plan(runs, settings), &mut progress).unwrap();
+    assert_eq!(seen.0, seen.1, "{name}: progress ends where it said it would");
+    for table in answer["tables"].as_object().unwrap().values() {
+        let columns = table["columns"].as_array().unwrap().len();
+        assert!(table["rows"].as_array().unwrap().iter().all(|row| row.as_array().unwrap().len() == columns));
+    }
+    let values = answer["values"].as_object().unwrap().clone();
+    assert!(!values.is_empty());
+    values
+}
+
+fn every(values: &Map<String, Value>, key: &str) {
+    assert_eq!(values[key]["hits"], values[key]["count"], "{key}: {}", values[key]);
+}
+
+#[test]
+fn worked_examples() {
+    let values = compute("perc-fig1.3", 1, &json!({}));
+    for scheme in ["fair", "s-perc"] {
+        let told = json!(["RTT 1: B 15", "RTT 1: C 10", "RTT 2: A 55", "RTT 2: B 20", "RTT 3: A 50"]);
+        assert_eq!(values[&format!("{scheme} C")], told);
+    }
+    assert_eq!(compute("perc-fig2.3", 1, &json!({}))["update 8"], json!([20.0, 18.0, 18.0]));
+    assert_eq!(compute("perc-fig3.2", 1, &json!({}))["update 1"], json!(["inf", 20.0, 20.0, "B"]));
+    assert_eq!(compute("perc-fig3.4", 1, &json!({}))["update 3"], json!(["inf", 10.0, 10.0, "B", true]));
+    assert_eq!(compute("perc-wfk", 1, &json!({}))["2.4 WF2 rates"], json!([3.0, 5.0, 5.0, 7.0]));
+}
+
+#[test]
+fn random_setups() {
+    let values = compute("perc-fig3.5", 24, &json!({"large": 200, "n_perc": 4}));
+    every(&values, "s-perc_unweighted_within");
+    every(&values, "fair_unweighted_within");
+    assert!(values["n_perc_max"].as_f64() > values["s_perc_max"].as_f64());
+    let values = compute("perc-rounds", 20, &json!({}));
+    every(&values, "exact");
+    assert_eq!(values["median"]["data"].as_array().unwrap().len(), 20);
+}
+
+#[test]
+fn losses() {
+    let values = compute("perc-drops", 4, &json!({"flows": 100, "rounds": 20}));
+    every(&values, "within_0.01");
+    let shorter = compute("perc-drops", 4, &json!({"flows": 100, "rounds": 20, "rto_us": 360}));
+    assert_ne!(values, shorter, "the sources' timeout is heard");
+}
+
+#[test]
+fn approximate_division() {
+    every(&compute("perc-fig4.5", 3, &json!({"rtts": 300})), "within_30_52");
+}
+
+#[test]
+fn xwi_over_the_ideal_fabric() {
+    every(&compute("numfabric-xwi-ideal", 4, &json!({})), "in 500 1");
+    every(&compute("numfabric-xwi-ideal", 4, &json!({"diminishing": 1})), "for good 4");
+}
+
+#[test]
+fn unknown_names_and_settings_are_refused_and_the_known_ones_listed() {
+    let fault = run("perc-fig9", &plan(1, &json!({})), &mut |_, _| {}).unwrap_err();
+    assert!(all().iter().all(|(name, _)| fault.mend.contains(name)));
+    let fault = run("perc-drops", &plan(1, &json!({"rto": 3})), &mut |_, _| {}).unwrap_err();
+    assert_eq!(fault.place, "settings.rto");
+    assert!(fault.mend.contains("rto_us"));
+    let fault = run("perc-drops", &plan(1, &json!({"rto_us": -3})), &mut |_, _| {}).unwrap_err();
+    assert_eq!((fault.place.as_str(), fault.what.as_str()), ("settings.rto_us", "it is -3"));
+}
+
+#[test]
+fn each_has_its_kind() {
+    assert!(all().contains(&("perc-wfk", Kind::Solver)) && all().contains(&("perc-drops", Kind::Rounds)));
+}

@@ -1,0 +1,177 @@
+"""The kinds of experiment: what the folder of one holds, and how it is run.
+
+A kind is an entry of ``KINDS``. It runs into a folder and leaves raw results there; it neither analyses nor draws.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from subak import _subak
+from subak.errors import InputError
+from subak.repro.experiment import Experiment
+from subak.repro.reading import Section
+from subak.repro.results import RunPlan, write
+from subak.repro.values import as_json
+
+
+class CellFailedError(RuntimeError):
+    """A simulation did not come to its end."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How experiments of one kind are run."""
+
+    name: str
+    on: tuple[str, ...]
+    """Where: ``sim``, ``testbed``."""
+    crates: tuple[str, ...]
+    """The crates whose sources decide what is measured."""
+    check: Callable[[Experiment, Section], None]
+    """Refuses an experiment whose folder lacks something, or has what nobody reads."""
+    there: Callable[[Experiment, RunPlan, Path], bool]
+    """Whether the folder holds all results."""
+    run: Callable[[Experiment, RunPlan, Path], None]
+    """Runs what is not there."""
+
+
+def spec_of(path: Path, name: str, plan: RunPlan) -> dict[str, Any]:
+    """The spec as simulated: the file's, with the plan's changes, schemes and number of runs."""
+    with path.open("rb") as file:
+        spec = tomllib.load(file)
+    merge(spec, plan.spec.get(name, {}) if name else plan.spec, name or "spec")
+    if plan.schemes:
+        spec["scheme"] = [one for one in spec["scheme"] if _called(one) in plan.schemes]
+    runs = plan.runs_of.get(name, plan.runs)
+    spec.setdefault("run", {})["seeds"] = [plan.seed + k for k in range(runs)]
+    return spec
+
+
+def merge(base: dict[str, Any], changes: dict[str, Any], place: str = "spec") -> None:
+    """Puts ``changes`` into ``base``, key by key; in a list of tables a key is a table's name or number."""
+    for key, value in changes.items():
+        held = base.get(key)
+        if isinstance(value, dict) and isinstance(held, dict):
+            merge(held, value, f"{place}.{key}")
+        elif isinstance(value, dict) and isinstance(held, list):
+            _merge_list(held, value, f"{place}.{key}")
+        else:
+            base[key] = value
+
+
+def _merge_list(held: list[Any], changes: dict[str, Any], place: str) -> None:
+    names = [_called(one) if isinstance(one, dict) else str(k) for k, one in enumerate(held)]
+    for name, change in changes.items():
+        places = [k for k, known in enumerate(names) if name in (known, str(k))]
+        if not places:
+            raise InputError(
+                None, f"{place}.{name}", "there is none of that name", f"choose one of: {', '.join(names)}"
+            )
+        for k in places:
+            merge(held[k], change, f"{place}.{name}")
+
+
+def _called(table: dict[str, Any]) -> str:
+    return str(table.get("label") or table.get("name") or table.get("id"))
+
+
+def _specs(experiment: Experiment, plan: RunPlan) -> dict[str, Path]:
+    return {name: path for name, path in experiment.specs.items() if not plan.specs or name in plan.specs}
+
+
+def _specs_check(experiment: Experiment, told: Section) -> None:
+    if not experiment.specs:
+        raise told.error("kind", f"{experiment.folder.name} holds no spec.toml", "add one, or name another kind")
+    for scale, size in experiment.sizes.items():
+        _known_specs(experiment, told, f"{scale}.runs_of", list(size.runs_of))
+        if size.settings:
+            raise told.error(f"{scale}.settings", "a spec has no settings", "write what is different under `spec`")
+    for k, variant in enumerate(experiment.variants):
+        _known_specs(experiment, told, f"variant[{k}].specs", list(variant.specs))
+        if variant.settings:
+            raise told.error(f"variant[{k}].settings", "a spec has no settings", "write what is different under `spec`")
+
+
+def _known_specs(experiment: Experiment, told: Section, place: str, names: list[str]) -> None:
+    for name in names:
+        if name not in experiment.specs:
+            raise told.error(place, f'there is no spec "{name}"', f"choose among: {', '.join(experiment.specs)}")
+
+
+def _specs_there(experiment: Experiment, plan: RunPlan, folder: Path) -> bool:
+    return all((folder / (name or "run") / "results.parquet").exists() for name in _specs(experiment, plan))
+
+
+def _specs_run(experiment: Experiment, plan: RunPlan, folder: Path) -> None:
+    from subak.runs import run
+
+    for name, path in _specs(experiment, plan).items():
+        spec = spec_of(path, name, plan)
+        results = run(spec, folder / (name or "run"), jobs=plan.jobs, progress=plan.progress)
+        if results.failed:
+            cell, why = next(iter(results.failed.items()))
+            raise CellFailedError(f"{experiment.name}: cell {cell} failed: {why}")
+
+
+def _computed_check(experiment: Experiment, told: Section) -> None:
+    """Of an experiment that ``crates/experiments`` computes."""
+    kind = dict(_subak.experiments()).get(experiment.name)
+    if kind != experiment.kind:
+        known = ", ".join(name for name, of in _subak.experiments() if of == experiment.kind)
+        raise told.error("kind", f"crates/experiments computes no {experiment.name} of this kind", f"it has: {known}")
+    _no_specs(experiment, told)
+
+
+def _no_specs(experiment: Experiment, told: Section) -> None:
+    if experiment.specs:
+        raise told.error("kind", f"{experiment.folder.name} holds specs, which nobody reads", 'say kind = "specs"')
+
+
+def _raw_there(experiment: Experiment, plan: RunPlan, folder: Path) -> bool:
+    return (folder / "raw.json").exists()
+
+
+def _computed_run(experiment: Experiment, plan: RunPlan, folder: Path) -> None:
+    settings = json.dumps(plan.settings).encode()
+    raw = _subak.experiment(experiment.name, plan.runs, plan.seed, settings, plan.jobs or 0, plan.progress)
+    write(folder / "raw.json", raw)
+
+
+def _python_check(experiment: Experiment, told: Section) -> None:
+    _no_specs(experiment, told)
+    run = getattr(experiment.module, "run", None)
+    wanted = ["settings", "runs", "seed", "progress"]
+    if run is None or list(inspect.signature(run).parameters) != wanted:
+        raise told.error(
+            "kind", f"{experiment.folder.name}/__init__.py has no such run", f"define run({', '.join(wanted)})"
+        )
+
+
+def _python_run(experiment: Experiment, plan: RunPlan, folder: Path) -> None:
+    report = experiment.module.run(plan.settings, plan.runs, plan.seed, plan.progress or (lambda done, of, share: None))
+    raw = {"schema": 2, "setup": {}, "tables": {}, "series": {}, "values": {}, "notes": []}
+    unknown = set(report) - set(raw)
+    if unknown:
+        raise ValueError(f"{experiment.name}: run gave {', '.join(sorted(unknown))} beside {', '.join(raw)}")
+    write(folder / "raw.json", json.dumps(raw | report, default=as_json) + "\n")
+
+
+_SIMULATED = ("core", "solve", "schemes", "packet", "fluid", "lab")
+_COMPUTED = ("core", "solve", "schemes", "rounds", "experiments")
+
+KINDS = {
+    kind.name: kind
+    for kind in (
+        Kind("specs", ("sim",), _SIMULATED, _specs_check, _specs_there, _specs_run),
+        Kind("rounds", ("sim",), _COMPUTED, _computed_check, _raw_there, _computed_run),
+        Kind("solver", ("sim",), ("core", "solve", "experiments"), _computed_check, _raw_there, _computed_run),
+        Kind("python", ("sim",), (), _python_check, _raw_there, _python_run),
+    )
+}

@@ -1,0 +1,163 @@
+"""What is wrong with an experiment's files is named with the file, the place and the mend; the kinds that there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from subak import InputError
+from subak.repro import Experiment, kinds
+from subak.repro.catalogue import read
+from subak.repro.results import RawResults, RunPlan
+
+EXPERIMENT = """
+name = "x-fig1"
+title = "A title"
+figure = "figure 1"
+claim = "It is so"
+kind = "specs"
+schemes = ["dctcp"]
+smoke = {seconds = 1}
+paper = {runs = 3, seconds = 10}
+
+[[variant]]
+name = "larger"
+changed = "twice the buffer"
+spec.network.buffer = "2MB"
+"""
+PUBLISHED = """
+[[check]]
+key = "a"
+what = "a value"
+published = "at most 3"
+at = "section 1"
+at_most = 3
+"""
+Make = Callable[..., Path]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Make:
+    def folder(experiment: str = EXPERIMENT, published: str = PUBLISHED, spec: str | None = "schema = 1") -> Path:
+        (tmp_path / "experiment.toml").write_text(experiment)
+        (tmp_path / "published.toml").write_text(published)
+        if spec is not None:
+            (tmp_path / "spec.toml").write_text(spec)
+        return tmp_path
+
+    return folder
+
+
+def test_a_sound_one_is_read(make: Make) -> None:
+    found = read(make())
+    assert (found.kind, found.sizes["paper"].runs, found.variants[0].folder) == ("specs", 3, "larger")
+    assert found.checks[0].must_show == "at most 3"
+
+
+@pytest.mark.parametrize(
+    ("change", "place", "mend"),
+    [
+        (("kind =", "kin ="), "kind", "give a text"),
+        (('"specs"', '"bench"'), "kind", "choose one of: specs, rounds, solver, python"),
+        (('"specs"', '"rounds"'), "kind", "it has: perc-fig1.3"),
+        (('"It is so"', '""'), "claim", "say it in words"),
+        (('claim = "It is so"', "claim = 3"), "claim", "give a text"),
+        (("runs = 3", "runs = 0"), "paper.runs", "give 1 or more"),
+        (("runs = 3", 'runs = "3"'), "paper.runs", "give a whole number"),
+        (("runs = 3", "runs = 3, jobs = 2"), "paper.jobs", "choose among: runs, runs_of"),
+        (("runs = 3", "runs = 3, runs_of = {fast = 1}"), "paper.runs_of", 'there is no spec "fast"'),
+        (("runs = 3", "runs = 3, settings = {a = 1}"), "paper.settings", "write what is different under `spec`"),
+        (("spec.network", "sped.network"), "variant[0].sped", "choose among: changed, name, runs"),
+        (('spec.network.buffer = "2MB"', ""), "variant[0]", "give what is different"),
+        (
+            ("[[variant]]", "[[changed]]\nwhat = 'a'\nwhy = 'b'\nwithout = 'c'\n[[variant]]"),
+            "changed[0].without",
+            "larger",
+        ),
+        (("[[variant]]", "[[variant]"), "", "mend it"),
+        (("smoke =", "smok ="), "smoke", "give a table"),
+        (("smoke =", 'packages = ["pipelin"]\nsmoke ='), "packages", "there is no subak/pipelin"),
+    ],
+)
+def test_what_is_wrong_with_experiment_toml(make: Make, change: tuple[str, str], place: str, mend: str) -> None:
+    with pytest.raises(InputError) as raised:
+        read(make(EXPERIMENT.replace(*change)))
+    error = raised.value
+    assert error.file is not None
+    assert error.file.endswith("experiment.toml")
+    assert error.place == place
+    assert mend in str(error)
+
+
+@pytest.mark.parametrize(
+    ("change", "place", "mend"),
+    [
+        (("at_most = 3", "at_mots = 3"), "check[0].at_mots", "choose among"),
+        (("at_most = 3", 'at_most = "3"'), "check[0].at_most", "give a number"),
+        (("at_most = 3", "within = [3, 1]"), "check[0].within", "[low, high]"),
+        (("at_most = 3", "at_most = 3\nat_least = 1"), "check[0].at_least", "one rule"),
+        (("at_most = 3", "equals = 3"), "check[0].equals", "exact = true"),
+        (("at_most = 3", ""), "check", "give at least one [[check]] a rule"),
+        (('at = "section 1"', ""), "check[0].at", "both or neither"),
+        (('published = "at most 3"\nat = "section 1"', ""), "check[0].ours", "add ours = true"),
+        (
+            ('published = "at most 3"\nat = "section 1"', "ours = true\nclaim = {at_most = 3}"),
+            "check[0].claim",
+            "published",
+        ),
+        (("at_most = 3", 'at_most = 3\nscales = ["large"]'), "check[0].scales", "smoke, paper"),
+        (("[[check]]", '[[check]]\nkey = "a"\nwhat = "b"\n[[check]]'), "check", "rename one"),
+    ],
+)
+def test_what_is_wrong_with_published_toml(make: Make, change: tuple[str, str], place: str, mend: str) -> None:
+    with pytest.raises(InputError) as raised:
+        read(make(published=PUBLISHED.replace(*change)))
+    error = raised.value
+    assert error.file is not None
+    assert error.file.endswith("published.toml")
+    assert error.place == place
+    assert mend in str(error)
+
+
+def test_missing_files_are_named(make: Make, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"kind: .* holds no spec\.toml"):
+        read(make(spec=None))
+    (tmp_path / "published.toml").unlink()
+    with pytest.raises(InputError, match=r"published\.toml: it is missing"):
+        read(tmp_path)
+
+
+def _python(run: Any, folder: Path) -> Any:
+    return SimpleNamespace(name="x-fit", folder=folder, specs={}, module=SimpleNamespace(run=run), kind="python")
+
+
+def test_a_python_experiment_gives_rows_and_values(tmp_path: Path) -> None:
+    def run(settings: dict[str, Any], runs: int, seed: int, progress: Any) -> dict[str, Any]:
+        progress(1, 1, 1.0)
+        table = {"columns": ["run", "stages"], "rows": [[seed + k, settings["stages"]] for k in range(runs)]}
+        return {"tables": {"fits": table}, "values": {"a": 3, "b": {"statistic": "mean", "data": [1, 3], "of": "runs"}}}
+
+    experiment = _python(run, tmp_path)
+    kind, plan = kinds.KINDS["python"], RunPlan("smoke", 2, 5, settings={"stages": 16})
+    assert not kind.there(experiment, plan, tmp_path)
+    kind.run(experiment, plan, tmp_path)
+    raw = RawResults(tmp_path, plan)
+    assert raw.rows("fits") == [{"run": 5, "stages": 16}, {"run": 6, "stages": 16}]
+    values = raw.values()
+    assert values["a"] == 3
+    assert values["b"].value == 2  # type: ignore[union-attr]
+    assert kind.there(experiment, plan, tmp_path)
+
+
+def test_a_python_experiment_that_gives_something_else_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="rows beside schema, setup, tables"):
+        kinds.KINDS["python"].run(_python(lambda *_: {"rows": []}, tmp_path), RunPlan("smoke", 1, 1), tmp_path)
+
+
+def test_a_kind_says_where_it_can_be_run() -> None:
+    assert {"specs", "rounds", "solver", "python"} <= set(kinds.KINDS)
+    assert all("sim" in kind.on for kind in kinds.KINDS.values())
+    assert isinstance(Experiment, type)

@@ -1,0 +1,202 @@
+"""When a check passes: rules on samples whose intervals are known, and what makes an experiment's verdict."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from subak.repro import stats
+from subak.repro.rules import Rule, judge, verdict
+from subak.repro.values import Measured, Value, as_json, text
+
+INF = math.inf
+
+
+def measured(low: float, high: float, value: float | None = None) -> Measured:
+    return Measured((low + high) / 2 if value is None else value, low, high, 10, "runs")
+
+
+@pytest.mark.parametrize(
+    ("rule", "value", "outcome"),
+    [
+        (Rule("at_most", 3), measured(2, 3), "met"),
+        (Rule("at_most", 3), measured(2, 3.1), "undecided"),
+        (Rule("at_most", 3), measured(3.1, 4), "not met"),
+        (Rule("at_least", 2), measured(2, 9), "met"),
+        (Rule("at_least", 2), measured(1, 9), "undecided"),
+        (Rule("at_least", 2), measured(1, 1.9), "not met"),
+        (Rule("at_least", 2), measured(3, INF, 4), "met"),
+        (Rule("at_least", 2), measured(1, INF, 4), "undecided"),
+        (Rule("at_most", 2), measured(1, INF, INF), "undecided"),
+        (Rule("at_most", 2), measured(INF, INF, INF), "not met"),
+        (Rule("within", [1, 2]), measured(1, 2), "met"),
+        (Rule("within", [1, 2]), measured(0.9, 1.5), "undecided"),
+        (Rule("within", [1, 2]), measured(0, 3), "undecided"),
+        (Rule("within", [1, 2]), measured(2.1, 3), "not met"),
+        (Rule("within", [1, 2]), measured(0, 0.9), "not met"),
+        (Rule("at_most", 3), Measured(2.0, count=1), "undecided"),
+        (Rule("at_most", 3), 2.0, "undecided"),
+        (Rule("at_most", 3), measured(math.nan, math.nan, math.nan), "undecided"),
+    ],
+)
+def test_only_a_whole_interval_decides(rule: Rule, value: Value, outcome: str) -> None:
+    assert judge(value, rule, exact=False).outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("rule", "value", "outcome"),
+    [
+        (Rule("at_most", 3), 3, "met"),
+        (Rule("at_most", 3), 3.1, "not met"),
+        (Rule("at_most", 3), math.nan, "not met"),
+        (Rule("at_most", 3), "none", "not met"),
+        (Rule("at_least", 100), stats.share(30, 30, "runs"), "met"),
+        (Rule("at_least", 100), stats.share(29, 30, "runs"), "not met"),
+        (Rule("equals", [1.0, 2.0]), [1.0, 2.0 + 1e-12], "met"),
+        (Rule("equals", [1.0, 2.0]), [1.0, 2.1], "not met"),
+        (Rule("equals", [1.0, 2.0]), [1.0], "not met"),
+        (Rule("equals", ["inf", True]), ["inf", True], "met"),
+        (Rule("equals", True), 1.5, "not met"),
+        (Rule("equals", 18), 18.0, "met"),
+        (Rule("equals", [[1], [2, 3]]), [[1], [2, 3]], "met"),
+    ],
+)
+def test_what_is_exact_needs_no_interval(rule: Rule, value: Value, outcome: str) -> None:
+    assert judge(value, rule, exact=True).outcome == outcome
+
+
+def test_a_claim_is_contradicted_only_by_the_whole_interval() -> None:
+    rule, claim = Rule("at_least", 2), Rule("at_least", 1)
+    outcomes = [judge(v, rule, exact=False, claim=claim).outcome for v in (measured(0.5, 0.9), measured(0.9, 1.9))]
+    assert outcomes == ["contradicted", "not met"]
+    assert judge(measured(0.9, 2.1), rule, exact=False, claim=claim).outcome == "undecided"
+    assert judge(measured(0.5, 0.9), None, exact=False, claim=claim).outcome == "contradicted"
+    assert judge(measured(0.5, 0.9), None, exact=False).outcome is None
+
+
+@pytest.mark.parametrize(
+    ("value", "rule", "needs"),
+    [
+        (Measured(2.0, count=1), Rule("at_most", 3), "a second is needed"),
+        (measured(1.8, 2.6), Rule("at_least", 2), "about 40 runs"),  # arm 0.4 over distance 0.2: 4 times as many
+        (measured(1.5, 2.5, 2.0), Rule("at_least", 2), "more than 10,000 runs"),
+        (measured(1.0, INF, 2.5), Rule("at_least", 2), "about 90 runs"),  # only the arm over the bound counts
+        (measured(1.0, INF, 1.5), Rule("at_most", 2), "its interval has no end"),
+        (measured(0.8, 2.3, 1.5), Rule("within", [1, 2]), "about 26 runs"),
+        (Measured(2.2, 1.8, 2.6, 30, "changes"), Rule("at_least", 2), "about 120 changes"),
+        (Measured(math.nan, math.nan, math.nan, 9, "starts"), Rule("at_least", 1), "nothing settled"),
+        (stats.share(15, 15, "networks"), Rule("at_least", 95), "about 73 networks"),  # n / (n + 3.84) from 0.95 on
+        (stats.share(19, 20, "networks"), Rule("at_least", 95), "more than"),
+    ],
+)
+def test_how_many_would_decide(value: Value, rule: Rule, needs: str) -> None:
+    assert needs in judge(value, rule, exact=False).needs
+
+
+def test_more_runs_by_that_estimate_do_decide() -> None:
+    def judged(n: int) -> tuple[str | None, str]:
+        drawn = np.random.default_rng(5).normal(size=n)
+        sample = 1.1 + 0.5 * (drawn - drawn.mean()) / drawn.std()
+        found = judge(stats.estimate(sample, "mean", "runs"), Rule("at_least", 1), exact=False, runs=n)
+        return found.outcome, found.needs
+
+    outcome, needs = judged(20)
+    assert outcome == "undecided"
+    enough = int(needs.split()[1])
+    assert 60 < enough < 200
+    assert judged(int(1.2 * enough))[0] == "met"
+
+
+def test_the_worst_check_makes_the_verdict() -> None:
+    assert verdict(["met", None], changed=False) == "met"
+    assert verdict(["met", None], changed=True) == "met with a changed setup"
+    assert verdict(["met", "undecided"], changed=True) == "undecided"
+    assert verdict(["not met", "undecided", "met"], changed=False) == "not met"
+    assert verdict(["not met", "contradicted", "undecided"], changed=False) == "contradicted"
+
+
+@pytest.mark.parametrize("count", [3, 5, 10, 40])
+def test_intervals_hold_the_truth_about_as_often_as_they_say(count: int) -> None:
+    random = np.random.default_rng(3)
+    hits = 0
+    for _ in range(200):
+        low, high = stats.estimate(random.lognormal(0, 0.5, count), "mean", "runs").interval or (0, 0)
+        hits += low <= math.exp(0.125) <= high
+    assert hits >= 0.88 * 200
+
+
+def test_pairs_are_drawn_together() -> None:
+    random = np.random.default_rng(4)
+    common = random.lognormal(0, 1, 50)
+    slow, fast = 2 * common, common
+    paired = stats.ratio(slow, fast, "median", "changes", paired=True)
+    apart = stats.ratio(slow, fast, "median", "changes", paired=False)
+    assert paired.interval == pytest.approx((2, 2))
+    assert apart.interval is not None
+    assert apart.interval[0] < 1.8 < 2.2 < apart.interval[1]
+    with pytest.raises(ValueError, match="50 and 49"):
+        stats.ratio(slow, fast[1:], "median", "changes", paired=True)
+
+
+def test_what_never_settled_counts_as_longer_than_all() -> None:
+    times = [1.0, 2.0, 3.0, INF]
+    assert stats.quantile(times, 0.5) == 2.5
+    assert stats.quantile(times, 0.9) == INF
+    found = stats.ratio([INF] * 20, [2.0] * 20, "median", "changes", paired=True)
+    assert (found.value, found.interval) == (INF, (INF, INF))
+    neither = stats.ratio([INF] * 20, [INF] * 20, "median", "changes", paired=True)
+    assert math.isnan(neither.value)
+    assert neither.interval is None
+    half = stats.ratio([INF, 5.0] * 20, [1.0] * 40, "median", "changes", paired=True)
+    assert half.interval == (5, INF)
+
+
+def test_few_values_say_nothing_of_a_tail() -> None:
+    few, many = (stats.estimate(np.arange(1.0, n), "p99", "changes") for n in (100, 1000))
+    assert few.interval is not None
+    assert few.interval[1] == INF
+    assert many.interval is not None
+    assert many.interval[1] < INF
+
+
+def test_large_samples_have_an_interval_and_bounded_work() -> None:
+    found = stats.estimate(np.random.default_rng(7).exponential(size=400_000), "p99", "flows")
+    low, high = found.interval or (0, 0)
+    assert low < math.log(100) < high
+    assert high - low < 0.1
+
+
+def test_shares_have_wilsons_interval() -> None:
+    assert stats.share(30, 30, "changes").interval == pytest.approx((88.65, 100), abs=0.01)
+    assert stats.share(5, 10, "changes").interval == pytest.approx((23.66, 76.34), abs=0.01)
+    assert stats.share(0, 0, "changes").interval is None
+
+
+def test_whole_runs_are_resampled() -> None:
+    runs = [[1.0, 1.0], [3.0, 3.0], [2.0, 2.0]]
+    found = stats.over_runs(runs, lambda chosen: sum(sum(r) for r in chosen) / 6)
+    low, high = found.interval or (2, 2)
+    assert (found.value, found.count) == (2, 3)
+    assert low < 1
+    assert high > 3
+    assert stats.over_runs(runs[:1], lambda chosen: 1.0).interval is None
+
+
+def test_values_come_back_from_json() -> None:
+    sample = {"statistic": "median", "data": [1, 2, None], "of": "setups"}
+    assert stats.from_json(sample) == stats.estimate([1, 2, INF], "median", "setups")
+    ratio = {"statistic": "mean", "data": [2, 4], "over": [1, 2], "of": "setups"}
+    assert stats.from_json(ratio) == stats.ratio([2, 4], [1, 2], "mean", "setups", paired=True)
+    assert stats.from_json({"statistic": "share", "hits": 1, "count": 2, "of": "x"}) == stats.share(1, 2, "x")
+    one = stats.estimate([1.0, 2.0, 4.0], "mean", "runs")
+    assert stats.from_json(as_json(one)) == one
+    assert (stats.from_json(None), stats.from_json([1, "a"])) == (INF, [1, "a"])
+
+
+def test_how_values_read() -> None:
+    assert text(Measured(1.25, 1, 1.5, 9), "RTTs") == "1.25 [1, 1.5] RTTs (9 runs)"
+    assert text(Measured(INF, 3, INF, 1, "changes", "1 never settled")) == "∞ [3, ∞] (1 change, 1 never settled)"
+    assert text([[1, 2], [3]]) == "(1, 2), (3)"
+    assert text([Measured(1.0, 0.5, 2.0, 4), Measured(2.0, 1.0, 3.0, 4)], "us") == "1 [0.5, 2], 2 [1, 3] us (4 runs)"
+    assert as_json(Measured(INF, 1, INF, 2)) == {"value": "inf", "interval": [1, "inf"], "count": 2, "of": "runs"}
