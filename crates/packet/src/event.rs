@@ -1,7 +1,7 @@
 //! What can be due at a time, and who can ask for things.
 
 use crate::wheel::Tied;
-use subak_core::{FlowId, LinkId, NodeId};
+use subak_core::{FlowId, LinkId, NodeId, Ns};
 
 /// Something that is due at a time.
 #[derive(Debug, Clone, Copy)]
@@ -50,14 +50,19 @@ pub(crate) enum Who {
 }
 
 impl Tied for Event {
-    /// By kind, then by link, flow or node: a machine has one timer of a name, and a link brings one packet at a time, but
+    /// By kind, then by link, flow or node. A machine has one timer of a name, and a link brings one packet at a time, but
     /// for those that faults doubled or held up.
+    ///
+    /// Packets that arrive at one time by several links, and a link that falls free then, take turns by a hash of the time:
+    /// were one always the first, flows in step would lock each other out of a full queue.
     #[inline]
-    fn tie(&self) -> u64 {
+    fn tie(&self, at_ns: Ns) -> u64 {
         let (kind, who, what) = match *self {
             Event::Arrive(packet, next, input) => {
-                let place = u64::from(next & 0xFF_FFFF) << 19 | u64::from(input & 0x7FF) << 8;
-                return 3 << 43 | place | u64::from(packet & 0xFF);
+                let hash = at_ns.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 52;
+                let kind = if hash & 0x800 == 0 { 3 } else { 9 };
+                let place = u64::from(next & 0xFF_FFFF) << 19 | ((u64::from(input) ^ hash) & 0x7FF) << 8;
+                return kind << 43 | place | u64::from(packet & 0xFF);
             }
             Event::LinkChange(k) => (0, k, 0),
             Event::Restart(k) => (1, k, 0),
@@ -67,12 +72,12 @@ impl Tied for Event {
             Event::LinkNews(k) => (6, k, 0),
             Event::ControllerTimer(timer, _) => (7, timer, 0),
             Event::Wake(link, _) => (8, link, 0),
-            Event::Stop(flow) => (9, flow, 0),
-            Event::Start(flow) => (10, flow, 0),
-            Event::SourceTimer(flow, timer) => (11, flow, timer),
-            Event::SinkTimer(flow, timer) => (12, flow, timer),
-            Event::Timeout(sub) => (13, sub, 0),
-            Event::Pace(sub) => (14, sub, 0),
+            Event::Stop(flow) => (10, flow, 0),
+            Event::Start(flow) => (11, flow, 0),
+            Event::SourceTimer(flow, timer) => (12, flow, timer),
+            Event::SinkTimer(flow, timer) => (13, flow, timer),
+            Event::Timeout(sub) => (14, sub, 0),
+            Event::Pace(sub) => (15, sub, 0),
         };
         kind << 43 | u64::from(who) << 11 | u64::from(what & 0x7FF)
     }

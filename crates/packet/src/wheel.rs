@@ -182,10 +182,14 @@ impl<E: Tied> Wheel<E> {
 
     /// Moves a bucket's events behind the current ones.
     fn gather(&mut self, slot: usize) {
+        let begin_ns = self.turn << self.shift;
         let mut last = std::mem::replace(&mut self.last[slot], Place::NONE);
         while last.events() > 0 {
             let chunk = &self.pool[last.chunk()];
-            let entry = |e: &Near<E>| Entry { key: u64::from(e.offset_ns) << TIE_BITS | e.event.tie(), event: e.event };
+            let entry = |e: &Near<E>| {
+                let tie = e.event.tie(begin_ns + u64::from(e.offset_ns));
+                Entry { key: u64::from(e.offset_ns) << TIE_BITS | tie, event: e.event }
+            };
             self.current.extend(chunk.events[..last.events()].iter().map(entry));
             self.free.push(last.chunk() as u32);
             last = chunk.before;

@@ -44,6 +44,7 @@ impl Link {
             cumulative: 0,
             hop: 0,
             subflow: 0,
+            way: subak_core::scheme::Way::Out,
             kind,
             class: Class::Low,
             ecn: false,
