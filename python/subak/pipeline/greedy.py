@@ -1,6 +1,6 @@
-"""First-fit placement into memory of whole blocks: FFD, FFL, FFLS and MCF (perc-thesis, section 6.5).
+"""First-fit placement: FFD, FFL, FFLS and MCF (perc-thesis, section 6.5).
 
-A table goes into the first stages that have room, memory by memory. Where it does not fit into what is left of a memory it
+A table goes into the first stages that have room, memory by memory; in shared memory, into the first rows. Where it does not fit into what is left of a memory it
 closes that memory: nothing else comes in there. Variants: ``-16`` keeps up to 16 blocks of each stage for the action data of
 the tables that go elsewhere than into the memory of action data; ``-exact16`` does so too, and leaves exact matches only the
 memory that holds nothing but exact ones.
@@ -14,9 +14,10 @@ from typing import NamedTuple
 
 from subak.pipeline.packing import Needs, Unit
 from subak.pipeline.placement import ACTION_USE, MATCH_USE, REGISTER_USE, STATISTICS_USE, Placed, Placement
-from subak.pipeline.program import EXACT, Program, Table
+from subak.pipeline.program import EXACT, Dependency, Program, Table
+from subak.pipeline.row_room import RowRoom
 from subak.pipeline.sorting import sorted_tables
-from subak.pipeline.switch import Switch
+from subak.pipeline.switch import SHARED, Stage, Switch
 
 RESERVED = 16
 VARIANTS = ("", "-16", "-exact16")
@@ -55,6 +56,8 @@ class Room:
     tables: float
     fields: float
     here: set[str]
+    rows: dict[str, RowRoom]
+    """Of shared memories."""
 
 
 def place(
@@ -79,55 +82,84 @@ class _Greedy:
     ) -> None:
         self.program, self.switch, self.needs = program, switch, needs
         self.reserved, self.reference = reserved, reference
-        self.rooms = [self._room(s.blocks) for s in switch.stages]
-        self.last: dict[str, int] = {}
+        self.rooms = [self._room(stage) for stage in switch.stages]
+        self.stages: dict[str, set[int]] = {}
         self.rows: list[Placed] = []
         self.left: dict[str, int] = {}
 
-    def _room(self, blocks: Mapping[str, int]) -> Room:
+    def _room(self, stage: Stage) -> Room:
         switch, endless = self.switch, float("inf")
+        program = self.program
+
+        def excludes(one: str, other: str) -> bool:
+            return not program.has_flow or frozenset((one, other)) in program.exclusive
+
+        shared = {m.name: m for m in switch.memories if m.packing == SHARED}
         return Room(
-            free=dict(blocks),
+            free={m: n for m, n in stage.blocks.items() if m not in shared},
             subunits={m: c.units for m, c in switch.crossbars.items()},
             action_bits=endless if switch.action_bits is None else switch.action_bits,
             tables=endless if switch.tables_per_stage is None else switch.tables_per_stage,
             fields=endless if switch.fields_per_stage is None else switch.fields_per_stage,
             here=set(),
+            rows={m: RowRoom(memory, stage.blocks.get(m, 0), excludes) for m, memory in shared.items()},
         )
 
     def run(self, metric: str) -> Placement | Failed:
         line = sorted_tables(metric, self.program, self.switch, self.needs, self.reference)
         self.left = {name: self.program.by_name[name].entries for name in line}
-        waits: dict[str, list[tuple[str, int]]] = {name: [] for name in line}
+        waits: dict[str, list[Dependency]] = {name: [] for name in line}
         for d in self.program.dependencies:
-            waits[d.after].append((d.before, int(self.switch.delays[d.kind].separate)))
+            waits[d.after].append(d)
         while self.left:
-            name = next(n for n in line if n in self.left and all(b not in self.left for b, _ in waits[n]))
-            earliest = max((self.last[before] + apart for before, apart in waits[name]), default=0)
-            if not self._place(self.program.by_name[name], earliest):
-                return Failed(name, f"the stages from {earliest + 1} on have no room for it")
+            name = next(n for n in line if n in self.left and all(d.before not in self.left for d in waits[n]))
+            stages = [s for s in range(len(self.rooms)) if self._lets(waits[name], s)]
+            if not self._place(self.program.by_name[name], stages):
+                which = f"stage {stages[0] + 1} on" if stages else "no stage"
+                return Failed(name, f"{name} may lie from {which}, and there is too little room left there")
         return Placement(tuple(self.rows))
 
-    def _place(self, table: Table, earliest: int) -> bool:
+    def _lets(self, waits: list[Dependency], stage: int) -> bool:
+        return all(self.switch.allows(d.kind, s, stage) for d in waits for s in self.stages[d.before])
+
+    def _place(self, table: Table, stages: list[int]) -> bool:
         needs, left = self.needs[table.name], table.entries
-        for stage in range(earliest, len(self.rooms)):
+        for stage in stages:
             matched = 0
-            for memory, formats in needs.formats.items():
-                fit = self._fit(table, memory, formats, stage, left)
-                if not fit:
-                    continue
-                self._take(table, memory, stage, fit, closes=fit.entries < left)
-                matched += fit.entries
-                left -= fit.entries
+            for memory in needs.formats:
+                entries = self._put(table, memory, stage, left)
+                matched += entries
+                left -= entries
                 if left <= 0:
                     break
             if matched:
+                self.stages.setdefault(table.name, set()).add(stage)
                 self._lay_beside(table.name, needs, stage, matched)
             if left <= 0:
-                self.last[table.name] = stage
                 del self.left[table.name]
                 return True
         return False
+
+    def _put(self, table: Table, memory: str, stage: int, left: int) -> int:
+        """Places up to ``left`` entries, and says how many."""
+        if memory in self.rooms[stage].rows:
+            return self._put_rows(table, memory, stage, left)
+        fit = self._fit(table, memory, self.needs[table.name].formats[memory], stage, left)
+        if fit:
+            self._take(table, memory, stage, fit, closes=fit.entries < left)
+        return fit.entries if fit else 0
+
+    def _put_rows(self, table: Table, memory: str, stage: int, left: int) -> int:
+        wide = self.needs[table.name].formats[memory][0].blocks
+        placed = 0
+        while placed < left:
+            rows = self.rooms[stage].rows[memory].take(table.name, wide, left - placed)
+            if not rows:
+                break
+            placed += rows.count
+            row = Placed(table.name, stage, memory, MATCH_USE, wide, rows.count, wide, rows.block, rows.first)
+            self.rows.append(row)
+        return placed
 
     def _fit(self, table: Table, memory: str, formats: tuple[Unit, ...], stage: int, left: int) -> Fit | None:
         """The most entries that go in; all that are left, if they do, in the fewest blocks."""

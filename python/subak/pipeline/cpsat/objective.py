@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil
+from math import ceil, gcd
 
 from ortools.sat.python import cp_model
 
@@ -108,10 +108,12 @@ def _power(model: Model, whole: Whole) -> None:
         registers = model.needs[name].register_blocks
         if registers and overhead:
             costs[name].append((round(watts[overhead] * len(registers)), here))
+    powers = []
     for name, terms in costs.items():
-        if terms:
-            model.cp.add(sum(c * var for c, var in terms) >= cheapest(model, name))
-    model.cp.minimize(sum(c * var for terms in costs.values() for c, var in terms))
+        most = sum(c * var.proto.domain[1] for c, var in terms)
+        powers.append(model.cp.new_int_var(cheapest(model, name), most, f"power {name}"))
+        model.cp.add(powers[-1] == sum(c * var for c, var in terms))
+    model.cp.minimize(sum(powers))
 
 
 def row_cost(model: Model, name: str, memory: str, blocks: int) -> int:
@@ -127,28 +129,28 @@ def cheapest(model: Model, name: str) -> int:
     if needs.register_blocks or model.switch.shares or model.without:
         return 0
     options = _options(model, name, needs, table.entries)
-    best = [0.0] * (table.entries // 1000 + 2)
-    for thousands in range(1, len(best)):
-        best[thousands] = min(cost + best[max(thousands - ceil(held / 1000), 0)] for held, cost in options)
-    return int(best[-(-table.entries // 1000)]) - len(model.switch.stages)
+    step = gcd(*(held for held, _ in options))
+    best = [0]
+    for k in range(1, ceil(table.entries / step) + 1):
+        best.append(min(cost + best[max(k - held // step, 0)] for held, cost in options))
+    return best[-1]
 
 
-def _options(model: Model, name: str, needs: Needs, entries: int) -> list[tuple[int, float]]:
+def _options(model: Model, name: str, needs: Needs, entries: int) -> list[tuple[int, int]]:
     """Entries and microwatts of one stage's worth of a format, or of one row unit."""
     switch, found = model.switch, []
     blocks = {m.name: max(s.blocks.get(m.name, 0) for s in switch.stages) for m in switch.memories}
     beside = switch.memory[switch.overhead].watts * MICRO if switch.overhead else 0.0
+    overhead = sum(round(beside * one.blocks) for one in needs.overheads)
     for memory, formats in needs.formats.items():
         for unit in formats:
             if switch.memory[memory].packing == PACKED:
                 held, _ = capacity(unit, memory, blocks, needs, switch, entries)
-                lookup = switch.memory[memory].watts * MICRO * unit.blocks
-                lookup += beside * sum(one.blocks for one in needs.overheads)
                 if held:
-                    found.append((held, lookup))
+                    found.append((held, round(switch.memory[memory].watts * MICRO * unit.blocks) + overhead))
             else:
-                found.append((unit.entries, float(row_cost(model, name, memory, unit.blocks))))
-    return found or [(entries, 0.0)]
+                found.append((unit.entries, row_cost(model, name, memory, unit.blocks)))
+    return found or [(entries, 0)]
 
 
 def _blocks(model: Model, whole: Whole, shared: Shared) -> None:
