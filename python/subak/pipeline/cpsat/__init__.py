@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from ortools.sat.python import cp_model
@@ -40,12 +40,15 @@ def solve(
     start: Placement | None = None,
     time_limit: float = 60.0,
     workers: int | None = None,
-    without: str = "",
+    without: Collection[str] = (),
     depth: int | None = None,
 ) -> Found:
-    """The best placement within ``depth``, by ``objective``; any one for ``None``. ``start`` is where the search begins."""
+    """The best placement within ``depth``, by ``objective``; any one for ``None``. ``start`` is where the search begins.
+
+    ``without`` leaves constraints out: dependencies, blocks, crossbar, action crossbar, tables, fields.
+    """
     begun = time.monotonic()
-    windows = Windows(program, switch, needs, depth or max(switch.depths) + 1, ordered=without != "dependencies")
+    windows = Windows(program, switch, needs, depth or max(switch.depths) + 1, without)
     if windows.empty():
         return Found("infeasible", None, None, time.monotonic() - begun)
     model = Model(program, switch, needs, windows, without)

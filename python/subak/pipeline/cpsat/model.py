@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from ortools.sat.python import cp_model
 
@@ -11,9 +11,6 @@ from subak.pipeline.packing import Needs
 from subak.pipeline.program import Dependency, Program
 from subak.pipeline.switch import Switch
 
-LIMITS = ("dependencies", "tables", "fields", "action crossbar", "crossbar", "blocks", "entries")
-"""Constraints that can be left out, for what happens without them."""
-
 Literal = cp_model.IntVar
 
 
@@ -21,7 +18,13 @@ class Model:
     """Variables and constraints of one program on one switch, over the stages that ``windows`` leaves each table."""
 
     def __init__(
-        self, program: Program, switch: Switch, needs: Mapping[str, Needs], windows: Windows, without: str = ""
+        self,
+        program: Program,
+        switch: Switch,
+        needs: Mapping[str, Needs],
+        windows: Windows,
+        without: Collection[str] = (),
+   
     ) -> None:
         self.cp = cp_model.CpModel()
         self.program, self.switch, self.needs, self.windows = program, switch, needs, windows
@@ -36,7 +39,7 @@ class Model:
                 self.cp.add_exactly_one(self.here[table.name, s] for s in windows.stages(table.name))
         self.started: dict[tuple[str, int], Literal] = {}
         self.finished: dict[tuple[str, int], Literal] = {}
-        if without != "dependencies":
+        if "dependencies" not in without:
             self._order()
         self._limits()
 
@@ -104,7 +107,7 @@ class Model:
             ("action crossbar", switch.action_bits, lambda name: by_name[name].action_width),
         )
         for limit, most, weight in weighed:
-            if most is None or limit == self.without:
+            if most is None or limit in self.without:
                 continue
             for stage in range(len(switch.stages)):
                 held = [(weight(name), here) for name, here in self.tables_in(stage)]

@@ -58,7 +58,7 @@ def _latency(model: Model, start: Placement | None) -> None:
     first: dict[str, cp_model.IntVar] = {}
     last: dict[str, cp_model.IntVar] = {}
     for d in model.program.dependencies:
-        if switch.delays[d.kind].cycles and model.without != "dependencies":
+        if switch.delays[d.kind].cycles and "dependencies" not in model.without:
             _waits(model, d.before, last, begins, latest, opens=False)
             _waits(model, d.after, first, begins, latest, opens=True)
             cp.add(first[d.after] >= last[d.before] + switch.delays[d.kind].cycles)

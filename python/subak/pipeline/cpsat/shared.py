@@ -71,7 +71,7 @@ class Shared:
 
     def _share(self, memory: Memory, held: list[tuple[str, Range]]) -> None:
         cp, program = self.model.cp, self.model.program
-        if not held or self.model.without == "blocks":
+        if not held or "blocks" in self.model.without:
             return
         cp.add_no_overlap([r.interval for _, r in held])
         # What no order of the ranges can help: the rows of a block.
@@ -100,7 +100,7 @@ class Shared:
             for (name, s, m, _), r in self.ranges.items()
             if (s, m) == (stage, memory.name)
         ]
-        if held and self.model.without != "blocks":
+        if held and "blocks" not in self.model.without:
             self.model.cp.add(sum(wide * rows for wide, rows in held) <= blocks * memory.depth)
 
     def used(self) -> list[Literal]:

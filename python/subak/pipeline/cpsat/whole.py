@@ -25,9 +25,9 @@ class Whole:
                     self._match(name, stage, here, memory)
         for name, stage in model.here:
             self._lay_beside(name, stage, model.needs[name])
-        if model.without != "blocks":
+        if "blocks" not in model.without:
             self._blocks()
-        if model.without != "crossbar":
+        if "crossbar" not in model.without:
             self._crossbars()
 
     def matched(self, name: str, stage: int) -> list[tuple[int, cp_model.IntVar]]:
@@ -40,7 +40,9 @@ class Whole:
         there = self.model.switch.stages[stage].blocks.get(memory.name, 0)
         chosen = []
         for unit in formats:
-            most = min(there // unit.blocks, -(-table.entries // unit.entries))
+            most = -(-table.entries // unit.entries)
+            if "blocks" not in self.model.without:
+                most = min(most, there // unit.blocks)
             if most < 1:
                 continue
             key = (name, stage, memory.name, unit)
@@ -57,11 +59,12 @@ class Whole:
         overhead = self.model.switch.overhead
         if not overhead:
             return
-        there = self.model.switch.stages[stage].blocks.get(overhead, 0)
         for use, unit in ((ACTION_USE, needs.action), (STATISTICS_USE, needs.statistics)):
             if unit:
-                var = self.model.cp.new_int_var(0, there // unit.blocks, f"{use} {name} {stage}")
-                entries = sum(entries * units for entries, units in self.matched(name, stage))
+                matched = self.matched(name, stage)
+                most = -(-sum(entries * units.proto.domain[1] for entries, units in matched) // unit.entries)
+                var = self.model.cp.new_int_var(0, most, f"{use} {name} {stage}")
+                entries = sum(entries * units for entries, units in matched)
                 self.model.cp.add(unit.entries * var >= entries)
                 self.beside[name, stage, use] = (unit, var)
 

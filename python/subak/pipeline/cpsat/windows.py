@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from subak.pipeline import graph
 from subak.pipeline.packing import Needs
@@ -15,15 +15,17 @@ class Windows:
     """First and last depth of every table in a pipeline cut off at ``depth``."""
 
     def __init__(
-        self, program: Program, switch: Switch, needs: Mapping[str, Needs], depth: int, ordered: bool = True
+        self, program: Program, switch: Switch, needs: Mapping[str, Needs], depth: int, without: Collection[str] = ()
     ) -> None:
         self.switch = switch
         self.depth = depth
         self._needs = needs
         names = [t.name for t in program.tables]
-        dependencies = program.dependencies if ordered and switch.layered else ()
+        dependencies = program.dependencies if switch.layered and "dependencies" not in without else ()
         line, _ = graph.order(names, [(d.before, d.after) for d in dependencies])
-        spans = {t.name: fewest_stages(t.entries, switch, needs[t.name]) for t in program.tables}
+        spans = {
+            t.name: 1 if "blocks" in without else fewest_stages(t.entries, switch, needs[t.name]) for t in program.tables
+        }
         self._first = dict.fromkeys(names, 0)
         for name in line:
             for d in dependencies:
