@@ -68,7 +68,7 @@ class Flow:
             self._always[name] = set.intersection(*paths)
 
     def decides(self, before: str, after: str) -> bool:
-        """Whether the outcome of ``before`` decides if a packet meets ``after``, with nothing else to decide between."""
+        """Whether the outcome of ``before`` decides if a packet meets ``after``, and nothing later does."""
         if after in self._always[before]:
             return False
         return any(to == after or after in self._always[to] for to in self.next[before] if to is not END)

@@ -87,9 +87,7 @@ def _relaxed(program: Program, held: set[Any]) -> Program:
     return replace(program, tables=tables, dependencies=kept)
 
 
-def _shrink(
-    demands: list[Any], fails: Callable[[Sequence[Any], float], bool], until: float
-) -> tuple[list[Any], bool]:
+def _shrink(demands: list[Any], fails: Callable[[Sequence[Any], float], bool], until: float) -> tuple[list[Any], bool]:
     """Leaves out ever smaller parts, as long as what stays still fails."""
     kept = list(demands)
     size = max(len(kept) // 2, 1)

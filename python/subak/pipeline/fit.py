@@ -113,7 +113,7 @@ def fit(
     without: Collection[str] = (),
     file: str | None = None,
 ) -> Answer:
-    """Places ``program`` on ``switch``. ``reference`` makes a greedy solver take ties, and room, as published runs did."""
+    """Places ``program`` on ``switch``; ``reference`` makes greedy solvers take ties and room as published."""
     wanted = objective or ("blocks" if switch.shares else "stages")
     if wanted not in OBJECTIVES:
         raise InputError(None, "--objective", f'"{wanted}" is none', f"choose one of: {', '.join(OBJECTIVES)}")

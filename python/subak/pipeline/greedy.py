@@ -1,9 +1,9 @@
 """First-fit placement: FFD, FFL, FFLS and MCF (perc-thesis, section 6.5).
 
-A table goes into the first stages that have room, memory by memory; in shared memory, into the first rows. Where it does not fit into what is left of a memory it
-closes that memory: nothing else comes in there. Variants: ``-16`` keeps up to 16 blocks of each stage for the action data of
-the tables that go elsewhere than into the memory of action data; ``-exact16`` does so too, and leaves exact matches only the
-memory that holds nothing but exact ones.
+A table goes into the first stages that have room, memory by memory; in shared memory, into the first rows. Where it
+does not fit into what is left of a memory it closes that memory: nothing else comes in there. Variants: ``-16`` keeps up
+to 16 blocks of each stage for the action data of the tables that match in other memory than that of action data;
+``-exact16`` does so too, and leaves exact matches only the memory that holds nothing but exact ones.
 """
 
 from __future__ import annotations
@@ -39,10 +39,12 @@ class Fit(NamedTuple):
 
     @property
     def entries(self) -> int:
+        """Entries that fit."""
         return self.unit.entries * self.units
 
     @property
     def blocks(self) -> int:
+        """Blocks of the match."""
         return self.unit.blocks * self.units
 
 
@@ -63,7 +65,11 @@ class Room:
 def place(
     program: Program, switch: Switch, needs: Mapping[str, Needs], metric: str, variant: str, reference: bool = False
 ) -> Placement | Failed:
-    """The placement that ``metric`` leads to. ``reference`` takes ties, and room for tables, as the published runs did."""
+    """The placement that ``metric`` leads to.
+
+    ``reference`` takes ties as the published runs did, and room: they did not count the action data of a match that
+    fills what is left of another memory, nor the tables of a stage.
+    """
     if variant == "-exact16":
         needs = {name: _exact_apart(program.by_name[name], need, switch) for name, need in needs.items()}
     return _Greedy(program, switch, needs, RESERVED if variant else 0, reference).run(metric)
@@ -156,8 +162,8 @@ class _Greedy:
             rows = self.rooms[stage].rows[memory].take(table.name, wide, left - placed)
             if not rows:
                 break
-            placed += rows.count
-            row = Placed(table.name, stage, memory, MATCH_USE, wide, rows.count, wide, rows.block, rows.first)
+            placed += rows.number
+            row = Placed(table.name, stage, memory, MATCH_USE, wide, rows.number, wide, rows.block, rows.first)
             self.rows.append(row)
         return placed
 

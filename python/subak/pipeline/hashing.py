@@ -1,7 +1,7 @@
 """The order in which the published runs met tables that tie: that of a Python 2.7 dictionary of their names.
 
-The greedy solvers behind the thesis' tables took ties as their dictionaries came. String hashes were not yet seeded then,
-so that order can be computed: 64-bit hashes in an open table with perturbed probing.
+The greedy solvers behind the thesis' tables took ties as their dictionaries came. String hashes were not yet seeded
+then, so that order can be computed: 64-bit hashes in an open table with perturbed probing.
 """
 
 from __future__ import annotations

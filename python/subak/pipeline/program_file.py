@@ -24,7 +24,7 @@ def built_in() -> list[str]:
 
 
 def load(name: str, switch: str = "") -> Program:
-    """The program of that name (in the sizes for ``switch``, where it has some), or the one in the file of that name."""
+    """The program of that name, in the sizes for ``switch`` where it has some, or the one in that file."""
     if name in built_in():
         for path in (FOLDER / f"{name}@{switch}.json", FOLDER / f"{name}.json", FOLDER / f"{name}.p4"):
             if path.exists():

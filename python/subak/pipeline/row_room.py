@@ -13,7 +13,7 @@ class Rows(NamedTuple):
 
     block: int
     first: int
-    count: int
+    number: int
 
 
 class RowRoom:
@@ -53,12 +53,10 @@ class RowRoom:
     def _common(self, blocks: range) -> list[tuple[int, int]]:
         gaps = self._free[blocks[0]]
         for block in blocks[1:]:
-            gaps = [
-                (max(a, c), min(b, d)) for a, b in gaps for c, d in self._free[block] if max(a, c) < min(b, d)
-            ]
+            gaps = [(max(a, c), min(b, d)) for a, b in gaps for c, d in self._free[block] if max(a, c) < min(b, d)]
         return gaps
 
     def _mark(self, block: int, rows: Rows) -> None:
-        begin, end = rows.first, rows.first + rows.count
+        begin, end = rows.first, rows.first + rows.number
         gaps = [part for a, b in self._free[block] for part in ((a, min(b, begin)), (max(a, end), b))]
         self._free[block] = [(a, b) for a, b in gaps if a < b]

@@ -81,9 +81,7 @@ def _stages_alone(table: Table, switch: Switch, needs: Needs) -> int:
         filled += 1
 
 
-def most(
-    formats: tuple[Unit, ...], memory: str, free: dict[str, int], needs: Needs, switch: Switch, left: int
-) -> int:
+def most(formats: tuple[Unit, ...], memory: str, free: dict[str, int], needs: Needs, switch: Switch, left: int) -> int:
     """Entries that fit into what is free, which then is less."""
     best = max((capacity(unit, memory, free, needs, switch, left) for unit in formats), key=lambda c: c[0])
     entries, blocks = best

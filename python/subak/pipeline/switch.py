@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-
 PACKED, ROWS, SHARED = "packed", "rows", "shared"
 PACKINGS = (PACKED, ROWS, SHARED)
 """How entries lie in blocks: several a row over blocks strung together; one a row; one a row, in blocks that several

@@ -43,7 +43,7 @@ def solve(
     without: Collection[str] = (),
     depth: int | None = None,
 ) -> Found:
-    """The best placement within ``depth``, by ``objective``; any one for ``None``. ``start`` is where the search begins.
+    """The best placement within ``depth`` by ``objective``, any one for ``None``; the search begins at ``start``.
 
     ``without`` leaves constraints out: dependencies, blocks, crossbar, action crossbar, tables, fields.
     """

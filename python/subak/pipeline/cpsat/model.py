@@ -24,7 +24,6 @@ class Model:
         needs: Mapping[str, Needs],
         windows: Windows,
         without: Collection[str] = (),
-   
     ) -> None:
         self.cp = cp_model.CpModel()
         self.program, self.switch, self.needs, self.windows = program, switch, needs, windows
@@ -61,8 +60,12 @@ class Model:
             apart = int(self.switch.delays[d.kind].separate)
             for depth in range(self.windows.depth):
                 started, finished = self._is_started(d.after, depth), self._is_finished(d.before, depth - apart)
-                if started is not None and finished is not True:
-                    self.cp.add_implication(started, finished) if finished is not None else self.cp.add(started == 0)
+                if started is None or finished is True:
+                    continue
+                if isinstance(finished, cp_model.IntVar):
+                    self.cp.add_implication(started, finished)
+                else:
+                    self.cp.add(started == 0)
 
     def _follow(self, name: str) -> None:
         """Monotone literals along the pipeline: the table has started by a depth, is finished by a depth."""

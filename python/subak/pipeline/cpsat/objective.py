@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import ceil, gcd
 
 from ortools.sat.python import cp_model
@@ -34,7 +35,7 @@ def minimize(objective: str, model: Model, whole: Whole, shared: Shared, start: 
 def _stages(model: Model) -> None:
     cp, depths = model.cp, model.switch.depths
     used = [cp.new_bool_var(f"used {depth}") for depth in range(model.windows.depth)]
-    for earlier, later in zip(used, used[1:], strict=False):
+    for earlier, later in pairwise(used):
         cp.add_implication(later, earlier)
     for (_, stage), here in model.here.items():
         cp.add_implication(here, used[depths[stage]])
@@ -158,11 +159,9 @@ def _blocks(model: Model, whole: Whole, shared: Shared) -> None:
     terms += [unit.blocks * var for unit, var in whole.beside.values()]
     for (name, _), here in model.here.items():
         terms.append(sum(model.needs[name].register_blocks) * here)
-    model.cp.minimize(sum(terms) + sum(shared.used()))
+    model.cp.minimize(sum([*terms, *shared.used()]))
 
 
 def scale(objective: str) -> float:
     """What one of the objective's units is in the model."""
     return MICRO if objective == "power" else 1.0
-
-

@@ -119,7 +119,11 @@ class Whole:
     def hint(self, placed: tuple[Placed, ...]) -> None:
         """Starts the search from a placement."""
         cp = self.model.cp
-        units = {(r.table, r.stage, r.memory, r.unit, r.entries // (r.blocks // r.unit)): r for r in placed if r.use == MATCH_USE}
+        units = {
+            (r.table, r.stage, r.memory, r.unit, r.entries // (r.blocks // r.unit)): r
+            for r in placed
+            if r.use == MATCH_USE
+        }
         for key, var in self.units.items():
             name, stage, memory, unit = key
             row = units.get((name, stage, memory, unit.blocks, unit.entries))

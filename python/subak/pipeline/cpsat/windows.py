@@ -24,7 +24,8 @@ class Windows:
         dependencies = program.dependencies if switch.layered and "dependencies" not in without else ()
         line, _ = graph.order(names, [(d.before, d.after) for d in dependencies])
         spans = {
-            t.name: 1 if "blocks" in without else fewest_stages(t.entries, switch, needs[t.name]) for t in program.tables
+            t.name: 1 if "blocks" in without else fewest_stages(t.entries, switch, needs[t.name])
+            for t in program.tables
         }
         self._first = dict.fromkeys(names, 0)
         for name in line:
