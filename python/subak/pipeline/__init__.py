@@ -1,30 +1,33 @@
 """Packet programs onto switch pipelines (perc-thesis, chapter 6): what `subak fit` does.
 
 A program is a graph of tables, a switch a graph of stages; greedy solvers and an exact one place the first in the
-second, and an independent validator checks every placement. OR-tools and lark are imported where they are needed only.
+second, and an independent validator checks every placement. All is imported when it is first asked for.
 """
 
 from __future__ import annotations
 
-from subak.pipeline.fit import Answer, fit
-from subak.pipeline.placement import Measures, Placed, Placement, measure
-from subak.pipeline.program import Dependency, Key, Program, Register, Table
-from subak.pipeline.switch import Switch
-from subak.pipeline.validate import Violation, violations
+from importlib import import_module
+from typing import Any
 
-__all__ = [
-    "Answer",
-    "Dependency",
-    "Key",
-    "Measures",
-    "Placed",
-    "Placement",
-    "Program",
-    "Register",
-    "Switch",
-    "Table",
-    "Violation",
-    "fit",
-    "measure",
-    "violations",
-]
+_HOMES = {
+    "Answer": "fit",
+    "Dependency": "program",
+    "Key": "program",
+    "Measures": "placement",
+    "Placed": "placement",
+    "Placement": "placement",
+    "Program": "program",
+    "Register": "program",
+    "Switch": "switch",
+    "Table": "program",
+    "Violation": "validate",
+    "fit": "fit",
+    "measure": "placement",
+    "violations": "validate",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"subak.pipeline.{_HOMES[name]}"), name)

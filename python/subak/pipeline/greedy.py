@@ -1,8 +1,8 @@
 """First-fit placement: FFD, FFL, FFLS and MCF (perc-thesis, section 6.5).
 
 A table goes into the first stages that have room, memory by memory; in shared memory, into the first rows. Where it
-does not fit into what is left of a memory it closes that memory: nothing else comes in there. Variants: ``-16`` keeps up
-to 16 blocks of each stage for the action data of the tables that match in other memory than that of action data;
+does not fit into what is left of a memory it closes that memory: nothing else comes in there. Variants: ``-16`` keeps
+up to 16 blocks of each stage for the action data of the tables that match in other memory than that of action data;
 ``-exact16`` does so too, and leaves exact matches only the memory that holds nothing but exact ones.
 """
 

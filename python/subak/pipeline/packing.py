@@ -63,6 +63,9 @@ def _needs(table: Table, switch: Switch) -> Needs:
     if switch.action_bits is not None and table.action_width > switch.action_bits:
         what = f"it has {table.action_width} bits of action data, and a stage carries {switch.action_bits}"
         raise InputError(None, place, what, "give its actions less data, or split the table")
+    if switch.fields_per_stage is not None and len(table.modifies) > switch.fields_per_stage:
+        what = f"it modifies {len(table.modifies)} fields, and a stage can modify {switch.fields_per_stage}"
+        raise InputError(None, place, what, "let it modify fewer, or split the table")
     beside = switch.memory[switch.overhead] if switch.overhead else None
     return Needs(
         formats={m.name: formats(width, m) for m in fits},

@@ -39,9 +39,9 @@ def load(name: str, switch: str = "") -> Program:
 def read(data: bytes, file: str) -> Program:
     """The program in ``data``: P4 if the file is called so, else JSON of tables or of bmv2."""
     if Path(file).suffix == ".p4":
-        from subak.pipeline.p4.lower import program
+        from subak.pipeline.p4.lower import lower
 
-        return program(data, file)
+        return lower(data, file)
     try:
         told = json.loads(data)
     except (ValueError, RecursionError) as error:
