@@ -110,7 +110,8 @@ class _Writer:
 
     def _statement(self, node: Node, scope: Scope, depth: int) -> None:
         if node.data == "block":
-            declare(self.unit, scope, parts(node)) if not scope.parameters else None
+            if not scope.in_action:
+                declare(self.unit, scope, parts(node))
             for inner in parts(node):
                 self._statement(inner, scope, depth)
             if not parts(node):
@@ -168,7 +169,7 @@ class _Writer:
 
     def _variable(self, node: Node, scope: Scope, depth: int) -> None:
         kind, name, *value = parts(node)
-        local = str(name) not in scope.control.variables
+        local = scope.in_action
         if local:
             scope.parameters[str(name)] = self.unit.width(kind)
         target = self._local(str(name), scope) if local else self._slot(scope.control.prefix + str(name))

@@ -266,7 +266,7 @@ class Lowering:
         kind, name, *value = parts(node)
         if value:
             effect.read(scope.reads(value[0]))
-        if str(name) not in scope.control.variables:
+        if scope.in_action:
             scope.parameters[str(name)] = self.unit.width(kind)
         elif value:
             effect.write(scope.control.prefix + str(name))

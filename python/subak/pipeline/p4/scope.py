@@ -17,11 +17,12 @@ class Scope:
     unit: Unit
     control: Control
     parameters: dict[str, int] = field(default_factory=dict)
-    """Bits of each."""
+    """Bits of each; and of the variables of the action's own."""
+    in_action: bool = False
 
     def inside(self, action: str) -> Scope:
         """The scope of an action's body."""
-        return Scope(self.unit, self.control, dict(self.control.actions[action].parameters))
+        return Scope(self.unit, self.control, dict(self.control.actions[action].parameters), in_action=True)
 
     def path(self, node: Node) -> str:
         """The dotted name that an expression spells, by role: ``hdr.ethernet.dst``."""
