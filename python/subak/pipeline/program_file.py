@@ -47,9 +47,9 @@ def read(data: bytes, file: str) -> Program:
     except (ValueError, RecursionError) as error:
         raise InputError(file, "", f"it is not JSON: {error}", "give JSON, or P4 in a file called .p4") from None
     if isinstance(told, dict) and "pipelines" in told:
-        from subak.pipeline.bmv2 import program as from_bmv2
+        from subak.pipeline.bmv2 import program_of
 
-        return from_bmv2(told, file)
+        return program_of(told, file)
     return from_json(told, file)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from ortools.sat.python import cp_model
 
@@ -104,8 +104,8 @@ class Model:
 
     def _limits(self) -> None:
         switch, by_name = self.switch, self.program.by_name
-        weighed = (
-            ("tables", switch.tables_per_stage, lambda name: 1),
+        weighed: tuple[tuple[str, int | None, Callable[[str], int]], ...] = (
+            ("tables", switch.tables_per_stage, lambda _: 1),
             ("fields", switch.fields_per_stage, lambda name: len(by_name[name].modifies)),
             ("action crossbar", switch.action_bits, lambda name: by_name[name].action_width),
         )

@@ -54,7 +54,10 @@ class Machine:
         self._process(packet)
 
     def add(self, table: str, keys: Sequence[Any], action: str, data: Sequence[int] = (), priority: int = 0) -> None:
-        """Adds an entry: a value a key; for lpm (value, prefix length), for ternary (value, mask), for range (low, high)."""
+        """Adds an entry.
+
+        A value a key; for lpm (value, prefix length), for ternary (value, mask), for range (low, high); None for any.
+        """
         if table not in self.tables:
             raise InputError(None, table, "there is no such table", f"choose one of: {', '.join(self.tables)}")
         names = [a.name for a in self.actions[table]]
@@ -164,7 +167,7 @@ class _Writer:
             self._put(depth, "else:" if "default" in labels and word == "elif" else f"{word} {ran} in {numbers}:")
             if "default" in labels and word == "if":
                 self._lines[-1] = "    " * depth + "if True:"
-            self._statement(case.children[1], scope, depth + 1)  # type: ignore[arg-type]
+            self._statement(case.children[1], scope, depth + 1)
             labels, word = [], "elif"
 
     def _variable(self, node: Node, scope: Scope, depth: int) -> None:
@@ -260,9 +263,11 @@ class _Writer:
 
     def _known(self, table: Table, scope: Scope) -> None:
         if table.name in self.machine.tables:
-            raise self.unit.error(table.node, f'table "{table.name}" is applied twice', "apply a table in one place only")
+            raise self.unit.error(
+                table.node, f'table "{table.name}" is applied twice', "apply a table in one place only"
+            )
         names = list(dict.fromkeys((*table.actions, table.default[0])))
-        nothing = Tree("block", [])
+        nothing: Node = Tree("block", [])
         actions = [scope.control.actions.get(name) or Action("NoAction", [], nothing) for name in names]
         self.machine.actions[table.name] = actions
         widths = [scope.width(expression) or 0 for expression, _ in table.keys]
@@ -284,7 +289,7 @@ class _Writer:
         if len(values) != len(table.keys):
             raise self.unit.error(node, f"{len(values)} values for {len(table.keys)} keys", "give one a key")
         data = tuple(self.unit.value(v) for v in given[0].children) if given else ()
-        entries.add([self._key_value(v) for v in values], (names.index(str(name)), data), priority)  # type: ignore[arg-type]
+        entries.add([self._key_value(v) for v in values], (names.index(str(name)), data), priority)
 
     def _key_value(self, node: Node) -> Any:
         if node.data == "any":
@@ -353,7 +358,9 @@ class _Writer:
         if data == "concat":
             return f"(({values[0]} << {scope.width(node.children[1])}) | {values[1]})"  # type: ignore[arg-type]
         if width is None:
-            raise self.unit.error(node, "the width of this is not known", "write the number with its width, such as 8w1")
+            raise self.unit.error(
+                node, "the width of this is not known", "write the number with its width, such as 8w1"
+            )
         full = (1 << width) - 1
         if data == "shl":
             return f"(({values[0]} << {values[1]}) & {full} if {values[1]} < {width} else 0)"
@@ -368,5 +375,3 @@ class _Writer:
         if len(widths) > 1:
             said = " and ".join(f"bit<{w}>" for w in sorted(w for w in widths if w))
             raise self.unit.error(node, f"{said} are compared", "cast one to the width of the other")
-
-

@@ -1,8 +1,8 @@
 """From a P4 program to its table dependency graph.
 
-Each table, each condition and each action or step that the apply block runs by itself is a table of the graph: the first
-with its keys, the others with a single entry. An action counts as one step, however long: the model has no ALUs. A
-condition matches the fields that it looks at, exactly where it only compares for equality.
+Each table, each condition and each action or step that the apply block runs by itself is a table of the graph: the
+first with its keys, the others with a single entry. An action counts as one step, however long: the model has no ALUs.
+A condition matches the fields that it looks at, exactly where it only compares for equality.
 """
 
 from __future__ import annotations
@@ -135,14 +135,16 @@ class Lowering:
         selector, *cases = parts(node)
         table = run_table(selector)
         if table is None:
-            raise self.unit.error(selector, "this switch is outside the P4 that is read", "switch on t.apply().action_run")
+            raise self.unit.error(
+                selector, "this switch is outside the P4 that is read", "switch on t.apply().action_run"
+            )
         outcomes: dict[str, str | None] = {}
         shared: str | None = follow
         for case in reversed(cases):
             label = str(case.children[0])
             # A case without a block runs that of the next one.
             if len(case.children) > 1 and case.children[1] is not None:
-                shared = self._statement(case.children[1], scope, follow, end)  # type: ignore[arg-type]
+                shared = self._statement(case.children[1], scope, follow, end)
             outcomes[label] = shared
         outcomes.setdefault("default", follow)
         return self._table(table, scope, tuple(outcomes.items()))
@@ -307,7 +309,9 @@ class Lowering:
             effect.write(scope.header(owner))
             return
         shown = str(callee.children[-1])
-        raise self.unit.error(node, f"{shown}() is outside the P4 that is read", "use registers, isValid, setValid, mark_to_drop")
+        raise self.unit.error(
+            node, f"{shown}() is outside the P4 that is read", "use registers, isValid, setValid, mark_to_drop"
+        )
 
 
 def declare(unit: Unit, scope: Scope, nodes: list[Node]) -> None:
@@ -343,12 +347,14 @@ def applied_table(condition: Node) -> tuple[Node, bool] | None:
 
 
 def run_table(selector: Node) -> Node | None:
+    """The table whose action a switch asks for."""
     if selector.data == "member" and str(selector.children[1]) == "action_run":
         return apply_call(selector.children[0])
     return None
 
 
 def apply_call(node: object) -> Node | None:
+    """What ``t.apply`` is called in an expression, if it is."""
     if isinstance(node, Tree) and node.data == "invoke":
         callee = node.children[0]
         if isinstance(callee, Tree) and callee.data == "member" and str(callee.children[1]) == "apply":

@@ -79,7 +79,9 @@ class _Types:
         if token.type == "NAME" and token.value in self.known:
             return Token.new_borrow_pos("TYPE", token.value, token)
         keyword = token.value.isidentifier() and token.type not in ("NAME", "APPLY")
-        elsewhere = (token.type == "SIZE" and follows.value != "=") or (token.type == "REGISTER" and follows.value != "<")
+        elsewhere = (token.type == "SIZE" and follows.value != "=") or (
+            token.type == "REGISTER" and follows.value != "<"
+        )
         if elsewhere or (keyword and before == "."):
             return Token.new_borrow_pos("NAME", token.value, token)
         return token

@@ -75,7 +75,9 @@ class Scope:
             assert isinstance(callee, Tree)
             if callee.data == "member" and str(callee.children[1]) == "isValid":
                 return {self.header(callee.children[0])}  # type: ignore[arg-type]
-            raise self.unit.error(node, "this call is outside the P4 that is read", "only isValid() stands in expressions")
+            raise self.unit.error(
+                node, "this call is outside the P4 that is read", "only isValid() stands in expressions"
+            )
         inner = node.children[1:] if node.data == "cast" else node.children
         return {name for child in inner if isinstance(child, Tree) for name in self.reads(child)}
 

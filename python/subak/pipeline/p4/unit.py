@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from lark import Token, Tree
 
@@ -113,7 +114,7 @@ class Unit:
         elif node.data == "instance":
             self._main = node
 
-    def width(self, node: Node | Token) -> int:
+    def width(self, node: Any) -> int:
         """Bits of a type."""
         if isinstance(node, Tree) and node.data == "bits":
             width = self.value(node.children[0])
@@ -128,7 +129,7 @@ class Unit:
         what = "int<> is outside the P4 that is read" if _is(node, "signed") else f"{shown} is no number of bits"
         raise self.error(node, what, "use bit<N>, bool, or a typedef of one declared before")
 
-    def value(self, node: Node | Token) -> int:
+    def value(self, node: Any) -> int:
         """The value of an expression of constants."""
         if _is(node, "number"):
             return number(str(node.children[0]))[0]
@@ -184,7 +185,9 @@ class Unit:
                 roles[str(name)] = "hdr" if headers else "meta"
                 self._known_struct(struct, roles[str(name)])
             else:
-                raise self.error(parameter, "a control takes headers, metadata and standard metadata", "declare structs")
+                raise self.error(
+                    parameter, "a control takes headers, metadata and standard metadata", "declare structs"
+                )
         return roles
 
     def _known_struct(self, struct: str, role: str) -> None:
@@ -284,12 +287,12 @@ def number(text: str) -> tuple[int, int | None]:
     return int(digits[2:] if digits[1:2].isalpha() else digits, base), width
 
 
-def _parts(node: Node) -> list[Node]:
+def _parts(node: Any) -> list[Any]:
     """The children that say something: no annotations, and nothing absent at the front."""
-    return [c for c in node.children if c is not None and not _is(c, "annotation")]  # type: ignore[misc]
+    return [c for c in node.children if c is not None and not _is(c, "annotation")]
 
 
-def parts(node: Node) -> list[Node]:
+def parts(node: Any) -> list[Any]:
     """The children of a node without annotations and absent ones."""
     return _parts(node)
 
@@ -312,4 +315,4 @@ def _name(node: Node) -> str:
 
 def _typed(node: Node) -> tuple[Node, Token]:
     kind, name = _parts(node)
-    return kind, name  # type: ignore[return-value]
+    return kind, name
