@@ -69,8 +69,10 @@ impl SPercLinks {
     fn run<'py>(&mut self, py: Python<'py>, events: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
         let mut out = Vec::with_capacity(events.len() / EVENT_BYTES * 72);
         for event in events.chunks_exact(EVENT_BYTES) {
-            let word = |k: usize| u32::from_le_bytes([event[4 * k], event[4 * k + 1], event[4 * k + 2], event[4 * k + 3]]);
-            let values = self.step(word(0), word(1), word(2)).ok_or_else(|| PyValueError::new_err("an unknown event"))?;
+            let word =
+                |k: usize| u32::from_le_bytes([event[4 * k], event[4 * k + 1], event[4 * k + 2], event[4 * k + 3]]);
+            let values =
+                self.step(word(0), word(1), word(2)).ok_or_else(|| PyValueError::new_err("an unknown event"))?;
             out.extend(values.iter().flat_map(|v| v.to_le_bytes()));
         }
         Ok(PyBytes::new(py, &out))

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any
 
 _HOMES = {
-    "Answer": "fit",
+    "Answer": "fitting",
     "Dependency": "program",
     "Key": "program",
     "Measures": "placement",
@@ -21,7 +21,7 @@ _HOMES = {
     "Switch": "switch",
     "Table": "program",
     "Violation": "validate",
-    "fit": "fit",
+    "fit": "fitting",
     "measure": "placement",
     "violations": "validate",
 }

@@ -13,7 +13,7 @@ from subak.errors import InputError
 from subak.progress import waiting
 
 if TYPE_CHECKING:
-    from subak.pipeline.fit import Answer
+    from subak.pipeline.fitting import Answer
 
 WHY_SECONDS = 30.0
 TIES = ("program", "reference")
@@ -99,7 +99,7 @@ def _solved(
     workers: int | None,
     ties: str,
 ) -> Answer:
-    from subak.pipeline.fit import fit
+    from subak.pipeline.fitting import fit
 
     reference = ties == "reference"
     if reference and solver == "cp-sat":
@@ -111,7 +111,7 @@ def _solved(
 
 def _checked(source: Any, target: Any, path: Path) -> Answer:
     from subak import inputs
-    from subak.pipeline.fit import Answer
+    from subak.pipeline.fitting import Answer
     from subak.pipeline.placement import measure, read_placement
     from subak.pipeline.reading import Node
     from subak.pipeline.validate import violations
@@ -126,7 +126,7 @@ def _checked(source: Any, target: Any, path: Path) -> Answer:
 
 
 def _others(found: Answer) -> list[Answer]:
-    from subak.pipeline.fit import GREEDY, fit
+    from subak.pipeline.fitting import GREEDY, fit
 
     names = [name for name in GREEDY if name != found.solver]
     return [fit(found.program, found.switch, found.objective, name) for name in names]

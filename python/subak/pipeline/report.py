@@ -7,7 +7,7 @@ from html import escape
 from importlib.resources import files
 
 from subak.pipeline import graph_svg, map_svg, show
-from subak.pipeline.fit import Answer
+from subak.pipeline.fitting import Answer
 
 
 def page(found: Answer, others: Sequence[Answer] = (), why: Sequence[str] = ()) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from subak import units
-from subak.pipeline.fit import Answer
+from subak.pipeline.fitting import Answer
 from subak.pipeline.graph_svg import critical_path
 from subak.pipeline.placement import ACTION_USE, MATCH_USE
 from subak.pipeline.program import Program

@@ -63,6 +63,8 @@ def solve(
     solver.parameters.num_workers = workers or min(os.cpu_count() or 1, 8)
     solver.parameters.random_seed = 1
     status = solver.solve(model.cp)
+    if status == cp_model.MODEL_INVALID:
+        raise RuntimeError(f"the model is not valid: {model.cp.validate()}")
     names = {cp_model.OPTIMAL: "optimal", cp_model.FEASIBLE: "feasible", cp_model.INFEASIBLE: "infeasible"}
     placement = None
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):

@@ -112,7 +112,8 @@ def _power(model: Model, whole: Whole) -> None:
     powers = []
     for name, terms in costs.items():
         most = sum(c * var.proto.domain[1] for c, var in terms)
-        powers.append(model.cp.new_int_var(cheapest(model, name), most, f"power {name}"))
+        least = cheapest(model, name)
+        powers.append(model.cp.new_int_var(least, max(least, most), f"power {name}"))
         model.cp.add(powers[-1] == sum(c * var for c, var in terms))
     model.cp.minimize(sum(powers))
 

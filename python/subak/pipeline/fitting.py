@@ -184,11 +184,13 @@ def _exact(
         raise RuntimeError(f"the solver's placement is not valid: {'; '.join(wrong)}")
     measured = measure(program, switch, found.placement)
     value, bound = value_of(measured, objective), found.bound
-    if start and not without and (start.value or 0.0) < value:
-        return _improved(start, found.status, bound, time.monotonic() - begun, "cp-sat")
-    if bound is not None:
+    better = start is not None and not without and (start.value or 0.0) < value
+    least = start.value if better and start else value
+    if bound is not None and least is not None:
         # The model counts power in whole microwatts.
-        bound = value if found.status == "optimal" else min(bound, value)
+        bound = least if found.status == "optimal" else min(bound, least)
+    if better and start:
+        return _improved(start, found.status, bound, time.monotonic() - begun, "cp-sat")
     return Answer(
         program,
         switch,
