@@ -87,7 +87,9 @@ def _together(
         return
     for rows in options[k]:
         merged = held + rows
-        if _ordered(made, switch, merged) and (_shares(switch, merged) if switch.shares else _room(made, switch, merged)):
+        if _ordered(made, switch, merged) and (
+            _shares(switch, merged) if switch.shares else _room(made, switch, merged)
+        ):
             yield from _together(made, switch, options, merged, k + 1)
 
 
@@ -163,7 +165,10 @@ def _ordered(made: Program, switch: Switch, rows: tuple[Placed, ...]) -> bool:
     for row in rows:
         where.setdefault(row.table, set()).add(row.stage)
     return all(
-        switch.allows(d.kind, i, j) for d in made.dependencies for i in where.get(d.before, ()) for j in where.get(d.after, ())
+        switch.allows(d.kind, i, j)
+        for d in made.dependencies
+        for i in where.get(d.before, ())
+        for j in where.get(d.after, ())
     )
 
 

@@ -23,10 +23,10 @@ def order(names: Iterable[str], edges: Iterable[tuple[str, str]]) -> tuple[list[
         waits[after].add(before)
     done: dict[str, None] = {}
     while len(done) < len(names):
-        ready = [name for name in names if name not in done and waits[name] <= done.keys()]
-        if not ready:
+        ready = next((name for name in names if name not in done and waits[name] <= done.keys()), None)
+        if ready is None:
             return list(done), _cycle({name: waits[name] - done.keys() for name in names if name not in done})
-        done.update(dict.fromkeys(ready))
+        done[ready] = None
     return list(done), []
 
 

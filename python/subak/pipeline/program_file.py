@@ -39,9 +39,14 @@ def load(name: str, switch: str = "") -> Program:
 def read(data: bytes, file: str) -> Program:
     """The program in ``data``: P4 if the file is called so, else JSON of tables or of bmv2."""
     if Path(file).suffix == ".p4":
+        from subak.pipeline.p4.compile import Machine
         from subak.pipeline.p4.lower import lower
+        from subak.pipeline.p4.lower import read as declared
 
-        return lower(data, file)
+        found = lower(data, file)
+        # What could not run is refused as well: widths that do not meet, values for actions that take others.
+        Machine(declared(data, file))
+        return found
     try:
         told = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -65,8 +70,8 @@ def from_json(told: Any, file: str | None) -> Program:
     given = "dependencies" in top
     tables = tuple(_table(node, widths, given) for node in nodes)
     names = [table.name for table in tables]
-    for table, node in zip(tables, nodes, strict=True):
-        if names.count(table.name) > 1:
+    for k, (table, node) in enumerate(zip(tables, nodes, strict=True)):
+        if table.name in names[:k]:
             raise node.error(f'there are two tables "{table.name}"', "give each its own name")
     name = top["name"].text() if "name" in top else Path(file or "program").stem
     source = top["source"].text() if "source" in top else ""

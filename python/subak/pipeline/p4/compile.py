@@ -29,18 +29,23 @@ class Machine:
 
     def __init__(self, unit: Unit) -> None:
         self.unit = unit
-        self.registers: dict[str, list[int]] = {
-            name: [0] * cells for control in unit.controls for name, (_, cells) in control.registers.items()
-        }
+        self.registers: dict[str, list[int]] = {}
         self.tables: dict[str, Entries] = {}
         self.actions: dict[str, list[Action]] = {}
         generated = _Writer(self)
         self.source = generated.text()
         self.fields = generated.slots
         """The place of each field in a packet's list."""
+        self._process: Callable[[list[int]], None] | None = None
+
+    def start(self) -> Callable[[list[int]], None]:
+        """Makes the registers, all 0, and the function that runs a packet."""
+        for control in self.unit.controls:
+            self.registers |= {name: [0] * cells for name, (_, cells) in control.registers.items()}
         space: dict[str, Any] = {"T": self.tables, "R": self.registers}
-        exec(compile(self.source, unit.file, "exec"), space)
-        self._process: Callable[[list[int]], None] = space["process"]
+        exec(compile(self.source, self.unit.file, "exec"), space)
+        self._process = space["process"]
+        return self._process
 
     def packet(self, values: Mapping[str, int] | None = None) -> list[int]:
         """A packet with these fields, all others 0."""
@@ -51,7 +56,7 @@ class Machine:
 
     def process(self, packet: list[int]) -> None:
         """Runs a packet through ingress and egress; its list holds the fields afterwards."""
-        self._process(packet)
+        (self._process or self.start())(packet)
 
     def add(self, table: str, keys: Sequence[Any], action: str, data: Sequence[int] = (), priority: int = 0) -> None:
         """Adds an entry.
@@ -245,7 +250,11 @@ class _Writer:
     def _apply(self, callee: Node, scope: Scope, depth: int) -> tuple[str, str, str]:
         owner = callee.children[0]
         assert isinstance(owner, Tree)
-        table = scope.control.tables[str(owner.children[0])]
+        table = scope.control.tables.get(str(owner.children[0]))
+        if table is None:
+            raise self.unit.error(
+                owner, f'there is no table "{owner.children[0]}"', f"declare it in {scope.control.name}"
+            )
         self._known(table, scope)
         hit, ran, data = self._new(), self._new(), self._new()
         keys = ", ".join(self._value(expression, scope) for expression, _ in table.keys)

@@ -16,6 +16,28 @@ from subak.errors import InputError
 Node = Tree[Token]
 GIVEN_TYPES = ("packet_in", "packet_out", "standard_metadata_t")
 _PLAIN = {"LPAR": "(", "RPAR": ")", "LBRACE": "{", "RBRACE": "}", "SEMICOLON": ";", "TYPE": "a type", "NAME": "a name"}
+_RESERVED = frozenset(
+    [
+        "abstract",
+        "do",
+        "enum",
+        "error",
+        "extern",
+        "for",
+        "header_union",
+        "list",
+        "match_kind",
+        "package",
+        "pattern",
+        "string",
+        "this",
+        "tuple",
+        "value_set",
+        "varbit",
+        "void",
+        "while",
+    ]
+)
 _TOO_DEEP = 400
 
 
@@ -78,6 +100,8 @@ class _Types:
     def _named(self, token: Token, before: str, follows: Token) -> Token:
         if token.type == "NAME" and token.value in self.known:
             return Token.new_borrow_pos("TYPE", token.value, token)
+        if token.type == "NAME" and token.value in _RESERVED and before != ".":
+            return Token.new_borrow_pos("RESERVED", token.value, token)
         keyword = token.value.isidentifier() and token.type not in ("NAME", "APPLY")
         elsewhere = (token.type == "SIZE" and follows.value != "=") or (
             token.type == "REGISTER" and follows.value != "<"
