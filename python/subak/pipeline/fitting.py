@@ -163,17 +163,28 @@ def _exact(
     begun = time.monotonic()
     start = best_greedy(program, switch, asked, objective)
     depth = int(start.value) if start and start.value and objective == "stages" else None
+    first = start.placement if start else None
+    if start is None:
+        # Whether it fits at all comes first: the objective only makes that harder.
+        half = (until - begun) / 2
+        any_one = cpsat.solve(program, switch, asked, None, time_limit=half, workers=workers, without=without)
+        if any_one.status == "infeasible":
+            seconds = time.monotonic() - begun
+            return Answer(program, switch, "cp-sat", objective, "infeasible", seconds=seconds)
+        first = any_one.placement
     found = cpsat.solve(
         program,
         switch,
         asked,
         objective,
-        start=start.placement if start else None,
-        time_limit=until - begun,
+        start=first,
+        time_limit=until - time.monotonic(),
         workers=workers,
         without=without,
         depth=depth,
     )
+    if found.placement is None and first is not None and start is None:
+        found = found._replace(status="feasible", placement=first)
     if found.placement is None:
         seconds = time.monotonic() - begun
         if start and found.status == "unknown":

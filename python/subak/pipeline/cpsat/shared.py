@@ -94,14 +94,16 @@ class Shared:
         return some
 
     def _total(self, stage: int, memory: Memory, blocks: int) -> None:
-        """A cut: all the rows of a stage, each as wide as its table."""
+        """Cuts: a row over all blocks holds so many parts of ``q`` blocks, of which a table takes whole ones."""
         held = [
             (spans(self.model.program.by_name[name], memory), r.rows)
             for (name, s, m, _), r in self.ranges.items()
             if (s, m) == (stage, memory.name)
         ]
         if held and "blocks" not in self.model.without:
-            self.model.cp.add(sum(wide * rows for wide, rows in held) <= blocks * memory.depth)
+            for q in range(1, max(wide for wide, _ in held) + 1):
+                parts = [(wide // q, rows) for wide, rows in held if wide >= q]
+                self.model.cp.add(sum(count * rows for count, rows in parts) <= blocks // q * memory.depth)
 
     def used(self) -> list[Literal]:
         """For each shared block, whether anything lies in it."""
