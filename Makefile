@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
 
-.PHONY: setup demo test lint docs bench clean chromium
+.PHONY: setup quick demo test lint docs bench clean chromium
 
 ## .venv with the locked packages, the subak package and .venv/bin/subak
 setup: .venv/.installed
@@ -17,6 +17,11 @@ setup: .venv/.installed
 .venv/.installed: .venv/.locked $(SOURCES)
 	$(BIN)/maturin develop --release --locked
 	touch $@
+
+## the package again after a change, in seconds: unoptimized at the seams, for whoever writes a scheme
+quick: .venv/.locked
+	$(BIN)/maturin develop --quiet --profile quick --locked
+	rm -f .venv/.installed
 
 ## dctcp, s-perc and ideal under web search on 144 hosts, and the report of it
 demo: setup
@@ -36,7 +41,7 @@ test: lint chromium
 # cargo fmt does not see the modules that the registry's macro declares.
 lint: setup
 	cargo fmt --all --check
-	rustfmt --check crates/schemes/src/*.rs
+	rustfmt --check --edition 2024 crates/schemes/src/*.rs crates/schemes/src/*/*.rs
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check

@@ -22,14 +22,17 @@ def write(docs: Path) -> None:
     """Writes them into ``generated``, which holds nothing else."""
     made = docs / "generated"
     shutil.rmtree(made, ignore_errors=True)
-    for folder in ("schemes", "experiments"):
+    for folder in ("schemes", "optimizers", "fabrics", "experiments"):
         (made / folder).mkdir(parents=True)
-    schemes = json.loads(_subak.schemes())
+    schemes, parts = _subak.schemes(), _subak.parts()
+    for one in parts:
+        folder = f"{one['role']}s"
+        (made / folder / f"{one['name']}.md").write_text(part_page(one, docs / folder))
     for one in schemes:
         (made / "schemes" / f"{one['name']}.md").write_text(scheme_page(one, docs / "schemes"))
     for one in catalogue().values():
         (made / "experiments" / f"{one.name}.md").write_text(experiment_page(one))
-    (made / "schemes.md").write_text(schemes_page(schemes))
+    (made / "schemes.md").write_text(schemes_page(schemes, parts))
     (made / "experiments.md").write_text(experiments_page(list(catalogue().values())))
     (made / "commands.md").write_text(commands_page())
 
@@ -48,31 +51,75 @@ def _contents(names: list[str]) -> str:
     return "```{toctree}\n:hidden:\n\n" + "\n".join(names) + "\n```\n"
 
 
-def schemes_page(schemes: list[dict[str, Any]]) -> str:
-    """Every scheme in one table."""
+def schemes_page(schemes: list[dict[str, Any]], parts: list[dict[str, Any]]) -> str:
+    """Every scheme in one table, every optimizer and fabric in another, and which pairs make sense."""
     rows = [[f"[{s['name']}](schemes/{s['name']}.md)", s["kind"], _drivers(s), s["about"]] for s in schemes]
-    intro = "A scheme is one file of state machines, whatever runs it: see [how schemes fit](../fitting.md).\n\n"
-    return f"# Schemes\n\n{intro}{table(['scheme', 'kind', 'runs under', 'about'], rows)}\n" + _contents(
-        [f"schemes/{s['name']}" for s in schemes]
+    halves = [[f"[{p['name']}]({p['role']}s/{p['name']}.md)", p["role"], p["wish"], p["about"]] for p in parts]
+    optimizers, fabrics = ([p for p in parts if p["role"] == role] for role in ("optimizer", "fabric"))
+    named = {tuple(s["made_of"]): s["name"] for s in schemes if s["made_of"]}
+    pairs = [[o["name"], *(_pair(o, f, named) for f in fabrics)] for o in optimizers]
+    return "\n".join(
+        [
+            "# Schemes\n",
+            "A scheme is one file of state machines, whatever runs it: see [how schemes fit](../fitting.md).\n",
+            table(["scheme", "kind", "runs under", "about"], rows),
+            "## Optimizers over fabrics\n",
+            "An optimizer says what each subflow wishes, a weight or a rate. A fabric brings the network there. A spec names",
+            'both: `optimizer = "xwi"`, `fabric = "s-perc"`. These are the pairs that make sense, with their names:\n',
+            table(["", *(f["name"] for f in fabrics)], pairs),
+            table(["part", "role", "wish", "about"], halves),
+            _contents([f"schemes/{s['name']}" for s in schemes] + [f"{p['role']}s/{p['name']}" for p in parts]),
+        ]
     )
+
+
+def _pair(optimizer: dict[str, Any], fabric: dict[str, Any], named: dict[tuple[str, ...], str]) -> str:
+    if optimizer["wish"] != fabric["wish"]:
+        return f"no: wishes {optimizer['wish']}, takes {fabric['wish']}"
+    name = named.get((optimizer["name"], fabric["name"]))
+    return f"[{name}](schemes/{name}.md)" if name else "yes"
 
 
 def scheme_page(scheme: dict[str, Any], notes: Path) -> str:
     """What the registry says of a scheme, and what is written of it in ``schemes``."""
     name = scheme["name"]
-    parts = [f"# {name}\n", f"{scheme['about'][:1].upper()}{scheme['about'][1:]}.\n"]
+    parts = [f"# {name}\n", f"{_capital(scheme['about'])}.\n"]
     goal = f"Kind: {scheme['kind']}. Brings rates to: {scheme['goal']}."
     parts.append(f"{goal} Paper: {scheme['paper']}. Runs under: {_drivers(scheme)}.\n")
-    note = notes / f"{name}.md"
-    if note.exists():
-        parts.append(note.read_text())
-    if scheme["params"]:
-        rows = [[f"`{p['name']}`", _default(p["default"]), p["unit"], p["about"]] for p in scheme["params"]]
-        parts += ["## Parameters\n", table(["params.", "default", "unit", "about"], rows)]
+    if scheme["made_of"]:
+        optimizer, fabric = scheme["made_of"]
+        made_of = f"[{optimizer}](../optimizers/{optimizer}.md) over the fabric [{fabric}](../fabrics/{fabric}.md)"
+        parts.append(f"It is the optimizer {made_of}.\n")
+    if scheme["settles_within"] is not None and scheme["settles_rtts"] > 0:
+        parts.append(
+            f"The tests hold it to this: {scheme['settles_rtts']:.3g} round trips after the flows last changed, each rate "
+            f"is within {100 * scheme['settles_within']:.3g}% of the goal.\n"
+        )
+    parts += _notes_and_params(scheme, notes)
     shown = [e for e in catalogue().values() if name in e.schemes]
     if shown:
         parts += ["## Experiments\n", "".join(f"- [{e.name}](../experiments/{e.name}.md): {e.shows}\n" for e in shown)]
     return "\n".join(parts)
+
+
+def part_page(part: dict[str, Any], notes: Path) -> str:
+    """What the registry says of an optimizer or a fabric, and what is written of it in the folder of its role."""
+    says = "It wishes" if part["role"] == "optimizer" else "It takes"
+    head = f"{_capital(part['role'])}: {part['about']}. {says} {part['wish']}. Paper: {part['paper']}.\n"
+    return "\n".join([f"# {part['name']} ({part['role']})\n", head, *_notes_and_params(part, notes)])
+
+
+def _notes_and_params(one: dict[str, Any], notes: Path) -> list[str]:
+    note = notes / f"{one['name']}.md"
+    parts = [note.read_text()] if note.exists() else []
+    if one["params"]:
+        rows = [[f"`{p['name']}`", _default(p["default"]), p["unit"], p["about"]] for p in one["params"]]
+        parts += ["## Parameters\n", table(["params.", "default", "unit", "about"], rows)]
+    return parts
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _drivers(scheme: dict[str, Any]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import sys
@@ -25,7 +24,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_one_page_a_scheme(site: Path) -> None:
-    for scheme in json.loads(_subak.schemes()):
+    for scheme in _subak.schemes():
         page = (site / f"generated/schemes/{scheme['name']}.html").read_text()
         assert all(param["name"] in page for param in scheme["params"])
 
@@ -42,6 +41,16 @@ def test_every_command_stands_there(site: Path) -> None:
     assert all(f"subak {command}" in page for command in commands)
 
 
-def test_a_schemes_notes_are_of_a_scheme_that_there_is() -> None:
-    known = {scheme["name"] for scheme in json.loads(_subak.schemes())}
-    assert {path.stem for path in (ROOT / "docs/schemes").glob("*.md")} <= known
+def test_one_page_a_part(site: Path) -> None:
+    for part in _subak.parts():
+        page = (site / f"generated/{part['role']}s/{part['name']}.html").read_text()
+        assert all(param["name"] in page for param in part["params"])
+
+
+def test_notes_are_of_something_that_there_is() -> None:
+    for folder, known in (
+        ("schemes", [one["name"] for one in _subak.schemes()]),
+        ("optimizers", [one["name"] for one in _subak.parts() if one["role"] == "optimizer"]),
+        ("fabrics", [one["name"] for one in _subak.parts() if one["role"] == "fabric"]),
+    ):
+        assert {path.stem for path in (ROOT / "docs" / folder).glob("*.md")} <= set(known)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from subak._subak import __version__, generators
+from subak._subak import __build__, __version__, generators
 from subak.errors import InputError
 from subak.pipeline.command import fit
 from subak.progress import waiting
@@ -49,7 +49,7 @@ def main() -> None:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print(f"subak {__version__}")
+        print(f"subak {__version__} ({__build__})")
         raise typer.Exit
 
 
@@ -293,24 +293,37 @@ def diff(
 
 @app.command(epilog="Example: [bold]subak schemes s-perc[/]")
 def schemes(
-    name: Annotated[str | None, typer.Argument(help="Only this one, with its parameters.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="Only this scheme, optimizer or fabric, or OPTIMIZER/FABRIC, with its parameters.")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Every scheme: its kind, parameters with defaults and units, paper."""
+    """Every scheme, and the optimizers and fabrics that make others: kind, parameters with defaults and units, paper."""
+    from subak import show
+    from subak._subak import pairs, parts
     from subak._subak import schemes as all_schemes
 
-    listed = json_module.loads(all_schemes())
+    listed, halves, made = all_schemes(), parts(), pairs()
     if name is not None:
-        known = [one["name"] for one in listed]
-        listed = [one for one in listed if one["name"] == name]
-        if not listed:
-            raise InputError(None, "NAME", f'there is no scheme "{name}"', f"choose one of: {', '.join(known)}")
+        known = [one["name"] for one in listed + halves]
+        listed = [one for one in listed + made if one["name"] == name]
+        halves = [one for one in halves if one["name"] == name]
+        made = []
+        if not listed and not halves:
+            raise InputError(
+                None,
+                "NAME",
+                f'there is no scheme, optimizer or fabric "{name}"',
+                f"choose one of: {', '.join(dict.fromkeys(known))}",
+            )
     if json:
-        _print_json({"schema": 1, "schemes": listed})
+        by_role = {role: [one for one in halves if one["role"] == role] for role in ("optimizer", "fabric")}
+        made_of = {"optimizers": by_role["optimizer"], "fabrics": by_role["fabric"], "pairs": made}
+        _print_json({"schema": 1, "schemes": listed, **made_of})
+    elif name is None:
+        show.schemes(listed, halves)
     else:
-        from subak import show
-
-        show.schemes(listed, in_full=name is not None)
+        show.scheme(listed, halves)
 
 
 @app.command(epilog="Example: [bold]subak doctor[/]")

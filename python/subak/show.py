@@ -184,27 +184,50 @@ def _why_nothing_differs(found: Mapping[str, Any]) -> str:
     return "Every metric is the same, though the bytes differ."
 
 
-def schemes(listed: Sequence[Mapping[str, Any]], *, in_full: bool) -> None:
-    """One line a scheme; ``in_full`` with paper and parameters."""
+def schemes(listed: Sequence[Mapping[str, Any]], parts: Sequence[Mapping[str, Any]]) -> None:
+    """One line a scheme, one an optimizer or fabric."""
     out = console()
-    if not in_full:
-        rows = table(None, "Scheme", "Kind", "Parameters", "About", justify="left")
-        for one in listed:
-            names = ", ".join(param["name"] for param in one["params"])
-            rows.add_row(one["name"], one["kind"], names, one["about"])
-        out.print(rows)
-        out.print("subak schemes NAME shows a scheme's parameters, units and paper.")
-        return
+    rows = table(None, "Scheme", "Kind", "Parameters", "About", justify="left")
     for one in listed:
-        out.print(f"{one['name']} ({one['kind']}, brings rates to {one['goal']}): {one['about']}")
-        out.print(f"  from {one['paper']}")
-        rows = table(None, "params.", "Default", "Unit", "About", justify="left")
-        for param in one["params"]:
-            default = param["default"]
-            text = str(default).lower() if isinstance(default, bool) else f"{default:.6g}"
-            rows.add_row(param["name"], text, param["unit"], param["about"])
-        if one["params"]:
-            out.print(rows)
+        rows.add_row(one["name"], one["kind"], _names(one), one["about"])
+    out.print(rows)
+    out.print("\nAny optimizer over any fabric that takes what it wishes makes another scheme:")
+    rows = table(None, "Part", "Role", "Wish", "Parameters", "About", justify="left")
+    for one in parts:
+        rows.add_row(one["name"], one["role"], one["wish"], _names(one), one["about"])
+    out.print(rows)
+    out.print("subak schemes NAME, or OPTIMIZER/FABRIC, shows parameters, units and paper.")
+
+
+def scheme(schemes: Sequence[Mapping[str, Any]], parts: Sequence[Mapping[str, Any]]) -> None:
+    """What goes by one name, with paper and parameters."""
+    out = console()
+    for one in schemes:
+        made_of = f" = {' over '.join(one['made_of'])}" if one["made_of"] else ""
+        out.print(f"{one['name']}{made_of} ({one['kind']}, brings rates to {one['goal']}): {one['about']}")
+        if one["settles_within"] is not None:
+            near = f"{100 * one['settles_within']:.3g}% of that goal after {one['settles_rtts']:.3g} round trips"
+            out.print(f"  comes within {near}, while the same flows go on")
+        _paper_and_params(out, one)
+    for one in parts:
+        says = "wishes" if one["role"] == "optimizer" else "takes"
+        out.print(f"{one['name']} ({one['role']}, {says} {one['wish']}): {one['about']}")
+        _paper_and_params(out, one)
+
+
+def _names(one: Mapping[str, Any]) -> str:
+    return ", ".join(param["name"] for param in one["params"])
+
+
+def _paper_and_params(out: Console, one: Mapping[str, Any]) -> None:
+    out.print(f"  from {one['paper']}")
+    rows = table(None, "params.", "Default", "Unit", "About", justify="left")
+    for param in one["params"]:
+        default = param["default"]
+        text = str(default).lower() if isinstance(default, bool) else f"{default:.6g}"
+        rows.add_row(param["name"], text, param["unit"], param["about"])
+    if one["params"]:
+        out.print(rows)
 
 
 def checks(made: Sequence[Check]) -> None:

@@ -1,7 +1,7 @@
 //! What a simulation looks like from outside, whichever driver runs it: flows go in, time goes on, counters come out.
 
 use crate::utility::Urgency;
-use crate::{FlowId, LinkId, Ns, Utility};
+use crate::{FlowId, LinkId, NodeId, Ns, Utility};
 use std::sync::Arc;
 
 /// One subflow's way through the network.
@@ -32,12 +32,10 @@ pub struct FlowPlan {
     pub utility: Option<Arc<Utility>>,
     /// How its utility grows while it runs.
     pub urgency: Urgency,
-    /// The way from the source to the scheme's controller and back.
-    pub controller: Option<Route>,
 }
 
 impl FlowPlan {
-    /// A flow over `routes` from the start of the run, without end, bound, utility or controller, of weight 1.
+    /// A flow over `routes` from the start of the run, without end, bound or utility, of weight 1.
     pub fn new(routes: Vec<Route>) -> Self {
         FlowPlan {
             routes,
@@ -48,7 +46,6 @@ impl FlowPlan {
             demand_bps: f64::INFINITY,
             utility: None,
             urgency: Urgency::Constant,
-            controller: None,
         }
     }
 }
@@ -109,12 +106,36 @@ pub struct Kinds {
     pub ctl: bool,
 }
 
+/// What happens to a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mishap {
+    /// It is lost.
+    Lost,
+    /// It arrives twice.
+    Doubled,
+    /// It arrives so much later, ns, while others overtake it.
+    Late(Ns),
+}
+
+/// A machine that may be restarted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Machine {
+    /// The central one.
+    Controller,
+    /// The machine of a node.
+    Node(NodeId),
+    /// The state at a link.
+    Hop(LinkId),
+}
+
 /// A fault to be injected.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Injected {
-    /// Each packet of `kinds` that leaves a link of `links` (`None`: every link) between `from_ns` and `until_ns` is
-    /// lost with `probability`.
-    Loss {
+    /// Each packet of `kinds` that leaves a link of `links` (`None`: every link) between `from_ns` and `until_ns` meets
+    /// the mishap with `probability`.
+    Packets {
+        /// What happens to it.
+        mishap: Mishap,
         /// Which packets.
         kinds: Kinds,
         /// At which links.
@@ -133,6 +154,13 @@ pub enum Injected {
         /// What it has then, bit/s.
         capacity_bps: f64,
         /// From when.
+        at_ns: Ns,
+    },
+    /// The machine loses all it knows and starts anew.
+    Restart {
+        /// Which.
+        machine: Machine,
+        /// When.
         at_ns: Ns,
     },
     /// The link carries nothing from `down_ns` to `up_ns`; what is on it at that moment is lost, what waits stays.
@@ -167,7 +195,7 @@ impl Injected {
 
     fn changes(&self) -> Vec<(Ns, LinkId, LinkChange)> {
         match *self {
-            Injected::Loss { .. } => Vec::new(),
+            Injected::Packets { .. } | Injected::Restart { .. } => Vec::new(),
             Injected::Capacity { link, capacity_bps, at_ns } => vec![(at_ns, link, LinkChange::Capacity(capacity_bps))],
             Injected::Down { link, down_ns, up_ns } => {
                 vec![(down_ns, link, LinkChange::Down), (up_ns, link, LinkChange::Up)]
@@ -214,6 +242,20 @@ impl PacketSizes {
 pub trait Driver: Send {
     /// Adds a flow that starts now or later. Flows are numbered in the order they are added.
     fn add(&mut self, plan: FlowPlan) -> FlowId;
+    /// Where the scheme's controller is: the way from each node to it and back. To be told before time goes on.
+    fn place_controller(&mut self, ways: &[(NodeId, Route)]) {
+        let _ = ways;
+    }
+    /// The flow has another weight from now on, and with it another utility.
+    fn set_weight(&mut self, flow: FlowId, weight: f64, utility: Option<Arc<Utility>>);
+    /// The flow sends nothing new from now on.
+    fn stop_flow(&mut self, flow: FlowId);
+    /// The flow's subflows take these paths from now on, one each. What is under way goes on where it is.
+    fn reroute(&mut self, flow: FlowId, routes: &[Route]);
+    /// As [`Driver::run_until`], but stops as soon as a flow has finished.
+    fn run_until_finish(&mut self, until_ns: Ns);
+    /// The flows that finished since the last call, in the order in which they did.
+    fn take_finished(&mut self) -> Vec<FlowId>;
     /// Lets time go on to `until_ns`: everything up to and including it has happened.
     fn run_until(&mut self, until_ns: Ns);
     /// As [`Driver::run_until`], but stops early once every flow with a size has finished.

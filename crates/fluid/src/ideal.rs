@@ -4,9 +4,10 @@ use crate::idle::{idle_fct_ns, wire_time_ns};
 use crate::rates::Rates;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use subak_core::driver::{Driver, FlowPlan, FlowView, Injected, LinkChange, LinkView, PacketSizes};
-use subak_core::scheme::{Drivers, Goal, Info, Kind, Param, Params};
-use subak_core::{Fault, FlowId, LinkId, Network, Ns};
+use std::sync::Arc;
+use subak_core::driver::{Driver, FlowPlan, FlowView, Injected, LinkChange, LinkView, PacketSizes, Route};
+use subak_core::scheme::{Goal, Info, Kind, Param, Params, Settles};
+use subak_core::{Fault, FlowId, LinkId, Network, Ns, Utility};
 
 /// The scheme `ideal`.
 pub const INFO: Info = Info {
@@ -14,9 +15,10 @@ pub const INFO: Info = Info {
     about: "fluid: the policy's exact rates at every arrival and departure, without packets or delay in finding them",
     paper: "PERC thesis, section 4.3.2 (ideal max-min)",
     kind: Kind::Oracle,
-    drivers: Drivers { rounds: false, packet: true },
+    lives_on_control: false,
     goal: Goal::Any,
     params: &[ACKS],
+    settles: Settles::AT_ONCE,
 };
 
 /// `params.acks`.
@@ -77,6 +79,8 @@ pub struct Ideal {
     stale: bool,
     open: usize,
     open_sized: usize,
+    /// Flows that finished since somebody asked.
+    finished: Vec<FlowId>,
     handled: u64,
 }
 
@@ -105,6 +109,7 @@ impl Ideal {
             stale: false,
             open: 0,
             open_sized: 0,
+            finished: Vec::new(),
             handled: 0,
             network: network.clone(),
         })
@@ -202,6 +207,7 @@ impl Ideal {
                 if self.flows[f as usize].state == State::Sent {
                     self.flows[f as usize].state = State::Finished;
                     self.flows[f as usize].finished_ns = Some(self.now_ns);
+                    self.finished.push(f);
                     self.close(f);
                 }
                 return;
@@ -234,8 +240,8 @@ impl Ideal {
         self.stale = true;
     }
 
-    fn run(&mut self, until_ns: Ns, stop_when_done: bool) {
-        while !(stop_when_done && self.open_sized == 0) {
+    fn run(&mut self, until_ns: Ns, done: impl Fn(&Self) -> bool) {
+        while !done(self) {
             if self.stale {
                 self.refresh();
             }
@@ -257,7 +263,7 @@ impl Ideal {
                 self.handle(event);
             }
         }
-        if !(stop_when_done && self.open_sized == 0) && until_ns > self.now_ns {
+        if !done(self) && until_ns > self.now_ns {
             self.flow_on(until_ns);
         }
     }
@@ -285,12 +291,34 @@ impl Driver for Ideal {
         id
     }
 
+    fn set_weight(&mut self, flow: FlowId, weight: f64, utility: Option<Arc<Utility>>) {
+        self.rates.set_weight(flow, weight, utility);
+        self.stale = true;
+    }
+
+    fn stop_flow(&mut self, flow: FlowId) {
+        self.handle(Event::Stop(flow));
+    }
+
+    fn reroute(&mut self, flow: FlowId, routes: &[Route]) {
+        self.rates.reroute(flow, routes);
+        self.stale = true;
+    }
+
     fn run_until(&mut self, until_ns: Ns) {
-        self.run(until_ns, false);
+        self.run(until_ns, |_| false);
     }
 
     fn run_until_done(&mut self, until_ns: Ns) {
-        self.run(until_ns, true);
+        self.run(until_ns, |ideal| ideal.open_sized == 0);
+    }
+
+    fn run_until_finish(&mut self, until_ns: Ns) {
+        self.run(until_ns, |ideal| !ideal.finished.is_empty());
+    }
+
+    fn take_finished(&mut self) -> Vec<FlowId> {
+        std::mem::take(&mut self.finished)
     }
 
     fn now_ns(&self) -> Ns {

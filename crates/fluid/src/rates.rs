@@ -1,7 +1,7 @@
 //! The exact rates of whichever flows run now.
 
 use std::sync::Arc;
-use subak_core::driver::{FlowPlan, LinkChange};
+use subak_core::driver::{FlowPlan, LinkChange, Route};
 use subak_core::utility::Urgency;
 use subak_core::{Case, Fault, Flow, FlowId, Flows, LinkId, Network, Ns, Policy, Utility};
 use subak_solve::max_min::{MaxMin, Rows};
@@ -106,6 +106,33 @@ impl Rates {
         self.urgency.push(plan.urgency);
         self.start_ns.push(plan.start_ns);
         self.ln_urgency.push(0.0);
+    }
+
+    /// Flow `f` has another weight, and with it another utility, when the rates are found next.
+    pub fn set_weight(&mut self, f: FlowId, weight: f64, utility: Option<Arc<Utility>>) {
+        let subflows = self.subflows(f);
+        self.weight[subflows].fill(weight);
+        self.utility[f as usize] = utility;
+    }
+
+    /// The subflows of flow `f` take these paths, one each, when the rates are found next.
+    pub fn reroute(&mut self, f: FlowId, routes: &[Route]) {
+        let own = self.subflows(f);
+        let paths: Vec<Vec<LinkId>> = (0..self.weight.len())
+            .map(|sub| match own.contains(&sub).then(|| routes.get(sub - own.start)).flatten() {
+                Some(route) => route.forward.clone(),
+                None => self.path(sub).to_vec(),
+            })
+            .collect();
+        for (sub, route) in own.zip(routes) {
+            self.back[sub].clone_from(&route.back);
+        }
+        self.links.clear();
+        self.link_ptr.truncate(1);
+        for path in paths {
+            self.links.extend(path);
+            self.link_ptr.push(self.links.len() as u32);
+        }
     }
 
     /// Whether flow `f` becomes more urgent while it runs.

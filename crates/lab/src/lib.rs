@@ -1,40 +1,23 @@
-//! From a spec to results: what is simulated ([`Spec`]), the runs, and the one long table that they make.
+//! From a spec to results, in three rooms: [`spec`] says what is simulated, `runs` simulates it, `results` is the one long
+//! table that comes of it, and what is made of the table.
 //!
 //! Only this crate reads and writes files.
 
-mod convergence;
-mod diff;
 mod error;
-mod export;
-mod files;
-mod policy;
-mod quiet;
-mod read;
-mod run;
-mod section;
-mod setting;
-mod simulate;
-mod spec;
-mod store;
-mod summary;
-mod table;
-mod topology;
-mod window;
+mod results;
+mod runs;
+pub mod spec;
 
-pub mod schemes;
-pub mod stats;
-pub mod sweep;
-pub mod workload;
-
-pub use diff::{Compared, Difference, Pair, Who, diff};
 pub use error::Error;
-pub use export::export;
-pub use files::read_text;
-pub use run::{Options, Outcome, Progress, run};
-pub use schemes::SchemeChoice;
-pub use setting::Cost;
-pub use spec::{Cell, Spec, ValidSpec};
-pub use store::VERSION;
-pub use summary::{SIZE_BINS, SizeBin, Summary, SummaryRow, summary};
-pub use table::{COLUMNS, Column, KINDS, Row};
-pub use topology::Topology;
+pub use results::diff::{Compared, Difference, Pair, Who, diff};
+pub use results::export::export;
+pub use results::files::read_text;
+pub use results::stats;
+pub use results::store::{BUILD, VERSION};
+pub use results::summary::{SIZE_BINS, SizeBin, Summary, SummaryRow, summary};
+pub use results::table::{COLUMNS, Column, KINDS, Row};
+pub use runs::{Options, Outcome, Progress, run};
+pub use spec::drivers::{self, SchemeChoice};
+pub use spec::setting::Cost;
+pub use spec::topology::Topology;
+pub use spec::{Cell, Spec, ValidSpec, sweep, workload};

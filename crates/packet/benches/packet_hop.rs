@@ -25,7 +25,7 @@ fn main() {
         let memory = peak_megabytes().map_or(String::new(), |mb| format!("{mb:.0} MB"));
         row("dctcp", leaves, &f, &memory);
     }
-    for info in subak_schemes::SCHEMES.iter().filter(|s| s.drivers.packet) {
+    for info in subak_schemes::registry::schemes() {
         if only.as_ref().is_none_or(|name| name == info.name) {
             let f = median(info.name, LEAVES, millis);
             let ratio = dctcp_ns.map_or(String::new(), |d| format!("{:.2} x", f.ns_per_hop / d));

@@ -1,9 +1,10 @@
 //! From a scheme's name to a running simulation, and what a simulation looks like from outside.
 
 use crate::sim::Sim;
-use subak_core::driver::{Driver, FlowPlan, FlowView, Injected, LinkView, PacketSizes};
+use std::sync::Arc;
+use subak_core::driver::{Driver, FlowPlan, FlowView, Injected, LinkView, PacketSizes, Route};
 use subak_core::scheme::{Queue, Scheme};
-use subak_core::{Fault, FlowId, LinkId, Network, Ns};
+use subak_core::{Fault, FlowId, LinkId, Network, NodeId, Ns, Utility};
 use subak_schemes::Visitor;
 
 /// Starts a simulation of the scheme called `name` with `params` (as a spec gives them) on an idle network. `seed`
@@ -51,6 +52,24 @@ fn check(network: &Network, sizes: PacketSizes) -> Result<(), Fault> {
 impl<S: Scheme> Driver for Sim<S> {
     fn add(&mut self, plan: FlowPlan) -> FlowId {
         self.add_flow(plan)
+    }
+    fn place_controller(&mut self, ways: &[(NodeId, Route)]) {
+        self.set_ways(ways);
+    }
+    fn set_weight(&mut self, flow: FlowId, weight: f64, utility: Option<Arc<Utility>>) {
+        self.change_weight(flow, weight, utility);
+    }
+    fn stop_flow(&mut self, flow: FlowId) {
+        self.stop(flow);
+    }
+    fn reroute(&mut self, flow: FlowId, routes: &[Route]) {
+        self.set_routes(flow, routes);
+    }
+    fn run_until_finish(&mut self, until_ns: Ns) {
+        self.run(until_ns, |sim| !sim.finished.is_empty());
+    }
+    fn take_finished(&mut self) -> Vec<FlowId> {
+        std::mem::take(&mut self.finished)
     }
     fn run_until(&mut self, until_ns: Ns) {
         self.run(until_ns, |_| false);

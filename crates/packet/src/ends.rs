@@ -5,9 +5,12 @@ use crate::flow::{FlowState, PS, Subflow, advance_pace, blank, loss_of, may_go, 
 use crate::sender::{Receiver, Sender};
 use crate::sim::Sim;
 use std::sync::Arc;
-use subak_core::driver::{FlowPlan, FlowView};
-use subak_core::scheme::{Ack, Ask, Class, FlowInfo, LossKind, PacketKind, PathInfo, Reply, Scheme, Sink, Source, To};
-use subak_core::{FlowId, LinkId, Ns, Utility};
+use subak_core::driver::{FlowPlan, FlowView, Route};
+use subak_core::rng::mix;
+use subak_core::scheme::{
+    Ack, Ask, Class, FlowInfo, LossKind, PacketKind, PathInfo, Reply, Scheme, Sink, Source, To, Way,
+};
+use subak_core::{FlowId, LinkId, NodeId, Ns, Utility};
 
 impl<S: Scheme> Sim<S> {
     #[inline]
@@ -52,18 +55,20 @@ impl<S: Scheme> Sim<S> {
             mss_bytes: self.sizes.mss_bytes(),
             mtu_bytes: self.sizes.mtu_bytes,
             paths,
+            ends: plan.routes.first().and_then(|route| self.ends(&route.forward)),
+            links: plan.routes.into_iter().map(|route| route.forward).collect(),
+            seed: mix(self.seed ^ mix(u64::from(flow) | 2 << 40)),
         };
-        let controller = plan.controller.map(|way| (self.add_route(&way.forward), self.add_route(&way.back)));
+        let subflows = info.links.len();
         self.flows.push(FlowState {
             source: self.scheme.source(&info),
             sink: self.scheme.sink(&info),
             first_sub,
-            subflows: plan.routes.len() as u8,
-            controller,
+            subflows: subflows as u8,
             size_bytes: plan.size_bytes,
             unsent_bytes: plan.size_bytes.unwrap_or(u64::MAX),
             acked_bytes: 0,
-            demand_bps: plan.demand_bps / plan.routes.len() as f64,
+            demand_bps: plan.demand_bps / subflows as f64,
             open: true,
             said_goodbye: false,
             view: FlowView::default(),
@@ -75,6 +80,46 @@ impl<S: Scheme> Sim<S> {
             self.wheel.push(stop_ns.max(plan.start_ns).max(self.now_ns), Event::Stop(flow));
         }
         flow
+    }
+
+    /// Where a path starts and ends, if the network knows its nodes.
+    fn ends(&self, path: &[LinkId]) -> Option<(NodeId, NodeId)> {
+        let port = |l: &LinkId| self.ports[*l as usize].port;
+        Some((port(path.first()?).from?, port(path.last()?).to?))
+    }
+
+    /// The ways between nodes and the controller.
+    pub(crate) fn set_ways(&mut self, ways: &[(NodeId, Route)]) {
+        for (node, way) in ways {
+            self.ways[*node as usize] = Some((self.add_route(&way.forward), self.add_route(&way.back)));
+        }
+    }
+
+    /// The flow's subflows take other paths from now on.
+    pub(crate) fn set_routes(&mut self, flow: FlowId, routes: &[Route]) {
+        let first_sub = self.flows[flow as usize].first_sub;
+        for (k, route) in routes.iter().enumerate().take(self.flows[flow as usize].subflows as usize) {
+            let info = self.path_info(&route.forward, &route.back);
+            let (forward, back) = (self.add_route(&route.forward), self.add_route(&route.back));
+            let symmetric = self.is_symmetric(&route.forward, &route.back);
+            let sub = &mut self.subs[first_sub as usize + k];
+            (sub.forward, sub.back, sub.symmetric, sub.base_rtt_ns) = (forward, back, symmetric, info.base_rtt_ns);
+            if self.flows[flow as usize].open {
+                self.flows[flow as usize].source.on_reroute(&mut self.io, k as u8, &info);
+                self.carry_out(Who::Source(flow));
+            }
+        }
+        self.send_all(flow);
+    }
+
+    /// The flow has another weight from now on.
+    pub(crate) fn change_weight(&mut self, flow: FlowId, weight: f64, utility: Option<Arc<Utility>>) {
+        if self.flows[flow as usize].open {
+            let utility = utility.unwrap_or_else(|| Arc::new(Utility::log(weight)));
+            self.flows[flow as usize].source.on_weight(&mut self.io, weight, &utility);
+            self.carry_out(Who::Source(flow));
+            self.send_all(flow);
+        }
     }
 
     fn add_route(&mut self, links: &[LinkId]) -> u32 {
@@ -106,7 +151,6 @@ impl<S: Scheme> Sim<S> {
     }
 
     pub(crate) fn start(&mut self, flow: FlowId) {
-        self.io.now_ns = self.now_ns;
         self.flows[flow as usize].source.on_start(&mut self.io);
         self.carry_out(Who::Source(flow));
         self.send_all(flow);
@@ -136,7 +180,6 @@ impl<S: Scheme> Sim<S> {
         if std::mem::replace(&mut f.said_goodbye, true) {
             return;
         }
-        self.io.now_ns = self.now_ns;
         f.source.on_finish(&mut self.io);
         self.carry_out(Who::Source(flow));
     }
@@ -149,6 +192,7 @@ impl<S: Scheme> Sim<S> {
             f.view.finished_ns = Some(self.now_ns);
             self.open_flows -= 1;
             self.unfinished -= 1;
+            self.finished.push(flow);
         }
     }
 
@@ -176,11 +220,14 @@ impl<S: Scheme> Sim<S> {
             f.view.duplicate_bytes += payload;
         }
         let done = f.open && f.size_bytes == Some(f.view.received_bytes);
-        self.io.now_ns = self.now_ns;
-        match f.sink.on_data(&mut self.io, packet) {
+        let reply = f.sink.on_data(&mut self.io, packet);
+        // The acknowledgement goes first; the hop that sees it has asks of its own.
+        let asks = if self.io.is_asked() { std::mem::take(self.io.asks_mut()) } else { Vec::new() };
+        match reply {
             Reply::Ack(data) => {
                 packet.kind = PacketKind::Ack;
                 packet.route = sub.back;
+                packet.way = Way::Back;
                 packet.hop = 0;
                 packet.bytes = self.sizes.ack_bytes;
                 packet.payload_bytes = 0;
@@ -188,13 +235,16 @@ impl<S: Scheme> Sim<S> {
                 packet.waited_ns = 0;
                 packet.data = data;
                 let first = self.route_links[self.route_ptr[sub.back as usize] as usize];
-                self.enqueue(first, id);
+                self.enqueue(first, id, None);
             }
             Reply::Withhold => {
                 self.slab.remove(id);
             }
         }
-        self.carry_out(Who::Sink(flow));
+        if !asks.is_empty() {
+            *self.io.asks_mut() = asks;
+            self.carry_out(Who::Sink(flow));
+        }
         if done {
             self.finish(flow);
         }
@@ -221,7 +271,6 @@ impl<S: Scheme> Sim<S> {
             next_segment: sub.sender.next_segment(),
             data,
         };
-        self.io.now_ns = self.now_ns;
         f.source.on_ack(&mut self.io, &ack);
         if let Some(segment) = acked.lost {
             let loss = loss_of(sub, LossKind::Reordered, segment);
@@ -239,23 +288,37 @@ impl<S: Scheme> Sim<S> {
     fn on_ctl(&mut self, id: u32) {
         let packet = &self.slab[id];
         let (flow, subflow, route, bytes) = (packet.flow, packet.subflow, packet.route, packet.bytes);
+        let (way, node) = (packet.way, packet.segment);
         let Some(message) = self.slab.remove(id) else { return };
-        let forward = self.subs[self.sub_of(flow, subflow)].forward;
-        self.io.now_ns = self.now_ns;
-        let f = &mut self.flows[flow as usize];
-        if f.controller.is_some_and(|(out, _)| route == out) {
-            if let Some(controller) = &mut self.controller {
-                controller.on_ctl(&mut self.io, flow, *message);
+        match way {
+            Way::Out | Way::Back => {
+                let sub = &self.subs[self.sub_of(flow, subflow)];
+                let f = &mut self.flows[flow as usize];
+                // A message on a path that the flow has left is lost.
+                if way == Way::Out && route == sub.forward {
+                    f.sink.on_ctl(&mut self.io, subflow, *message, bytes);
+                    self.carry_out(Who::Sink(flow));
+                } else if way == Way::Back && route == sub.back {
+                    self.tell_source(flow, subflow, *message);
+                }
+            }
+            Way::ControllerToFlow => self.tell_source(flow, subflow, *message),
+            Way::ControllerToNode => self.at_node(node, |machine, io| machine.on_ctl(io, *message)),
+            Way::FlowToController | Way::NodeToController => {
+                let Some(controller) = &mut self.controller else { return };
+                match way {
+                    Way::FlowToController => controller.on_ctl(&mut self.io, flow, *message),
+                    _ => controller.on_node(&mut self.io, node, *message),
+                }
                 self.carry_out(Who::Controller);
             }
-        } else if route == forward {
-            f.sink.on_ctl(&mut self.io, subflow, *message, bytes);
-            self.carry_out(Who::Sink(flow));
-        } else {
-            f.source.on_ctl(&mut self.io, subflow, *message);
-            self.carry_out(Who::Source(flow));
-            self.send_all(flow);
         }
+    }
+
+    fn tell_source(&mut self, flow: FlowId, subflow: u8, message: S::Ctl) {
+        self.flows[flow as usize].source.on_ctl(&mut self.io, subflow, message);
+        self.carry_out(Who::Source(flow));
+        self.send_all(flow);
     }
 
     pub(crate) fn on_timeout(&mut self, at: u32) {
@@ -271,7 +334,6 @@ impl<S: Scheme> Sim<S> {
         let Some(segment) = sub.sender.on_timeout(now_ns) else { return };
         let flow = sub.flow;
         let loss = loss_of(sub, LossKind::Timeout, segment);
-        self.io.now_ns = now_ns;
         self.flows[flow as usize].source.on_loss(&mut self.io, &loss);
         self.carry_out(Who::Source(flow));
         self.send(at);
@@ -324,7 +386,7 @@ impl<S: Scheme> Sim<S> {
                 f.unsent_bytes -= u64::from(next.payload_bytes);
                 f.view.sent_bytes += u64::from(next.payload_bytes);
             }
-            let mut packet = blank(sub, self.now_ns);
+            let mut packet = blank(sub.flow, sub.number, sub.forward, self.now_ns);
             packet.segment = next.segment;
             packet.bytes = bytes;
             packet.payload_bytes = next.payload_bytes;
@@ -358,47 +420,86 @@ impl<S: Scheme> Sim<S> {
                     let event = match who {
                         Who::Source(flow) => Event::SourceTimer(flow, timer),
                         Who::Sink(flow) => Event::SinkTimer(flow, timer),
-                        Who::Hop(link) => Event::HopTimer(link, timer),
-                        Who::Controller => Event::ControllerTimer(timer),
+                        Who::Hop(link) => Event::HopTimer(link, timer, self.life(who)),
+                        Who::Node(node) => Event::NodeTimer(node, timer, self.life(who)),
+                        Who::Controller => Event::ControllerTimer(timer, self.life(who)),
                     };
                     self.wheel.push(at_ns.max(self.now_ns), event);
                 }
                 (Ask::Ctl { to, subflow, message, class, bytes }, who) => {
-                    let flow = match (who, to) {
-                        (Who::Controller, To::Flow(flow)) => flow,
-                        (Who::Source(flow), To::Sink | To::Controller) | (Who::Sink(flow), To::Source) => flow,
-                        _ => {
-                            debug_assert!(false, "{who:?} cannot send to {to:?}");
-                            continue;
-                        }
-                    };
-                    self.send_ctl(flow, subflow, to, message, class, bytes);
+                    self.send_ctl(who, subflow, to, message, class, bytes);
                 }
+                (Ask::Pause { class, on, .. }, Who::Hop(link)) => self.pause(link, class, on),
+                (Ask::Pause { link, class, on }, Who::Node(node)) if self.leaves(link, node) => {
+                    self.pause(link, class, on);
+                }
+                (Ask::Pause { .. }, who) => debug_assert!(false, "{who:?} cannot hold that queue"),
                 (Ask::Pace { .. }, _) => debug_assert!(false, "only a source sets a pace"),
             }
         }
         self.scratch = asks;
     }
 
-    fn send_ctl(&mut self, flow: FlowId, subflow: u8, to: To, message: S::Ctl, class: Class, bytes: u32) {
-        let sub = &self.subs[self.sub_of(flow, subflow)];
-        let route = match (to, self.flows[flow as usize].controller) {
-            (To::Sink, _) => sub.forward,
-            (To::Source, _) => sub.back,
-            (To::Controller, Some((out, _))) => out,
-            (To::Flow(_), Some((_, back))) => back,
-            (To::Controller | To::Flow(_), None) => return,
+    fn leaves(&self, link: LinkId, node: NodeId) -> bool {
+        self.ports.get(link as usize).is_some_and(|p| p.port.from == Some(node))
+    }
+
+    fn send_ctl(&mut self, who: Who, subflow: u8, to: To, message: S::Ctl, class: Class, bytes: u32) {
+        let source_of = |sim: &Self, flow: FlowId| {
+            let sub = &sim.subs[sim.sub_of(flow, 0)];
+            sim.ends(sim.links_of(sub.forward))
         };
-        let mut packet = blank(sub, self.now_ns);
+        let (flow, way, route, node) = match (who, to) {
+            (Who::Source(flow), To::Sink) => (flow, Way::Out, Some(self.subs[self.sub_of(flow, subflow)].forward), 0),
+            (Who::Sink(flow), To::Source) => (flow, Way::Back, Some(self.subs[self.sub_of(flow, subflow)].back), 0),
+            (Who::Source(flow), To::Controller) => {
+                let ways = source_of(self, flow).and_then(|(node, _)| self.ways[node as usize]);
+                (flow, Way::FlowToController, ways.map(|(out, _)| out), 0)
+            }
+            (Who::Controller, To::Flow(flow)) => {
+                let ways = source_of(self, flow).and_then(|(node, _)| self.ways[node as usize]);
+                (flow, Way::ControllerToFlow, ways.map(|(_, back)| back), 0)
+            }
+            (Who::Node(node), To::Controller) => {
+                (FlowId::MAX, Way::NodeToController, self.ways[node as usize].map(|(out, _)| out), node)
+            }
+            (Who::Controller, To::Node(node)) => {
+                let ways = self.ways.get(node as usize).copied().flatten();
+                (FlowId::MAX, Way::ControllerToNode, ways.map(|(_, back)| back), node)
+            }
+            (Who::Node(_), To::Flow(flow)) if (flow as usize) < self.flows.len() => {
+                return self.tell_source(flow, subflow, message);
+            }
+            (Who::Source(flow), To::Host) => {
+                let Some((node, _)) = source_of(self, flow) else { return };
+                return self.at_node(node, |machine, io| machine.on_flow(io, flow, message));
+            }
+            (Who::Sink(flow), To::Host) => {
+                let Some((_, node)) = source_of(self, flow) else { return };
+                return self.at_node(node, |machine, io| machine.on_flow(io, flow, message));
+            }
+            (Who::Hop(_) | Who::Node(_), To::Neighbour(link)) => return self.send_letter(link, message, bytes),
+            _ => {
+                debug_assert!(false, "{who:?} cannot send to {to:?}");
+                return;
+            }
+        };
+        // Where no way is known, the message is lost.
+        let Some(route) = route else { return };
+        let mut packet = blank(flow, subflow, route, self.now_ns);
         packet.kind = PacketKind::Ctl;
-        packet.route = route;
+        packet.way = way;
+        packet.segment = node;
         packet.class = class;
         packet.bytes = bytes;
         packet.ctl = Some(Box::new(message));
-        if to == To::Source {
-            packet.route = sub.back;
+        // The controller may be at that very node.
+        if self.links_of(route).is_empty() {
+            let id = self.slab.insert(packet);
+            self.on_ctl(id);
+        } else {
+            self.launch(packet);
         }
-        self.launch(packet);
     }
 
     /// A flow's rate on the wire as its source has it now.

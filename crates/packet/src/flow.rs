@@ -2,7 +2,7 @@
 
 use crate::sender::{Receiver, Sender};
 use subak_core::driver::FlowView;
-use subak_core::scheme::{Class, Loss, LossKind, Packet, PacketKind, Scheme};
+use subak_core::scheme::{Class, Loss, LossKind, Packet, PacketKind, Scheme, Way};
 use subak_core::{FlowId, Ns};
 
 pub(crate) const PS: u64 = 1000;
@@ -15,8 +15,6 @@ pub(crate) struct FlowState<S: Scheme> {
     /// Subflows are `subs[first_sub..first_sub + subflows]`.
     pub first_sub: u32,
     pub subflows: u8,
-    /// Rows of the ways to the controller and back.
-    pub controller: Option<(u32, u32)>,
     pub size_bytes: Option<u64>,
     /// Payload not yet given to any subflow.
     pub unsent_bytes: u64,
@@ -54,17 +52,18 @@ pub(crate) struct Subflow {
     pub timeout_pending: bool,
 }
 
-/// A data packet of `sub` without content.
-pub(crate) fn blank<S: Scheme>(sub: &Subflow, now_ns: Ns) -> Packet<S> {
+/// A data packet without content.
+pub(crate) fn blank<S: Scheme>(flow: FlowId, subflow: u8, route: u32, now_ns: Ns) -> Packet<S> {
     Packet {
-        flow: sub.flow,
-        route: sub.forward,
+        flow,
+        route,
         segment: 0,
         bytes: 0,
         payload_bytes: 0,
         cumulative: 0,
         hop: 0,
-        subflow: sub.number,
+        subflow,
+        way: Way::Out,
         kind: PacketKind::Data,
         class: Class::Low,
         ecn: false,

@@ -72,6 +72,8 @@ pub struct PortState<S: Scheme> {
     pub port: Port,
     /// The scheme's state at it.
     pub hop: S::Hop,
+    /// How often its machine was restarted.
+    pub life: u8,
     /// When it last went down.
     pub down_ns: Option<Ns>,
     /// The link in the opposite direction.
@@ -89,10 +91,18 @@ impl<S: Scheme> PortState<S> {
             wakes: false,
             held_down: 0,
             down_ns: None,
+            life: 0,
             twin,
             view: LinkView::default(),
             port,
         }
+    }
+
+    /// Tells the port, as machines see it, what waits in its queue.
+    #[inline]
+    pub fn refresh(&mut self) {
+        self.port.queued_bytes = self.queue.bytes();
+        self.port.queued_packets = self.queue.packets() as u32;
     }
 
     /// The link as it stands at `now_ns`.

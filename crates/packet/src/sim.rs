@@ -6,15 +6,17 @@ use crate::flow::{FlowState, Subflow};
 use crate::port::PortState;
 use crate::wheel::Wheel;
 use hdrhistogram::Histogram;
-use subak_core::driver::{Injected, Kinds, LinkChange, PacketSizes};
-use subak_core::rng::Stream;
+use subak_core::driver::{Injected, Kinds, LinkChange, Machine, Mishap, PacketSizes};
+use subak_core::rng::{Stream, mix};
 use subak_core::scheme::{
-    Ask, Controller, Hop, Io, Packet, PacketKind, Pop, Port, Queue, Scheme, Sink, Slab, Source, Visit,
+    Ask, Class, Controller, Hop, Io, Node, NodeInfo, Packet, PacketKind, Pop, Port, Queue, Scheme, Sink, Slab, Source,
+    Visit, Way,
 };
-use subak_core::{LinkId, Network, Ns};
+use subak_core::{FlowId, LinkId, Network, NodeId, NodeKind, Ns};
 
-/// A rule by which packets are lost.
-struct LossRule {
+/// A rule by which something happens to packets.
+struct Rule {
+    mishap: Mishap,
     kinds: Kinds,
     links: Option<Vec<LinkId>>,
     probability: f64,
@@ -38,9 +40,26 @@ pub struct Sim<S: Scheme> {
     pub(crate) io: Io<S>,
     pub(crate) scratch: Vec<Ask<S>>,
     pub(crate) controller: Option<Box<dyn Controller<S>>>,
+    /// Rows of the ways from each node to the controller and back.
+    pub(crate) ways: Vec<Option<(u32, u32)>>,
+    /// The machine of each node that has one, and how often it was restarted.
+    pub(crate) nodes: Vec<Option<Box<dyn Node<S>>>>,
+    node_infos: Vec<NodeInfo>,
+    node_lives: Vec<u8>,
+    has_nodes: bool,
+    controller_life: u8,
+    network: Network,
+    /// Letters between neighbours that are under way, and the places that are free.
+    letters: Vec<Option<S::Ctl>>,
+    free_letters: Vec<u32>,
+    restarts: Vec<Machine>,
+    pub(crate) seed: u64,
+    /// Flows that finished since somebody asked.
+    pub(crate) finished: Vec<FlowId>,
     dropped: Vec<u32>,
-    losses: Vec<LossRule>,
-    loss_rng: Stream,
+    rules: Vec<Rule>,
+    /// Of what happens to packets: one a link, where anything does.
+    rngs: Vec<Stream>,
     has_downs: bool,
     link_changes: Vec<(Ns, LinkId, LinkChange)>,
     /// Flows neither finished nor stopped.
@@ -60,6 +79,9 @@ impl<S: Scheme> Sim<S> {
         let ports = network.links().iter().enumerate().map(|(l, link)| {
             let port = Port {
                 link: l as LinkId,
+                from: link.from,
+                to: link.to,
+                seed: mix(seed ^ mix(l as u64)),
                 capacity_bps: link.capacity_bps,
                 delay_ns: link.delay_ns,
                 buffer_bytes: link
@@ -86,9 +108,21 @@ impl<S: Scheme> Sim<S> {
             io: Io::default(),
             scratch: Vec::new(),
             controller: None,
+            ways: vec![None; network.nodes().len()],
+            nodes: Vec::new(),
+            node_infos: Vec::new(),
+            node_lives: vec![0; network.nodes().len()],
+            has_nodes: false,
+            controller_life: 0,
+            network: network.clone(),
+            letters: Vec::new(),
+            free_letters: Vec::new(),
+            restarts: Vec::new(),
+            seed,
+            finished: Vec::new(),
             dropped: Vec::new(),
-            losses: Vec::new(),
-            loss_rng: Stream::new(seed, "loss"),
+            rules: Vec::new(),
+            rngs: Vec::new(),
             has_downs: false,
             link_changes: Injected::link_changes(faults),
             open_flows: 0,
@@ -108,18 +142,67 @@ impl<S: Scheme> Sim<S> {
             sim.ports[link as usize].hop.on_start(&mut sim.io);
             sim.carry_out(Who::Hop(link));
         }
-        sim.controller = sim.scheme.controller(network);
-        if let Some(controller) = &mut sim.controller {
-            controller.on_start(&mut sim.io);
-            sim.carry_out(Who::Controller);
-        }
+        sim.make_nodes();
+        sim.start_controller();
         sim
+    }
+
+    /// For tests: events go into the wheel in a random order from now on. The run must stay the same.
+    #[doc(hidden)]
+    pub fn scramble(&mut self, seed: u64) {
+        self.wheel.scramble(seed);
+    }
+
+    fn make_nodes(&mut self) {
+        let mut infos: Vec<NodeInfo> = (0..self.network.nodes().len() as NodeId)
+            .map(|node| NodeInfo {
+                node,
+                is_host: self.network.nodes()[node as usize].kind == NodeKind::Host,
+                out: self.network.out_links(node).to_vec(),
+                into: Vec::new(),
+                seed: mix(self.seed ^ mix(u64::from(node) | 1 << 40)),
+            })
+            .collect();
+        for (l, link) in self.network.links().iter().enumerate() {
+            if let Some(to) = link.to {
+                infos[to as usize].into.push(l as LinkId);
+            }
+        }
+        self.nodes = infos.iter().map(|info| self.scheme.node(info)).collect();
+        self.has_nodes = self.nodes.iter().any(Option::is_some);
+        self.node_infos = infos;
+        for node in 0..self.nodes.len() as NodeId {
+            self.at_node(node, |machine, io| machine.on_start(io));
+        }
+    }
+
+    fn start_controller(&mut self) {
+        self.controller = self.scheme.controller(&self.network);
+        if let Some(controller) = &mut self.controller {
+            controller.on_start(&mut self.io);
+            self.carry_out(Who::Controller);
+        }
+    }
+
+    /// Lets the machine of `node` act, if it has one, and carries out what it asks.
+    pub(crate) fn at_node(&mut self, node: NodeId, act: impl FnOnce(&mut dyn Node<S>, &mut Io<S>)) {
+        if let Some(Some(machine)) = self.nodes.get_mut(node as usize) {
+            act(machine.as_mut(), &mut self.io);
+            self.carry_out(Who::Node(node));
+        }
     }
 
     fn inject(&mut self, fault: &Injected) {
         match fault.clone() {
-            Injected::Loss { kinds, links, probability, from_ns, until_ns } => {
-                self.losses.push(LossRule { kinds, links, probability, from_ns, until_ns });
+            Injected::Packets { mishap, kinds, links, probability, from_ns, until_ns } => {
+                self.rules.push(Rule { mishap, kinds, links, probability, from_ns, until_ns });
+                if self.rngs.is_empty() {
+                    self.rngs = self.ports.iter().map(|p| Stream::new(p.port.seed, "mishaps")).collect();
+                }
+            }
+            Injected::Restart { machine, at_ns } => {
+                self.wheel.push(at_ns, Event::Restart(self.restarts.len() as u32));
+                self.restarts.push(machine);
             }
             Injected::Down { .. } => self.has_downs = true,
             Injected::Capacity { .. } => {}
@@ -130,14 +213,21 @@ impl<S: Scheme> Sim<S> {
     pub(crate) fn run(&mut self, until_ns: Ns, done: impl Fn(&Self) -> bool) {
         while !done(self) {
             let Some((at_ns, event)) = self.wheel.pop(until_ns) else {
-                self.now_ns = self.now_ns.max(until_ns);
+                self.set_now(self.now_ns.max(until_ns));
                 return;
             };
-            self.now_ns = at_ns;
+            self.set_now(at_ns);
             self.events += 1;
             self.warm();
             self.handle(event);
         }
+    }
+
+    /// The one place where time goes on.
+    #[inline]
+    fn set_now(&mut self, now_ns: Ns) {
+        self.now_ns = now_ns;
+        self.io.now_ns = now_ns;
     }
 
     /// Reads what the coming events name: misses of the cache overlap so, while each would be waited for by itself.
@@ -145,43 +235,76 @@ impl<S: Scheme> Sim<S> {
     fn warm(&self) {
         let mut read = 0;
         for event in self.wheel.coming() {
-            if let Event::Arrive(packet, link) | Event::Wake(link, packet) = event {
-                read ^= self.slab.get(packet).map_or(0, |p| p.hop) ^ u16::from(self.ports[link as usize].wakes);
+            match event {
+                Event::Arrive(packet, _) => read ^= self.slab.get(packet).map_or(0, |p| p.hop),
+                Event::Wake(link, packet) => {
+                    read ^= self.slab.get(packet).map_or(0, |p| p.hop) ^ u16::from(self.ports[link as usize].wakes);
+                }
+                _ => {}
+            }
+        }
+        // The packets are here by now, and say where they go on.
+        for event in self.wheel.coming() {
+            if let Event::Arrive(packet, link) = event {
+                let next = self.slab.get(packet).and_then(|p| self.next_link(p.route, p.hop)).unwrap_or(link);
+                read ^= u16::from(self.ports[next as usize].wakes);
             }
         }
         std::hint::black_box(read);
     }
 
+    /// The link that a packet on `route` goes on by, after so many links crossed and the one that it is on.
+    #[inline]
+    fn next_link(&self, route: u32, hop: u16) -> Option<LinkId> {
+        let after = self.route_ptr[route as usize] + u32::from(hop) + 1;
+        (after < self.route_ptr[route as usize + 1]).then(|| self.route_links[after as usize])
+    }
+
     #[inline]
     fn handle(&mut self, event: Event) {
         match event {
-            Event::Arrive(packet, _) => self.arrive(packet),
+            Event::Arrive(packet, link) => self.arrive(packet, link),
             Event::Wake(link, _) => self.wake(link),
             Event::Pace(sub) => self.on_pace(sub),
             Event::Timeout(sub) => self.on_timeout(sub),
             Event::Start(flow) => self.start(flow),
             Event::Stop(flow) => self.stop(flow),
             Event::SourceTimer(flow, timer) => {
-                self.io.now_ns = self.now_ns;
                 self.flows[flow as usize].source.on_timer(&mut self.io, timer);
                 self.carry_out(Who::Source(flow));
                 self.send_all(flow);
             }
             Event::SinkTimer(flow, timer) => {
-                self.io.now_ns = self.now_ns;
                 self.flows[flow as usize].sink.on_timer(&mut self.io, timer);
                 self.carry_out(Who::Sink(flow));
             }
-            Event::HopTimer(link, timer) => {
-                self.io.now_ns = self.now_ns;
+            Event::HopTimer(link, timer, life) => {
                 let p = &mut self.ports[link as usize];
-                p.port.queued_bytes = p.queue.bytes();
-                p.port.queued_packets = p.queue.packets() as u32;
+                if p.life != life {
+                    return;
+                }
+                p.refresh();
                 p.hop.on_timer(&mut self.io, timer, &p.port);
                 self.carry_out(Who::Hop(link));
             }
-            Event::ControllerTimer(timer) => {
-                self.io.now_ns = self.now_ns;
+            Event::NodeTimer(node, timer, life) => {
+                if self.node_lives[node as usize] == life {
+                    self.at_node(node, |machine, io| machine.on_timer(io, timer));
+                }
+            }
+            Event::Letter(letter, link) => self.on_letter(letter, link),
+            Event::Restart(k) => self.restart(self.restarts[k as usize]),
+            Event::LinkNews(k) => {
+                let (_, link, change) = self.link_changes[k as usize];
+                if let Some(controller) = &mut self.controller {
+                    controller.on_link(&mut self.io, link, change);
+                }
+                self.carry_out(Who::Controller);
+            }
+            Event::ControllerTimer(timer, life) => {
+                if life != self.controller_life {
+                    return;
+                }
                 if let Some(controller) = &mut self.controller {
                     controller.on_timer(&mut self.io, timer);
                 }
@@ -190,7 +313,95 @@ impl<S: Scheme> Sim<S> {
             Event::LinkChange(k) => {
                 let (_, link, change) = self.link_changes[k as usize];
                 self.change(link, change);
+                if self.controller.is_some() {
+                    self.wheel.push(self.now_ns + self.news_delay_ns(link), Event::LinkNews(k));
+                }
             }
+        }
+    }
+
+    /// How long the controller takes to hear of `link`, from the nearer of its ends.
+    fn news_delay_ns(&self, link: LinkId) -> Ns {
+        let Port { from, to, .. } = self.ports[link as usize].port;
+        let way = |node: NodeId| self.ways[node as usize].map(|(out, _)| self.links_of(out));
+        let delay = |links: &[LinkId]| links.iter().map(|&l| self.ports[l as usize].port.delay_ns).sum::<Ns>();
+        [from, to].into_iter().flatten().filter_map(way).map(delay).min().unwrap_or(0)
+    }
+
+    /// Links of the route in that row of the table.
+    pub(crate) fn links_of(&self, route: u32) -> &[LinkId] {
+        let range = self.route_ptr[route as usize] as usize..self.route_ptr[route as usize + 1] as usize;
+        &self.route_links[range]
+    }
+
+    fn restart(&mut self, machine: Machine) {
+        match machine {
+            Machine::Controller => {
+                self.controller_life = self.controller_life.wrapping_add(1);
+                self.start_controller();
+            }
+            Machine::Node(node) => {
+                self.node_lives[node as usize] = self.node_lives[node as usize].wrapping_add(1);
+                self.nodes[node as usize] = self.scheme.node(&self.node_infos[node as usize]);
+                self.at_node(node, |machine, io| machine.on_start(io));
+            }
+            Machine::Hop(link) => {
+                let p = &mut self.ports[link as usize];
+                p.life = p.life.wrapping_add(1);
+                p.hop = self.scheme.hop(&p.port);
+                p.hop.on_start(&mut self.io);
+                self.carry_out(Who::Hop(link));
+            }
+        }
+    }
+
+    /// Which time of its life a machine is in: timers of an earlier one are void.
+    pub(crate) fn life(&self, who: Who) -> u8 {
+        match who {
+            Who::Hop(link) => self.ports[link as usize].life,
+            Who::Node(node) => self.node_lives[node as usize],
+            _ => self.controller_life,
+        }
+    }
+
+    /// Sends a letter to the hop before `link`, against its direction: over its twin, ahead of what waits there.
+    pub(crate) fn send_letter(&mut self, link: LinkId, message: S::Ctl, bytes: u32) {
+        let arrives_ns = match self.ports[link as usize].twin {
+            Some(twin) => {
+                let p = &mut self.ports[twin as usize];
+                if p.held_down > 0 {
+                    return;
+                }
+                p.view.ctl_bytes += u64::from(bytes);
+                p.last_kind = PacketKind::Ctl;
+                p.serializer.transmit(self.now_ns, bytes) + p.port.delay_ns
+            }
+            None => self.now_ns + self.ports[link as usize].port.delay_ns,
+        };
+        let place = self.free_letters.pop().unwrap_or_else(|| {
+            self.letters.push(None);
+            self.letters.len() as u32 - 1
+        });
+        self.letters[place as usize] = Some(message);
+        self.wheel.push(arrives_ns, Event::Letter(place, link));
+    }
+
+    fn on_letter(&mut self, letter: u32, link: LinkId) {
+        self.free_letters.push(letter);
+        let Some(message) = self.letters[letter as usize].take() else { return };
+        let p = &mut self.ports[link as usize];
+        p.refresh();
+        p.hop.on_neighbour(&mut self.io, message, &p.port);
+        self.carry_out(Who::Hop(link));
+    }
+
+    /// Holds a class of packets before `link`, or lets it go.
+    pub(crate) fn pause(&mut self, link: LinkId, class: Class, on: bool) {
+        let p = &mut self.ports[link as usize];
+        p.queue.pause(class, on);
+        if !on && !p.wakes && p.held_down == 0 && p.queue.packets() > 0 {
+            p.wakes = true;
+            self.wheel.push(self.now_ns.max(p.serializer.free_ns()), Event::Wake(link, 0));
         }
     }
 
@@ -211,8 +422,7 @@ impl<S: Scheme> Sim<S> {
             LinkChange::Capacity(capacity_bps) => {
                 p.serializer.resize(capacity_bps);
                 p.port.capacity_bps = capacity_bps;
-                p.port.queued_bytes = p.queue.bytes();
-                p.port.queued_packets = p.queue.packets() as u32;
+                p.refresh();
                 p.hop.on_capacity(&p.port);
             }
         }
@@ -223,21 +433,52 @@ impl<S: Scheme> Sim<S> {
     pub(crate) fn launch(&mut self, packet: Packet<S>) {
         let first = self.route_links[self.route_ptr[packet.route as usize] as usize];
         let id = self.slab.insert(packet);
-        self.enqueue(first, id);
+        self.enqueue(first, id, None);
     }
 
-    /// A packet comes to the queue before `link`.
-    pub(crate) fn enqueue(&mut self, link: LinkId, id: u32) {
-        let now_ns = self.now_ns;
+    /// Whether the node before `link` lets the packet into its queue.
+    fn admits(&mut self, link: LinkId, id: u32) -> bool {
         let p = &mut self.ports[link as usize];
-        p.port.queued_bytes = p.queue.bytes();
-        p.port.queued_packets = p.queue.packets() as u32;
+        p.refresh();
+        let Some(node) = p.port.from else { return true };
+        let Some(Some(machine)) = self.nodes.get_mut(node as usize) else { return true };
+        let admitted = machine.admits(&mut self.io, &self.slab[id], &p.port);
+        self.carry_out(Who::Node(node));
+        admitted
+    }
+
+    /// Tells the node before `link` that a packet leaves it.
+    fn tell_leaving(&mut self, link: LinkId, id: u32) {
+        let p = &mut self.ports[link as usize];
+        p.refresh();
+        let Some(node) = p.port.from else { return };
+        let packet = &self.slab[id];
+        let row = self.route_ptr[packet.route as usize] + u32::from(packet.hop);
+        self.io.came_by = (packet.hop > 0).then(|| self.route_links[row as usize - 1]);
+        let Some(Some(machine)) = self.nodes.get_mut(node as usize) else { return };
+        machine.on_leave(&mut self.io, packet, &p.port);
+        self.carry_out(Who::Node(node));
+    }
+
+    /// A packet comes to the queue before `link`, by another link or from the host there.
+    pub(crate) fn enqueue(&mut self, link: LinkId, id: u32, came_by: Option<LinkId>) {
+        let now_ns = self.now_ns;
+        self.io.came_by = came_by;
+        if self.has_nodes && !self.admits(link, id) {
+            self.account_drop(link, id);
+            return;
+        }
         let packet = &mut self.slab[id];
         packet.enqueued_ns = now_ns;
         if packet.kind == PacketKind::Ctl {
             self.visit_forward(link, id);
         } else {
-            p.hop.on_enqueue(now_ns, packet, &p.port);
+            let p = &mut self.ports[link as usize];
+            p.refresh();
+            p.hop.on_enqueue(&mut self.io, packet, &p.port);
+            if self.io.is_asked() {
+                self.carry_out(Who::Hop(link));
+            }
         }
         let p = &mut self.ports[link as usize];
         p.queue.push(now_ns, id, &mut self.slab, &mut self.dropped);
@@ -277,12 +518,10 @@ impl<S: Scheme> Sim<S> {
                 let packet = &mut self.slab[id];
                 packet.waited_ns += now_ns - packet.enqueued_ns;
                 if packet.kind != PacketKind::Ctl {
-                    p.port.queued_bytes = p.queue.bytes();
-                    p.port.queued_packets = p.queue.packets() as u32;
-                    p.hop.on_dequeue(now_ns, packet, &p.port);
+                    p.refresh();
+                    p.hop.on_dequeue(&mut self.io, packet, &p.port);
                 }
                 let bytes = packet.bytes;
-                let (route, hop) = (packet.route as usize, u32::from(packet.hop));
                 p.last_kind = packet.kind;
                 let counter = match packet.kind {
                     PacketKind::Data => &mut p.view.data_bytes,
@@ -297,12 +536,16 @@ impl<S: Scheme> Sim<S> {
                     self.wheel.push(free_ns, Event::Wake(link, p.queue.first().unwrap_or(id)));
                 }
                 let arrives_ns = free_ns + p.port.delay_ns;
-                if !self.losses.is_empty() && self.lose(link, id) {
-                    self.account_loss(link, id);
+                if self.has_nodes {
+                    self.tell_leaving(link, id);
+                }
+                if !self.rules.is_empty() && self.meets_mishap(link, id, arrives_ns) {
+                    // It is lost or under way already.
                 } else {
-                    let after = self.route_ptr[route] + hop + 1;
-                    let next = if after < self.route_ptr[route + 1] { self.route_links[after as usize] } else { link };
-                    self.wheel.push(arrives_ns, Event::Arrive(id, next));
+                    self.wheel.push(arrives_ns, Event::Arrive(id, link));
+                }
+                if self.io.is_asked() {
+                    self.carry_out(Who::Hop(link));
                 }
             }
             Pop::NotBefore(at_ns) => {
@@ -316,12 +559,30 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Whether a loss rule takes this packet.
-    fn lose(&mut self, link: LinkId, id: u32) -> bool {
-        let kind = self.slab[id].kind;
+    /// What the rules do to the packet, which would arrive at `arrives_ns`; whether they have seen to it.
+    fn meets_mishap(&mut self, link: LinkId, id: u32, arrives_ns: Ns) -> bool {
+        match self.mishap(link, self.slab[id].kind) {
+            None => false,
+            Some(Mishap::Lost) => {
+                self.account_loss(link, id);
+                true
+            }
+            Some(Mishap::Doubled) => {
+                let copy = self.slab.insert(self.slab[id].copy());
+                self.wheel.push(arrives_ns, Event::Arrive(copy, link));
+                false
+            }
+            Some(Mishap::Late(by_ns)) => {
+                self.wheel.push(arrives_ns + by_ns, Event::Arrive(id, link));
+                true
+            }
+        }
+    }
+
+    fn mishap(&mut self, link: LinkId, kind: PacketKind) -> Option<Mishap> {
         let now_ns = self.now_ns;
-        let rng = &mut self.loss_rng;
-        self.losses.iter().any(|rule| {
+        let rng = &mut self.rngs[link as usize];
+        let met = |rule: &&Rule| {
             let taken = match kind {
                 PacketKind::Data => rule.kinds.data,
                 PacketKind::Ack => rule.kinds.ack,
@@ -331,19 +592,17 @@ impl<S: Scheme> Sim<S> {
                 && (rule.from_ns..rule.until_ns).contains(&now_ns)
                 && rule.links.as_ref().is_none_or(|links| links.contains(&link))
                 && rng.unit() < rule.probability
-        })
+        };
+        self.rules.iter().find(met).map(|rule| rule.mishap)
     }
 
     /// A packet reaches the far end of its link.
     #[inline]
-    fn arrive(&mut self, id: u32) {
+    fn arrive(&mut self, id: u32, link: LinkId) {
         let packet = &mut self.slab[id];
-        let (route, hop) = (packet.route as usize, u32::from(packet.hop));
+        let (route, hop) = (packet.route, packet.hop);
         packet.hop += 1;
-        let (begin, end) = (self.route_ptr[route], self.route_ptr[route + 1]);
         let is_ctl = packet.kind == PacketKind::Ctl;
-        let at = begin + hop;
-        let link = self.route_links[at as usize];
         if self.has_downs && self.went_down_under(link, id) {
             self.account_loss(link, id);
             return;
@@ -351,11 +610,9 @@ impl<S: Scheme> Sim<S> {
         if is_ctl {
             self.visit_back(link, id);
         }
-        if at + 1 < end {
-            let next = self.route_links[at as usize + 1];
-            self.enqueue(next, id);
-        } else {
-            self.deliver(id);
+        match self.next_link(route, hop) {
+            Some(next) => self.enqueue(next, id, Some(link)),
+            None => self.deliver(id),
         }
     }
 
@@ -369,6 +626,9 @@ impl<S: Scheme> Sim<S> {
     /// Shows a control message on its way out to the hop of the link that it is about to enter.
     fn visit_forward(&mut self, link: LinkId, id: u32) {
         let packet = &self.slab[id];
+        if packet.way != Way::Out {
+            return;
+        }
         let sub = &self.subs[self.sub_of(packet.flow, packet.subflow)];
         if packet.route == sub.forward {
             let visit = Visit { flow: packet.flow, subflow: packet.subflow, hop: packet.hop, forward: true };
@@ -379,6 +639,9 @@ impl<S: Scheme> Sim<S> {
     /// Shows a control message on its way back, off `link`, to the hop of the data link that `link` is the twin of.
     fn visit_back(&mut self, link: LinkId, id: u32) {
         let packet = &self.slab[id];
+        if packet.way != Way::Back {
+            return;
+        }
         let sub = &self.subs[self.sub_of(packet.flow, packet.subflow)];
         if packet.route != sub.back || !sub.symmetric {
             return;
@@ -392,9 +655,7 @@ impl<S: Scheme> Sim<S> {
     fn show(&mut self, link: LinkId, id: u32, visit: Visit) {
         let Some(mut message) = self.slab[id].ctl.take() else { return };
         let p = &mut self.ports[link as usize];
-        p.port.queued_bytes = p.queue.bytes();
-        p.port.queued_packets = p.queue.packets() as u32;
-        self.io.now_ns = self.now_ns;
+        p.refresh();
         p.hop.on_ctl(&mut self.io, &mut message, visit, &p.port);
         self.slab[id].ctl = Some(message);
         self.carry_out(Who::Hop(link));
@@ -402,15 +663,22 @@ impl<S: Scheme> Sim<S> {
 
     fn account_drops(&mut self, link: LinkId) {
         while let Some(id) = self.dropped.pop() {
-            let packet = &self.slab[id];
-            let view = &mut self.ports[link as usize].view;
-            view.dropped_packets += 1;
-            view.dropped_bytes += u64::from(packet.bytes);
-            if packet.kind == PacketKind::Data {
-                self.flows[packet.flow as usize].view.drops += 1;
+            if self.has_nodes {
+                self.tell_leaving(link, id);
             }
-            self.slab.remove(id);
+            self.account_drop(link, id);
         }
+    }
+
+    fn account_drop(&mut self, link: LinkId, id: u32) {
+        let packet = &self.slab[id];
+        let view = &mut self.ports[link as usize].view;
+        view.dropped_packets += 1;
+        view.dropped_bytes += u64::from(packet.bytes);
+        if packet.kind == PacketKind::Data {
+            self.flows[packet.flow as usize].view.drops += 1;
+        }
+        self.slab.remove(id);
     }
 
     fn account_loss(&mut self, link: LinkId, id: u32) {

@@ -1,15 +1,22 @@
 //! The event queue: a wheel of time buckets for the near future, a heap for the far one.
 //!
-//! Events at the same nanosecond come out in the order they went in, so runs repeat bit for bit. A bucket's events lie
-//! side by side in chunks, most in one; it is gathered and sorted when its turn comes, and what is added to it while it
-//! is being emptied is inserted in place.
+//! Events at the same nanosecond come out by what they are ([`Tied`]), never by when they went in: so a run repeats bit for
+//! bit, also if one day several cores fill the wheel. A bucket's events lie side by side in chunks, most in one; it is
+//! gathered and sorted when its turn comes, and what is added to it while it is being emptied is inserted in place.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use subak_core::Ns;
+use subak_core::rng::Stream;
 
 const BUCKETS: usize = 8192;
 const WORDS: usize = BUCKETS / 64;
+
+/// What is due at a time, with an order of its own among what is due at the same time.
+pub trait Tied: Copy {
+    /// Decides between events of the same time. Events that share it must be the same to whoever takes them.
+    fn tie(&self) -> (u8, u32, u32);
+}
 
 #[derive(Debug, Clone, Copy)]
 struct Entry<E> {
@@ -27,7 +34,7 @@ struct Near<E> {
 /// Events a chunk has room for: with 16 bytes each it fills two cache lines.
 const ROOM: usize = 7;
 
-/// Events of one bucket, in the order they went in.
+/// Events of one bucket.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
 struct Chunk<E> {
@@ -53,34 +60,27 @@ impl Place {
     }
 }
 
-/// A far event: ordered by time, then by the order of insertion.
-#[derive(Debug, Clone, Copy)]
-struct Far<E> {
-    at_ns: Ns,
-    order: u64,
-    event: E,
-}
-
-impl<E> PartialEq for Far<E> {
+impl<E: Tied> PartialEq for Entry<E> {
     fn eq(&self, other: &Self) -> bool {
-        (self.at_ns, self.order) == (other.at_ns, other.order)
+        self.cmp(other).is_eq()
     }
 }
-impl<E> Eq for Far<E> {}
-impl<E> PartialOrd for Far<E> {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+impl<E: Tied> Eq for Entry<E> {}
+impl<E: Tied> PartialOrd for Entry<E> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
-impl<E> Ord for Far<E> {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.at_ns, self.order).cmp(&(other.at_ns, other.order))
+impl<E: Tied> Ord for Entry<E> {
+    #[inline]
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.at_ns.cmp(&other.at_ns).then_with(|| self.event.tie().cmp(&other.event.tie()))
     }
 }
 
 /// Events by time.
 #[derive(Debug)]
-pub struct Wheel<E> {
+pub struct Wheel<E: Tied> {
     /// A bucket spans `1 << shift` ns.
     shift: u32,
     /// The last chunk of each bucket.
@@ -93,11 +93,12 @@ pub struct Wheel<E> {
     /// Its events in order, and how many of them are gone.
     current: Vec<Entry<E>>,
     gone: usize,
-    far: BinaryHeap<Reverse<Far<E>>>,
-    order: u64,
+    far: BinaryHeap<Reverse<Entry<E>>>,
+    /// Shuffles what is inserted, for the test that this changes nothing.
+    scramble: Option<Stream>,
 }
 
-impl<E: Copy> Wheel<E> {
+impl<E: Tied> Wheel<E> {
     /// An empty wheel whose buckets span `1 << shift` ns.
     pub fn new(shift: u32) -> Self {
         Wheel {
@@ -110,8 +111,13 @@ impl<E: Copy> Wheel<E> {
             current: Vec::new(),
             gone: 0,
             far: BinaryHeap::new(),
-            order: 0,
+            scramble: None,
         }
+    }
+
+    /// From now on events lie in the buckets as if they had been inserted in a random order.
+    pub fn scramble(&mut self, seed: u64) {
+        self.scramble = Some(Stream::new(seed, "scramble"));
     }
 
     /// Adds `event` at `at_ns`, which is not before the last event taken.
@@ -120,14 +126,14 @@ impl<E: Copy> Wheel<E> {
         let turn = at_ns >> self.shift;
         if turn <= self.turn {
             let rest = &self.current[self.gone..];
-            let place = self.gone + rest.partition_point(|e| e.at_ns <= at_ns);
-            self.current.insert(place, Entry { at_ns, event });
+            let entry = Entry { at_ns, event };
+            let place = self.gone + rest.partition_point(|e| *e <= entry);
+            self.current.insert(place, entry);
         } else if turn - self.turn < BUCKETS as u64 {
             let offset_ns = (at_ns - (turn << self.shift)) as u32;
             self.put(turn as usize % BUCKETS, Near { offset_ns, event });
         } else {
-            self.order += 1;
-            self.far.push(Reverse(Far { at_ns, order: self.order, event }));
+            self.far.push(Reverse(Entry { at_ns, event }));
         }
     }
 
@@ -155,19 +161,17 @@ impl<E: Copy> Wheel<E> {
         self.occupied[slot / 64] |= 1 << (slot % 64);
     }
 
-    /// Moves a bucket's events behind the current ones, in the order they went in.
+    /// Moves a bucket's events behind the current ones.
     fn gather(&mut self, slot: usize) {
-        let first = self.current.len();
         let begin_ns = self.turn << self.shift;
         let mut last = std::mem::replace(&mut self.last[slot], Place::NONE);
         while last.events() > 0 {
             let chunk = &self.pool[last.chunk()];
             let entry = |e: &Near<E>| Entry { at_ns: begin_ns + u64::from(e.offset_ns), event: e.event };
-            self.current.extend(chunk.events[..last.events()].iter().rev().map(entry));
+            self.current.extend(chunk.events[..last.events()].iter().map(entry));
             self.free.push(last.chunk() as u32);
             last = chunk.before;
         }
-        self.current[first..].reverse();
         self.occupied[slot / 64] &= !(1 << (slot % 64));
     }
 
@@ -204,16 +208,18 @@ impl<E: Copy> Wheel<E> {
         let slot = turn as usize % BUCKETS;
         self.current.clear();
         self.gone = 0;
-        // Far events come before near ones of the same time: they were inserted when this bucket was out of reach.
         while let Some(Reverse(e)) = self.far.peek() {
             if e.at_ns >> self.shift != turn {
                 break;
             }
-            self.current.push(Entry { at_ns: e.at_ns, event: e.event });
+            self.current.push(*e);
             self.far.pop();
         }
         self.gather(slot);
-        self.current.sort_by_key(|e| e.at_ns);
+        if let Some(stream) = &mut self.scramble {
+            stream.shuffle(&mut self.current);
+        }
+        self.current.sort_unstable();
         true
     }
 
@@ -245,8 +251,20 @@ mod tests {
         assert_eq!(size_of::<Chunk<crate::event::Event>>(), 128);
     }
 
+    impl Tied for u32 {
+        fn tie(&self) -> (u8, u32, u32) {
+            (0, *self, 0)
+        }
+    }
+
+    impl Tied for () {
+        fn tie(&self) -> (u8, u32, u32) {
+            (0, 0, 0)
+        }
+    }
+
     proptest! {
-        /// Whatever is pushed, before or while events are taken, comes out by time, then by insertion.
+        /// Whatever is pushed, before or while events are taken, comes out by time, then by what it is.
         #[test]
         fn comes_out_in_order(shift in 0u32..=16, crowded: bool, times in prop::collection::vec(0u64..3_000_000, 1..300),
                               later in prop::collection::vec(0u64..200_000, 0..300)) {
@@ -256,16 +274,22 @@ mod tests {
             let mut model = std::collections::BTreeSet::new();
             let mut number = 0u32;
             for &at in &times {
-                wheel.push(at, number);
-                model.insert((at, number));
+                // Not in the order of the ties.
+                let event = number.reverse_bits();
+                wheel.push(at, event);
+                model.insert((at, event));
                 number += 1;
             }
             let mut later = later.into_iter();
             while let Some((at, event)) = wheel.pop(u64::MAX) {
                 prop_assert_eq!(Some((at, event)), model.pop_first());
                 if let Some(delay) = later.next() {
-                    wheel.push(at + delay, number);
-                    model.insert((at + delay, number));
+                    let later = number.reverse_bits();
+                    // What is pushed for now comes after what was taken, whatever it is.
+                    if delay > 0 || later > event {
+                        wheel.push(at + delay, later);
+                        model.insert((at + delay, later));
+                    }
                     number += 1;
                 }
             }

@@ -30,7 +30,7 @@ mod _subak {
         links::SPercLinks,
         network::Network,
         runs::{Spec, columns, diff, export, summary},
-        schemes::schemes,
+        schemes::{pairs, parts, schemes},
         solving::Case,
         structure::Structure,
         table::Table,
@@ -39,6 +39,7 @@ mod _subak {
     #[pymodule_init]
     fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
         use pyo3::types::PyModuleMethods;
-        module.add("__version__", env!("CARGO_PKG_VERSION"))
+        module.add("__version__", subak_lab::VERSION)?;
+        module.add("__build__", subak_lab::BUILD)
     }
 }

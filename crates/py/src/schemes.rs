@@ -1,37 +1,82 @@
-//! What the schemes say of themselves.
+//! What the schemes, and the optimizers and fabrics that they are made of, say of themselves.
 
 use pyo3::prelude::*;
-use serde_json::{Value as Json, json};
+use pyo3::types::{PyDict, PyList};
 use subak_core::scheme::{Info, Kind, Param, Value};
+use subak_schemes::over::Part;
+use subak_schemes::{FABRICS, OPTIMIZERS, registry};
 
-/// Every scheme as a JSON list: name, kind, parameters with defaults and units, paper, and the drivers that run it.
+/// Every scheme that has a name: a dictionary each.
 #[pyfunction]
-pub fn schemes() -> String {
-    Json::from_iter(subak_lab::schemes::all().iter().map(scheme)).to_string()
+pub fn schemes(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+    list(py, subak_lab::drivers::all().iter().map(|info| scheme(py, info)))
 }
 
-fn scheme(info: &Info) -> Json {
+/// Every pair of an optimizer and a fabric that makes sense, as `schemes` gives them, under the name `OPTIMIZER/FABRIC`.
+#[pyfunction]
+pub fn pairs(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+    list(py, registry::pairs().iter().map(|info| scheme(py, info)))
+}
+
+/// Every optimizer, then every fabric: a dictionary each, whose `role` says which it is.
+#[pyfunction]
+pub fn parts(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+    let optimizers = OPTIMIZERS.iter().map(|one| ("optimizer", one, subak_schemes::kind_of_optimizer(one.name)));
+    let fabrics = FABRICS.iter().map(|one| ("fabric", one, subak_schemes::kind_of_fabric(one.name)));
+    list(py, optimizers.chain(fabrics).map(|(role, one, wish)| part(py, role, one, wish)))
+}
+
+fn list<'py>(
+    py: Python<'py>,
+    items: impl Iterator<Item = PyResult<Bound<'py, PyDict>>>,
+) -> PyResult<Bound<'py, PyList>> {
+    PyList::new(py, items.collect::<PyResult<Vec<_>>>()?)
+}
+
+fn scheme<'py>(py: Python<'py>, info: &Info) -> PyResult<Bound<'py, PyDict>> {
     let kind = match info.kind {
         Kind::Oracle => "oracle",
         Kind::Proactive => "proactive",
         Kind::Reactive => "reactive",
     };
-    json!({
-        "name": info.name,
-        "kind": kind,
-        "goal": info.goal.name(),
-        "about": info.about,
-        "paper": info.paper,
-        "run": info.drivers.packet,
-        "converge": info.drivers.rounds,
-        "params": info.params.iter().map(param).collect::<Vec<_>>(),
-    })
+    let made = PyDict::new(py);
+    made.set_item("name", info.name)?;
+    made.set_item("kind", kind)?;
+    made.set_item("goal", info.goal.name())?;
+    made.set_item("about", info.about)?;
+    made.set_item("paper", info.paper)?;
+    made.set_item("run", true)?;
+    made.set_item("converge", info.lives_on_control)?;
+    let settles = info.settles.within.is_finite().then_some(info.settles);
+    made.set_item("settles_within", settles.map(|s| s.within))?;
+    made.set_item("settles_rtts", settles.map(|s| s.rtts))?;
+    made.set_item("made_of", registry::halves(info.name))?;
+    made.set_item("params", params(py, info.params)?)?;
+    Ok(made)
 }
 
-fn param(param: &Param) -> Json {
-    let default = match param.default {
-        Value::Number(x) => json!(x),
-        Value::Flag(x) => json!(x),
+fn part<'py>(py: Python<'py>, role: &str, part: &Part, wish: Option<&str>) -> PyResult<Bound<'py, PyDict>> {
+    let made = PyDict::new(py);
+    made.set_item("name", part.name)?;
+    made.set_item("role", role)?;
+    made.set_item("wish", wish)?;
+    made.set_item("about", part.about)?;
+    made.set_item("paper", part.paper)?;
+    made.set_item("params", params(py, part.params)?)?;
+    Ok(made)
+}
+
+fn params<'py>(py: Python<'py>, params: &[Param]) -> PyResult<Bound<'py, PyList>> {
+    let one = |param: &Param| {
+        let made = PyDict::new(py);
+        made.set_item("name", param.name)?;
+        match param.default {
+            Value::Number(x) => made.set_item("default", x)?,
+            Value::Flag(x) => made.set_item("default", x)?,
+        }
+        made.set_item("unit", param.unit.name())?;
+        made.set_item("about", param.about)?;
+        Ok(made)
     };
-    json!({"name": param.name, "default": default, "unit": param.unit.name(), "about": param.about})
+    list(py, params.iter().map(one))
 }

@@ -8,7 +8,6 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 use subak_core::rng::Stream;
 use subak_core::scheme::{Ask, FlowInfo, Hop, Io, PathInfo, Port, Scheme, Sink, Source, To, Update, Visit};
-use subak_core::utility::Urgency;
 use subak_core::{FlowId, LinkId, Ns, Utility};
 
 /// What the round driver needs to know of a link.
@@ -23,21 +22,14 @@ pub struct Wire {
 /// What a source is told of its flow over `wires`, in order. Without packets there is no slowest pace of one packet a
 /// round trip.
 pub(crate) fn flow_info(flow: FlowId, weight: f64, wires: &[Wire]) -> FlowInfo {
-    FlowInfo {
-        flow,
-        weight,
-        utility: Arc::new(Utility::log(weight)),
-        urgency: Urgency::Constant,
-        size_bytes: None,
-        mss_bytes: 0,
-        mtu_bytes: 0,
-        paths: vec![PathInfo {
-            hops: wires.len() as u16,
-            line_rate_bps: wires.first().map_or(0.0, |w| w.capacity_bps),
-            min_capacity_bps: wires.iter().map(|w| w.capacity_bps).fold(f64::INFINITY, f64::min),
-            base_rtt_ns: 2 * wires.iter().map(|w| w.delay_ns).sum::<Ns>(),
-        }],
-    }
+    let path = PathInfo {
+        hops: wires.len() as u16,
+        line_rate_bps: wires.first().map_or(0.0, |w| w.capacity_bps),
+        min_capacity_bps: wires.iter().map(|w| w.capacity_bps).fold(f64::INFINITY, f64::min),
+        base_rtt_ns: 2 * wires.iter().map(|w| w.delay_ns).sum::<Ns>(),
+    };
+    let utility = Arc::new(Utility::log(weight));
+    FlowInfo { weight, utility, mss_bytes: 0, mtu_bytes: 0, ..FlowInfo::example(flow, vec![path]) }
 }
 
 /// How messages fare on the links.
@@ -166,8 +158,7 @@ impl<S: Scheme> Rounds<S> {
                 buffer_bytes: 0,
                 mtu_bytes: 0,
                 rtt_ns: conditions.rtt_ns,
-                queued_bytes: 0,
-                queued_packets: 0,
+                ..Port::example(0, 1.0)
             };
             Link { hop: scheme.hop(&port), port }
         });
@@ -385,8 +376,8 @@ impl<S: Scheme> Rounds<S> {
                     let at = self.flows[flow as usize].path.len() as u16 - 1;
                     self.cross(Flight { flow, at, forward: false, bytes, message }, 0);
                 }
-                // No controller here: schemes that need one are not offered (`Drivers::rounds`).
-                Ask::Ctl { to: To::Controller | To::Flow(_), .. } => {}
+                // Nothing but flows and links here: schemes that need more do not live on control messages alone.
+                Ask::Ctl { .. } | Ask::Pause { .. } => {}
                 Ask::Timer { timer, at_ns } => self.schedule(at_ns, Event::SourceTimer(flow, timer)),
                 Ask::Pace { rate_bps, .. } => {
                     let now_ns = self.io.now_ns;

@@ -75,6 +75,7 @@ struct Replay<'a> {
 
 impl Visitor for Replay<'_> {
     type Out = Outcome;
+    const CONTROL_ONLY: bool = true;
 
     fn visit<S: Scheme>(self, scheme: S) -> Outcome {
         let Replay { setup, ideal_bps, plan, order, round_ns } = self;
@@ -176,8 +177,7 @@ fn ports(setup: &Setup, rtt_ns: Ns) -> Vec<Port> {
         buffer_bytes: 0,
         mtu_bytes: 0,
         rtt_ns,
-        queued_bytes: 0,
-        queued_packets: 0,
+        ..Port::example(0, 1.0)
     };
     setup.wires.iter().enumerate().map(port).collect()
 }

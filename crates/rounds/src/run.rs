@@ -4,9 +4,9 @@ use crate::driver::{Assigned, Conditions, Rounds};
 use crate::setup::Setup;
 use serde_json::{Map, Value, json};
 use subak_core::rng::Stream;
-use subak_core::scheme::{Scheme, Update};
+use subak_core::scheme::{InRounds, Scheme, Update};
 use subak_core::{Fault, FlowId, LinkId, Ns};
-use subak_schemes::{SCHEMES, Visitor, with_scheme};
+use subak_schemes::{Visitor, registry, with_scheme};
 
 /// Updates kept at most: what a run that never settles would fill memory with.
 pub const MOST_TRACED: usize = 1_000_000;
@@ -96,32 +96,31 @@ pub fn run(name: &str, setup: &Setup, ideal_bps: &[f64], plan: &Plan) -> Result<
     with_scheme(name, &params, Run { setup, ideal_bps, plan, round_ns })
 }
 
-/// The plan's parameters, with what the round driver needs in place of the packet simulator's defaults: the whole
-/// capacity for data, no limit on control messages, and the plan's round.
+/// The plan's parameters, with what the scheme's own have for defaults under this driver.
 pub(crate) fn params(name: &str, plan: &Plan, round_ns: Ns) -> Result<Map<String, Value>, Fault> {
     let mut params = plan.params.clone();
-    if let Some(info) = SCHEMES.iter().find(|info| info.name == name) {
-        if !info.drivers.rounds {
-            return Err(Fault::new(
-                "scheme",
-                format!("scheme \"{name}\" does not live on control messages"),
-                format!("choose one of: {}", names().join(", ")),
-            ));
-        }
-        let seconds = |rounds: f64| json!(rounds * round_ns as f64 / 1e9);
-        let rto = if plan.drop > 0.0 { seconds(2.0) } else { json!(0) };
-        for (key, value) in [("control", json!(0)), ("headroom", json!(0)), ("round", seconds(1.0)), ("rto", rto)] {
-            if info.params.iter().any(|p| p.name == key) {
-                params.entry(key).or_insert(value);
+    let seconds = |rounds: f64| json!(rounds * round_ns as f64 / 1e9);
+    for param in registry::find(name).map_err(|e| Fault { place: "scheme".into(), ..e })?.params {
+        let default = match param.in_rounds {
+            InRounds::Default => continue,
+            InRounds::Zero => json!(0),
+            InRounds::Rounds(rounds) => seconds(rounds),
+            InRounds::RoundsIfLossy(rounds) => {
+                if plan.drop > 0.0 {
+                    seconds(rounds)
+                } else {
+                    json!(0)
+                }
             }
-        }
+        };
+        params.entry(param.name).or_insert(default);
     }
     Ok(params)
 }
 
 /// The schemes that the round driver can run.
 pub fn names() -> Vec<&'static str> {
-    SCHEMES.iter().filter(|info| info.drivers.rounds).map(|info| info.name).collect()
+    registry::schemes().iter().filter(|info| info.lives_on_control).map(|info| info.name).collect()
 }
 
 struct Run<'a> {
@@ -133,6 +132,7 @@ struct Run<'a> {
 
 impl Visitor for Run<'_> {
     type Out = Outcome;
+    const CONTROL_ONLY: bool = true;
 
     fn visit<S: Scheme>(self, scheme: S) -> Outcome {
         let Run { setup, ideal_bps, plan, round_ns } = self;

@@ -130,7 +130,7 @@ fn what_it_refuses() {
     let place = |case: &Case, scheme: &str, options: &Options| converge(case, scheme, options).unwrap_err().place;
     let options = Options::default();
     assert_eq!(place(&case(), "dctcp", &options), "scheme");
-    assert_eq!(place(&case(), "nonsense", &options), "name");
+    assert_eq!(place(&case(), "nonsense", &options), "scheme");
     let other = Case { policy: Policy::AlphaFair { alpha: 1.0 }, ..case() };
     assert_eq!(place(&other, "s-perc", &options), "policy.kind");
     for (order, at) in [

@@ -15,7 +15,7 @@
 
 use crate::perc::{self, Perc, Rule, Step, Tie};
 use std::collections::BTreeMap;
-use subak_core::scheme::{Drivers, Goal, Info, Kind, Params, Visit};
+use subak_core::scheme::{Goal, Info, Kind, Params, Settles, Visit};
 use subak_core::{Fault, FlowId};
 
 /// Charny.
@@ -94,9 +94,10 @@ impl Rule for Stamped {
         about: "one rate stamped by the links in turn, with per-flow marks at links",
         paper: "PERC thesis, section 2.7; Charny, Clark and Jain, ICC 1995",
         kind: Kind::Proactive,
-        drivers: Drivers { rounds: true, packet: true },
+        lives_on_control: true,
         goal: Goal::MaxMin,
         params: &[perc::CONTROL, perc::HEADROOM, perc::REVERSE, perc::RTO, perc::TIE],
+        settles: Settles { within: 0.02, rtts: 60.0 },
     };
     const ROUNDS: bool = false;
     const RECOVERS: bool = false;

@@ -6,11 +6,11 @@
 
 use crate::queue::Fifo;
 use crate::tcp::{self, Window};
+use subak_core::Fault;
 use subak_core::scheme::{
-    Ack, Drivers, FlowInfo, Goal, Hop, Info, Io, Kind, Loss, Packet, PacketKind, Param, ParamUnit, Params, Port,
-    Recovery, Scheme, Source,
+    Ack, FlowInfo, Goal, Hop, Info, Io, Kind, Loss, Named, Packet, PacketKind, Param, ParamUnit, Params, Port,
+    Recovery, Scheme, Settles, Source,
 };
-use subak_core::{Fault, Ns};
 
 const REFERENCE_BPS: f64 = 10e9;
 
@@ -46,13 +46,13 @@ pub struct Marker {
     k_bytes: u64,
 }
 
-impl Scheme for Dctcp {
+impl Named for Dctcp {
     const INFO: Info = Info {
         name: "dctcp",
         about: "DCTCP: marking at a queue threshold, window cut by the marked share",
         paper: "Alizadeh et al., SIGCOMM 2010",
         kind: Kind::Reactive,
-        drivers: Drivers { rounds: false, packet: true },
+        lives_on_control: false,
         goal: Goal::Own,
         params: &[
             Param::number("k", 65.0, ParamUnit::Packets, "marking threshold at 10 Gb/s; scales with the link"),
@@ -60,7 +60,11 @@ impl Scheme for Dctcp {
             tcp::INITIAL_WINDOW,
             tcp::RTO_MIN,
         ],
+        settles: Settles::NEVER,
     };
+}
+
+impl Scheme for Dctcp {
     type Data = ();
     type Ctl = ();
     type Queue = Fifo;
@@ -101,7 +105,7 @@ impl Scheme for Dctcp {
 
 impl Hop<Dctcp> for Marker {
     #[inline]
-    fn on_enqueue(&mut self, _now_ns: Ns, packet: &mut Packet<Dctcp>, port: &Port) {
+    fn on_enqueue(&mut self, _io: &mut Io<Dctcp>, packet: &mut Packet<Dctcp>, port: &Port) {
         if packet.kind == PacketKind::Data && port.queued_bytes >= self.k_bytes {
             packet.ecn = true;
         }

@@ -7,7 +7,7 @@ use crate::perc::{self, Perc, Rule, Step};
 use std::collections::HashMap;
 use subak_core::Fault;
 use subak_core::FlowId;
-use subak_core::scheme::{Drivers, Goal, Info, Kind, Params, Visit};
+use subak_core::scheme::{Goal, Info, Kind, Params, Settles, Visit};
 
 /// Fair.
 pub type Fair = Perc<LocalMaxMin>;
@@ -93,9 +93,10 @@ impl Rule for LocalMaxMin {
         about: "local max-min rates from per-flow state at links",
         paper: "PERC thesis, section 2.2, Algorithms 1 and 2",
         kind: Kind::Proactive,
-        drivers: Drivers { rounds: true, packet: true },
+        lives_on_control: true,
         goal: Goal::MaxMin,
         params: &[perc::CONTROL, perc::HEADROOM, perc::REVERSE, perc::RTO],
+        settles: Settles { within: 0.02, rtts: 30.0 },
     };
     const ROUNDS: bool = false;
     const RECOVERS: bool = false;

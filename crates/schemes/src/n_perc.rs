@@ -5,7 +5,7 @@
 
 use crate::perc::{self, Perc, Rule, Scale, Step, Sums, Tie};
 use subak_core::Fault;
-use subak_core::scheme::{Drivers, Goal, Info, Kind, Params, Visit};
+use subak_core::scheme::{Goal, Info, Kind, Params, Settles, Visit};
 
 /// n-PERC.
 pub type NPerc = Perc<Naive>;
@@ -47,9 +47,10 @@ impl Rule for Naive {
         about: "s-PERC without the check that keeps rates that are too low from spreading",
         paper: "PERC thesis, section 3.1, Algorithm 4",
         kind: Kind::Proactive,
-        drivers: Drivers { rounds: true, packet: true },
+        lives_on_control: true,
         goal: Goal::MaxMin,
         params: &[perc::CONTROL, perc::HEADROOM, perc::REVERSE, perc::RTO, perc::TIE],
+        settles: Settles { within: 0.02, rtts: 100.0 },
     };
     const ROUNDS: bool = false;
     const RECOVERS: bool = false;

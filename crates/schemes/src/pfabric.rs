@@ -11,8 +11,8 @@
 use crate::queue::{PFabricQueue, Ranked};
 use crate::tcp::Window;
 use subak_core::scheme::{
-    Ack, Class, Drivers, FlowInfo, Goal, Info, Io, Kind, Loss, Packet, PacketKind, Param, ParamUnit, Params, PathInfo,
-    Port, Recovery, Reply, Scheme, Sink, Source, To,
+    Ack, Class, FlowInfo, Goal, Info, Io, Kind, Loss, Named, Packet, PacketKind, Param, ParamUnit, Params, PathInfo,
+    Port, Recovery, Reply, Scheme, Settles, Sink, Source, To,
 };
 use subak_core::{Fault, Ns};
 
@@ -58,13 +58,13 @@ struct Subflow {
     probing: bool,
 }
 
-impl Scheme for PFabric {
+impl Named for PFabric {
     const INFO: Info = Info {
         name: "pfabric",
         about: "pFabric: links serve the flows with the least left to send, senders start at line rate",
         paper: "Alizadeh et al., SIGCOMM 2013",
         kind: Kind::Reactive,
-        drivers: Drivers { rounds: false, packet: true },
+        lives_on_control: false,
         goal: Goal::Own,
         params: &[
             Param::number(
@@ -77,7 +77,11 @@ impl Scheme for PFabric {
             Param::number("rto", 45e-6, ParamUnit::Seconds, "constant retransmission timeout: about three round trips"),
             Param::number("patience", 5.0, ParamUnit::One, "timeouts in a row before a sender only probes"),
         ],
+        settles: Settles::NEVER,
     };
+}
+
+impl Scheme for PFabric {
     type Data = Remaining;
     type Ctl = Remaining;
     type Queue = PFabricQueue;

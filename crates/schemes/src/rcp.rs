@@ -17,8 +17,8 @@
 
 use crate::queue::Fifo;
 use subak_core::scheme::{
-    Ack, Class, Drivers, FlowInfo, Goal, Hop, Info, Io, Kind, Packet, PacketKind, Param, ParamUnit, Params, Port,
-    Scheme, Sink, Source, To, Visit,
+    Ack, Class, FlowInfo, Goal, Hop, Info, Io, Kind, Named, Packet, PacketKind, Param, ParamUnit, Params, Port, Scheme,
+    Settles, Sink, Source, To, Visit,
 };
 use subak_core::{Fault, Ns};
 
@@ -101,16 +101,20 @@ impl Rcp {
     ];
 }
 
-impl Scheme for Rcp {
+impl Named for Rcp {
     const INFO: Info = Info {
         name: "rcp",
         about: "RCP: one rate a link for all its flows, corrected by spare capacity and queue",
         paper: "Dukkipati, Stanford 2007; PERC thesis, sections 2.7 and 4.3",
         kind: Kind::Reactive,
-        drivers: Drivers { rounds: false, packet: true },
-        goal: Goal::MaxMin,
+        lives_on_control: false,
+        goal: Goal::EqualMaxMin,
         params: Rcp::PARAMS,
+        settles: Settles { within: 0.15, rtts: 300.0 },
     };
+}
+
+impl Scheme for Rcp {
     type Data = Header;
     type Ctl = Request;
     type Queue = Fifo;
@@ -199,10 +203,10 @@ impl Hop<Rcp> for RcpHop {
         self.capacity_bps = port.capacity_bps;
         self.rate_bps = self.rate_bps.min(port.capacity_bps);
     }
-    fn on_enqueue(&mut self, _now_ns: Ns, packet: &mut Packet<Rcp>, _port: &Port) {
+    fn on_enqueue(&mut self, _io: &mut Io<Rcp>, packet: &mut Packet<Rcp>, _port: &Port) {
         self.saw(packet.bytes, &packet.data);
     }
-    fn on_dequeue(&mut self, _now_ns: Ns, packet: &mut Packet<Rcp>, _port: &Port) {
+    fn on_dequeue(&mut self, _io: &mut Io<Rcp>, packet: &mut Packet<Rcp>, _port: &Port) {
         if packet.kind == PacketKind::Data {
             packet.data.offer(self.rate_bps);
         }
@@ -292,8 +296,7 @@ mod tests {
             buffer_bytes: 150_000,
             mtu_bytes: 1500,
             rtt_ns: 12_000,
-            queued_bytes: 0,
-            queued_packets: 0,
+            ..Port::example(0, 1.0)
         };
         Rcp::new(&params).unwrap().hop(&port)
     }

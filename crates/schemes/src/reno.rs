@@ -6,7 +6,9 @@
 use crate::queue::Fifo;
 use crate::tcp::{self, Window};
 use subak_core::Fault;
-use subak_core::scheme::{Ack, Drivers, FlowInfo, Goal, Info, Io, Kind, Loss, Params, Port, Recovery, Scheme, Source};
+use subak_core::scheme::{
+    Ack, FlowInfo, Goal, Info, Io, Kind, Loss, Named, Params, Port, Recovery, Scheme, Settles, Source,
+};
 
 /// The scheme.
 #[derive(Debug, Clone)]
@@ -21,16 +23,20 @@ pub struct RenoSource {
     windows: Vec<Window>,
 }
 
-impl Scheme for Reno {
+impl Named for Reno {
     const INFO: Info = Info {
         name: "reno",
         about: "TCP NewReno over drop-tail queues",
         paper: "RFC 5681, RFC 6582",
         kind: Kind::Reactive,
-        drivers: Drivers { rounds: false, packet: true },
+        lives_on_control: false,
         goal: Goal::Own,
         params: &[tcp::INITIAL_WINDOW, tcp::RTO_MIN],
+        settles: Settles::NEVER,
     };
+}
+
+impl Scheme for Reno {
     type Data = ();
     type Ctl = ();
     type Queue = Fifo;

@@ -14,7 +14,7 @@
 use crate::perc::division::Division;
 use crate::perc::{self, Perc, Rule, Scale, Step, Sums, Tie};
 use subak_core::Fault;
-use subak_core::scheme::{Drivers, Goal, Info, Kind, Param, Params, Visit};
+use subak_core::scheme::{Goal, Info, Kind, Param, Params, Settles, Visit};
 
 /// s-PERC.
 pub type SPerc = Perc<Stateless>;
@@ -172,7 +172,7 @@ impl Rule for Stateless {
         about: "exact max-min by control packets, without per-flow state at links",
         paper: "PERC thesis, section 3.2, Algorithms 5 and 6",
         kind: Kind::Proactive,
-        drivers: Drivers { rounds: true, packet: true },
+        lives_on_control: true,
         goal: Goal::MaxMin,
         params: &[
             perc::CONTROL,
@@ -185,6 +185,7 @@ impl Rule for Stateless {
             perc::TIE,
             COMPACT,
         ],
+        settles: Settles { within: 0.02, rtts: 60.0 },
     };
     const ROUNDS: bool = true;
     const RECOVERS: bool = false;

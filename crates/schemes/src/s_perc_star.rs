@@ -16,7 +16,7 @@
 use crate::perc::{self, Perc, Rule, Scale, Step, Sums};
 use crate::s_perc::{Arithmetic, COMPACT, Fields, MaxE};
 use subak_core::Fault;
-use subak_core::scheme::{Drivers, Goal, Info, Kind, Params, Visit};
+use subak_core::scheme::{Goal, Info, Kind, Params, Settles, Visit};
 
 /// s-PERC*.
 pub type SPercStar = Perc<Robust>;
@@ -71,7 +71,7 @@ impl Rule for Robust {
         about: "s-PERC that recovers from lost control packets",
         paper: "PERC thesis, section 4.1, Algorithms 8 and 9",
         kind: Kind::Proactive,
-        drivers: Drivers { rounds: true, packet: true },
+        lives_on_control: true,
         goal: Goal::MaxMin,
         params: &[
             perc::CONTROL,
@@ -86,6 +86,7 @@ impl Rule for Robust {
             perc::SHORT,
             perc::DEMAND,
         ],
+        settles: Settles { within: 0.02, rtts: 60.0 },
     };
     const ROUNDS: bool = true;
     const RECOVERS: bool = true;

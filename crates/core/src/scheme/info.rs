@@ -1,7 +1,7 @@
 //! What a scheme says of itself, and what it is told of flows and ports.
 
 use crate::utility::Urgency;
-use crate::{Fault, FlowId, LinkId, Ns, Policy, Utility, quantity};
+use crate::{Fault, FlowId, LinkId, NodeId, Ns, Policy, Utility, quantity};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -16,15 +16,6 @@ pub enum Kind {
     Reactive,
 }
 
-/// Which drivers can run a scheme.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Drivers {
-    /// The round driver: the scheme lives on control messages alone.
-    pub rounds: bool,
-    /// The packet simulator.
-    pub packet: bool,
-}
-
 /// What a scheme brings rates to, and so which policies it can serve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Goal {
@@ -32,6 +23,8 @@ pub enum Goal {
     Any,
     /// Weighted max-min.
     MaxMin,
+    /// Max-min of equal weights: it knows of none.
+    EqualMaxMin,
     /// The largest sum of utilities, whatever they are.
     Utility,
     /// The largest sum of utilities of one alpha, rates in place of fair shares: any but bandwidth functions.
@@ -45,7 +38,7 @@ impl Goal {
     pub fn serves(self, policy: Policy) -> bool {
         match (self, policy) {
             (Goal::Any | Goal::Own, _) => true,
-            (Goal::MaxMin, policy) => policy == Policy::MaxMin,
+            (Goal::MaxMin | Goal::EqualMaxMin, policy) => policy == Policy::MaxMin,
             (Goal::Utility | Goal::AlphaFair, Policy::MaxMin) => false,
             (Goal::Utility | Goal::AlphaFair, Policy::AlphaFair { alpha }) => alpha > 0.0,
             (Goal::AlphaFair, Policy::BandwidthFunction) => false,
@@ -58,6 +51,7 @@ impl Goal {
         match self {
             Goal::Any => "any policy",
             Goal::MaxMin => "max-min",
+            Goal::EqualMaxMin => "max-min of equal weights",
             Goal::Utility => "utilities",
             Goal::AlphaFair => "alpha-fair utilities",
             Goal::Own => "its own",
@@ -76,12 +70,30 @@ pub struct Info {
     pub paper: &'static str,
     /// What sort of scheme it is.
     pub kind: Kind,
-    /// Which drivers can run it.
-    pub drivers: Drivers,
+    /// Whether it lives on control messages alone, so that the round driver can run it.
+    pub lives_on_control: bool,
     /// What it brings rates to.
     pub goal: Goal,
     /// Its parameters.
     pub params: &'static [Param],
+    /// How near its goal it comes, and how soon.
+    pub settles: Settles,
+}
+
+/// How near its goal a scheme comes, and how soon, while the same flows go on: what the tests hold it to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Settles {
+    /// Largest relative difference between a flow's rate, on average over a hundred round trips, and its goal.
+    pub within: f64,
+    /// Round trips after which that holds.
+    pub rtts: f64,
+}
+
+impl Settles {
+    /// Exactly, and at once.
+    pub const AT_ONCE: Settles = Settles { within: 0.0, rtts: 0.0 };
+    /// It has no goal but its own.
+    pub const NEVER: Settles = Settles { within: f64::INFINITY, rtts: f64::INFINITY };
 }
 
 /// A parameter of a scheme.
@@ -95,16 +107,51 @@ pub struct Param {
     pub unit: ParamUnit,
     /// What it does.
     pub about: &'static str,
+    /// What it is set from where no value is given, instead of its default.
+    pub follows: Option<Follows>,
+    /// Its default under the round driver.
+    pub in_rounds: InRounds,
+}
+
+/// What a parameter may follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Follows {
+    /// The policy's alpha, where it has one. A value that differs from the policy's is refused.
+    Alpha,
+}
+
+/// The default of a parameter under the round driver, which simulates control messages alone.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum InRounds {
+    /// The same as under other drivers.
+    Default,
+    /// 0: the whole capacity is for data, and nothing limits control messages.
+    Zero,
+    /// So many rounds.
+    Rounds(f64),
+    /// So many rounds where messages are lost, else 0.
+    RoundsIfLossy(f64),
 }
 
 impl Param {
     /// A number, `default` in base units.
     pub const fn number(name: &'static str, default: f64, unit: ParamUnit, about: &'static str) -> Self {
-        Param { name, default: Value::Number(default), unit, about }
+        Param { name, default: Value::Number(default), unit, about, follows: None, in_rounds: InRounds::Default }
     }
     /// Yes or no.
     pub const fn flag(name: &'static str, default: bool, about: &'static str) -> Self {
-        Param { name, default: Value::Flag(default), unit: ParamUnit::Flag, about }
+        let (default, unit) = (Value::Flag(default), ParamUnit::Flag);
+        Param { name, default, unit, about, follows: None, in_rounds: InRounds::Default }
+    }
+    /// The same, following `what`.
+    #[must_use]
+    pub const fn following(self, what: Follows) -> Self {
+        Param { follows: Some(what), ..self }
+    }
+    /// The same, with another default under the round driver.
+    #[must_use]
+    pub const fn in_rounds(self, default: InRounds) -> Self {
+        Param { in_rounds: default, ..self }
     }
 }
 
@@ -242,6 +289,31 @@ pub struct FlowInfo {
     pub mtu_bytes: u32,
     /// One a subflow.
     pub paths: Vec<PathInfo>,
+    /// Where it starts and where it ends, if the network knows its nodes.
+    pub ends: Option<(NodeId, NodeId)>,
+    /// The links of each path, one list a subflow.
+    pub links: Vec<Vec<LinkId>>,
+    /// Of its random numbers: see [`crate::rng::Stream`].
+    pub seed: u64,
+}
+
+impl FlowInfo {
+    /// An endless flow of weight one over `paths`, of ordinary packets, as tests of machines need it.
+    pub fn example(flow: FlowId, paths: Vec<PathInfo>) -> Self {
+        FlowInfo {
+            flow,
+            weight: 1.0,
+            utility: Arc::new(Utility::log(1.0)),
+            urgency: Urgency::Constant,
+            size_bytes: None,
+            mss_bytes: 1446,
+            mtu_bytes: 1500,
+            links: paths.iter().map(|p| (0..LinkId::from(p.hops)).collect()).collect(),
+            ends: None,
+            seed: 0,
+            paths,
+        }
+    }
 }
 
 /// What a scheme is told of a subflow's path.
@@ -262,6 +334,12 @@ pub struct PathInfo {
 pub struct Port {
     /// The directed link behind it.
     pub link: LinkId,
+    /// Where it leaves, if the network knows its nodes.
+    pub from: Option<NodeId>,
+    /// Where it arrives, if the network knows its nodes.
+    pub to: Option<NodeId>,
+    /// Of the random numbers of what is at this port: see [`crate::rng::Stream`].
+    pub seed: u64,
     /// Capacity, bit/s.
     pub capacity_bps: f64,
     /// Propagation delay, ns.
@@ -276,4 +354,23 @@ pub struct Port {
     pub queued_bytes: u64,
     /// Packets waiting now.
     pub queued_packets: u32,
+}
+
+impl Port {
+    /// An idle port before a link of `capacity_bps`, as tests of machines need it.
+    pub fn example(link: LinkId, capacity_bps: f64) -> Self {
+        Port {
+            link,
+            from: None,
+            to: None,
+            seed: 0,
+            capacity_bps,
+            delay_ns: 1000,
+            buffer_bytes: 150_000,
+            mtu_bytes: 1500,
+            rtt_ns: 12_000,
+            queued_bytes: 0,
+            queued_packets: 0,
+        }
+    }
 }

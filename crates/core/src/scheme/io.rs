@@ -1,7 +1,7 @@
 //! What a state machine may ask of its driver.
 
 use super::{Class, Scheme};
-use crate::{FlowId, LinkId, Ns};
+use crate::{FlowId, LinkId, NodeId, Ns};
 
 /// Where a control message goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,10 +10,17 @@ pub enum To {
     Sink,
     /// Back along the subflow's return path to its source.
     Source,
-    /// From a source across the network to the scheme's controller, if the flow's plan knows the way.
+    /// Across the network to the scheme's controller, from a source or from the machine of a host.
     Controller,
-    /// From the controller across the network to the source of this flow.
+    /// To the source of this flow: across the network from the controller, at once from the machine of its host.
     Flow(FlowId),
+    /// From a source or a sink to the machine of the host that it is at: at once.
+    Host,
+    /// From the controller across the network to the machine of this node.
+    Node(NodeId),
+    /// From a hop or a node to the hop before this link, at the other end of it: see [`Io::came_by`]. It goes ahead of all
+    /// packets and takes its bytes' time on the link's twin, as a pause frame does.
+    Neighbour(LinkId),
 }
 
 /// One wish of a state machine.
@@ -49,6 +56,15 @@ pub enum Ask<S: Scheme> {
         /// Payload bytes in flight.
         window_bytes: Option<u64>,
     },
+    /// Hold what waits of a class before a link, or let it go: for hops (their own link) and nodes (links that leave them).
+    Pause {
+        /// Which link; for a hop its own, whatever this says.
+        link: LinkId,
+        /// Which packets.
+        class: Class,
+        /// Hold, or let go.
+        on: bool,
+    },
 }
 
 /// One update of a control message at a link, as the traces of the round driver show it: named numbers.
@@ -69,13 +85,15 @@ pub struct Update {
 pub struct Io<S: Scheme> {
     /// Now, ns.
     pub now_ns: Ns,
+    /// While a packet is shown to a hop or a node: the link that it came by; `None` at the host that it starts from.
+    pub came_by: Option<LinkId>,
     asks: Vec<Ask<S>>,
     trace: Option<Vec<Update>>,
 }
 
 impl<S: Scheme> Default for Io<S> {
     fn default() -> Self {
-        Io { now_ns: 0, asks: Vec::new(), trace: None }
+        Io { now_ns: 0, came_by: None, asks: Vec::new(), trace: None }
     }
 }
 
@@ -101,11 +119,22 @@ impl<S: Scheme> Io<S> {
         self.asks.push(Ask::Pace { subflow, rate_bps, window_bytes });
     }
 
+    /// Holds what waits of `class` before `link`, or lets it go: see [`Ask::Pause`].
+    pub fn pause(&mut self, link: LinkId, class: Class, on: bool) {
+        self.asks.push(Ask::Pause { link, class, on });
+    }
+
     /// Notes an update if anyone watches.
     pub fn trace(&mut self, update: impl FnOnce(Ns) -> Update) {
         if let Some(trace) = &mut self.trace {
             trace.push(update(self.now_ns));
         }
+    }
+
+    /// Whether anything is asked.
+    #[inline]
+    pub fn is_asked(&self) -> bool {
+        !self.asks.is_empty()
     }
 
     /// What was asked, for the driver to carry out; the list is empty afterwards.

@@ -9,17 +9,25 @@ mod info;
 mod io;
 mod packet;
 
-pub use info::{Drivers, FlowInfo, Goal, Info, Kind, Param, ParamUnit, Params, PathInfo, Port, Value};
+pub use info::{
+    FlowInfo, Follows, Goal, InRounds, Info, Kind, Param, ParamUnit, Params, PathInfo, Port, Settles, Value,
+};
 pub use io::{Ask, Io, To, Update};
-pub use packet::{Class, Packet, PacketKind, Slab};
+pub use packet::{Class, Packet, PacketKind, Slab, Way};
 
-use crate::{Fault, FlowId, Network, Ns};
+use crate::driver::LinkChange;
+use crate::{Fault, FlowId, LinkId, Network, NodeId, Ns, Utility};
 use std::fmt::Debug;
+use std::sync::Arc;
 
-/// A bandwidth-allocation or congestion-control scheme: its parameters, and the makers of its state machines.
-pub trait Scheme: Sized + Send + 'static {
+/// A scheme that describes itself. A pair of an optimizer and a fabric does not: its description is computed.
+pub trait Named: Scheme {
     /// Name, kind, parameters and source of the scheme.
     const INFO: Info;
+}
+
+/// A bandwidth-allocation or congestion-control scheme: the makers of its state machines.
+pub trait Scheme: Sized + Send + 'static {
     /// Header that rides in every data packet and comes back in its acknowledgement.
     type Data: Copy + Default + Debug + Send;
     /// Message that travels in packets of its own.
@@ -35,6 +43,11 @@ pub trait Scheme: Sized + Send + 'static {
 
     /// The scheme with `params`, already checked against [`Info::params`]; refuses values that make no sense.
     fn new(params: &Params) -> Result<Self, Fault>;
+    /// The share of a link's capacity that it means to give to data: less than 1 where control packets or acknowledgements
+    /// have a share of their own, or some is left free.
+    fn data_share(&self) -> f64 {
+        1.0
+    }
     /// How losses are noticed.
     fn recovery(&self) -> Recovery {
         Recovery::default()
@@ -50,6 +63,12 @@ pub trait Scheme: Sized + Send + 'static {
     /// The central machine of `network`, for schemes that have one.
     fn controller(&self, network: &Network) -> Option<Box<dyn Controller<Self>>> {
         let _ = network;
+        None
+    }
+    /// The machine of a node, for schemes that have one: at a host it knows what concerns the endpoint and not one flow, at a
+    /// switch what its ports share.
+    fn node(&self, node: &NodeInfo) -> Option<Box<dyn Node<Self>>> {
+        let _ = node;
         None
     }
     /// The rate, bit/s, that `message` holds for the `hop`-th link of its path, in schemes whose links each allocate one:
@@ -149,6 +168,14 @@ pub trait Source<S: Scheme>: Send {
     fn on_loss(&mut self, io: &mut Io<S>, loss: &Loss) {
         let _ = (io, loss);
     }
+    /// The flow has another weight from now on, and with it this utility.
+    fn on_weight(&mut self, io: &mut Io<S>, weight: f64, utility: &Arc<Utility>) {
+        let _ = (io, weight, utility);
+    }
+    /// Subflow `subflow` takes another path from now on. Messages that are under way on the old one are lost.
+    fn on_reroute(&mut self, io: &mut Io<S>, subflow: u8, path: &PathInfo) {
+        let _ = (io, subflow, path);
+    }
     /// Everything is acknowledged, or the flow was told to stop: say goodbye to the links.
     fn on_finish(&mut self, io: &mut Io<S>) {
         let _ = io;
@@ -175,12 +202,16 @@ pub trait Hop<S: Scheme>: Send {
         let _ = io;
     }
     /// A data packet or acknowledgement is about to enter the output queue.
-    fn on_enqueue(&mut self, now_ns: Ns, packet: &mut Packet<S>, port: &Port) {
-        let _ = (now_ns, packet, port);
+    fn on_enqueue(&mut self, io: &mut Io<S>, packet: &mut Packet<S>, port: &Port) {
+        let _ = (io, packet, port);
     }
     /// A data packet or acknowledgement is leaving the queue onto the link.
-    fn on_dequeue(&mut self, now_ns: Ns, packet: &mut Packet<S>, port: &Port) {
-        let _ = (now_ns, packet, port);
+    fn on_dequeue(&mut self, io: &mut Io<S>, packet: &mut Packet<S>, port: &Port) {
+        let _ = (io, packet, port);
+    }
+    /// The machine at the other end of the link sent a message against its direction ([`To::Neighbour`]).
+    fn on_neighbour(&mut self, io: &mut Io<S>, message: S::Ctl, port: &Port) {
+        let _ = (io, message, port);
     }
     /// The link has another capacity from now on: `port` has the new one.
     fn on_capacity(&mut self, port: &Port) {
@@ -240,6 +271,10 @@ pub trait Queue<S: Scheme>: Send {
     fn push(&mut self, now_ns: Ns, packet: u32, slab: &mut Slab<S>, dropped: &mut Vec<u32>);
     /// The link is free: which packet goes?
     fn pop(&mut self, now_ns: Ns, slab: &mut Slab<S>, dropped: &mut Vec<u32>) -> Pop;
+    /// Holds the packets of `class`, or lets them go. A queue that knows no classes ignores it.
+    fn pause(&mut self, class: Class, on: bool) {
+        let _ = (class, on);
+    }
     /// The packet that is likely to go next, where that is known at once.
     fn first(&self) -> Option<u32> {
         None
@@ -250,7 +285,52 @@ pub trait Queue<S: Scheme>: Send {
     fn packets(&self) -> usize;
 }
 
-/// A machine that sources reach across the network, such as a central allocator. Its messages are packets like any
+/// The machine of a node. At a host, sources and sinks speak to it at once ([`To::Host`]), and it to sources
+/// ([`To::Flow`]) and across the network to the controller. At any node it sees the packets that leave by its links.
+pub trait Node<S: Scheme>: Send {
+    /// The network starts, or the machine starts anew after a fault.
+    fn on_start(&mut self, io: &mut Io<S>) {
+        let _ = io;
+    }
+    /// A packet of any kind is about to enter the queue of `port`; `false` drops it.
+    fn admits(&mut self, io: &mut Io<S>, packet: &Packet<S>, port: &Port) -> bool {
+        let _ = (io, packet, port);
+        true
+    }
+    /// A packet that was admitted is leaving by `port`, or was dropped by its queue.
+    fn on_leave(&mut self, io: &mut Io<S>, packet: &Packet<S>, port: &Port) {
+        let _ = (io, packet, port);
+    }
+    /// The source or sink of `flow`, which is at this host, sent a message.
+    fn on_flow(&mut self, io: &mut Io<S>, flow: FlowId, message: S::Ctl) {
+        let _ = (io, flow, message);
+    }
+    /// The controller sent a message.
+    fn on_ctl(&mut self, io: &mut Io<S>, message: S::Ctl) {
+        let _ = (io, message);
+    }
+    /// A timer asked for with [`Io::timer`] is due.
+    fn on_timer(&mut self, io: &mut Io<S>, timer: u32) {
+        let _ = (io, timer);
+    }
+}
+
+/// What a scheme is told of a node when the node's machine is made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NodeInfo {
+    /// The node.
+    pub node: NodeId,
+    /// Whether flows start and end at it.
+    pub is_host: bool,
+    /// Links that leave it.
+    pub out: Vec<LinkId>,
+    /// Links that end at it.
+    pub into: Vec<LinkId>,
+    /// Of its random numbers: see [`crate::rng::Stream`].
+    pub seed: u64,
+}
+
+/// A machine that hosts reach across the network, such as a central allocator. Its messages are packets like any
 /// other: they wait, and may be lost.
 pub trait Controller<S: Scheme>: Send {
     /// The network starts.
@@ -258,7 +338,18 @@ pub trait Controller<S: Scheme>: Send {
         let _ = io;
     }
     /// The source of `flow` sent a message; answer with [`To::Flow`].
-    fn on_ctl(&mut self, io: &mut Io<S>, flow: FlowId, message: S::Ctl);
+    fn on_ctl(&mut self, io: &mut Io<S>, flow: FlowId, message: S::Ctl) {
+        let _ = (io, flow, message);
+    }
+    /// The machine of `node` sent a message; answer with [`To::Node`].
+    fn on_node(&mut self, io: &mut Io<S>, node: NodeId, message: S::Ctl) {
+        let _ = (io, node, message);
+    }
+    /// A link failed, came back or has another capacity. The controller hears of it as late as from the nearer end of the
+    /// link.
+    fn on_link(&mut self, io: &mut Io<S>, link: LinkId, change: LinkChange) {
+        let _ = (io, link, change);
+    }
     /// A timer asked for with [`Io::timer`] is due.
     fn on_timer(&mut self, io: &mut Io<S>, timer: u32) {
         let _ = (io, timer);

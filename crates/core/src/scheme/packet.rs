@@ -14,6 +14,24 @@ pub enum PacketKind {
     Ctl,
 }
 
+/// From where to where a packet goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Way {
+    /// From a flow's source to its sink.
+    Out,
+    /// From a flow's sink to its source.
+    Back,
+    /// From a flow's source to the controller.
+    FlowToController,
+    /// From the controller to a flow's source.
+    ControllerToFlow,
+    /// From the machine of the node whose number stands in `segment` to the controller.
+    NodeToController,
+    /// From the controller to the machine of the node whose number stands in `segment`.
+    ControllerToNode,
+}
+
 /// Priority; the lower goes first where a queue distinguishes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
@@ -46,6 +64,8 @@ pub struct Packet<S: Scheme> {
     pub hop: u16,
     /// Which of the flow's subflows.
     pub subflow: u8,
+    /// From where to where.
+    pub way: Way,
     /// Data, acknowledgement or control.
     pub kind: PacketKind,
     /// Priority.
@@ -62,6 +82,13 @@ pub struct Packet<S: Scheme> {
     pub data: S::Data,
     /// The scheme's message, in control packets.
     pub ctl: Option<Box<S::Ctl>>,
+}
+
+impl<S: Scheme> Packet<S> {
+    /// The same packet once more, as a network that doubles packets makes it.
+    pub fn copy(&self) -> Self {
+        Packet { ctl: self.ctl.clone(), ..*self }
+    }
 }
 
 /// Packets by number; numbers are used again.

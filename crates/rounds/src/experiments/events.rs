@@ -29,6 +29,7 @@ type Rates = Vec<(f64, usize, f64)>;
 
 impl Visitor for Arrivals {
     type Out = Rates;
+    const CONTROL_ONLY: bool = true;
 
     fn visit<S: Scheme>(self, scheme: S) -> Rates {
         let shared = [70e9, 30e9, 10e9].map(|capacity_bps| Wire { capacity_bps, delay_ns: 0 });

@@ -186,6 +186,7 @@ mod tests {
     use super::*;
     use crate::s_perc::{SPerc, Stateless};
     use serde_json::Map;
+    use subak_core::scheme::Named;
     use subak_core::scheme::{Ask, Params, Scheme};
 
     const RTT_NS: Ns = 10_000;
@@ -198,8 +199,7 @@ mod tests {
             buffer_bytes: 1 << 20,
             mtu_bytes: 1500,
             rtt_ns: RTT_NS,
-            queued_bytes: 0,
-            queued_packets: 0,
+            ..Port::example(0, 1.0)
         }
     }
 

@@ -24,7 +24,7 @@ pub use sum::{Scale, Sum, Sums, Unit};
 
 use crate::queue::Priority;
 use std::fmt::Debug;
-use subak_core::scheme::{FlowInfo, Info, Param, ParamUnit, Params, Port, Scheme, Visit};
+use subak_core::scheme::{FlowInfo, InRounds, Info, Named, Param, ParamUnit, Params, Port, Scheme, Visit};
 use subak_core::{Fault, Ns};
 
 /// `params.tie`.
@@ -148,10 +148,12 @@ pub const CONTROL: Param = Param::number(
     0.04,
     ParamUnit::One,
     "share of each link for control packets; 0 takes nothing and limits nothing",
-);
+)
+.in_rounds(InRounds::Zero);
 /// `params.headroom`.
 pub const HEADROOM: Param =
-    Param::number("headroom", 0.02, ParamUnit::One, "share of each link left unallocated, so that queues drain");
+    Param::number("headroom", 0.02, ParamUnit::One, "share of each link left unallocated, so that queues drain")
+        .in_rounds(InRounds::Zero);
 /// `params.reverse`.
 pub const REVERSE: Param = Param::flag("reverse", true, "links also update packets on their way back");
 /// `params.rto`.
@@ -161,14 +163,16 @@ pub const RTO: Param = Param::number(
     ParamUnit::Seconds,
     "a control packet not back after this is held lost; 0: two periods after two rounds of the links on \
             its way; eight periods where links have no rounds",
-);
+)
+.in_rounds(InRounds::RoundsIfLossy(2.0));
 /// `params.round`.
 pub const ROUND: Param = Param::number(
     "round",
     0.0,
     ParamUnit::Seconds,
     "constant time between resets of MaxE; 0: from `first_round` on, adjusted as section 4.1 says",
-);
+)
+.in_rounds(InRounds::Rounds(1.0));
 /// `params.first_round`.
 pub const FIRST_ROUND: Param = Param::number(
     "first_round",
@@ -250,15 +254,11 @@ pub struct Perc<R: Rule> {
     settings: Settings,
 }
 
-impl<R: Rule> Perc<R> {
-    /// The share of a link that is for data.
-    pub fn data_share(&self) -> f64 {
-        1.0 - self.settings.control - self.settings.headroom
-    }
+impl<R: Rule> Named for Perc<R> {
+    const INFO: Info = R::INFO;
 }
 
 impl<R: Rule> Scheme for Perc<R> {
-    const INFO: Info = R::INFO;
     type Data = ();
     type Ctl = Message<R>;
     type Queue = Priority;
@@ -268,6 +268,9 @@ impl<R: Rule> Scheme for Perc<R> {
 
     fn new(params: &Params) -> Result<Self, Fault> {
         Ok(Perc { rule: R::new(params)?, settings: Settings::read(&R::INFO, params)? })
+    }
+    fn data_share(&self) -> f64 {
+        1.0 - self.settings.control - self.settings.headroom
     }
     fn queue(&self, port: &Port) -> Priority {
         Priority::new(port.buffer_bytes)

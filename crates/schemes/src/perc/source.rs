@@ -7,8 +7,9 @@
 //! under way needs no rate.
 
 use super::{Message, Perc, Rule, Settings, wire_bytes};
-use subak_core::Ns;
+use std::sync::Arc;
 use subak_core::scheme::{Ack, Class, FlowInfo, Io, Loss, Packet, PathInfo, Sink, Source, To};
+use subak_core::{Ns, Utility};
 
 const SEND: u32 = 0;
 const WATCH: u32 = 1;
@@ -252,6 +253,21 @@ impl<R: Rule> Source<Perc<R>> for PercSource<R> {
         self.release(io, k);
     }
 
+    fn on_weight(&mut self, _io: &mut Io<Perc<R>>, weight: f64, _utility: &Arc<Utility>) {
+        let part = weight / self.subflows.len().max(1) as f64;
+        self.subflows.iter_mut().for_each(|s| s.weight = part);
+    }
+
+    /// The flow starts anew on the other path. Links of the old one that keep no state of a flow go on counting it until
+    /// they notice that its packet is gone, where the rule lets them.
+    fn on_reroute(&mut self, io: &mut Io<Perc<R>>, k: u8, path: &PathInfo) {
+        let subflow = &mut self.subflows[k as usize];
+        (subflow.path, subflow.rtt_ns, subflow.fresh) = (*path, path.base_rtt_ns, true);
+        if !matches!(subflow.place, Place::Gone) {
+            self.start(io, k);
+        }
+    }
+
     fn on_finish(&mut self, io: &mut Io<Perc<R>>) {
         self.finishing = true;
         for k in 0..self.subflows.len() as u8 {
@@ -289,8 +305,7 @@ mod tests {
     use super::*;
     use crate::s_perc::SPerc;
     use serde_json::{Map, json};
-    use std::sync::Arc;
-    use subak_core::Utility;
+    use subak_core::scheme::Named;
     use subak_core::scheme::{Ask, Params, Scheme};
 
     const RTT_NS: Ns = 10_000;
@@ -302,16 +317,8 @@ mod tests {
 
     fn source(scheme: &SPerc) -> <SPerc as Scheme>::Source {
         let path = PathInfo { hops: 2, line_rate_bps: 1e10, min_capacity_bps: 1e10, base_rtt_ns: RTT_NS };
-        scheme.source(&FlowInfo {
-            flow: 0,
-            weight: 2.0,
-            utility: Arc::new(Utility::log(2.0)),
-            urgency: subak_core::utility::Urgency::Constant,
-            size_bytes: None,
-            mss_bytes: 1446,
-            mtu_bytes: 1500,
-            paths: vec![path],
-        })
+        let utility = Arc::new(Utility::log(2.0));
+        scheme.source(&FlowInfo { weight: 2.0, utility, ..FlowInfo::example(0, vec![path]) })
     }
 
     type Sent = Vec<<SPerc as Scheme>::Ctl>;

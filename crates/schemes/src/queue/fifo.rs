@@ -1,8 +1,9 @@
 //! First in, first out; what does not fit is dropped.
 
+use super::Paused;
 use std::collections::VecDeque;
 use subak_core::Ns;
-use subak_core::scheme::{Pop, Queue, Scheme, Slab};
+use subak_core::scheme::{Class, Pop, Queue, Scheme, Slab};
 
 /// A drop-tail queue of limited bytes.
 #[derive(Debug, Clone)]
@@ -10,12 +11,13 @@ pub struct Fifo {
     waiting: VecDeque<u32>,
     bytes: u64,
     limit_bytes: u64,
+    paused: Paused,
 }
 
 impl Fifo {
     /// An empty queue with room for `limit_bytes`.
     pub fn new(limit_bytes: u64) -> Self {
-        Fifo { waiting: VecDeque::new(), bytes: 0, limit_bytes }
+        Fifo { waiting: VecDeque::new(), bytes: 0, limit_bytes, paused: Paused::default() }
     }
 }
 
@@ -33,6 +35,11 @@ impl<S: Scheme> Queue<S> for Fifo {
 
     #[inline]
     fn pop(&mut self, _now_ns: Ns, slab: &mut Slab<S>, _dropped: &mut Vec<u32>) -> Pop {
+        // One that is held holds all behind it.
+        let held = |&packet: &u32| !self.paused.is_none() && self.paused.holds(slab[packet].class);
+        if self.waiting.front().is_some_and(held) {
+            return Pop::Empty;
+        }
         match self.waiting.pop_front() {
             Some(packet) => {
                 self.bytes -= u64::from(slab[packet].bytes);
@@ -40,6 +47,10 @@ impl<S: Scheme> Queue<S> for Fifo {
             }
             None => Pop::Empty,
         }
+    }
+
+    fn pause(&mut self, class: Class, on: bool) {
+        self.paused.set(class, on);
     }
 
     fn first(&self) -> Option<u32> {

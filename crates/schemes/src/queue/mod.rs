@@ -9,3 +9,25 @@ pub use fifo::Fifo;
 pub use pfabric::{PFabricQueue, Ranked};
 pub use priority::Priority;
 pub use stfq::{Stfq, VirtualLength};
+
+use subak_core::scheme::Class;
+
+/// The classes of packets that a queue holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Paused(u8);
+
+impl Paused {
+    fn set(&mut self, class: Class, on: bool) {
+        let bit = 1 << class as u8;
+        self.0 = if on { self.0 | bit } else { self.0 & !bit };
+    }
+    fn is_none(self) -> bool {
+        self.0 == 0
+    }
+    fn holds(self, class: Class) -> bool {
+        self.holds_number(class as usize)
+    }
+    fn holds_number(self, class: usize) -> bool {
+        self.0 >> class & 1 == 1
+    }
+}

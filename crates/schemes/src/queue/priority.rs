@@ -1,6 +1,7 @@
 //! Strict priority between the classes, first in, first out within each; each class of data has room of its own, so that
 //! packets that go first are not dropped because others wait.
 
+use super::Paused;
 use std::collections::VecDeque;
 use subak_core::Ns;
 use subak_core::scheme::{Class, Pop, Queue, Scheme, Slab};
@@ -14,12 +15,13 @@ pub struct Priority {
     waiting: [VecDeque<u32>; CLASSES],
     bytes: [u64; CLASSES],
     limit_bytes: u64,
+    paused: Paused,
 }
 
 impl Priority {
     /// An empty queue with room for `limit_bytes` of each class of data.
     pub fn new(limit_bytes: u64) -> Self {
-        Priority { waiting: Default::default(), bytes: [0; CLASSES], limit_bytes }
+        Priority { waiting: Default::default(), bytes: [0; CLASSES], limit_bytes, paused: Paused::default() }
     }
 }
 
@@ -38,13 +40,20 @@ impl<S: Scheme> Queue<S> for Priority {
 
     #[inline]
     fn pop(&mut self, _now_ns: Ns, slab: &mut Slab<S>, _dropped: &mut Vec<u32>) -> Pop {
-        for (class, bytes) in self.waiting.iter_mut().zip(&mut self.bytes) {
+        for (k, (class, bytes)) in self.waiting.iter_mut().zip(&mut self.bytes).enumerate() {
+            if self.paused.holds_number(k) {
+                continue;
+            }
             if let Some(packet) = class.pop_front() {
                 *bytes -= u64::from(slab[packet].bytes);
                 return Pop::Packet(packet);
             }
         }
         Pop::Empty
+    }
+
+    fn pause(&mut self, class: Class, on: bool) {
+        self.paused.set(class, on);
     }
 
     fn bytes(&self) -> u64 {

@@ -1,0 +1,7 @@
+//! The tests across the crate, in one program: it links once.
+
+mod case;
+mod formats;
+mod generate;
+mod mutation;
+mod route;

@@ -1,0 +1,109 @@
+//! Two runs held against each other.
+
+use crate::error::Error;
+use crate::results::stats::Stat;
+use crate::results::summary::{Summary, SummaryRow, summary};
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::Path;
+
+/// How two runs differ.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Difference {
+    /// Whether the results are the same, byte for byte.
+    pub identical: bool,
+    /// Schemes and values that both have, in the order of the first.
+    pub rows: Vec<Pair>,
+    /// Those that only the first has.
+    pub only_first: Vec<Who>,
+    /// Those that only the second has.
+    pub only_second: Vec<Who>,
+}
+
+/// A scheme at one choice of the axes' values.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Who {
+    /// Label of the scheme.
+    pub scheme: String,
+    /// The value of each axis.
+    pub axes: BTreeMap<String, Value>,
+}
+
+/// A scheme in both runs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Pair {
+    /// Which.
+    #[serde(flatten)]
+    pub who: Who,
+    /// Metrics that both have.
+    pub metrics: Vec<Compared>,
+}
+
+/// One metric in both runs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Compared {
+    /// Its name, the unit in the name.
+    pub name: String,
+    /// In the first run.
+    pub first: Stat,
+    /// In the second.
+    pub second: Stat,
+    /// Second over first; none where the first is 0 and the second is not.
+    pub ratio: Option<f64>,
+    /// Whether the means differ by more than both confidence intervals; none without intervals.
+    pub distinct: Option<bool>,
+}
+
+/// Holds the run in `second` against that in `first`.
+pub fn diff(first: &Path, second: &Path) -> Result<Difference, Error> {
+    let (a, b) = (summary(first)?, summary(second)?);
+    let tables = [first, second].map(|dir| dir.join("results.parquet"));
+    let identical = tables.iter().all(|t| t.exists()) && same_bytes(&tables[0], &tables[1])?;
+    let pair = |row: &SummaryRow| {
+        let other = find(&b, row)?;
+        Some(Pair { who: who(row), metrics: compare(row, other) })
+    };
+    Ok(Difference {
+        identical,
+        rows: a.rows.iter().filter_map(pair).collect(),
+        only_first: a.rows.iter().filter(|r| find(&b, r).is_none()).map(who).collect(),
+        only_second: b.rows.iter().filter(|r| find(&a, r).is_none()).map(who).collect(),
+    })
+}
+
+fn who(row: &SummaryRow) -> Who {
+    Who { scheme: row.scheme.clone(), axes: row.axes.clone() }
+}
+
+fn find<'a>(summary: &'a Summary, row: &SummaryRow) -> Option<&'a SummaryRow> {
+    summary.rows.iter().find(|r| r.scheme == row.scheme && r.axes == row.axes)
+}
+
+fn compare(first: &SummaryRow, second: &SummaryRow) -> Vec<Compared> {
+    let one = |(name, a): &(&'static str, Stat)| {
+        let b = second.metrics.iter().find(|m| m.0 == *name)?.1;
+        let ratio = if a.mean == b.mean { Some(1.0) } else { Some(b.mean / a.mean).filter(|r| r.is_finite()) };
+        let distinct = a.ci95.zip(b.ci95).map(|(x, y)| (a.mean - b.mean).abs() > x + y);
+        Some(Compared { name: (*name).to_string(), first: *a, second: b, ratio, distinct })
+    };
+    first.metrics.iter().filter_map(one).collect()
+}
+
+fn same_bytes(a: &Path, b: &Path) -> Result<bool, Error> {
+    let open = |path: &Path| File::open(path).map(BufReader::new).map_err(|e| Error::file(path, e));
+    let (mut x, mut y) = (open(a)?, open(b)?);
+    let mut buffers = [vec![0; 1 << 16], vec![0; 1 << 16]];
+    loop {
+        let [left, right] = &mut buffers;
+        let n = x.read(left).map_err(|e| Error::file(a, e))?;
+        if n == 0 {
+            return Ok(y.read(right).map_err(|e| Error::file(b, e))? == 0);
+        }
+        if y.read_exact(&mut right[..n]).is_err() || left[..n] != right[..n] {
+            return Ok(false);
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! Results: the table, where it lies, and what is read out of it.
+
+pub(crate) mod diff;
+pub(crate) mod export;
+pub(crate) mod files;
+pub(crate) mod read;
+pub mod stats;
+pub(crate) mod store;
+pub(crate) mod summary;
+pub(crate) mod table;

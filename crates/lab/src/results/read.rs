@@ -1,0 +1,109 @@
+//! Reading a results table back.
+
+use crate::error::Error;
+use crate::results::store::read_manifest;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, UInt64Type};
+use arrow_array::{Array, RecordBatch};
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use serde_json::{Map, Value};
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use subak_core::Fault;
+
+/// A directory of results: of all cells, or of those that are complete so far.
+pub(crate) struct Results {
+    pub manifest: Map<String, Value>,
+    tables: Vec<PathBuf>,
+}
+
+impl Results {
+    /// Opens the results in `dir`; refuses a directory where no cell is complete.
+    pub fn open(dir: &Path) -> Result<Self, Error> {
+        let manifest = read_manifest(dir)?;
+        let merged = dir.join("results.parquet");
+        let tables = if merged.exists() { vec![merged] } else { complete_cells(dir, &manifest) };
+        if tables.is_empty() {
+            let fault =
+                Fault::new("", "no cell of the run is complete", "resume it with `subak run` and the same --out");
+            return Err(fault.in_file(dir.display().to_string()).into());
+        }
+        Ok(Results { manifest, tables })
+    }
+
+    pub fn name(&self) -> &str {
+        self.manifest.get("name").and_then(Value::as_str).unwrap_or("run")
+    }
+
+    /// Hands the rows to `each` in pieces, in order: the columns named, or all of them.
+    pub fn batches(
+        &self,
+        columns: Option<&[&str]>,
+        mut each: impl FnMut(&RecordBatch) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        for path in &self.tables {
+            let broken = |e: &dyn std::fmt::Display| Error::file(path, io::Error::other(e.to_string()));
+            let file = File::open(path).map_err(|e| Error::file(path, e))?;
+            let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| broken(&e))?;
+            let mask = match columns {
+                None => ProjectionMask::all(),
+                Some(names) => ProjectionMask::columns(builder.parquet_schema(), names.iter().copied()),
+            };
+            let reader = builder.with_projection(mask).with_batch_size(1 << 14).build().map_err(|e| broken(&e))?;
+            for batch in reader {
+                each(&batch.map_err(|e| broken(&e))?)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn complete_cells(dir: &Path, manifest: &Map<String, Value>) -> Vec<PathBuf> {
+    let complete = |c: &Value| {
+        let number = c.get("cell").and_then(Value::as_u64)?;
+        let is = c.get("status").and_then(Value::as_str) == Some("complete");
+        is.then(|| dir.join("cells").join(format!("{number}.parquet"))).filter(|path| path.exists())
+    };
+    manifest.get("cells").and_then(Value::as_array).into_iter().flatten().filter_map(complete).collect()
+}
+
+/// A column of whole numbers, if the batch has it.
+pub(crate) fn whole<'a>(batch: &'a RecordBatch, name: &str) -> impl Fn(usize) -> Option<u64> + 'a {
+    let column = batch.column_by_name(name).and_then(|c| c.as_primitive_opt::<UInt64Type>());
+    move |i| column.filter(|c| c.is_valid(i)).map(|c| c.value(i))
+}
+
+/// A column of numbers, if the batch has it.
+pub(crate) fn number<'a>(batch: &'a RecordBatch, name: &str) -> impl Fn(usize) -> Option<f64> + 'a {
+    let column = batch.column_by_name(name).and_then(|c| c.as_primitive_opt::<Float64Type>());
+    move |i| column.filter(|c| c.is_valid(i)).map(|c| c.value(i))
+}
+
+/// A column of texts, if the batch has it.
+pub(crate) fn text<'a>(batch: &'a RecordBatch, name: &str) -> impl Fn(usize) -> Option<&'a str> + 'a {
+    let column = batch.column_by_name(name).and_then(|c| c.as_string_opt::<i32>());
+    move |i| column.filter(|c| c.is_valid(i)).map(|c| c.value(i))
+}
+
+/// A column of flags, if the batch has it.
+pub(crate) fn flag<'a>(batch: &'a RecordBatch, name: &str) -> impl Fn(usize) -> Option<bool> + 'a {
+    let column = batch.column_by_name(name).and_then(|c| c.as_boolean_opt());
+    move |i| column.filter(|c| c.is_valid(i)).map(|c| c.value(i))
+}
+
+/// A value as text, empty where it is null.
+pub(crate) fn shown(column: &dyn Array, i: usize) -> String {
+    if column.is_null(i) {
+        String::new()
+    } else if let Some(c) = column.as_primitive_opt::<UInt64Type>() {
+        c.value(i).to_string()
+    } else if let Some(c) = column.as_primitive_opt::<Float64Type>() {
+        c.value(i).to_string()
+    } else if let Some(c) = column.as_string_opt::<i32>() {
+        c.value(i).to_string()
+    } else {
+        column.as_boolean_opt().map_or_else(String::new, |c| c.value(i).to_string())
+    }
+}

@@ -1,0 +1,212 @@
+//! Where results lie: one table a cell, written whole or not at all, and merged in order once all are there.
+
+use crate::error::Error;
+use crate::results::files;
+use crate::results::table::properties;
+use crate::runs::simulate::Took;
+use crate::spec::ValidSpec;
+use parquet::column::writer::ColumnCloseResult;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{KeyValue, ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::writer::SerializedFileWriter;
+use serde_json::{Map, Value, json};
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use subak_core::Fault;
+
+/// The version that results are of.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The build that results are of, as a hash of its sources: another build may give other bytes.
+pub const BUILD: &str = env!("SUBAK_SOURCES");
+
+/// A directory of results of one spec.
+#[derive(Debug)]
+pub(crate) struct Store {
+    dir: PathBuf,
+    hash: String,
+}
+
+/// How a cell stands.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Standing {
+    Complete(Took),
+    Failed(String),
+    Missing,
+}
+
+impl Store {
+    /// Opens or makes `dir` for `spec`; refuses a directory that holds something else.
+    pub fn open(dir: &Path, spec: &ValidSpec) -> Result<Self, Error> {
+        let store = Store { dir: dir.to_path_buf(), hash: spec.hash.clone() };
+        let refuse =
+            |what: String, mend: &str| Err(Fault::new("", what, mend).in_file(dir.display().to_string()).into());
+        if store.manifest_path().exists() {
+            let manifest = read_manifest(dir)?;
+            let held = |key: &str| manifest.get(key).and_then(Value::as_str).unwrap_or("none").to_string();
+            if held("spec_sha256") != spec.hash {
+                let what = format!("the directory holds results of another spec, \"{}\"", held("name"));
+                return refuse(what, "choose another directory, or remove this one to start anew");
+            }
+            if (held("version").as_str(), held("build").as_str()) != (VERSION, BUILD) {
+                let (version, build) = (held("version"), held("build"));
+                let what =
+                    format!("the results are of another build: {version} ({build}), this is {VERSION} ({BUILD})");
+                return refuse(what, "choose another directory, or remove this one to start anew");
+            }
+        } else if dir.exists() && !is_free(dir).map_err(|e| Error::file(dir, e))? {
+            return refuse("the directory holds other files".into(), "choose an empty or a new directory");
+        }
+        let cells = dir.join("cells");
+        fs::create_dir_all(&cells).map_err(|e| Error::file(&cells, e))?;
+        Ok(store)
+    }
+
+    fn cell_path(&self, cell: usize) -> PathBuf {
+        self.dir.join("cells").join(format!("{cell}.parquet"))
+    }
+
+    fn error_path(&self, cell: usize) -> PathBuf {
+        self.dir.join("cells").join(format!("{cell}.error.json"))
+    }
+
+    fn manifest_path(&self) -> PathBuf {
+        self.dir.join("manifest.json")
+    }
+
+    pub fn results_path(&self) -> PathBuf {
+        self.dir.join("results.parquet")
+    }
+
+    /// How the cell stands, by what is on disk.
+    pub fn standing(&self, cell: usize) -> Standing {
+        if let Ok(metadata) = read_footer(&self.cell_path(cell))
+            && let Some(took) = self.took(&metadata, cell)
+        {
+            return Standing::Complete(took);
+        }
+        let error = fs::read_to_string(self.error_path(cell)).ok().and_then(|s| serde_json::from_str::<Value>(&s).ok());
+        match error.as_ref().and_then(|e| e.get("error")).and_then(Value::as_str) {
+            Some(error) => Standing::Failed(error.to_string()),
+            None => Standing::Missing,
+        }
+    }
+
+    fn took(&self, metadata: &ParquetMetaData, cell: usize) -> Option<Took> {
+        let pairs = metadata.file_metadata().key_value_metadata()?;
+        let get = |key: &str| pairs.iter().find(|p| p.key == key).and_then(|p| p.value.clone());
+        let ours = get("subak.spec")? == self.hash
+            && get("subak.version")? == VERSION
+            && get("subak.build")? == BUILD
+            && get("subak.cell")? == cell.to_string();
+        let number = |key: &str| get(key).and_then(|v| v.parse().ok());
+        ours.then_some(Took { events: number("subak.events")?, packet_hops: number("subak.packet_hops")? })
+    }
+
+    /// Keeps the finished table of a cell.
+    pub fn keep(&self, cell: usize, table: &[u8]) -> Result<(), Error> {
+        let path = self.cell_path(cell);
+        files::write_whole(&path, |file| io::Write::write_all(file, table)).map_err(|e| Error::file(&path, e))?;
+        let _ = fs::remove_file(self.error_path(cell));
+        Ok(())
+    }
+
+    /// Keeps why a cell failed.
+    pub fn keep_error(&self, cell: usize, error: &str) -> Result<(), Error> {
+        self.write_json(&self.error_path(cell), &json!({"cell": cell, "error": error}))
+    }
+
+    pub fn write_json(&self, path: &Path, value: &Value) -> Result<(), Error> {
+        let text = format!("{value:#}\n");
+        files::write_whole(path, |file| io::Write::write_all(file, text.as_bytes())).map_err(|e| Error::file(path, e))
+    }
+
+    pub fn write_manifest(&self, manifest: &Value) -> Result<(), Error> {
+        self.write_json(&self.manifest_path(), manifest)
+    }
+
+    /// Puts the spec beside the results: as written if it was TOML.
+    pub fn write_spec(&self, spec: &ValidSpec) -> Result<(), Error> {
+        let path = self.dir.join("spec.toml");
+        let text = match &spec.spec.toml {
+            Some(text) => text.clone(),
+            None => files::to_toml(spec.tree())
+                .unwrap_or_else(|| format!("# The spec in JSON: {}\n", Value::Object(spec.tree().clone()))),
+        };
+        files::write_whole(&path, |file| io::Write::write_all(file, text.as_bytes())).map_err(|e| Error::file(&path, e))
+    }
+
+    /// Joins the tables of all cells, in order, without decoding them.
+    pub fn merge(&self, cells: usize) -> Result<(), Error> {
+        let path = self.results_path();
+        let joined = |out: &mut File| self.join(cells, out).map_err(io::Error::other);
+        files::write_whole(&path, joined).map_err(|e| Error::file(&path, e))
+    }
+
+    fn join(&self, cells: usize, out: &mut File) -> Result<(), ParquetError> {
+        let first = read_footer(&self.cell_path(0))?;
+        let schema = first.file_metadata().schema_descr().root_schema_ptr();
+        let mut metadata = metadata(&self.hash);
+        let pairs = first.file_metadata().key_value_metadata();
+        metadata.extend(pairs.into_iter().flatten().filter(|p| p.key == "ARROW:schema").cloned());
+        let mut writer = SerializedFileWriter::new(out, schema, Arc::new(properties(metadata)))?;
+        for cell in 0..cells {
+            let path = self.cell_path(cell);
+            let footer = read_footer(&path)?;
+            let input = File::open(&path)?;
+            for group in footer.row_groups() {
+                let mut copied = writer.next_row_group()?;
+                for column in group.columns() {
+                    let result = ColumnCloseResult {
+                        bytes_written: column.compressed_size() as u64,
+                        rows_written: group.num_rows() as u64,
+                        metadata: column.clone(),
+                        bloom_filter: None,
+                        column_index: None,
+                        offset_index: None,
+                    };
+                    copied.append_column(&input, result)?;
+                }
+                copied.close()?;
+            }
+        }
+        writer.close().map(|_| ())
+    }
+}
+
+/// What every table of the results of the spec with that hash says of itself.
+pub(crate) fn metadata(spec_hash: &str) -> Vec<KeyValue> {
+    [("subak.spec", spec_hash), ("subak.version", VERSION), ("subak.build", BUILD)]
+        .map(|(key, value)| KeyValue::new(key.to_string(), value.to_string()))
+        .to_vec()
+}
+
+/// Empty, or with nothing but what an interrupted start leaves.
+fn is_free(dir: &Path) -> io::Result<bool> {
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let left_over = entry.file_name() == "cells" && fs::read_dir(entry.path())?.next().is_none();
+        if !left_over && !entry.file_name().to_string_lossy().ends_with(".part") {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn read_footer(path: &Path) -> Result<ParquetMetaData, ParquetError> {
+    ParquetMetaDataReader::new().parse_and_finish(&File::open(path)?)
+}
+
+/// The manifest of a directory of results.
+pub(crate) fn read_manifest(dir: &Path) -> Result<Map<String, Value>, Error> {
+    let path = dir.join("manifest.json");
+    let text = files::read_text(&path)?;
+    match serde_json::from_str(&text) {
+        Ok(Value::Object(map)) => Ok(map),
+        _ => Err(Fault::new("", "is no manifest of results", "give a directory that `subak run` wrote")
+            .in_file(path.display().to_string())
+            .into()),
+    }
+}

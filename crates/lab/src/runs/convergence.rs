@@ -1,0 +1,183 @@
+//! When rates have settled: within x of the optimum, for a share y of the flows, held for z (NUMFabric, section 6.1;
+//! PERC thesis, section 4.3.1).
+//!
+//! After each change of the flows or links the exact optimum is computed anew, on the wire. Rates received are smoothed as
+//! NUMFabric does, by an exponential average of time constant T over equal intervals; it takes T ln(1/x) to come within
+//! x of a new rate, which is subtracted.
+
+use crate::results::table::Row;
+use crate::spec::setting::{Convergence, Setting};
+use crate::spec::workload::{Planned, by_start};
+use subak_core::driver::{Driver, Injected, LinkChange};
+use subak_core::{Fault, FlowId, LinkId, Ns};
+use subak_fluid::Rates;
+
+/// Watches a run settle.
+pub(crate) struct Watch<'a> {
+    goal: Convergence,
+    flows: &'a [Planned],
+    oracle: Rates,
+    /// Points in time at which flows start or are stopped or links change, and the end.
+    changes: Vec<Ns>,
+    /// The first last.
+    link_changes: Vec<(Ns, LinkId, LinkChange)>,
+    next_change: usize,
+    next_look_ns: Ns,
+    last_look_ns: Ns,
+    live: Vec<FlowId>,
+    /// Flows that have not started, the first to start last.
+    pending: Vec<FlowId>,
+    filtered_bps: Vec<f64>,
+    seen_bytes: Vec<u64>,
+    change_ns: Ns,
+    /// Since when enough flows have been near.
+    since_ns: Option<Ns>,
+    settled_ns: Option<Ns>,
+    within_share: f64,
+}
+
+impl<'a> Watch<'a> {
+    /// Against `data_share` of each link.
+    pub fn new(goal: Convergence, setting: &Setting, flows: &'a [Planned], data_share: f64) -> Self {
+        let (end_ns, link_changes) = (setting.duration_ns, Injected::link_changes(&setting.faults));
+        let ack_share = if goal.acks { setting.packet.ack_share() } else { 0.0 };
+        let times = flows.iter().flat_map(|f| [Some(f.plan.start_ns), f.plan.stop_ns]).flatten();
+        let times = times.chain(link_changes.iter().map(|c| c.0));
+        let mut changes: Vec<Ns> = times.filter(|&t| t < end_ns).collect();
+        changes.sort_unstable();
+        changes.dedup();
+        changes.push(end_ns);
+        let mut oracle = Rates::new(setting.topology.network(), data_share).beside_acks(ack_share);
+        flows.iter().for_each(|f| oracle.add(&f.plan));
+        let pending = by_start(flows);
+        Watch {
+            goal,
+            flows,
+            oracle,
+            next_look_ns: changes[0],
+            last_look_ns: changes[0],
+            changes,
+            link_changes: link_changes.into_iter().rev().collect(),
+            next_change: 0,
+            live: Vec::new(),
+            pending,
+            filtered_bps: vec![0.0; flows.len()],
+            seen_bytes: vec![0; flows.len()],
+            change_ns: 0,
+            since_ns: None,
+            settled_ns: None,
+            within_share: 0.0,
+        }
+    }
+
+    /// When it wants to look next; never after the end.
+    pub fn next_ns(&self) -> Ns {
+        self.changes.get(self.next_change).map_or(Ns::MAX, |&c| c.min(self.next_look_ns))
+    }
+
+    /// Refuses what was judged by rates that are not exact.
+    pub fn check(&self) -> Result<(), Fault> {
+        match self.oracle.failures() {
+            0 => Ok(()),
+            n => {
+                let what = format!("the policy's exact rates could not be found after {n} changes of the flows");
+                Err(Fault::new("measure.convergence", what, "measure no convergence, or report this as a defect"))
+            }
+        }
+    }
+
+    /// Looks at the flows; gives the row of a change whose time is over.
+    pub fn look(&mut self, driver: &dyn Driver) -> Option<Row<'static>> {
+        let now_ns = driver.now_ns();
+        if self.changes.get(self.next_change).is_none_or(|&c| c.min(self.next_look_ns) > now_ns) {
+            return None;
+        }
+        self.next_look_ns = now_ns + self.goal.every_ns;
+        let changed = self.changes[self.next_change] <= now_ns;
+        let ended = self.live.iter().any(|&f| driver.flow(f).finished_ns.is_some());
+        if !changed && !ended {
+            self.judge(now_ns, driver);
+            return None;
+        }
+        // Flows that have just stopped or ended have no rate any more: the last look holds until now.
+        self.hold(now_ns);
+        let row = (!self.live.is_empty()).then(|| self.row());
+        self.next_change += usize::from(changed);
+        self.begin(now_ns, driver);
+        row
+    }
+
+    fn judge(&mut self, now_ns: Ns, driver: &dyn Driver) {
+        let dt_ns = (now_ns - self.last_look_ns).max(1);
+        self.last_look_ns = now_ns;
+        let gain = 1.0 - libm::exp(-(dt_ns as f64) / self.goal.filter_ns as f64);
+        let mut near = 0;
+        for &f in &self.live {
+            let view = driver.flow(f);
+            let rate = if self.goal.received {
+                let arrived = view.received_wire_bytes - self.seen_bytes[f as usize];
+                self.seen_bytes[f as usize] = view.received_wire_bytes;
+                let filtered = &mut self.filtered_bps[f as usize];
+                *filtered += gain * (arrived as f64 * 8e9 / dt_ns as f64 - *filtered);
+                *filtered
+            } else {
+                view.assigned_bps
+            };
+            let ideal = self.oracle.flow_bps(f);
+            near += usize::from((rate - ideal).abs() <= self.goal.within * ideal);
+        }
+        self.within_share = near as f64 / self.live.len() as f64;
+        // A share of 0.95 of 20 flows is 19 of them, whatever rounding says.
+        if self.within_share < self.goal.share - 1e-9 {
+            self.since_ns = None;
+            if self.goal.lasting {
+                self.settled_ns = None;
+            }
+            return;
+        }
+        self.since_ns.get_or_insert(now_ns);
+        self.hold(now_ns);
+    }
+
+    fn hold(&mut self, now_ns: Ns) {
+        let held = self.since_ns.filter(|&since| now_ns - since >= self.goal.hold_ns);
+        self.settled_ns = self.settled_ns.or(held);
+    }
+
+    fn row(&self) -> Row<'static> {
+        let lag_ns = if self.goal.received { self.goal.filter_ns as f64 * -libm::log(self.goal.within) } else { 0.0 };
+        let took = |at: Ns| (at - self.change_ns).saturating_sub(lag_ns as Ns);
+        Row {
+            kind: Some("convergence"),
+            time_ns: Some(self.change_ns),
+            converged: Some(self.settled_ns.is_some()),
+            convergence_ns: self.settled_ns.map(took),
+            flows: Some(self.live.len() as u64),
+            within_share: Some(self.within_share),
+            ..Row::default()
+        }
+    }
+
+    /// A new set of flows, a new optimum.
+    fn begin(&mut self, now_ns: Ns, driver: &dyn Driver) {
+        let plan = |f: FlowId| &self.flows[f as usize].plan;
+        while let Some(f) = self.pending.pop_if(|f| plan(*f).start_ns <= now_ns) {
+            self.live.push(f);
+        }
+        self.live.retain(|&f| plan(f).stop_ns.is_none_or(|s| s > now_ns) && driver.flow(f).finished_ns.is_none());
+        // The oracle's sums are rounded in this order, whichever way the set came to be.
+        self.live.sort_unstable();
+        while let Some((_, link, change)) = self.link_changes.pop_if(|c| c.0 <= now_ns) {
+            self.oracle.change(link, change);
+        }
+        for &f in &self.live {
+            if self.oracle.hurries(f) {
+                let remaining = plan(f).size_bytes.map_or(u64::MAX, |size| size - driver.flow(f).received_bytes);
+                self.oracle.hurry(f, now_ns, remaining);
+            }
+        }
+        self.oracle.solve(&self.live);
+        self.change_ns = now_ns;
+        (self.since_ns, self.settled_ns, self.within_share) = (None, None, 0.0);
+    }
+}

@@ -1,0 +1,245 @@
+//! Runs: every cell of a spec that is not there yet, on as many threads as wanted.
+
+pub(crate) mod cell;
+mod convergence;
+mod quiet;
+pub(crate) mod simulate;
+mod window;
+
+use crate::error::Error;
+use crate::results::store::{BUILD, Standing, Store, VERSION, read_manifest};
+use crate::runs::simulate::Took;
+use crate::spec::ValidSpec;
+use cell::CellError;
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Instant;
+use subak_core::Fault;
+
+/// How to run.
+#[derive(Clone, Copy)]
+pub struct Options<'a> {
+    /// Threads; 0 for one a processor.
+    pub jobs: usize,
+    /// Runs this cell only.
+    pub only: Option<usize>,
+    /// Told how far the run is, from several threads.
+    pub progress: &'a (dyn Fn(Progress) + Sync),
+    /// Set to stop; what is complete stays.
+    pub cancel: &'a AtomicBool,
+}
+
+/// How far a run is.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Progress {
+    /// Cells that are complete, or failed.
+    pub done: usize,
+    /// Cells that there are to run.
+    pub cells: usize,
+    /// Share of the work that is done, by the estimate of its cost.
+    pub fraction: f64,
+}
+
+/// What came of a run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Outcome {
+    /// Cells of the spec.
+    pub cells: usize,
+    /// Cells whose results are there.
+    pub complete: usize,
+    /// Cells that this call ran.
+    pub ran: usize,
+    /// Cells that failed, and why.
+    pub failed: BTreeMap<usize, String>,
+    /// Whether it was told to stop before the end.
+    pub cancelled: bool,
+    /// Whether `results.parquet` is there.
+    pub merged: bool,
+}
+
+/// Runs `spec` into `dir`. Cells that are complete there are not run again; a cell that fails is recorded and leaves the
+/// others alone. Once all cells are there they are merged in order, so that the bytes do not depend on how often or on
+/// how many threads it ran.
+pub fn run(spec: &ValidSpec, dir: &Path, options: &Options) -> Result<Outcome, Error> {
+    let cells = spec.len();
+    if let Some(cell) = options.only.filter(|&c| c >= cells) {
+        let mend = format!("the spec has cells 0 to {}", cells - 1);
+        return Err(Fault::new("cell", format!("there is no cell {cell}"), mend).into());
+    }
+    let store = Store::open(dir, spec)?;
+    let mut wall_s = known_wall_times(dir);
+    store.write_spec(spec)?;
+    store.write_manifest(&manifest(spec, &store, &wall_s, 0.0))?;
+    let wanted: Vec<usize> = match options.only {
+        Some(cell) => vec![cell],
+        None => (0..cells).collect(),
+    };
+    let missing: Vec<usize> =
+        wanted.into_iter().filter(|&c| !matches!(store.standing(c), Standing::Complete(_))).collect();
+    let begun = Instant::now();
+    let work = Work::new(spec, &store, &missing, options);
+    work.all()?;
+    let ran = work.wall_s.into_inner().unwrap_or_default();
+    let count = ran.len();
+    wall_s.extend(ran);
+    let standings: Vec<Standing> = (0..cells).map(|c| store.standing(c)).collect();
+    let complete = standings.iter().filter(|s| matches!(s, Standing::Complete(_))).count();
+    let merged = complete == cells;
+    if merged && (count > 0 || !store.results_path().exists()) {
+        store.merge(cells)?;
+    }
+    store.write_manifest(&manifest(spec, &store, &wall_s, begun.elapsed().as_secs_f64()))?;
+    let failed = standings.into_iter().enumerate().filter_map(|(c, s)| match s {
+        Standing::Failed(error) => Some((c, error)),
+        _ => None,
+    });
+    let cancelled = options.cancel.load(Ordering::Relaxed) && !merged;
+    Ok(Outcome { cells, complete, ran: count, failed: failed.collect(), cancelled, merged })
+}
+
+/// Cells in the making.
+struct Work<'a> {
+    spec: &'a ValidSpec,
+    store: &'a Store,
+    missing: &'a [usize],
+    options: &'a Options<'a>,
+    next: AtomicUsize,
+    done: AtomicUsize,
+    /// Share done of each missing cell, and the cost of what is done of all.
+    shares: Mutex<(Vec<f64>, f64)>,
+    costs: Vec<f64>,
+    all_costs: f64,
+    wall_s: Mutex<BTreeMap<usize, f64>>,
+}
+
+impl<'a> Work<'a> {
+    fn new(spec: &'a ValidSpec, store: &'a Store, missing: &'a [usize], options: &'a Options<'a>) -> Self {
+        let costs: Vec<f64> = missing.iter().map(|&c| spec.cell(c).cost.seconds.max(1e-6)).collect();
+        Work {
+            spec,
+            store,
+            missing,
+            options,
+            next: AtomicUsize::new(0),
+            done: AtomicUsize::new(0),
+            shares: Mutex::new((vec![0.0; missing.len()], 0.0)),
+            all_costs: costs.iter().sum(),
+            costs,
+            wall_s: Mutex::default(),
+        }
+    }
+
+    fn all(&self) -> Result<(), Error> {
+        let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+        let jobs = if self.options.jobs == 0 { cores } else { self.options.jobs }.min(self.missing.len());
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(|| self.some())).collect();
+            // All are joined before the first error is passed up.
+            let ends: Vec<_> = workers.into_iter().map(|w| w.join().unwrap_or_else(|_| Err(died()))).collect();
+            ends.into_iter().collect()
+        })
+    }
+
+    /// Takes cells until none is left. An error here is one of the directory, which no other cell would survive.
+    fn some(&self) -> Result<(), Error> {
+        loop {
+            let at = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some(&cell) = self.missing.get(at) else { return Ok(()) };
+            if self.options.cancel.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            let begun = Instant::now();
+            let progress = |share| self.tell(at, share);
+            let caught = quiet::catch(|| cell::table(self.spec, cell, self.options.cancel, &progress));
+            match caught.unwrap_or_else(|panic| Err(CellError(format!("a defect of subak: {panic}")))) {
+                Ok(None) => return Ok(()),
+                Ok(Some(table)) => {
+                    self.store.keep(cell, &table)?;
+                    self.note(cell, begun);
+                }
+                Err(CellError(error)) => {
+                    self.store.keep_error(cell, &error)?;
+                    self.note(cell, begun);
+                }
+            }
+            self.done.fetch_add(1, Ordering::Relaxed);
+            self.tell(at, 1.0);
+        }
+    }
+
+    fn note(&self, cell: usize, begun: Instant) {
+        if let Ok(mut wall_s) = self.wall_s.lock() {
+            wall_s.insert(cell, begun.elapsed().as_secs_f64());
+        }
+    }
+
+    fn tell(&self, at: usize, share: f64) {
+        let Ok(mut held) = self.shares.lock() else { return };
+        let (shares, spent) = &mut *held;
+        *spent += self.costs[at] * (share - std::mem::replace(&mut shares[at], share));
+        let fraction = (*spent / self.all_costs).min(1.0);
+        drop(held);
+        (self.options.progress)(Progress {
+            done: self.done.load(Ordering::Relaxed),
+            cells: self.missing.len(),
+            fraction,
+        });
+    }
+}
+
+/// A worker that panics outside a cell is a defect, and never silence.
+fn died() -> Error {
+    Fault::new("", "a worker of this run died: a defect of subak", "run again, and report it with the spec").into()
+}
+
+fn known_wall_times(dir: &Path) -> BTreeMap<usize, f64> {
+    let Ok(manifest) = read_manifest(dir) else { return BTreeMap::new() };
+    let cells = manifest.get("cells").and_then(Value::as_array);
+    let time = |c: &Value| Some((c.get("cell")?.as_u64()? as usize, c.get("wall_s")?.as_f64()?));
+    cells.into_iter().flatten().filter_map(time).collect()
+}
+
+fn manifest(spec: &ValidSpec, store: &Store, wall_s: &BTreeMap<usize, f64>, elapsed_s: f64) -> Value {
+    let cell = |index: usize| {
+        let about = spec.cell(index);
+        let mut entry = json!({"cell": index, "scheme": about.scheme.label, "seed": about.seed, "axes": about.axes});
+        match store.standing(index) {
+            Standing::Complete(Took { events, packet_hops }) => {
+                entry["status"] = json!("complete");
+                entry["events"] = json!(events);
+                entry["packet_hops"] = json!(packet_hops);
+            }
+            Standing::Failed(error) => {
+                entry["status"] = json!("failed");
+                entry["error"] = json!(error);
+            }
+            Standing::Missing => entry["status"] = json!("missing"),
+        }
+        if let Some(seconds) = wall_s.get(&index) {
+            entry["wall_s"] = json!(seconds);
+        }
+        entry
+    };
+    json!({
+        "schema": 1,
+        "name": spec.name,
+        "spec": spec.tree(),
+        "spec_sha256": spec.hash,
+        "version": VERSION,
+        "build": BUILD,
+        "seeds": spec.seeds,
+        "schemes": spec.schemes,
+        "axes": spec.axes.iter().map(|a| a.key.as_str()).collect::<Vec<_>>(),
+        "machine": {
+            "os": std::env::consts::OS,
+            "arch": std::env::consts::ARCH,
+            "processors": std::thread::available_parallelism().map_or(1, |n| n.get()),
+        },
+        "wall_s": elapsed_s,
+        "cells": (0..spec.len()).map(cell).collect::<Vec<_>>(),
+    })
+}

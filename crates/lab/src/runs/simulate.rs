@@ -1,0 +1,347 @@
+//! One cell: a scheme under a setting with a seed, run and measured.
+
+use crate::error::Error;
+use crate::results::table::Row;
+use crate::runs::convergence::Watch;
+use crate::runs::window::Counts;
+use crate::spec::drivers::{self, Scene, SchemeChoice};
+use crate::spec::setting::{Convergence, Setting};
+use crate::spec::workload::{Planned, by_start};
+use std::sync::atomic::{AtomicBool, Ordering};
+use subak_core::driver::{Driver, LinkView};
+use subak_core::{Fault, FlowId, LinkId, Ns};
+use subak_fluid::idle_fct_ns;
+
+/// How often a run says how far it is and asks whether to go on.
+const SLICES: u64 = 200;
+
+/// Where rows go.
+pub(crate) type Rows<'a> = dyn FnMut(&Row) -> Result<(), Error> + 'a;
+
+/// What a cell runs, and who wants to hear of it.
+pub(crate) struct Cell<'a> {
+    pub number: usize,
+    pub setting: &'a Setting,
+    pub scheme: &'a SchemeChoice,
+    pub seed: u64,
+    pub cancel: &'a AtomicBool,
+    /// Told the share of the run that is done.
+    pub progress: &'a (dyn Fn(f64) + Sync),
+}
+
+/// What a cell took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Took {
+    pub events: u64,
+    pub packet_hops: u64,
+}
+
+/// Runs the cell; `None` if it was cancelled.
+pub(crate) fn simulate(cell: &Cell, rows: &mut Rows) -> Result<Option<Took>, Error> {
+    let Cell { setting, scheme, seed, .. } = *cell;
+    let mut flows = setting.workload.flows(&setting.topology, seed, setting.packet, setting.duration_ns)?;
+    crate::spec::policy::apply(setting.policy, &mut flows)?;
+    let network = setting.topology.network();
+    let (kind, info) = drivers::find(&scheme.name)?;
+    let params = crate::spec::policy::params(setting.policy, &info, &scheme.params);
+    let data_share = kind.data_share(&scheme.name, &params)?;
+    let scene = Scene { network, sizes: setting.packet, faults: &setting.faults, seed };
+    let mut driver = kind.build(&scheme.name, &params, scene)?;
+    for flow in &flows {
+        driver.add(flow.plan.clone());
+    }
+    let mut named = |row: &Row| {
+        let named = Row {
+            cell: Some(cell.number as u64),
+            scheme: Some(&scheme.label),
+            seed: Some(seed),
+            load: setting.load(),
+            ..row.clone()
+        };
+        rows(&named)
+    };
+    let mut run = Run {
+        cell,
+        data_share,
+        flows: &flows,
+        driver: driver.as_mut(),
+        pending: by_start(&flows),
+        live: Vec::new(),
+        seen_bytes: vec![0; flows.len()],
+        counted: Counts::default(),
+    };
+    if !run.arrivals(&mut named)? || !run.drain() {
+        return Ok(None);
+    }
+    if run.driver.failures() > 0 {
+        let what = format!("scheme \"{}\" could not find exact rates {} times", scheme.name, run.driver.failures());
+        return Err(Fault::new("policy", what, "report this as a defect, with the spec").into());
+    }
+    run.conclude(&mut named)?;
+    Ok(Some(Took { events: driver.events(), packet_hops: driver.packet_hops() }))
+}
+
+struct Run<'a> {
+    cell: &'a Cell<'a>,
+    /// The share of a link that the scheme means to give to data.
+    data_share: f64,
+    flows: &'a [Planned],
+    driver: &'a mut dyn Driver,
+    /// Flows whose rates are not sampled yet, the first to start last.
+    pending: Vec<FlowId>,
+    live: Vec<FlowId>,
+    seen_bytes: Vec<u64>,
+    /// What counts: from the end of the warm-up to that of the duration.
+    counted: Counts,
+}
+
+impl Run<'_> {
+    /// Runs to the end of the duration, sampling; `false` if cancelled.
+    fn arrivals(&mut self, rows: &mut Rows) -> Result<bool, Error> {
+        let setting = self.cell.setting;
+        let (measure, end_ns) = (&setting.measure, setting.duration_ns);
+        let watch = |(number, &goal): (usize, &Convergence)| {
+            let share = if goal.own_goal { self.data_share } else { 1.0 };
+            (number, Watch::new(goal, setting, self.flows, share))
+        };
+        let mut watches: Vec<_> = measure.convergence.iter().enumerate().map(watch).collect();
+        let never = Ns::MAX;
+        let slice_ns = (end_ns / SLICES).max(1);
+        // What happens at the very end of the warm-up counts.
+        let mut before = self.counts();
+        let warm_ns = setting.warmup_ns.checked_sub(1).unwrap_or(never);
+        let mut next = [measure.rates_ns.unwrap_or(never), measure.queues_ns.unwrap_or(never), warm_ns, slice_ns];
+        loop {
+            let looks = watches.iter().map(|(_, w)| w.next_ns()).min().unwrap_or(never);
+            let now_ns = next.iter().fold(looks, |a, &b| a.min(b)).min(end_ns);
+            self.driver.run_until(now_ns);
+            for (number, watch) in &mut watches {
+                if let Some(row) = watch.look(self.driver) {
+                    rows(&Row { criterion: Some(*number as u64), ..row })?;
+                }
+            }
+            if next[0] <= now_ns {
+                self.sample_rates(now_ns, measure.rates_ns.unwrap_or(never), rows)?;
+                next[0] += measure.rates_ns.unwrap_or(never);
+            }
+            if next[1] <= now_ns {
+                self.sample_queues(now_ns, rows)?;
+                next[1] += measure.queues_ns.unwrap_or(never);
+            }
+            if next[2] <= now_ns {
+                before = self.counts();
+                self.driver.restart_peaks();
+                next[2] = never;
+            }
+            if next[3] <= now_ns {
+                next[3] += slice_ns;
+                if self.cancelled() {
+                    return Ok(false);
+                }
+                // The rest is for flows that end after the last arrival.
+                (self.cell.progress)(0.9 * now_ns as f64 / end_ns as f64);
+            }
+            if now_ns >= end_ns {
+                watches.iter().try_for_each(|(_, watch)| watch.check())?;
+                self.counted = self.counts().since(&before);
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Lets flows that are not finished go on; `false` if cancelled.
+    fn drain(&mut self) -> bool {
+        let setting = self.cell.setting;
+        let end_ns = setting.duration_ns + setting.drain_ns;
+        let mut slice_ns = (setting.duration_ns / SLICES).max(1);
+        while self.driver.open_flows() > 0 && self.driver.now_ns() < end_ns {
+            let until_ns = (self.driver.now_ns() + slice_ns).min(end_ns);
+            let events = self.driver.events();
+            self.driver.run_until_done(until_ns);
+            if self.driver.now_ns() < until_ns {
+                break;
+            }
+            if self.cancelled() {
+                return false;
+            }
+            // A drain may be far longer than the run, with little to do.
+            slice_ns = match self.driver.events() - events {
+                0..10_000 => slice_ns.saturating_mul(2),
+                1_000_000.. => (slice_ns / 2).max(1),
+                _ => slice_ns,
+            };
+        }
+        true
+    }
+
+    fn cancelled(&self) -> bool {
+        self.cell.cancel.load(Ordering::Relaxed)
+    }
+
+    fn described(&self) -> std::ops::Range<LinkId> {
+        0..self.cell.setting.topology.described_links() as LinkId
+    }
+
+    fn counts(&self) -> Counts {
+        Counts::now(self.driver, self.described().len(), self.flows.len())
+    }
+
+    fn sample_rates(&mut self, now_ns: Ns, interval_ns: Ns, rows: &mut Rows) -> Result<(), Error> {
+        while let Some(f) = self.pending.pop_if(|f| self.flows[*f as usize].plan.start_ns <= now_ns) {
+            self.live.push(f);
+        }
+        let mut result = Ok(());
+        self.live.retain(|&f| {
+            let view = self.driver.flow(f);
+            let arrived = view.received_wire_bytes - self.seen_bytes[f as usize];
+            self.seen_bytes[f as usize] = view.received_wire_bytes;
+            let row = Row {
+                kind: Some("rate"),
+                time_ns: Some(now_ns),
+                flow: Some(u64::from(f)),
+                flow_id: self.flows[f as usize].id.as_deref(),
+                rate_bps: Some(arrived as f64 * 8e9 / interval_ns as f64),
+                assigned_bps: Some(view.assigned_bps),
+                received_bytes: Some(view.received_bytes),
+                ..Row::default()
+            };
+            if result.is_ok() {
+                result = rows(&row);
+            }
+            view.finished_ns.is_none() && self.flows[f as usize].plan.stop_ns.is_none_or(|s| s > now_ns)
+        });
+        result
+    }
+
+    fn sample_queues(&mut self, now_ns: Ns, rows: &mut Rows) -> Result<(), Error> {
+        for l in self.described() {
+            let view = self.driver.link(l);
+            rows(&Row {
+                kind: Some("queue"),
+                time_ns: Some(now_ns),
+                link: Some(&self.cell.setting.topology.network().links()[l as usize].id),
+                queued_bytes: Some(view.queued_bytes),
+                queued_packets: Some(view.queued_packets),
+                measured: Some(now_ns >= self.cell.setting.warmup_ns),
+                ..Row::default()
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is known at the end.
+    fn conclude(&self, rows: &mut Rows) -> Result<(), Error> {
+        if self.cell.setting.measure.fct {
+            for f in 0..self.flows.len() as FlowId {
+                rows(&self.flow_row(f))?;
+            }
+        }
+        for l in self.described() {
+            rows(&self.link_row(l))?;
+        }
+        for (&wait_ns, &packets) in &self.counted.waits {
+            rows(&Row { kind: Some("wait"), wait_ns: Some(wait_ns), packets: Some(packets), ..Row::default() })?;
+        }
+        rows(&self.summary_row())
+    }
+
+    fn flow_row(&self, f: FlowId) -> Row<'_> {
+        let Planned { id, src, dst, plan, .. } = &self.flows[f as usize];
+        let setting = self.cell.setting;
+        let view = self.driver.flow(f);
+        let name = |n: &Option<u32>| n.map(|n| setting.topology.network().nodes()[n as usize].name.as_str());
+        let fct_ns = view.finished_ns.map(|at| at - plan.start_ns);
+        let ideal_fct_ns = plan.size_bytes.map(|size| self.idle_ns(f, size));
+        let slowdown = fct_ns.zip(ideal_fct_ns).map(|(fct, ideal)| fct as f64 / ideal as f64);
+        Row {
+            kind: Some("flow"),
+            flow: Some(u64::from(f)),
+            flow_id: id.as_deref(),
+            src: name(src),
+            dst: name(dst),
+            size_bytes: plan.size_bytes,
+            start_ns: Some(plan.start_ns),
+            stop_ns: plan.stop_ns,
+            weight: Some(plan.weight),
+            fct_ns,
+            ideal_fct_ns,
+            slowdown,
+            measured: Some(plan.start_ns >= setting.warmup_ns),
+            received_bytes: Some(view.received_bytes),
+            duplicate_bytes: Some(view.duplicate_bytes),
+            retransmissions: Some(view.retransmissions),
+            drops: Some(view.drops),
+            ..Row::default()
+        }
+    }
+
+    /// The completion time of flow `f` alone; over several paths, as the fluid optimum completes it.
+    fn idle_ns(&self, f: FlowId, size: u64) -> Ns {
+        let (setting, plan) = (self.cell.setting, &self.flows[f as usize].plan);
+        let network = setting.topology.network();
+        if let [route] = plan.routes.as_slice() {
+            let most_bps = plan.utility.as_ref().map_or(f64::INFINITY, |u| u.top_bps()).min(plan.demand_bps);
+            return idle_fct_ns(network, &route.forward, setting.packet, size, most_bps);
+        }
+        subak_fluid::lone_fct_ns(network, plan, setting.packet)
+    }
+
+    fn link_row(&self, l: LinkId) -> Row<'_> {
+        let setting = self.cell.setting;
+        let link = &setting.topology.network().links()[l as usize];
+        let LinkView { peak_queued_bytes, data_bytes, ack_bytes, ctl_bytes, .. } = self.counted.links[l as usize];
+        let LinkView { dropped_packets, dropped_bytes, lost_packets, .. } = self.counted.links[l as usize];
+        Row {
+            kind: Some("link"),
+            link: Some(&link.id),
+            peak_queued_bytes: Some(peak_queued_bytes),
+            data_bytes: Some(data_bytes),
+            ack_bytes: Some(ack_bytes),
+            ctl_bytes: Some(ctl_bytes),
+            dropped_packets: Some(dropped_packets),
+            dropped_bytes: Some(dropped_bytes),
+            lost_packets: Some(lost_packets),
+            utilization: Some(self.utilization(std::iter::once(l))),
+            ..Row::default()
+        }
+    }
+
+    /// Data over capacity between warm-up and duration, over `links` together; whole bytes may make it a little too much.
+    fn utilization(&self, links: impl Iterator<Item = LinkId>) -> f64 {
+        let (mut bits, mut could) = (0.0, 0.0);
+        for l in links {
+            bits += 8.0 * self.counted.links[l as usize].data_bytes as f64;
+            could += self.cell.setting.could_carry(l, self.counted.time_ns);
+        }
+        (bits / could).min(1.0)
+    }
+
+    fn summary_row(&self) -> Row<'static> {
+        let topology = &self.cell.setting.topology;
+        let flows: Vec<_> = (0..self.flows.len() as FlowId).map(|f| self.driver.flow(f)).collect();
+        let into_host = |l: &LinkId| topology.network().links()[*l as usize].to.is_some_and(|n| topology.is_host(n));
+        let last: Vec<LinkId> = self.described().filter(into_host).collect();
+        let last = if last.is_empty() { self.described().collect() } else { last };
+        let links = |field: fn(&LinkView) -> u64| Some(self.counted.links.iter().map(field).sum());
+        Row {
+            kind: Some("summary"),
+            time_ns: Some(self.driver.now_ns()),
+            flows: Some(flows.len() as u64),
+            completed: Some(flows.iter().filter(|f| f.finished_ns.is_some()).count() as u64),
+            received_bytes: Some(flows.iter().map(|f| f.received_bytes).sum()),
+            duplicate_bytes: Some(flows.iter().map(|f| f.duplicate_bytes).sum()),
+            retransmissions: Some(self.counted.retransmissions),
+            drops: Some(self.counted.drops),
+            data_bytes: links(|l| l.data_bytes),
+            ack_bytes: links(|l| l.ack_bytes),
+            ctl_bytes: links(|l| l.ctl_bytes),
+            dropped_packets: links(|l| l.dropped_packets),
+            dropped_bytes: links(|l| l.dropped_bytes),
+            lost_packets: links(|l| l.lost_packets),
+            utilization: Some(self.utilization(last.into_iter())),
+            events: Some(self.driver.events()),
+            packet_hops: Some(self.driver.packet_hops()),
+            ..Row::default()
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! Specs: what is to be simulated, as written and as checked.
+
+pub mod drivers;
+mod fault;
+pub(crate) mod policy;
+mod section;
+pub(crate) mod setting;
+pub mod sweep;
+pub(crate) mod topology;
+pub mod workload;
+
+use crate::results::files;
+use crate::spec::section::{Section, each, text, whole};
+use crate::spec::setting::{Cost, Setting};
+use crate::spec::topology::Topology;
+use drivers::SchemeChoice;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use subak_core::Fault;
+use subak_core::document::{Format, parse};
+use subak_core::quantity::quoted;
+use subak_core::scheme::Info;
+use subak_schemes::over::Part;
+use sweep::Axis;
+
+/// A spec as written.
+#[derive(Debug, Clone)]
+pub struct Spec {
+    pub(crate) tree: Map<String, Value>,
+    /// The TOML text that it was read from.
+    pub(crate) toml: Option<String>,
+    /// Where files that it names lie.
+    pub(crate) base: PathBuf,
+    file: Option<String>,
+}
+
+impl Spec {
+    /// Reads a spec file: JSON if it is called so, else TOML.
+    pub fn load(path: &Path) -> Result<Self, Fault> {
+        let name = path.display().to_string();
+        let source = files::read_text(path)?;
+        let json = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("json"));
+        let format = if json { Format::Json } else { Format::Toml };
+        let base = path.parent().map(Path::to_path_buf).unwrap_or_default();
+        let value = parse(&source, format).map_err(|e| e.in_file(&name))?;
+        let mut spec = Spec::from_value(value, base).map_err(|e| e.in_file(&name))?;
+        spec.toml = (!json).then_some(source);
+        spec.file = Some(name);
+        Ok(spec)
+    }
+
+    /// A spec from the text of a TOML file.
+    pub fn from_toml(source: &str) -> Result<Self, Fault> {
+        let mut spec = Spec::from_value(parse(source, Format::Toml)?, PathBuf::new())?;
+        spec.toml = Some(source.to_string());
+        Ok(spec)
+    }
+
+    /// A spec from a tree of values; files that it names lie relative to `base`.
+    pub fn from_value(value: Value, base: PathBuf) -> Result<Self, Fault> {
+        match value {
+            Value::Object(tree) => Ok(Spec { tree, toml: None, base, file: None }),
+            _ => Err(Fault::new("", "the spec is not a table", "give sections: network, workload, scheme, run")),
+        }
+    }
+
+    /// Checks everything: a spec that passes can be run.
+    pub fn validate(self) -> Result<ValidSpec, Fault> {
+        let file = self.file.clone();
+        ValidSpec::of(self).map_err(|e| match file {
+            Some(name) => e.in_file(name),
+            None => e,
+        })
+    }
+}
+
+/// What one cell runs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Cell {
+    /// Its number.
+    pub cell: usize,
+    /// The value of each axis.
+    pub axes: BTreeMap<String, Value>,
+    /// The scheme.
+    pub scheme: SchemeChoice,
+    /// The seed.
+    pub seed: u64,
+    /// What it will take.
+    pub cost: Cost,
+}
+
+/// A spec that was checked.
+#[derive(Debug, Clone)]
+pub struct ValidSpec {
+    pub(crate) spec: Spec,
+    /// What the spec calls itself.
+    pub name: String,
+    /// What it sweeps over, schemes and seeds aside.
+    pub axes: Vec<Axis>,
+    /// The schemes.
+    pub schemes: Vec<SchemeChoice>,
+    /// The seeds.
+    pub seeds: Vec<u64>,
+    /// SHA-256 of the spec and of the files that it names, in hexadecimal.
+    pub hash: String,
+    settings: Vec<Arc<Setting>>,
+}
+
+impl ValidSpec {
+    fn of(spec: Spec) -> Result<Self, Fault> {
+        let mut root = Section::over(&spec.tree);
+        root.opt("schema", |v| whole(v, 1, 1))?;
+        let name = root.opt("name", |v| text(v).map(str::to_string))?.unwrap_or_else(|| "run".into());
+        let schemes = root.need("scheme", "list at least one: [[scheme]] with a name", schemes)?;
+        let seeds = match root.get("run") {
+            Some(run) => Section::of(run).and_then(|mut s| s.opt("seeds", seeds)).map_err(|e| e.below("run"))?,
+            None => None,
+        };
+        Setting::SECTIONS.iter().for_each(|&key| {
+            root.get(key);
+        });
+        root.finish()?;
+        let axes = sweep::axes(&spec.tree)?;
+        let count = sweep::count(&axes)?;
+        let seeds = seeds.unwrap_or_else(|| vec![1]);
+        let cells = count.saturating_mul(schemes.len() as u64).saturating_mul(seeds.len() as u64);
+        if cells > sweep::MOST_CELLS {
+            let what = format!("the spec has {cells} cells");
+            return Err(Fault::new("", what, format!("at most {} are possible: sweep over less", sweep::MOST_CELLS)));
+        }
+        let settings = settings(&spec, &axes, &schemes, count)?;
+        let hash = hash(&spec)?;
+        Ok(ValidSpec { spec, name, axes, schemes, seeds, hash, settings })
+    }
+
+    /// The spec as a tree of values.
+    pub fn tree(&self) -> &Map<String, Value> {
+        &self.spec.tree
+    }
+
+    /// How many cells there are.
+    pub fn len(&self) -> usize {
+        self.settings.len() * self.schemes.len() * self.seeds.len()
+    }
+
+    /// Whether there is none (there always is one).
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Every cell, in order.
+    pub fn cells(&self) -> Vec<Cell> {
+        (0..self.len()).map(|i| self.cell(i)).collect()
+    }
+
+    /// The cell numbered `index`.
+    pub fn cell(&self, index: usize) -> Cell {
+        let (setting, scheme) = self.setting(index);
+        let seed = self.seeds[index % self.seeds.len()];
+        let axes = self.axes.iter().zip(&setting.axis_values).map(|(a, v)| (a.key.clone(), v.clone())).collect();
+        Cell { cell: index, axes, scheme: scheme.clone(), seed, cost: setting.cost(scheme) }
+    }
+
+    /// Setting and scheme of a cell: seeds innermost, then schemes.
+    pub(crate) fn setting(&self, index: usize) -> (&Arc<Setting>, &SchemeChoice) {
+        let scheme = index / self.seeds.len();
+        (&self.settings[scheme / self.schemes.len()], &self.schemes[scheme % self.schemes.len()])
+    }
+}
+
+fn settings(spec: &Spec, axes: &[Axis], schemes: &[SchemeChoice], count: u64) -> Result<Vec<Arc<Setting>>, Fault> {
+    let mut topologies: HashMap<String, Arc<Topology>> = HashMap::new();
+    let mut settings = Vec::with_capacity(count as usize);
+    let bare = sweep::bare(&spec.tree, axes);
+    for index in 0..count {
+        let choice = sweep::choose(axes, index);
+        let fixed = sweep::fix(&bare, axes, &choice);
+        let setting = Setting::read(&fixed, &spec.base, &mut topologies)
+            .and_then(|setting| setting.check_schemes(schemes).map(|()| setting))
+            .map_err(|e| in_axis(e, axes, &choice))?;
+        let axis_values = axes.iter().zip(&choice).map(|(axis, &k)| axis.values[k].clone()).collect();
+        settings.push(Arc::new(Setting { axis_values, ..setting }));
+    }
+    Ok(settings)
+}
+
+/// A fault in a value of an axis says which of the list it is.
+fn in_axis(mut fault: Fault, axes: &[Axis], choice: &[usize]) -> Fault {
+    for (axis, k) in axes.iter().zip(choice) {
+        if let Some(rest) = fault.place.strip_prefix(axis.key.as_str())
+            && (rest.is_empty() || rest.starts_with(['.', '[']))
+        {
+            fault.place = format!("{}[{k}]{rest}", axis.key);
+            break;
+        }
+    }
+    fault
+}
+
+/// The list of schemes; a list in place of a parameter makes one of each.
+fn schemes(value: &Value) -> Result<Vec<SchemeChoice>, Fault> {
+    let mut all: Vec<SchemeChoice> = Vec::new();
+    for choices in each(value, scheme)? {
+        all.extend(choices);
+    }
+    if all.is_empty() {
+        return Err(Fault::new("", "there is no scheme", "list at least one: [[scheme]] with a name"));
+    }
+    for (i, choice) in all.iter().enumerate() {
+        if all[..i].iter().any(|c| c.label == choice.label) {
+            let what = format!("two schemes are called {}", quoted(&choice.label));
+            return Err(Fault::new("", what, "give each a label of its own"));
+        }
+    }
+    Ok(all)
+}
+
+fn scheme(value: &Value) -> Result<Vec<SchemeChoice>, Fault> {
+    let mut section = Section::of(value)?;
+    let name = &scheme_name(&mut section)?;
+    let (driver, info) = drivers::find(name)?;
+    let label = section.opt("label", |v| text(v).map(str::to_string))?.unwrap_or_else(|| name.to_string());
+    let params = section.opt("params", |v| Section::of(v).map(|_| v.as_object().cloned().unwrap_or_default()))?;
+    section.finish()?;
+    let params = params.unwrap_or_default();
+    let mut axes = Vec::new();
+    for (key, value) in &params {
+        sweep::collect(key, value, &mut axes).map_err(|e| e.below("params"))?;
+    }
+    let bare = sweep::bare(&params, &axes);
+    let choice = |index| {
+        let choice = sweep::choose(&axes, index);
+        let params = sweep::fix(&bare, &axes, &choice);
+        driver.data_share(name, &params).map_err(|e| in_half(e, &info))?;
+        let mut label = label.clone();
+        for (axis, &k) in axes.iter().zip(&choice) {
+            let value = &axis.values[k];
+            let _ = write!(label, " {}={}", axis.key, value.as_str().map_or_else(|| value.to_string(), str::to_string));
+        }
+        Ok(SchemeChoice { name: name.to_string(), label, params })
+    };
+    (0..sweep::count(&axes).map_err(|e| e.below("params"))?).map(choice).collect()
+}
+
+/// The scheme that a table of `[[scheme]]` is of: `name`, or `optimizer` and `fabric`.
+fn scheme_name(section: &mut Section) -> Result<String, Fault> {
+    let mut word = |key: &'static str| section.opt(key, |v| text(v).map(str::to_string));
+    match (word("name")?, word("optimizer")?, word("fabric")?) {
+        (Some(name), None, None) => Ok(name),
+        (None, Some(optimizer), Some(fabric)) => Ok(format!("{optimizer}/{fabric}")),
+        (None, None, None) => {
+            let known: Vec<&str> = drivers::all().iter().map(|s| s.name).collect();
+            let mend = format!("choose one of: {}; or give an optimizer and a fabric", known.join(", "));
+            Err(Fault::new("name", "it is missing", mend))
+        }
+        (Some(_), ..) => {
+            let what = "a scheme has a name, or an optimizer and a fabric, not both";
+            Err(Fault::new("name", what, "leave name away, or optimizer and fabric"))
+        }
+        (None, Some(_), None) => {
+            Err(Fault::new("fabric", "it is missing", format!("choose one of: {}", names(subak_schemes::FABRICS))))
+        }
+        (None, None, Some(_)) => Err(Fault::new(
+            "optimizer",
+            "it is missing",
+            format!("choose one of: {}", names(subak_schemes::OPTIMIZERS)),
+        )),
+    }
+}
+
+fn names(parts: &[Part]) -> String {
+    parts.iter().map(|p| p.name).collect::<Vec<_>>().join(", ")
+}
+
+/// A parameter that another optimizer or fabric has is refused with the name of that one.
+fn in_half(fault: Fault, info: &Info) -> Fault {
+    let name = fault.place.strip_prefix("params.").unwrap_or_default();
+    let has = |part: &&Part| part.params.iter().any(|p| p.name == name);
+    let elsewhere = subak_schemes::OPTIMIZERS.iter().chain(subak_schemes::FABRICS).find(has);
+    match elsewhere.filter(|_| info.name.contains('/') && info.params.iter().all(|p| p.name != name)) {
+        Some(part) => Fault { what: format!("{}; it is one of \"{}\"", fault.what, part.name), ..fault },
+        None => fault,
+    }
+}
+
+/// A number of seeds, counted from 1, or the list of them.
+fn seeds(value: &Value) -> Result<Vec<u64>, Fault> {
+    let seeds = match value {
+        Value::Array(_) => each(value, |v| whole(v, 0, i64::MAX as u64))?,
+        _ => (1..=whole(value, 1, 100_000)?).collect(),
+    };
+    let mut sorted = seeds.clone();
+    sorted.sort_unstable();
+    if seeds.is_empty() || sorted.windows(2).any(|w| w[0] == w[1]) {
+        return Err(Fault::new(
+            "",
+            "the seeds are none, or one is given twice",
+            "give a number of seeds, or different ones",
+        ));
+    }
+    Ok(seeds)
+}
+
+/// A network that lies in a file counts by the file's content.
+fn hash(spec: &Spec) -> Result<String, Fault> {
+    let mut digest = Sha256::new();
+    digest.update(Value::Object(spec.tree.clone()).to_string());
+    let mut names = Vec::new();
+    spec.tree.get("network").iter().for_each(|n| files_of(n, &mut names));
+    for name in names {
+        digest.update([0]);
+        digest.update(files::read_text(&spec.base.join(name))?);
+    }
+    Ok(digest.finalize().iter().fold(String::new(), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    }))
+}
+
+/// The files that a network names, or a list of networks.
+fn files_of<'a>(network: &'a Value, names: &mut Vec<&'a str>) {
+    match network {
+        Value::Array(list) => list.iter().for_each(|n| files_of(n, names)),
+        Value::Object(map) => match map.get("file") {
+            Some(Value::Array(list)) => names.extend(list.iter().filter_map(Value::as_str)),
+            Some(file) => names.extend(file.as_str()),
+            None => {}
+        },
+        _ => {}
+    }
+}

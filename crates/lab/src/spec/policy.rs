@@ -1,0 +1,72 @@
+//! The policy of a spec: what it makes of flows, which schemes can serve it, and what these are told of it.
+
+use crate::spec::workload::Planned;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use subak_core::scheme::{Follows, Goal, Info, Param};
+use subak_core::utility::Urgency;
+use subak_core::{Fault, Policy, Utility};
+
+/// Gives every flow its utility under `policy`; under max-min it has none.
+pub(crate) fn apply(policy: Policy, flows: &mut [Planned]) -> Result<(), Fault> {
+    if policy == Policy::MaxMin {
+        return Ok(());
+    }
+    for (f, flow) in flows.iter_mut().enumerate() {
+        let utility = Utility::under(policy, flow.plan.weight, &flow.extra);
+        flow.plan.utility = Some(Arc::new(utility.map_err(|e| e.below(&format!("flows[{f}]")))?));
+        flow.plan.urgency = Urgency::under(policy, &flow.extra);
+    }
+    Ok(())
+}
+
+/// Refuses a scheme that aims at something else than `policy`: by its nature, or by a parameter that follows the policy.
+pub(crate) fn check(policy: Policy, info: &Info, given: &Map<String, Value>) -> Result<(), Fault> {
+    if info.goal.serves(policy) {
+        for (param, of_policy) in followed(policy, info) {
+            let Some(own) = given.get(param.name).filter(|own| own.as_f64() != Some(of_policy)) else { continue };
+            let what = format!("scheme \"{}\" has params.{} = {own}, its policy {of_policy}", info.name, param.name);
+            let mend = format!("leave params.{} away: the scheme takes it from the policy", param.name);
+            return Err(Fault::new("policy", what, mend));
+        }
+        return Ok(());
+    }
+    let what = format!("scheme \"{}\" brings rates to {}, not to {}", info.name, info.goal.name(), shown(policy));
+    let mend = match (info.goal, policy) {
+        (_, Policy::AlphaFair { .. }) if !matches!(info.goal, Goal::MaxMin | Goal::EqualMaxMin) => {
+            "give an alpha above zero, such as 1".to_string()
+        }
+        (Goal::MaxMin | Goal::EqualMaxMin, _) => "take the kind \"max-min\", or the scheme out of the spec".to_string(),
+        _ => "take the kind \"alpha-fair\" with alpha = 1, or the scheme out of the spec".to_string(),
+    };
+    Err(Fault::new("policy.kind", what, mend))
+}
+
+fn shown(policy: Policy) -> String {
+    match policy {
+        Policy::AlphaFair { alpha } => format!("alpha-fair with alpha = {alpha}"),
+        policy => policy.name().to_string(),
+    }
+}
+
+/// The parameters `given`, and those that follow the policy.
+pub(crate) fn params(policy: Policy, info: &Info, given: &Map<String, Value>) -> Map<String, Value> {
+    let mut params = given.clone();
+    for (param, of_policy) in followed(policy, info) {
+        params.entry(param.name).or_insert(of_policy.into());
+    }
+    params
+}
+
+/// The parameters that follow `policy`, and their values.
+fn followed(policy: Policy, info: &Info) -> impl Iterator<Item = (&'static Param, f64)> {
+    let alpha = match policy {
+        Policy::AlphaFair { alpha } => Some(alpha),
+        Policy::Fct { epsilon } | Policy::Srpt { epsilon } | Policy::Edf { epsilon } => Some(epsilon),
+        Policy::MaxMin | Policy::BandwidthFunction => None,
+    };
+    let value = move |param: &'static Param| match param.follows? {
+        Follows::Alpha => alpha.map(|alpha| (param, alpha)),
+    };
+    info.params.iter().filter_map(value)
+}

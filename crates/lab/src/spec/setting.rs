@@ -1,0 +1,321 @@
+//! One setting of a spec, all axes fixed: what every scheme and seed of it runs under.
+
+use crate::spec::drivers::{self, Expected, SchemeChoice};
+use crate::spec::fault;
+use crate::spec::section::{Section, between, each, flag};
+use crate::spec::topology::Topology;
+use crate::spec::workload::Workload;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use subak_core::case::policy_from_value;
+use subak_core::document::unknown_word;
+use subak_core::driver::{Injected, LinkChange, PacketSizes};
+use subak_core::quantity::{bytes_from_json, ns_from_json};
+use subak_core::scheme::Goal;
+use subak_core::{Fault, LinkId, Ns, Policy};
+
+/// An estimate of what a cell takes.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Cost {
+    /// Flows.
+    pub flows: f64,
+    /// Packets leaving one queue onto one link (0 for a fluid scheme).
+    pub packet_hops: f64,
+    /// Seconds on one core.
+    pub seconds: f64,
+}
+
+/// The longest duration, and the longest drain, ns: two hours. The packet simulator's finest clock counts five.
+const MOST_NS: Ns = 2 * 3600 * 1_000_000_000;
+
+/// Most samples of one sort that a cell may write: about a gigabyte of results.
+const MOST_SAMPLES: f64 = 2e7;
+
+/// One setting of a spec.
+#[derive(Debug, Clone)]
+pub(crate) struct Setting {
+    pub axis_values: Vec<Value>,
+    pub topology: Arc<Topology>,
+    pub workload: Workload,
+    pub policy: Policy,
+    pub measure: Measure,
+    pub packet: PacketSizes,
+    pub faults: Vec<Injected>,
+    pub duration_ns: Ns,
+    pub warmup_ns: Ns,
+    pub drain_ns: Ns,
+}
+
+/// What is measured.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Measure {
+    /// Whether each flow's completion is recorded.
+    pub fct: bool,
+    /// Interval between samples of the flows' rates.
+    pub rates_ns: Option<Ns>,
+    /// Interval between samples of the queues.
+    pub queues_ns: Option<Ns>,
+    /// One a criterion.
+    pub convergence: Vec<Convergence>,
+}
+
+/// When rates count as settled.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Convergence {
+    /// How near a flow's rate is to the optimum, relative to it.
+    pub within: f64,
+    /// Of how many flows, at least.
+    pub share: f64,
+    /// For how long without a break.
+    pub hold_ns: Ns,
+    /// And until the next change of the flows, or the end of the run.
+    pub lasting: bool,
+    /// Rates as received at the destination, else as assigned to the source.
+    pub received: bool,
+    /// Against what the scheme itself aims at, else the policy's optimum.
+    pub own_goal: bool,
+    /// Against the optimum over what acknowledgements leave of the links, else over all of them.
+    pub acks: bool,
+    /// Time between two looks.
+    pub every_ns: Ns,
+    /// Time constant of the filter over received rates.
+    pub filter_ns: Ns,
+}
+
+impl Measure {
+    /// Refuses filters so short that the packets of an ordinary flow make its smoothed rate swing out of `within`: an
+    /// average over T of packets P apart swings by P / 2T either way.
+    fn check_filters(&self, share_bps: f64, packet: PacketSizes) -> Result<(), Fault> {
+        let gap_ns = f64::from(packet.mtu_bytes) * 8e9 / share_bps;
+        let too_short = |c: &&Convergence| c.received && gap_ns / (2.0 * c.filter_ns as f64) > c.within;
+        let Some(c) = self.convergence.iter().find(too_short).filter(|_| gap_ns.is_finite()) else { return Ok(()) };
+        let what = format!(
+            "a flow has {:.0} Mb/s of the hosts' links, a packet every {:.0} us: a filter of {} us swings by more than {}",
+            share_bps / 1e6,
+            gap_ns / 1e3,
+            c.filter_ns as f64 / 1e3,
+            c.within
+        );
+        let mend = format!("give a filter of at least {:.0}us, or of = \"assigned\"", (gap_ns / c.within / 1e3).ceil());
+        Err(Fault::new("convergence.filter", what, mend))
+    }
+
+    /// Refuses intervals at which the samples of `links` queues, or of `live` flows at once, would never end.
+    fn check_samples(&self, links: f64, live: f64, duration_ns: Ns) -> Result<(), Fault> {
+        let wanted = [("rates", self.rates_ns, live, "flows"), ("queues", self.queues_ns, links, "links")];
+        for (key, interval_ns, each, of) in wanted {
+            let Some(interval_ns) = interval_ns else { continue };
+            let rows = each * (duration_ns as f64 / interval_ns as f64);
+            if rows > MOST_SAMPLES {
+                let what = format!("some {rows:.1e} samples a cell, of {each:.0} {of} at once");
+                let least_us = (each * duration_ns as f64 / MOST_SAMPLES / 1e3).ceil();
+                return Err(Fault::new(key, what, format!("sample less often: every {least_us}us or more")));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Setting {
+    /// The sections that make a setting.
+    pub const SECTIONS: &[&str] = &["network", "routing", "workload", "policy", "measure", "run", "packets", "fault"];
+
+    /// Reads a spec whose axes are fixed. Networks that were read before are found in `topologies`.
+    pub fn read(
+        tree: &Map<String, Value>,
+        base: &Path,
+        topologies: &mut HashMap<String, Arc<Topology>>,
+    ) -> Result<Setting, Fault> {
+        let section = |key: &str| tree.get(key);
+        let missing = |key: &str, mend: &str| Fault::new(key, format!("the section \"{key}\" is missing"), mend);
+        let network = section("network")
+            .ok_or_else(|| missing("network", "say over which network, for example kind = \"star\", hosts = 16"))?;
+        let workload = section("workload")
+            .ok_or_else(|| missing("workload", "say which flows, for example kind = \"poisson\""))?;
+        let run = section("run").ok_or_else(|| missing("run", "say for how long: duration = \"50ms\""))?;
+        let routing = section("routing");
+        let key = format!("{network} {routing:?}");
+        let topology = match topologies.get(&key) {
+            Some(known) => Arc::clone(known),
+            None => {
+                let read = Topology::read(network, routing, base)?;
+                Arc::clone(topologies.entry(key).or_insert(Arc::new(read)))
+            }
+        };
+        let workload = Workload::read(workload).map_err(|e| e.below("workload"))?;
+        let packet = packets(section("packets")).map_err(|e| e.below("packets"))?;
+        let (duration_ns, warmup_ns, drain_ns) = times(run).map_err(|e| e.below("run"))?;
+        workload.check(&topology, packet, duration_ns).map_err(|e| e.below("workload"))?;
+        let policy = section("policy").map_or(Ok(Policy::MaxMin), policy_from_value).map_err(|e| e.below("policy"))?;
+        workload.check_policy(policy)?;
+        let measure = measure(section("measure"), &workload).map_err(|e| e.below("measure"))?;
+        let live = workload.expected(&topology, packet, duration_ns).live;
+        measure.check_samples(topology.described_links() as f64, live, duration_ns).map_err(|e| e.below("measure"))?;
+        measure.check_filters(mean_share_bps(&topology, live), packet).map_err(|e| e.below("measure"))?;
+        let faults = match section("fault") {
+            Some(list) => {
+                each(list, |f| fault::read(f, &topology, duration_ns)).map_err(|e| e.below("fault"))?.concat()
+            }
+            None => Vec::new(),
+        };
+        let axis_values = Vec::new();
+        Ok(Setting {
+            axis_values,
+            topology,
+            workload,
+            policy,
+            measure,
+            packet,
+            faults,
+            duration_ns,
+            warmup_ns,
+            drain_ns,
+        })
+    }
+
+    /// Refuses schemes that cannot serve the policy.
+    pub fn check_schemes(&self, schemes: &[SchemeChoice]) -> Result<(), Fault> {
+        schemes.iter().try_for_each(|scheme| {
+            let (_, info) = drivers::find(&scheme.name)?;
+            if info.goal == Goal::EqualMaxMin && self.workload.has_weights() {
+                let what = format!("scheme \"{}\" knows of no weights, and some flows have one", info.name);
+                return Err(Fault::new("workload", what, "leave the weights away, or the scheme out of the spec"));
+            }
+            crate::spec::policy::check(self.policy, &info, &scheme.params)
+        })
+    }
+
+    /// Bits that link `l` could carry in the last `span_ns` of the duration.
+    pub fn could_carry(&self, l: LinkId, span_ns: Ns) -> f64 {
+        let mut capacity_bps = self.topology.network().links()[l as usize].capacity_bps;
+        let (mut bits, mut from_ns) = (0.0, self.duration_ns.saturating_sub(span_ns));
+        for (at_ns, link, change) in Injected::link_changes(&self.faults) {
+            if let LinkChange::Capacity(next_bps) = change
+                && link == l
+            {
+                let until_ns = at_ns.clamp(from_ns, self.duration_ns);
+                bits += capacity_bps * (until_ns - from_ns) as f64 * 1e-9;
+                (capacity_bps, from_ns) = (next_bps, until_ns);
+            }
+        }
+        bits + capacity_bps * (self.duration_ns - from_ns) as f64 * 1e-9
+    }
+
+    /// An estimate of what a run takes.
+    pub fn cost(&self, scheme: &SchemeChoice) -> Cost {
+        let expected = self.workload.expected(&self.topology, self.packet, self.duration_ns);
+        let links = self.topology.network().links().len() as f64;
+        let hops = if links > 2.0 * self.topology.hosts().len() as f64 { 4.0 } else { 2.0 };
+        let packet_hops = 2.0 * hops * expected.wire_bytes / f64::from(self.packet.mtu_bytes);
+        match drivers::find(&scheme.name) {
+            Ok((driver, _)) => driver.cost(Expected { flows: expected.flows, packet_hops }),
+            Err(_) => Cost { flows: expected.flows, packet_hops, seconds: 0.0 },
+        }
+    }
+
+    /// The load asked for, where the workload has one.
+    pub fn load(&self) -> Option<f64> {
+        match self.workload {
+            Workload::Poisson { load, .. } => Some(load),
+            _ => None,
+        }
+    }
+}
+
+/// What a flow gets of the hosts' links when `live` share them evenly, bit/s.
+fn mean_share_bps(topology: &Topology, live: f64) -> f64 {
+    let links = topology.network().links().iter();
+    let from_hosts = links.filter(|l| l.from.is_some_and(|n| topology.is_host(n))).map(|l| l.capacity_bps);
+    from_hosts.sum::<f64>() / live.max(1.0)
+}
+
+/// Duration, warm-up and drain.
+fn times(value: &Value) -> Result<(Ns, Ns, Ns), Fault> {
+    let mut section = Section::of(value)?;
+    let time = |v: &Value| match ns_from_json(v)? {
+        ns if ns <= MOST_NS => Ok(ns),
+        _ => Err(Fault::new("", "the time is too long", "give at most two hours of simulated time")),
+    };
+    let duration_ns = section.need("duration", "say how long flows arrive, such as \"50ms\"", time)?;
+    if duration_ns == 0 {
+        return Err(Fault::new("duration", "the duration is 0", "give a time of at least 1ns"));
+    }
+    let warmup_ns = section.opt("warmup", time)?.unwrap_or(0);
+    if warmup_ns >= duration_ns {
+        return Err(Fault::new("warmup", "the warm-up is not shorter than the run", "give a time below the duration"));
+    }
+    // Long enough for the largest flows to end in nearly every run; a run ends as soon as all have.
+    let drain_ns = section.opt("drain", time)?.unwrap_or((20 * duration_ns).min(MOST_NS));
+    section.get("seeds");
+    section.finish()?;
+    Ok((duration_ns, warmup_ns, drain_ns))
+}
+
+fn packets(value: Option<&Value>) -> Result<PacketSizes, Fault> {
+    let mut sizes = PacketSizes::default();
+    let Some(value) = value else { return Ok(sizes) };
+    let mut section = Section::of(value)?;
+    let bytes = |v: &Value| match bytes_from_json(v)? {
+        n @ 1..=65_535 => Ok(n as u32),
+        _ => Err(Fault::new("", "the size is out of range", "give 1 to 65535 bytes")),
+    };
+    sizes.mtu_bytes = section.opt("mtu", bytes)?.unwrap_or(sizes.mtu_bytes);
+    sizes.header_bytes = section.opt("header", bytes)?.unwrap_or(sizes.header_bytes);
+    sizes.ack_bytes = section.opt("ack", bytes)?.unwrap_or(sizes.ack_bytes);
+    section.finish()?;
+    if sizes.header_bytes >= sizes.mtu_bytes {
+        return Err(Fault::new("header", "headers leave no room for payload", "give fewer bytes than the mtu"));
+    }
+    Ok(sizes)
+}
+
+fn interval(value: &Value) -> Result<Ns, Fault> {
+    match ns_from_json(value)? {
+        ns if ns >= 100 => Ok(ns),
+        ns => Err(Fault::new("", format!("the interval is {ns} ns"), "give at least 100ns")),
+    }
+}
+
+fn measure(value: Option<&Value>, workload: &Workload) -> Result<Measure, Fault> {
+    let mut measure = Measure { fct: true, rates_ns: None, queues_ns: None, convergence: Vec::new() };
+    let Some(value) = value else { return Ok(measure) };
+    let mut section = Section::of(value)?;
+    measure.fct = section.opt("fct", flag)?.unwrap_or(true);
+    measure.rates_ns = section.opt("rates", interval)?;
+    measure.queues_ns = section.opt("queues", interval)?;
+    measure.convergence = section
+        .opt("convergence", |v| if v.is_array() { each(v, convergence) } else { Ok(vec![convergence(v)?]) })?
+        .unwrap_or_default();
+    section.finish()?;
+    if !measure.convergence.is_empty() && !workload.settles() {
+        let what = "flows come and go all the time: rates cannot settle";
+        return Err(Fault::new("convergence", what, "use it with churn, incast, permutation or steps"));
+    }
+    Ok(measure)
+}
+
+fn convergence(value: &Value) -> Result<Convergence, Fault> {
+    let mut section = Section::of(value)?;
+    let either = |names: [&'static str; 2]| {
+        move |v: &Value| match names.iter().position(|n| v.as_str() == Some(n)) {
+            Some(at) => Ok(at == 1),
+            None => Err(unknown_word(v.as_str().unwrap_or("that is not a text"), "choice", &names)),
+        }
+    };
+    let convergence = Convergence {
+        within: section.opt("within", |v| between(v, 0.0, false, 1.0))?.unwrap_or(0.1),
+        share: section.opt("share", |v| between(v, 0.0, false, 1.0))?.unwrap_or(0.95),
+        hold_ns: section.opt("hold", ns_from_json)?.unwrap_or(0),
+        lasting: section.opt("lasting", flag)?.unwrap_or(false),
+        received: section.opt("of", either(["assigned", "received"]))?.unwrap_or(true),
+        own_goal: section.opt("against", either(["policy", "scheme"]))?.unwrap_or(false),
+        acks: section.opt("acks", flag)?.unwrap_or(false),
+        every_ns: section.opt("every", interval)?.unwrap_or(10_000),
+        filter_ns: section.opt("filter", interval)?.unwrap_or(80_000),
+    };
+    section.finish()?;
+    Ok(convergence)
+}

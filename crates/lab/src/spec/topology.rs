@@ -1,0 +1,208 @@
+//! A network made ready for flows: who the hosts are, how routes are found, and a way back for every link.
+
+use serde_json::Value;
+use std::path::Path;
+use subak_core::case::routing_from_value;
+use subak_core::document::{nearest, unknown_word};
+use subak_core::driver::Route;
+use subak_core::quantity::quoted;
+use subak_core::route::{Router, Routing};
+use subak_core::{Fault, Link, LinkId, Network, NodeId};
+
+/// A network, its hosts and its routes.
+#[derive(Debug)]
+pub struct Topology {
+    network: Network,
+    /// The network as described: the router sees no links that were added for the way back.
+    described: Network,
+    hosts: Vec<NodeId>,
+    access_bps: Vec<f64>,
+    twins: Vec<LinkId>,
+    routing: Routing,
+}
+
+/// The fault of a link that is not there.
+pub(crate) fn unknown_link(name: &str, network: &Network) -> Fault {
+    unknown_name(name, "link", &network.links().iter().map(|l| l.id.as_str()).collect::<Vec<_>>())
+}
+
+/// The fault of a name that is not among those of a network; few are listed, of many the nearest is.
+pub(crate) fn unknown_name(name: &str, what: &str, known: &[&str]) -> Fault {
+    if known.len() <= 16 {
+        return unknown_word(name, what, known);
+    }
+    let mend = match nearest(name, known) {
+        Some(near) => format!("did you mean \"{near}\"?"),
+        None => format!("name a {what} of the network, such as \"{}\"", known[0]),
+    };
+    Fault::new("", format!("unknown {what} {}", quoted(name)), mend)
+}
+
+impl Topology {
+    /// The sections `network` and `routing` of a spec; files lie relative to `base`. Unless the spec says otherwise,
+    /// acknowledgements take the data's links in reverse, as s-PERC asks for.
+    pub(crate) fn read(network: &Value, routing: Option<&Value>, base: &Path) -> Result<Self, Fault> {
+        let (described, metric) = crate::results::files::network(network, base).map_err(|e| e.below("network"))?;
+        if let Some(slow) = described.links().iter().find(|l| l.capacity_bps < 1e3) {
+            let what = format!("link {} has {} bit/s", quoted(&slow.id), slow.capacity_bps);
+            return Err(Fault::new("network", what, "give every link of a simulation at least 1 kb/s"));
+        }
+        let mut chosen = routing_from_value(routing, metric).map_err(|e| e.below("routing"))?;
+        chosen.symmetric |= routing.is_none_or(|r| r.get("symmetric").is_none());
+        Topology::over(described, chosen)
+    }
+
+    /// Adds to each link that lacks a twin one of the same capacity and delay, so that acknowledgements have a way back.
+    fn over(described: Network, routing: Routing) -> Result<Self, Fault> {
+        let mut network = described.clone();
+        let mut twins = Vec::with_capacity(described.links().len());
+        let count = described.links().len() as LinkId;
+        let mut added = Vec::new();
+        for (l, twin) in described.twins().into_iter().enumerate() {
+            let twin = match twin {
+                Some(twin) => twin,
+                None => {
+                    let link = &described.links()[l];
+                    let id = format!("{}~back", link.id);
+                    added.push(l as LinkId);
+                    network.add(Link { id, from: link.to, to: link.from, ..link.clone() })?
+                }
+            };
+            twins.push(twin);
+        }
+        debug_assert_eq!(network.links().len(), count as usize + added.len());
+        twins.extend(added);
+        let hosts: Vec<NodeId> = described.hosts().collect();
+        let access =
+            |h: NodeId| described.out_links(h).iter().map(|&l| described.links()[l as usize].capacity_bps).sum();
+        let mut access_bps = vec![0.0; described.nodes().len()];
+        hosts.iter().for_each(|&h| access_bps[h as usize] = access(h));
+        Ok(Topology { network, described, hosts, access_bps, twins, routing })
+    }
+
+    /// The network, with the links that were added for the way back last.
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// How many links the spec describes; those added come after them.
+    pub fn described_links(&self) -> usize {
+        self.described.links().len()
+    }
+
+    /// The hosts, in order.
+    pub fn hosts(&self) -> &[NodeId] {
+        &self.hosts
+    }
+
+    /// Whether `node` is a host.
+    pub fn is_host(&self, node: NodeId) -> bool {
+        self.hosts.binary_search(&node).is_ok()
+    }
+
+    /// What the links out of a host carry together, bit/s.
+    pub fn access_bps(&self, host: NodeId) -> f64 {
+        self.access_bps[host as usize]
+    }
+
+    /// Refuses a network in which some host cannot reach another, or not be reached by it.
+    pub(crate) fn check_connected(&self) -> Result<(), Fault> {
+        let Some(&start) = self.hosts.first() else { return Ok(()) };
+        for there in [true, false] {
+            let reached = self.reached(start, there);
+            if let Some(&far) = self.hosts.iter().find(|&&h| !reached[h as usize]) {
+                let name = |n: NodeId| quoted(&self.described.nodes()[n as usize].name);
+                let (from, to) = if there { (start, far) } else { (far, start) };
+                return Err(Fault::new(
+                    "",
+                    format!("no path leads from host {} to host {}", name(from), name(to)),
+                    "connect them in both directions, or use the workload \"steps\" between hosts that are connected",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The nodes that can be reached from `start`, or from which it can be; symmetric routing uses links with twins.
+    fn reached(&self, start: NodeId, there: bool) -> Vec<bool> {
+        let mut next: Vec<Vec<NodeId>> = vec![Vec::new(); self.described.nodes().len()];
+        for (link, twin) in self.described.links().iter().zip(self.described.twins()) {
+            if let (Some(from), Some(to)) = (link.from, link.to)
+                && (twin.is_some() || !self.routing.symmetric)
+            {
+                let (from, to) = if there { (from, to) } else { (to, from) };
+                next[from as usize].push(to);
+            }
+        }
+        let mut reached = vec![false; next.len()];
+        reached[start as usize] = true;
+        let mut frontier = vec![start];
+        while let Some(node) = frontier.pop() {
+            for &to in &next[node as usize] {
+                if !std::mem::replace(&mut reached[to as usize], true) {
+                    frontier.push(to);
+                }
+            }
+        }
+        reached
+    }
+
+    /// A router of its own for one run.
+    pub fn router(&self) -> Router {
+        Router::by(&self.described, self.routing)
+    }
+
+    /// Up to `subflows` distinct routes between two hosts.
+    pub(crate) fn routes(
+        &self,
+        router: &mut Router,
+        src: NodeId,
+        dst: NodeId,
+        key: u64,
+        subflows: usize,
+    ) -> Result<Vec<Route>, Fault> {
+        if subflows == 1 { Ok(vec![router.route(src, dst, key)?]) } else { router.routes(src, dst, key, subflows) }
+    }
+
+    /// A route over `forward` and back over the twins.
+    pub(crate) fn route_over(&self, forward: Vec<LinkId>) -> Route {
+        let back = forward.iter().rev().map(|&l| self.twins[l as usize]).collect();
+        Route { forward, back }
+    }
+
+    /// The links called `names`, which must follow one another and differ.
+    pub(crate) fn path(&self, names: &[String]) -> Result<Vec<LinkId>, Fault> {
+        if names.is_empty() {
+            return Err(Fault::new("", "the path has no link", "name at least one link"));
+        }
+        let mut path: Vec<LinkId> = Vec::with_capacity(names.len());
+        for (i, name) in names.iter().enumerate() {
+            let at = |what: String, mend: &str| Fault::new(format!("[{i}]"), what, mend);
+            let link = self
+                .described
+                .find_link(name)
+                .ok_or_else(|| unknown_link(name, &self.described).below(&format!("[{i}]")))?;
+            if path.contains(&link) {
+                return Err(at(format!("the path crosses {} twice", quoted(name)), "name each link of a path once"));
+            }
+            let ends = |l: LinkId| (self.network.links()[l as usize].from, self.network.links()[l as usize].to);
+            if let Some(&before) = path.last()
+                && let (Some(arrives), Some(leaves)) = (ends(before).1, ends(link).0)
+                && arrives != leaves
+            {
+                return Err(at(
+                    format!("{} does not begin where the link before it ends", quoted(name)),
+                    "name links in order",
+                ));
+            }
+            path.push(link);
+        }
+        Ok(path)
+    }
+
+    /// The first and the last node of a path, where links know them.
+    pub(crate) fn ends(&self, path: &[LinkId]) -> (Option<NodeId>, Option<NodeId>) {
+        let link = |l: &LinkId| &self.network.links()[*l as usize];
+        (path.first().and_then(|l| link(l).from), path.last().and_then(|l| link(l).to))
+    }
+}

@@ -1,0 +1,164 @@
+//! Endless flows between random hosts, many of which start and stop at once every epoch.
+
+use super::{Expected, Maker, positive_ns, subflows};
+use crate::spec::section::{Section, between, flag};
+use subak_core::rng::Stream;
+use subak_core::{Fault, NodeId, Ns};
+
+/// The workload `churn`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Churn {
+    /// Flows over the number of hosts; the fewest where their number changes.
+    flows_per_host: f64,
+    /// The share of these that changes.
+    replace: f64,
+    /// Time between changes.
+    epoch_ns: Ns,
+    /// Subflows a flow.
+    subflows: usize,
+    /// A share starts or a share stops (PERC thesis, section 2.7.1), where else one replaces the other (section 4.3.1).
+    alternate: bool,
+    /// With `alternate`, the most flows over the number of hosts: in between it is chance that decides whether flows
+    /// start or stop (NUMFabric, section 6.1). If not given, there is no between: they start and stop by turns.
+    most_per_host: Option<f64>,
+    /// Pairs of hosts, over the number of hosts, that are drawn once, each with its path: a flow takes one that no other
+    /// flow has. If not given, each flow draws its own.
+    pairs_per_host: Option<f64>,
+}
+
+/// The numbers of flows that a churn comes to.
+#[derive(Debug, Clone, Copy)]
+struct Counts {
+    fewest: usize,
+    most: usize,
+    changed: usize,
+}
+
+/// Two hosts and the key of the path between them.
+#[derive(Debug, Clone, Copy)]
+struct Ends {
+    src: NodeId,
+    dst: NodeId,
+    key: u64,
+}
+
+impl Churn {
+    pub(super) fn read(section: &mut Section) -> Result<Self, Fault> {
+        let per_host = |v: &_| between(v, 0.0, false, 1e5);
+        let churn = Churn {
+            flows_per_host: section.opt("flows_per_host", per_host)?.unwrap_or(20.0),
+            replace: section.opt("replace", |v| between(v, 0.0, true, 1.0))?.unwrap_or(0.4),
+            epoch_ns: section.need("epoch", "give the time between changes, such as \"2ms\"", positive_ns)?,
+            subflows: subflows(section)?,
+            alternate: section.opt("alternate", flag)?.unwrap_or(false),
+            most_per_host: section.opt("most_per_host", per_host)?,
+            pairs_per_host: section.opt("pairs_per_host", per_host)?,
+        };
+        if churn.most_per_host.is_some() && !churn.alternate {
+            let what = "the number of flows does not change";
+            return Err(Fault::new("most_per_host", what, "set alternate = true, or leave it out"));
+        }
+        Ok(churn)
+    }
+
+    fn counts(&self, hosts: usize) -> Counts {
+        let whole = |per_host: f64| ((per_host * hosts as f64).round() as usize).max(1);
+        let fewest = whole(self.flows_per_host);
+        let changed = (self.replace * fewest as f64).round() as usize;
+        let most = match self.most_per_host {
+            Some(most) => whole(most),
+            None => fewest + if self.alternate { changed } else { 0 },
+        };
+        Counts { fewest, most, changed }
+    }
+
+    /// Refuses bounds between which a change does not fit, and too few pairs.
+    pub(super) fn check(&self, hosts: usize) -> Result<(), Fault> {
+        let Counts { fewest, most, changed } = self.counts(hosts);
+        if self.alternate && most < fewest + changed {
+            let what = format!("from {fewest} flows, {changed} more are above the most of {most}");
+            return Err(Fault::new("most_per_host", what, "raise it, or lower replace"));
+        }
+        let pairs = self.pairs_per_host.map_or(usize::MAX, |p| (p * hosts as f64).round() as usize);
+        if pairs < most {
+            let what = format!("{pairs} pairs are too few for {most} flows at once");
+            return Err(Fault::new("pairs_per_host", what, "raise it, or leave it out"));
+        }
+        Ok(())
+    }
+
+    pub(super) fn expected(&self, hosts: f64, capacity_bytes: f64, duration_ns: Ns) -> Expected {
+        let epochs = (duration_ns / self.epoch_ns) as f64;
+        let live = self.most_per_host.map_or(self.flows_per_host, |m| (m + self.flows_per_host) / 2.0) * hosts;
+        let replaced = self.flows_per_host * hosts * self.replace * epochs;
+        Expected { flows: live + replaced, live, wire_bytes: capacity_bytes }
+    }
+
+    pub(super) fn flows(&self, maker: &mut Maker) -> Result<(), Fault> {
+        let hosts = maker.hosts.len();
+        let counts = self.counts(hosts);
+        let mut run = Running {
+            subflows: self.subflows,
+            choice: Stream::new(maker.seed, "churn"),
+            idle: self.pairs_per_host.map(|p| (0..(p * hosts as f64).round() as usize).map(|_| ends(maker)).collect()),
+            live: Vec::with_capacity(counts.most),
+            maker,
+        };
+        run.start(counts.fewest, 0)?;
+        let mut turns = Stream::new(run.maker.seed, "turns");
+        let mut at_ns = self.epoch_ns;
+        while at_ns < run.maker.duration_ns && counts.changed > 0 {
+            let (may_start, may_stop) =
+                (run.live.len() + counts.changed <= counts.most, run.live.len() >= counts.fewest + counts.changed);
+            if !self.alternate {
+                run.stop(counts.changed, at_ns);
+                run.start(counts.changed, at_ns)?;
+            } else if may_start && (!may_stop || turns.unit() < 0.5) {
+                run.start(counts.changed, at_ns)?;
+            } else {
+                run.stop(counts.changed, at_ns);
+            }
+            at_ns = at_ns.saturating_add(self.epoch_ns);
+        }
+        Ok(())
+    }
+}
+
+fn ends(maker: &mut Maker) -> Ends {
+    let (src, dst) = maker.pair();
+    Ends { src, dst, key: maker.paths.bits() }
+}
+
+struct Running<'a, 'b> {
+    maker: &'a mut Maker<'b>,
+    subflows: usize,
+    choice: Stream,
+    /// Pairs that no flow has, where flows share a number of them.
+    idle: Option<Vec<Ends>>,
+    /// Flows that run now, by their place in the maker's list, with their ends.
+    live: Vec<(usize, Ends)>,
+}
+
+impl Running<'_, '_> {
+    fn start(&mut self, count: usize, at_ns: Ns) -> Result<(), Fault> {
+        for _ in 0..count {
+            let ends = match &mut self.idle {
+                Some(idle) => idle.swap_remove(self.choice.below(idle.len())),
+                None => ends(self.maker),
+            };
+            self.live.push((self.maker.flows.len(), ends));
+            self.maker.add_over(ends.src, ends.dst, at_ns, None, self.subflows, ends.key)?;
+        }
+        Ok(())
+    }
+
+    fn stop(&mut self, count: usize, at_ns: Ns) {
+        for _ in 0..count {
+            let (flow, ends) = self.live.swap_remove(self.choice.below(self.live.len()));
+            self.maker.flows[flow].plan.stop_ns = Some(at_ns);
+            if let Some(idle) = &mut self.idle {
+                idle.push(ends);
+            }
+        }
+    }
+}

@@ -1,0 +1,441 @@
+//! Workloads: which flows start when, between whom.
+//!
+//! Each purpose draws from a random stream of its own (arrivals, sizes, pairs, paths), so that every scheme at the same
+//! seed sees the same flows, and a change of one purpose leaves the others as they were.
+
+pub mod churn;
+pub mod sizes;
+
+mod steps;
+
+use crate::spec::section::{Section, between, flag, text, whole};
+use crate::spec::topology::{Topology, unknown_name};
+use churn::Churn;
+use serde_json::Value;
+use sizes::Sizes;
+use steps::Step;
+use subak_core::document::unknown_word;
+use subak_core::driver::{FlowPlan, PacketSizes};
+use subak_core::flows::Extra;
+use subak_core::quantity::{bytes_from_json, ns_from_json};
+use subak_core::rng::Stream;
+use subak_core::{Fault, FlowId, NodeId, Ns, Policy};
+
+/// Names of the workloads.
+pub const NAMES: &[&str] = &["poisson", "churn", "incast", "permutation", "steps"];
+
+/// Most flows that a cell may have: each takes about a kilobyte for as long as the cell runs.
+const MOST_FLOWS: f64 = 5e6;
+
+/// A flow and who it is between.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Planned {
+    /// Its name, where the spec gives one.
+    pub id: Option<String>,
+    /// Source, where the spec names ends and not links.
+    pub src: Option<NodeId>,
+    /// Destination.
+    pub dst: Option<NodeId>,
+    /// What some policies ask of it.
+    pub extra: Extra,
+    /// What the driver is told.
+    pub plan: FlowPlan,
+}
+
+/// A workload as a spec describes it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Workload {
+    /// Flows arrive at random, between random hosts.
+    Poisson {
+        /// Their sizes.
+        sizes: Sizes,
+        /// Bytes on the wire over the capacity of the hosts' links.
+        load: f64,
+        /// Subflows a flow.
+        subflows: usize,
+        /// Only the first half of the hosts send, and only to the second half; the load is that of their links.
+        one_way: bool,
+    },
+    /// Endless flows between random hosts, many of which start and stop at once every epoch.
+    Churn(Churn),
+    /// Many hosts send to one.
+    Incast {
+        /// How many flows; more than there are other hosts, and some send several.
+        senders: usize,
+        /// Bytes of each; endless if not given.
+        size_bytes: Option<u64>,
+        /// The receiver's name; the first host if not given.
+        receiver: Option<String>,
+        /// Time from the start of one to that of the next.
+        interval_ns: Ns,
+    },
+    /// Every host sends to one other and receives from one other, all in one cycle.
+    Permutation {
+        /// Bytes of each; endless if not given.
+        size_bytes: Option<u64>,
+        /// Subflows a flow.
+        subflows: usize,
+        /// Each of the first half of the hosts sends to one of the others instead.
+        one_way: bool,
+        /// A flow's subflows are flows of their own instead.
+        apart: bool,
+        /// Each subflow takes a path at random, those of one flow now and then the same.
+        hashed: bool,
+    },
+    /// The flows listed.
+    Steps(Vec<Step>),
+}
+
+fn positive_bytes(value: &Value) -> Result<u64, Fault> {
+    match bytes_from_json(value)? {
+        0 => Err(Fault::new("", "the size is 0", "give at least one byte")),
+        bytes => Ok(bytes),
+    }
+}
+
+fn positive_ns(value: &Value) -> Result<Ns, Fault> {
+    match ns_from_json(value)? {
+        0 => Err(Fault::new("", "the time is 0", "give a time of at least 1ns")),
+        ns => Ok(ns),
+    }
+}
+
+impl Workload {
+    /// The section `workload` of a spec.
+    pub fn read(value: &Value) -> Result<Self, Fault> {
+        let mut section = Section::of(value)?;
+        let kind = section.need("kind", &format!("choose one of: {}", NAMES.join(", ")), text)?;
+        let workload = match kind {
+            "poisson" => Workload::Poisson {
+                sizes: Sizes::read(&mut section)?,
+                load: section
+                    .need("load", "give the load of the hosts' links, such as 0.6", |v| between(v, 0.0, false, 1.0))?,
+                subflows: subflows(&mut section)?,
+                one_way: section.opt("one_way", flag)?.unwrap_or(false),
+            },
+            "churn" => Workload::Churn(Churn::read(&mut section)?),
+            "incast" => Workload::Incast {
+                senders: section.need("senders", "give the number of senders", |v| whole(v, 1, 1_000_000))? as usize,
+                size_bytes: section.opt("size", positive_bytes)?,
+                receiver: section.opt("receiver", |v| text(v).map(str::to_string))?,
+                interval_ns: section.opt("interval", ns_from_json)?.unwrap_or(0),
+            },
+            "permutation" => Workload::Permutation {
+                size_bytes: section.opt("size", positive_bytes)?,
+                subflows: subflows(&mut section)?,
+                one_way: section.opt("one_way", flag)?.unwrap_or(false),
+                apart: section.opt("apart", flag)?.unwrap_or(false),
+                hashed: section.opt("hashed", flag)?.unwrap_or(false),
+            },
+            "steps" => Workload::Steps(section.need("flows", "list the flows", steps::read)?),
+            name => return Err(unknown_word(name, "workload", NAMES).below("kind")),
+        };
+        section.finish()?;
+        Ok(workload)
+    }
+
+    /// Whether any flow has a weight other than 1.
+    pub fn has_weights(&self) -> bool {
+        matches!(self, Workload::Steps(steps) if steps.iter().any(|step| step.weight != 1.0))
+    }
+
+    /// Checks the workload against the network: hosts and links that it names are there.
+    pub fn check(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Result<(), Fault> {
+        if let Workload::Steps(steps) = self {
+            return steps::check(steps, topology);
+        }
+        let hosts = topology.hosts().len();
+        if hosts < 2 {
+            return Err(Fault::new(
+                "kind",
+                format!("the network has {hosts} hosts"),
+                "use a network with two hosts or more, or the workload \"steps\" with paths",
+            ));
+        }
+        topology.check_connected()?;
+        if let Workload::Churn(churn) = self {
+            churn.check(hosts)?;
+        }
+        if let Workload::Incast { receiver: Some(name), .. } = self {
+            host(topology, name).map_err(|e| e.below("receiver"))?;
+        }
+        let flows = self.expected(topology, packet, duration_ns).flows;
+        if flows > MOST_FLOWS {
+            return Err(Fault::new(
+                "",
+                format!("some {flows:.1e} flows would start"),
+                "shorten the run or lower the load",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Checks that the flows have what `policy` asks of them.
+    pub(crate) fn check_policy(&self, policy: Policy) -> Result<(), Fault> {
+        let sized = match self {
+            Workload::Steps(steps) => return steps::check_policy(steps, policy).map_err(|e| e.below("workload")),
+            Workload::Poisson { .. } => true,
+            Workload::Churn { .. } => false,
+            Workload::Incast { size_bytes, .. } | Workload::Permutation { size_bytes, .. } => size_bytes.is_some(),
+        };
+        let (field, mend) = match policy {
+            Policy::MaxMin | Policy::AlphaFair { .. } => return Ok(()),
+            Policy::Fct { .. } | Policy::Srpt { .. } if sized => return Ok(()),
+            Policy::Fct { .. } | Policy::Srpt { .. } => ("size", "use flows with sizes: poisson, or a size"),
+            Policy::Edf { .. } => ("deadline", "list the flows (workload \"steps\"), each with its deadline"),
+            Policy::BandwidthFunction => {
+                ("bandwidth_function", "list the flows (workload \"steps\"), each with its bandwidth_function")
+            }
+        };
+        let what = format!("policy \"{}\" needs each flow's {field}, which this workload does not give", policy.name());
+        Err(Fault::new("policy.kind", what, mend))
+    }
+
+    /// The flows of `seed`, in the order in which they start.
+    pub fn flows(
+        &self,
+        topology: &Topology,
+        seed: u64,
+        packet: PacketSizes,
+        duration_ns: Ns,
+    ) -> Result<Vec<Planned>, Fault> {
+        let mut maker = Maker::new(topology, seed, duration_ns);
+        match self {
+            Workload::Poisson { sizes, load, subflows, one_way } => {
+                let mean_gap_ns = mean_gap_ns(topology, sizes, *load, *one_way, packet);
+                let (mut arrivals, mut drawn) = (Stream::new(seed, "arrivals"), Stream::new(seed, "sizes"));
+                let mut at_ns = arrivals.exponential(mean_gap_ns);
+                while at_ns < duration_ns as f64 {
+                    let (src, dst) = if *one_way { maker.pair_across() } else { maker.pair() };
+                    let size = sizes.draw(&mut drawn);
+                    maker.add(src, dst, at_ns as Ns, Some(size), *subflows)?;
+                    at_ns += arrivals.exponential(mean_gap_ns);
+                }
+            }
+            Workload::Churn(churn) => churn.flows(&mut maker)?,
+            Workload::Incast { senders, size_bytes, receiver, interval_ns } => {
+                let to = match receiver {
+                    Some(name) => host(topology, name).map_err(|e| e.below("receiver"))?,
+                    None => maker.hosts[0],
+                };
+                let mut from: Vec<NodeId> = maker.hosts.iter().copied().filter(|&h| h != to).collect();
+                Stream::new(seed, "senders").shuffle(&mut from);
+                // A flow that would start after the run is over does not take part.
+                let starts = (0..*senders as Ns).map(|k| k.saturating_mul(*interval_ns));
+                for (k, start_ns) in starts.take_while(|&at| at < duration_ns).enumerate() {
+                    maker.add(from[k % from.len()], to, start_ns, *size_bytes, 1)?;
+                }
+            }
+            Workload::Permutation { size_bytes, subflows, one_way, apart, hashed } => {
+                let (n, mut order) = (maker.hosts.len(), Stream::new(seed, "permutation"));
+                let to = if *one_way { across(n, &mut order) } else { cycle(n, &mut order) };
+                for (i, &j) in to.iter().enumerate() {
+                    maker.add(maker.hosts[i], maker.hosts[j], 0, *size_bytes, if *hashed { 1 } else { *subflows })?;
+                    if *hashed {
+                        maker.hash_more(*subflows - 1)?;
+                    }
+                    if *apart {
+                        maker.take_apart();
+                    } else if *hashed {
+                        maker.merge_paths();
+                    }
+                }
+            }
+            Workload::Steps(steps) => return steps::flows(steps, topology, &mut maker),
+        }
+        Ok(maker.flows)
+    }
+
+    /// How many flows and bytes on the wire to expect, for an estimate of the cost.
+    pub fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Expected {
+        let seconds = duration_ns as f64 * 1e-9;
+        let hosts = topology.hosts().len() as f64;
+        let capacity = topology.hosts().iter().map(|&h| topology.access_bps(h)).sum::<f64>() * seconds / 8.0;
+        let sized = |flows: f64, size: Option<u64>, all: f64| Expected {
+            flows,
+            live: flows,
+            wire_bytes: size.map_or(all, |s| packet.wire_bytes(s) as f64 * flows),
+        };
+        match self {
+            Workload::Poisson { sizes, load, one_way, .. } => Expected {
+                flows: duration_ns as f64 / mean_gap_ns(topology, sizes, *load, *one_way, packet),
+                // As many as there are in processor sharing; a load of 1 is not stationary.
+                live: hosts * load / (1.0 - load).max(0.01),
+                wire_bytes: load * if *one_way { capacity / 2.0 } else { capacity },
+            },
+            Workload::Churn(churn) => churn.expected(hosts, capacity, duration_ns),
+            Workload::Incast { senders, size_bytes, .. } => sized(*senders as f64, *size_bytes, capacity / hosts),
+            Workload::Permutation { size_bytes, subflows, one_way, apart, .. } => {
+                let share = if *one_way { 0.5 } else { 1.0 };
+                let each = if *apart { *subflows as f64 } else { 1.0 };
+                sized(hosts * share * each, *size_bytes, capacity * share)
+            }
+            Workload::Steps(steps) => Expected {
+                flows: steps.len() as f64,
+                live: steps.len() as f64,
+                wire_bytes: steps::wire_bytes(steps, topology, packet, duration_ns),
+            },
+        }
+    }
+
+    /// Whether the set of flows changes at a few points in time, between which rates can settle.
+    pub fn settles(&self) -> bool {
+        !matches!(self, Workload::Poisson { .. })
+    }
+}
+
+/// What a workload will bring, roughly.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Expected {
+    /// Flows.
+    pub flows: f64,
+    /// Flows at once, at most or on average.
+    pub live: f64,
+    /// Bytes on the wire that the sources send.
+    pub wire_bytes: f64,
+}
+
+fn subflows(section: &mut Section) -> Result<usize, Fault> {
+    Ok(section.opt("subflows", |v| whole(v, 1, 64))?.unwrap_or(1) as usize)
+}
+
+fn host(topology: &Topology, name: &str) -> Result<NodeId, Fault> {
+    let node = topology.network().find_node(name).filter(|n| topology.hosts().contains(n));
+    node.ok_or_else(|| {
+        let known: Vec<&str> =
+            topology.hosts().iter().map(|&h| topology.network().nodes()[h as usize].name.as_str()).collect();
+        unknown_name(name, "host", &known)
+    })
+}
+
+fn mean_gap_ns(topology: &Topology, sizes: &Sizes, load: f64, one_way: bool, packet: PacketSizes) -> f64 {
+    let hosts = topology.hosts();
+    let senders = if one_way { &hosts[..hosts.len() / 2] } else { hosts };
+    let capacity: f64 = senders.iter().map(|&h| topology.access_bps(h)).sum();
+    sizes.mean_wire_bytes(packet) * 8e9 / (load * capacity)
+}
+
+/// A random permutation of `0..n` that is a single cycle (Sattolo's algorithm): nobody keeps its place.
+fn cycle(n: usize, stream: &mut Stream) -> Vec<usize> {
+    let mut to: Vec<usize> = (0..n).collect();
+    for i in (1..n).rev() {
+        to.swap(i, stream.below(i));
+    }
+    to
+}
+
+/// For each of the first half of `0..n`, one of the others, all different.
+fn across(n: usize, stream: &mut Stream) -> Vec<usize> {
+    let mut to: Vec<usize> = (n / 2..n).collect();
+    stream.shuffle(&mut to);
+    to.truncate(n / 2);
+    to
+}
+
+/// Flows by their start, the last first.
+pub(crate) fn by_start(flows: &[Planned]) -> Vec<FlowId> {
+    let mut order: Vec<FlowId> = (0..flows.len() as FlowId).collect();
+    order.sort_by_key(|&f| std::cmp::Reverse((flows[f as usize].plan.start_ns, f)));
+    order
+}
+
+/// Makes flows between hosts.
+struct Maker<'a> {
+    topology: &'a Topology,
+    router: subak_core::route::Router,
+    hosts: Vec<NodeId>,
+    seed: u64,
+    pairs: Stream,
+    paths: Stream,
+    duration_ns: Ns,
+    flows: Vec<Planned>,
+}
+
+impl<'a> Maker<'a> {
+    fn new(topology: &'a Topology, seed: u64, duration_ns: Ns) -> Self {
+        Maker {
+            topology,
+            router: topology.router(),
+            hosts: topology.hosts().to_vec(),
+            seed,
+            pairs: Stream::new(seed, "pairs"),
+            paths: Stream::new(seed, "paths"),
+            duration_ns,
+            flows: Vec::new(),
+        }
+    }
+
+    /// Two different hosts.
+    fn pair(&mut self) -> (NodeId, NodeId) {
+        let n = self.hosts.len();
+        let src = self.pairs.below(n);
+        let other = self.pairs.below(n - 1);
+        (self.hosts[src], self.hosts[if other < src { other } else { other + 1 }])
+    }
+
+    /// A host of the first half, and one of the others.
+    fn pair_across(&mut self) -> (NodeId, NodeId) {
+        let (n, half) = (self.hosts.len(), self.hosts.len() / 2);
+        (self.hosts[self.pairs.below(half)], self.hosts[half + self.pairs.below(n - half)])
+    }
+
+    /// A flow of weight 1; one without a size stops when the run's duration is over.
+    fn add(&mut self, src: NodeId, dst: NodeId, start_ns: Ns, size: Option<u64>, subflows: usize) -> Result<(), Fault> {
+        let key = self.paths.bits();
+        self.add_over(src, dst, start_ns, size, subflows, key)
+    }
+
+    /// As [`Maker::add`], over the paths that `key` picks.
+    fn add_over(
+        &mut self,
+        src: NodeId,
+        dst: NodeId,
+        start_ns: Ns,
+        size: Option<u64>,
+        subflows: usize,
+        key: u64,
+    ) -> Result<(), Fault> {
+        let routes = self.topology.routes(&mut self.router, src, dst, key, subflows)?;
+        let plan = FlowPlan {
+            start_ns,
+            stop_ns: if size.is_none() { Some(self.duration_ns) } else { None },
+            size_bytes: size,
+            ..FlowPlan::new(routes)
+        };
+        let extra = Extra { size_bytes: size, ..Extra::default() };
+        self.flows.push(Planned { id: None, src: Some(src), dst: Some(dst), extra, plan });
+        Ok(())
+    }
+
+    /// Gives the last flow `more` subflows, each over a path of its own hash.
+    fn hash_more(&mut self, more: usize) -> Result<(), Fault> {
+        let Some(flow) = self.flows.last_mut() else { return Ok(()) };
+        if let (Some(src), Some(dst)) = (flow.src, flow.dst) {
+            for _ in 0..more {
+                flow.plan.routes.extend(self.topology.routes(&mut self.router, src, dst, self.paths.bits(), 1)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes one of those subflows of the last flow that take the same path: pooled, they have one price.
+    fn merge_paths(&mut self) {
+        let Some(flow) = self.flows.last_mut() else { return };
+        let mut seen = Vec::new();
+        flow.plan.routes.retain(|route| {
+            let new = !seen.contains(&route.forward);
+            seen.push(route.forward.clone());
+            new
+        });
+    }
+
+    /// Makes of each subflow of the last flow a flow of its own, each with the size.
+    fn take_apart(&mut self) {
+        let Some(whole) = self.flows.pop() else { return };
+        self.flows.extend(whole.plan.routes.iter().map(|route| {
+            let mut one = whole.clone();
+            one.plan.routes = vec![route.clone()];
+            one
+        }));
+    }
+}

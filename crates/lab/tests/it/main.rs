@@ -1,0 +1,8 @@
+//! The tests across the crate, in one program: it links once.
+
+mod common;
+mod golden;
+mod policies;
+mod runs;
+mod specs;
+mod workloads;

@@ -1,0 +1,267 @@
+//! Runs into a directory: the same bytes on any number of threads and after an interruption.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use subak_lab::{Error, Options, Outcome, Progress, Spec, ValidSpec, diff, run, summary};
+
+use crate::common::{Scratch, rows};
+
+const SPEC: &str = r#"
+schema = 1
+name = "small"
+
+[network]
+kind = "leaf-spine"
+leaves = 2
+spines = 2
+hosts_per_leaf = 3
+
+[workload]
+kind = "poisson"
+sizes = "web-search"
+load = [0.3, 0.6]
+
+[[scheme]]
+name = "ideal"
+
+[[scheme]]
+name = "dctcp"
+
+[measure]
+rates = "500us"
+queues = "500us"
+
+[run]
+duration = "3ms"
+seeds = 2
+"#;
+
+fn valid(text: &str) -> ValidSpec {
+    Spec::from_toml(text).unwrap().validate().unwrap()
+}
+
+fn go(spec: &ValidSpec, dir: &Path, jobs: usize, only: Option<usize>) -> Result<Outcome, Error> {
+    let cancel = AtomicBool::new(false);
+    run(spec, dir, &Options { jobs, only, progress: &|_| {}, cancel: &cancel })
+}
+
+fn results(dir: &Path) -> Vec<u8> {
+    std::fs::read(dir.join("results.parquet")).unwrap()
+}
+
+#[test]
+fn the_same_bytes_on_one_and_on_two_threads_and_cell_by_cell() {
+    let spec = valid(SPEC);
+    let (one, two, cells) = (Scratch::new("one"), Scratch::new("two"), Scratch::new("cells"));
+    let outcome = go(&spec, &one.0, 1, None).unwrap();
+    assert_eq!((outcome.cells, outcome.complete, outcome.ran, outcome.merged), (8, 8, 8, true));
+    assert!(outcome.failed.is_empty(), "{:?}", outcome.failed);
+    go(&spec, &two.0, 2, None).unwrap();
+    for cell in (0..8).rev() {
+        let outcome = go(&spec, &cells.0, 1, Some(cell)).unwrap();
+        assert_eq!((outcome.ran, outcome.merged), (1, cell == 0));
+    }
+    assert!(results(&one.0) == results(&two.0) && results(&one.0) == results(&cells.0));
+    let again = go(&spec, &one.0, 2, None).unwrap();
+    assert_eq!((again.ran, again.merged), (0, true));
+}
+
+#[test]
+fn an_interrupted_run_goes_on_where_it_stopped() {
+    let spec = valid(SPEC);
+    let (whole, cut) = (Scratch::new("whole"), Scratch::new("cut"));
+    go(&spec, &whole.0, 2, None).unwrap();
+    let (cancel, told) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let progress = |p: Progress| {
+        told.fetch_add(1, Ordering::Relaxed);
+        // In the middle of the fourth cell.
+        if p.done == 3 && p.fraction < 0.99 {
+            cancel.store(true, Ordering::Relaxed);
+        }
+    };
+    let stopped = run(&spec, &cut.0, &Options { jobs: 1, only: None, progress: &progress, cancel: &cancel }).unwrap();
+    assert!(stopped.cancelled && !stopped.merged && stopped.complete == 3, "{stopped:?}");
+    assert!(told.load(Ordering::Relaxed) > 3 && !cut.0.join("results.parquet").exists());
+    // What a killed process leaves: half a table under its final name, another under a temporary one.
+    let table = std::fs::read(cut.0.join("cells/0.parquet")).unwrap();
+    std::fs::write(cut.0.join("cells/1.parquet"), &table[..table.len() / 2]).unwrap();
+    std::fs::write(cut.0.join("cells/.5.parquet.1.part"), &table[..100]).unwrap();
+    let resumed = go(&spec, &cut.0, 2, None).unwrap();
+    assert_eq!((resumed.complete, resumed.ran), (8, 6));
+    assert!(results(&whole.0) == results(&cut.0));
+}
+
+#[test]
+fn a_directory_of_another_spec_is_left_alone() {
+    let dir = Scratch::new("other");
+    go(&valid(SPEC), &dir.0, 2, Some(0)).unwrap();
+    let other = valid(&SPEC.replace("0.6]", "0.5]"));
+    let Err(Error::Fault(fault)) = go(&other, &dir.0, 1, None) else { panic!("it ran") };
+    assert!(fault.what.contains("another spec") && !fault.mend.is_empty(), "{fault}");
+    // Results of another build, which may give other bytes.
+    let manifest = dir.0.join("manifest.json");
+    let text = std::fs::read_to_string(&manifest).unwrap();
+    std::fs::write(&manifest, text.replace(subak_lab::BUILD, "0123456789abcdef")).unwrap();
+    let Err(Error::Fault(fault)) = go(&valid(SPEC), &dir.0, 1, None) else { panic!("it ran") };
+    assert!(fault.what.contains("another build") && fault.what.contains("0123456789abcdef"), "{fault}");
+    assert!(fault.mend.contains("another directory"), "{fault}");
+    std::fs::write(&manifest, text).unwrap();
+    let foreign = Scratch::new("foreign");
+    std::fs::create_dir_all(&foreign.0).unwrap();
+    std::fs::write(foreign.0.join("thesis.tex"), "precious").unwrap();
+    let Err(Error::Fault(fault)) = go(&other, &foreign.0, 1, None) else { panic!("it ran") };
+    assert!(fault.what.contains("other files"), "{fault}");
+    let Err(Error::Fault(fault)) = go(&other, &dir.0, 1, Some(99)) else { panic!("it ran") };
+    assert_eq!(fault.place, "cell");
+}
+
+#[test]
+fn cells_are_counted_with_seeds_innermost() {
+    let spec = valid(&SPEC.replace("leaves = 2", "leaves = [2, 3]"));
+    let cells = spec.cells();
+    assert_eq!(cells.len(), 16);
+    let of = |i: usize| {
+        let c = &cells[i];
+        (
+            c.axes["network.leaves"].as_u64().unwrap(),
+            c.axes["workload.load"].as_f64().unwrap(),
+            c.scheme.name.clone(),
+            c.seed,
+        )
+    };
+    assert_eq!(of(0), (2, 0.3, "ideal".into(), 1));
+    assert_eq!(of(1), (2, 0.3, "ideal".into(), 2));
+    assert_eq!(of(2), (2, 0.3, "dctcp".into(), 1));
+    assert_eq!(of(4), (2, 0.6, "ideal".into(), 1));
+    assert_eq!(of(8), (3, 0.3, "ideal".into(), 1));
+    assert!(cells.iter().all(|c| c.cost.seconds > 0.0 && c.cost.flows > 1.0));
+    let distinct: BTreeSet<_> = cells.iter().map(|c| format!("{:?}", (&c.axes, &c.scheme, c.seed))).collect();
+    assert_eq!(distinct.len(), 16);
+}
+
+#[test]
+fn what_is_complete_is_kept_whatever_happens_to_the_rest() {
+    let text = SPEC.replace("duration = \"3ms\"", "duration = \"1ms\"").replace("load = [0.3, 0.6]", "load = 0.3");
+    let spec = valid(&text);
+    let dir = Scratch::new("kept");
+    // A directory stands where the table of cell 2 would go: that is an error of the directory, not of the cell.
+    go(&spec, &dir.0, 1, Some(0)).unwrap();
+    std::fs::create_dir(dir.0.join("cells/2.parquet")).unwrap();
+    assert!(matches!(go(&spec, &dir.0, 1, None), Err(Error::File { .. })));
+    std::fs::remove_dir(dir.0.join("cells/2.parquet")).unwrap();
+    // What is complete can be read before all is.
+    assert_eq!(summary(&dir.0).unwrap().rows.len(), 1);
+    assert!(go(&spec, &dir.0, 1, None).unwrap().merged);
+    assert_eq!(summary(&dir.0).unwrap().rows.len(), 2);
+}
+
+#[test]
+fn two_runs_are_held_against_each_other() {
+    let text = SPEC.replace("load = [0.3, 0.6]", "load = 0.8").replace("seeds = 2", "seeds = 3");
+    let (a, b, c) = (Scratch::new("a"), Scratch::new("b"), Scratch::new("c"));
+    go(&valid(&text), &a.0, 2, None).unwrap();
+    go(&valid(&text), &b.0, 1, None).unwrap();
+    let same = diff(&a.0, &b.0).unwrap();
+    assert!(same.identical && same.rows.len() == 2 && same.only_first.is_empty());
+    assert!(same.rows.iter().flat_map(|r| &r.metrics).all(|m| m.ratio == Some(1.0) && m.distinct == Some(false)));
+    go(&valid(&text.replace("name = \"dctcp\"", "name = \"reno\"")), &c.0, 2, None).unwrap();
+    let other = diff(&a.0, &c.0).unwrap();
+    assert!(!other.identical && other.rows.len() == 1);
+    assert_eq!((other.only_first[0].scheme.as_str(), other.only_second[0].scheme.as_str()), ("dctcp", "reno"));
+    let comparison = summary(&a.0).unwrap();
+    let slowdown = |i: usize| comparison.rows[i].metrics.iter().find(|m| m.0 == "slowdown_mean").unwrap().1;
+    assert!(slowdown(0).mean >= 1.0 && slowdown(1).mean > 1.0, "{:?} {:?}", slowdown(0), slowdown(1));
+    assert!(slowdown(0).ci95.unwrap() >= 0.0 && slowdown(1).ci95.unwrap() > 0.0 && slowdown(0).seeds == 3);
+    assert!(!comparison.rows[0].sizes.is_empty());
+}
+
+/// Sixteen senders at once before the warm-up ends or after the duration, and one flow in between.
+fn bursts(warmup: &str, duration: &str) -> String {
+    let burst = |start: &str| {
+        let flow = |h: u32| format!("{{src = \"h{h}\", dst = \"h0\", size = \"300kB\", start = \"{start}\"}}");
+        (1..=16).map(flow).collect::<Vec<_>>().join(", ")
+    };
+    format!(
+        r#"network = {{kind = "star", hosts = 20, buffer = "50kB"}}
+        workload = {{kind = "steps", flows = [{}, {{src = "h18", dst = "h19", size = "30kB", start = "60ms"}}, {}]}}
+        scheme = [{{name = "reno"}}]
+        measure = {{queues = "100us"}}
+        run = {{duration = "{duration}", warmup = "{warmup}", drain = "60ms"}}"#,
+        burst("1us"),
+        burst("79999us"),
+    )
+}
+
+#[test]
+fn what_happens_before_the_warm_up_ends_or_after_the_duration_does_not_count() {
+    let (quiet, loud) = (Scratch::new("quiet"), Scratch::new("loud"));
+    go(&valid(&bursts("50ms", "80ms")), &quiet.0, 1, None).unwrap();
+    go(&valid(&bursts("0s", "140ms")), &loud.0, 1, None).unwrap();
+    let metrics = |dir: &Path| {
+        let metrics = summary(dir).unwrap().rows.remove(0).metrics;
+        move |name: &str| metrics.iter().find(|m| m.0 == name).unwrap().1.mean
+    };
+    let (of_quiet, of_loud) = (metrics(&quiet.0), metrics(&loud.0));
+    for name in ["dropped_packets", "retransmissions"] {
+        assert!(of_quiet(name) == 0.0 && of_loud(name) > 100.0, "{name}: {} {}", of_quiet(name), of_loud(name));
+    }
+    for name in ["wait_mean_ns", "wait_p99_ns", "queue_mean_bytes"] {
+        assert!(of_quiet(name) < of_loud(name) / 3.0, "{name}: {} {}", of_quiet(name), of_loud(name));
+    }
+    let peak = |dir: &Path| {
+        let peaks = rows(dir, "link").into_iter().map(|r| r["peak_queued_bytes"].parse::<u64>().unwrap());
+        peaks.max().unwrap()
+    };
+    // In the quiet run the second burst has only just begun at its end.
+    assert!(peak(&loud.0) >= 48_000, "{}", peak(&loud.0));
+    let summed: u64 = rows(&quiet.0, "wait").iter().map(|r| r["packets"].parse::<u64>().unwrap()).sum();
+    assert_eq!(summed, 30_000_u64.div_ceil(1446));
+}
+
+#[test]
+fn links_are_never_busier_than_they_can_be() {
+    // A window of 1.3 packets, at whose ends a packet is on its way out.
+    let text = r#"network = {kind = "star", hosts = 2, rate = "10Gbps"}
+        workload = {kind = "steps", flows = [{src = "h0", dst = "h1", size = "1MB"}]}
+        policy = {kind = "alpha-fair", alpha = 1}
+        scheme = [{name = "numfabric"}]
+        run = {duration = "20.6us", warmup = "19us"}"#;
+    let dir = Scratch::new("busy");
+    go(&valid(text), &dir.0, 1, None).unwrap();
+    let first = rows(&dir.0, "link").into_iter().find(|r| r["link"] == "h0->switch0").unwrap();
+    let (bytes, share): (u64, f64) = (first["data_bytes"].parse().unwrap(), first["utilization"].parse().unwrap());
+    assert!((1900..=2003).contains(&bytes) && share <= 1.0, "{bytes} bytes in 1601 ns, {share}");
+}
+
+#[test]
+fn a_long_drain_with_nothing_to_do_ends_at_once() {
+    let text = r#"network = {kind = "star", hosts = 2}
+        workload = {kind = "steps", flows = [{src = "h0", dst = "h1", size = "1MB"}]}
+        scheme = [{name = "ideal"}]
+        fault = [{kind = "down", link = "h0->switch0"}]
+        run = {duration = "1us", drain = "2h"}"#;
+    let dir = Scratch::new("drain");
+    assert!(go(&valid(text), &dir.0, 1, None).unwrap().merged);
+    assert_eq!(rows(&dir.0, "summary")[0]["time_ns"], "7200000001000");
+}
+
+#[test]
+fn a_failed_cell_is_reported_and_tried_again() {
+    let spec = valid(SPEC);
+    let dir = Scratch::new("failed");
+    go(&spec, &dir.0, 1, Some(0)).unwrap();
+    std::fs::write(dir.0.join("cells/2.error.json"), r#"{"cell": 2, "error": "out of luck"}"#).unwrap();
+    let outcome = go(&spec, &dir.0, 1, Some(1)).unwrap();
+    assert_eq!(outcome.failed.into_iter().collect::<Vec<_>>(), [(2, "out of luck".to_string())]);
+    let manifest = std::fs::read_to_string(dir.0.join("manifest.json")).unwrap();
+    let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
+    let status = |c: usize| manifest["cells"][c]["status"].as_str().unwrap();
+    assert_eq!([status(0), status(1), status(2), status(3)], ["complete", "complete", "failed", "missing"]);
+    assert_eq!(manifest["cells"][2]["error"], "out of luck");
+    assert!(
+        manifest["cells"][0]["wall_s"].as_f64().unwrap() > 0.0 && manifest["spec_sha256"].as_str().unwrap().len() == 64
+    );
+    let outcome = go(&spec, &dir.0, 2, None).unwrap();
+    assert!(outcome.merged && outcome.failed.is_empty() && !dir.0.join("cells/2.error.json").exists());
+}

@@ -1,0 +1,63 @@
+//! Small networks and plans that the tests share.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use subak_core::driver::{Driver, FlowPlan, Injected, Kinds, Mishap, PacketSizes, Route};
+use subak_core::{LinkId, Network, NodeKind};
+
+/// A star of `hosts` around one switch: host h's link up is `2 h`, down is `2 h + 1`.
+pub fn star(hosts: usize, rate_bps: f64, delay_ns: u64) -> Network {
+    let mut network = Network::new();
+    let hub = network.node("hub", NodeKind::Switch);
+    for h in 0..hosts {
+        let host = network.node(&format!("h{h}"), NodeKind::Host);
+        network.connect(host, hub, rate_bps, delay_ns, None).unwrap();
+    }
+    network
+}
+
+/// The way over a star.
+pub fn over_star(src: usize, dst: usize) -> Route {
+    let (src, dst) = (src as LinkId, dst as LinkId);
+    Route { forward: vec![2 * src, 2 * dst + 1], back: vec![2 * dst, 2 * src + 1] }
+}
+
+/// A row of switches joined by links of `rates_bps`: link k forward is `2 k`, its twin `2 k + 1`. Paths over links
+/// `a..=b` start and end at switches, as in the papers' figures.
+pub fn chain(rates_bps: &[f64], delay_ns: u64) -> Network {
+    let mut network = Network::new();
+    let mut last = network.node("s0", NodeKind::Switch);
+    for (k, &rate) in rates_bps.iter().enumerate() {
+        let next = network.node(&format!("s{}", k + 1), NodeKind::Switch);
+        network.connect(last, next, rate, delay_ns, None).unwrap();
+        last = next;
+    }
+    network
+}
+
+/// The way over a chain's links `links`, in order.
+pub fn over_chain(links: &[LinkId]) -> Route {
+    Route { forward: links.iter().map(|l| 2 * l).collect(), back: links.iter().rev().map(|l| 2 * l + 1).collect() }
+}
+
+pub fn plan(route: Route, start_ns: u64, size_bytes: Option<u64>) -> FlowPlan {
+    FlowPlan { start_ns, size_bytes, ..FlowPlan::new(vec![route]) }
+}
+
+pub fn start(scheme: &str, network: &Network, faults: &[Injected], seed: u64) -> Box<dyn Driver> {
+    subak_packet::build(scheme, &serde_json::Map::new(), network, PacketSizes::default(), faults, seed).unwrap()
+}
+
+pub fn lose(probability: f64, kinds: Kinds) -> Injected {
+    mishap(Mishap::Lost, probability, kinds)
+}
+
+pub fn mishap(mishap: Mishap, probability: f64, kinds: Kinds) -> Injected {
+    Injected::Packets { mishap, kinds, links: None, probability, from_ns: 0, until_ns: u64::MAX }
+}
+
+pub const EVERY_KIND: Kinds = Kinds { data: true, ack: true, ctl: true };
+
+/// Names of all schemes, pairs without a name of their own among them.
+pub fn schemes() -> impl Iterator<Item = &'static str> {
+    subak_schemes::registry::all().into_iter().map(|info| info.name)
+}

@@ -1,0 +1,155 @@
+//! Every byte sent is delivered exactly once, in every scheme, whatever is lost on the way.
+
+use crate::common::*;
+use proptest::prelude::*;
+use subak_core::driver::{Injected, Kinds};
+
+const MS: u64 = 1_000_000;
+
+#[test]
+fn an_incast_of_100_loses_packets_and_recovers_everything() {
+    for scheme in schemes() {
+        let mut network = star(101, 10e9, 1000);
+        network.link_mut(1).buffer_bytes = Some(60_000);
+        let mut sim = start(scheme, &network, &[], 1);
+        let flows: Vec<_> = (1..=100).map(|h| sim.add(plan(over_star(h, 0), 0, Some(100_000)))).collect();
+        sim.run_until_done(2_000 * MS);
+        for &f in &flows {
+            let view = sim.flow(f);
+            assert_eq!(view.received_bytes, 100_000, "{scheme}, flow {f}");
+            assert!(view.finished_ns.is_some(), "{scheme}, flow {f}");
+        }
+        if matches!(scheme, "reno" | "dctcp") {
+            assert!(sim.link(1).dropped_packets > 0, "{scheme}: a buffer of 40 packets must overflow");
+        }
+    }
+}
+
+#[test]
+fn one_percent_loss_of_every_kind_of_packet_loses_no_byte() {
+    for scheme in schemes() {
+        for seed in 0..5 {
+            let mut sim = start(scheme, &star(8, 10e9, 1000), &[lose(0.01, EVERY_KIND)], seed);
+            let sizes = [1, 1446, 1447, 20_000, 500_000, 2_000_000];
+            let flows: Vec<_> = (0..24)
+                .map(|k| (k, sizes[k % 6]))
+                .map(|(k, size)| {
+                    let route = over_star(k % 8, (k + 1 + k / 8) % 8);
+                    (sim.add(plan(route, k as u64 * 10_000, Some(size))), size)
+                })
+                .collect();
+            sim.run_until_done(10_000 * MS);
+            let mut lost = 0;
+            for &(f, size) in &flows {
+                let view = sim.flow(f);
+                assert_eq!((view.received_bytes, view.sent_bytes), (size, size), "{scheme}, seed {seed}, flow {f}");
+                assert!(view.retransmissions >= view.drops.saturating_sub(1), "{scheme}, seed {seed}, flow {f}");
+                lost += view.drops;
+            }
+            assert!(lost > 20, "{scheme}: the fault must bite, {lost} packets were lost");
+        }
+    }
+}
+
+#[test]
+fn a_link_that_goes_down_and_comes_up_costs_time_but_no_byte() {
+    let mut lost = 0;
+    for scheme in schemes() {
+        let down = Injected::Down { link: 1, down_ns: MS / 2, up_ns: 3 * MS };
+        let mut sim = start(scheme, &star(3, 10e9, 1000), &[down], 1);
+        let flows =
+            [sim.add(plan(over_star(1, 0), 0, Some(2_000_000))), sim.add(plan(over_star(2, 0), 0, Some(2_000_000)))];
+        sim.run_until(3 * MS);
+        let before: u64 = flows.iter().map(|&f| sim.flow(f).received_bytes).sum();
+        assert!(before < 700_000, "{scheme}: {before} bytes crossed a link that was up for half a millisecond");
+        sim.run_until_done(1_000 * MS);
+        for f in flows {
+            assert_eq!(sim.flow(f).received_bytes, 2_000_000, "{scheme}");
+            assert!(sim.flow(f).finished_ns.is_some_and(|at| at > 3 * MS), "{scheme}");
+        }
+        // A scheme that paces may have left the link empty at that very moment.
+        lost += u64::from(sim.link(1).lost_packets > 0);
+    }
+    assert!(2 * lost > schemes().count() as u64, "what is on a link that goes down is lost, in {lost} schemes only");
+}
+
+#[test]
+fn a_link_is_up_again_when_the_last_of_its_faults_is_over() {
+    let down = |from, until| Injected::Down { link: 1, down_ns: from * MS, up_ns: until * MS };
+    let mut sim = start("dctcp", &star(2, 10e9, 1000), &[down(1, 3), down(2, 5)], 1);
+    let flow = sim.add(plan(over_star(1, 0), 0, None));
+    let mut received_at = |at| {
+        sim.run_until(at * MS);
+        sim.flow(flow).received_bytes
+    };
+    let (broken, still, up) = (received_at(2), received_at(5), received_at(8));
+    assert_eq!(broken, still);
+    assert!(up > still);
+}
+
+#[test]
+fn a_stopped_flow_sends_nothing_new_and_frees_its_share() {
+    for scheme in schemes() {
+        let mut sim = start(scheme, &star(3, 10e9, 1000), &[], 1);
+        let mut first = plan(over_star(1, 0), 0, None);
+        first.stop_ns = Some(5 * MS);
+        let first = sim.add(first);
+        let second = sim.add(plan(over_star(2, 0), 0, None));
+        sim.run_until(6 * MS);
+        let (stopped, at_6) = (sim.flow(first), sim.flow(second).received_bytes);
+        assert_eq!(stopped.received_bytes, stopped.sent_bytes, "{scheme}");
+        assert_eq!(sim.open_flows(), 1, "{scheme}");
+        sim.run_until(10 * MS);
+        assert_eq!(sim.flow(first).sent_bytes, stopped.sent_bytes, "{scheme}");
+        let rate_bps = (sim.flow(second).received_bytes - at_6) as f64 * 8.0 / 4e-3;
+        assert!(rate_bps > 8.5e9, "{scheme}: the other flow gets {rate_bps}");
+    }
+}
+
+#[test]
+fn subflows_pool_one_flow_over_two_paths() {
+    for scheme in schemes() {
+        let mut sim = start(scheme, &chain(&[10e9, 10e9], 1000), &[lose(0.001, EVERY_KIND)], 3);
+        let mut pooled = plan(over_chain(&[0]), 0, Some(5_000_000));
+        pooled.routes.push(over_chain(&[1]));
+        let flow = sim.add(pooled);
+        sim.run_until_done(100 * MS);
+        assert_eq!(sim.flow(flow).received_bytes, 5_000_000, "{scheme}");
+        assert!(sim.link(0).data_bytes > 1_000_000 && sim.link(2).data_bytes > 1_000_000, "{scheme}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    /// Random flows, losses and link failures: all finish, the books balance, and the same seed gives the same run.
+    #[test]
+    fn whatever_happens_the_books_balance(
+        seed in any::<u64>(),
+        sizes in prop::collection::vec((0u64..400_000, 0u64..1_000_000, 0usize..6, 1usize..6), 1..20),
+        data in 0.0f64..0.05, ack in 0.0f64..0.05, ctl in 0.0f64..0.05,
+        down in prop::option::of((0u32..12, 0u64..2_000_000, 0u64..2_000_000)),
+    ) {
+        for scheme in schemes() {
+            let run = || {
+                let only = |data, ack, ctl| Kinds { data, ack, ctl };
+                let mut faults = vec![
+                    lose(data, only(true, false, false)), lose(ack, only(false, true, false)), lose(ctl, only(false, false, true)),
+                ];
+                faults.extend(down.map(|(link, down_ns, span_ns)| Injected::Down { link, down_ns, up_ns: down_ns + span_ns }));
+                let mut sim = start(scheme, &star(6, 10e9, 500), &faults, seed);
+                let flows: Vec<_> = sizes.iter()
+                    .map(|&(size, at, src, hop)| sim.add(plan(over_star(src, (src + hop) % 6), at, Some(size))))
+                    .collect();
+                sim.run_until_done(20_000 * MS);
+                let views: Vec<_> = flows.iter().map(|&f| sim.flow(f)).collect();
+                (views, sim.packet_hops(), sim.events())
+            };
+            let (views, hops, events) = run();
+            for (view, &(size, ..)) in views.iter().zip(&sizes) {
+                prop_assert_eq!((view.received_bytes, view.sent_bytes), (size, size), "{}", scheme);
+                prop_assert!(view.finished_ns.is_some());
+            }
+            prop_assert_eq!((views, hops, events), run(), "{} does not repeat", scheme);
+        }
+    }
+}

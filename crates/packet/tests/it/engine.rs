@@ -1,0 +1,357 @@
+//! What the engine has for schemes to come, shown by toys: pauses between switches, machines of hosts that batch for a
+//! controller which may be restarted, weights that change, and an order of events that does not depend on their insertion.
+
+use crate::common::*;
+use crate::controller::ways;
+use std::collections::BTreeMap;
+use subak_core::driver::{Driver, FlowPlan, Injected, Kinds, Machine, Mishap, PacketSizes, Route};
+use subak_core::scheme::*;
+use subak_core::{Fault, FlowId, LinkId, Network, NodeId, NodeKind, Ns};
+use subak_packet::Sim;
+use subak_schemes::queue::Fifo;
+
+const US: u64 = 1000;
+const MS: u64 = 1_000_000;
+
+/// Sends a window of 60 KB as fast as the line goes, whatever happens; switches pause their neighbours, or don't.
+#[derive(Debug, Clone, Copy)]
+struct Blast {
+    pauses: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Frame {
+    Pause,
+    Resume,
+}
+
+struct Blaster;
+
+/// A shared buffer, and what of it came by each link.
+struct Switch {
+    came: BTreeMap<LinkId, (u64, bool)>,
+    held_bytes: u64,
+}
+
+/// The state before a link: it obeys pauses.
+struct Obeying;
+
+const BUFFER_BYTES: u64 = 200_000;
+const PAUSE_BYTES: u64 = 15_000;
+const RESUME_BYTES: u64 = 8_000;
+
+impl Scheme for Blast {
+    type Data = ();
+    type Ctl = Frame;
+    type Queue = Fifo;
+    type Source = Blaster;
+    type Hop = Obeying;
+    type Sink = ();
+    fn new(_params: &Params) -> Result<Self, Fault> {
+        Ok(Blast { pauses: true })
+    }
+    fn queue(&self, _port: &Port) -> Fifo {
+        Fifo::new(u64::MAX)
+    }
+    fn source(&self, _flow: &FlowInfo) -> Blaster {
+        Blaster
+    }
+    fn hop(&self, _port: &Port) -> Obeying {
+        Obeying
+    }
+    fn sink(&self, _flow: &FlowInfo) {}
+    fn node(&self, node: &NodeInfo) -> Option<Box<dyn Node<Self>>> {
+        (!node.is_host)
+            .then(|| Box::new(Switch { came: BTreeMap::new(), held_bytes: 0 }) as Box<dyn Node<Self>>)
+            .filter(|_| self.pauses)
+            .or_else(|| (!node.is_host).then(|| Box::new(Bare { held_bytes: 0 }) as Box<dyn Node<Self>>))
+    }
+}
+
+impl Source<Blast> for Blaster {
+    fn on_start(&mut self, io: &mut Io<Blast>) {
+        io.pace(0, None, Some(60_000));
+    }
+}
+
+impl Hop<Blast> for Obeying {
+    fn on_neighbour(&mut self, io: &mut Io<Blast>, frame: Frame, port: &Port) {
+        io.pause(port.link, Class::Low, matches!(frame, Frame::Pause));
+    }
+}
+
+impl Node<Blast> for Switch {
+    fn admits(&mut self, io: &mut Io<Blast>, packet: &Packet<Blast>, _port: &Port) -> bool {
+        let bytes = u64::from(packet.bytes);
+        if self.held_bytes + bytes > BUFFER_BYTES {
+            return false;
+        }
+        self.held_bytes += bytes;
+        if let Some(link) = io.came_by {
+            let (held, paused) = self.came.entry(link).or_default();
+            *held += bytes;
+            if *held > PAUSE_BYTES && !std::mem::replace(paused, true) {
+                io.ctl(To::Neighbour(link), 0, Frame::Pause, Class::Control, 64);
+            }
+        }
+        true
+    }
+    fn on_leave(&mut self, io: &mut Io<Blast>, packet: &Packet<Blast>, _port: &Port) {
+        self.held_bytes -= u64::from(packet.bytes);
+        if let Some(link) = io.came_by {
+            let (held, paused) = self.came.entry(link).or_default();
+            *held -= u64::from(packet.bytes);
+            if *held < RESUME_BYTES && std::mem::replace(paused, false) {
+                io.ctl(To::Neighbour(link), 0, Frame::Resume, Class::Control, 64);
+            }
+        }
+    }
+}
+
+/// The same buffer without pauses.
+struct Bare {
+    held_bytes: u64,
+}
+
+impl Node<Blast> for Bare {
+    fn admits(&mut self, _io: &mut Io<Blast>, packet: &Packet<Blast>, _port: &Port) -> bool {
+        let fits = self.held_bytes + u64::from(packet.bytes) <= BUFFER_BYTES;
+        self.held_bytes += if fits { u64::from(packet.bytes) } else { 0 };
+        fits
+    }
+    fn on_leave(&mut self, _io: &mut Io<Blast>, packet: &Packet<Blast>, _port: &Port) {
+        self.held_bytes -= u64::from(packet.bytes);
+    }
+}
+
+/// Eight senders at one switch, one receiver behind another: link 2 k is that of sender k, 16 joins the switches.
+fn two_switches() -> (Network, Vec<FlowPlan>) {
+    let mut network = Network::new();
+    let [near, far] = ["near", "far"].map(|name| network.node(name, NodeKind::Switch));
+    for k in 0..8 {
+        let host = network.node(&format!("h{k}"), NodeKind::Host);
+        network.connect(host, near, 10e9, 1000, None).unwrap();
+    }
+    network.connect(near, far, 40e9, 1000, None).unwrap();
+    let receiver = network.node("receiver", NodeKind::Host);
+    network.connect(far, receiver, 10e9, 1000, None).unwrap();
+    let route = |k: LinkId| Route { forward: vec![2 * k, 16, 18], back: vec![19, 17, 2 * k + 1] };
+    (network, (0..8).map(|k| plan(route(k), 0, Some(1_000_000))).collect())
+}
+
+#[test]
+fn pauses_between_switches_lose_nothing_where_a_scheme_without_them_does() {
+    for pauses in [true, false] {
+        let (network, plans) = two_switches();
+        let mut sim = Sim::new(Blast { pauses }, &network, PacketSizes::default(), &[], 1);
+        let flows: Vec<_> = plans.into_iter().map(|p| sim.add(p)).collect();
+        sim.run_until_done(200 * MS);
+        assert!(flows.iter().all(|&f| sim.flow(f).finished_ns.is_some()), "pauses: {pauses}");
+        let dropped: u64 = (0..20).map(|l| sim.link(l).dropped_packets).sum();
+        let pauses_sent: u64 = (0..20).map(|l| sim.link(l).ctl_bytes).sum();
+        assert_eq!((dropped == 0, pauses_sent > 0), (pauses, pauses), "{dropped} dropped");
+        if pauses {
+            // 8 MB at 10 Gb/s take 6.6 ms on the wire: pausing keeps the last link busy.
+            let last = flows.iter().filter_map(|&f| sim.flow(f).finished_ns).max().unwrap();
+            assert!(last < 7 * MS, "{last}");
+        }
+    }
+}
+
+/// An allocator that hears of flows by the machines of hosts, which batch, and divides 8 Gb/s among them.
+#[derive(Debug, Clone, Copy)]
+struct Batched;
+
+#[derive(Debug, Clone)]
+enum Word {
+    /// A source to its host.
+    Hello,
+    /// A host to the controller: all its flows.
+    Flows(Vec<FlowId>),
+    /// The controller to a host: the rate of each of its flows.
+    Rate(f64),
+}
+
+struct Asking;
+
+/// A host: it repeats every 50 us which flows it has, so that a controller that forgot learns it again.
+#[derive(Default)]
+struct HostOf {
+    flows: Vec<FlowId>,
+}
+
+#[derive(Default)]
+struct Allocator {
+    by_node: BTreeMap<NodeId, Vec<FlowId>>,
+}
+
+const REPEAT_NS: Ns = 50 * US;
+
+impl Scheme for Batched {
+    type Data = ();
+    type Ctl = Word;
+    type Queue = Fifo;
+    type Source = Asking;
+    type Hop = ();
+    type Sink = ();
+    fn new(_params: &Params) -> Result<Self, Fault> {
+        Ok(Batched)
+    }
+    fn queue(&self, port: &Port) -> Fifo {
+        Fifo::new(port.buffer_bytes)
+    }
+    fn source(&self, _flow: &FlowInfo) -> Asking {
+        Asking
+    }
+    fn hop(&self, _port: &Port) {}
+    fn sink(&self, _flow: &FlowInfo) {}
+    fn node(&self, node: &NodeInfo) -> Option<Box<dyn Node<Self>>> {
+        node.is_host.then(|| Box::new(HostOf::default()) as Box<dyn Node<Self>>)
+    }
+    fn controller(&self, _network: &Network) -> Option<Box<dyn Controller<Self>>> {
+        Some(Box::new(Allocator::default()))
+    }
+}
+
+impl Source<Batched> for Asking {
+    fn on_start(&mut self, io: &mut Io<Batched>) {
+        io.ctl(To::Host, 0, Word::Hello, Class::Control, 0);
+    }
+    fn on_ctl(&mut self, io: &mut Io<Batched>, subflow: u8, word: Word) {
+        if let Word::Rate(rate_bps) = word {
+            io.pace(subflow, Some(rate_bps), None);
+        }
+    }
+}
+
+impl Node<Batched> for HostOf {
+    fn on_start(&mut self, io: &mut Io<Batched>) {
+        io.timer(0, io.now_ns + REPEAT_NS);
+    }
+    fn on_flow(&mut self, _io: &mut Io<Batched>, flow: FlowId, _word: Word) {
+        self.flows.push(flow);
+    }
+    fn on_timer(&mut self, io: &mut Io<Batched>, _timer: u32) {
+        if !self.flows.is_empty() {
+            io.ctl(To::Controller, 0, Word::Flows(self.flows.clone()), Class::Control, 64);
+        }
+        io.timer(0, io.now_ns + REPEAT_NS);
+    }
+    fn on_ctl(&mut self, io: &mut Io<Batched>, word: Word) {
+        for &flow in &self.flows {
+            io.ctl(To::Flow(flow), 0, word.clone(), Class::Control, 0);
+        }
+    }
+}
+
+impl Controller<Batched> for Allocator {
+    fn on_node(&mut self, io: &mut Io<Batched>, node: NodeId, word: Word) {
+        if let Word::Flows(flows) = word {
+            self.by_node.insert(node, flows);
+        }
+        let all: usize = self.by_node.values().map(Vec::len).sum();
+        for &node in self.by_node.keys() {
+            io.ctl(To::Node(node), 0, Word::Rate(8e9 / all as f64), Class::Control, 64);
+        }
+    }
+}
+
+#[test]
+fn hosts_batch_for_a_controller_that_survives_its_restart() {
+    let network = star(6, 10e9, 1000);
+    let restart = Injected::Restart { machine: Machine::Controller, at_ns: 2 * MS };
+    let faults = [restart, lose(0.05, Kinds { data: false, ack: false, ctl: true })];
+    let mut sim = Sim::new(Batched, &network, PacketSizes::default(), &faults, 3);
+    sim.place_controller(&ways(&network, 5));
+    // Five flows a host at four hosts.
+    let flows: Vec<_> = (0..20).map(|k| sim.add(plan(over_star(1 + k % 4, 0), 0, None))).collect();
+    for (until_ns, what) in [(MS, "at first"), (4 * MS, "after the restart")] {
+        sim.run_until(until_ns);
+        for &f in &flows {
+            let rate = sim.flow(f).assigned_bps;
+            assert!((rate / 0.4e9 - 1.0).abs() < 1e-9, "{what}: flow {f} has {rate}");
+        }
+    }
+    // A message a host and 50 us there, at most four back for each: not one a flow.
+    let sent = sim.link(11).ctl_bytes / 64;
+    assert!((250..=4 * 80).contains(&sent), "{sent} messages reached the controller in 80 rounds of four hosts");
+}
+
+/// The rates of four flows over one link before and after the first one's weight becomes 5.
+fn reweighed(scheme: &str, policy_has_utilities: bool) -> [Vec<f64>; 2] {
+    let network = star(5, 10e9, 1000);
+    let mut sim = start(scheme, &network, &[], 1);
+    let flows: Vec<_> = (1..=4).map(|h| sim.add(plan(over_star(h, 0), 0, None))).collect();
+    let shares = |from_ns: Ns, until_ns: Ns, sim: &mut dyn Driver| -> Vec<f64> {
+        sim.run_until(from_ns);
+        let before: Vec<u64> = flows.iter().map(|&f| sim.flow(f).received_wire_bytes).collect();
+        sim.run_until(until_ns);
+        let got: Vec<f64> =
+            flows.iter().zip(before).map(|(&f, b)| (sim.flow(f).received_wire_bytes - b) as f64).collect();
+        let all: f64 = got.iter().sum();
+        got.iter().map(|g| g / all).collect()
+    };
+    let equal = shares(700 * US, MS, &mut *sim);
+    sim.set_weight(flows[0], 5.0, policy_has_utilities.then(|| std::sync::Arc::new(subak_core::Utility::log(5.0))));
+    [equal, shares(1300 * US, 2 * MS, &mut *sim)]
+}
+
+#[test]
+fn a_weight_that_changes_at_1_ms_moves_fair_rates_at_1_ms() {
+    for (scheme, utilities) in [("s-perc", false), ("s-perc-star", false), ("swift", false), ("numfabric", true)] {
+        let [equal, after] = reweighed(scheme, utilities);
+        assert!(equal.iter().all(|share| (share - 0.25).abs() < 0.02), "{scheme}: {equal:?}");
+        assert!((after[0] - 0.625).abs() < 0.03, "{scheme}: {after:?}");
+        assert!(after[1..].iter().all(|share| (share - 0.125).abs() < 0.02), "{scheme}: {after:?}");
+    }
+}
+
+#[test]
+fn events_inserted_in_another_order_give_the_same_run() {
+    struct Scrambled<'a>(&'a Network, u64);
+    impl subak_schemes::Visitor for Scrambled<'_> {
+        type Out = (Vec<subak_core::driver::FlowView>, Vec<subak_core::driver::LinkView>, u64, u64);
+        fn visit<S: Scheme>(self, scheme: S) -> Self::Out {
+            let every = |mishap_of, probability| mishap(mishap_of, probability, EVERY_KIND);
+            let faults =
+                [every(Mishap::Lost, 0.005), every(Mishap::Doubled, 0.005), every(Mishap::Late(20 * US), 0.005)];
+            let mut sim = Sim::new(scheme, self.0, PacketSizes::default(), &faults, 5);
+            if self.1 > 0 {
+                sim.scramble(self.1);
+            }
+            // Many at the same times: starts, sizes and paths are alike.
+            let flows: Vec<_> = (0..30usize)
+                .map(|k| {
+                    sim.add(plan(over_star(k % 6, (k + 1 + k / 6) % 6), (k / 10) as u64 * 100 * US, Some(300_000)))
+                })
+                .collect();
+            sim.run_until_done(500 * MS);
+            let views = flows.iter().map(|&f| sim.flow(f)).collect();
+            (views, (0..12).map(|l| sim.link(l)).collect(), sim.events(), sim.packet_hops())
+        }
+    }
+    let network = star(6, 10e9, 1000);
+    for info in subak_schemes::registry::all() {
+        let run = |seed| subak_schemes::with_scheme(info.name, &Default::default(), Scrambled(&network, seed)).unwrap();
+        let plain = run(0);
+        assert!(plain.2 > 10_000, "{}", info.name);
+        for seed in 1..4 {
+            assert_eq!(run(seed), plain, "{}, order {seed}", info.name);
+        }
+    }
+}
+
+#[test]
+fn doubled_and_late_packets_deliver_every_byte_once() {
+    for scheme in schemes() {
+        let faults = [mishap(Mishap::Doubled, 0.02, EVERY_KIND), mishap(Mishap::Late(50 * US), 0.02, EVERY_KIND)];
+        let mut sim = start(scheme, &star(4, 10e9, 1000), &faults, 2);
+        let flows: Vec<_> = (0..3).map(|k| sim.add(plan(over_star(k, 3), 0, Some(500_000)))).collect();
+        sim.run_until_done(2_000 * MS);
+        for f in flows {
+            let view = sim.flow(f);
+            assert_eq!((view.received_bytes, view.finished_ns.is_some()), (500_000, true), "{scheme}: {view:?}");
+            assert!(view.duplicate_bytes > 0, "{scheme}: the fault must bite");
+        }
+    }
+}

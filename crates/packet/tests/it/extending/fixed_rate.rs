@@ -1,0 +1,60 @@
+//! A fabric that sends every subflow at one fixed rate, whatever is wished: as a constant bit rate does.
+
+use subak_core::Fault;
+use subak_core::scheme::{FlowInfo, Goal, Io, Param, ParamUnit, Params, Port, Scheme, Settles};
+use subak_schemes::over::{Fabric, FabricSource, Optimizer, Part, Weight};
+use subak_schemes::queue::Fifo;
+
+/// The fabric.
+#[derive(Debug, Clone, Copy)]
+pub struct FixedRate {
+    share: f64,
+}
+
+/// The sender's side: the rate of each subflow, bit/s.
+#[derive(Debug, Clone)]
+pub struct FixedSource {
+    rates_bps: Vec<f64>,
+}
+
+impl Fabric for FixedRate {
+    const PART: Part = Part {
+        name: "fixed-rate",
+        about: "a fixed share of the line rate for every subflow",
+        paper: "none",
+        params: &[Param::number("share", 0.1, ParamUnit::One, "of the line rate")],
+        goal: Goal::Own,
+        settles: Settles::NEVER,
+    };
+    type Wish = Weight;
+    type Header = ();
+    type Ctl = ();
+    type Queue<O: Optimizer<Wish = Weight>> = Fifo;
+    type Source = FixedSource;
+    type Hop = ();
+    type Sink = ();
+
+    fn new(params: &Params) -> Result<Self, Fault> {
+        Ok(FixedRate { share: params.within("share", 1e-6, 1.0)? })
+    }
+    fn queue<O: Optimizer<Wish = Weight>>(&self, port: &Port) -> Fifo {
+        Fifo::new(port.buffer_bytes)
+    }
+    fn source(&self, flow: &FlowInfo) -> FixedSource {
+        FixedSource { rates_bps: flow.paths.iter().map(|path| self.share * path.line_rate_bps).collect() }
+    }
+    fn hop(&self, _port: &Port) {}
+    fn sink(&self, _flow: &FlowInfo) {}
+}
+
+impl FabricSource<FixedRate> for FixedSource {
+    fn on_start<S: Scheme<Ctl = ()>>(&mut self, io: &mut Io<S>) {
+        for (k, &rate_bps) in self.rates_bps.iter().enumerate() {
+            io.pace(k as u8, Some(rate_bps), None);
+        }
+    }
+    fn wish<S: Scheme<Ctl = ()>>(&mut self, _io: &mut Io<S>, _k: u8, _wish: Weight) {}
+    fn rate_bps(&self, k: u8) -> Option<f64> {
+        Some(self.rates_bps[k as usize])
+    }
+}

@@ -1,0 +1,106 @@
+//! A fabric of telemetry: links stamp the largest queueing delay of the path into each data packet, the receiver echoes it,
+//! and the source steers its rate to the weight that it wishes at that delay. A sketch of what such schemes need.
+
+use subak_core::Fault;
+use subak_core::scheme::{Ack, FlowInfo, Goal, Io, PacketKind, Param, ParamUnit, Params, Port, Scheme, Settles};
+use subak_schemes::over::{Fabric, FabricHop, FabricSource, Optimizer, Part, Passing, Weight};
+use subak_schemes::queue::Fifo;
+
+/// The fabric.
+#[derive(Debug, Clone, Copy)]
+pub struct Telemetry {
+    scale_ns: f64,
+    gain: f64,
+}
+
+/// What a packet carries: the largest wait of the links that it crossed, ns.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LargestWait(pub u32);
+
+/// The sender's side.
+#[derive(Debug, Clone)]
+pub struct TelemetrySource {
+    fabric: Telemetry,
+    subflows: Vec<Subflow>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Subflow {
+    line_rate_bps: f64,
+    rate_bps: f64,
+    weight: f64,
+    started: bool,
+}
+
+impl Fabric for Telemetry {
+    const PART: Part = Part {
+        name: "telemetry",
+        about: "rates from the largest queueing delay of the path",
+        paper: "none: after Soze, section 3",
+        params: &[
+            Param::number("scale", 50e-6, ParamUnit::Seconds, "a delay by which the rate for a weight falls to 37%"),
+            Param::number("gain", 0.005, ParamUnit::One, "of a step towards the rate for the weight"),
+        ],
+        goal: Goal::Own,
+        settles: Settles::NEVER,
+    };
+    type Wish = Weight;
+    type Header = LargestWait;
+    type Ctl = ();
+    type Queue<O: Optimizer<Wish = Weight>> = Fifo;
+    type Source = TelemetrySource;
+    type Hop = Stamp;
+    type Sink = ();
+
+    fn new(params: &Params) -> Result<Self, Fault> {
+        Ok(Telemetry { scale_ns: params.within("scale", 1e-9, 1.0)? * 1e9, gain: params.within("gain", 0.0, 1.0)? })
+    }
+    fn queue<O: Optimizer<Wish = Weight>>(&self, port: &Port) -> Fifo {
+        Fifo::new(port.buffer_bytes)
+    }
+    fn source(&self, flow: &FlowInfo) -> TelemetrySource {
+        let subflow =
+            |line_rate_bps: f64| Subflow { line_rate_bps, rate_bps: line_rate_bps, weight: 1.0, started: false };
+        TelemetrySource { fabric: *self, subflows: flow.paths.iter().map(|p| subflow(p.line_rate_bps)).collect() }
+    }
+    fn hop(&self, _port: &Port) -> Stamp {
+        Stamp
+    }
+    fn sink(&self, _flow: &FlowInfo) {}
+}
+
+/// The link's side.
+#[derive(Debug, Clone, Copy)]
+pub struct Stamp;
+
+impl FabricHop<Telemetry> for Stamp {
+    fn on_dequeue<S: Scheme<Ctl = ()>>(&mut self, _io: &mut Io<S>, packet: Passing<LargestWait>, _port: &Port) {
+        if packet.kind == PacketKind::Data {
+            let wait_ns = packet.wait_ns.min(u64::from(u32::MAX)) as u32;
+            packet.header.0 = packet.header.0.max(wait_ns);
+        }
+    }
+}
+
+impl FabricSource<Telemetry> for TelemetrySource {
+    fn on_start<S: Scheme<Ctl = ()>>(&mut self, io: &mut Io<S>) {
+        for (k, s) in self.subflows.iter_mut().enumerate() {
+            s.started = true;
+            io.pace(k as u8, Some(s.rate_bps), None);
+        }
+    }
+    fn wish<S: Scheme<Ctl = ()>>(&mut self, _io: &mut Io<S>, k: u8, Weight(weight): Weight) {
+        self.subflows[k as usize].weight = weight;
+    }
+    fn rate_bps(&self, k: u8) -> Option<f64> {
+        Some(self.subflows[k as usize].rate_bps)
+    }
+    fn on_ack<S: Scheme<Ctl = ()>>(&mut self, io: &mut Io<S>, ack: &Ack<S::Data>, header: &LargestWait) {
+        let Telemetry { scale_ns, gain } = self.fabric;
+        let s = &mut self.subflows[ack.subflow as usize];
+        let target_bps = s.weight * s.line_rate_bps * libm::exp(-f64::from(header.0) / scale_ns);
+        let step = libm::exp(gain * libm::log(target_bps / s.rate_bps));
+        s.rate_bps = (s.rate_bps * step).clamp(1e-3 * s.line_rate_bps, s.line_rate_bps);
+        io.pace(ack.subflow, Some(s.rate_bps), None);
+    }
+}

@@ -1,0 +1,17 @@
+//! The tests across the crate, in one program: it links once.
+
+mod common;
+mod controller;
+mod delivery;
+mod engine;
+mod extending;
+mod goals;
+mod leaf_spine;
+mod numfabric;
+mod permutation;
+mod pfabric;
+mod policies;
+mod queueing;
+mod rates;
+mod rcp;
+mod s_perc_star;

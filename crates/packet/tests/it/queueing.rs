@@ -1,0 +1,50 @@
+//! The simulator against queueing theory.
+
+use crate::common::*;
+use subak_core::rng::Stream;
+
+const RATE_BPS: f64 = 10e9;
+/// A full packet's time on the link.
+const SERVICE_NS: f64 = 1200.0;
+const PROPAGATION_NS: u64 = 1000;
+
+/// Mean time from arrival at a first-in, first-out queue until the last bit has left, over `runs` of `flows` one-packet
+/// flows that arrive as a Poisson process of the given load, ns.
+fn mean_delay_ns(load: f64, runs: u64, flows: u32) -> f64 {
+    let mut total_ns = 0;
+    for seed in 0..runs {
+        let mut network = chain(&[RATE_BPS], PROPAGATION_NS);
+        network.link_mut(0).buffer_bytes = Some(u64::MAX / 2);
+        let mut sim = start("reno", &network, &[], seed);
+        let mut arrivals = Stream::new(seed, "arrivals");
+        let mut at_ns = 0.0;
+        let starts: Vec<u64> = (0..flows)
+            .map(|_| {
+                at_ns += arrivals.exponential(SERVICE_NS / load);
+                at_ns.round() as u64
+            })
+            .collect();
+        for &start_ns in &starts {
+            sim.add(plan(over_chain(&[0]), start_ns, Some(1446)));
+        }
+        sim.run_until_done(u64::MAX / 4);
+        let delay_ns = |(f, start_ns): (u32, &u64)| {
+            let finished_ns = sim.flow(f).finished_ns.expect("every flow finishes");
+            finished_ns - start_ns - PROPAGATION_NS
+        };
+        total_ns += (0..flows).zip(&starts).map(delay_ns).sum::<u64>();
+        assert_eq!(sim.link(0).dropped_packets, 0);
+    }
+    total_ns as f64 / (runs * u64::from(flows)) as f64
+}
+
+#[test]
+fn a_single_queue_has_the_mean_delay_of_m_d_1() {
+    for load in [0.3, 0.6, 0.8] {
+        // Pollaczek and Khinchine, for a fixed service time.
+        let want_ns = SERVICE_NS * (1.0 + load / (2.0 * (1.0 - load)));
+        let got_ns = mean_delay_ns(load, 10, 30_000);
+        assert!((got_ns / want_ns - 1.0).abs() < 0.01, "load {load}: {got_ns} ns, M/D/1 has {want_ns} ns");
+        println!("load {load}: {got_ns:.1} ns, M/D/1 {want_ns:.1} ns");
+    }
+}

@@ -1,0 +1,175 @@
+//! s-PERC as a fabric for weights that change (PERC thesis, section 3.2; NUMFabric names it in section 8).
+//!
+//! A control packet carries the weight with which its flow was counted on the trip before beside the present one, so that
+//! links without state of a flow count it anew.
+
+use crate::over::{Fabric, FabricHop, FabricSink, FabricSource, Optimizer, Part, Weight};
+use crate::perc::{Message, PercHop, PercSink, PercSource};
+use crate::queue::Priority;
+use crate::s_perc::{SPerc, Stateless};
+use subak_core::Fault;
+use subak_core::scheme::{Ask, FlowInfo, Goal, Hop, Io, Kind, Named, Params, PathInfo, Port, Scheme, Sink, Source, Visit};
+
+/// The fabric.
+#[derive(Debug, Clone)]
+pub struct SPercFabric {
+    s_perc: SPerc,
+}
+
+/// Carries over to `outer` what `act` asks of an `Io` of its own; `paced` hears of rates.
+fn relay<S: Scheme<Ctl = Message<Stateless>>>(
+    inner: &mut Io<SPerc>,
+    outer: &mut Io<S>,
+    mut paced: impl FnMut(u8, Option<f64>),
+    act: impl FnOnce(&mut Io<SPerc>),
+) {
+    inner.now_ns = outer.now_ns;
+    act(inner);
+    for ask in inner.take_asks() {
+        match ask {
+            Ask::Ctl { to, subflow, message, class, bytes } => outer.ctl(to, subflow, message, class, bytes),
+            Ask::Timer { timer, at_ns } => outer.timer(timer, at_ns),
+            Ask::Pause { link, class, on } => outer.pause(link, class, on),
+            Ask::Pace { subflow, rate_bps, window_bytes } => {
+                paced(subflow, rate_bps);
+                outer.pace(subflow, rate_bps, window_bytes);
+            }
+        }
+    }
+}
+
+impl Fabric for SPercFabric {
+    const PART: Part = Part {
+        name: "s-perc",
+        about: "weighted max-min that links allot without state of a flow (s-PERC)",
+        paper: "PERC thesis, section 3.2",
+        params: SPerc::INFO.params,
+        goal: Goal::MaxMin,
+        settles: SPerc::INFO.settles,
+    };
+    const KIND: Kind = Kind::Proactive;
+    type Wish = Weight;
+    type Header = ();
+    type Ctl = Message<Stateless>;
+    type Queue<O: Optimizer<Wish = Weight>> = Priority;
+    type Source = SPercSource;
+    type Hop = SPercHop;
+    type Sink = SPercSink;
+
+    fn new(params: &Params) -> Result<Self, Fault> {
+        Ok(SPercFabric { s_perc: SPerc::new(params)? })
+    }
+    fn data_share(&self) -> Option<f64> {
+        Some(self.s_perc.data_share())
+    }
+    fn queue<O: Optimizer<Wish = Weight>>(&self, port: &Port) -> Priority {
+        Priority::new(port.buffer_bytes)
+    }
+    fn source(&self, flow: &FlowInfo) -> SPercSource {
+        SPercSource {
+            source: self.s_perc.source(flow),
+            io: Io::default(),
+            rate_bps: vec![None; flow.paths.len()],
+            top_bps: flow.utility.top_bps(),
+        }
+    }
+    fn hop(&self, port: &Port) -> SPercHop {
+        SPercHop { hop: self.s_perc.hop(port), io: Io::default() }
+    }
+    fn sink(&self, flow: &FlowInfo) -> SPercSink {
+        SPercSink { sink: self.s_perc.sink(flow), io: Io::default() }
+    }
+}
+
+/// The sender's side.
+#[derive(Debug)]
+pub struct SPercSource {
+    source: PercSource<Stateless>,
+    io: Io<SPerc>,
+    /// Allocated last, a subflow.
+    rate_bps: Vec<Option<f64>>,
+    top_bps: f64,
+}
+
+impl SPercSource {
+    fn relay<S: Scheme<Ctl = Message<Stateless>>>(
+        &mut self,
+        outer: &mut Io<S>,
+        act: impl FnOnce(&mut PercSource<Stateless>, &mut Io<SPerc>),
+    ) {
+        let SPercSource { source, io, rate_bps, top_bps } = self;
+        let note = |k: u8, rate: Option<f64>| rate_bps[k as usize] = rate.map(|r| r.min(*top_bps));
+        relay(io, outer, note, |io| act(source, io));
+    }
+}
+
+impl FabricSource<SPercFabric> for SPercSource {
+    fn on_start<S: Scheme<Ctl = Message<Stateless>>>(&mut self, io: &mut Io<S>) {
+        self.relay(io, |source, io| source.on_start(io));
+    }
+    fn wish<S: Scheme<Ctl = Message<Stateless>>>(&mut self, _io: &mut Io<S>, k: u8, Weight(weight): Weight) {
+        self.source.set_weight(k, weight);
+    }
+    fn rate_bps(&self, k: u8) -> Option<f64> {
+        self.rate_bps[k as usize]
+    }
+    fn on_ctl<S: Scheme<Ctl = Message<Stateless>>>(&mut self, io: &mut Io<S>, k: u8, message: Message<Stateless>) {
+        self.relay(io, |source, io| source.on_ctl(io, k, message));
+    }
+    fn on_timer<S: Scheme<Ctl = Message<Stateless>>>(&mut self, io: &mut Io<S>, timer: u32) {
+        self.relay(io, |source, io| source.on_timer(io, timer));
+    }
+    fn on_reroute<S: Scheme<Ctl = Message<Stateless>>>(&mut self, io: &mut Io<S>, k: u8, path: &PathInfo) {
+        self.relay(io, |source, io| source.on_reroute(io, k, path));
+    }
+    fn on_finish<S: Scheme<Ctl = Message<Stateless>>>(&mut self, io: &mut Io<S>) {
+        self.relay(io, |source, io| source.on_finish(io));
+    }
+}
+
+/// The link's side.
+#[derive(Debug)]
+pub struct SPercHop {
+    hop: PercHop<Stateless>,
+    io: Io<SPerc>,
+}
+
+impl FabricHop<SPercFabric> for SPercHop {
+    fn on_capacity(&mut self, port: &Port) {
+        self.hop.on_capacity(port);
+    }
+    fn on_start<S: Scheme<Ctl = Message<Stateless>>>(&mut self, io: &mut Io<S>) {
+        relay(&mut self.io, io, |_, _| (), |io| self.hop.on_start(io));
+    }
+    fn on_ctl<S: Scheme<Ctl = Message<Stateless>>>(
+        &mut self,
+        io: &mut Io<S>,
+        message: &mut Message<Stateless>,
+        visit: Visit,
+        port: &Port,
+    ) {
+        relay(&mut self.io, io, |_, _| (), |io| self.hop.on_ctl(io, message, visit, port));
+    }
+    fn on_timer<S: Scheme<Ctl = Message<Stateless>>>(&mut self, io: &mut Io<S>, timer: u32, port: &Port) {
+        relay(&mut self.io, io, |_, _| (), |io| self.hop.on_timer(io, timer, port));
+    }
+}
+
+/// The receiver's side.
+#[derive(Debug)]
+pub struct SPercSink {
+    sink: PercSink,
+    io: Io<SPerc>,
+}
+
+impl FabricSink<SPercFabric> for SPercSink {
+    fn on_ctl<S: Scheme<Ctl = Message<Stateless>>>(
+        &mut self,
+        io: &mut Io<S>,
+        k: u8,
+        message: Message<Stateless>,
+        bytes: u32,
+    ) {
+        relay(&mut self.io, io, |_, _| (), |io| self.sink.on_ctl(io, k, message, bytes));
+    }
+}

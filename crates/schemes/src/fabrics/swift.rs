@@ -1,0 +1,213 @@
+//! Swift: network-wide weighted max-min by fair queues at the links and windows at the hosts (NUMFabric, section 4.1).
+//!
+//! A packet carries its length over its flow's weight, by which links order it ([`Stfq`]). The receiver measures the
+//! time between packets, the sender makes of it a rate, smooths it into R, and sends with a window of R (d0 + dt):
+//! enough to keep a packet waiting at the bottleneck, and hardly more. It starts with a burst, sends nothing on the first
+//! acknowledgement, and knows R from the second on.
+//!
+//! What the paper leaves out: samples weigh by their length, 1 - exp(-gap / ewma_time); after [`FORGET_NS`] of silence a
+//! sample stands for itself; the window is rounded up to full packets. R counts bytes on the wire. A flow that has
+//! no use for more than some rate (the top of a bandwidth function) is paced to that.
+
+use crate::over::{Arrived, Fabric, FabricSink, FabricSource, Optimizer, Part, Weight};
+use crate::queue::{Stfq, VirtualLength};
+use subak_core::scheme::{Ack, FlowInfo, Goal, Io, Param, ParamUnit, Params, PathInfo, Port, Reply, Scheme, Settles};
+use subak_core::{Fault, Ns};
+
+/// `params.dt`.
+const DT: Param = Param::number(
+    "dt",
+    6e-6,
+    ParamUnit::Seconds,
+    "slack in the window R (d0 + dt): about so much waits at the bottleneck",
+);
+/// `params.ewma_time`.
+const EWMA_TIME: Param =
+    Param::number("ewma_time", 20e-6, ParamUnit::Seconds, "time constant of the filter over rate samples");
+/// `params.initial_window`.
+const INITIAL_WINDOW: Param =
+    Param::number("initial_window", 3.0, ParamUnit::Packets, "packets of the burst at a flow's start");
+/// `params.slowdown`.
+const SLOWDOWN: Param = Param::number("slowdown", 1.0, ParamUnit::One, "multiplies ewma_time");
+
+/// After so long without a packet, the next sample stands for itself.
+pub const FORGET_NS: Ns = 8_000_000;
+
+/// The fabric.
+#[derive(Debug, Clone, Copy)]
+pub struct SwiftFabric {
+    dt_ns: f64,
+    ewma_ns: f64,
+    initial_packets: u64,
+}
+
+/// What a packet carries for it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SwiftHeader {
+    /// Length in bits over weight.
+    pub virtual_len: f64,
+    /// In acknowledgements: time since the packet before, ns; 0 for the first.
+    pub gap_ns: u32,
+}
+
+impl VirtualLength for SwiftHeader {
+    #[inline]
+    fn virtual_len(&self) -> f64 {
+        self.virtual_len
+    }
+}
+
+impl Fabric for SwiftFabric {
+    const PART: Part = Part {
+        name: "swift",
+        about: "network-wide weighted max-min by fair queues and packet-pair windows (Swift)",
+        paper: "NUMFabric, section 4.1",
+        params: &[DT, EWMA_TIME, INITIAL_WINDOW, SLOWDOWN],
+        goal: Goal::MaxMin,
+        settles: Settles { within: 0.02, rtts: 20.0 },
+    };
+    type Wish = Weight;
+    type Header = SwiftHeader;
+    type Ctl = ();
+    type Queue<O: Optimizer<Wish = Weight>> = Stfq;
+    type Source = SwiftSource;
+    type Hop = ();
+    type Sink = SwiftSink;
+
+    fn new(params: &Params) -> Result<Self, Fault> {
+        let slowdown = params.within("slowdown", 0.01, 1000.0)?;
+        Ok(SwiftFabric {
+            dt_ns: params.within("dt", 0.0, 1.0)? * 1e9,
+            ewma_ns: (params.within("ewma_time", 0.0, 1.0)? * 1e9 * slowdown).max(1.0),
+            initial_packets: params.within("initial_window", 2.0, 1e6)? as u64,
+        })
+    }
+    fn queue<O: Optimizer<Wish = Weight>>(&self, port: &Port) -> Stfq {
+        Stfq::new(port)
+    }
+    fn source(&self, flow: &FlowInfo) -> SwiftSource {
+        let subflow = |path: &PathInfo| Subflow {
+            d0_ns: path.base_rtt_ns,
+            weight: 1.0,
+            acks: 0,
+            rate_bps: None,
+            window_packets: self.initial_packets,
+        };
+        let top_bps = flow.utility.top_bps();
+        SwiftSource {
+            fabric: *self,
+            mss_bytes: flow.mss_bytes,
+            mtu_bytes: flow.mtu_bytes,
+            top_bps: top_bps.is_finite().then_some(top_bps),
+            subflows: flow.paths.iter().map(subflow).collect(),
+        }
+    }
+    fn hop(&self, _port: &Port) {}
+    fn sink(&self, flow: &FlowInfo) -> SwiftSink {
+        SwiftSink { last_ns: vec![None; flow.paths.len()] }
+    }
+}
+
+/// The sender.
+#[derive(Debug, Clone)]
+pub struct SwiftSource {
+    fabric: SwiftFabric,
+    mss_bytes: u32,
+    mtu_bytes: u32,
+    top_bps: Option<f64>,
+    subflows: Vec<Subflow>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Subflow {
+    /// The round trip without queues.
+    d0_ns: Ns,
+    weight: f64,
+    acks: u32,
+    /// R.
+    rate_bps: Option<f64>,
+    window_packets: u64,
+}
+
+impl SwiftSource {
+    fn pace<S: Scheme>(&self, io: &mut Io<S>, k: u8) {
+        let window = self.subflows[k as usize].window_packets * u64::from(self.mss_bytes);
+        io.pace(k, self.top_bps, Some(window));
+    }
+
+    /// A rate sample of `bits` in `gap_ns`.
+    #[inline]
+    fn sample(&mut self, k: usize, bits: f64, gap_ns: f64) {
+        let SwiftFabric { dt_ns, ewma_ns, .. } = self.fabric;
+        let s = &mut self.subflows[k];
+        let sample = bits * 1e9 / gap_ns;
+        let rate = match s.rate_bps {
+            Some(rate) if gap_ns <= FORGET_NS as f64 => {
+                let keep = libm::exp(-gap_ns / ewma_ns);
+                keep * rate + (1.0 - keep) * sample
+            }
+            _ => sample,
+        };
+        s.rate_bps = Some(rate);
+        let bytes = rate * (s.d0_ns as f64 + dt_ns) / 8e9;
+        s.window_packets = (bytes / f64::from(self.mtu_bytes)).ceil().max(1.0) as u64;
+    }
+}
+
+impl FabricSource<SwiftFabric> for SwiftSource {
+    fn on_start<S: Scheme<Ctl = ()>>(&mut self, io: &mut Io<S>) {
+        for k in 0..self.subflows.len() as u8 {
+            self.pace(io, k);
+        }
+    }
+
+    #[inline]
+    fn wish<S: Scheme<Ctl = ()>>(&mut self, _io: &mut Io<S>, k: u8, Weight(weight): Weight) {
+        self.subflows[k as usize].weight = weight;
+    }
+
+    #[inline]
+    fn rate_bps(&self, k: u8) -> Option<f64> {
+        self.subflows[k as usize].rate_bps
+    }
+
+    fn on_reroute<S: Scheme<Ctl = ()>>(&mut self, _io: &mut Io<S>, k: u8, path: &PathInfo) {
+        self.subflows[k as usize].d0_ns = path.base_rtt_ns;
+    }
+
+    #[inline]
+    fn header(&mut self, k: u8, bytes: u32) -> SwiftHeader {
+        SwiftHeader { virtual_len: f64::from(bytes) * 8.0 / self.subflows[k as usize].weight, gap_ns: 0 }
+    }
+
+    #[inline]
+    fn on_ack<S: Scheme<Ctl = ()>>(&mut self, io: &mut Io<S>, ack: &Ack<S::Data>, header: &SwiftHeader) {
+        let k = ack.subflow as usize;
+        let before = self.subflows[k].window_packets;
+        if header.gap_ns > 0 && ack.acked_bytes > 0 {
+            let overhead = u64::from(self.mtu_bytes - self.mss_bytes);
+            self.sample(k, ((ack.acked_bytes + overhead) * 8) as f64, f64::from(header.gap_ns));
+        } else if self.subflows[k].acks == 0 {
+            self.subflows[k].window_packets = before - 1; // The first acknowledgement releases nothing.
+        }
+        self.subflows[k].acks = self.subflows[k].acks.saturating_add(1);
+        if self.subflows[k].window_packets != before {
+            self.pace(io, ack.subflow);
+        }
+    }
+}
+
+/// The receiver: when the last packet of each subflow came.
+#[derive(Debug, Clone)]
+pub struct SwiftSink {
+    last_ns: Vec<Option<Ns>>,
+}
+
+impl FabricSink<SwiftFabric> for SwiftSink {
+    #[inline]
+    fn on_data<S: Scheme<Ctl = ()>>(&mut self, io: &mut Io<S>, packet: &Arrived<SwiftHeader>) -> Reply<SwiftHeader> {
+        let last = self.last_ns[packet.subflow as usize].replace(io.now_ns);
+        let gap_ns = last.map_or(0, |last| (io.now_ns - last).clamp(1, u64::from(u32::MAX)) as u32);
+        Reply::Ack(SwiftHeader { gap_ns, ..packet.header })
+    }
+}

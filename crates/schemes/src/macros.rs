@@ -1,0 +1,96 @@
+//! The lists of the registry become modules, and functions that turn a name into a type.
+
+macro_rules! schemes {
+    ($($file:ident :: $scheme:ident,)*) => {
+        $(pub mod $file;)*
+
+        /// The schemes that are one whole, not a pair.
+        pub(crate) const WHOLE: &[subak_core::scheme::Info] =
+            &[$(<crate::$file::$scheme as subak_core::scheme::Named>::INFO),*];
+
+        pub(crate) fn with_whole<V: Visitor>(
+            name: &str, given: &registry::Given, visitor: V,
+        ) -> Result<V::Out, subak_core::Fault> {
+            $(if name == <crate::$file::$scheme as subak_core::scheme::Named>::INFO.name {
+                return registry::visit_whole::<crate::$file::$scheme, V>(given, visitor);
+            })*
+            Err(registry::unknown(name))
+        }
+    };
+}
+
+macro_rules! parts {
+    (optimizers { $($of:ident :: $o:ident : $ok:ident,)* } fabrics $fabrics:tt) => {
+        /// Optimizers, one file each: what a subflow wishes, and the prices of links that it follows from.
+        pub mod optimizers {
+            mod prices;
+            $(pub mod $of;)*
+        }
+
+        /// Every optimizer.
+        pub const OPTIMIZERS: &[over::Part] =
+            &[$(<crate::optimizers::$of::$o as over::Optimizer>::PART),*];
+        parts!(@fabrics $fabrics);
+
+        /// Every pair that makes sense.
+        #[allow(clippy::vec_init_then_push, reason = "which pairs there are, the lists decide")]
+        pub(crate) fn all_pairs() -> Vec<subak_core::scheme::Info> {
+            let mut pairs = Vec::new();
+            $(parts!(@infos pairs, $of, $o, $ok, $fabrics);)*
+            pairs
+        }
+
+        pub(crate) fn with_pair<V: Visitor>(
+            (optimizer, fabric): (&str, &str),
+            info: &subak_core::scheme::Info,
+            given: &registry::Given,
+            visitor: V,
+        ) -> Result<V::Out, subak_core::Fault> {
+            $(parts!(@visit (optimizer, fabric, info, given, visitor), V, $of, $o, $ok, $fabrics);)*
+            Err(registry::refusal(optimizer, fabric))
+        }
+
+        /// What the optimizer of that name wishes, in a word.
+        pub fn kind_of_optimizer(name: &str) -> Option<&'static str> {
+            $(if name == <crate::optimizers::$of::$o as over::Optimizer>::PART.name {
+                return Some(<<crate::optimizers::$of::$o as over::Optimizer>::Wish as over::Wish>::KIND);
+            })*
+            None
+        }
+    };
+    (@fabrics { $($ff:ident :: $f:ident : $fk:ident,)* }) => {
+        /// Fabrics, one file each: how hosts and switches bring subflows to what these wish.
+        pub mod fabrics {
+            $(pub mod $ff;)*
+        }
+
+        /// Every fabric.
+        pub const FABRICS: &[over::Part] =
+            &[$(<crate::fabrics::$ff::$f as over::Fabric>::PART),*];
+
+        /// What the fabric of that name takes, in a word.
+        pub fn kind_of_fabric(name: &str) -> Option<&'static str> {
+            $(if name == <crate::fabrics::$ff::$f as over::Fabric>::PART.name {
+                return Some(<<crate::fabrics::$ff::$f as over::Fabric>::Wish as over::Wish>::KIND);
+            })*
+            None
+        }
+    };
+    (@infos $pairs:ident, $of:ident, $o:ident, $ok:ident, { $($ff:ident :: $f:ident : $fk:ident,)* }) => {
+        $(parts!(@info $ok $fk $pairs, crate::optimizers::$of::$o, crate::fabrics::$ff::$f);)*
+    };
+    (@visit $args:tt, $v:ident, $of:ident, $o:ident, $ok:ident, { $($ff:ident :: $f:ident : $fk:ident,)* }) => {
+        $(parts!(@one $ok $fk $args, $v, crate::optimizers::$of::$o, crate::fabrics::$ff::$f);)*
+    };
+    (@info Weight Weight $pairs:ident, $o:path, $f:path) => { $pairs.push(registry::pair::<_, $o, $f>()) };
+    (@info Rate Rate $pairs:ident, $o:path, $f:path) => { $pairs.push(registry::pair::<_, $o, $f>()) };
+    (@info $ok:ident $fk:ident $pairs:ident, $o:path, $f:path) => {};
+    (@one Weight Weight $args:tt, $v:ident, $o:path, $f:path) => { parts!(@call $args, $v, $o, $f) };
+    (@one Rate Rate $args:tt, $v:ident, $o:path, $f:path) => { parts!(@call $args, $v, $o, $f) };
+    (@one $ok:ident $fk:ident $args:tt, $v:ident, $o:path, $f:path) => {};
+    (@call ($on:ident, $fn:ident, $info:ident, $given:ident, $visitor:ident), $v:ident, $o:path, $f:path) => {
+        if $on == <$o as over::Optimizer>::PART.name && $fn == <$f as over::Fabric>::PART.name {
+            return registry::visit_pair::<over::Over<$o, $f>, $v>($info, $given, $visitor);
+        }
+    };
+}

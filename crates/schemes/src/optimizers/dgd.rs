@@ -1,0 +1,126 @@
+//! DGD: rates straight from link prices, moved by dual gradient descent (NUMFabric, section 3 and equation 14; Low and
+//! Lapsley, IEEE/ACM Transactions on Networking 1999).
+//!
+//! The parameters of table 2 are for utilities of rates in Mb/s, so links keep prices in that unit: at a rate of x
+//! Mb/s an alpha-fair flow wants to pay (w/x)^alpha. Prices stay between 0 and 1, y is what arrives, and a flow wishes at
+//! least 1.2% of its line (120 Mb/s at 10 Gb/s).
+
+use super::prices::{Bounds, Wishes};
+use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Rate};
+use subak_core::scheme::{FlowInfo, Goal, Param, ParamUnit, Params, Port, Settles};
+use std::sync::Arc;
+use subak_core::{Fault, Ns, Utility};
+
+/// `params.price_interval`.
+pub(super) const PRICE_INTERVAL: Param =
+    Param::number("price_interval", 16e-6, ParamUnit::Seconds, "time between two updates of a link's price");
+
+/// Bounds of a rate in line rates, as the paper's simulations have them.
+pub(super) const BOUNDS: Bounds = Bounds { least: 0.012, most: 1.0 };
+
+/// The optimizer.
+#[derive(Debug, Clone, Copy)]
+pub struct GradientDescent {
+    a: f64,
+    b: f64,
+    interval_ns: Ns,
+}
+
+impl Optimizer for GradientDescent {
+    const PART: Part = Part {
+        name: "dgd",
+        about: "rates that maximize utility, from link prices moved by dual gradient descent (DGD)",
+        paper: "NUMFabric, section 3 and equation 14",
+        params: &[
+            Param::number("a", 4e-9, ParamUnit::One, "price for each Mb/s that arrives beyond the capacity"),
+            Param::number("b", 1.2e-10, ParamUnit::One, "price for each byte that waits"),
+            PRICE_INTERVAL,
+        ],
+        goal: Goal::Utility,
+        settles: Settles { within: 0.05, rtts: 500.0 },
+    };
+    type Wish = Rate;
+    type Note = ();
+    type Source = PriceTaker;
+    type Price = DgdPrice;
+
+    fn new(params: &Params) -> Result<Self, Fault> {
+        Ok(GradientDescent {
+            a: params.within("a", 0.0, 1.0)?,
+            b: params.within("b", 0.0, 1.0)?,
+            interval_ns: interval_ns(params)?,
+        })
+    }
+    fn source(&self, flow: &FlowInfo) -> PriceTaker {
+        PriceTaker { wishes: Wishes::new(flow, BOUNDS), price_unit: price_unit(&flow.utility) }
+    }
+    fn price(&self, _port: &Port) -> DgdPrice {
+        DgdPrice { dgd: *self, price: 0.0, arrived_bytes: 0 }
+    }
+}
+
+/// A price in the unit of the parameters, over one in the utility's: (w / 1e6 x)^alpha at x Mb/s is 1e6^-alpha of the price
+/// per Mb/s.
+fn price_unit(utility: &Utility) -> f64 {
+    match *utility {
+        Utility::Power { alpha, .. } => libm::pow(1e6, -alpha),
+        Utility::BandwidthFunction { .. } => 1.0,
+    }
+}
+
+/// `params.price_interval`, ns.
+pub(super) fn interval_ns(params: &Params) -> Result<Ns, Fault> {
+    Ok((params.within("price_interval", 1e-7, 10.0)? * 1e9).round() as Ns)
+}
+
+/// The sender's side: equation 3.
+#[derive(Debug, Clone)]
+pub struct PriceTaker {
+    wishes: Wishes,
+    price_unit: f64,
+}
+
+impl OptimizerSource<GradientDescent> for PriceTaker {
+    fn on_start(&mut self, now_ns: Ns) {
+        self.wishes.on_start(now_ns);
+    }
+    fn wish(&self, k: u8) -> Rate {
+        Rate(self.wishes.wish_bps(k))
+    }
+    fn on_weight(&mut self, _weight: f64, utility: &Arc<Utility>) {
+        self.wishes.set_utility(utility);
+        self.price_unit = price_unit(utility);
+    }
+    fn on_feedback(&mut self, k: u8, feedback: &Feedback) {
+        self.wishes.on_feedback(k, feedback.path_price * self.price_unit, feedback);
+    }
+}
+
+/// A link's price: equation 14.
+#[derive(Debug, Clone)]
+pub struct DgdPrice {
+    dgd: GradientDescent,
+    price: f64,
+    arrived_bytes: u64,
+}
+
+impl Price<()> for DgdPrice {
+    fn first_update_ns(&self) -> Option<Ns> {
+        Some(self.dgd.interval_ns)
+    }
+    #[inline]
+    fn now(&self) -> f64 {
+        self.price
+    }
+    #[inline]
+    fn on_enqueue(&mut self, _now_ns: Ns, bytes: u32, _note: Option<&()>) {
+        self.arrived_bytes += u64::from(bytes);
+    }
+    fn update(&mut self, now_ns: Ns, port: &Port) -> Ns {
+        let y = self.arrived_bytes as f64 * 8e9 / self.dgd.interval_ns as f64;
+        let step = self.dgd.a * (y - port.capacity_bps) * 1e-6 + self.dgd.b * port.queued_bytes as f64;
+        self.price = (self.price + step).clamp(0.0, 1.0);
+        self.arrived_bytes = 0;
+        now_ns + self.dgd.interval_ns
+    }
+}

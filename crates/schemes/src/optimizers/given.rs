@@ -1,0 +1,61 @@
+//! No optimizer: every subflow wishes its equal part of the weight that its flow was given, and no link has a price.
+
+use crate::over::{Optimizer, OptimizerSource, Part, Price, Weight};
+use std::sync::Arc;
+use subak_core::{Fault, Utility};
+use subak_core::scheme::{FlowInfo, Goal, Params, Port, Settles};
+
+/// The weights that the flows were given.
+#[derive(Debug, Clone, Copy)]
+pub struct Given;
+
+/// A subflow's weight.
+#[derive(Debug, Clone, Copy)]
+pub struct GivenSource {
+    weight: f64,
+    subflows: usize,
+}
+
+impl Optimizer for Given {
+    const PART: Part = Part {
+        name: "given",
+        about: "the weights that flows were given",
+        paper: "none: the fabric alone",
+        params: &[],
+        goal: Goal::Own,
+        settles: Settles::AT_ONCE,
+    };
+    type Wish = Weight;
+    type Note = ();
+    type Source = GivenSource;
+    type Price = NoPrice;
+
+    fn new(_params: &Params) -> Result<Self, Fault> {
+        Ok(Given)
+    }
+    fn source(&self, flow: &FlowInfo) -> GivenSource {
+        GivenSource { weight: flow.weight, subflows: flow.paths.len().max(1) }
+    }
+    fn price(&self, _port: &Port) -> NoPrice {
+        NoPrice
+    }
+}
+
+impl OptimizerSource<Given> for GivenSource {
+    fn wish(&self, _k: u8) -> Weight {
+        Weight(self.weight / self.subflows as f64)
+    }
+    fn on_weight(&mut self, weight: f64, _utility: &Arc<Utility>) {
+        self.weight = weight;
+    }
+}
+
+/// A link without a price.
+#[derive(Debug, Clone, Copy)]
+pub struct NoPrice;
+
+impl Price<()> for NoPrice {
+    fn now(&self) -> f64 {
+        0.0
+    }
+}

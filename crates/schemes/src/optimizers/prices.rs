@@ -1,0 +1,111 @@
+//! The sender's side that all optimizers of one price a link share: a subflow wishes U'^-1 of its path's price
+//! (NUMFabric, equations 3 and 7; 16 is the same with R^-alpha for a price), and of a flow with several subflows each
+//! wishes its share of the flow's rate of that (section 6.3, "Resource pooling").
+
+use crate::over::Feedback;
+use std::sync::Arc;
+use subak_core::{Ns, Utility};
+use subak_core::scheme::FlowInfo;
+use subak_core::utility::Urgency;
+use subak_solve::xwi::{self, Marginal};
+
+/// Bounds of a wish, in line rates.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Least.
+    pub least: f64,
+    /// Most; also the wish at a price of zero.
+    pub most: f64,
+}
+
+/// The wishes of a flow's subflows.
+#[derive(Debug, Clone)]
+pub struct Wishes {
+    marginal: Marginal,
+    urgency: Urgency,
+    bounds: Bounds,
+    start_ns: Ns,
+    subflows: Vec<Subflow>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Subflow {
+    line_rate_bps: f64,
+    rate_bps: Option<f64>,
+    wish_bps: f64,
+}
+
+impl Wishes {
+    /// Of a flow that has not started.
+    pub fn new(flow: &FlowInfo, bounds: Bounds) -> Self {
+        let parts = flow.paths.len().max(1) as f64;
+        let subflow = |path: &subak_core::scheme::PathInfo| Subflow {
+            line_rate_bps: path.line_rate_bps,
+            rate_bps: None,
+            wish_bps: bounds.most * path.line_rate_bps / parts,
+        };
+        Wishes {
+            marginal: Marginal::new(Arc::clone(&flow.utility)),
+            urgency: flow.urgency,
+            bounds,
+            start_ns: 0,
+            subflows: flow.paths.iter().map(subflow).collect(),
+        }
+    }
+
+    /// The flow has another utility from now on.
+    pub fn set_utility(&mut self, utility: &Arc<Utility>) {
+        self.marginal = Marginal::new(Arc::clone(utility));
+    }
+
+    /// The flow starts.
+    pub fn on_start(&mut self, now_ns: Ns) {
+        self.start_ns = now_ns;
+    }
+
+    /// What subflow `k` wishes.
+    pub fn wish_bps(&self, k: u8) -> f64 {
+        self.subflows[k as usize].wish_bps
+    }
+
+    /// The flow's marginal utility.
+    pub fn marginal(&self) -> &Marginal {
+        &self.marginal
+    }
+
+    /// The flow's rate, if that of any subflow is known.
+    pub fn rate_bps(&self) -> Option<f64> {
+        match self.subflows[..] {
+            [only] => only.rate_bps,
+            _ => self.subflows.iter().filter_map(|s| s.rate_bps).reduce(|a, b| a + b),
+        }
+    }
+
+    /// Feedback for subflow `k`, whose path has the price `path_price`.
+    pub fn on_feedback(&mut self, k: u8, path_price: f64, feedback: &Feedback) {
+        self.hurry(feedback);
+        self.subflows[k as usize].rate_bps = feedback.rate_bps;
+        let share = self.share(k as usize);
+        let s = &mut self.subflows[k as usize];
+        let wish_bps = xwi::weight(&self.marginal, path_price, share, self.bounds.most * s.line_rate_bps);
+        s.wish_bps = wish_bps.max(self.bounds.least * s.line_rate_bps);
+    }
+
+    /// Subflow `k`'s share of the flow's rate.
+    fn share(&self, k: usize) -> f64 {
+        if let [_] = self.subflows[..] {
+            return 1.0;
+        }
+        match (self.subflows[k].rate_bps, self.rate_bps()) {
+            (Some(own), Some(all)) if all > 0.0 => own / all,
+            _ => 1.0 / self.subflows.len() as f64,
+        }
+    }
+
+    fn hurry(&mut self, feedback: &Feedback) {
+        if self.urgency != Urgency::Constant {
+            let age_ns = feedback.now_ns - self.start_ns;
+            self.marginal.set_urgency(self.urgency.factor(feedback.remaining_bytes, age_ns));
+        }
+    }
+}

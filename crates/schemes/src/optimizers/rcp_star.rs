@@ -1,0 +1,156 @@
+//! RCP*: links advertise fair-share rates, which flows combine as alpha-fairness has it (NUMFabric, equations 15 and 16;
+//! Kelly, Raina and Voice, SIGCOMM CCR 2008).
+//!
+//! A flow's rate is U'^-1 of the sum of R^-alpha: with the alpha-fair utility of weight w that is equation 16 times w.
+//! So R^-alpha is a link's price, and the sender is DGD's. `alpha` must be the policy's.
+//!
+//! The gains of table 2, a = 3.6 and b = 1.8, do not settle with this equation: with one round trip of delay the loop
+//! is stable below a = pi / 2 only, and packets agree (rates swing for ever at 3.6 and 1.8, settle at 0.9). The
+//! defaults are a quarter of the published gains.
+//!
+//! R starts at the capacity and stays between 1.2% of it and 2 C 4^(1/alpha); d is the running average of the round
+//! trips that packets carry, not below the idle network's longest.
+
+use super::dgd::{BOUNDS, PRICE_INTERVAL, interval_ns};
+use super::prices::Wishes;
+use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Rate};
+use subak_core::scheme::{FlowInfo, Follows, Goal, Param, ParamUnit, Params, Port, Settles};
+use std::sync::Arc;
+use subak_core::{Fault, Ns, Utility};
+
+/// Gain of the average of round trips.
+const RTT_GAIN: f64 = 0.5;
+
+/// The optimizer.
+#[derive(Debug, Clone, Copy)]
+pub struct FairShare {
+    a: f64,
+    b: f64,
+    alpha: f64,
+    interval_ns: Ns,
+}
+
+/// The last round trip that the source saw, ns; 0 for none.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RoundTrip(pub u32);
+
+impl Optimizer for FairShare {
+    const PART: Part = Part {
+        name: "rcp-star",
+        about: "alpha-fair rates from the fair-share rates that links advertise (RCP*)",
+        paper: "NUMFabric, equations 15 and 16",
+        params: &[
+            Param::number("a", 0.9, ParamUnit::One, "gain on capacity that is free"),
+            Param::number("b", 0.45, ParamUnit::One, "gain on what waits"),
+            Param::number("alpha", 1.0, ParamUnit::One, "the policy's alpha").following(Follows::Alpha),
+            PRICE_INTERVAL,
+        ],
+        goal: Goal::AlphaFair,
+        settles: Settles { within: 0.1, rtts: 500.0 },
+    };
+    type Wish = Rate;
+    type Note = RoundTrip;
+    type Source = RcpSource;
+    type Price = Share;
+
+    fn new(params: &Params) -> Result<Self, Fault> {
+        Ok(FairShare {
+            a: params.within("a", 0.0, 1e3)?,
+            b: params.within("b", 0.0, 1e3)?,
+            alpha: params.within("alpha", 0.01, 100.0)?,
+            interval_ns: interval_ns(params)?,
+        })
+    }
+    fn source(&self, flow: &FlowInfo) -> RcpSource {
+        RcpSource { wishes: Wishes::new(flow, BOUNDS), rtt: vec![RoundTrip::default(); flow.paths.len()] }
+    }
+    fn price(&self, port: &Port) -> Share {
+        let mut share = Share {
+            rcp: *self,
+            rate_bps: port.capacity_bps,
+            price: 0.0,
+            base_ns: port.rtt_ns as f64,
+            rtt_ns: port.rtt_ns as f64,
+            arrived_bytes: 0,
+        };
+        share.set_price();
+        share
+    }
+}
+
+/// The sender's side: equation 16.
+#[derive(Debug, Clone)]
+pub struct RcpSource {
+    wishes: Wishes,
+    rtt: Vec<RoundTrip>,
+}
+
+impl OptimizerSource<FairShare> for RcpSource {
+    fn on_start(&mut self, now_ns: Ns) {
+        self.wishes.on_start(now_ns);
+    }
+    fn wish(&self, k: u8) -> Rate {
+        Rate(self.wishes.wish_bps(k))
+    }
+    fn on_weight(&mut self, _weight: f64, utility: &Arc<Utility>) {
+        self.wishes.set_utility(utility);
+    }
+    fn note(&self, k: u8) -> RoundTrip {
+        self.rtt[k as usize]
+    }
+    fn on_feedback(&mut self, k: u8, feedback: &Feedback) {
+        self.wishes.on_feedback(k, feedback.path_price, feedback);
+        self.rtt[k as usize] = RoundTrip(feedback.rtt_ns.min(u64::from(u32::MAX)) as u32);
+    }
+}
+
+/// A link's fair share: equation 15.
+#[derive(Debug, Clone)]
+pub struct Share {
+    rcp: FairShare,
+    /// R.
+    rate_bps: f64,
+    /// R^-alpha.
+    price: f64,
+    base_ns: f64,
+    /// d.
+    rtt_ns: f64,
+    arrived_bytes: u64,
+}
+
+impl Share {
+    fn set_price(&mut self) {
+        self.price = libm::exp(-self.rcp.alpha * libm::log(self.rate_bps));
+    }
+}
+
+impl Price<RoundTrip> for Share {
+    fn first_update_ns(&self) -> Option<Ns> {
+        Some(self.rcp.interval_ns)
+    }
+    #[inline]
+    fn now(&self) -> f64 {
+        self.price
+    }
+    #[inline]
+    fn on_enqueue(&mut self, _now_ns: Ns, bytes: u32, note: Option<&RoundTrip>) {
+        self.arrived_bytes += u64::from(bytes);
+        if let Some(&RoundTrip(rtt_ns)) = note
+            && f64::from(rtt_ns) >= self.base_ns
+        {
+            self.rtt_ns += RTT_GAIN * (f64::from(rtt_ns) - self.rtt_ns);
+        }
+    }
+    fn update(&mut self, now_ns: Ns, port: &Port) -> Ns {
+        let (capacity, interval) = (port.capacity_bps, self.rcp.interval_ns as f64);
+        let y = self.arrived_bytes as f64 * 8e9 / interval;
+        let drain = port.queued_bytes as f64 * 8e9 / self.rtt_ns;
+        let free = self.rcp.a * (capacity - y) - self.rcp.b * drain;
+        let most = 2.0 * capacity * libm::pow(4.0, 1.0 / self.rcp.alpha);
+        let next = self.rate_bps * (1.0 + interval / self.rtt_ns * free / capacity);
+        self.rate_bps = next.clamp(BOUNDS.least * capacity, most);
+        self.set_price();
+        self.arrived_bytes = 0;
+        now_ns + self.rcp.interval_ns
+    }
+}

@@ -1,0 +1,200 @@
+//! Explicit weight inference in packets: the optimizer of NUMFabric (section 4.2; the link's side is figure 3).
+//!
+//! The equations are those of [`subak_solve::xwi`]. A data packet tells the links its flow's normalized residual; a link
+//! takes the least of an interval and moves its price at the interval's end. Prices start at zero.
+//!
+//! What the paper leaves out: for a guard time after each update a link looks at no packet, because they still show the
+//! old prices; a flow tells nothing before it knows its rate and its path's price; one packet counts as half under way at
+//! both ends of the interval, so that a busy link is used in full.
+
+use super::prices::{Bounds, Wishes};
+use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Weight};
+use subak_core::rng::mix;
+use subak_core::scheme::{FlowInfo, Goal, Param, ParamUnit, Params, Port, Settles};
+use std::sync::Arc;
+use subak_core::{Fault, Ns, Utility};
+use subak_solve::xwi::{MOST, PriceLaw, normalized_residual};
+
+/// `params.price_interval`.
+const PRICE_INTERVAL: Param =
+    Param::number("price_interval", 30e-6, ParamUnit::Seconds, "time between two updates of a link's price");
+/// `params.guard`.
+const GUARD: Param =
+    Param::number("guard", 3e-6, ParamUnit::Seconds, "time after an update during which packets are not looked at");
+/// `params.eta`.
+const ETA: Param = Param::number("eta", 5.0, ParamUnit::One, "how fast the price of a link that is not full decays");
+/// `params.beta`.
+const BETA: Param = Param::number("beta", 0.5, ParamUnit::One, "what the average keeps of the price at each update");
+/// `params.synchronized`.
+const SYNCHRONIZED: Param = Param::flag("synchronized", true, "all links update their prices at the same times");
+/// `params.least_weight`.
+const LEAST_WEIGHT: Param = Param::number(
+    "least_weight",
+    1e-4,
+    ParamUnit::One,
+    "smallest weight, in line rates: keeps a few packets of every flow going",
+);
+/// `params.most_weight`.
+const MOST_WEIGHT: Param = Param::number(
+    "most_weight",
+    MOST,
+    ParamUnit::One,
+    "largest weight, in line rates; also the weight at a price of zero",
+);
+
+/// `params.slowdown`.
+const SLOWDOWN: Param = Param::number(
+    "slowdown",
+    1.0,
+    ParamUnit::One,
+    "multiplies price_interval: 2 for alpha below 0.5 or above 2 (NUMFabric, section 6.2)",
+);
+
+/// The optimizer.
+#[derive(Debug, Clone, Copy)]
+pub struct Xwi {
+    interval_ns: Ns,
+    guard_ns: Ns,
+    law: PriceLaw,
+    synchronized: bool,
+    bounds: Bounds,
+}
+
+/// A normalized residual; infinite when there is none to tell.
+#[derive(Debug, Clone, Copy)]
+pub struct Residual(pub f64);
+
+impl Default for Residual {
+    fn default() -> Self {
+        Residual(f64::INFINITY)
+    }
+}
+
+impl Optimizer for Xwi {
+    const PART: Part = Part {
+        name: "xwi",
+        about: "weights that maximize utility, inferred from link prices (xWI)",
+        paper: "Nagaraj et al., NUMFabric, SIGCOMM 2016, section 4.2",
+        params: &[SLOWDOWN, PRICE_INTERVAL, GUARD, ETA, BETA, SYNCHRONIZED, LEAST_WEIGHT, MOST_WEIGHT],
+        goal: Goal::Utility,
+        settles: Settles { within: 0.1, rtts: 100.0 },
+    };
+    type Wish = Weight;
+    type Note = Residual;
+    type Source = XwiSource;
+    type Price = XwiPrice;
+
+    fn new(params: &Params) -> Result<Self, Fault> {
+        let slowdown = params.within("slowdown", 0.01, 1000.0)?;
+        let interval = params.within("price_interval", 1e-7, 10.0)? * slowdown;
+        let guard = params.within("guard", 0.0, interval * 0.9)?;
+        Ok(Xwi {
+            interval_ns: (interval * 1e9).round().max(1.0) as Ns,
+            guard_ns: (guard * 1e9).round() as Ns,
+            law: PriceLaw { eta: params.within("eta", 0.0, 1e3)?, beta: params.within("beta", 0.0, 0.999_999)? },
+            synchronized: params.flag("synchronized"),
+            bounds: Bounds {
+                least: params.within("least_weight", 1e-9, 1.0)?,
+                most: params.within("most_weight", 1.0, 1e9)?,
+            },
+        })
+    }
+    fn source(&self, flow: &FlowInfo) -> XwiSource {
+        XwiSource { wishes: Wishes::new(flow, self.bounds), residuals: vec![Residual::default(); flow.paths.len()] }
+    }
+    fn price(&self, port: &Port) -> XwiPrice {
+        let phase_ns = if self.synchronized { 0 } else { mix(u64::from(port.link)) % self.interval_ns };
+        XwiPrice {
+            xwi: *self,
+            price: 0.0,
+            min_residual: f64::INFINITY,
+            served_bytes: 0,
+            heed_ns: 0,
+            first_ns: self.interval_ns + phase_ns,
+        }
+    }
+}
+
+/// The sender's side.
+#[derive(Debug, Clone)]
+pub struct XwiSource {
+    wishes: Wishes,
+    residuals: Vec<Residual>,
+}
+
+impl OptimizerSource<Xwi> for XwiSource {
+    fn on_start(&mut self, now_ns: Ns) {
+        self.wishes.on_start(now_ns);
+    }
+    #[inline]
+    fn wish(&self, k: u8) -> Weight {
+        Weight::of_rate(self.wishes.wish_bps(k))
+    }
+    fn on_weight(&mut self, _weight: f64, utility: &Arc<Utility>) {
+        self.wishes.set_utility(utility);
+    }
+    #[inline]
+    fn note(&self, k: u8) -> Residual {
+        self.residuals[k as usize]
+    }
+    #[inline]
+    fn on_feedback(&mut self, k: u8, feedback: &Feedback) {
+        self.wishes.on_feedback(k, feedback.path_price, feedback);
+        let Some(rate) = self.wishes.rate_bps() else { return };
+        let marginal = self.wishes.marginal();
+        // At the top of a bandwidth function U' drops to zero, which says nothing of prices.
+        let residual = if rate < marginal.top_bps() {
+            normalized_residual(marginal, rate, feedback.path_price, f64::from(feedback.path_len.max(1)))
+        } else {
+            f64::INFINITY
+        };
+        self.residuals[k as usize] = Residual(residual);
+    }
+}
+
+/// A link's price (figure 3).
+#[derive(Debug, Clone)]
+pub struct XwiPrice {
+    xwi: Xwi,
+    price: f64,
+    /// The least residual since the guard time ended.
+    min_residual: f64,
+    served_bytes: u64,
+    /// End of the guard time.
+    heed_ns: Ns,
+    first_ns: Ns,
+}
+
+impl Price<Residual> for XwiPrice {
+    fn first_update_ns(&self) -> Option<Ns> {
+        Some(self.first_ns)
+    }
+    #[inline]
+    fn now(&self) -> f64 {
+        self.price
+    }
+    #[inline]
+    fn on_enqueue(&mut self, now_ns: Ns, _bytes: u32, note: Option<&Residual>) {
+        if let Some(&Residual(residual)) = note
+            && now_ns >= self.heed_ns
+        {
+            self.min_residual = self.min_residual.min(residual);
+        }
+    }
+    #[inline]
+    fn on_dequeue(&mut self, now_ns: Ns, bytes: u32) {
+        if now_ns >= self.heed_ns {
+            self.served_bytes += u64::from(bytes);
+        }
+    }
+    fn update(&mut self, now_ns: Ns, port: &Port) -> Ns {
+        let could = (self.xwi.interval_ns - self.xwi.guard_ns) as f64 * port.capacity_bps / 8e9;
+        let served = (self.served_bytes + u64::from(port.mtu_bytes)) as f64;
+        let utilization = if self.served_bytes == 0 { 0.0 } else { served / could };
+        self.price = self.xwi.law.next(self.price, self.min_residual, utilization);
+        self.min_residual = f64::INFINITY;
+        self.served_bytes = 0;
+        self.heed_ns = now_ns + self.xwi.guard_ns;
+        now_ns + self.xwi.interval_ns
+    }
+}

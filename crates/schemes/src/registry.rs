@@ -1,0 +1,281 @@
+//! The registry: schemes by name, optimizers and fabrics, and the pairs of them.
+//!
+//! A scheme, an optimizer or a fabric is one file and one line in one of the three lists of `lib.rs`. A pair needs nothing:
+//! its description and its parameters are computed from its halves.
+
+use crate::over::{Fabric, Optimizer, Part, Wish};
+use crate::{FABRICS, OPTIMIZERS, WHOLE, all_pairs, kind_of_fabric, kind_of_optimizer, with_pair, with_whole};
+use std::sync::LazyLock;
+use subak_core::Fault;
+use subak_core::scheme::{Goal, Info, Named, Param, Params, Scheme, Settles, Value};
+
+/// Parameters as a spec gives them.
+pub type Given = serde_json::Map<String, serde_json::Value>;
+
+/// What a driver does with a scheme once its name has become a type.
+pub trait Visitor {
+    /// What comes of it.
+    type Out;
+    /// Whether only schemes that live on control messages are visited. The others are then not compiled for this visitor,
+    /// and are refused.
+    const CONTROL_ONLY: bool = false;
+    /// Called with the scheme that was asked for.
+    fn visit<S: Scheme>(self, scheme: S) -> Self::Out;
+}
+
+/// A pair with a name of its own.
+#[derive(Debug, Clone, Copy)]
+pub struct Preset {
+    /// Its name.
+    pub name: &'static str,
+    /// Name of the optimizer.
+    pub optimizer: &'static str,
+    /// Name of the fabric.
+    pub fabric: &'static str,
+    /// Paper and section.
+    pub paper: &'static str,
+    /// Defaults that differ from those of the halves.
+    pub defaults: &'static [(&'static str, Value)],
+}
+
+/// Pairs that papers have given a name.
+pub const PRESETS: &[Preset] = &[
+    Preset { name: "swift", optimizer: "given", fabric: "swift", paper: "NUMFabric, section 4.1", defaults: &[] },
+    Preset {
+        name: "numfabric",
+        optimizer: "xwi",
+        fabric: "swift",
+        paper: "Nagaraj et al., NUMFabric, SIGCOMM 2016",
+        defaults: &[],
+    },
+    // Headroom: 2% as in s-PERC, and what the acknowledgements of a full link in the other direction take. Without it a
+    // link full both ways takes in more than it can send, and the queue that grows delays the loop until prices swing.
+    Preset {
+        name: "xwi-s-perc",
+        optimizer: "xwi",
+        fabric: "s-perc",
+        paper: "NUMFabric, section 4.2, over the PERC thesis, section 3.2",
+        defaults: &[("headroom", Value::Number(0.06))],
+    },
+    Preset {
+        name: "dgd",
+        optimizer: "dgd",
+        fabric: "paced",
+        paper: "NUMFabric, section 3 and equation 14",
+        defaults: &[],
+    },
+    Preset {
+        name: "rcp-star",
+        optimizer: "rcp-star",
+        fabric: "paced",
+        paper: "NUMFabric, equations 15 and 16",
+        defaults: &[],
+    },
+];
+
+pub(crate) fn visit_whole<S: Named, V: Visitor>(given: &Given, visitor: V) -> Result<V::Out, Fault> {
+    if const { V::CONTROL_ONLY && !S::INFO.lives_on_control } {
+        return Err(no_control(S::INFO.name));
+    }
+    Ok(visitor.visit(S::new(&Params::resolve(&S::INFO, given)?)?))
+}
+
+pub(crate) fn visit_pair<S: Scheme, V: Visitor>(info: &Info, given: &Given, visitor: V) -> Result<V::Out, Fault> {
+    if const { V::CONTROL_ONLY } {
+        return Err(no_control(info.name));
+    }
+    Ok(visitor.visit(S::new(&Params::resolve(info, given)?)?))
+}
+
+fn no_control(name: &str) -> Fault {
+    let known: Vec<_> = schemes().iter().filter(|info| info.lives_on_control).map(|info| info.name).collect();
+    let what = format!("scheme \"{name}\" does not live on control messages");
+    Fault::new("scheme", what, format!("choose one of: {}", known.join(", ")))
+}
+
+/// What a pair says of itself.
+pub fn pair<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>>() -> Info {
+    let (o, f) = (O::PART, F::PART);
+    let goal = match (o.goal, f.goal) {
+        (_, Goal::Own) => Goal::Own,
+        (Goal::Own, of_fabric) => of_fabric,
+        (of_optimizer, _) => of_optimizer,
+    };
+    Info {
+        name: leak(format!("{}/{}", o.name, f.name)),
+        about: leak(format!("{}, over {}", o.about, f.about)),
+        paper: leak(format!("{}; {}", o.paper, f.paper)),
+        kind: F::KIND,
+        lives_on_control: false,
+        goal,
+        params: joined(o.params, f.params).leak(),
+        settles: Settles { within: o.settles.within.max(f.settles.within), rtts: o.settles.rtts + f.settles.rtts },
+    }
+}
+
+/// A pair's description is made once and lasts as long as the process, as those of the other schemes do.
+fn leak(text: String) -> &'static str {
+    text.leak()
+}
+
+/// The parameters of both halves; one that both have is there once, and says what each does with it.
+fn joined(optimizer: &[Param], fabric: &[Param]) -> Vec<Param> {
+    let mut all = fabric.to_vec();
+    for param in optimizer {
+        match all.iter_mut().find(|p| p.name == param.name) {
+            Some(shared) => shared.about = leak(format!("{}; {}", shared.about, param.about)),
+            None => all.push(*param),
+        }
+    }
+    all
+}
+
+static PAIRS: LazyLock<Vec<Info>> = LazyLock::new(all_pairs);
+
+static SCHEMES: LazyLock<Vec<Info>> =
+    LazyLock::new(|| WHOLE.iter().copied().chain(PRESETS.iter().map(preset)).collect());
+
+fn preset(preset: &Preset) -> Info {
+    let pair = find_pair(preset.optimizer, preset.fabric).expect("a preset names a pair that makes sense");
+    let with_default = |param: &Param| match preset.defaults.iter().find(|(name, _)| *name == param.name) {
+        Some(&(_, default)) => Param { default, ..*param },
+        None => *param,
+    };
+    let params: Vec<Param> = pair.params.iter().map(with_default).collect();
+    Info { name: preset.name, paper: preset.paper, params: params.leak(), ..*pair }
+}
+
+fn find_pair(optimizer: &str, fabric: &str) -> Option<&'static Info> {
+    PAIRS.iter().find(|info| info.name.split_once('/') == Some((optimizer, fabric)))
+}
+
+/// Every scheme with a name, in the order of the registry: the whole ones, then the presets.
+pub fn schemes() -> &'static [Info] {
+    &SCHEMES
+}
+
+/// Every pair of an optimizer and a fabric that makes sense, under the name `OPTIMIZER/FABRIC`.
+pub fn pairs() -> &'static [Info] {
+    &PAIRS
+}
+
+/// Everything that can be run, once: every scheme with a name, and the pairs that no preset names.
+pub fn all() -> Vec<Info> {
+    let unnamed = |info: &&Info| !PRESETS.iter().any(|p| info.name.split_once('/') == Some((p.optimizer, p.fabric)));
+    schemes().iter().chain(pairs().iter().filter(unnamed)).copied().collect()
+}
+
+/// Optimizer and fabric of the scheme called `name`, if it is a pair.
+pub fn halves(name: &str) -> Option<(&str, &str)> {
+    let preset = PRESETS.iter().find(|p| p.name == name);
+    preset.map(|p| (p.optimizer, p.fabric)).or_else(|| name.split_once('/'))
+}
+
+/// The scheme called `name`: one with a name of its own, or `OPTIMIZER/FABRIC`.
+pub fn find(name: &str) -> Result<&'static Info, Fault> {
+    match name.split_once('/') {
+        Some((optimizer, fabric)) => find_pair(optimizer, fabric).ok_or_else(|| refusal(optimizer, fabric)),
+        None => schemes().iter().find(|info| info.name == name).ok_or_else(|| unknown(name)),
+    }
+}
+
+/// Makes the scheme called `name` with the parameters `given` and hands it to `visitor`.
+pub fn with_scheme<V: Visitor>(name: &str, given: &Given, visitor: V) -> Result<V::Out, Fault> {
+    let info = find(name)?;
+    if let Some(preset) = PRESETS.iter().find(|p| p.name == name) {
+        return with_pair((preset.optimizer, preset.fabric), info, given, visitor);
+    }
+    match name.split_once('/') {
+        Some(halves) => with_pair(halves, info, given, visitor),
+        None => with_whole(name, given, visitor),
+    }
+}
+
+pub(crate) fn unknown(name: &str) -> Fault {
+    let known: Vec<_> = schemes().iter().map(|s| s.name).collect();
+    subak_core::document::unknown_word(name, "scheme", &known).below("name")
+}
+
+/// Why there is no such pair.
+pub(crate) fn refusal(optimizer: &str, fabric: &str) -> Fault {
+    let names = |parts: &[Part]| parts.iter().map(|p| p.name).collect::<Vec<_>>();
+    let (Some(says), Some(takes)) = (kind_of_optimizer(optimizer), kind_of_fabric(fabric)) else {
+        let (place, word, known) = match kind_of_optimizer(optimizer) {
+            None => ("optimizer", optimizer, names(OPTIMIZERS)),
+            Some(_) => ("fabric", fabric, names(FABRICS)),
+        };
+        return subak_core::document::unknown_word(word, place, &known).below(place);
+    };
+    let fits: Vec<_> = FABRICS.iter().map(|p| p.name).filter(|name| kind_of_fabric(name) == Some(says)).collect();
+    Fault::new(
+        "fabric",
+        format!("optimizer \"{optimizer}\" wishes {says}, and fabric \"{fabric}\" takes {takes}"),
+        format!("for \"{optimizer}\" choose one of: {}", fits.join(", ")),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Made;
+
+    impl Visitor for Made {
+        type Out = ();
+        fn visit<S: Scheme>(self, _: S) {}
+    }
+
+    #[test]
+    fn every_entry_is_made_with_its_defaults() {
+        for info in schemes().iter().chain(pairs()) {
+            with_scheme(info.name, &Given::new(), Made).unwrap_or_else(|e| panic!("{}: {e}", info.name));
+        }
+    }
+
+    #[test]
+    fn names_are_unique_and_every_entry_says_what_it_is() {
+        let names: std::collections::BTreeSet<_> = schemes().iter().chain(pairs()).map(|info| info.name).collect();
+        assert_eq!(names.len(), schemes().len() + pairs().len());
+        for info in schemes().iter().chain(pairs()) {
+            assert!(!info.about.is_empty() && !info.paper.is_empty(), "{}", info.name);
+            for (k, param) in info.params.iter().enumerate() {
+                assert!(info.params[..k].iter().all(|p| p.name != param.name), "{}: {} twice", info.name, param.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_parameter_of_both_halves_has_one_unit_and_one_default() {
+        for (o, f) in OPTIMIZERS.iter().flat_map(|o| FABRICS.iter().map(move |f| (o, f))) {
+            for (a, b) in o.params.iter().flat_map(|a| f.params.iter().map(move |b| (a, b))) {
+                let same = (a.unit, a.default) == (b.unit, b.default);
+                assert!(a.name != b.name || same, "{} over {}: {}", o.name, f.name, a.name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_pair_is_there_or_refused_with_the_reason() {
+        let mut refused = 0;
+        for (o, f) in OPTIMIZERS.iter().flat_map(|o| FABRICS.iter().map(move |f| (o.name, f.name))) {
+            let found = find(&format!("{o}/{f}"));
+            if kind_of_optimizer(o) == kind_of_fabric(f) {
+                assert!(found.is_ok(), "{o} over {f}");
+            } else {
+                let fault = found.unwrap_err();
+                refused += 1;
+                assert!(fault.what.contains("wishes") && fault.mend.contains("choose one of"), "{fault}");
+            }
+        }
+        assert_eq!((pairs().len(), refused), (6, 6), "4 optimizers over 3 fabrics");
+    }
+
+    #[test]
+    fn unknown_halves_are_named() {
+        for (name, place) in [("xwy/swift", "optimizer"), ("xwi/swfit", "fabric"), ("numfabrik", "name")] {
+            let fault = find(name).unwrap_err();
+            assert_eq!(fault.place, place, "{fault}");
+            assert!(!fault.mend.is_empty());
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Start-time fair queueing against its definition: shares by weight, order, drops, bounded memory.
+
+use proptest::prelude::*;
+use subak_core::scheme::{Class, Packet, PacketKind, Pop, Port, Queue, Slab};
+use subak_schemes::fabrics::swift::SwiftFabric;
+use subak_schemes::optimizers::given::Given;
+use subak_schemes::over::Over;
+use subak_schemes::queue::Stfq;
+
+type Swift = Over<Given, SwiftFabric>;
+
+struct Link {
+    queue: Stfq,
+    slab: Slab<Swift>,
+    dropped: Vec<u32>,
+    now_ns: u64,
+}
+
+impl Link {
+    fn new(buffer_bytes: u64) -> Self {
+        let port = Port {
+            link: 0,
+            capacity_bps: 10e9,
+            delay_ns: 0,
+            buffer_bytes,
+            mtu_bytes: 1500,
+            rtt_ns: 16_000,
+            ..Port::example(0, 1.0)
+        };
+        Link { queue: Stfq::new(&port), slab: Slab::default(), dropped: Vec::new(), now_ns: 0 }
+    }
+
+    fn push(&mut self, flow: u32, bytes: u32, weight: f64) -> u32 {
+        self.push_kind(PacketKind::Data, flow, bytes, weight)
+    }
+
+    fn push_kind(&mut self, kind: PacketKind, flow: u32, bytes: u32, weight: f64) -> u32 {
+        let mut packet = Packet {
+            flow,
+            route: 0,
+            segment: 0,
+            bytes,
+            payload_bytes: 0,
+            cumulative: 0,
+            hop: 0,
+            subflow: 0,
+            kind,
+            class: Class::Low,
+            ecn: false,
+            sent_ns: 0,
+            enqueued_ns: 0,
+            waited_ns: 0,
+            data: Default::default(),
+            ctl: None,
+        };
+        let header: &mut <Swift as subak_core::scheme::Scheme>::Data = &mut packet.data;
+        header.fabric.virtual_len = f64::from(bytes) * 8.0 / weight;
+        let id = self.slab.insert(packet);
+        self.queue.push(self.now_ns, id, &mut self.slab, &mut self.dropped);
+        id
+    }
+
+    /// The flow and length of the packet that leaves next.
+    fn pop(&mut self) -> Option<(u32, u32)> {
+        let Pop::Packet(id) = self.queue.pop(self.now_ns, &mut self.slab, &mut self.dropped) else { return None };
+        let packet = &self.slab[id];
+        let left = (packet.flow, packet.bytes);
+        self.now_ns += u64::from(packet.bytes) * 8 / 10;
+        self.slab.remove(id);
+        Some(left)
+    }
+
+    fn bytes(&self) -> u64 {
+        Queue::<Swift>::bytes(&self.queue)
+    }
+}
+
+#[test]
+fn equations_12_and_13_by_hand() {
+    // Weights 1 and 2, 1000 bytes: flow 0 starts at 0, 8000, 16000; flow 1 at 0, 4000, 8000, 12000.
+    let mut link = Link::new(1 << 20);
+    for _ in 0..3 {
+        link.push(0, 1000, 1.0);
+    }
+    for _ in 0..4 {
+        link.push(1, 1000, 2.0);
+    }
+    let order: Vec<u32> = std::iter::from_fn(|| link.pop()).map(|(f, _)| f).collect();
+    assert_eq!(order, [0, 1, 1, 0, 1, 1, 0], "equal starts leave in the order they came");
+}
+
+#[test]
+fn a_weight_may_change_with_every_packet() {
+    let mut link = Link::new(1 << 20);
+    for k in 0..40 {
+        link.push(0, 1000, if k < 10 { 1.0 } else { 3.0 });
+    }
+    for _ in 0..40 {
+        link.push(1, 1000, 1.0);
+    }
+    let order: Vec<u32> = std::iter::from_fn(|| link.pop()).map(|(f, _)| f).collect();
+    let of_flow_0 = |range: std::ops::Range<usize>| order[range].iter().filter(|&&f| f == 0).count();
+    assert_eq!(of_flow_0(0..20), 10);
+    assert_eq!(of_flow_0(20..60), 30, "three of four from the change on");
+}
+
+#[test]
+fn acknowledgements_wait_for_no_backlog() {
+    let mut link = Link::new(1 << 20);
+    for _ in 0..10 {
+        link.push(0, 1500, 1.0);
+    }
+    link.pop();
+    link.push_kind(PacketKind::Ack, 1, 64, 1.0);
+    assert_eq!(link.pop(), Some((1, 64)), "it starts at V, which the others are past");
+}
+
+#[test]
+fn overflow_drops_the_largest_virtual_length_and_charges_nothing_for_it() {
+    let mut link = Link::new(4000);
+    link.push(0, 1000, 1.0);
+    let heavy = link.push(1, 1000, 0.1);
+    link.push(2, 1000, 1.0);
+    link.push(0, 1000, 1.0);
+    link.push(2, 1000, 1.0);
+    assert_eq!(link.dropped, [heavy]);
+    let newest = link.push(2, 1000, 1.0);
+    assert_eq!(link.dropped, [heavy, newest], "among equals the newest");
+    link.push_kind(PacketKind::Ack, 3, 64, 1.0);
+    assert!(link.bytes() <= 4000);
+    assert_eq!(link.dropped.len(), 3, "data makes room for an acknowledgement");
+    let order: Vec<u32> = std::iter::from_fn(|| link.pop()).map(|(f, _)| f).collect();
+    assert_eq!(order.len(), 4);
+    link.push(2, 1000, 1.0);
+    link.push(4, 1000, 1.0);
+    assert_eq!(link.pop().map(|p| p.0), Some(2), "flow 2 is not behind for what was dropped");
+}
+
+#[test]
+fn flows_that_are_gone_are_forgotten() {
+    let mut link = Link::new(1 << 20);
+    for flow in 0..100_000 {
+        // One packet each, while a heavy flow keeps the link busy and V at the start of the newcomers.
+        link.push(flow, 1500, 1e-3);
+        link.pop();
+    }
+    assert!(link.queue.flows() < 5000, "{} flows of 100,000 remembered", link.queue.flows());
+}
+
+proptest! {
+    /// Over any time in which two flows always have packets waiting, their service by weight differs by at most a
+    /// virtual packet of each (Goyal et al., theorem 1), whatever others come and go.
+    #[test]
+    fn shares_are_by_weight_within_a_virtual_packet(
+        weights in prop::collection::vec(0.1f64..10.0, 2..8),
+        lengths in prop::collection::vec(64u32..=1500, 50),
+        guests in prop::collection::vec((0u32..300, 64u32..=1500, 0.1f64..10.0), 0..40),
+    ) {
+        let mut link = Link::new(u64::MAX / 2);
+        let n = weights.len();
+        let mut waiting = vec![0u32; n];
+        let (mut served, mut longest) = (vec![0.0; n], vec![0.0f64; n]);
+        for (k, &bytes) in lengths.iter().enumerate() {
+            for (f, &w) in weights.iter().enumerate() {
+                let bytes = (bytes + (k * f) as u32 % 7 * 64).min(1500);
+                link.push(f as u32, bytes, w);
+                longest[f] = longest[f].max(f64::from(bytes) * 8.0 / w);
+                waiting[f] += 1;
+            }
+        }
+        for turn in 0u32.. {
+            for (g, &(at, bytes, w)) in guests.iter().enumerate() {
+                if at == turn {
+                    link.push(100 + g as u32, bytes, w);
+                }
+            }
+            let Some((flow, bytes)) = link.pop() else { break };
+            if (flow as usize) < n {
+                waiting[flow as usize] -= 1;
+                served[flow as usize] += f64::from(bytes) * 8.0 / weights[flow as usize];
+            }
+            if waiting.contains(&0) {
+                break;
+            }
+            for i in 0..n {
+                for j in 0..i {
+                    let bound = (longest[i] + longest[j]) * (1.0 + 1e-9);
+                    prop_assert!((served[i] - served[j]).abs() <= bound, "{} and {}", served[i], served[j]);
+                }
+            }
+        }
+    }
+
+    /// Packets of one flow never overtake each other, and all that came in goes out or is dropped.
+    #[test]
+    fn order_within_a_flow_and_the_books(
+        moves in prop::collection::vec((0u32..5, 64u32..=1500, 0.1f64..10.0, any::<bool>()), 1..300),
+        buffer in 3000u64..20_000,
+    ) {
+        let mut link = Link::new(buffer);
+        let mut came = vec![Vec::new(); 5];
+        let (mut pushed, mut left) = (0, 0);
+        for (flow, bytes, weight, pop) in moves {
+            if pop {
+                left += usize::from(link.pop().is_some());
+            } else {
+                came[flow as usize].push(link.push(flow, bytes, weight));
+                pushed += 1;
+            }
+            prop_assert!(link.bytes() <= buffer);
+        }
+        while link.pop().is_some() {
+            left += 1;
+        }
+        prop_assert_eq!(pushed, left + link.dropped.len());
+        prop_assert_eq!(link.bytes(), 0);
+    }
+}

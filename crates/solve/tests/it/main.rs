@@ -1,0 +1,11 @@
+//! The tests across the crate, in one program: it links once.
+
+mod bandwidth_functions;
+mod common;
+mod incremental;
+mod live;
+mod max_min;
+mod num;
+mod pooled;
+mod structure;
+mod xwi;

@@ -1,0 +1,189 @@
+//! The order of bottlenecks: the thesis' figures as far as its text and our errata give numbers, and properties.
+
+use crate::common;
+use crate::common::{Net, close};
+use proptest::prelude::*;
+use subak_core::{LinkId, Policy};
+use subak_solve::structure::{Degree, Kind, Structure, structure};
+use subak_solve::{Options, freeze_iterations, solve};
+
+const G: f64 = 1e9;
+
+fn of(net: &Net, degree: Degree) -> Structure {
+    structure(&net.case(Policy::MaxMin), degree).unwrap()
+}
+
+fn edges(found: &Structure) -> Vec<(LinkId, LinkId, Kind, Option<LinkId>)> {
+    found.precedence.iter().map(|p| (p.precedent, p.link, p.kind, p.via)).collect()
+}
+
+/// Links 1, 2, 3 of the figures are 0, 1, 2 here.
+#[test]
+fn figure_3_7() {
+    // Purple on link 1, blue on 1 and 2, orange on 2, green on 2 and 3.
+    let net = Net::new(&[10.0 * G, 15.0 * G, 3.0 * G]).flow(&[0]).flow(&[0, 1]).flow(&[1]).flow(&[1, 2]);
+    let two = of(&net, Degree::Two);
+    close(&two.rates_bps, &[5.0 * G, 5.0 * G, 7.0 * G, 3.0 * G], 1e-14);
+    assert_eq!(two.partition, [vec![2], vec![0], vec![1]]);
+    // All start at 5, 5, 3; link 2 has 6 once green is gone.
+    assert_eq!(two.shares_bps[0], [(0, 5.0 * G), (1, 5.0 * G), (2, 3.0 * G)]);
+    assert_eq!(two.shares_bps[1], [(0, 5.0 * G), (1, 6.0 * G)]);
+    assert_eq!(edges(&two), [(0, 1, Kind::Direct, None), (2, 0, Kind::SecondDirect, None)]);
+    assert_eq!(two.longest_chain, [2, 0, 1]);
+    // Link 1 does not wait where it only looks at its neighbors.
+    let one = of(&net, Degree::One);
+    assert_eq!(one.partition, [vec![0, 2], vec![1]]);
+    assert_eq!(one.depth(), 2);
+    // The text's freeze iteration: link 1 has link 2's rate in iteration 1, and is removed in 2.
+    assert_eq!(freeze_iterations(&net.case(Policy::MaxMin), &two), [Some(1), Some(3), Some(1)]);
+}
+
+#[test]
+fn figure_3_8a() {
+    // Purple on 1, blue on 1 and 2, green on 2 and 3, orange on 3 and 4.
+    let net = Net::new(&[10.0 * G, 10.0 * G, 6.0 * G, 1.0 * G]).flow(&[0]).flow(&[0, 1]).flow(&[1, 2]).flow(&[2, 3]);
+    let two = of(&net, Degree::Two);
+    close(&two.rates_bps, &[5.0 * G, 5.0 * G, 5.0 * G, 1.0 * G], 1e-14);
+    assert_eq!(two.partition, [vec![3], vec![0, 1, 2]]);
+    assert_eq!(
+        edges(&two),
+        [(3, 0, Kind::SecondIndirect, Some(2)), (3, 1, Kind::Indirect, Some(2)), (3, 2, Kind::Direct, None),]
+    );
+}
+
+#[test]
+fn figure_3_8b() {
+    // As 3.8a, with brown on link 2, which is wider.
+    let net = Net::new(&[10.0 * G, 18.0 * G, 6.0 * G, 1.0 * G])
+        .flow(&[0])
+        .flow(&[0, 1])
+        .flow(&[1, 2])
+        .flow(&[2, 3])
+        .flow(&[1]);
+    let two = of(&net, Degree::Two);
+    close(&two.rates_bps, &[5.0 * G, 5.0 * G, 5.0 * G, 1.0 * G, 8.0 * G], 1e-14);
+    assert_eq!(two.partition, [vec![3], vec![0, 2], vec![1]]);
+    assert_eq!(
+        edges(&two),
+        [
+            (0, 1, Kind::Direct, None),
+            (2, 1, Kind::Direct, None),
+            (3, 0, Kind::SecondIndirect, Some(2)),
+            (3, 2, Kind::Direct, None),
+        ]
+    );
+}
+
+#[test]
+fn figure_2_4() {
+    // What the text gives: link 3 freezes first at 3 Gb/s, when link 2, which shares the green flow, has 5; it precedes
+    // link 2 directly. The flows and capacities of figure 3.7 show it.
+    let net = Net::new(&[10.0 * G, 15.0 * G, 3.0 * G]).flow(&[0]).flow(&[0, 1]).flow(&[1]).flow(&[1, 2]);
+    let one = of(&net, Degree::One);
+    assert_eq!(edges(&one), [(2, 1, Kind::Direct, None)]);
+    assert_eq!(one.frozen_in(3), [Some(1), Some(2), Some(1)]);
+}
+
+#[test]
+fn figure_3_6() {
+    // Three algorithms, one allocation: WF^1 needs the fewest iterations, water-filling the most. Link 1 is above link 3
+    // when WF^1 freezes it, and waits for it in WF^2. Link 4 shares nothing with the others: only water-filling orders it.
+    let net =
+        Net::new(&[10.0 * G, 15.0 * G, 3.0 * G, 4.0 * G]).flow(&[0]).flow(&[0, 1]).flow(&[1]).flow(&[1, 2]).flow(&[3]);
+    let [one, two, all] = [Degree::One, Degree::Two, Degree::All].map(|k| of(&net, k));
+    assert_eq!((one.depth(), two.depth(), all.depth()), (2, 3, 4));
+    assert_eq!(one.partition, [vec![0, 2, 3], vec![1]]);
+    assert_eq!(two.partition, [vec![2, 3], vec![0], vec![1]]);
+    assert_eq!(all.partition, [vec![2], vec![3], vec![0], vec![1]]);
+    close(&one.rates_bps, &two.rates_bps, 1e-14);
+    close(&one.rates_bps, &all.rates_bps, 1e-14);
+}
+
+#[test]
+fn figure_2_11() {
+    // 60, 30 and 10 Gb/s: A on the first, B on the first two, C on the last two, D on the last.
+    let net = Net::new(&[60.0 * G, 30.0 * G, 10.0 * G]).flow(&[0]).flow(&[0, 1]).flow(&[1, 2]).flow(&[2]);
+    for degree in [Degree::One, Degree::Two, Degree::All] {
+        let found = of(&net, degree);
+        close(&found.rates_bps, &[35.0 * G, 25.0 * G, 5.0 * G, 5.0 * G], 1e-14);
+        assert_eq!(found.longest_chain, [2, 1, 0]);
+    }
+    let exact = solve(&net.case(Policy::MaxMin), &Options::default()).unwrap();
+    close(&exact.rates_bps, &[35.0 * G, 25.0 * G, 5.0 * G, 5.0 * G], 1e-14);
+}
+
+#[test]
+fn only_plain_flows_have_an_order() {
+    let net = Net::new(&[1.0]).flow(&[0]).with(|f| f.demand_bps = Some(1.0));
+    assert_eq!(structure(&net.case(Policy::MaxMin), Degree::One).unwrap_err().place, "flows[0]");
+    let other = Net::new(&[1.0]).flow(&[0]).case(Policy::AlphaFair { alpha: 1.0 });
+    assert_eq!(structure(&other, Degree::One).unwrap_err().place, "policy.kind");
+    let json = of(&Net::new(&[1.0, 2.0]).flow(&[0]), Degree::Two)
+        .to_json(&Net::new(&[1.0, 2.0]).flow(&[0]).case(Policy::MaxMin));
+    assert_eq!(json["partition"][0][0], "l0");
+    assert_eq!(json["depth"], 1);
+}
+
+proptest! {
+    #![proptest_config(common::config(300))]
+
+    #[test]
+    fn every_degree_finds_max_min_and_chains_as_deep_as_its_iterations(net in common::mild_nets(1)) {
+        let mut net = net;
+        net.flows.iter_mut().for_each(|f| f.demand_bps = None);
+        let exact = solve(&net.case(Policy::MaxMin), &Options::default()).unwrap();
+        let mut depth = 0;
+        for degree in [Degree::One, Degree::Two, Degree::All] {
+            let found = of(&net, degree);
+            close(&found.rates_bps, &exact.rates_bps, 1e-9);
+            // Lemma 3.4.19: every link frozen later has a precedent in the iteration before.
+            prop_assert_eq!(found.longest_chain.len(), found.depth());
+            prop_assert!(found.depth() >= depth);
+            depth = found.depth();
+            let frozen = found.frozen_in(net.capacity_bps.len());
+            for (n, part) in found.partition.iter().enumerate().skip(1) {
+                for l in part {
+                    let before = found.precedence.iter().filter(|p| p.link == *l).map(|p| p.precedent);
+                    let before: Vec<_> = before.collect();
+                    prop_assert!(!before.is_empty(), "{} has no precedent", l);
+                    prop_assert!(before.iter().all(|p| frozen[*p as usize] == Some(n)));
+                }
+            }
+        }
+    }
+}
+
+/// Definition 3.4.5 as it stands: the first iteration with the lowest rate among the links that share a flow left in it.
+fn freezes_by_the_book(net: &Net, found: &Structure) -> Vec<Option<usize>> {
+    let removed = found.frozen_in(net.capacity_bps.len());
+    let left = |path: &[LinkId], n: usize| path.iter().all(|&l| removed[l as usize].is_none_or(|at| at >= n));
+    let freezes = |l: LinkId| {
+        let last = removed[l as usize]?;
+        (1..=last).find(|&n| {
+            let share = |m: LinkId| found.shares_bps[n - 1].iter().find(|(x, _)| *x == m).map(|(_, share)| *share);
+            let around = net.flows.iter().map(|f| &f.paths[0]).filter(|path| path.contains(&l) && left(path, n));
+            around.flatten().all(|&m| share(m) >= share(l).map(|own| own * (1.0 - 1e-12)))
+        })
+    };
+    (0..net.capacity_bps.len() as LinkId).map(freezes).collect()
+}
+
+proptest! {
+    #![proptest_config(common::config(300))]
+
+    #[test]
+    fn freeze_iterations_are_those_of_the_definition(net in common::mild_nets(1)) {
+        let mut net = net;
+        net.flows.iter_mut().for_each(|f| f.demand_bps = None);
+        for degree in [Degree::One, Degree::Two, Degree::All] {
+            let found = of(&net, degree);
+            let freezes = freeze_iterations(&net.case(Policy::MaxMin), &found);
+            prop_assert_eq!(&freezes, &freezes_by_the_book(&net, &found));
+            let removed = found.frozen_in(net.capacity_bps.len());
+            for (freeze, removed) in freezes.iter().zip(&removed) {
+                prop_assert_eq!(freeze.is_some(), removed.is_some());
+                prop_assert!(freeze <= removed && (degree != Degree::One || freeze == removed));
+            }
+        }
+    }
+}
