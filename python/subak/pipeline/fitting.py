@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from subak.errors import InputError
@@ -43,7 +43,6 @@ class Answer:
     """What the validator found; only the reference's own accounting can leave something."""
     started_from: str = ""
     """The greedy solver whose placement the search began with."""
-    extra: dict[str, Any] = field(default_factory=dict)
 
     @property
     def fits(self) -> bool:
@@ -87,7 +86,7 @@ class Answer:
             document["why"] = self.why
         if self.started_from:
             document["started_from"] = self.started_from
-        return document | self.extra
+        return document
 
 
 def value_of(measures: Measures, objective: str) -> float:

@@ -178,7 +178,7 @@ class _Greedy:
             return None
         if not self.reference and first and (room.tables < 1 or room.fields < fields):
             return None
-        if needs.register_blocks and (not first or self._split_registers(table, stage, left)):
+        if needs.register_blocks and (not first or left < table.entries):
             return None
         keep = self._kept(stage) if memory == self.switch.overhead else 0
         most = max((self._most(u, memory, room, needs, keep) for u in formats), key=lambda fit: fit.entries)
@@ -188,9 +188,6 @@ class _Greedy:
             return None if needs.register_blocks else most
         enough = [self._exactly(unit, needs, left) for unit in formats]
         return min((fit for fit in enough if self._goes_in(fit, memory, room, 0)), key=lambda fit: fit.blocks)
-
-    def _split_registers(self, table: Table, stage: int, left: int) -> bool:
-        return left < table.entries
 
     def _most(self, unit: Unit, memory: str, room: Room, needs: Needs, keep: int) -> Fit:
         units = room.free[memory] // unit.blocks

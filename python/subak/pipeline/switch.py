@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 PACKED, ROWS, SHARED = "packed", "rows", "shared"
@@ -75,7 +75,7 @@ class Switch:
     """By kind of dependency."""
     step: int = 1
     """Cycles between the starts of a stage and of the next."""
-    crossbars: Mapping[str, Crossbar] = None  # type: ignore[assignment]
+    crossbars: Mapping[str, Crossbar] = field(default_factory=dict)
     """Of the memories that have one."""
     action_bits: int | None = None
     """Action data that a stage can hand to its actions."""
@@ -85,10 +85,6 @@ class Switch:
     overhead: str | None = None
     """The memory that holds action data, statistics and registers; without it they are ignored."""
     source: str = ""
-
-    def __post_init__(self) -> None:
-        if self.crossbars is None:
-            object.__setattr__(self, "crossbars", {})
 
     @cached_property
     def memory(self) -> dict[str, Memory]:

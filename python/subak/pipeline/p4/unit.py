@@ -86,6 +86,7 @@ class Unit:
         self.structs: dict[str, dict[str, Node]] = {}
         self._declared: dict[str, Node] = {}
         self._main: Node | None = None
+        self._role_types: dict[str, str] = {}
         for node in tree.children:
             assert isinstance(node, Tree)
             self._declare(node)
@@ -183,17 +184,12 @@ class Unit:
                 holds = self.structs[struct].values()
                 headers = [t for t in holds if _is(t, "named") and str(t.children[0]) in self.headers]
                 roles[str(name)] = "hdr" if headers else "meta"
-                self._known_struct(struct, roles[str(name)])
+                self._role_types[roles[str(name)]] = struct
             else:
                 raise self.error(
                     parameter, "a control takes headers, metadata and standard metadata", "declare structs"
                 )
         return roles
-
-    def _known_struct(self, struct: str, role: str) -> None:
-        held = getattr(self, "_role_types", {})
-        held[role] = struct
-        self._role_types: dict[str, str] = held
 
     def _item(self, control: Control, node: Node) -> None:
         parts = _parts(node)
