@@ -107,7 +107,6 @@ class Switches:
 
     def __init__(self, machine: Machine, made: Setup) -> None:
         self.machine, self.setup = machine, made
-        self.machine.tables["capacity"]
         for port, capacity in enumerate(made.capacities_bps):
             machine.add("capacity", [port], "has", [capacity << FRACTION])
         machine.add("dmac", [1], "forward", [1])
