@@ -70,7 +70,10 @@ class _Map:
                 continue
             inside = self.column - 3
             low = y if shared else y + height - there * unit
-            self._box(x, low, inside, y + height - low, "#f4f4f4", "#bbbbbb", f"stage {name}: {there} blocks")
+            for part in range(there if shared else 1):
+                wide = inside / there if shared else inside
+                told = f"stage {name}: {there} blocks"
+                self._box(x + part * wide, low, wide, y + height - low, "#f4f4f4", "#bbbbbb", told)
             rows = [r for r in self.placement.rows if (r.stage, r.memory) == (stage, memory.name)]
             if shared:
                 self._shared(rows, x, y + height, inside / there, unit)
