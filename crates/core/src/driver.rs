@@ -13,6 +13,9 @@ pub struct Route {
     pub back: Vec<LinkId>,
 }
 
+/// The start of a flow that waits to be told: see [`Driver::start_flow`].
+pub const NOT_YET: Ns = Ns::MAX;
+
 /// A flow to be run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlowPlan {
@@ -248,6 +251,8 @@ pub trait Driver: Send {
     }
     /// The flow has another weight from now on, and with it another utility.
     fn set_weight(&mut self, flow: FlowId, weight: f64, utility: Option<Arc<Utility>>);
+    /// A flow whose plan does not say when it starts ([`NOT_YET`]) starts at `at_ns`.
+    fn start_flow(&mut self, flow: FlowId, at_ns: Ns);
     /// The flow sends nothing new from now on.
     fn stop_flow(&mut self, flow: FlowId);
     /// The flow's subflows take these paths from now on, one each. What is under way goes on where it is.

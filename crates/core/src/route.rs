@@ -133,13 +133,19 @@ impl Router {
 
     /// As [`Router::new`], by `routing`.
     pub fn by(network: &Network, routing: Routing) -> Self {
+        Router::avoiding(network, routing, |_| false)
+    }
+
+    /// As [`Router::by`], but over no link that `avoided` names, nor, with symmetric routing, over its twin.
+    pub fn avoiding(network: &Network, routing: Routing, avoided: impl Fn(LinkId) -> bool) -> Self {
         let Routing { symmetric, metric, .. } = routing;
         let twins = network.twins();
         let nodes = network.nodes().len();
         let (mut out, mut into) = (Vec::new(), Vec::new());
         for (id, link) in network.links().iter().enumerate() {
             let (Some(from), Some(to)) = (link.from, link.to) else { continue };
-            if from == to || (symmetric && twins[id].is_none()) {
+            let gone = avoided(id as LinkId) || symmetric && twins[id].is_some_and(&avoided);
+            if from == to || gone || (symmetric && twins[id].is_none()) {
                 continue;
             }
             let back_ns = twins[id].filter(|_| symmetric).map_or(0, |t| network.links()[t as usize].delay_ns);

@@ -5,7 +5,7 @@ use crate::rates::Rates;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
-use subak_core::driver::{Driver, FlowPlan, FlowView, Injected, LinkChange, LinkView, PacketSizes, Route};
+use subak_core::driver::{Driver, FlowPlan, FlowView, Injected, LinkChange, LinkView, NOT_YET, PacketSizes, Route};
 use subak_core::scheme::{Goal, Info, Kind, Param, Params, Settles};
 use subak_core::{Fault, FlowId, LinkId, Network, Ns, Utility};
 
@@ -282,7 +282,9 @@ impl Driver for Ideal {
             tail_ns,
             finished_ns: None,
         });
-        self.events.push(Reverse((plan.start_ns.max(self.now_ns), Event::Start(id))));
+        if plan.start_ns != NOT_YET {
+            self.events.push(Reverse((plan.start_ns.max(self.now_ns), Event::Start(id))));
+        }
         if let Some(stop) = plan.stop_ns {
             self.events.push(Reverse((stop.max(self.now_ns), Event::Stop(id))));
         }
@@ -294,6 +296,11 @@ impl Driver for Ideal {
     fn set_weight(&mut self, flow: FlowId, weight: f64, utility: Option<Arc<Utility>>) {
         self.rates.set_weight(flow, weight, utility);
         self.stale = true;
+    }
+
+    fn start_flow(&mut self, flow: FlowId, at_ns: Ns) {
+        self.rates.set_start(flow, at_ns);
+        self.events.push(Reverse((at_ns.max(self.now_ns), Event::Start(flow))));
     }
 
     fn stop_flow(&mut self, flow: FlowId) {

@@ -108,6 +108,11 @@ impl Rates {
         self.ln_urgency.push(0.0);
     }
 
+    /// Flow `f` starts at `at_ns`.
+    pub fn set_start(&mut self, f: FlowId, at_ns: Ns) {
+        self.start_ns[f as usize] = at_ns;
+    }
+
     /// Flow `f` has another weight, and with it another utility, when the rates are found next.
     pub fn set_weight(&mut self, f: FlowId, weight: f64, utility: Option<Arc<Utility>>) {
         let subflows = self.subflows(f);

@@ -59,6 +59,9 @@ impl<S: Scheme> Driver for Sim<S> {
     fn set_weight(&mut self, flow: FlowId, weight: f64, utility: Option<Arc<Utility>>) {
         self.change_weight(flow, weight, utility);
     }
+    fn start_flow(&mut self, flow: FlowId, at_ns: Ns) {
+        self.start_at(flow, at_ns);
+    }
     fn stop_flow(&mut self, flow: FlowId) {
         self.stop(flow);
     }

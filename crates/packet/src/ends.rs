@@ -5,7 +5,7 @@ use crate::flow::{FlowState, PS, Subflow, advance_pace, blank, loss_of, may_go, 
 use crate::sender::{Receiver, Sender};
 use crate::sim::Sim;
 use std::sync::Arc;
-use subak_core::driver::{FlowPlan, FlowView, Route};
+use subak_core::driver::{FlowPlan, FlowView, NOT_YET, Route};
 use subak_core::rng::mix;
 use subak_core::scheme::{
     Ack, Ask, Class, FlowInfo, LossKind, PacketKind, PathInfo, Reply, Scheme, Sink, Source, To, Way,
@@ -75,9 +75,12 @@ impl<S: Scheme> Sim<S> {
         });
         self.open_flows += 1;
         self.unfinished += usize::from(plan.size_bytes.is_some());
-        self.wheel.push(plan.start_ns.max(self.now_ns), Event::Start(flow));
+        if plan.start_ns != NOT_YET {
+            self.start_at(flow, plan.start_ns);
+        }
         if let Some(stop_ns) = plan.stop_ns {
-            self.wheel.push(stop_ns.max(plan.start_ns).max(self.now_ns), Event::Stop(flow));
+            let earliest_ns = if plan.start_ns == NOT_YET { 0 } else { plan.start_ns };
+            self.wheel.push(stop_ns.max(earliest_ns).max(self.now_ns), Event::Stop(flow));
         }
         flow
     }
@@ -150,7 +153,14 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
+    pub(crate) fn start_at(&mut self, flow: FlowId, at_ns: Ns) {
+        self.wheel.push(at_ns.max(self.now_ns), Event::Start(flow));
+    }
+
     pub(crate) fn start(&mut self, flow: FlowId) {
+        if !self.flows[flow as usize].open {
+            return; // Told to stop before it began.
+        }
         self.flows[flow as usize].source.on_start(&mut self.io);
         self.carry_out(Who::Source(flow));
         self.send_all(flow);

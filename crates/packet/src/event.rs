@@ -6,8 +6,9 @@ use subak_core::{FlowId, LinkId, NodeId};
 /// Something that is due at a time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Event {
-    /// A packet arrives at the far end of this link.
-    Arrive(u32, LinkId),
+    /// A packet arrives at the far end of the link that it is on; the link that it goes on by (or is on, at the end of its
+    /// way), and which of the links into that node it came by.
+    Arrive(u32, LinkId, u16),
     /// A link may take the next packet from its queue; where it was cheap to know, the packet that this will be.
     Wake(LinkId, u32),
     /// A subflow's pace allows the next packet.
@@ -49,25 +50,30 @@ pub(crate) enum Who {
 }
 
 impl Tied for Event {
-    /// By link, flow or node within a kind. A link brings at most one packet at a time, a machine has one timer of a name.
+    /// By kind, then by link, flow or node: a machine has one timer of a name, and a link brings one packet at a time, but
+    /// for those that faults doubled or held up.
     #[inline]
-    fn tie(&self) -> (u8, u32, u32) {
-        match *self {
+    fn tie(&self) -> u64 {
+        let (kind, who, what) = match *self {
+            Event::Arrive(packet, next, input) => {
+                let place = u64::from(next & 0xFF_FFFF) << 19 | u64::from(input & 0x7FF) << 8;
+                return 3 << 43 | place | u64::from(packet & 0xFF);
+            }
             Event::LinkChange(k) => (0, k, 0),
             Event::Restart(k) => (1, k, 0),
             Event::Letter(letter, link) => (2, link, letter),
-            Event::Arrive(packet, link) => (3, link, packet),
             Event::HopTimer(link, timer, _) => (4, link, timer),
             Event::NodeTimer(node, timer, _) => (5, node, timer),
-            Event::LinkNews(k) => (6, 0, k),
-            Event::ControllerTimer(timer, _) => (6, 1, timer),
-            Event::Wake(link, _) => (7, link, 0),
-            Event::Stop(flow) => (8, flow, 0),
-            Event::Start(flow) => (9, flow, 0),
-            Event::SourceTimer(flow, timer) => (10, flow, timer),
-            Event::SinkTimer(flow, timer) => (11, flow, timer),
-            Event::Timeout(sub) => (12, sub, 0),
-            Event::Pace(sub) => (13, sub, 0),
-        }
+            Event::LinkNews(k) => (6, k, 0),
+            Event::ControllerTimer(timer, _) => (7, timer, 0),
+            Event::Wake(link, _) => (8, link, 0),
+            Event::Stop(flow) => (9, flow, 0),
+            Event::Start(flow) => (10, flow, 0),
+            Event::SourceTimer(flow, timer) => (11, flow, timer),
+            Event::SinkTimer(flow, timer) => (12, flow, timer),
+            Event::Timeout(sub) => (13, sub, 0),
+            Event::Pace(sub) => (14, sub, 0),
+        };
+        kind << 43 | u64::from(who) << 11 | u64::from(what & 0x7FF)
     }
 }

@@ -64,6 +64,8 @@ pub struct PortState<S: Scheme> {
     pub held_down: u32,
     /// What the last packet on it is.
     pub last_kind: PacketKind,
+    /// Which of the links into its far end it is.
+    pub input: u16,
     /// Whether an event is pending that will take the next packet from the queue.
     pub wakes: bool,
     /// Counters; a packet counts in full from when it starts out.
@@ -89,6 +91,7 @@ impl<S: Scheme> PortState<S> {
             serializer: Serializer::new(port.capacity_bps),
             last_kind: PacketKind::Data,
             wakes: false,
+            input: 0,
             held_down: 0,
             down_ns: None,
             life: 0,

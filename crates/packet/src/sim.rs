@@ -94,8 +94,20 @@ impl<S: Scheme> Sim<S> {
             };
             PortState::new(&scheme, port, twins[l])
         });
+        let mut ports: Vec<PortState<S>> = ports.collect();
+        let mut inputs = vec![0u16; network.nodes().len()];
+        for (l, port) in ports.iter_mut().enumerate() {
+            // Links that know no nodes are told apart by their own numbers.
+            port.input = match port.port.to {
+                Some(to) => {
+                    inputs[to as usize] = inputs[to as usize].wrapping_add(1);
+                    inputs[to as usize]
+                }
+                None => l as u16,
+            };
+        }
         let mut sim = Sim {
-            ports: ports.collect(),
+            ports,
             scheme,
             sizes,
             now_ns: 0,
@@ -235,19 +247,8 @@ impl<S: Scheme> Sim<S> {
     fn warm(&self) {
         let mut read = 0;
         for event in self.wheel.coming() {
-            match event {
-                Event::Arrive(packet, _) => read ^= self.slab.get(packet).map_or(0, |p| p.hop),
-                Event::Wake(link, packet) => {
-                    read ^= self.slab.get(packet).map_or(0, |p| p.hop) ^ u16::from(self.ports[link as usize].wakes);
-                }
-                _ => {}
-            }
-        }
-        // The packets are here by now, and say where they go on.
-        for event in self.wheel.coming() {
-            if let Event::Arrive(packet, link) = event {
-                let next = self.slab.get(packet).and_then(|p| self.next_link(p.route, p.hop)).unwrap_or(link);
-                read ^= u16::from(self.ports[next as usize].wakes);
+            if let Event::Arrive(packet, link, _) | Event::Wake(link, packet) = event {
+                read ^= self.slab.get(packet).map_or(0, |p| p.hop) ^ u16::from(self.ports[link as usize].wakes);
             }
         }
         std::hint::black_box(read);
@@ -260,11 +261,19 @@ impl<S: Scheme> Sim<S> {
         (after < self.route_ptr[route as usize + 1]).then(|| self.route_links[after as usize])
     }
 
+    /// The arrival of a packet over `link`.
+    #[inline]
+    fn arrival(&self, id: u32, link: LinkId) -> Event {
+        let packet = &self.slab[id];
+        let next = self.next_link(packet.route, packet.hop).unwrap_or(link);
+        Event::Arrive(id, next, self.ports[link as usize].input)
+    }
+
     #[inline]
     fn handle(&mut self, event: Event) {
         match event {
-            Event::Arrive(packet, link) => self.arrive(packet, link),
-            Event::Wake(link, _) => self.wake(link),
+            Event::Arrive(packet, ..) => self.arrive(packet),
+            Event::Wake(link, ..) => self.wake(link),
             Event::Pace(sub) => self.on_pace(sub),
             Event::Timeout(sub) => self.on_timeout(sub),
             Event::Start(flow) => self.start(flow),
@@ -542,7 +551,8 @@ impl<S: Scheme> Sim<S> {
                 if !self.rules.is_empty() && self.meets_mishap(link, id, arrives_ns) {
                     // It is lost or under way already.
                 } else {
-                    self.wheel.push(arrives_ns, Event::Arrive(id, link));
+                    let event = self.arrival(id, link);
+                    self.wheel.push(arrives_ns, event);
                 }
                 if self.io.is_asked() {
                     self.carry_out(Who::Hop(link));
@@ -569,11 +579,13 @@ impl<S: Scheme> Sim<S> {
             }
             Some(Mishap::Doubled) => {
                 let copy = self.slab.insert(self.slab[id].copy());
-                self.wheel.push(arrives_ns, Event::Arrive(copy, link));
+                let event = self.arrival(copy, link);
+                self.wheel.push(arrives_ns, event);
                 false
             }
             Some(Mishap::Late(by_ns)) => {
-                self.wheel.push(arrives_ns + by_ns, Event::Arrive(id, link));
+                let event = self.arrival(id, link);
+                self.wheel.push(arrives_ns + by_ns, event);
                 true
             }
         }
@@ -598,11 +610,12 @@ impl<S: Scheme> Sim<S> {
 
     /// A packet reaches the far end of its link.
     #[inline]
-    fn arrive(&mut self, id: u32, link: LinkId) {
+    fn arrive(&mut self, id: u32) {
         let packet = &mut self.slab[id];
         let (route, hop) = (packet.route, packet.hop);
         packet.hop += 1;
         let is_ctl = packet.kind == PacketKind::Ctl;
+        let link = self.route_links[(self.route_ptr[route as usize] + u32::from(hop)) as usize];
         if self.has_downs && self.went_down_under(link, id) {
             self.account_loss(link, id);
             return;

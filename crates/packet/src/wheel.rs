@@ -14,13 +14,26 @@ const WORDS: usize = BUCKETS / 64;
 
 /// What is due at a time, with an order of its own among what is due at the same time.
 pub trait Tied: Copy {
-    /// Decides between events of the same time. Events that share it must be the same to whoever takes them.
-    fn tie(&self) -> (u8, u32, u32);
+    /// Decides between events of the same time, in 47 bits. Events that share it must be the same to whoever takes them.
+    fn tie(&self) -> u64;
 }
 
+/// Bits of a tie.
+const TIE_BITS: u32 = 47;
+
+/// An event of the bucket being emptied. Its key is the time since the bucket's begin, which takes 17 bits at most, then the
+/// tie.
 #[derive(Debug, Clone, Copy)]
 struct Entry<E> {
+    key: u64,
+    event: E,
+}
+
+/// A far event: ordered by time, then by its tie.
+#[derive(Debug, Clone, Copy)]
+struct Far<E> {
     at_ns: Ns,
+    tie: u64,
     event: E,
 }
 
@@ -60,21 +73,20 @@ impl Place {
     }
 }
 
-impl<E: Tied> PartialEq for Entry<E> {
+impl<E> PartialEq for Far<E> {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
-impl<E: Tied> Eq for Entry<E> {}
-impl<E: Tied> PartialOrd for Entry<E> {
+impl<E> Eq for Far<E> {}
+impl<E> PartialOrd for Far<E> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
-impl<E: Tied> Ord for Entry<E> {
-    #[inline]
+impl<E> Ord for Far<E> {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.at_ns.cmp(&other.at_ns).then_with(|| self.event.tie().cmp(&other.event.tie()))
+        (self.at_ns, self.tie).cmp(&(other.at_ns, other.tie))
     }
 }
 
@@ -93,7 +105,7 @@ pub struct Wheel<E: Tied> {
     /// Its events in order, and how many of them are gone.
     current: Vec<Entry<E>>,
     gone: usize,
-    far: BinaryHeap<Reverse<Entry<E>>>,
+    far: BinaryHeap<Reverse<Far<E>>>,
     /// Shuffles what is inserted, for the test that this changes nothing.
     scramble: Option<Stream>,
 }
@@ -126,15 +138,22 @@ impl<E: Tied> Wheel<E> {
         let turn = at_ns >> self.shift;
         if turn <= self.turn {
             let rest = &self.current[self.gone..];
-            let entry = Entry { at_ns, event };
-            let place = self.gone + rest.partition_point(|e| *e <= entry);
+            let entry = self.entry(at_ns, event);
+            let place = self.gone + rest.partition_point(|e| e.key <= entry.key);
             self.current.insert(place, entry);
         } else if turn - self.turn < BUCKETS as u64 {
             let offset_ns = (at_ns - (turn << self.shift)) as u32;
             self.put(turn as usize % BUCKETS, Near { offset_ns, event });
         } else {
-            self.far.push(Reverse(Entry { at_ns, event }));
+            self.far.push(Reverse(Far { at_ns, tie: event.tie(), event }));
         }
+    }
+
+    /// An event of the bucket being emptied: it began before `at_ns`, since no time goes back.
+    #[inline]
+    fn entry(&self, at_ns: Ns, event: E) -> Entry<E> {
+        let offset_ns = at_ns - (self.turn << self.shift);
+        Entry { key: offset_ns << TIE_BITS | event.tie(), event }
     }
 
     #[inline]
@@ -163,11 +182,10 @@ impl<E: Tied> Wheel<E> {
 
     /// Moves a bucket's events behind the current ones.
     fn gather(&mut self, slot: usize) {
-        let begin_ns = self.turn << self.shift;
         let mut last = std::mem::replace(&mut self.last[slot], Place::NONE);
         while last.events() > 0 {
             let chunk = &self.pool[last.chunk()];
-            let entry = |e: &Near<E>| Entry { at_ns: begin_ns + u64::from(e.offset_ns), event: e.event };
+            let entry = |e: &Near<E>| Entry { key: u64::from(e.offset_ns) << TIE_BITS | e.event.tie(), event: e.event };
             self.current.extend(chunk.events[..last.events()].iter().map(entry));
             self.free.push(last.chunk() as u32);
             last = chunk.before;
@@ -182,11 +200,12 @@ impl<E: Tied> Wheel<E> {
             return None;
         }
         let entry = self.current[self.gone];
-        if entry.at_ns > until_ns {
+        let at_ns = (self.turn << self.shift) + (entry.key >> TIE_BITS);
+        if at_ns > until_ns {
             return None;
         }
         self.gone += 1;
-        Some((entry.at_ns, entry.event))
+        Some((at_ns, entry.event))
     }
 
     /// The events after the one just taken, if that was the first of its bucket; none otherwise.
@@ -208,18 +227,19 @@ impl<E: Tied> Wheel<E> {
         let slot = turn as usize % BUCKETS;
         self.current.clear();
         self.gone = 0;
-        while let Some(Reverse(e)) = self.far.peek() {
-            if e.at_ns >> self.shift != turn {
+        while let Some(&Reverse(Far { at_ns, event, .. })) = self.far.peek() {
+            if at_ns >> self.shift != turn {
                 break;
             }
-            self.current.push(*e);
+            let entry = self.entry(at_ns, event);
+            self.current.push(entry);
             self.far.pop();
         }
         self.gather(slot);
         if let Some(stream) = &mut self.scramble {
             stream.shuffle(&mut self.current);
         }
-        self.current.sort_unstable();
+        self.current.sort_unstable_by_key(|e| e.key);
         true
     }
 
@@ -252,14 +272,14 @@ mod tests {
     }
 
     impl Tied for u32 {
-        fn tie(&self) -> (u8, u32, u32) {
-            (0, *self, 0)
+        fn tie(&self) -> u64 {
+            u64::from(*self)
         }
     }
 
     impl Tied for () {
-        fn tie(&self) -> (u8, u32, u32) {
-            (0, 0, 0)
+        fn tie(&self) -> u64 {
+            0
         }
     }
 

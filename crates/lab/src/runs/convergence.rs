@@ -6,6 +6,7 @@
 //! x of a new rate, which is subtracted.
 
 use crate::results::table::Row;
+use crate::runs::actions::Deed;
 use crate::spec::setting::{Convergence, Setting};
 use crate::spec::workload::{Planned, by_start};
 use subak_core::driver::{Driver, Injected, LinkChange};
@@ -43,6 +44,9 @@ impl<'a> Watch<'a> {
         let ack_share = if goal.acks { setting.packet.ack_share() } else { 0.0 };
         let times = flows.iter().flat_map(|f| [Some(f.plan.start_ns), f.plan.stop_ns]).flatten();
         let times = times.chain(link_changes.iter().map(|c| c.0));
+        let times = times.chain(flows.iter().flat_map(|f| f.weights.iter().map(|w| w.0)));
+        let reroutes = setting.reroute_ns.map(|after| link_changes.iter().map(move |c| c.0.saturating_add(after)));
+        let times = times.chain(reroutes.into_iter().flatten());
         let mut changes: Vec<Ns> = times.filter(|&t| t < end_ns).collect();
         changes.sort_unstable();
         changes.dedup();
@@ -73,6 +77,14 @@ impl<'a> Watch<'a> {
     /// When it wants to look next; never after the end.
     pub fn next_ns(&self) -> Ns {
         self.changes.get(self.next_change).map_or(Ns::MAX, |&c| c.min(self.next_look_ns))
+    }
+
+    /// Something happened to a flow: the goal moves with it.
+    pub fn hear(&mut self, deed: &Deed) {
+        match deed {
+            Deed::Weight(f, weight, utility) => self.oracle.set_weight(*f, *weight, utility.clone()),
+            Deed::Reroute(f, routes) => self.oracle.reroute(*f, routes),
+        }
     }
 
     /// Refuses what was judged by rates that are not exact.

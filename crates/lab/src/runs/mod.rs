@@ -1,5 +1,6 @@
 //! Runs: every cell of a spec that is not there yet, on as many threads as wanted.
 
+mod actions;
 pub(crate) mod cell;
 mod convergence;
 mod quiet;

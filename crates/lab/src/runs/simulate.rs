@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::results::table::Row;
+use crate::runs::actions::Actions;
 use crate::runs::convergence::Watch;
 use crate::runs::window::Counts;
 use crate::spec::drivers::{self, Scene, SchemeChoice};
@@ -47,8 +48,11 @@ pub(crate) fn simulate(cell: &Cell, rows: &mut Rows) -> Result<Option<Took>, Err
     let data_share = kind.data_share(&scheme.name, &params)?;
     let scene = Scene { network, sizes: setting.packet, faults: &setting.faults, seed };
     let mut driver = kind.build(&scheme.name, &params, scene)?;
+    if let Some(ways) = &setting.controller {
+        driver.place_controller(ways);
+    }
     for flow in &flows {
-        driver.add(flow.plan.clone());
+        driver.add(flow.first_plan());
     }
     let mut named = |row: &Row| {
         let named = Row {
@@ -64,6 +68,7 @@ pub(crate) fn simulate(cell: &Cell, rows: &mut Rows) -> Result<Option<Took>, Err
         cell,
         data_share,
         flows: &flows,
+        actions: Actions::new(setting, &flows),
         driver: driver.as_mut(),
         pending: by_start(&flows),
         live: Vec::new(),
@@ -86,6 +91,7 @@ struct Run<'a> {
     /// The share of a link that the scheme means to give to data.
     data_share: f64,
     flows: &'a [Planned],
+    actions: Actions<'a>,
     driver: &'a mut dyn Driver,
     /// Flows whose rates are not sampled yet, the first to start last.
     pending: Vec<FlowId>,
@@ -113,8 +119,12 @@ impl Run<'_> {
         let mut next = [measure.rates_ns.unwrap_or(never), measure.queues_ns.unwrap_or(never), warm_ns, slice_ns];
         loop {
             let looks = watches.iter().map(|(_, w)| w.next_ns()).min().unwrap_or(never);
-            let now_ns = next.iter().fold(looks, |a, &b| a.min(b)).min(end_ns);
-            self.driver.run_until(now_ns);
+            let now_ns = next.iter().fold(looks, |a, &b| a.min(b)).min(self.actions.next_ns()).min(end_ns);
+            self.run_until(now_ns);
+            for deed in self.actions.due(now_ns, self.flows)? {
+                deed.done_by(self.driver);
+                watches.iter_mut().for_each(|(_, watch)| watch.hear(&deed));
+            }
             for (number, watch) in &mut watches {
                 if let Some(row) = watch.look(self.driver) {
                     rows(&Row { criterion: Some(*number as u64), ..row })?;
@@ -142,6 +152,9 @@ impl Run<'_> {
                 (self.cell.progress)(0.9 * now_ns as f64 / end_ns as f64);
             }
             if now_ns >= end_ns {
+                // What has not begun by now never will.
+                let never = (0..self.flows.len() as FlowId).filter(|&f| self.actions.start_ns(f) == Ns::MAX);
+                never.for_each(|f| self.driver.stop_flow(f));
                 watches.iter().try_for_each(|(_, watch)| watch.check())?;
                 self.counted = self.counts().since(&before);
                 return Ok(true);
@@ -172,6 +185,15 @@ impl Run<'_> {
             };
         }
         true
+    }
+
+    /// Lets time go on; flows that wait for others start as these end.
+    fn run_until(&mut self, until_ns: Ns) {
+        while self.actions.reacts() && self.driver.now_ns() < until_ns {
+            self.driver.run_until_finish(until_ns);
+            self.actions.react(self.driver, self.flows);
+        }
+        self.driver.run_until(until_ns);
     }
 
     fn cancelled(&self) -> bool {
@@ -250,7 +272,8 @@ impl Run<'_> {
         let setting = self.cell.setting;
         let view = self.driver.flow(f);
         let name = |n: &Option<u32>| n.map(|n| setting.topology.network().nodes()[n as usize].name.as_str());
-        let fct_ns = view.finished_ns.map(|at| at - plan.start_ns);
+        let start_ns = Some(self.actions.start_ns(f)).filter(|&at| at != Ns::MAX);
+        let fct_ns = view.finished_ns.zip(start_ns).map(|(at, start)| at - start);
         let ideal_fct_ns = plan.size_bytes.map(|size| self.idle_ns(f, size));
         let slowdown = fct_ns.zip(ideal_fct_ns).map(|(fct, ideal)| fct as f64 / ideal as f64);
         Row {
@@ -260,13 +283,13 @@ impl Run<'_> {
             src: name(src),
             dst: name(dst),
             size_bytes: plan.size_bytes,
-            start_ns: Some(plan.start_ns),
+            start_ns,
             stop_ns: plan.stop_ns,
             weight: Some(plan.weight),
             fct_ns,
             ideal_fct_ns,
             slowdown,
-            measured: Some(plan.start_ns >= setting.warmup_ns),
+            measured: Some(start_ns.is_some_and(|at| at >= setting.warmup_ns)),
             received_bytes: Some(view.received_bytes),
             duplicate_bytes: Some(view.duplicate_bytes),
             retransmissions: Some(view.retransmissions),

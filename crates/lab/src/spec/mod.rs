@@ -1,5 +1,6 @@
 //! Specs: what is to be simulated, as written and as checked.
 
+mod controller;
 pub mod drivers;
 mod fault;
 pub(crate) mod policy;

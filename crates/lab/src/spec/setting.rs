@@ -1,10 +1,10 @@
 //! One setting of a spec, all axes fixed: what every scheme and seed of it runs under.
 
 use crate::spec::drivers::{self, Expected, SchemeChoice};
-use crate::spec::fault;
 use crate::spec::section::{Section, between, each, flag};
 use crate::spec::topology::Topology;
 use crate::spec::workload::Workload;
+use crate::spec::{controller, fault};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -12,10 +12,10 @@ use std::path::Path;
 use std::sync::Arc;
 use subak_core::case::policy_from_value;
 use subak_core::document::unknown_word;
-use subak_core::driver::{Injected, LinkChange, PacketSizes};
+use subak_core::driver::{Injected, LinkChange, PacketSizes, Route};
 use subak_core::quantity::{bytes_from_json, ns_from_json};
 use subak_core::scheme::Goal;
-use subak_core::{Fault, LinkId, Ns, Policy};
+use subak_core::{Fault, LinkId, NodeId, Ns, Policy};
 
 /// An estimate of what a cell takes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -47,6 +47,10 @@ pub(crate) struct Setting {
     pub duration_ns: Ns,
     pub warmup_ns: Ns,
     pub drain_ns: Ns,
+    /// The way from each host to the controller and back.
+    pub controller: Option<Vec<(NodeId, Route)>>,
+    /// How long after a link fails or comes back routes are found anew; `None`: never.
+    pub reroute_ns: Option<Ns>,
 }
 
 /// What is measured.
@@ -121,7 +125,8 @@ impl Measure {
 
 impl Setting {
     /// The sections that make a setting.
-    pub const SECTIONS: &[&str] = &["network", "routing", "workload", "policy", "measure", "run", "packets", "fault"];
+    pub const SECTIONS: &[&str] =
+        &["network", "routing", "workload", "policy", "measure", "run", "packets", "fault", "controller"];
 
     /// Reads a spec whose axes are fixed. Networks that were read before are found in `topologies`.
     pub fn read(
@@ -162,6 +167,10 @@ impl Setting {
             None => Vec::new(),
         };
         let axis_values = Vec::new();
+        let controller = section("controller").map(|c| controller::read(c, &topology)).transpose();
+        let controller = controller.map_err(|e| e.below("controller"))?;
+        let reroute_ns = routing.and_then(|r| r.get("reroute")).map(ns_from_json).transpose();
+        let reroute_ns = reroute_ns.map_err(|e| e.below("routing.reroute"))?;
         Ok(Setting {
             axis_values,
             topology,
@@ -173,6 +182,8 @@ impl Setting {
             duration_ns,
             warmup_ns,
             drain_ns,
+            reroute_ns,
+            controller,
         })
     }
 

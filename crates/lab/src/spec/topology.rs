@@ -47,7 +47,12 @@ impl Topology {
             let what = format!("link {} has {} bit/s", quoted(&slow.id), slow.capacity_bps);
             return Err(Fault::new("network", what, "give every link of a simulation at least 1 kb/s"));
         }
-        let mut chosen = routing_from_value(routing, metric).map_err(|e| e.below("routing"))?;
+        // How soon routes are found anew concerns a run alone, not a case.
+        let mut plain = routing.cloned();
+        if let Some(Value::Object(map)) = &mut plain {
+            map.remove("reroute");
+        }
+        let mut chosen = routing_from_value(plain.as_ref(), metric).map_err(|e| e.below("routing"))?;
         chosen.symmetric |= routing.is_none_or(|r| r.get("symmetric").is_none());
         Topology::over(described, chosen)
     }
@@ -150,6 +155,11 @@ impl Topology {
     /// A router of its own for one run.
     pub fn router(&self) -> Router {
         Router::by(&self.described, self.routing)
+    }
+
+    /// As [`Topology::router`], around the links `avoided`.
+    pub(crate) fn router_avoiding(&self, avoided: &std::collections::BTreeSet<LinkId>) -> Router {
+        Router::avoiding(&self.described, self.routing, |l| avoided.contains(&l))
     }
 
     /// Up to `subflows` distinct routes between two hosts.

@@ -3,6 +3,7 @@
 mod common;
 mod golden;
 mod policies;
+mod reactions;
 mod runs;
 mod specs;
 mod workloads;

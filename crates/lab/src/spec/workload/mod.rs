@@ -15,7 +15,7 @@ use serde_json::Value;
 use sizes::Sizes;
 use steps::Step;
 use subak_core::document::unknown_word;
-use subak_core::driver::{FlowPlan, PacketSizes};
+use subak_core::driver::{FlowPlan, NOT_YET, PacketSizes};
 use subak_core::flows::Extra;
 use subak_core::quantity::{bytes_from_json, ns_from_json};
 use subak_core::rng::Stream;
@@ -38,8 +38,21 @@ pub struct Planned {
     pub dst: Option<NodeId>,
     /// What some policies ask of it.
     pub extra: Extra,
+    /// The flows that must have finished before it starts, by their numbers; `plan.start_ns` is then the time from the
+    /// last of these ends to its start.
+    pub after: Vec<FlowId>,
+    /// Weights that it has from some times on.
+    pub weights: Vec<(Ns, f64)>,
     /// What the driver is told.
     pub plan: FlowPlan,
+}
+
+impl Planned {
+    /// What the driver is told at first: a flow that waits for others has no start yet.
+    pub fn first_plan(&self) -> FlowPlan {
+        let start_ns = if self.after.is_empty() { self.plan.start_ns } else { NOT_YET };
+        FlowPlan { start_ns, ..self.plan.clone() }
+    }
 }
 
 /// A workload as a spec describes it.
@@ -136,7 +149,7 @@ impl Workload {
 
     /// Whether any flow has a weight other than 1.
     pub fn has_weights(&self) -> bool {
-        matches!(self, Workload::Steps(steps) if steps.iter().any(|step| step.weight != 1.0))
+        matches!(self, Workload::Steps(steps) if steps.iter().any(Step::has_weight))
     }
 
     /// Checks the workload against the network: hosts and links that it names are there.
@@ -280,7 +293,11 @@ impl Workload {
 
     /// Whether the set of flows changes at a few points in time, between which rates can settle.
     pub fn settles(&self) -> bool {
-        !matches!(self, Workload::Poisson { .. })
+        match self {
+            Workload::Poisson { .. } => false,
+            Workload::Steps(steps) => !steps.iter().any(Step::waits),
+            _ => true,
+        }
     }
 }
 
@@ -403,7 +420,15 @@ impl<'a> Maker<'a> {
             ..FlowPlan::new(routes)
         };
         let extra = Extra { size_bytes: size, ..Extra::default() };
-        self.flows.push(Planned { id: None, src: Some(src), dst: Some(dst), extra, plan });
+        self.flows.push(Planned {
+            id: None,
+            src: Some(src),
+            dst: Some(dst),
+            extra,
+            after: Vec::new(),
+            weights: Vec::new(),
+            plan,
+        });
         Ok(())
     }
 

@@ -2,14 +2,14 @@
 
 use super::{Maker, Planned, positive_bytes};
 use crate::spec::section::{Section, between, each, text};
-use crate::spec::topology::Topology;
+use crate::spec::topology::{Topology, unknown_name};
 use serde_json::Value;
 use std::collections::HashMap;
 use subak_core::case::{bandwidth_function_from_value, deadline_from_value};
 use subak_core::driver::{FlowPlan, PacketSizes};
 use subak_core::flows::Extra;
 use subak_core::quantity::{ns_from_json, quoted, rate_bps_from_json};
-use subak_core::{Fault, LinkId, Ns, Policy, Utility};
+use subak_core::{Fault, FlowId, LinkId, Ns, Policy, Utility};
 
 /// One flow of the list.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,13 +19,27 @@ pub struct Step {
     start_ns: Ns,
     stop_ns: Option<Ns>,
     size_bytes: Option<u64>,
-    pub(super) weight: f64,
+    weight: f64,
+    /// Weights from some times on.
+    weights: Vec<(Ns, f64)>,
+    /// The flows that must have finished before it starts; `start_ns` then counts from there.
+    after: Vec<String>,
     demand_bps: f64,
     deadline_s: Option<f64>,
     bandwidth_function: Option<Vec<(f64, f64)>>,
 }
 
 impl Step {
+    /// Whether it waits for other flows.
+    pub(super) fn waits(&self) -> bool {
+        !self.after.is_empty()
+    }
+
+    /// Whether it ever has a weight other than 1.
+    pub(super) fn has_weight(&self) -> bool {
+        self.weight != 1.0 || !self.weights.is_empty()
+    }
+
     fn extra(&self) -> Extra {
         let bandwidth_function = self.bandwidth_function.clone();
         Extra { size_bytes: self.size_bytes, deadline_s: self.deadline_s, bandwidth_function }
@@ -67,15 +81,93 @@ fn step(value: &Value) -> Result<Step, Fault> {
         stop_ns: section.opt("stop", ns_from_json)?,
         size_bytes: section.opt("size", positive_bytes)?,
         weight: section.opt("weight", |v| between(v, 0.0, false, 1e12))?.unwrap_or(1.0),
+        weights: section.opt("weights", |v| each(v, reweighing))?.unwrap_or_default(),
+        after: section.opt("after", |v| each(v, |v| text(v).map(str::to_string)))?.unwrap_or_default(),
         demand_bps: section.opt("demand", demand)?.unwrap_or(f64::INFINITY),
         deadline_s: section.opt("deadline", deadline_from_value)?,
         bandwidth_function: section.opt("bandwidth_function", bandwidth_function_from_value)?,
     };
     section.finish()?;
+    if step.waits() && step.stop_ns.is_some() {
+        return Err(Fault::new("stop", "a flow that waits for others has no time to stop at", "leave stop away"));
+    }
     if step.stop_ns.is_some_and(|stop| stop <= step.start_ns) {
         return Err(Fault::new("stop", "the flow stops before it starts", "give a later time"));
     }
     Ok(step)
+}
+
+/// `[time, weight]`: the weight that the flow has from that time on.
+fn reweighing(value: &Value) -> Result<(Ns, f64), Fault> {
+    match value.as_array().map(Vec::as_slice) {
+        Some([at, weight]) => {
+            let at_ns = ns_from_json(at).map_err(|e| e.below("[0]"))?;
+            Ok((at_ns, between(weight, 0.0, false, 1e12).map_err(|e| e.below("[1]"))?))
+        }
+        _ => Err(Fault::new("", "a change of weight is a pair", "give a time and a weight, such as [\"1ms\", 5]")),
+    }
+}
+
+/// The flows that each flow waits for, by number. Refuses names that are not there, flows that never end, and circles.
+fn waits(steps: &[Step]) -> Result<Vec<Vec<FlowId>>, Fault> {
+    let by_id: HashMap<&str, usize> =
+        steps.iter().enumerate().filter_map(|(i, s)| Some((s.id.as_deref()?, i))).collect();
+    let mut after = Vec::with_capacity(steps.len());
+    for (i, step) in steps.iter().enumerate() {
+        let mut list = Vec::with_capacity(step.after.len());
+        for (k, name) in step.after.iter().enumerate() {
+            let at = |e: Fault| e.below(&format!("flows[{i}].after[{k}]"));
+            let Some(&before) = by_id.get(name.as_str()) else {
+                let known: Vec<&str> = steps.iter().filter_map(|s| s.id.as_deref()).collect();
+                return Err(at(unknown_name(name, "flow", &known)));
+            };
+            if steps[before].size_bytes.is_none() {
+                let what = format!("flow {} has no size, and never ends", quoted(name));
+                return Err(at(Fault::new("", what, "give it a size")));
+            }
+            list.push(before as FlowId);
+        }
+        after.push(list);
+    }
+    match circle(&after) {
+        None => Ok(after),
+        Some(circle) => {
+            let names: Vec<String> =
+                circle.iter().map(|&f| steps[f as usize].id.clone().unwrap_or_else(|| format!("[{f}]"))).collect();
+            let what = format!("flows wait for each other in a circle: {}", names.join(" after "));
+            Err(Fault::new(format!("flows[{}].after", circle[0]), what, "let one of them wait for nobody"))
+        }
+    }
+}
+
+/// A circle of flows that wait for each other, each after the next, if there is one.
+fn circle(after: &[Vec<FlowId>]) -> Option<Vec<FlowId>> {
+    let mut left: Vec<usize> = after.iter().map(Vec::len).collect();
+    let mut free: Vec<usize> = (0..after.len()).filter(|&f| left[f] == 0).collect();
+    let mut dependents = vec![Vec::new(); after.len()];
+    for (f, list) in after.iter().enumerate() {
+        list.iter().for_each(|&b| dependents[b as usize].push(f));
+    }
+    while let Some(f) = free.pop() {
+        for &d in &dependents[f] {
+            left[d] -= 1;
+            if left[d] == 0 {
+                free.push(d);
+            }
+        }
+    }
+    // Every flow that is left waits for one that is left: following them leads into a circle.
+    let stuck = |f: &FlowId| left[*f as usize] > 0;
+    let mut path = vec![(0..after.len() as FlowId).find(stuck)?];
+    loop {
+        let next = *after[*path.last()? as usize].iter().find(|f| stuck(f))?;
+        if let Some(at) = path.iter().position(|&f| f == next) {
+            path.drain(..at);
+            path.push(next);
+            return Some(path);
+        }
+        path.push(next);
+    }
 }
 
 fn way(section: &mut Section) -> Result<Way, Fault> {
@@ -95,6 +187,7 @@ fn way(section: &mut Section) -> Result<Way, Fault> {
 
 /// Checks that what the flows name is there.
 pub(crate) fn check(steps: &[Step], topology: &Topology) -> Result<(), Fault> {
+    waits(steps)?;
     let mut router = topology.router();
     for (i, step) in steps.iter().enumerate() {
         let found = match &step.way {
@@ -119,6 +212,9 @@ pub(crate) fn check_policy(steps: &[Step], policy: Policy) -> Result<(), Fault> 
 
 /// The flows, in the order listed.
 pub(crate) fn flows(steps: &[Step], topology: &Topology, maker: &mut Maker) -> Result<Vec<Planned>, Fault> {
+    // A flow that would start after the run is over does not take part, unless others may wait for it.
+    let waiting = steps.iter().any(Step::waits);
+    let after = waits(steps)?;
     let planned = |(i, step): (usize, &Step)| {
         let at = |e: Fault| e.below(&format!("flows[{i}]"));
         let (src, dst, routes) = match &step.way {
@@ -145,10 +241,10 @@ pub(crate) fn flows(steps: &[Step], topology: &Topology, maker: &mut Maker) -> R
             demand_bps: step.demand_bps,
             ..FlowPlan::new(routes)
         };
-        Ok(Planned { id: step.id.clone(), src, dst, extra: step.extra(), plan })
+        let (after, weights) = (after[i].clone(), step.weights.clone());
+        Ok(Planned { id: step.id.clone(), src, dst, extra: step.extra(), after, weights, plan })
     };
-    // A flow that would start after the run is over does not take part.
-    let steps = steps.iter().enumerate().filter(|(_, s)| s.start_ns < maker.duration_ns);
+    let steps = steps.iter().enumerate().filter(|(_, s)| waiting || s.start_ns < maker.duration_ns);
     steps.map(planned).collect()
 }
 

@@ -1,0 +1,172 @@
+//! What happens to flows during a run: transfers that wait for others start, weights change, failed links are routed
+//! around. The oracle beside the driver hears of it too.
+//!
+//! A reaction reaches the network no sooner than its quickest link could carry word of it.
+
+use crate::spec::setting::Setting;
+use crate::spec::workload::Planned;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use subak_core::driver::{Driver, Injected, LinkChange, Route};
+use subak_core::{Fault, FlowId, LinkId, Ns, Utility};
+
+/// What is to be done to a flow.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Deed {
+    /// It has another weight, and with it another utility.
+    Weight(FlowId, f64, Option<Arc<Utility>>),
+    /// Its subflows take these paths.
+    Reroute(FlowId, Vec<Route>),
+}
+
+/// What the spec says will happen, and what follows from what has.
+pub(crate) struct Actions<'a> {
+    setting: &'a Setting,
+    /// Changes of weights, the first last.
+    weights: Vec<(Ns, FlowId, f64)>,
+    /// When routes are found anew, the first last.
+    reroutes: Vec<Ns>,
+    link_changes: Vec<(Ns, LinkId, LinkChange)>,
+    /// The flows that wait for each flow.
+    dependents: Vec<Vec<FlowId>>,
+    /// How many flows each still waits for.
+    waits_for: Vec<u32>,
+    /// When each flow starts, as far as that is known.
+    starts_ns: Vec<Ns>,
+    /// Links that routes avoid now.
+    avoided: BTreeSet<LinkId>,
+    reaction_ns: Ns,
+}
+
+impl<'a> Actions<'a> {
+    pub fn new(setting: &'a Setting, flows: &[Planned]) -> Self {
+        let mut weights: Vec<_> = flows
+            .iter()
+            .enumerate()
+            .flat_map(|(f, flow)| flow.weights.iter().map(move |&(at_ns, weight)| (at_ns, f as FlowId, weight)))
+            .collect();
+        weights.sort_by(|a, b| (b.0, b.1).cmp(&(a.0, a.1)));
+        let link_changes = Injected::link_changes(&setting.faults);
+        let mut reroutes: Vec<Ns> = match setting.reroute_ns {
+            Some(after_ns) => {
+                let turns = link_changes.iter().filter(|c| !matches!(c.2, LinkChange::Capacity(_)));
+                turns.map(|c| c.0.saturating_add(after_ns)).collect()
+            }
+            None => Vec::new(),
+        };
+        reroutes.sort_unstable_by(|a, b| b.cmp(a));
+        reroutes.dedup();
+        let mut dependents = vec![Vec::new(); flows.len()];
+        for (f, flow) in flows.iter().enumerate() {
+            flow.after.iter().for_each(|&before| dependents[before as usize].push(f as FlowId));
+        }
+        let delays = setting.topology.network().links().iter().map(|l| l.delay_ns);
+        Actions {
+            setting,
+            weights,
+            reroutes,
+            link_changes,
+            dependents,
+            waits_for: flows.iter().map(|flow| flow.after.len() as u32).collect(),
+            starts_ns: flows.iter().map(|f| if f.after.is_empty() { f.plan.start_ns } else { Ns::MAX }).collect(),
+            avoided: BTreeSet::new(),
+            reaction_ns: delays.min().unwrap_or(1).max(1),
+        }
+    }
+
+    /// When a flow starts; [`Ns::MAX`] while that is not known.
+    pub fn start_ns(&self, f: FlowId) -> Ns {
+        self.starts_ns[f as usize]
+    }
+
+    /// Whether flows wait for others, so that each end of one has to be heard.
+    pub fn reacts(&self) -> bool {
+        self.waits_for.iter().any(|&n| n > 0)
+    }
+
+    /// When something is due by the spec.
+    pub fn next_ns(&self) -> Ns {
+        let weight = self.weights.last().map_or(Ns::MAX, |w| w.0);
+        weight.min(self.reroutes.last().copied().unwrap_or(Ns::MAX))
+    }
+
+    /// Starts the flows that waited for those that have finished.
+    pub fn react(&mut self, driver: &mut dyn Driver, flows: &[Planned]) {
+        for finished in driver.take_finished() {
+            for f in std::mem::take(&mut self.dependents[finished as usize]) {
+                self.waits_for[f as usize] -= 1;
+                let at_ns = driver.now_ns() + self.reaction_ns.max(flows[f as usize].plan.start_ns);
+                // After the duration nothing new begins.
+                if self.waits_for[f as usize] == 0 && at_ns < self.setting.duration_ns {
+                    self.starts_ns[f as usize] = at_ns;
+                    driver.start_flow(f, at_ns);
+                }
+            }
+        }
+    }
+
+    /// What is due now by the spec, for the driver and whoever else follows the flows.
+    pub fn due(&mut self, now_ns: Ns, flows: &[Planned]) -> Result<Vec<Deed>, Fault> {
+        let mut deeds = Vec::new();
+        while let Some((_, f, weight)) = self.weights.pop_if(|w| w.0 <= now_ns) {
+            let utility = flows[f as usize]
+                .plan
+                .utility
+                .is_some()
+                .then(|| Utility::under(self.setting.policy, weight, &flows[f as usize].extra).map(Arc::new));
+            deeds.push(Deed::Weight(f, weight, utility.transpose()?));
+        }
+        if self.reroutes.pop_if(|at| *at <= now_ns).is_some() {
+            self.reroute(now_ns, flows, &mut deeds);
+        }
+        Ok(deeds)
+    }
+
+    /// Finds routes anew around the links that have been down for long enough to be noticed, and back where they are up.
+    fn reroute(&mut self, now_ns: Ns, flows: &[Planned], deeds: &mut Vec<Deed>) {
+        let noticed_ns = now_ns.saturating_sub(self.setting.reroute_ns.unwrap_or(0));
+        let mut down = vec![0i32; self.setting.topology.network().links().len()];
+        for &(_, link, change) in self.link_changes.iter().take_while(|c| c.0 <= noticed_ns) {
+            down[link as usize] += match change {
+                LinkChange::Down => 1,
+                LinkChange::Up => -1,
+                LinkChange::Capacity(_) => 0,
+            };
+        }
+        let avoided: BTreeSet<LinkId> = (0..down.len() as LinkId).filter(|&l| down[l as usize] > 0).collect();
+        if avoided == self.avoided {
+            return;
+        }
+        let crosses = |route: &Route, links: &BTreeSet<LinkId>| {
+            route.forward.iter().chain(&route.back).any(|l| links.contains(l))
+        };
+        let mut router = self.setting.topology.router_avoiding(&avoided);
+        for (f, flow) in flows.iter().enumerate() {
+            let (Some(src), Some(dst)) = (flow.src, flow.dst) else { continue };
+            let routes = &flow.plan.routes;
+            let (now, before) = (&avoided, &self.avoided);
+            if !routes.iter().any(|r| crosses(r, now) || crosses(r, before)) {
+                continue;
+            }
+            let found = |(k, route): (usize, &Route)| match crosses(route, now) {
+                true => router.route(src, dst, subak_core::rng::mix((f as u64) << 8 | k as u64)).ok(),
+                false => Some(route.clone()),
+            };
+            // A flow that no way is left to stays where it is.
+            if let Some(routes) = routes.iter().enumerate().map(found).collect::<Option<Vec<_>>>() {
+                deeds.push(Deed::Reroute(f as FlowId, routes));
+            }
+        }
+        self.avoided = avoided;
+    }
+}
+
+impl Deed {
+    /// Does it.
+    pub fn done_by(&self, driver: &mut dyn Driver) {
+        match self {
+            Deed::Weight(f, weight, utility) => driver.set_weight(*f, *weight, utility.clone()),
+            Deed::Reroute(f, routes) => driver.reroute(*f, routes),
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Where the central machine is: `[controller] at = "h0"` names a node of the network. A node of its own, with its links, is
+//! part of the network's description.
+
+use crate::spec::section::{Section, text};
+use crate::spec::topology::{Topology, unknown_name};
+use serde_json::Value;
+use subak_core::driver::Route;
+use subak_core::{Fault, NodeId};
+
+/// The way from each host to the controller and back, by the network's own routing.
+pub(crate) fn read(value: &Value, topology: &Topology) -> Result<Vec<(NodeId, Route)>, Fault> {
+    let mut section = Section::of(value)?;
+    let nodes = topology.network().nodes();
+    let at = section.need("at", "name the node that the controller is at, such as \"h0\"", |v| {
+        let name = text(v)?;
+        let names = || nodes.iter().map(|n| n.name.as_str()).collect::<Vec<_>>();
+        topology.network().find_node(name).ok_or_else(|| unknown_name(name, "node", &names()))
+    })?;
+    section.finish()?;
+    let mut router = topology.router();
+    let mut ways = Vec::with_capacity(topology.hosts().len());
+    for &host in topology.hosts() {
+        let way = match host == at {
+            true => Route { forward: Vec::new(), back: Vec::new() },
+            false => router.route(host, at, 0).map_err(|e| e.below("at"))?,
+        };
+        ways.push((host, way));
+    }
+    Ok(ways)
+}
