@@ -7,6 +7,7 @@ mod experiments;
 mod generators;
 mod incremental;
 mod inputs;
+mod links;
 mod network;
 mod runs;
 mod schemes;
@@ -26,6 +27,7 @@ mod _subak {
         experiments::{experiment, experiments},
         generators::generators,
         incremental::Incremental,
+        links::SPercLinks,
         network::Network,
         runs::{Spec, columns, diff, export, summary},
         schemes::{pairs, parts, schemes},

@@ -1,0 +1,20 @@
+"""One colour a table, and a number, so that neighbours differ also for those who see no colours."""
+
+from __future__ import annotations
+
+import colorsys
+from collections.abc import Sequence
+
+ACTION = "#222222"
+"""Of action data, statistics and registers."""
+KINDS = {"match": "#0072B2", "action": "#D55E00", "successor": "#777777", "reverse-match": "#009E73"}
+
+
+def of_tables(names: Sequence[str]) -> dict[str, str]:
+    """Hues by the golden angle; lightness changes from one to the next."""
+    found = {}
+    for i, name in enumerate(names):
+        light = (0.62, 0.78, 0.70)[i % 3]
+        red, green, blue = colorsys.hls_to_rgb(i * 0.618034 % 1.0, light, 0.62)
+        found[name] = f"#{round(red * 255):02x}{round(green * 255):02x}{round(blue * 255):02x}"
+    return found

@@ -1,0 +1,174 @@
+"""``subak fit``: a packet program onto a switch pipeline."""
+
+from __future__ import annotations
+
+import json as json_module
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from subak.errors import InputError
+from subak.progress import waiting
+
+if TYPE_CHECKING:
+    from subak.pipeline.fitting import Answer
+
+WHY_SECONDS = 30.0
+TIES = ("program", "reference")
+
+
+def fit(
+    program: Annotated[
+        str,
+        typer.Argument(
+            metavar="PROGRAM", help="A program of the package, such as l2l3-complex, or a file: JSON or P4."
+        ),
+    ],
+    switch: Annotated[str, typer.Option(help="rmt, flexpipe, or a TOML file.")] = "rmt",
+    objective: Annotated[
+        str | None, typer.Option(help="stages, latency, power or blocks: what is to be small.")
+    ] = None,
+    solver: Annotated[
+        str, typer.Option(help="cp-sat, or a greedy one: ffl, ffd, ffls, mcf, each also as -16 and -exact16.")
+    ] = "cp-sat",
+    time_limit: Annotated[float, typer.Option(min=0.1, metavar="S", help="Seconds for the solver.")] = 60.0,
+    workers: Annotated[int | None, typer.Option(min=1, help="Threads of the solver; the machine's, at most 8.")] = None,
+    ties: Annotated[
+        str, typer.Option(help="Of greedy solvers: program, in its order; reference, as the thesis' runs had them.")
+    ] = "program",
+    check: Annotated[
+        Path | None, typer.Option(metavar="PLACEMENT", help="Validate this placement (JSON), and solve nothing.")
+    ] = None,
+    compare: Annotated[bool, typer.Option("--compare", help="Run every greedy solver as well, side by side.")] = False,
+    why: Annotated[
+        bool, typer.Option("--why", help="Say also what keeps a program that fits from fewer stages.")
+    ] = False,
+    picture: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the map of stages and blocks to this file, as SVG.")
+    ] = None,
+    graph: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the dependency graph to this file, as SVG.")
+    ] = None,
+    report: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a report to this file, as HTML.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the JSON answer to this file.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+) -> None:
+    """Place a packet program's tables in a switch pipeline: fewest stages, least latency, power or blocks.
+
+    Ends with 0 if the program fits, 1 if it does not (and says why), 2 for unusable input.
+    """
+    from subak.pipeline import graph_svg, map_svg, program_file, show, switch_file
+    from subak.pipeline import report as html
+
+    if ties not in TIES:
+        raise InputError(None, "--ties", f'"{ties}" is none', f"choose one of: {', '.join(TIES)}")
+    target = switch_file.load(switch)
+    source = program_file.load(program, target.name)
+    if graph:
+        _write(graph, graph_svg.draw(source, target))
+    with waiting("placing tables"):
+        if check:
+            found = _checked(source, target, check)
+        else:
+            found = _solved(source, target, program, objective, solver, time_limit, workers, ties)
+        others = _others(found) if compare else []
+        core, words = _why(found, time_limit) if (why or not found.fits) and not check else (None, [])
+    if picture and found.placement:
+        _write(picture, map_svg.draw(source, target, found.placement))
+    if report:
+        _write(report, html.page(found, others, words))
+    document = _document(found, others, core, words) if json or output else {}
+    if output:
+        _write(output, json_module.dumps(document, indent=1) + "\n")
+    if json:
+        print(json_module.dumps(document))
+    else:
+        show.answer(found, others, words)
+    raise typer.Exit(0 if found.fits else 1)
+
+
+def _solved(
+    source: Any,
+    target: Any,
+    name: str,
+    objective: str | None,
+    solver: str,
+    time_limit: float,
+    workers: int | None,
+    ties: str,
+) -> Answer:
+    from subak.pipeline.fitting import fit
+
+    reference = ties == "reference"
+    if reference and solver == "cp-sat":
+        raise InputError(None, "--ties", "cp-sat has no ties", "name a greedy solver, such as --solver ffl")
+    return fit(
+        source, target, objective, solver, time_limit=time_limit, workers=workers, reference=reference, file=name
+    )
+
+
+def _checked(source: Any, target: Any, path: Path) -> Answer:
+    from subak import inputs
+    from subak.pipeline.fitting import Answer
+    from subak.pipeline.placement import measure, read_placement
+    from subak.pipeline.reading import Node
+    from subak.pipeline.validate import violations
+
+    placement = read_placement(Node(inputs.read_json(path), str(path)))
+    wrong = violations(source, target, placement)
+    unknown = any(v.constraint == "names" for v in wrong)
+    measures = None if unknown else measure(source, target, placement)
+    objective = "blocks" if target.shares else "stages"
+    told = tuple(map(str, wrong))
+    return Answer(source, target, "check", objective, "feasible", placement, measures, wrong=told)
+
+
+def _others(found: Answer) -> list[Answer]:
+    from subak.pipeline.fitting import GREEDY, fit
+
+    names = [name for name in GREEDY if name != found.solver]
+    return [fit(found.program, found.switch, found.objective, name) for name in names]
+
+
+def _why(found: Answer, time_limit: float) -> tuple[dict[str, Any] | None, list[str]]:
+    """What stands in the way: of fitting at all, or of one stage fewer."""
+    from subak.pipeline import explain
+    from subak.pipeline.packing import needs
+
+    if found.fits and not (found.objective == "stages" and found.value and found.value > 1):
+        return None, []
+    depth = int(found.value) - 1 if found.fits and found.value else None
+    asked = needs(found.program, found.switch)
+    core = explain.core(found.program, found.switch, asked, depth, min(time_limit, WHY_SECONDS))
+    if core is None:
+        said = "That it does not fit is not proven." if not found.fits else "That fewer stages do not do is not proven."
+        return None, [said]
+    return core.to_dict(), explain.words(core, found.program, found.switch)
+
+
+def _document(
+    found: Answer, others: Sequence[Answer], core: dict[str, Any] | None, words: Sequence[str]
+) -> dict[str, Any]:
+    from subak.pipeline.graph_svg import critical_path
+
+    path = critical_path(found.program, found.switch)
+    document = found.to_dict()
+    document["critical_path"] = {"tables": list(path.tables), "length": path.length}
+    document["dependencies"] = [
+        {"before": d.before, "after": d.after, "kind": d.kind, "fields": list(d.fields)}
+        for d in found.program.dependencies
+    ]
+    if core or words:
+        document["blocking"] = {**(core or {}), "words": list(words)}
+    if others:
+        document["others"] = [{k: v for k, v in one.to_dict().items() if k != "placement"} for one in others]
+    return document
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(str(path), "", f"it cannot be written: {error.strerror}", "name another file") from None

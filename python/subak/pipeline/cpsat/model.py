@@ -1,0 +1,118 @@
+"""The placement as a constraint program (perc-thesis, section 6.4): presence, order, and limits of each stage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+
+from ortools.sat.python import cp_model
+
+from subak.pipeline.cpsat.windows import Windows
+from subak.pipeline.packing import Needs
+from subak.pipeline.program import Dependency, Program
+from subak.pipeline.switch import Switch
+
+Literal = cp_model.IntVar
+
+
+class Model:
+    """Variables and constraints of one program on one switch, over the stages that ``windows`` leaves each table."""
+
+    def __init__(
+        self,
+        program: Program,
+        switch: Switch,
+        needs: Mapping[str, Needs],
+        windows: Windows,
+        without: Collection[str] = (),
+    ) -> None:
+        self.cp = cp_model.CpModel()
+        self.program, self.switch, self.needs, self.windows = program, switch, needs, windows
+        self.without = without
+        self.here: dict[tuple[str, int], Literal] = {}
+        """Whether a table lies in a stage."""
+        for table in program.tables:
+            for stage in windows.stages(table.name):
+                self.here[table.name, stage] = self.cp.new_bool_var(f"here {table.name} {stage}")
+            self.cp.add_bool_or([self.here[table.name, s] for s in windows.stages(table.name)])
+            if table.registers:
+                self.cp.add_exactly_one(self.here[table.name, s] for s in windows.stages(table.name))
+        self.started: dict[tuple[str, int], Literal] = {}
+        self.finished: dict[tuple[str, int], Literal] = {}
+        if "dependencies" not in without:
+            self._order()
+        self._limits()
+
+    def tables_in(self, stage: int) -> Iterator[tuple[str, Literal]]:
+        """The tables that may lie in a stage, and whether they do."""
+        for (name, at), here in self.here.items():
+            if at == stage:
+                yield name, here
+
+    def _order(self) -> None:
+        if not self.switch.layered:
+            for d in self.program.dependencies:
+                self._keep_apart(d)
+            return
+        tied = {name for d in self.program.dependencies for name in (d.before, d.after)}
+        for name in (t.name for t in self.program.tables if t.name in tied):
+            self._follow(name)
+        for d in self.program.dependencies:
+            apart = int(self.switch.delays[d.kind].separate)
+            for depth in range(self.windows.depth):
+                started, finished = self._is_started(d.after, depth), self._is_finished(d.before, depth - apart)
+                if started is None or finished is True:
+                    continue
+                if isinstance(finished, cp_model.IntVar):
+                    self.cp.add_implication(started, finished)
+                else:
+                    self.cp.add(started == 0)
+
+    def _follow(self, name: str) -> None:
+        """Monotone literals along the pipeline: the table has started by a depth, is finished by a depth."""
+        first, last = self.windows.of(name)
+        for depth in range(first, last + 1):
+            self.started[name, depth] = self.cp.new_bool_var(f"started {name} {depth}")
+            self.finished[name, depth] = self.cp.new_bool_var(f"finished {name} {depth}")
+        for depth in range(first, last):
+            self.cp.add_implication(self.started[name, depth], self.started[name, depth + 1])
+            self.cp.add_implication(self.finished[name, depth], self.finished[name, depth + 1])
+            self.cp.add_implication(self.finished[name, depth], self.started[name, depth])
+        self.cp.add(self.started[name, last] == 1)
+        self.cp.add(self.finished[name, last] == 1)
+        for stage in self.windows.stages(name):
+            depth = self.switch.depths[stage]
+            self.cp.add_implication(self.here[name, stage], self.started[name, depth])
+            if depth > first:
+                self.cp.add_implication(self.here[name, stage], self.finished[name, depth - 1].negated())
+
+    def _is_started(self, name: str, depth: int) -> Literal | None:
+        """``None`` where it cannot have."""
+        first, last = self.windows.of(name)
+        return None if depth < first else self.started[name, min(depth, last)]
+
+    def _is_finished(self, name: str, depth: int) -> Literal | bool | None:
+        first, last = self.windows.of(name)
+        if depth < first:
+            return None
+        return True if depth >= last else self.finished[name, depth]
+
+    def _keep_apart(self, d: Dependency) -> None:
+        for i in self.windows.stages(d.before):
+            for j in self.windows.stages(d.after):
+                if not self.switch.allows(d.kind, i, j):
+                    self.cp.add_bool_or([self.here[d.before, i].negated(), self.here[d.after, j].negated()])
+
+    def _limits(self) -> None:
+        switch, by_name = self.switch, self.program.by_name
+        weighed: tuple[tuple[str, int | None, Callable[[str], int]], ...] = (
+            ("tables", switch.tables_per_stage, lambda _: 1),
+            ("fields", switch.fields_per_stage, lambda name: len(by_name[name].modifies)),
+            ("action crossbar", switch.action_bits, lambda name: by_name[name].action_width),
+        )
+        for limit, most, weight in weighed:
+            if most is None or limit in self.without:
+                continue
+            for stage in range(len(switch.stages)):
+                held = [(weight(name), here) for name, here in self.tables_in(stage)]
+                if sum(w for w, _ in held) > most:
+                    self.cp.add(sum(w * here for w, here in held if w) <= most)

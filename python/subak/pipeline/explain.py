@@ -1,0 +1,155 @@
+"""Why a program does not fit, or not into fewer stages: a smallest set of demands that cannot hold together."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from subak.pipeline import cpsat, graph
+from subak.pipeline.cpsat.windows import Windows, fewest_stages
+from subak.pipeline.packing import Needs
+from subak.pipeline.program import Dependency, Program
+from subak.pipeline.switch import Switch
+
+LIMITS = ("blocks", "crossbar", "action crossbar", "tables", "fields")
+
+
+@dataclass(frozen=True)
+class Core:
+    """Demands that cannot hold together; without any one of them the rest can, if ``minimal``."""
+
+    depth: int
+    """Stages that were not enough, those side by side as one."""
+    sizes: tuple[str, ...]
+    """Tables whose entries are in the way; the others could have a single entry."""
+    dependencies: tuple[Dependency, ...]
+    limits: tuple[str, ...]
+    minimal: bool
+    chain: tuple[str, ...]
+    """The longest chain of tables, if it alone is too long."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The core as JSON has it."""
+        return {
+            "depth": self.depth,
+            "tables": list(self.sizes),
+            "dependencies": [{"before": d.before, "after": d.after, "kind": d.kind} for d in self.dependencies],
+            "limits": list(self.limits),
+            "minimal": self.minimal,
+            "chain": list(self.chain),
+        }
+
+
+def core(
+    program: Program, switch: Switch, needs: Mapping[str, Needs], depth: int | None = None, seconds: float = 30.0
+) -> Core | None:
+    """A smallest reason why the program does not fit into ``depth``; ``None`` if that cannot be shown in time."""
+    depth = max(switch.depths) + 1 if depth is None else depth
+    until = time.monotonic() + seconds
+    # Without its blocks shared memory has no rows to speak of: there they belong to every core.
+    fixed = ["blocks"] if switch.shares else []
+    limits = [limit for limit in LIMITS if _has(switch, limit) and limit not in fixed]
+    demands: list[Any] = [*limits, *program.dependencies, *(t.name for t in program.tables)]
+
+    def fails(kept: Sequence[Any], patience: float) -> bool:
+        """Whether these demands alone are already too many."""
+        held = set(kept)
+        fewer = _relaxed(program, held)
+        without = [limit for limit in limits if limit not in held]
+        found = cpsat.solve(fewer, switch, needs, None, time_limit=patience, without=without, depth=depth)
+        return found.status == "infeasible"
+
+    if not fails(demands, seconds):
+        return None
+    kept, minimal = _shrink(demands, fails, until)
+    sizes = tuple(d for d in kept if isinstance(d, str) and d in program.by_name)
+    found = tuple(d for d in kept if isinstance(d, Dependency))
+    held = (*fixed, *(d for d in kept if d in limits))
+    return Core(depth, sizes, found, held, minimal, _chain(program, switch, needs, depth))
+
+
+def _has(switch: Switch, limit: str) -> bool:
+    present = {
+        "blocks": True,
+        "crossbar": bool(switch.crossbars),
+        "action crossbar": switch.action_bits is not None,
+        "tables": switch.tables_per_stage is not None,
+        "fields": switch.fields_per_stage is not None,
+    }
+    return present[limit]
+
+
+def _relaxed(program: Program, held: set[Any]) -> Program:
+    tables = tuple(t if t.name in held else replace(t, entries=1) for t in program.tables)
+    kept = tuple(d for d in program.dependencies if d in held)
+    return replace(program, tables=tables, dependencies=kept)
+
+
+def _shrink(demands: list[Any], fails: Callable[[Sequence[Any], float], bool], until: float) -> tuple[list[Any], bool]:
+    """Leaves out ever smaller parts, as long as what stays still fails."""
+    kept = list(demands)
+    size = max(len(kept) // 2, 1)
+    while True:
+        start = 0
+        while start < len(kept):
+            left = until - time.monotonic()
+            if left <= 0:
+                return kept, False
+            rest = kept[:start] + kept[start + size :]
+            if fails(rest, min(left, 5.0)):
+                kept = rest
+            else:
+                start += size
+        if size == 1:
+            return kept, True
+        size = max(size // 2, 1)
+
+
+def _chain(program: Program, switch: Switch, needs: Mapping[str, Needs], depth: int) -> tuple[str, ...]:
+    """The chain of tables that is longer than the pipeline by itself, if one is."""
+    if not switch.layered or Windows(program, switch, needs, depth).least <= depth:
+        return ()
+    spans = {t.name: fewest_stages(t.entries, switch, needs[t.name]) for t in program.tables}
+    # A table that shares its last stage with the next one's first adds one stage fewer.
+    path = graph.longest(program, lambda d: int(switch.delays[d.kind].separate) - 1, lambda name: spans[name])
+    return path.tables
+
+
+def words(found: Core, program: Program, switch: Switch) -> list[str]:
+    """The core in sentences."""
+    count = f"{found.depth} stages" if found.depth != 1 else "1 stage"
+    said = [f"{program.name} does not fit into {count} of {switch.name}."]
+    if found.chain:
+        said.append(f"The chain {' -> '.join(found.chain)} alone is longer.")
+    lead = "These demands cannot hold together"
+    said.append(f"{lead}{', and any one fewer could' if found.minimal else ''}:")
+    said += [f"- {_limit(limit, switch)}" for limit in found.limits]
+    said += [f"- {d.after} waits for {d.before} ({d.kind} dependency{_fields(d)})" for d in found.dependencies]
+    for name in found.sizes:
+        table = program.by_name[name]
+        said.append(f"- {name} holds {table.entries} entries of {table.width} bits ({table.kind})")
+    return said
+
+
+def _fields(d: Dependency) -> str:
+    return f" by {', '.join(d.fields)}" if d.fields else ""
+
+
+def _limit(limit: str, switch: Switch) -> str:
+    blocks: dict[str, set[int]] = {}
+    for stage in switch.stages:
+        for memory, count in stage.blocks.items():
+            if count:
+                blocks.setdefault(memory, set()).add(count)
+    told = {
+        "blocks": "the memory of a stage: "
+        + ", ".join(f"{' or '.join(map(str, sorted(n)))} blocks of {m}" for m, n in blocks.items()),
+        "crossbar": "the input crossbars of a stage: "
+        + ", ".join(f"{c.units} x {c.width} bits for {m}" for m, c in switch.crossbars.items()),
+        "action crossbar": f"{switch.action_bits} bits of action data a stage",
+        "tables": f"{switch.tables_per_stage} tables a stage",
+        "fields": f"{switch.fields_per_stage} modified fields a stage",
+    }
+    return told[limit]

@@ -1,0 +1,258 @@
+"""First-fit placement: FFD, FFL, FFLS and MCF (perc-thesis, section 6.5).
+
+A table goes into the first stages that have room, memory by memory; in shared memory, into the first rows. Where it
+does not fit into what is left of a memory it closes that memory: nothing else comes in there. Variants: ``-16`` keeps
+up to 16 blocks of each stage for the action data of the tables that match in other memory than that of action data;
+``-exact16`` does so too, and leaves exact matches only the memory that holds nothing but exact ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from subak.pipeline.packing import Needs, Unit
+from subak.pipeline.placement import ACTION_USE, MATCH_USE, REGISTER_USE, STATISTICS_USE, Placed, Placement
+from subak.pipeline.program import EXACT, Dependency, Program, Table
+from subak.pipeline.row_room import RowRoom
+from subak.pipeline.sorting import sorted_tables
+from subak.pipeline.switch import SHARED, Stage, Switch
+
+RESERVED = 16
+VARIANTS = ("", "-16", "-exact16")
+
+
+class Failed(NamedTuple):
+    """Where a greedy solver gave up."""
+
+    table: str
+    why: str
+
+
+class Fit(NamedTuple):
+    """Units of one format, and the blocks of what lies beside them."""
+
+    unit: Unit
+    units: int
+    beside: int
+
+    @property
+    def entries(self) -> int:
+        """Entries that fit."""
+        return self.unit.entries * self.units
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of the match."""
+        return self.unit.blocks * self.units
+
+
+@dataclass
+class Room:
+    """What is left of one stage."""
+
+    free: dict[str, int]
+    subunits: dict[str, int]
+    action_bits: float
+    tables: float
+    fields: float
+    here: set[str]
+    rows: dict[str, RowRoom]
+    """Of shared memories."""
+
+
+def place(
+    program: Program, switch: Switch, needs: Mapping[str, Needs], metric: str, variant: str, reference: bool = False
+) -> Placement | Failed:
+    """The placement that ``metric`` leads to.
+
+    ``reference`` takes ties as the published runs did, and room: they did not count the action data of a match that
+    fills what is left of another memory, nor the tables of a stage.
+    """
+    if variant == "-exact16":
+        needs = {name: _exact_apart(program.by_name[name], need, switch) for name, need in needs.items()}
+    return _Greedy(program, switch, needs, RESERVED if variant else 0, reference).run(metric)
+
+
+def _exact_apart(table: Table, needs: Needs, switch: Switch) -> Needs:
+    if table.kind != EXACT:
+        return needs
+    only = {m: f for m, f in needs.formats.items() if switch.memory[m].kinds == {EXACT}}
+    return replace(needs, formats=only) if only else needs
+
+
+class _Greedy:
+    def __init__(
+        self, program: Program, switch: Switch, needs: Mapping[str, Needs], reserved: int, reference: bool
+    ) -> None:
+        self.program, self.switch, self.needs = program, switch, needs
+        self.reserved, self.reference = reserved, reference
+        self.rooms = [self._room(stage) for stage in switch.stages]
+        self.stages: dict[str, set[int]] = {}
+        self.rows: list[Placed] = []
+        self.left: dict[str, int] = {}
+
+    def _room(self, stage: Stage) -> Room:
+        switch, endless = self.switch, float("inf")
+        program = self.program
+
+        def excludes(one: str, other: str) -> bool:
+            return not program.has_flow or frozenset((one, other)) in program.exclusive
+
+        shared = {m.name: m for m in switch.memories if m.packing == SHARED}
+        return Room(
+            free={m: n for m, n in stage.blocks.items() if m not in shared},
+            subunits={m: c.units for m, c in switch.crossbars.items()},
+            action_bits=endless if switch.action_bits is None else switch.action_bits,
+            tables=endless if switch.tables_per_stage is None else switch.tables_per_stage,
+            fields=endless if switch.fields_per_stage is None else switch.fields_per_stage,
+            here=set(),
+            rows={m: RowRoom(memory, stage.blocks.get(m, 0), excludes) for m, memory in shared.items()},
+        )
+
+    def run(self, metric: str) -> Placement | Failed:
+        line = sorted_tables(metric, self.program, self.switch, self.needs, self.reference)
+        self.left = {name: self.program.by_name[name].entries for name in line}
+        waits: dict[str, list[Dependency]] = {name: [] for name in line}
+        for d in self.program.dependencies:
+            waits[d.after].append(d)
+        while self.left:
+            name = next(n for n in line if n in self.left and all(d.before not in self.left for d in waits[n]))
+            stages = [s for s in range(len(self.rooms)) if self._lets(waits[name], s)]
+            if not self._place(self.program.by_name[name], stages):
+                which = f"stage {stages[0] + 1} on" if stages else "no stage"
+                return Failed(name, f"{name} may lie from {which}, and there is too little room left there")
+        return Placement(tuple(self.rows))
+
+    def _lets(self, waits: list[Dependency], stage: int) -> bool:
+        return all(self.switch.allows(d.kind, s, stage) for d in waits for s in self.stages[d.before])
+
+    def _place(self, table: Table, stages: list[int]) -> bool:
+        needs, left = self.needs[table.name], table.entries
+        for stage in stages:
+            matched = 0
+            for memory in needs.formats:
+                entries = self._put(table, memory, stage, left)
+                matched += entries
+                left -= entries
+                if left <= 0:
+                    break
+            if matched:
+                self.stages.setdefault(table.name, set()).add(stage)
+                self._lay_beside(table.name, needs, stage, matched)
+            if left <= 0:
+                del self.left[table.name]
+                return True
+        return False
+
+    def _put(self, table: Table, memory: str, stage: int, left: int) -> int:
+        """Places up to ``left`` entries, and says how many."""
+        if memory in self.rooms[stage].rows:
+            return self._put_rows(table, memory, stage, left)
+        fit = self._fit(table, memory, self.needs[table.name].formats[memory], stage, left)
+        if fit:
+            self._take(table, memory, stage, fit, closes=fit.entries < left)
+        return fit.entries if fit else 0
+
+    def _put_rows(self, table: Table, memory: str, stage: int, left: int) -> int:
+        wide = self.needs[table.name].formats[memory][0].blocks
+        placed = 0
+        while placed < left:
+            rows = self.rooms[stage].rows[memory].take(table.name, wide, left - placed)
+            if not rows:
+                break
+            placed += rows.number
+            row = Placed(table.name, stage, memory, MATCH_USE, wide, rows.number, wide, rows.block, rows.first)
+            self.rows.append(row)
+        return placed
+
+    def _fit(self, table: Table, memory: str, formats: tuple[Unit, ...], stage: int, left: int) -> Fit | None:
+        """The most entries that go in; all that are left, if they do, in the fewest blocks."""
+        room, needs = self.rooms[stage], self.needs[table.name]
+        if needs.subunits[memory] > room.subunits.get(memory, needs.subunits[memory]):
+            return None
+        first = table.name not in room.here
+        fields = len(table.modifies)
+        if (self.reference or first) and table.action_width > room.action_bits:
+            return None
+        if not self.reference and first and (room.tables < 1 or room.fields < fields):
+            return None
+        if needs.register_blocks and (not first or left < table.entries):
+            return None
+        keep = self._kept(stage) if memory == self.switch.overhead else 0
+        most = max((self._most(u, memory, room, needs, keep) for u in formats), key=lambda fit: fit.entries)
+        if not most.entries:
+            return None
+        if most.entries < left:
+            return None if needs.register_blocks else most
+        enough = [self._exactly(unit, needs, left) for unit in formats]
+        return min((fit for fit in enough if self._goes_in(fit, memory, room, 0)), key=lambda fit: fit.blocks)
+
+    def _most(self, unit: Unit, memory: str, room: Room, needs: Needs, keep: int) -> Fit:
+        units = room.free[memory] // unit.blocks
+        while units > 0:
+            fit = Fit(unit, units, self._beside(needs, units * unit.entries))
+            if self._goes_in(fit, memory, room, keep):
+                return fit
+            units -= 1
+        return Fit(unit, 0, 0)
+
+    def _exactly(self, unit: Unit, needs: Needs, left: int) -> Fit:
+        units = -(-left // unit.entries)
+        return Fit(unit, units, self._beside(needs, units * unit.entries))
+
+    def _beside(self, needs: Needs, entries: int) -> int:
+        return needs.overhead_blocks(entries) + sum(needs.register_blocks)
+
+    def _goes_in(self, fit: Fit, memory: str, room: Room, keep: int) -> bool:
+        overhead = self.switch.overhead
+        if memory == overhead:
+            return fit.blocks + fit.beside <= room.free[memory] - keep
+        return fit.blocks <= room.free[memory] and (overhead is None or fit.beside <= room.free[overhead])
+
+    def _kept(self, stage: int) -> int:
+        """Blocks kept for the action data of tables to come whose matches lie in other memory."""
+        overhead = self.switch.overhead
+        most = 0
+        for name in self.left if self.reserved else ():
+            needs, entries = self.needs[name], self.left[name]
+            if needs.action is None or self.program.by_name[name].kind == EXACT:
+                continue
+            for memory, (unit, *_) in needs.formats.items():
+                if memory != overhead:
+                    units = min(self.rooms[stage].free[memory] // unit.blocks, -(-entries // unit.entries))
+                    most = max(most, -(-units * unit.entries // needs.action.entries) * needs.action.blocks)
+        return min(most, self.reserved)
+
+    def _take(self, table: Table, memory: str, stage: int, fit: Fit, closes: bool) -> None:
+        room, overhead = self.rooms[stage], self.switch.overhead
+        needs = self.needs[table.name]
+        keep = self._kept(stage) if memory == overhead else 0
+        if overhead and not (self.reference and closes and memory != overhead):
+            room.free[overhead] -= fit.beside
+        room.free[memory] -= fit.blocks
+        if closes:
+            room.free[memory] = keep
+        if memory in room.subunits:
+            room.subunits[memory] -= needs.subunits[memory]
+        if self.reference or table.name not in room.here:
+            room.action_bits -= table.action_width
+            room.tables -= 1
+            room.fields -= len(table.modifies)
+        room.here.add(table.name)
+        row = Placed(table.name, stage, memory, MATCH_USE, fit.blocks, fit.entries, fit.unit.blocks)
+        self.rows.append(row)
+
+    def _lay_beside(self, name: str, needs: Needs, stage: int, matched: int) -> None:
+        overhead = self.switch.overhead
+        if not overhead:
+            return
+        for use, unit in ((ACTION_USE, needs.action), (STATISTICS_USE, needs.statistics)):
+            if unit:
+                units = -(-matched // unit.entries)
+                blocks, entries = units * unit.blocks, units * unit.entries
+                self.rows.append(Placed(name, stage, overhead, use, blocks, entries, unit.blocks))
+        registers = self.program.by_name[name].registers
+        for register, blocks in zip(registers, needs.register_blocks, strict=True):
+            self.rows.append(Placed(name, stage, overhead, REGISTER_USE, blocks, register.cells, 1))

@@ -1,0 +1,109 @@
+"""How entries are laid into blocks: what the solvers know of a table before they place it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, lcm
+
+from subak.errors import InputError
+from subak.pipeline.program import Program, Table
+from subak.pipeline.switch import PACKED, SHARED, Memory, Switch
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Blocks strung together, and the entries that they hold."""
+
+    blocks: int
+    entries: int
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a table asks of a stage."""
+
+    formats: dict[str, tuple[Unit, ...]]
+    """The packing formats in each memory that can hold the table, in the switch's order of memories."""
+    subunits: dict[str, int]
+    """Units of each memory's crossbar."""
+    action: Unit | None
+    """Of action data, in the switch's memory for it."""
+    statistics: Unit | None
+    register_blocks: tuple[int, ...]
+    """Blocks of each register."""
+
+    @property
+    def overheads(self) -> list[Unit]:
+        """What every match entry brings along."""
+        return [unit for unit in (self.action, self.statistics) if unit]
+
+    def overhead_blocks(self, entries: int) -> int:
+        """Blocks beside ``entries`` match entries in one stage."""
+        return sum(ceil(entries / unit.entries) * unit.blocks for unit in self.overheads)
+
+
+def needs(program: Program, switch: Switch) -> dict[str, Needs]:
+    """What each table asks of a stage; a table that no memory or crossbar can ever serve is an error."""
+    return {table.name: _needs(table, switch) for table in program.tables}
+
+
+def _needs(table: Table, switch: Switch) -> Needs:
+    width = max(table.width, 1)
+    memories = [m for m in switch.memories if table.kind in m.kinds]
+    place = f'table "{table.name}"'
+    if not memories:
+        known = ", ".join(sorted({kind for m in switch.memories for kind in m.kinds}))
+        raise InputError(None, place, f"{switch.name} has no memory for {table.kind} matches", f"it has {known}")
+    subunits = {m.name: ceil(width / switch.crossbars[m.name].width) for m in memories if m.name in switch.crossbars}
+    fits = [m for m in memories if m.name not in subunits or subunits[m.name] <= switch.crossbars[m.name].units]
+    if not fits:
+        widest = max(switch.crossbars[m.name].units * switch.crossbars[m.name].width for m in memories)
+        what = f"it matches {width} bits, and the crossbar of a stage carries {widest}"
+        raise InputError(None, place, what, "match fewer bits, or split the table")
+    if switch.action_bits is not None and table.action_width > switch.action_bits:
+        what = f"it has {table.action_width} bits of action data, and a stage carries {switch.action_bits}"
+        raise InputError(None, place, what, "give its actions less data, or split the table")
+    if switch.fields_per_stage is not None and len(table.modifies) > switch.fields_per_stage:
+        what = f"it modifies {len(table.modifies)} fields, and a stage can modify {switch.fields_per_stage}"
+        raise InputError(None, place, what, "let it modify fewer, or split the table")
+    beside = switch.memory[switch.overhead] if switch.overhead else None
+    return Needs(
+        formats={m.name: formats(width, m) for m in fits},
+        subunits={m.name: subunits.get(m.name, 0) for m in fits},
+        action=_beside(table.action_width, beside),
+        statistics=_beside(table.statistics_width, beside),
+        register_blocks=tuple(_register_blocks(r.width, r.cells, beside) for r in table.registers),
+    )
+
+
+def formats(width: int, memory: Memory) -> tuple[Unit, ...]:
+    """The packing formats for entries of ``width`` bits: one entry a row first, then as many as fit in wider units."""
+    one = ceil(width / memory.width)
+    if memory.packing != PACKED:
+        return (Unit(one, memory.depth),)
+    # Past lcm(width, row) bits a unit only repeats a smaller one.
+    widest = max(lcm(width, memory.width) // memory.width, one)
+    units = [
+        Unit(blocks, blocks * memory.width // width * memory.depth)
+        for blocks in range(one, min(one + max(memory.formats - 1, 1), widest + 1))
+    ]
+    # Action data is laid out for every entry that fits, so one entry a row may need less of it.
+    return tuple(dict.fromkeys([Unit(one, memory.depth), *units]))
+
+
+def _beside(width: int, memory: Memory | None) -> Unit | None:
+    if not memory or not width:
+        return None
+    blocks = ceil(width / memory.width)
+    return Unit(blocks, blocks * memory.width // width * memory.depth)
+
+
+def _register_blocks(width: int, cells: int, memory: Memory | None) -> int:
+    unit = _beside(width, memory)
+    return ceil(cells / unit.entries) * unit.blocks if unit else 0
+
+
+def spans(table: Table, memory: Memory) -> int:
+    """Blocks of shared memory that one row of the table takes."""
+    assert memory.packing == SHARED
+    return ceil(max(table.width, 1) / memory.width)

@@ -1,0 +1,94 @@
+"""Reading a document of objects and lists: each value knows its place, and what is wrong is said with it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+from subak.errors import InputError
+
+MOST = 10**12
+"""No size, width or count is larger."""
+
+
+class Node:
+    """A value inside a document, with its place there."""
+
+    def __init__(self, value: Any, file: str | None, place: str = "") -> None:
+        self.value = value
+        self.file = file
+        self.place = place
+
+    def error(self, what: str, mend: str) -> InputError:
+        """The error that this value is."""
+        return InputError(self.file, self.place, what, mend)
+
+    def mapping(self, known: Iterable[str] | None = None, needed: Iterable[str] = ()) -> dict[str, Node]:
+        """The entries of an object; keys outside ``known`` are refused."""
+        if not isinstance(self.value, dict):
+            raise self.error(f"{_kind(self.value)} stands where an object should", "write an object with named values")
+        entries = {str(key): self._inside(f".{key}", value) for key, value in self.value.items()}
+        if known is not None:
+            allowed = list(known)
+            for key, node in entries.items():
+                if key not in allowed:
+                    raise node.error(f'there is no key "{key}" here', _choices(key, allowed))
+        for key in needed:
+            if key not in entries:
+                raise self.error(f'"{key}" is missing', f'give "{key}"')
+        return entries
+
+    def items(self) -> list[Node]:
+        """The entries of a list."""
+        if not isinstance(self.value, list):
+            raise self.error(f"{_kind(self.value)} stands where a list should", "write a list")
+        return [self._inside(f"[{i}]", value) for i, value in enumerate(self.value)]
+
+    def text(self) -> str:
+        """A string that is not empty."""
+        if not isinstance(self.value, str) or not self.value:
+            raise self.error(f"{_kind(self.value)} stands where a name should", "write a string that is not empty")
+        return self.value
+
+    def one_of(self, allowed: Iterable[str]) -> str:
+        """One of the strings ``allowed``."""
+        known = list(allowed)
+        if self.value not in known:
+            raise self.error(f'"{self.value}" is none of the words known here', _choices(str(self.value), known))
+        return str(self.value)
+
+    def whole(self, least: int = 0) -> int:
+        """A whole number of at least ``least``."""
+        if isinstance(self.value, bool) or not isinstance(self.value, int):
+            raise self.error(f"{_kind(self.value)} stands where a whole number should", f"give {least} or more")
+        if not least <= self.value <= MOST:
+            raise self.error(f"{self.value} is out of range", f"give a whole number from {least} to 10^12")
+        return self.value
+
+    def number(self) -> float:
+        """A finite number of at least 0."""
+        if isinstance(self.value, bool) or not isinstance(self.value, int | float):
+            raise self.error(f"{_kind(self.value)} stands where a number should", "give a number of 0 or more")
+        if not 0 <= self.value <= MOST:
+            raise self.error(f"{self.value} is out of range", "give a finite number of 0 or more")
+        return float(self.value)
+
+    def flag(self) -> bool:
+        """True or false."""
+        if not isinstance(self.value, bool):
+            raise self.error(f"{_kind(self.value)} stands where true or false should", "write true or false")
+        return self.value
+
+    def _inside(self, step: str, value: Any) -> Node:
+        return Node(value, self.file, (self.place + step).lstrip("."))
+
+
+def _choices(given: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(given, known, n=1)
+    return f'did you mean "{near[0]}"?' if near else f"choose one of: {', '.join(known)}"
+
+
+def _kind(value: Any) -> str:
+    names = {dict: "an object", list: "a list", str: "a string", bool: "true or false", type(None): "null"}
+    return names.get(type(value), f"the number {value}" if isinstance(value, int | float) else type(value).__name__)

@@ -1,0 +1,283 @@
+"""Whether a placement is one: every constraint of program and switch, checked from the rows alone.
+
+This shares nothing with the solvers but the data: widths, formats and orders are worked out here once more.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import combinations
+from math import ceil
+from typing import NamedTuple
+
+from subak.pipeline.placement import ACTION_USE, MATCH_USE, REGISTER_USE, STATISTICS_USE, Placed, Placement
+from subak.pipeline.program import Program, Table
+from subak.pipeline.switch import PACKED, SHARED, Memory, Switch
+
+
+class Violation(NamedTuple):
+    """A constraint that a placement breaks."""
+
+    constraint: str
+    """Its name."""
+    where: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what} ({self.constraint})"
+
+
+def violations(program: Program, switch: Switch, placement: Placement) -> list[Violation]:
+    """Everything that is wrong with the placement; empty for a good one."""
+    names = list(_names(program, switch, placement))
+    if names:
+        return names
+    checks = (_matches, _entries, _formats, _beside, _registers, _blocks, _crossbars, _limits, _dependencies, _shared)
+    return [found for check in checks for found in check(program, switch, placement)]
+
+
+def _stage(switch: Switch, number: int) -> str:
+    name = switch.stages[number].name
+    return f"stage {number + 1}" if name == str(number + 1) else f"stage {number + 1} ({name})"
+
+
+def _names(program: Program, switch: Switch, placement: Placement) -> Iterator[Violation]:
+    tables = {table.name for table in program.tables}
+    memories = {memory.name for memory in switch.memories}
+    for i, row in enumerate(placement.rows):
+        where = f"placement[{i}]"
+        if row.table not in tables:
+            yield Violation("names", where, f'there is no table "{row.table}"')
+        if row.memory not in memories:
+            yield Violation("names", where, f'{switch.name} has no memory "{row.memory}"')
+        if not 0 <= row.stage < len(switch.stages):
+            yield Violation("names", where, f"there is no stage {row.stage + 1}")
+        if row.blocks < 1 or row.unit < 1 or row.entries < 0:
+            yield Violation("names", where, "a row needs blocks")
+
+
+def _matches(program: Program, switch: Switch, placement: Placement) -> Iterator[Violation]:
+    for row in placement.rows:
+        table, memory = _table(program, row), _memory(switch, row)
+        if row.use == MATCH_USE and table.kind not in memory.kinds:
+            what = f"{memory.name} does not support {table.kind} matches"
+            yield Violation("match kind", f"{row.table} in {_stage(switch, row.stage)}", what)
+        if row.use != MATCH_USE and row.memory != switch.overhead:
+            what = f"{row.use} memory lies in {switch.overhead or 'no memory'}, not in {row.memory}"
+            yield Violation("overhead memory", f"{row.table} in {_stage(switch, row.stage)}", what)
+
+
+def _entries(program: Program, switch: Switch, placement: Placement) -> Iterator[Violation]:
+    for table in program.tables:
+        held = sum(row.entries for row in placement.rows if row.table == table.name and row.use == MATCH_USE)
+        if held < table.entries:
+            yield Violation("entries", table.name, f"{held} of its {table.entries} entries are placed")
+
+
+def _formats(program: Program, switch: Switch, placement: Placement) -> Iterator[Violation]:
+    """Whole blocks: the rows of a match, or of data beside one, hold the entries that they say."""
+    seen = set()
+    for row in placement.rows:
+        memory = _memory(switch, row)
+        if memory.packing == SHARED or row.use == REGISTER_USE:
+            continue
+        where = f"{row.table} in {_stage(switch, row.stage)}"
+        place = (row.table, row.stage, row.memory, row.use)
+        if place in seen:
+            yield Violation("one format", where, f"{row.memory} is laid out twice for its {row.use}")
+        seen.add(place)
+        width = _width(_table(program, row), row.use)
+        bits = row.unit * memory.width
+        a_row = bits // width if width else 0
+        if row.use == MATCH_USE and memory.packing != PACKED:
+            a_row = min(a_row, 1)
+        if row.blocks % row.unit:
+            yield Violation("units", where, f"{row.blocks} blocks are no whole number of units of {row.unit}")
+        if row.entries > row.blocks // row.unit * a_row * memory.depth:
+            most = row.blocks // row.unit * a_row * memory.depth
+            yield Violation("capacity", where, f"{row.blocks} blocks of {row.memory} hold {most}, not {row.entries}")
+        if row.use == MATCH_USE and memory.packing == PACKED:
+            narrowest = ceil(width / memory.width)
+            if row.unit >= narrowest + max(memory.formats - 1, 1):
+                yield Violation("formats", where, f"units of {row.unit} blocks are none of {switch.name}'s formats")
+
+
+def _width(table: Table, use: str) -> int:
+    if use == MATCH_USE:
+        return max(sum(key.width for key in table.keys), 1)
+    return table.action_width if use == ACTION_USE else table.statistics_width
+
+
+def _beside(program: Program, switch: Switch, placement: Placement) -> Iterator[Violation]:
+    """Action data and statistics lie in the stage of the match that they belong to."""
+    if switch.overhead is None:
+        return
+    held: dict[tuple[str, int, str], int] = defaultdict(int)
+    for row in placement.rows:
+        held[row.table, row.stage, row.use] += row.entries
+    for (name, stage, use), entries in list(held.items()):
+        if use != MATCH_USE:
+            continue
+        table = next(t for t in program.tables if t.name == name)
+        for beside, width in ((ACTION_USE, table.action_width), (STATISTICS_USE, table.statistics_width)):
+            if width and held[name, stage, beside] < entries:
+                what = f"{beside} memory for {held[name, stage, beside]} of {entries} entries"
+                yield Violation(f"{beside} memory", f"{name} in {_stage(switch, stage)}", what)
+
+
+def _registers(program: Program, switch: Switch, placement: Placement) -> Iterator[Violation]:
+    if switch.overhead is None:
+        return
+    memory = next(m for m in switch.memories if m.name == switch.overhead)
+    for table in program.tables:
+        if not table.registers:
+            continue
+        rows = [row for row in placement.rows if row.table == table.name]
+        stages = {row.stage for row in rows}
+        if len(stages) > 1:
+            what = f"it lies in {len(stages)} stages, and its registers can lie in one only"
+            yield Violation("registers", table.name, what)
+        needed = 0
+        for register in table.registers:
+            wide = ceil(register.width / memory.width)
+            needed += wide * ceil(register.cells / (wide * memory.width // register.width * memory.depth))
+        held = sum(row.blocks for row in rows if row.use == REGISTER_USE)
+        if held < needed:
+            yield Violation("registers", table.name, f"{held} of the {needed} blocks that its registers need")
+
+
+def _blocks(program: Program, switch: Switch, placement: Placement) -> Iterator[Violation]:
+    used: dict[tuple[int, str], int] = defaultdict(int)
+    for row in placement.rows:
+        if _memory(switch, row).packing != SHARED:
+            used[row.stage, row.memory] += row.blocks
+    for (stage, memory), blocks in used.items():
+        there = switch.stages[stage].blocks.get(memory, 0)
+        if blocks > there:
+            yield Violation("blocks", _stage(switch, stage), f"{blocks} blocks of {memory} are used, {there} are there")
+
+
+def _crossbars(program: Program, switch: Switch, placement: Placement) -> Iterator[Violation]:
+    matched = {(r.stage, r.memory, r.table) for r in placement.rows if r.use == MATCH_USE}
+    units: dict[tuple[int, str], int] = defaultdict(int)
+    for stage, memory, name in matched:
+        if memory in switch.crossbars:
+            units[stage, memory] += ceil(_width_of(program, name) / switch.crossbars[memory].width)
+    for (stage, memory), used in units.items():
+        there = switch.crossbars[memory].units
+        if used > there:
+            what = f"{used} units of the crossbar of {memory} are used, {there} are there"
+            yield Violation("crossbar", _stage(switch, stage), what)
+    if switch.action_bits is not None:
+        bits: dict[int, int] = defaultdict(int)
+        for stage, name in {(stage, name) for stage, _, name in matched}:
+            bits[stage] += next(t.action_width for t in program.tables if t.name == name)
+        for stage, used in bits.items():
+            if used > switch.action_bits:
+                what = f"{used} bits of action data, the action crossbar carries {switch.action_bits}"
+                yield Violation("action crossbar", _stage(switch, stage), what)
+
+
+def _width_of(program: Program, name: str) -> int:
+    return next(max(sum(key.width for key in t.keys), 1) for t in program.tables if t.name == name)
+
+
+def _limits(program: Program, switch: Switch, placement: Placement) -> Iterator[Violation]:
+    here: dict[int, set[str]] = defaultdict(set)
+    for row in placement.rows:
+        here[row.stage].add(row.table)
+    for stage, names in here.items():
+        if switch.tables_per_stage is not None and len(names) > switch.tables_per_stage:
+            what = f"{len(names)} tables are matched, {switch.tables_per_stage} can be"
+            yield Violation("tables", _stage(switch, stage), what)
+        fields = sum(len(t.modifies) for t in program.tables if t.name in names)
+        if switch.fields_per_stage is not None and fields > switch.fields_per_stage:
+            what = f"{fields} fields are modified, {switch.fields_per_stage} can be"
+            yield Violation("fields", _stage(switch, stage), what)
+
+
+def _dependencies(program: Program, switch: Switch, placement: Placement) -> Iterator[Violation]:
+    stages: dict[str, set[int]] = defaultdict(set)
+    for row in placement.rows:
+        stages[row.table].add(row.stage)
+    after = _starts_after(switch)
+    layer = _layers(switch)
+    for d in program.dependencies:
+        for i in sorted(stages[d.before]):
+            for j in sorted(stages[d.after]):
+                together = not switch.delays[d.kind].separate and layer[i] == layer[j] and i not in after[j]
+                if j not in after[i] and not together:
+                    what = f"{_stage(switch, i)} of the one, {_stage(switch, j)} of the other"
+                    yield Violation(f"{d.kind} dependency", f"{d.before} -> {d.after}", what)
+
+
+def _starts_after(switch: Switch) -> list[set[int]]:
+    """For each stage, those that start after it: by going on until nothing is added."""
+    number = {stage.name: i for i, stage in enumerate(switch.stages)}
+    after: list[set[int]] = [set() for _ in switch.stages]
+    changed = True
+    while changed:
+        changed = False
+        for j, stage in enumerate(switch.stages):
+            for before in stage.after:
+                i = number[before]
+                more = ({j} | after[j]) - after[i]
+                after[i] |= more
+                changed = changed or bool(more)
+    return after
+
+
+def _layers(switch: Switch) -> list[int]:
+    number = {stage.name: i for i, stage in enumerate(switch.stages)}
+    layer = [0] * len(switch.stages)
+    for _ in switch.stages:
+        for j, stage in enumerate(switch.stages):
+            layer[j] = max([layer[number[before]] + 1 for before in stage.after], default=0)
+    return layer
+
+
+def _shared(program: Program, switch: Switch, placement: Placement) -> Iterator[Violation]:
+    cells: dict[tuple[int, str, int], list[Placed]] = defaultdict(list)
+    for row in placement.rows:
+        memory = _memory(switch, row)
+        if memory.packing != SHARED:
+            if row.first_block is not None:
+                yield Violation("row ranges", row.table, f"blocks of {memory.name} are not shared")
+            continue
+        where = f"{row.table} in {_stage(switch, row.stage)}"
+        if row.first_block is None or row.first_row is None:
+            yield Violation("row ranges", where, f"it does not say which rows of {memory.name} it has")
+            continue
+        if row.blocks * memory.width < _width_of(program, row.table):
+            yield Violation("capacity", where, f"a row of {row.blocks} blocks of {memory.name} is too narrow")
+        if row.first_block + row.blocks > switch.stages[row.stage].blocks.get(memory.name, 0):
+            yield Violation("blocks", where, f"there is no block {row.first_block + row.blocks} of {memory.name}")
+        if row.first_row + row.entries > memory.depth:
+            yield Violation("row ranges", where, f"row {row.first_row + row.entries} is past the end of a block")
+        for block in range(row.first_block, row.first_block + row.blocks):
+            cells[row.stage, memory.name, block].append(row)
+    for (stage, name, block), rows in cells.items():
+        yield from _one_block(program, switch, f"{_stage(switch, stage)}, {name} block {block + 1}", rows)
+
+
+def _one_block(program: Program, switch: Switch, where: str, rows: list[Placed]) -> Iterator[Violation]:
+    memory = _memory(switch, rows[0])
+    tables = {row.table for row in rows}
+    if len(tables) > memory.tables_per_block:
+        yield Violation("tables a block", where, f"{len(tables)} tables share it, {memory.tables_per_block} can")
+    for one, other in combinations(sorted(rows, key=lambda row: row.first_row or 0), 2):
+        if (one.first_row or 0) + one.entries > (other.first_row or 0):
+            yield Violation("row ranges", where, f"{one.table} and {other.table} overlap")
+    if memory.exclusive and program.has_flow:
+        for pair in combinations(sorted(tables), 2):
+            if frozenset(pair) not in program.exclusive:
+                yield Violation("exclusive sharing", where, f"a packet may meet both {pair[0]} and {pair[1]}")
+
+
+def _table(program: Program, row: Placed) -> Table:
+    return next(t for t in program.tables if t.name == row.table)
+
+
+def _memory(switch: Switch, row: Placed) -> Memory:
+    return next(m for m in switch.memories if m.name == row.memory)

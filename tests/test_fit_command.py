@@ -1,0 +1,206 @@
+"""`subak fit` as people run it: answers, pictures, exit codes, and input that cannot be used."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from conftest import Subak
+from subak import InputError
+from subak.pipeline import program_file, switch_file
+
+
+def table(name: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "match": [{"field": "ip.dst", "width": 32, "kind": "exact"}], "entries": 100} | more
+
+
+def written(folder: Path, told: Any, name: str = "program.json") -> Path:
+    path = folder / name
+    path.write_text(told if isinstance(told, str) else json.dumps(told))
+    return path
+
+
+def test_an_answer_its_pictures_and_its_check(subak: Subak, tmp_path: Path) -> None:
+    files = {name: tmp_path / name for name in ("map.svg", "graph.svg", "report.html", "answer.json")}
+    ended = subak(
+        *("fit", "l3dc", "--why", "--compare", "--picture", files["map.svg"], "--graph", files["graph.svg"]),
+        *("--report", files["report.html"], "--output", files["answer.json"], "--json"),
+    )
+    assert ended.code == 0, ended.err
+    answer = ended.json
+    assert answer == json.loads(files["answer.json"].read_text())
+    assert (answer["schema"], answer["status"], answer["stages"], answer["bound"]) == (1, "optimal", 7, 7)
+    assert answer["gap"] == 0
+    assert {"table", "stage", "memory", "blocks", "entries"} <= answer["placement"][0].keys()
+    assert len(answer["others"]) == 12
+    assert answer["blocking"]["chain"][0] == "port"
+    for name in ("map.svg", "graph.svg"):
+        drawn = ElementTree.fromstring(files[name].read_text())
+        assert "lag_select" in "".join(drawn.itertext())
+    assert "proven optimal" in files["report.html"].read_text()
+    checked = subak("fit", "l3dc", "--check", files["answer.json"])
+    assert checked.code == 0, checked.out
+    answer["placement"][0]["stage"] = 32
+    assert subak("fit", "l3dc", "--check", written(tmp_path, answer)).code == 1
+
+
+def test_what_cannot_fit_ends_with_1_and_says_why(subak: Subak) -> None:
+    ended = subak("fit", "l2l3-mtag", "--switch", "flexpipe")
+    assert ended.code == 1
+    assert "does not fit, proven" in ended.out
+    assert "Routable -> Ipv6_Prefix" in ended.out
+    greedy = subak("fit", "l2l3-mtag", "--switch", "flexpipe", "--solver", "mcf", "--json")
+    assert greedy.code == 1
+    assert greedy.json["status"] == "failed"
+    assert greedy.json["blocking"]["chain"]
+
+
+def test_the_references_own_room_is_not_passed_off_as_valid(subak: Subak) -> None:
+    ended = subak("fit", "l2l3-simple", "--solver", "ffl-exact16", "--ties", "reference", "--json")
+    assert ended.code == 1
+    assert ended.json["stages"] == 19
+    assert "109 blocks of sram" in ended.json["violations"][0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("nobody",), 'there is no program "nobody"'),
+        (("l3dc", "--switch", "nobody"), 'there is no switch "nobody"'),
+        (("l3dc", "--solver", "cplex"), '"cplex" is none'),
+        (("l3dc", "--objective", "beauty"), '"beauty" is none'),
+        (("l3dc", "--ties", "coin"), '"coin" is none'),
+        (("l3dc", "--check", "nothing.json"), "there is no such file"),
+    ],
+)
+def test_unusable_arguments_end_with_2(subak: Subak, arguments: tuple[str, ...], said: str) -> None:
+    ended = subak("fit", *arguments)
+    assert ended.code == 2
+    assert said in ended.err
+
+
+CYCLE = {"tables": [table("a", next={"default": "b"}), table("b", next={"hit": "end", "miss": "a"})]}
+GIVEN_CYCLE = {"tables": [table("a"), table("b")], "dependencies": {"match": [["a", "b"], ["b", "a"]]}}
+UNKNOWN = {"fields": {"ip.src": 32}, "tables": [table("a", next={"default": "end"})]}
+WIDE = {"tables": [table("a", match=[{"width": 641, "kind": "exact"}])], "dependencies": {}}
+
+
+@pytest.mark.parametrize(
+    ("told", "place", "said"),
+    [
+        (CYCLE, "tables[0].next", "a circle: a -> b -> a"),
+        (GIVEN_CYCLE, "dependencies", "in a circle"),
+        (UNKNOWN, "tables[0].match[0].field", 'there is no field "ip.dst"'),
+        (WIDE, 'table "a"', "641 bits, and the crossbar of a stage carries 640"),
+        ({"tables": [table("a")], "dependencies": {"macth": []}}, "dependencies.macth", 'did you mean "match"?'),
+        ({"tables": [table("a", entries=0)], "dependencies": {}}, "tables[0].entries", "0 is out of range"),
+        ({"tables": [table("a"), table("a")], "dependencies": {}}, "tables[1]", 'two tables "a"'),
+        ({"tables": [table("a", next={"default": "z"})]}, "tables[0].next.default", 'there is no table "z"'),
+        ({"tables": [table("a")]}, "tables[0]", "nothing says what depends on what"),
+        ({"tables": [table("a", modifies=["x"])], "dependencies": {}}, "tables[0].modifies", "not known"),
+        ({"tables": []}, "tables", "0 tables"),
+        ("{", "", "it is not JSON"),
+        ("[" * 100_000, "", "it is not JSON"),
+        ({"pipelines": []}, "", '"header_types" is missing'),
+    ],
+)
+def test_unusable_programs_name_the_place(told: Any, place: str, said: str, subak: Subak, tmp_path: Path) -> None:
+    path = written(tmp_path, told)
+    ended = subak("fit", path)
+    assert ended.code == 2, ended.out
+    assert said in ended.err
+    assert ended.err.startswith(f"subak: {path}: {place}")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("schema = 2", '"name" is missing'),
+        ('schema = 1\nname = "x"\n[memory]', "the stages are given twice or not at all"),
+        ('schema = 1\nname = "x"\n[memory.m]\nwidth = 8', '"depth" is missing'),
+        ('schema = 1\nname = "x"\n[pipeline]\nstages = 1000\n[memory]', "1000 stages are too many"),
+        ('schema = 1\nname = "x"\n[memory]\n[[stage]]\nname = "a"\nblocks = {}\nafter = ["a"]', "go in a circle"),
+        ("= 3", "it is not TOML"),
+    ],
+)
+def test_unusable_switches_say_what_is_wrong(text: str, said: str) -> None:
+    with pytest.raises(InputError, match=said.replace("?", r"\?")):
+        switch_file.read(text.encode(), "switch.toml")
+
+
+def test_any_pipeline_can_be_described(tmp_path: Path, subak: Subak) -> None:
+    """Two branches of different length, which no numbering by depth describes."""
+    text = """
+        schema = 1
+        name = "branches"
+        [[stage]]
+        name = "in"
+        blocks = {m = 1}
+        [[stage]]
+        name = "left1"
+        blocks = {m = 1}
+        after = ["in"]
+        [[stage]]
+        name = "left2"
+        blocks = {m = 1}
+        after = ["left1"]
+        [[stage]]
+        name = "right"
+        blocks = {m = 4}
+        after = ["in"]
+        [[stage]]
+        name = "out"
+        blocks = {m = 1}
+        after = ["left2", "right"]
+        [memory.m]
+        width = 40
+        depth = 100
+        kinds = ["exact"]
+        packing = "packed"
+        formats = 2
+    """
+    switch = switch_file.read(text.encode(), None)
+    assert not switch.layered
+    rows = [table(n, entries=100) for n in "abcde"]
+    chain = {"match": [["a", "b"], ["b", "c"], ["c", "d"]]}
+    path = written(tmp_path, {"tables": rows[:4], "dependencies": chain})
+    target = written(tmp_path, text, "switch.toml")
+    ended = subak("fit", path, "--switch", target, "--json")
+    assert ended.code == 0, ended.err
+    assert [(r["table"], r["stage"]) for r in sorted(ended.json["placement"], key=lambda r: r["table"])] == [
+        ("a", 1),
+        ("b", 2),
+        ("c", 3),
+        ("d", 5),
+    ]
+    chain["match"].append(["d", "e"])
+    longer = written(tmp_path, {"tables": rows, "dependencies": chain})
+    assert subak("fit", longer, "--switch", target).code == 1
+
+
+def test_dependencies_are_derived_from_fields_and_flow() -> None:
+    def one(name: str, match: str, modifies: list[str], after: dict[str, str]) -> dict[str, Any]:
+        key = {"field": match, "kind": "exact"}
+        return {"name": name, "match": [key], "entries": 1, "modifies": modifies, "next": after}
+
+    told = {
+        "fields": {"x": 8, "y": 8, "z": 8, "w": 8},
+        "tables": [
+            one("start", "x", ["y"], {"hit": "left", "miss": "right"}),
+            one("left", "y", ["z"], {"default": "join"}),
+            one("right", "w", ["z"], {"default": "join"}),
+            one("join", "w", ["z", "x"], {"default": "end"}),
+        ],
+    }
+    program = program_file.from_json(told, None)
+    assert {(d.before, d.after, d.kind) for d in program.dependencies} == {
+        ("start", "left", "match"),
+        ("start", "right", "successor"),
+        ("left", "join", "action"),
+        ("right", "join", "action"),
+        ("start", "join", "reverse-match"),
+    }
+    assert program.exclusive == {frozenset(("left", "right"))}

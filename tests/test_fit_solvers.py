@@ -1,0 +1,159 @@
+"""`subak fit`'s solvers: worked examples of the thesis, and small programs against trying all."""
+
+from __future__ import annotations
+
+from random import Random
+
+import fit_brute as brute
+import pytest
+from subak import InputError
+from subak.pipeline import explain, fit, graph, program_file, switch_file, violations
+from subak.pipeline.fitting import GREEDY, value_of
+from subak.pipeline.packing import needs
+
+PROGRAMS = ("l2l3-complex", "l2l3-simple", "l2l3-mtag", "l3dc")
+RMT = switch_file.load("rmt")
+FLEXPIPE = switch_file.load("flexpipe")
+
+# PERC thesis, tables 6.4 and 6.5: stages, latency (cycles), power (W).
+PUBLISHED = {
+    ("l2l3-complex", "ffd"): (22, 135, 4.98),
+    ("l2l3-complex", "ffd-16"): (21, 135, 5.51),
+    ("l2l3-complex", "ffl"): (19, 131, 5.61),
+    ("l2l3-complex", "ffl-16"): (19, 131, 6.09),
+    ("l2l3-complex", "ffl-exact16"): (17, 132, 4.61),
+    ("l2l3-complex", "ffls"): (19, 130, 5.66),
+    ("l2l3-complex", "ffls-16"): (19, 130, 6.42),
+    ("l2l3-complex", "ffls-exact16"): (17, 131, 4.66),
+    ("l2l3-simple", "ffd-exact16"): (21, 64, 7.54),
+    ("l2l3-simple", "ffl-exact16"): (19, 55, 7.55),
+    ("l2l3-mtag", "ffl-exact16"): (19, 66, 7.66),
+    ("l3dc", "ffd-exact16"): (7, 88, 2.34),
+    ("l3dc", "ffl-exact16"): (7, 88, 2.34),
+    ("l3dc", "ffls-exact16"): (7, 88, 2.34),
+}
+
+
+@pytest.mark.parametrize(("name", "solver"), list(PUBLISHED))
+def test_greedy_rows_come_out_as_published_with_the_reference_ties(name: str, solver: str) -> None:
+    answer = fit(program_file.load(name, "rmt"), RMT, "stages", solver, reference=True)
+    assert answer.measures
+    stages, latency, power = PUBLISHED[name, solver]
+    assert (answer.measures.stages, answer.measures.latency_cycles) == (stages, latency)
+    assert round(answer.measures.power_w, 2) == power
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_greedy_placements_are_valid_and_the_same_each_time(name: str) -> None:
+    program = program_file.load(name, "rmt")
+    for solver in GREEDY:
+        first, second = (fit(program, RMT, "stages", solver) for _ in range(2))
+        assert first.fits
+        assert first.placement == second.placement
+
+
+@pytest.mark.parametrize(("name", "stages"), list(zip(PROGRAMS, (16, 19, 19, 7), strict=True)))
+def test_fewest_stages_are_proven(name: str, stages: int) -> None:
+    answer = fit(program_file.load(name, "rmt"), RMT, "stages", workers=2)
+    assert (answer.status, answer.value, answer.bound) == ("optimal", stages, stages)
+    assert answer.fits
+
+
+@pytest.mark.parametrize(("objective", "most"), [("latency", 63), ("power", 2.34)])
+def test_other_objectives_are_proven_on_the_smallest(objective: str, most: float) -> None:
+    answer = fit(program_file.load("l3dc"), RMT, objective, workers=2)
+    assert answer.status == "optimal"
+    assert answer.value is not None
+    assert answer.value <= most
+    assert answer.gap == 0
+
+
+def test_flexpipe_fits_simple_and_proves_that_mtag_cannot() -> None:
+    simple = fit(program_file.load("l2l3-simple", "flexpipe"), FLEXPIPE, workers=2, time_limit=3)
+    assert simple.fits
+    assert simple.value is not None
+    assert simple.value <= 30
+    mtag = program_file.load("l2l3-mtag", "flexpipe")
+    assert fit(mtag, FLEXPIPE).status == "infeasible"
+    core = explain.core(mtag, FLEXPIPE, needs(mtag, FLEXPIPE))
+    assert core
+    assert core.minimal
+    assert core.chain == ("Routable", "Ipv6_Prefix", "Ipv6_Forwarding", "Dmac_Vlan", "EG_mTag_Check")
+    assert any("alone is longer" in line for line in explain.words(core, mtag, FLEXPIPE))
+
+
+@pytest.mark.parametrize("batch", range(6))
+def test_exact_answers_equal_trying_all(batch: int) -> None:
+    """300 programs over whole blocks, and 90 over shared rows."""
+    fitting = 0
+    for k in range(65):
+        random = Random(1000 * batch + k)
+        shared = k >= 50
+        switch = brute.flexpipe_like(random) if shared else brute.rmt_like(random)
+        program = brute.program(random, 4 if shared else 40, 6 if shared else 12)
+        objective = ("stages", "blocks", "latency", "power")[k % (2 if shared else 4)]
+        try:
+            answer = fit(program, switch, objective, workers=1)
+        except InputError:
+            assert brute.best(program, switch, objective) is None
+            continue
+        best = brute.best(program, switch, objective)
+        if best is None:
+            assert answer.status == "infeasible", (batch, k)
+            continue
+        fitting += 1
+        assert answer.status == "optimal", (batch, k)
+        assert answer.value == pytest.approx(best, abs=1e-5), (batch, k, objective)
+        assert answer.placement
+        assert not violations(program, switch, answer.placement)
+    assert 20 < fitting < 65
+
+
+def test_exact_is_never_worse_than_greedy() -> None:
+    random = Random(5)
+    for _ in range(20):
+        switch, program = brute.rmt_like(random), brute.program(random, 60, 14)
+        try:
+            exact = fit(program, switch, "power", workers=1)
+        except InputError:
+            continue
+        for solver in GREEDY:
+            other = fit(program, switch, "power", solver)
+            if other.measures:
+                assert exact.value is not None
+                assert exact.value <= value_of(other.measures, "power") + 1e-6
+
+
+def test_counts_of_table_6_2() -> None:
+    complex_ = program_file.load("l2l3-complex")
+    assert list(complex_.counts().values())[:3] == [25, 2, 16]
+    assert list(graph.reduced(complex_).counts().values())[:3] == [25, 2, 10]
+    counted = {name: list(program_file.load(name).counts().values())[:3] for name in PROGRAMS[1:]}
+    assert counted == {"l2l3-simple": [4, 0, 15], "l2l3-mtag": [6, 1, 16], "l3dc": [7, 3, 1]}
+
+
+def test_a_core_names_what_stands_in_the_way_and_nothing_else() -> None:
+    """48 and 32 ternary blocks fill five stages of 16, so that not even one entry of a third table has room."""
+    rows = [("a", 96_000, 40), ("b", 32_000, 80), ("c", 32_000, 40), ("d", 100, 30)]
+    told = {
+        "tables": [{"name": n, "match": [{"width": w, "kind": "ternary"}], "entries": e} for n, e, w in rows],
+        "dependencies": {"match": [["d", "a"]]},
+    }
+    program = program_file.from_json(told, None)
+    core = explain.core(program, RMT, needs(program, RMT), 5, 60)
+    assert core
+    assert core.minimal
+    assert core.sizes == ("a", "b")
+    assert core.limits == ("blocks",)
+    assert core.dependencies == ()
+    assert explain.core(program, RMT, needs(program, RMT), 7, 60) is None
+
+
+def test_a_chain_that_is_too_long_is_named() -> None:
+    program = program_file.load("l3dc")
+    core = explain.core(program, RMT, needs(program, RMT), 6, 60)
+    assert core
+    assert core.minimal
+    assert len(core.chain) == 8
+    assert [d.kind for d in core.dependencies].count("successor") == 1
+    assert core.sizes == ()
