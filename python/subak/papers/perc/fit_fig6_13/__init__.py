@@ -1,0 +1,22 @@
+"""Figure 6.13: FFLS beside FFL on L2L3-Mtag."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from subak.pipeline import figures, program_file, switch_file
+from subak.pipeline.experiments import maps as run
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from subak.repro import RawResults
+
+__all__ = ["draw", "run"]
+
+
+def draw(raw: RawResults) -> Figure:
+    """Both placements as maps of stages and blocks."""
+    program, switch = program_file.load("l2l3-mtag", "rmt"), switch_file.load("rmt")
+    placements = {label: raw.rows(f"placement {label}") for label in ["ffls", "ffl"]}
+    return figures.maps(program, switch, placements)

@@ -1,0 +1,22 @@
+"""Figure 6.9: two metrics where one misleads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from subak.pipeline import figures, program_file, switch_file
+from subak.pipeline.experiments import toy as run
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from subak.repro import RawResults
+
+__all__ = ["draw", "run"]
+
+
+def draw(raw: RawResults) -> Figure:
+    """The placements as maps."""
+    program, switch = program_file.load("fig6.9", "toy-rmt"), switch_file.load("toy-rmt")
+    placements = {label: raw.rows(f"placement {label}") for label in ["ffl", "ffls", "cp-sat"]}
+    return figures.maps(program, switch, placements, width=6.0)

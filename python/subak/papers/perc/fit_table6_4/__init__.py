@@ -1,0 +1,20 @@
+"""Table 6.4: L2L3-Complex on RMT."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from subak.pipeline import figures
+from subak.pipeline.experiments import rmt_table as run
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from subak.repro import RawResults
+
+__all__ = ["draw", "run"]
+
+
+def draw(raw: RawResults) -> Figure:
+    """Every solver's stages, latency and power; a line at CP-SAT's bound."""
+    return figures.bars(raw.rows("solvers"), ["l2l3-complex"])
