@@ -331,6 +331,7 @@ mod tests {
                 Ask::Ctl { message, .. } => sent.push(message),
                 Ask::Timer { timer, at_ns } => timers.push((timer, at_ns)),
                 Ask::Pace { rate_bps, .. } => paces.push(rate_bps.unwrap()),
+                Ask::Pause { .. } => unreachable!("a source holds no queue"),
             }
         }
         (sent, timers, paces)

@@ -89,6 +89,7 @@ mod tests {
             cumulative: 0,
             hop: 0,
             subflow: 0,
+            way: subak_core::scheme::Way::Out,
             kind: PacketKind::Data,
             class: Class::Low,
             ecn: false,
