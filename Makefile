@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
 
-.PHONY: setup quick demo test lint docs records bench clean chromium
+.PHONY: setup quick demo test lint docs records deny bench clean chromium
 
 ## .venv with the locked packages, the subak package and .venv/bin/subak
 setup: .venv/.installed
@@ -43,6 +43,7 @@ lint: setup
 	cargo fmt --all --check
 	rustfmt --check --edition 2024 crates/schemes/src/*.rs crates/schemes/src/*/*.rs
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
@@ -61,6 +62,10 @@ docs: setup
 BUDGET ?= 20
 records: setup
 	$(BIN)/python docs/record.py --budget $(BUDGET)
+
+## licenses and sources of the dependencies; wants cargo-deny (`cargo install cargo-deny`), advisories want the network
+deny:
+	cargo deny check licenses bans sources
 
 ## the figures of speed, each beside a peer or a straight loop run in the same minute
 bench:

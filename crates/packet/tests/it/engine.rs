@@ -355,3 +355,17 @@ fn doubled_and_late_packets_deliver_every_byte_once() {
         }
     }
 }
+
+#[test]
+fn flows_in_step_do_not_lock_each_other_out_of_a_full_queue() {
+    for scheme in ["reno", "dctcp"] {
+        for offset_ns in [0, 1200, 30_000, 1_000_000] {
+            let mut sim = start(scheme, &star(3, 10e9, 1000), &[], 1);
+            let flows = [sim.add(plan(over_star(1, 0), 0, None)), sim.add(plan(over_star(2, 0), offset_ns, None))];
+            sim.run_until(100 * MS);
+            let bytes = flows.map(|f| sim.flow(f).received_bytes as f64);
+            let least = bytes[0].min(bytes[1]) / (bytes[0] + bytes[1]);
+            assert!(least > 0.25, "{scheme}, {offset_ns} ns apart: one has {:.1}%", 100.0 * least);
+        }
+    }
+}
