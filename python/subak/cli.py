@@ -294,11 +294,12 @@ def diff(
 @app.command(epilog="Example: [bold]subak schemes s-perc[/]")
 def schemes(
     name: Annotated[
-        str | None, typer.Argument(help="Only this scheme, optimizer or fabric, or OPTIMIZER/FABRIC, with its parameters.")
+        str | None,
+        typer.Argument(help="Only this one, or the pair OPTIMIZER/FABRIC, with its parameters."),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Every scheme, and the optimizers and fabrics that make others: kind, parameters with defaults and units, paper."""
+    """Every scheme, and the optimizers and fabrics that make others: kind, parameters with units, paper."""
     from subak import show
     from subak._subak import pairs, parts
     from subak._subak import schemes as all_schemes
