@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import shutil
 import subprocess
 import sys
@@ -32,6 +33,7 @@ def test_one_page_a_scheme(site: Path) -> None:
 def test_one_page_an_experiment(site: Path) -> None:
     for experiment in catalogue().values():
         page = (site / f"generated/experiments/{experiment.name}.html").read_text()
+        page = html.unescape(page).replace("’", "'")
         assert experiment.title in page
         begins = page[page.index("<strong>Claimed:</strong>") :]
         assert "<strong>Found:</strong>" in begins[: begins.index("</p>")], (

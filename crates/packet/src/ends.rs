@@ -2,7 +2,7 @@
 
 use crate::event::{Event, Who};
 use crate::flow::{FlowState, PS, Subflow, advance_pace, blank, loss_of, may_go, remaining, set_pace};
-use crate::sender::{Receiver, Sender};
+use crate::sender::{Next, Receiver, Sender};
 use crate::sim::Sim;
 use std::sync::Arc;
 use subak_core::driver::{FlowPlan, FlowView, NOT_YET, Route};
@@ -240,7 +240,8 @@ impl<S: Scheme> Sim<S> {
                 packet.way = Way::Back;
                 packet.hop = 0;
                 packet.bytes = self.sizes.ack_bytes;
-                packet.payload_bytes = 0;
+                // An acknowledgement has no payload: the start of its run stands there.
+                packet.payload_bytes = sub.receiver.run_start(packet.segment);
                 packet.cumulative = sub.receiver.cumulative();
                 packet.waited_ns = 0;
                 packet.data = data;
@@ -263,12 +264,12 @@ impl<S: Scheme> Sim<S> {
     fn on_ack(&mut self, id: u32) {
         let packet = &self.slab[id];
         let (flow, subflow, segment, cumulative) = (packet.flow, packet.subflow, packet.segment, packet.cumulative);
-        let (sent_ns, ecn, data) = (packet.sent_ns, packet.ecn, packet.data);
+        let (sent_ns, ecn, data, run_start) = (packet.sent_ns, packet.ecn, packet.data, packet.payload_bytes);
         self.slab.remove(id);
         let f = &mut self.flows[flow as usize];
         let at = f.first_sub + u32::from(subflow);
         let sub = &mut self.subs[at as usize];
-        let acked = sub.sender.on_ack(segment, cumulative, sent_ns, self.now_ns);
+        let acked = sub.sender.on_ack(segment, run_start, cumulative, sent_ns, self.now_ns);
         f.acked_bytes += acked.bytes;
         let ack = Ack {
             subflow,
@@ -341,12 +342,33 @@ impl<S: Scheme> Sim<S> {
             self.wheel.push(timeout_ns, Event::Timeout(at));
             return;
         }
+        if let Some(next) = sub.sender.probe(now_ns) {
+            return self.send_probe(at, next);
+        }
         let Some(segment) = sub.sender.on_timeout(now_ns) else { return };
         let flow = sub.flow;
         let loss = loss_of(sub, LossKind::Timeout, segment);
         self.flows[flow as usize].source.on_loss(&mut self.io, &loss);
         self.carry_out(Who::Source(flow));
         self.send(at);
+    }
+
+    /// The last segment under way once more, past window and pace: a packet in two round trips.
+    fn send_probe(&mut self, at: u32, next: Next) {
+        let sub = &mut self.subs[at as usize];
+        let f = &mut self.flows[sub.flow as usize];
+        f.view.retransmissions += 1;
+        let mut packet = blank(sub.flow, sub.number, sub.forward, self.now_ns);
+        packet.segment = next.segment;
+        packet.bytes = next.payload_bytes + self.sizes.header_bytes;
+        packet.payload_bytes = next.payload_bytes;
+        let remaining = remaining(f);
+        f.source.stamp(self.now_ns, &mut packet, remaining);
+        if let Some(due_ns) = sub.sender.timeout_ns() {
+            sub.timeout_pending = true;
+            self.wheel.push(due_ns.max(self.now_ns), Event::Timeout(at));
+        }
+        self.launch(packet);
     }
 
     pub(crate) fn on_pace(&mut self, at: u32) {

@@ -1,7 +1,10 @@
 //! Reliable sending of one subflow: which segments are under way, which are lost, when to give up waiting.
 //!
 //! Losses are told as in RFC 9002: a segment is lost once one sent `reorder` transmissions later was acknowledged,
-//! or when nothing was acknowledged for a timeout (RFC 6298). Segments belong to the subflow that first sent them.
+//! or when nothing was acknowledged for a timeout (RFC 6298). Where the scheme probes, the last segment is sent once more
+//! after two round trips of silence (RFC 8985, section 7); its acknowledgement tells what is lost before it without a
+//! timeout. An acknowledgement carries the run of segments that it ends, so that one which is lost is made good by the next.
+//! Segments belong to the subflow that first sent them.
 
 use std::collections::VecDeque;
 use subak_core::Ns;
@@ -63,6 +66,8 @@ pub struct Sender {
     rttvar_ns: Ns,
     backoff: u32,
     last_progress_ns: Ns,
+    /// The probe since the last progress: its segment and when it was sent.
+    probe: Option<(u32, Ns)>,
 }
 
 impl Sender {
@@ -82,6 +87,7 @@ impl Sender {
             rttvar_ns: 0,
             backoff: 0,
             last_progress_ns: 0,
+            probe: None,
         }
     }
 
@@ -131,10 +137,18 @@ impl Sender {
         self.segments.get(segment.checked_sub(self.base)? as usize)
     }
 
-    /// `segment`, sent at `sent_ns`, and all before `cumulative` have arrived.
-    pub fn on_ack(&mut self, segment: u32, cumulative: u32, sent_ns: Ns, now_ns: Ns) -> Acked {
+    /// `segment`, sent at `sent_ns`, the run from `run_start` to it, and all before `cumulative` have arrived.
+    pub fn on_ack(&mut self, segment: u32, run_start: u32, cumulative: u32, sent_ns: Ns, now_ns: Ns) -> Acked {
         self.sample_rtt(now_ns - sent_ns);
         let mut bytes = self.mark_acked(segment, Some(sent_ns));
+        // Which transmission of the others arrived is not known.
+        for earlier in run_start.max(self.base)..segment.max(self.base) {
+            bytes += self.mark_acked(earlier, Some(Ns::MAX));
+        }
+        if self.probe.is_some_and(|(probed, at_ns)| probed == segment && sent_ns == at_ns) {
+            // Whatever was sent before the probe has had two round trips.
+            self.arrived = self.transmissions + self.recovery.reorder.unwrap_or(0);
+        }
         while self.base < cumulative && !self.segments.is_empty() {
             bytes += self.mark_acked(self.base, None);
             self.pop_acked();
@@ -143,6 +157,7 @@ impl Sender {
         if bytes > 0 {
             self.last_progress_ns = now_ns;
             self.backoff = 0;
+            self.probe = None;
         }
         Acked { bytes, lost: self.detect_lost() }
     }
@@ -209,12 +224,37 @@ impl Sender {
         self.srtt_ns = (7 * self.srtt_ns + rtt_ns) / 8;
     }
 
-    /// When the timeout runs out, if anything is under way.
+    /// When the timeout runs out, or a probe is due, if anything is under way.
     pub fn timeout_ns(&self) -> Option<Ns> {
         if self.in_flight_bytes == 0 {
             return None;
         }
-        Some(self.last_progress_ns.saturating_add(self.rto_ns()))
+        Some(self.last_progress_ns.saturating_add(self.probe_wait_ns().unwrap_or_else(|| self.rto_ns())))
+    }
+
+    /// How long after the last progress a probe goes out; `None` if none does before the timeout.
+    fn probe_wait_ns(&self) -> Option<Ns> {
+        let early = self.srtt_ns == 0 || self.backoff > 0;
+        if !self.recovery.probe || early || self.probe.is_some() || !self.lost.is_empty() {
+            return None;
+        }
+        // Two round trips, and what their variation may add (RFC 8985 has a delayed acknowledgement's time in its place).
+        let wait_ns = 2 * self.srtt_ns + 4 * self.rttvar_ns;
+        (wait_ns < self.rto_ns()).then_some(wait_ns)
+    }
+
+    /// Nothing arrived for two round trips: the last segment under way goes once more, whatever the window. `None` if it is
+    /// time for the timeout.
+    pub fn probe(&mut self, now_ns: Ns) -> Option<Next> {
+        self.probe_wait_ns()?;
+        let at = self.segments.iter().rposition(|s| s.state == State::InFlight)?;
+        let segment = self.base + at as u32;
+        self.probe = Some((segment, now_ns));
+        let s = &mut self.segments[at];
+        (s.sent_ns, s.transmission) = (now_ns, self.transmissions);
+        self.order.push_back((segment, self.transmissions));
+        self.transmissions += 1;
+        Some(Next { segment, payload_bytes: s.payload_bytes.into(), again: true })
     }
 
     /// The largest timeout bounds only the doubling: on a long or slow path it may be less than a round trip.
@@ -234,6 +274,7 @@ impl Sender {
     /// Nothing arrived for a timeout: holds everything under way lost. The first such segment.
     pub fn on_timeout(&mut self, now_ns: Ns) -> Option<u32> {
         self.backoff += 1;
+        self.probe = None;
         self.last_progress_ns = now_ns;
         self.order.clear();
         let mut first = None;
@@ -246,6 +287,9 @@ impl Sender {
         first
     }
 }
+
+/// Segments of a run that an acknowledgement tells, but for its own.
+const LONGEST_RUN: usize = 256;
 
 /// The receiver's side of one subflow: which segments have arrived.
 #[derive(Debug, Default)]
@@ -277,6 +321,13 @@ impl Receiver {
         true
     }
 
+    /// Where the run of segments that ends with `segment`, which has arrived, begins: within the last [`LONGEST_RUN`].
+    pub fn run_start(&self, segment: u32) -> u32 {
+        let Some(ahead) = segment.checked_sub(self.next) else { return segment };
+        let before = self.beyond.iter().take(ahead.saturating_sub(1) as usize).rev();
+        segment - before.take(LONGEST_RUN).take_while(|arrived| **arrived).count() as u32
+    }
+
     /// First segment that has not arrived.
     pub fn cumulative(&self) -> u32 {
         self.next
@@ -300,19 +351,19 @@ mod tests {
         for t in 0..5 {
             send(&mut s, t);
         }
-        assert_eq!(s.on_ack(1, 0, 1, 100), Acked { bytes: 1000, lost: None });
-        assert_eq!(s.on_ack(2, 0, 2, 101), Acked { bytes: 1000, lost: None });
-        assert_eq!(s.on_ack(3, 0, 3, 102), Acked { bytes: 1000, lost: Some(0) });
+        assert_eq!(s.on_ack(1, 1, 0, 1, 100), Acked { bytes: 1000, lost: None });
+        assert_eq!(s.on_ack(2, 1, 0, 2, 101), Acked { bytes: 1000, lost: None });
+        assert_eq!(s.on_ack(3, 1, 0, 3, 102), Acked { bytes: 1000, lost: Some(0) });
         assert_eq!(s.in_flight_bytes(), 1000);
         assert_eq!(send(&mut s, 103), Next { segment: 0, payload_bytes: 1000, again: true });
-        assert_eq!(s.on_ack(0, 4, 103, 200).bytes, 1000);
-        assert_eq!(s.on_ack(4, 5, 4, 201).bytes, 1000);
+        assert_eq!(s.on_ack(0, 0, 4, 103, 200).bytes, 1000);
+        assert_eq!(s.on_ack(4, 4, 5, 4, 201).bytes, 1000);
         assert!(s.segments.is_empty() && s.timeout_ns().is_none());
     }
 
     #[test]
     fn the_timeout_doubles_until_something_arrives() {
-        let recovery = Recovery { rto_min_ns: 1000, rto_max_ns: 3000, ..Recovery::default() };
+        let recovery = Recovery { rto_min_ns: 1000, rto_max_ns: 3000, probe: false, ..Recovery::default() };
         let mut s = Sender::new(recovery, 0);
         send(&mut s, 0);
         assert_eq!(s.timeout_ns(), Some(1000));
@@ -328,16 +379,46 @@ mod tests {
     #[test]
     fn the_timeout_is_never_shorter_than_a_round_trip_unless_it_is_constant() {
         let ms = 1_000_000;
-        let mut s = Sender::new(Recovery::default(), 150 * ms);
+        let mut s = Sender::new(Recovery { probe: false, ..Recovery::default() }, 150 * ms);
         send(&mut s, 0);
         assert_eq!(s.timeout_ns(), Some(450 * ms));
-        s.on_ack(0, 1, 0, 160 * ms);
+        s.on_ack(0, 0, 1, 0, 160 * ms);
         send(&mut s, 160 * ms);
         assert_eq!(s.timeout_ns(), Some(160 * ms + (160 + 4 * 80) * ms));
         let constant = Recovery { rto_min_ns: 45_000, rto_max_ns: 45_000, ..Recovery::default() };
         let mut s = Sender::new(constant, 150 * ms);
         send(&mut s, 0);
         assert_eq!(s.timeout_ns(), Some(45_000));
+    }
+
+    #[test]
+    fn a_lost_acknowledgement_is_made_good_by_the_next() {
+        let (mut s, mut r) = (Sender::new(Recovery::default(), 0), Receiver::default());
+        for t in 0..6 {
+            send(&mut s, t);
+        }
+        // Segment 0 is lost; 1 to 4 arrive, and only the last one's acknowledgement comes back.
+        for segment in 1..5 {
+            r.arrived(segment);
+        }
+        assert_eq!((r.run_start(4), r.cumulative()), (1, 0));
+        assert_eq!(s.on_ack(4, 1, 0, 4, 100), Acked { bytes: 4000, lost: Some(0) });
+        assert_eq!(s.in_flight_bytes(), 1000);
+    }
+
+    #[test]
+    fn a_probe_tells_what_is_lost_at_the_tail_without_a_timeout() {
+        let mut s = Sender::new(Recovery { rto_min_ns: 1_000_000, ..Recovery::default() }, 10_000);
+        for t in 0..4 {
+            send(&mut s, t);
+        }
+        assert_eq!(s.on_ack(0, 0, 1, 0, 10_000).bytes, 1000);
+        // Segments 1 to 3 are lost; two round trips and their variation after the last progress the last goes again.
+        assert_eq!(s.timeout_ns(), Some(10_000 + 20_000 + 20_000));
+        assert_eq!(s.probe(50_000), Some(Next { segment: 3, payload_bytes: 1000, again: true }));
+        assert_eq!(s.timeout_ns(), Some(10_000 + 1_000_000), "one probe, then the timeout");
+        assert_eq!(s.on_ack(3, 3, 1, 50_000, 60_000), Acked { bytes: 1000, lost: Some(1) });
+        assert_eq!(s.in_flight_bytes(), 0);
     }
 
     proptest! {
@@ -362,14 +443,18 @@ mod tests {
                     }
                 }
                 if s.timeout_ns().is_some_and(|t| t <= now) {
-                    s.on_timeout(now);
+                    match s.probe(now) {
+                        Some(next) if rng.unit() >= loss => under_way.push((now + 50, next.segment, now)),
+                        Some(_) => {}
+                        None => drop(s.on_timeout(now)),
+                    }
                 }
                 let (due, rest): (Vec<_>, Vec<_>) = under_way.into_iter().partition(|p| p.0 <= now);
                 under_way = rest;
                 for (_, segment, sent) in due {
                     delivered += u32::from(r.arrived(segment));
                     if rng.unit() >= loss {
-                        acked += s.on_ack(segment, r.cumulative(), sent, now).bytes;
+                        acked += s.on_ack(segment, r.run_start(segment), r.cumulative(), sent, now).bytes;
                     }
                 }
             }

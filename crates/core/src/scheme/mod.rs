@@ -84,6 +84,8 @@ pub trait Scheme: Sized + Send + 'static {
 pub struct Recovery {
     /// A segment is lost once one sent this many transmissions later is acknowledged; `None`: only timeouts tell.
     pub reorder: Option<u32>,
+    /// Whether the last segment is sent once more after two round trips of silence, before the timeout (RFC 8985).
+    pub probe: bool,
     /// Smallest retransmission timeout, ns; it doubles at each timeout in a row.
     pub rto_min_ns: Ns,
     /// Largest retransmission timeout, ns. Equal to the smallest for a constant timeout.
@@ -92,7 +94,7 @@ pub struct Recovery {
 
 impl Default for Recovery {
     fn default() -> Self {
-        Recovery { reorder: Some(3), rto_min_ns: 200_000, rto_max_ns: 100_000_000 }
+        Recovery { reorder: Some(3), probe: true, rto_min_ns: 200_000, rto_max_ns: 100_000_000 }
     }
 }
 

@@ -56,7 +56,7 @@ pub struct Packet<S: Scheme> {
     pub segment: u32,
     /// Bytes on the wire, headers included.
     pub bytes: u32,
-    /// Payload bytes (0 but for data).
+    /// Payload bytes of data. In acknowledgements: the first segment of the run that ends with `segment`.
     pub payload_bytes: u32,
     /// First segment that the receiver lacks (acknowledgements).
     pub cumulative: u32,
