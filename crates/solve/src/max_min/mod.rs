@@ -2,9 +2,9 @@
 //!
 //! The level of a link is its residual capacity over the weight of its flows that are not frozen yet; a flow's rate is
 //! its weight times the level at which the first of its links runs full, or its demand if that comes first. A few flows
-//! are frozen in [`rounds`], every link at once that is the lowest around (k = 1). Where many flows make most links
+//! are frozen in `rounds`, every link at once that is the lowest around (k = 1). Where many flows make most links
 //! neighbors there would be too many rounds: then links are filled one by one in the order of their levels
-//! ([`filling`], k = infinity).
+//! (`filling`, k = infinity).
 
 mod filling;
 mod levels;
