@@ -267,7 +267,8 @@ mod tests {
                 assert!(fault.what.contains("wishes") && fault.mend.contains("choose one of"), "{fault}");
             }
         }
-        assert_eq!((pairs().len(), refused), (6, 6), "4 optimizers over 3 fabrics");
+        assert_eq!(pairs().len() + refused, OPTIMIZERS.len() * FABRICS.len());
+        assert!(refused > 0 && pairs().len() >= PRESETS.len());
     }
 
     #[test]

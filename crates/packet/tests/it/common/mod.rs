@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use subak_core::driver::{Driver, FlowPlan, Injected, Kinds, Mishap, PacketSizes, Route};
+use subak_core::scheme::Goal;
 use subak_core::{LinkId, Network, NodeKind};
 
 /// A star of `hosts` around one switch: host h's link up is `2 h`, down is `2 h + 1`.
@@ -56,6 +57,11 @@ pub fn mishap(mishap: Mishap, probability: f64, kinds: Kinds) -> Injected {
 }
 
 pub const EVERY_KIND: Kinds = Kinds { data: true, ack: true, ctl: true };
+
+/// Names of the schemes that have a goal of which a test can say what it is.
+pub fn schemes_with_a_goal() -> impl Iterator<Item = &'static str> {
+    subak_schemes::registry::all().into_iter().filter(|info| info.goal != Goal::Own).map(|info| info.name)
+}
 
 /// Names of all schemes, pairs without a name of their own among them.
 pub fn schemes() -> impl Iterator<Item = &'static str> {

@@ -2,7 +2,9 @@
 //! and the source steers its rate to the weight that it wishes at that delay. A sketch of what such schemes need.
 
 use subak_core::Fault;
-use subak_core::scheme::{Ack, FlowInfo, Goal, Io, PacketKind, Param, ParamUnit, Params, Port, Scheme, Settles};
+use subak_core::scheme::{
+    Ack, FlowInfo, Goal, Io, PacketKind, Param, ParamUnit, Params, PathInfo, Port, Scheme, Settles,
+};
 use subak_schemes::over::{Fabric, FabricHop, FabricSource, Optimizer, Part, Passing, Weight};
 use subak_schemes::queue::Fifo;
 
@@ -29,7 +31,6 @@ struct Subflow {
     line_rate_bps: f64,
     rate_bps: f64,
     weight: f64,
-    started: bool,
 }
 
 impl Fabric for Telemetry {
@@ -59,8 +60,7 @@ impl Fabric for Telemetry {
         Fifo::new(port.buffer_bytes)
     }
     fn source(&self, flow: &FlowInfo) -> TelemetrySource {
-        let subflow =
-            |line_rate_bps: f64| Subflow { line_rate_bps, rate_bps: line_rate_bps, weight: 1.0, started: false };
+        let subflow = |line_rate_bps: f64| Subflow { line_rate_bps, rate_bps: line_rate_bps, weight: 1.0 };
         TelemetrySource { fabric: *self, subflows: flow.paths.iter().map(|p| subflow(p.line_rate_bps)).collect() }
     }
     fn hop(&self, _port: &Port) -> Stamp {
@@ -84,8 +84,7 @@ impl FabricHop<Telemetry> for Stamp {
 
 impl FabricSource<Telemetry> for TelemetrySource {
     fn on_start<S: Scheme<Ctl = ()>>(&mut self, io: &mut Io<S>) {
-        for (k, s) in self.subflows.iter_mut().enumerate() {
-            s.started = true;
+        for (k, s) in self.subflows.iter().enumerate() {
             io.pace(k as u8, Some(s.rate_bps), None);
         }
     }
@@ -94,6 +93,9 @@ impl FabricSource<Telemetry> for TelemetrySource {
     }
     fn rate_bps(&self, k: u8) -> Option<f64> {
         Some(self.subflows[k as usize].rate_bps)
+    }
+    fn on_reroute<S: Scheme<Ctl = ()>>(&mut self, _io: &mut Io<S>, k: u8, path: &PathInfo) {
+        self.subflows[k as usize].line_rate_bps = path.line_rate_bps;
     }
     fn on_ack<S: Scheme<Ctl = ()>>(&mut self, io: &mut Io<S>, ack: &Ack<S::Data>, header: &LargestWait) {
         let Telemetry { scale_ns, gain } = self.fabric;
