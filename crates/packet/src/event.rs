@@ -49,7 +49,67 @@ pub(crate) enum Who {
     Controller,
 }
 
-impl Tied for Event {
+/// An event as the wheel keeps it: three words that are copied as they are. (The enum's fields lie unevenly, and a copy of
+/// it that is read at once waits for its own stores.)
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Packed {
+    /// The kind in the low byte; above it the life of a machine or the input of a link.
+    head: u32,
+    who: u32,
+    what: u32,
+}
+
+impl From<Event> for Packed {
+    #[inline]
+    fn from(event: Event) -> Self {
+        let (kind, aside, who, what) = match event {
+            Event::LinkChange(k) => (0, 0, k, 0),
+            Event::Restart(k) => (1, 0, k, 0),
+            Event::Letter(letter, link) => (2, 0, link, letter),
+            Event::Arrive(packet, next, input) => (3, input, next, packet),
+            Event::HopTimer(link, timer, life) => (4, life.into(), link, timer),
+            Event::NodeTimer(node, timer, life) => (5, life.into(), node, timer),
+            Event::LinkNews(k) => (6, 0, k, 0),
+            Event::ControllerTimer(timer, life) => (7, life.into(), timer, 0),
+            Event::Wake(link, packet) => (8, 0, link, packet),
+            Event::Stop(flow) => (10, 0, flow, 0),
+            Event::Start(flow) => (11, 0, flow, 0),
+            Event::SourceTimer(flow, timer) => (12, 0, flow, timer),
+            Event::SinkTimer(flow, timer) => (13, 0, flow, timer),
+            Event::Timeout(sub) => (14, 0, sub, 0),
+            Event::Pace(sub) => (15, 0, sub, 0),
+        };
+        Packed { head: kind | u32::from(aside) << 8, who, what }
+    }
+}
+
+impl Packed {
+    /// The event.
+    #[inline]
+    pub fn event(self) -> Event {
+        let Packed { head, who, what } = self;
+        let aside = (head >> 8) as u16;
+        match head & 0xFF {
+            0 => Event::LinkChange(who),
+            1 => Event::Restart(who),
+            2 => Event::Letter(what, who),
+            3 => Event::Arrive(what, who, aside),
+            4 => Event::HopTimer(who, what, aside as u8),
+            5 => Event::NodeTimer(who, what, aside as u8),
+            6 => Event::LinkNews(who),
+            7 => Event::ControllerTimer(who, aside as u8),
+            8 => Event::Wake(who, what),
+            10 => Event::Stop(who),
+            11 => Event::Start(who),
+            12 => Event::SourceTimer(who, what),
+            13 => Event::SinkTimer(who, what),
+            14 => Event::Timeout(who),
+            _ => Event::Pace(who),
+        }
+    }
+}
+
+impl Tied for Packed {
     /// By kind, then by link, flow or node. A machine has one timer of a name, and a link brings one packet at a time, but
     /// for those that faults doubled or held up.
     ///
@@ -57,28 +117,17 @@ impl Tied for Event {
     /// were one always the first, flows in step would lock each other out of a full queue.
     #[inline]
     fn tie(&self, at_ns: Ns) -> u64 {
-        let (kind, who, what) = match *self {
-            Event::Arrive(packet, next, input) => {
+        let (kind, who, what) = (u64::from(self.head & 0xFF), u64::from(self.who), u64::from(self.what));
+        match kind {
+            3 => {
                 let hash = at_ns.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 52;
                 let kind = if hash & 0x800 == 0 { 3 } else { 9 };
-                let place = u64::from(next & 0xFF_FFFF) << 19 | ((u64::from(input) ^ hash) & 0x7FF) << 8;
-                return kind << 43 | place | u64::from(packet & 0xFF);
+                let input = (u64::from(self.head >> 8) ^ hash) & 0x7FF;
+                kind << 43 | (who & 0xFF_FFFF) << 19 | input << 8 | (what & 0xFF)
             }
-            Event::LinkChange(k) => (0, k, 0),
-            Event::Restart(k) => (1, k, 0),
-            Event::Letter(letter, link) => (2, link, letter),
-            Event::HopTimer(link, timer, _) => (4, link, timer),
-            Event::NodeTimer(node, timer, _) => (5, node, timer),
-            Event::LinkNews(k) => (6, k, 0),
-            Event::ControllerTimer(timer, _) => (7, timer, 0),
-            Event::Wake(link, _) => (8, link, 0),
-            Event::Stop(flow) => (10, flow, 0),
-            Event::Start(flow) => (11, flow, 0),
-            Event::SourceTimer(flow, timer) => (12, flow, timer),
-            Event::SinkTimer(flow, timer) => (13, flow, timer),
-            Event::Timeout(sub) => (14, sub, 0),
-            Event::Pace(sub) => (15, sub, 0),
-        };
-        kind << 43 | u64::from(who) << 11 | u64::from(what & 0x7FF)
+            // Which packet a link will take is a guess.
+            8 => kind << 43 | who << 11,
+            _ => kind << 43 | who << 11 | (what & 0x7FF),
+        }
     }
 }

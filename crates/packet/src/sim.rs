@@ -1,7 +1,7 @@
 //! The kernel: the event loop, and packets on their way through queues and links. What happens at a flow's two ends
 //! is in `ends.rs`.
 
-use crate::event::{Event, Who};
+use crate::event::{Event, Packed, Who};
 use crate::flow::{FlowState, Subflow};
 use crate::port::PortState;
 use crate::wheel::Wheel;
@@ -29,7 +29,7 @@ pub struct Sim<S: Scheme> {
     pub(crate) scheme: S,
     pub(crate) sizes: PacketSizes,
     pub(crate) now_ns: Ns,
-    pub(crate) wheel: Wheel<Event>,
+    pub(crate) wheel: Wheel<Packed>,
     pub(crate) slab: Slab<S>,
     pub(crate) ports: Vec<PortState<S>>,
     /// Links of route `r` are `route_links[route_ptr[r]..route_ptr[r + 1]]`.
@@ -159,10 +159,10 @@ impl<S: Scheme> Sim<S> {
         sim
     }
 
-    /// For tests: events go into the wheel in a random order from now on. The run must stay the same.
-    #[doc(hidden)]
-    pub fn scramble(&mut self, seed: u64) {
-        self.wheel.scramble(seed);
+    /// Ties between events of the same time are decided by what they are from now on, and events go into the wheel in a random
+    /// order, which `seed` decides. The run must be the same for every seed: several cores will insert as they please.
+    pub fn order_ties(&mut self, seed: u64) {
+        self.wheel.order(seed);
     }
 
     fn make_nodes(&mut self) {
@@ -231,7 +231,7 @@ impl<S: Scheme> Sim<S> {
             self.set_now(at_ns);
             self.events += 1;
             self.warm();
-            self.handle(event);
+            self.handle(event.event());
         }
     }
 
@@ -247,7 +247,7 @@ impl<S: Scheme> Sim<S> {
     fn warm(&self) {
         let mut read = 0;
         for event in self.wheel.coming() {
-            if let Event::Arrive(packet, link, _) | Event::Wake(link, packet) = event {
+            if let Event::Arrive(packet, link, _) | Event::Wake(link, packet) = event.event() {
                 read ^= self.slab.get(packet).map_or(0, |p| p.hop) ^ u16::from(self.ports[link as usize].wakes);
             }
         }
