@@ -1,0 +1,106 @@
+//! The two loops that an iteration consists of: flows pull prices, links pull rates. Sixteen lanes at a time, in an
+//! order that does not depend on the machine, so the bits do not either.
+//!
+//! Tables are a power of two long and indices are masked: the compiler then knows that no index is out of range.
+
+use super::LANES;
+use super::real::Real;
+
+/// What a link gathers: the sum of its flows' rates, and of how strongly they answer to its price (-H).
+pub(super) type Sums<T> = [T; 2];
+
+/// Rows that are summed up before their sum joins the others: keeps single precision honest on links of many flows.
+pub(super) const CHUNK: usize = 16;
+
+#[inline(always)]
+fn at<U: Copy>(table: &[U], index: u32) -> U {
+    table[index as usize & (table.len() - 1)]
+}
+
+/// One over each flow's path price, which is at least `floor` (equation 3 of a logarithm of weight 1).
+#[inline(always)]
+pub(super) fn inverse_prices<T: Real, const QUICK: bool>(
+    paths: &[[u32; LANES]],
+    width: usize,
+    price: &[T],
+    floor: &[[T; LANES]],
+    inverse: &mut [[T; LANES]],
+) {
+    assert!(!price.is_empty());
+    for ((rows, floor), inverse) in paths.chunks_exact(width).zip(floor).zip(inverse) {
+        let mut q = [T::ZERO; LANES];
+        for row in rows {
+            for i in 0..LANES {
+                q[i] += at(price, row[i]);
+            }
+        }
+        for i in 0..LANES {
+            let q = q[i].or_more(floor[i]);
+            inverse[i] = if QUICK { q.about_recip() } else { T::ONE / q };
+        }
+    }
+}
+
+/// Each link's sums over flows of weight 1 under the logarithm: x = 1/q and -dx/dq = 1/q^2.
+#[inline(always)]
+pub(super) fn gather_plain<T: Real>(rows: &[[u32; LANES]], inverse: &[T]) -> [Sums<T>; LANES] {
+    assert!(!inverse.is_empty());
+    let (mut load, mut answer) = ([T::ZERO; LANES], [T::ZERO; LANES]);
+    for chunk in rows.chunks(CHUNK) {
+        let (mut l, mut a) = ([T::ZERO; LANES], [T::ZERO; LANES]);
+        for row in chunk {
+            for i in 0..LANES {
+                let x = at(inverse, row[i]);
+                l[i] += x;
+                a[i] += x * x;
+            }
+        }
+        for i in 0..LANES {
+            load[i] += l[i];
+            answer[i] += a[i];
+        }
+    }
+    std::array::from_fn(|i| [load[i], answer[i]])
+}
+
+/// Each link's sums of pairs that flows have worked out.
+#[inline(always)]
+pub(super) fn gather_pairs<T: Real>(rows: &[[u32; LANES]], pairs: &[Sums<T>]) -> [Sums<T>; LANES] {
+    assert!(!pairs.is_empty());
+    let mut sums = [[T::ZERO; 2]; LANES];
+    for chunk in rows.chunks(CHUNK) {
+        let mut part = [[T::ZERO; 2]; LANES];
+        for row in chunk {
+            for i in 0..LANES {
+                let [x, h] = at(pairs, row[i]);
+                part[i][0] += x;
+                part[i][1] += h;
+            }
+        }
+        for i in 0..LANES {
+            sums[i][0] += part[i][0];
+            sums[i][1] += part[i][1];
+        }
+    }
+    sums
+}
+
+/// The greatest of `ratio` on each flow's path.
+#[inline(always)]
+pub(super) fn worst_ratios<T: Real>(
+    paths: &[[u32; LANES]],
+    width: usize,
+    ratio: &[T],
+    mut with: impl FnMut(usize, [T; LANES]),
+) {
+    assert!(!ratio.is_empty());
+    for (b, rows) in paths.chunks_exact(width).enumerate() {
+        let mut worst = [T::TINY; LANES];
+        for row in rows {
+            for i in 0..LANES {
+                worst[i] = at(ratio, row[i]).or_more(worst[i]);
+            }
+        }
+        with(b, worst);
+    }
+}
