@@ -32,6 +32,8 @@ pub struct Cluster<T> {
     ln_gain: Vec<f64>,
     demand: Vec<f64>,
     free: Vec<u32>,
+    /// One past the last slot that a flow has been in: those beyond need no work.
+    top: u32,
     uneven: usize,
     pub(super) slices: Slices,
     /// Counts changes, for laws that keep what follows from the flows.
@@ -64,6 +66,7 @@ impl<T: Real> Cluster<T> {
             ln_gain: Vec::new(),
             demand: Vec::new(),
             free: Vec::new(),
+            top: 1,
             uneven: 0,
             slices: Slices::build(capacity_bps.len(), EMPTY, std::iter::empty()),
             version: 0,
@@ -151,6 +154,7 @@ impl<T: Real> Cluster<T> {
             self.grow();
         }
         let slot = self.free.pop().expect("there are free slots now");
+        self.top = self.top.max(slot + 1);
         let (block, lane) = (slot as usize / LANES, slot as usize % LANES);
         for k in 0..self.width {
             self.paths[block * self.width + k][lane] = flow.path.get(k).copied().unwrap_or(self.padding());
@@ -273,6 +277,11 @@ impl<T: Real> Cluster<T> {
     /// Whether all flows have the same gain under the logarithm, so that rates are inverse prices.
     pub(super) fn plain(&self) -> bool {
         self.uneven == 0 && self.alpha == 1.0
+    }
+
+    /// The blocks that flows have been in.
+    pub(super) fn blocks(&self) -> usize {
+        (self.top as usize).div_ceil(LANES)
     }
 
     /// The length of a table with a value a link, and one each for [`Cluster::padding`] and [`Cluster::dead`].

@@ -2,7 +2,7 @@
 
 use super::cluster::{Cluster, Key};
 use super::kernels::{self, Sums};
-use super::normalize::Normalizer;
+use super::normalize::{self, Normalizer};
 use super::real::Real;
 use super::{Answers, LANES, Law, Seen};
 use subak_core::{Fault, LinkId};
@@ -72,10 +72,7 @@ impl<T: Real, L: Law<T>> Iteration<T, L> {
     /// The rates of the present prices; [`Iteration::step`] does this first.
     pub fn respond(&mut self) {
         let Iteration { cluster, division, price, response, sums, .. } = self;
-        pulp::Arch::new().dispatch(|| {
-            response.follow(cluster, *division, price);
-            response.gather(cluster, sums);
-        });
+        kernels::widest(Respond { cluster, division: *division, price, response, sums });
     }
 
     /// Failed links have infinite prices, and those that came back start at 1.
@@ -138,26 +135,16 @@ impl<T: Real, L: Law<T>> Iteration<T, L> {
 
     /// The rates of the last step, normalized: of each slot, in the cluster's scale. Nothing may have changed since.
     pub fn normalize(&self, normalizer: Normalizer, out: &mut Vec<T>) {
-        let (cluster, response) = (&self.cluster, &self.response);
-        pulp::Arch::new().dispatch(|| match normalizer {
+        let (cluster, response, sums) = (&self.cluster, &self.response, &self.sums);
+        match normalizer {
             Normalizer::None => response.copy(cluster, out, T::ONE),
             Normalizer::Uniform => {
-                let ratios = normalize::ratios(cluster, &self.sums);
+                let ratios = normalize::ratios(cluster, sums);
                 let worst = ratios[..cluster.links()].iter().fold(T::ZERO, |a, &b| b.or_more(a));
                 response.copy(cluster, out, T::ONE / worst.or_more(T::TINY));
             }
-            Normalizer::Flow => {
-                let ratios = normalize::ratios(cluster, &self.sums);
-                out.resize(cluster.floor.len() * LANES, T::ZERO);
-                let out = out.as_chunks_mut::<LANES>().0;
-                kernels::worst_ratios(&cluster.paths, cluster.width, &ratios, |b, worst| {
-                    let Some(rates) = response.rates(cluster, b) else { return };
-                    for i in 0..LANES {
-                        out[b][i] = rates[i] / worst[i];
-                    }
-                });
-            }
-        });
+            Normalizer::Flow => kernels::widest(NormalizeFlows { cluster, response, sums, out }),
+        }
     }
 
     /// The normalized rates of `keys`, bit/s.
@@ -169,7 +156,51 @@ impl<T: Real, L: Law<T>> Iteration<T, L> {
     }
 }
 
-use super::normalize;
+/// The loops of a step, built for the widest registers that the machine has. Their results are the same on all.
+struct Respond<'a, T> {
+    cluster: &'a Cluster<T>,
+    division: Division,
+    price: &'a [T],
+    response: &'a mut Response<T>,
+    sums: &'a mut [Sums<T>],
+}
+
+impl<T: Real> pulp::NullaryFnOnce for Respond<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        self.response.follow(self.cluster, self.division, self.price);
+        self.response.gather(self.cluster, self.sums);
+    }
+}
+
+/// F-NORM, built likewise.
+struct NormalizeFlows<'a, T> {
+    cluster: &'a Cluster<T>,
+    response: &'a Response<T>,
+    sums: &'a [Sums<T>],
+    out: &'a mut Vec<T>,
+}
+
+impl<T: Real> pulp::NullaryFnOnce for NormalizeFlows<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        let NormalizeFlows { cluster, response, sums, out } = self;
+        let ratios = normalize::ratios(cluster, sums);
+        out.resize(cluster.floor.len() * LANES, T::ZERO);
+        let out = out.as_chunks_mut::<LANES>().0;
+        let paths = &cluster.paths[..cluster.blocks() * cluster.width];
+        kernels::worst_ratios(paths, cluster.width, &ratios, |b, worst| {
+            let Some(rates) = response.rates(cluster, b) else { return };
+            for i in 0..LANES {
+                out[b][i] = rates[i] / worst[i];
+            }
+        });
+    }
+}
 
 impl<T: Real> Response<T> {
     /// Rate update (equation 3).
@@ -177,7 +208,8 @@ impl<T: Real> Response<T> {
     fn follow(&mut self, cluster: &Cluster<T>, division: Division, price: &[T]) {
         let blocks = cluster.floor.len();
         self.inverse.resize(blocks, [T::ZERO; LANES]);
-        let (paths, floor, inverse) = (&cluster.paths, &cluster.floor, &mut self.inverse);
+        let paths = &cluster.paths[..cluster.blocks() * cluster.width];
+        let (floor, inverse) = (&cluster.floor, &mut self.inverse);
         match division {
             Division::Exact => kernels::inverse_prices::<T, false>(paths, cluster.width, price, floor, inverse),
             Division::Approximate => kernels::inverse_prices::<T, true>(paths, cluster.width, price, floor, inverse),
@@ -187,7 +219,7 @@ impl<T: Real> Response<T> {
             return;
         }
         self.pairs.resize(blocks, [[T::ZERO; 2]; LANES]);
-        let each = self.pairs.iter_mut().zip(&self.inverse).zip(&cluster.gain);
+        let each = self.pairs.iter_mut().zip(&self.inverse).zip(&cluster.gain).take(cluster.blocks());
         if cluster.alpha == 1.0 {
             for ((pairs, inverse), gain) in each {
                 for i in 0..LANES {

@@ -12,6 +12,16 @@ pub(super) type Sums<T> = [T; 2];
 /// Rows that are summed up before their sum joins the others: keeps single precision honest on links of many flows.
 pub(super) const CHUNK: usize = 16;
 
+/// Runs `loops`, built for registers of 256 bits where the machine has them. Not wider: the compiler then gathers by one
+/// instruction, which is slower than sixteen loads on many machines.
+pub(super) fn widest<F: pulp::NullaryFnOnce>(loops: F) -> F::Output {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(machine) = pulp::x86::V3::try_new() {
+        return machine.vectorize(loops);
+    }
+    loops.call()
+}
+
 #[inline(always)]
 fn at<U: Copy>(table: &[U], index: u32) -> U {
     table[index as usize & (table.len() - 1)]

@@ -1,0 +1,174 @@
+//! NED's iteration at the seven sizes of Flowtune's table (section 5.2), beside a straight loop that scatters: best time of
+//! an iteration, with F-NORM and without, in both precisions, with unequal weights, and on threads. Then a million flows.
+//! `cargo bench -p subak-solve --bench ned -- 4608/49152` takes that size alone.
+
+use std::time::Instant;
+use subak_core::rng::Stream;
+use subak_solve::ned::{Cluster, Division, Iteration, Key, Ned, NewFlow, Normalizer, Real};
+
+/// Servers a rack, and spines: two tiers, 40 Gb/s links.
+const RACK: usize = 48;
+const SPINES: usize = 8;
+const RATE_BPS: f64 = 40e9;
+const SIZES: [(usize, usize); 9] = [
+    (384, 3072),
+    (768, 6144),
+    (1536, 12288),
+    (1536, 24576),
+    (1536, 49152),
+    (3072, 49152),
+    (4608, 49152),
+    (4608, 491_520),
+    (4608, 4_915_200),
+];
+
+fn main() {
+    let sizes: Vec<(usize, usize)> = std::env::args().skip(1).filter_map(|a| parse(&a)).collect();
+    let sizes = if sizes.is_empty() { &SIZES[..] } else { &sizes };
+    println!(
+        "{:>6} {:>8} {:>5} {:>10} {:>10} {:>10} {:>10} {:>10} {:>9} {:>8}",
+        "nodes", "flows", "", "us", "F-NORM", "weighted", "-RT", "straight", "ratio", "Tbit/s"
+    );
+    for &(nodes, flows) in sizes {
+        let paths = paths(nodes, flows);
+        line::<f32>("f32", nodes, &paths);
+        line::<f64>("f64", nodes, &paths);
+    }
+    million();
+    println!("peak memory {} MB", peak_memory_mb());
+}
+
+fn parse(size: &str) -> Option<(usize, usize)> {
+    let (nodes, flows) = size.split_once('/')?;
+    Some((nodes.parse().ok()?, flows.parse().ok()?))
+}
+
+/// One row of the table: microseconds an iteration, and how much the network's hosts may send.
+fn line<T: Real>(name: &str, nodes: usize, paths: &[Vec<u32>]) {
+    let links = links(nodes);
+    let (mut plain, _) = iteration::<T>(links, paths, false);
+    let (mut weighted, _) = iteration::<T>(links, paths, true);
+    let mut quick = iteration::<T>(links, paths, false).0.with_division(Division::Approximate);
+    let mut straight = Straight::<T>::new(links, paths);
+    let ours = best_us(|| plain.step());
+    let mut rates = Vec::new();
+    let with_norm = best_us(|| {
+        plain.step();
+        plain.normalize(Normalizer::Flow, &mut rates);
+    });
+    let heavy = best_us(|| weighted.step());
+    let rt = best_us(|| quick.step());
+    let peer = best_us(|| straight.step());
+    println!(
+        "{nodes:>6} {:>8} {name:>5} {ours:>10.2} {with_norm:>10.2} {heavy:>10.2} {rt:>10.2} {peer:>10.2} {:>9.2} {:>8.2}",
+        paths.len(),
+        peer / ours,
+        nodes as f64 * RATE_BPS / 1e12
+    );
+}
+
+fn iteration<T: Real>(links: usize, paths: &[Vec<u32>], weighted: bool) -> (Iteration<T, Ned>, Vec<Key>) {
+    let mut cluster = Cluster::new(&vec![RATE_BPS; links], 1.0).expect("capacities are sound");
+    let weight = |f: usize| if weighted { (1 + f % 16) as f64 } else { 1.0 };
+    let flow = |(f, path)| NewFlow { path, ln_gain: weight(f).ln(), demand_bps: f64::INFINITY };
+    let flows: Vec<NewFlow<'_>> = paths.iter().map(|p| &p[..]).enumerate().map(flow).collect();
+    let keys = cluster.add_all(&flows).expect("paths are sound");
+    let mut iteration = Iteration::new(cluster, Ned::default());
+    (0..200).for_each(|_| iteration.step());
+    (iteration, keys)
+}
+
+fn links(nodes: usize) -> usize {
+    2 * nodes + 2 * nodes.div_ceil(RACK) * SPINES
+}
+
+/// Paths of flows between random hosts over random spines.
+fn paths(nodes: usize, flows: usize) -> Vec<Vec<u32>> {
+    let mut rng = Stream::new(1, "bench");
+    let up = |rack: usize, spine: usize| (2 * nodes + (rack * SPINES + spine) * 2) as u32;
+    let path = |_| {
+        let (src, spine) = (rng.below(nodes), rng.below(SPINES));
+        let dst = (src + 1 + rng.below(nodes - 1)) % nodes;
+        let (from, to) = (src / RACK, dst / RACK);
+        match from == to {
+            true => vec![2 * src as u32, 2 * dst as u32 + 1],
+            false => vec![2 * src as u32, up(from, spine), up(to, spine) + 1, 2 * dst as u32 + 1],
+        }
+    };
+    (0..flows).map(path).collect()
+}
+
+/// The straight loop: flow by flow, adding to its links as it goes.
+struct Straight<T> {
+    ptr: Vec<u32>,
+    links: Vec<u32>,
+    rate: Vec<T>,
+    price: Vec<T>,
+    load: Vec<T>,
+    answer: Vec<T>,
+}
+
+impl<T: Real> Straight<T> {
+    fn new(links: usize, paths: &[Vec<u32>]) -> Self {
+        let mut ptr = vec![0];
+        paths.iter().for_each(|p| ptr.push(ptr[ptr.len() - 1] + p.len() as u32));
+        let zeros = vec![T::ZERO; links];
+        let price = vec![T::of(8.0); links];
+        Straight { ptr, links: paths.concat(), rate: vec![T::ZERO; paths.len()], price, load: zeros.clone(), answer: zeros }
+    }
+
+    fn step(&mut self) {
+        self.load.fill(T::ZERO);
+        self.answer.fill(T::ZERO);
+        for (f, rate) in self.rate.iter_mut().enumerate() {
+            let path = &self.links[self.ptr[f] as usize..self.ptr[f + 1] as usize];
+            let mut q = T::ZERO;
+            path.iter().for_each(|&l| q += self.price[l as usize]);
+            let x = T::ONE / q.or_more(T::ONE);
+            *rate = x;
+            for &l in path {
+                self.load[l as usize] += x;
+                self.answer[l as usize] += x * x;
+            }
+        }
+        for ((price, &load), &answer) in self.price.iter_mut().zip(&self.load).zip(&self.answer) {
+            if answer > T::ZERO {
+                *price = (*price + T::of(0.4) * (load - T::ONE) / answer).or_more(T::ZERO);
+            }
+        }
+    }
+}
+
+/// A million flows of 8192 hosts: time an iteration, and churn.
+fn million() {
+    let paths = paths(8160, 1_000_000);
+    let (mut ned, mut keys) = iteration::<f32>(links(8160), &paths, false);
+    let step = best_us(|| ned.step());
+    let mut rates = Vec::new();
+    let norm = best_us(|| ned.normalize(Normalizer::Flow, &mut rates));
+    let mut turn = 0;
+    let churn = best_us(|| {
+        let f = turn % keys.len();
+        ned.cluster_mut().remove(keys[f]).expect("the flow is there");
+        keys[f] = ned.cluster_mut().add(&paths[f], 1.0).expect("the path is sound");
+        turn += 7919;
+    });
+    println!("a million flows, f32: {:.2} ms an iteration, {:.2} ms F-NORM, {churn:.2} us to swap a flow", step / 1e3, norm / 1e3);
+}
+
+fn best_us(mut run: impl FnMut()) -> f64 {
+    let mut best = f64::INFINITY;
+    let start = Instant::now();
+    while start.elapsed().as_secs_f64() < 0.3 {
+        let one = Instant::now();
+        run();
+        best = best.min(one.elapsed().as_secs_f64() * 1e6);
+    }
+    best
+}
+
+fn peak_memory_mb() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let kb = status.lines().find_map(|l| l.strip_prefix("VmHWM:")?.split_whitespace().next()?.parse::<u64>().ok());
+    kb.unwrap_or(0) / 1024
+}
