@@ -114,7 +114,14 @@ impl<T: Real> Straight<T> {
         paths.iter().for_each(|p| ptr.push(ptr[ptr.len() - 1] + p.len() as u32));
         let zeros = vec![T::ZERO; links];
         let price = vec![T::of(8.0); links];
-        Straight { ptr, links: paths.concat(), rate: vec![T::ZERO; paths.len()], price, load: zeros.clone(), answer: zeros }
+        Straight {
+            ptr,
+            links: paths.concat(),
+            rate: vec![T::ZERO; paths.len()],
+            price,
+            load: zeros.clone(),
+            answer: zeros,
+        }
     }
 
     fn step(&mut self) {
@@ -153,7 +160,11 @@ fn million() {
         keys[f] = ned.cluster_mut().add(&paths[f], 1.0).expect("the path is sound");
         turn += 7919;
     });
-    println!("a million flows, f32: {:.2} ms an iteration, {:.2} ms F-NORM, {churn:.2} us to swap a flow", step / 1e3, norm / 1e3);
+    println!(
+        "a million flows, f32: {:.2} ms an iteration, {:.2} ms F-NORM, {churn:.2} us to swap a flow",
+        step / 1e3,
+        norm / 1e3
+    );
 }
 
 fn best_us(mut run: impl FnMut()) -> f64 {

@@ -76,6 +76,15 @@ impl<T: Real> Cluster<T> {
         Ok(cluster)
     }
 
+    /// Some of the links, numbered anew, without flows; in the same scale, where a gain of `ln_gain_unit` is 1.
+    pub(super) fn part(&self, links: &[LinkId], ln_gain_unit: f64) -> Self {
+        let mut part = Cluster::new(&vec![0.0; links.len()], self.alpha).expect("zeros are sound");
+        part.capacity = links.iter().map(|&l| self.capacity[l as usize]).collect();
+        part.unit_bps = self.unit_bps;
+        part.ln_gain_unit = Some(ln_gain_unit);
+        part
+    }
+
     /// The links, flows and utilities of `case`, and the flows' keys in order.
     pub fn of(case: &Case) -> Result<(Self, Vec<Key>), Fault> {
         if !case.flows.single_path() {
@@ -101,14 +110,15 @@ impl<T: Real> Cluster<T> {
     /// Adds a flow of `weight` over `path`. The fault's place is relative to the flow.
     pub fn add(&mut self, path: &[LinkId], weight: f64) -> Result<Key, Fault> {
         let ln_gain = self.alpha * ln_weight(weight)?;
-        self.check(path, ln_gain, f64::INFINITY)?;
-        Ok(self.insert(&NewFlow { path, ln_gain, demand_bps: f64::INFINITY }))
+        let flow = NewFlow { path, ln_gain, demand_bps: f64::INFINITY };
+        self.check(&flow)?;
+        Ok(self.insert(&flow))
     }
 
     /// Adds many flows: all of them, or none.
     pub fn add_all(&mut self, flows: &[NewFlow<'_>]) -> Result<Vec<Key>, Fault> {
         for (f, flow) in flows.iter().enumerate() {
-            self.check(flow.path, flow.ln_gain, flow.demand_bps).map_err(|e| e.below(&format!("flows[{f}]")))?;
+            self.check(flow).map_err(|e| e.below(&format!("flows[{f}]")))?;
         }
         self.widen(flows.iter().map(|f| f.path.len()).max().unwrap_or(0));
         let keys = flows.iter().map(|flow| self.place(flow)).collect();
@@ -116,7 +126,9 @@ impl<T: Real> Cluster<T> {
         Ok(keys)
     }
 
-    fn check(&self, path: &[LinkId], ln_gain: f64, demand_bps: f64) -> Result<(), Fault> {
+    /// What is wrong with a flow; the place is relative to it.
+    pub(super) fn check(&self, flow: &NewFlow<'_>) -> Result<(), Fault> {
+        let NewFlow { path, ln_gain, demand_bps } = *flow;
         let links = self.capacity.len();
         let fault = |place: &str, what: String, mend: &str| Err(Fault::new(place, what, mend));
         if path.is_empty() {
@@ -212,7 +224,11 @@ impl<T: Real> Cluster<T> {
         check_capacities(&[capacity_bps])?;
         let links = self.capacity.len();
         let Some(capacity) = self.capacity.get_mut(link as usize) else {
-            return Err(Fault::new("link", format!("there is no link {link}; there are {links}"), "give one that exists"));
+            return Err(Fault::new(
+                "link",
+                format!("there is no link {link}; there are {links}"),
+                "give one that exists",
+            ));
         };
         *capacity = T::of(capacity_bps / self.unit_bps);
         let crossing: Vec<u32> = self.keys().filter(|&k| self.path(k).any(|l| l == link)).map(|k| k.0).collect();
@@ -224,7 +240,9 @@ impl<T: Real> Cluster<T> {
     fn known(&self, key: Key) -> Result<(), Fault> {
         match (key.0 as usize) < self.ln_gain.len() && self.alive(key.0) {
             true => Ok(()),
-            false => Err(Fault::new("flow", format!("there is no flow {}", key.0), "give the key of a flow that is there")),
+            false => {
+                Err(Fault::new("flow", format!("there is no flow {}", key.0), "give the key of a flow that is there"))
+            }
         }
     }
 
@@ -360,6 +378,8 @@ fn ln_weight(weight: f64) -> Result<f64, Fault> {
 fn check_capacities(capacity_bps: &[f64]) -> Result<(), Fault> {
     match capacity_bps.iter().find(|c| !(c.is_finite() && **c >= 0.0)) {
         None => Ok(()),
-        Some(c) => Err(Fault::new("capacity", format!("a link has capacity {c}"), "give finite rates, zero for a failed link")),
+        Some(c) => {
+            Err(Fault::new("capacity", format!("a link has capacity {c}"), "give finite rates, zero for a failed link"))
+        }
     }
 }

@@ -32,7 +32,7 @@ pub struct Iteration<T, L> {
 
 /// What flows do at the present prices.
 #[derive(Debug, Clone, Default)]
-struct Response<T> {
+pub(super) struct Response<T> {
     /// 1/q of the flow in each slot.
     inverse: Vec<[T; LANES]>,
     /// x and -dx/dq of each, unless both follow from 1/q alone.
@@ -72,7 +72,7 @@ impl<T: Real, L: Law<T>> Iteration<T, L> {
     /// The rates of the present prices; [`Iteration::step`] does this first.
     pub fn respond(&mut self) {
         let Iteration { cluster, division, price, response, sums, .. } = self;
-        kernels::widest(Respond { cluster, division: *division, price, response, sums });
+        kernels::widest(response.step(cluster, *division, price, sums));
     }
 
     /// Failed links have infinite prices, and those that came back start at 1.
@@ -129,8 +129,7 @@ impl<T: Real, L: Law<T>> Iteration<T, L> {
 
     /// Rate of a flow before normalizing, bit/s, at the last step; zero for one that came since.
     pub fn rate_bps(&self, key: Key) -> f64 {
-        let (block, lane) = (key.0 as usize / LANES, key.0 as usize % LANES);
-        self.response.rates(&self.cluster, block).map_or(0.0, |x| x[lane].f64() * self.cluster.unit_bps())
+        self.response.rate(&self.cluster, key).f64() * self.cluster.unit_bps()
     }
 
     /// The rates of the last step, normalized: of each slot, in the cluster's scale. Nothing may have changed since.
@@ -157,7 +156,7 @@ impl<T: Real, L: Law<T>> Iteration<T, L> {
 }
 
 /// The loops of a step, built for the widest registers that the machine has. Their results are the same on all.
-struct Respond<'a, T> {
+pub(super) struct Respond<'a, T> {
     cluster: &'a Cluster<T>,
     division: Division,
     price: &'a [T],
@@ -203,6 +202,22 @@ impl<T: Real> pulp::NullaryFnOnce for NormalizeFlows<'_, T> {
 }
 
 impl<T: Real> Response<T> {
+    /// The loops that take `price` and fill `sums`, to run.
+    pub(super) fn step<'a>(
+        &'a mut self,
+        cluster: &'a Cluster<T>,
+        division: Division,
+        price: &'a [T],
+        sums: &'a mut [Sums<T>],
+    ) -> Respond<'a, T> {
+        Respond { cluster, division, price, response: self, sums }
+    }
+
+    /// The rate of one flow; zero if it came since.
+    pub(super) fn rate(&self, cluster: &Cluster<T>, key: Key) -> T {
+        self.rates(cluster, key.0 as usize / LANES).map_or(T::ZERO, |x| x[key.0 as usize % LANES])
+    }
+
     /// Rate update (equation 3).
     #[inline(always)]
     fn follow(&mut self, cluster: &Cluster<T>, division: Division, price: &[T]) {

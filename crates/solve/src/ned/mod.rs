@@ -23,6 +23,7 @@ mod kernels;
 mod newton;
 mod newton_like;
 mod normalize;
+pub mod parallel;
 mod real;
 mod slices;
 

@@ -31,8 +31,7 @@ impl<T: Real> Law<T> for Newton {
     fn update(&mut self, seen: &Seen<'_, T>, price: &mut [T]) {
         let gap = |l: usize| seen.sums[l][0].f64() - seen.capacity[l].f64();
         let free = |l: usize| seen.capacity[l] > T::ZERO && seen.sums[l][1] > T::TINY;
-        let moves: Vec<bool> =
-            (0..price.len()).map(|l| free(l) && (price[l] > T::ZERO || gap(l) > 0.0)).collect();
+        let moves: Vec<bool> = (0..price.len()).map(|l| free(l) && (price[l] > T::ZERO || gap(l) > 0.0)).collect();
         let right: Vec<f64> = (0..price.len()).map(|l| if moves[l] { gap(l) } else { 0.0 }).collect();
         let change = conjugate_gradients(seen, &moves, &right);
         for (l, price) in price.iter_mut().enumerate().filter(|(l, _)| moves[*l]) {
@@ -61,9 +60,8 @@ fn conjugate_gradients<T: Real>(seen: &Seen<'_, T>, moves: &[bool], right: &[f64
         }
         narrow.iter_mut().zip(&p).for_each(|(narrow, &p)| *narrow = T::of(p));
         seen.hessian_times(&narrow, &mut product);
-        let hp: Vec<f64> = (0..n)
-            .map(|l| if moves[l] { product[l].f64() + 1e-6 * diagonal[l] * p[l] } else { 0.0 })
-            .collect();
+        let hp: Vec<f64> =
+            (0..n).map(|l| if moves[l] { product[l].f64() + 1e-6 * diagonal[l] * p[l] } else { 0.0 }).collect();
         let curvature = dot(&p, &hp);
         if curvature.is_nan() || curvature <= 0.0 {
             break;

@@ -16,17 +16,21 @@ pub enum Normalizer {
     Flow,
 }
 
-/// Each link's load over its capacity, never less than it is exactly: what rounding may have taken off a sum is added.
-/// A failed link carries nothing and has the ratio zero.
+/// What a sum of `terms` positive numbers is to be multiplied by, so that it is not less than it is exactly.
+#[inline(always)]
+pub(super) fn margin<T: Real>(terms: usize) -> f64 {
+    // A sum of n terms is off by n roundings at most; links sum up in chunks. Four more come with the divisions.
+    1.0 + T::EPSILON.f64() / 2.0 * (CHUNK.min(terms) + terms / CHUNK + 5) as f64
+}
+
+/// Each link's load over its capacity, never less than it is exactly. A failed link carries nothing and has the ratio
+/// zero.
 #[inline(always)]
 pub(super) fn ratios<T: Real>(cluster: &Cluster<T>, sums: &[[T; 2]]) -> Vec<T> {
     let mut ratios = vec![T::ZERO; cluster.table()];
-    let half = T::EPSILON.f64() / 2.0;
     let links = sums.iter().zip(&cluster.capacity).zip(&cluster.slices.degree);
     for (ratio, ((&[load, _], &capacity), &degree)) in ratios.iter_mut().zip(links) {
-        // A sum of n terms is off by n roundings at most; links sum up in chunks. Four more come with the divisions.
-        let additions = CHUNK.min(degree as usize) + degree as usize / CHUNK + 4;
-        let margin = T::of(1.0 + half * additions as f64 + half);
+        let margin = T::of(margin::<T>(degree as usize));
         *ratio = if capacity > T::ZERO { load / capacity * margin } else { T::ZERO };
     }
     ratios

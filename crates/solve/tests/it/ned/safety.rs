@@ -4,7 +4,9 @@ use super::{overload, random_datacenter, scatter_prices, start, steps_to, worst}
 use crate::common::{Net, certified};
 use subak_core::rng::Stream;
 use subak_core::{Case, LinkId, Policy};
-use subak_solve::ned::{Accelerated, Cluster, Fgm, Gradient, Iteration, Key, Law, Ned, Newton, NewtonLike, Normalizer, Real};
+use subak_solve::ned::{
+    Accelerated, Cluster, Fgm, Gradient, Iteration, Key, Law, Ned, Newton, NewtonLike, Normalizer, Real,
+};
 
 const LOG: Policy = Policy::AlphaFair { alpha: 1.0 };
 
@@ -70,7 +72,9 @@ fn no_flows_at_all_and_no_links() {
 fn prices_of_zero_are_left_again() {
     let case = Net::new(&[10e9, 10e9]).flow(&[0, 1]).flow(&[0]).flow(&[0]).flow(&[1]).case(LOG);
     let want = certified(&case).rates_bps;
-    for law in [Box::new(Ned::default()) as Box<dyn Law<f64>>, Box::new(Newton::default()), Box::new(Accelerated::default())] {
+    for law in
+        [Box::new(Ned::default()) as Box<dyn Law<f64>>, Box::new(Newton::default()), Box::new(Accelerated::default())]
+    {
         let (mut iteration, keys) = start(&case, law);
         (0..2).for_each(|l| iteration.set_price(l, 0.0).unwrap());
         assert!(steps_to(&mut iteration, &keys, &want, 1e-6, 500).is_some());
