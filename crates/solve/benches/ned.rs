@@ -4,6 +4,8 @@
 
 use std::time::Instant;
 use subak_core::rng::Stream;
+use subak_core::{Network, generate};
+use subak_solve::ned::parallel::{Parallel, Partition};
 use subak_solve::ned::{Cluster, Division, Iteration, Key, Ned, NewFlow, Normalizer, Real};
 
 /// Servers a rack, and spines: two tiers, 40 Gb/s links.
@@ -34,6 +36,7 @@ fn main() {
         line::<f32>("f32", nodes, &paths);
         line::<f64>("f64", nodes, &paths);
     }
+    threads(if sizes.len() == 1 { sizes[0] } else { (4608, 49152) });
     million();
     println!("peak memory {} MB", peak_memory_mb());
 }
@@ -144,6 +147,42 @@ impl<T: Real> Straight<T> {
             }
         }
     }
+}
+
+/// The same flows in FlowBlocks on one thread and on two, beside the sequential iteration: microseconds an iteration.
+fn threads((nodes, flows): (usize, usize)) {
+    const STEPS: usize = 200;
+    let network = leaf_spine(nodes);
+    let paths = paths(nodes, flows);
+    let links = links(nodes);
+    let capacity_bps = vec![RATE_BPS; links];
+    let flows: Vec<NewFlow<'_>> =
+        paths.iter().map(|path| NewFlow { path, ln_gain: 0.0, demand_bps: f64::INFINITY }).collect();
+    let (mut sequential, _) = iteration::<f32>(links, &paths, false);
+    let whole = best_us(|| (0..STEPS).for_each(|_| sequential.step())) / STEPS as f64;
+    for groups in [2, 4, 8] {
+        let partition = Partition::of(&network, groups).expect("there are racks");
+        let on = |threads: usize| {
+            let mut ned = Parallel::<f32>::new(&capacity_bps, &flows, &partition, None, threads).expect("paths are sound");
+            best_us(|| ned.run(STEPS)) / STEPS as f64
+        };
+        let (one, two) = (on(1), on(2));
+        println!(
+            "{nodes:>6} {:>8}   f32 {} FlowBlocks: {one:.2} us on 1 thread, {two:.2} us on 2 ({:.2} times); whole {whole:.2} us",
+            paths.len(),
+            groups * groups,
+            one / two
+        );
+    }
+}
+
+/// The network that [`paths`] go over, with its links in the same order.
+fn leaf_spine(nodes: usize) -> Network {
+    let value = serde_json::json!({"kind": "leaf-spine", "leaves": nodes.div_ceil(RACK), "hosts_per_leaf": RACK,
+        "spines": SPINES, "host_rate": RATE_BPS, "spine_rate": RATE_BPS});
+    let (network, _) = generate::network(&value).expect("the network is sound");
+    assert_eq!(network.links().len(), links(nodes), "racks are full");
+    network
 }
 
 /// A million flows of 8192 hosts: time an iteration, and churn.
