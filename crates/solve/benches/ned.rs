@@ -4,9 +4,11 @@
 
 use std::time::Instant;
 use subak_core::rng::Stream;
-use subak_core::{Network, generate};
+use subak_core::route::Router;
+use subak_core::{Case, Flow, Flows, Network, Policy, generate};
 use subak_solve::ned::parallel::{Parallel, Partition};
 use subak_solve::ned::{Cluster, Division, Iteration, Key, Ned, NewFlow, Normalizer, Real};
+use subak_solve::{Options, solve};
 
 /// Servers a rack, and spines: two tiers, 40 Gb/s links.
 const RACK: usize = 48;
@@ -25,6 +27,9 @@ const SIZES: [(usize, usize); 9] = [
 ];
 
 fn main() {
+    if std::env::args().any(|a| a == "gamma") {
+        return gammas();
+    }
     let sizes: Vec<(usize, usize)> = std::env::args().skip(1).filter_map(|a| parse(&a)).collect();
     let sizes = if sizes.is_empty() { &SIZES[..] } else { &sizes };
     println!(
@@ -163,7 +168,8 @@ fn threads((nodes, flows): (usize, usize)) {
     for groups in [2, 4, 8] {
         let partition = Partition::of(&network, groups).expect("there are racks");
         let on = |threads: usize| {
-            let mut ned = Parallel::<f32>::new(&capacity_bps, &flows, &partition, None, threads).expect("paths are sound");
+            let mut ned =
+                Parallel::<f32>::new(&capacity_bps, &flows, &partition, None, threads).expect("paths are sound");
             best_us(|| ned.run(STEPS)) / STEPS as f64
         };
         let (one, two) = (on(1), on(2));
@@ -183,6 +189,55 @@ fn leaf_spine(nodes: usize) -> Network {
     let (network, _) = generate::network(&value).expect("the network is sound");
     assert_eq!(network.links().len(), links(nodes), "racks are full");
     network
+}
+
+/// Steps until F-NORM's rates stay within a thousandth of the optimum, from prices of 1, over gamma; a dash: never in 5000.
+fn gammas() {
+    const GAMMAS: [f64; 9] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.5];
+    let tiers = [
+        serde_json::json!({"kind": "leaf-spine", "leaves": 8, "hosts_per_leaf": 48, "spines": 8,
+            "host_rate": RATE_BPS, "spine_rate": RATE_BPS}),
+        serde_json::json!({"kind": "fat-tree", "k": 8, "rate": RATE_BPS}),
+    ];
+    println!("{:>12} {:>8} {}", "network", "flows", GAMMAS.map(|g| format!("{g:>7}")).join(""));
+    for value in tiers {
+        let (network, _) = generate::network(&value).expect("the network is sound");
+        let hosts: Vec<_> = network.hosts().collect();
+        for a_host in [1, 8, 64] {
+            let mut rng = Stream::new(2, "gamma");
+            let mut router = Router::new(&network, 2, false);
+            let mut flows = Flows::new();
+            for f in 0..a_host * hosts.len() {
+                let src = rng.below(hosts.len());
+                let dst = (src + 1 + rng.below(hosts.len() - 1)) % hosts.len();
+                let path = router.path(hosts[src], hosts[dst], f as u64).expect("there is a path");
+                flows.push(Flow::over(f.to_string(), path), &network).expect("the flow is sound");
+            }
+            let case = Case { network: network.clone(), flows, policy: Policy::AlphaFair { alpha: 1.0 } };
+            let want = solve(&case, &Options::default()).expect("the case is sound").rates_bps;
+            let steps = GAMMAS.map(|gamma| match settle(&case, &want, gamma) {
+                Some(steps) => format!("{steps:>7}"),
+                None => format!("{:>7}", "-"),
+            });
+            println!("{:>12} {:>8} {}", value["kind"].as_str().unwrap_or(""), case.flows.len(), steps.join(""));
+        }
+    }
+}
+
+fn settle(case: &Case, want: &[f64], gamma: f64) -> Option<usize> {
+    let (cluster, keys) = Cluster::<f64>::of(case).expect("the case has prices");
+    let mut ned = Iteration::new(cluster, Ned::with_gamma(gamma));
+    let mut since = None;
+    for step in 1..=5000 {
+        ned.step();
+        let rates = ned.rates_bps(Normalizer::Flow, &keys);
+        let off = rates.iter().zip(want).map(|(g, w)| (g / w - 1.0).abs()).fold(0.0, f64::max);
+        since = if off <= 1e-3 { since.or(Some(step)) } else { None };
+        if since.is_some_and(|s| step >= s + 20) {
+            return since;
+        }
+    }
+    None
 }
 
 /// A million flows of 8192 hosts: time an iteration, and churn.

@@ -41,7 +41,7 @@ impl Optimizer for Ned {
         params: &[
             Param::number("gamma", 0.2, ParamUnit::One, "the share of Newton's step that a price moves by"),
             Param::number("drain", 10.0, ParamUnit::One, "intervals over which a queue is to be drained"),
-            Param::number("price_interval", 100e-6, ParamUnit::Seconds, "time between two updates of a link's price"),
+            Param::number("price_interval", 50e-6, ParamUnit::Seconds, "time between two updates of a link's price"),
         ],
         goal: Goal::Utility,
         settles: Settles { within: 0.1, rtts: 500.0 },

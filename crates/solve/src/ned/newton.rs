@@ -1,6 +1,6 @@
 //! The full Newton method (Flowtune, appendix B): the whole Hessian, solved by conjugate gradients with NED's diagonal as
-//! preconditioner. Links at price zero with room to spare stay out of the system. What it needs beyond Newton's step is
-//! bounded as in NED; it is the rival that settles in the fewest and dearest steps.
+//! preconditioner. Links at price zero with room to spare stay out of the system. It takes few steps, each a dear one, where
+//! it settles; from prices far off it may go round in circles, for it has no line search.
 
 use super::real::Real;
 use super::{Law, Seen};
@@ -34,11 +34,13 @@ impl<T: Real> Law<T> for Newton {
         let moves: Vec<bool> = (0..price.len()).map(|l| free(l) && (price[l] > T::ZERO || gap(l) > 0.0)).collect();
         let right: Vec<f64> = (0..price.len()).map(|l| if moves[l] { gap(l) } else { 0.0 }).collect();
         let change = conjugate_gradients(seen, &moves, &right);
+        let mean = |l: usize| seen.sums[l][0].f64() / seen.sums[l][1].f64();
+        // The whole step is cut so that no price moves further than the flows' mean path price, NED's own bound upwards.
+        let reach = |l: usize| (mean(l) / change[l].abs()).min(1.0);
+        let length = self.gamma * (0..price.len()).filter(|&l| moves[l]).map(reach).fold(1.0, f64::min);
         for (l, price) in price.iter_mut().enumerate().filter(|(l, _)| moves[*l]) {
-            let moved = price.f64() + self.gamma * change[l];
-            // As far up as the flows' mean path price, the bound that NED has of itself.
-            let mean = seen.sums[l][0].f64() / seen.sums[l][1].f64();
-            let moved = moved.clamp(0.25 * price.f64(), price.f64() + mean);
+            let mean = mean(l);
+            let moved = (price.f64() + length * change[l]).max(0.25 * price.f64());
             *price = T::of(if moved > T::EPSILON.f64() * mean { moved } else { 0.0 });
         }
     }

@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 use std::ops::{Add, AddAssign, Div, Mul, Sub};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// A floating-point number of one precision.
 pub trait Real:
@@ -18,6 +19,9 @@ pub trait Real:
     + Sub<Output = Self>
     + 'static
 {
+    /// A number that threads share.
+    type Shared: Debug + Default + Sync + Send;
+
     /// 0.
     const ZERO: Self;
     /// 1.
@@ -36,6 +40,11 @@ pub trait Real:
     /// 1 / self for positive numbers to 20 bits, without a division; the double is exact.
     fn about_recip(self) -> Self;
 
+    /// Writes a shared number.
+    fn put(self, place: &Self::Shared);
+    /// Reads a shared number.
+    fn get(place: &Self::Shared) -> Self;
+
     /// The greater of the two, in one instruction: neither is a NaN.
     #[inline(always)]
     fn or_more(self, least: Self) -> Self {
@@ -44,12 +53,22 @@ pub trait Real:
 }
 
 impl Real for f32 {
+    type Shared = AtomicU32;
+
     const ZERO: Self = 0.0;
     const ONE: Self = 1.0;
     const INFINITY: Self = f32::INFINITY;
     const EPSILON: Self = f32::EPSILON;
     const TINY: Self = f32::MIN_POSITIVE;
 
+    #[inline(always)]
+    fn put(self, place: &AtomicU32) {
+        place.store(self.to_bits(), Ordering::Relaxed);
+    }
+    #[inline(always)]
+    fn get(place: &AtomicU32) -> Self {
+        f32::from_bits(place.load(Ordering::Relaxed))
+    }
     #[inline(always)]
     fn of(x: f64) -> Self {
         x as f32
@@ -70,12 +89,22 @@ impl Real for f32 {
 }
 
 impl Real for f64 {
+    type Shared = AtomicU64;
+
     const ZERO: Self = 0.0;
     const ONE: Self = 1.0;
     const INFINITY: Self = f64::INFINITY;
     const EPSILON: Self = f64::EPSILON;
     const TINY: Self = f64::MIN_POSITIVE;
 
+    #[inline(always)]
+    fn put(self, place: &AtomicU64) {
+        place.store(self.to_bits(), Ordering::Relaxed);
+    }
+    #[inline(always)]
+    fn get(place: &AtomicU64) -> Self {
+        f64::from_bits(place.load(Ordering::Relaxed))
+    }
     #[inline(always)]
     fn of(x: f64) -> Self {
         x

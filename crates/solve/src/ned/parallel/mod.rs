@@ -20,18 +20,17 @@ use super::kernels;
 use super::normalize::margin;
 use super::real::Real;
 use barrier::Barrier;
-use std::sync::atomic::{AtomicU64, Ordering};
 use subak_core::{Fault, LinkId};
 
 /// NED over FlowBlocks.
 #[derive(Debug)]
-pub struct Parallel<T> {
+pub struct Parallel<T: Real> {
     gamma: T,
     threads: usize,
     unit_bps: f64,
     flow_blocks: Vec<FlowBlock<T>>,
     keepers: Vec<LinkBlock<T>>,
-    shared: Shared,
+    shared: Shared<T>,
     place: Vec<(u32, Key)>,
 }
 
@@ -59,22 +58,13 @@ struct LinkBlock<T> {
     keeper: usize,
 }
 
-/// What threads tell each other; every place has one writer. Numbers are kept as a double's bits, which holds both
-/// precisions.
+/// What threads tell each other; every place has one writer.
 #[derive(Debug)]
-struct Shared {
+struct Shared<T: Real> {
     /// Sums of each FlowBlock's links: load, then H.
-    sums: Vec<[AtomicU64; 2]>,
-    price: Vec<AtomicU64>,
-    load: Vec<AtomicU64>,
-}
-
-fn put(place: &AtomicU64, value: f64) {
-    place.store(value.to_bits(), Ordering::Relaxed);
-}
-
-fn get(place: &AtomicU64) -> f64 {
-    f64::from_bits(place.load(Ordering::Relaxed))
+    sums: Vec<[T::Shared; 2]>,
+    price: Vec<T::Shared>,
+    load: Vec<T::Shared>,
 }
 
 impl<T: Real> Parallel<T> {
@@ -121,7 +111,15 @@ impl<T: Real> Parallel<T> {
             copies: copies(k),
             keeper: if k % 2 == 0 { k / 2 * (groups + 1) } else { (groups - 1 - k / 2) * groups + k / 2 },
         });
-        let price = |c: &f64| AtomicU64::new(if *c > 0.0 { 1f64 } else { f64::INFINITY }.to_bits());
+        let price = |c: &f64| {
+            let price = T::Shared::default();
+            if *c > 0.0 {
+                T::ONE.put(&price)
+            } else {
+                T::INFINITY.put(&price)
+            }
+            price
+        };
         Ok(Parallel {
             gamma: T::of(gamma.unwrap_or_else(|| diagonal::safe_gamma(longest))),
             threads: threads.clamp(1, groups * groups),
@@ -131,7 +129,7 @@ impl<T: Real> Parallel<T> {
             shared: Shared {
                 sums: (0..first).map(|_| Default::default()).collect(),
                 price: capacity_bps.iter().map(price).collect(),
-                load: capacity_bps.iter().map(|_| AtomicU64::new(0)).collect(),
+                load: capacity_bps.iter().map(|_| Default::default()).collect(),
             },
             place,
         })
@@ -165,7 +163,7 @@ impl<T: Real> Parallel<T> {
 
     /// Price of each link, in the cluster's scale.
     pub fn prices(&self) -> impl Iterator<Item = f64> + '_ {
-        self.shared.price.iter().map(get)
+        self.shared.price.iter().map(|p| T::get(p).f64())
     }
 
     /// The rates of the last iteration, bit/s, by F-NORM if `normalized`.
@@ -178,7 +176,7 @@ impl<T: Real> Parallel<T> {
             }
             let over = |l: LinkId| {
                 let capacity = block.cluster.capacity[l as usize].f64();
-                let load = get(&self.shared.load[block.links[l as usize] as usize]);
+                let load = T::get(&self.shared.load[block.links[l as usize] as usize]).f64();
                 // Every FlowBlock's sum may be off by its own rounding, and the sum of them by as many roundings more.
                 if capacity > 0.0 { load / capacity * margin::<T>(self.place.len()) } else { 0.0 }
             };
@@ -211,44 +209,55 @@ impl<T: Real> FlowBlock<T> {
     }
 
     /// Distribution of prices, rate update, and the sums for the links' keepers.
-    fn tell(&mut self, shared: &Shared) {
+    fn tell(&mut self, shared: &Shared<T>) {
         for (price, &l) in self.price.iter_mut().zip(&self.links) {
-            *price = T::of(get(&shared.price[l as usize]));
+            *price = T::get(&shared.price[l as usize]);
         }
         let FlowBlock { cluster, response, price, sums, .. } = self;
         kernels::widest(response.step(cluster, Division::Exact, price, sums));
         for (place, [load, h]) in shared.sums[self.first..].iter().zip(&self.sums) {
-            put(&place[0], load.f64());
-            put(&place[1], h.f64());
+            load.put(&place[0]);
+            h.put(&place[1]);
         }
     }
 }
 
 impl<T: Real> LinkBlock<T> {
     /// Aggregation, and the price update on the whole.
-    fn aggregate(&self, gamma: T, shared: &Shared) {
-        for (i, (&l, &capacity)) in self.links.iter().zip(&self.capacity).enumerate() {
+    fn aggregate(&self, gamma: T, shared: &Shared<T>) {
+        for (r, (links, capacity)) in self.links.chunks(RUN).zip(self.capacity.chunks(RUN)).enumerate() {
             let sums = pairwise(&self.copies, &|first| {
-                let [load, h] = &shared.sums[first + i];
-                [T::of(get(load)), T::of(get(h))]
+                let mut run = [[T::ZERO; 2]; RUN];
+                let copy = &shared.sums[first + r * RUN..][..links.len()];
+                run.iter_mut().zip(copy).for_each(|(sums, [load, h])| *sums = [T::get(load), T::get(h)]);
+                run
             });
-            let price = &shared.price[l as usize];
-            put(&shared.load[l as usize], sums[0].f64());
-            if capacity > T::ZERO {
-                put(price, diagonal::step(gamma, capacity, sums, T::of(get(price))).f64());
+            for ((&l, &capacity), &sums) in links.iter().zip(capacity).zip(&sums) {
+                let price = &shared.price[l as usize];
+                sums[0].put(&shared.load[l as usize]);
+                if capacity > T::ZERO {
+                    diagonal::step(gamma, capacity, sums, T::get(price)).put(price);
+                }
             }
         }
     }
 }
 
+/// Links that are aggregated side by side.
+const RUN: usize = 32;
+
 /// The sum over `copies`, halves first: at the end of step m, groups of 2^m copies are summed up.
-fn pairwise<T: Real>(copies: &[usize], of: &impl Fn(usize) -> [T; 2]) -> [T; 2] {
+fn pairwise<T: Real>(copies: &[usize], of: &impl Fn(usize) -> [[T; 2]; RUN]) -> [[T; 2]; RUN] {
     match copies {
         [one] => of(*one),
         _ => {
             let (a, b) = copies.split_at(copies.len().next_power_of_two() / 2);
-            let (a, b) = (pairwise(a, of), pairwise(b, of));
-            [a[0] + b[0], a[1] + b[1]]
+            let (mut a, b) = (pairwise(a, of), pairwise(b, of));
+            for (a, b) in a.iter_mut().zip(&b) {
+                a[0] += b[0];
+                a[1] += b[1];
+            }
+            a
         }
     }
 }
