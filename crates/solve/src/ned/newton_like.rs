@@ -48,7 +48,7 @@ impl<T: Real> Law<T> for NewtonLike<T> {
             let [old_price, old_load] = self.last[l];
             let change = *price - old_price;
             let known = if self.estimate[l] > T::ZERO { self.estimate[l] } else { guess };
-            let moved = change > T::ZERO || change < T::ZERO;
+            let moved = change != T::ZERO;
             let measured = if moved { (old_load - load) / change } else { known };
             let mixed = known + share * (measured - known);
             let within = mixed.or_more(guess / range);
