@@ -14,8 +14,8 @@
 use super::dgd::interval_ns;
 use super::prices::{Bounds, Wishes};
 use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Rate};
-use subak_core::scheme::{FlowInfo, Goal, Param, ParamUnit, Params, Port, Settles};
 use std::sync::Arc;
+use subak_core::scheme::{FlowInfo, Goal, Param, ParamUnit, Params, Port, Settles};
 use subak_core::{Fault, Ns, Utility};
 
 /// Bounds of a rate in line rates: a flow that is never heard of could never be told to go faster.
