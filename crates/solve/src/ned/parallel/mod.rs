@@ -68,7 +68,7 @@ struct Shared<T: Real> {
 }
 
 impl<T: Real> Parallel<T> {
-    /// NED with `gamma` ([`super::safe_gamma`] if none) over log utilities or others of one `alpha`, on `threads` threads.
+    /// NED with `gamma` ([`super::safe_gamma`] if none) over weighted logarithms, on `threads` threads.
     pub fn new(
         capacity_bps: &[f64],
         flows: &[NewFlow<'_>],
