@@ -37,7 +37,7 @@ pub trait Real:
     fn of(x: f64) -> Self;
     /// As a double.
     fn f64(self) -> f64;
-    /// 1 / self for positive numbers to 20 bits, without a division; the double is exact.
+    /// 1 / self for positive numbers to 16 bits, without a division; the double is exact.
     fn about_recip(self) -> Self;
 
     /// Writes a shared number.
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_quick_reciprocal_is_right_to_twenty_bits() {
+    fn the_quick_reciprocal_is_right_to_sixteen_bits() {
         for e in -3600..3600 {
             let x = (f64::from(e) / 100.0).exp() as f32;
             let off = (x.about_recip() * x - 1.0).abs();
