@@ -33,6 +33,7 @@ parts! {
         xwi::Xwi: Weight,
         dgd::GradientDescent: Rate,
         rcp_star::FairShare: Rate,
+        ned::Ned: Rate,
     }
     fabrics {
         swift::SwiftFabric: Weight,

@@ -13,6 +13,7 @@ pub mod incremental;
 mod levels;
 pub mod live;
 pub mod max_min;
+pub mod ned;
 mod num;
 mod options;
 mod sequence;

@@ -5,6 +5,7 @@ mod common;
 mod incremental;
 mod live;
 mod max_min;
+mod ned;
 mod num;
 mod pooled;
 mod structure;

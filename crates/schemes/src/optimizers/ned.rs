@@ -1,0 +1,148 @@
+//! NED without a centre (Flowtune, section 2.3): rates at the sources, prices at the links, and what the links' Newton steps
+//! need rides in the packets.
+//!
+//! A source sends at x = U'^-1(q), q its path's price. With each data packet it tells -dx/dq over x, which is 1/(alpha q).
+//! A link that sums up bytes, and bytes times what they tell, over an interval has its load and its -H, for a flow's
+//! share of the bytes is its share of the load: no link knows flows. It then moves its price by equation 4.
+//!
+//! What the paper leaves out, and stands here:
+//! - the queue counts as load to be drained over some intervals, because no normalizer keeps rates to the capacities;
+//! - q is at least U' of the line, so that a price of zero says something too;
+//! - a price falls to a quarter at most in a step, and keeps still where nothing came that says how flows answer;
+//! - a bandwidth function is told as if it were a straight line from zero.
+
+use super::dgd::interval_ns;
+use super::prices::{Bounds, Wishes};
+use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Rate};
+use std::sync::Arc;
+use subak_core::scheme::{FlowInfo, Goal, Param, ParamUnit, Params, Port, Settles};
+use subak_core::{Fault, Ns, Utility};
+
+/// Bounds of a rate in line rates: a flow that is never heard of could never be told to go faster.
+const BOUNDS: Bounds = Bounds { least: 0.001, most: 1.0 };
+
+/// The optimizer.
+#[derive(Debug, Clone, Copy)]
+pub struct Ned {
+    gamma: f64,
+    drain: f64,
+    interval_ns: Ns,
+}
+
+/// -dx/dq over x; zero before the source knows its price.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Answer(pub f64);
+
+impl Optimizer for Ned {
+    const PART: Part = Part {
+        name: "ned",
+        about: "rates that maximize utility, from link prices moved by Newton's exact diagonal (NED), without a centre",
+        paper: "Perry et al., Flowtune, NSDI 2017, section 2.3 and equation 4",
+        params: &[
+            Param::number("gamma", 0.2, ParamUnit::One, "the share of Newton's step that a price moves by"),
+            Param::number("drain", 10.0, ParamUnit::One, "intervals over which a queue is to be drained"),
+            Param::number("price_interval", 50e-6, ParamUnit::Seconds, "time between two updates of a link's price"),
+        ],
+        goal: Goal::Utility,
+        settles: Settles { within: 0.1, rtts: 500.0 },
+    };
+    type Wish = Rate;
+    type Note = Answer;
+    type Source = NedSource;
+    type Price = NedPrice;
+
+    fn new(params: &Params) -> Result<Self, Fault> {
+        Ok(Ned {
+            gamma: params.within("gamma", 1e-6, 2.0)?,
+            drain: params.within("drain", 1.0, 1e9)?,
+            interval_ns: interval_ns(params)?,
+        })
+    }
+    fn source(&self, flow: &FlowInfo) -> NedSource {
+        let line_rate_bps: Vec<f64> = flow.paths.iter().map(|p| p.line_rate_bps).collect();
+        NedSource {
+            wishes: Wishes::new(flow, BOUNDS),
+            alpha: flow.utility.alpha(),
+            answers: vec![Answer::default(); line_rate_bps.len()],
+            line_rate_bps,
+        }
+    }
+    fn price(&self, _port: &Port) -> NedPrice {
+        NedPrice { ned: *self, price: 0.0, arrived_bytes: 0, answered: 0.0 }
+    }
+}
+
+/// The sender's side: equation 3, and its derivative.
+#[derive(Debug, Clone)]
+pub struct NedSource {
+    wishes: Wishes,
+    alpha: f64,
+    line_rate_bps: Vec<f64>,
+    answers: Vec<Answer>,
+}
+
+impl OptimizerSource<Ned> for NedSource {
+    fn on_start(&mut self, now_ns: Ns) {
+        self.wishes.on_start(now_ns);
+    }
+    #[inline]
+    fn wish(&self, k: u8) -> Rate {
+        Rate(self.wishes.wish_bps(k))
+    }
+    fn on_weight(&mut self, _weight: f64, utility: &Arc<Utility>) {
+        self.wishes.set_utility(utility);
+        self.alpha = utility.alpha();
+    }
+    #[inline]
+    fn note(&self, k: u8) -> Answer {
+        self.answers[k as usize]
+    }
+    #[inline]
+    fn on_feedback(&mut self, k: u8, feedback: &Feedback) {
+        self.wishes.on_feedback(k, feedback.path_price, feedback);
+        let floor = self.wishes.marginal().at(self.line_rate_bps[k as usize]);
+        let answer = 1.0 / (self.alpha * feedback.path_price.max(floor));
+        self.answers[k as usize] = Answer(if answer.is_finite() { answer } else { 0.0 });
+    }
+}
+
+/// A link's price: equation 4.
+#[derive(Debug, Clone)]
+pub struct NedPrice {
+    ned: Ned,
+    price: f64,
+    arrived_bytes: u64,
+    /// Bytes times what they tell.
+    answered: f64,
+}
+
+impl Price<Answer> for NedPrice {
+    fn first_update_ns(&self) -> Option<Ns> {
+        Some(self.ned.interval_ns)
+    }
+    #[inline]
+    fn now(&self) -> f64 {
+        self.price
+    }
+    #[inline]
+    fn on_enqueue(&mut self, _now_ns: Ns, bytes: u32, note: Option<&Answer>) {
+        self.arrived_bytes += u64::from(bytes);
+        if let Some(&Answer(answer)) = note {
+            self.answered += f64::from(bytes) * answer;
+        }
+    }
+    fn update(&mut self, now_ns: Ns, port: &Port) -> Ns {
+        let per_s = 8e9 / self.ned.interval_ns as f64;
+        let queue_bps = port.queued_bytes as f64 * per_s / self.ned.drain;
+        let (load_bps, h) = (self.arrived_bytes as f64 * per_s, self.answered * per_s);
+        if h > 0.0 {
+            let step = self.ned.gamma * (load_bps + queue_bps - port.capacity_bps) / h;
+            // A price that rounds away beside those of the paths is zero.
+            let moved = (self.price + step).max(0.25 * self.price);
+            self.price = if moved > 1e-9 * load_bps / h { moved } else { 0.0 };
+        }
+        self.arrived_bytes = 0;
+        self.answered = 0.0;
+        now_ns + self.ned.interval_ns
+    }
+}

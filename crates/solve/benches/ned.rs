@@ -1,0 +1,279 @@
+//! NED's iteration at the seven sizes of Flowtune's table (section 5.2), beside a straight loop that scatters: best time of
+//! an iteration, with F-NORM and without, in both precisions, with unequal weights, and on threads. Then a million flows.
+//! `cargo bench -p subak-solve --bench ned -- 4608/49152` takes that size alone.
+
+use std::time::Instant;
+use subak_core::rng::Stream;
+use subak_core::route::Router;
+use subak_core::{Case, Flow, Flows, Network, Policy, generate};
+use subak_solve::ned::parallel::{Parallel, Partition};
+use subak_solve::ned::{Cluster, Division, Iteration, Key, Ned, NewFlow, Normalizer, Real};
+use subak_solve::{Options, solve};
+
+/// Servers a rack, and spines: two tiers, 40 Gb/s links.
+const RACK: usize = 48;
+const SPINES: usize = 8;
+const RATE_BPS: f64 = 40e9;
+const SIZES: [(usize, usize); 9] = [
+    (384, 3072),
+    (768, 6144),
+    (1536, 12288),
+    (1536, 24576),
+    (1536, 49152),
+    (3072, 49152),
+    (4608, 49152),
+    (4608, 491_520),
+    (4608, 4_915_200),
+];
+
+fn main() {
+    if std::env::args().any(|a| a == "gamma") {
+        return gammas();
+    }
+    let sizes: Vec<(usize, usize)> = std::env::args().skip(1).filter_map(|a| parse(&a)).collect();
+    let sizes = if sizes.is_empty() { &SIZES[..] } else { &sizes };
+    println!(
+        "{:>6} {:>8} {:>5} {:>10} {:>10} {:>10} {:>10} {:>10} {:>9} {:>8}",
+        "nodes", "flows", "", "us", "F-NORM", "weighted", "-RT", "straight", "ratio", "Tbit/s"
+    );
+    for &(nodes, flows) in sizes {
+        let paths = paths(nodes, flows);
+        line::<f32>("f32", nodes, &paths);
+        line::<f64>("f64", nodes, &paths);
+    }
+    threads(if sizes.len() == 1 { sizes[0] } else { (4608, 49152) });
+    million();
+    println!("peak memory {} MB", peak_memory_mb());
+}
+
+fn parse(size: &str) -> Option<(usize, usize)> {
+    let (nodes, flows) = size.split_once('/')?;
+    Some((nodes.parse().ok()?, flows.parse().ok()?))
+}
+
+/// One row of the table: microseconds an iteration, and how much the network's hosts may send.
+fn line<T: Real>(name: &str, nodes: usize, paths: &[Vec<u32>]) {
+    let links = links(nodes);
+    let (mut plain, _) = iteration::<T>(links, paths, false);
+    let (mut weighted, _) = iteration::<T>(links, paths, true);
+    let mut quick = iteration::<T>(links, paths, false).0.with_division(Division::Approximate);
+    let mut straight = Straight::<T>::new(links, paths);
+    let ours = best_us(|| plain.step());
+    let mut rates = Vec::new();
+    let with_norm = best_us(|| {
+        plain.step();
+        plain.normalize(Normalizer::Flow, &mut rates);
+    });
+    let heavy = best_us(|| weighted.step());
+    let rt = best_us(|| quick.step());
+    let peer = best_us(|| straight.step());
+    println!(
+        "{nodes:>6} {:>8} {name:>5} {ours:>10.2} {with_norm:>10.2} {heavy:>10.2} {rt:>10.2} {peer:>10.2} {:>9.2} {:>8.2}",
+        paths.len(),
+        peer / ours,
+        nodes as f64 * RATE_BPS / 1e12
+    );
+}
+
+fn iteration<T: Real>(links: usize, paths: &[Vec<u32>], weighted: bool) -> (Iteration<T, Ned>, Vec<Key>) {
+    let mut cluster = Cluster::new(&vec![RATE_BPS; links], 1.0).expect("capacities are sound");
+    let weight = |f: usize| if weighted { (1 + f % 16) as f64 } else { 1.0 };
+    let flow = |(f, path)| NewFlow { path, ln_gain: weight(f).ln(), demand_bps: f64::INFINITY };
+    let flows: Vec<NewFlow<'_>> = paths.iter().map(|p| &p[..]).enumerate().map(flow).collect();
+    let keys = cluster.add_all(&flows).expect("paths are sound");
+    let mut iteration = Iteration::new(cluster, Ned::default());
+    (0..200).for_each(|_| iteration.step());
+    (iteration, keys)
+}
+
+fn links(nodes: usize) -> usize {
+    2 * nodes + 2 * nodes.div_ceil(RACK) * SPINES
+}
+
+/// Paths of flows between random hosts over random spines.
+fn paths(nodes: usize, flows: usize) -> Vec<Vec<u32>> {
+    let mut rng = Stream::new(1, "bench");
+    let up = |rack: usize, spine: usize| (2 * nodes + (rack * SPINES + spine) * 2) as u32;
+    let path = |_| {
+        let (src, spine) = (rng.below(nodes), rng.below(SPINES));
+        let dst = (src + 1 + rng.below(nodes - 1)) % nodes;
+        let (from, to) = (src / RACK, dst / RACK);
+        match from == to {
+            true => vec![2 * src as u32, 2 * dst as u32 + 1],
+            false => vec![2 * src as u32, up(from, spine), up(to, spine) + 1, 2 * dst as u32 + 1],
+        }
+    };
+    (0..flows).map(path).collect()
+}
+
+/// The straight loop: flow by flow, adding to its links as it goes.
+struct Straight<T> {
+    ptr: Vec<u32>,
+    links: Vec<u32>,
+    rate: Vec<T>,
+    price: Vec<T>,
+    load: Vec<T>,
+    answer: Vec<T>,
+}
+
+impl<T: Real> Straight<T> {
+    fn new(links: usize, paths: &[Vec<u32>]) -> Self {
+        let mut ptr = vec![0];
+        paths.iter().for_each(|p| ptr.push(ptr[ptr.len() - 1] + p.len() as u32));
+        let zeros = vec![T::ZERO; links];
+        let price = vec![T::of(8.0); links];
+        Straight {
+            ptr,
+            links: paths.concat(),
+            rate: vec![T::ZERO; paths.len()],
+            price,
+            load: zeros.clone(),
+            answer: zeros,
+        }
+    }
+
+    fn step(&mut self) {
+        self.load.fill(T::ZERO);
+        self.answer.fill(T::ZERO);
+        for (f, rate) in self.rate.iter_mut().enumerate() {
+            let path = &self.links[self.ptr[f] as usize..self.ptr[f + 1] as usize];
+            let mut q = T::ZERO;
+            path.iter().for_each(|&l| q += self.price[l as usize]);
+            let x = T::ONE / q.or_more(T::ONE);
+            *rate = x;
+            for &l in path {
+                self.load[l as usize] += x;
+                self.answer[l as usize] += x * x;
+            }
+        }
+        for ((price, &load), &answer) in self.price.iter_mut().zip(&self.load).zip(&self.answer) {
+            if answer > T::ZERO {
+                *price = (*price + T::of(0.4) * (load - T::ONE) / answer).or_more(T::ZERO);
+            }
+        }
+    }
+}
+
+/// The same flows in FlowBlocks on one thread and on two, beside the sequential iteration: microseconds an iteration.
+fn threads((nodes, flows): (usize, usize)) {
+    const STEPS: usize = 200;
+    let network = leaf_spine(nodes);
+    let paths = paths(nodes, flows);
+    let links = links(nodes);
+    let capacity_bps = vec![RATE_BPS; links];
+    let flows: Vec<NewFlow<'_>> =
+        paths.iter().map(|path| NewFlow { path, ln_gain: 0.0, demand_bps: f64::INFINITY }).collect();
+    let (mut sequential, _) = iteration::<f32>(links, &paths, false);
+    let whole = best_us(|| (0..STEPS).for_each(|_| sequential.step())) / STEPS as f64;
+    for groups in [2, 4, 8] {
+        let partition = Partition::of(&network, groups).expect("there are racks");
+        let on = |threads: usize| {
+            let mut ned =
+                Parallel::<f32>::new(&capacity_bps, &flows, &partition, None, threads).expect("paths are sound");
+            best_us(|| ned.run(STEPS)) / STEPS as f64
+        };
+        let (one, two) = (on(1), on(2));
+        println!(
+            "{nodes:>6} {:>8}   f32 {} FlowBlocks: {one:.2} us on 1 thread, {two:.2} us on 2 ({:.2} times); whole {whole:.2} us",
+            paths.len(),
+            groups * groups,
+            one / two
+        );
+    }
+}
+
+/// The network that [`paths`] go over, with its links in the same order.
+fn leaf_spine(nodes: usize) -> Network {
+    let value = serde_json::json!({"kind": "leaf-spine", "leaves": nodes.div_ceil(RACK), "hosts_per_leaf": RACK,
+        "spines": SPINES, "host_rate": RATE_BPS, "spine_rate": RATE_BPS});
+    let (network, _) = generate::network(&value).expect("the network is sound");
+    assert_eq!(network.links().len(), links(nodes), "racks are full");
+    network
+}
+
+/// Steps until F-NORM's rates stay within a thousandth of the optimum, from prices of 1, over gamma; a dash: never in 5000.
+fn gammas() {
+    const GAMMAS: [f64; 9] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.5];
+    let tiers = [
+        serde_json::json!({"kind": "leaf-spine", "leaves": 8, "hosts_per_leaf": 48, "spines": 8,
+            "host_rate": RATE_BPS, "spine_rate": RATE_BPS}),
+        serde_json::json!({"kind": "fat-tree", "k": 8, "rate": RATE_BPS}),
+    ];
+    println!("{:>12} {:>8} {}", "network", "flows", GAMMAS.map(|g| format!("{g:>7}")).join(""));
+    for value in tiers {
+        let (network, _) = generate::network(&value).expect("the network is sound");
+        let hosts: Vec<_> = network.hosts().collect();
+        for a_host in [1, 8, 64] {
+            let mut rng = Stream::new(2, "gamma");
+            let mut router = Router::new(&network, 2, false);
+            let mut flows = Flows::new();
+            for f in 0..a_host * hosts.len() {
+                let src = rng.below(hosts.len());
+                let dst = (src + 1 + rng.below(hosts.len() - 1)) % hosts.len();
+                let path = router.path(hosts[src], hosts[dst], f as u64).expect("there is a path");
+                flows.push(Flow::over(f.to_string(), path), &network).expect("the flow is sound");
+            }
+            let case = Case { network: network.clone(), flows, policy: Policy::AlphaFair { alpha: 1.0 } };
+            let want = solve(&case, &Options::default()).expect("the case is sound").rates_bps;
+            let steps = GAMMAS.map(|gamma| match settle(&case, &want, gamma) {
+                Some(steps) => format!("{steps:>7}"),
+                None => format!("{:>7}", "-"),
+            });
+            println!("{:>12} {:>8} {}", value["kind"].as_str().unwrap_or(""), case.flows.len(), steps.join(""));
+        }
+    }
+}
+
+fn settle(case: &Case, want: &[f64], gamma: f64) -> Option<usize> {
+    let (cluster, keys) = Cluster::<f64>::of(case).expect("the case has prices");
+    let mut ned = Iteration::new(cluster, Ned::with_gamma(gamma));
+    let mut since = None;
+    for step in 1..=5000 {
+        ned.step();
+        let rates = ned.rates_bps(Normalizer::Flow, &keys);
+        let off = rates.iter().zip(want).map(|(g, w)| (g / w - 1.0).abs()).fold(0.0, f64::max);
+        since = if off <= 1e-3 { since.or(Some(step)) } else { None };
+        if since.is_some_and(|s| step >= s + 20) {
+            return since;
+        }
+    }
+    None
+}
+
+/// A million flows of 8192 hosts: time an iteration, and churn.
+fn million() {
+    let paths = paths(8160, 1_000_000);
+    let (mut ned, mut keys) = iteration::<f32>(links(8160), &paths, false);
+    let step = best_us(|| ned.step());
+    let mut rates = Vec::new();
+    let norm = best_us(|| ned.normalize(Normalizer::Flow, &mut rates));
+    let mut turn = 0;
+    let churn = best_us(|| {
+        let f = turn % keys.len();
+        ned.cluster_mut().remove(keys[f]).expect("the flow is there");
+        keys[f] = ned.cluster_mut().add(&paths[f], 1.0).expect("the path is sound");
+        turn += 7919;
+    });
+    println!(
+        "a million flows, f32: {:.2} ms an iteration, {:.2} ms F-NORM, {churn:.2} us to swap a flow",
+        step / 1e3,
+        norm / 1e3
+    );
+}
+
+fn best_us(mut run: impl FnMut()) -> f64 {
+    let mut best = f64::INFINITY;
+    let start = Instant::now();
+    while start.elapsed().as_secs_f64() < 0.3 {
+        let one = Instant::now();
+        run();
+        best = best.min(one.elapsed().as_secs_f64() * 1e6);
+    }
+    best
+}
+
+fn peak_memory_mb() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let kb = status.lines().find_map(|l| l.strip_prefix("VmHWM:")?.split_whitespace().next()?.parse::<u64>().ok());
+    kb.unwrap_or(0) / 1024
+}

@@ -1,0 +1,385 @@
+//! The links and flows that an iteration runs over, in the form that its loops want; flows come and go.
+//!
+//! Capacities are scaled to order 1, and gains so that the first flow's is 1: prices stay near 1 and single precision
+//! suffices. A failed link is one of capacity zero: its price is infinite, so what crosses it has the rate zero.
+
+use super::LANES;
+use super::real::Real;
+use super::slices::Slices;
+use subak_core::{Case, Fault, LinkId, Utility};
+
+/// A flow of a [`Cluster`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Key(pub(super) u32);
+
+/// The slot whose path is dead: places without a flow point to it, and its rate is zero.
+const EMPTY: u32 = 0;
+
+/// Links with capacities, and flows with paths and utilities U'(x) = gain x^-alpha.
+#[derive(Debug, Clone)]
+pub struct Cluster<T> {
+    pub(super) alpha: f64,
+    unit_bps: f64,
+    ln_gain_unit: Option<f64>,
+    pub(super) capacity: Vec<T>,
+    /// The most links of a path: rows of a block of flows.
+    pub(super) width: usize,
+    /// Blocks of 16 flows: `width` rows of their links.
+    pub(super) paths: Vec<[u32; LANES]>,
+    /// The least price of each flow's path: at it the flow has all of its narrowest link, or its demand.
+    pub(super) floor: Vec<[T; LANES]>,
+    pub(super) gain: Vec<[T; LANES]>,
+    ln_gain: Vec<f64>,
+    demand: Vec<f64>,
+    free: Vec<u32>,
+    /// One past the last slot that a flow has been in: those beyond need no work.
+    top: u32,
+    uneven: usize,
+    pub(super) slices: Slices,
+    /// Counts changes, for laws that keep what follows from the flows.
+    pub(super) version: u64,
+}
+
+impl<T: Real> Cluster<T> {
+    /// Links of these capacities, bit/s, without flows yet, for utilities of `alpha` > 0. Zero stands for a failed link.
+    pub fn new(capacity_bps: &[f64], alpha: f64) -> Result<Self, Fault> {
+        let wrong = |place: &str, what: String, mend| Err(Fault::new(place, what, mend));
+        if !(alpha.is_finite() && alpha > 0.0) {
+            return wrong("alpha", format!("alpha is {alpha}"), "give a positive alpha; 1 is the logarithm");
+        }
+        if capacity_bps.len() >= (u32::MAX - 2) as usize {
+            return wrong("capacity", format!("{} links", capacity_bps.len()), "give fewer than 2^32 - 2");
+        }
+        check_capacities(capacity_bps)?;
+        let live = capacity_bps.iter().filter(|&&c| c > 0.0);
+        let unit_bps = live.clone().sum::<f64>() / live.count().max(1) as f64;
+        let unit_bps = if unit_bps > 0.0 { unit_bps } else { 1.0 };
+        let mut cluster = Cluster {
+            alpha,
+            unit_bps,
+            ln_gain_unit: None,
+            capacity: capacity_bps.iter().map(|c| T::of(c / unit_bps)).collect(),
+            width: 1,
+            paths: Vec::new(),
+            floor: Vec::new(),
+            gain: Vec::new(),
+            ln_gain: Vec::new(),
+            demand: Vec::new(),
+            free: Vec::new(),
+            top: 1,
+            uneven: 0,
+            slices: Slices::build(capacity_bps.len(), EMPTY, std::iter::empty()),
+            version: 0,
+        };
+        cluster.grow();
+        cluster.free.retain(|&slot| slot != EMPTY);
+        Ok(cluster)
+    }
+
+    /// Some of the links, numbered anew, without flows; in the same scale, where a gain of `ln_gain_unit` is 1.
+    pub(super) fn part(&self, links: &[LinkId], ln_gain_unit: f64) -> Self {
+        let mut part = Cluster::new(&vec![0.0; links.len()], self.alpha).expect("zeros are sound");
+        part.capacity = links.iter().map(|&l| self.capacity[l as usize]).collect();
+        part.unit_bps = self.unit_bps;
+        part.ln_gain_unit = Some(ln_gain_unit);
+        part
+    }
+
+    /// The links, flows and utilities of `case`, and the flows' keys in order.
+    pub fn of(case: &Case) -> Result<(Self, Vec<Key>), Fault> {
+        if !case.flows.single_path() {
+            let what = "a flow has several paths; NED has one price a path and one rate a flow";
+            return Err(Fault::new("flows", what, "give each flow one path, or use the exact solver"));
+        }
+        let mut flows = Vec::with_capacity(case.flows.len());
+        let mut alpha = 1.0;
+        for f in 0..case.flows.len() {
+            let Utility::Power { alpha: a, ln_gain } = Utility::of(case, f)? else {
+                let what = "bandwidth functions have no iteration here";
+                return Err(Fault::new("policy", what, "use alpha-fair, fct, srpt or edf, or the exact solver"));
+            };
+            alpha = a;
+            flows.push(NewFlow { path: case.flows.links_of(f), ln_gain, demand_bps: case.flows.demand_bps()[f] });
+        }
+        let capacity_bps: Vec<f64> = case.network.links().iter().map(|l| l.capacity_bps).collect();
+        let mut cluster = Cluster::new(&capacity_bps, alpha)?;
+        let keys = cluster.add_all(&flows)?;
+        Ok((cluster, keys))
+    }
+
+    /// Adds a flow of `weight` over `path`. The fault's place is relative to the flow.
+    pub fn add(&mut self, path: &[LinkId], weight: f64) -> Result<Key, Fault> {
+        let ln_gain = self.alpha * ln_weight(weight)?;
+        let flow = NewFlow { path, ln_gain, demand_bps: f64::INFINITY };
+        self.check(&flow)?;
+        Ok(self.insert(&flow))
+    }
+
+    /// Adds many flows: all of them, or none.
+    pub fn add_all(&mut self, flows: &[NewFlow<'_>]) -> Result<Vec<Key>, Fault> {
+        for (f, flow) in flows.iter().enumerate() {
+            self.check(flow).map_err(|e| e.below(&format!("flows[{f}]")))?;
+        }
+        self.widen(flows.iter().map(|f| f.path.len()).max().unwrap_or(0));
+        let keys = flows.iter().map(|flow| self.place(flow)).collect();
+        self.rebuild();
+        Ok(keys)
+    }
+
+    /// What is wrong with a flow; the place is relative to it.
+    pub(super) fn check(&self, flow: &NewFlow<'_>) -> Result<(), Fault> {
+        let NewFlow { path, ln_gain, demand_bps } = *flow;
+        let links = self.capacity.len();
+        let fault = |place: &str, what: String, mend: &str| Err(Fault::new(place, what, mend));
+        if path.is_empty() {
+            return fault("path", "it has no links".into(), "give at least one");
+        }
+        if let Some(l) = path.iter().find(|&&l| l as usize >= links) {
+            return fault("path", format!("there is no link {l}; there are {links}"), "give links that exist");
+        }
+        if (1..path.len()).any(|i| path[..i].contains(&path[i])) {
+            return fault("path", "it crosses a link twice".into(), "give each link once");
+        }
+        if !ln_gain.is_finite() {
+            return fault("weight", "it is not finite and positive".into(), "give a finite, positive weight");
+        }
+        if demand_bps.is_nan() || demand_bps <= 0.0 {
+            return fault("demand", format!("it is {demand_bps}"), "give a positive rate");
+        }
+        Ok(())
+    }
+
+    /// Puts a checked flow into a slot and on its links.
+    fn insert(&mut self, flow: &NewFlow<'_>) -> Key {
+        let key = self.place(flow);
+        let fits = flow.path.iter().all(|&l| self.slices.add(l, key.0));
+        if !fits {
+            self.rebuild();
+        }
+        key
+    }
+
+    /// Puts a checked flow into a slot only.
+    fn place(&mut self, flow: &NewFlow<'_>) -> Key {
+        self.widen(flow.path.len());
+        if self.free.is_empty() {
+            self.grow();
+        }
+        let slot = self.free.pop().expect("there are free slots now");
+        self.top = self.top.max(slot + 1);
+        let (block, lane) = (slot as usize / LANES, slot as usize % LANES);
+        for k in 0..self.width {
+            self.paths[block * self.width + k][lane] = flow.path.get(k).copied().unwrap_or(self.padding());
+        }
+        self.ln_gain[slot as usize] = flow.ln_gain;
+        self.demand[slot as usize] = flow.demand_bps / self.unit_bps;
+        self.weigh(slot);
+        self.uneven += usize::from(self.gain[block][lane] != T::ONE);
+        self.version += 1;
+        Key(slot)
+    }
+
+    /// Gain and floor of the flow in `slot`.
+    fn weigh(&mut self, slot: u32) {
+        let s = slot as usize;
+        let unit = *self.ln_gain_unit.get_or_insert(self.ln_gain[s]);
+        let gain = libm::exp(self.ln_gain[s] - unit).clamp(1e-30, 1e30);
+        let narrowest = self.path(Key(slot)).map(|l| self.capacity[l as usize].f64()).fold(f64::INFINITY, f64::min);
+        let most = narrowest.min(self.demand[s]);
+        // A failed link on the path sets the price; any floor will do.
+        let floor = if most > 0.0 { gain * libm::pow(most, -self.alpha) } else { gain };
+        self.gain[s / LANES][s % LANES] = T::of(gain);
+        // Rounded up, so that the rate at it is not above the line.
+        self.floor[s / LANES][s % LANES] = T::of(floor) * (T::ONE + T::EPSILON);
+    }
+
+    /// Removes a flow.
+    pub fn remove(&mut self, key: Key) -> Result<(), Fault> {
+        self.known(key)?;
+        let path: Vec<u32> = self.path(key).collect();
+        path.iter().for_each(|&l| self.slices.remove(l, key.0, EMPTY));
+        let (block, lane) = (key.0 as usize / LANES, key.0 as usize % LANES);
+        self.uneven -= usize::from(self.gain[block][lane] != T::ONE);
+        self.bury(key.0);
+        self.free.push(key.0);
+        self.version += 1;
+        Ok(())
+    }
+
+    /// Changes a flow's weight.
+    pub fn set_weight(&mut self, key: Key, weight: f64) -> Result<(), Fault> {
+        let ln_gain = self.alpha * ln_weight(weight)?;
+        self.known(key)?;
+        let (block, lane) = (key.0 as usize / LANES, key.0 as usize % LANES);
+        self.uneven -= usize::from(self.gain[block][lane] != T::ONE);
+        self.ln_gain[key.0 as usize] = ln_gain;
+        self.weigh(key.0);
+        self.uneven += usize::from(self.gain[block][lane] != T::ONE);
+        self.version += 1;
+        Ok(())
+    }
+
+    /// Changes a link's capacity, bit/s; zero fails it.
+    pub fn set_capacity(&mut self, link: LinkId, capacity_bps: f64) -> Result<(), Fault> {
+        check_capacities(&[capacity_bps])?;
+        let links = self.capacity.len();
+        let Some(capacity) = self.capacity.get_mut(link as usize) else {
+            return Err(Fault::new(
+                "link",
+                format!("there is no link {link}; there are {links}"),
+                "give one that exists",
+            ));
+        };
+        *capacity = T::of(capacity_bps / self.unit_bps);
+        let crossing: Vec<u32> = self.keys().filter(|&k| self.path(k).any(|l| l == link)).map(|k| k.0).collect();
+        crossing.into_iter().for_each(|slot| self.weigh(slot));
+        self.version += 1;
+        Ok(())
+    }
+
+    fn known(&self, key: Key) -> Result<(), Fault> {
+        match (key.0 as usize) < self.ln_gain.len() && self.alive(key.0) {
+            true => Ok(()),
+            false => {
+                Err(Fault::new("flow", format!("there is no flow {}", key.0), "give the key of a flow that is there"))
+            }
+        }
+    }
+
+    fn alive(&self, slot: u32) -> bool {
+        self.paths[slot as usize / LANES * self.width][slot as usize % LANES] != self.dead()
+    }
+
+    /// The links of a flow.
+    pub fn path(&self, key: Key) -> impl Iterator<Item = LinkId> + '_ {
+        let (block, lane) = (key.0 as usize / LANES, key.0 as usize % LANES);
+        let rows = &self.paths[block * self.width..(block + 1) * self.width];
+        rows.iter().map(move |row| row[lane]).take_while(|&l| l < self.padding())
+    }
+
+    /// The flows, in the order of their slots.
+    pub fn keys(&self) -> impl Iterator<Item = Key> + '_ {
+        (0..self.ln_gain.len() as u32).filter(|&slot| self.alive(slot)).map(Key)
+    }
+
+    /// The number of flows.
+    pub fn len(&self) -> usize {
+        self.ln_gain.len() - 1 - self.free.len()
+    }
+
+    /// Whether there are no flows.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The number of links.
+    pub fn links(&self) -> usize {
+        self.capacity.len()
+    }
+
+    /// The most links that a path has had.
+    pub fn longest_path(&self) -> usize {
+        self.width
+    }
+
+    /// The scale of rates: bit/s of a rate of 1.
+    pub fn unit_bps(&self) -> f64 {
+        self.unit_bps
+    }
+
+    /// What a price of 1 is in units of the utility, per bit/s.
+    pub fn price_unit(&self) -> f64 {
+        libm::exp(self.ln_gain_unit.unwrap_or(0.0) - self.alpha * libm::log(self.unit_bps))
+    }
+
+    /// Whether all flows have the same gain under the logarithm, so that rates are inverse prices.
+    pub(super) fn plain(&self) -> bool {
+        self.uneven == 0 && self.alpha == 1.0
+    }
+
+    /// The blocks that flows have been in.
+    pub(super) fn blocks(&self) -> usize {
+        (self.top as usize).div_ceil(LANES)
+    }
+
+    /// The length of a table with a value a link, and one each for [`Cluster::padding`] and [`Cluster::dead`].
+    pub(super) fn table(&self) -> usize {
+        (self.capacity.len() + 2).next_power_of_two()
+    }
+
+    /// Stands after the last link of a short path: free, and never full.
+    pub(super) fn padding(&self) -> u32 {
+        self.capacity.len() as u32
+    }
+
+    /// Stands on the path of a slot without a flow: infinitely dear.
+    pub(super) fn dead(&self) -> u32 {
+        self.capacity.len() as u32 + 1
+    }
+
+    fn bury(&mut self, slot: u32) {
+        let (block, lane, dead) = (slot as usize / LANES, slot as usize % LANES, self.dead());
+        for k in 0..self.width {
+            self.paths[block * self.width + k][lane] = dead;
+        }
+        self.floor[block][lane] = T::ONE;
+        self.gain[block][lane] = T::ONE;
+    }
+
+    /// Makes room for more flows: twice as many blocks, so that tables of flows are a power of two long.
+    fn grow(&mut self) {
+        let blocks = (2 * self.floor.len()).max(1);
+        let first = self.ln_gain.len() as u32;
+        self.paths.resize(blocks * self.width, [self.dead(); LANES]);
+        self.floor.resize(blocks, [T::ONE; LANES]);
+        self.gain.resize(blocks, [T::ONE; LANES]);
+        self.ln_gain.resize(blocks * LANES, 0.0);
+        self.demand.resize(blocks * LANES, f64::INFINITY);
+        self.free.splice(0..0, (first..(blocks * LANES) as u32).rev());
+    }
+
+    fn widen(&mut self, width: usize) {
+        if width <= self.width {
+            return;
+        }
+        let old = std::mem::take(&mut self.paths);
+        for rows in old.chunks(self.width) {
+            self.paths.extend_from_slice(rows);
+            let more = std::array::from_fn(|i| if rows[0][i] == self.dead() { self.dead() } else { self.padding() });
+            self.paths.extend(std::iter::repeat_n(more, width - self.width));
+        }
+        self.width = width;
+    }
+
+    fn rebuild(&mut self) {
+        let paths: Vec<(u32, Vec<u32>)> = self.keys().map(|k| (k.0, self.path(k).collect())).collect();
+        self.slices = Slices::build(self.links(), EMPTY, paths.iter().map(|(slot, path)| (*slot, &path[..])));
+    }
+}
+
+/// A flow to add.
+#[derive(Debug, Clone, Copy)]
+pub struct NewFlow<'a> {
+    /// Its links.
+    pub path: &'a [LinkId],
+    /// Logarithm of its marginal utility at 1 bit/s.
+    pub ln_gain: f64,
+    /// The most it can use, bit/s; infinite for no bound.
+    pub demand_bps: f64,
+}
+
+fn ln_weight(weight: f64) -> Result<f64, Fault> {
+    match weight.is_finite() && weight > 0.0 {
+        true => Ok(libm::log(weight)),
+        false => Err(Fault::new("weight", format!("it is {weight}"), "give a finite, positive weight")),
+    }
+}
+
+fn check_capacities(capacity_bps: &[f64]) -> Result<(), Fault> {
+    match capacity_bps.iter().find(|c| !(c.is_finite() && **c >= 0.0)) {
+        None => Ok(()),
+        Some(c) => {
+            Err(Fault::new("capacity", format!("a link has capacity {c}"), "give finite rates, zero for a failed link"))
+        }
+    }
+}

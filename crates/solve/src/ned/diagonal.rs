@@ -1,0 +1,54 @@
+//! NED itself: equation 4 of Flowtune, a Newton step with the exact diagonal of the Hessian.
+//!
+//! How large gamma may be follows from the fixed point. Near it a step multiplies errors by I - gamma D^-1 H, H the dual's
+//! Hessian and D its diagonal. Row l of D^-1 H sums up to the mean number of priced links on the paths of l's flows, so
+//! no eigenvalue exceeds the longest path's number L of priced links, and gamma < 2 / L settles. On two tiers L is at
+//! most 4 and 2 / L = 0.5, on three tiers 6 and 0.33. A workload that prices one link a path, as most small ones do,
+//! settles up to 2, as the paper saw.
+//!
+//! Upwards a step is bounded of itself: under the logarithm load/H is a mean of path prices, so a price rises by at most
+//! gamma times it. Downwards it is not, so a price falls to a quarter at most; one that rounds away beside the paths'
+//! prices is zero.
+
+use super::real::Real;
+use super::{Law, Seen};
+
+/// The paper's gamma, which two tiers bear (section 6.2: "0.4").
+const GAMMA: f64 = 0.4;
+
+/// A gamma that settles whatever links are priced: the paper's 0.4 on paths of up to 4 links, 1.6 / L beyond.
+pub fn safe_gamma(longest_path: usize) -> f64 {
+    GAMMA.min(1.6 / longest_path.max(1) as f64)
+}
+
+/// Newton-Exact-Diagonal.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Ned {
+    gamma: Option<f64>,
+}
+
+impl Ned {
+    /// With this gamma; [`Ned::default`] takes [`safe_gamma`] of the flows' paths.
+    pub fn with_gamma(gamma: f64) -> Self {
+        Ned { gamma: Some(gamma) }
+    }
+}
+
+/// A price after one step of equation 4.
+#[inline(always)]
+pub(super) fn step<T: Real>(gamma: T, capacity: T, [load, h]: [T; 2], price: T) -> T {
+    let inverse = T::ONE / h.or_more(T::TINY);
+    let moved = price + gamma * (load - capacity) * inverse;
+    let moved = moved.or_more(price * T::of(0.25));
+    let moved = if moved > T::EPSILON * load * inverse { moved } else { T::ZERO };
+    if h > T::TINY { moved } else { price }
+}
+
+impl<T: Real> Law<T> for Ned {
+    fn update(&mut self, seen: &Seen<'_, T>, price: &mut [T]) {
+        let gamma = T::of(self.gamma.unwrap_or_else(|| safe_gamma(seen.cluster.longest_path())));
+        for ((price, &capacity), &sums) in price.iter_mut().zip(seen.capacity).zip(seen.sums) {
+            *price = step(gamma, capacity, sums, *price);
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Gradient projection (Low and Lapsley 1999; Flowtune, appendix B): a price moves by gamma times the over-allocation.
+
+use super::real::Real;
+use super::{Law, Seen};
+
+/// Gradient projection, in the cluster's scale: capacities and weights of order 1.
+#[derive(Debug, Clone, Copy)]
+pub struct Gradient {
+    gamma: f64,
+}
+
+impl Default for Gradient {
+    /// The largest step that settles with lone flows on paths of four links: H is at most 1 there.
+    fn default() -> Self {
+        Gradient { gamma: 0.4 }
+    }
+}
+
+impl Gradient {
+    /// With this step.
+    pub fn with_gamma(gamma: f64) -> Self {
+        Gradient { gamma }
+    }
+}
+
+impl<T: Real> Law<T> for Gradient {
+    fn update(&mut self, seen: &Seen<'_, T>, price: &mut [T]) {
+        let gamma = T::of(self.gamma);
+        for ((price, &capacity), &[load, h]) in price.iter_mut().zip(seen.capacity).zip(seen.sums) {
+            let moved = (*price + gamma * (load - capacity)).or_more(T::ZERO);
+            // A link without flows keeps its price, as under the other laws.
+            *price = if h > T::TINY { moved } else { *price };
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! Prices, rates and the steps between them.
+
+use super::cluster::{Cluster, Key};
+use super::kernels::{self, Sums};
+use super::normalize::{self, Normalizer};
+use super::real::Real;
+use super::{Answers, LANES, Law, Seen};
+use subak_core::{Fault, LinkId};
+
+/// How inverse prices are computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Division {
+    /// By division.
+    #[default]
+    Exact,
+    /// By a guess and two Newton steps, in single precision: the paper's -RT variants.
+    Approximate,
+}
+
+/// An optimizer in the middle of its way: step after step, over flows that come and go.
+#[derive(Debug, Clone)]
+pub struct Iteration<T, L> {
+    cluster: Cluster<T>,
+    law: L,
+    division: Division,
+    /// Of each link, then of [`Cluster::padding`] and [`Cluster::dead`].
+    price: Vec<T>,
+    response: Response<T>,
+    sums: Vec<Sums<T>>,
+    steps: u64,
+}
+
+/// What flows do at the present prices.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Response<T> {
+    /// 1/q of the flow in each slot.
+    inverse: Vec<[T; LANES]>,
+    /// x and -dx/dq of each, unless both follow from 1/q alone.
+    pairs: Vec<[[T; 2]; LANES]>,
+}
+
+impl<T: Real, L: Law<T>> Iteration<T, L> {
+    /// All prices 1, in the cluster's scale, as the paper starts.
+    pub fn new(cluster: Cluster<T>, law: L) -> Self {
+        let mut price = vec![T::ONE; cluster.table()];
+        price[cluster.padding() as usize] = T::ZERO;
+        price[cluster.dead() as usize] = T::INFINITY;
+        let sums = vec![[T::ZERO; 2]; cluster.links()];
+        let mut iteration =
+            Iteration { cluster, law, division: Division::Exact, price, response: Response::default(), sums, steps: 0 };
+        iteration.restore();
+        iteration
+    }
+
+    /// Computes inverse prices by `division` from now on.
+    pub fn with_division(mut self, division: Division) -> Self {
+        self.division = division;
+        self
+    }
+
+    /// One iteration: the rates of the present prices, and the prices that follow from them.
+    pub fn step(&mut self) {
+        self.respond();
+        let Iteration { cluster, law, price, response, sums, .. } = self;
+        let answers = Around { cluster, response };
+        let seen = Seen { cluster, capacity: &cluster.capacity, sums, answers: &answers };
+        law.update(&seen, &mut price[..cluster.links()]);
+        self.restore();
+        self.steps += 1;
+    }
+
+    /// The rates of the present prices; [`Iteration::step`] does this first.
+    pub fn respond(&mut self) {
+        let Iteration { cluster, division, price, response, sums, .. } = self;
+        kernels::widest(response.step(cluster, *division, price, sums));
+    }
+
+    /// Failed links have infinite prices, and those that came back start at 1.
+    fn restore(&mut self) {
+        for (price, &capacity) in self.price.iter_mut().zip(&self.cluster.capacity) {
+            if capacity <= T::ZERO {
+                *price = T::INFINITY;
+            } else if *price >= T::INFINITY {
+                *price = T::ONE;
+            }
+        }
+    }
+
+    /// The flows and links.
+    pub fn cluster(&self) -> &Cluster<T> {
+        &self.cluster
+    }
+
+    /// The flows and links, to change; rates follow at the next step.
+    pub fn cluster_mut(&mut self) -> &mut Cluster<T> {
+        &mut self.cluster
+    }
+
+    /// Steps made.
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Price of each link, in units of the utility per bit/s; infinite for a failed link.
+    pub fn prices(&self) -> impl Iterator<Item = f64> + '_ {
+        let unit = self.cluster.price_unit();
+        self.price[..self.cluster.links()].iter().map(move |p| p.f64() * unit)
+    }
+
+    /// Sets a link's price, in units of the utility per bit/s.
+    pub fn set_price(&mut self, link: LinkId, price: f64) -> Result<(), Fault> {
+        let scaled = T::of(price / self.cluster.price_unit());
+        if !(scaled >= T::ZERO && scaled < T::INFINITY) {
+            return Err(Fault::new("price", format!("it is {price}"), "give a finite price of zero or more"));
+        }
+        let links = self.cluster.links();
+        match self.price[..links].get_mut(link as usize) {
+            Some(price) => *price = scaled,
+            None => return Err(Fault::new("link", format!("there is no link {link}"), "give one that exists")),
+        }
+        self.restore();
+        Ok(())
+    }
+
+    /// Load of each link before normalizing, bit/s, at the last step.
+    pub fn loads_bps(&self) -> impl Iterator<Item = f64> + '_ {
+        self.sums.iter().map(|s| s[0].f64() * self.cluster.unit_bps())
+    }
+
+    /// Rate of a flow before normalizing, bit/s, at the last step; zero for one that came since.
+    pub fn rate_bps(&self, key: Key) -> f64 {
+        self.response.rate(&self.cluster, key).f64() * self.cluster.unit_bps()
+    }
+
+    /// The rates of the last step, normalized: of each slot, in the cluster's scale. Nothing may have changed since.
+    pub fn normalize(&self, normalizer: Normalizer, out: &mut Vec<T>) {
+        let (cluster, response, sums) = (&self.cluster, &self.response, &self.sums);
+        match normalizer {
+            Normalizer::None => response.copy(cluster, out, T::ONE),
+            Normalizer::Uniform => {
+                let ratios = normalize::ratios(cluster, sums);
+                let worst = ratios[..cluster.links()].iter().fold(T::ZERO, |a, &b| b.or_more(a));
+                response.copy(cluster, out, T::ONE / worst.or_more(T::TINY));
+            }
+            Normalizer::Flow => kernels::widest(NormalizeFlows { cluster, response, sums, out }),
+        }
+    }
+
+    /// The normalized rates of `keys`, bit/s.
+    pub fn rates_bps(&self, normalizer: Normalizer, keys: &[Key]) -> Vec<f64> {
+        let mut slots = Vec::new();
+        self.normalize(normalizer, &mut slots);
+        let unit = self.cluster.unit_bps();
+        keys.iter().map(|k| slots.get(k.0 as usize).map_or(0.0, |x| x.f64() * unit)).collect()
+    }
+}
+
+/// The loops of a step, built for the widest registers that the machine has. Their results are the same on all.
+pub(super) struct Respond<'a, T> {
+    cluster: &'a Cluster<T>,
+    division: Division,
+    price: &'a [T],
+    response: &'a mut Response<T>,
+    sums: &'a mut [Sums<T>],
+}
+
+impl<T: Real> pulp::NullaryFnOnce for Respond<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        self.response.follow(self.cluster, self.division, self.price);
+        self.response.gather(self.cluster, self.sums);
+    }
+}
+
+/// F-NORM, built likewise.
+struct NormalizeFlows<'a, T> {
+    cluster: &'a Cluster<T>,
+    response: &'a Response<T>,
+    sums: &'a [Sums<T>],
+    out: &'a mut Vec<T>,
+}
+
+impl<T: Real> pulp::NullaryFnOnce for NormalizeFlows<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        let NormalizeFlows { cluster, response, sums, out } = self;
+        let ratios = normalize::ratios(cluster, sums);
+        out.resize(cluster.floor.len() * LANES, T::ZERO);
+        let out = out.as_chunks_mut::<LANES>().0;
+        let paths = &cluster.paths[..cluster.blocks() * cluster.width];
+        kernels::worst_ratios(paths, cluster.width, &ratios, |b, worst| {
+            let Some(rates) = response.rates(cluster, b) else { return };
+            for i in 0..LANES {
+                out[b][i] = rates[i] / worst[i];
+            }
+        });
+    }
+}
+
+impl<T: Real> Response<T> {
+    /// The loops that take `price` and fill `sums`, to run.
+    pub(super) fn step<'a>(
+        &'a mut self,
+        cluster: &'a Cluster<T>,
+        division: Division,
+        price: &'a [T],
+        sums: &'a mut [Sums<T>],
+    ) -> Respond<'a, T> {
+        Respond { cluster, division, price, response: self, sums }
+    }
+
+    /// The rate of one flow; zero if it came since.
+    pub(super) fn rate(&self, cluster: &Cluster<T>, key: Key) -> T {
+        self.rates(cluster, key.0 as usize / LANES).map_or(T::ZERO, |x| x[key.0 as usize % LANES])
+    }
+
+    /// Rate update (equation 3).
+    #[inline(always)]
+    fn follow(&mut self, cluster: &Cluster<T>, division: Division, price: &[T]) {
+        let blocks = cluster.floor.len();
+        self.inverse.resize(blocks, [T::ZERO; LANES]);
+        let paths = &cluster.paths[..cluster.blocks() * cluster.width];
+        let (floor, inverse) = (&cluster.floor, &mut self.inverse);
+        match division {
+            Division::Exact => kernels::inverse_prices::<T, false>(paths, cluster.width, price, floor, inverse),
+            Division::Approximate => kernels::inverse_prices::<T, true>(paths, cluster.width, price, floor, inverse),
+        }
+        if cluster.plain() {
+            self.pairs.clear();
+            return;
+        }
+        self.pairs.resize(blocks, [[T::ZERO; 2]; LANES]);
+        let each = self.pairs.iter_mut().zip(&self.inverse).zip(&cluster.gain).take(cluster.blocks());
+        if cluster.alpha == 1.0 {
+            for ((pairs, inverse), gain) in each {
+                for i in 0..LANES {
+                    let x = gain[i] * inverse[i];
+                    pairs[i] = [x, x * inverse[i]];
+                }
+            }
+        } else {
+            let alpha = cluster.alpha;
+            for ((pairs, inverse), gain) in each {
+                for i in 0..LANES {
+                    let x = libm::pow((gain[i] * inverse[i]).f64(), 1.0 / alpha);
+                    pairs[i] = [T::of(x), T::of(x * inverse[i].f64() / alpha)];
+                }
+            }
+        }
+    }
+
+    /// G and H of each link, but for the capacity.
+    #[inline(always)]
+    fn gather(&self, cluster: &Cluster<T>, sums: &mut [Sums<T>]) {
+        let slices = &cluster.slices;
+        let (inverse, pairs) = (self.inverse.as_flattened(), self.pairs.as_flattened());
+        for (s, links) in slices.link.iter().enumerate() {
+            let first = slices.start[s] as usize;
+            let rows = &slices.entries[first..first + slices.used[s] as usize];
+            let slice = match pairs.is_empty() {
+                true => kernels::gather_plain(rows, inverse),
+                false => kernels::gather_pairs(rows, pairs),
+            };
+            for (&l, &sum) in links.iter().zip(&slice) {
+                if let Some(place) = sums.get_mut(l as usize) {
+                    *place = sum;
+                }
+            }
+        }
+    }
+
+    /// Rates of the block's flows; `None` for flows that came since.
+    #[inline(always)]
+    fn rates(&self, cluster: &Cluster<T>, block: usize) -> Option<[T; LANES]> {
+        if cluster.plain() && self.pairs.is_empty() {
+            return self.inverse.get(block).copied();
+        }
+        self.pairs.get(block).map(|pairs| pairs.map(|p| p[0]))
+    }
+
+    #[inline(always)]
+    fn copy(&self, cluster: &Cluster<T>, out: &mut Vec<T>, scale: T) {
+        out.clear();
+        for b in 0..cluster.floor.len() {
+            let rates = self.rates(cluster, b).unwrap_or([T::ZERO; LANES]);
+            out.extend(rates.map(|x| x * scale));
+        }
+    }
+}
+
+/// What laws beyond the diagonal ask for.
+#[derive(Debug)]
+struct Around<'a, T> {
+    cluster: &'a Cluster<T>,
+    response: &'a Response<T>,
+}
+
+impl<T: Real> Answers<T> for Around<'_, T> {
+    fn hessian_times(&self, change: &[T], product: &mut [T]) {
+        let cluster = self.cluster;
+        product.fill(T::ZERO);
+        for key in cluster.keys() {
+            let (block, lane) = (key.0 as usize / LANES, key.0 as usize % LANES);
+            let answer = match self.response.pairs.get(block) {
+                Some(pairs) => pairs[lane][1],
+                None => self.response.inverse[block][lane] * self.response.inverse[block][lane],
+            };
+            let mut sum = T::ZERO;
+            cluster.path(key).for_each(|l| sum += change[l as usize]);
+            cluster.path(key).for_each(|l| product[l as usize] += answer * sum);
+        }
+    }
+
+    fn at_floor(&self) -> Vec<[T; 2]> {
+        let cluster = self.cluster;
+        let mut price = vec![T::ZERO; cluster.table()];
+        price[cluster.dead() as usize] = T::INFINITY;
+        for (price, &capacity) in price.iter_mut().zip(&cluster.capacity) {
+            *price = if capacity > T::ZERO { T::ZERO } else { T::INFINITY };
+        }
+        let (mut response, mut sums) = (Response::default(), vec![[T::ZERO; 2]; cluster.links()]);
+        response.follow(cluster, Division::Exact, &price);
+        response.gather(cluster, &mut sums);
+        sums
+    }
+}

@@ -1,0 +1,131 @@
+//! The two loops that an iteration consists of: flows pull prices, links pull rates. Sixteen lanes at a time, in an
+//! order that does not depend on the machine, so the bits do not either.
+//!
+//! Indices are masked by the table's length less one, a number below the length, so that no read needs a test of its own:
+//! tests took half of the time. Tables are a power of two long, so that the mask changes no index that is sound.
+
+use super::LANES;
+use super::real::Real;
+
+/// What a link gathers: the sum of its flows' rates, and of how strongly they answer to its price (-H).
+pub(super) type Sums<T> = [T; 2];
+
+/// Rows that are summed up before their sum joins the others: keeps single precision honest on links of many flows.
+pub(super) const CHUNK: usize = 16;
+
+/// Runs `loops`, built for registers of 256 bits where the machine has them. Not wider: the compiler then gathers by one
+/// instruction, which is slower than sixteen loads on many machines.
+pub(super) fn widest<F: pulp::NullaryFnOnce>(loops: F) -> F::Output {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(machine) = pulp::x86::V3::try_new() {
+        return machine.vectorize(loops);
+    }
+    loops.call()
+}
+
+/// A table that is not empty, whose length is a power of two.
+#[derive(Clone, Copy)]
+struct Table<'a, U>(&'a [U]);
+
+impl<'a, U: Copy> Table<'a, U> {
+    #[inline(always)]
+    fn new(values: &'a [U]) -> Self {
+        assert!(values.len().is_power_of_two(), "tables are made so");
+        Table(values)
+    }
+
+    #[inline(always)]
+    #[allow(unsafe_code)]
+    fn at(self, index: u32) -> U {
+        // SAFETY: `new` has seen that the length is at least 1, and x & (length - 1) <= length - 1 for any x.
+        unsafe { *self.0.get_unchecked(index as usize & (self.0.len() - 1)) }
+    }
+}
+
+/// One over each flow's path price, which is at least `floor` (equation 3 of a logarithm of weight 1).
+#[inline(always)]
+pub(super) fn inverse_prices<T: Real, const QUICK: bool>(
+    paths: &[[u32; LANES]],
+    width: usize,
+    price: &[T],
+    floor: &[[T; LANES]],
+    inverse: &mut [[T; LANES]],
+) {
+    let price = Table::new(price);
+    for ((rows, floor), inverse) in paths.chunks_exact(width).zip(floor).zip(inverse) {
+        let mut q = [T::ZERO; LANES];
+        for row in rows {
+            for i in 0..LANES {
+                q[i] += price.at(row[i]);
+            }
+        }
+        for i in 0..LANES {
+            let q = q[i].or_more(floor[i]);
+            inverse[i] = if QUICK { q.about_recip() } else { T::ONE / q };
+        }
+    }
+}
+
+/// Each link's sums over flows of weight 1 under the logarithm: x = 1/q and -dx/dq = 1/q^2.
+#[inline(always)]
+pub(super) fn gather_plain<T: Real>(rows: &[[u32; LANES]], inverse: &[T]) -> [Sums<T>; LANES] {
+    let inverse = Table::new(inverse);
+    let (mut load, mut answer) = ([T::ZERO; LANES], [T::ZERO; LANES]);
+    for chunk in rows.chunks(CHUNK) {
+        let (mut l, mut a) = ([T::ZERO; LANES], [T::ZERO; LANES]);
+        for row in chunk {
+            for i in 0..LANES {
+                let x = inverse.at(row[i]);
+                l[i] += x;
+                a[i] += x * x;
+            }
+        }
+        for i in 0..LANES {
+            load[i] += l[i];
+            answer[i] += a[i];
+        }
+    }
+    std::array::from_fn(|i| [load[i], answer[i]])
+}
+
+/// Each link's sums of pairs that flows have worked out.
+#[inline(always)]
+pub(super) fn gather_pairs<T: Real>(rows: &[[u32; LANES]], pairs: &[Sums<T>]) -> [Sums<T>; LANES] {
+    let pairs = Table::new(pairs);
+    let mut sums = [[T::ZERO; 2]; LANES];
+    for chunk in rows.chunks(CHUNK) {
+        let mut part = [[T::ZERO; 2]; LANES];
+        for row in chunk {
+            for i in 0..LANES {
+                let [x, h] = pairs.at(row[i]);
+                part[i][0] += x;
+                part[i][1] += h;
+            }
+        }
+        for i in 0..LANES {
+            sums[i][0] += part[i][0];
+            sums[i][1] += part[i][1];
+        }
+    }
+    sums
+}
+
+/// The greatest of `ratio` on each flow's path.
+#[inline(always)]
+pub(super) fn worst_ratios<T: Real>(
+    paths: &[[u32; LANES]],
+    width: usize,
+    ratio: &[T],
+    mut with: impl FnMut(usize, [T; LANES]),
+) {
+    let ratio = Table::new(ratio);
+    for (b, rows) in paths.chunks_exact(width).enumerate() {
+        let mut worst = [T::TINY; LANES];
+        for row in rows {
+            for i in 0..LANES {
+                worst[i] = ratio.at(row[i]).or_more(worst[i]);
+            }
+        }
+        with(b, worst);
+    }
+}

@@ -1,0 +1,61 @@
+//! The Newton-like method (Athuraliya and Low 2000; Flowtune, section 7 and appendix B): NED's step, with H estimated from
+//! how a link's load answered to its price's last change instead of computed.
+//!
+//! The papers leave open how the estimate is kept sane. Here it is averaged over the last steps, and kept within a factor
+//! of 16 of what all of a full link's flows at one price would give: load squared over the number of flows.
+
+use super::real::Real;
+use super::{Law, Seen};
+
+/// The share of the newest measurement in the estimate.
+const SHARE: f64 = 0.5;
+/// How far the estimate may lie from its first guess, as a factor.
+const RANGE: f64 = 16.0;
+
+/// The Newton-like method.
+#[derive(Debug, Clone)]
+pub struct NewtonLike<T> {
+    gamma: f64,
+    estimate: Vec<T>,
+    last: Vec<[T; 2]>,
+}
+
+impl<T> NewtonLike<T> {
+    /// With this gamma.
+    pub fn with_gamma(gamma: f64) -> Self {
+        NewtonLike { gamma, estimate: Vec::new(), last: Vec::new() }
+    }
+}
+
+impl<T> Default for NewtonLike<T> {
+    fn default() -> Self {
+        NewtonLike::with_gamma(0.4)
+    }
+}
+
+impl<T: Real> Law<T> for NewtonLike<T> {
+    fn update(&mut self, seen: &Seen<'_, T>, price: &mut [T]) {
+        let (gamma, share, range) = (T::of(self.gamma), T::of(SHARE), T::of(RANGE));
+        self.estimate.resize(price.len(), T::ZERO);
+        self.last.resize(price.len(), [T::ZERO; 2]);
+        for (l, price) in price.iter_mut().enumerate() {
+            let (load, capacity) = (seen.sums[l][0], seen.capacity[l]);
+            let flows = seen.cluster.slices.degree[l];
+            if flows == 0 || capacity <= T::ZERO {
+                continue;
+            }
+            let guess = capacity * capacity / T::of(f64::from(flows));
+            let [old_price, old_load] = self.last[l];
+            let change = *price - old_price;
+            let known = if self.estimate[l] > T::ZERO { self.estimate[l] } else { guess };
+            let moved = change != T::ZERO;
+            let measured = if moved { (old_load - load) / change } else { known };
+            let mixed = known + share * (measured - known);
+            let within = mixed.or_more(guess / range);
+            let h = if within < guess * range { within } else { guess * range };
+            self.last[l] = [*price, load];
+            self.estimate[l] = h;
+            *price = (*price + gamma * (load - capacity) / h).or_more(T::ZERO);
+        }
+    }
+}

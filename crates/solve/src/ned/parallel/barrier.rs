@@ -1,0 +1,36 @@
+//! Threads wait for each other between the phases of an iteration. They spin, because a phase lasts microseconds, and give
+//! way to others when the wait is long, because there may be fewer processors than threads.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Looks at the turn before a thread gives way.
+const SPINS: u32 = 2000;
+
+/// A barrier for a fixed number of threads.
+#[derive(Debug)]
+pub(super) struct Barrier {
+    threads: usize,
+    waiting: AtomicUsize,
+    turn: AtomicUsize,
+}
+
+impl Barrier {
+    pub fn new(threads: usize) -> Self {
+        Barrier { threads, waiting: AtomicUsize::new(0), turn: AtomicUsize::new(0) }
+    }
+
+    /// Returns once all threads are here. What each wrote before, all see after.
+    pub fn wait(&self) {
+        let turn = self.turn.load(Ordering::Acquire);
+        if self.waiting.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
+            self.waiting.store(0, Ordering::Relaxed);
+            self.turn.store(turn.wrapping_add(1), Ordering::Release);
+            return;
+        }
+        let mut looks = 0;
+        while self.turn.load(Ordering::Acquire) == turn {
+            looks += 1;
+            if looks < SPINS { std::hint::spin_loop() } else { std::thread::yield_now() }
+        }
+    }
+}

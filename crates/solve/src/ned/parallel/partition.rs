@@ -1,0 +1,117 @@
+//! FlowBlocks and LinkBlocks (Flowtune, section 4): who works on which flows and keeps which links.
+//!
+//! Links that lead up from a group of racks form its upward LinkBlock, those that lead down to it its downward one. A
+//! FlowBlock has the flows from one group to another, which cross no other LinkBlocks than these two. The paper has two
+//! tiers and leaves three open. What it takes is that no link is shared by groups, and on a fat-tree a pod's links are
+//! not: so groups are what falls apart when the topmost switches are taken away, racks on two tiers, pods on three.
+
+use std::collections::VecDeque;
+use subak_core::{Fault, LinkId, Network, NodeKind};
+
+/// The LinkBlock of each link.
+#[derive(Debug, Clone)]
+pub struct Partition {
+    groups: usize,
+    /// Twice the group, and one more for a downward link.
+    block: Vec<u32>,
+}
+
+impl Partition {
+    /// Of a network of two or three tiers, in at most `groups` groups of neighboring racks or pods.
+    pub fn of(network: &Network, groups: usize) -> Result<Self, Fault> {
+        let level = levels(network);
+        let top = level.iter().copied().filter(|&l| l != u32::MAX).max().unwrap_or(0);
+        let component = components(network, |n| level[n] < top);
+        let pods = component.iter().filter_map(|c| *c).max().map_or(0, |c| c + 1);
+        let groups = groups.clamp(1, pods.max(1));
+        let group = |n: u32| component[n as usize].map(|c| (c * groups / pods) as u32);
+        let block = |link: &subak_core::Link| {
+            let (from, to) = (link.from?, link.to?);
+            match level[from as usize] < level[to as usize] {
+                true => Some(2 * group(from)?),
+                false => Some(2 * group(to)? + 1),
+            }
+        };
+        let block = network.links().iter().map(|link| {
+            block(link).ok_or_else(|| {
+                let what = format!("link \"{}\" belongs to no rack or pod", link.id);
+                Fault::new("network", what, "give a network of hosts and two or three tiers of switches")
+            })
+        });
+        Ok(Partition { groups, block: block.collect::<Result<_, _>>()? })
+    }
+
+    /// The number of groups.
+    pub fn groups(&self) -> usize {
+        self.groups
+    }
+
+    /// The LinkBlock of a link: twice the group, and one more for a downward link.
+    pub fn block(&self, link: LinkId) -> u32 {
+        self.block[link as usize]
+    }
+
+    /// The FlowBlock of a path, (source group, destination group); a fault if it touches a third.
+    pub fn flow_block(&self, path: &[LinkId]) -> Result<(usize, usize), Fault> {
+        let of = |down: u32| {
+            let mut blocks = path.iter().map(|&l| self.block(l)).filter(|b| b % 2 == down).map(|b| b as usize / 2);
+            let first = blocks.next();
+            if blocks.any(|b| Some(b) != first) {
+                let what = "it crosses the links of more than one group upwards, or downwards";
+                return Err(Fault::new("path", what, "give shortest paths, which go up once and down once"));
+            }
+            Ok(first)
+        };
+        let (up, down) = (of(0)?, of(1)?);
+        let any = up.or(down).unwrap_or(0);
+        Ok((up.unwrap_or(any), down.unwrap_or(any)))
+    }
+}
+
+/// Links from the nearest host.
+fn levels(network: &Network) -> Vec<u32> {
+    let mut level = vec![u32::MAX; network.nodes().len()];
+    let hosts = (0..level.len()).filter(|&n| network.nodes()[n].kind == NodeKind::Host);
+    let mut next: VecDeque<usize> = hosts.collect();
+    next.iter().for_each(|&n| level[n] = 0);
+    while let Some(n) = next.pop_front() {
+        for &l in network.out_links(n as u32) {
+            let Some(to) = network.links()[l as usize].to else { continue };
+            if level[to as usize] == u32::MAX {
+                level[to as usize] = level[n] + 1;
+                next.push_back(to as usize);
+            }
+        }
+    }
+    level
+}
+
+/// The connected part that each node with `inside` is in, numbered in the order of the first node.
+fn components(network: &Network, inside: impl Fn(usize) -> bool) -> Vec<Option<usize>> {
+    let nodes = network.nodes().len();
+    let mut near = vec![Vec::new(); nodes];
+    for link in network.links() {
+        if let (Some(a), Some(b)) = (link.from, link.to) {
+            near[a as usize].push(b as usize);
+            near[b as usize].push(a as usize);
+        }
+    }
+    let (mut component, mut count) = (vec![None; nodes], 0);
+    for first in 0..nodes {
+        if component[first].is_some() || !inside(first) {
+            continue;
+        }
+        let mut open = vec![first];
+        component[first] = Some(count);
+        while let Some(n) = open.pop() {
+            for &m in near[n].iter().filter(|&&m| inside(m)) {
+                if component[m].is_none() {
+                    component[m] = Some(count);
+                    open.push(m);
+                }
+            }
+        }
+        count += 1;
+    }
+    component
+}

@@ -1,0 +1,135 @@
+//! The two precisions that iterations run in.
+
+use std::fmt::Debug;
+use std::ops::{Add, AddAssign, Div, Mul, Sub};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// A floating-point number of one precision.
+pub trait Real:
+    Copy
+    + Debug
+    + Default
+    + PartialOrd
+    + Send
+    + Sync
+    + Add<Output = Self>
+    + AddAssign
+    + Div<Output = Self>
+    + Mul<Output = Self>
+    + Sub<Output = Self>
+    + 'static
+{
+    /// A number that threads share.
+    type Shared: Debug + Default + Sync + Send;
+
+    /// 0.
+    const ZERO: Self;
+    /// 1.
+    const ONE: Self;
+    /// What a failed link charges.
+    const INFINITY: Self;
+    /// The distance from 1 to the next number.
+    const EPSILON: Self;
+    /// The least normal number.
+    const TINY: Self;
+
+    /// The nearest number to `x`.
+    fn of(x: f64) -> Self;
+    /// As a double.
+    fn f64(self) -> f64;
+    /// 1 / self for positive numbers to 16 bits, without a division; the double is exact.
+    fn about_recip(self) -> Self;
+
+    /// Writes a shared number.
+    fn put(self, place: &Self::Shared);
+    /// Reads a shared number.
+    fn get(place: &Self::Shared) -> Self;
+
+    /// The greater of the two, in one instruction: neither is a NaN.
+    #[inline(always)]
+    fn or_more(self, least: Self) -> Self {
+        if self > least { self } else { least }
+    }
+}
+
+impl Real for f32 {
+    type Shared = AtomicU32;
+
+    const ZERO: Self = 0.0;
+    const ONE: Self = 1.0;
+    const INFINITY: Self = f32::INFINITY;
+    const EPSILON: Self = f32::EPSILON;
+    const TINY: Self = f32::MIN_POSITIVE;
+
+    #[inline(always)]
+    fn put(self, place: &AtomicU32) {
+        place.store(self.to_bits(), Ordering::Relaxed);
+    }
+    #[inline(always)]
+    fn get(place: &AtomicU32) -> Self {
+        f32::from_bits(place.load(Ordering::Relaxed))
+    }
+    #[inline(always)]
+    fn of(x: f64) -> Self {
+        x as f32
+    }
+    #[inline(always)]
+    fn f64(self) -> f64 {
+        f64::from(self)
+    }
+    /// A first guess from the bits (the exponent's sign turned), then two of Newton's steps for 1/r - x = 0.
+    #[inline(always)]
+    fn about_recip(self) -> Self {
+        let guess = f32::from_bits(0x7ef3_11c3_u32.wrapping_sub(self.to_bits()));
+        let once = guess * (2.0 - self * guess);
+        let twice = once * (2.0 - self * once);
+        // Past this the guess leaves the range of exponents: a failed link, or as good as one.
+        if self < 1e37 { twice } else { 0.0 }
+    }
+}
+
+impl Real for f64 {
+    type Shared = AtomicU64;
+
+    const ZERO: Self = 0.0;
+    const ONE: Self = 1.0;
+    const INFINITY: Self = f64::INFINITY;
+    const EPSILON: Self = f64::EPSILON;
+    const TINY: Self = f64::MIN_POSITIVE;
+
+    #[inline(always)]
+    fn put(self, place: &AtomicU64) {
+        place.store(self.to_bits(), Ordering::Relaxed);
+    }
+    #[inline(always)]
+    fn get(place: &AtomicU64) -> Self {
+        f64::from_bits(place.load(Ordering::Relaxed))
+    }
+    #[inline(always)]
+    fn of(x: f64) -> Self {
+        x
+    }
+    #[inline(always)]
+    fn f64(self) -> f64 {
+        self
+    }
+    #[inline(always)]
+    fn about_recip(self) -> Self {
+        1.0 / self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_quick_reciprocal_is_right_to_sixteen_bits() {
+        for e in -3600..3600 {
+            let x = (f64::from(e) / 100.0).exp() as f32;
+            let off = (x.about_recip() * x - 1.0).abs();
+            assert!(off < 1.5e-5, "1 / {x} is off by {off}");
+        }
+        assert_eq!(f32::INFINITY.about_recip(), 0.0, "nothing goes over a failed link");
+    }
+}

@@ -1,0 +1,87 @@
+//! Which flows cross which link, in sliced rows: 16 links side by side, the k-th flow of each in one row of 16, so that
+//! links gather what their flows say without a scattered write. Links of a similar number of flows share a slice.
+
+use super::LANES;
+
+/// Spare places a link has for flows to come: an eighth of its flows and these.
+const SPARE: usize = 4;
+
+/// The flows of each link.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Slices {
+    /// Rows of flow slots; unused places hold the empty slot.
+    pub entries: Vec<[u32; LANES]>,
+    /// The first row of each slice, and one past the last.
+    pub start: Vec<u32>,
+    /// Rows of each slice that hold flows.
+    pub used: Vec<u32>,
+    /// The link in each lane of each slice; `u32::MAX` for none.
+    pub link: Vec<[u32; LANES]>,
+    /// Where each link is: slice times 16 plus lane.
+    place: Vec<u32>,
+    /// The number of flows of each link.
+    pub degree: Vec<u32>,
+}
+
+impl Slices {
+    /// The slices of `paths`, which come as (slot, links).
+    pub fn build<'a>(links: usize, empty: u32, paths: impl Iterator<Item = (u32, &'a [u32])> + Clone) -> Self {
+        let mut degree = vec![0u32; links];
+        for (_, path) in paths.clone() {
+            path.iter().for_each(|&l| degree[l as usize] += 1);
+        }
+        let mut order: Vec<u32> = (0..links as u32).collect();
+        order.sort_by_key(|&l| degree[l as usize]);
+        let mut slices = Slices { place: vec![0; links], degree: vec![0; links], start: vec![0], ..Slices::default() };
+        for group in order.chunks(LANES) {
+            let mut lanes = [u32::MAX; LANES];
+            for (lane, &l) in group.iter().enumerate() {
+                lanes[lane] = l;
+                slices.place[l as usize] = (slices.link.len() * LANES + lane) as u32;
+            }
+            let most = degree[group[group.len() - 1] as usize] as usize;
+            slices.link.push(lanes);
+            slices.entries.resize(slices.entries.len() + most + most / 8 + SPARE, [empty; LANES]);
+            slices.start.push(slices.entries.len() as u32);
+            slices.used.push(0);
+        }
+        for (slot, path) in paths {
+            for &l in path {
+                let there = slices.add(l, slot);
+                debug_assert!(there, "the slice was made to hold it");
+            }
+        }
+        slices
+    }
+
+    /// Adds a flow to a link; false if there is no room, and the slices have to be built anew.
+    pub fn add(&mut self, link: u32, slot: u32) -> bool {
+        let (slice, lane) = self.locate(link);
+        let k = self.degree[link as usize];
+        if self.start[slice] + k >= self.start[slice + 1] {
+            return false;
+        }
+        self.entries[(self.start[slice] + k) as usize][lane] = slot;
+        self.degree[link as usize] = k + 1;
+        self.used[slice] = self.used[slice].max(k + 1);
+        true
+    }
+
+    /// Takes a flow off a link; the last one takes its place.
+    pub fn remove(&mut self, link: u32, slot: u32, empty: u32) {
+        let (slice, lane) = self.locate(link);
+        let first = self.start[slice] as usize;
+        let last = first + self.degree[link as usize] as usize - 1;
+        let own = (first..=last).find(|&k| self.entries[k][lane] == slot).expect("the link has the flow");
+        self.entries[own][lane] = self.entries[last][lane];
+        self.entries[last][lane] = empty;
+        self.degree[link as usize] -= 1;
+        let most = self.link[slice].iter().filter(|&&l| l != u32::MAX).map(|&l| self.degree[l as usize]).max();
+        self.used[slice] = most.unwrap_or(0);
+    }
+
+    fn locate(&self, link: u32) -> (usize, usize) {
+        let place = self.place[link as usize] as usize;
+        (place / LANES, place % LANES)
+    }
+}

@@ -1,0 +1,64 @@
+//! NED on threads is NED, with the same bits on any number of them, on two and three tiers.
+
+use super::{overload, random_datacenter, start, worst};
+use subak_core::Case;
+use subak_solve::ned::parallel::{Parallel, Partition};
+use subak_solve::ned::{Ned, NewFlow, Normalizer, Real};
+
+fn parallel<T: Real>(case: &Case, groups: usize, threads: usize) -> Parallel<T> {
+    let flow = |f: usize| NewFlow {
+        path: case.flows.links_of(f),
+        ln_gain: case.flows.weight()[f].ln(),
+        demand_bps: f64::INFINITY,
+    };
+    let flows: Vec<NewFlow<'_>> = (0..case.flows.len()).map(flow).collect();
+    let capacity_bps: Vec<f64> = case.network.links().iter().map(|l| l.capacity_bps).collect();
+    let partition = Partition::of(&case.network, groups).unwrap();
+    Parallel::new(&capacity_bps, &flows, &partition, None, threads).unwrap()
+}
+
+#[test]
+fn it_is_the_sequential_answer_to_rounding() {
+    for seed in 0..12 {
+        let case = random_datacenter(seed, 1.0);
+        let (mut ned, keys) = start::<f64, _>(&case, Ned::default());
+        (0..40).for_each(|_| ned.step());
+        for groups in [1, 2, 3, 4] {
+            let mut threads = parallel::<f64>(&case, groups, 2);
+            threads.run(40);
+            let off = worst(&threads.rates_bps(false), &ned.rates_bps(Normalizer::None, &keys));
+            assert!(off < 1e-10, "network {seed} in {groups} groups is off by {off}");
+            assert!(overload(&case, &threads.rates_bps(true)) <= 1e-6);
+        }
+    }
+}
+
+#[test]
+fn the_bits_do_not_depend_on_threads() {
+    for seed in 0..6 {
+        let case = random_datacenter(seed, 1.0);
+        let bits = |threads: usize| {
+            let mut ned = parallel::<f32>(&case, 4, threads);
+            ned.run(25);
+            ned.run(5);
+            let all: Vec<u64> = ned.prices().chain(ned.rates_bps(true)).map(f64::to_bits).collect();
+            all
+        };
+        let one = bits(1);
+        for threads in [2, 3, 5, 16, 100] {
+            assert_eq!(bits(threads), one, "network {seed} on {threads} threads");
+        }
+    }
+}
+
+#[test]
+fn pods_of_a_fat_tree_share_no_link_and_a_chain_is_refused() {
+    let fat_tree = random_datacenter(1, 1.0);
+    let partition = Partition::of(&fat_tree.network, 4).unwrap();
+    assert_eq!(partition.groups(), 4);
+    for f in 0..fat_tree.flows.len() {
+        assert!(partition.flow_block(fat_tree.flows.links_of(f)).is_ok());
+    }
+    let plain = crate::common::Net::new(&[1e9]).flow(&[0]).case(subak_core::Policy::MaxMin);
+    assert_eq!(Partition::of(&plain.network, 2).unwrap_err().place, "network");
+}
