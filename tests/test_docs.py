@@ -33,7 +33,7 @@ def test_one_page_a_scheme(site: Path) -> None:
 def test_one_page_an_experiment(site: Path) -> None:
     for experiment in catalogue().values():
         page = (site / f"generated/experiments/{experiment.name}.html").read_text()
-        page = html.unescape(page).replace("’", "'")
+        page = html.unescape(page).replace("\u2019", "'")
         assert experiment.title in page
         begins = page[page.index("<strong>Claimed:</strong>") :]
         assert "<strong>Found:</strong>" in begins[: begins.index("</p>")], (

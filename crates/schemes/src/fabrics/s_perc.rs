@@ -8,7 +8,9 @@ use crate::perc::{Message, PercHop, PercSink, PercSource};
 use crate::queue::Priority;
 use crate::s_perc::{SPerc, Stateless};
 use subak_core::Fault;
-use subak_core::scheme::{Ask, FlowInfo, Goal, Hop, Io, Kind, Named, Params, PathInfo, Port, Scheme, Sink, Source, Visit};
+use subak_core::scheme::{
+    Ask, FlowInfo, Goal, Hop, Io, Kind, Named, Params, PathInfo, Port, Scheme, Sink, Source, Visit,
+};
 
 /// The fabric.
 #[derive(Debug, Clone)]

@@ -7,8 +7,8 @@
 
 use super::prices::{Bounds, Wishes};
 use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Rate};
-use subak_core::scheme::{FlowInfo, Goal, Param, ParamUnit, Params, Port, Settles};
 use std::sync::Arc;
+use subak_core::scheme::{FlowInfo, Goal, Param, ParamUnit, Params, Port, Settles};
 use subak_core::{Fault, Ns, Utility};
 
 /// `params.price_interval`.

@@ -2,8 +2,8 @@
 
 use crate::over::{Optimizer, OptimizerSource, Part, Price, Weight};
 use std::sync::Arc;
-use subak_core::{Fault, Utility};
 use subak_core::scheme::{FlowInfo, Goal, Params, Port, Settles};
+use subak_core::{Fault, Utility};
 
 /// The weights that the flows were given.
 #[derive(Debug, Clone, Copy)]

@@ -4,9 +4,9 @@
 
 use crate::over::Feedback;
 use std::sync::Arc;
-use subak_core::{Ns, Utility};
 use subak_core::scheme::FlowInfo;
 use subak_core::utility::Urgency;
+use subak_core::{Ns, Utility};
 use subak_solve::xwi::{self, Marginal};
 
 /// Bounds of a wish, in line rates.

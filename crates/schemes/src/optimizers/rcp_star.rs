@@ -14,8 +14,8 @@
 use super::dgd::{BOUNDS, PRICE_INTERVAL, interval_ns};
 use super::prices::Wishes;
 use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Rate};
-use subak_core::scheme::{FlowInfo, Follows, Goal, Param, ParamUnit, Params, Port, Settles};
 use std::sync::Arc;
+use subak_core::scheme::{FlowInfo, Follows, Goal, Param, ParamUnit, Params, Port, Settles};
 use subak_core::{Fault, Ns, Utility};
 
 /// Gain of the average of round trips.

@@ -9,9 +9,9 @@
 
 use super::prices::{Bounds, Wishes};
 use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Weight};
+use std::sync::Arc;
 use subak_core::rng::mix;
 use subak_core::scheme::{FlowInfo, Goal, Param, ParamUnit, Params, Port, Settles};
-use std::sync::Arc;
 use subak_core::{Fault, Ns, Utility};
 use subak_solve::xwi::{MOST, PriceLaw, normalized_residual};
 
