@@ -98,7 +98,7 @@ pub fn run(name: &str, plan: &Plan, progress: &mut Progress) -> Result<Value, Fa
     }
     let mut context = Context { plan, progress, report: Report::default(), ran: 0 };
     (experiment.compute)(&mut context)?;
-    Ok(context.report.to_json())
+    Ok(context.report.into_json())
 }
 
 /// What an experiment works with.

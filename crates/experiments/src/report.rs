@@ -53,7 +53,7 @@ impl Report {
         self.notes.push(note.into());
     }
 
-    pub(crate) fn to_json(self) -> Value {
+    pub(crate) fn into_json(self) -> Value {
         json!({
             "schema": 2,
             "setup": self.setup,

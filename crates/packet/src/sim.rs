@@ -9,10 +9,10 @@ use hdrhistogram::Histogram;
 use subak_core::driver::{Injected, Kinds, LinkChange, Machine, Mishap, PacketSizes};
 use subak_core::rng::{Stream, mix};
 use subak_core::scheme::{
-    Ask, Class, Controller, Hop, Io, Node, NodeInfo, Packet, PacketKind, Pop, Port, Queue, Scheme, Sink, Slab, Source,
-    Visit, Way,
+    Ask, Controller, Hop, Io, Node, NodeInfo, Packet, PacketKind, Pop, Port, Queue, Scheme, Sink, Slab, Source, Visit,
+    Way,
 };
-use subak_core::{FlowId, LinkId, Network, NodeId, NodeKind, Ns};
+use subak_core::{FlowId, LinkId, Network, Ns};
 
 /// A rule by which something happens to packets.
 struct Rule {
@@ -44,14 +44,14 @@ pub struct Sim<S: Scheme> {
     pub(crate) ways: Vec<Option<(u32, u32)>>,
     /// The machine of each node that has one, and how often it was restarted.
     pub(crate) nodes: Vec<Option<Box<dyn Node<S>>>>,
-    node_infos: Vec<NodeInfo>,
-    node_lives: Vec<u8>,
-    has_nodes: bool,
-    controller_life: u8,
-    network: Network,
+    pub(crate) node_infos: Vec<NodeInfo>,
+    pub(crate) node_lives: Vec<u8>,
+    pub(crate) has_nodes: bool,
+    pub(crate) controller_life: u8,
+    pub(crate) network: Network,
     /// Letters between neighbours that are under way, and the places that are free.
-    letters: Vec<Option<S::Ctl>>,
-    free_letters: Vec<u32>,
+    pub(crate) letters: Vec<Option<S::Ctl>>,
+    pub(crate) free_letters: Vec<u32>,
     restarts: Vec<Machine>,
     pub(crate) seed: u64,
     /// Flows that finished since somebody asked.
@@ -61,7 +61,7 @@ pub struct Sim<S: Scheme> {
     /// Of what happens to packets: one a link, where anything does.
     rngs: Vec<Stream>,
     has_downs: bool,
-    link_changes: Vec<(Ns, LinkId, LinkChange)>,
+    pub(crate) link_changes: Vec<(Ns, LinkId, LinkChange)>,
     /// Flows neither finished nor stopped.
     pub(crate) open_flows: usize,
     /// Flows with a size that have not finished.
@@ -163,45 +163,6 @@ impl<S: Scheme> Sim<S> {
     /// order, which `seed` decides. The run must be the same for every seed: several cores will insert as they please.
     pub fn order_ties(&mut self, seed: u64) {
         self.wheel.order(seed);
-    }
-
-    fn make_nodes(&mut self) {
-        let mut infos: Vec<NodeInfo> = (0..self.network.nodes().len() as NodeId)
-            .map(|node| NodeInfo {
-                node,
-                is_host: self.network.nodes()[node as usize].kind == NodeKind::Host,
-                out: self.network.out_links(node).to_vec(),
-                into: Vec::new(),
-                seed: mix(self.seed ^ mix(u64::from(node) | 1 << 40)),
-            })
-            .collect();
-        for (l, link) in self.network.links().iter().enumerate() {
-            if let Some(to) = link.to {
-                infos[to as usize].into.push(l as LinkId);
-            }
-        }
-        self.nodes = infos.iter().map(|info| self.scheme.node(info)).collect();
-        self.has_nodes = self.nodes.iter().any(Option::is_some);
-        self.node_infos = infos;
-        for node in 0..self.nodes.len() as NodeId {
-            self.at_node(node, |machine, io| machine.on_start(io));
-        }
-    }
-
-    fn start_controller(&mut self) {
-        self.controller = self.scheme.controller(&self.network);
-        if let Some(controller) = &mut self.controller {
-            controller.on_start(&mut self.io);
-            self.carry_out(Who::Controller);
-        }
-    }
-
-    /// Lets the machine of `node` act, if it has one, and carries out what it asks.
-    pub(crate) fn at_node(&mut self, node: NodeId, act: impl FnOnce(&mut dyn Node<S>, &mut Io<S>)) {
-        if let Some(Some(machine)) = self.nodes.get_mut(node as usize) {
-            act(machine.as_mut(), &mut self.io);
-            self.carry_out(Who::Node(node));
-        }
     }
 
     fn inject(&mut self, fault: &Injected) {
@@ -329,89 +290,10 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// How long the controller takes to hear of `link`, from the nearer of its ends.
-    fn news_delay_ns(&self, link: LinkId) -> Ns {
-        let Port { from, to, .. } = self.ports[link as usize].port;
-        let way = |node: NodeId| self.ways[node as usize].map(|(out, _)| self.links_of(out));
-        let delay = |links: &[LinkId]| links.iter().map(|&l| self.ports[l as usize].port.delay_ns).sum::<Ns>();
-        [from, to].into_iter().flatten().filter_map(way).map(delay).min().unwrap_or(0)
-    }
-
     /// Links of the route in that row of the table.
     pub(crate) fn links_of(&self, route: u32) -> &[LinkId] {
         let range = self.route_ptr[route as usize] as usize..self.route_ptr[route as usize + 1] as usize;
         &self.route_links[range]
-    }
-
-    fn restart(&mut self, machine: Machine) {
-        match machine {
-            Machine::Controller => {
-                self.controller_life = self.controller_life.wrapping_add(1);
-                self.start_controller();
-            }
-            Machine::Node(node) => {
-                self.node_lives[node as usize] = self.node_lives[node as usize].wrapping_add(1);
-                self.nodes[node as usize] = self.scheme.node(&self.node_infos[node as usize]);
-                self.at_node(node, |machine, io| machine.on_start(io));
-            }
-            Machine::Hop(link) => {
-                let p = &mut self.ports[link as usize];
-                p.life = p.life.wrapping_add(1);
-                p.hop = self.scheme.hop(&p.port);
-                p.hop.on_start(&mut self.io);
-                self.carry_out(Who::Hop(link));
-            }
-        }
-    }
-
-    /// Which time of its life a machine is in: timers of an earlier one are void.
-    pub(crate) fn life(&self, who: Who) -> u8 {
-        match who {
-            Who::Hop(link) => self.ports[link as usize].life,
-            Who::Node(node) => self.node_lives[node as usize],
-            _ => self.controller_life,
-        }
-    }
-
-    /// Sends a letter to the hop before `link`, against its direction: over its twin, ahead of what waits there.
-    pub(crate) fn send_letter(&mut self, link: LinkId, message: S::Ctl, bytes: u32) {
-        let arrives_ns = match self.ports[link as usize].twin {
-            Some(twin) => {
-                let p = &mut self.ports[twin as usize];
-                if p.held_down > 0 {
-                    return;
-                }
-                p.view.ctl_bytes += u64::from(bytes);
-                p.last_kind = PacketKind::Ctl;
-                p.serializer.transmit(self.now_ns, bytes) + p.port.delay_ns
-            }
-            None => self.now_ns + self.ports[link as usize].port.delay_ns,
-        };
-        let place = self.free_letters.pop().unwrap_or_else(|| {
-            self.letters.push(None);
-            self.letters.len() as u32 - 1
-        });
-        self.letters[place as usize] = Some(message);
-        self.wheel.push(arrives_ns, Event::Letter(place, link));
-    }
-
-    fn on_letter(&mut self, letter: u32, link: LinkId) {
-        self.free_letters.push(letter);
-        let Some(message) = self.letters[letter as usize].take() else { return };
-        let p = &mut self.ports[link as usize];
-        p.refresh();
-        p.hop.on_neighbour(&mut self.io, message, &p.port);
-        self.carry_out(Who::Hop(link));
-    }
-
-    /// Holds a class of packets before `link`, or lets it go.
-    pub(crate) fn pause(&mut self, link: LinkId, class: Class, on: bool) {
-        let p = &mut self.ports[link as usize];
-        p.queue.pause(class, on);
-        if !on && !p.wakes && p.held_down == 0 && p.queue.packets() > 0 {
-            p.wakes = true;
-            self.wheel.push(self.now_ns.max(p.serializer.free_ns()), Event::Wake(link, 0));
-        }
     }
 
     fn change(&mut self, link: LinkId, change: LinkChange) {
@@ -443,30 +325,6 @@ impl<S: Scheme> Sim<S> {
         let first = self.route_links[self.route_ptr[packet.route as usize] as usize];
         let id = self.slab.insert(packet);
         self.enqueue(first, id, None);
-    }
-
-    /// Whether the node before `link` lets the packet into its queue.
-    fn admits(&mut self, link: LinkId, id: u32) -> bool {
-        let p = &mut self.ports[link as usize];
-        p.refresh();
-        let Some(node) = p.port.from else { return true };
-        let Some(Some(machine)) = self.nodes.get_mut(node as usize) else { return true };
-        let admitted = machine.admits(&mut self.io, &self.slab[id], &p.port);
-        self.carry_out(Who::Node(node));
-        admitted
-    }
-
-    /// Tells the node before `link` that a packet leaves it.
-    fn tell_leaving(&mut self, link: LinkId, id: u32) {
-        let p = &mut self.ports[link as usize];
-        p.refresh();
-        let Some(node) = p.port.from else { return };
-        let packet = &self.slab[id];
-        let row = self.route_ptr[packet.route as usize] + u32::from(packet.hop);
-        self.io.came_by = (packet.hop > 0).then(|| self.route_links[row as usize - 1]);
-        let Some(Some(machine)) = self.nodes.get_mut(node as usize) else { return };
-        machine.on_leave(&mut self.io, packet, &p.port);
-        self.carry_out(Who::Node(node));
     }
 
     /// A packet comes to the queue before `link`, by another link or from the host there.

@@ -45,7 +45,7 @@ impl<'a> Actions<'a> {
             .enumerate()
             .flat_map(|(f, flow)| flow.weights.iter().map(move |&(at_ns, weight)| (at_ns, f as FlowId, weight)))
             .collect();
-        weights.sort_by(|a, b| (b.0, b.1).cmp(&(a.0, a.1)));
+        weights.sort_by_key(|w| std::cmp::Reverse((w.0, w.1)));
         let link_changes = Injected::link_changes(&setting.faults);
         let mut reroutes: Vec<Ns> = match setting.reroute_ns {
             Some(after_ns) => {
@@ -54,7 +54,7 @@ impl<'a> Actions<'a> {
             }
             None => Vec::new(),
         };
-        reroutes.sort_unstable_by(|a, b| b.cmp(a));
+        reroutes.sort_unstable_by_key(|&at| std::cmp::Reverse(at));
         reroutes.dedup();
         let mut dependents = vec![Vec::new(); flows.len()];
         for (f, flow) in flows.iter().enumerate() {

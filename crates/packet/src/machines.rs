@@ -1,0 +1,152 @@
+//! The machines beside those of flows and links: nodes, the controller, letters between neighbours, pauses, restarts.
+
+use crate::event::{Event, Who};
+use crate::sim::Sim;
+use subak_core::driver::Machine;
+use subak_core::rng::mix;
+use subak_core::scheme::{Class, Hop, Io, Node, NodeInfo, PacketKind, Port, Queue, Scheme};
+use subak_core::{LinkId, NodeId, NodeKind, Ns};
+
+impl<S: Scheme> Sim<S> {
+    pub(crate) fn make_nodes(&mut self) {
+        let mut infos: Vec<NodeInfo> = (0..self.network.nodes().len() as NodeId)
+            .map(|node| NodeInfo {
+                node,
+                is_host: self.network.nodes()[node as usize].kind == NodeKind::Host,
+                out: self.network.out_links(node).to_vec(),
+                into: Vec::new(),
+                seed: mix(self.seed ^ mix(u64::from(node) | 1 << 40)),
+            })
+            .collect();
+        for (l, link) in self.network.links().iter().enumerate() {
+            if let Some(to) = link.to {
+                infos[to as usize].into.push(l as LinkId);
+            }
+        }
+        self.nodes = infos.iter().map(|info| self.scheme.node(info)).collect();
+        self.has_nodes = self.nodes.iter().any(Option::is_some);
+        self.node_infos = infos;
+        for node in 0..self.nodes.len() as NodeId {
+            self.at_node(node, |machine, io| machine.on_start(io));
+        }
+    }
+
+    pub(crate) fn start_controller(&mut self) {
+        self.controller = self.scheme.controller(&self.network);
+        if let Some(controller) = &mut self.controller {
+            controller.on_start(&mut self.io);
+            self.carry_out(Who::Controller);
+        }
+    }
+
+    /// Lets the machine of `node` act, if it has one, and carries out what it asks.
+    pub(crate) fn at_node(&mut self, node: NodeId, act: impl FnOnce(&mut dyn Node<S>, &mut Io<S>)) {
+        if let Some(Some(machine)) = self.nodes.get_mut(node as usize) {
+            act(machine.as_mut(), &mut self.io);
+            self.carry_out(Who::Node(node));
+        }
+    }
+
+    /// How long the controller takes to hear of `link`, from the nearer of its ends.
+    pub(crate) fn news_delay_ns(&self, link: LinkId) -> Ns {
+        let Port { from, to, .. } = self.ports[link as usize].port;
+        let way = |node: NodeId| self.ways[node as usize].map(|(out, _)| self.links_of(out));
+        let delay = |links: &[LinkId]| links.iter().map(|&l| self.ports[l as usize].port.delay_ns).sum::<Ns>();
+        [from, to].into_iter().flatten().filter_map(way).map(delay).min().unwrap_or(0)
+    }
+
+    pub(crate) fn restart(&mut self, machine: Machine) {
+        match machine {
+            Machine::Controller => {
+                self.controller_life = self.controller_life.wrapping_add(1);
+                self.start_controller();
+            }
+            Machine::Node(node) => {
+                self.node_lives[node as usize] = self.node_lives[node as usize].wrapping_add(1);
+                self.nodes[node as usize] = self.scheme.node(&self.node_infos[node as usize]);
+                self.at_node(node, |machine, io| machine.on_start(io));
+            }
+            Machine::Hop(link) => {
+                let p = &mut self.ports[link as usize];
+                p.life = p.life.wrapping_add(1);
+                p.hop = self.scheme.hop(&p.port);
+                p.hop.on_start(&mut self.io);
+                self.carry_out(Who::Hop(link));
+            }
+        }
+    }
+
+    /// Which time of its life a machine is in: timers of an earlier one are void.
+    pub(crate) fn life(&self, who: Who) -> u8 {
+        match who {
+            Who::Hop(link) => self.ports[link as usize].life,
+            Who::Node(node) => self.node_lives[node as usize],
+            _ => self.controller_life,
+        }
+    }
+
+    /// Sends a letter to the hop before `link`, against its direction: over its twin, ahead of what waits there.
+    pub(crate) fn send_letter(&mut self, link: LinkId, message: S::Ctl, bytes: u32) {
+        let arrives_ns = match self.ports[link as usize].twin {
+            Some(twin) => {
+                let p = &mut self.ports[twin as usize];
+                if p.held_down > 0 {
+                    return;
+                }
+                p.view.ctl_bytes += u64::from(bytes);
+                p.last_kind = PacketKind::Ctl;
+                p.serializer.transmit(self.now_ns, bytes) + p.port.delay_ns
+            }
+            None => self.now_ns + self.ports[link as usize].port.delay_ns,
+        };
+        let place = self.free_letters.pop().unwrap_or_else(|| {
+            self.letters.push(None);
+            self.letters.len() as u32 - 1
+        });
+        self.letters[place as usize] = Some(message);
+        self.wheel.push(arrives_ns, Event::Letter(place, link));
+    }
+
+    pub(crate) fn on_letter(&mut self, letter: u32, link: LinkId) {
+        self.free_letters.push(letter);
+        let Some(message) = self.letters[letter as usize].take() else { return };
+        let p = &mut self.ports[link as usize];
+        p.refresh();
+        p.hop.on_neighbour(&mut self.io, message, &p.port);
+        self.carry_out(Who::Hop(link));
+    }
+
+    /// Holds a class of packets before `link`, or lets it go.
+    pub(crate) fn pause(&mut self, link: LinkId, class: Class, on: bool) {
+        let p = &mut self.ports[link as usize];
+        p.queue.pause(class, on);
+        if !on && !p.wakes && p.held_down == 0 && p.queue.packets() > 0 {
+            p.wakes = true;
+            self.wheel.push(self.now_ns.max(p.serializer.free_ns()), Event::Wake(link, 0));
+        }
+    }
+
+    /// Whether the node before `link` lets the packet into its queue.
+    pub(crate) fn admits(&mut self, link: LinkId, id: u32) -> bool {
+        let p = &mut self.ports[link as usize];
+        p.refresh();
+        let Some(node) = p.port.from else { return true };
+        let Some(Some(machine)) = self.nodes.get_mut(node as usize) else { return true };
+        let admitted = machine.admits(&mut self.io, &self.slab[id], &p.port);
+        self.carry_out(Who::Node(node));
+        admitted
+    }
+
+    /// Tells the node before `link` that a packet leaves it.
+    pub(crate) fn tell_leaving(&mut self, link: LinkId, id: u32) {
+        let p = &mut self.ports[link as usize];
+        p.refresh();
+        let Some(node) = p.port.from else { return };
+        let packet = &self.slab[id];
+        let row = self.route_ptr[packet.route as usize] + u32::from(packet.hop);
+        self.io.came_by = (packet.hop > 0).then(|| self.route_links[row as usize - 1]);
+        let Some(Some(machine)) = self.nodes.get_mut(node as usize) else { return };
+        machine.on_leave(&mut self.io, packet, &p.port);
+        self.carry_out(Who::Node(node));
+    }
+}
