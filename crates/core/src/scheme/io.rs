@@ -85,7 +85,8 @@ pub struct Update {
 pub struct Io<S: Scheme> {
     /// Now, ns.
     pub now_ns: Ns,
-    /// While a packet is shown to a hop or a node: the link that it came by; `None` at the host that it starts from.
+    /// While a packet comes to a hop, or comes to or leaves a node: the link that it came by; `None` at the host that it starts
+    /// from. It says nothing in [`Hop::on_dequeue`](super::Hop::on_dequeue).
     pub came_by: Option<LinkId>,
     asks: Vec<Ask<S>>,
     trace: Option<Vec<Update>>,

@@ -66,7 +66,7 @@ pub const DRIVERS: &[&dyn DriverKind] = &[&Fluid, &Packets];
 pub fn find(name: &str) -> Result<(&'static dyn DriverKind, Info), Fault> {
     let known = DRIVERS.iter().find_map(|driver| driver.find(name).ok().map(|info| (*driver, info)));
     // The last driver knows why a pair is none.
-    known.ok_or_else(|| match DRIVERS.iter().rev().map(|d| d.find(name)).next() {
+    known.ok_or_else(|| match DRIVERS.last().map(|driver| driver.find(name)) {
         Some(Err(fault)) if name.contains('/') => fault,
         _ => {
             let all = all();
