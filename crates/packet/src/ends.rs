@@ -29,8 +29,8 @@ impl<S: Scheme> Sim<S> {
             let sub = Subflow {
                 flow,
                 number: number as u8,
-                forward: self.add_route(&route.forward),
-                back: self.add_route(&route.back),
+                forward: self.routes.add(&route.forward),
+                back: self.routes.add(&route.back),
                 symmetric: self.is_symmetric(&route.forward, &route.back),
                 base_rtt_ns: info.base_rtt_ns,
                 sender: Sender::new(self.scheme.recovery(), info.base_rtt_ns),
@@ -94,7 +94,7 @@ impl<S: Scheme> Sim<S> {
     /// The ways between nodes and the controller.
     pub(crate) fn set_ways(&mut self, ways: &[(NodeId, Route)]) {
         for (node, way) in ways {
-            self.ways[*node as usize] = Some((self.add_route(&way.forward), self.add_route(&way.back)));
+            self.ways[*node as usize] = Some((self.routes.add(&way.forward), self.routes.add(&way.back)));
         }
     }
 
@@ -103,7 +103,7 @@ impl<S: Scheme> Sim<S> {
         let first_sub = self.flows[flow as usize].first_sub;
         for (k, route) in routes.iter().enumerate().take(self.flows[flow as usize].subflows as usize) {
             let info = self.path_info(&route.forward, &route.back);
-            let (forward, back) = (self.add_route(&route.forward), self.add_route(&route.back));
+            let (forward, back) = (self.routes.add(&route.forward), self.routes.add(&route.back));
             let symmetric = self.is_symmetric(&route.forward, &route.back);
             let sub = &mut self.subs[first_sub as usize + k];
             (sub.forward, sub.back, sub.symmetric, sub.base_rtt_ns) = (forward, back, symmetric, info.base_rtt_ns);
@@ -123,12 +123,6 @@ impl<S: Scheme> Sim<S> {
             self.carry_out(Who::Source(flow));
             self.send_all(flow);
         }
-    }
-
-    fn add_route(&mut self, links: &[LinkId]) -> u32 {
-        self.route_links.extend_from_slice(links);
-        self.route_ptr.push(self.route_links.len() as u32);
-        self.route_ptr.len() as u32 - 2
     }
 
     fn is_symmetric(&self, forward: &[LinkId], back: &[LinkId]) -> bool {
@@ -245,7 +239,7 @@ impl<S: Scheme> Sim<S> {
                 packet.cumulative = sub.receiver.cumulative();
                 packet.waited_ns = 0;
                 packet.data = data;
-                let first = self.route_links[self.route_ptr[sub.back as usize] as usize];
+                let first = self.routes.first(sub.back);
                 self.enqueue(first, id, None);
             }
             Reply::Withhold => {
@@ -479,7 +473,7 @@ impl<S: Scheme> Sim<S> {
     fn send_ctl(&mut self, who: Who, subflow: u8, to: To, message: S::Ctl, class: Class, bytes: u32) {
         let source_of = |sim: &Self, flow: FlowId| {
             let sub = &sim.subs[sim.sub_of(flow, 0)];
-            sim.ends(sim.links_of(sub.forward))
+            sim.ends(sim.routes.of(sub.forward))
         };
         let (flow, way, route, node) = match (who, to) {
             (Who::Source(flow), To::Sink) => (flow, Way::Out, Some(self.subs[self.sub_of(flow, subflow)].forward), 0),
@@ -526,7 +520,7 @@ impl<S: Scheme> Sim<S> {
         packet.bytes = bytes;
         packet.ctl = Some(Box::new(message));
         // The controller may be at that very node.
-        if self.links_of(route).is_empty() {
+        if self.routes.of(route).is_empty() {
             let id = self.slab.insert(packet);
             self.on_ctl(id);
         } else {

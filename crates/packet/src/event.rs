@@ -60,7 +60,7 @@ pub(crate) struct Packed {
 }
 
 impl From<Event> for Packed {
-    #[inline]
+    #[inline(always)]
     fn from(event: Event) -> Self {
         let (kind, aside, who, what) = match event {
             Event::LinkChange(k) => (0, 0, k, 0),
@@ -84,8 +84,14 @@ impl From<Event> for Packed {
 }
 
 impl Packed {
-    /// The event.
+    /// The packet and the link that an arrival or a wake is about.
     #[inline]
+    pub fn packet_and_link(self) -> Option<(u32, LinkId)> {
+        matches!(self.head & 0xFF, 3 | 8).then_some((self.what, self.who))
+    }
+
+    /// The event.
+    #[inline(always)]
     pub fn event(self) -> Event {
         let Packed { head, who, what } = self;
         let aside = (head >> 8) as u16;

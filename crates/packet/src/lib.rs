@@ -9,6 +9,7 @@ mod event;
 mod flow;
 mod machines;
 mod port;
+mod routes;
 mod sender;
 mod sim;
 mod sizing;

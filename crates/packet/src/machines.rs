@@ -50,7 +50,7 @@ impl<S: Scheme> Sim<S> {
     /// How long the controller takes to hear of `link`, from the nearer of its ends.
     pub(crate) fn news_delay_ns(&self, link: LinkId) -> Ns {
         let Port { from, to, .. } = self.ports[link as usize].port;
-        let way = |node: NodeId| self.ways[node as usize].map(|(out, _)| self.links_of(out));
+        let way = |node: NodeId| self.ways[node as usize].map(|(out, _)| self.routes.of(out));
         let delay = |links: &[LinkId]| links.iter().map(|&l| self.ports[l as usize].port.delay_ns).sum::<Ns>();
         [from, to].into_iter().flatten().filter_map(way).map(delay).min().unwrap_or(0)
     }
@@ -143,8 +143,7 @@ impl<S: Scheme> Sim<S> {
         p.refresh();
         let Some(node) = p.port.from else { return };
         let packet = &self.slab[id];
-        let row = self.route_ptr[packet.route as usize] + u32::from(packet.hop);
-        self.io.came_by = (packet.hop > 0).then(|| self.route_links[row as usize - 1]);
+        self.io.came_by = packet.hop.checked_sub(1).map(|before| self.routes.link(packet.route, before));
         let Some(Some(machine)) = self.nodes.get_mut(node as usize) else { return };
         machine.on_leave(&mut self.io, packet, &p.port);
         self.carry_out(Who::Node(node));

@@ -4,6 +4,7 @@
 use crate::event::{Event, Packed, Who};
 use crate::flow::{FlowState, Subflow};
 use crate::port::PortState;
+use crate::routes::Routes;
 use crate::wheel::Wheel;
 use hdrhistogram::Histogram;
 use subak_core::driver::{Injected, Kinds, LinkChange, Machine, Mishap, PacketSizes};
@@ -32,9 +33,7 @@ pub struct Sim<S: Scheme> {
     pub(crate) wheel: Wheel<Packed>,
     pub(crate) slab: Slab<S>,
     pub(crate) ports: Vec<PortState<S>>,
-    /// Links of route `r` are `route_links[route_ptr[r]..route_ptr[r + 1]]`.
-    pub(crate) route_ptr: Vec<u32>,
-    pub(crate) route_links: Vec<LinkId>,
+    pub(crate) routes: Routes,
     pub(crate) flows: Vec<FlowState<S>>,
     pub(crate) subs: Vec<Subflow>,
     pub(crate) io: Io<S>,
@@ -113,8 +112,7 @@ impl<S: Scheme> Sim<S> {
             now_ns: 0,
             wheel: Wheel::new(crate::sizing::bucket_shift(network)),
             slab: Slab::default(),
-            route_ptr: vec![0],
-            route_links: Vec::new(),
+            routes: Routes::default(),
             flows: Vec::new(),
             subs: Vec::new(),
             io: Io::default(),
@@ -192,7 +190,7 @@ impl<S: Scheme> Sim<S> {
             self.set_now(at_ns);
             self.events += 1;
             self.warm();
-            self.handle(event.event());
+            self.handle(event);
         }
     }
 
@@ -208,31 +206,23 @@ impl<S: Scheme> Sim<S> {
     fn warm(&self) {
         let mut read = 0;
         for event in self.wheel.coming() {
-            if let Event::Arrive(packet, link, _) | Event::Wake(link, packet) = event.event() {
+            if let Some((packet, link)) = event.packet_and_link() {
                 read ^= self.slab.get(packet).map_or(0, |p| p.hop) ^ u16::from(self.ports[link as usize].wakes);
             }
         }
         std::hint::black_box(read);
     }
 
-    /// The link that a packet on `route` goes on by, after so many links crossed and the one that it is on.
-    #[inline]
-    fn next_link(&self, route: u32, hop: u16) -> Option<LinkId> {
-        let after = self.route_ptr[route as usize] + u32::from(hop) + 1;
-        (after < self.route_ptr[route as usize + 1]).then(|| self.route_links[after as usize])
-    }
-
     /// The arrival of a packet over `link`.
-    #[inline]
     fn arrival(&self, id: u32, link: LinkId) -> Event {
         let packet = &self.slab[id];
-        let next = self.next_link(packet.route, packet.hop).unwrap_or(link);
+        let next = self.routes.next(packet.route, packet.hop).unwrap_or(link);
         Event::Arrive(id, next, self.ports[link as usize].input)
     }
 
     #[inline]
-    fn handle(&mut self, event: Event) {
-        match event {
+    fn handle(&mut self, event: Packed) {
+        match event.event() {
             Event::Arrive(packet, ..) => self.arrive(packet),
             Event::Wake(link, ..) => self.wake(link),
             Event::Pace(sub) => self.on_pace(sub),
@@ -290,12 +280,6 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// Links of the route in that row of the table.
-    pub(crate) fn links_of(&self, route: u32) -> &[LinkId] {
-        let range = self.route_ptr[route as usize] as usize..self.route_ptr[route as usize + 1] as usize;
-        &self.route_links[range]
-    }
-
     fn change(&mut self, link: LinkId, change: LinkChange) {
         let p = &mut self.ports[link as usize];
         match change {
@@ -322,7 +306,7 @@ impl<S: Scheme> Sim<S> {
     /// Sends the packet on its way along its route from the first link.
     #[inline]
     pub(crate) fn launch(&mut self, packet: Packet<S>) {
-        let first = self.route_links[self.route_ptr[packet.route as usize] as usize];
+        let first = self.routes.first(packet.route);
         let id = self.slab.insert(packet);
         self.enqueue(first, id, None);
     }
@@ -388,7 +372,7 @@ impl<S: Scheme> Sim<S> {
                     p.refresh();
                     p.hop.on_dequeue(&mut self.io, packet, &p.port);
                 }
-                let bytes = packet.bytes;
+                let (bytes, route, hop, input) = (packet.bytes, packet.route, packet.hop, p.input);
                 p.last_kind = packet.kind;
                 let counter = match packet.kind {
                     PacketKind::Data => &mut p.view.data_bytes,
@@ -409,8 +393,8 @@ impl<S: Scheme> Sim<S> {
                 if !self.rules.is_empty() && self.meets_mishap(link, id, arrives_ns) {
                     // It is lost or under way already.
                 } else {
-                    let event = self.arrival(id, link);
-                    self.wheel.push(arrives_ns, event);
+                    let next = self.routes.next(route, hop).unwrap_or(link);
+                    self.wheel.push(arrives_ns, Event::Arrive(id, next, input));
                 }
                 if self.io.is_asked() {
                     self.carry_out(Who::Hop(link));
@@ -473,7 +457,7 @@ impl<S: Scheme> Sim<S> {
         let (route, hop) = (packet.route, packet.hop);
         packet.hop += 1;
         let is_ctl = packet.kind == PacketKind::Ctl;
-        let link = self.route_links[(self.route_ptr[route as usize] + u32::from(hop)) as usize];
+        let link = self.routes.link(route, hop);
         if self.has_downs && self.went_down_under(link, id) {
             self.account_loss(link, id);
             return;
@@ -481,7 +465,7 @@ impl<S: Scheme> Sim<S> {
         if is_ctl {
             self.visit_back(link, id);
         }
-        match self.next_link(route, hop) {
+        match self.routes.next(route, hop) {
             Some(next) => self.enqueue(next, id, Some(link)),
             None => self.deliver(id),
         }
@@ -517,7 +501,7 @@ impl<S: Scheme> Sim<S> {
         if packet.route != sub.back || !sub.symmetric {
             return;
         }
-        let hops = (self.route_ptr[sub.forward as usize + 1] - self.route_ptr[sub.forward as usize]) as u16;
+        let hops = self.routes.of(sub.forward).len() as u16;
         let visit = Visit { flow: packet.flow, subflow: packet.subflow, hop: hops - packet.hop, forward: false };
         let data_link = self.ports[link as usize].twin.expect("a symmetric way back runs over twins");
         self.show(data_link, id, visit);

@@ -139,18 +139,22 @@ impl<E: Tied> Wheel<E> {
     }
 
     /// Adds `event` at `at_ns`, which is not before the last event taken.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, at_ns: Ns, event: impl Into<E>) {
-        let event = event.into();
+        // Where the call stands, the kind of event is known, and most of this is nothing.
+        self.insert(at_ns, event.into());
+    }
+
+    fn insert(&mut self, at_ns: Ns, event: E) {
         let turn = at_ns >> self.shift;
         if turn <= self.turn {
             let rest = &self.current[self.gone..];
-            // Ties are asked for only where times are equal.
-            let before = |e: &Entry<E>| match e.at_ns.cmp(&at_ns) {
-                Ordering::Equal => self.ordered.is_none() || e.event.tie(at_ns) <= event.tie(at_ns),
-                order => order.is_lt(),
-            };
-            let place = self.gone + rest.partition_point(before);
+            let mut place = self.gone + rest.partition_point(|e| e.at_ns <= at_ns);
+            if self.ordered.is_some() {
+                let tie = event.tie(at_ns);
+                let after = |e: &Entry<E>| e.at_ns == at_ns && e.event.tie(at_ns) > tie;
+                place -= self.current[self.gone..place].iter().rev().take_while(|e| after(e)).count();
+            }
             self.current.insert(place, Entry { at_ns, event });
         } else if turn - self.turn < BUCKETS as u64 {
             let offset_ns = (at_ns - (turn << self.shift)) as u32;
@@ -171,14 +175,14 @@ impl<E: Tied> Wheel<E> {
             self.last[slot] = Place(last.0 + 1);
             return;
         }
-        let chunk = Chunk { events: [event; ROOM], before: last };
         let place = match self.free.pop() {
             Some(place) => {
-                self.pool[place as usize] = chunk;
+                let chunk = &mut self.pool[place as usize];
+                (chunk.events[0], chunk.before) = (event, last);
                 place
             }
             None => {
-                self.pool.push(chunk);
+                self.pool.push(Chunk { events: [event; ROOM], before: last });
                 self.pool.len() as u32 - 1
             }
         };
