@@ -269,7 +269,12 @@ pub trait Driver: Send {
     fn now_ns(&self) -> Ns;
     /// Flows that were added and have neither finished nor been stopped.
     fn open_flows(&self) -> usize;
-    /// A flow as it stands.
+    /// Forgets the flows that have ended and of which nothing is on its way any more: their last views, in the order in
+    /// which they ended. Who never asks can look at every flow until the end; who does keeps memory flat.
+    fn forget(&mut self) -> Vec<(FlowId, FlowView)> {
+        Vec::new()
+    }
+    /// A flow as it stands; an empty view once it is forgotten.
     fn flow(&self, flow: FlowId) -> FlowView;
     /// A link as it stands.
     fn link(&self, link: LinkId) -> LinkView;

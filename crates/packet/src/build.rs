@@ -87,8 +87,12 @@ impl<S: Scheme> Driver for Sim<S> {
         self.open_flows
     }
     fn flow(&self, flow: FlowId) -> FlowView {
-        let f = &self.flows[flow as usize];
-        FlowView { assigned_bps: self.assigned_bps(f), ..f.view }
+        self.flows.get(flow).map_or(FlowView::default(), |f| FlowView { assigned_bps: self.assigned_bps(f), ..f.view })
+    }
+    fn forget(&mut self) -> Vec<(FlowId, FlowView)> {
+        let mut views = Vec::new();
+        self.flows.forget(|flow, f| views.push((flow, f.view)));
+        views
     }
     fn link(&self, link: LinkId) -> LinkView {
         self.ports[link as usize].view_at(self.now_ns)

@@ -15,13 +15,13 @@ use subak_core::{FlowId, LinkId, NodeId, Ns, Utility};
 impl<S: Scheme> Sim<S> {
     #[inline]
     pub(crate) fn sub_of(&self, flow: FlowId, subflow: u8) -> usize {
-        self.flows[flow as usize].first_sub as usize + subflow as usize
+        self.flows[flow].first_sub as usize + subflow as usize
     }
 
     /// Takes a flow in; it starts by itself.
     pub(crate) fn add_flow(&mut self, plan: FlowPlan) -> FlowId {
-        let flow = self.flows.len() as FlowId;
-        let first_sub = self.subs.len() as u32;
+        let flow = self.flows.next();
+        let first_sub = self.flows.reusable(plan.routes.len() as u8).unwrap_or(self.subs.len() as u32);
         let mut paths = Vec::with_capacity(plan.routes.len());
         for (number, route) in plan.routes.iter().enumerate() {
             let info = self.path_info(&route.forward, &route.back);
@@ -44,7 +44,10 @@ impl<S: Scheme> Sim<S> {
                 pace_event_ns: None,
                 timeout_pending: false,
             };
-            self.subs.push(sub);
+            match self.subs.get_mut(first_sub as usize + number) {
+                Some(place) => *place = sub,
+                None => self.subs.push(sub),
+            }
         }
         let info = FlowInfo {
             flow,
@@ -60,7 +63,7 @@ impl<S: Scheme> Sim<S> {
             seed: mix(self.seed ^ mix(u64::from(flow) | 2 << 40)),
         };
         let subflows = info.links.len();
-        self.flows.push(FlowState {
+        self.flows.add(FlowState {
             source: self.scheme.source(&info),
             sink: self.scheme.sink(&info),
             first_sub,
@@ -71,6 +74,7 @@ impl<S: Scheme> Sim<S> {
             demand_bps: plan.demand_bps / subflows as f64,
             open: true,
             said_goodbye: false,
+            held: 0,
             view: FlowView::default(),
         });
         self.open_flows += 1;
@@ -100,15 +104,16 @@ impl<S: Scheme> Sim<S> {
 
     /// The flow's subflows take other paths from now on.
     pub(crate) fn set_routes(&mut self, flow: FlowId, routes: &[Route]) {
-        let first_sub = self.flows[flow as usize].first_sub;
-        for (k, route) in routes.iter().enumerate().take(self.flows[flow as usize].subflows as usize) {
+        let Some(f) = self.flows.get(flow) else { return };
+        let (first_sub, subflows) = (f.first_sub, f.subflows);
+        for (k, route) in routes.iter().enumerate().take(subflows as usize) {
             let info = self.path_info(&route.forward, &route.back);
             let (forward, back) = (self.routes.add(&route.forward), self.routes.add(&route.back));
             let symmetric = self.is_symmetric(&route.forward, &route.back);
             let sub = &mut self.subs[first_sub as usize + k];
             (sub.forward, sub.back, sub.symmetric, sub.base_rtt_ns) = (forward, back, symmetric, info.base_rtt_ns);
-            if self.flows[flow as usize].open {
-                self.flows[flow as usize].source.on_reroute(&mut self.io, k as u8, &info);
+            if self.flows[flow].open {
+                self.flows[flow].source.on_reroute(&mut self.io, k as u8, &info);
                 self.carry_out(Who::Source(flow));
             }
         }
@@ -117,9 +122,9 @@ impl<S: Scheme> Sim<S> {
 
     /// The flow has another weight from now on.
     pub(crate) fn change_weight(&mut self, flow: FlowId, weight: f64, utility: Option<Arc<Utility>>) {
-        if self.flows[flow as usize].open {
+        if self.flows.get(flow).is_some_and(|f| f.open) {
             let utility = utility.unwrap_or_else(|| Arc::new(Utility::log(weight)));
-            self.flows[flow as usize].source.on_weight(&mut self.io, weight, &utility);
+            self.flows[flow].source.on_weight(&mut self.io, weight, &utility);
             self.carry_out(Who::Source(flow));
             self.send_all(flow);
         }
@@ -152,23 +157,21 @@ impl<S: Scheme> Sim<S> {
     }
 
     pub(crate) fn start(&mut self, flow: FlowId) {
-        if !self.flows[flow as usize].open {
+        if !self.flows.get(flow).is_some_and(|f| f.open) {
             return; // Told to stop before it began.
         }
-        self.flows[flow as usize].source.on_start(&mut self.io);
+        self.flows[flow].source.on_start(&mut self.io);
         self.carry_out(Who::Source(flow));
         self.send_all(flow);
-        if self.flows[flow as usize].size_bytes == Some(0) {
+        if self.flows[flow].size_bytes == Some(0) {
             self.finish(flow);
+            self.say_goodbye(flow);
         }
     }
 
     /// The flow sends nothing new from now on; what is under way is still repaired.
     pub fn stop(&mut self, flow: FlowId) {
-        let f = &mut self.flows[flow as usize];
-        if !f.open {
-            return;
-        }
+        let Some(f) = self.flows.get_mut(flow).filter(|f| f.open) else { return };
         f.open = false;
         self.open_flows -= 1;
         if f.size_bytes.is_some() {
@@ -180,17 +183,18 @@ impl<S: Scheme> Sim<S> {
     }
 
     fn say_goodbye(&mut self, flow: FlowId) {
-        let f = &mut self.flows[flow as usize];
+        let f = &mut self.flows[flow];
         if std::mem::replace(&mut f.said_goodbye, true) {
             return;
         }
         f.source.on_finish(&mut self.io);
         self.carry_out(Who::Source(flow));
+        self.flows.note_end(flow);
     }
 
     /// The last byte has arrived.
     fn finish(&mut self, flow: FlowId) {
-        let f = &mut self.flows[flow as usize];
+        let f = &mut self.flows[flow];
         if f.open {
             f.open = false;
             f.view.finished_ns = Some(self.now_ns);
@@ -213,7 +217,7 @@ impl<S: Scheme> Sim<S> {
     fn on_data(&mut self, id: u32) {
         let packet = &mut self.slab[id];
         let flow = packet.flow;
-        let f = &mut self.flows[flow as usize];
+        let f = &mut self.flows[flow];
         let sub = &mut self.subs[f.first_sub as usize + packet.subflow as usize];
         let payload = u64::from(packet.payload_bytes);
         self.waits.saturating_record(packet.waited_ns);
@@ -244,6 +248,7 @@ impl<S: Scheme> Sim<S> {
             }
             Reply::Withhold => {
                 self.slab.remove(id);
+                self.flows.release(flow);
             }
         }
         if !asks.is_empty() {
@@ -260,7 +265,7 @@ impl<S: Scheme> Sim<S> {
         let (flow, subflow, segment, cumulative) = (packet.flow, packet.subflow, packet.segment, packet.cumulative);
         let (sent_ns, ecn, data, run_start) = (packet.sent_ns, packet.ecn, packet.data, packet.payload_bytes);
         self.slab.remove(id);
-        let f = &mut self.flows[flow as usize];
+        let f = &mut self.flows[flow];
         let at = f.first_sub + u32::from(subflow);
         let sub = &mut self.subs[at as usize];
         let acked = sub.sender.on_ack(segment, run_start, cumulative, sent_ns, self.now_ns);
@@ -288,9 +293,16 @@ impl<S: Scheme> Sim<S> {
         } else {
             self.send(at);
         }
+        self.flows.release(flow);
     }
 
     fn on_ctl(&mut self, id: u32) {
+        let flow = self.slab[id].flow;
+        self.take_ctl(id);
+        self.flows.release(flow);
+    }
+
+    fn take_ctl(&mut self, id: u32) {
         let packet = &self.slab[id];
         let (flow, subflow, route, bytes) = (packet.flow, packet.subflow, packet.route, packet.bytes);
         let (way, node) = (packet.way, packet.segment);
@@ -298,7 +310,7 @@ impl<S: Scheme> Sim<S> {
         match way {
             Way::Out | Way::Back => {
                 let sub = &self.subs[self.sub_of(flow, subflow)];
-                let f = &mut self.flows[flow as usize];
+                let f = &mut self.flows[flow];
                 // A message on a path that the flow has left is lost.
                 if way == Way::Out && route == sub.forward {
                     f.sink.on_ctl(&mut self.io, subflow, *message, bytes);
@@ -321,20 +333,33 @@ impl<S: Scheme> Sim<S> {
     }
 
     fn tell_source(&mut self, flow: FlowId, subflow: u8, message: S::Ctl) {
-        self.flows[flow as usize].source.on_ctl(&mut self.io, subflow, message);
+        let Some(f) = self.flows.get_mut(flow) else { return };
+        f.source.on_ctl(&mut self.io, subflow, message);
         self.carry_out(Who::Source(flow));
         self.send_all(flow);
     }
 
     pub(crate) fn on_timeout(&mut self, at: u32) {
+        let flow = self.subs[at as usize].flow;
+        self.subs[at as usize].timeout_pending = false;
+        self.look_for_silence(at);
+        self.flows.release(flow);
+    }
+
+    /// Notices at `due_ns`, or when that was put off, that nothing has arrived for too long.
+    fn await_silence(&mut self, at: u32, due_ns: Ns) {
+        let sub = &mut self.subs[at as usize];
+        sub.timeout_pending = true;
+        self.flows.hold(sub.flow);
+        self.wheel.push(due_ns, Event::Timeout(at));
+    }
+
+    fn look_for_silence(&mut self, at: u32) {
         let now_ns = self.now_ns;
         let sub = &mut self.subs[at as usize];
-        sub.timeout_pending = false;
         let Some(timeout_ns) = sub.sender.timeout_ns() else { return };
         if timeout_ns > now_ns {
-            sub.timeout_pending = true;
-            self.wheel.push(timeout_ns, Event::Timeout(at));
-            return;
+            return self.await_silence(at, timeout_ns);
         }
         if let Some(next) = sub.sender.probe(now_ns) {
             return self.send_probe(at, next);
@@ -342,7 +367,7 @@ impl<S: Scheme> Sim<S> {
         let Some(segment) = sub.sender.on_timeout(now_ns) else { return };
         let flow = sub.flow;
         let loss = loss_of(sub, LossKind::Timeout, segment);
-        self.flows[flow as usize].source.on_loss(&mut self.io, &loss);
+        self.flows[flow].source.on_loss(&mut self.io, &loss);
         self.carry_out(Who::Source(flow));
         self.send(at);
     }
@@ -350,7 +375,7 @@ impl<S: Scheme> Sim<S> {
     /// The last segment under way once more, past window and pace: a packet in two round trips.
     fn send_probe(&mut self, at: u32, next: Next) {
         let sub = &mut self.subs[at as usize];
-        let f = &mut self.flows[sub.flow as usize];
+        let f = &mut self.flows[sub.flow];
         f.view.retransmissions += 1;
         let mut packet = blank(sub.flow, sub.number, sub.forward, self.now_ns);
         packet.segment = next.segment;
@@ -359,22 +384,23 @@ impl<S: Scheme> Sim<S> {
         let remaining = remaining(f);
         f.source.stamp(self.now_ns, &mut packet, remaining);
         if let Some(due_ns) = sub.sender.timeout_ns() {
-            sub.timeout_pending = true;
-            self.wheel.push(due_ns.max(self.now_ns), Event::Timeout(at));
+            self.await_silence(at, due_ns.max(self.now_ns));
         }
         self.launch(packet);
     }
 
     pub(crate) fn on_pace(&mut self, at: u32) {
         let sub = &mut self.subs[at as usize];
+        let flow = sub.flow;
         if sub.pace_event_ns == Some(self.now_ns) {
             sub.pace_event_ns = None;
         }
         self.send(at);
+        self.flows.release(flow);
     }
 
     pub(crate) fn send_all(&mut self, flow: FlowId) {
-        let f = &self.flows[flow as usize];
+        let f = &self.flows[flow];
         for at in f.first_sub..f.first_sub + u32::from(f.subflows) {
             self.send(at);
         }
@@ -384,7 +410,7 @@ impl<S: Scheme> Sim<S> {
     fn send(&mut self, at: u32) {
         loop {
             let sub = &mut self.subs[at as usize];
-            let f = &mut self.flows[sub.flow as usize];
+            let f = &mut self.flows[sub.flow];
             let rate_bps = sub.rate_bps.unwrap_or(f64::INFINITY).min(f.demand_bps);
             if sub.held || rate_bps.is_nan() || rate_bps <= 0.0 {
                 return;
@@ -399,6 +425,7 @@ impl<S: Scheme> Sim<S> {
                 let due_ns = sub.pace_ps.div_ceil(PS);
                 if sub.pace_event_ns.is_none_or(|pending| pending > due_ns) {
                     sub.pace_event_ns = Some(due_ns);
+                    f.held += 1;
                     self.wheel.push(due_ns, Event::Pace(at));
                 }
                 return;
@@ -419,9 +446,8 @@ impl<S: Scheme> Sim<S> {
             let remaining = remaining(f);
             f.source.stamp(self.now_ns, &mut packet, remaining);
             if !sub.timeout_pending {
-                sub.timeout_pending = true;
                 let due_ns = sub.sender.timeout_ns().expect("a segment was just sent");
-                self.wheel.push(due_ns, Event::Timeout(at));
+                self.await_silence(at, due_ns);
             }
             self.launch(packet);
         }
@@ -439,10 +465,13 @@ impl<S: Scheme> Sim<S> {
             match (ask, who) {
                 (Ask::Pace { subflow, rate_bps, window_bytes }, Who::Source(flow)) => {
                     let at = self.sub_of(flow, subflow);
-                    let demand_bps = self.flows[flow as usize].demand_bps;
+                    let demand_bps = self.flows[flow].demand_bps;
                     set_pace(&mut self.subs[at], rate_bps, window_bytes, demand_bps);
                 }
                 (Ask::Timer { timer, at_ns }, who) => {
+                    if let Who::Source(flow) | Who::Sink(flow) = who {
+                        self.flows.hold(flow);
+                    }
                     let event = match who {
                         Who::Source(flow) => Event::SourceTimer(flow, timer),
                         Who::Sink(flow) => Event::SinkTimer(flow, timer),
@@ -472,7 +501,7 @@ impl<S: Scheme> Sim<S> {
 
     fn send_ctl(&mut self, who: Who, subflow: u8, to: To, message: S::Ctl, class: Class, bytes: u32) {
         let source_of = |sim: &Self, flow: FlowId| {
-            let sub = &sim.subs[sim.sub_of(flow, 0)];
+            let sub = &sim.subs[sim.flows.get(flow)?.first_sub as usize];
             sim.ends(sim.routes.of(sub.forward))
         };
         let (flow, way, route, node) = match (who, to) {
@@ -493,9 +522,7 @@ impl<S: Scheme> Sim<S> {
                 let ways = self.ways.get(node as usize).copied().flatten();
                 (FlowId::MAX, Way::ControllerToNode, ways.map(|(_, back)| back), node)
             }
-            (Who::Node(_), To::Flow(flow)) if (flow as usize) < self.flows.len() => {
-                return self.tell_source(flow, subflow, message);
-            }
+            (Who::Node(_), To::Flow(flow)) => return self.tell_source(flow, subflow, message),
             (Who::Source(flow), To::Host) => {
                 let Some((node, _)) = source_of(self, flow) else { return };
                 return self.at_node(node, |machine, io| machine.on_flow(io, flow, message));
@@ -521,6 +548,7 @@ impl<S: Scheme> Sim<S> {
         packet.ctl = Some(Box::new(message));
         // The controller may be at that very node.
         if self.routes.of(route).is_empty() {
+            self.flows.hold(flow);
             let id = self.slab.insert(packet);
             self.on_ctl(id);
         } else {

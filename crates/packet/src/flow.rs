@@ -25,7 +25,16 @@ pub(crate) struct FlowState<S: Scheme> {
     pub open: bool,
     /// Whether `on_finish` was called.
     pub said_goodbye: bool,
+    /// Packets of it in the network, and events and timers of it that are due.
+    pub held: u32,
     pub view: FlowView,
+}
+
+impl<S: Scheme> FlowState<S> {
+    /// Whether it has ended and nothing of it is on its way any more.
+    pub fn is_over(&self) -> bool {
+        self.held == 0 && self.said_goodbye && !self.open
+    }
 }
 
 pub(crate) struct Subflow {

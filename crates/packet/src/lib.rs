@@ -7,6 +7,7 @@ mod build;
 mod ends;
 mod event;
 mod flow;
+mod flows;
 mod machines;
 mod port;
 mod routes;

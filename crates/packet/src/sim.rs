@@ -2,7 +2,8 @@
 //! is in `ends.rs`.
 
 use crate::event::{Event, Packed, Who};
-use crate::flow::{FlowState, Subflow};
+use crate::flow::Subflow;
+use crate::flows::Flows;
 use crate::port::PortState;
 use crate::routes::Routes;
 use crate::wheel::Wheel;
@@ -34,7 +35,7 @@ pub struct Sim<S: Scheme> {
     pub(crate) slab: Slab<S>,
     pub(crate) ports: Vec<PortState<S>>,
     pub(crate) routes: Routes,
-    pub(crate) flows: Vec<FlowState<S>>,
+    pub(crate) flows: Flows<S>,
     pub(crate) subs: Vec<Subflow>,
     pub(crate) io: Io<S>,
     pub(crate) scratch: Vec<Ask<S>>,
@@ -113,7 +114,7 @@ impl<S: Scheme> Sim<S> {
             wheel: Wheel::new(crate::sizing::bucket_shift(network)),
             slab: Slab::default(),
             routes: Routes::default(),
-            flows: Vec::new(),
+            flows: Flows::default(),
             subs: Vec::new(),
             io: Io::default(),
             scratch: Vec::new(),
@@ -230,13 +231,15 @@ impl<S: Scheme> Sim<S> {
             Event::Start(flow) => self.start(flow),
             Event::Stop(flow) => self.stop(flow),
             Event::SourceTimer(flow, timer) => {
-                self.flows[flow as usize].source.on_timer(&mut self.io, timer);
+                self.flows[flow].source.on_timer(&mut self.io, timer);
                 self.carry_out(Who::Source(flow));
                 self.send_all(flow);
+                self.flows.release(flow);
             }
             Event::SinkTimer(flow, timer) => {
-                self.flows[flow as usize].sink.on_timer(&mut self.io, timer);
+                self.flows[flow].sink.on_timer(&mut self.io, timer);
                 self.carry_out(Who::Sink(flow));
+                self.flows.release(flow);
             }
             Event::HopTimer(link, timer, life) => {
                 let p = &mut self.ports[link as usize];
@@ -307,6 +310,7 @@ impl<S: Scheme> Sim<S> {
     #[inline]
     pub(crate) fn launch(&mut self, packet: Packet<S>) {
         let first = self.routes.first(packet.route);
+        self.flows.hold(packet.flow);
         let id = self.slab.insert(packet);
         self.enqueue(first, id, None);
     }
@@ -421,6 +425,7 @@ impl<S: Scheme> Sim<S> {
             }
             Some(Mishap::Doubled) => {
                 let copy = self.slab.insert(self.slab[id].copy());
+                self.flows.hold(self.slab[id].flow);
                 let event = self.arrival(copy, link);
                 self.wheel.push(arrives_ns, event);
                 false
@@ -530,18 +535,21 @@ impl<S: Scheme> Sim<S> {
         let view = &mut self.ports[link as usize].view;
         view.dropped_packets += 1;
         view.dropped_bytes += u64::from(packet.bytes);
-        if packet.kind == PacketKind::Data {
-            self.flows[packet.flow as usize].view.drops += 1;
-        }
-        self.slab.remove(id);
+        self.lose(id);
     }
 
     fn account_loss(&mut self, link: LinkId, id: u32) {
         self.ports[link as usize].view.lost_packets += 1;
+        self.lose(id);
+    }
+
+    fn lose(&mut self, id: u32) {
         let packet = &self.slab[id];
+        let flow = packet.flow;
         if packet.kind == PacketKind::Data {
-            self.flows[packet.flow as usize].view.drops += 1;
+            self.flows[flow].view.drops += 1;
         }
         self.slab.remove(id);
+        self.flows.release(flow);
     }
 }

@@ -1,0 +1,150 @@
+//! The flows of a simulation: found by number, forgotten once they are over.
+
+use crate::flow::FlowState;
+use std::collections::BTreeMap;
+use std::ops::{Index, IndexMut};
+use subak_core::FlowId;
+use subak_core::scheme::Scheme;
+
+const PAGE: usize = 1024;
+const NOWHERE: u32 = u32::MAX;
+
+/// Where the states of 1024 flows with consecutive numbers are; gone once all of them are forgotten.
+struct Page {
+    slots: [u32; PAGE],
+    /// Flows of the page that are not forgotten, or not added yet.
+    left: usize,
+}
+
+/// States of flows. Numbers are never used again, places are.
+pub(crate) struct Flows<S: Scheme> {
+    pages: Vec<Option<Box<Page>>>,
+    states: Vec<FlowState<S>>,
+    /// Places to be used again, by how many subflows they have.
+    free: BTreeMap<u8, Vec<u32>>,
+    added: FlowId,
+    /// Flows that came to an end since somebody asked.
+    over: Vec<FlowId>,
+}
+
+impl<S: Scheme> Default for Flows<S> {
+    fn default() -> Self {
+        Flows { pages: Vec::new(), states: Vec::new(), free: BTreeMap::new(), added: 0, over: Vec::new() }
+    }
+}
+
+impl<S: Scheme> Flows<S> {
+    /// The number of the next flow.
+    pub fn next(&self) -> FlowId {
+        self.added
+    }
+
+    /// The subflows' place of a forgotten flow with so many of them, for a new one.
+    pub fn reusable(&self, subflows: u8) -> Option<u32> {
+        let slot = *self.free.get(&subflows)?.last()?;
+        Some(self.states[slot as usize].first_sub)
+    }
+
+    /// Takes a flow in. If [`Flows::reusable`] named a place, its subflows are there.
+    pub fn add(&mut self, state: FlowState<S>) -> FlowId {
+        let slot = match self.free.get_mut(&state.subflows).and_then(Vec::pop) {
+            Some(slot) => {
+                self.states[slot as usize] = state;
+                slot
+            }
+            None => {
+                self.states.push(state);
+                self.states.len() as u32 - 1
+            }
+        };
+        let flow = self.added;
+        self.added += 1;
+        let at = flow as usize;
+        if at.is_multiple_of(PAGE) {
+            self.pages.push(Some(Box::new(Page { slots: [NOWHERE; PAGE], left: PAGE })));
+        }
+        if let Some(page) = &mut self.pages[at / PAGE] {
+            page.slots[at % PAGE] = slot;
+        }
+        flow
+    }
+
+    #[inline]
+    fn slot(&self, flow: FlowId) -> Option<usize> {
+        let page = self.pages.get(flow as usize / PAGE)?.as_deref()?;
+        let slot = page.slots[flow as usize % PAGE];
+        (slot != NOWHERE).then_some(slot as usize)
+    }
+
+    /// The flow, if it was added and is not forgotten.
+    #[inline]
+    pub fn get(&self, flow: FlowId) -> Option<&FlowState<S>> {
+        Some(&self.states[self.slot(flow)?])
+    }
+
+    /// As [`Flows::get`].
+    #[inline]
+    pub fn get_mut(&mut self, flow: FlowId) -> Option<&mut FlowState<S>> {
+        let slot = self.slot(flow)?;
+        Some(&mut self.states[slot])
+    }
+
+    /// A packet or an event of the flow is on its way, so that it cannot be forgotten.
+    #[inline]
+    pub fn hold(&mut self, flow: FlowId) {
+        if let Some(f) = self.get_mut(flow) {
+            f.held += 1;
+        }
+    }
+
+    /// One of them is gone.
+    #[inline]
+    pub fn release(&mut self, flow: FlowId) {
+        if let Some(f) = self.get_mut(flow) {
+            f.held -= 1;
+            if f.is_over() {
+                self.over.push(flow);
+            }
+        }
+    }
+
+    /// Notes the flow if it is over; to be asked where it ends without anything on its way.
+    pub fn note_end(&mut self, flow: FlowId) {
+        if self.get(flow).is_some_and(FlowState::is_over) {
+            self.over.push(flow);
+        }
+    }
+
+    /// Forgets what is over, after showing each such flow.
+    pub fn forget(&mut self, mut show: impl FnMut(FlowId, &FlowState<S>)) {
+        for flow in std::mem::take(&mut self.over) {
+            // It may have been noted twice, or have come to life again by a message.
+            let Some(slot) = self.slot(flow).filter(|&slot| self.states[slot].is_over()) else { continue };
+            show(flow, &self.states[slot]);
+            self.free.entry(self.states[slot].subflows).or_default().push(slot as u32);
+            let page = &mut self.pages[flow as usize / PAGE];
+            if let Some(p) = page {
+                p.slots[flow as usize % PAGE] = NOWHERE;
+                p.left -= 1;
+                if p.left == 0 {
+                    *page = None;
+                }
+            }
+        }
+    }
+}
+
+impl<S: Scheme> Index<FlowId> for Flows<S> {
+    type Output = FlowState<S>;
+    #[inline]
+    fn index(&self, flow: FlowId) -> &FlowState<S> {
+        self.get(flow).expect("a flow of which something is on its way is not forgotten")
+    }
+}
+
+impl<S: Scheme> IndexMut<FlowId> for Flows<S> {
+    #[inline]
+    fn index_mut(&mut self, flow: FlowId) -> &mut FlowState<S> {
+        self.get_mut(flow).expect("a flow of which something is on its way is not forgotten")
+    }
+}

@@ -1,0 +1,53 @@
+//! What has ended is forgotten, in every scheme, and forgetting changes nothing.
+
+use crate::common::*;
+use std::collections::BTreeMap;
+use subak_core::FlowId;
+use subak_core::driver::{Driver, FlowView, Injected, Mishap};
+
+const MS: u64 = 1_000_000;
+
+/// 400 flows that come and go, packets lost, doubled and late; what became of each.
+fn run(scheme: &str, forgetful: bool) -> (BTreeMap<FlowId, FlowView>, u64) {
+    let doubled = |mishap, probability| {
+        let Injected::Packets { kinds, links, from_ns, until_ns, .. } = lose(0.0, EVERY_KIND) else { unreachable!() };
+        Injected::Packets { mishap, kinds, links, probability, from_ns, until_ns }
+    };
+    let faults = [lose(0.005, EVERY_KIND), doubled(Mishap::Doubled, 0.01), doubled(Mishap::Late(20_000), 0.01)];
+    let mut sim = start(scheme, &star(8, 10e9, 1000), &faults, 1);
+    let mut views = BTreeMap::new();
+    let mut forget = |sim: &mut dyn Driver| {
+        for (flow, view) in sim.forget() {
+            assert_eq!(sim.flow(flow), FlowView::default(), "{scheme}, flow {flow}: forgotten");
+            assert!(views.insert(flow, view).is_none(), "{scheme}, flow {flow}: forgotten twice");
+        }
+    };
+    for k in 0..400 {
+        let route = over_star(k % 8, (k + 1 + k / 8 % 6) % 8);
+        let mut plan = plan(route, k as u64 * 20_000, Some([0, 1, 3000, 40_000][k % 4]));
+        plan.stop_ns = (k % 7 == 6).then_some(k as u64 * 20_000 + 5000);
+        let flow = sim.add(plan);
+        sim.run_until(k as u64 * 20_000);
+        if forgetful {
+            forget(sim.as_mut());
+        }
+        // What is over hears nothing any more, whoever speaks to it.
+        sim.set_weight(flow / 2, 2.0, None);
+        sim.stop_flow(flow / 3);
+    }
+    sim.run_until_done(3_000 * MS);
+    // Timeouts that were set before the end run out.
+    sim.run_until(sim.now_ns() + 1_000 * MS);
+    forget(sim.as_mut());
+    (views, sim.events())
+}
+
+#[test]
+fn every_flow_that_ended_is_forgotten_once_and_nothing_else_changes() {
+    for scheme in schemes() {
+        let (kept, events) = run(scheme, false);
+        let (forgotten, same_events) = run(scheme, true);
+        assert_eq!(kept.len(), 400, "{scheme}: something of an ended flow is on its way for good");
+        assert_eq!((forgotten, same_events), (kept, events), "{scheme}");
+    }
+}
