@@ -213,6 +213,10 @@ def steps(*flows: dict[str, Any]) -> dict[str, Any]:
     return spec(workload={"kind": "steps", "flows": list(flows)})
 
 
+def closed(**changes: Any) -> dict[str, Any]:
+    return spec(workload={"kind": "closed", "sizes": "fixed", "size": "10kB"} | changes)
+
+
 SPECS: dict[str, tuple[dict[str, Any], list[str]]] = {
     "unknown section": (spec(workloads={}), ["workloads"]),
     "unknown key": (poisson(laod=0.5), ["workload.laod", "load"]),
@@ -251,6 +255,25 @@ SPECS: dict[str, tuple[dict[str, Any], list[str]]] = {
         spec(network=TWO_ISLANDS, workload={"kind": "steps", "flows": [{"src": "A", "dst": "D"}]}),
         ["workload.flows[0]", "A", "D"],
     ),
+    "clients without transfers": (closed(outstanding=0), ["workload.outstanding", "0"]),
+    "clients at no host": (closed(hosts=["h0", "h9"]), ["workload.hosts[1]", "h9"]),
+    "clients that send to themselves": (closed(hosts=["h0"], to=["h0"]), ["workload.to", "h0"]),
+    "sizes of no file": (poisson(sizes={}), ["workload.sizes.file"]),
+    "weights out of order": (poisson(weights={"uniform": [16, 1]}), ["workload.weights.uniform"]),
+    "weights of no sort": (poisson(weights={"zipf": [1, 16]}), ["workload.weights.zipf", "uniform"]),
+    "no connections": (poisson(connections=0), ["workload.connections", "0"]),
+    "an unknown driver": (spec(scheme=[{"name": "s-perc", "driver": "fluff"}]), ["scheme[0].driver", "fluff", "fluid"]),
+    "a fluid without a pace": (
+        spec(scheme=[{"name": "dctcp", "driver": "fluid"}]),
+        ["scheme[0].driver", "dctcp", "how fast it settles"],
+    ),
+    "a centre without a place": (
+        spec(
+            policy={"kind": "alpha-fair", "alpha": 1},
+            scheme=[{"optimizer": "ned-central", "fabric": "paced"}],
+        ),
+        ["controller", "ned-central/paced"],
+    ),
     "a seed twice": (spec(run={"duration": "1ms", "seeds": [1, 1]}), ["run.seeds"]),
     "an unknown schema": (spec(schema=2), ["schema", "2"]),
 }
@@ -263,6 +286,15 @@ def test_spec(subak: Subak, tmp_path: Path, name: str) -> None:
     path.write_text(json.dumps(given))
     refused(subak("run", path, "--out", tmp_path / "out"), str(path), named)
     assert not (tmp_path / "out").exists()
+
+
+def test_bad_line_of_sizes(subak: Subak, tmp_path: Path) -> None:
+    (tmp_path / "sizes.csv").write_text("size_bytes,probability\n1000,0.5\n2000,1.5\n")
+    path = tmp_path / "spec.json"
+    path.write_text(json.dumps(poisson(sizes={"file": "sizes.csv"})))
+    ended = subak("run", path, "--out", tmp_path / "out")
+    assert ended.code == 2
+    assert "sizes.csv" in ended.err and "line 3" in ended.err and "1.5" in ended.err
 
 
 @pytest.mark.parametrize("suffix", [".json", ".toml"])

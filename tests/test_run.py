@@ -53,6 +53,23 @@ def results(out: Path) -> bytes:
     return (out / "results.parquet").read_bytes()
 
 
+def test_a_minute_as_a_fluid(subak: Subak, tmp_path: Path) -> None:
+    spec = {
+        "network": {"kind": "star", "hosts": 4, "rate": "10Gbps"},
+        "workload": {"kind": "closed", "sizes": "fixed", "size": "2GB", "think": "1s", "connections": 2},
+        "scheme": [{"name": "s-perc", "driver": "fluid"}],
+        "run": {"duration": "60s"},
+    }
+    path = tmp_path / "fluid.json"
+    path.write_text(json.dumps(spec))
+    ended = subak("run", path, "--out", tmp_path / "out", "--json")
+    assert ended.code == 0, ended
+    flows = [row for row in pq.read_table(tmp_path / "out" / "results.parquet").to_pylist() if row["kind"] == "flow"]
+    assert len(flows) > 50
+    assert {row["scheme"] for row in flows} == {"s-perc fluid"}
+    assert all(row["size_bytes"] == 10**9 and row["fct_ns"] for row in flows)
+
+
 def test_on_two_threads(subak: Subak, spec: Path, whole: Path, tmp_path: Path) -> None:
     assert subak("run", spec, "--out", tmp_path / "out", "--jobs", "2").code == 0
     assert results(tmp_path / "out") == results(whole)

@@ -1,6 +1,6 @@
 //! How long a flow takes alone on the idle network, to which slowdown is relative.
 
-use subak_core::driver::PacketSizes;
+use subak_core::driver::{PacketSizes, Route};
 use subak_core::{LinkId, Network, Ns};
 
 /// Time for `bytes` at `rate_bps`, ns, rounded up but for the thousandth of a nanosecond that sums of floating-point
@@ -8,6 +8,15 @@ use subak_core::{LinkId, Network, Ns};
 pub fn wire_time_ns(bytes: f64, rate_bps: f64) -> Ns {
     // Casting a float to an integer saturates, and takes a negative one to 0.
     (bytes * 8e9 / rate_bps - 1e-3).ceil() as Ns
+}
+
+/// The round trip of a full packet and its acknowledgement on the idle network, ns.
+pub fn round_trip_ns(network: &Network, route: &Route, sizes: PacketSizes) -> Ns {
+    let way = |links: &[LinkId], bytes: u32| -> Ns {
+        let links = links.iter().map(|&l| &network.links()[l as usize]);
+        links.map(|link| link.delay_ns + wire_time_ns(f64::from(bytes), link.capacity_bps)).sum()
+    };
+    way(&route.forward, sizes.mtu_bytes) + way(&route.back, sizes.ack_bytes)
 }
 
 /// From the start of a flow to the arrival of its last byte, where it is alone: the links of `path` store and forward

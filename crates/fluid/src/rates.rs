@@ -306,6 +306,11 @@ impl Rates {
         &self.links[self.link_ptr[sub] as usize..self.link_ptr[sub + 1] as usize]
     }
 
+    /// What a link carries now, bit/s: nothing while it is down.
+    pub fn capacity_bps(&self, link: LinkId) -> f64 {
+        if self.down[link as usize] > 0 { 0.0 } else { self.capacity_bps[link as usize] }
+    }
+
     /// The rate of a subflow, bit/s.
     pub fn sub_bps(&self, sub: usize) -> f64 {
         self.sub_bps[sub]

@@ -4,6 +4,7 @@
 //! Only this crate reads and writes files.
 
 mod error;
+mod quiet;
 mod results;
 mod runs;
 pub mod spec;

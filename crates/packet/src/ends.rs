@@ -113,7 +113,7 @@ impl<S: Scheme> Sim<S> {
             let sub = &mut self.subs[first_sub as usize + k];
             (sub.forward, sub.back, sub.symmetric, sub.base_rtt_ns) = (forward, back, symmetric, info.base_rtt_ns);
             if self.flows[flow].open {
-                self.flows[flow].source.on_reroute(&mut self.io, k as u8, &info);
+                self.flows[flow].source.on_reroute(&mut self.io, k as u8, &info, &route.forward);
                 self.carry_out(Who::Source(flow));
             }
         }

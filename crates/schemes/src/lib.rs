@@ -34,6 +34,7 @@ parts! {
         dgd::GradientDescent: Rate,
         rcp_star::FairShare: Rate,
         ned::Ned: Rate,
+        ned_central::NedCentral: Rate,
     }
     fabrics {
         swift::SwiftFabric: Weight,

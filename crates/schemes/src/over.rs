@@ -4,17 +4,25 @@
 //! A wish is a [`Weight`] or a [`Rate`], by type. An optimizer has the kind that its equations give; a fabric has the kind
 //! that it can follow. [`Over`] joins two of one kind, and the registry refuses the other pairs.
 //!
+//! An optimizer may have a centre: a central machine that sources tell of their flows and that hands out wishes. See
+//! [`Centre`].
+//!
 //! A data packet sums up the prices of the links that it crosses, and counts these links. The acknowledgement takes both
 //! back.
 
+mod centre;
+
+pub use centre::{Centre, RENEW_NS, Word};
+
 use crate::queue::VirtualLength;
+use centre::{Allocator, Told};
 use std::fmt::Debug;
 use std::sync::Arc;
 use subak_core::scheme::{
-    Ack, Controller, FlowInfo, Goal, Hop, Io, Kind, Loss, Packet, PacketKind, Param, Params, PathInfo, Port, Queue,
-    Recovery, Reply, Scheme, Settles, Sink, Source, Visit,
+    Ack, Carries, Class, Controller, FlowInfo, Goal, Hop, Io, Kind, Loss, Packet, PacketKind, Param, Params, PathInfo,
+    Port, Queue, Recovery, Reply, Scheme, Settles, Sink, Source, To, Visit,
 };
-use subak_core::{Fault, FlowId, Network, Ns, Utility};
+use subak_core::{Fault, FlowId, LinkId, Network, Ns, Utility};
 
 /// What an optimizer says and a fabric follows.
 pub trait Wish: Copy + Debug + Send + 'static {
@@ -108,18 +116,18 @@ pub trait Fabric: Clone + Debug + Send + Sized + 'static {
     /// The receiver of `flow`.
     fn sink(&self, flow: &FlowInfo) -> Self::Sink;
     /// The central machine of `network`, for fabrics that have one.
-    fn controller<S: Scheme<Ctl = Self::Ctl>>(&self, network: &Network) -> Option<Box<dyn Controller<S>>> {
+    fn controller<S: Scheme<Ctl: Carries<Self::Ctl>>>(&self, network: &Network) -> Option<Box<dyn Controller<S>>> {
         let _ = network;
         None
     }
 }
 
-/// The sender's side of a fabric. As [`Source`], with a wish for each subflow.
+/// The sender's side of a fabric. As [`Source`], with a wish for each subflow. Its timers are below [`CENTRE_TIMER`].
 pub trait FabricSource<F: Fabric>: Send {
     /// The flow starts. Every subflow has a wish already.
-    fn on_start<S: Scheme<Ctl = F::Ctl>>(&mut self, io: &mut Io<S>);
+    fn on_start<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>);
     /// Subflow `k` has this wish from now on.
-    fn wish<S: Scheme<Ctl = F::Ctl>>(&mut self, io: &mut Io<S>, k: u8, wish: F::Wish);
+    fn wish<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>, k: u8, wish: F::Wish);
     /// The rate of subflow `k` as far as it is known, bit/s on the wire.
     fn rate_bps(&self, k: u8) -> Option<f64>;
     /// The header of a data packet of subflow `k`, of `bytes` on the wire.
@@ -128,27 +136,27 @@ pub trait FabricSource<F: Fabric>: Send {
         F::Header::default()
     }
     /// An acknowledgement arrived.
-    fn on_ack<S: Scheme<Ctl = F::Ctl>>(&mut self, io: &mut Io<S>, ack: &Ack<S::Data>, header: &F::Header) {
+    fn on_ack<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>, ack: &Ack<S::Data>, header: &F::Header) {
         let _ = (io, ack, header);
     }
     /// A control message arrived.
-    fn on_ctl<S: Scheme<Ctl = F::Ctl>>(&mut self, io: &mut Io<S>, k: u8, message: F::Ctl) {
+    fn on_ctl<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>, k: u8, message: F::Ctl) {
         let _ = (io, k, message);
     }
     /// A timer is due.
-    fn on_timer<S: Scheme<Ctl = F::Ctl>>(&mut self, io: &mut Io<S>, timer: u32) {
+    fn on_timer<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>, timer: u32) {
         let _ = (io, timer);
     }
     /// Segments were lost.
-    fn on_loss<S: Scheme<Ctl = F::Ctl>>(&mut self, io: &mut Io<S>, loss: &Loss) {
+    fn on_loss<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>, loss: &Loss) {
         let _ = (io, loss);
     }
     /// Subflow `k` takes another path from now on.
-    fn on_reroute<S: Scheme<Ctl = F::Ctl>>(&mut self, io: &mut Io<S>, k: u8, path: &PathInfo) {
+    fn on_reroute<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>, k: u8, path: &PathInfo) {
         let _ = (io, k, path);
     }
     /// The flow is done.
-    fn on_finish<S: Scheme<Ctl = F::Ctl>>(&mut self, io: &mut Io<S>) {
+    fn on_finish<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>) {
         let _ = io;
     }
 }
@@ -175,7 +183,7 @@ pub struct Passing<'a, H> {
 /// A fabric's part of a hop. Its timers are below [`PRICE_TIMER`].
 pub trait FabricHop<F: Fabric>: Send {
     /// The network starts.
-    fn on_start<S: Scheme<Ctl = F::Ctl>>(&mut self, io: &mut Io<S>) {
+    fn on_start<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>) {
         let _ = io;
     }
     /// The link has another capacity from now on: `port` has the new one.
@@ -183,19 +191,25 @@ pub trait FabricHop<F: Fabric>: Send {
         let _ = port;
     }
     /// A data packet or acknowledgement is about to enter the output queue.
-    fn on_enqueue<S: Scheme<Ctl = F::Ctl>>(&mut self, io: &mut Io<S>, packet: Passing<F::Header>, port: &Port) {
+    fn on_enqueue<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>, packet: Passing<F::Header>, port: &Port) {
         let _ = (io, packet, port);
     }
     /// A data packet or acknowledgement is leaving the queue onto the link.
-    fn on_dequeue<S: Scheme<Ctl = F::Ctl>>(&mut self, io: &mut Io<S>, packet: Passing<F::Header>, port: &Port) {
+    fn on_dequeue<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>, packet: Passing<F::Header>, port: &Port) {
         let _ = (io, packet, port);
     }
     /// A control message passes.
-    fn on_ctl<S: Scheme<Ctl = F::Ctl>>(&mut self, io: &mut Io<S>, message: &mut F::Ctl, visit: Visit, port: &Port) {
+    fn on_ctl<S: Scheme<Ctl: Carries<F::Ctl>>>(
+        &mut self,
+        io: &mut Io<S>,
+        message: &mut F::Ctl,
+        visit: Visit,
+        port: &Port,
+    ) {
         let _ = (io, message, visit, port);
     }
     /// A timer is due.
-    fn on_timer<S: Scheme<Ctl = F::Ctl>>(&mut self, io: &mut Io<S>, timer: u32, port: &Port) {
+    fn on_timer<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>, timer: u32, port: &Port) {
         let _ = (io, timer, port);
     }
 }
@@ -220,16 +234,20 @@ pub struct Arrived<H> {
 /// A fabric's part of a receiver.
 pub trait FabricSink<F: Fabric>: Send {
     /// A data packet arrived: acknowledge it, with which header, or withhold the acknowledgement.
-    fn on_data<S: Scheme<Ctl = F::Ctl>>(&mut self, io: &mut Io<S>, packet: &Arrived<F::Header>) -> Reply<F::Header> {
+    fn on_data<S: Scheme<Ctl: Carries<F::Ctl>>>(
+        &mut self,
+        io: &mut Io<S>,
+        packet: &Arrived<F::Header>,
+    ) -> Reply<F::Header> {
         let _ = io;
         Reply::Ack(packet.header)
     }
     /// A control message arrived.
-    fn on_ctl<S: Scheme<Ctl = F::Ctl>>(&mut self, io: &mut Io<S>, k: u8, message: F::Ctl, bytes: u32) {
+    fn on_ctl<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>, k: u8, message: F::Ctl, bytes: u32) {
         let _ = (io, k, message, bytes);
     }
     /// A timer is due.
-    fn on_timer<S: Scheme<Ctl = F::Ctl>>(&mut self, io: &mut Io<S>, timer: u32) {
+    fn on_timer<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>, timer: u32) {
         let _ = (io, timer);
     }
 }
@@ -249,9 +267,20 @@ pub trait Optimizer: Clone + Debug + Send + 'static {
     type Source: OptimizerSource<Self>;
     /// A link's price.
     type Price: Price<Self::Note>;
+    /// Whether it has a centre, which its sources speak with.
+    const CENTRAL: bool = false;
 
     /// The optimizer with `params`.
     fn new(params: &Params) -> Result<Self, Fault>;
+    /// The share of what the fabric gives to data that it hands out.
+    fn share(&self) -> f64 {
+        1.0
+    }
+    /// Its centre, for a network with these links; asked for if [`Optimizer::CENTRAL`].
+    fn centre(&self, network: &Network) -> Option<Box<dyn Centre<Self::Wish>>> {
+        let _ = network;
+        None
+    }
     /// The sender's side of `flow`.
     fn source(&self, flow: &FlowInfo) -> Self::Source;
     /// The price of a link.
@@ -285,6 +314,14 @@ pub trait OptimizerSource<O: Optimizer>: Send {
     fn wish(&self, k: u8) -> O::Wish;
     /// The flow has another weight from now on, and with it this utility.
     fn on_weight(&mut self, weight: f64, utility: &Arc<Utility>);
+    /// The centre wishes this for subflow `k` from now on.
+    fn on_wish(&mut self, k: u8, wish: O::Wish) {
+        let _ = (k, wish);
+    }
+    /// What the centre is told of the flow: `flow` as it was when it started, or got another weight or path.
+    fn tell(&self, now_ns: Ns, flow: &mut FlowInfo) {
+        let _ = (now_ns, flow);
+    }
     /// What its packets tell the links.
     fn note(&self, k: u8) -> O::Note {
         let _ = k;
@@ -322,6 +359,9 @@ pub trait Price<N>: Send {
 /// The timer of price updates at a hop.
 pub const PRICE_TIMER: u32 = u32::MAX;
 
+/// The timer of the sources' and the controller's affairs with the centre.
+pub const CENTRE_TIMER: u32 = u32::MAX - 1;
+
 /// An optimizer over a fabric, as a scheme.
 #[derive(Debug, Clone)]
 pub struct Over<O, F> {
@@ -351,7 +391,7 @@ impl<H: VirtualLength, N> VirtualLength for Header<H, N> {
 
 impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> Scheme for Over<O, F> {
     type Data = Header<F::Header, O::Note>;
-    type Ctl = F::Ctl;
+    type Ctl = Word<F::Ctl, W>;
     type Queue = F::Queue<O>;
     type Source = OverSource<O, F>;
     type Hop = OverHop<O, F>;
@@ -364,7 +404,7 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> Scheme for Over<O, F>
         self.fabric.recovery()
     }
     fn data_share(&self) -> f64 {
-        self.fabric.data_share().unwrap_or(1.0)
+        self.fabric.data_share().unwrap_or(1.0) * self.optimizer.share()
     }
     fn queue(&self, port: &Port) -> Self::Queue {
         self.fabric.queue(port)
@@ -374,6 +414,7 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> Scheme for Over<O, F>
             optimizer: self.optimizer.source(flow),
             fabric: self.fabric.source(flow),
             subflows: flow.paths.len() as u8,
+            told: O::CENTRAL.then(|| Box::new(Told::new(flow))),
         }
     }
     fn hop(&self, port: &Port) -> OverHop<O, F> {
@@ -387,7 +428,11 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> Scheme for Over<O, F>
         OverSink(self.fabric.sink(flow))
     }
     fn controller(&self, network: &Network) -> Option<Box<dyn Controller<Self>>> {
-        self.fabric.controller(network)
+        let fabric = self.fabric.controller(network);
+        match self.optimizer.centre(network).filter(|_| O::CENTRAL) {
+            Some(centre) => Some(Box::new(Allocator::new(centre, fabric, network))),
+            None => fabric,
+        }
     }
 }
 
@@ -396,15 +441,42 @@ pub struct OverSource<O: Optimizer, F: Fabric> {
     optimizer: O::Source,
     fabric: F::Source,
     subflows: u8,
+    /// What the centre is told, where there is one.
+    told: Option<Box<Told>>,
+}
+
+impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> OverSource<O, F> {
+    fn wish_all(&mut self, io: &mut Io<Over<O, F>>) {
+        for k in 0..self.subflows {
+            self.fabric.wish(io, k, self.optimizer.wish(k));
+        }
+    }
+
+    /// Tells the centre of the flow.
+    fn tell(&mut self, io: &mut Io<Over<O, F>>) {
+        if let Some(told) = &self.told {
+            let mut flow = told.flow.clone();
+            self.optimizer.tell(io.now_ns, &mut flow);
+            let bytes = centre::bytes(&flow);
+            io.ctl(To::Controller, 0, Word::Here(Box::new(flow)), Class::Control, bytes);
+        }
+    }
+
+    /// Tells the centre now, and again after a while: a word may be lost, and the centre may forget.
+    fn tell_and_renew(&mut self, io: &mut Io<Over<O, F>>) {
+        if self.told.as_ref().is_some_and(|told| !told.done) {
+            self.tell(io);
+            io.timer(CENTRE_TIMER, io.now_ns + RENEW_NS);
+        }
+    }
 }
 
 impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> Source<Over<O, F>> for OverSource<O, F> {
     fn on_start(&mut self, io: &mut Io<Over<O, F>>) {
         self.optimizer.on_start(io.now_ns);
-        for k in 0..self.subflows {
-            self.fabric.wish(io, k, self.optimizer.wish(k));
-        }
+        self.wish_all(io);
         self.fabric.on_start(io);
+        self.tell_and_renew(io);
     }
 
     #[inline]
@@ -429,26 +501,46 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> Source<Over<O, F>> fo
         self.fabric.wish(io, k, self.optimizer.wish(k));
     }
 
-    fn on_ctl(&mut self, io: &mut Io<Over<O, F>>, subflow: u8, message: F::Ctl) {
-        self.fabric.on_ctl(io, subflow, message);
+    fn on_ctl(&mut self, io: &mut Io<Over<O, F>>, subflow: u8, message: Word<F::Ctl, W>) {
+        match message {
+            Word::Fabric(message) => self.fabric.on_ctl(io, subflow, message),
+            Word::Wish(wish) if self.told.as_ref().is_some_and(|told| !told.done) => {
+                self.optimizer.on_wish(subflow, wish);
+                self.fabric.wish(io, subflow, self.optimizer.wish(subflow));
+            }
+            Word::Wish(_) | Word::Here(_) | Word::Gone => {}
+        }
     }
     fn on_timer(&mut self, io: &mut Io<Over<O, F>>, timer: u32) {
-        self.fabric.on_timer(io, timer);
+        match timer {
+            CENTRE_TIMER if O::CENTRAL => self.tell_and_renew(io),
+            timer => self.fabric.on_timer(io, timer),
+        }
     }
     fn on_loss(&mut self, io: &mut Io<Over<O, F>>, loss: &Loss) {
         self.fabric.on_loss(io, loss);
     }
     fn on_weight(&mut self, io: &mut Io<Over<O, F>>, weight: f64, utility: &Arc<Utility>) {
         self.optimizer.on_weight(weight, utility);
-        for k in 0..self.subflows {
-            self.fabric.wish(io, k, self.optimizer.wish(k));
+        self.wish_all(io);
+        if let Some(told) = &mut self.told {
+            (told.flow.weight, told.flow.utility) = (weight, Arc::clone(utility));
         }
+        self.tell(io);
     }
-    fn on_reroute(&mut self, io: &mut Io<Over<O, F>>, k: u8, path: &PathInfo) {
+    fn on_reroute(&mut self, io: &mut Io<Over<O, F>>, k: u8, path: &PathInfo, links: &[LinkId]) {
         self.fabric.on_reroute(io, k, path);
+        if let Some(told) = &mut self.told {
+            (told.flow.paths[k as usize], told.flow.links[k as usize]) = (*path, links.to_vec());
+        }
+        self.tell(io);
     }
     fn on_finish(&mut self, io: &mut Io<Over<O, F>>) {
         self.fabric.on_finish(io);
+        if let Some(told) = &mut self.told {
+            told.done = true;
+            io.ctl(To::Controller, 0, Word::Gone, Class::Control, centre::WORD_BYTES);
+        }
     }
 }
 
@@ -505,8 +597,10 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> Hop<Over<O, F>> for O
         self.fabric.on_dequeue(io, passing(packet, wait_ns), port);
     }
 
-    fn on_ctl(&mut self, io: &mut Io<Over<O, F>>, message: &mut F::Ctl, visit: Visit, port: &Port) {
-        self.fabric.on_ctl(io, message, visit, port);
+    fn on_ctl(&mut self, io: &mut Io<Over<O, F>>, message: &mut Word<F::Ctl, W>, visit: Visit, port: &Port) {
+        if let Word::Fabric(message) = message {
+            self.fabric.on_ctl(io, message, visit, port);
+        }
     }
 
     fn on_timer(&mut self, io: &mut Io<Over<O, F>>, timer: u32, port: &Port) {
@@ -539,8 +633,10 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> Sink<Over<O, F>> for 
             Reply::Withhold => Reply::Withhold,
         }
     }
-    fn on_ctl(&mut self, io: &mut Io<Over<O, F>>, subflow: u8, message: F::Ctl, bytes: u32) {
-        self.0.on_ctl(io, subflow, message, bytes);
+    fn on_ctl(&mut self, io: &mut Io<Over<O, F>>, subflow: u8, message: Word<F::Ctl, W>, bytes: u32) {
+        if let Word::Fabric(message) = message {
+            self.0.on_ctl(io, subflow, message, bytes);
+        }
     }
     fn on_timer(&mut self, io: &mut Io<Over<O, F>>, timer: u32) {
         self.0.on_timer(io, timer);

@@ -94,6 +94,11 @@ impl Settles {
     pub const AT_ONCE: Settles = Settles { within: 0.0, rtts: 0.0 };
     /// It has no goal but its own.
     pub const NEVER: Settles = Settles { within: f64::INFINITY, rtts: f64::INFINITY };
+
+    /// Whether it comes nearer its goal at all, in a time that it says.
+    pub fn is_stated(self) -> bool {
+        self.within < 1.0 && self.rtts.is_finite()
+    }
 }
 
 /// A parameter of a scheme.

@@ -79,6 +79,24 @@ pub trait Scheme: Sized + Send + 'static {
     }
 }
 
+/// A message that is, or may hold, one of a part of the scheme: an optimizer over a fabric has one sort of message, and
+/// the fabric sends its own.
+pub trait Carries<T>: Sized {
+    /// With that inside.
+    fn of(part: T) -> Self;
+    /// What is inside, if it is of that sort.
+    fn open(self) -> Option<T>;
+}
+
+impl<T> Carries<T> for T {
+    fn of(part: T) -> T {
+        part
+    }
+    fn open(self) -> Option<T> {
+        Some(self)
+    }
+}
+
 /// How the driver notices that a segment was lost, and sends it again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recovery {
@@ -174,9 +192,9 @@ pub trait Source<S: Scheme>: Send {
     fn on_weight(&mut self, io: &mut Io<S>, weight: f64, utility: &Arc<Utility>) {
         let _ = (io, weight, utility);
     }
-    /// Subflow `subflow` takes another path from now on. Messages that are under way on the old one are lost.
-    fn on_reroute(&mut self, io: &mut Io<S>, subflow: u8, path: &PathInfo) {
-        let _ = (io, subflow, path);
+    /// Subflow `subflow` takes another path from now on, over `links`. Messages that are under way on the old one are lost.
+    fn on_reroute(&mut self, io: &mut Io<S>, subflow: u8, path: &PathInfo, links: &[LinkId]) {
+        let _ = (io, subflow, path, links);
     }
     /// Everything is acknowledged, or the flow was told to stop: say goodbye to the links.
     fn on_finish(&mut self, io: &mut Io<S>) {

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use subak_core::driver::{Driver, FlowPlan, Injected, PacketSizes, Route};
 use subak_core::{Link, LinkId, Network, Ns};
-use subak_fluid::{Ideal, Rates, idle_fct_ns};
+use subak_fluid::{Fluid, Rates, idle_fct_ns};
 
 const SIZES: PacketSizes = PacketSizes { mtu_bytes: 1500, header_bytes: 50, ack_bytes: 64 };
 
@@ -20,8 +20,8 @@ fn plan(path: &[LinkId], start_ns: Ns, size_bytes: Option<u64>) -> FlowPlan {
     FlowPlan { start_ns, size_bytes, ..FlowPlan::new(vec![Route { forward: path.to_vec(), back: Vec::new() }]) }
 }
 
-fn ideal(network: &Network, faults: &[Injected]) -> Ideal {
-    Ideal::new(&serde_json::Map::new(), network, SIZES, faults).unwrap()
+fn ideal(network: &Network, faults: &[Injected]) -> Fluid {
+    Fluid::ideal(&serde_json::Map::new(), network, SIZES, faults).unwrap()
 }
 
 fn near(a: f64, b: f64) -> bool {
@@ -77,7 +77,7 @@ fn weights_demands_and_stops_count() {
     sim.add(FlowPlan { weight: 3.0, stop_ns: Some(2000), ..plan(&[0], 0, None) });
     sim.add(FlowPlan { demand_bps: 1e9, ..plan(&[0], 0, None) });
     sim.add(plan(&[0], 1000, None));
-    let rates = |sim: &Ideal| [0, 1, 2].map(|f| (sim.flow(f).assigned_bps / 1e6).round());
+    let rates = |sim: &Fluid| [0, 1, 2].map(|f| (sim.flow(f).assigned_bps / 1e6).round());
     sim.run_until(999);
     assert_eq!(rates(&sim), [9000.0, 1000.0, 0.0]);
     sim.run_until(1000);
@@ -147,7 +147,7 @@ fn subflows_are_pooled() {
     sim.add(FlowPlan { routes: vec![route(0), route(1)], ..plan(&[], 0, None) });
     sim.add(plan(&[0], 0, None));
     sim.run_until(1000);
-    let rates = |sim: &Ideal| [0, 1].map(|f| (sim.flow(f).assigned_bps / 1e6).round());
+    let rates = |sim: &Fluid| [0, 1].map(|f| (sim.flow(f).assigned_bps / 1e6).round());
     assert_eq!(rates(&sim), [7000.0, 7000.0]);
     assert_eq!((sim.link(0).data_bytes, sim.link(1).data_bytes), (1250, 500));
     assert_eq!(sim.flow(0).sent_bytes, sim.flow(0).received_bytes);

@@ -2,3 +2,4 @@
 
 mod ideal;
 mod rates;
+mod settling;

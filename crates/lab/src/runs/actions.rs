@@ -31,6 +31,8 @@ pub(crate) struct Actions<'a> {
     dependents: Vec<Vec<FlowId>>,
     /// How many flows each still waits for.
     waits_for: Vec<u32>,
+    /// How many flows wait for any.
+    waiting: usize,
     /// When each flow starts, as far as that is known.
     starts_ns: Vec<Ns>,
     /// Links that routes avoid now.
@@ -60,17 +62,17 @@ impl<'a> Actions<'a> {
         for (f, flow) in flows.iter().enumerate() {
             flow.after.iter().for_each(|&before| dependents[before as usize].push(f as FlowId));
         }
-        let delays = setting.topology.network().links().iter().map(|l| l.delay_ns);
         Actions {
             setting,
             weights,
             reroutes,
             link_changes,
             dependents,
+            waiting: flows.iter().filter(|flow| !flow.after.is_empty()).count(),
             waits_for: flows.iter().map(|flow| flow.after.len() as u32).collect(),
             starts_ns: flows.iter().map(|f| if f.after.is_empty() { f.plan.start_ns } else { Ns::MAX }).collect(),
             avoided: BTreeSet::new(),
-            reaction_ns: delays.min().unwrap_or(1).max(1),
+            reaction_ns: setting.topology.quickest_ns(),
         }
     }
 
@@ -81,7 +83,7 @@ impl<'a> Actions<'a> {
 
     /// Whether flows wait for others, so that each end of one has to be heard.
     pub fn reacts(&self) -> bool {
-        self.waits_for.iter().any(|&n| n > 0)
+        self.waiting > 0
     }
 
     /// When something is due by the spec.
@@ -90,19 +92,26 @@ impl<'a> Actions<'a> {
         weight.min(self.reroutes.last().copied().unwrap_or(Ns::MAX))
     }
 
-    /// Starts the flows that waited for those that have finished.
-    pub fn react(&mut self, driver: &mut dyn Driver, flows: &[Planned]) {
+    /// Starts the flows that waited for those that have finished, and says when each does.
+    pub fn react(&mut self, driver: &mut dyn Driver, flows: &[Planned]) -> Vec<(Ns, FlowId)> {
+        let mut started = Vec::new();
         for finished in driver.take_finished() {
             for f in std::mem::take(&mut self.dependents[finished as usize]) {
                 self.waits_for[f as usize] -= 1;
                 let at_ns = driver.now_ns() + self.reaction_ns.max(flows[f as usize].plan.start_ns);
+                if self.waits_for[f as usize] > 0 {
+                    continue;
+                }
+                self.waiting -= 1;
                 // After the duration nothing new begins.
-                if self.waits_for[f as usize] == 0 && at_ns < self.setting.duration_ns {
+                if at_ns < self.setting.duration_ns {
                     self.starts_ns[f as usize] = at_ns;
                     driver.start_flow(f, at_ns);
+                    started.push((at_ns, f));
                 }
             }
         }
+        started
     }
 
     /// What is due now by the spec, for the driver and whoever else follows the flows.

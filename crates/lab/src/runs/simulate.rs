@@ -5,9 +5,11 @@ use crate::results::table::Row;
 use crate::runs::actions::Actions;
 use crate::runs::convergence::Watch;
 use crate::runs::window::Counts;
-use crate::spec::drivers::{self, Scene, SchemeChoice};
+use crate::spec::drivers::{Scene, SchemeChoice};
 use crate::spec::setting::{Convergence, Setting};
-use crate::spec::workload::{Planned, by_start};
+use crate::spec::workload::Planned;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use subak_core::driver::{Driver, LinkView};
 use subak_core::{Fault, FlowId, LinkId, Ns};
@@ -40,10 +42,11 @@ pub(crate) struct Took {
 /// Runs the cell; `None` if it was cancelled.
 pub(crate) fn simulate(cell: &Cell, rows: &mut Rows) -> Result<Option<Took>, Error> {
     let Cell { setting, scheme, seed, .. } = *cell;
-    let mut flows = setting.workload.flows(&setting.topology, seed, setting.packet, setting.duration_ns)?;
+    let Setting { topology, packet, faults, duration_ns, .. } = setting;
+    let mut flows = setting.workload.flows(topology, seed, *packet, faults, *duration_ns)?;
     crate::spec::policy::apply(setting.policy, &mut flows)?;
     let network = setting.topology.network();
-    let (kind, info) = drivers::find(&scheme.name)?;
+    let (kind, info) = scheme.driver()?;
     let params = crate::spec::policy::params(setting.policy, &info, &scheme.params);
     let data_share = kind.data_share(&scheme.name, &params)?;
     let scene = Scene { network, sizes: setting.packet, faults: &setting.faults, seed };
@@ -70,7 +73,12 @@ pub(crate) fn simulate(cell: &Cell, rows: &mut Rows) -> Result<Option<Took>, Err
         flows: &flows,
         actions: Actions::new(setting, &flows),
         driver: driver.as_mut(),
-        pending: by_start(&flows),
+        pending: flows
+            .iter()
+            .zip(0..)
+            .filter(|(f, _)| f.after.is_empty())
+            .map(|(f, n)| Reverse((f.plan.start_ns, n)))
+            .collect(),
         live: Vec::new(),
         seen_bytes: vec![0; flows.len()],
         counted: Counts::default(),
@@ -93,8 +101,8 @@ struct Run<'a> {
     flows: &'a [Planned],
     actions: Actions<'a>,
     driver: &'a mut dyn Driver,
-    /// Flows whose rates are not sampled yet, the first to start last.
-    pending: Vec<FlowId>,
+    /// Flows whose rates are not sampled yet, and when they start, as far as that is known.
+    pending: BinaryHeap<Reverse<(Ns, FlowId)>>,
     live: Vec<FlowId>,
     seen_bytes: Vec<u64>,
     /// What counts: from the end of the warm-up to that of the duration.
@@ -191,7 +199,7 @@ impl Run<'_> {
     fn run_until(&mut self, until_ns: Ns) {
         while self.actions.reacts() && self.driver.now_ns() < until_ns {
             self.driver.run_until_finish(until_ns);
-            self.actions.react(self.driver, self.flows);
+            self.pending.extend(self.actions.react(self.driver, self.flows).into_iter().map(Reverse));
         }
         self.driver.run_until(until_ns);
     }
@@ -209,7 +217,8 @@ impl Run<'_> {
     }
 
     fn sample_rates(&mut self, now_ns: Ns, interval_ns: Ns, rows: &mut Rows) -> Result<(), Error> {
-        while let Some(f) = self.pending.pop_if(|f| self.flows[*f as usize].plan.start_ns <= now_ns) {
+        while let Some(&Reverse((_, f))) = self.pending.peek().filter(|next| next.0.0 <= now_ns) {
+            self.pending.pop();
             self.live.push(f);
         }
         let mut result = Ok(());
@@ -254,7 +263,7 @@ impl Run<'_> {
     /// Writes what is known at the end.
     fn conclude(&self, rows: &mut Rows) -> Result<(), Error> {
         if self.cell.setting.measure.fct {
-            for f in 0..self.flows.len() as FlowId {
+            for f in self.real_flows() {
                 rows(&self.flow_row(f))?;
             }
         }
@@ -265,6 +274,12 @@ impl Run<'_> {
             rows(&Row { kind: Some("wait"), wait_ns: Some(wait_ns), packets: Some(packets), ..Row::default() })?;
         }
         rows(&self.summary_row())
+    }
+
+    /// All flows but those drawn in case there would be time for them, and there was none.
+    fn real_flows(&self) -> impl Iterator<Item = FlowId> {
+        let real = |&f: &FlowId| !self.flows[f as usize].spare || self.actions.start_ns(f) != Ns::MAX;
+        (0..self.flows.len() as FlowId).filter(real)
     }
 
     fn flow_row(&self, f: FlowId) -> Row<'_> {
@@ -341,7 +356,7 @@ impl Run<'_> {
 
     fn summary_row(&self) -> Row<'static> {
         let topology = &self.cell.setting.topology;
-        let flows: Vec<_> = (0..self.flows.len() as FlowId).map(|f| self.driver.flow(f)).collect();
+        let flows: Vec<_> = self.real_flows().map(|f| self.driver.flow(f)).collect();
         let into_host = |l: &LinkId| topology.network().links()[*l as usize].to.is_some_and(|n| topology.is_host(n));
         let last: Vec<LinkId> = self.described().filter(into_host).collect();
         let last = if last.is_empty() { self.described().collect() } else { last };

@@ -4,8 +4,9 @@ use crate::spec::setting::Cost;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use subak_core::driver::{Driver, Injected, PacketSizes};
-use subak_core::scheme::{Info, Params, Scheme};
+use subak_core::scheme::{Goal, Info, Params, Scheme};
 use subak_core::{Fault, Network};
+use subak_fluid::Stated;
 use subak_schemes::{Visitor, registry};
 
 /// A scheme with its parameters, as a spec lists it.
@@ -15,8 +16,18 @@ pub struct SchemeChoice {
     pub name: String,
     /// What results call it.
     pub label: String,
+    /// The driver asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub driver: Option<String>,
     /// The parameters given.
     pub params: Map<String, Value>,
+}
+
+impl SchemeChoice {
+    /// Who runs it, and what it says of itself.
+    pub fn driver(&self) -> Result<(&'static dyn DriverKind, Info), Fault> {
+        find(&self.name, self.driver.as_deref())
+    }
 }
 
 /// What a simulation is of.
@@ -51,10 +62,19 @@ pub trait DriverKind: Sync {
     fn schemes(&self) -> Vec<Info>;
     /// The scheme of that name; a fault says which there are.
     fn find(&self, name: &str) -> Result<Info, Fault>;
+    /// The scheme of that name where a spec asks for this driver; a fault says why it cannot run it.
+    fn take(&self, name: &str) -> Result<Info, Fault> {
+        self.find(name)
+    }
     /// Refuses parameters that make no sense; the share of a link that the scheme means to give to data.
     fn data_share(&self, name: &str, params: &Map<String, Value>) -> Result<f64, Fault>;
     /// A simulation of the scheme.
     fn build(&self, name: &str, params: &Map<String, Value>, scene: Scene) -> Result<Box<dyn Driver>, Fault>;
+    /// Whether the scheme has a central machine, which has to be placed.
+    fn has_controller(&self, name: &str, params: &Map<String, Value>, network: &Network) -> Result<bool, Fault> {
+        let _ = (name, params, network);
+        Ok(false)
+    }
     /// What a run takes.
     fn cost(&self, expected: Expected) -> Cost;
 }
@@ -62,18 +82,32 @@ pub trait DriverKind: Sync {
 /// Every driver of `subak run`.
 pub const DRIVERS: &[&dyn DriverKind] = &[&Fluid, &Packets];
 
-/// The driver that runs the scheme called `name`, and what the scheme says of itself.
-pub fn find(name: &str) -> Result<(&'static dyn DriverKind, Info), Fault> {
+/// The driver that runs the scheme called `name`, the one `asked` for or the scheme's own, and what the scheme says of
+/// itself.
+pub fn find(name: &str, asked: Option<&str>) -> Result<(&'static dyn DriverKind, Info), Fault> {
     let known = DRIVERS.iter().find_map(|driver| driver.find(name).ok().map(|info| (*driver, info)));
     // The last driver knows why a pair is none.
-    known.ok_or_else(|| match DRIVERS.last().map(|driver| driver.find(name)) {
+    let known = known.ok_or_else(|| match DRIVERS.last().map(|driver| driver.find(name)) {
         Some(Err(fault)) if name.contains('/') => fault,
         _ => {
             let all = all();
             let names: Vec<_> = all.iter().map(|s| s.name).collect();
             subak_core::document::unknown_word(name, "scheme", &names).below("name")
         }
-    })
+    })?;
+    let Some(asked) = asked else { return Ok(known) };
+    let Some(driver) = DRIVERS.iter().find(|driver| driver.name() == asked) else {
+        let names: Vec<_> = DRIVERS.iter().map(|driver| driver.name()).collect();
+        return Err(subak_core::document::unknown_word(asked, "driver", &names).below("driver"));
+    };
+    match driver.take(name) {
+        Ok(info) => Ok((*driver, info)),
+        Err(fault) if fault.place == "driver" => Err(fault),
+        Err(_) => {
+            let what = format!("the driver \"{asked}\" does not run scheme \"{name}\"");
+            Err(Fault::new("driver", what, format!("leave driver away: \"{}\" runs it", known.0.name())))
+        }
+    }
 }
 
 /// Every scheme that has a name, in the order of the drivers.
@@ -83,6 +117,15 @@ pub fn all() -> Vec<Info> {
 
 /// `subak-packet`.
 struct Packets;
+
+struct HasController<'a>(&'a Network);
+
+impl Visitor for HasController<'_> {
+    type Out = bool;
+    fn visit<S: Scheme>(self, scheme: S) -> bool {
+        scheme.controller(self.0).is_some()
+    }
+}
 
 struct Share;
 
@@ -112,6 +155,9 @@ impl DriverKind for Packets {
     fn build(&self, name: &str, params: &Map<String, Value>, scene: Scene) -> Result<Box<dyn Driver>, Fault> {
         subak_packet::build(name, params, scene.network, scene.sizes, scene.faults, scene.seed)
     }
+    fn has_controller(&self, name: &str, params: &Map<String, Value>, network: &Network) -> Result<bool, Fault> {
+        subak_schemes::with_scheme(name, params, HasController(network))
+    }
     /// 150 ns a packet-hop of data or acknowledgement.
     fn cost(&self, expected: Expected) -> Cost {
         let Expected { flows, packet_hops } = expected;
@@ -119,8 +165,14 @@ impl DriverKind for Packets {
     }
 }
 
-/// `subak-fluid`.
+/// `subak-fluid`: a scheme of its own, and any that states how fast it settles.
 struct Fluid;
+
+impl Fluid {
+    fn is_own(name: &str) -> bool {
+        name == subak_fluid::INFO.name
+    }
+}
 
 impl DriverKind for Fluid {
     fn name(&self) -> &'static str {
@@ -138,11 +190,38 @@ impl DriverKind for Fluid {
         let found = known.iter().find(|s| s.name == name).copied();
         found.ok_or_else(|| subak_core::document::unknown_word(name, "scheme", &names))
     }
-    fn data_share(&self, _name: &str, params: &Map<String, Value>) -> Result<f64, Fault> {
-        Params::resolve(&subak_fluid::INFO, params).map(|_| 1.0)
+    fn take(&self, name: &str) -> Result<Info, Fault> {
+        if Fluid::is_own(name) {
+            return self.find(name);
+        }
+        let info = *registry::find(name)?;
+        if info.goal != Goal::Own && info.settles.is_stated() {
+            return Ok(info);
+        }
+        let what =
+            format!("scheme \"{name}\" states no goal, or not how fast it settles: the fluid driver cannot run it");
+        let states = |s: &&Info| s.goal != Goal::Own && s.settles.is_stated();
+        let known: Vec<_> = registry::schemes().iter().filter(states).map(|s| s.name).collect();
+        let mend = format!("leave driver away, or take one of: {}", known.join(", "));
+        Err(Fault::new("driver", what, mend))
     }
-    fn build(&self, _name: &str, params: &Map<String, Value>, scene: Scene) -> Result<Box<dyn Driver>, Fault> {
-        Ok(Box::new(subak_fluid::Ideal::new(params, scene.network, scene.sizes, scene.faults)?))
+    fn data_share(&self, name: &str, params: &Map<String, Value>) -> Result<f64, Fault> {
+        match Fluid::is_own(name) {
+            true => Params::resolve(&subak_fluid::INFO, params).map(|_| 1.0),
+            false => subak_schemes::with_scheme(name, params, Share),
+        }
+    }
+    fn build(&self, name: &str, params: &Map<String, Value>, scene: Scene) -> Result<Box<dyn Driver>, Fault> {
+        let Scene { network, sizes, faults, .. } = scene;
+        if Fluid::is_own(name) {
+            return Ok(Box::new(subak_fluid::Fluid::ideal(params, network, sizes, faults)?));
+        }
+        let Info { goal, settles, .. } = self.take(name)?;
+        let stated = Stated { goal, settles, data_share: self.data_share(name, params)? };
+        match subak_fluid::Fluid::settling(stated, network, sizes, faults) {
+            Some(fluid) => Ok(Box::new(fluid)),
+            None => Err(Fault::new("driver", "the scheme states no goal", "leave driver away")),
+        }
     }
     /// 0.1 us for each flow that is there when one comes or goes.
     fn cost(&self, expected: Expected) -> Cost {

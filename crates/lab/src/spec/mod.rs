@@ -224,8 +224,10 @@ fn schemes(value: &Value) -> Result<Vec<SchemeChoice>, Fault> {
 fn scheme(value: &Value) -> Result<Vec<SchemeChoice>, Fault> {
     let mut section = Section::of(value)?;
     let name = &scheme_name(&mut section)?;
-    let (driver, info) = drivers::find(name)?;
-    let label = section.opt("label", |v| text(v).map(str::to_string))?.unwrap_or_else(|| name.to_string());
+    let asked = section.opt("driver", |v| text(v).map(str::to_string))?;
+    let (driver, info) = drivers::find(name, asked.as_deref())?;
+    let own_name = || asked.as_ref().map_or_else(|| name.to_string(), |driver| format!("{name} {driver}"));
+    let label = section.opt("label", |v| text(v).map(str::to_string))?.unwrap_or_else(own_name);
     let params = section.opt("params", |v| Section::of(v).map(|_| v.as_object().cloned().unwrap_or_default()))?;
     section.finish()?;
     let params = params.unwrap_or_default();
@@ -243,7 +245,7 @@ fn scheme(value: &Value) -> Result<Vec<SchemeChoice>, Fault> {
             let value = &axis.values[k];
             let _ = write!(label, " {}={}", axis.key, value.as_str().map_or_else(|| value.to_string(), str::to_string));
         }
-        Ok(SchemeChoice { name: name.to_string(), label, params })
+        Ok(SchemeChoice { name: name.to_string(), label, driver: asked.clone(), params })
     };
     (0..sweep::count(&axes).map_err(|e| e.below("params"))?).map(choice).collect()
 }
@@ -324,15 +326,18 @@ fn hash(spec: &Spec) -> Result<String, Fault> {
     }))
 }
 
-/// The files that a network or a workload names, or a list of them.
-fn files_of<'a>(network: &'a Value, names: &mut Vec<&'a str>) {
-    match network {
+/// The files that a network or a workload names, itself or in its `sizes`, or a list of them.
+fn files_of<'a>(section: &'a Value, names: &mut Vec<&'a str>) {
+    match section {
         Value::Array(list) => list.iter().for_each(|n| files_of(n, names)),
-        Value::Object(map) => match map.get("file") {
-            Some(Value::Array(list)) => names.extend(list.iter().filter_map(Value::as_str)),
-            Some(file) => names.extend(file.as_str()),
-            None => {}
-        },
+        Value::Object(map) => {
+            match map.get("file") {
+                Some(Value::Array(list)) => names.extend(list.iter().filter_map(Value::as_str)),
+                Some(file) => names.extend(file.as_str()),
+                None => {}
+            }
+            map.get("sizes").iter().for_each(|sizes| files_of(sizes, names));
+        }
         _ => {}
     }
 }

@@ -1,9 +1,9 @@
 //! One setting of a spec, all axes fixed: what every scheme and seed of it runs under.
 
-use crate::spec::drivers::{self, Expected, SchemeChoice};
+use crate::spec::drivers::{Expected, SchemeChoice};
 use crate::spec::section::{Section, between, each, flag};
 use crate::spec::topology::Topology;
-use crate::spec::workload::Workload;
+use crate::spec::workload::{Kind, Workload};
 use crate::spec::{controller, fault};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -190,12 +190,18 @@ impl Setting {
     /// Refuses schemes that cannot serve the policy.
     pub fn check_schemes(&self, schemes: &[SchemeChoice]) -> Result<(), Fault> {
         schemes.iter().try_for_each(|scheme| {
-            let (_, info) = drivers::find(&scheme.name)?;
+            let (driver, info) = scheme.driver()?;
             if info.goal == Goal::EqualMaxMin && self.workload.has_weights() {
                 let what = format!("scheme \"{}\" knows of no weights, and some flows have one", info.name);
                 return Err(Fault::new("workload", what, "leave the weights away, or the scheme out of the spec"));
             }
-            crate::spec::policy::check(self.policy, &info, &scheme.params)
+            crate::spec::policy::check(self.policy, &info, &scheme.params)?;
+            let params = crate::spec::policy::params(self.policy, &info, &scheme.params);
+            if self.controller.is_none() && driver.has_controller(&scheme.name, &params, self.topology.network())? {
+                let what = format!("scheme \"{}\" has a central machine, and the spec does not place it", info.name);
+                return Err(Fault::new("controller", what, "name its node: [controller] at = \"h0\""));
+            }
+            Ok(())
         })
     }
 
@@ -221,7 +227,7 @@ impl Setting {
         let links = self.topology.network().links().len() as f64;
         let hops = if links > 2.0 * self.topology.hosts().len() as f64 { 4.0 } else { 2.0 };
         let packet_hops = 2.0 * hops * expected.wire_bytes / f64::from(self.packet.mtu_bytes);
-        match drivers::find(&scheme.name) {
+        match scheme.driver() {
             Ok((driver, _)) => driver.cost(Expected { flows: expected.flows, packet_hops }),
             Err(_) => Cost { flows: expected.flows, packet_hops, seconds: 0.0 },
         }
@@ -229,8 +235,8 @@ impl Setting {
 
     /// The load asked for, where the workload has one.
     pub fn load(&self) -> Option<f64> {
-        match self.workload {
-            Workload::Poisson { load, .. } => Some(load),
+        match self.workload.kind {
+            Kind::Poisson { load, .. } => Some(load),
             _ => None,
         }
     }

@@ -25,6 +25,10 @@ const LISTS: &[(&str, usize)] = &[
     ("network.rates", 1),
     ("workload.flows", 1),
     ("workload.sizes", 2),
+    ("workload.hosts", 1),
+    ("workload.to", 1),
+    ("workload.weights.uniform", 1),
+    ("workload.weights.powers", 1),
     ("measure.convergence", 1),
     ("fault", 1),
     ("fault[].kinds", 1),
@@ -41,8 +45,8 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-/// Whether `value` at `key` is a list of values to sweep over. A text may stand where a list is usual (`sizes`), and
-/// then a list of texts is swept.
+/// Whether `value` at `key` is a list of values to sweep over. A text or a table may stand where a list is usual (`sizes`),
+/// and then a list of these is swept.
 fn swept(key: &str, value: &Value) -> bool {
     let Value::Array(items) = value else { return false };
     if key == "network" {
@@ -52,7 +56,7 @@ fn swept(key: &str, value: &Value) -> bool {
     }
     let plain: String = key.chars().filter(|c| !c.is_ascii_digit()).collect();
     let natural = LISTS.iter().find(|(k, _)| *k == plain).map_or(0, |(_, d)| *d);
-    natural == 0 || items.iter().any(Value::is_string) && natural == 2 || depth(value) > natural
+    natural == 0 || items.iter().any(|v| v.is_string() || v.is_object()) && natural == 2 || depth(value) > natural
 }
 
 /// The axes of `spec`, in the order declared.

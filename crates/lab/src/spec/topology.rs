@@ -7,7 +7,7 @@ use subak_core::document::{nearest, unknown_word};
 use subak_core::driver::Route;
 use subak_core::quantity::quoted;
 use subak_core::route::{Router, Routing};
-use subak_core::{Fault, Link, LinkId, Network, NodeId};
+use subak_core::{Fault, Link, LinkId, Network, NodeId, Ns};
 
 /// A network, its hosts and its routes.
 #[derive(Debug)]
@@ -108,6 +108,11 @@ impl Topology {
     /// What the links out of a host carry together, bit/s.
     pub fn access_bps(&self, host: NodeId) -> f64 {
         self.access_bps[host as usize]
+    }
+
+    /// The least delay of a link, at least 1 ns: how soon a reaction can reach the network.
+    pub fn quickest_ns(&self) -> Ns {
+        self.network.links().iter().map(|l| l.delay_ns).min().unwrap_or(1).max(1)
     }
 
     /// Refuses a network in which some host cannot reach another, or not be reached by it.

@@ -24,6 +24,9 @@ kind = "poisson"
 sizes = "enterprise"
 load = 0.6
 
+[controller]
+at = "h0"
+
 [run]
 duration = "3ms"
 drain = "200ms"

@@ -1,6 +1,8 @@
 //! The tests across the crate, in one program: it links once.
 
+mod closed;
 mod common;
+mod fluid;
 mod golden;
 mod policies;
 mod reactions;

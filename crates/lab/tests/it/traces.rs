@@ -125,3 +125,64 @@ fn bad_lines_are_named_by_their_number() {
         assert!(words.iter().all(|w| fault.contains(w)), "{file}: {fault}");
     }
 }
+
+/// A Parquet file with a row a flow.
+fn parquet(path: &Path, starts: &[f64], dsts: &[&str]) {
+    use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
+    use std::sync::Arc;
+    let n = starts.len();
+    let columns: [(&str, ArrayRef); 5] = [
+        ("start", Arc::new(Float64Array::from(starts.to_vec()))),
+        ("src", Arc::new(StringArray::from(vec!["h0"; n]))),
+        ("dst", Arc::new(StringArray::from(dsts.to_vec()))),
+        ("size_bytes", Arc::new(Int64Array::from((0..n as i64).map(|k| 1000 * (k + 1)).collect::<Vec<_>>()))),
+        ("weight", Arc::new(Float64Array::from((0..n).map(|k| (k > 0).then_some(4.0)).collect::<Vec<_>>()))),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let file = std::fs::File::create(path).unwrap();
+    let mut writer = parquet::arrow::ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+}
+
+#[test]
+fn a_parquet_file_gives_the_flows_one_expects() {
+    let dir = written("parquet", &[]);
+    parquet(&dir.0.join("flows.parquet"), &[0.001, 0.0025], &["h1", "h3"]);
+    let flows = flows_of(&dir.0, r#"file = "flows.parquet""#).unwrap();
+    let want = [row(["", "h0", "h1", "1000", "1000000", "1"]), row(["", "h0", "h3", "2000", "2500000", "4"])];
+    assert_eq!(flows, want);
+}
+
+#[test]
+fn bad_parquet_files_are_refused_with_the_row() {
+    let dir = written("bad-parquet", &[("text.parquet", "start,src,dst,size\n")]);
+    let said = |file: &str| flows_of(&dir.0, &format!("file = \"{file}\"")).unwrap_err();
+    assert!(said("text.parquet").contains("cannot be read as Parquet"), "{}", said("text.parquet"));
+    parquet(&dir.0.join("negative.parquet"), &[0.001, -1.0], &["h1", "h2"]);
+    let fault = said("negative.parquet");
+    assert!(fault.contains("negative.parquet") && fault.contains("row 2"), "{fault}");
+    parquet(&dir.0.join("unknown.parquet"), &[0.001, 0.002], &["h1", "h9"]);
+    let fault = said("unknown.parquet");
+    assert!(fault.contains("h9") && fault.contains("row 2"), "{fault}");
+    // Cut short, as by a copy that broke off.
+    let whole = std::fs::read(dir.0.join("negative.parquet")).unwrap();
+    std::fs::write(dir.0.join("cut.parquet"), &whole[..whole.len() / 2]).unwrap();
+    assert!(said("cut.parquet").contains("cannot be read as Parquet"), "{}", said("cut.parquet"));
+}
+
+#[test]
+fn a_damaged_parquet_file_is_read_or_refused() {
+    let dir = written("damaged-parquet", &[("spec.toml", &spec(r#"file = "flows.parquet""#))]);
+    let file = dir.0.join("flows.parquet");
+    parquet(&file, &[0.001, 0.0025], &["h1", "h3"]);
+    let whole = std::fs::read(&file).unwrap();
+    let mut refused = 0;
+    for at in (0..whole.len()).step_by(3) {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 0x55;
+        std::fs::write(&file, &damaged).unwrap();
+        refused += usize::from(Spec::load(&dir.0.join("spec.toml")).unwrap().validate().is_err());
+    }
+    assert!(refused > 50, "{refused} of {} were refused", whole.len() / 3);
+}

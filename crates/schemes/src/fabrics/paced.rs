@@ -3,7 +3,7 @@
 
 use crate::over::{Fabric, FabricSource, Optimizer, Part, Rate};
 use crate::queue::Fifo;
-use subak_core::scheme::{FlowInfo, Goal, Io, Param, ParamUnit, Params, Port, Scheme, Settles};
+use subak_core::scheme::{Carries, FlowInfo, Goal, Io, Param, ParamUnit, Params, Port, Scheme, Settles};
 use subak_core::{Fault, Ns};
 
 /// `params.window`.
@@ -70,7 +70,7 @@ impl Fabric for Paced {
 }
 
 impl FabricSource<Paced> for PacedSource {
-    fn on_start<S: Scheme<Ctl = ()>>(&mut self, io: &mut Io<S>) {
+    fn on_start<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>) {
         for (k, s) in self.subflows.iter_mut().enumerate() {
             s.started = true;
             io.pace(k as u8, Some(s.rate_bps), Some(s.window_bytes.max(u64::from(self.mss_bytes))));
@@ -78,7 +78,7 @@ impl FabricSource<Paced> for PacedSource {
     }
 
     #[inline]
-    fn wish<S: Scheme<Ctl = ()>>(&mut self, io: &mut Io<S>, k: u8, Rate(rate_bps): Rate) {
+    fn wish<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>, k: u8, Rate(rate_bps): Rate) {
         let s = &mut self.subflows[k as usize];
         s.rate_bps = rate_bps;
         if s.started {

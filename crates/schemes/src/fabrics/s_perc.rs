@@ -9,7 +9,7 @@ use crate::queue::Priority;
 use crate::s_perc::{SPerc, Stateless};
 use subak_core::Fault;
 use subak_core::scheme::{
-    Ask, FlowInfo, Goal, Hop, Io, Kind, Named, Params, PathInfo, Port, Scheme, Sink, Source, Visit,
+    Ask, Carries, FlowInfo, Goal, Hop, Io, Kind, Named, Params, PathInfo, Port, Scheme, Sink, Source, Visit,
 };
 
 /// The fabric.
@@ -19,7 +19,7 @@ pub struct SPercFabric {
 }
 
 /// Carries over to `outer` what `act` asks of an `Io` of its own; `paced` hears of rates.
-fn relay<S: Scheme<Ctl = Message<Stateless>>>(
+fn relay<S: Scheme<Ctl: Carries<Message<Stateless>>>>(
     inner: &mut Io<SPerc>,
     outer: &mut Io<S>,
     mut paced: impl FnMut(u8, Option<f64>),
@@ -29,7 +29,9 @@ fn relay<S: Scheme<Ctl = Message<Stateless>>>(
     act(inner);
     for ask in inner.take_asks() {
         match ask {
-            Ask::Ctl { to, subflow, message, class, bytes } => outer.ctl(to, subflow, message, class, bytes),
+            Ask::Ctl { to, subflow, message, class, bytes } => {
+                outer.ctl(to, subflow, S::Ctl::of(message), class, bytes)
+            }
             Ask::Timer { timer, at_ns } => outer.timer(timer, at_ns),
             Ask::Pause { link, class, on } => outer.pause(link, class, on),
             Ask::Pace { subflow, rate_bps, window_bytes } => {
@@ -94,7 +96,7 @@ pub struct SPercSource {
 }
 
 impl SPercSource {
-    fn relay<S: Scheme<Ctl = Message<Stateless>>>(
+    fn relay<S: Scheme<Ctl: Carries<Message<Stateless>>>>(
         &mut self,
         outer: &mut Io<S>,
         act: impl FnOnce(&mut PercSource<Stateless>, &mut Io<SPerc>),
@@ -106,25 +108,30 @@ impl SPercSource {
 }
 
 impl FabricSource<SPercFabric> for SPercSource {
-    fn on_start<S: Scheme<Ctl = Message<Stateless>>>(&mut self, io: &mut Io<S>) {
+    fn on_start<S: Scheme<Ctl: Carries<Message<Stateless>>>>(&mut self, io: &mut Io<S>) {
         self.relay(io, |source, io| source.on_start(io));
     }
-    fn wish<S: Scheme<Ctl = Message<Stateless>>>(&mut self, _io: &mut Io<S>, k: u8, Weight(weight): Weight) {
+    fn wish<S: Scheme<Ctl: Carries<Message<Stateless>>>>(&mut self, _io: &mut Io<S>, k: u8, Weight(weight): Weight) {
         self.source.set_weight(k, weight);
     }
     fn rate_bps(&self, k: u8) -> Option<f64> {
         self.rate_bps[k as usize]
     }
-    fn on_ctl<S: Scheme<Ctl = Message<Stateless>>>(&mut self, io: &mut Io<S>, k: u8, message: Message<Stateless>) {
+    fn on_ctl<S: Scheme<Ctl: Carries<Message<Stateless>>>>(
+        &mut self,
+        io: &mut Io<S>,
+        k: u8,
+        message: Message<Stateless>,
+    ) {
         self.relay(io, |source, io| source.on_ctl(io, k, message));
     }
-    fn on_timer<S: Scheme<Ctl = Message<Stateless>>>(&mut self, io: &mut Io<S>, timer: u32) {
+    fn on_timer<S: Scheme<Ctl: Carries<Message<Stateless>>>>(&mut self, io: &mut Io<S>, timer: u32) {
         self.relay(io, |source, io| source.on_timer(io, timer));
     }
-    fn on_reroute<S: Scheme<Ctl = Message<Stateless>>>(&mut self, io: &mut Io<S>, k: u8, path: &PathInfo) {
-        self.relay(io, |source, io| source.on_reroute(io, k, path));
+    fn on_reroute<S: Scheme<Ctl: Carries<Message<Stateless>>>>(&mut self, io: &mut Io<S>, k: u8, path: &PathInfo) {
+        self.relay(io, |source, io| source.on_reroute(io, k, path, &[]));
     }
-    fn on_finish<S: Scheme<Ctl = Message<Stateless>>>(&mut self, io: &mut Io<S>) {
+    fn on_finish<S: Scheme<Ctl: Carries<Message<Stateless>>>>(&mut self, io: &mut Io<S>) {
         self.relay(io, |source, io| source.on_finish(io));
     }
 }
@@ -140,10 +147,10 @@ impl FabricHop<SPercFabric> for SPercHop {
     fn on_capacity(&mut self, port: &Port) {
         self.hop.on_capacity(port);
     }
-    fn on_start<S: Scheme<Ctl = Message<Stateless>>>(&mut self, io: &mut Io<S>) {
+    fn on_start<S: Scheme<Ctl: Carries<Message<Stateless>>>>(&mut self, io: &mut Io<S>) {
         relay(&mut self.io, io, |_, _| (), |io| self.hop.on_start(io));
     }
-    fn on_ctl<S: Scheme<Ctl = Message<Stateless>>>(
+    fn on_ctl<S: Scheme<Ctl: Carries<Message<Stateless>>>>(
         &mut self,
         io: &mut Io<S>,
         message: &mut Message<Stateless>,
@@ -152,7 +159,7 @@ impl FabricHop<SPercFabric> for SPercHop {
     ) {
         relay(&mut self.io, io, |_, _| (), |io| self.hop.on_ctl(io, message, visit, port));
     }
-    fn on_timer<S: Scheme<Ctl = Message<Stateless>>>(&mut self, io: &mut Io<S>, timer: u32, port: &Port) {
+    fn on_timer<S: Scheme<Ctl: Carries<Message<Stateless>>>>(&mut self, io: &mut Io<S>, timer: u32, port: &Port) {
         relay(&mut self.io, io, |_, _| (), |io| self.hop.on_timer(io, timer, port));
     }
 }
@@ -165,7 +172,7 @@ pub struct SPercSink {
 }
 
 impl FabricSink<SPercFabric> for SPercSink {
-    fn on_ctl<S: Scheme<Ctl = Message<Stateless>>>(
+    fn on_ctl<S: Scheme<Ctl: Carries<Message<Stateless>>>>(
         &mut self,
         io: &mut Io<S>,
         k: u8,

@@ -11,7 +11,9 @@
 
 use crate::over::{Arrived, Fabric, FabricSink, FabricSource, Optimizer, Part, Weight};
 use crate::queue::{Stfq, VirtualLength};
-use subak_core::scheme::{Ack, FlowInfo, Goal, Io, Param, ParamUnit, Params, PathInfo, Port, Reply, Scheme, Settles};
+use subak_core::scheme::{
+    Ack, Carries, FlowInfo, Goal, Io, Param, ParamUnit, Params, PathInfo, Port, Reply, Scheme, Settles,
+};
 use subak_core::{Fault, Ns};
 
 /// `params.dt`.
@@ -155,14 +157,14 @@ impl SwiftSource {
 }
 
 impl FabricSource<SwiftFabric> for SwiftSource {
-    fn on_start<S: Scheme<Ctl = ()>>(&mut self, io: &mut Io<S>) {
+    fn on_start<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>) {
         for k in 0..self.subflows.len() as u8 {
             self.pace(io, k);
         }
     }
 
     #[inline]
-    fn wish<S: Scheme<Ctl = ()>>(&mut self, _io: &mut Io<S>, k: u8, Weight(weight): Weight) {
+    fn wish<S: Scheme<Ctl: Carries<()>>>(&mut self, _io: &mut Io<S>, k: u8, Weight(weight): Weight) {
         self.subflows[k as usize].weight = weight;
     }
 
@@ -171,7 +173,7 @@ impl FabricSource<SwiftFabric> for SwiftSource {
         self.subflows[k as usize].rate_bps
     }
 
-    fn on_reroute<S: Scheme<Ctl = ()>>(&mut self, _io: &mut Io<S>, k: u8, path: &PathInfo) {
+    fn on_reroute<S: Scheme<Ctl: Carries<()>>>(&mut self, _io: &mut Io<S>, k: u8, path: &PathInfo) {
         self.subflows[k as usize].d0_ns = path.base_rtt_ns;
     }
 
@@ -181,7 +183,7 @@ impl FabricSource<SwiftFabric> for SwiftSource {
     }
 
     #[inline]
-    fn on_ack<S: Scheme<Ctl = ()>>(&mut self, io: &mut Io<S>, ack: &Ack<S::Data>, header: &SwiftHeader) {
+    fn on_ack<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>, ack: &Ack<S::Data>, header: &SwiftHeader) {
         let k = ack.subflow as usize;
         let before = self.subflows[k].window_packets;
         if header.gap_ns > 0 && ack.acked_bytes > 0 {
@@ -205,7 +207,11 @@ pub struct SwiftSink {
 
 impl FabricSink<SwiftFabric> for SwiftSink {
     #[inline]
-    fn on_data<S: Scheme<Ctl = ()>>(&mut self, io: &mut Io<S>, packet: &Arrived<SwiftHeader>) -> Reply<SwiftHeader> {
+    fn on_data<S: Scheme<Ctl: Carries<()>>>(
+        &mut self,
+        io: &mut Io<S>,
+        packet: &Arrived<SwiftHeader>,
+    ) -> Reply<SwiftHeader> {
         let last = self.last_ns[packet.subflow as usize].replace(io.now_ns);
         let gap_ns = last.map_or(0, |last| (io.now_ns - last).clamp(1, u64::from(u32::MAX)) as u32);
         Reply::Ack(SwiftHeader { gap_ns, ..packet.header })

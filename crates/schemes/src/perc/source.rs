@@ -9,7 +9,7 @@
 use super::{Message, Perc, Rule, Settings, wire_bytes};
 use std::sync::Arc;
 use subak_core::scheme::{Ack, Class, FlowInfo, Io, Loss, Packet, PathInfo, Sink, Source, To};
-use subak_core::{Ns, Utility};
+use subak_core::{LinkId, Ns, Utility};
 
 const SEND: u32 = 0;
 const WATCH: u32 = 1;
@@ -260,7 +260,7 @@ impl<R: Rule> Source<Perc<R>> for PercSource<R> {
 
     /// The flow starts anew on the other path. Links of the old one that keep no state of a flow go on counting it until
     /// they notice that its packet is gone, where the rule lets them.
-    fn on_reroute(&mut self, io: &mut Io<Perc<R>>, k: u8, path: &PathInfo) {
+    fn on_reroute(&mut self, io: &mut Io<Perc<R>>, k: u8, path: &PathInfo, _links: &[LinkId]) {
         let subflow = &mut self.subflows[k as usize];
         (subflow.path, subflow.rtt_ns, subflow.fresh) = (*path, path.base_rtt_ns, true);
         if !matches!(subflow.place, Place::Gone) {

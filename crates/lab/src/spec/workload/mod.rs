@@ -4,27 +4,32 @@
 //! seed sees the same flows, and a change of one purpose leaves the others as they were.
 
 pub mod churn;
+pub mod closed;
+pub mod each;
 pub mod sizes;
 
+mod points;
 mod steps;
 mod trace;
 
 use crate::spec::section::{Section, between, flag, text, whole};
 use crate::spec::topology::{Topology, unknown_name};
 use churn::Churn;
+use closed::Closed;
+use each::Each;
 use serde_json::Value;
 use sizes::Sizes;
 use std::path::Path;
 use steps::Step;
 use subak_core::document::unknown_word;
-use subak_core::driver::{FlowPlan, NOT_YET, PacketSizes};
+use subak_core::driver::{FlowPlan, Injected, NOT_YET, PacketSizes};
 use subak_core::flows::Extra;
 use subak_core::quantity::{bytes_from_json, ns_from_json};
 use subak_core::rng::Stream;
 use subak_core::{Fault, FlowId, NodeId, Ns, Policy};
 
 /// Names of the workloads.
-pub const NAMES: &[&str] = &["poisson", "churn", "incast", "permutation", "steps", "trace"];
+pub const NAMES: &[&str] = &["poisson", "churn", "closed", "incast", "permutation", "steps", "trace"];
 
 /// Most flows that a cell may have: each takes about a kilobyte for as long as the cell runs.
 const MOST_FLOWS: f64 = 5e6;
@@ -45,6 +50,10 @@ pub struct Planned {
     pub after: Vec<FlowId>,
     /// Weights that it has from some times on.
     pub weights: Vec<(Ns, f64)>,
+    /// Of a transfer that is not split yet: the connections that it is to be split over.
+    pub connections: usize,
+    /// Drawn in case there is time for it: it leaves no row if it never starts.
+    pub spare: bool,
     /// What the driver is told.
     pub plan: FlowPlan,
 }
@@ -59,7 +68,16 @@ impl Planned {
 
 /// A workload as a spec describes it.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Workload {
+pub struct Workload {
+    /// Which transfers there are.
+    pub kind: Kind,
+    /// What every one of them has.
+    pub each: Each,
+}
+
+/// The kinds of workloads.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Kind {
     /// Flows arrive at random, between random hosts.
     Poisson {
         /// Their sizes.
@@ -73,6 +91,8 @@ pub enum Workload {
     },
     /// Endless flows between random hosts, many of which start and stop at once every epoch.
     Churn(Churn),
+    /// Clients that start a transfer when the last one has completed.
+    Closed(Closed),
     /// Many hosts send to one.
     Incast {
         /// How many flows; more than there are other hosts, and some send several.
@@ -122,51 +142,58 @@ impl Workload {
     /// Files lie relative to `base`.
     pub fn read(value: &Value, base: &Path) -> Result<Self, Fault> {
         let mut section = Section::of(value)?;
-        let kind = section.need("kind", &format!("choose one of: {}", NAMES.join(", ")), text)?;
-        let workload = match kind {
-            "poisson" => Workload::Poisson {
-                sizes: Sizes::read(&mut section)?,
+        let name = section.need("kind", &format!("choose one of: {}", NAMES.join(", ")), text)?;
+        let kind = match name {
+            "poisson" => Kind::Poisson {
+                sizes: Sizes::read(&mut section, base)?,
                 load: section
                     .need("load", "give the load of the hosts' links, such as 0.6", |v| between(v, 0.0, false, 1.0))?,
                 subflows: subflows(&mut section)?,
                 one_way: section.opt("one_way", flag)?.unwrap_or(false),
             },
-            "churn" => Workload::Churn(Churn::read(&mut section)?),
-            "incast" => Workload::Incast {
+            "churn" => Kind::Churn(Churn::read(&mut section)?),
+            "closed" => Kind::Closed(Closed::read(&mut section, base)?),
+            "incast" => Kind::Incast {
                 senders: section.need("senders", "give the number of senders", |v| whole(v, 1, 1_000_000))? as usize,
                 size_bytes: section.opt("size", positive_bytes)?,
                 receiver: section.opt("receiver", |v| text(v).map(str::to_string))?,
                 interval_ns: section.opt("interval", ns_from_json)?.unwrap_or(0),
             },
-            "permutation" => Workload::Permutation {
+            "permutation" => Kind::Permutation {
                 size_bytes: section.opt("size", positive_bytes)?,
                 subflows: subflows(&mut section)?,
                 one_way: section.opt("one_way", flag)?.unwrap_or(false),
                 apart: section.opt("apart", flag)?.unwrap_or(false),
                 hashed: section.opt("hashed", flag)?.unwrap_or(false),
             },
-            "trace" => Workload::Trace(trace::read(&mut section, base)?),
-            "steps" => Workload::Steps(section.need("flows", "list the flows", steps::read)?),
+            "trace" => Kind::Trace(trace::read(&mut section, base)?),
+            "steps" => Kind::Steps(section.need("flows", "list the flows", steps::read)?),
             name => return Err(unknown_word(name, "workload", NAMES).below("kind")),
         };
+        let each = match kind {
+            // Its flows say for themselves.
+            Kind::Steps(_) => Each::default(),
+            Kind::Trace(_) => Each::connections_alone(&mut section)?,
+            _ => Each::read(&mut section)?,
+        };
         section.finish()?;
-        Ok(workload)
+        Ok(Workload { kind, each })
     }
 
     /// Whether any flow has a weight other than 1.
     pub fn has_weights(&self) -> bool {
-        match self {
-            Workload::Steps(steps) => steps.iter().any(Step::has_weight),
-            Workload::Trace(flows) => flows.iter().any(|flow| flow.weight != 1.0),
-            _ => false,
+        match &self.kind {
+            Kind::Steps(steps) => steps.iter().any(Step::has_weight),
+            Kind::Trace(flows) => flows.iter().any(|flow| flow.weight != 1.0),
+            _ => self.each.has_weights(),
         }
     }
 
     /// Checks the workload against the network: hosts and links that it names are there.
     pub fn check(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Result<(), Fault> {
-        match self {
-            Workload::Steps(steps) => return steps::check(steps, topology),
-            Workload::Trace(flows) => trace::check(flows, topology).map_err(|e| e.below("file"))?,
+        match &self.kind {
+            Kind::Steps(steps) => return steps::check(steps, topology),
+            Kind::Trace(flows) => trace::check(flows, topology).map_err(|e| e.below("file"))?,
             _ => {}
         }
         let hosts = topology.hosts().len();
@@ -178,10 +205,13 @@ impl Workload {
             ));
         }
         topology.check_connected()?;
-        if let Workload::Churn(churn) = self {
+        if let Kind::Churn(churn) = &self.kind {
             churn.check(hosts)?;
         }
-        if let Workload::Incast { receiver: Some(name), .. } = self {
+        if let Kind::Closed(closed) = &self.kind {
+            closed.check(topology)?;
+        }
+        if let Kind::Incast { receiver: Some(name), .. } = &self.kind {
             host(topology, name).map_err(|e| e.below("receiver"))?;
         }
         let flows = self.expected(topology, packet, duration_ns).flows;
@@ -197,11 +227,11 @@ impl Workload {
 
     /// Checks that the flows have what `policy` asks of them.
     pub(crate) fn check_policy(&self, policy: Policy) -> Result<(), Fault> {
-        let sized = match self {
-            Workload::Steps(steps) => return steps::check_policy(steps, policy).map_err(|e| e.below("workload")),
-            Workload::Poisson { .. } | Workload::Trace(_) => true,
-            Workload::Churn { .. } => false,
-            Workload::Incast { size_bytes, .. } | Workload::Permutation { size_bytes, .. } => size_bytes.is_some(),
+        let sized = match &self.kind {
+            Kind::Steps(steps) => return steps::check_policy(steps, policy).map_err(|e| e.below("workload")),
+            Kind::Poisson { .. } | Kind::Closed(_) | Kind::Trace(_) => true,
+            Kind::Churn { .. } => false,
+            Kind::Incast { size_bytes, .. } | Kind::Permutation { size_bytes, .. } => size_bytes.is_some(),
         };
         let (field, mend) = match policy {
             Policy::MaxMin | Policy::AlphaFair { .. } => return Ok(()),
@@ -216,17 +246,18 @@ impl Workload {
         Err(Fault::new("policy.kind", what, mend))
     }
 
-    /// The flows of `seed`, in the order in which they start.
+    /// The flows of `seed`, in the order in which they start. `faults` may quicken links.
     pub fn flows(
         &self,
         topology: &Topology,
         seed: u64,
         packet: PacketSizes,
+        faults: &[Injected],
         duration_ns: Ns,
     ) -> Result<Vec<Planned>, Fault> {
         let mut maker = Maker::new(topology, seed, duration_ns);
-        match self {
-            Workload::Poisson { sizes, load, subflows, one_way } => {
+        match &self.kind {
+            Kind::Poisson { sizes, load, subflows, one_way } => {
                 let mean_gap_ns = mean_gap_ns(topology, sizes, *load, *one_way, packet);
                 let (mut arrivals, mut drawn) = (Stream::new(seed, "arrivals"), Stream::new(seed, "sizes"));
                 let mut at_ns = arrivals.exponential(mean_gap_ns);
@@ -237,8 +268,9 @@ impl Workload {
                     at_ns += arrivals.exponential(mean_gap_ns);
                 }
             }
-            Workload::Churn(churn) => churn.flows(&mut maker)?,
-            Workload::Incast { senders, size_bytes, receiver, interval_ns } => {
+            Kind::Churn(churn) => churn.flows(&mut maker)?,
+            Kind::Closed(closed) => closed.flows(&mut maker, packet, faults)?,
+            Kind::Incast { senders, size_bytes, receiver, interval_ns } => {
                 let to = match receiver {
                     Some(name) => host(topology, name).map_err(|e| e.below("receiver"))?,
                     None => maker.hosts[0],
@@ -251,7 +283,7 @@ impl Workload {
                     maker.add(from[k % from.len()], to, start_ns, *size_bytes, 1)?;
                 }
             }
-            Workload::Permutation { size_bytes, subflows, one_way, apart, hashed } => {
+            Kind::Permutation { size_bytes, subflows, one_way, apart, hashed } => {
                 let (n, mut order) = (maker.hosts.len(), Stream::new(seed, "permutation"));
                 let to = if *one_way { across(n, &mut order) } else { cycle(n, &mut order) };
                 for (i, &j) in to.iter().enumerate() {
@@ -266,14 +298,24 @@ impl Workload {
                     }
                 }
             }
-            Workload::Trace(flows) => trace::flows(flows, topology, &mut maker)?,
-            Workload::Steps(steps) => return steps::flows(steps, topology, &mut maker),
+            Kind::Trace(flows) => trace::flows(flows, topology, &mut maker)?,
+            Kind::Steps(steps) => maker.flows = steps::flows(steps, topology, &mut maker)?,
         }
-        Ok(maker.flows)
+        let flows = self.each.apply(maker.flows, seed)?;
+        match flows.len() as f64 > MOST_FLOWS {
+            true => Err(Fault::new("workload", format!("there are {} flows", flows.len()), "shorten the run")),
+            false => Ok(flows),
+        }
     }
 
     /// How many flows and bytes on the wire to expect, for an estimate of the cost.
     pub fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Expected {
+        let Expected { flows, live, wire_bytes } = self.expected_transfers(topology, packet, duration_ns);
+        let connections = self.each.connections as f64;
+        Expected { flows: flows * connections, live: live * connections, wire_bytes }
+    }
+
+    fn expected_transfers(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Expected {
         let seconds = duration_ns as f64 * 1e-9;
         let hosts = topology.hosts().len() as f64;
         let capacity = topology.hosts().iter().map(|&h| topology.access_bps(h)).sum::<f64>() * seconds / 8.0;
@@ -282,28 +324,29 @@ impl Workload {
             live: flows,
             wire_bytes: size.map_or(all, |s| packet.wire_bytes(s) as f64 * flows),
         };
-        match self {
-            Workload::Poisson { sizes, load, one_way, .. } => Expected {
+        match &self.kind {
+            Kind::Poisson { sizes, load, one_way, .. } => Expected {
                 flows: duration_ns as f64 / mean_gap_ns(topology, sizes, *load, *one_way, packet),
                 // As many as there are in processor sharing; a load of 1 is not stationary.
                 live: hosts * load / (1.0 - load).max(0.01),
                 wire_bytes: load * if *one_way { capacity / 2.0 } else { capacity },
             },
-            Workload::Churn(churn) => churn.expected(hosts, capacity, duration_ns),
-            Workload::Incast { senders, size_bytes, .. } => sized(*senders as f64, *size_bytes, capacity / hosts),
-            Workload::Permutation { size_bytes, subflows, one_way, apart, .. } => {
+            Kind::Churn(churn) => churn.expected(hosts, capacity, duration_ns),
+            Kind::Closed(closed) => closed.expected(topology, packet, duration_ns),
+            Kind::Incast { senders, size_bytes, .. } => sized(*senders as f64, *size_bytes, capacity / hosts),
+            Kind::Permutation { size_bytes, subflows, one_way, apart, .. } => {
                 let share = if *one_way { 0.5 } else { 1.0 };
                 let each = if *apart { *subflows as f64 } else { 1.0 };
                 sized(hosts * share * each, *size_bytes, capacity * share)
             }
-            Workload::Trace(flows) => Expected {
+            Kind::Trace(flows) => Expected {
                 flows: flows.len() as f64,
                 live: (flows.len() as f64).min(hosts * 100.0),
                 wire_bytes: packet.wire_bytes(trace::bytes(flows, duration_ns)) as f64,
             },
-            Workload::Steps(steps) => Expected {
-                flows: steps.len() as f64,
-                live: steps.len() as f64,
+            Kind::Steps(steps) => Expected {
+                flows: steps::count(steps) as f64,
+                live: steps::count(steps) as f64,
                 wire_bytes: steps::wire_bytes(steps, topology, packet, duration_ns),
             },
         }
@@ -311,9 +354,9 @@ impl Workload {
 
     /// Whether the set of flows changes at a few points in time, between which rates can settle.
     pub fn settles(&self) -> bool {
-        match self {
-            Workload::Poisson { .. } | Workload::Trace(_) => false,
-            Workload::Steps(steps) => !steps.iter().any(Step::waits),
+        match &self.kind {
+            Kind::Poisson { .. } | Kind::Closed(_) | Kind::Trace(_) => false,
+            Kind::Steps(steps) => !steps.iter().any(Step::waits),
             _ => true,
         }
     }
@@ -445,6 +488,8 @@ impl<'a> Maker<'a> {
             extra,
             after: Vec::new(),
             weights: Vec::new(),
+            connections: 1,
+            spare: false,
             plan,
         });
         Ok(())

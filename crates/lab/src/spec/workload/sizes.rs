@@ -1,7 +1,9 @@
 //! Distributions of flow sizes.
 
-use crate::spec::section::{Section, list, text};
+use super::points;
+use crate::spec::section::{Section, text};
 use serde_json::Value;
+use std::path::Path;
 use subak_core::Fault;
 use subak_core::document::unknown_word;
 use subak_core::driver::PacketSizes;
@@ -83,12 +85,16 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// The keys `sizes`, `size`, `smallest` and `largest` of a workload.
-    pub(crate) fn read(section: &mut Section) -> Result<Self, Fault> {
-        let mend = format!("name one of {} or give points [[bytes, share of flows up to it], ...]", NAMES.join(", "));
+    /// The keys `sizes`, `size`, `smallest` and `largest` of a workload. Files lie relative to `base`.
+    pub(crate) fn read(section: &mut Section, base: &Path) -> Result<Self, Fault> {
+        let mend = format!(
+            "name one of {}, give points [[bytes, share of flows up to it], ...], or a file of them: {{file = \"sizes.csv\"}}",
+            NAMES.join(", ")
+        );
         let sizes = section.need("sizes", &mend, Ok)?;
         let points = match sizes {
-            Value::Array(_) => table(sizes).map_err(|e| e.below("sizes"))?,
+            Value::Array(_) => points::listed(sizes).map_err(|e| e.below("sizes"))?,
+            Value::Object(_) => points::of_file(sizes, base).map_err(|e| e.below("sizes"))?,
             other => match text(other).map_err(|e| e.below("sizes"))? {
                 "web-search" => built_in(WEB_SEARCH),
                 "data-mining" => built_in(DATA_MINING),
@@ -178,39 +184,13 @@ fn size(value: &Value) -> Result<f64, Fault> {
     }
 }
 
-fn table(value: &Value) -> Result<Vec<(f64, f64)>, Fault> {
-    let shape = || Fault::new("", "the point is not a pair", "give [bytes, share of flows up to it]");
-    let mut points: Vec<(f64, f64)> = Vec::new();
-    for (i, point) in list(value)?.iter().enumerate() {
-        let at = |e: Fault| e.below(&format!("[{i}]"));
-        let [bytes, share] = list(point).map_err(at)? else { return Err(at(shape())) };
-        let bytes = bytes_from_json(bytes).map_err(at)? as f64;
-        let share = crate::spec::section::between(share, 0.0, true, 1.0).map_err(at)?;
-        if points.last().is_some_and(|&(b, p)| bytes <= b || share < p) {
-            return Err(at(Fault::new(
-                "",
-                "the points do not rise",
-                "order them by size, each size once, shares never falling",
-            )));
-        }
-        points.push((bytes, share));
-    }
-    if points.last().is_none_or(|&(_, share)| share != 1.0) {
-        return Err(Fault::new("", "the last share is not 1", "end with the largest size and share 1"));
-    }
-    // A point that adds no flow would divide by nothing when drawn from.
-    let first = points.iter().position(|&(_, p)| p > 0.0).unwrap_or(0).saturating_sub(1);
-    points.drain(..first);
-    Ok(points)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
 
     fn sizes(value: Value) -> Result<Sizes, Fault> {
-        Sizes::read(&mut Section::of(&value).unwrap())
+        Sizes::read(&mut Section::of(&value).unwrap(), Path::new(""))
     }
 
     #[test]
@@ -253,6 +233,8 @@ mod tests {
             (json!({"sizes": "fixed"}), "size"),
             (json!({"sizes": "fixed", "size": 0}), "size"),
             (json!({"sizes": []}), "sizes"),
+            (json!({"sizes": {}}), "sizes.file"),
+            (json!({"sizes": {"file": "a.csv", "size": 1}}), "sizes.size"),
             (json!({"sizes": [[1, 0], [2, 0.5]]}), "sizes"),
             (json!({"sizes": [[5, 0], [2, 1]]}), "sizes[1]"),
             (json!({"sizes": [[5, 0.5], [6, 0.2]]}), "sizes[1]"),

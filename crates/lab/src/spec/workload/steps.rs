@@ -24,6 +24,7 @@ pub struct Step {
     weights: Vec<(Ns, f64)>,
     /// The flows that must have finished before it starts; `start_ns` then counts from there.
     after: Vec<String>,
+    connections: usize,
     demand_bps: f64,
     deadline_s: Option<f64>,
     bandwidth_function: Option<Vec<(f64, f64)>>,
@@ -83,6 +84,7 @@ fn step(value: &Value) -> Result<Step, Fault> {
         weight: section.opt("weight", |v| between(v, 0.0, false, 1e12))?.unwrap_or(1.0),
         weights: section.opt("weights", |v| each(v, reweighing))?.unwrap_or_default(),
         after: section.opt("after", |v| each(v, |v| text(v).map(str::to_string)))?.unwrap_or_default(),
+        connections: super::each::connections(&mut section)?,
         demand_bps: section.opt("demand", demand)?.unwrap_or(f64::INFINITY),
         deadline_s: section.opt("deadline", deadline_from_value)?,
         bandwidth_function: section.opt("bandwidth_function", bandwidth_function_from_value)?,
@@ -185,6 +187,11 @@ fn way(section: &mut Section) -> Result<Way, Fault> {
     }
 }
 
+/// How many flows they are, with their connections.
+pub(crate) fn count(steps: &[Step]) -> usize {
+    steps.iter().map(|step| step.connections).sum()
+}
+
 /// Checks that what the flows name is there.
 pub(crate) fn check(steps: &[Step], topology: &Topology) -> Result<(), Fault> {
     waits(steps)?;
@@ -242,7 +249,17 @@ pub(crate) fn flows(steps: &[Step], topology: &Topology, maker: &mut Maker) -> R
             ..FlowPlan::new(routes)
         };
         let (after, weights) = (after[i].clone(), step.weights.clone());
-        Ok(Planned { id: step.id.clone(), src, dst, extra: step.extra(), after, weights, plan })
+        Ok(Planned {
+            id: step.id.clone(),
+            src,
+            dst,
+            extra: step.extra(),
+            after,
+            weights,
+            connections: step.connections,
+            spare: false,
+            plan,
+        })
     };
     let steps = steps.iter().enumerate().filter(|(_, s)| waiting || s.start_ns < maker.duration_ns);
     steps.map(planned).collect()

@@ -32,6 +32,8 @@ const MOST_FLOWS: usize = 5_000_000;
 pub struct Traced {
     /// Where it stands in the file, counted from 1.
     line: u64,
+    /// Whether that is a row of a table without lines.
+    row: bool,
     id: Option<String>,
     src: String,
     dst: String,
@@ -72,10 +74,15 @@ pub(crate) fn read(section: &mut Section, base: &Path) -> Result<Vec<Traced>, Fa
     for flow in flows.iter_mut().filter(|flow| flow.after.is_empty()) {
         flow.start_ns = flow.start_ns.checked_sub(origin_ns).ok_or_else(|| {
             let what = format!("the flow starts before the origin of time, {} s", origin_ns as f64 * 1e-9);
-            named(at_line(flow.line, &what, "give the time at which the run begins as origin"))
+            named(at(flow, &what, "give the time at which the run begins as origin"))
         })?;
     }
     Ok(flows)
+}
+
+fn at(flow: &Traced, what: &str, mend: &str) -> Fault {
+    let word = if flow.row { "row" } else { "line" };
+    Fault::new(format!("{word} {}", flow.line), what, mend)
 }
 
 fn at_line(line: u64, what: &str, mend: &str) -> Fault {
@@ -127,7 +134,7 @@ fn from_csv(text: &str) -> Result<Vec<Traced>, Fault> {
     let mut flows = Vec::new();
     for record in reader.records() {
         let record = record.map_err(bad)?;
-        let line = record.position().map_or(0, |p| p.line());
+        let line = super::points::line_of(&record, text);
         let cell = |k: usize| record.get(k).unwrap_or_default();
         let start_ns = match in_ns {
             true => {
@@ -139,6 +146,7 @@ fn from_csv(text: &str) -> Result<Vec<Traced>, Fault> {
         let own = given.map(|w| w.parse().map_err(|_| at_line(line, "the weight is no number", "give a number")));
         flows.push(Traced {
             line,
+            row: false,
             id: ids.map(cell).filter(|id| !id.is_empty()).map(str::to_string),
             src: cell(src).to_string(),
             dst: cell(dst).to_string(),
@@ -156,37 +164,47 @@ fn from_csv(text: &str) -> Result<Vec<Traced>, Fault> {
 
 /// Through the same columns as CSV, each value as text.
 fn from_parquet(path: &Path) -> Result<Vec<Traced>, Fault> {
+    let named = |e: Fault| e.in_file(path.display().to_string());
+    // The reader of rows panics at some damaged files.
+    let text = crate::quiet::catch(|| parquet_as_csv(path)).unwrap_or_else(Err).map_err(|e| {
+        named(Fault::new("", format!("cannot be read as Parquet: {e}"), "give a Parquet file with a row a flow"))
+    })?;
+    let mut flows = from_csv(&text).map_err(|mut e| {
+        // Line 2 is row 1: Parquet has no line of names.
+        if let Some(line) = e.place.strip_prefix("line ").and_then(|n| n.parse::<u64>().ok()) {
+            e.place = format!("row {}", line.saturating_sub(1));
+        }
+        named(e)
+    })?;
+    flows.iter_mut().for_each(|flow| (flow.line, flow.row) = (flow.line - 1, true));
+    Ok(flows)
+}
+
+fn parquet_as_csv(path: &Path) -> Result<String, String> {
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::record::Field;
-    let named = |e: Fault| e.in_file(path.display().to_string());
-    let unreadable = |e: String| {
-        named(Fault::new("", format!("cannot be read as Parquet: {e}"), "give a Parquet file with a row a flow"))
-    };
-    let file = std::fs::File::open(path).map_err(|e| unreadable(e.to_string()))?;
-    let reader = SerializedFileReader::new(file).map_err(|e| unreadable(e.to_string()))?;
-    let rows = reader.get_row_iter(None).map_err(|e| unreadable(e.to_string()))?;
+    let file = std::fs::File::open(path).map_err(|e| e.to_string())?;
+    let reader = SerializedFileReader::new(file).map_err(|e| e.to_string())?;
+    let rows = reader.get_row_iter(None).map_err(|e| e.to_string())?;
     let mut text = csv::Writer::from_writer(Vec::new());
     for (k, row) in rows.enumerate() {
-        let row = row.map_err(|e| unreadable(e.to_string()))?;
+        let row = row.map_err(|e| e.to_string())?;
+        if k >= MOST_FLOWS {
+            return Err(format!("it has more than {MOST_FLOWS} rows"));
+        }
         if k == 0 {
             let names: Vec<&String> = row.get_column_iter().map(|(name, _)| name).collect();
-            text.write_record(names).map_err(|e| unreadable(e.to_string()))?;
+            text.write_record(names).map_err(|e| e.to_string())?;
         }
         let cells = row.get_column_iter().map(|(_, field)| match field {
             Field::Null => String::new(),
             Field::Str(s) => s.clone(),
             other => other.to_string(),
         });
-        text.write_record(cells).map_err(|e| unreadable(e.to_string()))?;
+        text.write_record(cells).map_err(|e| e.to_string())?;
     }
-    let text = text.into_inner().map_err(|e| unreadable(e.to_string()))?;
-    from_csv(&String::from_utf8_lossy(&text)).map_err(|mut e| {
-        // Line 2 is row 1: Parquet has no line of names.
-        if let Some(line) = e.place.strip_prefix("line ").and_then(|n| n.parse::<u64>().ok()) {
-            e.place = format!("row {}", line.saturating_sub(1));
-        }
-        named(e)
-    })
+    let text = text.into_inner().map_err(|e| e.to_string())?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
 fn from_hpcc(text: &str) -> Result<Vec<Traced>, Fault> {
@@ -203,6 +221,7 @@ fn from_hpcc(text: &str) -> Result<Vec<Traced>, Fault> {
         };
         flows.push(Traced {
             line,
+            row: false,
             id: None,
             src: src.to_string(),
             dst: dst.to_string(),
@@ -259,6 +278,7 @@ fn from_htsim(text: &str) -> Result<Vec<Traced>, Fault> {
         };
         flows.push(Traced {
             line,
+            row: false,
             id: value.get("id").map(u64::to_string),
             src: src.to_string(),
             dst: dst.to_string(),
@@ -295,10 +315,10 @@ fn node(topology: &Topology, name: &str) -> Result<NodeId, Fault> {
 }
 
 fn ends(flow: &Traced, topology: &Topology) -> Result<(NodeId, NodeId), Fault> {
-    let at = |e: Fault| at_line(flow.line, &e.what, &e.mend);
-    let (src, dst) = (node(topology, &flow.src).map_err(at)?, node(topology, &flow.dst).map_err(at)?);
+    let bad = |e: Fault| at(flow, &e.what, &e.mend);
+    let (src, dst) = (node(topology, &flow.src).map_err(bad)?, node(topology, &flow.dst).map_err(bad)?);
     if src == dst {
-        return Err(at_line(flow.line, "source and destination are the same host", "name two hosts"));
+        return Err(at(flow, "source and destination are the same host", "name two hosts"));
     }
     Ok((src, dst))
 }

@@ -2,8 +2,9 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use subak_core::driver::{Driver, FlowPlan, Injected, Kinds, Mishap, PacketSizes, Route};
+use subak_core::route::Router;
 use subak_core::scheme::Goal;
-use subak_core::{LinkId, Network, NodeKind};
+use subak_core::{LinkId, Network, NodeId, NodeKind};
 
 /// A star of `hosts` around one switch: host h's link up is `2 h`, down is `2 h + 1`.
 pub fn star(hosts: usize, rate_bps: f64, delay_ns: u64) -> Network {
@@ -45,7 +46,22 @@ pub fn plan(route: Route, start_ns: u64, size_bytes: Option<u64>) -> FlowPlan {
 }
 
 pub fn start(scheme: &str, network: &Network, faults: &[Injected], seed: u64) -> Box<dyn Driver> {
-    subak_packet::build(scheme, &serde_json::Map::new(), network, PacketSizes::default(), faults, seed).unwrap()
+    let params = serde_json::Map::new();
+    let mut sim = subak_packet::build(scheme, &params, network, PacketSizes::default(), faults, seed).unwrap();
+    place_controller(&mut *sim, network);
+    sim
+}
+
+/// Puts the controller, where the scheme has one, at the last node.
+pub fn place_controller(sim: &mut dyn Driver, network: &Network) {
+    let mut router = Router::new(network, 0, true);
+    let nodes = network.nodes().len() as NodeId;
+    let mut way = |node: NodeId| match node == nodes - 1 {
+        true => Some(Route { forward: Vec::new(), back: Vec::new() }),
+        false => router.route(node, nodes - 1, 0).ok(),
+    };
+    let ways: Vec<(NodeId, Route)> = (0..nodes).filter_map(|node| Some((node, way(node)?))).collect();
+    sim.place_controller(&ways);
 }
 
 pub fn lose(probability: f64, kinds: Kinds) -> Injected {

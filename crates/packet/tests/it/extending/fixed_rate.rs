@@ -1,7 +1,7 @@
 //! A fabric that sends every subflow at one fixed rate, whatever is wished: as a constant bit rate does.
 
 use subak_core::Fault;
-use subak_core::scheme::{FlowInfo, Goal, Io, Param, ParamUnit, Params, Port, Scheme, Settles};
+use subak_core::scheme::{Carries, FlowInfo, Goal, Io, Param, ParamUnit, Params, Port, Scheme, Settles};
 use subak_schemes::over::{Fabric, FabricSource, Optimizer, Part, Weight};
 use subak_schemes::queue::Fifo;
 
@@ -48,12 +48,12 @@ impl Fabric for FixedRate {
 }
 
 impl FabricSource<FixedRate> for FixedSource {
-    fn on_start<S: Scheme<Ctl = ()>>(&mut self, io: &mut Io<S>) {
+    fn on_start<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>) {
         for (k, &rate_bps) in self.rates_bps.iter().enumerate() {
             io.pace(k as u8, Some(rate_bps), None);
         }
     }
-    fn wish<S: Scheme<Ctl = ()>>(&mut self, _io: &mut Io<S>, _k: u8, _wish: Weight) {}
+    fn wish<S: Scheme<Ctl: Carries<()>>>(&mut self, _io: &mut Io<S>, _k: u8, _wish: Weight) {}
     fn rate_bps(&self, k: u8) -> Option<f64> {
         Some(self.rates_bps[k as usize])
     }

@@ -3,7 +3,7 @@
 
 use subak_core::Fault;
 use subak_core::scheme::{
-    Ack, FlowInfo, Goal, Io, PacketKind, Param, ParamUnit, Params, PathInfo, Port, Scheme, Settles,
+    Ack, Carries, FlowInfo, Goal, Io, PacketKind, Param, ParamUnit, Params, PathInfo, Port, Scheme, Settles,
 };
 use subak_schemes::over::{Fabric, FabricHop, FabricSource, Optimizer, Part, Passing, Weight};
 use subak_schemes::queue::Fifo;
@@ -74,7 +74,7 @@ impl Fabric for Telemetry {
 pub struct Stamp;
 
 impl FabricHop<Telemetry> for Stamp {
-    fn on_dequeue<S: Scheme<Ctl = ()>>(&mut self, _io: &mut Io<S>, packet: Passing<LargestWait>, _port: &Port) {
+    fn on_dequeue<S: Scheme<Ctl: Carries<()>>>(&mut self, _io: &mut Io<S>, packet: Passing<LargestWait>, _port: &Port) {
         if packet.kind == PacketKind::Data {
             let wait_ns = packet.wait_ns.min(u64::from(u32::MAX)) as u32;
             packet.header.0 = packet.header.0.max(wait_ns);
@@ -83,21 +83,21 @@ impl FabricHop<Telemetry> for Stamp {
 }
 
 impl FabricSource<Telemetry> for TelemetrySource {
-    fn on_start<S: Scheme<Ctl = ()>>(&mut self, io: &mut Io<S>) {
+    fn on_start<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>) {
         for (k, s) in self.subflows.iter().enumerate() {
             io.pace(k as u8, Some(s.rate_bps), None);
         }
     }
-    fn wish<S: Scheme<Ctl = ()>>(&mut self, _io: &mut Io<S>, k: u8, Weight(weight): Weight) {
+    fn wish<S: Scheme<Ctl: Carries<()>>>(&mut self, _io: &mut Io<S>, k: u8, Weight(weight): Weight) {
         self.subflows[k as usize].weight = weight;
     }
     fn rate_bps(&self, k: u8) -> Option<f64> {
         Some(self.subflows[k as usize].rate_bps)
     }
-    fn on_reroute<S: Scheme<Ctl = ()>>(&mut self, _io: &mut Io<S>, k: u8, path: &PathInfo) {
+    fn on_reroute<S: Scheme<Ctl: Carries<()>>>(&mut self, _io: &mut Io<S>, k: u8, path: &PathInfo) {
         self.subflows[k as usize].line_rate_bps = path.line_rate_bps;
     }
-    fn on_ack<S: Scheme<Ctl = ()>>(&mut self, io: &mut Io<S>, ack: &Ack<S::Data>, header: &LargestWait) {
+    fn on_ack<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>, ack: &Ack<S::Data>, header: &LargestWait) {
         let Telemetry { scale_ns, gain } = self.fabric;
         let s = &mut self.subflows[ack.subflow as usize];
         let target_bps = s.weight * s.line_rate_bps * libm::exp(-f64::from(header.0) / scale_ns);

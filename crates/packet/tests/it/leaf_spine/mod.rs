@@ -64,7 +64,9 @@ pub fn plan(routes: Vec<Route>, weight: f64, utility: Option<Utility>) -> FlowPl
 
 pub fn start(scheme: &str, params: serde_json::Value, network: &Network) -> Box<dyn Driver> {
     let params = params.as_object().cloned().unwrap_or_default();
-    subak_packet::build(scheme, &params, network, PacketSizes::default(), &[], 1).unwrap()
+    let mut sim = subak_packet::build(scheme, &params, network, PacketSizes::default(), &[], 1).unwrap();
+    crate::common::place_controller(&mut *sim, network);
+    sim
 }
 
 /// Exact rates of `plans` by `policy`; utilities, where given, count instead.

@@ -1,6 +1,7 @@
-//! The policy's exact rates at every arrival and departure.
+//! Rates at every arrival and departure: the exact ones at once, or as a scheme comes to them.
 
-use crate::idle::{idle_fct_ns, wire_time_ns};
+use crate::idle::{idle_fct_ns, round_trip_ns, wire_time_ns};
+use crate::lag::Lag;
 use crate::rates::Rates;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -57,16 +58,34 @@ struct FlowState {
     sent_bytes: f64,
     /// From the fluid's end to the last byte's arrival.
     tail_ns: Ns,
+    rtt_ns: Ns,
     finished_ns: Option<Ns>,
+}
+
+/// What a scheme states of itself, from which its rates follow.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Stated {
+    /// What it brings rates to.
+    pub goal: Goal,
+    /// How soon.
+    pub settles: Settles,
+    /// The share of each link that it gives to data.
+    pub data_share: f64,
 }
 
 /// The fluid simulation. Rates are on the wire; goodput is their share of payload. A flow ends when its fluid has run
 /// out, plus what the last packet needs for its way, so that a lone flow takes exactly [`idle_fct_ns`]. Bytes count as
 /// received when they are sent. Subflows of a flow are pooled.
+///
+/// Rates are the exact ones of the goal, or approach them as `lag.rs` has it: a flow starts from nothing, and where links
+/// cannot carry what they did (a fault, another path), the flows on them are cut in proportion at once.
 #[derive(Debug)]
-pub struct Ideal {
+pub struct Fluid {
     network: Network,
     sizes: PacketSizes,
+    goal: Goal,
+    /// `None`: rates are the exact ones at once.
+    lag: Option<Lag>,
     now_ns: Ns,
     flows: Vec<FlowState>,
     rates: Rates,
@@ -84,23 +103,46 @@ pub struct Ideal {
     handled: u64,
 }
 
-impl Ideal {
-    /// An empty simulation over `network`. Of `faults` only what happens to links matters: there are no packets to lose.
-    pub fn new(
+impl Fluid {
+    /// The scheme [`INFO`] over `network`, without flows yet. Of `faults` only what happens to links matters: there are no
+    /// packets to lose.
+    pub fn ideal(
         params: &serde_json::Map<String, serde_json::Value>,
         network: &Network,
         sizes: PacketSizes,
         faults: &[Injected],
     ) -> Result<Self, Fault> {
         let acks = Params::resolve(&INFO, params)?.flag("acks");
+        let rates = Rates::new(network, 1.0).beside_acks(if acks { sizes.ack_share() } else { 0.0 });
+        Ok(Fluid::over(rates, Goal::Any, None, network, sizes, faults))
+    }
+
+    /// A scheme that states how fast it settles; `None` if it does not, or has no goal.
+    pub fn settling(stated: Stated, network: &Network, sizes: PacketSizes, faults: &[Injected]) -> Option<Self> {
+        let Stated { goal, settles, data_share } = stated;
+        let rates = Rates::new(network, data_share);
+        (goal != Goal::Own && settles.is_stated())
+            .then(|| Fluid::over(rates, goal, Lag::of(settles), network, sizes, faults))
+    }
+
+    fn over(
+        rates: Rates,
+        goal: Goal,
+        lag: Option<Lag>,
+        network: &Network,
+        sizes: PacketSizes,
+        faults: &[Injected],
+    ) -> Self {
         let link_changes = Injected::link_changes(faults);
         let event = |(k, change): (usize, &(Ns, LinkId, LinkChange))| Reverse((change.0, Event::Link(k as u32)));
         let events = link_changes.iter().enumerate().map(event).collect();
-        Ok(Ideal {
+        Fluid {
             sizes,
+            goal,
+            lag,
             now_ns: 0,
             flows: Vec::new(),
-            rates: Rates::new(network, 1.0).beside_acks(if acks { sizes.ack_share() } else { 0.0 }),
+            rates,
             sending: Vec::new(),
             link_changes,
             link_bytes: vec![0.0; network.links().len()],
@@ -112,7 +154,7 @@ impl Ideal {
             finished: Vec::new(),
             handled: 0,
             network: network.clone(),
-        })
+        }
     }
 
     /// The bytes of a flow's fluid, and what it takes beyond its fluid over its rate: for its last packet to be stored
@@ -136,6 +178,11 @@ impl Ideal {
         (wire_bytes, plan.routes.iter().map(|r| tail(&r.forward)).max().unwrap_or(0))
     }
 
+    /// The longest round trip over `routes`.
+    fn rtt_ns(&self, routes: &[Route]) -> Ns {
+        routes.iter().map(|route| round_trip_ns(&self.network, route, self.sizes)).max().unwrap_or(1)
+    }
+
     /// Moves the fluid on to `to_ns` at the present rates.
     fn flow_on(&mut self, to_ns: Ns) {
         let seconds = (to_ns - self.now_ns) as f64 * 1e-9;
@@ -143,11 +190,17 @@ impl Ideal {
         if seconds == 0.0 {
             return;
         }
+        let shrunk = self.lag.as_ref().map_or(0.0, |lag| lag.left(seconds));
         for &f in &self.sending {
             let flow = &mut self.flows[f as usize];
             let mut left = flow.fluid_bytes - flow.sent_bytes;
             for sub in self.rates.subflows(f) {
-                let sent = (self.rates.sub_bps(sub) * seconds * 0.125).min(left);
+                let mut sent = self.rates.sub_bps(sub) * seconds * 0.125;
+                if let Some(lag) = &mut self.lag {
+                    sent = (sent + lag.extra_bits(sub, seconds) * 0.125).max(0.0);
+                    lag.shrink(sub, shrunk);
+                }
+                let sent = sent.min(left);
                 left -= sent;
                 flow.sent_bytes += sent;
                 for &l in self.rates.path(sub) {
@@ -167,8 +220,51 @@ impl Ideal {
                 self.rates.hurry(f, self.now_ns, flow.size_bytes.map_or(u64::MAX, |size| (left * size as f64) as u64));
             }
         }
+        let before = self.rates_now();
         self.rates.solve(&self.sending);
+        self.go_on_from(&before);
         self.next_end_ns = self.sending.iter().map(|&f| self.end_ns(f)).min().unwrap_or(NEVER);
+    }
+
+    /// The rates of the subflows that send, where they approach their goals.
+    fn rates_now(&self) -> Vec<(usize, f64)> {
+        let Some(lag) = &self.lag else { return Vec::new() };
+        let subs = self.sending.iter().flat_map(|&f| self.rates.subflows(f));
+        subs.map(|sub| (sub, (self.rates.sub_bps(sub) + lag.gap_bps(sub)).max(0.0))).collect()
+    }
+
+    /// Rates begin from `before`, as far as the links carry them, towards their new goals.
+    fn go_on_from(&mut self, before: &[(usize, f64)]) {
+        let Some(lag) = &mut self.lag else { return };
+        let mut load_bps = vec![0.0; self.network.links().len()];
+        for &(sub, bps) in before {
+            self.rates.path(sub).iter().for_each(|&l| load_bps[l as usize] += bps);
+        }
+        for &(sub, bps) in before {
+            let share = |&l: &LinkId| self.rates.capacity_bps(l) / load_bps[l as usize];
+            let carried = self.rates.path(sub).iter().map(share).fold(1.0, f64::min);
+            lag.set_gap(sub, if bps > 0.0 { carried * bps } else { 0.0 } - self.rates.sub_bps(sub));
+        }
+        lag.set_rtt(self.sending.iter().map(|&f| self.flows[f as usize].rtt_ns).max().unwrap_or(1));
+    }
+
+    /// The present rate of flow `f`.
+    fn flow_bps(&self, f: FlowId) -> f64 {
+        self.rates.flow_bps(f) + self.gap_bps(f)
+    }
+
+    fn gap_bps(&self, f: FlowId) -> f64 {
+        self.lag.as_ref().map_or(0.0, |lag| self.rates.subflows(f).map(|sub| lag.gap_bps(sub)).sum())
+    }
+
+    /// The weight and utility whose exact rates are the goal.
+    fn aim(&self, weight: f64, utility: Option<Arc<Utility>>) -> (f64, Option<Arc<Utility>>) {
+        match self.goal {
+            Goal::Any | Goal::Own => (weight, utility),
+            Goal::MaxMin => (weight, None),
+            Goal::EqualMaxMin => (1.0, None),
+            Goal::Utility | Goal::AlphaFair => (weight, utility.or_else(|| Some(Arc::new(Utility::log(weight))))),
+        }
     }
 
     /// When flow `f` runs out at the present rates.
@@ -178,6 +274,10 @@ impl Ideal {
             return NEVER;
         }
         let left = flow.fluid_bytes - flow.sent_bytes;
+        if let Some(lag) = &self.lag {
+            let seconds = lag.seconds(8.0 * left, self.rates.flow_bps(f), self.gap_bps(f));
+            return self.now_ns.saturating_add((seconds * 1e9 - 1e-3).ceil() as Ns);
+        }
         match self.rates.flow_bps(f) {
             rate if rate > 0.0 => self.now_ns.saturating_add(wire_time_ns(left, rate)),
             _ => NEVER,
@@ -220,6 +320,9 @@ impl Ideal {
         self.sending.retain(|&g| g != f);
         self.flows[f as usize].state = state;
         self.rates.clear(f);
+        if let Some(lag) = &mut self.lag {
+            self.rates.subflows(f).for_each(|sub| lag.set_gap(sub, 0.0));
+        }
     }
 
     fn close(&mut self, f: FlowId) {
@@ -269,17 +372,22 @@ impl Ideal {
     }
 }
 
-impl Driver for Ideal {
-    fn add(&mut self, plan: FlowPlan) -> FlowId {
+impl Driver for Fluid {
+    fn add(&mut self, mut plan: FlowPlan) -> FlowId {
         let id = self.flows.len() as FlowId;
         let (fluid_bytes, tail_ns) = self.fluid(&plan);
+        (plan.weight, plan.utility) = self.aim(plan.weight, plan.utility);
         self.rates.add(&plan);
+        if let Some(lag) = &mut self.lag {
+            plan.routes.iter().for_each(|_| lag.add());
+        }
         self.flows.push(FlowState {
             state: State::Waiting,
             size_bytes: plan.size_bytes,
             fluid_bytes,
             sent_bytes: 0.0,
             tail_ns,
+            rtt_ns: self.rtt_ns(&plan.routes),
             finished_ns: None,
         });
         if plan.start_ns != NOT_YET {
@@ -294,6 +402,7 @@ impl Driver for Ideal {
     }
 
     fn set_weight(&mut self, flow: FlowId, weight: f64, utility: Option<Arc<Utility>>) {
+        let (weight, utility) = self.aim(weight, utility);
         self.rates.set_weight(flow, weight, utility);
         self.stale = true;
     }
@@ -309,6 +418,7 @@ impl Driver for Ideal {
 
     fn reroute(&mut self, flow: FlowId, routes: &[Route]) {
         self.rates.reroute(flow, routes);
+        self.flows[flow as usize].rtt_ns = self.rtt_ns(routes);
         self.stale = true;
     }
 
@@ -317,7 +427,7 @@ impl Driver for Ideal {
     }
 
     fn run_until_done(&mut self, until_ns: Ns) {
-        self.run(until_ns, |ideal| ideal.open_sized == 0);
+        self.run(until_ns, |fluid| fluid.open_sized == 0);
     }
 
     fn run_until_finish(&mut self, until_ns: Ns) {
@@ -349,7 +459,7 @@ impl Driver for Ideal {
             sent_bytes: received_bytes,
             received_bytes,
             received_wire_bytes,
-            assigned_bps: self.rates.flow_bps(flow),
+            assigned_bps: self.flow_bps(flow),
             ..FlowView::default()
         }
     }
@@ -379,7 +489,7 @@ impl Driver for Ideal {
 
 /// The completion time of a flow with a size, alone on the idle network, over however many paths.
 pub fn lone_fct_ns(network: &Network, plan: &FlowPlan, sizes: PacketSizes) -> Ns {
-    let Ok(mut alone) = Ideal::new(&serde_json::Map::new(), network, sizes, &[]) else { return NEVER };
+    let Ok(mut alone) = Fluid::ideal(&serde_json::Map::new(), network, sizes, &[]) else { return NEVER };
     let flow = alone.add(FlowPlan { start_ns: 0, stop_ns: None, ..plan.clone() });
     alone.run_until_done(NEVER);
     alone.flow(flow).finished_ns.unwrap_or(NEVER)

@@ -1,0 +1,159 @@
+//! Closed loops: a client keeps some transfers under way, and starts the next one some time after one has completed.
+//!
+//! Each place of a client is a chain of transfers, each after the one before. How many there will be depends on the
+//! network, so a chain is drawn as long as it could be were its host's link idle, and what never starts leaves no trace. A
+//! chain draws from a stream of its host, so that no chain's draws depend on another's.
+
+use super::sizes::Sizes;
+use super::{Expected, MOST_FLOWS, Maker, host};
+use crate::spec::section::{Section, each, text, whole};
+use crate::spec::topology::Topology;
+use std::path::Path;
+use subak_core::driver::{Injected, LinkChange, PacketSizes};
+use subak_core::quantity::ns_from_json;
+use subak_core::rng::{Stream, mix};
+use subak_core::{Fault, FlowId, NodeId, Ns};
+use subak_fluid::wire_time_ns;
+
+/// The workload `closed`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Closed {
+    sizes: Sizes,
+    /// Hosts with clients; all if not given.
+    hosts: Option<Vec<String>>,
+    /// Where transfers go; to every other host if not given.
+    to: Option<Vec<String>>,
+    /// Clients at each of these hosts.
+    clients: usize,
+    /// Transfers that a client keeps under way.
+    outstanding: usize,
+    /// From the end of one to the start of the next.
+    think_ns: Ns,
+    /// The first ones start at random within this time.
+    spread_ns: Ns,
+    /// How many a client makes in each place; as many as there is time for if not given.
+    transfers: Option<usize>,
+}
+
+impl Closed {
+    pub(super) fn read(section: &mut Section, base: &Path) -> Result<Self, Fault> {
+        let names = |v: &_| match each(v, |v| text(v).map(str::to_string))? {
+            names if names.is_empty() => Err(Fault::new("", "the list is empty", "name a host, or leave it out")),
+            names => Ok(names),
+        };
+        Ok(Closed {
+            sizes: Sizes::read(section, base)?,
+            hosts: section.opt("hosts", names)?,
+            to: section.opt("to", names)?,
+            clients: section.opt("clients", |v| whole(v, 1, 10_000))?.unwrap_or(1) as usize,
+            outstanding: section.opt("outstanding", |v| whole(v, 1, 10_000))?.unwrap_or(1) as usize,
+            think_ns: section.opt("think", ns_from_json)?.unwrap_or(0),
+            spread_ns: section.opt("spread", ns_from_json)?.unwrap_or(0),
+            transfers: section.opt("transfers", |v| whole(v, 1, 1_000_000))?.map(|n| n as usize),
+        })
+    }
+
+    fn nodes(&self, names: Option<&Vec<String>>, key: &str, topology: &Topology) -> Result<Vec<NodeId>, Fault> {
+        let Some(names) = names else { return Ok(topology.hosts().to_vec()) };
+        let find = |(i, name): (usize, &String)| host(topology, name).map_err(|e| e.below(&format!("{key}[{i}]")));
+        names.iter().enumerate().map(find).collect()
+    }
+
+    /// Hosts with clients, and hosts that transfers go to.
+    fn ends(&self, topology: &Topology) -> Result<(Vec<NodeId>, Vec<NodeId>), Fault> {
+        Ok((self.nodes(self.hosts.as_ref(), "hosts", topology)?, self.nodes(self.to.as_ref(), "to", topology)?))
+    }
+
+    /// Refuses hosts that are not there, and clients with nobody to send to.
+    pub(super) fn check(&self, topology: &Topology) -> Result<(), Fault> {
+        let (from, to) = self.ends(topology)?;
+        match from.iter().find(|&src| to.iter().all(|dst| dst == src)) {
+            None => Ok(()),
+            Some(&alone) => {
+                let name = &topology.network().nodes()[alone as usize].name;
+                let what = format!("the clients of {name} have no other host to send to");
+                Err(Fault::new("to", what, "name another host, or leave out hosts that send nothing"))
+            }
+        }
+    }
+
+    pub(super) fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Expected {
+        let (from, to) = self.ends(topology).unwrap_or_default();
+        let rate = |hosts: &[NodeId]| hosts.iter().map(|&h| topology.access_bps(h)).sum::<f64>();
+        let capacity_bps = rate(&from).min(rate(&to));
+        let chains = (from.len() * self.clients * self.outstanding) as f64;
+        let wire = self.sizes.mean_wire_bytes(packet);
+        let each_ns = wire * 8e9 * from.len() as f64 / rate(&from) + self.gap_ns(topology) as f64;
+        let possible = (chains * (1.0 + duration_ns as f64 / each_ns))
+            .min(self.transfers.map_or(f64::INFINITY, |n| chains * n as f64));
+        let wire_bytes = (possible * wire).min(capacity_bps * duration_ns as f64 / 8e9);
+        Expected { flows: possible, live: chains, wire_bytes }
+    }
+
+    /// The least time from the end of one to the start of the next.
+    fn gap_ns(&self, topology: &Topology) -> Ns {
+        self.think_ns.max(topology.quickest_ns())
+    }
+
+    pub(super) fn flows(&self, maker: &mut Maker, packet: PacketSizes, faults: &[Injected]) -> Result<(), Fault> {
+        let topology = maker.topology;
+        let (from, to) = self.ends(topology)?;
+        // No network is quicker than the quickest delay, and the fastest link that leaves the host, as it is or as a fault makes it.
+        let mut fastest_bps: Vec<f64> = topology.network().links().iter().map(|l| l.capacity_bps).collect();
+        for (_, link, change) in Injected::link_changes(faults) {
+            if let LinkChange::Capacity(bps) = change {
+                fastest_bps[link as usize] = fastest_bps[link as usize].max(bps);
+            }
+        }
+        let between_ns = topology.quickest_ns().saturating_add(self.gap_ns(topology));
+        for &src in &from {
+            let others: Vec<NodeId> = to.iter().copied().filter(|&dst| dst != src).collect();
+            let line_bps =
+                topology.network().out_links(src).iter().map(|&l| fastest_bps[l as usize]).fold(1.0, f64::max);
+            let least_ns = |size| {
+                let sending_ns = wire_time_ns(packet.wire_bytes(size) as f64, line_bps);
+                sending_ns.saturating_add(between_ns)
+            };
+            for place in 0..self.clients * self.outstanding {
+                let seed = mix(maker.seed ^ mix(u64::from(src)));
+                let mut stream = Stream::new(mix(seed ^ place as u64), "client");
+                self.chain(maker, src, &others, &least_ns, &mut stream)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Transfers of one place, each after the one before; `least_ns` is the least time from the start of one to that of the
+    /// next.
+    fn chain(
+        &self,
+        maker: &mut Maker,
+        src: NodeId,
+        others: &[NodeId],
+        least_ns: &dyn Fn(u64) -> Ns,
+        stream: &mut Stream,
+    ) -> Result<(), Fault> {
+        let mut at_ns = (self.spread_ns as f64 * stream.unit()) as Ns;
+        let mut before: Option<FlowId> = None;
+        for _ in 0..self.transfers.unwrap_or(usize::MAX) {
+            if at_ns >= maker.duration_ns {
+                break;
+            }
+            if maker.flows.len() as f64 >= MOST_FLOWS {
+                let what = format!("more than {MOST_FLOWS:.0} transfers could be made");
+                return Err(Fault::new("workload", what, "shorten the run, or give fewer clients, or transfers = N"));
+            }
+            let (dst, size) = (others[stream.below(others.len())], self.sizes.draw(stream));
+            let start_ns = if before.is_some() { self.think_ns } else { at_ns };
+            let number = maker.flows.len() as FlowId;
+            maker.add_over(src, dst, start_ns, Some(size), 1, stream.bits())?;
+            if let Some(transfer) = maker.flows.last_mut() {
+                transfer.after.extend(before);
+                transfer.spare = before.is_some();
+            }
+            at_ns = at_ns.saturating_add(least_ns(size));
+            before = Some(number);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,154 @@
+//! What every transfer of a workload has, whatever its kind: the connections that it is split over, and its weight.
+
+use super::Planned;
+use crate::spec::section::{Section, between, list, whole};
+use serde_json::Value;
+use subak_core::rng::{Stream, mix};
+use subak_core::{Fault, FlowId};
+
+/// Most connections of a transfer.
+const MOST_CONNECTIONS: u64 = 64;
+
+/// Most pairs of a connection and one that it waits for, 8 bytes each.
+const MOST_WAITS: usize = 100_000_000;
+
+/// The keys `connections` and `weights`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Each {
+    /// Flows over the same path that a transfer is split over.
+    pub connections: usize,
+    weights: Option<Weights>,
+}
+
+/// Weights drawn at random.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Weights {
+    /// Any number between the two.
+    Uniform(f64, f64),
+    /// A power of two between the two, each as likely: these are their exponents.
+    Powers(u32, u32),
+}
+
+impl Default for Each {
+    fn default() -> Self {
+        Each { connections: 1, weights: None }
+    }
+}
+
+/// The key `connections`.
+pub(super) fn connections(section: &mut Section) -> Result<usize, Fault> {
+    Ok(section.opt("connections", |v| whole(v, 1, MOST_CONNECTIONS))?.unwrap_or(1) as usize)
+}
+
+impl Each {
+    pub(super) fn read(section: &mut Section) -> Result<Self, Fault> {
+        Ok(Each { connections: connections(section)?, weights: section.opt("weights", weights)? })
+    }
+
+    /// Where flows bring weights of their own.
+    pub(super) fn connections_alone(section: &mut Section) -> Result<Self, Fault> {
+        Ok(Each { connections: connections(section)?, weights: None })
+    }
+
+    /// Whether any weight may differ from 1.
+    pub(super) fn has_weights(&self) -> bool {
+        !matches!(self.weights, None | Some(Weights::Uniform(1.0, 1.0) | Weights::Powers(0, 0)))
+    }
+
+    /// Gives every transfer its weight and splits it over its connections.
+    pub(super) fn apply(&self, mut transfers: Vec<Planned>, seed: u64) -> Result<Vec<Planned>, Fault> {
+        for (t, transfer) in transfers.iter_mut().enumerate() {
+            if let Some(weights) = self.weights {
+                transfer.plan.weight = weights.draw(&mut Stream::new(mix(seed ^ mix(t as u64)), "weight"));
+            }
+            transfer.connections = split_over(transfer, transfer.connections.max(self.connections));
+        }
+        if transfers.iter().all(|t| t.connections == 1) {
+            return Ok(transfers);
+        }
+        let over = |&t: &FlowId| transfers[t as usize].connections;
+        let waits = transfers.iter().map(|t| t.connections * t.after.iter().map(over).sum::<usize>()).sum::<usize>();
+        if waits > MOST_WAITS {
+            let what = format!("connections wait for others {waits} times");
+            return Err(Fault::new("workload", what, "give fewer connections, or shorten the run"));
+        }
+        Ok(split(transfers))
+    }
+}
+
+impl Weights {
+    fn draw(self, stream: &mut Stream) -> f64 {
+        match self {
+            Weights::Uniform(low, high) => low + (high - low) * stream.unit(),
+            Weights::Powers(low, high) => (1u64 << (low as usize + stream.below((high - low + 1) as usize))) as f64,
+        }
+    }
+}
+
+/// Every connection has a byte.
+fn split_over(transfer: &Planned, connections: usize) -> usize {
+    let most = transfer.plan.size_bytes.map_or(u64::MAX, |size| size.max(1));
+    most.min(connections as u64) as usize
+}
+
+/// Each connection is a flow with an even part of the size, over the transfer's paths. What waits for a transfer waits for
+/// all of them.
+fn split(transfers: Vec<Planned>) -> Vec<Planned> {
+    let mut first = Vec::with_capacity(transfers.len());
+    let mut count = 0;
+    for transfer in &transfers {
+        first.push(count..count + transfer.connections as FlowId);
+        count += transfer.connections as FlowId;
+    }
+    let mut flows = Vec::with_capacity(count as usize);
+    for transfer in transfers {
+        let after: Vec<FlowId> = transfer.after.iter().flat_map(|&t| first[t as usize].clone()).collect();
+        let n = transfer.connections as u64;
+        for k in 0..n {
+            let size_bytes = transfer.plan.size_bytes.map(|size| size / n + u64::from(k < size % n));
+            let mut flow = transfer.clone();
+            flow.id = transfer.id.as_ref().map(|id| if k == 0 { id.clone() } else { format!("{id}#{k}") });
+            flow.after.clone_from(&after);
+            flow.connections = 1;
+            flow.extra.size_bytes = size_bytes;
+            flow.plan.size_bytes = size_bytes;
+            flows.push(flow);
+        }
+    }
+    flows
+}
+
+/// `{uniform = [low, high]}` or `{powers = [low, high]}`.
+fn weights(value: &Value) -> Result<Weights, Fault> {
+    let mut section = Section::of(value)?;
+    let bounds = |v: &Value| {
+        let [low, high] = list(v)? else {
+            return Err(Fault::new("", "the bounds are not a pair", "give the least and the most, such as [1, 16]"));
+        };
+        let low = between(low, 0.0, false, 1e12).map_err(|e| e.below("[0]"))?;
+        let high = between(high, 0.0, false, 1e12).map_err(|e| e.below("[1]"))?;
+        match low <= high {
+            true => Ok((low, high)),
+            false => Err(Fault::new("", "the least is above the most", "give the smaller number first")),
+        }
+    };
+    let uniform = section.opt("uniform", bounds)?;
+    let powers = section.opt("powers", |v| {
+        let (low, high) = bounds(v)?;
+        Ok((exponent(low).map_err(|e| e.below("[0]"))?, exponent(high).map_err(|e| e.below("[1]"))?))
+    })?;
+    section.finish()?;
+    match (uniform, powers) {
+        (Some((low, high)), None) => Ok(Weights::Uniform(low, high)),
+        (None, Some((low, high))) => Ok(Weights::Powers(low, high)),
+        _ => Err(Fault::new("", "it does not say which weights", "give uniform = [1, 16] or powers = [1, 16]")),
+    }
+}
+
+fn exponent(x: f64) -> Result<u32, Fault> {
+    let whole = x as u64;
+    match whole as f64 == x && whole.is_power_of_two() {
+        true => Ok(whole.trailing_zeros()),
+        false => Err(Fault::new("", format!("{x} is no power of two"), "give 1, 2, 4, 8, ...")),
+    }
+}

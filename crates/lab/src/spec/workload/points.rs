@@ -1,0 +1,103 @@
+//! Points of a cumulative distribution of sizes: listed in the spec, or in a file beside it.
+//!
+//! A file is CSV with the columns `size_bytes` and `probability`: the share of flows up to that size. Sizes rise, shares
+//! never fall, and the last is 1.
+
+use crate::results::files;
+use crate::spec::section::{Section, between, list, text};
+use serde_json::Value;
+use std::path::Path;
+use subak_core::Fault;
+use subak_core::quantity::bytes_from_json;
+
+/// Most points of a distribution.
+const MOST_POINTS: usize = 1_000_000;
+
+/// The points that are put together.
+#[derive(Default)]
+struct Points(Vec<(f64, f64)>);
+
+impl Points {
+    fn push(&mut self, bytes: f64, share: f64) -> Result<(), Fault> {
+        if self.0.last().is_some_and(|&(b, p)| bytes <= b || share < p) {
+            let mend = "order them by size, each size once, shares never falling";
+            return Err(Fault::new("", "the points do not rise", mend));
+        }
+        if self.0.len() == MOST_POINTS {
+            return Err(Fault::new("", format!("more than {MOST_POINTS} points"), "give fewer"));
+        }
+        self.0.push((bytes, share));
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Vec<(f64, f64)>, Fault> {
+        let Points(mut points) = self;
+        if points.last().is_none_or(|&(_, share)| share != 1.0) {
+            return Err(Fault::new("", "the last share is not 1", "end with the largest size and share 1"));
+        }
+        // A point that adds no flow would divide by nothing when drawn from.
+        let first = points.iter().position(|&(_, p)| p > 0.0).unwrap_or(0).saturating_sub(1);
+        points.drain(..first);
+        Ok(points)
+    }
+}
+
+/// `[[bytes, share of flows up to it], ...]`.
+pub(super) fn listed(value: &Value) -> Result<Vec<(f64, f64)>, Fault> {
+    let shape = || Fault::new("", "the point is not a pair", "give [bytes, share of flows up to it]");
+    let mut points = Points::default();
+    for (i, point) in list(value)?.iter().enumerate() {
+        let at = |e: Fault| e.below(&format!("[{i}]"));
+        let [bytes, share] = list(point).map_err(at)? else { return Err(at(shape())) };
+        let bytes = bytes_from_json(bytes).map_err(at)? as f64;
+        points.push(bytes, between(share, 0.0, true, 1.0).map_err(at)?).map_err(at)?;
+    }
+    points.finish()
+}
+
+/// `{file = "sizes.csv"}`, relative to `base`.
+pub(super) fn of_file(value: &Value, base: &Path) -> Result<Vec<(f64, f64)>, Fault> {
+    let mut section = Section::of(value)?;
+    let name = section.need("file", "name a CSV file with the columns size_bytes and probability", text)?;
+    section.finish()?;
+    let path = base.join(name);
+    from_csv(&files::read_text(&path)?).map_err(|e| e.in_file(path.display().to_string()))
+}
+
+/// The line that a record of `text` begins in: the reader counts from before the empty lines that it skips.
+pub(super) fn line_of(record: &csv::StringRecord, text: &str) -> u64 {
+    let Some(position) = record.position() else { return 0 };
+    let rest = text.as_bytes().get(position.byte() as usize..).unwrap_or_default();
+    let empty = rest.iter().take_while(|b| matches!(b, b'\n' | b'\r')).filter(|&&b| b == b'\n').count();
+    position.line() + empty as u64
+}
+
+fn from_csv(text: &str) -> Result<Vec<(f64, f64)>, Fault> {
+    let shape = "give the columns size_bytes and probability in every line, and their names in the first";
+    let at_line = |line: u64, what: &str, mend: &str| Fault::new(format!("line {line}"), what, mend);
+    let unreadable = |e: csv::Error| {
+        let line = e.position().map_or(1, csv::Position::line);
+        at_line(line, &format!("is no row of the table: {e}"), shape)
+    };
+    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
+    let headers = reader.headers().map_err(unreadable)?.clone();
+    let column = |name: &str| {
+        let found = headers.iter().position(|h| h == name);
+        found.ok_or_else(|| at_line(1, &format!("there is no column \"{name}\""), shape))
+    };
+    let (sizes, shares) = (column("size_bytes")?, column("probability")?);
+    let mut points = Points::default();
+    for record in reader.records() {
+        let record = record.map_err(unreadable)?;
+        let line = line_of(&record, text);
+        let number = |k: usize, least: f64, most: f64, mend: &str| {
+            let cell = record.get(k).unwrap_or_default();
+            let number = cell.parse::<f64>().ok().filter(|x| (least..=most).contains(x));
+            number.ok_or_else(|| at_line(line, &format!("{} is \"{cell}\"", &headers[k]), mend))
+        };
+        let bytes = number(sizes, 1.0, 1e18, "give a number of bytes, at least 1")?;
+        let share = number(shares, 0.0, 1.0, "give the share of flows up to that size, from 0 to 1")?;
+        points.push(bytes, share).map_err(|e| at_line(line, &e.what, &e.mend))?;
+    }
+    points.finish()
+}

@@ -1,0 +1,137 @@
+//! Schemes under the fluid driver, and schemes with a centre, in specs.
+
+use crate::common::{Scratch, rows};
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+use subak_lab::{Options, Spec, run};
+
+type Rows = Vec<BTreeMap<String, String>>;
+
+fn results(name: &str, text: &str, kind: &str) -> Rows {
+    let spec = Spec::from_toml(text).unwrap().validate().unwrap_or_else(|e| panic!("{e}"));
+    let dir = Scratch::new(name);
+    let cancel = AtomicBool::new(false);
+    let outcome = run(&spec, &dir.0, &Options { jobs: 1, only: None, progress: &|_| {}, cancel: &cancel }).unwrap();
+    assert!(outcome.merged, "{:?}", outcome.failed);
+    rows(&dir.0, kind)
+}
+
+fn refusal(text: &str) -> String {
+    match Spec::from_toml(text).and_then(Spec::validate) {
+        Ok(_) => panic!("it was taken"),
+        Err(fault) => fault.to_string(),
+    }
+}
+
+fn reweighed(policy: &str, schemes: &str) -> String {
+    format!(
+        r#"
+[network]
+kind = "dumbbell"
+pairs = 2
+host_rate = "10Gbps"
+bottleneck_rate = "10Gbps"
+
+[workload]
+kind = "steps"
+flows = [
+  {{id = "a", src = "h0", dst = "h2", weights = [["10ms", 4]]}},
+  {{id = "b", src = "h1", dst = "h3"}},
+]
+
+[policy]
+{policy}
+
+{schemes}
+
+[measure]
+convergence = {{within = 0.1, share = 1.0, of = "assigned", lasting = true}}
+rates = "1ms"
+
+[run]
+duration = "20ms"
+"#
+    )
+}
+
+#[test]
+fn schemes_come_to_their_goal_as_fluids_and_move_when_a_weight_does() {
+    let fair = "kind = \"alpha-fair\"\nalpha = 1";
+    for (policy, scheme) in [("kind = \"max-min\"", "s-perc"), (fair, "numfabric"), (fair, "dgd")] {
+        let text = reweighed(policy, &format!("[[scheme]]\nname = \"{scheme}\"\ndriver = \"fluid\""));
+        let changes = results(&format!("fluid-{scheme}"), &text, "convergence");
+        let times: Vec<_> = changes.iter().map(|r| r["time_ns"].as_str()).collect();
+        assert_eq!(times, ["0", "10000000"], "{scheme}");
+        assert!(changes.iter().all(|r| r["converged"] == "true" && r["scheme"] == format!("{scheme} fluid")));
+        let rates = results(&format!("fluid-rates-{scheme}"), &text, "rate");
+        let at = |ms: u64, flow: &str| -> f64 {
+            let found = rates.iter().find(|r| r["time_ns"] == (ms * 1_000_000).to_string() && r["flow_id"] == flow);
+            found.unwrap()["assigned_bps"].parse().unwrap()
+        };
+        assert!((at(10, "a") / at(10, "b") - 1.0).abs() < 0.02, "{scheme}: equal until 10 ms");
+        assert!((at(19, "a") / at(19, "b") - 4.0).abs() < 0.4, "{scheme}: 4 to 1 after");
+    }
+}
+
+#[test]
+fn one_scheme_runs_under_both_drivers_and_they_agree() {
+    let both = "[[scheme]]\nname = \"s-perc\"\n[[scheme]]\nname = \"s-perc\"\ndriver = \"fluid\"";
+    let flows = results("both", &reweighed("kind = \"max-min\"", both), "flow");
+    let bytes = |scheme: &str, id: &str| -> f64 {
+        let row = flows.iter().find(|r| r["scheme"] == scheme && r["flow_id"] == id).unwrap();
+        row["received_bytes"].parse().unwrap()
+    };
+    for id in ["a", "b"] {
+        let (packets, fluid) = (bytes("s-perc", id), bytes("s-perc fluid", id));
+        assert!((fluid / packets - 1.0).abs() < 0.05, "flow {id}: {packets} in packets, {fluid} as a fluid");
+    }
+}
+
+#[test]
+fn minutes_are_simulated_in_as_many_events_as_flows() {
+    let text = r#"
+network = {kind = "star", hosts = 4, rate = "10Gbps"}
+workload = {kind = "closed", sizes = "fixed", size = "5GB", think = "1s"}
+scheme = [{name = "s-perc", driver = "fluid"}, {name = "xwi/swift", driver = "fluid", label = "n"}]
+policy = {kind = "max-min"}
+run = {duration = "60s"}
+"#;
+    let fault = refusal(text);
+    assert!(fault.contains("policy.kind"), "a fluid keeps to the scheme's goal too: {fault}");
+    let text = text.replace(", {name = \"xwi/swift\", driver = \"fluid\", label = \"n\"}", "");
+    let summary = results("minutes", &text, "summary");
+    let get = |key: &str| summary[0][key].parse::<u64>().unwrap();
+    assert!(get("completed") > 20 && get("events") < 20 * get("flows"), "{summary:?}");
+}
+
+#[test]
+fn what_the_fluid_driver_cannot_run_is_refused_with_the_reason() {
+    let said = |keys: &str| refusal(&reweighed("kind = \"max-min\"", &format!("[[scheme]]\n{keys}")));
+    for (keys, words) in [
+        ("name = \"dctcp\"\ndriver = \"fluid\"", ["scheme[0].driver", "how fast it settles", "s-perc"]),
+        ("name = \"pfabric\"\ndriver = \"fluid\"", ["scheme[0].driver", "states no goal", "leave driver away"]),
+        ("name = \"s-perc\"\ndriver = \"fluids\"", ["scheme[0].driver", "fluids", "fluid"]),
+        ("name = \"ideal\"\ndriver = \"packet\"", ["scheme[0].driver", "does not run", "\"fluid\" runs it"]),
+        ("name = \"s-perk\"\ndriver = \"fluid\"", ["scheme[0].name", "s-perk", "s-perc"]),
+        ("name = \"s-perc\"\ndriver = \"fluid\"\nparams.headroom = 7", ["scheme[0].params.headroom", "7", "give"]),
+    ] {
+        let fault = said(keys);
+        assert!(words.iter().all(|w| fault.contains(w)), "{keys}: {fault}");
+    }
+}
+
+#[test]
+fn a_scheme_with_a_centre_wants_it_placed() {
+    let fair = "kind = \"alpha-fair\"\nalpha = 1";
+    let scheme = "[[scheme]]\noptimizer = \"ned-central\"\nfabric = \"paced\"\n";
+    let fault = refusal(&reweighed(fair, scheme));
+    assert!(fault.contains("controller") && fault.contains("at = \"h0\""), "{fault}");
+    let placed = reweighed(fair, &format!("{scheme}\n[controller]\nat = \"h1\"\n"));
+    let changes = results("central", &placed, "convergence");
+    assert_eq!(changes.iter().map(|r| r["converged"].as_str()).collect::<Vec<_>>(), ["true", "true"], "{changes:?}");
+    // As a fluid it needs none, for nobody sends a message there.
+    let fluid = reweighed(fair, &format!("{scheme}driver = \"fluid\"\n"));
+    assert_eq!(results("central-fluid", &fluid, "convergence").len(), 2);
+    let fault = refusal(&reweighed(fair, "[[scheme]]\noptimizer = \"ned-central\"\nfabric = \"swift\"\n"));
+    assert!(fault.contains("wishes rates") && fault.contains("paced"), "{fault}");
+}

@@ -1,0 +1,236 @@
+//! NED at a centre (Flowtune, sections 2 and 3): the controller knows the flows and their paths, iterates, normalizes
+//! rates to the capacities (F-NORM), and tells sources of rates that have changed enough.
+//!
+//! The iteration is that of `subak_solve::ned`, a step an interval. It has one price a path: a subflow stands for the share
+//! of its flow's weight that its rate is of the flow's, as NUMFabric pools (section 6.3).
+//!
+//! Links are filled but for `reserve`, since nothing pushes back where acknowledgements and messages meet data that fills a
+//! link. A source that has not heard of the centre yet sends at `first` of its line.
+
+use super::given::NoPrice;
+use crate::over::{Centre, Feedback, Optimizer, OptimizerSource, Part, Rate};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use subak_core::scheme::{FlowInfo, Follows, Goal, Param, ParamUnit, Params, Port, Settles};
+use subak_core::utility::Urgency;
+use subak_core::{Fault, FlowId, LinkId, Network, Ns, Utility};
+use subak_solve::ned::{Cluster, Iteration, Key, Ned, Normalizer};
+
+/// The least share of its flow's weight that a subflow stands for: with none it would never come back.
+const LEAST_SHARE: f64 = 0.01;
+
+/// A weight is at most so far from 1 in either direction.
+const MOST_WEIGHT: f64 = 1e100;
+
+/// The optimizer.
+#[derive(Debug, Clone, Copy)]
+pub struct NedCentral {
+    gamma: f64,
+    alpha: f64,
+    interval_ns: Ns,
+    threshold: f64,
+    reserve: f64,
+    first: f64,
+}
+
+impl Optimizer for NedCentral {
+    const PART: Part = Part {
+        name: "ned-central",
+        about: "rates that maximize utility, handed out by a central allocator (NED with F-NORM)",
+        paper: "Perry et al., Flowtune, NSDI 2017, sections 2 and 3",
+        params: &[
+            Param::number("gamma", 0.2, ParamUnit::One, "the share of Newton's step that a price moves by"),
+            Param::number("alpha", 1.0, ParamUnit::One, "the policy's alpha").following(Follows::Alpha),
+            Param::number("interval", 10e-6, ParamUnit::Seconds, "time between two iterations"),
+            Param::number(
+                "threshold",
+                0.01,
+                ParamUnit::One,
+                "a rate that differs by that share from the one told is told",
+            ),
+            Param::number("reserve", 0.06, ParamUnit::One, "the share of a link left to acknowledgements and messages"),
+            Param::number("first", 0.01, ParamUnit::One, "line rates that a source sends at before it is told one"),
+        ],
+        goal: Goal::AlphaFair,
+        settles: Settles { within: 0.05, rtts: 100.0 },
+    };
+    type Wish = Rate;
+    type Note = ();
+    type Source = NedCentralSource;
+    type Price = NoPrice;
+    const CENTRAL: bool = true;
+
+    fn new(params: &Params) -> Result<Self, Fault> {
+        Ok(NedCentral {
+            gamma: params.within("gamma", 1e-6, 2.0)?,
+            alpha: params.within("alpha", 0.01, 100.0)?,
+            interval_ns: (params.within("interval", 1e-7, 1.0)? * 1e9).round() as Ns,
+            threshold: params.within("threshold", 0.0, 1.0)?,
+            reserve: params.within("reserve", 0.0, 0.9)?,
+            first: params.within("first", 1e-6, 1.0)?,
+        })
+    }
+    fn share(&self) -> f64 {
+        1.0 - self.reserve
+    }
+    fn centre(&self, network: &Network) -> Option<Box<dyn Centre<Rate>>> {
+        Some(Box::new(NedCentre::new(*self, network)?))
+    }
+    fn source(&self, flow: &FlowInfo) -> NedCentralSource {
+        NedCentralSource {
+            wish_bps: flow.paths.iter().map(|p| self.first * p.line_rate_bps).collect(),
+            urgency: flow.urgency,
+            start_ns: 0,
+            remaining_bytes: flow.size_bytes.unwrap_or(u64::MAX),
+        }
+    }
+    fn price(&self, _port: &Port) -> NoPrice {
+        NoPrice
+    }
+}
+
+/// The sender's side: it does as it is told.
+#[derive(Debug, Clone)]
+pub struct NedCentralSource {
+    wish_bps: Vec<f64>,
+    urgency: Urgency,
+    start_ns: Ns,
+    remaining_bytes: u64,
+}
+
+impl OptimizerSource<NedCentral> for NedCentralSource {
+    fn on_start(&mut self, now_ns: Ns) {
+        self.start_ns = now_ns;
+    }
+    #[inline]
+    fn wish(&self, k: u8) -> Rate {
+        Rate(self.wish_bps[k as usize])
+    }
+    fn on_weight(&mut self, _weight: f64, _utility: &Arc<Utility>) {}
+    fn on_wish(&mut self, k: u8, Rate(bps): Rate) {
+        if let Some(wish) = self.wish_bps.get_mut(k as usize) {
+            *wish = bps;
+        }
+    }
+    /// The utility as urgent as it is now.
+    fn tell(&self, now_ns: Ns, flow: &mut FlowInfo) {
+        if let (Utility::Power { alpha, ln_gain }, false) = (&*flow.utility, self.urgency == Urgency::Constant) {
+            let factor = self.urgency.factor(self.remaining_bytes, now_ns - self.start_ns);
+            flow.utility = Arc::new(Utility::Power { alpha: *alpha, ln_gain: ln_gain + libm::log(factor) });
+        }
+    }
+    #[inline]
+    fn on_feedback(&mut self, _k: u8, feedback: &Feedback) {
+        self.remaining_bytes = feedback.remaining_bytes;
+    }
+}
+
+/// The controller's side.
+struct NedCentre {
+    ned: NedCentral,
+    iteration: Iteration<f64, Ned>,
+    flows: BTreeMap<FlowId, Known>,
+}
+
+/// A flow, as the centre knows it.
+struct Known {
+    weight: f64,
+    links: Vec<Vec<LinkId>>,
+    subflows: Vec<Subflow>,
+}
+
+/// A subflow: where it is in the iteration, unless its path makes no sense, and what was told.
+#[derive(Clone, Copy)]
+struct Subflow {
+    key: Option<Key>,
+    told_bps: Option<f64>,
+}
+
+impl NedCentre {
+    fn new(ned: NedCentral, network: &Network) -> Option<Self> {
+        let capacity_bps: Vec<f64> = network.links().iter().map(|l| l.capacity_bps * ned.share()).collect();
+        let cluster = Cluster::new(&capacity_bps, ned.alpha).ok()?;
+        let iteration = Iteration::new(cluster, Ned::with_gamma(ned.gamma));
+        Some(NedCentre { ned, iteration, flows: BTreeMap::new() })
+    }
+
+    /// The weight w of w^alpha x^-alpha.
+    fn weight(&self, flow: &FlowInfo) -> f64 {
+        let weight = match &*flow.utility {
+            Utility::Power { ln_gain, .. } => libm::exp(ln_gain / self.ned.alpha),
+            Utility::BandwidthFunction { .. } => flow.weight,
+        };
+        weight.clamp(1.0 / MOST_WEIGHT, MOST_WEIGHT)
+    }
+}
+
+impl Centre<Rate> for NedCentre {
+    fn interval_ns(&self) -> Ns {
+        self.ned.interval_ns
+    }
+
+    fn on_flow(&mut self, flow: &FlowInfo) {
+        let weight = self.weight(flow);
+        if self.flows.get(&flow.flow).is_some_and(|known| known.links != flow.links) {
+            self.on_gone(flow.flow);
+        }
+        let part = weight / flow.links.len().max(1) as f64;
+        let cluster = self.iteration.cluster_mut();
+        let known = self.flows.entry(flow.flow).or_insert_with(|| {
+            let add = |path: &Vec<LinkId>| Subflow { key: cluster.add(path, part).ok(), told_bps: None };
+            Known { weight, links: flow.links.clone(), subflows: flow.links.iter().map(add).collect() }
+        });
+        if known.weight != weight {
+            known.weight = weight;
+            for key in known.subflows.iter().filter_map(|s| s.key) {
+                // It is there, and the weight is sound.
+                let _ = cluster.set_weight(key, part);
+            }
+        }
+    }
+
+    fn on_gone(&mut self, flow: FlowId) {
+        for key in self.flows.remove(&flow).into_iter().flat_map(|known| known.subflows).filter_map(|s| s.key) {
+            let _ = self.iteration.cluster_mut().remove(key);
+        }
+    }
+
+    fn on_capacity(&mut self, link: LinkId, capacity_bps: f64) {
+        let _ = self.iteration.cluster_mut().set_capacity(link, capacity_bps * self.ned.share());
+    }
+
+    fn step(&mut self, _now_ns: Ns, tell: &mut dyn FnMut(FlowId, u8, Rate)) {
+        let NedCentre { ned, iteration, flows } = self;
+        iteration.step();
+        let keys: Vec<Key> = flows.values().flat_map(|known| &known.subflows).filter_map(|s| s.key).collect();
+        let mut rates = iteration.rates_bps(Normalizer::Flow, &keys).into_iter();
+        for (&flow, known) in flows.iter_mut() {
+            let mut sum_bps = 0.0;
+            let mut own_bps = Vec::with_capacity(known.subflows.len());
+            for (k, subflow) in known.subflows.iter_mut().enumerate() {
+                let bps = if subflow.key.is_some() { rates.next().unwrap_or(0.0) } else { 0.0 };
+                sum_bps += bps;
+                own_bps.push(bps);
+                let differs = |told: f64| (bps - told).abs() > ned.threshold * told;
+                // A rate of zero is told as the least there is: the flow would never be heard of again.
+                if subflow.key.is_some() && subflow.told_bps.is_none_or(differs) {
+                    subflow.told_bps = Some(bps);
+                    tell(flow, k as u8, Rate(bps.max(1.0)));
+                }
+            }
+            if known.subflows.len() > 1 && sum_bps > 0.0 {
+                for (subflow, bps) in known.subflows.iter().zip(own_bps) {
+                    let share = (bps / sum_bps).max(LEAST_SHARE);
+                    if let Some(key) = subflow.key {
+                        let _ = iteration.cluster_mut().set_weight(key, known.weight * share);
+                    }
+                }
+            }
+        }
+    }
+
+    fn told(&self, flow: FlowId, k: u8) -> Option<Rate> {
+        let known = self.flows.get(&flow)?;
+        known.subflows.get(k as usize)?.told_bps.map(|bps| Rate(bps.max(1.0)))
+    }
+}
