@@ -21,7 +21,7 @@ def inline(page: Any, node: math) -> None:
 def block(page: Any, node: math_block) -> None:
     """Equations of their own, beside each other where there is room; one that is too wide for the page scrolls."""
     page.body.append('<div class="equation">\n')
-    page.body += [_mathml(one, as_block=True) for one in _equations(node)]
+    page.body += [f"<div>{_mathml(one, as_block=True)}</div>\n" for one in _equations(node)]
     page.body.append("</div>\n")
     raise SkipNode
 

@@ -25,7 +25,7 @@ PLACE = FIGURES.parent / "generated" / "schemes"
 ONE_PLOT = 900
 """A picture narrower than this has one plot, which a telephone shows whole."""
 
-LEGIBLE = 0.55
+LEGIBLE = 0.5
 """Pictures are drawn at 130 dots an inch; shrunk further than to this share, their letters are too small."""
 
 WIDTH = 86
@@ -191,8 +191,8 @@ def _notes_and_params(one: dict[str, Any], notes: Path) -> list[str]:
     note = notes / f"{one['name']}.md"
     parts = [_with_figures(note.read_text())] if note.exists() else []
     if one["params"]:
-        rows = [[f"`{p['name']}`", _default(p["default"]), p["unit"], p["about"]] for p in one["params"]]
-        parts += ["## Parameters\n", table(["key of `params`", "default", "unit", "what it does"], rows)]
+        rows = [[f"`{p['name']}`", _default(p["default"], p["unit"]), p["unit"], p["about"]] for p in one["params"]]
+        parts += ["## Parameters\n", table(["key of `params`", "default", "unit of a number", "what it does"], rows)]
     return parts
 
 
@@ -205,7 +205,9 @@ def _drivers(scheme: dict[str, Any]) -> str:
     return ", ".join(drivers) or "none"
 
 
-def _default(value: Any) -> str:
+def _default(value: Any, unit: str) -> str:
+    if unit == "s" and value > 0:
+        return units.seconds(value)
     return str(value).lower() if isinstance(value, bool) else f"{value:.6g}"
 
 
