@@ -127,7 +127,7 @@ def _card(experiment: Experiment) -> str:
 
 
 def schemes_page(schemes: list[dict[str, Any]], parts: list[dict[str, Any]]) -> str:
-    """Every scheme in one table, every optimizer and fabric in another, and which pairs make sense."""
+    """Every scheme in one table, every optimizer and fabric in another, and which of them fit together."""
     rows = [[f"[{s['name']}](schemes/{s['name']}.md)", s["kind"], _drivers(s), s["about"]] for s in schemes]
     halves = [[f"[{p['name']}]({p['role']}s/{p['name']}.md)", p["role"], p["wish"], p["about"]] for p in parts]
     optimizers, fabrics = ([p for p in parts if p["role"] == role] for role in ("optimizer", "fabric"))
@@ -136,13 +136,15 @@ def schemes_page(schemes: list[dict[str, Any]], parts: list[dict[str, Any]]) -> 
     return "\n".join(
         [
             "# Schemes\n",
-            "A scheme is one file of state machines, whatever runs it: see [how schemes fit](../fitting.md).\n",
+            "A scheme is one file of state machines, and the same file runs under every driver: see "
+            "[how schemes fit](../fitting.md). A *proactive* scheme tells sources their rates in packets of its own. "
+            "A *reactive* one adjusts to what its packets meet.\n",
             table(["scheme", "kind", "runs under", "about"], rows),
             "## Optimizers over fabrics\n",
-            "An optimizer says what each subflow wishes, a weight or a rate. A fabric brings the network there. A spec",
-            'names both: `optimizer = "xwi"`, `fabric = "s-perc"`. These pairs make sense, with their names:\n',
+            "An optimizer says which weight or rate each subflow should have. A fabric brings the network there. A "
+            'spec names both: `optimizer = "xwi"`, `fabric = "s-perc"`. These pairs fit together, with their names:\n',
             table(["", *(f["name"] for f in fabrics)], pairs),
-            table(["part", "role", "wish", "about"], halves),
+            table(["part", "role", "asks for or takes", "about"], halves),
             _contents([f"schemes/{s['name']}" for s in schemes] + [f"{p['role']}s/{p['name']}" for p in parts]),
         ]
     )
@@ -150,7 +152,7 @@ def schemes_page(schemes: list[dict[str, Any]], parts: list[dict[str, Any]]) -> 
 
 def _pair(optimizer: dict[str, Any], fabric: dict[str, Any], named: dict[tuple[str, ...], str]) -> str:
     if optimizer["wish"] != fabric["wish"]:
-        return f"no: wishes {optimizer['wish']}, takes {fabric['wish']}"
+        return f"no: asks for {optimizer['wish']}, takes {fabric['wish']}"
     name = named.get((optimizer["name"], fabric["name"]))
     return f"[{name}](schemes/{name}.md)" if name else "yes"
 
@@ -215,8 +217,8 @@ def experiments_page(experiments: list[Experiment]) -> str:
     """Every experiment in one table, with its verdict at paper scale."""
     rows = [[f"[{e.name}](experiments/{e.name}.md)", e.figure, e.claim, records.short(e)] for e in experiments]
     intro = (
-        "Each is one command, `subak repro NAME`, in seconds (`--scale smoke`) or at the paper's size "
-        "(`--scale paper`). A check is met only if its whole confidence interval obeys; see "
+        "Each experiment is one command, `subak repro NAME`. It takes seconds (`--scale smoke`) or runs at the "
+        "paper's size (`--scale paper`). A check is met only if its whole confidence interval obeys; see "
         "[how verdicts are made](../reproducing.md).\n\n"
     )
     names = [f"experiments/{e.name}" for e in experiments]
@@ -257,7 +259,7 @@ def _recorded(experiment: Experiment, record: records.Record) -> list[str]:
         table(["", "published", "measured", "must show", "verdict"], rows),
     ]
     if told.get("variants"):
-        parts += ["## Variants\n", "The same with one thing changed; what a verdict hangs on shows here.\n"]
+        parts += ["## Variants\n", "The same with one thing changed at a time, to show what the verdict depends on.\n"]
         parts += [
             f"- *{_cell(one['name'])}*: {_cell(one['changed'])} (runs: {one['runs']}).\n" for one in told["variants"]
         ]
@@ -276,7 +278,7 @@ def _changed(experiment: Experiment, record: records.Record | None) -> list[dict
 
 def _changed_line(one: dict[str, str]) -> str:
     told = {key: _cell(value) for key, value in one.items()}
-    return f"- Changed: {told['what']}, for {told['why']}. Without ({told['without']}): {told['comes_out']}."
+    return f"- Changed: {told['what']}, because {told['why']}. Without ({told['without']}): {told['comes_out']}."
 
 
 def _published(check: dict[str, Any], today: dict[str, Check]) -> str:
