@@ -200,7 +200,7 @@ def schemes(listed: Sequence[Mapping[str, Any]], parts: Sequence[Mapping[str, An
 
 
 def scheme(schemes: Sequence[Mapping[str, Any]], parts: Sequence[Mapping[str, Any]]) -> None:
-    """What goes by one name, with paper and parameters."""
+    """The schemes and parts of one name, with paper and parameters."""
     out = console()
     for one in schemes:
         made_of = f" = {' over '.join(one['made_of'])}" if one["made_of"] else ""
