@@ -67,6 +67,12 @@ def test_the_front_page_shows_every_experiment(site: Path) -> None:
     assert "images/demo.png" in page
 
 
+def test_the_readme_has_the_recorded_verdicts(site: Path) -> None:
+    """Where this fails, records have changed: put the front page's sentence into README.md."""
+    gallery = (site.parent / "docs/generated/gallery.md").read_text()
+    assert gallery.splitlines()[0] in " ".join((ROOT / "README.md").read_text().split())
+
+
 def test_equations_need_no_script(site: Path) -> None:
     page = (site / "generated/optimizers/xwi.html").read_text()
     assert "<math" in page
