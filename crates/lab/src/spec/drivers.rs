@@ -19,7 +19,7 @@ pub struct SchemeChoice {
     pub params: Map<String, Value>,
 }
 
-/// What a simulation is made from.
+/// What a simulation is of.
 #[derive(Debug, Clone, Copy)]
 pub struct Scene<'a> {
     /// The idle network.
@@ -32,7 +32,7 @@ pub struct Scene<'a> {
     pub seed: u64,
 }
 
-/// The work that a run is expected to take.
+/// What a run is expected to have to do.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Expected {
     /// Flows.
@@ -65,7 +65,7 @@ pub const DRIVERS: &[&dyn DriverKind] = &[&Fluid, &Packets];
 /// The driver that runs the scheme called `name`, and what the scheme says of itself.
 pub fn find(name: &str) -> Result<(&'static dyn DriverKind, Info), Fault> {
     let known = DRIVERS.iter().find_map(|driver| driver.find(name).ok().map(|info| (*driver, info)));
-    // The last driver knows why two parts do not fit together.
+    // The last driver knows why a pair is none.
     known.ok_or_else(|| match DRIVERS.last().map(|driver| driver.find(name)) {
         Some(Err(fault)) if name.contains('/') => fault,
         _ => {
