@@ -104,7 +104,7 @@ impl Flows {
     }
 
     /// Single-path flows without names from rows: flow `f` takes `links[link_ptr[f]..link_ptr[f+1]]`. `weight` and
-    /// `demand_bps` have one value a flow or are empty (weight 1, no bound).
+    /// `demand_bps` have one value for each flow or are empty (weight 1, no bound).
     pub fn from_rows(
         link_ptr: Vec<u32>,
         links: Vec<LinkId>,

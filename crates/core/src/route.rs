@@ -107,7 +107,7 @@ const NO_ROW: u32 = u32::MAX;
 /// Finds paths. It has its own copy of what it needs from the network.
 ///
 /// Distances to a destination are computed when it is first asked for. A node with one neighbour only (a host at
-/// its switch) shares the distances of that neighbour: a fat-tree needs one table a leaf.
+/// its switch) shares the distances of that neighbour: a fat-tree needs one table for each leaf.
 #[derive(Debug)]
 pub struct Router {
     routing: Routing,
@@ -218,7 +218,7 @@ impl Router {
         self.distinct(src, dst, key, k).ok_or_else(|| self.disconnected(src, dst))
     }
 
-    /// The paths of [`Router::k_paths`] with their ways back: one a subflow.
+    /// The paths of [`Router::k_paths`] with their ways back: one for each subflow.
     pub fn routes(&mut self, src: NodeId, dst: NodeId, key: u64, k: usize) -> Result<Vec<Route>, Fault> {
         let paths = self.k_paths(src, dst, key, k)?;
         let with_back = |(i, forward): (usize, Vec<LinkId>)| {

@@ -18,7 +18,7 @@ MOST_TIMES = 1000
 
 @dataclass(frozen=True)
 class Rule:
-    """What must hold of a value."""
+    """The rule for a value."""
 
     op: str
     bound: Any

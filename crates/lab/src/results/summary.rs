@@ -206,7 +206,7 @@ fn of_run(run: &Run) -> Vec<(&'static str, Option<f64>)> {
     metrics
 }
 
-/// Joins the metrics of the runs, one a seed, name by name.
+/// Joins the metrics of the runs, one for each seed, name by name.
 fn over_seeds(runs: &[Vec<(&'static str, Option<f64>)>]) -> Vec<(&'static str, Stat)> {
     let Some(longest) = runs.iter().max_by_key(|r| r.len()) else { return Vec::new() };
     let stat = |&(name, _): &(&'static str, Option<f64>)| {
