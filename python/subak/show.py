@@ -115,7 +115,7 @@ def outcome(ended: Mapping[str, Any]) -> None:
 
 
 def comparison(summary: Mapping[str, Any]) -> None:
-    """Schemes and settings by metrics, with the intervals over the seeds; rows and columns swap where it is too wide."""
+    """Schemes and settings by metrics, with the intervals over the seeds; turned on its side where too wide."""
     from subak.metrics import COMPARED, setting_of
 
     out = console()
