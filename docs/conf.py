@@ -11,12 +11,15 @@ from subak import __version__
 project = "Subak"
 author = "the Subak project"
 version = release = __version__
-extensions = ["myst_parser"]
-myst_enable_extensions = ["colon_fence", "dollarmath"]
+extensions = ["myst_parser", "equations"]
+myst_enable_extensions = ["attrs_inline", "colon_fence", "dollarmath"]
 myst_heading_anchors = 3
-exclude_patterns = ["_build", "schemes", "optimizers", "fabrics"]
+exclude_patterns = ["_build", "schemes", "optimizers", "fabrics", "generated/gallery.md"]
 html_theme = "furo"
 html_title = f"Subak {__version__}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_math_renderer = "mathml"
 html_copy_source = False
 html_show_sphinx = False
 html_show_copyright = False

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,27 @@ from typer.testing import CliRunner
 
 FIGURES = Path(__file__).parent / "records"
 """The figure of each experiment at paper scale; ``record.py`` keeps it."""
+
+PLACE = FIGURES.parent / "generated" / "schemes"
+"""As deep as every page with figures, so that their paths are found from there."""
+
+ONE_PLOT = 900
+"""A picture narrower than this has one plot, which a telephone shows whole."""
+
+LEGIBLE = 0.5
+"""Pictures are drawn at 130 dots an inch; shrunk further than to this share, their letters are too small."""
+
+WIDTH = 86
+"""Columns of the commands' help: what a page shows without scrolling."""
+
+GALLERY = {
+    "Proactive congestion control (PERC thesis)": lambda e: e.paper == "perc" and not e.name.startswith("fit-"),
+    "NUMFabric": lambda e: e.paper == "numfabric",
+    "Packet programs on switch pipelines (PERC thesis, chapter 6)": lambda e: e.name.startswith("fit-"),
+}
+"""The front page's groups of experiments."""
+
+VERDICTS = ["met", "met with a changed setup", "not met", "contradicted", "undecided", records.NOT_RECORDED]
 
 
 def write(docs: Path) -> None:
@@ -35,6 +58,7 @@ def write(docs: Path) -> None:
     (made / "schemes.md").write_text(schemes_page(schemes, parts))
     (made / "experiments.md").write_text(experiments_page(list(catalogue().values())))
     (made / "commands.md").write_text(commands_page())
+    (made / "gallery.md").write_text(gallery(list(catalogue().values())))
 
 
 def table(columns: list[str], rows: list[list[str]]) -> str:
@@ -51,8 +75,59 @@ def _contents(names: list[str]) -> str:
     return "```{toctree}\n:hidden:\n\n" + "\n".join(names) + "\n```\n"
 
 
+def figure(text: str, source: str) -> str:
+    """A picture in a box that scrolls where the page is narrow: shrunk to its width, letters could not be read."""
+    width = _width(PLACE / source)
+    least = 20 if width < ONE_PLOT else min(80, 5 * round(width * LEGIBLE / 80))
+    return (
+        f":::{{container}} figure\n```{{image}} {source}\n:alt: {text}\n:width: 100%\n:class: least-{least}\n```\n:::\n"
+    )
+
+
+def _width(path: Path) -> int:
+    """Pixels, as the head of a PNG file has them."""
+    return int(struct.unpack(">I", path.read_bytes()[16:20])[0])
+
+
+def _with_figures(text: str) -> str:
+    """A note with each picture that stands on a line of its own in its box."""
+    return re.sub(r"^!\[([^\]]*)\]\(([^)]+\.png)\)$", lambda m: figure(m[1], m[2]), text, flags=re.MULTILINE)
+
+
+def gallery(experiments: list[Experiment]) -> str:
+    """Every experiment as a picture with its verdict, for the front page; paths are relative to that."""
+    parts = [_tally(experiments)]
+    for title, chosen in GALLERY.items():
+        parts += [f"### {title}\n", "::::{container} gallery"]
+        parts += [_card(e) for e in experiments if chosen(e)]
+        parts.append("::::\n")
+    return "\n".join(parts)
+
+
+def _tally(experiments: list[Experiment]) -> str:
+    verdicts = [_verdict(e) for e in experiments]
+    counts = [f"{verdicts.count(one)} {one}" for one in VERDICTS if one in verdicts]
+    return f"{len(verdicts)} experiments at the papers' size: {', '.join(counts)}.\n"
+
+
+def _verdict(experiment: Experiment) -> str:
+    record = records.of(experiment)
+    return record.verdict if record else records.NOT_RECORDED
+
+
+def _card(experiment: Experiment) -> str:
+    page = f"generated/experiments/{experiment.name}.md"
+    look = "met" if _verdict(experiment).startswith("met") else _verdict(experiment).replace(" ", "-")
+    lines = [f":::{{container}} card is-{look}"]
+    if (FIGURES / f"{experiment.name}.png").exists():
+        lines.append(f"[![{experiment.title}](records/{experiment.name}.png)]({page})\n")
+    lines.append(f"[{experiment.name}]({page}): {experiment.title}\n")
+    lines.append(f"[{_cell(records.short(experiment))}]{{.verdict}}\n:::")
+    return "\n".join(lines)
+
+
 def schemes_page(schemes: list[dict[str, Any]], parts: list[dict[str, Any]]) -> str:
-    """Every scheme in one table, every optimizer and fabric in another, and which pairs make sense."""
+    """Every scheme in one table, every optimizer and fabric in another, and which of them fit together."""
     rows = [[f"[{s['name']}](schemes/{s['name']}.md)", s["kind"], _drivers(s), s["about"]] for s in schemes]
     halves = [[f"[{p['name']}]({p['role']}s/{p['name']}.md)", p["role"], p["wish"], p["about"]] for p in parts]
     optimizers, fabrics = ([p for p in parts if p["role"] == role] for role in ("optimizer", "fabric"))
@@ -61,13 +136,15 @@ def schemes_page(schemes: list[dict[str, Any]], parts: list[dict[str, Any]]) -> 
     return "\n".join(
         [
             "# Schemes\n",
-            "A scheme is one file of state machines, whatever runs it: see [how schemes fit](../fitting.md).\n",
+            "A scheme is one file of state machines, and the same file runs under every driver: see "
+            "[how schemes fit](../fitting.md). A *proactive* scheme tells sources their rates in packets of its own. "
+            "A *reactive* one adjusts to what its packets meet.\n",
             table(["scheme", "kind", "runs under", "about"], rows),
             "## Optimizers over fabrics\n",
-            "An optimizer says what each subflow wishes, a weight or a rate. A fabric brings the network there. A spec",
-            'names both: `optimizer = "xwi"`, `fabric = "s-perc"`. These pairs make sense, with their names:\n',
+            "An optimizer says which weight or rate each subflow should have. A fabric brings the network there. A "
+            'spec names both: `optimizer = "xwi"`, `fabric = "s-perc"`. These pairs fit together, with their names:\n',
             table(["", *(f["name"] for f in fabrics)], pairs),
-            table(["part", "role", "wish", "about"], halves),
+            table(["part", "role", "asks for or takes", "about"], halves),
             _contents([f"schemes/{s['name']}" for s in schemes] + [f"{p['role']}s/{p['name']}" for p in parts]),
         ]
     )
@@ -75,7 +152,7 @@ def schemes_page(schemes: list[dict[str, Any]], parts: list[dict[str, Any]]) -> 
 
 def _pair(optimizer: dict[str, Any], fabric: dict[str, Any], named: dict[tuple[str, ...], str]) -> str:
     if optimizer["wish"] != fabric["wish"]:
-        return f"no: wishes {optimizer['wish']}, takes {fabric['wish']}"
+        return f"no: asks for {optimizer['wish']}, takes {fabric['wish']}"
     name = named.get((optimizer["name"], fabric["name"]))
     return f"[{name}](schemes/{name}.md)" if name else "yes"
 
@@ -83,38 +160,41 @@ def _pair(optimizer: dict[str, Any], fabric: dict[str, Any], named: dict[tuple[s
 def scheme_page(scheme: dict[str, Any], notes: Path) -> str:
     """What the registry says of a scheme, and what is written of it in ``schemes``."""
     name = scheme["name"]
-    parts = [f"# {name}\n", f"{_capital(scheme['about'])}.\n"]
-    goal = f"Kind: {scheme['kind']}. Brings rates to: {scheme['goal']}."
-    parts.append(f"{goal} Paper: {scheme['paper']}. Runs under: {_drivers(scheme)}.\n")
+    facts = {"kind": scheme["kind"], "brings rates to": scheme["goal"], "runs under": _drivers(scheme)}
     if scheme["made_of"]:
         optimizer, fabric = scheme["made_of"]
         made_of = f"[{optimizer}](../optimizers/{optimizer}.md) over the fabric [{fabric}](../fabrics/{fabric}.md)"
-        parts.append(f"It is the optimizer {made_of}.\n")
+        facts["made of"] = f"the optimizer {made_of}"
     if scheme["settles_within"] is not None and scheme["settles_rtts"] > 0:
-        parts.append(
-            f"The tests hold it to this: {scheme['settles_rtts']:.3g} round trips after the flows last changed, each "
-            f"rate is within {100 * scheme['settles_within']:.3g}% of the goal.\n"
+        facts["settles"] = (
+            f"{scheme['settles_rtts']:.3g} round trips after the flows last changed, each rate is within "
+            f"{100 * scheme['settles_within']:.3g}% of the goal; the tests check this"
         )
+    facts["paper"] = scheme["paper"]
+    parts = [f"# {name}\n", f"{_capital(scheme['about'])}.\n", table(["", ""], [[*fact] for fact in facts.items()])]
     parts += _notes_and_params(scheme, notes)
     shown = [e for e in catalogue().values() if name in e.schemes]
     if shown:
-        parts += ["## Experiments\n", "".join(f"- [{e.name}](../experiments/{e.name}.md): {e.claim}\n" for e in shown)]
+        rows = [[f"[{e.name}](../experiments/{e.name}.md)", e.claim, records.short(e)] for e in shown]
+        old = [f"\\* {records.OLD_FORM}.\n"] if any(row[2].count("*") for row in rows) else []
+        parts += ["## Experiments\n", table(["experiment", "claim", "at paper scale"], rows), *old]
     return "\n".join(parts)
 
 
 def part_page(part: dict[str, Any], notes: Path) -> str:
     """What the registry says of an optimizer or a fabric, and what is written of it in the folder of its role."""
-    says = "It wishes" if part["role"] == "optimizer" else "It takes"
-    head = f"{_capital(part['role'])}: {part['about']}. {says} {part['wish']}. Paper: {part['paper']}.\n"
-    return "\n".join([f"# {part['name']} ({part['role']})\n", head, *_notes_and_params(part, notes)])
+    does = "asks the fabric for" if part["role"] == "optimizer" else "takes from the optimizer"
+    facts = table(["", ""], [["role", part["role"]], [does, part["wish"]], ["paper", part["paper"]]])
+    head = f"{_capital(part['about'])}.\n"
+    return "\n".join([f"# {part['name']} ({part['role']})\n", head, facts, *_notes_and_params(part, notes)])
 
 
 def _notes_and_params(one: dict[str, Any], notes: Path) -> list[str]:
     note = notes / f"{one['name']}.md"
-    parts = [note.read_text()] if note.exists() else []
+    parts = [_with_figures(note.read_text())] if note.exists() else []
     if one["params"]:
-        rows = [[f"`{p['name']}`", _default(p["default"]), p["unit"], p["about"]] for p in one["params"]]
-        parts += ["## Parameters\n", table(["params.", "default", "unit", "about"], rows)]
+        rows = [[f"`{p['name']}`", _default(p["default"], p["unit"]), p["unit"], p["about"]] for p in one["params"]]
+        parts += ["## Parameters\n", table(["key of `params`", "default", "unit of a number", "what it does"], rows)]
     return parts
 
 
@@ -127,7 +207,9 @@ def _drivers(scheme: dict[str, Any]) -> str:
     return ", ".join(drivers) or "none"
 
 
-def _default(value: Any) -> str:
+def _default(value: Any, unit: str) -> str:
+    if unit == "s" and value > 0:
+        return units.seconds(value)
     return str(value).lower() if isinstance(value, bool) else f"{value:.6g}"
 
 
@@ -135,8 +217,8 @@ def experiments_page(experiments: list[Experiment]) -> str:
     """Every experiment in one table, with its verdict at paper scale."""
     rows = [[f"[{e.name}](experiments/{e.name}.md)", e.figure, e.claim, records.short(e)] for e in experiments]
     intro = (
-        "Each is one command, `subak repro NAME`, in seconds (`--scale smoke`) or at the paper's size "
-        "(`--scale paper`). A check is met only if its whole confidence interval obeys; see "
+        "Each experiment is one command, `subak repro NAME`. It takes seconds (`--scale smoke`) or runs at the "
+        "paper's size (`--scale paper`). A check is met only if its whole confidence interval obeys; see "
         "[how verdicts are made](../reproducing.md).\n\n"
     )
     names = [f"experiments/{e.name}" for e in experiments]
@@ -156,6 +238,8 @@ def experiment_page(experiment: Experiment) -> str:
     ]
     parts.append(f"*{experiment.title}.* {where} of: {source}.\n")
     parts.append(f"```sh\nsubak repro {experiment.name} --scale paper\n```\n")
+    if record:
+        parts.append(figure(experiment.title, f"../../records/{experiment.name}.png"))
     parts += ["## Setup\n", (experiment.folder / "page.md").read_text()]
     parts += [_changed_line(one) for one in _changed(experiment, record)]
     if record:
@@ -175,12 +259,11 @@ def _recorded(experiment: Experiment, record: records.Record) -> list[str]:
         table(["", "published", "measured", "must show", "verdict"], rows),
     ]
     if told.get("variants"):
-        parts += ["## Variants\n", "The same with one thing changed; what a verdict hangs on shows here.\n"]
+        parts += ["## Variants\n", "The same with one thing changed at a time, to show what the verdict depends on.\n"]
         parts += [
             f"- *{_cell(one['name'])}*: {_cell(one['changed'])} (runs: {one['runs']}).\n" for one in told["variants"]
         ]
         parts.append(table(*side_by_side(told)))
-    parts.append(f"![{experiment.title}](../../records/{experiment.name}.png)\n")
     return parts + [f"- {_cell(note)}" for note in told["notes"]]
 
 
@@ -195,7 +278,7 @@ def _changed(experiment: Experiment, record: records.Record | None) -> list[dict
 
 def _changed_line(one: dict[str, str]) -> str:
     told = {key: _cell(value) for key, value in one.items()}
-    return f"- Changed: {told['what']}, for {told['why']}. Without ({told['without']}): {told['comes_out']}."
+    return f"- Changed: {told['what']}, because {told['why']}. Without ({told['without']}): {told['comes_out']}."
 
 
 def _published(check: dict[str, Any], today: dict[str, Check]) -> str:
@@ -230,7 +313,7 @@ def commands_page() -> str:
     ]
     parts[-1] += " 2 for unusable input. `--json` prints one JSON document; logs and progress go to standard error.\n"
     for name in sorted(typer.main.get_command(app).commands):
-        plain = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
+        plain = {"COLUMNS": str(WIDTH), "NO_COLOR": "1", "TERM": "dumb"}
         said = CliRunner().invoke(app, [name, "--help"], prog_name="subak", env=plain).output
         told = "\n".join(line.rstrip() for line in said.strip().splitlines())
         parts += [f"## subak {name}\n", f"```text\n{told}\n```\n"]

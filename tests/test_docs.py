@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 import shutil
 import subprocess
 import sys
@@ -57,6 +58,39 @@ def test_one_page_a_part(site: Path) -> None:
     for part in _subak.parts():
         page = (site / f"generated/{part['role']}s/{part['name']}.html").read_text()
         assert all(param["name"] in page for param in part["params"])
+
+
+def test_the_front_page_shows_every_experiment(site: Path) -> None:
+    page = (site / "index.html").read_text()
+    assert all(f"generated/experiments/{name}.html" in page for name in catalogue())
+    assert "<svg" in page
+    assert "images/demo.png" in page
+
+
+def test_the_readme_has_the_recorded_verdicts(site: Path) -> None:
+    """Where this fails, records have changed: put the front page's sentence into README.md."""
+    gallery = (site.parent / "docs/generated/gallery.md").read_text()
+    assert gallery.splitlines()[0] in " ".join((ROOT / "README.md").read_text().split())
+
+
+def test_equations_need_no_script(site: Path) -> None:
+    page = (site / "generated/optimizers/xwi.html").read_text()
+    assert "<math" in page
+    assert not re.search("<script[^>]*mathjax", page, re.IGNORECASE)
+
+
+WIDEST = 88
+"""Characters of a line of code: what a page shows without scrolling."""
+
+
+def test_no_line_of_code_is_cut_off() -> None:
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "docs").glob("*s/*.md")]
+    long = []
+    for page in pages:
+        for kind, code in re.findall(r"^ *```([^\n]*)\n(.*?)^ *```", page.read_text(), re.MULTILINE | re.DOTALL):
+            lines = [] if kind.startswith("{") else code.splitlines()
+            long += [f"{page.name}: {line}" for line in lines if len(line) > WIDEST]
+    assert long == []
 
 
 def test_notes_are_of_something_that_there_is() -> None:

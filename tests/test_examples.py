@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import subak
 from conftest import ROOT
 
 
@@ -19,6 +20,13 @@ def test_python_of_a_page(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
     (tmp_path / "out").mkdir()
     monkeypatch.chdir(tmp_path)
     exec(compile("\n".join(blocks), page, "exec"), {})
+
+
+def test_spec_of_the_page(tmp_path: Path) -> None:
+    blocks = re.findall(r"^```toml\n(.*?)^```", (ROOT / "docs/specs.md").read_text(), re.MULTILINE | re.DOTALL)
+    (tmp_path / "spec.toml").write_text(blocks[0])
+    results = subak.run(tmp_path / "spec.toml", tmp_path / "out")
+    assert len(results.table("summary")) == 3 * 2 * 2, "loads, schemes, seeds"
 
 
 def test_planner() -> None:

@@ -1,4 +1,4 @@
-"""Subak: how datacenter bandwidth should be shared, and how the schemes that share it fare.
+"""Subak: how datacenter bandwidth should be shared, and how well schemes share it.
 
 ``subak.solve`` answers one allocation problem exactly, ``subak.run`` simulates the schemes of a spec, and
 ``subak.Network`` holds links. Tables come as Arrow, which polars, pandas and pyarrow take without copying.

@@ -70,7 +70,7 @@ class Rows:
     link_ptr: ArrayLike
     links: ArrayLike
     weight: ArrayLike | None = None
-    """One value a flow; 1 for all where absent."""
+    """One value for each flow; 1 for all where absent."""
     demand_bps: ArrayLike | None = None
     """The most each flow can use; infinite for no bound, which is also the default."""
 
@@ -98,7 +98,7 @@ def structure(
     *,
     flows: Sequence[Mapping[str, Any]] | Rows | None = None,
 ) -> Structure:
-    """In which order the links of a max-min problem become bottlenecks, and which must before which.
+    """The order in which the links of a max-min problem become bottlenecks, and which have to come before which.
 
     Runs WF^k (PERC thesis, algorithm 7): ``k`` is 1, 2 or infinity (``math.inf`` or ``"inf"``). ``problem`` and
     ``flows`` are as in ``solve``; each flow takes one path and has no demand.

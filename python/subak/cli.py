@@ -121,10 +121,10 @@ def solve(
 @app.command(epilog="Example: [bold]subak converge examples/cases/chain.toml --scheme s-perc[/]")
 def converge(
     case: Annotated[str, typer.Argument(metavar="CASE", help="A case as JSON or TOML, or - for standard input.")],
-    scheme: Annotated[str, typer.Option(help="A scheme that lives on control messages, such as s-perc.")],
-    seed: Annotated[int, typer.Option(min=0, help="Of starts, delays and losses.")] = 1,
+    scheme: Annotated[str, typer.Option(help="A scheme that runs on control messages alone, such as s-perc.")],
+    seed: Annotated[int, typer.Option(min=0, help="Seed of starts, delays and losses.")] = 1,
     drop: Annotated[float, typer.Option(metavar="P", help="Probability that a message is lost at a link.")] = 0.0,
-    max_rounds: Annotated[float, typer.Option(help="Give up after so many rounds.")] = 600.0,
+    max_rounds: Annotated[float, typer.Option(help="Give up after this many rounds.")] = 600.0,
     order: Annotated[Path | None, typer.Option(help="Replay the updates that this JSON file lists.")] = None,
     param: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="A parameter of the scheme.")] = None,
     trace: Annotated[bool, typer.Option("--trace", help="Answer with every update at every link.")] = False,
@@ -164,7 +164,7 @@ def _parameter(text: str) -> tuple[str, Any]:
 
 
 def _end_at_ctrl_c() -> None:
-    """Nothing is left half done by these commands: end at once, though the Rust core is at work."""
+    """These commands leave nothing half done, so they end at once, even while the Rust core works."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
@@ -275,10 +275,10 @@ def export(
 @app.command(epilog="Example: [bold]subak diff out/before out/after[/]")
 def diff(
     first: Annotated[Path, typer.Argument(metavar="DIR", help="One run.")],
-    second: Annotated[Path, typer.Argument(metavar="DIR", help="Another, held against it.")],
+    second: Annotated[Path, typer.Argument(metavar="DIR", help="Another, compared with it.")],
     json: Json = False,
 ) -> None:
-    """Hold two runs against each other, metric by metric."""
+    """Compare two runs, metric by metric."""
     from subak._subak import diff as compare
 
     with waiting("reading results"):
@@ -329,7 +329,7 @@ def schemes(
 
 @app.command(epilog="Example: [bold]subak doctor[/]")
 def doctor(json: Json = False) -> None:
-    """What of Subak this machine can run, and what is missing for the rest."""
+    """What this machine can run, and what is missing for the rest."""
     from subak import doctor as machine
 
     if json:

@@ -1,4 +1,4 @@
-"""What of Subak this machine can run, and what is missing for the rest."""
+"""What this machine can run, and what is missing for the rest."""
 
 from __future__ import annotations
 

@@ -71,9 +71,9 @@ class Incremental(_subak.Incremental):
     def repair(self, tolerance: float = 1e-3) -> Repair:
         """Mends the last max-min rates so that each flow has its bottleneck to within ``tolerance``.
 
-        Takes time by what has to move; where a change moves many flows, ``solve`` is faster. ``rate_bps`` asks for a
-        flow's rate, ``answer`` for all of them with their certificate. Links are never overloaded. Raises
-        ``InputError`` for problems that have no rates to mend: utilities, bandwidth functions, pooled paths.
+        It takes time in proportion to what has to move; where a change moves many flows, ``solve`` is faster.
+        ``rate_bps`` gives a flow's rate, ``answer`` all of them with their certificate. Links are never overloaded.
+        Raises ``InputError`` for problems that have no rates to mend: utilities, bandwidth functions, pooled paths.
         """
         return Repair(*self.repair_within(tolerance))
 

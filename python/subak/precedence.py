@@ -68,7 +68,7 @@ class Drawn(Protocol):
         """Rows of precedence; an edge has one for each of its kinds and medium links."""
 
     def bottlenecks(self) -> list[dict[str, Any]]:
-        """A row a link."""
+        """A row for each link."""
 
     def edges(self) -> Edges:
         """The edges."""

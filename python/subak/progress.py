@@ -19,7 +19,7 @@ EVERY_S = 1.0
 
 @contextmanager
 def waiting(doing: str) -> Iterator[None]:
-    """On a terminal, says that something goes on whose length nobody knows."""
+    """On a terminal, shows that work of unknown length goes on."""
     if not sys.stderr.isatty():
         yield
         return
@@ -64,7 +64,7 @@ class Reporter:
             self._bar.stop()
 
     def __call__(self, done: int, cells: int, fraction: float) -> None:
-        """Hear the cells that are done, the cells there are, and the share of the work that is done."""
+        """Takes the number of cells that are done, of all cells, and the share of the work that is done."""
         if self._bar and self._task is not None:
             self._bar.update(self._task, completed=fraction, cells=f"{done}/{cells} cells")
             return

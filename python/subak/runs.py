@@ -85,7 +85,7 @@ def run(
 ) -> Results:
     """Simulates every cell of ``spec``, a file or a dict, that ``out`` does not hold yet.
 
-    ``jobs`` is the number of threads (``None``: one a processor); ``cell`` runs that one only. Ctrl-C raises
+    ``jobs`` is the number of threads (``None``: one for each processor); ``cell`` runs that one only. Ctrl-C raises
     ``KeyboardInterrupt`` and leaves what is complete, so that the same call resumes. A cell that fails leaves the
     others alone and stands in ``Results.failed``. Raises ``InputError`` for a spec that cannot be used.
     """

@@ -115,7 +115,7 @@ def outcome(ended: Mapping[str, Any]) -> None:
 
 
 def comparison(summary: Mapping[str, Any]) -> None:
-    """Schemes and settings against metrics, with the intervals over the seeds; turned on its side where too wide."""
+    """Schemes and settings by metrics, with the intervals over the seeds; turned on its side where too wide."""
     from subak.metrics import COMPARED, setting_of
 
     out = console()
@@ -136,7 +136,7 @@ def comparison(summary: Mapping[str, Any]) -> None:
 
 
 def cells(name: str, listed: Sequence[Mapping[str, Any]]) -> None:
-    """One line a cell with an estimate of its cost."""
+    """One line for each cell, with an estimate of its cost."""
     out = console()
     rows = table(name, "Cell", "Setting", "Scheme", "Seed", "Flows", "Packet-hops", "Time on one core")
     from subak.metrics import setting_of
@@ -152,7 +152,7 @@ def cells(name: str, listed: Sequence[Mapping[str, Any]]) -> None:
 
 
 def difference(found: Mapping[str, Any]) -> None:
-    """One line a scheme, setting and metric that differs."""
+    """One line for each scheme, setting and metric that differs."""
     from subak.metrics import setting_of
 
     out = console()
@@ -185,7 +185,7 @@ def _why_nothing_differs(found: Mapping[str, Any]) -> str:
 
 
 def schemes(listed: Sequence[Mapping[str, Any]], parts: Sequence[Mapping[str, Any]]) -> None:
-    """One line a scheme, one an optimizer or fabric."""
+    """One line for each scheme, optimizer and fabric."""
     out = console()
     rows = table(None, "Scheme", "Kind", "Parameters", "About", justify="left")
     for one in listed:
@@ -200,7 +200,7 @@ def schemes(listed: Sequence[Mapping[str, Any]], parts: Sequence[Mapping[str, An
 
 
 def scheme(schemes: Sequence[Mapping[str, Any]], parts: Sequence[Mapping[str, Any]]) -> None:
-    """What goes by one name, with paper and parameters."""
+    """The schemes and parts of one name, with paper and parameters."""
     out = console()
     for one in schemes:
         made_of = f" = {' over '.join(one['made_of'])}" if one["made_of"] else ""
@@ -231,7 +231,7 @@ def _paper_and_params(out: Console, one: Mapping[str, Any]) -> None:
 
 
 def checks(made: Sequence[Check]) -> None:
-    """One line a check; what is missing comes with its mend."""
+    """One line for each check; what is missing comes with its mend."""
     out = console()
     rows = table(None, "", "", "For", "Mend", justify="left")
     for check in made:

@@ -13,13 +13,13 @@ pub struct Route {
     pub back: Vec<LinkId>,
 }
 
-/// The start of a flow that waits to be told: see [`Driver::start_flow`].
+/// The start of a flow that waits until it is told to start: see [`Driver::start_flow`].
 pub const NOT_YET: Ns = Ns::MAX;
 
 /// A flow to be run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlowPlan {
-    /// One a subflow.
+    /// One for each subflow.
     pub routes: Vec<Route>,
     /// When it starts.
     pub start_ns: Ns,
@@ -31,7 +31,7 @@ pub struct FlowPlan {
     pub weight: f64,
     /// Upper bound on the rate on the wire, bit/s; infinite for none.
     pub demand_bps: f64,
-    /// What optimizers maximize for the flow; `None`, which stands for max-min, they take for w log x.
+    /// The utility that optimizers maximize for the flow. `None` is max-min; optimizers then take w log x.
     pub utility: Option<Arc<Utility>>,
     /// How its utility grows while it runs.
     pub urgency: Urgency,
@@ -64,7 +64,7 @@ pub struct FlowView {
     pub received_bytes: u64,
     /// Bytes on the wire of the data packets that arrived for the first time, headers included.
     pub received_wire_bytes: u64,
-    /// Payload bytes that arrived again.
+    /// Payload bytes that arrived more than once.
     pub duplicate_bytes: u64,
     /// Data packets sent again.
     pub retransmissions: u64,
@@ -84,15 +84,15 @@ pub struct LinkView {
     pub queued_packets: u64,
     /// Most bytes that waited since the start, or since [`Driver::restart_peaks`].
     pub peak_queued_bytes: u64,
-    /// Bytes of data packets that have left; of a packet on its way out, those that are out.
+    /// Bytes of data packets that have left. A packet on its way out counts as far as it is out.
     pub data_bytes: u64,
     /// Bytes of acknowledgements sent.
     pub ack_bytes: u64,
     /// Bytes of control packets sent.
     pub ctl_bytes: u64,
-    /// Packets dropped for want of room.
+    /// Packets dropped because the queue was full.
     pub dropped_packets: u64,
-    /// Bytes dropped for want of room.
+    /// Bytes dropped because the queue was full.
     pub dropped_bytes: u64,
     /// Packets lost to injected faults.
     pub lost_packets: u64,
@@ -116,7 +116,7 @@ pub enum Mishap {
     Lost,
     /// It arrives twice.
     Doubled,
-    /// It arrives so much later, ns, while others overtake it.
+    /// It arrives later by this time, ns; others overtake it.
     Late(Ns),
 }
 
@@ -159,7 +159,7 @@ pub enum Injected {
         /// From when.
         at_ns: Ns,
     },
-    /// The machine loses all it knows and starts anew.
+    /// The machine forgets everything and starts again.
     Restart {
         /// Which.
         machine: Machine,
@@ -212,7 +212,7 @@ impl Injected {
 pub struct PacketSizes {
     /// A full data packet.
     pub mtu_bytes: u32,
-    /// Of which headers.
+    /// The part of it that is headers.
     pub header_bytes: u32,
     /// An acknowledgement.
     pub ack_bytes: u32,
@@ -245,7 +245,7 @@ impl PacketSizes {
 pub trait Driver: Send {
     /// Adds a flow that starts now or later. Flows are numbered in the order they are added.
     fn add(&mut self, plan: FlowPlan) -> FlowId;
-    /// Where the scheme's controller is: the way from each node to it and back. To be told before time goes on.
+    /// Places the scheme's controller: the paths from each node to it and back. To be called before time goes on.
     fn place_controller(&mut self, ways: &[(NodeId, Route)]) {
         let _ = ways;
     }
@@ -278,7 +278,7 @@ pub trait Driver: Send {
     fn flow(&self, flow: FlowId) -> FlowView;
     /// A link as it stands.
     fn link(&self, link: LinkId) -> LinkView;
-    /// Peaks of queues count anew from what waits now.
+    /// Peaks of queues start again from what waits now.
     fn restart_peaks(&mut self);
     /// Time that data packets waited in queues over their whole path, ns, as `(upper edge of the bin, packets)`.
     fn waits_ns(&self) -> Vec<(Ns, u64)>;
@@ -286,7 +286,7 @@ pub trait Driver: Send {
     fn packet_hops(&self) -> u64;
     /// Events handled so far.
     fn events(&self) -> u64;
-    /// How often what the simulation rests on could not be computed; any, and its results are worth nothing.
+    /// How often the driver could not compute what it needs. If this is not 0, the results are worth nothing.
     fn failures(&self) -> u64 {
         0
     }

@@ -21,7 +21,7 @@ impl Fault {
         Fault { file: None, place: place.into(), what: what.into(), mend: mend.into() }
     }
 
-    /// The same fault, named as lying in `file` unless a file is named already.
+    /// The same fault in `file`, unless it names a file already.
     #[must_use]
     pub fn in_file(mut self, file: impl Into<String>) -> Self {
         self.file.get_or_insert_with(|| file.into());

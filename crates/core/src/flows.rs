@@ -24,7 +24,7 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// A flow of weight 1 over one path, with nothing else said of it.
+    /// A flow of weight 1 over one path, and nothing else given.
     pub fn over(id: impl Into<String>, path: Vec<LinkId>) -> Self {
         Flow {
             id: id.into(),
@@ -104,7 +104,7 @@ impl Flows {
     }
 
     /// Single-path flows without names from rows: flow `f` takes `links[link_ptr[f]..link_ptr[f+1]]`. `weight` and
-    /// `demand_bps` have one value a flow or are empty (weight 1, no bound).
+    /// `demand_bps` have one value for each flow or are empty (weight 1, no bound).
     pub fn from_rows(
         link_ptr: Vec<u32>,
         links: Vec<LinkId>,
@@ -196,7 +196,7 @@ impl Flows {
         }
     }
 
-    /// Keeps the flows that `keep` says, in their order.
+    /// Keeps the flows that `keep` marks, in their order.
     pub fn retain(&mut self, keep: impl Fn(usize) -> bool) {
         let (mut path_ptr, mut link_ptr, mut links) = (vec![0], vec![0], Vec::new());
         for f in (0..self.len()).filter(|&f| keep(f)) {

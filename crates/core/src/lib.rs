@@ -1,5 +1,5 @@
-//! The ground that every layer of Subak stands on: units, networks, routing, flows, policies, named
-//! random streams, and the traits by which a scheme speaks with its driver.
+//! What every layer of Subak uses: units, networks, routing, flows, policies, named random streams, and the traits
+//! through which a scheme and its driver talk to each other.
 //!
 //! Time is an integer number of nanoseconds ([`Ns`]), sizes are integer bytes, rates are `f64` bit/s; each
 //! name carries its unit. Nothing here reads a file, a clock or a socket, and nothing prints.

@@ -1,4 +1,4 @@
-//! Random numbers: one stream for each purpose, so that drawing more of one leaves the others as they were.
+//! Random numbers: one stream for each purpose. Drawing more from one leaves the others as they were.
 
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{Rng, SeedableRng};

@@ -10,7 +10,7 @@ use crate::{Fault, LinkId, Network, NodeId};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What a shortest path has least of.
+/// What makes a path short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Metric {
     /// Links: datacenters.
@@ -20,7 +20,7 @@ pub enum Metric {
     Delay,
 }
 
-/// What tells flows apart where several paths are equal.
+/// What the hash looks at where several paths are equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Hash {
     /// Their ends and their key: each flow for itself.
@@ -37,9 +37,9 @@ pub struct Routing {
     pub seed: u64,
     /// Whether the way back takes the same links' twins; then only links that have a twin are used.
     pub symmetric: bool,
-    /// What a shortest path has least of.
+    /// What makes a path short.
     pub metric: Metric,
-    /// What the hash is of.
+    /// What the hash looks at.
     pub hash: Hash,
 }
 
@@ -99,15 +99,15 @@ impl Arcs {
     }
 }
 
-/// Distances are kept of at most so many (node, destination) pairs, 16 bytes each; beyond it they are computed anew.
+/// Distances are kept for at most this many (node, destination) pairs, 16 bytes each; beyond that they are computed again.
 const MOST_DISTANCES: usize = 16 << 20;
 /// Marks a node that has no row of its own in the tables of distances.
 const NO_ROW: u32 = u32::MAX;
 
-/// Finds paths. It keeps its own copy of what it needs of the network.
+/// Finds paths. It has its own copy of what it needs from the network.
 ///
 /// Distances to a destination are computed when it is first asked for. A node with one neighbour only (a host at
-/// its switch) shares the distances of that neighbour: a fat-tree needs one table a leaf.
+/// its switch) shares the distances of that neighbour: a fat-tree needs one table for each leaf.
 #[derive(Debug)]
 pub struct Router {
     routing: Routing,
@@ -218,7 +218,7 @@ impl Router {
         self.distinct(src, dst, key, k).ok_or_else(|| self.disconnected(src, dst))
     }
 
-    /// The paths of [`Router::k_paths`] with their ways back: one a subflow.
+    /// The paths of [`Router::k_paths`] with their ways back: one for each subflow.
     pub fn routes(&mut self, src: NodeId, dst: NodeId, key: u64, k: usize) -> Result<Vec<Route>, Fault> {
         let paths = self.k_paths(src, dst, key, k)?;
         let with_back = |(i, forward): (usize, Vec<LinkId>)| {

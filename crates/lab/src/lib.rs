@@ -1,5 +1,5 @@
-//! From a spec to results, in three rooms: [`spec`] says what is simulated, `runs` simulates it, `results` is the one long
-//! table that comes of it, and what is made of the table.
+//! From a spec to results, in three modules. [`spec`] says what is simulated. `runs` simulates it. `results` is the one
+//! long table that a run leaves, and what is read out of it.
 //!
 //! Only this crate reads and writes files.
 

@@ -42,7 +42,7 @@ class RunData:
 
     @property
     def name(self) -> str:
-        """What the spec calls itself, and what tells it from other runs of that name."""
+        """The name in the spec, and what tells the run from others of that name."""
         return str(self.manifest.get("name") or self.folder.name) + self.apart
 
     @cached_property
@@ -56,7 +56,7 @@ class RunData:
         return list(dict.fromkeys(cell.setting for cell in self.cells))
 
     def of(self, setting: str, scheme: str) -> list[Cell]:
-        """The cells of a setting and a scheme, one a seed."""
+        """The cells of a setting and a scheme, one for each seed."""
         return [cell for cell in self.cells if (cell.setting, cell.scheme) == (setting, scheme)]
 
     def rows(self, kind: str, *columns: str) -> Mapping[int, Columns]:

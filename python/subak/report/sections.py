@@ -185,7 +185,7 @@ def _sum_by_time(rows: Columns) -> tuple[Numbers, Numbers]:
 
 
 def _distribution(values: Numbers, counts: Numbers) -> tuple[Numbers, Numbers]:
-    """The cumulative distribution as at most `MOST_POINTS` corners of its stairs; the first lies at share 0."""
+    """The cumulative distribution as a staircase of at most `MOST_POINTS` corners; the first lies at share 0."""
     order = np.argsort(values, kind="stable")
     values, share = values[order], np.cumsum(counts[order]) / counts.sum()
     last = np.flatnonzero(np.diff(values, append=np.inf))  # of each run of equal values

@@ -1,4 +1,4 @@
-"""The papers' experiments: what was claimed, what Subak measures, and whether the one bears out the other.
+"""The papers' experiments: what was claimed, what Subak measures, and whether the two agree.
 
 An experiment is a folder below ``subak/papers``: ``experiment.toml`` (the claim, the kind, the sizes, the variants),
 ``published.toml`` (published values and what must hold of ours), ``page.md``, and the analysis in ``__init__.py``. A

@@ -39,9 +39,9 @@ def repro(
     on: Annotated[str, typer.Option(help="sim, or testbed where the experiment has that side.")] = "sim",
     json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
 ) -> None:
-    """Run one experiment of the papers and hold what it measures against what was published.
+    """Run one experiment of the papers and compare what it measures with what was published.
 
-    A check is met if its whole confidence interval obeys. Ends with 0 if all that must hold does, 1 if something is not
+    A check is met if its whole confidence interval obeys. Ends with 0 if every check is met, 1 if one is not
     met, contradicted or undecided. What is complete is kept: the same command resumes.
 
     Example: subak repro perc-fig2.12 --scale paper --variants

@@ -1,4 +1,4 @@
-"""What an experiment is: a claim of a paper, how it is run, and what must hold of what comes out."""
+"""What an experiment is: a claim of a paper, how to run it, and what its results must show."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Size:
 
 @dataclass(frozen=True)
 class Check:
-    """A published value, and what must hold of the measured one."""
+    """A published value, and the rule for the measured one."""
 
     key: str
     what: str

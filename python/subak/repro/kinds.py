@@ -22,7 +22,7 @@ from subak.repro.values import as_json
 
 
 class CellFailedError(RuntimeError):
-    """A simulation did not come to its end."""
+    """A simulation failed."""
 
 
 @dataclass(frozen=True)

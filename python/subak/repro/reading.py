@@ -1,4 +1,4 @@
-"""Reading the TOML files of an experiment: whatever is wrong is named with its place and what would be right."""
+"""Reading the TOML files of an experiment: what is wrong is named with its place and the mend."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ class Verdict:
 
     @property
     def met(self) -> bool:
-        """Whether everything holds that must."""
+        """Whether every check is met."""
         return self.word.startswith(rules.MET)
 
     @property
@@ -150,7 +150,7 @@ def reproduce(
     variants: bool | None = None,
     on: str = "sim",
 ) -> Verdict:
-    """Runs the experiment ``name``, unless ``out`` holds its results already, and holds them against the paper.
+    """Runs the experiment ``name``, unless ``out`` holds its results already, and compares them with the paper.
 
     ``variants`` runs these too; ``None`` does so at paper scale. Writes raw results, the figure (PNG) and
     ``verdict.json`` to ``out`` (``out/repro/NAME-SCALE``). Raises ``InputError`` for a name or size that there is not,

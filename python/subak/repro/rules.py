@@ -18,7 +18,7 @@ MOST_TIMES = 1000
 
 @dataclass(frozen=True)
 class Rule:
-    """What must hold of a value."""
+    """The rule for a value."""
 
     op: str
     bound: Any
@@ -70,7 +70,7 @@ class Judged:
 
 
 def judge(value: Value, rule: Rule | None, *, exact: bool, claim: Rule | None = None, runs: int = 1) -> Judged:
-    """Holds ``value`` against what must show and against what the paper claims; it is of so many ``runs``."""
+    """Judges ``value``, from that many ``runs``, by what must show and by what the paper claims."""
     if rule is None and claim is None:
         return Judged(None)
     ends = _ends(value, exact)

@@ -69,7 +69,7 @@ def least_ratio(slower: Sequence[Sequence[float]], fast: Sequence[float], quanti
 
 
 def draw(plot: Axes, curves: Mapping[str, Sequence[float]], unit: str) -> None:
-    """The distribution of the times, a curve a scheme; what never settled is missing at the top."""
+    """The distribution of the times, a curve for each scheme; what never settled is missing at the top."""
     for label, values in curves.items():
         finite = sorted(v for v in values if math.isfinite(v))
         if finite:

@@ -107,7 +107,7 @@ def over_each(data: Array, over: Array) -> Array:
 
 
 def joint(sides: Sequence[ArrayLike], compute: Callable[[list[Array]], Array], of: str, *, paired: bool) -> Measured:
-    """What ``compute`` makes of several samples; it gets a matrix a sample, a row a draw, and gives a value a row."""
+    """What ``compute`` makes of several samples: a matrix for each, a row for each draw; it returns a value a row."""
     import numpy as np
 
     samples = [_array(side) for side in sides]

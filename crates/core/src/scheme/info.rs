@@ -27,14 +27,14 @@ pub enum Goal {
     EqualMaxMin,
     /// The largest sum of utilities, whatever they are.
     Utility,
-    /// The largest sum of utilities of one alpha, rates in place of fair shares: any but bandwidth functions.
+    /// The largest sum of utilities that share one alpha: any but bandwidth functions.
     AlphaFair,
-    /// What it always does: it knows of no policy, and may stand beside those that do under any.
+    /// Its own: it knows of no policy, and may run under any.
     Own,
 }
 
 impl Goal {
-    /// Whether it can be asked for `policy`. A linear utility (alpha 0) has no inverse of its slope to go by.
+    /// Whether it serves `policy`. A linear utility (alpha 0) is refused: its slope has no inverse.
     pub fn serves(self, policy: Policy) -> bool {
         match (self, policy) {
             (Goal::Any | Goal::Own, _) => true,
@@ -80,7 +80,7 @@ pub struct Info {
     pub settles: Settles,
 }
 
-/// How near its goal a scheme comes, and how soon, while the same flows go on: what the tests hold it to.
+/// How near its goal a scheme comes, and how soon, while the flows stay the same. The tests check it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settles {
     /// Largest relative difference between a flow's rate, on average over a hundred round trips, and its goal.
@@ -132,9 +132,9 @@ pub enum InRounds {
     Default,
     /// 0: the whole capacity is for data, and nothing limits control messages.
     Zero,
-    /// So many rounds.
+    /// This many rounds.
     Rounds(f64),
-    /// So many rounds where messages are lost, else 0.
+    /// This many rounds where messages are lost, otherwise 0.
     RoundsIfLossy(f64),
 }
 
@@ -292,13 +292,13 @@ pub struct FlowInfo {
     pub mss_bytes: u32,
     /// Bytes of a full packet on the wire.
     pub mtu_bytes: u32,
-    /// One a subflow.
+    /// One for each subflow.
     pub paths: Vec<PathInfo>,
     /// Where it starts and where it ends, if the network knows its nodes.
     pub ends: Option<(NodeId, NodeId)>,
-    /// The links of each path, one list a subflow.
+    /// The links of each path, one list for each subflow.
     pub links: Vec<Vec<LinkId>>,
-    /// Of its random numbers: see [`crate::rng::Stream`].
+    /// Seed of its random numbers: see [`crate::rng::Stream`].
     pub seed: u64,
 }
 
@@ -343,7 +343,7 @@ pub struct Port {
     pub from: Option<NodeId>,
     /// Where it arrives, if the network knows its nodes.
     pub to: Option<NodeId>,
-    /// Of the random numbers of what is at this port: see [`crate::rng::Stream`].
+    /// Seed of the random numbers at this port: see [`crate::rng::Stream`].
     pub seed: u64,
     /// Capacity, bit/s.
     pub capacity_bps: f64,

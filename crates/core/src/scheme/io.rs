@@ -23,7 +23,7 @@ pub enum To {
     Neighbour(LinkId),
 }
 
-/// One wish of a state machine.
+/// One request of a state machine.
 #[derive(Debug, Clone)]
 pub enum Ask<S: Scheme> {
     /// Send a control message along a subflow.
@@ -120,7 +120,7 @@ impl<S: Scheme> Io<S> {
         self.asks.push(Ask::Pace { subflow, rate_bps, window_bytes });
     }
 
-    /// Holds what waits of `class` before `link`, or lets it go: see [`Ask::Pause`].
+    /// Holds the packets of `class` that wait before `link`, or lets them go: see [`Ask::Pause`].
     pub fn pause(&mut self, link: LinkId, class: Class, on: bool) {
         self.asks.push(Ask::Pause { link, class, on });
     }

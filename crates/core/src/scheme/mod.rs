@@ -1,4 +1,4 @@
-//! How a scheme speaks with its driver.
+//! How a scheme and its driver talk to each other.
 //!
 //! A scheme is four pure state machines: a [`Source`] and a [`Sink`] for each flow, a [`Hop`] and a [`Queue`] for
 //! each directed link. None holds a clock or does I/O: the driver passes `now` in through [`Io`] and carries out
@@ -72,7 +72,7 @@ pub trait Scheme: Sized + Send + 'static {
         None
     }
     /// The rate, bit/s, that `message` holds for the `hop`-th link of its path, in schemes whose links each allocate one:
-    /// what the round driver holds against the exact rates.
+    /// the round driver compares it with the exact rates.
     fn allocated(message: &Self::Ctl, hop: u16) -> Option<f64> {
         let _ = (message, hop);
         None
@@ -148,7 +148,7 @@ pub enum LossKind {
     Timeout,
 }
 
-/// What the driver tells a source when segments of it are held lost. It sends them again as window and pace allow.
+/// What the driver tells a source when it takes segments for lost. It sends them again as window and pace allow.
 #[derive(Debug, Clone, Copy)]
 pub struct Loss {
     /// Which of the flow's subflows.
@@ -176,7 +176,7 @@ pub trait Source<S: Scheme>: Send {
     fn on_ack(&mut self, io: &mut Io<S>, ack: &Ack<S::Data>) {
         let _ = (io, ack);
     }
-    /// A control message came back or from elsewhere.
+    /// A control message arrived: its own that came back, or one of another machine.
     fn on_ctl(&mut self, io: &mut Io<S>, subflow: u8, message: S::Ctl) {
         let _ = (io, subflow, message);
     }
@@ -308,7 +308,7 @@ pub trait Queue<S: Scheme>: Send {
 /// The machine of a node. At a host, sources and sinks speak to it at once ([`To::Host`]), and it to sources
 /// ([`To::Flow`]) and across the network to the controller. At any node it sees the packets that leave by its links.
 pub trait Node<S: Scheme>: Send {
-    /// The network starts, or the machine starts anew after a fault.
+    /// The network starts, or the machine starts again after a fault.
     fn on_start(&mut self, io: &mut Io<S>) {
         let _ = io;
     }
@@ -335,7 +335,7 @@ pub trait Node<S: Scheme>: Send {
     }
 }
 
-/// What a scheme is told of a node when the node's machine is made.
+/// What a scheme is told about a node when the node's machine is made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodeInfo {
     /// The node.
@@ -346,7 +346,7 @@ pub struct NodeInfo {
     pub out: Vec<LinkId>,
     /// Links that end at it.
     pub into: Vec<LinkId>,
-    /// Of its random numbers: see [`crate::rng::Stream`].
+    /// Seed of its random numbers: see [`crate::rng::Stream`].
     pub seed: u64,
 }
 

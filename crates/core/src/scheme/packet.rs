@@ -48,7 +48,7 @@ pub enum Class {
 #[derive(Debug)]
 #[repr(align(64))]
 pub struct Packet<S: Scheme> {
-    /// Whose.
+    /// The flow that it belongs to.
     pub flow: FlowId,
     /// Row of the driver's table of routes.
     pub route: u32,
@@ -85,7 +85,7 @@ pub struct Packet<S: Scheme> {
 }
 
 impl<S: Scheme> Packet<S> {
-    /// The same packet once more, as a network that doubles packets makes it.
+    /// A copy of the packet, for networks that duplicate packets.
     pub fn copy(&self) -> Self {
         Packet { ctl: self.ctl.clone(), ..*self }
     }

@@ -1,4 +1,4 @@
-//! Two runs held against each other.
+//! Two runs compared.
 
 use crate::error::Error;
 use crate::results::stats::Stat;
@@ -57,7 +57,7 @@ pub struct Compared {
     pub distinct: Option<bool>,
 }
 
-/// Holds the run in `second` against that in `first`.
+/// Compares the run in `second` with that in `first`.
 pub fn diff(first: &Path, second: &Path) -> Result<Difference, Error> {
     let (a, b) = (summary(first)?, summary(second)?);
     let tables = [first, second].map(|dir| dir.join("results.parquet"));

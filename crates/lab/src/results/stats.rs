@@ -14,7 +14,7 @@ pub struct Stat {
 }
 
 impl Stat {
-    /// The mean of one value a seed; none where there is none.
+    /// The mean of one value for each seed; `None` if there are none.
     pub fn over(values: &[f64]) -> Option<Stat> {
         let n = values.len();
         if n == 0 {
@@ -51,7 +51,7 @@ fn t975(df: usize) -> f64 {
     }
 }
 
-/// The quantile `q` of `sorted`, linear between neighbours; none of nothing.
+/// The quantile `q` of `sorted`, linear between neighbours; `None` if there are no values.
 pub fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
     let at = q * last as f64;

@@ -20,7 +20,7 @@ pub struct Summary {
     pub name: String,
     /// Keys that were swept over.
     pub axes: Vec<String>,
-    /// One a scheme and choice of values, in the order of the cells.
+    /// One for each scheme and choice of values, in the order of the cells.
     pub rows: Vec<SummaryRow>,
 }
 
@@ -31,9 +31,9 @@ pub struct SummaryRow {
     pub scheme: String,
     /// The value of each axis.
     pub axes: BTreeMap<String, Value>,
-    /// Runs that it is over.
+    /// How many runs it sums up.
     pub seeds: usize,
-    /// Metrics by name, the unit in the name; those that nothing was measured of are left out.
+    /// Metrics by name, the unit in the name; those without a measured value are left out.
     #[serde(serialize_with = "as_map")]
     pub metrics: Vec<(&'static str, Stat)>,
     /// Completion by size of flow.
@@ -206,7 +206,7 @@ fn of_run(run: &Run) -> Vec<(&'static str, Option<f64>)> {
     metrics
 }
 
-/// Joins the metrics of the runs, one a seed, name by name.
+/// Joins the metrics of the runs, one for each seed, name by name.
 fn over_seeds(runs: &[Vec<(&'static str, Option<f64>)>]) -> Vec<(&'static str, Stat)> {
     let Some(longest) = runs.iter().max_by_key(|r| r.len()) else { return Vec::new() };
     let stat = |&(name, _): &(&'static str, Option<f64>)| {

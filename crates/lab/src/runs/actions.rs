@@ -24,7 +24,7 @@ pub(crate) struct Actions<'a> {
     setting: &'a Setting,
     /// Changes of weights, the first last.
     weights: Vec<(Ns, FlowId, f64)>,
-    /// When routes are found anew, the first last.
+    /// When routes are found again, the first last.
     reroutes: Vec<Ns>,
     link_changes: Vec<(Ns, LinkId, LinkChange)>,
     /// The flows that wait for each flow.
@@ -131,7 +131,7 @@ impl<'a> Actions<'a> {
         Ok(deeds)
     }
 
-    /// Finds routes anew around the links that have been down for long enough to be noticed, and back where they are up.
+    /// Finds new routes around the links that have been down for long enough to be noticed, and back where they are up.
     fn reroute(&mut self, now_ns: Ns, flows: &[Planned], deeds: &mut Vec<Deed>) {
         let noticed_ns = now_ns.saturating_sub(self.setting.reroute_ns.unwrap_or(0));
         let mut down = vec![0i32; self.setting.topology.network().links().len()];

@@ -1,7 +1,7 @@
 //! When rates have settled: within x of the optimum, for a share y of the flows, held for z (NUMFabric, section 6.1;
 //! PERC thesis, section 4.3.1).
 //!
-//! After each change of the flows or links the exact optimum is computed anew, on the wire. Rates received are smoothed as
+//! After each change of the flows or links the exact optimum is computed again, on the wire. Rates received are smoothed as
 //! NUMFabric does, by an exponential average of time constant T over equal intervals; it takes T ln(1/x) to come within
 //! x of a new rate, which is subtracted.
 

@@ -38,7 +38,7 @@ pub struct Options<'a> {
 pub struct Progress {
     /// Cells that are complete, or failed.
     pub done: usize,
-    /// Cells that there are to run.
+    /// All cells to run.
     pub cells: usize,
     /// Share of the work that is done, by the estimate of its cost.
     pub fraction: f64,
@@ -101,7 +101,7 @@ pub fn run(spec: &ValidSpec, dir: &Path, options: &Options) -> Result<Outcome, E
     Ok(Outcome { cells, complete, ran: count, failed: failed.collect(), cancelled, merged })
 }
 
-/// Cells in the making.
+/// Cells that are being run.
 struct Work<'a> {
     spec: &'a ValidSpec,
     store: &'a Store,
@@ -144,7 +144,7 @@ impl<'a> Work<'a> {
         })
     }
 
-    /// Takes cells until none is left. An error here is one of the directory, which no other cell would survive.
+    /// Takes cells until none is left. An error here concerns the directory, and would stop every other cell too.
     fn some(&self) -> Result<(), Error> {
         loop {
             let at = self.next.fetch_add(1, Ordering::Relaxed);
@@ -191,7 +191,7 @@ impl<'a> Work<'a> {
     }
 }
 
-/// A worker that panics outside a cell is a defect, and never silence.
+/// A worker that panics outside a cell is a bug, and must not go unnoticed.
 fn died() -> Error {
     Fault::new("", "a worker of this run died: a defect of subak", "run again, and report it with the spec").into()
 }

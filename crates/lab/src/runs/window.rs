@@ -32,7 +32,7 @@ impl Counts {
         }
     }
 
-    /// What was counted since `before`. Peaks are those of `self`: the driver counts them anew.
+    /// What was counted since `before`. Peaks are those of `self`: the driver starts them again.
     pub fn since(mut self, before: &Counts) -> Self {
         self.time_ns -= before.time_ns;
         self.retransmissions -= before.retransmissions;

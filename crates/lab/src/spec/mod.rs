@@ -91,7 +91,7 @@ pub struct Cell {
     pub scheme: SchemeChoice,
     /// The seed.
     pub seed: u64,
-    /// What it will take.
+    /// What it is expected to cost.
     pub cost: Cost,
 }
 
@@ -250,7 +250,7 @@ fn scheme(value: &Value) -> Result<Vec<SchemeChoice>, Fault> {
     (0..sweep::count(&axes).map_err(|e| e.below("params"))?).map(choice).collect()
 }
 
-/// The scheme that a table of `[[scheme]]` is of: `name`, or `optimizer` and `fabric`.
+/// The scheme that a table of `[[scheme]]` names: `name`, or `optimizer` and `fabric`.
 fn scheme_name(section: &mut Section) -> Result<String, Fault> {
     let mut word = |key: &'static str| section.opt(key, |v| text(v).map(str::to_string));
     match (word("name")?, word("optimizer")?, word("fabric")?) {

@@ -49,7 +49,7 @@ pub(crate) struct Setting {
     pub drain_ns: Ns,
     /// The way from each host to the controller and back.
     pub controller: Option<Vec<(NodeId, Route)>>,
-    /// How long after a link fails or comes back routes are found anew; `None`: never.
+    /// How long after a link fails or comes back new routes are found; `None`: never.
     pub reroute_ns: Option<Ns>,
 }
 

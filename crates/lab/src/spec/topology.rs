@@ -47,7 +47,7 @@ impl Topology {
             let what = format!("link {} has {} bit/s", quoted(&slow.id), slow.capacity_bps);
             return Err(Fault::new("network", what, "give every link of a simulation at least 1 kb/s"));
         }
-        // How soon routes are found anew concerns a run alone, not a case.
+        // How soon new routes are found matters to a run alone, not to a case.
         let mut plain = routing.cloned();
         if let Some(Value::Object(map)) = &mut plain {
             map.remove("reroute");
