@@ -294,7 +294,7 @@ def test_bad_line_of_sizes(subak: Subak, tmp_path: Path) -> None:
     path.write_text(json.dumps(poisson(sizes={"file": "sizes.csv"})))
     ended = subak("run", path, "--out", tmp_path / "out")
     assert ended.code == 2
-    assert "sizes.csv" in ended.err and "line 3" in ended.err and "1.5" in ended.err
+    assert all(word in ended.err for word in ("sizes.csv", "line 3", "1.5"))
 
 
 @pytest.mark.parametrize("suffix", [".json", ".toml"])
