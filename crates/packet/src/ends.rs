@@ -333,7 +333,7 @@ impl<S: Scheme> Sim<S> {
     }
 
     fn tell_source(&mut self, flow: FlowId, subflow: u8, message: S::Ctl) {
-        let Some(f) = self.flows.get_mut(flow) else { return };
+        let Some(f) = self.flows.get_mut(flow).filter(|f| !f.is_over()) else { return };
         f.source.on_ctl(&mut self.io, subflow, message);
         self.carry_out(Who::Source(flow));
         self.send_all(flow);
@@ -501,7 +501,9 @@ impl<S: Scheme> Sim<S> {
 
     fn send_ctl(&mut self, who: Who, subflow: u8, to: To, message: S::Ctl, class: Class, bytes: u32) {
         let source_of = |sim: &Self, flow: FlowId| {
-            let sub = &sim.subs[sim.flows.get(flow)?.first_sub as usize];
+            // A message to a flow that is over goes nowhere, whether it is forgotten yet or not.
+            let f = sim.flows.get(flow).filter(|f| !f.is_over())?;
+            let sub = &sim.subs[f.first_sub as usize];
             sim.ends(sim.routes.of(sub.forward))
         };
         let (flow, way, route, node) = match (who, to) {
