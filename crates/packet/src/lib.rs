@@ -12,6 +12,7 @@ mod port;
 mod sender;
 mod sim;
 mod sizing;
+mod watch;
 mod wheel;
 
 pub use build::build;

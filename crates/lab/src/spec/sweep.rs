@@ -26,6 +26,8 @@ const LISTS: &[(&str, usize)] = &[
     ("workload.flows", 1),
     ("workload.sizes", 2),
     ("measure.convergence", 1),
+    ("measure.packets.flows", 1),
+    ("measure.packets.links", 1),
     ("fault", 1),
     ("fault[].kinds", 1),
     ("fault[].links", 1),

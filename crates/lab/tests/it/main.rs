@@ -2,6 +2,7 @@
 
 mod common;
 mod golden;
+mod packets;
 mod policies;
 mod reactions;
 mod runs;

@@ -5,6 +5,7 @@ mod controller;
 mod delivery;
 mod engine;
 mod extending;
+mod floors;
 mod goals;
 mod leaf_spine;
 mod numfabric;
