@@ -39,19 +39,23 @@ struct Subflow {
 impl Wishes {
     /// Wishes for weights, of a flow that has not started.
     pub fn new(flow: &FlowInfo, bounds: Bounds) -> Self {
-        Self::within(flow, |path| (bounds.least * path.line_rate_bps, bounds.most * path.line_rate_bps))
+        Self::within(flow, |path| {
+            let most_bps = bounds.most * path.line_rate_bps;
+            [bounds.least * path.line_rate_bps, most_bps, most_bps]
+        })
     }
 
-    /// Wishes for rates: at least the share `floor` of the slowest link of the path, at most the line rate.
+    /// Wishes for rates: at first what the slowest link of the path carries, then at least the share `floor` of it and at most
+    /// the line rate: links may get faster.
     pub fn for_rates(flow: &FlowInfo, floor: f64) -> Self {
-        Self::within(flow, |path| (floor * path.min_capacity_bps, path.line_rate_bps))
+        Self::within(flow, |path| [floor * path.min_capacity_bps, path.line_rate_bps, path.min_capacity_bps])
     }
 
-    fn within(flow: &FlowInfo, bounds_bps: impl Fn(&PathInfo) -> (f64, f64)) -> Self {
+    fn within(flow: &FlowInfo, bounds_bps: impl Fn(&PathInfo) -> [f64; 3]) -> Self {
         let parts = flow.paths.len().max(1) as f64;
         let subflow = |path: &PathInfo| {
-            let (least_bps, most_bps) = bounds_bps(path);
-            Subflow { least_bps, most_bps, rate_bps: None, wish_bps: most_bps / parts }
+            let [least_bps, most_bps, first_bps] = bounds_bps(path);
+            Subflow { least_bps, most_bps, rate_bps: None, wish_bps: first_bps / parts }
         };
         Wishes {
             marginal: Marginal::new(Arc::clone(&flow.utility)),
