@@ -37,7 +37,9 @@ class Transfer
                                       MakeCallback(&Transfer::Accept, this));
         m_sender = Socket::CreateSocket(from, TcpSocketFactory::GetTypeId());
         m_sender->Bind();
-        m_sender->Connect(InetSocketAddress(address, port));
+        // Queue disciplines are there once the simulation has begun; one by one, so that no queue drops a SYN.
+        const Time turn = MilliSeconds(1) + MicroSeconds(100) * (port - FIRST_PORT);
+        Simulator::Schedule(turn, &Transfer::Connect, this, InetSocketAddress(address, port));
         m_sender->SetSendCallback(MakeCallback(&Transfer::Room, this));
         Simulator::Schedule(start, &Transfer::Begin, this);
     }
@@ -48,6 +50,11 @@ class Transfer
     }
 
   private:
+    void Connect(InetSocketAddress to)
+    {
+        m_sender->Connect(to);
+    }
+
     void Accept(Ptr<Socket> socket, const Address&)
     {
         m_receiver = socket;
