@@ -33,7 +33,7 @@ impl<S: Scheme> Sim<S> {
                 back: self.add_route(&route.back),
                 symmetric: self.is_symmetric(&route.forward, &route.back),
                 base_rtt_ns: info.base_rtt_ns,
-                sender: Sender::new(self.recovery_over(&route.forward, info.base_rtt_ns), info.base_rtt_ns),
+                sender: Sender::new(self.recovery_over(route, info.base_rtt_ns), info.base_rtt_ns),
                 receiver: Receiver::default(),
                 held: true,
                 rate_bps: None,
@@ -85,8 +85,8 @@ impl<S: Scheme> Sim<S> {
         flow
     }
 
-    /// How losses are noticed on a path.
-    fn recovery_over(&self, path: &[LinkId], base_rtt_ns: Ns) -> Recovery {
+    /// How losses are noticed on a path. Acknowledgements wait, too, behind the data of others.
+    fn recovery_over(&self, route: &Route, base_rtt_ns: Ns) -> Recovery {
         let recovery = self.scheme.recovery();
         if recovery.rto_min_ns > 0 {
             return recovery;
@@ -95,7 +95,7 @@ impl<S: Scheme> Sim<S> {
             let port = &self.ports[*l as usize].port;
             (port.buffer_bytes as f64 * 8e9 / port.capacity_bps) as Ns
         };
-        let rto_min_ns = path.iter().map(full).fold(base_rtt_ns, Ns::saturating_add).max(1);
+        let rto_min_ns = route.forward.iter().chain(&route.back).map(full).fold(base_rtt_ns, Ns::saturating_add).max(1);
         Recovery { rto_min_ns, rto_max_ns: recovery.rto_max_ns.max(rto_min_ns.saturating_mul(8)), ..recovery }
     }
 
