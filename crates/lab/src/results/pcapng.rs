@@ -104,5 +104,6 @@ impl<W: Write> Pcapng<W> {
 
 /// As much of a text as an option holds.
 fn text(text: &str) -> &str {
-    &text[..text.floor_char_boundary(MOST_TEXT)]
+    let end = (0..=text.len().min(MOST_TEXT)).rev().find(|&at| text.is_char_boundary(at));
+    &text[..end.unwrap_or(0)]
 }
