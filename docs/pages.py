@@ -128,7 +128,7 @@ def _drivers(scheme: dict[str, Any]) -> str:
 
 
 def _default(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else f"{value:.6g}"
+    return str(value).lower() if isinstance(value, bool | str) else f"{value:.6g}"
 
 
 def experiments_page(experiments: list[Experiment]) -> str:
