@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
 
-.PHONY: setup quick demo test lint docs records deny bench clean chromium
+.PHONY: setup quick demo test lint docs records deny bench clean chromium tshark
 
 ## .venv with the locked packages, the subak package and .venv/bin/subak
 setup: .venv/.installed
@@ -34,7 +34,7 @@ PROPTEST_RNG_SEED ?= 1
 export PROPTEST_RNG_SEED
 
 ## everything that has to pass
-test: lint chromium
+test: lint chromium tshark
 	cargo test --workspace --locked
 	$(BIN)/python -m pytest
 
@@ -53,6 +53,12 @@ chromium:
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
 	  { [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } || \
 	  echo "chromium is missing and could not be installed: the screenshot test will be skipped"
+
+# The tests of captures want tshark; where it cannot be had they say so and skip.
+tshark:
+	@command -v tshark >/dev/null || \
+	  { [ "$$(id -u)" = 0 ] && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq tshark >/dev/null; } || \
+	  echo "tshark is missing and could not be installed: the tests of captures will be skipped"
 
 ## the documentation in docs/_build/html; warnings are errors, and the tests build it too
 docs: setup

@@ -208,9 +208,9 @@ def _drivers(scheme: dict[str, Any]) -> str:
 
 
 def _default(value: Any, unit: str) -> str:
-    if unit == "s" and value > 0:
-        return units.seconds(value)
-    return str(value).lower() if isinstance(value, bool) else f"{value:.6g}"
+    if isinstance(value, bool | str):
+        return str(value).lower()
+    return units.seconds(value) if unit == "s" and value > 0 else f"{value:.6g}"
 
 
 def experiments_page(experiments: list[Experiment]) -> str:

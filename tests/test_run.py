@@ -160,6 +160,34 @@ def test_export(subak: Subak, whole: Path, tmp_path: Path) -> None:
     assert (ended.code, "flow" in ended.err) == (2, True)
 
 
+def test_export_of_packets(subak: Subak, whole: Path, tmp_path: Path) -> None:
+    incast = {
+        "network": {"kind": "star", "hosts": 5},
+        "workload": {"kind": "incast", "senders": 4, "size": "20kB"},
+        "scheme": [{"name": "dctcp"}],
+        "measure": {"packets": {"links": ["switch0->h0"]}},
+        "run": {"duration": "2ms"},
+    }
+    (tmp_path / "spec.json").write_text(json.dumps(incast))
+    assert subak("run", tmp_path / "spec.json", "--out", tmp_path / "out", "--json").code == 0
+    rows = list(csv.DictReader(io.StringIO(subak("export", tmp_path / "out", "--kind", "packet").out)))
+    left = sum(row["event"] == "dequeue" for row in rows)
+    asked = ("export", tmp_path / "out", "--pcapng", "--output", tmp_path / "incast.pcapng")
+    assert subak(*asked, "--json").json["frames"] == left >= 4 * 14
+    assert (tmp_path / "incast.pcapng").read_bytes()[:4] == b"\x0a\x0d\x0d\x0a"
+    for more, said in [(["--link", "switch0->h9"], "switch0->h4"), (["--cell", "3"], "choose one of: 0")]:
+        ended = subak(*asked, *more)
+        assert (ended.code, said in ended.err) == (2, True), ended
+    ended = subak("export", whole, "--pcapng", "--output", tmp_path / "none.pcapng")
+    assert (ended.code, "recorded no packets" in ended.err) == (2, True), ended
+    ended = subak("export", tmp_path / "out", "--pcapng")
+    assert (ended.code, "--output" in ended.err) == (2, True), ended
+    incast["measure"] = {"packets": {"flows": [4]}}
+    (tmp_path / "spec.json").write_text(json.dumps(incast))
+    ended = subak("run", tmp_path / "spec.json", "--out", tmp_path / "other")
+    assert (ended.code, "measure.packets.flows[0]" in ended.err) == (2, True), ended
+
+
 def test_export_to_a_reader_that_goes_away(whole: Path) -> None:
     piped = subprocess.run(f"{COMMAND} export {whole} | head -1", shell=True, capture_output=True, timeout=60)
     assert piped.stdout.startswith(b"cell,scheme,seed,load,kind")

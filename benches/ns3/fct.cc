@@ -1,7 +1,9 @@
-// Completion times of TCP NewReno flows over a star of hosts in ns-3.
+// Completion times of TCP NewReno or DCTCP flows over a star of hosts in ns-3.
 //
 //   fct --flows=FILE [--hosts=9] [--gbps=10] [--delayNs=2000] [--bufferBytes=150000] [--mss=1460] [--window=10]
-//       [--rtoMinNs=200000]
+//       [--rtoMinNs=200000] [--tcp=newreno|dctcp] [--k=65]
+//
+// Under DCTCP every link has a RED queue that marks beyond k packets at 10 Gb/s, in proportion at other rates.
 //
 // FILE has a line "start_ns source destination bytes" a flow. Connections are set up a second before their flows start,
 // so that a flow's time is that of its bytes alone: from its start until the last byte has arrived. Prints one time
@@ -35,7 +37,9 @@ class Transfer
                                       MakeCallback(&Transfer::Accept, this));
         m_sender = Socket::CreateSocket(from, TcpSocketFactory::GetTypeId());
         m_sender->Bind();
-        m_sender->Connect(InetSocketAddress(address, port));
+        // Queue disciplines are there once the simulation has begun; one by one, so that no queue drops a SYN.
+        const Time turn = MilliSeconds(1) + MicroSeconds(100) * (port - FIRST_PORT);
+        Simulator::Schedule(turn, &Transfer::Connect, this, InetSocketAddress(address, port));
         m_sender->SetSendCallback(MakeCallback(&Transfer::Room, this));
         Simulator::Schedule(start, &Transfer::Begin, this);
     }
@@ -46,6 +50,11 @@ class Transfer
     }
 
   private:
+    void Connect(InetSocketAddress to)
+    {
+        m_sender->Connect(to);
+    }
+
     void Accept(Ptr<Socket> socket, const Address&)
     {
         m_receiver = socket;
@@ -112,6 +121,8 @@ main(int argc, char* argv[])
     uint32_t mss = 1460;
     uint32_t window = 10;
     uint32_t rtoMinNs = 200000;
+    std::string tcp = "newreno";
+    double k = 65;
     CommandLine cmd(__FILE__);
     cmd.AddValue("flows", "file of lines: start_ns source destination bytes", flows);
     cmd.AddValue("hosts", "hosts around the switch", hosts);
@@ -121,10 +132,14 @@ main(int argc, char* argv[])
     cmd.AddValue("mss", "payload of a full packet", mss);
     cmd.AddValue("window", "initial window, packets", window);
     cmd.AddValue("rtoMinNs", "smallest retransmission timeout", rtoMinNs);
+    cmd.AddValue("tcp", "newreno or dctcp", tcp);
+    cmd.AddValue("k", "marking threshold at 10 Gb/s, packets", k);
     cmd.Parse(argc, argv);
+    NS_ABORT_MSG_UNLESS(tcp == "newreno" || tcp == "dctcp", "tcp is newreno or dctcp, not " << tcp);
+    const bool marks = tcp == "dctcp";
 
     bench::ConfigureTcp(mss, window, NanoSeconds(rtoMinNs));
-    Config::SetDefault("ns3::TcpL4Protocol::SocketType", TypeIdValue(TcpNewReno::GetTypeId()));
+    Config::SetDefault("ns3::TcpL4Protocol::SocketType", TypeIdValue(marks ? TcpDctcp::GetTypeId() : TcpNewReno::GetTypeId()));
     NodeContainer ends(hosts);
     NodeContainer hub(1);
     InternetStackHelper stack;
@@ -132,18 +147,46 @@ main(int argc, char* argv[])
     PointToPointHelper link;
     link.SetDeviceAttribute("DataRate", DataRateValue(DataRate(static_cast<uint64_t>(gbps * 1e9))));
     link.SetChannelAttribute("Delay", TimeValue(NanoSeconds(delayNs)));
+    // Where there is marking, all waiting happens in the queue discipline; the device holds one packet.
     link.SetQueue("ns3::DropTailQueue<Packet>",
                   "MaxSize",
-                  QueueSizeValue(QueueSize(QueueSizeUnit::BYTES, bufferBytes)));
+                  QueueSizeValue(marks ? QueueSize("1p") : QueueSize(QueueSizeUnit::BYTES, bufferBytes)));
     Ipv4AddressHelper addresses("10.0.0.0", "255.255.255.252");
     TrafficControlHelper none;
+    TrafficControlHelper marking;
+    marking.SetRootQueueDisc("ns3::RedQueueDisc",
+                             "UseEcn",
+                             BooleanValue(true),
+                             "UseHardDrop",
+                             BooleanValue(false),
+                             "Gentle",
+                             BooleanValue(false),
+                             "QW",
+                             DoubleValue(1.0),
+                             "MinTh",
+                             DoubleValue(k * gbps / 10),
+                             "MaxTh",
+                             DoubleValue(k * gbps / 10),
+                             "MeanPktSize",
+                             UintegerValue(1500),
+                             "LinkBandwidth",
+                             DataRateValue(DataRate(static_cast<uint64_t>(gbps * 1e9))),
+                             "MaxSize",
+                             QueueSizeValue(QueueSize(QueueSizeUnit::PACKETS, bufferBytes / (mss + 42))));
     std::vector<Ipv4Address> address;
     for (uint32_t h = 0; h < hosts; ++h)
     {
         auto devices = link.Install(ends.Get(h), hub.Get(0));
+        if (marks)
+        {
+            marking.Install(devices);
+        }
         address.push_back(addresses.Assign(devices).GetAddress(0));
         addresses.NewNetwork();
-        none.Uninstall(devices);
+        if (!marks)
+        {
+            none.Uninstall(devices);
+        }
     }
     Ipv4GlobalRoutingHelper::PopulateRoutingTables();
 

@@ -87,6 +87,8 @@ struct Fabric
                                  BooleanValue(true),
                                  "UseHardDrop",
                                  BooleanValue(false),
+                                 "Gentle",
+                                 BooleanValue(false),
                                  "QW",
                                  DoubleValue(1.0),
                                  "MinTh",

@@ -259,11 +259,32 @@ def export(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that `subak run` filled.")],
     kind: Annotated[str | None, typer.Option(help="Only rows of this kind: flow, rate, queue, link, ...")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write here, not to standard output.")] = None,
+    pcapng: Annotated[
+        bool, typer.Option("--pcapng", help="Recorded packets as a capture that Wireshark opens.")
+    ] = False,
+    cell: Annotated[int | None, typer.Option(min=0, help="Of --pcapng: the cell, where several have packets.")] = None,
+    link: Annotated[
+        list[str] | None, typer.Option(help="Of --pcapng: only packets at this link; give it again for more.")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Results as CSV."""
+    """Results as CSV, or recorded packets as a capture."""
+    from subak._subak import capture as write_capture
     from subak._subak import export as write_csv
 
+    if pcapng:
+        if kind is not None:
+            raise InputError(None, "--kind", "a capture has no kinds of row", "leave --kind away, or --pcapng")
+        if output is None:
+            raise InputError(None, "--output", "a capture is no text", "name a file: --output FILE.pcapng")
+        with waiting("writing frames"):
+            captured = json_module.loads(write_capture(folder, cell, link or [], output))
+        if json:
+            _print_json({"schema": 1, "output": str(output), **captured})
+        return
+    if cell is not None or link:
+        place = "--cell" if cell is not None else "--link"
+        raise InputError(None, place, "it chooses what a capture holds", "give --pcapng as well, or leave it away")
     if json and output is None:
         raise InputError(None, "--json", "CSV and JSON would both go to standard output", "name a file: --output FILE")
     with waiting("writing rows") if output else nullcontext():

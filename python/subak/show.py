@@ -224,7 +224,7 @@ def _paper_and_params(out: Console, one: Mapping[str, Any]) -> None:
     rows = table(None, "params.", "Default", "Unit", "About", justify="left")
     for param in one["params"]:
         default = param["default"]
-        text = str(default).lower() if isinstance(default, bool) else f"{default:.6g}"
+        text = str(default).lower() if isinstance(default, bool | str) else f"{default:.6g}"
         rows.add_row(param["name"], text, param["unit"], param["about"])
     if one["params"]:
         out.print(rows)

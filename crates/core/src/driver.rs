@@ -1,5 +1,9 @@
 //! What a simulation looks like from outside, whichever driver runs it: flows go in, time goes on, counters come out.
 
+mod watch;
+
+pub use watch::{Befell, PaceView, Sighting, Watcher};
+
 use crate::utility::Urgency;
 use crate::{FlowId, LinkId, NodeId, Ns, Utility};
 use std::sync::Arc;
@@ -248,6 +252,15 @@ pub trait Driver: Send {
     /// Places the scheme's controller: the paths from each node to it and back. To be called before time goes on.
     fn place_controller(&mut self, ways: &[(NodeId, Route)]) {
         let _ = ways;
+    }
+    /// `watcher` hears of packets from now on. Drivers without packets have nothing to say.
+    fn watch(&mut self, watcher: Box<dyn Watcher>) {
+        drop(watcher);
+    }
+    /// How fast the subflows of an open flow may send; empty where there are no windows or paces.
+    fn paces(&self, flow: FlowId) -> Vec<PaceView> {
+        let _ = flow;
+        Vec::new()
     }
     /// The flow has another weight from now on, and with it another utility.
     fn set_weight(&mut self, flow: FlowId, weight: f64, utility: Option<Arc<Utility>>);

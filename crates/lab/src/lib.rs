@@ -10,6 +10,7 @@ mod runs;
 pub mod spec;
 
 pub use error::Error;
+pub use results::capture::{Captured, capture};
 pub use results::diff::{Compared, Difference, Pair, Who, diff};
 pub use results::export::export;
 pub use results::files::read_text;

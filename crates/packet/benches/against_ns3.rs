@@ -1,5 +1,6 @@
-//! The packet simulator beside ns-3, both run now: nanoseconds a packet-hop on the permutation workload under DCTCP, and
-//! the completion times of a few hundred TCP NewReno flows.
+//! The packet simulator beside ns-3, both run now: nanoseconds a packet-hop on the permutation workload under DCTCP, the
+//! completion times of a few hundred flows of TCP NewReno and DCTCP, and the late flows of an incast. Ends with 1 if a
+//! median of the completion times is off by more than 10%, or an incast has more late flows here.
 //!
 //! `cargo bench -p subak-packet --bench against_ns3 -- FOLDER`, where FOLDER holds the programs that
 //! `benches/ns3/build.sh` builds; without them nothing is compared. The flows arrive at one receiver of a star, sizes
@@ -10,38 +11,67 @@ mod permutation;
 use permutation::{HOSTS, LEAVES, measure};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitCode};
 use subak_core::driver::{FlowPlan, PacketSizes, Route};
 use subak_core::rng::Stream;
 use subak_core::{Network, NodeKind};
 
+/// How far a median may be off ns-3's, relative to it.
+const WITHIN: f64 = 0.1;
+/// The scheme here and there.
+const SCHEMES: [(&str, &str); 2] = [("reno", "newreno"), ("dctcp", "dctcp")];
 const SENDERS: usize = 8;
 const FLOWS: usize = 400;
 const SEEDS: u64 = 5;
 const RATE_BPS: f64 = 10e9;
 const DELAY_NS: u64 = 2000;
+/// Of both simulators, where completion times are compared.
+const RTO_MIN_NS: u64 = 200_000;
 const BUFFER_BYTES: u64 = 150_000;
 /// As ns-3 has them: IPv4 and TCP headers without options, two bytes of PPP.
 const SIZES: PacketSizes = PacketSizes { mtu_bytes: 1502, header_bytes: 42, ack_bytes: 42 };
 
-fn main() {
-    let Some(folder) = std::env::args().skip(1).find(|a| !a.starts_with("--")).map(PathBuf::from) else {
-        return println!("no folder with ns-3 programs was given: nothing to compare with");
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1).filter(|a| !a.starts_with("--"));
+    let Some(folder) = arguments.next().map(PathBuf::from) else {
+        println!("no folder with ns-3 programs was given: nothing to compare with");
+        return ExitCode::SUCCESS;
     };
     if !folder.join("permutation").exists() {
-        return println!("{} holds no ns-3 programs: nothing to compare with", folder.display());
+        println!("{} holds no ns-3 programs: nothing to compare with", folder.display());
+        return ExitCode::SUCCESS;
     }
-    hops(&folder);
-    for load in [0.3, 0.6, 0.8] {
-        completion_times(&folder, load);
+    // `times` alone leaves the speed away.
+    if arguments.next().as_deref() != Some("times") {
+        hops(&folder);
     }
+    let mut off = Vec::new();
+    for scheme in SCHEMES {
+        for load in [0.3, 0.6, 0.8] {
+            let ratio = completion_times(&folder, scheme, load);
+            if (ratio - 1.0).abs() > WITHIN {
+                off.push(format!("{} at load {load}: {ratio:.3} of ns-3's median", scheme.1));
+            }
+        }
+        for rto_min_ns in [200_000, 1_000_000] {
+            let (late, theirs) = incast(&folder, scheme, rto_min_ns);
+            if late > theirs {
+                off.push(format!("{}: {late} late flows for ns-3's {theirs}", scheme.1));
+            }
+        }
+    }
+    if off.is_empty() {
+        return ExitCode::SUCCESS;
+    }
+    println!("further than {WITHIN} from ns-3: {}", off.join("; "));
+    ExitCode::FAILURE
 }
 
 /// Runs an ns-3 program with `input` in a file given as `--flag=FILE`; what it prints, line by line.
-fn ns3(folder: &Path, program: &str, flag: &str, input: &str) -> Vec<String> {
+fn ns3(folder: &Path, program: &str, flag: &str, input: &str, more: &[String]) -> Vec<String> {
     let file = folder.join(format!("{program}.in"));
     std::fs::write(&file, input).expect("the folder can be written to");
-    let output = Command::new(folder.join(program)).arg(format!("--{flag}={}", file.display())).output();
+    let output = Command::new(folder.join(program)).arg(format!("--{flag}={}", file.display())).args(more).output();
     let output = output.expect("the program can be run");
     assert!(output.status.success(), "{program} failed: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).lines().map(str::to_string).collect()
@@ -53,7 +83,7 @@ fn hops(folder: &Path) {
         let _ = writeln!(text, "{src} {dst}");
         text
     });
-    let lines = ns3(folder, "permutation", "pairs", &input);
+    let lines = ns3(folder, "permutation", "pairs", &input, &[]);
     let theirs: Vec<f64> = lines[0].split_whitespace().map(|x| x.parse().expect("a number")).collect();
     let mut runs: Vec<_> = (0..5).map(|_| measure("dctcp", LEAVES, 10)).collect();
     runs.sort_by(|a, b| a.ns_per_hop.total_cmp(&b.ns_per_hop));
@@ -85,26 +115,50 @@ fn flows(load: f64, seed: u64) -> Vec<Flow> {
     (0..FLOWS).map(one).collect()
 }
 
-fn completion_times(folder: &Path, load: f64) {
+/// Times in ns under ns-3, in the order of the flows.
+fn their_times(folder: &Path, tcp: &str, hosts: usize, rto_min_ns: u64, flows: &[Flow]) -> Vec<f64> {
+    let input = flows.iter().fold(String::new(), |mut text, f| {
+        let _ = writeln!(text, "{} {} 0 {}", f.start_ns, f.sender, f.bytes);
+        text
+    });
+    let more = [format!("--tcp={tcp}"), format!("--hosts={hosts}"), format!("--rtoMinNs={rto_min_ns}")];
+    ns3(folder, "fct", "flows", &input, &more).iter().map(|l| l.parse().expect("a time")).collect()
+}
+
+/// Prints the quantiles; our median over theirs.
+fn completion_times(folder: &Path, (scheme, tcp): (&str, &str), load: f64) -> f64 {
     let (mut ours, mut theirs, mut dropped) = (Vec::new(), Vec::new(), 0);
     for seed in 1..=SEEDS {
         let flows = flows(load, seed);
-        let input = flows.iter().fold(String::new(), |mut text, f| {
-            let _ = writeln!(text, "{} {} 0 {}", f.start_ns, f.sender, f.bytes);
-            text
-        });
-        theirs.extend(ns3(folder, "fct", "flows", &input).iter().map(|l| l.parse::<f64>().expect("a time")));
-        let (times, drops) = our_times(&flows);
+        theirs.extend(their_times(folder, tcp, SENDERS + 1, RTO_MIN_NS, &flows));
+        let (times, drops) = our_times(scheme, SENDERS + 1, RTO_MIN_NS, &flows);
         ours.extend(times);
         dropped += drops;
     }
-    println!("{SEEDS} x {FLOWS} NewReno flows at load {load}, {dropped} packets dropped: FCT in us");
+    println!("{SEEDS} x {FLOWS} {tcp} flows at load {load}, {dropped} packets dropped: FCT in us");
     let (ours, theirs) = (sorted(ours), sorted(theirs));
-    for (name, q) in [("median", 0.5), ("p90", 0.9), ("p99", 0.99)] {
+    let ratios = [("median", 0.5), ("p90", 0.9), ("p99", 0.99)].map(|(name, q)| {
         let at = |times: &[f64]| times[((times.len() - 1) as f64 * q) as usize] / 1e3;
         let (a, b) = (at(&ours), at(&theirs));
         println!("  {name:<7} subak {a:>9.1}   ns-3 {b:>9.1}   ratio {:.3}", a / b);
-    }
+        a / b
+    });
+    ratios[0]
+}
+
+/// Eight waves of 32 to 1, each of 20 KB a flow: flows that take over twice as long as all of a wave need.
+/// How many there are here and there.
+fn incast(folder: &Path, (scheme, tcp): (&str, &str), rto_min_ns: u64) -> (usize, usize) {
+    const LATE_NS: f64 = 1.2e6;
+    let flow = |k: usize| Flow { start_ns: (k / 32) as u64 * 5_000_000, sender: 1 + k % 32, bytes: 20_000 };
+    let flows: Vec<Flow> = (0..256).map(flow).collect();
+    let late = |times: &[f64]| times.iter().filter(|&&t| t == 0.0 || t > LATE_NS).count();
+    let (ours, theirs) =
+        (our_times(scheme, 33, rto_min_ns, &flows).0, their_times(folder, tcp, 33, rto_min_ns, &flows));
+    let (ours, theirs) = (late(&ours), late(&theirs));
+    let rto_us = rto_min_ns / 1000;
+    println!("incast of 8 x 32 {tcp} flows, least timeout {rto_us} us, later than 1.2 ms: subak {ours}, ns-3 {theirs}");
+    (ours, theirs)
 }
 
 fn sorted(mut times: Vec<f64>) -> Vec<f64> {
@@ -113,16 +167,16 @@ fn sorted(mut times: Vec<f64>) -> Vec<f64> {
     times
 }
 
-fn our_times(flows: &[Flow]) -> (Vec<f64>, u64) {
+fn our_times(scheme: &str, hosts: usize, rto_min_ns: u64, flows: &[Flow]) -> (Vec<f64>, u64) {
     let mut network = Network::new();
     let hub = network.node("hub", NodeKind::Switch);
-    for h in 0..=SENDERS {
+    for h in 0..hosts {
         let host = network.node(&format!("h{h}"), NodeKind::Host);
         network.connect(host, hub, RATE_BPS, DELAY_NS, Some(BUFFER_BYTES)).expect("a valid link");
     }
     // The least timeout that the program for ns-3 sets, too.
-    let params = serde_json::Map::from_iter([("rto_min".to_string(), serde_json::json!(200e-6))]);
-    let mut sim = subak_packet::build("reno", &params, &network, SIZES, &[], 1).expect("reno is registered");
+    let params = serde_json::Map::from_iter([("rto_min".to_string(), serde_json::json!(rto_min_ns as f64 * 1e-9))]);
+    let mut sim = subak_packet::build(scheme, &params, &network, SIZES, &[], 1).expect("it is registered");
     for f in flows {
         let up = 2 * f.sender as u32;
         sim.add(FlowPlan {

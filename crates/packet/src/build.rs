@@ -2,7 +2,7 @@
 
 use crate::sim::Sim;
 use std::sync::Arc;
-use subak_core::driver::{Driver, FlowPlan, FlowView, Injected, LinkView, PacketSizes, Route};
+use subak_core::driver::{Driver, FlowPlan, FlowView, Injected, LinkView, PaceView, PacketSizes, Route, Watcher};
 use subak_core::scheme::{Queue, Scheme};
 use subak_core::{Fault, FlowId, LinkId, Network, NodeId, Ns, Utility};
 use subak_schemes::Visitor;
@@ -55,6 +55,12 @@ impl<S: Scheme> Driver for Sim<S> {
     }
     fn place_controller(&mut self, ways: &[(NodeId, Route)]) {
         self.set_ways(ways);
+    }
+    fn watch(&mut self, watcher: Box<dyn Watcher>) {
+        self.watcher = Some(watcher);
+    }
+    fn paces(&self, flow: FlowId) -> Vec<PaceView> {
+        self.paces_of(flow)
     }
     fn set_weight(&mut self, flow: FlowId, weight: f64, utility: Option<Arc<Utility>>) {
         self.change_weight(flow, weight, utility);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use subak_core::driver::{FlowPlan, FlowView, NOT_YET, Route};
 use subak_core::rng::mix;
 use subak_core::scheme::{
-    Ack, Ask, Class, FlowInfo, LossKind, PacketKind, PathInfo, Reply, Scheme, Sink, Source, To, Way,
+    Ack, Ask, Class, FlowInfo, LossKind, PacketKind, PathInfo, Recovery, Reply, Scheme, Sink, Source, To, Way,
 };
 use subak_core::{FlowId, LinkId, NodeId, Ns, Utility};
 
@@ -33,7 +33,7 @@ impl<S: Scheme> Sim<S> {
                 back: self.routes.add(&route.back),
                 symmetric: self.is_symmetric(&route.forward, &route.back),
                 base_rtt_ns: info.base_rtt_ns,
-                sender: Sender::new(self.scheme.recovery(), info.base_rtt_ns),
+                sender: Sender::new(self.recovery_over(route, info.base_rtt_ns), info.base_rtt_ns),
                 receiver: Receiver::default(),
                 held: true,
                 rate_bps: None,
@@ -87,6 +87,20 @@ impl<S: Scheme> Sim<S> {
             self.wheel.push(stop_ns.max(earliest_ns).max(self.now_ns), Event::Stop(flow));
         }
         flow
+    }
+
+    /// How losses are noticed on a path. Acknowledgements wait, too, behind the data of others.
+    fn recovery_over(&self, route: &Route, base_rtt_ns: Ns) -> Recovery {
+        let recovery = self.scheme.recovery();
+        if recovery.rto_min_ns > 0 {
+            return recovery;
+        }
+        let full = |l: &LinkId| {
+            let port = &self.ports[*l as usize].port;
+            (port.buffer_bytes as f64 * 8e9 / port.capacity_bps) as Ns
+        };
+        let rto_min_ns = route.forward.iter().chain(&route.back).map(full).fold(base_rtt_ns, Ns::saturating_add).max(1);
+        Recovery { rto_min_ns, rto_max_ns: recovery.rto_max_ns.max(rto_min_ns.saturating_mul(8)), ..recovery }
     }
 
     /// Where a path starts and ends, if the network knows its nodes.

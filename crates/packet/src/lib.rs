@@ -14,6 +14,7 @@ mod routes;
 mod sender;
 mod sim;
 mod sizing;
+mod watch;
 mod wheel;
 
 pub use build::build;

@@ -110,6 +110,7 @@ impl<S: Scheme> Sim<S> {
     pub(crate) fn on_letter(&mut self, letter: u32, link: LinkId) {
         self.free_letters.push(letter);
         let Some(message) = self.letters[letter as usize].take() else { return };
+        self.saw_letter(link, &message);
         let p = &mut self.ports[link as usize];
         p.refresh();
         p.hop.on_neighbour(&mut self.io, message, &p.port);

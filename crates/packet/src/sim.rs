@@ -8,7 +8,7 @@ use crate::port::PortState;
 use crate::routes::Routes;
 use crate::wheel::Wheel;
 use hdrhistogram::Histogram;
-use subak_core::driver::{Injected, Kinds, LinkChange, Machine, Mishap, PacketSizes};
+use subak_core::driver::{Befell, Injected, Kinds, LinkChange, Machine, Mishap, PacketSizes, Watcher};
 use subak_core::rng::{Stream, mix};
 use subak_core::scheme::{
     Ask, Controller, Hop, Io, Node, NodeInfo, Packet, PacketKind, Pop, Port, Queue, Scheme, Sink, Slab, Source, Visit,
@@ -57,6 +57,8 @@ pub struct Sim<S: Scheme> {
     /// Flows that finished since somebody asked.
     pub(crate) finished: Vec<FlowId>,
     dropped: Vec<u32>,
+    /// Whoever watches packets. While nobody does, each of its places costs a branch that always goes the same way.
+    pub(crate) watcher: Option<Box<dyn Watcher>>,
     rules: Vec<Rule>,
     /// Of what happens to packets: one a link, where anything does.
     rngs: Vec<Stream>,
@@ -132,6 +134,7 @@ impl<S: Scheme> Sim<S> {
             seed,
             finished: Vec::new(),
             dropped: Vec::new(),
+            watcher: None,
             rules: Vec::new(),
             rngs: Vec::new(),
             has_downs: false,
@@ -335,6 +338,9 @@ impl<S: Scheme> Sim<S> {
                 self.carry_out(Who::Hop(link));
             }
         }
+        if self.watcher.is_some() {
+            self.saw(Befell::Enqueued, link, id);
+        }
         let p = &mut self.ports[link as usize];
         p.queue.push(now_ns, id, &mut self.slab, &mut self.dropped);
         p.view.peak_queued_bytes = p.view.peak_queued_bytes.max(p.queue.bytes());
@@ -393,6 +399,9 @@ impl<S: Scheme> Sim<S> {
                 let arrives_ns = free_ns + p.port.delay_ns;
                 if self.has_nodes {
                     self.tell_leaving(link, id);
+                }
+                if self.watcher.is_some() {
+                    self.saw(Befell::Dequeued, link, id);
                 }
                 if !self.rules.is_empty() && self.meets_mishap(link, id, arrives_ns) {
                     // It is lost or under way already.
@@ -472,7 +481,12 @@ impl<S: Scheme> Sim<S> {
         }
         match self.routes.next(route, hop) {
             Some(next) => self.enqueue(next, id, Some(link)),
-            None => self.deliver(id),
+            None => {
+                if self.watcher.is_some() {
+                    self.saw(Befell::Delivered, link, id);
+                }
+                self.deliver(id);
+            }
         }
     }
 
@@ -531,6 +545,7 @@ impl<S: Scheme> Sim<S> {
     }
 
     fn account_drop(&mut self, link: LinkId, id: u32) {
+        self.saw(Befell::Dropped, link, id);
         let packet = &self.slab[id];
         let view = &mut self.ports[link as usize].view;
         view.dropped_packets += 1;
@@ -539,6 +554,7 @@ impl<S: Scheme> Sim<S> {
     }
 
     fn account_loss(&mut self, link: LinkId, id: u32) {
+        self.saw(Befell::Lost, link, id);
         self.ports[link as usize].view.lost_packets += 1;
         self.lose(id);
     }

@@ -29,7 +29,7 @@ mod _subak {
         incremental::Incremental,
         links::SPercLinks,
         network::Network,
-        runs::{Spec, columns, diff, export, summary},
+        runs::{Spec, capture, columns, diff, export, summary},
         schemes::{pairs, parts, schemes},
         solving::Case,
         structure::Structure,

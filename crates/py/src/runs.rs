@@ -147,6 +147,26 @@ pub fn export(py: Python<'_>, dir: PathBuf, kind: Option<String>, out: Option<Pa
     written.map_err(|e| run_error(py, e))
 }
 
+/// Writes the packets recorded in a cell of the run in `dir` as pcapng to `out`. What it holds, as JSON.
+#[pyfunction]
+pub fn capture(
+    py: Python<'_>,
+    dir: PathBuf,
+    cell: Option<usize>,
+    links: Vec<String>,
+    out: PathBuf,
+) -> PyResult<String> {
+    let written = py.detach(|| {
+        let file = File::create(&out).map_err(|source| Error::File { path: out.clone(), source })?;
+        subak_lab::capture(&dir, cell, &links, BufWriter::new(file))
+    });
+    if written.is_err() {
+        // Half a capture helps nobody; that it cannot be removed adds nothing to the error that is passed up.
+        let _ = std::fs::remove_file(&out);
+    }
+    to_json(&written.map_err(|e| run_error(py, e))?)
+}
+
 /// The columns of a results table as a JSON list of `name` and `about`.
 #[pyfunction]
 pub fn columns() -> PyResult<String> {

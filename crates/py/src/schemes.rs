@@ -73,6 +73,7 @@ fn params<'py>(py: Python<'py>, params: &[Param]) -> PyResult<Bound<'py, PyList>
         match param.default {
             Value::Number(x) => made.set_item("default", x)?,
             Value::Flag(x) => made.set_item("default", x)?,
+            Value::Word(x) => made.set_item("default", x)?,
         }
         made.set_item("unit", param.unit.name())?;
         made.set_item("about", param.about)?;

@@ -5,12 +5,12 @@
 //! the link; alpha starts at 1, so that the first mark ends slow start with a halved window.
 
 use crate::queue::Fifo;
-use crate::tcp::{self, Window};
-use subak_core::Fault;
+use crate::tcp::{self, Window, Windows};
 use subak_core::scheme::{
     Ack, FlowInfo, Goal, Hop, Info, Io, Kind, Loss, Named, Packet, PacketKind, Param, ParamUnit, Params, Port,
     Recovery, Scheme, Settles, Source,
 };
+use subak_core::{Fault, Ns};
 
 const REFERENCE_BPS: f64 = 10e9;
 
@@ -19,7 +19,7 @@ const REFERENCE_BPS: f64 = 10e9;
 pub struct Dctcp {
     k_packets: f64,
     g: f64,
-    initial_window: f64,
+    windows: Windows,
     recovery: Recovery,
 }
 
@@ -58,6 +58,7 @@ impl Named for Dctcp {
             Param::number("k", 65.0, ParamUnit::Packets, "marking threshold at 10 Gb/s; scales with the link"),
             Param::number("g", 1.0 / 16.0, ParamUnit::One, "gain of the estimate of the marked share"),
             tcp::INITIAL_WINDOW,
+            tcp::REDUCTION,
             tcp::RTO_MIN,
         ],
         settles: Settles::NEVER,
@@ -76,7 +77,7 @@ impl Scheme for Dctcp {
         Ok(Dctcp {
             k_packets: params.within("k", 1.0, 1e6)?,
             g: params.within("g", 1e-6, 1.0)?,
-            initial_window: params.within("initial_window", 1.0, 1e6)?,
+            windows: Windows::of(params)?,
             recovery: tcp::recovery(params),
         })
     }
@@ -88,7 +89,7 @@ impl Scheme for Dctcp {
     }
     fn source(&self, flow: &FlowInfo) -> DctcpSource {
         let subflow = Subflow {
-            window: Window::new(flow.mss_bytes, self.initial_window),
+            window: self.windows.window(flow),
             alpha: 1.0,
             acked_bytes: 0,
             marked_bytes: 0,
@@ -119,8 +120,13 @@ impl Source<Dctcp> for DctcpSource {
         }
     }
 
+    fn stamp(&mut self, _now_ns: Ns, packet: &mut Packet<Dctcp>, _remaining_bytes: u64) {
+        self.subflows[packet.subflow as usize].window.sent(packet.payload_bytes);
+    }
+
     fn on_ack(&mut self, io: &mut Io<Dctcp>, ack: &Ack<()>) {
         let s = &mut self.subflows[ack.subflow as usize];
+        s.window.saw(ack);
         s.acked_bytes += ack.acked_bytes;
         if ack.ecn {
             s.marked_bytes += ack.acked_bytes;

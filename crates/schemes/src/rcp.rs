@@ -17,8 +17,8 @@
 
 use crate::queue::Fifo;
 use subak_core::scheme::{
-    Ack, Class, FlowInfo, Goal, Hop, Info, Io, Kind, Named, Packet, PacketKind, Param, ParamUnit, Params, Port, Scheme,
-    Settles, Sink, Source, To, Visit,
+    Ack, Class, FlowInfo, Goal, Hop, Info, Io, Kind, Named, Packet, PacketKind, Param, ParamUnit, Params, Port,
+    Recovery, Scheme, Settles, Sink, Source, To, Visit,
 };
 use subak_core::{Fault, Ns};
 
@@ -35,6 +35,7 @@ pub struct Rcp {
     timeslot_ns: Ns,
     probe_ns: Ns,
     min_rate_bps: f64,
+    rto_min_ns: Ns,
 }
 
 /// What packets carry.
@@ -98,6 +99,12 @@ impl Rcp {
         Param::number("timeslot", 10e-3, ParamUnit::Seconds, "longest interval between corrections"),
         Param::number("probe", 100e-6, ParamUnit::Seconds, "a sender that has heard of no rate for so long asks"),
         Param::number("min_rate", 1.2e6, ParamUnit::One, "least rate a link offers, bit/s"),
+        Param::number(
+            "rto_min",
+            0.0,
+            ParamUnit::Seconds,
+            "smallest retransmission timeout; 0: the round trip when the buffers of the path are full",
+        ),
     ];
 }
 
@@ -131,7 +138,11 @@ impl Scheme for Rcp {
             timeslot_ns: params.ns("timeslot").max(1),
             probe_ns: params.ns("probe").max(1000),
             min_rate_bps: params.within("min_rate", 1.0, 1e12)?,
+            rto_min_ns: params.ns("rto_min"),
         })
+    }
+    fn recovery(&self) -> Recovery {
+        Recovery { rto_min_ns: self.rto_min_ns, ..Recovery::default() }
     }
     fn queue(&self, port: &Port) -> Fifo {
         Fifo::new(port.buffer_bytes)

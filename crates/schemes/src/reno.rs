@@ -4,16 +4,16 @@
 //! several losses is repaired in one round trip and cut once.
 
 use crate::queue::Fifo;
-use crate::tcp::{self, Window};
-use subak_core::Fault;
+use crate::tcp::{self, Window, Windows};
 use subak_core::scheme::{
-    Ack, FlowInfo, Goal, Info, Io, Kind, Loss, Named, Params, Port, Recovery, Scheme, Settles, Source,
+    Ack, FlowInfo, Goal, Info, Io, Kind, Loss, Named, Packet, Params, Port, Recovery, Scheme, Settles, Source,
 };
+use subak_core::{Fault, Ns};
 
 /// The scheme.
 #[derive(Debug, Clone)]
 pub struct Reno {
-    initial_window: f64,
+    windows: Windows,
     recovery: Recovery,
 }
 
@@ -31,7 +31,7 @@ impl Named for Reno {
         kind: Kind::Reactive,
         lives_on_control: false,
         goal: Goal::Own,
-        params: &[tcp::INITIAL_WINDOW, tcp::RTO_MIN],
+        params: &[tcp::INITIAL_WINDOW, tcp::REDUCTION, tcp::RTO_MIN],
         settles: Settles::NEVER,
     };
 }
@@ -45,7 +45,7 @@ impl Scheme for Reno {
     type Sink = ();
 
     fn new(params: &Params) -> Result<Self, Fault> {
-        Ok(Reno { initial_window: params.within("initial_window", 1.0, 1e6)?, recovery: tcp::recovery(params) })
+        Ok(Reno { windows: Windows::of(params)?, recovery: tcp::recovery(params) })
     }
     fn recovery(&self) -> Recovery {
         self.recovery
@@ -54,7 +54,7 @@ impl Scheme for Reno {
         Fifo::new(port.buffer_bytes)
     }
     fn source(&self, flow: &FlowInfo) -> RenoSource {
-        RenoSource { windows: vec![Window::new(flow.mss_bytes, self.initial_window); flow.paths.len()] }
+        RenoSource { windows: vec![self.windows.window(flow); flow.paths.len()] }
     }
     fn hop(&self, _port: &Port) {}
     fn sink(&self, _flow: &FlowInfo) {}
@@ -67,8 +67,13 @@ impl Source<Reno> for RenoSource {
         }
     }
 
+    fn stamp(&mut self, _now_ns: Ns, packet: &mut Packet<Reno>, _remaining_bytes: u64) {
+        self.windows[packet.subflow as usize].sent(packet.payload_bytes);
+    }
+
     fn on_ack(&mut self, io: &mut Io<Reno>, ack: &Ack<()>) {
         let window = &mut self.windows[ack.subflow as usize];
+        window.saw(ack);
         window.grow(ack);
         io.pace(ack.subflow, None, Some(window.bytes()));
     }

@@ -1,7 +1,9 @@
 //! The congestion window that the TCPs share: slow start, additive increase, one cut a window (RFC 5681, 6582, with
-//! the selective acknowledgements of the driver in place of duplicate-ACK inflation).
+//! the selective acknowledgements of the driver in place of duplicate-ACK inflation). A cut is made at once, or spread over
+//! the acknowledgements of a round trip: proportional rate reduction (RFC 6937, bound by slow start).
 
-use subak_core::scheme::{Ack, Loss, LossKind, Param, ParamUnit, Params, Recovery};
+use subak_core::Fault;
+use subak_core::scheme::{Ack, FlowInfo, Loss, LossKind, Param, ParamUnit, Params, Recovery};
 
 /// `params.initial_window`.
 pub const INITIAL_WINDOW: Param =
@@ -13,6 +15,35 @@ pub const RTO_MIN: Param = Param::number(
     ParamUnit::Seconds,
     "smallest retransmission timeout: more than two full buffers of 360 us delay a packet",
 );
+
+/// `params.reduction`.
+pub const REDUCTION: Param = Param::choice(
+    "reduction",
+    &["immediate", "prr"],
+    "how a window is cut: at once, or over a round trip of acknowledgements (prr, RFC 6937)",
+);
+
+/// How a sender's windows begin and are cut.
+#[derive(Debug, Clone, Copy)]
+pub struct Windows {
+    initial: f64,
+    proportional: bool,
+}
+
+impl Windows {
+    /// With [`INITIAL_WINDOW`] and [`REDUCTION`].
+    pub fn of(params: &Params) -> Result<Self, Fault> {
+        Ok(Windows {
+            initial: params.within("initial_window", 1.0, 1e6)?,
+            proportional: params.word("reduction") == "prr",
+        })
+    }
+
+    /// One of `flow`.
+    pub fn window(self, flow: &FlowInfo) -> Window {
+        Window { proportional: self.proportional, ..Window::new(flow.mss_bytes, self.initial) }
+    }
+}
 
 /// With [`RTO_MIN`].
 pub fn recovery(params: &Params) -> Recovery {
@@ -29,13 +60,40 @@ pub struct Window {
     recover: u32,
     /// Between a fast retransmission and the first acknowledgement of a segment sent after it.
     recovering: bool,
+    /// Whether cuts are spread over a round trip.
+    proportional: bool,
+    /// The cut that is being made.
+    reduction: Option<Reduction>,
+    /// Bytes in flight now, and before the last acknowledgement; bytes that this one told of.
+    flight: f64,
+    before: f64,
+    newly: f64,
+}
+
+/// A proportional reduction under way: the names of RFC 6937, in bytes.
+#[derive(Debug, Clone, Copy)]
+struct Reduction {
+    recover_fs: f64,
+    delivered: f64,
+    out: f64,
 }
 
 impl Window {
     /// A window of `initial` segments of `mss_bytes` in slow start.
     pub fn new(mss_bytes: u32, initial: f64) -> Self {
         let mss = f64::from(mss_bytes);
-        Window { mss, cwnd: initial * mss, ssthresh: f64::INFINITY, recover: 0, recovering: false }
+        Window {
+            mss,
+            cwnd: initial * mss,
+            ssthresh: f64::INFINITY,
+            recover: 0,
+            recovering: false,
+            proportional: false,
+            reduction: None,
+            flight: 0.0,
+            before: 0.0,
+            newly: 0.0,
+        }
     }
 
     /// The window, bytes.
@@ -48,13 +106,36 @@ impl Window {
         segment >= self.recover
     }
 
+    /// A data packet leaves.
+    pub fn sent(&mut self, payload_bytes: u32) {
+        self.flight += f64::from(payload_bytes);
+        if let Some(reduction) = &mut self.reduction {
+            reduction.out += f64::from(payload_bytes);
+        }
+    }
+
+    /// An acknowledgement came; to be called before anything else is made of it.
+    pub fn saw<D>(&mut self, ack: &Ack<D>) {
+        self.before = self.flight;
+        self.flight = ack.in_flight_bytes as f64;
+        self.newly = ack.acked_bytes as f64;
+        if self.reduction.is_some() {
+            if self.past_cut(ack.segment) {
+                self.reduction = None;
+                self.cwnd = self.ssthresh;
+            } else {
+                self.reduce(self.flight, 0.0);
+            }
+        }
+    }
+
     /// Grows by an acknowledgement, if the window was what held the sender back.
     pub fn grow<D>(&mut self, ack: &Ack<D>) {
         if self.recovering && self.past_cut(ack.segment) {
             self.recovering = false;
         }
         let used = (ack.in_flight_bytes + ack.acked_bytes) as f64 + self.mss >= self.cwnd;
-        if self.recovering || !used {
+        if self.recovering || self.reduction.is_some() || !used {
             return;
         }
         let acked = ack.acked_bytes as f64;
@@ -64,19 +145,48 @@ impl Window {
     /// Shrinks to `factor` of itself, at most once for what was in flight at the last cut.
     pub fn cut(&mut self, factor: f64, next_segment: u32) {
         self.ssthresh = (self.cwnd * factor).max(2.0 * self.mss);
-        self.cwnd = self.ssthresh;
         self.recover = next_segment;
+        if self.proportional {
+            // What arrived before the cut does not count (RFC 9937): what was in flight before this acknowledgement does.
+            let recover_fs = self.before.max(self.mss);
+            self.reduction = Some(Reduction { recover_fs, delivered: 0.0, out: 0.0 });
+            self.reduce(self.flight, 0.0);
+        } else {
+            self.cwnd = self.ssthresh;
+        }
+    }
+
+    /// The window after an acknowledgement while it is being cut; at least `least` more bytes may go.
+    fn reduce(&mut self, pipe: f64, least: f64) {
+        let Some(reduction) = &mut self.reduction else { return };
+        reduction.delivered += self.newly;
+        let Reduction { recover_fs, delivered, out } = *reduction;
+        let more = if pipe > self.ssthresh {
+            // Whole segments, rounded up.
+            (delivered * self.ssthresh / recover_fs / self.mss).ceil() * self.mss - out
+        } else {
+            (self.ssthresh - pipe).min((delivered - out).max(self.newly) + self.mss)
+        };
+        self.cwnd = pipe + more.max(least);
+        // Told once: a loss that the same acknowledgement tells is no second delivery.
+        self.newly = 0.0;
     }
 
     /// Halves on a loss that later acknowledgements told of; restarts from one segment after a timeout.
     pub fn on_loss(&mut self, loss: &Loss) {
+        self.flight = loss.in_flight_bytes as f64;
         if self.past_cut(loss.segment) {
             self.cut(0.5, loss.next_segment);
             self.recovering = loss.kind == LossKind::Reordered;
+            if self.recovering {
+                // The first lost segment goes at once.
+                self.reduce(self.flight, self.mss);
+            }
         }
         if loss.kind == LossKind::Timeout {
             self.cwnd = self.mss;
             self.recovering = false;
+            self.reduction = None;
         }
     }
 }
@@ -122,6 +232,73 @@ mod tests {
         assert_eq!(w.bytes(), 8000);
         w.on_loss(&loss(45, LossKind::Timeout));
         assert_eq!(w.bytes(), 1000);
+    }
+
+    fn proportional() -> Window {
+        Window { proportional: true, ..Window::new(1000, 20.0) }
+    }
+
+    /// Segments 0 to 19 were sent and the first `lost` of them are lost; what is sent at each acknowledgement that comes, and
+    /// the segments in flight after it.
+    fn first_round(lost: u32) -> (Vec<u32>, Vec<u32>) {
+        let mut w = proportional();
+        (0..20).for_each(|_| w.sent(1000));
+        let (mut flight, mut next, mut sent, mut pipe) = (20u32, 20, Vec::new(), Vec::new());
+        for segment in lost..20 {
+            flight -= 1;
+            let told = segment == lost + 2;
+            // The third acknowledgement tells of the losses.
+            flight -= if told { lost } else { 0 };
+            let ack = Ack { next_segment: next, ..ack(segment, u64::from(flight) * 1000) };
+            // In the example duplicate acknowledgements do not let the window grow.
+            w.saw(&ack);
+            if told {
+                let in_flight_bytes = u64::from(flight) * 1000;
+                w.on_loss(&Loss {
+                    subflow: 0,
+                    kind: LossKind::Reordered,
+                    segment: 0,
+                    next_segment: next,
+                    in_flight_bytes,
+                });
+            }
+            let mut now = 0;
+            while u64::from(flight + 1) * 1000 <= w.bytes() {
+                w.sent(1000);
+                (flight, next, now) = (flight + 1, next + 1, now + 1);
+            }
+            sent.push(now);
+            pipe.push(flight);
+        }
+        (sent, pipe)
+    }
+
+    #[test]
+    fn proportional_reduction_of_one_loss_as_in_the_worked_example() {
+        // RFC 6937, section 4, the first example: 20 segments in flight, the first is lost, ssthresh is 10: every other
+        // acknowledgement lets one go. (The RFC's last columns of "sent" do not agree with its own "pipe", which is what is
+        // held to here.)
+        let (sent, pipe) = first_round(1);
+        assert_eq!(sent, [1, 1, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 0]);
+        assert_eq!(pipe[3..], [18, 18, 17, 17, 16, 16, 15, 15, 14, 14, 13, 13, 12, 12, 11, 10]);
+    }
+
+    #[test]
+    fn proportional_reduction_of_fifteen_losses_as_in_the_worked_example() {
+        // RFC 6937, section 4, the second example, PRR-SSRB: two segments go at each acknowledgement.
+        let (sent, pipe) = first_round(15);
+        assert_eq!((sent, pipe), (vec![1, 1, 2, 2, 2], vec![20, 20, 6, 7, 8]));
+    }
+
+    #[test]
+    fn a_reduction_ends_at_the_threshold() {
+        let mut w = proportional();
+        (0..20).for_each(|_| w.sent(1000));
+        w.saw(&ack(0, 19_000));
+        w.cut(0.5, 20);
+        assert!(w.bytes() >= 19_000, "{}", w.bytes());
+        w.saw(&ack(20, 9000));
+        assert_eq!(w.bytes(), 10_000);
     }
 
     #[test]

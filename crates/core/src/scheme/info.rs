@@ -1,5 +1,6 @@
 //! What a scheme says of itself, and what it is told of flows and ports.
 
+use crate::document::unknown_word;
 use crate::utility::Urgency;
 use crate::{Fault, FlowId, LinkId, NodeId, Ns, Policy, Utility, quantity};
 use std::collections::BTreeMap;
@@ -148,6 +149,11 @@ impl Param {
         let (default, unit) = (Value::Flag(default), ParamUnit::Flag);
         Param { name, default, unit, about, follows: None, in_rounds: InRounds::Default }
     }
+    /// One of a few words, the first by default.
+    pub const fn choice(name: &'static str, words: &'static [&'static str], about: &'static str) -> Self {
+        let (default, unit) = (Value::Word(words[0]), ParamUnit::Choice(words));
+        Param { name, default, unit, about, follows: None, in_rounds: InRounds::Default }
+    }
     /// The same, following `what`.
     #[must_use]
     pub const fn following(self, what: Follows) -> Self {
@@ -167,6 +173,8 @@ pub enum Value {
     Number(f64),
     /// Yes or no.
     Flag(bool),
+    /// One of a few words.
+    Word(&'static str),
 }
 
 /// The unit of a parameter.
@@ -182,6 +190,8 @@ pub enum ParamUnit {
     Bytes,
     /// Yes or no.
     Flag,
+    /// One of these words.
+    Choice(&'static [&'static str]),
 }
 
 impl ParamUnit {
@@ -193,6 +203,7 @@ impl ParamUnit {
             ParamUnit::Seconds => "s",
             ParamUnit::Bytes => "bytes",
             ParamUnit::Flag => "true or false",
+            ParamUnit::Choice(_) => "a word",
         }
     }
 }
@@ -243,6 +254,14 @@ impl Params {
         }
     }
 
+    /// The word `name`.
+    pub fn word(&self, name: &str) -> &'static str {
+        match self.0.get(name) {
+            Some(Value::Word(word)) => word,
+            other => unreachable!("parameter {name} is declared as a choice, found {other:?}"),
+        }
+    }
+
     /// Refuses `name` unless it lies in `low..=high`.
     pub fn within(&self, name: &str, low: f64, high: f64) -> Result<f64, Fault> {
         let x = self.number(name);
@@ -268,6 +287,11 @@ fn read(unit: ParamUnit, value: &serde_json::Value) -> Result<Value, Fault> {
             let x = n.as_f64().filter(|x| x.is_finite() && *x >= 0.0);
             x.map(Value::Number)
                 .ok_or_else(|| Fault::new("", format!("the value is {n}"), "give a finite number of zero or more"))
+        }
+        (ParamUnit::Choice(words), v) => {
+            let found = words.iter().find(|word| v.as_str() == Some(word));
+            let shown = v.as_str().map_or_else(|| quantity::shown(v), str::to_string);
+            found.map(|word| Value::Word(word)).ok_or_else(|| unknown_word(&shown, "choice", words))
         }
         (ParamUnit::Seconds, v) => quantity::seconds_from_json(v).map(Value::Number),
         (ParamUnit::Bytes, v) => quantity::bytes_from_json(v).map(|b| Value::Number(b as f64)),

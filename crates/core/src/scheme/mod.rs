@@ -104,7 +104,8 @@ pub struct Recovery {
     pub reorder: Option<u32>,
     /// Whether the last segment is sent once more after two round trips of silence, before the timeout (RFC 8985).
     pub probe: bool,
-    /// Smallest retransmission timeout, ns; it doubles at each timeout in a row.
+    /// Smallest retransmission timeout, ns; it doubles at each timeout in a row. 0: the round trip over the path when all
+    /// buffers on it, out and back, are full, and then the largest is at least eight times that.
     pub rto_min_ns: Ns,
     /// Largest retransmission timeout, ns. Equal to the smallest for a constant timeout.
     pub rto_max_ns: Ns,

@@ -1,38 +1,67 @@
 //! Results as CSV.
 
 use crate::error::Error;
-use crate::results::read::{Results, shown, text};
+use crate::results::capture::cells_with_packets;
+use crate::results::read::{Results, shown, table_in, text};
+use arrow_array::RecordBatch;
 use std::io::Write;
 use std::path::Path;
 use subak_core::Fault;
 use subak_core::document::unknown_word;
 
-/// Writes the results in `dir` as CSV, all rows or those of one kind; gives the number of rows.
+/// Rows of a table of their own.
+const PACKET: &str = "packet";
+
+/// Writes the results in `dir` as CSV, all rows or those of one kind; gives the number of rows. Recorded packets, which lie in
+/// tables of their own, are the kind "packet".
 pub fn export(dir: &Path, kind: Option<&str>, out: impl Write) -> Result<u64, Error> {
-    if let Some(kind) = kind.filter(|k| !crate::KINDS.contains(k)) {
-        return Err(unknown_word(kind, "kind of row", crate::KINDS).below("kind").into());
-    }
-    let results = Results::open(dir)?;
-    let mut writer = csv::Writer::from_writer(out);
-    let broken = |e: csv::Error| match e.into_kind() {
-        csv::ErrorKind::Io(e) => Error::file(Path::new("output"), e),
-        other => Error::Fault(Fault::new("", format!("cannot be written as CSV: {other:?}"), "")),
-    };
-    let mut rows = 0;
-    let mut headed = false;
-    results.batches(None, |batch| {
-        if !headed {
-            headed = true;
-            let names: Vec<&str> = batch.schema_ref().fields().iter().map(|f| f.name().as_str()).collect();
-            writer.write_record(names).map_err(broken)?;
+    let mut sheet = Sheet { writer: csv::Writer::from_writer(out), headed: false, rows: 0 };
+    match kind {
+        Some(PACKET) => {
+            for (cell, path) in cells_with_packets(dir)? {
+                let cell = cell.to_string();
+                table_in(&path, None, |batch| sheet.add(batch, Some(&cell), |_| true))?;
+            }
         }
-        let row_kind = text(batch, "kind");
-        for i in (0..batch.num_rows()).filter(|&i| kind.is_none() || row_kind(i) == kind) {
-            writer.write_record(batch.columns().iter().map(|c| shown(c.as_ref(), i))).map_err(broken)?;
-            rows += 1;
+        Some(kind) if !crate::KINDS.contains(&kind) => {
+            let known: Vec<&str> = crate::KINDS.iter().copied().chain([PACKET]).collect();
+            return Err(unknown_word(kind, "kind of row", &known).below("kind").into());
+        }
+        _ => Results::open(dir)?.batches(None, |batch| {
+            let row_kind = text(batch, "kind");
+            sheet.add(batch, None, |i| kind.is_none() || row_kind(i) == kind)
+        })?,
+    }
+    sheet.writer.flush().map_err(|e| Error::file(Path::new("output"), e))?;
+    Ok(sheet.rows)
+}
+
+struct Sheet<W: Write> {
+    writer: csv::Writer<W>,
+    headed: bool,
+    rows: u64,
+}
+
+impl<W: Write> Sheet<W> {
+    /// Adds the rows that are `wanted`, behind the cell that they are of if that is no column.
+    fn add(&mut self, batch: &RecordBatch, cell: Option<&str>, wanted: impl Fn(usize) -> bool) -> Result<(), Error> {
+        if !self.headed {
+            self.headed = true;
+            let names = batch.schema_ref().fields().iter().map(|f| f.name().as_str()).collect::<Vec<_>>();
+            self.writer.write_record(cell.map(|_| "cell").into_iter().chain(names)).map_err(broken)?;
+        }
+        for i in (0..batch.num_rows()).filter(|&i| wanted(i)) {
+            let values = batch.columns().iter().map(|c| shown(c.as_ref(), i));
+            self.writer.write_record(cell.map(str::to_string).into_iter().chain(values)).map_err(broken)?;
+            self.rows += 1;
         }
         Ok(())
-    })?;
-    writer.flush().map_err(|e| Error::file(Path::new("output"), e))?;
-    Ok(rows)
+    }
+}
+
+fn broken(e: csv::Error) -> Error {
+    match e.into_kind() {
+        csv::ErrorKind::Io(e) => Error::file(Path::new("output"), e),
+        other => Error::Fault(Fault::new("", format!("cannot be written as CSV: {other:?}"), "")),
+    }
 }

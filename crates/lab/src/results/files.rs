@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::fs::{self, File};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use subak_core::case::network_from_value;
 use subak_core::route::Metric;
@@ -38,20 +38,46 @@ pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, Fault> {
 
 /// Writes `path` whole or not at all: into a file beside it, which then takes its name.
 pub(crate) fn write_whole(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let temporary = path.with_file_name(format!(".{name}.{:016x}.part", unlike_any_other()));
-    // `create_new` fails rather than share a file with another machine.
-    let written = File::create_new(&temporary).and_then(|mut file| {
-        write(&mut file)?;
-        file.flush()?;
-        file.sync_all()
-    });
-    let renamed = written.and_then(|()| fs::rename(&temporary, path));
-    if renamed.is_err() {
-        // It would only lie about; that it cannot be removed adds nothing to the error that is passed up.
-        let _ = fs::remove_file(&temporary);
+    let mut part = Part::beside(path)?;
+    write(&mut part.file)?;
+    part.keep()
+}
+
+/// A file in the making, under a name of its own until it is kept. What is not kept is removed.
+pub(crate) struct Part {
+    pub file: File,
+    temporary: PathBuf,
+    path: PathBuf,
+    kept: bool,
+}
+
+impl Part {
+    /// The beginnings of `path`.
+    pub fn beside(path: &Path) -> io::Result<Self> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let temporary = path.with_file_name(format!(".{name}.{:016x}.part", unlike_any_other()));
+        // `create_new` fails rather than share a file with another machine.
+        let file = File::create_new(&temporary)?;
+        Ok(Part { file, temporary, path: path.to_path_buf(), kept: false })
     }
-    renamed
+
+    /// It is whole: it takes its name.
+    pub fn keep(mut self) -> io::Result<()> {
+        self.file.flush()?;
+        self.file.sync_all()?;
+        fs::rename(&self.temporary, &self.path)?;
+        self.kept = true;
+        Ok(())
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        if !self.kept {
+            // It would only lie about; that it cannot be removed adds nothing to the error that is passed up.
+            let _ = fs::remove_file(&self.temporary);
+        }
+    }
 }
 
 /// A number that no other process has, on this machine or on another that shares the folder: the hasher's keys are random,

@@ -1,8 +1,11 @@
 //! Results: the table, where it lies, and what is read out of it.
 
+pub(crate) mod capture;
 pub(crate) mod diff;
 pub(crate) mod export;
 pub(crate) mod files;
+pub(crate) mod packets;
+mod pcapng;
 pub(crate) mod read;
 pub mod stats;
 pub(crate) mod store;

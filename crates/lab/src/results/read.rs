@@ -43,21 +43,28 @@ impl Results {
         columns: Option<&[&str]>,
         mut each: impl FnMut(&RecordBatch) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        for path in &self.tables {
-            let broken = |e: &dyn std::fmt::Display| Error::file(path, io::Error::other(e.to_string()));
-            let file = File::open(path).map_err(|e| Error::file(path, e))?;
-            let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| broken(&e))?;
-            let mask = match columns {
-                None => ProjectionMask::all(),
-                Some(names) => ProjectionMask::columns(builder.parquet_schema(), names.iter().copied()),
-            };
-            let reader = builder.with_projection(mask).with_batch_size(1 << 14).build().map_err(|e| broken(&e))?;
-            for batch in reader {
-                each(&batch.map_err(|e| broken(&e))?)?;
-            }
-        }
-        Ok(())
+        self.tables.iter().try_for_each(|path| table_in(path, columns, &mut each))
     }
+}
+
+/// Hands the rows of the table in `path` to `each` in pieces, in order: the columns named, or all of them.
+pub(crate) fn table_in(
+    path: &Path,
+    columns: Option<&[&str]>,
+    mut each: impl FnMut(&RecordBatch) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let broken = |e: &dyn std::fmt::Display| Error::file(path, io::Error::other(e.to_string()));
+    let file = File::open(path).map_err(|e| Error::file(path, e))?;
+    let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| broken(&e))?;
+    let mask = match columns {
+        None => ProjectionMask::all(),
+        Some(names) => ProjectionMask::columns(builder.parquet_schema(), names.iter().copied()),
+    };
+    let reader = builder.with_projection(mask).with_batch_size(1 << 14).build().map_err(|e| broken(&e))?;
+    for batch in reader {
+        each(&batch.map_err(|e| broken(&e))?)?;
+    }
+    Ok(())
 }
 
 fn complete_cells(dir: &Path, manifest: &Map<String, Value>) -> Vec<PathBuf> {

@@ -68,6 +68,11 @@ impl Store {
         self.dir.join("cells").join(format!("{cell}.parquet"))
     }
 
+    /// Where the packets of a cell are recorded.
+    pub fn packets_path(&self, cell: usize) -> PathBuf {
+        packets_path(&self.dir, cell)
+    }
+
     fn error_path(&self, cell: usize) -> PathBuf {
         self.dir.join("cells").join(format!("{cell}.error.json"))
     }
@@ -181,6 +186,11 @@ pub(crate) fn metadata(spec_hash: &str) -> Vec<KeyValue> {
     [("subak.spec", spec_hash), ("subak.version", VERSION), ("subak.build", BUILD)]
         .map(|(key, value)| KeyValue::new(key.to_string(), value.to_string()))
         .to_vec()
+}
+
+/// Where the packets of a cell are recorded, in a directory of results.
+pub(crate) fn packets_path(dir: &Path, cell: usize) -> PathBuf {
+    dir.join("cells").join(format!("{cell}.packets.parquet"))
 }
 
 /// Empty, or with nothing but what an interrupted start leaves.

@@ -24,6 +24,7 @@ pub struct Column {
     pub about: &'static str,
 }
 
+/// A row of a table, its columns and their builders.
 macro_rules! columns {
     ($($(#[doc = $about:literal])+ $name:ident: $type:ident,)*) => {
         /// A row of the results; what is `None` is null.
@@ -33,6 +34,7 @@ macro_rules! columns {
         }
 
         /// Every column that each table has; a spec's axes follow.
+        #[allow(dead_code, reason = "documentation alone may want them")]
         pub const COLUMNS: &[Column] = &[$(Column { name: stringify!($name), about: concat!($($about),+) }),*];
 
         #[derive(Debug, Default)]
@@ -66,6 +68,8 @@ macro_rules! columns {
     (@type flag) => { DataType::Boolean };
 }
 
+pub(crate) use columns;
+
 columns! {
     /// number of the cell
     cell: whole,
@@ -75,7 +79,7 @@ columns! {
     seed: whole,
     /// load asked for: bytes on the wire, headers included, over the capacity of the hosts' links
     load: number,
-    /// what the row is: flow, rate, queue, link, wait, convergence, summary
+    /// what the row is: flow, rate, pace, queue, link, wait, convergence, summary
     kind: text,
     /// time of a sample or of a change of the flows; of a summary, the end of the run
     time_ns: whole,
@@ -117,6 +121,14 @@ columns! {
     rate_bps: number,
     /// rate on the wire assigned to the source
     assigned_bps: number,
+    /// which of the flow's subflows, from 0
+    subflow: whole,
+    /// pace that the source set for the subflow, on the wire; null where it sets none
+    pace_bps: number,
+    /// payload bytes that the source allows in flight; null where it sets no window
+    window_bytes: whole,
+    /// payload bytes in flight
+    in_flight_bytes: whole,
     /// bytes waiting in the queue
     queued_bytes: whole,
     /// packets waiting in the queue
@@ -160,7 +172,7 @@ columns! {
 }
 
 /// Kinds of row.
-pub const KINDS: &[&str] = &["flow", "rate", "queue", "link", "wait", "convergence", "summary"];
+pub const KINDS: &[&str] = &["flow", "rate", "pace", "queue", "link", "wait", "convergence", "summary"];
 
 /// Rows that are encoded at a time.
 const BATCH: usize = 1 << 14;

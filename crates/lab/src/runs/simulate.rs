@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::results::table::Row;
 use crate::runs::actions::Actions;
 use crate::runs::convergence::Watch;
+use crate::runs::recorder::{Recorder, Shared};
 use crate::runs::window::Counts;
 use crate::spec::drivers::{Scene, SchemeChoice};
 use crate::spec::setting::{Convergence, Setting};
@@ -27,6 +28,8 @@ pub(crate) struct Cell<'a> {
     pub setting: &'a Setting,
     pub scheme: &'a SchemeChoice,
     pub seed: u64,
+    /// Where packets are recorded.
+    pub packets: Option<&'a Shared>,
     pub cancel: &'a AtomicBool,
     /// Told the share of the run that is done.
     pub progress: &'a (dyn Fn(f64) + Sync),
@@ -57,6 +60,9 @@ pub(crate) fn simulate(cell: &Cell, rows: &mut Rows) -> Result<Option<Took>, Err
     for flow in &flows {
         driver.add(flow.first_plan());
     }
+    if let (Some(recorded), Some(table)) = (&setting.measure.packets, cell.packets) {
+        driver.watch(Box::new(Recorder::new(setting, recorded, &flows, table)?));
+    }
     let mut named = |row: &Row| {
         let named = Row {
             cell: Some(cell.number as u64),
@@ -73,13 +79,8 @@ pub(crate) fn simulate(cell: &Cell, rows: &mut Rows) -> Result<Option<Took>, Err
         flows: &flows,
         actions: Actions::new(setting, &flows),
         driver: driver.as_mut(),
-        pending: flows
-            .iter()
-            .zip(0..)
-            .filter(|(f, _)| f.after.is_empty())
-            .map(|(f, n)| Reverse((f.plan.start_ns, n)))
-            .collect(),
-        live: Vec::new(),
+        live: Live::new(&flows),
+        open: Live::new(if setting.measure.paces_ns.is_some() { &flows } else { &[] }),
         seen_bytes: vec![0; flows.len()],
         counted: Counts::default(),
     };
@@ -94,6 +95,42 @@ pub(crate) fn simulate(cell: &Cell, rows: &mut Rows) -> Result<Option<Took>, Err
     Ok(Some(Took { events: driver.events(), packet_hops: driver.packet_hops() }))
 }
 
+/// Flows that are sampled: from their start until they have ended.
+struct Live {
+    /// Not started yet, and when they start, as far as that is known.
+    pending: BinaryHeap<Reverse<(Ns, FlowId)>>,
+    live: Vec<FlowId>,
+}
+
+impl Live {
+    fn new(flows: &[Planned]) -> Self {
+        let known = flows.iter().zip(0..).filter(|(f, _)| f.after.is_empty());
+        Live { pending: known.map(|(f, n)| Reverse((f.plan.start_ns, n))).collect(), live: Vec::new() }
+    }
+
+    fn take_started(&mut self, now_ns: Ns) {
+        while let Some(&Reverse((_, f))) = self.pending.peek().filter(|next| next.0.0 <= now_ns) {
+            self.pending.pop();
+            self.live.push(f);
+        }
+    }
+
+    /// Samples each, and keeps those for which `sample` says so.
+    fn keep(&mut self, mut sample: impl FnMut(FlowId) -> Result<bool, Error>) -> Result<(), Error> {
+        let mut result = Ok(());
+        self.live.retain(|&f| {
+            if result.is_err() {
+                return true;
+            }
+            sample(f).unwrap_or_else(|error| {
+                result = Err(error);
+                true
+            })
+        });
+        result
+    }
+}
+
 struct Run<'a> {
     cell: &'a Cell<'a>,
     /// The share of a link that the scheme means to give to data.
@@ -101,9 +138,9 @@ struct Run<'a> {
     flows: &'a [Planned],
     actions: Actions<'a>,
     driver: &'a mut dyn Driver,
-    /// Flows whose rates are not sampled yet, and when they start, as far as that is known.
-    pending: BinaryHeap<Reverse<(Ns, FlowId)>>,
-    live: Vec<FlowId>,
+    /// Flows whose rates are sampled, and those whose paces are.
+    live: Live,
+    open: Live,
     seen_bytes: Vec<u64>,
     /// What counts: from the end of the warm-up to that of the duration.
     counted: Counts,
@@ -124,7 +161,8 @@ impl Run<'_> {
         // What happens at the very end of the warm-up counts.
         let mut before = self.counts();
         let warm_ns = setting.warmup_ns.checked_sub(1).unwrap_or(never);
-        let mut next = [measure.rates_ns.unwrap_or(never), measure.queues_ns.unwrap_or(never), warm_ns, slice_ns];
+        let every = [measure.rates_ns, measure.queues_ns, measure.paces_ns].map(|interval| interval.unwrap_or(never));
+        let mut next = [every[0], every[1], warm_ns, slice_ns, every[2]];
         loop {
             let looks = watches.iter().map(|(_, w)| w.next_ns()).min().unwrap_or(never);
             let now_ns = next.iter().fold(looks, |a, &b| a.min(b)).min(self.actions.next_ns()).min(end_ns);
@@ -139,12 +177,12 @@ impl Run<'_> {
                 }
             }
             if next[0] <= now_ns {
-                self.sample_rates(now_ns, measure.rates_ns.unwrap_or(never), rows)?;
-                next[0] += measure.rates_ns.unwrap_or(never);
+                self.sample_rates(now_ns, every[0], rows)?;
+                next[0] += every[0];
             }
             if next[1] <= now_ns {
                 self.sample_queues(now_ns, rows)?;
-                next[1] += measure.queues_ns.unwrap_or(never);
+                next[1] += every[1];
             }
             if next[2] <= now_ns {
                 before = self.counts();
@@ -158,6 +196,10 @@ impl Run<'_> {
                 }
                 // The rest is for flows that end after the last arrival.
                 (self.cell.progress)(0.9 * now_ns as f64 / end_ns as f64);
+            }
+            if next[4] <= now_ns {
+                self.sample_paces(now_ns, rows)?;
+                next[4] += every[2];
             }
             if now_ns >= end_ns {
                 // What has not begun by now never will.
@@ -199,7 +241,10 @@ impl Run<'_> {
     fn run_until(&mut self, until_ns: Ns) {
         while self.actions.reacts() && self.driver.now_ns() < until_ns {
             self.driver.run_until_finish(until_ns);
-            self.pending.extend(self.actions.react(self.driver, self.flows).into_iter().map(Reverse));
+            for started in self.actions.react(self.driver, self.flows) {
+                self.live.pending.push(Reverse(started));
+                self.open.pending.push(Reverse(started));
+            }
         }
         self.driver.run_until(until_ns);
     }
@@ -217,31 +262,45 @@ impl Run<'_> {
     }
 
     fn sample_rates(&mut self, now_ns: Ns, interval_ns: Ns, rows: &mut Rows) -> Result<(), Error> {
-        while let Some(&Reverse((_, f))) = self.pending.peek().filter(|next| next.0.0 <= now_ns) {
-            self.pending.pop();
-            self.live.push(f);
-        }
-        let mut result = Ok(());
-        self.live.retain(|&f| {
-            let view = self.driver.flow(f);
-            let arrived = view.received_wire_bytes - self.seen_bytes[f as usize];
-            self.seen_bytes[f as usize] = view.received_wire_bytes;
-            let row = Row {
+        self.live.take_started(now_ns);
+        let (driver, flows, seen_bytes) = (&*self.driver, self.flows, &mut self.seen_bytes);
+        self.live.keep(|f| {
+            let view = driver.flow(f);
+            let arrived = view.received_wire_bytes - seen_bytes[f as usize];
+            seen_bytes[f as usize] = view.received_wire_bytes;
+            rows(&Row {
                 kind: Some("rate"),
                 time_ns: Some(now_ns),
                 flow: Some(u64::from(f)),
-                flow_id: self.flows[f as usize].id.as_deref(),
+                flow_id: flows[f as usize].id.as_deref(),
                 rate_bps: Some(arrived as f64 * 8e9 / interval_ns as f64),
                 assigned_bps: Some(view.assigned_bps),
                 received_bytes: Some(view.received_bytes),
                 ..Row::default()
-            };
-            if result.is_ok() {
-                result = rows(&row);
+            })?;
+            Ok(view.finished_ns.is_none() && flows[f as usize].plan.stop_ns.is_none_or(|s| s > now_ns))
+        })
+    }
+
+    fn sample_paces(&mut self, now_ns: Ns, rows: &mut Rows) -> Result<(), Error> {
+        self.open.take_started(now_ns);
+        let (driver, flows) = (&*self.driver, self.flows);
+        self.open.keep(|f| {
+            for (subflow, pace) in driver.paces(f).into_iter().enumerate() {
+                rows(&Row {
+                    kind: Some("pace"),
+                    time_ns: Some(now_ns),
+                    flow: Some(u64::from(f)),
+                    flow_id: flows[f as usize].id.as_deref(),
+                    subflow: Some(subflow as u64),
+                    pace_bps: pace.pace_bps,
+                    window_bytes: pace.window_bytes,
+                    in_flight_bytes: Some(pace.in_flight_bytes),
+                    ..Row::default()
+                })?;
             }
-            view.finished_ns.is_none() && self.flows[f as usize].plan.stop_ns.is_none_or(|s| s > now_ns)
-        });
-        result
+            Ok(driver.flow(f).finished_ns.is_none() && flows[f as usize].plan.stop_ns.is_none_or(|s| s > now_ns))
+        })
     }
 
     fn sample_queues(&mut self, now_ns: Ns, rows: &mut Rows) -> Result<(), Error> {

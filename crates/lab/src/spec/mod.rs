@@ -3,6 +3,7 @@
 mod controller;
 pub mod drivers;
 mod fault;
+pub(crate) mod packets;
 pub(crate) mod policy;
 mod section;
 pub(crate) mod setting;
@@ -11,6 +12,7 @@ pub(crate) mod topology;
 pub mod workload;
 
 use crate::results::files;
+use crate::spec::packets::Recorded;
 use crate::spec::section::{Section, each, text, whole};
 use crate::spec::setting::{Cost, Setting};
 use crate::spec::topology::Topology;
@@ -135,6 +137,9 @@ impl ValidSpec {
             return Err(Fault::new("", what, format!("at most {} are possible: sweep over less", sweep::MOST_CELLS)));
         }
         let settings = settings(&spec, &axes, &schemes, count)?;
+        for setting in settings.iter().filter(|s| s.measure.packets.as_ref().is_some_and(Recorded::names_flows)) {
+            seeds.iter().try_for_each(|&seed| setting.check_recorded(seed))?;
+        }
         let hash = hash(&spec)?;
         Ok(ValidSpec { spec, name, axes, schemes, seeds, hash, settings })
     }

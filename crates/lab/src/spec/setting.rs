@@ -1,6 +1,7 @@
 //! One setting of a spec, all axes fixed: what every scheme and seed of it runs under.
 
 use crate::spec::drivers::{Expected, SchemeChoice};
+use crate::spec::packets::Recorded;
 use crate::spec::section::{Section, between, each, flag};
 use crate::spec::topology::Topology;
 use crate::spec::workload::{Kind, Workload};
@@ -54,7 +55,7 @@ pub(crate) struct Setting {
 }
 
 /// What is measured.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Measure {
     /// Whether each flow's completion is recorded.
     pub fct: bool,
@@ -62,6 +63,10 @@ pub(crate) struct Measure {
     pub rates_ns: Option<Ns>,
     /// Interval between samples of the queues.
     pub queues_ns: Option<Ns>,
+    /// Interval between samples of the flows' windows and paces.
+    pub paces_ns: Option<Ns>,
+    /// Packets whose way is recorded.
+    pub packets: Option<Recorded>,
     /// One a criterion.
     pub convergence: Vec<Convergence>,
 }
@@ -109,7 +114,11 @@ impl Measure {
 
     /// Refuses intervals at which the samples of `links` queues, or of `live` flows at once, would never end.
     fn check_samples(&self, links: f64, live: f64, duration_ns: Ns) -> Result<(), Fault> {
-        let wanted = [("rates", self.rates_ns, live, "flows"), ("queues", self.queues_ns, links, "links")];
+        let wanted = [
+            ("rates", self.rates_ns, live, "flows"),
+            ("queues", self.queues_ns, links, "links"),
+            ("paces", self.paces_ns, live, "flows"),
+        ];
         for (key, interval_ns, each, of) in wanted {
             let Some(interval_ns) = interval_ns else { continue };
             let rows = each * (duration_ns as f64 / interval_ns as f64);
@@ -156,7 +165,7 @@ impl Setting {
         workload.check(&topology, packet, duration_ns).map_err(|e| e.below("workload"))?;
         let policy = section("policy").map_or(Ok(Policy::MaxMin), policy_from_value).map_err(|e| e.below("policy"))?;
         workload.check_policy(policy)?;
-        let measure = measure(section("measure"), &workload).map_err(|e| e.below("measure"))?;
+        let measure = measure(section("measure"), &workload, &topology).map_err(|e| e.below("measure"))?;
         let live = workload.expected(&topology, packet, duration_ns).live;
         measure.check_samples(topology.described_links() as f64, live, duration_ns).map_err(|e| e.below("measure"))?;
         measure.check_filters(mean_share_bps(&topology, live), packet).map_err(|e| e.below("measure"))?;
@@ -203,6 +212,13 @@ impl Setting {
             }
             Ok(())
         })
+    }
+
+    /// Refuses a recording of flows that are not there when the run has `seed`.
+    pub fn check_recorded(&self, seed: u64) -> Result<(), Fault> {
+        let Some(recorded) = &self.measure.packets else { return Ok(()) };
+        let flows = self.workload.flows(&self.topology, seed, self.packet, self.duration_ns)?;
+        recorded.flows(&flows).map(|_| ()).map_err(|e| e.below("packets").below("measure"))
     }
 
     /// Bits that link `l` could carry in the last `span_ns` of the duration.
@@ -296,13 +312,15 @@ fn interval(value: &Value) -> Result<Ns, Fault> {
     }
 }
 
-fn measure(value: Option<&Value>, workload: &Workload) -> Result<Measure, Fault> {
-    let mut measure = Measure { fct: true, rates_ns: None, queues_ns: None, convergence: Vec::new() };
+fn measure(value: Option<&Value>, workload: &Workload, topology: &Topology) -> Result<Measure, Fault> {
+    let mut measure = Measure { fct: true, ..Measure::default() };
     let Some(value) = value else { return Ok(measure) };
     let mut section = Section::of(value)?;
     measure.fct = section.opt("fct", flag)?.unwrap_or(true);
     measure.rates_ns = section.opt("rates", interval)?;
     measure.queues_ns = section.opt("queues", interval)?;
+    measure.paces_ns = section.opt("paces", interval)?;
+    measure.packets = section.opt("packets", |v| Recorded::read(v, topology))?.flatten();
     measure.convergence = section
         .opt("convergence", |v| if v.is_array() { each(v, convergence) } else { Ok(vec![convergence(v)?]) })?
         .unwrap_or_default();

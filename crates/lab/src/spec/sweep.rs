@@ -30,6 +30,8 @@ const LISTS: &[(&str, usize)] = &[
     ("workload.weights.uniform", 1),
     ("workload.weights.powers", 1),
     ("measure.convergence", 1),
+    ("measure.packets.flows", 1),
+    ("measure.packets.links", 1),
     ("fault", 1),
     ("fault[].kinds", 1),
     ("fault[].links", 1),

@@ -4,6 +4,7 @@ mod closed;
 mod common;
 mod fluid;
 mod golden;
+mod packets;
 mod policies;
 mod reactions;
 mod runs;

@@ -6,6 +6,7 @@ mod controller;
 mod delivery;
 mod engine;
 mod extending;
+mod floors;
 mod forgetting;
 mod goals;
 mod leaf_spine;

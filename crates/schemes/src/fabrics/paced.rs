@@ -7,8 +7,12 @@ use subak_core::scheme::{Carries, FlowInfo, Goal, Io, Param, ParamUnit, Params, 
 use subak_core::{Fault, Ns};
 
 /// `params.window`.
-const WINDOW: Param =
-    Param::number("window", 2.0, ParamUnit::One, "most bytes under way, in products of line rate and round trip");
+const WINDOW: Param = Param::number(
+    "window",
+    2.0,
+    ParamUnit::One,
+    "most bytes under way, in products of the path's slowest link and its round trip",
+);
 
 /// The fabric.
 #[derive(Debug, Clone, Copy)]
@@ -54,13 +58,13 @@ impl Fabric for Paced {
         Fifo::new(port.buffer_bytes)
     }
     fn source(&self, flow: &FlowInfo) -> PacedSource {
-        let window = |line_rate_bps: f64, rtt_ns: Ns| {
-            let packets = self.window * line_rate_bps * rtt_ns as f64 / 8e9 / f64::from(flow.mtu_bytes);
+        let window = |slowest_bps: f64, rtt_ns: Ns| {
+            let packets = self.window * slowest_bps * rtt_ns as f64 / 8e9 / f64::from(flow.mtu_bytes);
             packets.ceil().max(1.0) as u64 * u64::from(flow.mss_bytes)
         };
         let subflow = |p: &subak_core::scheme::PathInfo| Subflow {
-            window_bytes: window(p.line_rate_bps, p.base_rtt_ns),
-            rate_bps: p.line_rate_bps,
+            window_bytes: window(p.min_capacity_bps, p.base_rtt_ns),
+            rate_bps: p.min_capacity_bps,
             started: false,
         };
         PacedSource { mss_bytes: flow.mss_bytes, subflows: flow.paths.iter().map(subflow).collect() }

@@ -2,10 +2,11 @@
 //! Lapsley, IEEE/ACM Transactions on Networking 1999).
 //!
 //! The parameters of table 2 are for utilities of rates in Mb/s, so links keep prices in that unit: at a rate of x
-//! Mb/s an alpha-fair flow wants to pay (w/x)^alpha. Prices stay between 0 and 1, y is what arrives, and a flow wishes at
-//! least 1.2% of its line (120 Mb/s at 10 Gb/s).
+//! Mb/s an alpha-fair flow wants to pay (w/x)^alpha. Prices stay between 0 and 1, and y is what arrives. A flow wishes at
+//! least the share `floor` of the slowest link of its path. The paper's simulations have 1.2% (120 Mb/s at 10 Gb/s, where
+//! all links of hosts are alike). A share of the line would be more than a slow link further on carries.
 
-use super::prices::{Bounds, Wishes};
+use super::prices::Wishes;
 use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Rate};
 use std::sync::Arc;
 use subak_core::scheme::{FlowInfo, Goal, Param, ParamUnit, Params, Port, Settles};
@@ -15,8 +16,13 @@ use subak_core::{Fault, Ns, Utility};
 pub(super) const PRICE_INTERVAL: Param =
     Param::number("price_interval", 16e-6, ParamUnit::Seconds, "time between two updates of a link's price");
 
-/// Bounds of a rate in line rates, as the paper's simulations have them.
-pub(super) const BOUNDS: Bounds = Bounds { least: 0.012, most: 1.0 };
+/// `params.floor`.
+pub(super) const FLOOR: Param = Param::number(
+    "floor",
+    0.012,
+    ParamUnit::One,
+    "least rate that a flow wishes, as a share of the slowest link of its path",
+);
 
 /// The optimizer.
 #[derive(Debug, Clone, Copy)]
@@ -24,6 +30,7 @@ pub struct GradientDescent {
     a: f64,
     b: f64,
     interval_ns: Ns,
+    floor: f64,
 }
 
 impl Optimizer for GradientDescent {
@@ -35,6 +42,7 @@ impl Optimizer for GradientDescent {
             Param::number("a", 4e-9, ParamUnit::One, "price for each Mb/s that arrives beyond the capacity"),
             Param::number("b", 1.2e-10, ParamUnit::One, "price for each byte that waits"),
             PRICE_INTERVAL,
+            FLOOR,
         ],
         goal: Goal::Utility,
         settles: Settles { within: 0.05, rtts: 500.0 },
@@ -49,10 +57,11 @@ impl Optimizer for GradientDescent {
             a: params.within("a", 0.0, 1.0)?,
             b: params.within("b", 0.0, 1.0)?,
             interval_ns: interval_ns(params)?,
+            floor: params.within("floor", 1e-9, 1.0)?,
         })
     }
     fn source(&self, flow: &FlowInfo) -> PriceTaker {
-        PriceTaker { wishes: Wishes::new(flow, BOUNDS), price_unit: price_unit(&flow.utility) }
+        PriceTaker { wishes: Wishes::for_rates(flow, self.floor), price_unit: price_unit(&flow.utility) }
     }
     fn price(&self, _port: &Port) -> DgdPrice {
         DgdPrice { dgd: *self, price: 0.0, arrived_bytes: 0 }

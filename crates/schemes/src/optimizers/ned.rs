@@ -12,14 +12,14 @@
 //! - a bandwidth function is told as if it were a straight line from zero.
 
 use super::dgd::interval_ns;
-use super::prices::{Bounds, Wishes};
+use super::prices::Wishes;
 use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Rate};
 use std::sync::Arc;
 use subak_core::scheme::{FlowInfo, Goal, Param, ParamUnit, Params, Port, Settles};
 use subak_core::{Fault, Ns, Utility};
 
-/// Bounds of a rate in line rates: a flow that is never heard of could never be told to go faster.
-const BOUNDS: Bounds = Bounds { least: 0.001, most: 1.0 };
+/// Least rate, as a share of the slowest link of the path: a flow that is never heard of could never be told to go faster.
+const FLOOR: f64 = 0.001;
 
 /// The optimizer.
 #[derive(Debug, Clone, Copy)]
@@ -61,7 +61,7 @@ impl Optimizer for Ned {
     fn source(&self, flow: &FlowInfo) -> NedSource {
         let line_rate_bps: Vec<f64> = flow.paths.iter().map(|p| p.line_rate_bps).collect();
         NedSource {
-            wishes: Wishes::new(flow, BOUNDS),
+            wishes: Wishes::for_rates(flow, FLOOR),
             alpha: flow.utility.alpha(),
             answers: vec![Answer::default(); line_rate_bps.len()],
             line_rate_bps,

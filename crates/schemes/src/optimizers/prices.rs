@@ -4,12 +4,12 @@
 
 use crate::over::Feedback;
 use std::sync::Arc;
-use subak_core::scheme::FlowInfo;
+use subak_core::scheme::{FlowInfo, PathInfo};
 use subak_core::utility::Urgency;
 use subak_core::{Ns, Utility};
 use subak_solve::xwi::{self, Marginal};
 
-/// Bounds of a wish, in line rates.
+/// Bounds of a wish for a weight, in line rates.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
     /// Least.
@@ -23,31 +23,43 @@ pub struct Bounds {
 pub struct Wishes {
     marginal: Marginal,
     urgency: Urgency,
-    bounds: Bounds,
     start_ns: Ns,
     subflows: Vec<Subflow>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Subflow {
-    line_rate_bps: f64,
+    /// Bounds of its wish; the upper one is also the wish at a price of zero.
+    least_bps: f64,
+    most_bps: f64,
     rate_bps: Option<f64>,
     wish_bps: f64,
 }
 
 impl Wishes {
-    /// Of a flow that has not started.
+    /// Wishes for weights, of a flow that has not started.
     pub fn new(flow: &FlowInfo, bounds: Bounds) -> Self {
+        Self::within(flow, |path| {
+            let most_bps = bounds.most * path.line_rate_bps;
+            [bounds.least * path.line_rate_bps, most_bps, most_bps]
+        })
+    }
+
+    /// Wishes for rates: at first what the slowest link of the path carries, then at least the share `floor` of it and at most
+    /// the line rate: links may get faster.
+    pub fn for_rates(flow: &FlowInfo, floor: f64) -> Self {
+        Self::within(flow, |path| [floor * path.min_capacity_bps, path.line_rate_bps, path.min_capacity_bps])
+    }
+
+    fn within(flow: &FlowInfo, bounds_bps: impl Fn(&PathInfo) -> [f64; 3]) -> Self {
         let parts = flow.paths.len().max(1) as f64;
-        let subflow = |path: &subak_core::scheme::PathInfo| Subflow {
-            line_rate_bps: path.line_rate_bps,
-            rate_bps: None,
-            wish_bps: bounds.most * path.line_rate_bps / parts,
+        let subflow = |path: &PathInfo| {
+            let [least_bps, most_bps, first_bps] = bounds_bps(path);
+            Subflow { least_bps, most_bps, rate_bps: None, wish_bps: first_bps / parts }
         };
         Wishes {
             marginal: Marginal::new(Arc::clone(&flow.utility)),
             urgency: flow.urgency,
-            bounds,
             start_ns: 0,
             subflows: flow.paths.iter().map(subflow).collect(),
         }
@@ -87,8 +99,7 @@ impl Wishes {
         self.subflows[k as usize].rate_bps = feedback.rate_bps;
         let share = self.share(k as usize);
         let s = &mut self.subflows[k as usize];
-        let wish_bps = xwi::weight(&self.marginal, path_price, share, self.bounds.most * s.line_rate_bps);
-        s.wish_bps = wish_bps.max(self.bounds.least * s.line_rate_bps);
+        s.wish_bps = xwi::weight(&self.marginal, path_price, share, s.most_bps).max(s.least_bps);
     }
 
     /// Subflow `k`'s share of the flow's rate.

@@ -8,10 +8,10 @@
 //! is stable below a = pi / 2 only, and packets agree (rates swing for ever at 3.6 and 1.8, settle at 0.9). The
 //! defaults are a quarter of the published gains.
 //!
-//! R starts at the capacity and stays between 1.2% of it and 2 C 4^(1/alpha); d is the running average of the round
+//! R starts at the capacity C and stays between `floor` times C and 2 C 4^(1/alpha); d is the running average of the round
 //! trips that packets carry, not below the idle network's longest.
 
-use super::dgd::{BOUNDS, PRICE_INTERVAL, interval_ns};
+use super::dgd::{FLOOR, PRICE_INTERVAL, interval_ns};
 use super::prices::Wishes;
 use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Rate};
 use std::sync::Arc;
@@ -28,6 +28,7 @@ pub struct FairShare {
     b: f64,
     alpha: f64,
     interval_ns: Ns,
+    floor: f64,
 }
 
 /// The last round trip that the source saw, ns; 0 for none.
@@ -44,6 +45,7 @@ impl Optimizer for FairShare {
             Param::number("b", 0.45, ParamUnit::One, "gain on what waits"),
             Param::number("alpha", 1.0, ParamUnit::One, "the policy's alpha").following(Follows::Alpha),
             PRICE_INTERVAL,
+            FLOOR,
         ],
         goal: Goal::AlphaFair,
         settles: Settles { within: 0.1, rtts: 500.0 },
@@ -59,10 +61,11 @@ impl Optimizer for FairShare {
             b: params.within("b", 0.0, 1e3)?,
             alpha: params.within("alpha", 0.01, 100.0)?,
             interval_ns: interval_ns(params)?,
+            floor: params.within("floor", 1e-9, 1.0)?,
         })
     }
     fn source(&self, flow: &FlowInfo) -> RcpSource {
-        RcpSource { wishes: Wishes::new(flow, BOUNDS), rtt: vec![RoundTrip::default(); flow.paths.len()] }
+        RcpSource { wishes: Wishes::for_rates(flow, self.floor), rtt: vec![RoundTrip::default(); flow.paths.len()] }
     }
     fn price(&self, port: &Port) -> Share {
         let mut share = Share {
@@ -148,7 +151,7 @@ impl Price<RoundTrip> for Share {
         let free = self.rcp.a * (capacity - y) - self.rcp.b * drain;
         let most = 2.0 * capacity * libm::pow(4.0, 1.0 / self.rcp.alpha);
         let next = self.rate_bps * (1.0 + interval / self.rtt_ns * free / capacity);
-        self.rate_bps = next.clamp(BOUNDS.least * capacity, most);
+        self.rate_bps = next.clamp(self.rcp.floor * capacity, most);
         self.set_price();
         self.arrived_bytes = 0;
         now_ns + self.rcp.interval_ns

@@ -1,0 +1,100 @@
+//! What befalls packets, told to whoever watches, and how fast subflows may send.
+
+use crate::scheme::{Class, PacketKind, Way};
+use crate::{FlowId, LinkId, Ns};
+use std::fmt::Debug;
+
+/// What befell a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Befell {
+    /// It came to the queue before the link. A queue that has no room drops it next.
+    Enqueued,
+    /// It left the queue onto the link.
+    Dequeued,
+    /// It was not let into the queue before the link, or was dropped there.
+    Dropped,
+    /// A fault took it on the link.
+    Lost,
+    /// It arrived over the link, the last of its way.
+    Delivered,
+    /// A letter between neighbours, which is no packet, arrived at the hop before the link.
+    Letter,
+}
+
+impl Befell {
+    /// In a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Befell::Enqueued => "enqueue",
+            Befell::Dequeued => "dequeue",
+            Befell::Dropped => "drop",
+            Befell::Lost => "loss",
+            Befell::Delivered => "deliver",
+            Befell::Letter => "letter",
+        }
+    }
+}
+
+/// A packet at a link, as it was when something befell it. The fields of a letter other than time, link and header say nothing.
+#[derive(Debug)]
+pub struct Sighting<'a> {
+    /// When.
+    pub at_ns: Ns,
+    /// What.
+    pub befell: Befell,
+    /// At which link.
+    pub link: LinkId,
+    /// Whose packet; `None` for messages of nodes and for letters.
+    pub flow: Option<FlowId>,
+    /// On which of the flow's subflows.
+    pub subflow: u8,
+    /// Data, acknowledgement or control.
+    pub kind: PacketKind,
+    /// From where to where it goes.
+    pub way: Way,
+    /// Priority.
+    pub class: Class,
+    /// Segment that it carries or acknowledges.
+    pub segment: u32,
+    /// Of acknowledgements: the first segment of the run that ends with `segment`.
+    pub run_start: u32,
+    /// Of acknowledgements: the first segment that the receiver lacks.
+    pub cumulative: u32,
+    /// Bytes on the wire.
+    pub bytes: u32,
+    /// Payload bytes of data.
+    pub payload_bytes: u32,
+    /// The mark, or its echo.
+    pub ecn: bool,
+    /// Links that it has crossed.
+    pub hop: u16,
+    /// When the data packet left its source.
+    pub sent_ns: Ns,
+    /// Time spent waiting in queues so far.
+    pub waited_ns: Ns,
+    /// Bytes that wait before the link; of a packet that comes, without its own.
+    pub queued_bytes: u64,
+    /// Packets that wait there.
+    pub queued_packets: u64,
+    /// The scheme's header, or its message.
+    pub header: &'a dyn Debug,
+}
+
+/// Hears of packets while a simulation runs.
+pub trait Watcher: Send {
+    /// Whether it wants to hear of what befalls packets of `flow` at `link` now.
+    fn wants(&self, at_ns: Ns, flow: Option<FlowId>, link: LinkId) -> bool;
+    /// Something befell one.
+    fn see(&mut self, sighting: &Sighting);
+}
+
+/// How fast a subflow may send, as its source's machine asked last.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PaceView {
+    /// Rate on the wire, bit/s; `None` where none is set.
+    pub pace_bps: Option<f64>,
+    /// Payload bytes that may be in flight; `None` where nothing limits them.
+    pub window_bytes: Option<u64>,
+    /// Payload bytes that are in flight.
+    pub in_flight_bytes: u64,
+}

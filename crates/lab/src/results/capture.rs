@@ -1,0 +1,199 @@
+//! Recorded packets as a capture that Wireshark opens. Frames are made up from what the simulator knows: Ethernet from the
+//! ends of the link, IPv4 from the ends of the flow, TCP from segments and acknowledgements; a scheme's own messages are UDP.
+
+mod frame;
+
+use crate::error::Error;
+use crate::results::pcapng::Pcapng;
+use crate::results::read::{flag, text, whole};
+use crate::results::store::{packets_path, read_manifest};
+use arrow_array::RecordBatch;
+use frame::{Frame, Transport};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use subak_core::Fault;
+use subak_core::document::unknown_word;
+
+/// What a capture holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Captured {
+    /// The cell that it is of.
+    pub cell: usize,
+    /// Frames.
+    pub frames: u64,
+    /// Interfaces: one for each link that carried a packet, and one for each that dropped one.
+    pub interfaces: u64,
+}
+
+/// What the table of packets says of the network.
+#[derive(Deserialize)]
+struct Network {
+    nodes: Vec<String>,
+    links: Vec<Link>,
+    mss_bytes: u32,
+}
+
+#[derive(Deserialize)]
+struct Link {
+    id: String,
+    from: Option<String>,
+    to: Option<String>,
+    bps: f64,
+}
+
+/// Writes the packets recorded in `cell` of the run in `dir` as pcapng: each as it leaves the queue before a link, or is dropped
+/// there. `cell` may be left away where only one has packets; `links` are all if empty.
+pub fn capture(dir: &Path, cell: Option<usize>, links: &[String], out: impl Write) -> Result<Captured, Error> {
+    let (cell, path) = table_of(dir, cell)?;
+    let broken = |e: &dyn std::fmt::Display| Error::file(&path, io::Error::other(e.to_string()));
+    let file = File::open(&path).map_err(|e| Error::file(&path, e))?;
+    let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| broken(&e))?;
+    let pairs = builder.metadata().file_metadata().key_value_metadata();
+    let told = pairs.and_then(|p| p.iter().find(|p| p.key == "subak.network")).and_then(|p| p.value.as_deref());
+    let network: Network = serde_json::from_str(told.unwrap_or_default()).map_err(|e| broken(&e))?;
+    let known: Vec<&str> = network.links.iter().map(|l| l.id.as_str()).collect();
+    if let Some(name) = links.iter().find(|name| !known.contains(&name.as_str())) {
+        return Err(unknown_word(name, "link", &known).below("link").into());
+    }
+    let mut capture = Capture {
+        file: Pcapng::new(out).map_err(written)?,
+        nodes: network.nodes.iter().enumerate().map(|(n, name)| (name.as_str(), n as u32)).collect(),
+        links: network.links.iter().map(|l| (l.id.as_str(), l)).collect(),
+        only: links,
+        mss_bytes: network.mss_bytes,
+        interfaces: HashMap::new(),
+        ends: BTreeMap::new(),
+        frames: 0,
+    };
+    for batch in builder.with_batch_size(1 << 13).build().map_err(|e| broken(&e))? {
+        capture.add(&batch.map_err(|e| broken(&e))?).map_err(written)?;
+    }
+    let captured = Captured { cell, frames: capture.frames, interfaces: capture.interfaces.len() as u64 };
+    capture.file.finish().map_err(written)?;
+    Ok(captured)
+}
+
+fn written(e: io::Error) -> Error {
+    Error::file(Path::new("output"), e)
+}
+
+/// The cells that recorded packets, and where.
+pub(crate) fn cells_with_packets(dir: &Path) -> Result<Vec<(usize, PathBuf)>, Error> {
+    let manifest = read_manifest(dir)?;
+    let cells = manifest.get("cells").and_then(|c| c.as_array()).map_or(0, Vec::len);
+    let there: Vec<_> =
+        (0..cells).map(|cell| (cell, packets_path(dir, cell))).filter(|(_, path)| path.exists()).collect();
+    if there.is_empty() {
+        let mend = "ask for them in the spec, [measure] packets = true, and run it into another folder";
+        let fault = Fault::new("", "the run recorded no packets", mend);
+        return Err(fault.in_file(dir.display().to_string()).into());
+    }
+    Ok(there)
+}
+
+/// The table of packets of `cell`, or of the only one that has one.
+fn table_of(dir: &Path, cell: Option<usize>) -> Result<(usize, PathBuf), Error> {
+    let there = cells_with_packets(dir)?;
+    let listed = there.iter().take(20).map(|(cell, _)| cell.to_string()).collect::<Vec<_>>().join(", ");
+    let (what, mend) = match cell {
+        None if there.len() == 1 => return Ok(there[0].clone()),
+        None => ("several cells have packets".to_string(), format!("choose one with --cell: {listed}")),
+        Some(cell) => match there.iter().find(|(c, _)| *c == cell) {
+            Some(found) => return Ok(found.clone()),
+            None => (format!("cell {cell} has no packets"), format!("choose one of: {listed}")),
+        },
+    };
+    Err(Fault::new("cell", what, mend).in_file(dir.display().to_string()).into())
+}
+
+struct Capture<'a, W: Write> {
+    file: Pcapng<W>,
+    nodes: HashMap<&'a str, u32>,
+    links: HashMap<&'a str, &'a Link>,
+    only: &'a [String],
+    mss_bytes: u32,
+    /// By link, and whether it is for what was dropped before it.
+    interfaces: HashMap<(String, bool), u32>,
+    /// Of each subflow the short segment, which is its last, and its payload.
+    ends: BTreeMap<(u64, u64), (u64, u64)>,
+    frames: u64,
+}
+
+impl<W: Write> Capture<'_, W> {
+    fn add(&mut self, batch: &RecordBatch) -> io::Result<()> {
+        let number = |name: &'static str| whole(batch, name);
+        let (time, flow, subflow, segment) = (number("time_ns"), number("flow"), number("subflow"), number("segment"));
+        let (bytes, payload, hop) = (number("bytes"), number("payload_bytes"), number("hop"));
+        let (run_start, cumulative) = (number("run_start"), number("cumulative"));
+        let (event, link, src, dst) =
+            (text(batch, "event"), text(batch, "link"), text(batch, "src"), text(batch, "dst"));
+        let (packet, way, class) = (text(batch, "packet"), text(batch, "way"), text(batch, "class"));
+        let (header, ecn) = (text(batch, "header"), flag(batch, "ecn"));
+        for i in 0..batch.num_rows() {
+            let key = (flow(i).unwrap_or(0), subflow(i).unwrap_or(0));
+            let (segment, payload) = (segment(i).unwrap_or(0), payload(i).unwrap_or(0));
+            if packet(i) == Some("data") && payload < u64::from(self.mss_bytes) {
+                self.ends.insert(key, (segment, payload));
+            }
+            let dropped = event(i) == Some("drop");
+            let Some(link) = link(i).filter(|_| dropped || event(i) == Some("dequeue")) else { continue };
+            if !self.only.is_empty() && self.only.iter().all(|l| l != link) {
+                continue;
+            }
+            let transport = match packet(i) {
+                Some("data") => Transport::Data { seq: self.offset(key, segment), payload: payload as u32 },
+                Some("ack") => {
+                    let (from, next) = (run_start(i).unwrap_or(segment), cumulative(i).unwrap_or(0));
+                    let run = (self.offset(key, from), self.offset(key, segment + 1));
+                    Transport::Ack { ack: self.offset(key, next), run: (segment >= next).then_some(run) }
+                }
+                _ => Transport::Message,
+            };
+            let number = |name: Option<&str>| name.and_then(|n| self.nodes.get(n).copied());
+            let (from, to) = self.links.get(link).map_or((None, None), |l| (l.from.as_deref(), l.to.as_deref()));
+            let frame = Frame {
+                hop_ends: [number(from), number(to)],
+                flow_ends: [number(src(i)), number(dst(i))],
+                flow: flow(i),
+                subflow: key.1,
+                way: way(i).unwrap_or("out"),
+                node: segment as u32,
+                class: class(i).unwrap_or("low"),
+                ecn: ecn(i) == Some(true),
+                hops: hop(i).unwrap_or(0),
+                bytes: bytes(i).unwrap_or(0) as u32,
+                transport,
+            };
+            let interface = self.interface(link, dropped)?;
+            let (head, length) = frame.bytes();
+            self.file.frame(interface, time(i).unwrap_or(0), &head, length, header(i))?;
+            self.frames += 1;
+        }
+        Ok(())
+    }
+
+    /// Payload bytes of a subflow before `segment`: all are full but the last.
+    fn offset(&self, key: (u64, u64), segment: u64) -> u32 {
+        let mss = u64::from(self.mss_bytes);
+        let bytes = match self.ends.get(&key) {
+            Some(&(last, payload)) if segment > last => last * mss + payload,
+            _ => segment * mss,
+        };
+        bytes as u32
+    }
+
+    fn interface(&mut self, link: &str, dropped: bool) -> io::Result<u32> {
+        if let Some(&known) = self.interfaces.get(&(link.to_string(), dropped)) {
+            return Ok(known);
+        }
+        let name = if dropped { format!("{link} (dropped)") } else { link.to_string() };
+        let speed_bps = self.links.get(link).map_or(0.0, |l| l.bps) as u64;
+        let number = self.file.interface(&name, speed_bps)?;
+        self.interfaces.insert((link.to_string(), dropped), number);
+        Ok(number)
+    }
+}

@@ -1,0 +1,121 @@
+//! The table of packets of a cell, beside its other results: what befell each at each link, streamed to disk.
+
+use crate::results::store;
+use crate::results::table::{columns, properties};
+use arrow_array::builder::{BooleanBuilder, StringBuilder, UInt64Builder};
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use parquet::arrow::ArrowWriter;
+use parquet::errors::Result;
+use parquet::file::metadata::KeyValue;
+use serde_json::json;
+use std::fs::File;
+use std::io::BufWriter;
+use std::sync::Arc;
+use subak_core::Network;
+use subak_core::driver::PacketSizes;
+
+use super::table::Column;
+
+columns! {
+    /// when, from the start of the run
+    time_ns: whole,
+    /// what befell it: enqueue, dequeue, drop (for want of room), loss (by a fault), deliver, letter (between neighbours)
+    event: text,
+    /// id of the link; the queue is the one before it
+    link: text,
+    /// number of the flow; null for messages of nodes and for letters
+    flow: whole,
+    /// source of the flow, where the network knows its nodes
+    src: text,
+    /// destination of the flow
+    dst: text,
+    /// which of the flow's subflows
+    subflow: whole,
+    /// what it is: data, ack or ctl
+    packet: text,
+    /// from where to where: out (source to sink), back, flow-to-controller, controller-to-flow, node-to-controller, controller-to-node
+    way: text,
+    /// priority: control, high or low
+    class: text,
+    /// number of the segment that it carries or acknowledges, from 0; of a node's message the number of the node
+    segment: whole,
+    /// of acknowledgements: the first segment of the run that ends with `segment`
+    run_start: whole,
+    /// of acknowledgements: the first segment that the receiver lacks
+    cumulative: whole,
+    /// bytes on the wire, headers included
+    bytes: whole,
+    /// payload bytes of data
+    payload_bytes: whole,
+    /// congestion was experienced, or its echo
+    ecn: flag,
+    /// links crossed already
+    hop: whole,
+    /// when the data packet left its source, or the one that is acknowledged
+    sent_ns: whole,
+    /// time spent waiting in queues so far
+    waited_ns: whole,
+    /// bytes that wait before the link; of a packet that comes, without its own
+    queued_bytes: whole,
+    /// packets that wait there
+    queued_packets: whole,
+    /// the scheme's header, or its message
+    header: text,
+}
+
+/// Rows that are encoded at a time, and rows of a group: what is held in memory.
+const BATCH: usize = 1 << 13;
+const GROUP: usize = 1 << 17;
+
+/// Writes the packets of one cell into a file.
+pub(crate) struct PacketTable {
+    writer: ArrowWriter<BufWriter<File>>,
+    schema: SchemaRef,
+    builders: Builders,
+    rows: usize,
+}
+
+impl PacketTable {
+    /// A table of packets of `cell`, over `network`.
+    pub fn new(file: File, spec_hash: &str, cell: usize, network: &Network, sizes: PacketSizes) -> Result<Self> {
+        let name = |n: Option<u32>| n.map(|n| network.nodes()[n as usize].name.as_str());
+        let links = network.links().iter();
+        let links = links.map(|l| json!({"id": l.id, "from": name(l.from), "to": name(l.to), "bps": l.capacity_bps}));
+        let network = json!({
+            "nodes": network.nodes().iter().map(|n| n.name.as_str()).collect::<Vec<_>>(),
+            "links": links.collect::<Vec<_>>(),
+            "header_bytes": sizes.header_bytes,
+            "mss_bytes": sizes.mss_bytes(),
+        });
+        let mut metadata = store::metadata(spec_hash);
+        let pair = |key: &str, value: String| KeyValue::new(key.to_string(), value);
+        metadata.extend([pair("subak.cell", cell.to_string()), pair("subak.network", network.to_string())]);
+        let schema = Arc::new(Schema::new(fields()));
+        let properties = properties(metadata).into_builder().set_max_row_group_row_count(Some(GROUP)).build();
+        Ok(PacketTable {
+            writer: ArrowWriter::try_new(BufWriter::new(file), Arc::clone(&schema), Some(properties))?,
+            schema,
+            builders: Builders::default(),
+            rows: 0,
+        })
+    }
+
+    /// Appends a row.
+    pub fn push(&mut self, row: &Row) -> Result<()> {
+        self.builders.push(row);
+        self.rows += 1;
+        if self.rows == BATCH { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.rows = 0;
+        self.writer.write(&RecordBatch::try_new(Arc::clone(&self.schema), self.builders.finish())?)
+    }
+
+    /// Writes what is left and the table's end.
+    pub fn close(mut self) -> Result<()> {
+        self.flush()?;
+        self.writer.close().map(|_| ())
+    }
+}

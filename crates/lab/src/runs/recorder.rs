@@ -1,0 +1,141 @@
+//! Records the packets of a run that the spec asks for.
+
+use crate::error::Error;
+use crate::results::packets::{PacketTable, Row};
+use crate::spec::packets::Recorded;
+use crate::spec::setting::Setting;
+use crate::spec::topology::Topology;
+use crate::spec::workload::Planned;
+use parquet::errors::ParquetError;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use subak_core::driver::{Befell, Sighting, Watcher};
+use subak_core::scheme::{Class, PacketKind, Way};
+use subak_core::{FlowId, LinkId, NodeId, Ns};
+
+/// A table that the cell closes and the recorder fills while the run lasts.
+#[derive(Clone)]
+pub(crate) struct Shared(Arc<Mutex<(Option<PacketTable>, Option<ParquetError>)>>);
+
+impl Shared {
+    pub fn new(table: PacketTable) -> Self {
+        Shared(Arc::new(Mutex::new((Some(table), None))))
+    }
+
+    fn push(&self, row: &Row) {
+        let (table, failed) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (Some(table), None) = (table, &failed) {
+            // The run cannot be told here that the disk is full: it hears of it at its end.
+            *failed = table.push(row).err();
+        }
+    }
+
+    /// Writes the table's end; passes on what went wrong before.
+    pub fn close(&self) -> Result<(), Error> {
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let table = held.0.take();
+        let closed = match held.1.take() {
+            Some(error) => Err(error),
+            None => table.map_or(Ok(()), PacketTable::close),
+        };
+        closed.map_err(|e| Error::file(Path::new("packets"), e))
+    }
+}
+
+/// The watcher of one run.
+pub(crate) struct Recorder {
+    recorded: Recorded,
+    flows: Option<BTreeSet<FlowId>>,
+    topology: Arc<Topology>,
+    ends: Vec<(Option<NodeId>, Option<NodeId>)>,
+    header: String,
+    table: Shared,
+}
+
+impl Recorder {
+    /// Of the packets `recorded` of the flows `planned`.
+    pub fn new(setting: &Setting, recorded: &Recorded, planned: &[Planned], table: &Shared) -> Result<Self, Error> {
+        let flows = recorded.flows(planned).map_err(|e| e.below("packets").below("measure"))?;
+        Ok(Recorder {
+            recorded: recorded.clone(),
+            flows,
+            topology: Arc::clone(&setting.topology),
+            ends: planned.iter().map(|flow| (flow.src, flow.dst)).collect(),
+            header: String::new(),
+            table: table.clone(),
+        })
+    }
+}
+
+impl Watcher for Recorder {
+    fn wants(&self, at_ns: Ns, flow: Option<FlowId>, link: LinkId) -> bool {
+        (self.recorded.from_ns..self.recorded.until_ns).contains(&at_ns)
+            && self.recorded.links.as_ref().is_none_or(|links| links.contains(&link))
+            && self.flows.as_ref().is_none_or(|flows| flow.is_some_and(|f| flows.contains(&f)))
+    }
+
+    fn see(&mut self, seen: &Sighting) {
+        self.header.clear();
+        // Writing to a text cannot fail.
+        let _ = write!(self.header, "{:?}", seen.header);
+        let network = self.topology.network();
+        let (src, dst) = seen.flow.and_then(|f| self.ends.get(f as usize).copied()).unwrap_or_default();
+        let name = |n: Option<NodeId>| n.map(|n| network.nodes()[n as usize].name.as_str());
+        let is_letter = seen.befell == Befell::Letter;
+        let packet = |value: u64| Some(value).filter(|_| !is_letter);
+        let ack = |value: u32| Some(u64::from(value)).filter(|_| seen.kind == PacketKind::Ack);
+        self.table.push(&Row {
+            time_ns: Some(seen.at_ns),
+            event: Some(seen.befell.name()),
+            link: Some(&network.links()[seen.link as usize].id),
+            flow: seen.flow.map(u64::from),
+            src: name(src),
+            dst: name(dst),
+            subflow: seen.flow.map(|_| seen.subflow.into()),
+            packet: Some(kind(seen.kind)).filter(|_| !is_letter),
+            way: Some(way(seen.way)).filter(|_| !is_letter),
+            class: Some(class(seen.class)).filter(|_| !is_letter),
+            segment: packet(seen.segment.into()),
+            run_start: ack(seen.run_start),
+            cumulative: ack(seen.cumulative),
+            bytes: packet(seen.bytes.into()),
+            payload_bytes: packet(seen.payload_bytes.into()),
+            ecn: Some(seen.ecn).filter(|_| !is_letter),
+            hop: packet(seen.hop.into()),
+            sent_ns: packet(seen.sent_ns),
+            waited_ns: packet(seen.waited_ns),
+            queued_bytes: Some(seen.queued_bytes),
+            queued_packets: Some(seen.queued_packets),
+            header: Some(self.header.as_str()).filter(|text| *text != "()"),
+        });
+    }
+}
+
+fn kind(kind: PacketKind) -> &'static str {
+    match kind {
+        PacketKind::Data => "data",
+        PacketKind::Ack => "ack",
+        PacketKind::Ctl => "ctl",
+    }
+}
+
+fn class(class: Class) -> &'static str {
+    match class {
+        Class::Control => "control",
+        Class::High => "high",
+        Class::Low => "low",
+    }
+}
+
+fn way(way: Way) -> &'static str {
+    match way {
+        Way::Out => "out",
+        Way::Back => "back",
+        Way::FlowToController => "flow-to-controller",
+        Way::ControllerToFlow => "controller-to-flow",
+        Way::NodeToController => "node-to-controller",
+        Way::ControllerToNode => "controller-to-node",
+    }
+}

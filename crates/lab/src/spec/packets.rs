@@ -1,0 +1,87 @@
+//! Which packets are recorded, of `[measure] packets`.
+
+use crate::spec::section::{Section, each, text};
+use crate::spec::topology::{Topology, unknown_link, unknown_name};
+use crate::spec::workload::Planned;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use subak_core::quantity::{ns_from_json, shown};
+use subak_core::{Fault, FlowId, LinkId, Ns};
+
+/// Packets whose way is recorded.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Recorded {
+    /// Of these flows; of all, and messages of no flow, if not given.
+    flows: Option<Vec<Value>>,
+    /// At these links; at all if not given.
+    pub links: Option<BTreeSet<LinkId>>,
+    pub from_ns: Ns,
+    pub until_ns: Ns,
+}
+
+impl Recorded {
+    /// `packets = {flows = [...], links = [...], from = T, until = T}`, or `true` for all.
+    pub fn read(value: &Value, topology: &Topology) -> Result<Option<Self>, Fault> {
+        let all = Recorded { flows: None, links: None, from_ns: 0, until_ns: Ns::MAX };
+        if let Some(wanted) = value.as_bool() {
+            return Ok(wanted.then_some(all));
+        }
+        let mut section = Section::of(value)?;
+        let flows = section.opt("flows", |v| each(v, name_of_flow))?;
+        let links = section.opt("links", |v| each(v, |v| link(v, topology)))?;
+        for (key, is_empty) in [("flows", flows.as_ref().map(Vec::len)), ("links", links.as_ref().map(Vec::len))] {
+            if is_empty == Some(0) {
+                return Err(Fault::new(key, "the list is empty", "name at least one, or leave the key away for all"));
+            }
+        }
+        let from_ns = section.opt("from", ns_from_json)?.unwrap_or(0);
+        let until_ns = section.opt("until", ns_from_json)?.unwrap_or(Ns::MAX);
+        section.finish()?;
+        if from_ns >= until_ns {
+            return Err(Fault::new("until", "the recording ends before it begins", "give a later time"));
+        }
+        Ok(Some(Recorded { flows, links: links.map(BTreeSet::from_iter), from_ns, until_ns }))
+    }
+
+    /// Whether flows are named, so that they have to be there.
+    pub fn names_flows(&self) -> bool {
+        self.flows.is_some()
+    }
+
+    /// The flows named, among those of a run; `None` for all.
+    pub fn flows(&self, planned: &[Planned]) -> Result<Option<BTreeSet<FlowId>>, Fault> {
+        let find =
+            |(i, name): (usize, &Value)| find(name, planned).map_err(|e| e.below(&format!("[{i}]")).below("flows"));
+        self.flows.as_ref().map(|names| names.iter().enumerate().map(find).collect()).transpose()
+    }
+}
+
+fn name_of_flow(value: &Value) -> Result<Value, Fault> {
+    if value.is_u64() || value.is_string() {
+        return Ok(value.clone());
+    }
+    Err(Fault::new("", format!("{} names no flow", shown(value)), "give the number of a flow, from 0, or its id"))
+}
+
+fn link(value: &Value, topology: &Topology) -> Result<LinkId, Fault> {
+    let name = text(value)?;
+    topology.network().find_link(name).ok_or_else(|| unknown_link(name, topology.network()))
+}
+
+fn find(name: &Value, planned: &[Planned]) -> Result<FlowId, Fault> {
+    if let Some(number) = name.as_u64() {
+        let mend = match planned.len() {
+            0 => "the run has none: leave flows away".to_string(),
+            n => format!("the run has flows 0 to {}", n - 1),
+        };
+        let there = (number < planned.len() as u64).then_some(number as FlowId);
+        return there.ok_or_else(|| Fault::new("", format!("there is no flow {number}"), mend));
+    }
+    let name = name.as_str().unwrap_or_default();
+    let found = planned.iter().position(|flow| flow.id.as_deref() == Some(name));
+    let known: Vec<&str> = planned.iter().filter_map(|flow| flow.id.as_deref()).collect();
+    found.map(|f| f as FlowId).ok_or_else(|| match known.len() {
+        0 => Fault::new("", format!("there is no flow \"{name}\""), "these flows have no ids: give numbers, from 0"),
+        _ => unknown_name(name, "flow", &known),
+    })
+}

@@ -1,0 +1,94 @@
+//! Telling whoever watches what befalls packets, and how fast subflows may send.
+
+use crate::sim::Sim;
+use std::fmt::Debug;
+use subak_core::driver::{Befell, PaceView, Sighting};
+use subak_core::scheme::{Class, PacketKind, Queue, Scheme, Way};
+use subak_core::{FlowId, LinkId};
+
+impl<S: Scheme> Sim<S> {
+    /// Something befell packet `id` at `link`.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn saw(&mut self, befell: Befell, link: LinkId, id: u32) {
+        let Some(watcher) = &mut self.watcher else { return };
+        let packet = &self.slab[id];
+        let flow = (packet.flow != FlowId::MAX).then_some(packet.flow);
+        if !watcher.wants(self.now_ns, flow, link) {
+            return;
+        }
+        let queue = &self.ports[link as usize].queue;
+        let (is_data, is_ack) = (packet.kind == PacketKind::Data, packet.kind == PacketKind::Ack);
+        watcher.see(&Sighting {
+            at_ns: self.now_ns,
+            befell,
+            link,
+            flow,
+            subflow: packet.subflow,
+            kind: packet.kind,
+            way: packet.way,
+            class: packet.class,
+            segment: packet.segment,
+            run_start: if is_ack { packet.payload_bytes } else { 0 },
+            cumulative: packet.cumulative,
+            bytes: packet.bytes,
+            payload_bytes: if is_data { packet.payload_bytes } else { 0 },
+            ecn: packet.ecn,
+            hop: packet.hop,
+            sent_ns: packet.sent_ns,
+            waited_ns: packet.waited_ns,
+            queued_bytes: queue.bytes(),
+            queued_packets: queue.packets() as u64,
+            header: match &packet.ctl {
+                Some(message) => message as &dyn Debug,
+                None => &packet.data,
+            },
+        });
+    }
+
+    /// A letter arrived at the hop before `link`.
+    pub(crate) fn saw_letter(&mut self, link: LinkId, message: &S::Ctl) {
+        let Some(watcher) = &mut self.watcher else { return };
+        if !watcher.wants(self.now_ns, None, link) {
+            return;
+        }
+        let queue = &self.ports[link as usize].queue;
+        watcher.see(&Sighting {
+            at_ns: self.now_ns,
+            befell: Befell::Letter,
+            link,
+            flow: None,
+            subflow: 0,
+            kind: PacketKind::Ctl,
+            way: Way::Back,
+            class: Class::Control,
+            segment: 0,
+            run_start: 0,
+            cumulative: 0,
+            bytes: 0,
+            payload_bytes: 0,
+            ecn: false,
+            hop: 0,
+            sent_ns: self.now_ns,
+            waited_ns: 0,
+            queued_bytes: queue.bytes(),
+            queued_packets: queue.packets() as u64,
+            header: message,
+        });
+    }
+
+    /// How fast the subflows of `flow` may send, as its machine asked last.
+    pub(crate) fn paces_of(&self, flow: FlowId) -> Vec<PaceView> {
+        let f = &self.flows[flow];
+        if !f.open {
+            return Vec::new();
+        }
+        let subs = &self.subs[f.first_sub as usize..f.first_sub as usize + f.subflows as usize];
+        let view = |sub: &crate::flow::Subflow| PaceView {
+            pace_bps: if sub.held { Some(0.0) } else { sub.rate_bps },
+            window_bytes: (!sub.held && sub.window_bytes < u64::MAX).then_some(sub.window_bytes),
+            in_flight_bytes: sub.sender.in_flight_bytes(),
+        };
+        subs.iter().map(view).collect()
+    }
+}

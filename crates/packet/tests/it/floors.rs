@@ -1,0 +1,95 @@
+//! Parking lots of unequal links: the least rate of a flow is sized to its path, and so is the least timeout.
+
+use crate::common::*;
+use serde_json::json;
+use std::sync::Arc;
+use subak_core::driver::{Driver, FlowPlan, Injected, Kinds, Mishap, PacketSizes};
+use subak_core::{Network, Utility};
+
+const MS: u64 = 1_000_000;
+
+/// A flow over all links, and two on each.
+fn lot(scheme: &str, params: serde_json::Value, rates_bps: &[f64]) -> Box<dyn Driver> {
+    let params = params.as_object().unwrap();
+    let network: Network = chain(rates_bps, 2000);
+    let mut sim = subak_packet::build(scheme, params, &network, PacketSizes::default(), &[], 1).unwrap();
+    let all: Vec<u32> = (0..rates_bps.len() as u32).collect();
+    let mut add = |path: &[u32]| {
+        let utility = Some(Arc::new(Utility::log(1.0)));
+        sim.add(FlowPlan { utility, ..plan(over_chain(path), 0, None) });
+    };
+    add(&all);
+    for link in &all {
+        add(&[*link]);
+        add(&[*link]);
+    }
+    sim
+}
+
+/// Of the links, the largest share of the data packets that came in 50 ms and were dropped.
+fn dropped(sim: &mut dyn Driver, links: usize) -> f64 {
+    sim.run_until(50 * MS);
+    let share = |k: u32| {
+        let link = sim.link(2 * k);
+        let (drops, sent) = (link.dropped_packets as f64, link.data_bytes as f64 / 1500.0);
+        assert!(sent > 1000.0, "link {k} carries {sent} packets");
+        drops / (drops + sent)
+    };
+    (0..links as u32).map(share).fold(0.0, f64::max)
+}
+
+#[test]
+fn dgd_and_rcp_star_drop_next_to_nothing_on_unequal_links() {
+    let lots: [&[f64]; 4] =
+        [&[10e9, 1e9, 5e9, 2e9], &[40e9, 1e9, 10e9, 1e9], &[100e9, 1e9, 25e9], &[1e9, 10e9, 40e9, 100e9]];
+    let mut missed = Vec::new();
+    for scheme in ["dgd", "rcp-star"] {
+        for rates in lots {
+            let share = dropped(&mut *lot(scheme, json!({}), rates), rates.len());
+            println!("{scheme} over {rates:?}: {share:.4}");
+            if share >= 0.01 {
+                missed.push(format!("{scheme} over {rates:?}: {share:.4}"));
+            }
+        }
+    }
+    assert!(missed.is_empty(), "{missed:#?}");
+}
+
+#[test]
+fn the_floor_is_a_share_of_the_slowest_link() {
+    // The long flow pays at three links, and the slow one has two more flows: without a floor it has less than a third of it.
+    let rates = [10e9, 1e9, 10e9];
+    for (scheme, floor) in [("dgd", 0.6), ("rcp-star", 0.6)] {
+        let pace = |params: serde_json::Value| {
+            let mut sim = lot(scheme, params, &rates);
+            sim.run_until(50 * MS);
+            sim.flow(0).assigned_bps
+        };
+        let (free, held) = (pace(json!({})), pace(json!({"floor": floor})));
+        assert!(free < 0.4e9 && held >= 0.599e9, "{scheme}: {free} and {held}");
+    }
+}
+
+#[test]
+fn rcp_waits_for_what_its_buffers_delay() {
+    // One packet, which is lost: it goes again after the least timeout.
+    let repaired_ns = |params: serde_json::Value| {
+        let faults = [mishap_until(20_000, Kinds { data: true, ack: false, ctl: false })];
+        let network = star(2, 10e9, 1000);
+        let params = params.as_object().unwrap();
+        let mut sim = subak_packet::build("rcp", params, &network, PacketSizes::default(), &faults, 1).unwrap();
+        let flow = sim.add(plan(over_star(1, 0), 0, Some(1446)));
+        sim.run_until_done(100 * MS);
+        sim.flow(flow).finished_ns.unwrap()
+    };
+    // Two buffers of 360 us out, two back, and a few microseconds on the way.
+    let full = repaired_ns(json!({}));
+    assert!((1_440_000..1_460_000).contains(&full), "{full}");
+    let short = repaired_ns(json!({"rto_min": 50e-6}));
+    assert!((50_000..70_000).contains(&short), "{short}");
+}
+
+/// Packets of these kinds are lost until `until_ns`.
+fn mishap_until(until_ns: u64, kinds: Kinds) -> Injected {
+    Injected::Packets { mishap: Mishap::Lost, kinds, links: None, probability: 1.0, from_ns: 0, until_ns }
+}
