@@ -1,6 +1,5 @@
 //! Writing pcapng: a section header, an interface description for each link, an enhanced packet a frame
-//! (draft-ietf-opsawg-pcapng, sections 4.1 to 4.3). Three blocks need no crate: the one there is (`pcap-file`) was last
-//! released in 2023 and brings procedural macros of 2017.
+//! (draft-ietf-opsawg-pcapng, sections 4.1 to 4.3). Three kinds of block are too little for a crate.
 
 use std::io::{self, Write};
 
