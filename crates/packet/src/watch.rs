@@ -79,10 +79,7 @@ impl<S: Scheme> Sim<S> {
 
     /// How fast the subflows of `flow` may send, as its machine asked last.
     pub(crate) fn paces_of(&self, flow: FlowId) -> Vec<PaceView> {
-        let f = &self.flows[flow];
-        if !f.open {
-            return Vec::new();
-        }
+        let Some(f) = self.flows.get(flow).filter(|f| f.open) else { return Vec::new() };
         let subs = &self.subs[f.first_sub as usize..f.first_sub as usize + f.subflows as usize];
         let view = |sub: &crate::flow::Subflow| PaceView {
             pace_bps: if sub.held { Some(0.0) } else { sub.rate_bps },

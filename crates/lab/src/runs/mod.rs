@@ -155,7 +155,8 @@ impl<'a> Work<'a> {
             }
             let begun = Instant::now();
             let progress = |share| self.tell(at, share);
-            let caught = crate::quiet::catch(|| cell::table(self.spec, cell, self.store, self.options.cancel, &progress));
+            let caught =
+                crate::quiet::catch(|| cell::table(self.spec, cell, self.store, self.options.cancel, &progress));
             match caught.unwrap_or_else(|panic| Err(CellError(format!("a defect of subak: {panic}")))) {
                 Ok(None) => return Ok(()),
                 Ok(Some(table)) => {

@@ -217,7 +217,7 @@ impl Setting {
     /// Refuses a recording of flows that are not there when the run has `seed`.
     pub fn check_recorded(&self, seed: u64) -> Result<(), Fault> {
         let Some(recorded) = &self.measure.packets else { return Ok(()) };
-        let flows = self.workload.flows(&self.topology, seed, self.packet, self.duration_ns)?;
+        let flows = self.workload.flows(&self.topology, seed, self.packet, &self.faults, self.duration_ns)?;
         recorded.flows(&flows).map(|_| ()).map_err(|e| e.below("packets").below("measure"))
     }
 
