@@ -61,6 +61,7 @@ impl Store {
         }
         let cells = dir.join("cells");
         fs::create_dir_all(&cells).map_err(|e| Error::file(&cells, e))?;
+        files::remove_abandoned(&cells).map_err(|e| Error::file(&cells, e))?;
         Ok(store)
     }
 
