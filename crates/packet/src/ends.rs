@@ -219,7 +219,7 @@ impl<S: Scheme> Sim<S> {
     }
 
     /// A packet has crossed its last link.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn deliver(&mut self, id: u32) {
         match self.slab[id].kind {
             PacketKind::Data => self.on_data(id),

@@ -194,7 +194,12 @@ impl<S: Scheme> Sim<S> {
             self.set_now(at_ns);
             self.events += 1;
             self.warm();
-            self.handle(event);
+            // Nearly all events are these two.
+            match event.event() {
+                Event::Arrive(packet, ..) => self.arrive(packet),
+                Event::Wake(link, ..) => self.wake(link),
+                other => self.handle(other),
+            }
         }
     }
 
@@ -224,9 +229,9 @@ impl<S: Scheme> Sim<S> {
         Event::Arrive(id, next, self.ports[link as usize].input)
     }
 
-    #[inline]
-    fn handle(&mut self, event: Packed) {
-        match event.event() {
+    #[inline(never)]
+    fn handle(&mut self, event: Event) {
+        match event {
             Event::Arrive(packet, ..) => self.arrive(packet),
             Event::Wake(link, ..) => self.wake(link),
             Event::Pace(sub) => self.on_pace(sub),

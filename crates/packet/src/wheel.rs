@@ -145,25 +145,38 @@ impl<E: Tied> Wheel<E> {
         self.insert(at_ns, event.into());
     }
 
+    #[inline(always)]
     fn insert(&mut self, at_ns: Ns, event: E) {
         let turn = at_ns >> self.shift;
-        if turn <= self.turn {
-            let rest = &self.current[self.gone..];
-            let mut place = self.gone + rest.partition_point(|e| e.at_ns <= at_ns);
-            if self.ordered.is_some() {
-                let tie = event.tie(at_ns);
-                let after = |e: &Entry<E>| e.at_ns == at_ns && e.event.tie(at_ns) > tie;
-                place -= self.current[self.gone..place].iter().rev().take_while(|e| after(e)).count();
-            }
-            self.current.insert(place, Entry { at_ns, event });
-        } else if turn - self.turn < BUCKETS as u64 {
+        // What is due now or before wraps around.
+        if turn.wrapping_sub(self.turn + 1) < BUCKETS as u64 - 1 {
             let offset_ns = (at_ns - (turn << self.shift)) as u32;
             self.put(turn as usize % BUCKETS, Near { offset_ns, event });
+        } else if turn <= self.turn {
+            self.insert_into_current(at_ns, event);
         } else {
-            self.order += 1;
-            let tie = if self.ordered.is_some() { event.tie(at_ns) } else { self.order };
-            self.far.push(Reverse(Far { at_ns, tie, event }));
+            self.insert_far(at_ns, event);
         }
+    }
+
+    /// Most events fall into other buckets than the one being emptied.
+    #[cold]
+    fn insert_into_current(&mut self, at_ns: Ns, event: E) {
+        let rest = &self.current[self.gone..];
+        let mut place = self.gone + rest.partition_point(|e| e.at_ns <= at_ns);
+        if self.ordered.is_some() {
+            let tie = event.tie(at_ns);
+            let after = |e: &Entry<E>| e.at_ns == at_ns && e.event.tie(at_ns) > tie;
+            place -= self.current[self.gone..place].iter().rev().take_while(|e| after(e)).count();
+        }
+        self.current.insert(place, Entry { at_ns, event });
+    }
+
+    #[cold]
+    fn insert_far(&mut self, at_ns: Ns, event: E) {
+        self.order += 1;
+        let tie = if self.ordered.is_some() { event.tie(at_ns) } else { self.order };
+        self.far.push(Reverse(Far { at_ns, tie, event }));
     }
 
     #[inline]
@@ -175,19 +188,17 @@ impl<E: Tied> Wheel<E> {
             self.last[slot] = Place(last.0 + 1);
             return;
         }
-        let place = match self.free.pop() {
-            Some(place) => {
-                let chunk = &mut self.pool[place as usize];
-                (chunk.events[0], chunk.before) = (event, last);
-                place
-            }
-            None => {
-                self.pool.push(Chunk { events: [event; ROOM], before: last });
-                self.pool.len() as u32 - 1
-            }
-        };
+        let place = self.free.pop().unwrap_or_else(|| self.more_room(event));
+        let chunk = &mut self.pool[place as usize];
+        (chunk.events[0], chunk.before) = (event, last);
         self.last[slot] = Place::new(place, 1);
         self.occupied[slot / 64] |= 1 << (slot % 64);
+    }
+
+    #[cold]
+    fn more_room(&mut self, event: Near<E>) -> u32 {
+        self.pool.push(Chunk { events: [event; ROOM], before: Place::NONE });
+        self.pool.len() as u32 - 1
     }
 
     /// Moves a bucket's events behind the current ones, in the order they went in.
