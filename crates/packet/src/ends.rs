@@ -333,7 +333,7 @@ impl<S: Scheme> Sim<S> {
     }
 
     fn tell_source(&mut self, flow: FlowId, subflow: u8, message: S::Ctl) {
-        let Some(f) = self.flows.get_mut(flow) else { return };
+        let Some(f) = self.flows.get_mut(flow).filter(|f| !f.is_over()) else { return };
         f.source.on_ctl(&mut self.io, subflow, message);
         self.carry_out(Who::Source(flow));
         self.send_all(flow);
@@ -510,6 +510,10 @@ impl<S: Scheme> Sim<S> {
             (Who::Source(flow), To::Controller) => {
                 let ways = source_of(self, flow).and_then(|(node, _)| self.ways[node as usize]);
                 (flow, Way::FlowToController, ways.map(|(out, _)| out), 0)
+            }
+            // Nobody writes to a flow that is over: whether it was forgotten makes no difference.
+            (Who::Controller, To::Flow(flow)) if self.flows.get(flow).is_none_or(FlowState::is_over) => {
+                (flow, Way::ControllerToFlow, None, 0)
             }
             (Who::Controller, To::Flow(flow)) => {
                 let ways = source_of(self, flow).and_then(|(node, _)| self.ways[node as usize]);
