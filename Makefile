@@ -23,11 +23,12 @@ quick: .venv/.locked
 	$(BIN)/maturin develop --quiet --profile quick --locked
 	rm -f .venv/.installed
 
-## dctcp, s-perc and ideal under web search on 144 hosts, and the report of it
+## dctcp, s-perc and ideal under web search on 64 hosts, the report of it, and the README's picture
 demo: setup
 	rm -rf out/demo
 	$(BIN)/subak run examples/demo.toml --out out/demo
 	$(BIN)/subak report out/demo --output out/demo/report.html
+	$(BIN)/python docs/demo_figure.py out/demo
 
 # Random tests draw the same cases each time; `make test PROPTEST_RNG_SEED=7` draws others.
 PROPTEST_RNG_SEED ?= 1

@@ -19,6 +19,8 @@ def test_chain(subak: Subak, scheme: str) -> None:
     answer = ended.json
     assert answer["converged"] is True
     assert answer["rounds"] <= answer["bound_rounds"]
+    assert answer["rounds_from_start"] >= max(answer["rounds"], 0.1)
+    assert max(flow["rounds_from_start"] for flow in answer["flows"]) == answer["rounds_from_start"]
     assert [flow["ideal"] for flow in answer["flows"]] == [35e9, 25e9, 5e9, 5e9]
     assert [flow["rate"] for flow in answer["flows"]] == pytest.approx([35e9, 25e9, 5e9, 5e9])
     assert [level["links"] for level in answer["levels"]] == [["l10"], ["l30"], ["l60"]]
@@ -51,7 +53,9 @@ def test_not_converged_ends_with_1(subak: Subak) -> None:
 def test_for_people(subak: Subak) -> None:
     out = subak("converge", TWO_FLOWS, "--scheme", "s-perc").out
     assert "18 Gb/s" in out
-    assert "converged in" in out
+    assert "rounds from the first flow's start" in out
+    assert "converged in 0.0 rounds" not in out
+    assert "theory allows" in out
 
 
 @pytest.mark.parametrize(

@@ -198,7 +198,12 @@ def run(
 
         for one in ended:
             show.outcome(one)
-    raise typer.Exit(1 if any(one["failed"] for one in ended) else 0)
+    raise typer.Exit(1 if any(_went_wrong(one) for one in ended) else 0)
+
+
+def _went_wrong(ended: dict[str, Any]) -> bool:
+    """A cell failed, or no flow of one finished."""
+    return bool(ended["failed"]) or any(w["kind"] == "nothing-finished" for w in ended["warnings"])
 
 
 def _folders(specs: list[str], out: Path | None) -> list[Path]:
@@ -378,10 +383,12 @@ def _write(path: Path, text: str) -> None:
 
 def _say_error(error: InputError) -> None:
     if "--json" in sys.argv and not sys.stderr.isatty():
-        parts = {"file": error.file, "place": error.place, "what": error.what, "mend": error.mend}
-        print(json_module.dumps({"event": "error", "message": str(error), **parts}), file=sys.stderr)
+        faults = [{"file": e.file, "place": e.place, "what": e.what, "mend": e.mend} for e in error.each()]
+        said = {"event": "error", "message": str(error), **faults[0], "faults": faults}
+        print(json_module.dumps(said), file=sys.stderr)
     else:
-        print(f"subak: {error}", file=sys.stderr)
+        for fault in error.each():
+            print(f"subak: {fault.line()}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class InputError(ValueError):
     """An unusable input: the file, the place in it, what is wrong there and what would be right.
 
-    ``str(error)`` is the line that the ``subak`` command prints: ``file: place: what; mend``.
+    ``str(error)`` is what the ``subak`` command prints: ``file: place: what; mend``, a line for each fault.
     """
 
-    def __init__(self, file: str | None, place: str, what: str, mend: str) -> None:
+    def __init__(self, file: str | None, place: str, what: str, mend: str, more: Iterable[InputError] = ()) -> None:
         self.file = file
         """The file, or ``None`` where the input came as an object."""
         self.place = place
@@ -18,8 +20,18 @@ class InputError(ValueError):
         """What is wrong there."""
         self.mend = mend
         """What would be right."""
-        super().__init__(file, place, what, mend)
+        self.more = tuple(more)
+        """What else is wrong, in other places."""
+        super().__init__(file, place, what, mend, self.more)
 
-    def __str__(self) -> str:
+    def each(self) -> list[InputError]:
+        """Every fault, this one first."""
+        return [self, *self.more]
+
+    def line(self) -> str:
+        """Its own fault alone, in one line."""
         where = "".join(f"{part}: " for part in (self.file, self.place) if part)
         return f"{where}{self.what}; {self.mend}" if self.mend else f"{where}{self.what}"
+
+    def __str__(self) -> str:
+        return "\n".join(fault.line() for fault in self.each())

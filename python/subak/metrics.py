@@ -22,16 +22,28 @@ class Metric:
     about: str
     scale: Scale
 
-    def text(self, stat: Mapping[str, Any] | None) -> str:
-        """The mean with half its interval in the same unit; a dash where nothing was measured. Counts go without."""
+    bounded: bool = False
+    """Whether flows that did not finish make it a lower bound."""
+
+    def text(self, stat: Mapping[str, Any] | None, *, at_least: bool = False) -> str:
+        """The mean with half its interval in the same unit; a dash where nothing was measured. Counts go without.
+
+        ``at_least`` marks a lower bound.
+        """
         if stat is None:
             return "-"
         factor, unit = self.scale(stat["mean"])
-        mean = f"{units.figure(stat['mean'] / factor)}{unit}"
+        mean = f"{'≥ ' * at_least}{units.figure(stat['mean'] / factor)}{unit}"
         if stat["ci95"] is None or self.scale is _count:
             return mean
         interval = float(f"{stat['ci95'] / factor:.2g}")
         return f"{mean} ± {interval:g}{unit}"
+
+    def in_row(self, row: Mapping[str, Any]) -> str:
+        """What a row of a summary says of it."""
+        unfinished = row["metrics"].get("unfinished")
+        at_least = self.bounded and unfinished is not None and unfinished["mean"] > 0
+        return self.text(row["metrics"].get(self.name), at_least=at_least)
 
 
 def _ratio(value: float) -> tuple[float, str]:
@@ -58,9 +70,10 @@ def _bytes(value: float) -> tuple[float, str]:
 COMPARED = (
     Metric("flows", "Flows", "flows that count: those that started after the warm-up", _count),
     Metric("completed", "Completed", "flows of these that completed before the run ended", _count),
-    Metric("slowdown_mean", "Mean slowdown", "completion time over that of the same flow alone, mean", _ratio),
-    Metric("slowdown_p50", "Median slowdown", "the same, median", _ratio),
-    Metric("slowdown_p99", "p99 slowdown", "the same, 99th percentile", _ratio),
+    Metric("unfinished", "Unfinished", "flows of these that did not; slowdowns count them as far as they came", _count),
+    Metric("slowdown_mean", "Mean slowdown", "completion time over that of the same flow alone, mean", _ratio, True),
+    Metric("slowdown_p50", "Median slowdown", "the same, median", _ratio, True),
+    Metric("slowdown_p99", "p99 slowdown", "the same, 99th percentile", _ratio, True),
     Metric("utilization", "Utilization", "data over capacity, over the links into the hosts together", _share),
     Metric("wait_mean_ns", "Mean wait", "time a data packet waited in queues over its path, mean", _nanoseconds),
     Metric("wait_p99_ns", "p99 wait", "the same, 99th percentile", _nanoseconds),
@@ -68,9 +81,30 @@ COMPARED = (
     Metric("dropped_packets", "Drops", "packets dropped for want of room between warm-up and duration", _count),
     Metric("retransmissions", "Sent again", "data packets sent again between warm-up and duration", _count),
     Metric("converged_share", "Settled", "changes of the flows after which the rates settled", _share),
+    Metric("near_at_end_share", "Near at the end", "changes at whose end enough rates were near their optimum", _share),
+    Metric(
+        "end_error_p95", "Error at the end", "distance from the optimum at the end of a change, 95th percentile", _share
+    ),
     Metric("convergence_p50_ns", "Median to settle", "time from a change until rates settled, median", _nanoseconds),
     Metric("convergence_p95_ns", "p95 to settle", "the same, 95th percentile", _nanoseconds),
 )
+
+
+CONVERGED = tuple(m for m in COMPARED if m.name.startswith(("converge", "near_at_end", "end_error")))
+
+
+def compared(rows: Sequence[Mapping[str, Any]]) -> list[Metric]:
+    """The metrics of a comparison that any of its ``rows`` has; unfinished flows only where there are some."""
+    some = any(row["metrics"].get("unfinished", {"mean": 0})["mean"] > 0 for row in rows)
+    there = [m for m in COMPARED if any(m.name in row["metrics"] for row in rows)]
+    return [m for m in there if some or m.name != "unfinished"]
+
+
+def warning_text(warning: Mapping[str, Any]) -> str:
+    """A warning of a run, after the scheme and setting that it concerns."""
+    axes = warning.get("axes") or {}
+    about = " ".join(filter(None, (warning.get("scheme"), setting_of(axes, list(axes)))))
+    return f"{about}: {warning['text']}" if about else str(warning["text"])
 
 
 def setting_of(axes: Mapping[str, Any], keys: Sequence[str]) -> str:

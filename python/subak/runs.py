@@ -38,6 +38,15 @@ class Results:
         """The cells that failed, and why."""
         return {c["cell"]: c["error"] for c in self.manifest["cells"] if c["status"] == "failed"}
 
+    @property
+    def warnings(self) -> list[dict[str, Any]]:
+        """What to know before believing the results: each a ``kind``, ``scheme``, ``axes``, ``cells`` and ``text``.
+
+        Kinds are ``nothing-finished``, ``unfinished``, ``never-started``, ``load-not-reached``, ``still-ramping``,
+        ``few-flows``, ``wide-interval``, ``graze``, ``slow-link`` and ``fault-in-warmup``.
+        """
+        return list(self.manifest.get("warnings", []))
+
     def table(
         self, kind: str | None = None, columns: Sequence[str] | None = None, *, partial: bool = False
     ) -> pa.Table:

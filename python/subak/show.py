@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 40
 MOST_WAITS = 6
+MOST_WARNINGS = 12
 
 
 def console() -> Console:
@@ -90,18 +91,27 @@ def structure(found: Structure) -> None:
 def convergence(answer: Mapping[str, Any]) -> None:
     """A table of the flows with the rounds that each took, and the verdict."""
     out = console()
-    rows = table(None, "Flow", "Rate", "Exact", "Rounds", "Bottleneck")
+    rows = table(None, "Flow", "Rate", "Exact", "Right after", "Bottleneck")
     for flow in answer["flows"][:MOST_ROWS]:
         rate, ideal = units.rate(flow["rate"]), units.rate(flow["ideal"])
-        rows.add_row(flow["id"], rate, ideal, f"{flow['rounds']:.1f}", flow["bottleneck"])
+        rows.add_row(flow["id"], rate, ideal, f"{flow['rounds_from_start']:.1f} rounds", flow["bottleneck"])
     out.print(rows)
     _more(out, len(answer["flows"]), "flows")
     if answer.get("trace"):
         out.print(f"{len(answer['trace'])} updates: --json shows them")
     levels, bound = len(answer["levels"]), answer["bound_rounds"]
+    said = f"did not converge; {levels} levels, {answer['updates']} updates at links"
+    if answer["converged"]:
+        said = (
+            f"converged in {answer['rounds_from_start']:.1f} rounds from the first flow's start; "
+            f"{levels} levels, {answer['updates']} updates at links"
+        )
+    out.print(f"{answer['scheme']} {said}")
     bounded = "no bound is known" if bound is None else f"theory allows {bound:g}"
-    verdict = f"converged in {answer['rounds']:.1f} rounds" if answer["converged"] else "did not converge"
-    out.print(f"{answer['scheme']} {verdict}; {bounded}; {levels} levels, {answer['updates']} updates at links")
+    out.print(
+        f"Counted as theory does, from one round after the last start: {answer['rounds']:.1f} rounds; {bounded}. "
+        f"A round is {units.seconds(answer['round'])}, the longest round trip."
+    )
 
 
 def outcome(ended: Mapping[str, Any]) -> None:
@@ -111,18 +121,19 @@ def outcome(ended: Mapping[str, Any]) -> None:
         out.print(f"cell {cell} failed: {error}")
     if ended["summary"]:
         comparison(ended["summary"])
+    warnings(ended["warnings"])
     out.print(f"{ended['complete']} of {ended['cells']} cells are complete; the results are in {ended['out']}")
 
 
 def comparison(summary: Mapping[str, Any]) -> None:
     """Schemes and settings by metrics, with the intervals over the seeds; turned on its side where too wide."""
-    from subak.metrics import COMPARED, setting_of
+    from subak.metrics import compared, setting_of
 
     out = console()
     rows = summary["rows"]
-    shown = [m for m in COMPARED if any(m.name in row["metrics"] for row in rows)]
+    shown = compared(rows)
     names = [[row["scheme"], setting_of(row["axes"], summary["axes"])] for row in rows]
-    values = [[metric.text(row["metrics"].get(metric.name)) for metric in shown] for row in rows]
+    values = [[metric.in_row(row) for metric in shown] for row in rows]
     listed = table(None, "Scheme", *(["Setting"] if summary["axes"] else []), *(m.title for m in shown))
     for name, mine in zip(names, values, strict=True):
         listed.add_row(*filter(None, name), *mine)
@@ -131,8 +142,36 @@ def comparison(summary: Mapping[str, Any]) -> None:
         for i, metric in enumerate(shown):
             listed.add_row(metric.title, *(mine[i] for mine in values))
     out.print(listed)
+    _criteria(out, summary)
+    if any(metric.name == "unfinished" for metric in shown):
+        out.print("≥: flows did not finish; they count with the time that they had taken when the run ended.")
     if any(row["seeds"] > 1 for row in rows):
         out.print("± is half the 95% confidence interval over the seeds.")
+
+
+def _criteria(out: Console, summary: Mapping[str, Any]) -> None:
+    """Convergence by each criterion, where there are several: the table of all metrics has it for a single one."""
+    from subak.metrics import CONVERGED, setting_of
+
+    if not any(len(row["convergence"]) > 1 for row in summary["rows"]):
+        return
+    rows = table(None, "Scheme", "Criterion", *(m.title for m in CONVERGED))
+    for row in summary["rows"]:
+        name = " ".join(filter(None, (row["scheme"], setting_of(row["axes"], summary["axes"]))))
+        for one in row["convergence"]:
+            rows.add_row(name, str(one["criterion"]), *(m.text(one["metrics"].get(m.name)) for m in CONVERGED))
+    out.print(rows)
+
+
+def warnings(found: Sequence[Mapping[str, Any]]) -> None:
+    """A line for each warning of a run."""
+    from subak.metrics import warning_text
+
+    out = console()
+    for warning in found[:MOST_WARNINGS]:
+        out.print(f"warning: {warning_text(warning)}")
+    if len(found) > MOST_WARNINGS:
+        out.print(f"... and {len(found) - MOST_WARNINGS} more warnings: manifest.json has them all")
 
 
 def cells(name: str, listed: Sequence[Mapping[str, Any]]) -> None:

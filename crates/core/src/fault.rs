@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// Most faults that are told of one input: whoever has made more mends these first.
+pub const MOST_FAULTS: usize = 50;
+
 /// An unusable input. Every layer passes it up unchanged; the command prints it and exits with 2.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
@@ -13,18 +16,40 @@ pub struct Fault {
     pub what: String,
     /// What would be right.
     pub mend: String,
+    /// What else is wrong, in other places.
+    pub more: Vec<Fault>,
 }
 
 impl Fault {
     /// A fault at `place`: `what` is wrong, `mend` would be right.
     pub fn new(place: impl Into<String>, what: impl Into<String>, mend: impl Into<String>) -> Self {
-        Fault { file: None, place: place.into(), what: what.into(), mend: mend.into() }
+        Fault { file: None, place: place.into(), what: what.into(), mend: mend.into(), more: Vec::new() }
+    }
+
+    /// All of `faults` as one; `None` if there is none. The same one twice counts once.
+    pub fn all(faults: impl IntoIterator<Item = Fault>) -> Option<Fault> {
+        let mut each: Vec<Fault> = Vec::new();
+        for fault in faults.into_iter().flat_map(Fault::each) {
+            if each.len() < MOST_FAULTS && !each.contains(&fault) {
+                each.push(fault);
+            }
+        }
+        let more = each.split_off(each.len().min(1));
+        each.pop().map(|first| Fault { more, ..first })
+    }
+
+    /// Each fault on its own.
+    pub fn each(mut self) -> Vec<Fault> {
+        let more = std::mem::take(&mut self.more);
+        std::iter::once(self).chain(more.into_iter().flat_map(Fault::each)).collect()
     }
 
     /// The same fault in `file`, unless it names a file already.
     #[must_use]
     pub fn in_file(mut self, file: impl Into<String>) -> Self {
-        self.file.get_or_insert_with(|| file.into());
+        let file = file.into();
+        self.more = self.more.into_iter().map(|f| f.in_file(file.as_str())).collect();
+        self.file.get_or_insert(file);
         self
     }
 
@@ -32,6 +57,7 @@ impl Fault {
     /// that names its file already lies there, and stays as it is.
     #[must_use]
     pub fn below(mut self, prefix: &str) -> Self {
+        self.more = self.more.into_iter().map(|f| f.below(prefix)).collect();
         if self.file.is_some() {
             return self;
         }
@@ -56,8 +82,82 @@ impl fmt::Display for Fault {
         if !self.mend.is_empty() {
             write!(out, "; {}", self.mend)?;
         }
-        Ok(())
+        self.more.iter().try_for_each(|fault| write!(out, "\n{fault}"))
     }
 }
 
 impl std::error::Error for Fault {}
+
+/// What is wrong with several parts of an input that are read one after the other.
+#[derive(Debug, Clone, Default)]
+pub struct Faults(Vec<Fault>);
+
+impl Faults {
+    /// What came of a part, unless it is at fault; that is kept.
+    pub fn keep<T>(&mut self, part: Result<T, Fault>) -> Option<T> {
+        match part {
+            Ok(part) => Some(part),
+            Err(fault) => {
+                self.push(fault);
+                None
+            }
+        }
+    }
+
+    /// One more fault.
+    pub fn push(&mut self, fault: Fault) {
+        if !self.is_full() {
+            self.0.push(fault);
+        }
+    }
+
+    /// How many there are so far.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none so far.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether there are so many that no more are told.
+    pub fn is_full(&self) -> bool {
+        self.0.len() >= MOST_FAULTS
+    }
+
+    /// All of them as one, if there is any.
+    pub fn done(self) -> Result<(), Fault> {
+        Fault::all(self.0).map_or(Ok(()), Err)
+    }
+
+    /// `made` of the parts: `None` only where one of them was at fault.
+    pub fn or<T>(self, made: Option<T>) -> Result<T, Fault> {
+        self.done()?;
+        made.ok_or_else(|| Fault::new("", "a part is missing", ""))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_faults_are_told_in_order_each_once_and_each_below_its_place() {
+        let mut faults = Faults::default();
+        assert_eq!(faults.keep(Ok(3)), Some(3));
+        for place in ["b", "a", "b"] {
+            assert_eq!(faults.keep(Err::<(), _>(Fault::new(place, "it is wrong", "mend it"))), None);
+        }
+        let fault = faults.done().unwrap_err().below("x").in_file("f");
+        assert_eq!(fault.to_string(), "f: x.b: it is wrong; mend it\nf: x.a: it is wrong; mend it");
+        assert_eq!(fault.each().len(), 2);
+    }
+
+    #[test]
+    fn memory_for_faults_is_bounded() {
+        let mut faults = Faults::default();
+        (0..1_000_000).for_each(|i| faults.push(Fault::new(i.to_string(), "it is wrong", "")));
+        assert_eq!(faults.done().unwrap_err().each().len(), MOST_FAULTS);
+    }
+}

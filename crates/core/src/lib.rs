@@ -20,7 +20,7 @@ pub mod scheme;
 pub mod utility;
 
 pub use case::Case;
-pub use fault::Fault;
+pub use fault::{Fault, Faults};
 pub use flows::{Flow, Flows};
 pub use network::{Link, LinkId, Network, NodeId, NodeKind};
 pub use policy::Policy;

@@ -30,6 +30,20 @@ pub enum Policy {
 }
 
 impl Policy {
+    /// Its alpha: the smoothing of those that put some flows before others; none where utilities have no common one.
+    pub fn alpha(self) -> Option<f64> {
+        match self {
+            Policy::AlphaFair { alpha } => Some(alpha),
+            Policy::Fct { epsilon } | Policy::Srpt { epsilon } | Policy::Edf { epsilon } => Some(epsilon),
+            Policy::MaxMin | Policy::BandwidthFunction => None,
+        }
+    }
+
+    /// Whether it puts some flows before others.
+    pub fn ranks(self) -> bool {
+        matches!(self, Policy::Fct { .. } | Policy::Srpt { .. } | Policy::Edf { .. })
+    }
+
     /// Its kind, as cases and specs write it.
     pub fn name(self) -> &'static str {
         match self {

@@ -527,6 +527,10 @@ impl<S: Scheme> Sim<S> {
                 let ways = source_of(self, flow).and_then(|(node, _)| self.ways[node as usize]);
                 (flow, Way::FlowToController, ways.map(|(out, _)| out), 0)
             }
+            // Nobody writes to a flow that is over: whether it was forgotten makes no difference.
+            (Who::Controller, To::Flow(flow)) if self.flows.get(flow).is_none_or(FlowState::is_over) => {
+                (flow, Way::ControllerToFlow, None, 0)
+            }
             (Who::Controller, To::Flow(flow)) => {
                 let ways = source_of(self, flow).and_then(|(node, _)| self.ways[node as usize]);
                 (flow, Way::ControllerToFlow, ways.map(|(_, back)| back), 0)

@@ -210,7 +210,8 @@ impl<S: Scheme> Sim<S> {
         self.io.now_ns = now_ns;
     }
 
-    /// Reads what the coming events name: misses of the cache overlap so, while each would be waited for by itself.
+    /// Reads ahead what the next events will need. The processor then fetches it all from memory at once, and does not
+    /// stop for each piece in turn.
     #[inline]
     fn warm(&self) {
         let mut read = 0;

@@ -5,10 +5,11 @@ use subak_core::Fault;
 
 /// `fault` as `subak.InputError`.
 pub fn input_error(py: Python<'_>, fault: Fault) -> PyErr {
-    let raised = py
-        .import("subak.errors")
-        .and_then(|m| m.getattr("InputError"))
-        .and_then(|class| class.call1((fault.file, fault.place, fault.what, fault.mend)));
+    let raised = py.import("subak.errors").and_then(|m| m.getattr("InputError")).and_then(|class| {
+        let more = fault.more.into_iter().flat_map(Fault::each);
+        let more = more.map(|f| class.call1((f.file, f.place, f.what, f.mend))).collect::<PyResult<Vec<_>>>()?;
+        class.call1((fault.file, fault.place, fault.what, fault.mend, more))
+    });
     match raised {
         Ok(value) => PyErr::from_value(value),
         Err(error) => error,

@@ -18,7 +18,8 @@ pub struct Options {
 }
 
 /// Runs `scheme` on `case` and answers as the interface of `subak converge` says: whether the rates became exact and
-/// stayed so, after how many rounds, beside the rounds that theory allows (`null` where no bound is known).
+/// stayed so, after how many rounds, beside the rounds that theory allows (`null` where no bound is known). Theory counts
+/// once every flow has started and been stable for a round (`rounds`); `rounds_from_start` counts from the first flow's start.
 ///
 /// A flow with a demand of zero sends nothing: it gets its rate of zero without a message.
 pub fn converge(case: &Case, scheme: &str, options: &Options) -> Result<Value, Fault> {
@@ -36,7 +37,9 @@ pub fn converge(case: &Case, scheme: &str, options: &Options) -> Result<Value, F
         true => {
             let id = case.flows.id(f);
             let bottleneck = format!("demand of {id}");
-            Some(json!({"id": id, "rate": 0.0, "ideal": 0.0, "rounds": 0.0, "bottleneck": bottleneck}))
+            Some(
+                json!({"id": id, "rate": 0.0, "ideal": 0.0, "rounds": 0.0, "rounds_from_start": 0.0, "bottleneck": bottleneck}),
+            )
         }
         false => rows.next(),
     };
@@ -105,6 +108,7 @@ fn summary(case: &Case, setup: &Setup, scheme: &str, ideal_bps: &[f64], outcome:
             "rate": outcome.rates_bps[f],
             "ideal": ideal_bps[f],
             "rounds": outcome.flow_rounds[f],
+            "rounds_from_start": outcome.flow_rounds_from_start[f],
             "bottleneck": link_name(levels.bottleneck[f] as usize),
         })
     };
@@ -113,6 +117,7 @@ fn summary(case: &Case, setup: &Setup, scheme: &str, ideal_bps: &[f64], outcome:
         "scheme": scheme,
         "converged": outcome.converged,
         "rounds": outcome.rounds,
+        "rounds_from_start": outcome.rounds_from_start,
         "bound_rounds": bound.rounds(&levels),
         "levels": (1..=levels.count).map(level).collect::<Vec<_>>(),
         "chain": chain.iter().map(|&l| json!({"link": link_name(l as usize), "rounds": link_rounds[l as usize]}))

@@ -100,6 +100,8 @@ impl Visitor for Replay<'_> {
         }
         outcome.rates_bps = (0..setup.paths.len()).map(|f| bench.rate(f, setup.paths[f].len() as u16)).collect();
         outcome.rounds = outcome.flow_rounds.iter().copied().fold(0.0, f64::max);
+        outcome.rounds_from_start = outcome.rounds;
+        outcome.flow_rounds_from_start.clone_from(&outcome.flow_rounds);
         outcome.converged = outcome.rates_bps.iter().zip(ideal_bps).all(|(&rate, &ideal)| right(rate, ideal));
         outcome
     }
@@ -157,6 +159,8 @@ fn empty(flows: usize, round_ns: Ns) -> Outcome {
         converged: false,
         rounds: 0.0,
         flow_rounds: vec![0.0; flows],
+        rounds_from_start: 0.0,
+        flow_rounds_from_start: vec![0.0; flows],
         flow_last_link: vec![None; flows],
         rates_bps: vec![0.0; flows],
         updates: 0,

@@ -69,6 +69,10 @@ pub struct Outcome {
     pub rounds: f64,
     /// The last wrong update of each flow.
     pub flow_rounds: Vec<f64>,
+    /// As `rounds`, counted from the start of the first flow instead.
+    pub rounds_from_start: f64,
+    /// As `flow_rounds`, counted from the start of the first flow instead.
+    pub flow_rounds_from_start: Vec<f64>,
     /// The link of each flow's last wrong update.
     pub flow_last_link: Vec<Option<LinkId>>,
     /// The rate at each flow's source at the end, bit/s.
@@ -154,8 +158,10 @@ impl Visitor for Run<'_> {
             rounds.log_rates();
         }
         let mut starts = Stream::new(plan.seed, "starts");
+        let mut first_start_ns = Ns::MAX;
         for (f, path) in setup.paths.iter().enumerate() {
             let at_ns = first_ns + rounds_ns(plan.stagger_rounds * starts.unit());
+            first_start_ns = first_start_ns.min(at_ns);
             rounds.add(path.clone(), setup.weights[f], at_ns, ideal_bps[f]);
         }
         let quiet_from_ns = if plan.drop > 0.0 { conditions.drop_until_ns } else { start_ns };
@@ -176,14 +182,14 @@ impl Visitor for Run<'_> {
             }
             now_ns += round_ns;
         };
-        report(&mut rounds, converged, start_ns, round_ns, trace)
+        report(&mut rounds, converged, [first_start_ns, start_ns], round_ns, trace)
     }
 }
 
 fn report<S: Scheme>(
     rounds: &mut Rounds<S>,
     converged: bool,
-    start_ns: Ns,
+    [first_start_ns, start_ns]: [Ns; 2],
     round_ns: Ns,
     trace: Vec<Update>,
 ) -> Outcome {
@@ -195,6 +201,8 @@ fn report<S: Scheme>(
     Outcome {
         converged,
         rounds: since(start_ns, rounds.last_wrong_ns()),
+        rounds_from_start: since(first_start_ns, rounds.last_wrong_ns()),
+        flow_rounds_from_start: flows.clone().map(|f| since(first_start_ns, seen(f).last_wrong_ns)).collect(),
         flow_rounds: flows.clone().map(|f| since(start_ns, seen(f).last_wrong_ns)).collect(),
         flow_last_link: flows.clone().map(|f| seen(f).last_wrong_link).collect(),
         rates_bps: flows.map(|f| seen(f).rate_bps).collect(),

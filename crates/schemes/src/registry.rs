@@ -7,7 +7,7 @@ use crate::over::{Fabric, Optimizer, Part, Wish};
 use crate::{FABRICS, OPTIMIZERS, WHOLE, all_pairs, kind_of_fabric, kind_of_optimizer, with_pair, with_whole};
 use std::sync::LazyLock;
 use subak_core::Fault;
-use subak_core::scheme::{Goal, Info, Named, Param, Params, Scheme, Settles, Value};
+use subak_core::scheme::{Goal, Info, Named, Param, Params, Scheme, Settles};
 
 /// Parameters as a spec gives them.
 pub type Given = serde_json::Map<String, serde_json::Value>;
@@ -34,43 +34,20 @@ pub struct Preset {
     pub fabric: &'static str,
     /// Paper and section.
     pub paper: &'static str,
-    /// Defaults that differ from those of the halves.
-    pub defaults: &'static [(&'static str, Value)],
 }
 
 /// Pairs that papers have given a name.
 pub const PRESETS: &[Preset] = &[
-    Preset { name: "swift", optimizer: "given", fabric: "swift", paper: "NUMFabric, section 4.1", defaults: &[] },
-    Preset {
-        name: "numfabric",
-        optimizer: "xwi",
-        fabric: "swift",
-        paper: "Nagaraj et al., NUMFabric, SIGCOMM 2016",
-        defaults: &[],
-    },
-    // Headroom: 2% as in s-PERC, and what the acknowledgements of a full link in the other direction take. Without it a
-    // link full both ways takes in more than it can send, and the queue that grows delays the loop until prices swing.
+    Preset { name: "swift", optimizer: "given", fabric: "swift", paper: "NUMFabric, section 4.1" },
+    Preset { name: "numfabric", optimizer: "xwi", fabric: "swift", paper: "Nagaraj et al., NUMFabric, SIGCOMM 2016" },
     Preset {
         name: "xwi-s-perc",
         optimizer: "xwi",
         fabric: "s-perc",
         paper: "NUMFabric, section 4.2, over the PERC thesis, section 3.2",
-        defaults: &[("headroom", Value::Number(0.06))],
     },
-    Preset {
-        name: "dgd",
-        optimizer: "dgd",
-        fabric: "paced",
-        paper: "NUMFabric, section 3 and equation 14",
-        defaults: &[],
-    },
-    Preset {
-        name: "rcp-star",
-        optimizer: "rcp-star",
-        fabric: "paced",
-        paper: "NUMFabric, equations 15 and 16",
-        defaults: &[],
-    },
+    Preset { name: "dgd", optimizer: "dgd", fabric: "paced", paper: "NUMFabric, section 3 and equation 14" },
+    Preset { name: "rcp-star", optimizer: "rcp-star", fabric: "paced", paper: "NUMFabric, equations 15 and 16" },
 ];
 
 pub(crate) fn visit_whole<S: Named, V: Visitor>(given: &Given, visitor: V) -> Result<V::Out, Fault> {
@@ -137,12 +114,7 @@ static SCHEMES: LazyLock<Vec<Info>> =
 
 fn preset(preset: &Preset) -> Info {
     let pair = find_pair(preset.optimizer, preset.fabric).expect("a preset names a pair that makes sense");
-    let with_default = |param: &Param| match preset.defaults.iter().find(|(name, _)| *name == param.name) {
-        Some(&(_, default)) => Param { default, ..*param },
-        None => *param,
-    };
-    let params: Vec<Param> = pair.params.iter().map(with_default).collect();
-    Info { name: preset.name, paper: preset.paper, params: params.leak(), ..*pair }
+    Info { name: preset.name, paper: preset.paper, ..*pair }
 }
 
 fn find_pair(optimizer: &str, fabric: &str) -> Option<&'static Info> {

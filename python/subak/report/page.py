@@ -12,7 +12,7 @@ from typing import Any
 import subak
 from subak import units
 from subak.errors import InputError
-from subak.metrics import COMPARED, Metric, setting_of
+from subak.metrics import CONVERGED, Metric, compared, setting_of, warning_text
 from subak.report import sections
 from subak.report.data import RunData
 
@@ -72,12 +72,16 @@ def _lead(run: RunData) -> str:
     done = sum(cell["status"] == "complete" for cell in manifest["cells"])
     if not run.results.complete and done + len(failed) < len(run.cells):
         warning += f'<p class="warn">The run is not complete: this is of {done} of {len(run.cells)} cells.</p>'
+    if run.results.warnings:
+        said_of = "".join(f"<li>{escape(warning_text(w))}</li>" for w in run.results.warnings)
+        count = f"{len(run.results.warnings)} warning{'s' * (len(run.results.warnings) > 1)} on these results"
+        warning += f'<details class="warn"><summary>{count}</summary><ul>{said_of}</ul></details>'
     return f'<p class="quiet">{escape(said)}</p>{warning}'
 
 
 def _comparison(run: RunData) -> str:
     rows, axes = run.summary["rows"], run.summary["axes"]
-    shown = [m for m in COMPARED if any(m.name in row["metrics"] for row in rows)]
+    shown = compared(rows)
     if not shown:
         return '<p class="quiet">Nothing was measured.</p>'
     head = '<th class="name">Setting</th>' if axes else ""
@@ -89,14 +93,30 @@ def _comparison(run: RunData) -> str:
     return (
         f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
         f'<p class="quiet">{note}</p><details><summary>What the columns mean</summary><dl>{meanings}</dl></details>'
+        f"{_criteria(rows, axes)}"
     )
+
+
+def _criteria(rows: Sequence[Mapping[str, Any]], axes: Sequence[str]) -> str:
+    """Convergence by each criterion, where there are several."""
+    if not any(len(row["convergence"]) > 1 for row in rows):
+        return ""
+    head = "".join(f"<th>{escape(title)}</th>" for title in ("Criterion", *(m.title for m in CONVERGED)))
+    body = ""
+    for row in rows:
+        name = escape(" ".join(filter(None, (row["scheme"], setting_of(row["axes"], axes)))))
+        for one in row["convergence"]:
+            values = "".join(f"<td>{escape(m.text(one['metrics'].get(m.name)))}</td>" for m in CONVERGED)
+            body += f'<tr><td class="name">{name}</td><td>{one["criterion"]}</td>{values}</tr>'
+    table = f'<table><thead><tr><th class="name">Scheme</th>{head}</tr></thead><tbody>{body}</tbody></table>'
+    return f'<div class="scroll">{table}</div>'
 
 
 def _compared(row: Mapping[str, Any], axes: Sequence[str], shown: Sequence[Metric]) -> str:
     first = f'<td class="name">{escape(setting_of(row["axes"], axes))}</td>' if axes else ""
     cells = []
     for metric in shown:
-        text = metric.text(row["metrics"].get(metric.name))
+        text = metric.in_row(row)
         mean, _, interval = text.partition(" ± ")
         cells.append(f"<td>{escape(mean)}{f' <small>± {escape(interval)}</small>' if interval else ''}</td>")
     return f'<tr>{first}<td class="name">{escape(row["scheme"])}</td>{"".join(cells)}</tr>'

@@ -3,7 +3,7 @@
 use crate::document::{check_keys, list, nearest, table, text};
 use crate::quantity::{self, quoted, shown};
 use crate::route::{Router, Routing, key_of};
-use crate::{Fault, Flow, Flows, LinkId, Network, NodeId, Policy};
+use crate::{Fault, Faults, Flow, Flows, LinkId, Network, NodeId, Policy};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
@@ -23,9 +23,11 @@ fn too_many_path_links() -> Fault {
 
 /// Reads flows and gathers them.
 pub(super) struct FlowReader<'a> {
-    network: &'a Network,
+    /// None where it is at fault itself: flows are then read for their own faults alone.
+    network: Option<&'a Network>,
     policy: Policy,
     routing: Routing,
+    faults: Faults,
     /// Made when the first flow names its ends.
     router: Option<Router>,
     flows: Flows,
@@ -33,17 +35,31 @@ pub(super) struct FlowReader<'a> {
 }
 
 impl<'a> FlowReader<'a> {
-    pub fn new(network: &'a Network, policy: Policy, routing: Routing) -> Self {
-        FlowReader { network, policy, routing, router: None, flows: Flows::new(), names: HashMap::new() }
+    pub fn new(network: Option<&'a Network>, policy: Policy, routing: Routing) -> Self {
+        FlowReader {
+            network,
+            policy,
+            routing,
+            faults: Faults::default(),
+            router: None,
+            flows: Flows::new(),
+            names: HashMap::new(),
+        }
     }
 
     /// The flows read.
-    pub fn finish(self) -> Flows {
-        self.flows
+    pub fn finish(self) -> Result<Flows, Fault> {
+        self.faults.done().map(|()| self.flows)
     }
 
-    /// Reads the `i`-th flow.
+    /// Reads the `i`-th flow. A fault is kept, and the next flow read; with too many there is no next one.
     pub fn push(&mut self, i: usize, value: &Value) -> Result<(), Fault> {
+        let read = self.take(i, value);
+        self.faults.keep(read);
+        if self.faults.is_full() { std::mem::take(&mut self.faults).done() } else { Ok(()) }
+    }
+
+    fn take(&mut self, i: usize, value: &Value) -> Result<(), Fault> {
         // A flow of one path is told of "path", though it may have come as "paths".
         let as_written = |e: Fault| match e.place.strip_prefix("path") {
             Some(inner) if !inner.starts_with('s') && value.get("paths").is_some() => {
@@ -52,26 +68,34 @@ impl<'a> FlowReader<'a> {
             _ => e,
         };
         let read = self.read(i, value);
-        let read = read.and_then(|flow| self.flows.push(flow, self.network).map_err(as_written));
+        let read = read.and_then(|flow| match self.network {
+            Some(network) => self.flows.push(flow, network).map_err(as_written),
+            None => Ok(()),
+        });
         let most = if self.flows.links().len() <= MOST_PATH_LINKS { Ok(()) } else { Err(too_many_path_links()) };
         read.and(most).map_err(|e| e.below(&format!("flows[{i}]")))
     }
 
     fn read(&mut self, i: usize, value: &Value) -> Result<Flow, Fault> {
         let map = table(value, "a flow", "{\"id\": \"f1\", \"path\": [\"l1\"]}")?;
-        check_keys(map, &KEYS)?;
-        let id = self.id(i, map)?;
+        let mut faults = Faults::default();
+        faults.keep(check_keys(map, &KEYS));
+        let id = faults.keep(self.id(i, map));
+        let paths = faults.keep(match self.network {
+            Some(network) => self.paths(network, map, id.as_deref().unwrap_or_default()),
+            None => Ok(Vec::new()),
+        });
         let flow = Flow {
-            paths: self.paths(map, &id)?,
-            weight: read(map, "weight", weight)?.unwrap_or(1.0),
-            demand_bps: read(map, "demand", quantity::rate_bps_from_json)?,
-            size_bytes: read(map, "size", quantity::positive_bytes_from_json)?,
-            deadline_s: read(map, "deadline", deadline_from_value)?,
-            bandwidth_function: read(map, "bandwidth_function", bandwidth_function_from_value)?,
-            id,
+            paths: paths.unwrap_or_default(),
+            weight: faults.keep(read(map, "weight", weight)).flatten().unwrap_or(1.0),
+            demand_bps: faults.keep(read(map, "demand", quantity::rate_bps_from_json)).flatten(),
+            size_bytes: faults.keep(read(map, "size", quantity::positive_bytes_from_json)).flatten(),
+            deadline_s: faults.keep(read(map, "deadline", deadline_from_value)).flatten(),
+            bandwidth_function: faults.keep(read(map, "bandwidth_function", bandwidth_function_from_value)).flatten(),
+            id: id.unwrap_or_default(),
         };
-        self.check_policy(&flow)?;
-        Ok(flow)
+        faults.keep(self.check_policy(&flow, map));
+        faults.done().map(|()| flow)
     }
 
     /// The flow's name: its place in the list if it has none.
@@ -89,15 +113,15 @@ impl<'a> FlowReader<'a> {
         }
     }
 
-    fn paths(&mut self, map: &Map<String, Value>, id: &str) -> Result<Vec<Vec<LinkId>>, Fault> {
+    fn paths(&mut self, network: &'a Network, map: &Map<String, Value>, id: &str) -> Result<Vec<Vec<LinkId>>, Fault> {
         let ends = map.contains_key("src") || map.contains_key("dst");
         if let Some(key) = ["subflows"].into_iter().find(|key| map.contains_key(*key) && !ends) {
             return Err(Fault::new(key, "subflows need \"src\" and \"dst\"", "give these, or list the \"paths\""));
         }
         match (map.get("path"), map.get("paths"), ends) {
-            (Some(path), None, false) => Ok(vec![self.path(path).map_err(|e| e.below("path"))?]),
-            (None, Some(paths), false) => self.several(paths).map_err(|e| e.below("paths")),
-            (None, None, true) => self.routed(map, id),
+            (Some(path_given), None, false) => Ok(vec![path(network, path_given).map_err(|e| e.below("path"))?]),
+            (None, Some(paths), false) => several(network, paths).map_err(|e| e.below("paths")),
+            (None, None, true) => self.routed(network, map, id),
             (None, None, false) => Err(Fault::new(
                 "path",
                 "the flow has no path",
@@ -111,54 +135,10 @@ impl<'a> FlowReader<'a> {
         }
     }
 
-    fn several(&self, paths: &Value) -> Result<Vec<Vec<LinkId>>, Fault> {
-        let paths = list(paths, "the list of paths", "[[\"l1\"], [\"l2\"]]")?;
-        if paths.len() as u64 > MOST_SUBFLOWS {
-            let what = format!("the flow has {} paths", paths.len());
-            return Err(Fault::new("", what, format!("give at most {MOST_SUBFLOWS}")));
-        }
-        let one = |(k, path)| self.path(path).map_err(|e: Fault| e.below(&format!("[{k}]")));
-        paths.iter().enumerate().map(one).collect()
-    }
-
-    fn path(&self, path: &Value) -> Result<Vec<LinkId>, Fault> {
-        let names = list(path, "a path", "[\"l1\", \"l2\"]")?;
-        let mut links: Vec<LinkId> = Vec::with_capacity(names.len());
-        for (i, name) in names.iter().enumerate() {
-            let next = self.link(name).and_then(|next| match links.last() {
-                Some(&last) => self.check_joined(last, next).map(|()| next),
-                None => Ok(next),
-            });
-            links.push(next.map_err(|e| e.below(&format!("[{i}]")))?);
-        }
-        Ok(links)
-    }
-
-    fn link(&self, name: &Value) -> Result<LinkId, Fault> {
-        let name = text(name, "a link's id")?;
-        self.network.find_link(name).ok_or_else(|| {
-            let known = self.network.links().iter().map(|link| link.id.as_str());
-            unknown(name, "link", known)
-        })
-    }
-
-    /// Where both links say where they lead, one starts where the other ends.
-    fn check_joined(&self, last: LinkId, next: LinkId) -> Result<(), Fault> {
-        let [last, next] = [last, next].map(|l| &self.network.links()[l as usize]);
-        match (last.to, next.from) {
-            (Some(end), Some(start)) if end != start => {
-                let [end, start] = [end, start].map(|n| self.network.nodes()[n as usize].name.as_str());
-                let what = format!("link \"{}\" leaves \"{start}\", but \"{}\" leads to \"{end}\"", next.id, last.id);
-                Err(Fault::new("", what, "let each link start where the one before it ends"))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn routed(&mut self, map: &Map<String, Value>, id: &str) -> Result<Vec<Vec<LinkId>>, Fault> {
-        let (src, dst) = (self.end(map, "src")?, self.end(map, "dst")?);
+    fn routed(&mut self, network: &'a Network, map: &Map<String, Value>, id: &str) -> Result<Vec<Vec<LinkId>>, Fault> {
+        let (src, dst) = (end(network, map, "src")?, end(network, map, "dst")?);
         let subflows = read(map, "subflows", subflows)?.unwrap_or(1);
-        let router = self.router.get_or_insert_with(|| Router::by(self.network, self.routing));
+        let router = self.router.get_or_insert_with(|| Router::by(network, self.routing));
         let paths = match subflows {
             1 => router.path(src, dst, key_of(id)).map(|path| vec![path]),
             k => router.k_paths(src, dst, key_of(id), k),
@@ -166,21 +146,8 @@ impl<'a> FlowReader<'a> {
         paths.map_err(|e| e.below("dst"))
     }
 
-    fn end(&self, map: &Map<String, Value>, key: &str) -> Result<NodeId, Fault> {
-        let name = map.get(key).ok_or_else(|| Fault::new(key, format!("\"{key}\" is missing"), "give both ends"))?;
-        let name = text(name, "a node's name").map_err(|e| e.below(key))?;
-        self.network.find_node(name).ok_or_else(|| {
-            if self.network.nodes().is_empty() {
-                let what = "the network's links do not say where they lead";
-                return Fault::new(key, what, "give every link \"from\" and \"to\", or give the flow a \"path\"");
-            }
-            let known = self.network.nodes().iter().map(|node| node.name.as_str());
-            unknown(name, "node", known).below(key)
-        })
-    }
-
-    fn check_policy(&self, flow: &Flow) -> Result<(), Fault> {
-        let (policy, key, example, given) = match self.policy {
+    fn check_policy(&self, flow: &Flow, given: &Map<String, Value>) -> Result<(), Fault> {
+        let (policy, key, example, has) = match self.policy {
             Policy::Fct { .. } => ("fct", "size", "\"size\": \"1MB\"", flow.size_bytes.is_some()),
             Policy::Srpt { .. } => ("srpt", "size", "\"size\": \"1MB\"", flow.size_bytes.is_some()),
             Policy::Edf { .. } => ("edf", "deadline", "\"deadline\": \"10ms\"", flow.deadline_s.is_some()),
@@ -190,12 +157,70 @@ impl<'a> FlowReader<'a> {
             }
             Policy::MaxMin | Policy::AlphaFair { .. } => return Ok(()),
         };
-        if given {
+        // What is there and at fault is told already.
+        if has || given.contains_key(key) {
             return Ok(());
         }
         let what = format!("policy \"{policy}\" needs the flow's {key}");
         Err(Fault::new(key, what, format!("give it, such as {example}")))
     }
+}
+
+fn several(network: &Network, paths: &Value) -> Result<Vec<Vec<LinkId>>, Fault> {
+    let paths = list(paths, "the list of paths", "[[\"l1\"], [\"l2\"]]")?;
+    if paths.len() as u64 > MOST_SUBFLOWS {
+        let what = format!("the flow has {} paths", paths.len());
+        return Err(Fault::new("", what, format!("give at most {MOST_SUBFLOWS}")));
+    }
+    let one = |(k, given)| path(network, given).map_err(|e: Fault| e.below(&format!("[{k}]")));
+    paths.iter().enumerate().map(one).collect()
+}
+
+fn path(network: &Network, path: &Value) -> Result<Vec<LinkId>, Fault> {
+    let names = list(path, "a path", "[\"l1\", \"l2\"]")?;
+    let mut links: Vec<LinkId> = Vec::with_capacity(names.len());
+    for (i, name) in names.iter().enumerate() {
+        let next = link(network, name).and_then(|next| match links.last() {
+            Some(&last) => check_joined(network, last, next).map(|()| next),
+            None => Ok(next),
+        });
+        links.push(next.map_err(|e| e.below(&format!("[{i}]")))?);
+    }
+    Ok(links)
+}
+
+fn link(network: &Network, name: &Value) -> Result<LinkId, Fault> {
+    let name = text(name, "a link's id")?;
+    network.find_link(name).ok_or_else(|| {
+        let known = network.links().iter().map(|link| link.id.as_str());
+        unknown(name, "link", known)
+    })
+}
+
+/// Where both links say where they lead, one starts where the other ends.
+fn check_joined(network: &Network, last: LinkId, next: LinkId) -> Result<(), Fault> {
+    let [last, next] = [last, next].map(|l| &network.links()[l as usize]);
+    match (last.to, next.from) {
+        (Some(end), Some(start)) if end != start => {
+            let [end, start] = [end, start].map(|n| network.nodes()[n as usize].name.as_str());
+            let what = format!("link \"{}\" leaves \"{start}\", but \"{}\" leads to \"{end}\"", next.id, last.id);
+            Err(Fault::new("", what, "let each link start where the one before it ends"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn end(network: &Network, map: &Map<String, Value>, key: &str) -> Result<NodeId, Fault> {
+    let name = map.get(key).ok_or_else(|| Fault::new(key, format!("\"{key}\" is missing"), "give both ends"))?;
+    let name = text(name, "a node's name").map_err(|e| e.below(key))?;
+    network.find_node(name).ok_or_else(|| {
+        if network.nodes().is_empty() {
+            let what = "the network's links do not say where they lead";
+            return Fault::new(key, what, "give every link \"from\" and \"to\", or give the flow a \"path\"");
+        }
+        let known = network.nodes().iter().map(|node| node.name.as_str());
+        unknown(name, "node", known).below(key)
+    })
 }
 
 /// What `key` holds, if it is there.

@@ -14,9 +14,9 @@ pub use policy::policy_from_value;
 use crate::document::{Format, check_keys, json, list, table, toml};
 use crate::quantity::shown;
 use crate::route::{Metric, Routing};
-use crate::{Fault, Flows, Network, Policy};
+use crate::{Fault, Faults, Flows, Network, Policy};
 use flow::FlowReader;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// One allocation problem.
 #[derive(Debug, Clone)]
@@ -39,53 +39,75 @@ impl Case {
         if format == Format::Toml {
             return Case::from_value(&toml::parse(text)?, read_file);
         }
-        let head = json::without(text, "flows")?;
-        let (network, policy, routing) = read_head(&head, read_file)?;
-        let mut flows = FlowReader::new(&network, policy, routing);
-        json::each(text, "flows", &mut |i, flow| flows.push(i, flow))?;
-        let flows = flows.finish();
-        Ok(Case { network, flows, policy })
+        let head = Head::read(&json::without(text, "flows")?, read_file)?;
+        head.case(|flows| json::each(text, "flows", &mut |i, flow| flows.push(i, flow)))
     }
 
     /// The case that `value` describes; see [`Case::parse`].
     pub fn from_value(value: &Value, read_file: &mut ReadFile) -> Result<Case, Fault> {
-        let (network, policy, routing) = read_head(value, read_file)?;
-        let flows = flows_from_value(value, &network, policy, routing)?;
-        Ok(Case { network, flows, policy })
+        Head::read(value, read_file)?.case(|flows| each_flow(value, flows))
     }
 
     /// The case of the flows, policy and routing in `value`, over a network that is there already and is routed by
     /// `metric` where `value` does not say.
     pub fn over(network: Network, metric: Metric, value: &Value) -> Result<Case, Fault> {
         let map = table(value, "a case", "{\"flows\": [...], \"policy\": {...}}")?;
-        check_keys(map, &["flows", "policy", "routing"])?;
-        let policy = map.get("policy").map_or(Ok(Policy::MaxMin), policy_from_value).map_err(|e| e.below("policy"))?;
-        let routing = routing_from_value(map.get("routing"), metric).map_err(|e| e.below("routing"))?;
-        let flows = flows_from_value(value, &network, policy, routing)?;
-        Ok(Case { network, flows, policy })
+        let mut faults = Faults::default();
+        faults.keep(check_keys(map, &["flows", "policy", "routing"]));
+        Head::over(Some((network, metric)), map, faults).case(|flows| each_flow(value, flows))
     }
 }
 
 /// The list of `flows` in `value`, over `network`; none where there is no such list.
 pub fn flows_from_value(value: &Value, network: &Network, policy: Policy, routing: Routing) -> Result<Flows, Fault> {
-    let mut flows = FlowReader::new(network, policy, routing);
-    if let Some(given) = value.get("flows") {
-        let given = list(given, "the list of flows", "\"flows\": [...]").map_err(|e| e.below("flows"))?;
-        given.iter().enumerate().try_for_each(|(i, flow)| flows.push(i, flow))?;
-    }
-    Ok(flows.finish())
+    let mut flows = FlowReader::new(Some(network), policy, routing);
+    each_flow(value, &mut flows)?;
+    flows.finish()
 }
 
-/// Everything but the flows.
-fn read_head(value: &Value, read_file: &mut ReadFile) -> Result<(Network, Policy, Routing), Fault> {
-    let map = table(value, "a case", "{\"network\": ..., \"flows\": [...], \"policy\": {...}}")?;
-    check_keys(map, &KEYS)?;
-    if let Some(schema) = map.get("schema").filter(|schema| schema.as_u64() != Some(1)) {
-        return Err(Fault::new("schema", format!("unknown schema {}", shown(schema)), "give 1, or leave it away"));
+fn each_flow(value: &Value, flows: &mut FlowReader) -> Result<(), Fault> {
+    let Some(given) = value.get("flows") else { return Ok(()) };
+    let given = list(given, "the list of flows", "\"flows\": [...]").map_err(|e| e.below("flows"))?;
+    given.iter().enumerate().try_for_each(|(i, flow)| flows.push(i, flow))
+}
+
+/// Everything but the flows, as far as it is sound.
+struct Head {
+    network: Option<Network>,
+    policy: Policy,
+    routing: Routing,
+    faults: Faults,
+}
+
+impl Head {
+    fn read(value: &Value, read_file: &mut ReadFile) -> Result<Head, Fault> {
+        let map = table(value, "a case", "{\"network\": ..., \"flows\": [...], \"policy\": {...}}")?;
+        let mut faults = Faults::default();
+        faults.keep(check_keys(map, &KEYS));
+        if let Some(schema) = map.get("schema").filter(|schema| schema.as_u64() != Some(1)) {
+            faults.push(Fault::new("schema", format!("unknown schema {}", shown(schema)), "give 1, or leave it away"));
+        }
+        let read = |value| network_from_value(value, read_file).map_err(|e| e.below("network"));
+        let network = faults.keep(map.get("network").map_or_else(|| Ok(Default::default()), read));
+        Ok(Head::over(network, map, faults))
     }
-    let read = |value| network_from_value(value, read_file).map_err(|e| e.below("network"));
-    let (network, metric) = map.get("network").map_or_else(|| Ok(Default::default()), read)?;
-    let policy = map.get("policy").map_or(Ok(Policy::MaxMin), policy_from_value).map_err(|e| e.below("policy"))?;
-    let routing = routing_from_value(map.get("routing"), metric).map_err(|e| e.below("routing"))?;
-    Ok((network, policy, routing))
+
+    fn over(network: Option<(Network, Metric)>, map: &Map<String, Value>, mut faults: Faults) -> Head {
+        let policy = map.get("policy").map_or(Ok(Policy::MaxMin), policy_from_value).map_err(|e| e.below("policy"));
+        let policy = faults.keep(policy).unwrap_or(Policy::MaxMin);
+        let metric = network.as_ref().map_or(Metric::Hops, |known| known.1);
+        let routing = routing_from_value(map.get("routing"), metric).map_err(|e| e.below("routing"));
+        let routing = faults.keep(routing).unwrap_or_default();
+        Head { network: network.map(|known| known.0), policy, routing, faults }
+    }
+
+    /// The case, with the flows that `read` hands to the reader; or all that is wrong with either.
+    fn case(self, read: impl FnOnce(&mut FlowReader) -> Result<(), Fault>) -> Result<Case, Fault> {
+        let Head { network, policy, routing, mut faults } = self;
+        let mut flows = FlowReader::new(network.as_ref(), policy, routing);
+        faults.keep(read(&mut flows));
+        let flows = faults.keep(flows.finish());
+        let case = network.zip(flows).map(|(network, flows)| Case { network, flows, policy });
+        faults.or(case)
+    }
 }

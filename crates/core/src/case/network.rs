@@ -4,7 +4,7 @@ use crate::document::{Format, check_keys, json, list, parse, table, text, unknow
 use crate::formats::{graphml, kinds, node_link};
 use crate::quantity::{capacity_from_json, ns_from_json, positive_bytes_from_json, shown};
 use crate::route::{Hash, Metric, Routing};
-use crate::{Fault, Link, Network, NodeId, NodeKind, generate};
+use crate::{Fault, Faults, Link, Network, NodeId, NodeKind, generate};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
@@ -17,30 +17,35 @@ pub fn routing_from_value(value: Option<&Value>, metric: Metric) -> Result<Routi
     let mut routing = Routing { metric, ..Routing::default() };
     let Some(value) = value else { return Ok(routing) };
     let map = table(value, "routing", "{\"seed\": 1, \"symmetric\": true}")?;
-    check_keys(map, &["seed", "symmetric", "metric", "hash"])?;
+    let mut faults = Faults::default();
+    faults.keep(check_keys(map, &["seed", "symmetric", "metric", "hash"]));
     if let Some(seed) = map.get("seed") {
         let what = || format!("{} is not a whole number of zero or more", shown(seed));
-        routing.seed = seed.as_u64().ok_or_else(|| Fault::new("seed", what(), "give one, such as 1"))?;
+        let read = seed.as_u64().ok_or_else(|| Fault::new("seed", what(), "give one, such as 1"));
+        routing.seed = faults.keep(read).unwrap_or_default();
     }
     if let Some(flag) = map.get("symmetric") {
         let what = || format!("{} is neither true nor false", shown(flag));
-        routing.symmetric = flag.as_bool().ok_or_else(|| Fault::new("symmetric", what(), "give true or false"))?;
+        let read = flag.as_bool().ok_or_else(|| Fault::new("symmetric", what(), "give true or false"));
+        routing.symmetric = faults.keep(read).unwrap_or_default();
     }
     if let Some(word) = map.get("metric") {
-        routing.metric = match text(word, "the metric").map_err(|e| e.below("metric"))? {
-            "hops" => Metric::Hops,
-            "delay" => Metric::Delay,
-            other => return Err(unknown_word(other, "metric", &["hops", "delay"]).below("metric")),
-        };
+        let read = text(word, "the metric").and_then(|word| match word {
+            "hops" => Ok(Metric::Hops),
+            "delay" => Ok(Metric::Delay),
+            other => Err(unknown_word(other, "metric", &["hops", "delay"])),
+        });
+        routing.metric = faults.keep(read.map_err(|e| e.below("metric"))).unwrap_or(metric);
     }
     if let Some(word) = map.get("hash") {
-        routing.hash = match text(word, "the hash").map_err(|e| e.below("hash"))? {
-            "flow" => Hash::Flow,
-            "pair" => Hash::Pair,
-            other => return Err(unknown_word(other, "hash", &["flow", "pair"]).below("hash")),
-        };
+        let read = text(word, "the hash").and_then(|word| match word {
+            "flow" => Ok(Hash::Flow),
+            "pair" => Ok(Hash::Pair),
+            other => Err(unknown_word(other, "hash", &["flow", "pair"])),
+        });
+        routing.hash = faults.keep(read.map_err(|e| e.below("hash"))).unwrap_or(routing.hash);
     }
-    Ok(routing)
+    faults.done().map(|()| routing)
 }
 
 /// The network that `value` describes, and how it is routed over where nobody says: a list of links or
@@ -100,9 +105,14 @@ const LINK_KEYS: [&str; 6] = ["id", "capacity", "from", "to", "delay", "buffer"]
 fn network_from_links(links: &[Value]) -> Result<Network, Fault> {
     let mut names = Names::default();
     let mut read = Vec::with_capacity(links.len());
+    let mut faults = Faults::default();
     for (i, link) in links.iter().enumerate() {
-        read.push(read_link(link, &mut names).map_err(|e| e.below(&format!("[{i}]")))?);
+        read.extend(faults.keep(read_link(link, &mut names).map_err(|e| e.below(&format!("[{i}]")))));
+        if faults.is_full() {
+            break;
+        }
     }
+    faults.done()?;
     let ends: Vec<_> = read.iter().filter_map(|(_, link)| Some((link.from?, link.to?))).collect();
     let kinds = kinds(&vec![None::<NodeKind>; names.list.len()], &ends);
     let mut network = Network::new();
@@ -147,33 +157,37 @@ fn not_empty(name: &str) -> Result<&str, Fault> {
 /// A link, its id aside: one that names its ends needs none.
 fn read_link(value: &Value, names: &mut Names) -> Result<(Option<String>, Link), Fault> {
     let map = table(value, "a link", "{\"id\": \"l1\", \"capacity\": \"10Gbps\"}")?;
-    check_keys(map, &LINK_KEYS)?;
-    let id = map.get("id").map(|id| text(id, "a link's id").and_then(not_empty)).transpose();
-    let id = id.map_err(|e| e.below("id"))?.map(str::to_string);
-    let (from, to) = (names.node(map, "from")?, names.node(map, "to")?);
-    match (from, to) {
-        (Some(from), Some(to)) if from == to => {
-            return Err(Fault::new("to", "the link leads from a node to itself", "connect two different nodes"));
-        }
-        (Some(_), None) => return Err(Fault::new("to", "the link has \"from\" but no \"to\"", "give both or neither")),
-        (None, Some(_)) => {
-            return Err(Fault::new("from", "the link has \"to\" but no \"from\"", "give both or neither"));
-        }
-        (None, None) if id.is_none() => {
-            return Err(Fault::new("id", "the link has no id", "give it one, such as \"l1\""));
-        }
-        _ => {}
-    }
+    let mut faults = Faults::default();
+    faults.keep(check_keys(map, &LINK_KEYS));
+    let id = map.get("id").map(|id| text(id, "a link's id").and_then(not_empty).map(str::to_string)).transpose();
+    let id = faults.keep(id.map_err(|e| e.below("id")));
+    let ends = names.node(map, "from").and_then(|from| Ok((from, names.node(map, "to")?)));
+    let ends = faults.keep(ends.and_then(|ends| check_ends(ends, map.contains_key("id")).map(|()| ends)));
     let capacity = map
         .get("capacity")
-        .ok_or_else(|| Fault::new("capacity", "the link has no capacity", "give one, such as \"10Gbps\""))?;
-    let link = Link {
-        id: String::new(),
-        from,
-        to,
-        capacity_bps: capacity_from_json(capacity).map_err(|e| e.below("capacity"))?,
-        delay_ns: map.get("delay").map_or(Ok(0), ns_from_json).map_err(|e| e.below("delay"))?,
-        buffer_bytes: map.get("buffer").map(positive_bytes_from_json).transpose().map_err(|e| e.below("buffer"))?,
+        .ok_or_else(|| Fault::new("capacity", "the link has no capacity", "give one, such as \"10Gbps\""))
+        .and_then(|v| capacity_from_json(v).map_err(|e| e.below("capacity")));
+    let capacity = faults.keep(capacity);
+    let delay = faults.keep(map.get("delay").map_or(Ok(0), ns_from_json).map_err(|e| e.below("delay")));
+    let buffer = map.get("buffer").map(positive_bytes_from_json).transpose();
+    let buffer = faults.keep(buffer.map_err(|e| e.below("buffer")));
+    let made = || {
+        let ((from, to), capacity_bps, delay_ns, buffer_bytes) = (ends?, capacity?, delay?, buffer?);
+        Some((id?, Link { id: String::new(), from, to, capacity_bps, delay_ns, buffer_bytes }))
     };
-    Ok((id, link))
+    let made = made();
+    faults.or(made)
+}
+
+/// Refuses ends of which one is missing, and a link without ends that has no id either.
+fn check_ends(ends: (Option<NodeId>, Option<NodeId>), has_id: bool) -> Result<(), Fault> {
+    match ends {
+        (Some(from), Some(to)) if from == to => {
+            Err(Fault::new("to", "the link leads from a node to itself", "connect two different nodes"))
+        }
+        (Some(_), None) => Err(Fault::new("to", "the link has \"from\" but no \"to\"", "give both or neither")),
+        (None, Some(_)) => Err(Fault::new("from", "the link has \"to\" but no \"from\"", "give both or neither")),
+        (None, None) if !has_id => Err(Fault::new("id", "the link has no id", "give it one, such as \"l1\"")),
+        _ => Ok(()),
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::document::{check_keys, table, text, unknown_word};
 use crate::quantity::{number_from_json, shown};
-use crate::{Fault, Policy};
+use crate::{Fault, Faults, Policy};
 use serde_json::{Map, Value};
 
 const KINDS: [&str; 6] = ["max-min", "alpha-fair", "fct", "srpt", "edf", "bandwidth-function"];
@@ -24,23 +24,43 @@ pub fn policy_from_value(value: &Value) -> Result<Policy, Fault> {
         "fct" => epsilon(map).map(|epsilon| Policy::Fct { epsilon }),
         "srpt" => epsilon(map).map(|epsilon| Policy::Srpt { epsilon }),
         "edf" => epsilon(map).map(|epsilon| Policy::Edf { epsilon }),
-        other => Err(unknown_word(other, "kind of policy", &KINDS).below("kind")),
+        other => Err(unknown_kind(other).below("kind")),
     }
+}
+
+/// Other names of policies that there are.
+fn unknown_kind(word: &str) -> Fault {
+    let fault = unknown_word(word, "kind of policy", &KINDS);
+    let meant = match word.to_lowercase().replace(['_', ' '], "-").as_str() {
+        "proportional-fair" | "proportional-fairness" | "proportional" | "log" => "kind = \"alpha-fair\", alpha = 1",
+        "minimum-potential-delay" | "potential-delay" => "kind = \"alpha-fair\", alpha = 2",
+        "throughput" | "max-throughput" | "maximum-throughput" => "kind = \"alpha-fair\", alpha = 0",
+        "fair" | "equal" | "wfq" | "weighted-max-min" => "kind = \"max-min\"",
+        "shortest-flow-first" | "sjf" => "kind = \"fct\"",
+        "shortest-remaining" | "shortest-remaining-processing-time" => "kind = \"srpt\"",
+        "deadline" | "earliest-deadline-first" => "kind = \"edf\"",
+        _ => return fault,
+    };
+    Fault { mend: format!("did you mean {meant}? known: {}", KINDS.join(", ")), ..fault }
 }
 
 fn alpha(map: &Map<String, Value>) -> Result<f64, Fault> {
-    check_keys(map, &["kind", "alpha"])?;
+    let mut faults = Faults::default();
+    faults.keep(check_keys(map, &["kind", "alpha"]));
     let value = map.get("alpha").ok_or_else(|| {
         Fault::new("alpha", "alpha-fair needs alpha", "give a number of zero or more; 1 is proportional fairness")
-    })?;
-    number_from_json(value).map_err(|e| e.below("alpha"))
+    });
+    let alpha = faults.keep(value.and_then(|v| number_from_json(v).map_err(|e| e.below("alpha"))));
+    faults.or(alpha)
 }
 
 fn epsilon(map: &Map<String, Value>) -> Result<f64, Fault> {
-    check_keys(map, &["kind", "epsilon"])?;
-    let Some(value) = map.get("epsilon") else { return Ok(EPSILON) };
-    match value.as_f64() {
+    let mut faults = Faults::default();
+    faults.keep(check_keys(map, &["kind", "epsilon"]));
+    let epsilon = map.get("epsilon").map_or(Ok(EPSILON), |value| match value.as_f64() {
         Some(x) if x > 0.0 && x < 1.0 => Ok(x),
         _ => Err(Fault::new("epsilon", format!("epsilon is {}", shown(value)), "give a number between 0 and 1")),
-    }
+    });
+    let epsilon = faults.keep(epsilon);
+    faults.or(epsilon)
 }

@@ -6,6 +6,7 @@ pub mod json;
 pub mod toml;
 
 use crate::Fault;
+use crate::fault::MOST_FAULTS;
 use crate::quantity::{quoted, shown};
 use serde_json::{Map, Value};
 
@@ -72,12 +73,10 @@ pub fn text<'a>(value: &'a Value, what: &str) -> Result<&'a str, Fault> {
         .ok_or_else(|| Fault::new("", format!("{what} is a string, not {}", shown(value)), "write it in double quotes"))
 }
 
-/// Refuses the first key of `map` that is not among `known`.
+/// Refuses the keys of `map` that are not among `known`.
 pub fn check_keys(map: &Map<String, Value>, known: &[&str]) -> Result<(), Fault> {
-    match map.keys().find(|key| !known.contains(&key.as_str())) {
-        Some(key) => Err(unknown_key(key, known)),
-        None => Ok(()),
-    }
+    let unknown = map.keys().filter(|key| !known.contains(&key.as_str())).take(MOST_FAULTS);
+    Fault::all(unknown.map(|key| unknown_key(key, known))).map_or(Ok(()), Err)
 }
 
 /// The fault of an unknown key; its place is the key.
@@ -97,6 +96,11 @@ pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
         return None;
     }
     let word = word.to_lowercase().replace(['_', ' '], "-");
+    // "link-down" holds "down".
+    let holds = |k: &&&str| k.len() > 2 && word.split('-').any(|part| part == **k);
+    if let Some(held) = known.iter().find(holds) {
+        return Some(held);
+    }
     let distance = |k: &&str| strsim::osa_distance(&word, &k.replace('_', "-"));
     known.iter().copied().map(|k| (distance(&k), k)).min().filter(|(d, k)| *d <= 1 + k.len() / 4).map(|(_, k)| k)
 }

@@ -8,7 +8,7 @@ mod builders;
 
 use crate::document::{check_keys, table, text, unknown_word};
 use crate::route::Metric;
-use crate::{Fault, Network, Ns, quantity};
+use crate::{Fault, Faults, Network, Ns, quantity};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -274,12 +274,15 @@ struct Given(BTreeMap<&'static str, Held>);
 impl Given {
     fn read(generator: &Generator, map: &Map<String, Value>) -> Result<Self, Fault> {
         let names: Vec<_> = std::iter::once("kind").chain(generator.keys.iter().map(|k| k.name)).collect();
-        check_keys(map, &names)?;
+        let mut faults = Faults::default();
+        faults.keep(check_keys(map, &names));
         let mut given = Given(BTreeMap::new());
         for key in generator.keys {
             let held = match (map.get(key.name), key.default) {
-                (Some(value), _) => Some(read(key.unit, value).map_err(|e| e.below(key.name))?),
-                (None, Otherwise::Required) => return Err(missing(generator, key)),
+                (Some(value), _) => faults.keep(read(key.unit, value).map_err(|e| e.below(key.name))),
+                (None, Otherwise::Required) => faults.keep(Err(missing(generator, key))),
+                // What others follow from may be at fault.
+                (None, _) if !faults.is_empty() => None,
                 (None, Otherwise::Open(_)) => None,
                 (None, Otherwise::Is(default)) => Some(read_default(key.unit, default)?),
                 (None, Otherwise::Same(other)) => given.0.get(other).cloned(),
@@ -292,7 +295,7 @@ impl Given {
                 given.0.insert(key.name, held);
             }
         }
-        Ok(given)
+        faults.done().map(|()| given)
     }
 
     fn count(&self, name: &str) -> u64 {

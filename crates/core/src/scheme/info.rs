@@ -1,8 +1,9 @@
 //! What a scheme says of itself, and what it is told of flows and ports.
 
-use crate::document::unknown_word;
+use super::follows::Follows;
+use crate::document::{nearest, unknown_word};
 use crate::utility::Urgency;
-use crate::{Fault, FlowId, LinkId, NodeId, Ns, Policy, Utility, quantity};
+use crate::{Fault, Faults, FlowId, LinkId, NodeId, Ns, Policy, Utility, quantity};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -113,17 +114,10 @@ pub struct Param {
     pub unit: ParamUnit,
     /// What it does.
     pub about: &'static str,
-    /// What it is set from where no value is given, instead of its default.
+    /// What it is set from where no value is given, and the driver knows it.
     pub follows: Option<Follows>,
     /// Its default under the round driver.
     pub in_rounds: InRounds,
-}
-
-/// What a parameter may follow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Follows {
-    /// The policy's alpha, where it has one. A value that differs from the policy's is refused.
-    Alpha,
 }
 
 /// The default of a parameter under the round driver, which simulates control messages alone.
@@ -217,19 +211,16 @@ impl Params {
     /// of another unit.
     pub fn resolve(info: &Info, given: &serde_json::Map<String, serde_json::Value>) -> Result<Self, Fault> {
         let mut values: BTreeMap<_, _> = info.params.iter().map(|p| (p.name, p.default)).collect();
+        let mut faults = Faults::default();
         for (name, value) in given {
             let place = format!("params.{name}");
             let Some(param) = info.params.iter().find(|p| p.name == name) else {
-                let known: Vec<_> = info.params.iter().map(|p| p.name).collect();
-                let mend = if known.is_empty() {
-                    "it takes none".to_string()
-                } else {
-                    format!("it takes: {}", known.join(", "))
-                };
-                return Err(Fault::new(place, format!("scheme \"{}\" has no parameter \"{name}\"", info.name), mend));
+                faults.push(unknown_param(info, name).below(&place));
+                continue;
             };
-            values.insert(param.name, read(param.unit, value).map_err(|e| e.below(&place))?);
+            values.extend(faults.keep(read(param.unit, value).map_err(|e| e.below(&place))).map(|v| (param.name, v)));
         }
+        faults.done()?;
         Ok(Params(values))
     }
 
@@ -274,6 +265,16 @@ impl Params {
             format!("give a value from {low} to {high}"),
         ))
     }
+}
+
+fn unknown_param(info: &Info, name: &str) -> Fault {
+    let known: Vec<_> = info.params.iter().map(|p| p.name).collect();
+    let mend = match nearest(name, &known) {
+        _ if known.is_empty() => "it takes none".to_string(),
+        Some(near) => format!("did you mean \"{near}\"? it takes: {}", known.join(", ")),
+        None => format!("it takes: {}", known.join(", ")),
+    };
+    Fault::new("", format!("scheme \"{}\" has no parameter \"{name}\"", info.name), mend)
 }
 
 fn read(unit: ParamUnit, value: &serde_json::Value) -> Result<Value, Fault> {

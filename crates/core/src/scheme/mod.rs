@@ -5,13 +5,13 @@
 //! what the machine asks of it. The same machines run under the round driver (control messages only) and the
 //! packet simulator.
 
+mod follows;
 mod info;
 mod io;
 mod packet;
 
-pub use info::{
-    FlowInfo, Follows, Goal, InRounds, Info, Kind, Param, ParamUnit, Params, PathInfo, Port, Settles, Value,
-};
+pub use follows::{Circumstances, Follows};
+pub use info::{FlowInfo, Goal, InRounds, Info, Kind, Param, ParamUnit, Params, PathInfo, Port, Settles, Value};
 pub use io::{Ask, Io, To, Update};
 pub use packet::{Class, Packet, PacketKind, Slab, Way};
 

@@ -583,3 +583,61 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn nine_faults_are_told_at_once_each_with_its_place_and_mend() {
+    let bad = json!({
+        "colour": "red",
+        "network": [{"id": "a", "capacity": "10Gbps"}, {"id": "b", "capacity": "1Gbps"}],
+        "policy": {"kind": "proportional_fair"},
+        "routing": {"seed": -1, "metric": "hop"},
+        "flows": [
+            {"id": "f", "path": ["c"], "weight": 0, "sise": 3},
+            {"id": "f", "path": ["b"]},
+            {"path": ["b"], "demand": "fast"},
+            {"weight": 2},
+        ],
+    });
+    let faults = parse(&bad).unwrap_err().each();
+    let places: Vec<&str> = faults.iter().map(|f| f.place.as_str()).collect();
+    let want = [
+        "colour",
+        "policy.kind",
+        "routing.seed",
+        "routing.metric",
+        "flows[0].sise",
+        "flows[0].path[0]",
+        "flows[0].weight",
+        "flows[1].id",
+        "flows[2].demand",
+        "flows[3].path",
+    ];
+    assert_eq!(places, want, "{faults:#?}");
+    assert!(faults.iter().all(|f| !f.mend.is_empty()), "{faults:#?}");
+    assert!(faults[1].mend.contains("kind = \"alpha-fair\", alpha = 1"), "{}", faults[1].mend);
+    assert!(faults[3].mend.contains("did you mean \"hops\"?") && faults[4].mend.contains("did you mean \"size\"?"));
+
+    // Of flows over a network that is at fault itself, what does not concern the network is told.
+    let bad = json!({
+        "network": [{"id": "a"}, {"capacity": "1 furlong"}, {"id": "b", "capacity": 0, "delay": "x", "bufer": 1}],
+        "flows": [{"path": ["c"], "weight": "heavy"}],
+    });
+    let places: Vec<String> = parse(&bad).unwrap_err().each().into_iter().map(|f| f.place).collect();
+    let want = [
+        "network[0].capacity",
+        "network[1].id",
+        "network[1].capacity",
+        "network[2].bufer",
+        "network[2].capacity",
+        "network[2].delay",
+        "flows[0].weight",
+    ];
+    assert_eq!(places, want);
+}
+
+#[test]
+fn of_many_wrong_flows_a_few_are_told() {
+    let flows: Vec<Value> = (0..100_000).map(|_| json!({"path": ["nowhere"]})).collect();
+    let text = json!({"network": [{"id": "a", "capacity": 1}], "flows": flows}).to_string();
+    assert_eq!(from_json(&text).unwrap_err().each().len(), subak_core::fault::MOST_FAULTS);
+}

@@ -11,3 +11,4 @@ pub mod stats;
 pub(crate) mod store;
 pub(crate) mod summary;
 pub(crate) mod table;
+pub(crate) mod warnings;

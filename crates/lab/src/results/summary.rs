@@ -7,7 +7,7 @@ use arrow_array::RecordBatch;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Lower edges of the size bins, bytes; the last has no upper edge.
@@ -38,6 +38,18 @@ pub struct SummaryRow {
     pub metrics: Vec<(&'static str, Stat)>,
     /// Completion by size of flow.
     pub sizes: Vec<SizeBin>,
+    /// Convergence by each criterion of the spec.
+    pub convergence: Vec<CriterionRow>,
+}
+
+/// How rates settled by one criterion. What differs in meaning is never averaged.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CriterionRow {
+    /// Which of the spec's criteria, from 0.
+    pub criterion: u64,
+    /// Metrics by name.
+    #[serde(serialize_with = "as_map")]
+    pub metrics: Vec<(&'static str, Stat)>,
 }
 
 /// Flows of a range of sizes.
@@ -60,19 +72,32 @@ fn as_map<S: Serializer>(metrics: &[(&'static str, Stat)], serializer: S) -> Res
     map.end()
 }
 
+/// A scheme at one choice of the axes' values, and its runs by the number of their cells.
+pub(crate) struct Group {
+    pub row: SummaryRow,
+    pub runs: Vec<(u64, Run)>,
+}
+
 /// Reads the results in `dir` and compares its schemes.
 pub fn summary(dir: &Path) -> Result<Summary, Error> {
+    let (results, groups) = groups(dir)?;
+    let strings = |key: &str| -> Vec<String> {
+        let list = results.manifest.get(key).and_then(Value::as_array);
+        list.into_iter().flatten().filter_map(|v| v.as_str().map(str::to_string)).collect()
+    };
+    let rows = groups.into_iter().map(|group| group.row).collect();
+    Ok(Summary { name: results.name().to_string(), axes: strings("axes"), rows })
+}
+
+/// Reads the results in `dir`, cell by cell, in the order of the cells.
+pub(crate) fn groups(dir: &Path) -> Result<(Results, Vec<Group>), Error> {
     let results = Results::open(dir)?;
     let mut runs: BTreeMap<u64, Run> = BTreeMap::new();
     results.batches(Some(COLUMNS), |batch| {
         collect(batch, &mut runs);
         Ok(())
     })?;
-    let strings = |key: &str| -> Vec<String> {
-        let list = results.manifest.get(key).and_then(Value::as_array);
-        list.into_iter().flatten().filter_map(|v| v.as_str().map(str::to_string)).collect()
-    };
-    let mut rows: Vec<(SummaryRow, Vec<Run>)> = Vec::new();
+    let mut groups: Vec<Group> = Vec::new();
     for cell in results.manifest.get("cells").and_then(Value::as_array).into_iter().flatten() {
         let scheme = cell.get("scheme").and_then(Value::as_str).unwrap_or_default().to_string();
         let axes: BTreeMap<String, Value> = match cell.get("axes") {
@@ -80,17 +105,19 @@ pub fn summary(dir: &Path) -> Result<Summary, Error> {
             _ => BTreeMap::new(),
         };
         // A cell that failed, or is not there yet, is left out.
-        let Some(run) = cell.get("cell").and_then(Value::as_u64).and_then(|c| runs.remove(&c)) else { continue };
-        match rows.last_mut().filter(|(row, _)| row.scheme == scheme && row.axes == axes) {
-            Some((_, runs)) => runs.push(run),
+        let Some(number) = cell.get("cell").and_then(Value::as_u64) else { continue };
+        let Some(run) = runs.remove(&number) else { continue };
+        match groups.last_mut().filter(|g| g.row.scheme == scheme && g.row.axes == axes) {
+            Some(group) => group.runs.push((number, run)),
             None => {
-                let row = SummaryRow { scheme, axes, seeds: 0, metrics: Vec::new(), sizes: Vec::new() };
-                rows.push((row, vec![run]));
+                let (metrics, sizes, convergence) = (Vec::new(), Vec::new(), Vec::new());
+                let row = SummaryRow { scheme, axes, seeds: 0, metrics, sizes, convergence };
+                groups.push(Group { row, runs: vec![(number, run)] });
             }
         }
     }
-    let finished = rows.into_iter().map(|(row, runs)| finish(row, runs)).collect();
-    Ok(Summary { name: results.name().to_string(), axes: strings("axes"), rows: finished })
+    groups.iter_mut().for_each(finish);
+    Ok((results, groups))
 }
 
 const COLUMNS: &[&str] = &[
@@ -112,41 +139,123 @@ const COLUMNS: &[&str] = &[
     "retransmissions",
     "packet_hops",
     "queued_bytes",
-    "within_share",
+    "end_error",
+    "near_at_end",
+    "criterion",
+    "start_ns",
+    "stop_ns",
+    "ideal_fct_ns",
+    "time_ns",
 ];
+
+/// A flow that counts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FlowFact {
+    pub size_bytes: u64,
+    pub start_ns: u64,
+    fct_ns: Option<u64>,
+    slowdown: Option<f64>,
+    ideal_fct_ns: Option<u64>,
+    /// It was told to stop: that it did not finish says nothing.
+    stopped: bool,
+}
+
+impl FlowFact {
+    fn is_unfinished(&self) -> bool {
+        self.fct_ns.is_none() && !self.stopped
+    }
+
+    /// The completion time; of a flow that did not finish, what it had waited at the end of the run.
+    fn at_least_ns(&self, end_ns: u64) -> Option<u64> {
+        self.fct_ns.or_else(|| self.is_unfinished().then(|| end_ns.saturating_sub(self.start_ns)))
+    }
+
+    /// The slowdown; of a flow that did not finish, what it had come to at the end of the run.
+    fn at_least(&self, end_ns: u64) -> Option<f64> {
+        let so_far = || {
+            let waited_ns = self.is_unfinished().then(|| end_ns.saturating_sub(self.start_ns))?;
+            Some((waited_ns as f64 / self.ideal_fct_ns? as f64).max(1.0))
+        };
+        self.slowdown.or_else(so_far)
+    }
+}
+
+/// What came of one change of the flows, by one criterion.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Settled {
+    pub converged_ns: Option<f64>,
+    /// How far rates were from the optimum at the last look.
+    end_error: Option<f64>,
+    /// Whether they were near enough then.
+    near_at_end: bool,
+}
 
 /// What one cell measured.
 #[derive(Debug, Default)]
-struct Run {
-    /// (size, completion time, slowdown) of the flows that count.
-    flows: Vec<(u64, Option<u64>, Option<f64>)>,
+pub(crate) struct Run {
+    pub flows: Vec<FlowFact>,
+    /// Flows that never started.
+    pub never_started: u64,
+    /// By criterion, one a change.
+    pub settled: BTreeMap<u64, Vec<Settled>>,
+    pub whole: BTreeMap<&'static str, f64>,
     waits: Vec<(u64, u64)>,
     queued: Vec<f64>,
-    /// Time to settle after each change, ns; infinite where it did not.
-    settled_ns: Vec<f64>,
-    whole: BTreeMap<&'static str, f64>,
+    end_ns: u64,
+}
+
+impl Run {
+    /// Flows that finished.
+    pub fn completed(&self) -> usize {
+        self.flows.iter().filter(|f| f.fct_ns.is_some()).count()
+    }
+
+    /// Flows that did not finish, though nobody told them to stop.
+    pub fn unfinished(&self) -> usize {
+        self.flows.iter().filter(|f| f.is_unfinished()).count()
+    }
+
+    /// Changes after which rates counted as settled, and were out of bounds again at the last look.
+    pub fn grazes(&self) -> usize {
+        self.settled.values().flatten().filter(|s| s.converged_ns.is_some() && !s.near_at_end).count()
+    }
 }
 
 fn collect(batch: &RecordBatch, runs: &mut BTreeMap<u64, Run>) {
     let (cell, kind) = (whole(batch, "cell"), text(batch, "kind"));
     let (size, fct, slowdown) = (whole(batch, "size_bytes"), whole(batch, "fct_ns"), number(batch, "slowdown"));
+    let (start, stop, ideal) = (whole(batch, "start_ns"), whole(batch, "stop_ns"), whole(batch, "ideal_fct_ns"));
     let (measured, wait, packets) = (flag(batch, "measured"), whole(batch, "wait_ns"), whole(batch, "packets"));
     let (converged, settled) = (flag(batch, "converged"), whole(batch, "convergence_ns"));
-    let queued = whole(batch, "queued_bytes");
+    let (criterion, end_error) = (whole(batch, "criterion"), number(batch, "end_error"));
+    let (queued, time, near) = (whole(batch, "queued_bytes"), whole(batch, "time_ns"), flag(batch, "near_at_end"));
     for i in 0..batch.num_rows() {
         let Some(number_of_cell) = cell(i) else { continue };
         let run = runs.entry(number_of_cell).or_default();
         match kind(i) {
             Some("flow") if measured(i) == Some(true) => {
-                run.flows.extend(size(i).map(|bytes| (bytes, fct(i), slowdown(i))));
+                run.flows.extend(size(i).zip(start(i)).map(|(size_bytes, start_ns)| FlowFact {
+                    size_bytes,
+                    start_ns,
+                    fct_ns: fct(i),
+                    slowdown: slowdown(i),
+                    ideal_fct_ns: ideal(i),
+                    stopped: stop(i).is_some(),
+                }));
             }
+            Some("flow") if start(i).is_none() => run.never_started += 1,
             Some("wait") => run.waits.extend(wait(i).zip(packets(i))),
             Some("queue") if measured(i) != Some(false) => run.queued.extend(queued(i).map(|b| b as f64)),
             Some("convergence") => {
                 let at = settled(i).filter(|_| converged(i) == Some(true));
-                run.settled_ns.push(at.map_or(f64::INFINITY, |ns| ns as f64));
+                run.settled.entry(criterion(i).unwrap_or(0)).or_default().push(Settled {
+                    converged_ns: at.map(|ns| ns as f64),
+                    end_error: end_error(i),
+                    near_at_end: near(i) != Some(false),
+                });
             }
             Some("summary") => {
+                run.end_ns = time(i).unwrap_or(0);
                 for name in ["dropped_packets", "lost_packets", "retransmissions", "packet_hops"] {
                     run.whole.extend(whole(batch, name)(i).map(|v| (name, v as f64)));
                 }
@@ -167,13 +276,16 @@ fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// The metrics of a set of flows of one run.
-fn of_flows(flows: &[(u64, Option<u64>, Option<f64>)]) -> Vec<(&'static str, Option<f64>)> {
-    let slowdown = sorted(flows.iter().filter_map(|f| f.2));
-    let fct = sorted(flows.iter().filter_map(|f| f.1.map(|ns| ns as f64)));
+/// The metrics of a set of flows of a run that ended at `end_ns`. Flows that did not finish count with the time up to
+/// then: a mean of those that did would fall as more are stuck.
+fn of_flows<'a>(flows: impl Iterator<Item = &'a FlowFact> + Clone, end_ns: u64) -> Vec<(&'static str, Option<f64>)> {
+    let slowdown = sorted(flows.clone().filter_map(|f| f.at_least(end_ns)));
+    let fct = sorted(flows.clone().filter_map(|f| f.at_least_ns(end_ns).map(|ns| ns as f64)));
+    let count = |is: fn(&FlowFact) -> bool| Some(flows.clone().filter(|f| is(f)).count() as f64);
     vec![
-        ("flows", Some(flows.len() as f64)),
-        ("completed", Some(fct.len() as f64)),
+        ("flows", count(|_| true)),
+        ("completed", count(|f| f.fct_ns.is_some())),
+        ("unfinished", count(FlowFact::is_unfinished)),
         ("slowdown_mean", mean(&slowdown)),
         ("slowdown_p50", quantile(&slowdown, 0.5)),
         ("slowdown_p95", quantile(&slowdown, 0.95)),
@@ -184,9 +296,26 @@ fn of_flows(flows: &[(u64, Option<u64>, Option<f64>)]) -> Vec<(&'static str, Opt
     ]
 }
 
+/// How one run settled by one criterion.
+fn of_changes(changes: &[Settled]) -> Vec<(&'static str, Option<f64>)> {
+    let times = sorted(changes.iter().map(|s| s.converged_ns.unwrap_or(f64::INFINITY)));
+    let share = |n: usize| (!changes.is_empty()).then(|| n as f64 / changes.len() as f64);
+    // A quantile that falls among those that did not settle has no value.
+    let finite = |q: f64| quantile(&times, q).filter(|t| t.is_finite());
+    let errors = sorted(changes.iter().filter_map(|s| s.end_error));
+    vec![
+        ("converged_share", share(times.iter().filter(|t| t.is_finite()).count())),
+        ("near_at_end_share", share(changes.iter().filter(|s| s.near_at_end).count())),
+        ("convergence_p50_ns", finite(0.5)),
+        ("convergence_p95_ns", finite(0.95)),
+        ("end_error_p50", quantile(&errors, 0.5).filter(|e| e.is_finite())),
+        ("end_error_p95", quantile(&errors, 0.95).filter(|e| e.is_finite())),
+    ]
+}
+
 /// All metrics of one run.
 fn of_run(run: &Run) -> Vec<(&'static str, Option<f64>)> {
-    let mut metrics = if run.flows.is_empty() { Vec::new() } else { of_flows(&run.flows) };
+    let mut metrics = if run.flows.is_empty() { Vec::new() } else { of_flows(run.flows.iter(), run.end_ns) };
     let whole = |name: &'static str| (name, run.whole.get(name).copied());
     metrics.extend(["utilization", "dropped_packets", "lost_packets", "retransmissions", "packet_hops"].map(whole));
     let packets: u64 = run.waits.iter().map(|w| w.1).sum();
@@ -196,13 +325,10 @@ fn of_run(run: &Run) -> Vec<(&'static str, Option<f64>)> {
     let queued = sorted(run.queued.iter().copied());
     metrics.push(("queue_mean_bytes", mean(&queued)));
     metrics.push(("queue_p99_bytes", quantile(&queued, 0.99)));
-    let settled = sorted(run.settled_ns.iter().copied());
-    let share = settled.iter().filter(|t| t.is_finite()).count() as f64 / settled.len() as f64;
-    metrics.push(("converged_share", (!settled.is_empty()).then_some(share)));
-    // A quantile that falls among those that did not settle has no value.
-    let finite = |q: f64| quantile(&settled, q).filter(|t| t.is_finite());
-    metrics.push(("convergence_p50_ns", finite(0.5)));
-    metrics.push(("convergence_p95_ns", finite(0.95)));
+    // Of several criteria each has figures of its own, and the whole none.
+    if let (1, Some(changes)) = (run.settled.len(), run.settled.values().next()) {
+        metrics.extend(of_changes(changes));
+    }
     metrics
 }
 
@@ -217,18 +343,24 @@ fn over_seeds(runs: &[Vec<(&'static str, Option<f64>)>]) -> Vec<(&'static str, S
     longest.iter().filter_map(stat).collect()
 }
 
-fn finish(mut row: SummaryRow, runs: Vec<Run>) -> SummaryRow {
+fn finish(group: &mut Group) {
+    let Group { row, runs } = group;
+    let runs: Vec<&Run> = runs.iter().map(|(_, run)| run).collect();
     row.seeds = runs.len();
-    row.metrics = over_seeds(&runs.iter().map(of_run).collect::<Vec<_>>());
+    row.metrics = over_seeds(&runs.iter().map(|run| of_run(run)).collect::<Vec<_>>());
     for (k, &above_bytes) in SIZE_BINS.iter().enumerate() {
         let up_to_bytes = SIZE_BINS.get(k + 1).copied();
-        let inside =
-            |f: &&(u64, Option<u64>, Option<f64>)| f.0 > above_bytes && up_to_bytes.is_none_or(|top| f.0 <= top);
-        let of_bin = |run: &Run| of_flows(&run.flows.iter().filter(inside).copied().collect::<Vec<_>>());
+        let inside = |f: &&FlowFact| f.size_bytes > above_bytes && up_to_bytes.is_none_or(|top| f.size_bytes <= top);
+        let of_bin = |run: &&Run| of_flows(run.flows.iter().filter(inside), run.end_ns);
         let metrics: Vec<_> = runs.iter().map(of_bin).collect();
         if metrics.iter().any(|m| m[0].1 > Some(0.0)) {
             row.sizes.push(SizeBin { above_bytes, up_to_bytes, metrics: over_seeds(&metrics) });
         }
     }
-    row
+    let criteria: BTreeSet<u64> = runs.iter().flat_map(|run| run.settled.keys().copied()).collect();
+    for criterion in criteria {
+        let metrics: Vec<_> =
+            runs.iter().filter_map(|run| run.settled.get(&criterion)).map(|c| of_changes(c)).collect();
+        row.convergence.push(CriterionRow { criterion, metrics: over_seeds(&metrics) });
+    }
 }

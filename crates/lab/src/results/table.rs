@@ -165,6 +165,10 @@ columns! {
     completed: whole,
     /// share of the flows that were near their optimum at the end
     within_share: number,
+    /// how far from their optimum, relative to it, the criterion's share of the flows were at the end at most
+    end_error: number,
+    /// whether enough flows were near their optimum at the end
+    near_at_end: flag,
     /// events handled
     events: whole,
     /// packets that left one queue onto one link

@@ -35,6 +35,8 @@ pub(crate) struct Watch<'a> {
     since_ns: Option<Ns>,
     settled_ns: Option<Ns>,
     within_share: f64,
+    /// Each live flow's distance from its goal at the last look, relative to the goal.
+    errors: Vec<f64>,
 }
 
 impl<'a> Watch<'a> {
@@ -71,6 +73,7 @@ impl<'a> Watch<'a> {
             since_ns: None,
             settled_ns: None,
             within_share: 0.0,
+            errors: Vec::new(),
         }
     }
 
@@ -124,6 +127,7 @@ impl<'a> Watch<'a> {
         self.last_look_ns = now_ns;
         let gain = 1.0 - libm::exp(-(dt_ns as f64) / self.goal.filter_ns as f64);
         let mut near = 0;
+        self.errors.clear();
         for &f in &self.live {
             let view = driver.flow(f);
             let rate = if self.goal.received {
@@ -137,10 +141,10 @@ impl<'a> Watch<'a> {
             };
             let ideal = self.oracle.flow_bps(f);
             near += usize::from((rate - ideal).abs() <= self.goal.within * ideal);
+            self.errors.push(if rate == ideal { 0.0 } else { (rate - ideal).abs() / ideal });
         }
         self.within_share = near as f64 / self.live.len() as f64;
-        // A share of 0.95 of 20 flows is 19 of them, whatever rounding says.
-        if self.within_share < self.goal.share - 1e-9 {
+        if !self.are_enough() {
             self.since_ns = None;
             if self.goal.lasting {
                 self.settled_ns = None;
@@ -149,6 +153,19 @@ impl<'a> Watch<'a> {
         }
         self.since_ns.get_or_insert(now_ns);
         self.hold(now_ns);
+    }
+
+    /// A share of 0.95 of 20 flows is 19 of them, whatever rounding says.
+    fn are_enough(&self) -> bool {
+        self.within_share >= self.goal.share - 1e-9
+    }
+
+    /// What `within` would have had to be at the last look; `None` if there was none.
+    fn end_error(&self) -> Option<f64> {
+        let mut errors = self.errors.clone();
+        let needed = (self.goal.share * errors.len() as f64 - 1e-9).ceil().max(1.0) as usize;
+        let at = needed.min(errors.len()).checked_sub(1)?;
+        Some(*errors.select_nth_unstable_by(at, f64::total_cmp).1)
     }
 
     fn hold(&mut self, now_ns: Ns) {
@@ -166,6 +183,8 @@ impl<'a> Watch<'a> {
             convergence_ns: self.settled_ns.map(took),
             flows: Some(self.live.len() as u64),
             within_share: Some(self.within_share),
+            end_error: self.end_error(),
+            near_at_end: Some(self.are_enough()),
             ..Row::default()
         }
     }
@@ -191,5 +210,6 @@ impl<'a> Watch<'a> {
         self.oracle.solve(&self.live);
         self.change_ns = now_ns;
         (self.since_ns, self.settled_ns, self.within_share) = (None, None, 0.0);
+        self.errors.clear();
     }
 }

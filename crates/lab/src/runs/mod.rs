@@ -10,6 +10,7 @@ mod window;
 
 use crate::error::Error;
 use crate::results::store::{BUILD, Standing, Store, VERSION, read_manifest};
+use crate::results::warnings::{self, Warning};
 use crate::runs::simulate::Took;
 use crate::spec::ValidSpec;
 use cell::CellError;
@@ -61,6 +62,8 @@ pub struct Outcome {
     pub cancelled: bool,
     /// Whether `results.parquet` is there.
     pub merged: bool,
+    /// What a reader of the results should know before believing them.
+    pub warnings: Vec<Warning>,
 }
 
 /// Runs `spec` into `dir`. Cells that are complete there are not run again; a cell that fails is recorded and leaves the
@@ -75,7 +78,9 @@ pub fn run(spec: &ValidSpec, dir: &Path, options: &Options) -> Result<Outcome, E
     let store = Store::open(dir, spec)?;
     let mut wall_s = known_wall_times(dir);
     store.write_spec(spec)?;
-    store.write_manifest(&manifest(spec, &store, &wall_s, 0.0))?;
+    let known = read_manifest(dir).ok().and_then(|mut held| held.remove("warnings"));
+    let known = known.unwrap_or_else(|| json!(warnings::of_spec(spec)));
+    store.write_manifest(&manifest(spec, &store, &wall_s, 0.0, &known))?;
     let wanted: Vec<usize> = match options.only {
         Some(cell) => vec![cell],
         None => (0..cells).collect(),
@@ -94,13 +99,16 @@ pub fn run(spec: &ValidSpec, dir: &Path, options: &Options) -> Result<Outcome, E
     if merged && (count > 0 || !store.results_path().exists()) {
         store.merge(cells)?;
     }
-    store.write_manifest(&manifest(spec, &store, &wall_s, begun.elapsed().as_secs_f64()))?;
+    let elapsed_s = begun.elapsed().as_secs_f64();
+    store.write_manifest(&manifest(spec, &store, &wall_s, elapsed_s, &known))?;
+    let warnings = if complete > 0 { warnings::warnings(spec, dir)? } else { warnings::of_spec(spec) };
+    store.write_manifest(&manifest(spec, &store, &wall_s, elapsed_s, &json!(warnings)))?;
     let failed = standings.into_iter().enumerate().filter_map(|(c, s)| match s {
         Standing::Failed(error) => Some((c, error)),
         _ => None,
     });
     let cancelled = options.cancel.load(Ordering::Relaxed) && !merged;
-    Ok(Outcome { cells, complete, ran: count, failed: failed.collect(), cancelled, merged })
+    Ok(Outcome { cells, complete, ran: count, failed: failed.collect(), cancelled, merged, warnings })
 }
 
 /// Cells that are being run.
@@ -203,7 +211,7 @@ fn known_wall_times(dir: &Path) -> BTreeMap<usize, f64> {
     cells.into_iter().flatten().filter_map(time).collect()
 }
 
-fn manifest(spec: &ValidSpec, store: &Store, wall_s: &BTreeMap<usize, f64>, elapsed_s: f64) -> Value {
+fn manifest(spec: &ValidSpec, store: &Store, wall_s: &BTreeMap<usize, f64>, elapsed_s: f64, warnings: &Value) -> Value {
     let cell = |index: usize| {
         let about = spec.cell(index);
         let mut entry = json!({"cell": index, "scheme": about.scheme.label, "seed": about.seed, "axes": about.axes});
@@ -240,6 +248,7 @@ fn manifest(spec: &ValidSpec, store: &Store, wall_s: &BTreeMap<usize, f64>, elap
             "processors": std::thread::available_parallelism().map_or(1, |n| n.get()),
         },
         "wall_s": elapsed_s,
+        "warnings": warnings,
         "cells": (0..spec.len()).map(cell).collect::<Vec<_>>(),
     })
 }

@@ -51,7 +51,8 @@ pub(crate) fn simulate(cell: &Cell, rows: &mut Rows) -> Result<Option<Took>, Err
     crate::spec::policy::apply(setting.policy, &mut flows)?;
     let network = setting.topology.network();
     let (kind, info) = scheme.driver()?;
-    let params = crate::spec::policy::params(setting.policy, &info, &scheme.params);
+    let both_ways = setting.workload.runs_both_ways(&flows);
+    let params = setting.circumstances(both_ways).complete(&info, &scheme.params);
     let data_share = kind.data_share(&scheme.name, &params)?;
     let scene = Scene { network, sizes: setting.packet, faults: &setting.faults, seed };
     let mut driver = kind.build(&scheme.name, &params, scene)?;

@@ -11,12 +11,12 @@ use subak_core::{Fault, NodeId};
 pub(crate) fn read(value: &Value, topology: &Topology) -> Result<Vec<(NodeId, Route)>, Fault> {
     let mut section = Section::of(value)?;
     let nodes = topology.network().nodes();
-    let at = section.need("at", "name the node that the controller is at, such as \"h0\"", |v| {
+    let at = section.must("at", "name the node that the controller is at, such as \"h0\"", |v| {
         let name = text(v)?;
         let names = || nodes.iter().map(|n| n.name.as_str()).collect::<Vec<_>>();
         topology.network().find_node(name).ok_or_else(|| unknown_name(name, "node", &names()))
-    })?;
-    section.finish()?;
+    });
+    let at = section.end(at)?;
     let mut router = topology.router();
     let mut ways = Vec::with_capacity(topology.hosts().len());
     for &host in topology.hosts() {

@@ -10,117 +10,143 @@ use subak_core::{Fault, LinkId, Ns};
 
 const KINDS: &[&str] = &["loss", "duplicate", "delay", "down", "capacity", "restart"];
 
-/// One table of `[[fault]]`; several links make several faults. None may begin after the end of the run.
-pub(crate) fn read(value: &Value, topology: &Topology, duration_ns: Ns) -> Result<Vec<Injected>, Fault> {
+/// One table of `[[fault]]`; several links make several faults. None may begin after the end of the run. Without a
+/// topology, because that is at fault itself, names are not looked up.
+pub(crate) fn read(value: &Value, topology: Option<&Topology>, duration_ns: Ns) -> Result<Vec<Injected>, Fault> {
     let mut section = Section::of(value)?;
-    let kind = section.need("kind", &format!("choose one of: {}", KINDS.join(", ")), text)?;
+    let kind = match section.must("kind", &format!("choose one of: {}", KINDS.join(", ")), text) {
+        Ok(kind) => kind,
+        Err(fault) => return section.end(Err(fault)),
+    };
     let (faults, key, begin_ns) = match kind {
-        "loss" => mishap(&mut section, topology, Mishap::Lost)?,
-        "duplicate" => mishap(&mut section, topology, Mishap::Doubled)?,
+        "loss" => mishap(&mut section, topology, Mishap::Lost),
+        "duplicate" => mishap(&mut section, topology, Mishap::Doubled),
         "delay" => {
-            let by_ns = section.need("by", "say how much later packets arrive, such as \"20us\"", ns_from_json)?;
-            mishap(&mut section, topology, Mishap::Late(by_ns))?
+            let by_ns = section.need("by", "say how much later packets arrive, such as \"20us\"", 0, ns_from_json);
+            mishap(&mut section, topology, Mishap::Late(by_ns))
         }
-        "down" => down(&mut section, topology)?,
+        "down" => down(&mut section, topology),
         "capacity" => {
-            let links = links(&mut section, topology)?;
-            let capacity_bps = section.need("capacity", "give what the link has then, such as \"10Gbps\"", capacity)?;
-            let at_ns = section.need("at", "give the time of the change, such as \"5ms\"", ns_from_json)?;
+            let links = links(&mut section, topology);
+            let mend = "give what the link has then, such as \"10Gbps\"";
+            let capacity_bps = section.need("capacity", mend, 1e9, capacity);
+            let at_ns = section.need("at", "give the time of the change, such as \"5ms\"", 0, ns_from_json);
             (links.into_iter().map(|link| Injected::Capacity { link, capacity_bps, at_ns }).collect(), "at", at_ns)
         }
         "restart" => {
-            let machine = machine(&mut section, topology)?;
-            let at_ns = section.need("at", "give the time of the restart, such as \"5ms\"", ns_from_json)?;
-            (vec![Injected::Restart { machine, at_ns }], "at", at_ns)
+            let machine = machine(&mut section, topology);
+            let at_ns = section.need("at", "give the time of the restart, such as \"5ms\"", 0, ns_from_json);
+            (machine.into_iter().map(|machine| Injected::Restart { machine, at_ns }).collect(), "at", at_ns)
         }
-        other => return Err(unknown_word(other, "kind of fault", KINDS).below("kind")),
+        other => return section.end(Err(unknown_kind(other).below("kind"))),
     };
-    section.finish()?;
     if begin_ns >= duration_ns {
         let what = format!("the fault begins at {} us, the run ends at {} us", begin_ns / 1000, duration_ns / 1000);
-        return Err(Fault::new(key, what, "give a time within run.duration"));
+        section.note(Fault::new(key, what, "give a time within run.duration"));
     }
-    Ok(faults)
+    section.end(Ok(faults))
+}
+
+/// Other names of kinds that there are.
+fn unknown_kind(word: &str) -> Fault {
+    let fault = unknown_word(word, "kind of fault", KINDS);
+    let meant = match word.to_lowercase().replace(['_', ' '], "-").as_str() {
+        "outage" | "fail" | "failure" | "link-failure" | "cut" | "flap" => "down",
+        "drop" | "drops" | "corruption" => "loss",
+        "reorder" | "reordering" | "jitter" | "latency" => "delay",
+        "rate" | "bandwidth" | "slow" | "degrade" => "capacity",
+        "crash" | "reboot" | "reset" => "restart",
+        _ => return fault,
+    };
+    Fault { mend: format!("did you mean \"{meant}\"? known: {}", KINDS.join(", ")), ..fault }
 }
 
 type Read = (Vec<Injected>, &'static str, Ns);
 
 /// Packets of some kinds are lost, doubled or late.
-fn mishap(section: &mut Section, topology: &Topology, mishap: Mishap) -> Result<Read, Fault> {
-    let kinds = section.opt("kinds", kinds)?.unwrap_or(Kinds { data: true, ack: true, ctl: true });
-    let probability = section.need("probability", "give a number from 0 to 1", |v| between(v, 0.0, true, 1.0))?;
-    let links = section.opt("links", |v| each(v, |v| link(v, topology)))?;
-    let from_ns = section.opt("from", ns_from_json)?.unwrap_or(0);
-    let until_ns = section.opt("until", ns_from_json)?.unwrap_or(Ns::MAX);
-    in_order("until", from_ns, until_ns)?;
-    Ok((vec![Injected::Packets { mishap, kinds, links, probability, from_ns, until_ns }], "from", from_ns))
+fn mishap(section: &mut Section, topology: Option<&Topology>, mishap: Mishap) -> Read {
+    let kinds = section.opt("kinds", kinds).unwrap_or(Kinds { data: true, ack: true, ctl: true });
+    let probability = section.need("probability", "give a number from 0 to 1", 0.0, |v| between(v, 0.0, true, 1.0));
+    let links = section.opt("links", |v| each(v, |v| link(v, topology)));
+    let from_ns = section.opt("from", ns_from_json).unwrap_or(0);
+    let until_ns = section.opt("until", ns_from_json).unwrap_or(Ns::MAX);
+    in_order(section, "until", from_ns, until_ns);
+    (vec![Injected::Packets { mishap, kinds, links, probability, from_ns, until_ns }], "from", from_ns)
 }
 
 /// Links carry nothing for a while: one, several, and the links in the opposite direction on request.
-fn down(section: &mut Section, topology: &Topology) -> Result<Read, Fault> {
-    let mut links = links(section, topology)?;
-    if section.opt("both", flag)?.unwrap_or(false) {
+fn down(section: &mut Section, topology: Option<&Topology>) -> Read {
+    let mut links = links(section, topology);
+    let both = section.opt("both", flag).unwrap_or(false);
+    if let Some(topology) = topology.filter(|_| both) {
         let twins = topology.network().twins();
         let other: Vec<LinkId> = links.iter().filter_map(|&l| twins[l as usize]).collect();
         links.extend(other);
         links.sort_unstable();
         links.dedup();
     }
-    let down_ns = section.opt("down", ns_from_json)?.unwrap_or(0);
-    let up_ns = section.opt("up", ns_from_json)?.unwrap_or(Ns::MAX);
-    in_order("up", down_ns, up_ns)?;
-    Ok((links.into_iter().map(|link| Injected::Down { link, down_ns, up_ns }).collect(), "down", down_ns))
+    let down_ns = section.opt("down", ns_from_json).unwrap_or(0);
+    let up_ns = section.opt("up", ns_from_json).unwrap_or(Ns::MAX);
+    in_order(section, "up", down_ns, up_ns);
+    (links.into_iter().map(|link| Injected::Down { link, down_ns, up_ns }).collect(), "down", down_ns)
 }
 
-fn in_order(key: &str, from_ns: Ns, until_ns: Ns) -> Result<(), Fault> {
+fn in_order(section: &mut Section, key: &str, from_ns: Ns, until_ns: Ns) {
     if from_ns >= until_ns {
-        return Err(Fault::new(key, "the fault ends before it begins", "give a later time"));
-    }
-    Ok(())
-}
-
-/// `link` or `links`.
-fn links(section: &mut Section, topology: &Topology) -> Result<Vec<LinkId>, Fault> {
-    let one = section.opt("link", |v| link(v, topology))?;
-    let several = section.opt("links", |v| each(v, |v| link(v, topology)))?;
-    match (one, several) {
-        (Some(one), None) => Ok(vec![one]),
-        (None, Some(several)) if !several.is_empty() => Ok(several),
-        (None, Some(_)) => Err(Fault::new("links", "the list is empty", "name at least one link")),
-        (Some(_), Some(_)) => Err(Fault::new("links", "link and links are both given", "leave one of them away")),
-        (None, None) => Err(Fault::new("link", "it is missing", "name the link, or several as links = [...]")),
+        section.note(Fault::new(key, "the fault ends before it begins", "give a later time"));
     }
 }
 
-fn link(value: &Value, topology: &Topology) -> Result<LinkId, Fault> {
+/// `link` or `links`; none where they are at fault.
+fn links(section: &mut Section, topology: Option<&Topology>) -> Vec<LinkId> {
+    let wrong = section.wrong();
+    let one = section.opt("link", |v| link(v, topology));
+    let several = section.opt("links", |v| each(v, |v| link(v, topology)));
+    let fault = match (one, several) {
+        _ if section.wrong() > wrong => return Vec::new(),
+        (Some(one), None) => return vec![one],
+        (None, Some(several)) if !several.is_empty() => return several,
+        (None, Some(_)) => Fault::new("links", "the list is empty", "name at least one link"),
+        (Some(_), Some(_)) => Fault::new("links", "link and links are both given", "leave one of them away"),
+        (None, None) => Fault::new("link", "it is missing", "name the link, or several as links = [...]"),
+    };
+    section.note(fault);
+    Vec::new()
+}
+
+fn link(value: &Value, topology: Option<&Topology>) -> Result<LinkId, Fault> {
     let name = text(value)?;
+    let Some(topology) = topology else { return Ok(0) };
     topology.network().find_link(name).ok_or_else(|| unknown_link(name, topology.network()))
 }
 
-/// `machine = "controller"`, `node = NAME` or `link = NAME` (the state before that link).
-fn machine(section: &mut Section, topology: &Topology) -> Result<Machine, Fault> {
+/// `machine = "controller"`, `node = NAME` or `link = NAME` (the state before that link); none where it is at fault.
+fn machine(section: &mut Section, topology: Option<&Topology>) -> Option<Machine> {
+    let wrong = section.wrong();
     let controller = section.opt("machine", |v| match text(v)? {
         "controller" => Ok(Machine::Controller),
         other => Err(unknown_word(other, "machine", &["controller"])),
-    })?;
+    });
     let node = section.opt("node", |v| {
         let name = text(v)?;
+        let Some(topology) = topology else { return Ok(Machine::Controller) };
         let nodes = topology.network().nodes();
         let found = topology.network().find_node(name).map(Machine::Node);
         found.ok_or_else(|| unknown_name(name, "node", &nodes.iter().map(|n| n.name.as_str()).collect::<Vec<_>>()))
-    })?;
-    let hop = section.opt("link", |v| link(v, topology).map(Machine::Hop))?;
+    });
+    let hop = section.opt("link", |v| link(v, topology).map(Machine::Hop));
     let mut given = [controller, node, hop].into_iter().flatten();
-    match (given.next(), given.next()) {
-        (Some(machine), None) => Ok(machine),
+    let fault = match (given.next(), given.next()) {
+        _ if section.wrong() > wrong => return None,
+        (Some(machine), None) => return Some(machine),
         (None, _) => {
             let mend = "give machine = \"controller\", node = a name, or link = a name";
-            Err(Fault::new("machine", "it is missing", mend))
+            Fault::new("machine", "it is missing", mend)
         }
-        (Some(_), Some(_)) => {
-            Err(Fault::new("machine", "a restart is of one machine", "give one of machine, node, link"))
-        }
-    }
+        (Some(_), Some(_)) => Fault::new("machine", "a restart is of one machine", "give one of machine, node, link"),
+    };
+    section.note(fault);
+    None
 }
 
 fn capacity(value: &Value) -> Result<f64, Fault> {

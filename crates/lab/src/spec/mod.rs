@@ -24,10 +24,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use subak_core::Fault;
 use subak_core::document::{Format, parse};
 use subak_core::quantity::quoted;
 use subak_core::scheme::Info;
+use subak_core::{Fault, Faults};
 use subak_schemes::over::Part;
 use sweep::Axis;
 
@@ -117,26 +117,27 @@ pub struct ValidSpec {
 impl ValidSpec {
     fn of(spec: Spec) -> Result<Self, Fault> {
         let mut root = Section::over(&spec.tree);
-        root.opt("schema", |v| whole(v, 1, 1))?;
-        let name = root.opt("name", |v| text(v).map(str::to_string))?.unwrap_or_else(|| "run".into());
-        let schemes = root.need("scheme", "list at least one: [[scheme]] with a name", schemes)?;
-        let seeds = match root.get("run") {
-            Some(run) => Section::of(run).and_then(|mut s| s.opt("seeds", seeds)).map_err(|e| e.below("run"))?,
-            None => None,
-        };
+        root.opt("schema", |v| whole(v, 1, 1));
+        let name = root.opt("name", |v| text(v).map(str::to_string)).unwrap_or_else(|| "run".into());
+        let schemes = root.need("scheme", "list at least one: [[scheme]] with a name", Vec::new(), schemes);
+        // What else is in the section is read with each setting.
+        let seeds = root.get("run").and_then(Value::as_object).and_then(|run| run.get("seeds"));
+        let seeds = seeds.map(|v| seeds_of(v).map_err(|e| e.below("run.seeds"))).transpose();
+        let seeds = root.keep(seeds).flatten().unwrap_or_else(|| vec![1]);
         Setting::SECTIONS.iter().for_each(|&key| {
             root.get(key);
         });
-        root.finish()?;
-        let axes = sweep::axes(&spec.tree)?;
-        let count = sweep::count(&axes)?;
-        let seeds = seeds.unwrap_or_else(|| vec![1]);
+        let axes = sweep::axes(&spec.tree).and_then(|axes| Ok((sweep::count(&axes)?, axes)));
+        let Some((count, axes)) = root.keep(axes) else { return Err(root.faults()) };
         let cells = count.saturating_mul(schemes.len() as u64).saturating_mul(seeds.len() as u64);
         if cells > sweep::MOST_CELLS {
             let what = format!("the spec has {cells} cells");
-            return Err(Fault::new("", what, format!("at most {} are possible: sweep over less", sweep::MOST_CELLS)));
+            root.note(Fault::new("", what, format!("at most {} are possible: sweep over less", sweep::MOST_CELLS)));
+            return Err(root.faults());
         }
-        let settings = settings(&spec, &axes, &schemes, count)?;
+        let settings = settings(&spec, &axes, &schemes, count);
+        let settings = root.keep(settings);
+        let settings = root.all(settings)?;
         for setting in settings.iter().filter(|s| s.measure.packets.as_ref().is_some_and(Recorded::names_flows)) {
             seeds.iter().try_for_each(|&seed| setting.check_recorded(seed))?;
         }
@@ -179,29 +180,45 @@ impl ValidSpec {
     }
 }
 
+/// Most settings of a sweep whose faults are told.
+const MOST_WRONG: usize = 20;
+
 fn settings(spec: &Spec, axes: &[Axis], schemes: &[SchemeChoice], count: u64) -> Result<Vec<Arc<Setting>>, Fault> {
     let mut topologies: HashMap<String, Arc<Topology>> = HashMap::new();
     let mut settings = Vec::with_capacity(count as usize);
     let bare = sweep::bare(&spec.tree, axes);
+    let mut faults = Faults::default();
+    // Settings at fault are read again and again where the fault is not in an axis: a few show what is wrong.
+    let mut wrong = 0;
     for index in 0..count {
         let choice = sweep::choose(axes, index);
         let fixed = sweep::fix(&bare, axes, &choice);
         let setting = Setting::read(&fixed, &spec.base, &mut topologies)
             .and_then(|setting| setting.check_schemes(schemes).map(|()| setting))
-            .map_err(|e| in_axis(e, axes, &choice))?;
+            .map_err(|e| in_axis(e, axes, &choice));
         let axis_values = axes.iter().zip(&choice).map(|(axis, &k)| axis.values[k].clone()).collect();
-        settings.push(Arc::new(Setting { axis_values, ..setting }));
+        match faults.keep(setting) {
+            Some(setting) => settings.push(Arc::new(Setting { axis_values, ..setting })),
+            None => wrong += 1,
+        }
+        if wrong == MOST_WRONG {
+            break;
+        }
     }
-    Ok(settings)
+    faults.done().map(|()| settings)
 }
 
 /// A fault in a value of an axis says which of the list it is.
 fn in_axis(mut fault: Fault, axes: &[Axis], choice: &[usize]) -> Fault {
+    fault.more = fault.more.into_iter().map(|f| in_axis(f, axes, choice)).collect();
     for (axis, k) in axes.iter().zip(choice) {
         if let Some(rest) = fault.place.strip_prefix(axis.key.as_str())
             && (rest.is_empty() || rest.starts_with(['.', '[']))
         {
-            fault.place = format!("{}[{k}]{rest}", axis.key);
+            // A key that nobody knows is wrong itself, and not one of its values.
+            if !(rest.is_empty() && fault.what.starts_with("unknown key")) {
+                fault.place = format!("{}[{k}]{rest}", axis.key);
+            }
             break;
         }
     }
@@ -228,13 +245,17 @@ fn schemes(value: &Value) -> Result<Vec<SchemeChoice>, Fault> {
 
 fn scheme(value: &Value) -> Result<Vec<SchemeChoice>, Fault> {
     let mut section = Section::of(value)?;
-    let name = &scheme_name(&mut section)?;
-    let asked = section.opt("driver", |v| text(v).map(str::to_string))?;
-    let (driver, info) = drivers::find(name, asked.as_deref())?;
-    let own_name = || asked.as_ref().map_or_else(|| name.to_string(), |driver| format!("{name} {driver}"));
-    let label = section.opt("label", |v| text(v).map(str::to_string))?.unwrap_or_else(own_name);
-    let params = section.opt("params", |v| Section::of(v).map(|_| v.as_object().cloned().unwrap_or_default()))?;
-    section.finish()?;
+    let name = scheme_name(&mut section);
+    let asked = section.opt("driver", |v| text(v).map(str::to_string));
+    let label = section.opt("label", |v| text(v).map(str::to_string));
+    let params = section.opt("params", |v| Section::of(v).map(|_| v.as_object().cloned().unwrap_or_default()));
+    let found = name.and_then(|name| {
+        let found = drivers::find(&name, asked.as_deref()).map(|found| (name, found));
+        section.keep(found)
+    });
+    let (name, (driver, info)) = section.all(found)?;
+    let own_name = || asked.as_ref().map_or_else(|| name.clone(), |driver| format!("{name} {driver}"));
+    let label = label.unwrap_or_else(own_name);
     let params = params.unwrap_or_default();
     let mut axes = Vec::new();
     for (key, value) in &params {
@@ -244,21 +265,27 @@ fn scheme(value: &Value) -> Result<Vec<SchemeChoice>, Fault> {
     let choice = |index| {
         let choice = sweep::choose(&axes, index);
         let params = sweep::fix(&bare, &axes, &choice);
-        driver.data_share(name, &params).map_err(|e| in_half(e, &info))?;
+        driver.data_share(&name, &params).map_err(|e| in_half(e, &info))?;
         let mut label = label.clone();
         for (axis, &k) in axes.iter().zip(&choice) {
             let value = &axis.values[k];
             let _ = write!(label, " {}={}", axis.key, value.as_str().map_or_else(|| value.to_string(), str::to_string));
         }
-        Ok(SchemeChoice { name: name.to_string(), label, driver: asked.clone(), params })
+        Ok(SchemeChoice { name: name.clone(), label, driver: asked.clone(), params })
     };
     (0..sweep::count(&axes).map_err(|e| e.below("params"))?).map(choice).collect()
 }
 
 /// The scheme that a table of `[[scheme]]` names: `name`, or `optimizer` and `fabric`.
-fn scheme_name(section: &mut Section) -> Result<String, Fault> {
+/// None where that is at fault.
+fn scheme_name(section: &mut Section) -> Option<String> {
+    let wrong = section.wrong();
     let mut word = |key: &'static str| section.opt(key, |v| text(v).map(str::to_string));
-    match (word("name")?, word("optimizer")?, word("fabric")?) {
+    let words = (word("name"), word("optimizer"), word("fabric"));
+    if section.wrong() > wrong {
+        return None;
+    }
+    let name = match words {
         (Some(name), None, None) => Ok(name),
         (None, Some(optimizer), Some(fabric)) => Ok(format!("{optimizer}/{fabric}")),
         (None, None, None) => {
@@ -278,7 +305,8 @@ fn scheme_name(section: &mut Section) -> Result<String, Fault> {
             "it is missing",
             format!("choose one of: {}", names(subak_schemes::OPTIMIZERS)),
         )),
-    }
+    };
+    section.keep(name)
 }
 
 fn names(parts: &[Part]) -> String {
@@ -286,7 +314,8 @@ fn names(parts: &[Part]) -> String {
 }
 
 /// A parameter that another optimizer or fabric has is refused with the name of that one.
-fn in_half(fault: Fault, info: &Info) -> Fault {
+fn in_half(mut fault: Fault, info: &Info) -> Fault {
+    fault.more = fault.more.into_iter().map(|f| in_half(f, info)).collect();
     let name = fault.place.strip_prefix("params.").unwrap_or_default();
     let has = |part: &&Part| part.params.iter().any(|p| p.name == name);
     let elsewhere = subak_schemes::OPTIMIZERS.iter().chain(subak_schemes::FABRICS).find(has);
@@ -297,19 +326,19 @@ fn in_half(fault: Fault, info: &Info) -> Fault {
 }
 
 /// A number of seeds, counted from 1, or the list of them.
-fn seeds(value: &Value) -> Result<Vec<u64>, Fault> {
+fn seeds_of(value: &Value) -> Result<Vec<u64>, Fault> {
     let seeds = match value {
         Value::Array(_) => each(value, |v| whole(v, 0, i64::MAX as u64))?,
         _ => (1..=whole(value, 1, 100_000)?).collect(),
     };
     let mut sorted = seeds.clone();
     sorted.sort_unstable();
-    if seeds.is_empty() || sorted.windows(2).any(|w| w[0] == w[1]) {
-        return Err(Fault::new(
-            "",
-            "the seeds are none, or one is given twice",
-            "give a number of seeds, or different ones",
-        ));
+    if seeds.is_empty() {
+        return Err(Fault::new("", "the list of seeds is empty", "give at least one seed, or a number of seeds"));
+    }
+    if let Some(twice) = sorted.windows(2).find(|w| w[0] == w[1]) {
+        let what = format!("seed {} is listed twice", twice[0]);
+        return Err(Fault::new("", what, "list each seed once: a second run with it would only repeat the first"));
     }
     Ok(seeds)
 }

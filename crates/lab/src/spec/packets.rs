@@ -27,20 +27,19 @@ impl Recorded {
             return Ok(wanted.then_some(all));
         }
         let mut section = Section::of(value)?;
-        let flows = section.opt("flows", |v| each(v, name_of_flow))?;
-        let links = section.opt("links", |v| each(v, |v| link(v, topology)))?;
+        let flows = section.opt("flows", |v| each(v, name_of_flow));
+        let links = section.opt("links", |v| each(v, |v| link(v, topology)));
         for (key, is_empty) in [("flows", flows.as_ref().map(Vec::len)), ("links", links.as_ref().map(Vec::len))] {
             if is_empty == Some(0) {
-                return Err(Fault::new(key, "the list is empty", "name at least one, or leave the key away for all"));
+                section.note(Fault::new(key, "the list is empty", "name at least one, or leave the key away for all"));
             }
         }
-        let from_ns = section.opt("from", ns_from_json)?.unwrap_or(0);
-        let until_ns = section.opt("until", ns_from_json)?.unwrap_or(Ns::MAX);
-        section.finish()?;
+        let from_ns = section.opt("from", ns_from_json).unwrap_or(0);
+        let until_ns = section.opt("until", ns_from_json).unwrap_or(Ns::MAX);
         if from_ns >= until_ns {
-            return Err(Fault::new("until", "the recording ends before it begins", "give a later time"));
+            section.note(Fault::new("until", "the recording ends before it begins", "give a later time"));
         }
-        Ok(Some(Recorded { flows, links: links.map(BTreeSet::from_iter), from_ns, until_ns }))
+        section.end(Ok(Some(Recorded { flows, links: links.map(BTreeSet::from_iter), from_ns, until_ns })))
     }
 
     /// Whether flows are named, so that they have to be there.

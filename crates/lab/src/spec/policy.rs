@@ -3,7 +3,7 @@
 use crate::spec::workload::Planned;
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use subak_core::scheme::{Follows, Goal, Info, Param};
+use subak_core::scheme::{Follows, Goal, Info};
 use subak_core::utility::Urgency;
 use subak_core::{Fault, Policy, Utility};
 
@@ -23,7 +23,8 @@ pub(crate) fn apply(policy: Policy, flows: &mut [Planned]) -> Result<(), Fault> 
 /// Refuses a scheme that aims at something else than `policy`: by its nature, or by a parameter that follows the policy.
 pub(crate) fn check(policy: Policy, info: &Info, given: &Map<String, Value>) -> Result<(), Fault> {
     if info.goal.serves(policy) {
-        for (param, of_policy) in followed(policy, info) {
+        let follow = info.params.iter().filter(|p| p.follows == Some(Follows::Alpha));
+        for (param, of_policy) in follow.flat_map(|p| policy.alpha().map(|alpha| (p, alpha))) {
             let Some(own) = given.get(param.name).filter(|own| own.as_f64() != Some(of_policy)) else { continue };
             let what = format!("scheme \"{}\" has params.{} = {own}, its policy {of_policy}", info.name, param.name);
             let mend = format!("leave params.{} away: the scheme takes it from the policy", param.name);
@@ -47,26 +48,4 @@ fn shown(policy: Policy) -> String {
         Policy::AlphaFair { alpha } => format!("alpha-fair with alpha = {alpha}"),
         policy => policy.name().to_string(),
     }
-}
-
-/// The parameters `given`, and those that follow the policy.
-pub(crate) fn params(policy: Policy, info: &Info, given: &Map<String, Value>) -> Map<String, Value> {
-    let mut params = given.clone();
-    for (param, of_policy) in followed(policy, info) {
-        params.entry(param.name).or_insert(of_policy.into());
-    }
-    params
-}
-
-/// The parameters that follow `policy`, and their values.
-fn followed(policy: Policy, info: &Info) -> impl Iterator<Item = (&'static Param, f64)> {
-    let alpha = match policy {
-        Policy::AlphaFair { alpha } => Some(alpha),
-        Policy::Fct { epsilon } | Policy::Srpt { epsilon } | Policy::Edf { epsilon } => Some(epsilon),
-        Policy::MaxMin | Policy::BandwidthFunction => None,
-    };
-    let value = move |param: &'static Param| match param.follows? {
-        Follows::Alpha => alpha.map(|alpha| (param, alpha)),
-    };
-    info.params.iter().filter_map(value)
 }

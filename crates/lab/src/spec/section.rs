@@ -1,14 +1,16 @@
-//! Reading the tables of a spec: each key is asked for once, and what nobody asked for is refused by name.
+//! Reading the tables of a spec: each key is asked for once, and what nobody asked for is refused by name. A key at fault
+//! is noted, and the others are read all the same: whoever wrote the spec is told of every fault at once.
 
 use serde_json::{Map, Value};
-use subak_core::Fault;
 use subak_core::document::unknown_key;
 use subak_core::quantity::shown;
+use subak_core::{Fault, Faults};
 
 /// A table of a spec while it is read. Places in faults are relative to the table.
 pub(crate) struct Section<'a> {
     map: &'a Map<String, Value>,
     known: Vec<&'static str>,
+    faults: Faults,
 }
 
 impl<'a> Section<'a> {
@@ -17,12 +19,12 @@ impl<'a> Section<'a> {
         let map = value.as_object().ok_or_else(|| {
             Fault::new("", format!("{} is not a table", shown(value)), "give a table of keys and values")
         })?;
-        Ok(Section { map, known: Vec::new() })
+        Ok(Section::over(map))
     }
 
     /// The table `map`.
     pub fn over(map: &'a Map<String, Value>) -> Self {
-        Section { map, known: Vec::new() }
+        Section { map, known: Vec::new(), faults: Faults::default() }
     }
 
     /// The value of `key`, if given.
@@ -31,31 +33,92 @@ impl<'a> Section<'a> {
         self.map.get(key)
     }
 
-    /// The value of `key` as `read` understands it, if given.
-    pub fn opt<T>(
-        &mut self,
-        key: &'static str,
-        read: impl FnOnce(&'a Value) -> Result<T, Fault>,
-    ) -> Result<Option<T>, Fault> {
-        self.get(key).map(|v| read(v).map_err(|e| e.below(key))).transpose()
+    /// The value of `key` as `read` understands it, if given and sound.
+    pub fn opt<T>(&mut self, key: &'static str, read: impl FnOnce(&'a Value) -> Result<T, Fault>) -> Option<T> {
+        let value = self.get(key)?;
+        self.faults.keep(read(value).map_err(|e| e.below(key)))
     }
 
-    /// The value of `key`, which must be there; `mend` says what to give.
+    /// The value of `key`, which must be there; `mend` says what to give. Where it is at fault the rest is read with
+    /// `stand_in`, and [`Section::end`] refuses the table.
     pub fn need<T>(
+        &mut self,
+        key: &'static str,
+        mend: &str,
+        stand_in: T,
+        read: impl FnOnce(&'a Value) -> Result<T, Fault>,
+    ) -> T {
+        match self.get(key) {
+            Some(value) => self.faults.keep(read(value).map_err(|e| e.below(key))).unwrap_or(stand_in),
+            None => {
+                self.note(Fault::new(key, format!("\"{key}\" is missing"), mend));
+                stand_in
+            }
+        }
+    }
+
+    /// As [`Section::need`], where nothing else can be read without it.
+    pub fn must<T>(
         &mut self,
         key: &'static str,
         mend: &str,
         read: impl FnOnce(&'a Value) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
-        self.opt(key, read)?.ok_or_else(|| Fault::new(key, format!("\"{key}\" is missing"), mend))
+        let value = self.get(key).ok_or_else(|| Fault::new(key, format!("\"{key}\" is missing"), mend))?;
+        read(value).map_err(|e| e.below(key))
     }
 
-    /// Refuses keys that were not asked for.
-    pub fn finish(self) -> Result<(), Fault> {
-        match self.map.keys().find(|k| !self.known.contains(&k.as_str())) {
-            None => Ok(()),
-            Some(key) => Err(unknown_key(key, &self.known)),
+    /// What came of a part, unless it is at fault.
+    pub fn keep<T>(&mut self, part: Result<T, Fault>) -> Option<T> {
+        self.faults.keep(part)
+    }
+
+    /// One more thing is wrong.
+    pub fn note(&mut self, fault: Fault) {
+        self.faults.push(fault);
+    }
+
+    /// What is wrong so far.
+    pub fn faults(self) -> Fault {
+        let none = || Fault::new("", "the table is at fault", "report this as a defect");
+        self.faults.done().err().unwrap_or_else(none)
+    }
+
+    /// Whether nothing is wrong so far.
+    pub fn is_sound(&self) -> bool {
+        self.faults.is_empty()
+    }
+
+    /// How many things are wrong so far.
+    pub fn wrong(&self) -> usize {
+        self.faults.len()
+    }
+
+    /// What was `made` of the table, unless anything in it is wrong: keys that were not asked for too, if it was read to
+    /// the end.
+    pub fn end<T>(mut self, made: Result<T, Fault>) -> Result<T, Fault> {
+        match made {
+            Ok(made) => {
+                let unknown = self.map.keys().filter(|k| !self.known.contains(&k.as_str()));
+                unknown.for_each(|key| self.faults.push(unknown_key(key, &self.known)));
+                self.faults.done().map(|()| made)
+            }
+            Err(fault) => {
+                self.faults.push(fault);
+                Err(self.faults.done().err().unwrap_or_else(|| Fault::new("", "it is at fault", "")))
+            }
         }
+    }
+
+    /// As [`Section::end`], of parts some of which are missing where they were at fault.
+    pub fn all<T>(self, made: Option<T>) -> Result<T, Fault> {
+        self.end(Ok(()))?;
+        made.ok_or_else(|| Fault::new("", "a part of the table is missing", "report this as a defect"))
+    }
+
+    /// As [`Section::end`], where what is made of it comes later.
+    pub fn finish(self) -> Result<(), Fault> {
+        self.end(Ok(()))
     }
 }
 
@@ -96,6 +159,14 @@ pub(crate) fn between(value: &Value, low: f64, closed: bool, high: f64) -> Resul
 
 /// Each item of a list as `read` understands it.
 pub(crate) fn each<T>(value: &Value, mut read: impl FnMut(&Value) -> Result<T, Fault>) -> Result<Vec<T>, Fault> {
-    let item = |(i, v)| read(v).map_err(|e: Fault| e.below(&format!("[{i}]")));
-    list(value)?.iter().enumerate().map(item).collect()
+    let items = list(value)?;
+    let mut faults = Faults::default();
+    let mut made = Vec::with_capacity(items.len());
+    for (i, item) in items.iter().enumerate() {
+        made.extend(faults.keep(read(item).map_err(|e| e.below(&format!("[{i}]")))));
+        if faults.is_full() {
+            break;
+        }
+    }
+    faults.done().map(|()| made)
 }

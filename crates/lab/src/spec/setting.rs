@@ -15,8 +15,8 @@ use subak_core::case::policy_from_value;
 use subak_core::document::unknown_word;
 use subak_core::driver::{Injected, LinkChange, PacketSizes, Route};
 use subak_core::quantity::{bytes_from_json, ns_from_json};
-use subak_core::scheme::Goal;
-use subak_core::{Fault, LinkId, NodeId, Ns, Policy};
+use subak_core::scheme::{Circumstances, Goal};
+use subak_core::{Fault, Faults, LinkId, NodeId, Ns, Policy};
 
 /// An estimate of what a cell takes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -34,6 +34,10 @@ const MOST_NS: Ns = 2 * 3600 * 1_000_000_000;
 
 /// Most samples of one sort that a cell may write: about a gigabyte of results.
 const MOST_SAMPLES: f64 = 2e7;
+
+/// Rates have settled once so many looks in a row have found them near, unless the spec says otherwise: a single look
+/// may be a graze.
+const LOOKS_TO_HOLD: u64 = 10;
 
 /// One setting of a spec.
 #[derive(Debug, Clone)]
@@ -144,74 +148,106 @@ impl Setting {
         topologies: &mut HashMap<String, Arc<Topology>>,
     ) -> Result<Setting, Fault> {
         let section = |key: &str| tree.get(key);
-        let missing = |key: &str, mend: &str| Fault::new(key, format!("the section \"{key}\" is missing"), mend);
-        let network = section("network")
-            .ok_or_else(|| missing("network", "say over which network, for example kind = \"star\", hosts = 16"))?;
-        let workload = section("workload")
-            .ok_or_else(|| missing("workload", "say which flows, for example kind = \"poisson\""))?;
-        let run = section("run").ok_or_else(|| missing("run", "say for how long: duration = \"50ms\""))?;
+        let needed = |key: &str, mend: &str| {
+            section(key).ok_or_else(|| Fault::new(key, format!("the section \"{key}\" is missing"), mend))
+        };
+        let mut faults = Faults::default();
         let routing = section("routing");
-        let key = format!("{network} {routing:?}");
-        let topology = match topologies.get(&key) {
-            Some(known) => Arc::clone(known),
-            None => {
-                let read = Topology::read(network, routing, base)?;
-                Arc::clone(topologies.entry(key).or_insert(Arc::new(read)))
-            }
-        };
-        let workload = Workload::read(workload, base).map_err(|e| e.below("workload"))?;
-        let packet = packets(section("packets")).map_err(|e| e.below("packets"))?;
-        let (duration_ns, warmup_ns, drain_ns) = times(run).map_err(|e| e.below("run"))?;
-        workload.check(&topology, packet, duration_ns).map_err(|e| e.below("workload"))?;
-        let policy = section("policy").map_or(Ok(Policy::MaxMin), policy_from_value).map_err(|e| e.below("policy"))?;
-        workload.check_policy(policy)?;
-        let measure = measure(section("measure"), &workload, &topology).map_err(|e| e.below("measure"))?;
-        let live = workload.expected(&topology, packet, duration_ns).live;
-        measure.check_samples(topology.described_links() as f64, live, duration_ns).map_err(|e| e.below("measure"))?;
-        measure.check_filters(mean_share_bps(&topology, live), packet).map_err(|e| e.below("measure"))?;
-        let faults = match section("fault") {
-            Some(list) => {
-                each(list, |f| fault::read(f, &topology, duration_ns)).map_err(|e| e.below("fault"))?.concat()
-            }
-            None => Vec::new(),
-        };
-        let axis_values = Vec::new();
-        let controller = section("controller").map(|c| controller::read(c, &topology)).transpose();
-        let controller = controller.map_err(|e| e.below("controller"))?;
+        let network = needed("network", "say over which network, for example kind = \"star\", hosts = 16");
+        let topology = faults.keep(network.and_then(|n| topology(n, routing, base, topologies)));
+        let workload = needed("workload", "say which flows, for example kind = \"poisson\"");
+        let workload = workload.and_then(|w| Workload::read(w, base).map_err(|e| e.below("workload")));
+        let workload = faults.keep(workload);
+        let packet = faults.keep(packets(section("packets")).map_err(|e| e.below("packets"))).unwrap_or_default();
+        let run = needed("run", "say for how long: duration = \"50ms\"");
+        let times = faults.keep(run.and_then(|run| times(run).map_err(|e| e.below("run"))));
+        let policy = section("policy").map_or(Ok(Policy::MaxMin), policy_from_value).map_err(|e| e.below("policy"));
+        let policy = faults.keep(policy);
+        let measure = faults
+            .keep(measure(section("measure"), workload.as_ref(), topology.as_deref()).map_err(|e| e.below("measure")));
+        let duration_ns = times.map_or(Ns::MAX, |(duration_ns, ..)| duration_ns);
+        if let (Some(workload), Some(topology), Some(_)) = (&workload, &topology, times) {
+            faults.keep(workload.check(topology, packet, duration_ns).map_err(|e| e.below("workload")));
+        }
+        if let (Some(workload), Some(policy)) = (&workload, policy) {
+            faults.keep(workload.check_policy(policy));
+        }
+        let injected = section("fault").map_or(Ok(Vec::new()), |list| {
+            each(list, |f| fault::read(f, topology.as_deref(), duration_ns)).map_err(|e| e.below("fault"))
+        });
+        let injected = faults.keep(injected).unwrap_or_default().concat();
+        let controller =
+            section("controller").zip(topology.as_ref()).map(|(c, topology)| controller::read(c, topology));
+        let controller = faults.keep(controller.transpose().map_err(|e| e.below("controller"))).flatten();
         let reroute_ns = routing.and_then(|r| r.get("reroute")).map(ns_from_json).transpose();
-        let reroute_ns = reroute_ns.map_err(|e| e.below("routing.reroute"))?;
-        Ok(Setting {
-            axis_values,
-            topology,
-            workload,
-            policy,
-            measure,
-            packet,
-            faults,
-            duration_ns,
-            warmup_ns,
-            drain_ns,
-            reroute_ns,
-            controller,
-        })
+        let reroute_ns = faults.keep(reroute_ns.map_err(|e| e.below("routing.reroute"))).flatten();
+        faults.done()?;
+        let made = || {
+            let (duration_ns, warmup_ns, drain_ns) = times?;
+            Some(Setting {
+                axis_values: Vec::new(),
+                topology: topology?,
+                workload: workload?,
+                policy: policy?,
+                measure: measure?,
+                packet,
+                faults: injected,
+                duration_ns,
+                warmup_ns,
+                drain_ns,
+                reroute_ns,
+                controller,
+            })
+        };
+        let made = made().ok_or_else(|| Fault::new("", "a section is missing", "report this as a defect"))?;
+        made.check_measure().map_err(|e| e.below("measure"))?;
+        Ok(made)
+    }
+
+    fn check_measure(&self) -> Result<(), Fault> {
+        let live = self.workload.expected(&self.topology, self.packet, self.duration_ns).live;
+        self.measure.check_samples(self.topology.described_links() as f64, live, self.duration_ns)?;
+        self.measure.check_filters(mean_share_bps(&self.topology, live), self.packet)
     }
 
     /// Refuses schemes that cannot serve the policy.
     pub fn check_schemes(&self, schemes: &[SchemeChoice]) -> Result<(), Fault> {
-        schemes.iter().try_for_each(|scheme| {
+        let check = |scheme: &SchemeChoice| {
             let (driver, info) = scheme.driver()?;
             if info.goal == Goal::EqualMaxMin && self.workload.has_weights() {
                 let what = format!("scheme \"{}\" knows of no weights, and some flows have one", info.name);
                 return Err(Fault::new("workload", what, "leave the weights away, or the scheme out of the spec"));
             }
             crate::spec::policy::check(self.policy, &info, &scheme.params)?;
-            let params = crate::spec::policy::params(self.policy, &info, &scheme.params);
+            // Whether traffic runs both ways makes no difference to that.
+            let params = self.circumstances(true).complete(&info, &scheme.params);
             if self.controller.is_none() && driver.has_controller(&scheme.name, &params, self.topology.network())? {
                 let what = format!("scheme \"{}\" has a central machine, and the spec does not place it", info.name);
                 return Err(Fault::new("controller", what, "name its node: [controller] at = \"h0\""));
             }
             Ok(())
-        })
+        };
+        Fault::all(schemes.iter().filter_map(|scheme| check(scheme).err())).map_or(Ok(()), Err)
+    }
+
+    /// Bits that the links of the hosts that send could carry between warm-up and duration, which loads are shares of, and
+    /// those that the links into all hosts could.
+    pub fn load_bits(&self) -> (f64, f64) {
+        let seconds = (self.duration_ns - self.warmup_ns) as f64 * 1e-9;
+        let topology = &self.topology;
+        let hosts = topology.hosts();
+        let senders = match self.workload.kind {
+            Kind::Poisson { one_way: true, .. } => &hosts[..hosts.len() / 2],
+            _ => hosts,
+        };
+        let links = topology.network().links()[..topology.described_links()].iter();
+        let into = links.filter(|l| l.to.is_some_and(|n| topology.is_host(n))).map(|l| l.capacity_bps);
+        (senders.iter().map(|&h| topology.access_bps(h)).sum::<f64>() * seconds, into.sum::<f64>() * seconds)
+    }
+
+    /// What schemes run under, as far as their defaults follow it; `both_ways`: data and acknowledgements share links.
+    pub fn circumstances(&self, both_ways: bool) -> Circumstances {
+        Circumstances { policy: self.policy, ack_share: if both_ways { self.packet.ack_share() } else { 0.0 } }
     }
 
     /// Refuses a recording of flows that are not there when the run has `seed`.
@@ -258,6 +294,22 @@ impl Setting {
     }
 }
 
+/// The topology of a network, made once.
+fn topology(
+    network: &Value,
+    routing: Option<&Value>,
+    base: &Path,
+    known: &mut HashMap<String, Arc<Topology>>,
+) -> Result<Arc<Topology>, Fault> {
+    let key = format!("{network} {routing:?}");
+    if let Some(known) = known.get(&key) {
+        return Ok(Arc::clone(known));
+    }
+    let read = Arc::new(Topology::read(network, routing, base)?);
+    known.insert(key, Arc::clone(&read));
+    Ok(read)
+}
+
 /// What a flow gets of the hosts' links when `live` share them evenly, bit/s.
 fn mean_share_bps(topology: &Topology, live: f64) -> f64 {
     let links = topology.network().links().iter();
@@ -272,19 +324,19 @@ fn times(value: &Value) -> Result<(Ns, Ns, Ns), Fault> {
         ns if ns <= MOST_NS => Ok(ns),
         _ => Err(Fault::new("", "the time is too long", "give at most two hours of simulated time")),
     };
-    let duration_ns = section.need("duration", "say how long flows arrive, such as \"50ms\"", time)?;
-    if duration_ns == 0 {
-        return Err(Fault::new("duration", "the duration is 0", "give a time of at least 1ns"));
-    }
-    let warmup_ns = section.opt("warmup", time)?.unwrap_or(0);
+    let duration_ns =
+        section.need("duration", "say how long flows arrive, such as \"50ms\"", Ns::MAX, |v| match time(v)? {
+            0 => Err(Fault::new("", "the duration is 0", "give a time of at least 1ns")),
+            ns => Ok(ns),
+        });
+    let warmup_ns = section.opt("warmup", time).unwrap_or(0);
     if warmup_ns >= duration_ns {
-        return Err(Fault::new("warmup", "the warm-up is not shorter than the run", "give a time below the duration"));
+        section.note(Fault::new("warmup", "the warm-up is not shorter than the run", "give a time below the duration"));
     }
     // Long enough for the largest flows to end in nearly every run; a run ends as soon as all have.
-    let drain_ns = section.opt("drain", time)?.unwrap_or((20 * duration_ns).min(MOST_NS));
+    let drain_ns = section.opt("drain", time).unwrap_or(duration_ns.saturating_mul(20).min(MOST_NS));
     section.get("seeds");
-    section.finish()?;
-    Ok((duration_ns, warmup_ns, drain_ns))
+    section.end(Ok((duration_ns, warmup_ns, drain_ns)))
 }
 
 fn packets(value: Option<&Value>) -> Result<PacketSizes, Fault> {
@@ -295,14 +347,13 @@ fn packets(value: Option<&Value>) -> Result<PacketSizes, Fault> {
         n @ 1..=65_535 => Ok(n as u32),
         _ => Err(Fault::new("", "the size is out of range", "give 1 to 65535 bytes")),
     };
-    sizes.mtu_bytes = section.opt("mtu", bytes)?.unwrap_or(sizes.mtu_bytes);
-    sizes.header_bytes = section.opt("header", bytes)?.unwrap_or(sizes.header_bytes);
-    sizes.ack_bytes = section.opt("ack", bytes)?.unwrap_or(sizes.ack_bytes);
-    section.finish()?;
+    sizes.mtu_bytes = section.opt("mtu", bytes).unwrap_or(sizes.mtu_bytes);
+    sizes.header_bytes = section.opt("header", bytes).unwrap_or(sizes.header_bytes);
+    sizes.ack_bytes = section.opt("ack", bytes).unwrap_or(sizes.ack_bytes);
     if sizes.header_bytes >= sizes.mtu_bytes {
-        return Err(Fault::new("header", "headers leave no room for payload", "give fewer bytes than the mtu"));
+        section.note(Fault::new("header", "headers leave no room for payload", "give fewer bytes than the mtu"));
     }
-    Ok(sizes)
+    section.end(Ok(sizes))
 }
 
 fn interval(value: &Value) -> Result<Ns, Fault> {
@@ -312,24 +363,24 @@ fn interval(value: &Value) -> Result<Ns, Fault> {
     }
 }
 
-fn measure(value: Option<&Value>, workload: &Workload, topology: &Topology) -> Result<Measure, Fault> {
+fn measure(value: Option<&Value>, workload: Option<&Workload>, topology: Option<&Topology>) -> Result<Measure, Fault> {
     let mut measure = Measure { fct: true, ..Measure::default() };
     let Some(value) = value else { return Ok(measure) };
     let mut section = Section::of(value)?;
-    measure.fct = section.opt("fct", flag)?.unwrap_or(true);
-    measure.rates_ns = section.opt("rates", interval)?;
-    measure.queues_ns = section.opt("queues", interval)?;
-    measure.paces_ns = section.opt("paces", interval)?;
-    measure.packets = section.opt("packets", |v| Recorded::read(v, topology))?.flatten();
+    measure.fct = section.opt("fct", flag).unwrap_or(true);
+    measure.rates_ns = section.opt("rates", interval);
+    measure.queues_ns = section.opt("queues", interval);
+    measure.paces_ns = section.opt("paces", interval);
+    let packets = |v: &Value| topology.map_or(Ok(None), |topology| Recorded::read(v, topology));
+    measure.packets = section.opt("packets", packets).flatten();
     measure.convergence = section
-        .opt("convergence", |v| if v.is_array() { each(v, convergence) } else { Ok(vec![convergence(v)?]) })?
+        .opt("convergence", |v| if v.is_array() { each(v, convergence) } else { Ok(vec![convergence(v)?]) })
         .unwrap_or_default();
-    section.finish()?;
-    if !measure.convergence.is_empty() && !workload.settles() {
+    if !measure.convergence.is_empty() && workload.is_some_and(|w| !w.settles()) {
         let what = "flows come and go all the time: rates cannot settle";
-        return Err(Fault::new("convergence", what, "use it with churn, incast, permutation or steps"));
+        section.note(Fault::new("convergence", what, "use it with churn, incast, permutation or steps"));
     }
-    Ok(measure)
+    section.end(Ok(measure))
 }
 
 fn convergence(value: &Value) -> Result<Convergence, Fault> {
@@ -340,17 +391,17 @@ fn convergence(value: &Value) -> Result<Convergence, Fault> {
             None => Err(unknown_word(v.as_str().unwrap_or("that is not a text"), "choice", &names)),
         }
     };
+    let every_ns = section.opt("every", interval).unwrap_or(10_000);
     let convergence = Convergence {
-        within: section.opt("within", |v| between(v, 0.0, false, 1.0))?.unwrap_or(0.1),
-        share: section.opt("share", |v| between(v, 0.0, false, 1.0))?.unwrap_or(0.95),
-        hold_ns: section.opt("hold", ns_from_json)?.unwrap_or(0),
-        lasting: section.opt("lasting", flag)?.unwrap_or(false),
-        received: section.opt("of", either(["assigned", "received"]))?.unwrap_or(true),
-        own_goal: section.opt("against", either(["policy", "scheme"]))?.unwrap_or(false),
-        acks: section.opt("acks", flag)?.unwrap_or(false),
-        every_ns: section.opt("every", interval)?.unwrap_or(10_000),
-        filter_ns: section.opt("filter", interval)?.unwrap_or(80_000),
+        within: section.opt("within", |v| between(v, 0.0, false, 1.0)).unwrap_or(0.1),
+        share: section.opt("share", |v| between(v, 0.0, false, 1.0)).unwrap_or(0.95),
+        hold_ns: section.opt("hold", ns_from_json).unwrap_or(every_ns.saturating_mul(LOOKS_TO_HOLD)),
+        lasting: section.opt("lasting", flag).unwrap_or(true),
+        received: section.opt("of", either(["assigned", "received"])).unwrap_or(true),
+        own_goal: section.opt("against", either(["policy", "scheme"])).unwrap_or(false),
+        acks: section.opt("acks", flag).unwrap_or(false),
+        every_ns,
+        filter_ns: section.opt("filter", interval).unwrap_or(80_000),
     };
-    section.finish()?;
-    Ok(convergence)
+    section.end(Ok(convergence))
 }

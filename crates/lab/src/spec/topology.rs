@@ -7,7 +7,7 @@ use subak_core::document::{nearest, unknown_word};
 use subak_core::driver::Route;
 use subak_core::quantity::quoted;
 use subak_core::route::{Router, Routing};
-use subak_core::{Fault, Link, LinkId, Network, NodeId, Ns};
+use subak_core::{Fault, Faults, Link, LinkId, Network, NodeId, Ns};
 
 /// A network, its hosts and its routes.
 #[derive(Debug)]
@@ -42,17 +42,21 @@ impl Topology {
     /// The sections `network` and `routing` of a spec; files lie relative to `base`. Unless the spec says otherwise,
     /// acknowledgements take the data's links in reverse, as s-PERC asks for.
     pub(crate) fn read(network: &Value, routing: Option<&Value>, base: &Path) -> Result<Self, Fault> {
-        let (described, metric) = crate::results::files::network(network, base).map_err(|e| e.below("network"))?;
+        let mut faults = Faults::default();
+        let read = crate::results::files::network(network, base).map_err(|e| e.below("network"));
+        let (described, metric) = faults.keep(read).unwrap_or_default();
         if let Some(slow) = described.links().iter().find(|l| l.capacity_bps < 1e3) {
             let what = format!("link {} has {} bit/s", quoted(&slow.id), slow.capacity_bps);
-            return Err(Fault::new("network", what, "give every link of a simulation at least 1 kb/s"));
+            faults.push(Fault::new("network", what, "give every link of a simulation at least 1 kb/s"));
         }
         // How soon new routes are found matters to a run alone, not to a case.
         let mut plain = routing.cloned();
         if let Some(Value::Object(map)) = &mut plain {
             map.remove("reroute");
         }
-        let mut chosen = routing_from_value(plain.as_ref(), metric).map_err(|e| e.below("routing"))?;
+        let chosen = routing_from_value(plain.as_ref(), metric).map_err(|e| e.below("routing"));
+        let mut chosen = faults.keep(chosen).unwrap_or_default();
+        faults.done()?;
         chosen.symmetric |= routing.is_none_or(|r| r.get("symmetric").is_none());
         Topology::over(described, chosen)
     }

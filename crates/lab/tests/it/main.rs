@@ -2,6 +2,7 @@
 
 mod closed;
 mod common;
+mod defaults;
 mod fluid;
 mod golden;
 mod packets;
@@ -10,4 +11,5 @@ mod reactions;
 mod runs;
 mod specs;
 mod traces;
+mod warnings;
 mod workloads;

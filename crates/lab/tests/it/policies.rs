@@ -77,7 +77,7 @@ fn narrowing(policy: &str, names: &[&str]) -> Scratch {
         workload = {{kind = "steps", flows = [{{id = "1", src = "h0", dst = "h2"}}, {{id = "2", src = "h1", dst = "h3"}}]}}
         policy = {{{policy}}}
         scheme = [{}]
-        measure = {{rates = "2ms", convergence = {{within = 0.12, share = 1, hold = "1ms"}}}}
+        measure = {{rates = "2ms", convergence = {{within = 0.12, share = 1, hold = "1ms", lasting = false}}}}
         fault = [{{kind = "capacity", link = "switch0->switch1", capacity = "4Gbps", at = "4ms"}}]
         run = {{duration = "10ms"}}
     "#,
@@ -233,14 +233,14 @@ fn the_smallest_alpha_needs_numfabric_slowed_down() {
 #[test]
 fn weights_without_a_bound_let_short_flows_overtake() {
     // 100 KB arrive while 10 MB are on their way: alone they take 0.1 ms.
-    let took = |most_weight: f64| {
+    let took = |most_weight: &str| {
         let text = format!(
             r#"
             network = [{{id = "a", capacity = "10Gbps", delay = "7us"}}]
             workload = {{kind = "steps", flows = [{{id = "long", path = ["a"], size = "10MB"}},
                 {{id = "short", path = ["a"], size = "100KB", start = "2ms"}}]}}
             policy = {{kind = "fct"}}
-            scheme = [{{name = "numfabric", params = {{slowdown = 2, initial_window = 14, most_weight = {most_weight}}}}}]
+            scheme = [{{name = "numfabric", params = {{slowdown = 2, initial_window = 14{most_weight}}}}}]
             run = {{duration = "10ms"}}
         "#
         );
@@ -248,8 +248,9 @@ fn weights_without_a_bound_let_short_flows_overtake() {
         let short = rows(&dir.0, "flow").into_iter().find(|r| r["flow_id"] == "short").unwrap();
         short["slowdown"].parse::<f64>().unwrap()
     };
-    let (capped, free) = (took(1.5), took(1e6));
+    let (capped, free) = (took(", most_weight = 1.5"), took(", most_weight = 1e6"));
     assert!(free < 1.1 && capped > 1.3, "{free} without a bound, {capped} with that of 1.5 line rates");
+    assert_eq!(took(""), free, "under a policy that puts flows before others there is no bound");
 }
 
 #[test]

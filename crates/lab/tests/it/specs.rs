@@ -339,3 +339,59 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn nine_faults_are_told_at_once_each_with_its_place_and_mend() {
+    let spec = json!({
+        "colour": "red",
+        "network": {"kind": "star", "hosts": 0, "rate": "10 parsecs"},
+        "workload": {"kind": "poisson", "sizes": "web-serch", "load": 7, "one_way": "yes"},
+        "policy": {"kind": "proportional-fair"},
+        "scheme": [{"name": "s-prec"}, {"name": "dctcp", "params": {"kk": 3}}],
+        "measure": {"rates": "1ns"},
+        "run": {"warmup": "1ms", "seeds": [1, 1]},
+        "fault": [{"kind": "link-down", "link": "a->b"}, {"kind": "loss", "probability": 2}],
+    });
+    let fault = validate(spec).unwrap_err();
+    let told: Vec<(String, String)> = fault.clone().each().into_iter().map(|f| (f.place, f.mend)).collect();
+    let places: Vec<&str> = told.iter().map(|(place, _)| place.as_str()).collect();
+    for place in [
+        "colour",
+        "network.hosts",
+        "network.rate",
+        "workload.sizes",
+        "workload.load",
+        "workload.one_way",
+        "policy.kind",
+        "scheme[0].name",
+        "scheme[1].params.kk",
+        "measure.rates",
+        "run.duration",
+        "run.seeds",
+        "fault[0].kind",
+        "fault[1].probability",
+    ] {
+        assert_eq!(places.iter().filter(|p| **p == place).count(), 1, "{place}: {places:#?}");
+    }
+    assert_eq!(places.len(), 14, "{places:#?}");
+    assert!(told.iter().all(|(_, mend)| !mend.is_empty()), "{told:#?}");
+    let mend = |place: &str| &told.iter().find(|(p, _)| p == place).unwrap().1;
+    assert!(mend("policy.kind").contains("kind = \"alpha-fair\", alpha = 1"), "{}", mend("policy.kind"));
+    assert!(mend("fault[0].kind").contains("did you mean \"down\"?"), "{}", mend("fault[0].kind"));
+    assert!(mend("workload.sizes").contains("did you mean \"web-search\"?"));
+    assert!(mend("scheme[0].name").contains("did you mean \"s-perc\"?"));
+    assert!(mend("scheme[1].params.kk").contains("did you mean \"k\"?"));
+    assert_eq!(fault.to_string().lines().count(), 14);
+}
+
+#[test]
+fn faults_in_a_sweep_are_told_once_and_by_their_number() {
+    let spec = json!({
+        "network": {"kind": "star", "hosts": 4},
+        "workload": {"kind": "poisson", "sizes": "web-search", "load": [0.5, 7, 9]},
+        "scheme": [{"name": "ideal"}],
+        "run": {"duration": "1ms", "warmup": "nine"},
+    });
+    let places: Vec<String> = validate(spec).unwrap_err().each().into_iter().map(|f| f.place).collect();
+    assert_eq!(places, ["run.warmup", "workload.load[1]", "workload.load[2]"]);
+}

@@ -193,7 +193,7 @@ fn rates_that_settle_and_leave_again_have_not_settled_for_good() {
         workload = {kind = \"steps\", flows = [{path = [\"l1\"]}]}
         scheme = [{name = \"s-perc-star\"}]
         fault = [{kind = \"loss\", kinds = [\"data\"], probability = 1, from = \"3ms\", until = \"3.5ms\"}]
-        measure = {convergence = [{hold = \"300us\"}, {hold = \"300us\", lasting = true}]}
+        measure = {convergence = [{hold = \"300us\", lasting = false}, {hold = \"300us\", lasting = true}]}
         run = {duration = \"8ms\"}";
     let dir = go("lasting", spec);
     let found = rows(&dir.0, "convergence");

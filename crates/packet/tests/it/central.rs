@@ -8,7 +8,7 @@ use subak_core::{FlowId, Network, Utility};
 
 const MS: u64 = 1_000_000;
 /// What is handed out of a link.
-const SHARE: f64 = 0.94;
+const SHARE: f64 = 0.98;
 
 fn start_with(network: &Network, faults: &[Injected]) -> Box<dyn Driver> {
     start("ned-central/paced", network, faults, 1)

@@ -11,7 +11,7 @@ use super::prices::{Bounds, Wishes};
 use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Weight};
 use std::sync::Arc;
 use subak_core::rng::mix;
-use subak_core::scheme::{FlowInfo, Goal, Param, ParamUnit, Params, Port, Settles};
+use subak_core::scheme::{FlowInfo, Follows, Goal, Param, ParamUnit, Params, Port, Settles};
 use subak_core::{Fault, Ns, Utility};
 use subak_solve::xwi::{MOST, PriceLaw, normalized_residual};
 
@@ -39,8 +39,9 @@ const MOST_WEIGHT: Param = Param::number(
     "most_weight",
     MOST,
     ParamUnit::One,
-    "largest weight, in line rates; also the weight at a price of zero",
-);
+    "largest weight, in line rates; also the weight at a price of zero; under fct, srpt and edf the default is 1e6",
+)
+.following(Follows::Urgency);
 
 /// `params.slowdown`.
 const SLOWDOWN: Param = Param::number(

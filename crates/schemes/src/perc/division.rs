@@ -14,6 +14,9 @@ const LOG_BITS: u32 = 26;
 /// Fraction bits of an entry of the table of powers, which lie in [1, 2).
 const POWER_BITS: u32 = 30;
 
+/// Binary places of a weight that tables see.
+const WEIGHT_BITS: i32 = 32;
+
 /// The way b = (C - SumE) / NumB is computed.
 #[derive(Debug, Clone, Default)]
 pub enum Division {
@@ -95,15 +98,16 @@ impl Division {
         }
     }
 
-    /// `x` bit/s shared by a weight of `y`. Tables see integers: bit/s rounded up in x (which then is below 2^40 up to
-    /// 1 Tb/s), and a count in y.
+    /// `x` bit/s shared by a weight of `y`. Tables see integers: bit/s in x (below 2^40 up to 1 Tb/s), and in y as many
+    /// binary places of the weight as 32 bits hold, with the point noted: a weight need not be whole, nor above 1.
     #[inline]
     pub fn divide(&self, x: f64, y: f64) -> f64 {
         match self {
             Division::Exact => x / y,
             Division::Table(tables) => {
-                let integer = |v: f64| (v.clamp(1.0, 1e12)) as u64;
-                tables.divide(integer(x), integer(y.round()))
+                let (places, exponent) = libm::frexp(y.max(f64::MIN_POSITIVE));
+                let quotient = tables.divide(x.clamp(1.0, 1e12) as u64, libm::ldexp(places, WEIGHT_BITS) as u64);
+                libm::ldexp(quotient, WEIGHT_BITS - exponent)
             }
         }
     }
@@ -129,5 +133,26 @@ mod tests {
             assert!(worst.last().is_some_and(|w| *w <= tables.error()), "{kb} KB: {worst:?} over {}", tables.error());
         }
         assert!(worst[0] < 2e-3 && worst[1] < worst[0] / 2.0 && worst[2] < worst[1] / 2.0, "{worst:?}");
+    }
+
+    #[test]
+    fn weights_need_not_be_whole() {
+        let tables = Arc::new(Tables::within(52 * 1024));
+        let division = Division::Table(tables.clone());
+        let mut random = Stream::new(1, "weights");
+        for _ in 0..100_000 {
+            let (x, y) = (1e6 + 1e10 * random.unit(), libm::exp2(60.0 * random.unit() - 30.0));
+            let error = (division.divide(x, y) / (x.floor() / y) - 1.0).abs();
+            assert!(error <= tables.error(), "{x} / {y} is wrong by {error}");
+        }
+    }
+
+    #[test]
+    fn a_count_is_divided_by_as_before_weights() {
+        let tables = Arc::new(Tables::within(13 * 1024));
+        let division = Division::Table(tables.clone());
+        for y in (1..3000).chain([65_537, 1_000_003]) {
+            assert_eq!(division.divide(10e9, y as f64), tables.divide(10_000_000_000, y), "{y}");
+        }
     }
 }

@@ -24,7 +24,7 @@ pub use sum::{Scale, Sum, Sums, Unit};
 
 use crate::queue::Priority;
 use std::fmt::Debug;
-use subak_core::scheme::{FlowInfo, InRounds, Info, Named, Param, ParamUnit, Params, Port, Scheme, Visit};
+use subak_core::scheme::{FlowInfo, Follows, InRounds, Info, Named, Param, ParamUnit, Params, Port, Scheme, Visit};
 use subak_core::{Fault, Ns};
 
 /// `params.tie`.
@@ -151,9 +151,15 @@ pub const CONTROL: Param = Param::number(
 )
 .in_rounds(InRounds::Zero);
 /// `params.headroom`.
-pub const HEADROOM: Param =
-    Param::number("headroom", 0.02, ParamUnit::One, "share of each link left unallocated, so that queues drain")
-        .in_rounds(InRounds::Zero);
+pub const HEADROOM: Param = Param::number(
+    "headroom",
+    0.02,
+    ParamUnit::One,
+    "share of each link left unallocated, so that queues drain; where traffic runs both ways, the default is larger by \
+            what acknowledgements take (64 of 1500 bytes: 0.043)",
+)
+.following(Follows::Acks)
+.in_rounds(InRounds::Zero);
 /// `params.reverse`.
 pub const REVERSE: Param = Param::flag("reverse", true, "links also update packets on their way back");
 /// `params.rto`.

@@ -43,22 +43,22 @@ struct Ends {
 }
 
 impl Churn {
-    pub(super) fn read(section: &mut Section) -> Result<Self, Fault> {
+    pub(super) fn read(section: &mut Section) -> Self {
         let per_host = |v: &_| between(v, 0.0, false, 1e5);
         let churn = Churn {
-            flows_per_host: section.opt("flows_per_host", per_host)?.unwrap_or(20.0),
-            replace: section.opt("replace", |v| between(v, 0.0, true, 1.0))?.unwrap_or(0.4),
-            epoch_ns: section.need("epoch", "give the time between changes, such as \"2ms\"", positive_ns)?,
-            subflows: subflows(section)?,
-            alternate: section.opt("alternate", flag)?.unwrap_or(false),
-            most_per_host: section.opt("most_per_host", per_host)?,
-            pairs_per_host: section.opt("pairs_per_host", per_host)?,
+            flows_per_host: section.opt("flows_per_host", per_host).unwrap_or(20.0),
+            replace: section.opt("replace", |v| between(v, 0.0, true, 1.0)).unwrap_or(0.4),
+            epoch_ns: section.need("epoch", "give the time between changes, such as \"2ms\"", 1, positive_ns),
+            subflows: subflows(section),
+            alternate: section.opt("alternate", flag).unwrap_or(false),
+            most_per_host: section.opt("most_per_host", per_host),
+            pairs_per_host: section.opt("pairs_per_host", per_host),
         };
         if churn.most_per_host.is_some() && !churn.alternate {
             let what = "the number of flows does not change";
-            return Err(Fault::new("most_per_host", what, "set alternate = true, or leave it out"));
+            section.note(Fault::new("most_per_host", what, "set alternate = true, or leave it out"));
         }
-        Ok(churn)
+        churn
     }
 
     fn counts(&self, hosts: usize) -> Counts {

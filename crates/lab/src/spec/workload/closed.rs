@@ -36,21 +36,24 @@ pub struct Closed {
 }
 
 impl Closed {
-    pub(super) fn read(section: &mut Section, base: &Path) -> Result<Self, Fault> {
+    pub(super) fn read(section: &mut Section, base: &Path) -> Option<Self> {
         let names = |v: &_| match each(v, |v| text(v).map(str::to_string))? {
             names if names.is_empty() => Err(Fault::new("", "the list is empty", "name a host, or leave it out")),
             names => Ok(names),
         };
-        Ok(Closed {
-            sizes: Sizes::read(section, base)?,
-            hosts: section.opt("hosts", names)?,
-            to: section.opt("to", names)?,
-            clients: section.opt("clients", |v| whole(v, 1, 10_000))?.unwrap_or(1) as usize,
-            outstanding: section.opt("outstanding", |v| whole(v, 1, 10_000))?.unwrap_or(1) as usize,
-            think_ns: section.opt("think", ns_from_json)?.unwrap_or(0),
-            spread_ns: section.opt("spread", ns_from_json)?.unwrap_or(0),
-            transfers: section.opt("transfers", |v| whole(v, 1, 1_000_000))?.map(|n| n as usize),
-        })
+        let sizes = Sizes::read(section, base);
+        let sizes = section.keep(sizes);
+        let closed = |sizes| Closed {
+            sizes,
+            hosts: section.opt("hosts", names),
+            to: section.opt("to", names),
+            clients: section.opt("clients", |v| whole(v, 1, 10_000)).unwrap_or(1) as usize,
+            outstanding: section.opt("outstanding", |v| whole(v, 1, 10_000)).unwrap_or(1) as usize,
+            think_ns: section.opt("think", ns_from_json).unwrap_or(0),
+            spread_ns: section.opt("spread", ns_from_json).unwrap_or(0),
+            transfers: section.opt("transfers", |v| whole(v, 1, 1_000_000)).map(|n| n as usize),
+        };
+        sizes.map(closed)
     }
 
     fn nodes(&self, names: Option<&Vec<String>>, key: &str, topology: &Topology) -> Result<Vec<NodeId>, Fault> {

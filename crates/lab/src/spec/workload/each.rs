@@ -36,18 +36,18 @@ impl Default for Each {
 }
 
 /// The key `connections`.
-pub(super) fn connections(section: &mut Section) -> Result<usize, Fault> {
-    Ok(section.opt("connections", |v| whole(v, 1, MOST_CONNECTIONS))?.unwrap_or(1) as usize)
+pub(super) fn connections(section: &mut Section) -> usize {
+    section.opt("connections", |v| whole(v, 1, MOST_CONNECTIONS)).unwrap_or(1) as usize
 }
 
 impl Each {
-    pub(super) fn read(section: &mut Section) -> Result<Self, Fault> {
-        Ok(Each { connections: connections(section)?, weights: section.opt("weights", weights)? })
+    pub(super) fn read(section: &mut Section) -> Self {
+        Each { connections: connections(section), weights: section.opt("weights", weights) }
     }
 
     /// Where flows bring weights of their own.
-    pub(super) fn connections_alone(section: &mut Section) -> Result<Self, Fault> {
-        Ok(Each { connections: connections(section)?, weights: None })
+    pub(super) fn connections_alone(section: &mut Section) -> Self {
+        Each { connections: connections(section), weights: None }
     }
 
     /// Whether any weight may differ from 1.
@@ -132,11 +132,11 @@ fn weights(value: &Value) -> Result<Weights, Fault> {
             false => Err(Fault::new("", "the least is above the most", "give the smaller number first")),
         }
     };
-    let uniform = section.opt("uniform", bounds)?;
+    let uniform = section.opt("uniform", bounds);
     let powers = section.opt("powers", |v| {
         let (low, high) = bounds(v)?;
         Ok((exponent(low).map_err(|e| e.below("[0]"))?, exponent(high).map_err(|e| e.below("[1]"))?))
-    })?;
+    });
     section.finish()?;
     match (uniform, powers) {
         (Some((low, high)), None) => Ok(Weights::Uniform(low, high)),

@@ -19,14 +19,15 @@ use closed::Closed;
 use each::Each;
 use serde_json::Value;
 use sizes::Sizes;
+use std::collections::HashSet;
 use std::path::Path;
 use steps::Step;
 use subak_core::document::unknown_word;
-use subak_core::driver::{FlowPlan, Injected, NOT_YET, PacketSizes};
+use subak_core::driver::{FlowPlan, Injected, NOT_YET, PacketSizes, Route};
 use subak_core::flows::Extra;
 use subak_core::quantity::{bytes_from_json, ns_from_json};
 use subak_core::rng::Stream;
-use subak_core::{Fault, FlowId, NodeId, Ns, Policy};
+use subak_core::{Fault, FlowId, LinkId, NodeId, Ns, Policy};
 
 /// Names of the workloads.
 pub const NAMES: &[&str] = &["poisson", "churn", "closed", "incast", "permutation", "steps", "trace"];
@@ -137,47 +138,57 @@ fn positive_ns(value: &Value) -> Result<Ns, Fault> {
     }
 }
 
+impl Kind {
+    /// The kind with its keys; none where one of these is at fault, which the section notes.
+    fn read(section: &mut Section, base: &Path) -> Result<Option<Self>, Fault> {
+        let name = section.must("kind", &format!("choose one of: {}", NAMES.join(", ")), text)?;
+        Ok(match name {
+            "poisson" => {
+                let sizes = Sizes::read(section, base);
+                let sizes = section.keep(sizes);
+                let mend = "give the load of the hosts' links, such as 0.6";
+                let load = section.need("load", mend, 0.5, |v| between(v, 0.0, false, 1.0));
+                let (subflows, one_way) = (subflows(section), section.opt("one_way", flag).unwrap_or(false));
+                sizes.map(|sizes| Kind::Poisson { sizes, load, subflows, one_way })
+            }
+            "churn" => Some(Kind::Churn(Churn::read(section))),
+            "closed" => Closed::read(section, base).map(Kind::Closed),
+            "incast" => Some(Kind::Incast {
+                senders: section.need("senders", "give the number of senders", 1, |v| whole(v, 1, 1_000_000)) as usize,
+                size_bytes: section.opt("size", positive_bytes),
+                receiver: section.opt("receiver", |v| text(v).map(str::to_string)),
+                interval_ns: section.opt("interval", ns_from_json).unwrap_or(0),
+            }),
+            "permutation" => Some(Kind::Permutation {
+                size_bytes: section.opt("size", positive_bytes),
+                subflows: subflows(section),
+                one_way: section.opt("one_way", flag).unwrap_or(false),
+                apart: section.opt("apart", flag).unwrap_or(false),
+                hashed: section.opt("hashed", flag).unwrap_or(false),
+            }),
+            "trace" => Some(Kind::Trace(trace::read(section, base)?)),
+            "steps" => Some(Kind::Steps(section.need("flows", "list the flows", Vec::new(), steps::read))),
+            name => return Err(unknown_word(name, "workload", NAMES).below("kind")),
+        })
+    }
+}
+
 impl Workload {
     /// The section `workload` of a spec.
     /// Files lie relative to `base`.
     pub fn read(value: &Value, base: &Path) -> Result<Self, Fault> {
         let mut section = Section::of(value)?;
-        let name = section.need("kind", &format!("choose one of: {}", NAMES.join(", ")), text)?;
-        let kind = match name {
-            "poisson" => Kind::Poisson {
-                sizes: Sizes::read(&mut section, base)?,
-                load: section
-                    .need("load", "give the load of the hosts' links, such as 0.6", |v| between(v, 0.0, false, 1.0))?,
-                subflows: subflows(&mut section)?,
-                one_way: section.opt("one_way", flag)?.unwrap_or(false),
-            },
-            "churn" => Kind::Churn(Churn::read(&mut section)?),
-            "closed" => Kind::Closed(Closed::read(&mut section, base)?),
-            "incast" => Kind::Incast {
-                senders: section.need("senders", "give the number of senders", |v| whole(v, 1, 1_000_000))? as usize,
-                size_bytes: section.opt("size", positive_bytes)?,
-                receiver: section.opt("receiver", |v| text(v).map(str::to_string))?,
-                interval_ns: section.opt("interval", ns_from_json)?.unwrap_or(0),
-            },
-            "permutation" => Kind::Permutation {
-                size_bytes: section.opt("size", positive_bytes)?,
-                subflows: subflows(&mut section)?,
-                one_way: section.opt("one_way", flag)?.unwrap_or(false),
-                apart: section.opt("apart", flag)?.unwrap_or(false),
-                hashed: section.opt("hashed", flag)?.unwrap_or(false),
-            },
-            "trace" => Kind::Trace(trace::read(&mut section, base)?),
-            "steps" => Kind::Steps(section.need("flows", "list the flows", steps::read)?),
-            name => return Err(unknown_word(name, "workload", NAMES).below("kind")),
+        let kind = match Kind::read(&mut section, base) {
+            Ok(kind) => kind,
+            Err(fault) => return section.end(Err(fault)),
         };
         let each = match kind {
             // Its flows say for themselves.
-            Kind::Steps(_) => Each::default(),
-            Kind::Trace(_) => Each::connections_alone(&mut section)?,
-            _ => Each::read(&mut section)?,
+            Some(Kind::Steps(_)) => Each::default(),
+            Some(Kind::Trace(_)) => Each::connections_alone(&mut section),
+            _ => Each::read(&mut section),
         };
-        section.finish()?;
-        Ok(Workload { kind, each })
+        section.all(kind.map(|kind| Workload { kind, each }))
     }
 
     /// Whether any flow has a weight other than 1.
@@ -308,6 +319,25 @@ impl Workload {
         }
     }
 
+    /// Whether the sizes of flows are drawn at random.
+    pub fn draws_sizes(&self) -> bool {
+        matches!(self.kind, Kind::Poisson { .. } | Kind::Closed(_))
+    }
+
+    /// Whether data and acknowledgements share links. Where pairs are random they do, whatever pairs a seed has drawn.
+    pub fn runs_both_ways(&self, flows: &[Planned]) -> bool {
+        match &self.kind {
+            Kind::Poisson { one_way: false, .. } | Kind::Permutation { one_way: false, .. } => true,
+            Kind::Churn(_) | Kind::Closed(_) => true,
+            _ => {
+                let links = |way: fn(&Route) -> &Vec<LinkId>| {
+                    flows.iter().flat_map(|f| &f.plan.routes).flat_map(way).copied().collect::<HashSet<LinkId>>()
+                };
+                !links(|r| &r.forward).is_disjoint(&links(|r| &r.back))
+            }
+        }
+    }
+
     /// How many flows and bytes on the wire to expect, for an estimate of the cost.
     pub fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Expected {
         let Expected { flows, live, wire_bytes } = self.expected_transfers(topology, packet, duration_ns);
@@ -373,8 +403,8 @@ pub struct Expected {
     pub wire_bytes: f64,
 }
 
-fn subflows(section: &mut Section) -> Result<usize, Fault> {
-    Ok(section.opt("subflows", |v| whole(v, 1, 64))?.unwrap_or(1) as usize)
+fn subflows(section: &mut Section) -> usize {
+    section.opt("subflows", |v| whole(v, 1, 64)).unwrap_or(1) as usize
 }
 
 fn host(topology: &Topology, name: &str) -> Result<NodeId, Fault> {

@@ -58,7 +58,7 @@ pub(super) fn listed(value: &Value) -> Result<Vec<(f64, f64)>, Fault> {
 /// `{file = "sizes.csv"}`, relative to `base`.
 pub(super) fn of_file(value: &Value, base: &Path) -> Result<Vec<(f64, f64)>, Fault> {
     let mut section = Section::of(value)?;
-    let name = section.need("file", "name a CSV file with the columns size_bytes and probability", text)?;
+    let name = section.must("file", "name a CSV file with the columns size_bytes and probability", text)?;
     section.finish()?;
     let path = base.join(name);
     from_csv(&files::read_text(&path)?).map_err(|e| e.in_file(path.display().to_string()))

@@ -91,7 +91,7 @@ impl Sizes {
             "name one of {}, give points [[bytes, share of flows up to it], ...], or a file of them: {{file = \"sizes.csv\"}}",
             NAMES.join(", ")
         );
-        let sizes = section.need("sizes", &mend, Ok)?;
+        let sizes = section.must("sizes", &mend, Ok)?;
         let points = match sizes {
             Value::Array(_) => points::listed(sizes).map_err(|e| e.below("sizes"))?,
             Value::Object(_) => points::of_file(sizes, base).map_err(|e| e.below("sizes"))?,
@@ -99,11 +99,13 @@ impl Sizes {
                 "web-search" => built_in(WEB_SEARCH),
                 "data-mining" => built_in(DATA_MINING),
                 "enterprise" => built_in(ENTERPRISE),
-                "fixed" => vec![(section.need("size", "give the size of every flow, such as \"100KB\"", size)?, 1.0)],
+                "fixed" => {
+                    vec![(section.need("size", "give the size of every flow, such as \"100KB\"", 1.0, size), 1.0)]
+                }
                 "uniform" => {
-                    let low = section.need("smallest", "give the smallest size, such as \"1KB\"", size)?;
-                    let high = section.need("largest", "give the largest size, such as \"1MB\"", size)?;
-                    if low > high {
+                    let low = section.need("smallest", "give the smallest size, such as \"1KB\"", 1.0, size);
+                    let high = section.need("largest", "give the largest size, such as \"1MB\"", 1.0, size);
+                    if low > high && section.is_sound() {
                         return Err(Fault::new("smallest", "it is above the largest", "give a smaller size"));
                     }
                     vec![(low, 0.0), (high, 1.0)]
@@ -190,7 +192,9 @@ mod tests {
     use serde_json::json;
 
     fn sizes(value: Value) -> Result<Sizes, Fault> {
-        Sizes::read(&mut Section::of(&value).unwrap(), Path::new(""))
+        let mut section = Section::of(&value).unwrap();
+        let read = Sizes::read(&mut section, Path::new(""));
+        section.end(read)
     }
 
     #[test]

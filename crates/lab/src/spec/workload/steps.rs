@@ -76,27 +76,25 @@ fn step(value: &Value) -> Result<Step, Fault> {
         rate => Ok(rate),
     };
     let step = Step {
-        id: section.opt("id", |v| text(v).map(str::to_string))?,
-        way: way(&mut section)?,
-        start_ns: section.opt("start", ns_from_json)?.unwrap_or(0),
-        stop_ns: section.opt("stop", ns_from_json)?,
-        size_bytes: section.opt("size", positive_bytes)?,
-        weight: section.opt("weight", |v| between(v, 0.0, false, 1e12))?.unwrap_or(1.0),
-        weights: section.opt("weights", |v| each(v, reweighing))?.unwrap_or_default(),
-        after: section.opt("after", |v| each(v, |v| text(v).map(str::to_string)))?.unwrap_or_default(),
-        connections: super::each::connections(&mut section)?,
-        demand_bps: section.opt("demand", demand)?.unwrap_or(f64::INFINITY),
-        deadline_s: section.opt("deadline", deadline_from_value)?,
-        bandwidth_function: section.opt("bandwidth_function", bandwidth_function_from_value)?,
+        id: section.opt("id", |v| text(v).map(str::to_string)),
+        way: way(&mut section),
+        start_ns: section.opt("start", ns_from_json).unwrap_or(0),
+        stop_ns: section.opt("stop", ns_from_json),
+        size_bytes: section.opt("size", positive_bytes),
+        weight: section.opt("weight", |v| between(v, 0.0, false, 1e12)).unwrap_or(1.0),
+        weights: section.opt("weights", |v| each(v, reweighing)).unwrap_or_default(),
+        after: section.opt("after", |v| each(v, |v| text(v).map(str::to_string))).unwrap_or_default(),
+        connections: super::each::connections(&mut section),
+        demand_bps: section.opt("demand", demand).unwrap_or(f64::INFINITY),
+        deadline_s: section.opt("deadline", deadline_from_value),
+        bandwidth_function: section.opt("bandwidth_function", bandwidth_function_from_value),
     };
-    section.finish()?;
     if step.waits() && step.stop_ns.is_some() {
-        return Err(Fault::new("stop", "a flow that waits for others has no time to stop at", "leave stop away"));
+        section.note(Fault::new("stop", "a flow that waits for others has no time to stop at", "leave stop away"));
+    } else if step.stop_ns.is_some_and(|stop| stop <= step.start_ns) {
+        section.note(Fault::new("stop", "the flow stops before it starts", "give a later time"));
     }
-    if step.stop_ns.is_some_and(|stop| stop <= step.start_ns) {
-        return Err(Fault::new("stop", "the flow stops before it starts", "give a later time"));
-    }
-    Ok(step)
+    section.end(Ok(step))
 }
 
 /// `[time, weight]`: the weight that the flow has from that time on.
@@ -172,18 +170,26 @@ pub(super) fn circle(after: &[Vec<FlowId>]) -> Option<Vec<FlowId>> {
     }
 }
 
-fn way(section: &mut Section) -> Result<Way, Fault> {
+/// Where that is not clear it is noted, and the way is none.
+fn way(section: &mut Section) -> Way {
+    let wrong = section.wrong();
     let names = |v: &Value| -> Result<Vec<String>, Fault> { each(v, |l| text(l).map(str::to_string)) };
-    let src = section.opt("src", |v| text(v).map(str::to_string))?;
-    let dst = section.opt("dst", |v| text(v).map(str::to_string))?;
-    let path = section.opt("path", names)?;
-    let paths = section.opt("paths", |v| each(v, names))?;
-    let subflows = section.opt("subflows", |v| crate::spec::section::whole(v, 1, 64))?;
+    let src = section.opt("src", |v| text(v).map(str::to_string));
+    let dst = section.opt("dst", |v| text(v).map(str::to_string));
+    let path = section.opt("path", names);
+    let paths = section.opt("paths", |v| each(v, names));
+    let subflows = section.opt("subflows", |v| crate::spec::section::whole(v, 1, 64));
     match (src, dst, path, paths) {
-        (Some(src), Some(dst), None, None) => Ok(Way::Ends(src, dst, subflows.unwrap_or(1) as usize)),
-        (None, None, Some(path), None) if subflows.is_none() => Ok(Way::Paths(vec![path])),
-        (None, None, None, Some(paths)) if subflows.is_none() => Ok(Way::Paths(paths)),
-        _ => Err(Fault::new("", "the flow's way is not clear", "give src and dst (and subflows), or path, or paths")),
+        (Some(src), Some(dst), None, None) => Way::Ends(src, dst, subflows.unwrap_or(1) as usize),
+        (None, None, Some(path), None) if subflows.is_none() => Way::Paths(vec![path]),
+        (None, None, None, Some(paths)) if subflows.is_none() => Way::Paths(paths),
+        _ => {
+            if section.wrong() == wrong {
+                let mend = "give src and dst (and subflows), or path, or paths";
+                section.note(Fault::new("", "the flow's way is not clear", mend));
+            }
+            Way::Paths(Vec::new())
+        }
     }
 }
 

@@ -46,14 +46,14 @@ pub struct Traced {
 
 /// The keys `file`, `format` and `origin`; files lie relative to `base`.
 pub(crate) fn read(section: &mut Section, base: &Path) -> Result<Vec<Traced>, Fault> {
-    let name = section.need("file", "name a file of flows, such as \"flows.csv\"", text)?;
+    let name = section.must("file", "name a file of flows, such as \"flows.csv\"", text)?;
     let by_name = match name.rsplit_once('.').map(|(_, e)| e) {
         Some("csv") => Some("csv"),
         Some("parquet") => Some("parquet"),
         Some("cm") => Some("htsim"),
         _ => None,
     };
-    let format = match section.opt("format", text)?.or(by_name) {
+    let format = match section.opt("format", text).or(by_name) {
         Some(format) if FORMATS.contains(&format) => format,
         Some(other) => return Err(unknown_word(other, "format", FORMATS).below("format")),
         None => {
@@ -62,7 +62,7 @@ pub(crate) fn read(section: &mut Section, base: &Path) -> Result<Vec<Traced>, Fa
         }
     };
     let standard = if format == "hpcc" { HPCC_BEGIN_NS } else { 0 };
-    let origin_ns = section.opt("origin", ns_from_json)?.unwrap_or(standard);
+    let origin_ns = section.opt("origin", ns_from_json).unwrap_or(standard);
     let path = base.join(name);
     let named = |e: Fault| e.in_file(path.display().to_string());
     let mut flows = match format {

@@ -1,0 +1,223 @@
+//! What a reader of the results should know before believing them.
+
+use crate::error::Error;
+use crate::results::summary::{Group, Run, SummaryRow, groups};
+use crate::spec::ValidSpec;
+use crate::spec::setting::Setting;
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+use subak_core::driver::Injected;
+use subak_core::quantity::quoted;
+
+/// Below so many flows a run, the figures of a size bin are those of a few flows.
+const FEW_FLOWS: f64 = 30.0;
+
+/// A load has been reached if at least this share of it has.
+const REACHED: f64 = 0.9;
+
+/// A link from a file is slower than any that people simulate: its capacity was likely in other units.
+const SLOW_BPS: f64 = 1e6;
+
+/// Metrics whose intervals are looked at.
+const WATCHED: &[&str] = &["slowdown_mean", "slowdown_p50", "slowdown_p99", "wait_p99_ns", "convergence_p50_ns"];
+
+/// Something that makes results worth less than they seem.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Warning {
+    /// What it is about, in one word.
+    pub kind: &'static str,
+    /// Label of the scheme, if it concerns one.
+    pub scheme: Option<String>,
+    /// The value of each axis, if it concerns one setting.
+    pub axes: BTreeMap<String, Value>,
+    /// The cells that show it.
+    pub cells: Vec<u64>,
+    /// One sentence that says what is wrong, and what would help.
+    pub text: String,
+}
+
+impl Warning {
+    /// Of runs in which no flow finished.
+    pub const NOTHING_FINISHED: &str = "nothing-finished";
+}
+
+/// The warnings of `spec`, and of the cells in `dir` that are complete.
+pub(crate) fn warnings(spec: &ValidSpec, dir: &Path) -> Result<Vec<Warning>, Error> {
+    let mut all = of_spec(spec);
+    for group in groups(dir)?.1 {
+        let Some(&(cell, _)) = group.runs.first() else { continue };
+        let (setting, _) = spec.setting(cell as usize);
+        of_group(setting, &group, &mut all);
+    }
+    Ok(all)
+}
+
+/// What the spec alone shows, once for each kind and text.
+pub(crate) fn of_spec(spec: &ValidSpec) -> Vec<Warning> {
+    let mut all: Vec<Warning> = Vec::new();
+    let per_setting = spec.schemes.len() * spec.seeds.len();
+    for first in (0..spec.len()).step_by(per_setting.max(1)) {
+        let (setting, _) = spec.setting(first);
+        let cells = (first as u64..(first + per_setting) as u64).collect::<Vec<_>>();
+        for (kind, text) in slow_link(spec, setting).into_iter().chain(unseen_faults(setting)) {
+            match all.iter_mut().find(|w| (w.kind, &w.text) == (kind, &text)) {
+                Some(known) => known.cells.extend(&cells),
+                None => all.push(Warning { kind, scheme: None, axes: BTreeMap::new(), cells: cells.clone(), text }),
+            }
+        }
+    }
+    all
+}
+
+fn slow_link(spec: &ValidSpec, setting: &Setting) -> Option<(&'static str, String)> {
+    let of_file = |network: &Value| network.get("file").is_some();
+    let network = spec.tree().get("network")?;
+    if !(of_file(network) || network.as_array().is_some_and(|list| list.iter().any(of_file))) {
+        return None;
+    }
+    let links = &setting.topology.network().links()[..setting.topology.described_links()];
+    let slow = links.iter().filter(|l| l.capacity_bps < SLOW_BPS).count();
+    let first = links.iter().find(|l| l.capacity_bps < SLOW_BPS)?;
+    let text = format!(
+        "{slow} of {} links of the network's file have less than 1 Mb/s, the first of them {} with {} bit/s: a number \
+         without a unit counts bit/s, so write \"10Gbps\" or multiply",
+        links.len(),
+        quoted(&first.id),
+        first.capacity_bps
+    );
+    Some(("slow-link", text))
+}
+
+/// Faults that are over before anything is measured.
+fn unseen_faults(setting: &Setting) -> Option<(&'static str, String)> {
+    let until = |fault: &Injected| match *fault {
+        Injected::Packets { until_ns, .. } => Some(until_ns),
+        Injected::Down { up_ns, .. } => Some(up_ns),
+        Injected::Capacity { .. } | Injected::Restart { .. } => None,
+    };
+    let over = setting.faults.iter().filter(|f| until(f).is_some_and(|end| end <= setting.warmup_ns)).count();
+    let text = format!(
+        "{over} of {} faults are over before the warm-up ends: what counts starts after them",
+        setting.faults.len()
+    );
+    (over > 0).then_some(("fault-in-warmup", text))
+}
+
+fn of_group(setting: &Setting, group: &Group, all: &mut Vec<Warning>) {
+    let Group { row, runs } = group;
+    let mut warn = |kind: &'static str, cells: Vec<u64>, text: String| {
+        all.push(Warning { kind, scheme: Some(row.scheme.clone()), axes: row.axes.clone(), cells, text });
+    };
+    let cells_where =
+        |is: &dyn Fn(&Run) -> bool| runs.iter().filter(|(_, run)| is(run)).map(|&(cell, _)| cell).collect::<Vec<u64>>();
+    let sum = |of: &dyn Fn(&Run) -> usize| runs.iter().map(|(_, run)| of(run)).sum::<usize>();
+
+    let nothing = |run: &Run| run.completed() == 0 && run.unfinished() > 0;
+    let cells = cells_where(&nothing);
+    if !cells.is_empty() {
+        let text = format!(
+            "no flow finished in {} of {} runs: the scheme or the network is stuck, or the run is too short (run.drain)",
+            cells.len(),
+            runs.len()
+        );
+        warn(Warning::NOTHING_FINISHED, cells, text);
+    }
+    let unfinished = sum(&Run::unfinished);
+    let cells = cells_where(&|run| run.unfinished() > 0 && !nothing(run));
+    if !cells.is_empty() {
+        let text = format!(
+            "{unfinished} of {} flows did not finish: slowdowns and completion times count them with the time up to the \
+             end of the run, and the true ones are larger",
+            sum(&|run| run.flows.len())
+        );
+        warn("unfinished", cells, text);
+    }
+    let cells = cells_where(&|run| run.never_started > 0);
+    if !cells.is_empty() {
+        let count: u64 = runs.iter().map(|(_, run)| run.never_started).sum();
+        warn(
+            "never-started",
+            cells,
+            format!("{count} flows never started, for flows that they wait for did not finish"),
+        );
+    }
+    let every = || cells_where(&|_| true);
+    load(setting, runs, |kind, text| warn(kind, every(), text));
+    // Where the spec lists the flows, it wants no more of them.
+    if setting.workload.draws_sizes()
+        && let Some(text) = few_flows(row)
+    {
+        warn("few-flows", every(), text);
+    }
+    if let Some(text) = wide_intervals(row) {
+        warn("wide-interval", every(), text);
+    }
+    let cells = cells_where(&|run| run.grazes() > 0);
+    if !cells.is_empty() {
+        let text = format!(
+            "{} of {} times rates counted as settled, and were out of bounds again at the last look: ask for \
+             lasting = true, or for a longer hold",
+            sum(&Run::grazes),
+            sum(&|run| run.settled.values().flatten().filter(|s| s.converged_ns.is_some()).count())
+        );
+        warn("graze", cells, text);
+    }
+}
+
+/// The load asked for, that of the flows that arrived, and that which the links into the hosts carried.
+fn load(setting: &Setting, runs: &[(u64, Run)], mut warn: impl FnMut(&'static str, String)) {
+    let Some(asked) = setting.load() else { return };
+    let (capacity_bits, last_bits) = setting.load_bits();
+    if capacity_bits <= 0.0 {
+        return;
+    }
+    let mean = |of: &dyn Fn(&Run) -> f64| runs.iter().map(|(_, run)| of(run)).sum::<f64>() / runs.len().max(1) as f64;
+    let arrived = mean(&|run| {
+        let counted = run.flows.iter().filter(|f| f.start_ns < setting.duration_ns);
+        counted.map(|f| setting.packet.wire_bytes(f.size_bytes) as f64 * 8.0).sum::<f64>() / capacity_bits
+    });
+    if arrived < REACHED * asked {
+        let text = format!(
+            "the load asked for is {asked}, and the flows that arrived after the warm-up bring {arrived:.2}: few large \
+             flows carry most bytes, so run longer or with more seeds"
+        );
+        warn("load-not-reached", text);
+    }
+    let carried = mean(&|run| run.whole.get("utilization").copied().unwrap_or_default() * last_bits / capacity_bits);
+    if carried < REACHED * arrived.min(asked) {
+        let text = format!(
+            "links into the hosts carried a load of {carried:.2} while flows for {arrived:.2} arrived: the run is still \
+             ramping up, or the scheme cannot carry it; lengthen run.warmup and run.duration to see which"
+        );
+        warn("still-ramping", text);
+    }
+}
+
+fn few_flows(row: &SummaryRow) -> Option<String> {
+    let few = row.sizes.iter().filter_map(|bin| {
+        let flows = bin.metrics.iter().find(|(name, _)| *name == "flows")?.1.mean;
+        let upper = bin.up_to_bytes.map_or_else(|| "more".to_string(), |bytes| format!("{} KB", bytes / 1000));
+        (flows < FEW_FLOWS).then(|| format!("{flows:.0} of {} KB to {upper}", bin.above_bytes / 1000))
+    });
+    let few: Vec<String> = few.collect();
+    (!few.is_empty())
+        .then(|| format!("few flows a run in some sizes: {}; their tails are those of single flows", few.join(", ")))
+}
+
+fn wide_intervals(row: &SummaryRow) -> Option<String> {
+    let whole = row.metrics.iter().map(|(name, stat)| (name.to_string(), stat));
+    let of_sizes = row.sizes.iter().flat_map(|bin| {
+        let above = bin.above_bytes / 1000;
+        bin.metrics.iter().map(move |(name, stat)| (format!("{name} above {above} KB"), stat))
+    });
+    let watched = |name: &str| WATCHED.iter().any(|w| name.split(' ').next() == Some(w));
+    let wide = whole.chain(of_sizes).filter(|(name, stat)| {
+        watched(name) && stat.ci95.is_some_and(|half| 2.0 * half > stat.mean.abs() && half > 0.0)
+    });
+    let wide: Vec<String> =
+        wide.map(|(name, stat)| format!("{name} {:.3} ± {:.3}", stat.mean, stat.ci95.unwrap_or_default())).collect();
+    (!wide.is_empty())
+        .then(|| format!("intervals wider than their means: {}; these say little, so run more seeds", wide.join(", ")))
+}

@@ -1,0 +1,134 @@
+//! Warnings of a run, and what they warn of.
+
+use crate::common::{Scratch, rows};
+use std::sync::atomic::AtomicBool;
+use subak_lab::{Options, Outcome, Spec, Summary, run, summary};
+
+fn go(name: &str, text: &str) -> (Scratch, Outcome) {
+    let spec = Spec::from_toml(text).unwrap().validate().unwrap_or_else(|e| panic!("{e}"));
+    let dir = Scratch::new(name);
+    let cancel = AtomicBool::new(false);
+    let outcome = run(&spec, &dir.0, &Options { jobs: 1, only: None, progress: &|_| {}, cancel: &cancel }).unwrap();
+    assert!(outcome.merged, "{:?}", outcome.failed);
+    (dir, outcome)
+}
+
+fn kinds(outcome: &Outcome) -> Vec<&'static str> {
+    outcome.warnings.iter().map(|w| w.kind).collect()
+}
+
+fn metric(summary: &Summary, name: &str) -> f64 {
+    summary.rows[0].metrics.iter().find(|m| m.0 == name).unwrap_or_else(|| panic!("no {name}")).1.mean
+}
+
+/// One host's link is down from 2 ms to `up`.
+fn outage(up: &str) -> (Scratch, Outcome) {
+    let text = format!(
+        r#"
+        network = {{kind = "star", hosts = 8, rate = "10Gbps"}}
+        workload = {{kind = "poisson", sizes = "enterprise", load = 0.4}}
+        scheme = [{{name = "dctcp"}}]
+        fault = [{{kind = "down", link = "switch0->h1", down = "2ms"{up}}}]
+        run = {{duration = "10ms", drain = "40ms"}}
+    "#
+    );
+    go("outage", &text)
+}
+
+#[test]
+fn a_permanent_outage_is_seen_and_does_not_improve_the_mean() {
+    let mut means = Vec::new();
+    for (up, ends) in [(", up = \"3ms\"", true), (", up = \"8ms\"", true), ("", false)] {
+        let (dir, outcome) = outage(up);
+        let summary = summary(&dir.0).unwrap();
+        assert_eq!(metric(&summary, "unfinished") == 0.0, ends, "{up}");
+        assert_eq!(metric(&summary, "flows"), metric(&summary, "completed") + metric(&summary, "unfinished"));
+        assert_eq!(kinds(&outcome).contains(&"unfinished"), !ends, "{:?}", outcome.warnings);
+        means.push(metric(&summary, "slowdown_mean"));
+        // Over those that finished alone the mean would fall.
+        let finished: Vec<f64> = rows(&dir.0, "flow").iter().filter_map(|r| r["slowdown"].parse().ok()).collect();
+        let of_finished = finished.iter().sum::<f64>() / finished.len() as f64;
+        assert!(if ends { (of_finished / means[means.len() - 1] - 1.0).abs() < 1e-9 } else { of_finished < means[1] });
+    }
+    assert!(means[0] < means[1] && means[1] < means[2], "{means:?}");
+}
+
+#[test]
+fn nothing_finished_is_said() {
+    let text = r#"
+        network = {kind = "star", hosts = 4, rate = "10Gbps"}
+        workload = {kind = "incast", senders = 3, size = "1MB"}
+        scheme = [{name = "dctcp"}, {name = "ideal"}]
+        fault = [{kind = "loss", kinds = ["data"], probability = 1}]
+        run = {duration = "1ms", drain = "5ms"}
+    "#;
+    let (dir, outcome) = go("nothing", text);
+    let said: Vec<_> = outcome.warnings.iter().filter(|w| w.kind == "nothing-finished").collect();
+    assert_eq!(said.len(), 1, "{:?}", outcome.warnings);
+    assert_eq!((said[0].scheme.as_deref(), said[0].cells.as_slice()), (Some("dctcp"), &[0][..]));
+    let manifest: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(dir.0.join("manifest.json")).unwrap()).unwrap();
+    assert_eq!(manifest["warnings"][0]["kind"], "nothing-finished");
+}
+
+#[test]
+fn a_short_run_of_large_flows_is_still_ramping_and_has_few_of_them() {
+    let text = r#"
+        network = {kind = "star", hosts = 16, rate = "10Gbps"}
+        workload = {kind = "poisson", sizes = "fixed", size = "20MB", load = 0.9}
+        scheme = [{name = "ideal"}]
+        run = {duration = "10ms"}
+    "#;
+    let (_dir, outcome) = go("ramp", text);
+    let kinds = kinds(&outcome);
+    assert!(kinds.contains(&"still-ramping") || kinds.contains(&"load-not-reached"), "{kinds:?}");
+    let long = text.replace("20MB", "20KB").replace("0.9", "0.5");
+    let (_dir, outcome) = go("steady", &long);
+    assert_eq!(outcome.warnings, [], "many small flows at half load are worth believing");
+}
+
+#[test]
+fn capacities_without_units_are_noticed() {
+    let scratch = Scratch::new("units");
+    std::fs::create_dir_all(&scratch.0).unwrap();
+    let file = scratch.0.join("net.json");
+    let link = |from: &str, to: &str| format!(r#"{{"from": "{from}", "to": "{to}", "capacity": 10000}}"#);
+    std::fs::write(&file, format!("{{\"links\": [{}, {}]}}", link("a", "b"), link("b", "a"))).unwrap();
+    let text = format!(
+        r#"
+        network = {{file = {:?}}}
+        workload = {{kind = "steps", flows = [{{src = "a", dst = "b", size = "1KB"}}]}}
+        scheme = [{{name = "ideal"}}]
+        run = {{duration = "1s"}}
+    "#,
+        file.display().to_string()
+    );
+    let (_dir, outcome) = go("units-run", &text);
+    let said = outcome.warnings.iter().find(|w| w.kind == "slow-link").unwrap_or_else(|| panic!("{outcome:?}"));
+    assert!(said.text.contains("10000 bit/s") && said.text.contains("a->b"), "{}", said.text);
+}
+
+#[test]
+fn a_graze_is_told_from_settling_and_criteria_are_never_averaged() {
+    // Packets are lost for a while after rates have settled: by the last look they are out of bounds.
+    let text = r#"
+        network = {links = [{id = "l1", capacity = "10Gbps", delay = "1us"}]}
+        workload = {kind = "steps", flows = [{path = ["l1"]}]}
+        scheme = [{name = "s-perc-star"}]
+        fault = [{kind = "loss", kinds = ["data"], probability = 1, from = "3ms"}]
+        measure = {convergence = [{hold = "300us", lasting = false}, {}]}
+        run = {duration = "8ms"}
+    "#;
+    let (dir, outcome) = go("graze", text);
+    assert!(kinds(&outcome).contains(&"graze"), "{:?}", outcome.warnings);
+    let summary = summary(&dir.0).unwrap();
+    let row = &summary.rows[0];
+    assert!(row.metrics.iter().all(|m| m.0 != "converged_share"), "{:?}", row.metrics);
+    let of = |criterion: usize, name: &str| {
+        let metrics = &row.convergence[criterion].metrics;
+        metrics.iter().find(|m| m.0 == name).unwrap_or_else(|| panic!("{metrics:?}")).1.mean
+    };
+    assert_eq!((of(0, "converged_share"), of(1, "converged_share")), (1.0, 0.0), "by default a graze does not count");
+    assert_eq!((of(0, "near_at_end_share"), of(1, "near_at_end_share")), (0.0, 0.0));
+    assert!(of(0, "end_error_p50") > 0.9, "nothing arrives at the end");
+}
