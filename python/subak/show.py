@@ -159,21 +159,27 @@ def difference(found: Mapping[str, Any]) -> None:
     if found["identical"]:
         out.print("The results are the same, byte for byte.")
         return
-    rows = table(None, "Scheme", "Metric", "First", "Second", "Second/first", "Distinct")
+    rows = table(None, "Scheme", "Metric", "First", "Second", "Second/first", "Difference", "p")
     for pair in found["rows"]:
         who = " ".join(filter(None, (pair["scheme"], setting_of(pair["axes"], list(pair["axes"])))))
         for one in pair["metrics"]:
             if one["first"]["mean"] != one["second"]["mean"]:
                 ratio = "" if one["ratio"] is None else f"{one['ratio']:.4g}"
-                distinct = {True: "yes", False: "no", None: ""}[one["distinct"]]
+                paired, p = one["difference"], one["p_value"]
+                apart = "" if paired is None else f"{paired['mean']:.3g}"
+                if paired and paired["ci95"] is not None:
+                    apart += f" ± {paired['ci95']:.2g}"
                 first, second = (f"{one[side]['mean']:.5g}" for side in ("first", "second"))
-                rows.add_row(who, one["name"], first, second, ratio, distinct)
+                rows.add_row(who, one["name"], first, second, ratio, apart, "" if p is None else f"{p:.2g}")
     out.print(rows if rows.row_count else _why_nothing_differs(found))
     for side in ("first", "second"):
         for only in found[f"only_{side}"]:
             out.print(f"only the {side} has {only['scheme']} {setting_of(only['axes'], list(only['axes']))}")
     if rows.row_count:
-        out.print("Distinct: the means are further apart than both 95% confidence intervals reach.")
+        out.print(
+            "Difference: second minus first over the seeds that both have, with half its 95% confidence interval. "
+            "p: the paired t-test, how probable so large a difference is by chance; with many metrics some are small."
+        )
 
 
 def _why_nothing_differs(found: Mapping[str, Any]) -> str:

@@ -12,6 +12,7 @@ pub use network::{ReadFile, network_from_text, network_from_value, routing_from_
 pub use policy::policy_from_value;
 
 use crate::document::{Format, check_keys, json, list, table, toml};
+use crate::formats::flows as flow_files;
 use crate::quantity::shown;
 use crate::route::{Metric, Routing};
 use crate::{Fault, Flows, Network, Policy};
@@ -39,6 +40,9 @@ impl Case {
         if format == Format::Toml {
             return Case::from_value(&toml::parse(text)?, read_file);
         }
+        if flow_files::may_be_a_table(text) {
+            return Case::from_value(&json::parse(text)?, read_file);
+        }
         let head = json::without(text, "flows")?;
         let (network, policy, routing) = read_head(&head, read_file)?;
         let mut flows = FlowReader::new(&network, policy, routing);
@@ -49,6 +53,7 @@ impl Case {
 
     /// The case that `value` describes; see [`Case::parse`].
     pub fn from_value(value: &Value, read_file: &mut ReadFile) -> Result<Case, Fault> {
+        let value = &*flow_files::resolved(value, read_file)?;
         let (network, policy, routing) = read_head(value, read_file)?;
         let flows = flows_from_value(value, &network, policy, routing)?;
         Ok(Case { network, flows, policy })

@@ -38,7 +38,13 @@ pub struct SummaryRow {
     pub metrics: Vec<(&'static str, Stat)>,
     /// Completion by size of flow.
     pub sizes: Vec<SizeBin>,
+    /// The metrics of each run by its seed.
+    #[serde(skip)]
+    pub(crate) runs: Vec<(u64, Measured)>,
 }
+
+/// The metrics of one run.
+pub(crate) type Measured = Vec<(&'static str, Option<f64>)>;
 
 /// Flows of a range of sizes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -72,7 +78,7 @@ pub fn summary(dir: &Path) -> Result<Summary, Error> {
         let list = results.manifest.get(key).and_then(Value::as_array);
         list.into_iter().flatten().filter_map(|v| v.as_str().map(str::to_string)).collect()
     };
-    let mut rows: Vec<(SummaryRow, Vec<Run>)> = Vec::new();
+    let mut rows: Vec<(SummaryRow, Vec<(u64, Run)>)> = Vec::new();
     for cell in results.manifest.get("cells").and_then(Value::as_array).into_iter().flatten() {
         let scheme = cell.get("scheme").and_then(Value::as_str).unwrap_or_default().to_string();
         let axes: BTreeMap<String, Value> = match cell.get("axes") {
@@ -81,11 +87,13 @@ pub fn summary(dir: &Path) -> Result<Summary, Error> {
         };
         // A cell that failed, or is not there yet, is left out.
         let Some(run) = cell.get("cell").and_then(Value::as_u64).and_then(|c| runs.remove(&c)) else { continue };
+        let seed = cell.get("seed").and_then(Value::as_u64).unwrap_or_default();
         match rows.last_mut().filter(|(row, _)| row.scheme == scheme && row.axes == axes) {
-            Some((_, runs)) => runs.push(run),
+            Some((_, runs)) => runs.push((seed, run)),
             None => {
-                let row = SummaryRow { scheme, axes, seeds: 0, metrics: Vec::new(), sizes: Vec::new() };
-                rows.push((row, vec![run]));
+                let (metrics, sizes, runs) = (Vec::new(), Vec::new(), Vec::new());
+                let row = SummaryRow { scheme, axes, seeds: 0, metrics, sizes, runs };
+                rows.push((row, vec![(seed, run)]));
             }
         }
     }
@@ -217,9 +225,11 @@ fn over_seeds(runs: &[Vec<(&'static str, Option<f64>)>]) -> Vec<(&'static str, S
     longest.iter().filter_map(stat).collect()
 }
 
-fn finish(mut row: SummaryRow, runs: Vec<Run>) -> SummaryRow {
+fn finish(mut row: SummaryRow, runs: Vec<(u64, Run)>) -> SummaryRow {
     row.seeds = runs.len();
-    row.metrics = over_seeds(&runs.iter().map(of_run).collect::<Vec<_>>());
+    row.runs = runs.iter().map(|(seed, run)| (*seed, of_run(run))).collect();
+    row.metrics = over_seeds(&row.runs.iter().map(|(_, measured)| measured.clone()).collect::<Vec<_>>());
+    let runs: Vec<Run> = runs.into_iter().map(|(_, run)| run).collect();
     for (k, &above_bytes) in SIZE_BINS.iter().enumerate() {
         let up_to_bytes = SIZE_BINS.get(k + 1).copied();
         let inside =

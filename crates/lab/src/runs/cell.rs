@@ -38,9 +38,9 @@ pub(crate) fn table(
     progress: &(dyn Fn(f64) + Sync),
 ) -> Result<Option<Vec<u8>>, CellError> {
     let (setting, scheme) = spec.setting(number);
+    let setting = &*setting.under(scheme);
     let pair = |key: &str, value: u64| KeyValue::new(key.to_string(), value.to_string());
-    let mut metadata = store::metadata(&spec.hash);
-    metadata.push(pair("subak.cell", number as u64));
+    let metadata = store::metadata_of_cell(spec, number);
     let mut table = TableWriter::new(Vec::new(), spec, &setting.axis_values, metadata)?;
     let path = store.packets_path(number);
     let broken = |e: std::io::Error| Error::file(&path, e);

@@ -8,7 +8,8 @@ pub(crate) mod simulate;
 mod window;
 
 use crate::error::Error;
-use crate::results::store::{BUILD, Standing, Store, VERSION, read_manifest};
+use crate::results::scenes::described;
+use crate::results::store::{BUILD, Standing, Store, VERSION};
 use crate::runs::simulate::Took;
 use crate::spec::ValidSpec;
 use cell::CellError;
@@ -72,7 +73,7 @@ pub fn run(spec: &ValidSpec, dir: &Path, options: &Options) -> Result<Outcome, E
         return Err(Fault::new("cell", format!("there is no cell {cell}"), mend).into());
     }
     let store = Store::open(dir, spec)?;
-    let mut wall_s = known_wall_times(dir);
+    let mut wall_s = store.wall_times();
     store.write_spec(spec)?;
     store.write_manifest(&manifest(spec, &store, &wall_s, 0.0))?;
     let wanted: Vec<usize> = match options.only {
@@ -198,13 +199,6 @@ fn died() -> Error {
     Fault::new("", "a worker of this run died: a defect of subak", "run again, and report it with the spec").into()
 }
 
-fn known_wall_times(dir: &Path) -> BTreeMap<usize, f64> {
-    let Ok(manifest) = read_manifest(dir) else { return BTreeMap::new() };
-    let cells = manifest.get("cells").and_then(Value::as_array);
-    let time = |c: &Value| Some((c.get("cell")?.as_u64()? as usize, c.get("wall_s")?.as_f64()?));
-    cells.into_iter().flatten().filter_map(time).collect()
-}
-
 fn manifest(spec: &ValidSpec, store: &Store, wall_s: &BTreeMap<usize, f64>, elapsed_s: f64) -> Value {
     let cell = |index: usize| {
         let about = spec.cell(index);
@@ -226,6 +220,7 @@ fn manifest(spec: &ValidSpec, store: &Store, wall_s: &BTreeMap<usize, f64>, elap
         }
         entry
     };
+    let (networks, settings) = described(spec);
     json!({
         "schema": 1,
         "name": spec.name,
@@ -236,6 +231,8 @@ fn manifest(spec: &ValidSpec, store: &Store, wall_s: &BTreeMap<usize, f64>, elap
         "seeds": spec.seeds,
         "schemes": spec.schemes,
         "axes": spec.axes.iter().map(|a| a.key.as_str()).collect::<Vec<_>>(),
+        "networks": networks,
+        "settings": settings,
         "machine": {
             "os": std::env::consts::OS,
             "arch": std::env::consts::ARCH,

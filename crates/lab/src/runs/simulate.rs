@@ -82,6 +82,7 @@ pub(crate) fn simulate(cell: &Cell, rows: &mut Rows) -> Result<Option<Took>, Err
         live: Live::new(&flows),
         open: Live::new(if setting.measure.paces_ns.is_some() { &flows } else { &[] }),
         seen_bytes: vec![0; flows.len()],
+        seen_at_links: vec![0; setting.topology.described_links()],
         counted: Counts::default(),
     };
     if !run.arrivals(&mut named)? || !run.drain() {
@@ -142,6 +143,8 @@ struct Run<'a> {
     live: Live,
     open: Live,
     seen_bytes: Vec<u64>,
+    /// Data bytes that each link had sent at the last sample of the queues.
+    seen_at_links: Vec<u64>,
     /// What counts: from the end of the warm-up to that of the duration.
     counted: Counts,
 }
@@ -306,8 +309,10 @@ impl Run<'_> {
     fn sample_queues(&mut self, now_ns: Ns, rows: &mut Rows) -> Result<(), Error> {
         for l in self.described() {
             let view = self.driver.link(l);
+            let before = std::mem::replace(&mut self.seen_at_links[l as usize], view.data_bytes);
             rows(&Row {
                 kind: Some("queue"),
+                data_bytes: Some(view.data_bytes - before),
                 time_ns: Some(now_ns),
                 link: Some(&self.cell.setting.topology.network().links()[l as usize].id),
                 queued_bytes: Some(view.queued_bytes),
