@@ -212,6 +212,12 @@ def test_in_a_browser(page: Path, tmp_path: Path, width: int) -> None:
     assert brightness(dark[0]) < 60
     for pixels in (light, dark):
         assert len(set(pixels)) > 100, "the page is blank"
+    # Both themes draw the same things in the same places.
+    apart = sum(drawn(a, light[0]) != drawn(b, dark[0]) for a, b in zip(light, dark, strict=True))
+    assert apart < 0.01 * len(light)
+    # Nothing runs over the right edge, but for tables that scroll.
+    edge = [pixel for x in range(1, 9) for pixel in light[width - x :: width]]
+    assert sum(drawn(pixel, light[0]) for pixel in edge) < 0.02 * len(edge)
     # The lines of the charts are there, in each theme's own colours.
     assert {(0x0B, 0x6C, 0xB3), (0xC2, 0x4A, 0x00)} <= set(light)
     assert {(0x5D, 0xB2, 0xF2), (0xFF, 0x93, 0x50)} <= set(dark)
@@ -229,6 +235,10 @@ def screenshot(page: Path, path: Path, width: int, theme: str) -> list[tuple[int
         shutil.copy(path, Path(kept) / f"report-{theme}-{width}.png")
     with Image.open(path) as picture:
         return list(picture.convert("RGB").get_flattened_data())
+
+
+def drawn(pixel: tuple[int, int, int], background: tuple[int, int, int]) -> bool:
+    return max(abs(a - b) for a, b in zip(pixel, background, strict=True)) > 40
 
 
 def brightness(pixel: tuple[int, int, int]) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from rich import box
@@ -110,18 +111,21 @@ def outcome(ended: Mapping[str, Any]) -> None:
     for cell, error in ended["failed"].items():
         out.print(f"cell {cell} failed: {error}")
     if ended["summary"]:
-        comparison(ended["summary"])
+        from subak.metrics import shown_labels
+        from subak.runs import read_manifest
+
+        comparison(ended["summary"], shown_labels(read_manifest(Path(ended["out"]))))
     out.print(f"{ended['complete']} of {ended['cells']} cells are complete; the results are in {ended['out']}")
 
 
-def comparison(summary: Mapping[str, Any]) -> None:
+def comparison(summary: Mapping[str, Any], labels: Mapping[str, str]) -> None:
     """Schemes and settings by metrics, with the intervals over the seeds; turned on its side where too wide."""
     from subak.metrics import COMPARED, setting_of
 
     out = console()
     rows = summary["rows"]
     shown = [m for m in COMPARED if any(m.name in row["metrics"] for row in rows)]
-    names = [[row["scheme"], setting_of(row["axes"], summary["axes"])] for row in rows]
+    names = [[labels.get(row["scheme"], row["scheme"]), setting_of(row["axes"], summary["axes"])] for row in rows]
     values = [[metric.text(row["metrics"].get(metric.name)) for metric in shown] for row in rows]
     listed = table(None, "Scheme", *(["Setting"] if summary["axes"] else []), *(m.title for m in shown))
     for name, mine in zip(names, values, strict=True):
