@@ -220,7 +220,7 @@ def test_from_python(whole: Path, tmp_path: Path) -> None:
         run.table("flew")
     with pytest.raises(sb.InputError) as refused:  # the core knows the same kinds
         _subak.export(tmp_path / "out", "flew", None)
-    assert refused.value.mend.endswith(", ".join(runs.KINDS))
+    assert ", ".join(runs.KINDS) in refused.value.mend
     assert min(flows["slowdown"].to_pylist()) > 0.99
     assert [row["seeds"] for row in run.summary()["rows"]] == [4] * 6
     assert sb.Results(tmp_path / "out").manifest["name"] == "small"

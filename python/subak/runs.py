@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Listener = Callable[[int, int, float], None]
 """Hears the cells that are done, the cells there are, and the share of the work that is done."""
 
-KINDS = ("flow", "rate", "queue", "link", "wait", "convergence", "summary")
+KINDS = ("flow", "rate", "pace", "queue", "link", "wait", "convergence", "summary")
 """The kinds of row of a results table."""
 
 

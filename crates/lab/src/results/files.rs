@@ -43,7 +43,8 @@ pub(crate) fn write_whole(path: &Path, write: impl FnOnce(&mut File) -> io::Resu
     part.keep()
 }
 
-/// A file in the making, under a name of its own until it is kept. What is not kept is removed.
+/// A file in the making, under a name of its own until it is kept. What is not kept is removed. It is locked meanwhile, so
+/// that others see that somebody is at it.
 pub(crate) struct Part {
     pub file: File,
     temporary: PathBuf,
@@ -58,6 +59,8 @@ impl Part {
         let temporary = path.with_file_name(format!(".{name}.{:016x}.part", unlike_any_other()));
         // `create_new` fails rather than share a file with another machine.
         let file = File::create_new(&temporary)?;
+        // Where locks are not to be had, what a killed process left behind stays.
+        let _ = file.try_lock();
         Ok(Part { file, temporary, path: path.to_path_buf(), kept: false })
     }
 
@@ -78,6 +81,18 @@ impl Drop for Part {
             let _ = fs::remove_file(&self.temporary);
         }
     }
+}
+
+/// Removes from `dir` what processes left in the making that were killed.
+pub(crate) fn remove_abandoned(dir: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        let in_the_making = path.extension().is_some_and(|e| e == "part");
+        if in_the_making && File::open(&path).is_ok_and(|file| file.try_lock().is_ok()) {
+            fs::remove_file(&path)?;
+        }
+    }
+    Ok(())
 }
 
 /// A number that no other process has, on this machine or on another that shares the folder: the hasher's keys are random,

@@ -3,7 +3,7 @@
 mod adopt;
 
 use crate::error::Error;
-use crate::results::files;
+use crate::results::files::{self, Part};
 use crate::results::table::properties;
 use crate::runs::simulate::Took;
 use crate::spec::ValidSpec;
@@ -79,6 +79,7 @@ impl Store {
         }
         let cells = dir.join("cells");
         fs::create_dir_all(&cells).map_err(|e| Error::file(&cells, e))?;
+        files::remove_abandoned(&cells).map_err(|e| Error::file(&cells, e))?;
         Ok(store)
     }
 
@@ -136,10 +137,17 @@ impl Store {
         ours.then_some(Took { events: number("subak.events")?, packet_hops: number("subak.packet_hops")? })
     }
 
-    /// Keeps the finished table of a cell.
-    pub fn keep(&self, cell: usize, table: &[u8]) -> Result<(), Error> {
+    /// The table of a cell in the making.
+    pub fn begin(&self, cell: usize) -> Result<(Part, File), Error> {
         let path = self.cell_path(cell);
-        files::write_whole(&path, |file| io::Write::write_all(file, table)).map_err(|e| Error::file(&path, e))?;
+        let part = Part::beside(&path).map_err(|e| Error::file(&path, e))?;
+        let file = part.file.try_clone().map_err(|e| Error::file(&path, e))?;
+        Ok((part, file))
+    }
+
+    /// Keeps the finished table of a cell.
+    pub fn keep(&self, cell: usize, table: Part) -> Result<(), Error> {
+        table.keep().map_err(|e| Error::file(&self.cell_path(cell), e))?;
         let _ = fs::remove_file(self.error_path(cell));
         Ok(())
     }

@@ -5,7 +5,7 @@
 
 use crate::spec::setting::Setting;
 use crate::spec::workload::Planned;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use subak_core::driver::{Driver, Injected, LinkChange, Route};
 use subak_core::{Fault, FlowId, LinkId, Ns, Utility};
@@ -27,12 +27,10 @@ pub(crate) struct Actions<'a> {
     /// When routes are found again, the first last.
     reroutes: Vec<Ns>,
     link_changes: Vec<(Ns, LinkId, LinkChange)>,
-    /// The flows that wait for each flow.
-    dependents: Vec<Vec<FlowId>>,
-    /// How many flows each still waits for.
-    waits_for: Vec<u32>,
-    /// How many flows wait for any.
-    waiting: usize,
+    /// The flows that wait for each flow that any waits for.
+    dependents: BTreeMap<FlowId, Vec<FlowId>>,
+    /// How many flows each flow that waits still waits for.
+    waits_for: BTreeMap<FlowId, u32>,
     /// When each flow starts, as far as that is known.
     starts_ns: Vec<Ns>,
     /// Links that routes avoid now.
@@ -58,9 +56,10 @@ impl<'a> Actions<'a> {
         };
         reroutes.sort_unstable_by_key(|&at| std::cmp::Reverse(at));
         reroutes.dedup();
-        let mut dependents = vec![Vec::new(); flows.len()];
-        for (f, flow) in flows.iter().enumerate() {
-            flow.after.iter().for_each(|&before| dependents[before as usize].push(f as FlowId));
+        let (mut dependents, mut waits_for) = (BTreeMap::<_, Vec<_>>::new(), BTreeMap::new());
+        for (flow, f) in flows.iter().zip(0..).filter(|(flow, _)| !flow.after.is_empty()) {
+            flow.after.iter().for_each(|&before| dependents.entry(before).or_default().push(f));
+            waits_for.insert(f, flow.after.len() as u32);
         }
         Actions {
             setting,
@@ -68,8 +67,7 @@ impl<'a> Actions<'a> {
             reroutes,
             link_changes,
             dependents,
-            waiting: flows.iter().filter(|flow| !flow.after.is_empty()).count(),
-            waits_for: flows.iter().map(|flow| flow.after.len() as u32).collect(),
+            waits_for,
             starts_ns: flows.iter().map(|f| if f.after.is_empty() { f.plan.start_ns } else { Ns::MAX }).collect(),
             avoided: BTreeSet::new(),
             reaction_ns: setting.topology.quickest_ns(),
@@ -83,7 +81,7 @@ impl<'a> Actions<'a> {
 
     /// Whether flows wait for others, so that each end of one has to be heard.
     pub fn reacts(&self) -> bool {
-        self.waiting > 0
+        !self.waits_for.is_empty()
     }
 
     /// When something is due by the spec.
@@ -96,13 +94,14 @@ impl<'a> Actions<'a> {
     pub fn react(&mut self, driver: &mut dyn Driver, flows: &[Planned]) -> Vec<(Ns, FlowId)> {
         let mut started = Vec::new();
         for finished in driver.take_finished() {
-            for f in std::mem::take(&mut self.dependents[finished as usize]) {
-                self.waits_for[f as usize] -= 1;
+            for f in self.dependents.remove(&finished).into_iter().flatten() {
+                let Some(left) = self.waits_for.get_mut(&f) else { continue };
+                *left -= 1;
                 let at_ns = driver.now_ns() + self.reaction_ns.max(flows[f as usize].plan.start_ns);
-                if self.waits_for[f as usize] > 0 {
+                if *left > 0 {
                     continue;
                 }
-                self.waiting -= 1;
+                self.waits_for.remove(&f);
                 // After the duration nothing new begins.
                 if at_ns < self.setting.duration_ns {
                     self.starts_ns[f as usize] = at_ns;

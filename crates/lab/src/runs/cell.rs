@@ -1,4 +1,4 @@
-//! A cell as one pure function: from a spec and a number to the bytes of a table.
+//! A cell as one function: from a spec and a number to a table, which goes to disk while the run lasts.
 
 use crate::error::Error;
 use crate::results::files::Part;
@@ -14,34 +14,40 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 /// Why a cell failed.
-pub(crate) struct CellError(pub String);
+pub(crate) enum CellError {
+    /// What went wrong in it.
+    Run(String),
+    /// Its files cannot be written, as no other cell's could.
+    Files(Error),
+}
 
 impl From<Error> for CellError {
     fn from(error: Error) -> Self {
-        CellError(error.to_string())
+        CellError::Run(error.to_string())
     }
 }
 
 impl From<ParquetError> for CellError {
     fn from(error: ParquetError) -> Self {
-        CellError(error.to_string())
+        CellError::Run(error.to_string())
     }
 }
 
-/// The table of cell `number`; `None` if it was cancelled. `progress` is told the share that is done. Packets that the spec
-/// wants recorded go to `store` while the run lasts; their file is there before the cell is complete.
-pub(crate) fn table(
+/// Runs cell `number` and keeps its table in `store`; `false` if it was cancelled. `progress` is told the share that is done.
+/// Packets that the spec wants recorded have their own file, which is there before the cell is complete.
+pub(crate) fn run(
     spec: &ValidSpec,
     number: usize,
     store: &Store,
     cancel: &AtomicBool,
     progress: &(dyn Fn(f64) + Sync),
-) -> Result<Option<Vec<u8>>, CellError> {
+) -> Result<bool, CellError> {
     let (setting, scheme) = spec.setting(number);
     let setting = &*setting.under(scheme);
     let pair = |key: &str, value: u64| KeyValue::new(key.to_string(), value.to_string());
     let metadata = store::metadata_of_cell(spec, number);
-    let mut table = TableWriter::new(Vec::new(), spec, &setting.axis_values, metadata)?;
+    let (rows, file) = store.begin(number).map_err(CellError::Files)?;
+    let mut table = TableWriter::new(file, spec, &setting.axis_values, metadata)?;
     let path = store.packets_path(number);
     let broken = |e: std::io::Error| Error::file(&path, e);
     let part = setting.measure.packets.is_some().then(|| Part::beside(&path)).transpose().map_err(broken)?;
@@ -56,12 +62,10 @@ pub(crate) fn table(
     let seed = spec.cell(number).seed;
     let cell = simulate::Cell { number, setting, scheme, seed, packets: packets.as_ref(), cancel, progress };
     let took = simulate::simulate(&cell, &mut |row| table.push(row).map_err(|e| Error::file(Path::new("cell"), e)))?;
-    Ok(match took {
-        None => None,
-        Some(Took { events, packet_hops }) => {
-            packets.map_or(Ok(()), |packets| packets.close())?;
-            part.map_or(Ok(()), Part::keep).map_err(broken)?;
-            Some(table.close([pair("subak.events", events), pair("subak.packet_hops", packet_hops)])?)
-        }
-    })
+    let Some(Took { events, packet_hops }) = took else { return Ok(false) };
+    packets.map_or(Ok(()), |packets| packets.close())?;
+    part.map_or(Ok(()), Part::keep).map_err(broken)?;
+    table.close([pair("subak.events", events), pair("subak.packet_hops", packet_hops)])?;
+    store.keep(number, rows).map_err(CellError::Files)?;
+    Ok(true)
 }

@@ -3,6 +3,7 @@
 mod actions;
 pub(crate) mod cell;
 mod convergence;
+mod passing;
 mod recorder;
 pub(crate) mod simulate;
 mod window;
@@ -156,15 +157,12 @@ impl<'a> Work<'a> {
             }
             let begun = Instant::now();
             let progress = |share| self.tell(at, share);
-            let caught =
-                crate::quiet::catch(|| cell::table(self.spec, cell, self.store, self.options.cancel, &progress));
-            match caught.unwrap_or_else(|panic| Err(CellError(format!("a defect of subak: {panic}")))) {
-                Ok(None) => return Ok(()),
-                Ok(Some(table)) => {
-                    self.store.keep(cell, &table)?;
-                    self.note(cell, begun);
-                }
-                Err(CellError(error)) => {
+            let caught = crate::quiet::catch(|| cell::run(self.spec, cell, self.store, self.options.cancel, &progress));
+            match caught.unwrap_or_else(|panic| Err(CellError::Run(format!("a defect of subak: {panic}")))) {
+                Ok(false) => return Ok(()),
+                Ok(true) => self.note(cell, begun),
+                Err(CellError::Files(error)) => return Err(error),
+                Err(CellError::Run(error)) => {
                     self.store.keep_error(cell, &error)?;
                     self.note(cell, begun);
                 }

@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::results::table::Row;
 use crate::runs::actions::Actions;
 use crate::runs::convergence::Watch;
+use crate::runs::passing::{Passing, Totals};
 use crate::runs::recorder::{Recorder, Shared};
 use crate::runs::window::Counts;
 use crate::spec::drivers::{Scene, SchemeChoice};
@@ -12,7 +13,7 @@ use crate::spec::workload::Planned;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use subak_core::driver::{Driver, LinkView};
+use subak_core::driver::{Driver, FlowView, LinkView};
 use subak_core::{Fault, FlowId, LinkId, Ns};
 use subak_fluid::idle_fct_ns;
 
@@ -57,9 +58,7 @@ pub(crate) fn simulate(cell: &Cell, rows: &mut Rows) -> Result<Option<Took>, Err
     if let Some(ways) = &setting.controller {
         driver.place_controller(ways);
     }
-    for flow in &flows {
-        driver.add(flow.first_plan());
-    }
+    let passing = Passing::new(setting, &flows);
     if let (Some(recorded), Some(table)) = (&setting.measure.packets, cell.packets) {
         driver.watch(Box::new(Recorder::new(setting, recorded, &flows, table)?));
     }
@@ -79,13 +78,14 @@ pub(crate) fn simulate(cell: &Cell, rows: &mut Rows) -> Result<Option<Took>, Err
         flows: &flows,
         actions: Actions::new(setting, &flows),
         driver: driver.as_mut(),
-        live: Live::new(&flows),
+        live: Live::new(if setting.measure.rates_ns.is_some() { &flows } else { &[] }),
         open: Live::new(if setting.measure.paces_ns.is_some() { &flows } else { &[] }),
-        seen_bytes: vec![0; flows.len()],
         seen_at_links: vec![0; setting.topology.described_links()],
+        seen_bytes: if setting.measure.rates_ns.is_some() { vec![0; flows.len()] } else { Vec::new() },
+        passing,
         counted: Counts::default(),
     };
-    if !run.arrivals(&mut named)? || !run.drain() {
+    if !run.arrivals(&mut named)? || !run.drain(&mut named)? {
         return Ok(None);
     }
     if run.driver.failures() > 0 {
@@ -145,6 +145,7 @@ struct Run<'a> {
     seen_bytes: Vec<u64>,
     /// Data bytes that each link had sent at the last sample of the queues.
     seen_at_links: Vec<u64>,
+    passing: Passing,
     /// What counts: from the end of the warm-up to that of the duration.
     counted: Counts,
 }
@@ -169,6 +170,7 @@ impl Run<'_> {
         loop {
             let looks = watches.iter().map(|(_, w)| w.next_ns()).min().unwrap_or(never);
             let now_ns = next.iter().fold(looks, |a, &b| a.min(b)).min(self.actions.next_ns()).min(end_ns);
+            self.tell_until(now_ns);
             self.run_until(now_ns);
             for deed in self.actions.due(now_ns, self.flows)? {
                 deed.done_by(self.driver);
@@ -194,6 +196,7 @@ impl Run<'_> {
             }
             if next[3] <= now_ns {
                 next[3] += slice_ns;
+                self.forget(rows)?;
                 if self.cancelled() {
                     return Ok(false);
                 }
@@ -205,6 +208,7 @@ impl Run<'_> {
                 next[4] += every[2];
             }
             if now_ns >= end_ns {
+                self.tell_until(Ns::MAX);
                 // What has not begun by now never will.
                 let never = (0..self.flows.len() as FlowId).filter(|&f| self.actions.start_ns(f) == Ns::MAX);
                 never.for_each(|f| self.driver.stop_flow(f));
@@ -216,7 +220,7 @@ impl Run<'_> {
     }
 
     /// Lets flows that are not finished go on; `false` if cancelled.
-    fn drain(&mut self) -> bool {
+    fn drain(&mut self, rows: &mut Rows) -> Result<bool, Error> {
         let setting = self.cell.setting;
         let end_ns = setting.duration_ns + setting.drain_ns;
         let mut slice_ns = (setting.duration_ns / SLICES).max(1);
@@ -224,11 +228,12 @@ impl Run<'_> {
             let until_ns = (self.driver.now_ns() + slice_ns).min(end_ns);
             let events = self.driver.events();
             self.driver.run_until_done(until_ns);
+            self.forget(rows)?;
             if self.driver.now_ns() < until_ns {
                 break;
             }
             if self.cancelled() {
-                return false;
+                return Ok(false);
             }
             // A drain may be far longer than the run, with little to do.
             slice_ns = match self.driver.events() - events {
@@ -237,7 +242,33 @@ impl Run<'_> {
                 _ => slice_ns,
             };
         }
-        true
+        Ok(true)
+    }
+
+    /// Tells the driver of the flows that start by `until_ns`; of all of them at once, where they are spoken of by number.
+    fn tell_until(&mut self, until_ns: Ns) {
+        let Passing { allowed, told, .. } = &mut self.passing;
+        while let Some(flow) = self.flows.get(*told).filter(|f| !*allowed || f.plan.start_ns <= until_ns) {
+            self.driver.add(flow.first_plan());
+            *told += 1;
+        }
+    }
+
+    /// Writes the rows of the flows that are over, which the driver then knows no more.
+    fn forget(&mut self, rows: &mut Rows) -> Result<(), Error> {
+        if !self.passing.allowed {
+            return Ok(());
+        }
+        self.driver.take_finished();
+        for (flow, view) in self.driver.forget() {
+            self.passing.note(flow, &view);
+        }
+        while let Some((flow, view)) = self.passing.next_row() {
+            if self.cell.setting.measure.fct {
+                rows(&self.flow_row(flow, &view))?;
+            }
+        }
+        Ok(())
     }
 
     /// Lets time go on; flows that wait for others start as these end.
@@ -261,7 +292,7 @@ impl Run<'_> {
     }
 
     fn counts(&self) -> Counts {
-        Counts::now(self.driver, self.described().len(), self.flows.len())
+        Counts::now(self.driver, self.described().len(), &self.totals())
     }
 
     fn sample_rates(&mut self, now_ns: Ns, interval_ns: Ns, rows: &mut Rows) -> Result<(), Error> {
@@ -327,8 +358,8 @@ impl Run<'_> {
     /// Writes what is known at the end.
     fn conclude(&self, rows: &mut Rows) -> Result<(), Error> {
         if self.cell.setting.measure.fct {
-            for f in self.real_flows() {
-                rows(&self.flow_row(f))?;
+            for (flow, view) in self.passing.unwritten().filter(|&(f, _)| self.is_real(f)) {
+                rows(&self.flow_row(flow, &view.unwrap_or_else(|| self.driver.flow(flow))))?;
             }
         }
         for l in self.described() {
@@ -340,16 +371,22 @@ impl Run<'_> {
         rows(&self.summary_row())
     }
 
-    /// All flows but those drawn in case there would be time for them, and there was none.
-    fn real_flows(&self) -> impl Iterator<Item = FlowId> {
-        let real = |&f: &FlowId| !self.flows[f as usize].spare || self.actions.start_ns(f) != Ns::MAX;
-        (0..self.flows.len() as FlowId).filter(real)
+    /// Whether the flow is more than one drawn in case there would be time for it, and there was none.
+    fn is_real(&self, f: FlowId) -> bool {
+        !self.flows[f as usize].spare || self.actions.start_ns(f) != Ns::MAX
     }
 
-    fn flow_row(&self, f: FlowId) -> Row<'_> {
+    /// Over all flows so far.
+    fn totals(&self) -> Totals {
+        let mut totals = self.passing.gone;
+        let known = self.passing.unwritten().filter(|(f, view)| view.is_none() && self.is_real(*f));
+        known.for_each(|(f, _)| totals.add(&self.driver.flow(f)));
+        totals
+    }
+
+    fn flow_row(&self, f: FlowId, view: &FlowView) -> Row<'_> {
         let Planned { id, src, dst, plan, .. } = &self.flows[f as usize];
         let setting = self.cell.setting;
-        let view = self.driver.flow(f);
         let name = |n: &Option<u32>| n.map(|n| setting.topology.network().nodes()[n as usize].name.as_str());
         let start_ns = Some(self.actions.start_ns(f)).filter(|&at| at != Ns::MAX);
         let fct_ns = view.finished_ns.zip(start_ns).map(|(at, start)| at - start);
@@ -420,7 +457,7 @@ impl Run<'_> {
 
     fn summary_row(&self) -> Row<'static> {
         let topology = &self.cell.setting.topology;
-        let flows: Vec<_> = self.real_flows().map(|f| self.driver.flow(f)).collect();
+        let totals = self.totals();
         let into_host = |l: &LinkId| topology.network().links()[*l as usize].to.is_some_and(|n| topology.is_host(n));
         let last: Vec<LinkId> = self.described().filter(into_host).collect();
         let last = if last.is_empty() { self.described().collect() } else { last };
@@ -428,10 +465,10 @@ impl Run<'_> {
         Row {
             kind: Some("summary"),
             time_ns: Some(self.driver.now_ns()),
-            flows: Some(flows.len() as u64),
-            completed: Some(flows.iter().filter(|f| f.finished_ns.is_some()).count() as u64),
-            received_bytes: Some(flows.iter().map(|f| f.received_bytes).sum()),
-            duplicate_bytes: Some(flows.iter().map(|f| f.duplicate_bytes).sum()),
+            flows: Some(totals.flows),
+            completed: Some(totals.completed),
+            received_bytes: Some(totals.received_bytes),
+            duplicate_bytes: Some(totals.duplicate_bytes),
             retransmissions: Some(self.counted.retransmissions),
             drops: Some(self.counted.drops),
             data_bytes: links(|l| l.data_bytes),

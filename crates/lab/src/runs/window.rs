@@ -1,8 +1,9 @@
 //! What a run counts from the end of its warm-up to the end of its duration: the counters at either end, subtracted.
 
+use crate::runs::passing::Totals;
 use std::collections::BTreeMap;
-use subak_core::driver::{Driver, FlowView, LinkView};
-use subak_core::{FlowId, LinkId, Ns};
+use subak_core::driver::{Driver, LinkView};
+use subak_core::{LinkId, Ns};
 
 /// Counters of a run at a point in time, or between two.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -20,14 +21,13 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// The counters of the first `links` links and `flows` flows as they stand.
-    pub fn now(driver: &dyn Driver, links: usize, flows: usize) -> Self {
-        let over_flows = |field: fn(&FlowView) -> u64| (0..flows as FlowId).map(|f| field(&driver.flow(f))).sum();
+    /// The counters of the first `links` links as they stand, and those of all `flows`.
+    pub fn now(driver: &dyn Driver, links: usize, flows: &Totals) -> Self {
         Counts {
             time_ns: driver.now_ns(),
             links: (0..links as LinkId).map(|l| driver.link(l)).collect(),
-            retransmissions: over_flows(|f| f.retransmissions),
-            drops: over_flows(|f| f.drops),
+            retransmissions: flows.retransmissions,
+            drops: flows.drops,
             waits: driver.waits_ns().into_iter().collect(),
         }
     }

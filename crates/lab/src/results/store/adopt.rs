@@ -61,9 +61,8 @@ pub(super) fn adopt(store: &Store, spec: &ValidSpec) -> Result<Adopted, Error> {
                 let write = |out: &mut File| recorded(&from, out, spec, place).map_err(io::Error::other);
                 files::write_whole(&to, write).map_err(|e| Error::file(&to, e))?;
             }
-            let table = rewritten(cell, spec, place)?;
-            files::write_whole(&moving, |file| io::Write::write_all(file, &table))
-                .map_err(|e| Error::file(&moving, e))?;
+            let write = |out: &mut File| rewritten(cell, out, spec, place).map_err(io::Error::other);
+            files::write_whole(&moving, write).map_err(|e| Error::file(&moving, e))?;
         }
         ready.insert(place, moving);
     }
@@ -102,15 +101,15 @@ fn held(cells: &Path) -> Result<Vec<Held>, Error> {
     Ok(held)
 }
 
-/// The table of a cell as that of the cell numbered `place` of `spec`.
-fn rewritten(cell: &Held, spec: &ValidSpec, place: usize) -> Result<Vec<u8>, Error> {
+/// Writes the table of a cell as that of the cell numbered `place` of `spec`.
+fn rewritten(cell: &Held, out: &mut File, spec: &ValidSpec, place: usize) -> Result<(), Error> {
     let broken = |e: ParquetError| Error::file(&cell.path, io::Error::other(e));
     let (setting, scheme) = spec.setting(place);
     let metadata = metadata_of_cell(spec, place);
-    let mut table = TableWriter::new(Vec::new(), spec, &setting.axis_values, metadata).map_err(broken)?;
+    let mut table = TableWriter::new(out, spec, &setting.axis_values, metadata).map_err(broken)?;
     table_in(&cell.path, None, |batch| table.push_batch(batch, place as u64, &scheme.label).map_err(broken))?;
     let took = ["subak.events", "subak.packet_hops"].map(|key| KeyValue::new(key.to_string(), get(&cell.footer, key)));
-    table.close(took).map_err(broken)
+    table.close(took).map(|_| ()).map_err(broken)
 }
 
 /// Writes the packets recorded in `from` as those of the cell numbered `place` of `spec`.

@@ -31,7 +31,7 @@ use subak_core::{Fault, FlowId, NodeId, Ns, Policy};
 /// Names of the workloads.
 pub const NAMES: &[&str] = &["poisson", "churn", "closed", "incast", "permutation", "steps", "trace"];
 
-/// Most flows that a cell may have: each takes about a kilobyte for as long as the cell runs.
+/// Most flows that a cell may have: each takes some 400 bytes for as long as the cell runs.
 const MOST_FLOWS: f64 = 5e6;
 
 /// A flow and who it is between.
