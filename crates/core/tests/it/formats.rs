@@ -313,3 +313,23 @@ fn flows_of_a_case_in_a_file() {
         assert!(fault.place.contains(place) && fault.what.contains(what), "{text:?}: {fault:?}");
     }
 }
+
+proptest! {
+    /// Whatever the files of others hold is read or refused.
+    #[test]
+    fn any_text_is_read_or_refused(
+        text in "[ -~\n]{0,120}",
+        rows in prop::collection::vec((0u32..5, 0u32..5, "[0-9.]{1,4}(Gbps|bps|x)?"), 0..6),
+    ) {
+        let hpcc: String = rows.iter().map(|(a, b, rate)| format!("{a} {b} {rate} 1us 0\n")).collect();
+        let table: String = rows.iter().map(|(a, b, rate)| format!("h{a},h{b},{rate}\n")).collect();
+        for text in [text.clone(), format!("4 1 {}\n3\n{hpcc}", rows.len()), format!("src,dst,demand\n{table}{text}")] {
+            for name in ["topology.txt", "graph.graphml"] {
+                let _ = network_of(json!({"file": name, "capacity": 1}), &text);
+            }
+            let case = json!({"network": {"kind": "star", "hosts": 3}, "flows": {"file": "flows.csv", "unit": "Mbps"}});
+            let read = subak_core::Case::from_value(&case, &mut |_| Ok(text.clone()));
+            prop_assert!(read.is_ok() || !read.unwrap_err().mend.is_empty());
+        }
+    }
+}
