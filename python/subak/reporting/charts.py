@@ -210,6 +210,8 @@ def _log_ticks(low: float, high: float) -> list[float]:
     within = [v for d in decades for m in (1, 2, 5) if low <= (v := m * 10.0**d) <= high]
     whole = [v for v in within if abs(math.log10(v) - round(math.log10(v))) < 1e-9]
     chosen = whole if len(whole) >= 3 else within
+    if len(chosen) < 3:
+        chosen = [v for v in _linear_ticks(low, high) if v > 0]
     return chosen[:: math.ceil(len(chosen) / 8)] if chosen else [low, high]
 
 

@@ -41,8 +41,9 @@ def slowdown(view: View) -> str:
                 chart = line_chart(", ".join(filter(None, (setting, title))), series, x, y)
                 charts.setdefault(setting, []).append(chart)
                 drawn |= {s.name: s.slot for s in series}
-    said = "Completion time over that of the same flow alone on the idle network; 1 is the least possible. "
-    said += "Bars are the 95% confidence interval over the seeds."
+    said = "Completion time over that of the same flow alone on the idle network; 1 is the least possible."
+    if any(row["seeds"] > 1 for _, _, row in found):
+        said += " Bars are the 95% confidence interval over the seeds."
     return _block(view, said, drawn, charts)
 
 

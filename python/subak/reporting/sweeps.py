@@ -57,7 +57,9 @@ def curves(view: View) -> str:
             charts.append(line_chart(f"{title} against {name}", series, Axis(name), y))
     if not charts:
         return ""
-    said = f"Each scheme against {name}. Bars are the 95% confidence interval over the seeds."
+    said = f"Each scheme against {name}."
+    if any(row["seeds"] > 1 for run in view.runs for row in run.summary["rows"]):
+        said += " Bars are the 95% confidence interval over the seeds."
     return f'<p class="quiet">{escape(said)}</p>{legend(drawn)}<div class="charts">{"".join(charts)}</div>'
 
 
