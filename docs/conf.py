@@ -11,7 +11,9 @@ from subak import __version__
 project = "Subak"
 author = "the Subak project"
 version = release = __version__
-extensions = ["myst_parser", "equations"]
+extensions = ["myst_parser", "equations", "sphinx.ext.autodoc"]
+autodoc_typehints = "description"
+autodoc_member_order = "bysource"
 myst_enable_extensions = ["attrs_inline", "colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build", "schemes", "optimizers", "fabrics", "generated/gallery.md"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 from conftest import Subak
 from PIL import Image
+from subak.reporting import build
 
 SPEC = """
 name = "a <small> run"
@@ -59,6 +61,76 @@ def test_needs_nothing_beside_it(page: Path) -> None:
     assert not re.search(r'(?:src|href)="(?!#)|url\(|@import|<script|<link', text)
 
 
+def test_warnings_are_at_the_top(folders: list[Path], tmp_path: Path) -> None:
+    shutil.copytree(folders[0], tmp_path / "out")
+    path = tmp_path / "out" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["warnings"] = [{"kind": "few", "text": f"bin {i} has <few> flows"} for i in range(12)]
+    path.write_text(json.dumps(manifest))
+    text = build([tmp_path / "out"])
+    assert text.index("bin 0 has &lt;few&gt; flows") < text.index("<h2>")
+    assert "4 more" in text
+
+
+def test_hover_and_table_behind_every_chart(page: Path) -> None:
+    for figure in page.read_text().split("<figure>")[1:]:
+        assert 'class="tip"' in figure
+        assert '<details class="values">' in figure
+        assert figure.count("<tr>") > 2
+
+
+def test_every_legend_has_the_curves_of_its_charts(page: Path) -> None:
+    for legend, rest in re.findall(
+        r'<ul class="legend">(.*?)</ul>(.*?)(?=<ul class="legend">|</section>)', page.read_text(), re.DOTALL
+    ):
+        named = re.findall(r"</svg>(.*?)</li>", legend)
+        assert named
+        for name in named:
+            assert f"<th>{name}</th>" in rest, name
+
+
+def test_sweeps_are_curves(page: Path) -> None:
+    text = page.read_text()
+    sweep = text[text.index("<h2>Sweep") : text.index("<h2>Network")]
+    assert "Mean slowdown against load" in sweep
+    for figure in sweep.split("<figure>")[1:]:
+        assert 1 < figure.count("<polyline") <= 3
+
+
+def test_runs_beside_each_other(page: Path) -> None:
+    text = page.read_text()
+    together = text[: text.index('<h1 id="run0"')]
+    assert "All runs: slowdown by size" in together
+    assert "All runs: queues" in together
+
+
+def test_network_and_faults(subak: Subak, tmp_path: Path) -> None:
+    spec = """
+    name = "an outage"
+    network = {kind = "leaf-spine", leaves = 2, spines = 2, hosts_per_leaf = 2}
+    workload = {kind = "poisson", sizes = "web-search", load = 0.5}
+    scheme = [{name = "dctcp"}, {name = "ideal", policy = {kind = "fct"}}]
+    measure = {rates = "50us", queues = "50us"}
+    fault = [{kind = "down", link = "leaf0->spine0", both = true, down = "1ms", up = "2ms"}]
+    run = {duration = "3ms"}
+    """
+    (tmp_path / "spec.toml").write_text(spec)
+    assert subak("run", tmp_path / "spec.toml", "--out", tmp_path / "out").code == 0
+    text = build([tmp_path / "out"])
+    assert "4 hosts, 4 switches; 16 directed links: 8 of 10 Gb/s, 8 of 40 Gb/s" in text
+    network = text[text.index("<h2>Network") :]
+    assert network.count('class="host"') == 4
+    assert network.count('class="wire"') == 8
+    assert "leaf0-&gt;spine0 is down" in network
+    rates = text[text.index("<h2>Rates") : text.index("<h2>Queueing")]
+    assert rates.count('class="span"') == rates.count("<figure>") > 0
+    hottest = text[text.index("<h2>Hottest links") : text.index("<h2>Convergence")]
+    assert hottest.count("<figure>") == 4
+    assert "ideal (fct)" in hottest
+    loads = [float(v) for v in re.findall(r"<td>(\d+\.\d)%</td>", hottest)]
+    assert max(loads) <= 100
+
+
 def test_says_what_was_run(page: Path, folders: list[Path]) -> None:
     text = page.read_text()
     assert "a &lt;small&gt; run" in text
@@ -71,6 +143,8 @@ def test_says_what_was_run(page: Path, folders: list[Path]) -> None:
         "Rates",
         "Queueing delay",
         "Queues",
+        "Hottest links",
+        "Network",
         "Convergence",
         "What was run",
     ):
@@ -88,6 +162,7 @@ def test_draws_every_scheme_and_setting(page: Path) -> None:
     text = page.read_text()
     slowdown = text[text.index("<h2>Slowdown by size") : text.index("<h2>Rates")]
     assert slowdown.count("<figure>") == 4  # two loads, mean and 99th percentile
+    assert "ideal (max-min)" in slowdown
     for figure in slowdown.split("<figure>")[1:]:
         assert figure.count("<polyline") == 3
         assert "nan" not in figure.lower()
@@ -137,6 +212,12 @@ def test_in_a_browser(page: Path, tmp_path: Path, width: int) -> None:
     assert brightness(dark[0]) < 60
     for pixels in (light, dark):
         assert len(set(pixels)) > 100, "the page is blank"
+    # Both themes draw the same things in the same places.
+    apart = sum(drawn(a, light[0]) != drawn(b, dark[0]) for a, b in zip(light, dark, strict=True))
+    assert apart < 0.01 * len(light)
+    # Nothing runs over the right edge, but for tables that scroll.
+    edge = [pixel for x in range(1, 9) for pixel in light[width - x :: width]]
+    assert sum(drawn(pixel, light[0]) for pixel in edge) < 0.02 * len(edge)
     # The lines of the charts are there, in each theme's own colours.
     assert {(0x0B, 0x6C, 0xB3), (0xC2, 0x4A, 0x00)} <= set(light)
     assert {(0x5D, 0xB2, 0xF2), (0xFF, 0x93, 0x50)} <= set(dark)
@@ -154,6 +235,10 @@ def screenshot(page: Path, path: Path, width: int, theme: str) -> list[tuple[int
         shutil.copy(path, Path(kept) / f"report-{theme}-{width}.png")
     with Image.open(path) as picture:
         return list(picture.convert("RGB").get_flattened_data())
+
+
+def drawn(pixel: tuple[int, int, int], background: tuple[int, int, int]) -> bool:
+    return max(abs(a - b) for a, b in zip(pixel, background, strict=True)) > 40
 
 
 def brightness(pixel: tuple[int, int, int]) -> float:

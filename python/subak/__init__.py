@@ -14,13 +14,15 @@ from subak.errors import InputError
 
 if TYPE_CHECKING:
     from subak._subak import Answer, Table
-    from subak.api import Network, Rows, solve, structure
+    from subak.api import Network, Rows, converge, solve, structure
     from subak.incremental import Incremental
-    from subak.runs import Results, run
+    from subak.runs import Difference, Results, diff, report, run
+    from subak.schemas import schema
     from subak.structures import Structure
 
 __all__ = [
     "Answer",
+    "Difference",
     "Incremental",
     "InputError",
     "Network",
@@ -29,7 +31,11 @@ __all__ = [
     "Structure",
     "Table",
     "__version__",
+    "converge",
+    "diff",
+    "report",
     "run",
+    "schema",
     "solve",
     "structure",
 ]
@@ -40,10 +46,15 @@ _HOMES = {
     "Table": "_subak",
     "Network": "api",
     "Rows": "api",
+    "converge": "api",
     "solve": "api",
     "structure": "api",
     "Structure": "structures",
+    "Difference": "runs",
     "Results": "runs",
+    "diff": "runs",
+    "report": "runs",
+    "schema": "schemas",
     "run": "runs",
 }
 

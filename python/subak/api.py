@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from subak import _subak, inputs
 from subak.errors import InputError
 
 if TYPE_CHECKING:
+    import networkx as nx
     from numpy.typing import ArrayLike
 
     from subak._subak import Answer
@@ -39,10 +41,54 @@ class Network(_subak.Network):
         return cls(inputs.to_json({"links": list(links)}), ".")
 
     @classmethod
-    def from_file(cls, path: str | os.PathLike[str]) -> Network:
-        """A network from node-link JSON, as networkx writes it, or GraphML."""
+    def from_file(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        capacity: str | float | None = None,
+        delay: str | float | None = None,
+    ) -> Network:
+        """A network from node-link JSON, as networkx writes it, GraphML, or HPCC's ``topology.txt``.
+
+        ``capacity`` and ``delay`` are those of edges that have none. Speeds of the Topology Zoo are read.
+        """
         inputs.read(path)  # what is wrong with the file itself is said of the file
-        return cls(inputs.to_json({"file": Path(path).name}), str(Path(path).parent))
+        given = {"file": Path(path).name, "capacity": capacity, "delay": delay}
+        return cls(inputs.to_json({k: v for k, v in given.items() if v is not None}), str(Path(path).parent))
+
+    @classmethod
+    def from_networkx(
+        cls, graph: nx.Graph, *, capacity: str | float | None = None, delay: str | float | None = None
+    ) -> Network:
+        """A network from a networkx graph: ``capacity``, ``delay`` and ``buffer`` of the edges, ``kind`` of the nodes.
+
+        ``capacity`` and ``delay`` here are those of edges that have none.
+        """
+        return cls(inputs.to_json(graph_of(graph, capacity, delay)), ".")
+
+    def to_networkx(self) -> nx.MultiDiGraph:
+        """The network as a networkx graph: ``id``, ``capacity`` (bit/s), ``delay`` (s) and ``buffer`` of the edges."""
+        import networkx as nx
+        import pyarrow as pa
+
+        graph = nx.MultiDiGraph()
+        hosts = set(self.hosts)
+        for node in self.nodes:
+            graph.add_node(node, kind="host" if node in hosts else "switch")
+        for link in pa.table(self.links).to_pylist():
+            if link["from"] is None or link["to"] is None:
+                what, mend = f'link "{link["id"]}" does not say where it leads', "give every link from and to"
+                raise InputError(None, "links", what, mend)
+            told = {"id": link["id"], "capacity": link["capacity_bps"], "delay": link["delay_ns"] / 1e9}
+            if link["buffer_bytes"] is not None:
+                told["buffer"] = link["buffer_bytes"]
+            graph.add_edge(link["from"], link["to"], **told)
+        return graph
+
+    def _repr_html_(self) -> str:
+        from subak import notebook
+
+        return notebook.network(self)
 
     def add_link(
         self,
@@ -57,6 +103,28 @@ class Network(_subak.Network):
         """Adds a directed link. A node that is new with it is a host."""
         link = {"id": id, "capacity": capacity, "from": from_, "to": to, "delay": delay, "buffer": buffer}
         self.add(inputs.to_json([{key: value for key, value in link.items() if value is not None}]))
+
+
+EDGE_KEYS = ("capacity", "delay", "buffer")
+
+
+def graph_of(graph: nx.Graph, capacity: str | float | None = None, delay: str | float | None = None) -> dict[str, Any]:
+    """The ``network`` of a case or a spec that a networkx graph describes."""
+    names = {node: str(node) for node in graph.nodes}
+    if len(set(names.values())) < len(names):
+        raise InputError(None, "nodes", "two nodes have one name as text", "give every node a name of its own")
+    nodes = [
+        {"id": names[node], **({"kind": data["kind"]} if data.get("kind") in ("host", "switch") else {})}
+        for node, data in graph.nodes(data=True)
+    ]
+    links = []
+    for a, b, data in graph.edges(data=True):
+        told = {key: data[key] for key in EDGE_KEYS if data.get(key) is not None}
+        for key, default in (("capacity", capacity), ("delay", delay)):
+            if default is not None:
+                told.setdefault(key, default)
+        links.append({"source": names[a], "target": names[b], **told})
+    return {"directed": graph.is_directed(), "multigraph": graph.is_multigraph(), "nodes": nodes, "links": links}
 
 
 @dataclass(frozen=True)
@@ -78,25 +146,91 @@ class Rows:
 def solve(
     problem: Problem,
     *,
-    flows: Sequence[Mapping[str, Any]] | Rows | None = None,
+    flows: Sequence[Mapping[str, Any]] | Mapping[str, Any] | Rows | None = None,
     policy: str | Mapping[str, Any] = "max-min",
     solver: str = "auto",
 ) -> Answer:
     """Solves one allocation problem exactly and certifies the answer.
 
     ``problem`` is a case as a dict, the path of a case file (``-``: standard input), or a network; only a network takes
-    ``flows`` and ``policy`` beside it. ``solver="clarabel"`` asks an independent solver for a second opinion on
+    ``flows`` and ``policy`` beside it. ``flows={"file": "flows.csv"}`` reads a table of flows or a traffic matrix.
+    ``solver="clarabel"`` asks an independent solver for a second opinion on
     utilities. Raises ``InputError`` for a problem that cannot be used. The interpreter is free for other threads while
     the solver runs.
     """
     return case_of(problem, flows, policy).solve(solver)
 
 
+def converge(
+    problem: Problem,
+    scheme: str,
+    *,
+    flows: Sequence[Mapping[str, Any]] | Mapping[str, Any] | None = None,
+    seed: int = 1,
+    drop: float = 0.0,
+    max_rounds: float = 600.0,
+    params: Mapping[str, Any] | None = None,
+    order: Any = None,
+    trace: bool = False,
+) -> dict[str, Any]:
+    """Runs a scheme's control messages on a fixed set of flows until its rates are exact, and counts the rounds.
+
+    ``problem`` and ``flows`` are as in ``solve``. ``drop`` is the probability that a message is lost at a link,
+    ``params`` are the scheme's, ``order`` replays a list of updates, and with ``trace`` the answer has every update.
+    The answer is what ``subak converge --json`` prints: ``converged``, ``rounds``, ``bound_rounds``, ``levels``,
+    ``flows`` with ``rate`` and ``ideal`` in bit/s, and ``updates``.
+    """
+    options: dict[str, Any] = {"seed": seed, "drop": drop, "max_rounds": max_rounds, "trace": trace}
+    options["params"] = dict(params or {})
+    if order is not None:
+        options["order"] = order
+    if isinstance(problem, _subak.Network):
+        if flows is None:
+            raise TypeError("a network needs flows= beside it")
+        problem = {"network": _links_of(problem), "flows": flows if isinstance(flows, Mapping) else list(flows)}
+    elif flows is not None:
+        raise TypeError("flows= stands beside a network; a case brings its own")
+    if isinstance(problem, Mapping):
+        data, name, form = inputs.to_json(problem), None, "json"
+        folder = "."
+    else:
+        data, name = inputs.read(problem)
+        form, folder = inputs.format_of(name, data), inputs.folder_of(name)
+    answer: dict[str, Any] = json.loads(_subak.converge(data, form, name, folder, scheme, inputs.to_json(options)))
+    return answer
+
+
+def network_of(network: _subak.Network) -> dict[str, Any]:
+    """The ``network`` of a case or a spec that is this one, with its hosts and switches."""
+    import pyarrow as pa
+
+    rows = pa.table(network.links).to_pylist()
+    if any(row["from"] is None or row["to"] is None for row in rows):
+        return {"links": _links_of(network)}
+    hosts = set(network.hosts)
+    nodes = [{"id": name, "kind": "host" if name in hosts else "switch"} for name in network.nodes]
+    links = []
+    for row in rows:
+        link = {"source": row["from"], "target": row["to"]}
+        link |= {"capacity": row["capacity_bps"], "delay": row["delay_ns"] / 1e9}
+        links.append(link | ({} if row["buffer_bytes"] is None else {"buffer": row["buffer_bytes"]}))
+    return {"directed": True, "multigraph": True, "nodes": nodes, "links": links}
+
+
+def _links_of(network: _subak.Network) -> list[dict[str, Any]]:
+    import pyarrow as pa
+
+    rows = pa.table(network.links).to_pylist()
+    named = ({"capacity": r["capacity_bps"], "delay": r["delay_ns"] / 1e9, **r} for r in rows)
+    keys = ("id", "from", "to", "capacity", "delay")
+    return [{key: row[key] for key in keys if row[key] is not None} for row in named]
+
+
 def structure(
     problem: Problem,
     k: float | str = 2,
     *,
-    flows: Sequence[Mapping[str, Any]] | Rows | None = None,
+    flows: Sequence[Mapping[str, Any]] | Mapping[str, Any] | Rows | None = None,
 ) -> Structure:
     """The order in which the links of a max-min problem become bottlenecks, and which have to come before which.
 
@@ -110,7 +244,7 @@ def structure(
 
 def case_of(
     problem: Problem,
-    flows: Sequence[Mapping[str, Any]] | Rows | None = None,
+    flows: Sequence[Mapping[str, Any]] | Mapping[str, Any] | Rows | None = None,
     policy: str | Mapping[str, Any] = "max-min",
 ) -> _subak.Case:
     """The checked case of what ``solve`` takes."""
@@ -126,14 +260,15 @@ def case_of(
 
 def _over(
     network: _subak.Network,
-    flows: Sequence[Mapping[str, Any]] | Rows | None,
+    flows: Sequence[Mapping[str, Any]] | Mapping[str, Any] | Rows | None,
     policy: str | Mapping[str, Any],
 ) -> _subak.Case:
     wanted = {"kind": policy} if isinstance(policy, str) else policy
     if flows is None:
         raise TypeError("a network needs flows= beside it")
     if not isinstance(flows, Rows):
-        return _subak.Case.over(network, inputs.to_json({"flows": list(flows), "policy": wanted}))
+        given = dict(flows) if isinstance(flows, Mapping) else list(flows)
+        return _subak.Case.over(network, inputs.to_json({"flows": given, "policy": wanted}))
     rows = (
         _indices("link_ptr", flows.link_ptr),
         _indices("links", flows.links),

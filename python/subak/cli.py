@@ -42,6 +42,12 @@ def main() -> None:
     except InputError as error:
         _say_error(error)
         sys.exit(2)
+    except ModuleNotFoundError as error:
+        if error.name not in ("matplotlib", "networkx"):
+            raise
+        mend = {"matplotlib": 'pip install "subak[plot]"'}.get(error.name, f"pip install {error.name}")
+        _say_error(InputError(None, "", f"{error.name} is missing", f"install it: {mend}"))
+        sys.exit(2)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
@@ -247,12 +253,11 @@ def report(
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")] = Path("report.html"),
     json: Json = False,
 ) -> None:
-    """One HTML file of a run or of several, readable offline: comparison, slowdown, rates, queues, convergence."""
-    from subak.report import build
+    """One HTML file of a run, or of several in the same charts, readable offline."""
+    from subak.runs import report as write_report
 
     with waiting("reading results"):
-        page = build(folders)
-    _write(output, page)
+        write_report(*folders, output=output)
     if json:
         _print_json({"schema": 1, "report": str(output), "bytes": output.stat().st_size})
     else:
@@ -315,6 +320,21 @@ def diff(
         from subak import show
 
         show.difference(difference)
+
+
+@app.command(epilog="Example: [bold]subak schema spec > spec.schema.json[/]")
+def schema(
+    kind: Annotated[str, typer.Argument(metavar="case|spec", help="What the schema is of.")],
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write here, not to standard output.")] = None,
+) -> None:
+    """JSON Schema of cases and specs, with which editors complete and check them."""
+    from subak.schemas import schema as of
+
+    text = json_module.dumps(of(kind), indent=2)
+    if output:
+        _write(output, text + "\n")
+    else:
+        print(text)
 
 
 @app.command(epilog="Example: [bold]subak schemes s-perc[/]")

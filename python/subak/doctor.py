@@ -30,7 +30,8 @@ def checks() -> list[Check]:
         Check("processors", str(len(os.sched_getaffinity(0))), "run --jobs", ""),
         _package("polars", "answers and results as polars data frames"),
         _package("pandas", "answers and results as pandas data frames"),
-        _package("networkx", "writing graphs of your own as node-link files"),
+        _package("networkx", "networks from graphs and back: Network.from_networkx"),
+        _package("matplotlib", "Results.plot, and the pictures of subak repro"),
         Check("chromium", browser, "the test that looks at the report", "apt-get install chromium"),
         Check("cargo", shutil.which("cargo"), "building Subak from source", "install Rust from https://rustup.rs"),
     ]
@@ -44,4 +45,6 @@ def as_json() -> dict[str, Any]:
 def _package(name: str, needed_for: str) -> Check:
     found = importlib.util.find_spec(name)
     version = importlib.metadata.version(name) if found else None
-    return Check(name, version, needed_for, f"pip install {name}")
+    return Check(
+        name, version, needed_for, 'pip install "subak[plot]"' if name == "matplotlib" else f"pip install {name}"
+    )

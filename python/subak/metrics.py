@@ -114,3 +114,18 @@ def setting_of(axes: Mapping[str, Any], keys: Sequence[str]) -> str:
 
 def _said(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else value if isinstance(value, str) else json.dumps(value)
+
+
+def shown_labels(manifest: Mapping[str, Any]) -> dict[str, str]:
+    """What people read in place of some labels of schemes: ``ideal (max-min)``, since an ideal is one of a policy."""
+    policy = manifest.get("spec", {}).get("policy", {"kind": "max-min"})
+    kind, alpha = policy.get("kind", "max-min"), policy.get("alpha")
+    if isinstance(kind, list) or isinstance(alpha, list):
+        said = "of each policy"
+    else:
+        said = kind if alpha is None else f"{kind} {alpha:g}" if isinstance(alpha, int | float) else f"{kind} {alpha}"
+    return {
+        one["label"]: f"{one['label']} ({said})"
+        for one in manifest.get("schemes", [])
+        if one["name"] == "ideal" and one["label"] == "ideal" and not one.get("policy")
+    }

@@ -13,6 +13,7 @@ from subak.errors import InputError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from matplotlib.axes import Axes
 
 Listener = Callable[[int, int, float], None]
 """Hears the cells that are done, the cells there are, and the share of the work that is done."""
@@ -79,6 +80,26 @@ class Results:
         summary: dict[str, Any] = json.loads(_subak.summary(self.folder))
         return summary
 
+    @property
+    def warnings(self) -> list[dict[str, Any]]:
+        """What to beware of in these results, each with its ``kind`` and a ``text``."""
+        return list(self.manifest.get("warnings", []))
+
+    def plot(self, metric: str = "slowdown_mean", ax: Axes | None = None) -> Axes:
+        """Draws a metric of ``summary`` with matplotlib and gives back the axes.
+
+        It stands against the number that the spec sweeps; without a sweep slowdown stands against the size of the
+        flow, and any other metric is a bar for each scheme.
+        """
+        from subak.plots import plot
+
+        return plot(self, metric, ax)
+
+    def _repr_html_(self) -> str:
+        from subak import notebook
+
+        return notebook.results(self)
+
     def __repr__(self) -> str:
         state = "complete" if self.complete else "not complete"
         return f"<subak.Results: {self.folder}, {len(self.manifest['cells'])} cells, {state}>"
@@ -94,6 +115,9 @@ def run(
 ) -> Results:
     """Simulates every cell of ``spec``, a file or a dict, that ``out`` does not hold yet.
 
+    The network of a dict may be a ``Network``. A spec that has grown by seeds, by values of a sweep
+    or by schemes keeps the cells that ``out`` holds.
+
     ``jobs`` is the number of threads (``None``: one for each processor); ``cell`` runs that one only. Ctrl-C raises
     ``KeyboardInterrupt`` and leaves what is complete, so that the same call resumes. A cell that fails leaves the
     others alone and stands in ``Results.failed``. Raises ``InputError`` for a spec that cannot be used.
@@ -105,9 +129,98 @@ def run(
     return Results(out)
 
 
+Run = Results | str | os.PathLike[str]
+"""Results, or the folder that holds them."""
+
+
+def report(*results: Run, output: str | os.PathLike[str] = "report.html") -> Path:
+    """Writes one HTML file of a run, or of several in the same charts, and gives back its path."""
+    from subak.reporting import build
+
+    path = Path(output)
+    page = build([_folder(one) for one in results])
+    try:
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise InputError(str(path), "", f"it cannot be written: {error.strerror}", "name another file") from None
+    return path
+
+
+class Difference:
+    """How two runs differ, metric by metric; each metric is compared seed by seed where both runs have the seed."""
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        self._document = document
+
+    @property
+    def identical(self) -> bool:
+        """Whether the results are the same, byte for byte."""
+        return bool(self._document["identical"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, as ``subak diff --json`` prints it."""
+        return self._document
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """One row for each scheme, setting and metric that both runs have.
+
+        ``first`` and ``second`` are means over seeds. ``difference`` is the mean of second minus first over the
+        seeds that both have, ``difference_ci95`` half its 95% confidence interval, ``p_value`` that of the paired
+        t-test; null where there are too few equal seeds.
+        """
+        from subak.metrics import setting_of
+
+        rows = []
+        for pair in self._document["rows"]:
+            for one in pair["metrics"]:
+                paired = one["difference"] or {"mean": None, "ci95": None, "seeds": 0}
+                rows.append(
+                    {
+                        "scheme": pair["scheme"],
+                        "setting": setting_of(pair["axes"], list(pair["axes"])),
+                        "metric": one["name"],
+                        "first": one["first"]["mean"],
+                        "second": one["second"]["mean"],
+                        "ratio": one["ratio"],
+                        "difference": paired["mean"],
+                        "difference_ci95": paired["ci95"],
+                        "equal_seeds": paired["seeds"],
+                        "p_value": one["p_value"],
+                    }
+                )
+        return rows
+
+    def table(self) -> pa.Table:
+        """The rows of ``to_pylist`` as an Arrow table."""
+        import pyarrow as pa
+
+        return pa.Table.from_pylist(self.to_pylist())
+
+    def __repr__(self) -> str:
+        return f"<subak.Difference: {'identical' if self.identical else f'{len(self.to_pylist())} metrics'}>"
+
+    def _repr_html_(self) -> str:
+        from subak import notebook
+
+        return notebook.difference(self)
+
+
+def diff(first: Run, second: Run) -> Difference:
+    """Compares a run with another: scheme by scheme, setting by setting, seed by seed."""
+    return Difference(json.loads(_subak.diff(_folder(first), _folder(second))))
+
+
+def _folder(run: Run) -> Path:
+    return run.folder if isinstance(run, Results) else Path(run)
+
+
 def load(spec: Mapping[str, Any] | str | os.PathLike[str]) -> _subak.Spec:
     """The checked spec in a file or a dict."""
     if isinstance(spec, Mapping):
+        if isinstance(network := spec.get("network"), _subak.Network):
+            from subak.api import network_of
+
+            spec = {**spec, "network": network_of(network)}
         return _subak.Spec.parse(inputs.to_json(spec), Path())
     return _subak.Spec.load(Path(spec))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from rich import box
@@ -120,19 +121,22 @@ def outcome(ended: Mapping[str, Any]) -> None:
     for cell, error in ended["failed"].items():
         out.print(f"cell {cell} failed: {error}")
     if ended["summary"]:
-        comparison(ended["summary"])
+        from subak.metrics import shown_labels
+        from subak.runs import read_manifest
+
+        comparison(ended["summary"], shown_labels(read_manifest(Path(ended["out"]))))
     warnings(ended["warnings"])
     out.print(f"{ended['complete']} of {ended['cells']} cells are complete; the results are in {ended['out']}")
 
 
-def comparison(summary: Mapping[str, Any]) -> None:
+def comparison(summary: Mapping[str, Any], labels: Mapping[str, str]) -> None:
     """Schemes and settings by metrics, with the intervals over the seeds; turned on its side where too wide."""
     from subak.metrics import compared, setting_of
 
     out = console()
     rows = summary["rows"]
     shown = compared(rows)
-    names = [[row["scheme"], setting_of(row["axes"], summary["axes"])] for row in rows]
+    names = [[labels.get(row["scheme"], row["scheme"]), setting_of(row["axes"], summary["axes"])] for row in rows]
     values = [[metric.in_row(row) for metric in shown] for row in rows]
     listed = table(None, "Scheme", *(["Setting"] if summary["axes"] else []), *(m.title for m in shown))
     for name, mine in zip(names, values, strict=True):
@@ -198,21 +202,27 @@ def difference(found: Mapping[str, Any]) -> None:
     if found["identical"]:
         out.print("The results are the same, byte for byte.")
         return
-    rows = table(None, "Scheme", "Metric", "First", "Second", "Second/first", "Distinct")
+    rows = table(None, "Scheme", "Metric", "First", "Second", "Second/first", "Difference", "p")
     for pair in found["rows"]:
         who = " ".join(filter(None, (pair["scheme"], setting_of(pair["axes"], list(pair["axes"])))))
         for one in pair["metrics"]:
             if one["first"]["mean"] != one["second"]["mean"]:
                 ratio = "" if one["ratio"] is None else f"{one['ratio']:.4g}"
-                distinct = {True: "yes", False: "no", None: ""}[one["distinct"]]
+                paired, p = one["difference"], one["p_value"]
+                apart = "" if paired is None else f"{paired['mean']:.3g}"
+                if paired and paired["ci95"] is not None:
+                    apart += f" ± {paired['ci95']:.2g}"
                 first, second = (f"{one[side]['mean']:.5g}" for side in ("first", "second"))
-                rows.add_row(who, one["name"], first, second, ratio, distinct)
+                rows.add_row(who, one["name"], first, second, ratio, apart, "" if p is None else f"{p:.2g}")
     out.print(rows if rows.row_count else _why_nothing_differs(found))
     for side in ("first", "second"):
         for only in found[f"only_{side}"]:
             out.print(f"only the {side} has {only['scheme']} {setting_of(only['axes'], list(only['axes']))}")
     if rows.row_count:
-        out.print("Distinct: the means are further apart than both 95% confidence intervals reach.")
+        out.print(
+            "Difference: second minus first over the seeds that both have, with half its 95% confidence interval. "
+            "p: the paired t-test, how probable so large a difference is by chance; with many metrics some are small."
+        )
 
 
 def _why_nothing_differs(found: Mapping[str, Any]) -> str:

@@ -53,6 +53,11 @@ impl Answer {
         Ok(dict)
     }
 
+    /// What notebooks show.
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("subak.notebook")?.call_method1("answer", (slf,))
+    }
+
     /// One row a flow, in the order given: ``id``, ``rate_bps``, ``path_rates_bps``, ``bottlenecks``.
     #[getter]
     fn flows(&self, py: Python<'_>) -> PyResult<Table> {

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use subak_core::case::policy_from_value;
 use subak_core::document::{Format, json};
+use subak_core::formats::{flows::resolved, refuse_kind};
 use subak_core::route::Metric;
 use subak_core::{Fault, Flows};
 use subak_solve::{Method, Options};
@@ -38,7 +39,11 @@ impl Case {
     #[staticmethod]
     fn over(py: Python<'_>, network: &Network, rest: &[u8]) -> PyResult<Self> {
         let (network, metric) = (network.network.clone(), network.metric);
-        let parsed = py.detach(|| subak_core::Case::over(network, metric, &json::parse(utf8(rest)?)?));
+        let parsed = py.detach(|| {
+            let rest = json::parse(utf8(rest)?)?;
+            let rest = resolved(&rest, &mut |name| read(Path::new("."), name))?;
+            subak_core::Case::over(network, metric, &rest)
+        });
         Ok(Case { case: Arc::new(parsed.or_input_error(py)?), metric, file: None })
     }
 
@@ -94,6 +99,7 @@ type Rows = (PyBuffer<u32>, PyBuffer<u32>, PyBuffer<f64>, PyBuffer<f64>);
 /// The case in `text`.
 pub fn parse_case(text: &[u8], format: &str, file: Option<&str>, folder: &Path) -> Result<subak_core::Case, Fault> {
     let format = if format == "toml" { Format::Toml } else { Format::Json };
+    file.map_or(Ok(()), refuse_kind)?;
     let parsed = utf8(text).and_then(|text| subak_core::Case::parse(text, format, &mut |name| read(folder, name)));
     parsed.map_err(|fault| match file {
         Some(name) => fault.in_file(name),

@@ -12,6 +12,7 @@ pub use network::{ReadFile, network_from_text, network_from_value, routing_from_
 pub use policy::policy_from_value;
 
 use crate::document::{Format, check_keys, json, list, table, toml};
+use crate::formats::flows as flow_files;
 use crate::quantity::shown;
 use crate::route::{Metric, Routing};
 use crate::{Fault, Faults, Flows, Network, Policy};
@@ -39,12 +40,16 @@ impl Case {
         if format == Format::Toml {
             return Case::from_value(&toml::parse(text)?, read_file);
         }
+        if flow_files::may_be_a_table(text) {
+            return Case::from_value(&json::parse(text)?, read_file);
+        }
         let head = Head::read(&json::without(text, "flows")?, read_file)?;
         head.case(|flows| json::each(text, "flows", &mut |i, flow| flows.push(i, flow)))
     }
 
     /// The case that `value` describes; see [`Case::parse`].
     pub fn from_value(value: &Value, read_file: &mut ReadFile) -> Result<Case, Fault> {
+        let value = &*flow_files::resolved(value, read_file)?;
         Head::read(value, read_file)?.case(|flows| each_flow(value, flows))
     }
 

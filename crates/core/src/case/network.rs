@@ -1,7 +1,7 @@
 //! The network of a case or a spec, in each of its forms, and how it is routed over.
 
 use crate::document::{Format, check_keys, json, list, parse, table, text, unknown_word};
-use crate::formats::{graphml, kinds, node_link};
+use crate::formats::{Defaults, graphml, hpcc, kinds, node_link, refuse_kind};
 use crate::quantity::{capacity_from_json, ns_from_json, positive_bytes_from_json, shown};
 use crate::route::{Hash, Metric, Routing};
 use crate::{Fault, Faults, Link, Network, NodeId, NodeKind, generate};
@@ -51,27 +51,37 @@ pub fn routing_from_value(value: Option<&Value>, metric: Metric) -> Result<Routi
 /// The network that `value` describes, and how it is routed over where nobody says: a list of links or
 /// `{"links": [...]}`, a generator by its `kind`, a node-link graph, or `{"file": PATH}`.
 pub fn network_from_value(value: &Value, read_file: &mut ReadFile) -> Result<(Network, Metric), Fault> {
-    let Some(file) = value.get("file") else { return without_file(value) };
-    check_keys(table(value, "the network", "{\"file\": PATH}")?, &["file"])?;
+    let Some(file) = value.get("file") else { return with_defaults(value, Defaults::default()) };
+    let map = table(value, "the network", "{\"file\": PATH}")?;
+    check_keys(map, &["file", "capacity", "delay"])?;
+    let defaults = Defaults::read(map)?;
     let path = text(file, "the network's file").map_err(|e| e.below("file"))?;
     let contents = read_file(path).map_err(|e| e.below("file"))?;
-    network_from_text(&contents, path).map_err(|e| e.in_file(path))
+    text_with_defaults(&contents, path, defaults).map_err(|e| e.in_file(path))
 }
 
-/// The network that a file holds: GraphML, or as JSON or TOML any network but another file.
+/// The network that a file holds: GraphML, HPCC's topology (`.txt`), or as JSON or TOML any network but another file.
 pub fn network_from_text(contents: &str, path: &str) -> Result<(Network, Metric), Fault> {
+    text_with_defaults(contents, path, Defaults::default())
+}
+
+fn text_with_defaults(contents: &str, path: &str, defaults: Defaults) -> Result<(Network, Metric), Fault> {
+    refuse_kind(path)?;
+    if path.to_lowercase().ends_with(".txt") {
+        return hpcc::network(contents).map(|network| (network, Metric::Hops));
+    }
     let format = Format::of(path);
     if format == Format::Json && contents.trim_start_matches('\u{feff}').trim_start().starts_with('<') {
-        return graphml::network(contents).map(|network| (network, Metric::Hops));
+        return graphml::network_with(contents, defaults).map(|network| (network, Metric::Hops));
     }
     let value = if format == Format::Json { json::parse(contents)? } else { parse(contents, format)? };
     if value.get("file").is_some() {
         return Err(Fault::new("file", "a network file names another file", "give the network itself"));
     }
-    without_file(&value)
+    with_defaults(&value, defaults)
 }
 
-fn without_file(value: &Value) -> Result<(Network, Metric), Fault> {
+fn with_defaults(value: &Value, defaults: Defaults) -> Result<(Network, Metric), Fault> {
     let by_hops = |network| (network, Metric::Hops);
     let map = match value {
         Value::Array(links) => return network_from_links(links).map(by_hops),
@@ -81,7 +91,7 @@ fn without_file(value: &Value) -> Result<(Network, Metric), Fault> {
     if map.contains_key("kind") {
         generate::network(value)
     } else if map.contains_key("nodes") || map.contains_key("edges") {
-        node_link::network(value).map(by_hops)
+        node_link::network_with(value, defaults).map(by_hops)
     } else if let Some(links) = map.get("links") {
         check_keys(map, &["links"])?;
         let links = list(links, "the list of links", "\"links\": [...]").map_err(|e| e.below("links"))?;

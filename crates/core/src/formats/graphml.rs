@@ -1,7 +1,7 @@
 //! GraphML, as networkx and most graph editors write it.
 
 use super::node_link::kind_of;
-use super::{EDGE_KEYS, Edge, Graph, no_capacity, refuse_slip};
+use super::{Defaults, EDGE_KEYS, Edge, Graph, no_capacity, refuse_slip, zoo};
 use crate::document::{line_and_column, shortened};
 use crate::quantity::{capacity_from_json, ns_from_json, positive_bytes_from_json, quoted};
 use crate::{Fault, Network, Ns};
@@ -17,6 +17,11 @@ const MOST_ATTRIBUTES: usize = 64;
 
 /// The network that `text` describes.
 pub fn network(text: &str) -> Result<Network, Fault> {
+    network_with(text, Defaults::default())
+}
+
+/// As [`network`], with what edges have where they do not say.
+pub fn network_with(text: &str, defaults: Defaults) -> Result<Network, Fault> {
     let mut reader = Reader::from_str(text);
     let mut state = State::default();
     loop {
@@ -40,7 +45,7 @@ pub fn network(text: &str) -> Result<Network, Fault> {
             Event::Comment(_) | Event::Decl(_) | Event::PI(_) | Event::DocType(_) => {}
         }
     }
-    state.finish()
+    state.finish(defaults)
 }
 
 /// The five entities that XML itself has, and characters by number; none that a file defines.
@@ -79,6 +84,8 @@ struct RawEdge {
     directed: Option<bool>,
     /// In the order of [`EDGE_KEYS`].
     values: [Option<String>; 3],
+    /// What the Topology Zoo says of it, in the order of [`zoo::KEYS`].
+    zoo: [Option<String>; 4],
 }
 
 #[derive(Debug, Default)]
@@ -181,6 +188,8 @@ impl State {
                     (At::Edge, name, _, Some(edge)) => {
                         if let Some(k) = EDGE_KEYS.iter().position(|known| *known == name) {
                             edge.values[k] = Some(text);
+                        } else if let Some(k) = zoo::KEYS.iter().position(|known| *known == name) {
+                            edge.zoo[k] = Some(text);
                         }
                     }
                     _ => {}
@@ -191,7 +200,7 @@ impl State {
         Ok(())
     }
 
-    fn finish(self) -> Result<Network, Fault> {
+    fn finish(self, defaults: Defaults) -> Result<Network, Fault> {
         let directed = self
             .directed
             .ok_or_else(|| Fault::new("", "the file has no graph", "give a GraphML file with a <graph>"))?;
@@ -210,16 +219,22 @@ impl State {
             graph.node(name, kind).map_err(|e| e.below(&format!("nodes[{i}]")))?;
         }
         for (i, raw) in self.edges.into_iter().enumerate() {
-            let edge = read_edge(raw, directed, &edge_defaults, &graph);
+            let edge = read_edge(raw, directed, &edge_defaults, &graph, defaults);
             graph.edges.push(edge.map_err(|e| e.below(&format!("edges[{i}]")))?);
         }
         graph.build("edges")
     }
 }
 
-fn read_edge(raw: RawEdge, directed: bool, defaults: &[Option<String>; 3], graph: &Graph) -> Result<Edge, Fault> {
+fn read_edge(
+    raw: RawEdge,
+    directed: bool,
+    of_file: &[Option<String>; 3],
+    graph: &Graph,
+    defaults: Defaults,
+) -> Result<Edge, Fault> {
     let mut values = raw.values;
-    for (value, default) in values.iter_mut().zip(defaults) {
+    for (value, default) in values.iter_mut().zip(of_file) {
         if value.is_none() {
             value.clone_from(default);
         }
@@ -229,8 +244,14 @@ fn read_edge(raw: RawEdge, directed: bool, defaults: &[Option<String>; 3], graph
         from: graph.find(&raw.source).map_err(|e| e.below("source"))?,
         to: graph.find(&raw.target).map_err(|e| e.below("target"))?,
         directed: raw.directed.unwrap_or(directed),
-        capacity_bps: capacity_from_json(&capacity.ok_or_else(no_capacity)?).map_err(|e| e.below("capacity"))?,
-        delay_ns: delay.as_ref().map_or(Ok::<Ns, Fault>(0), ns_from_json).map_err(|e| e.below("delay"))?,
+        capacity_bps: match (capacity, zoo::capacity_bps(&raw.zoo)) {
+            (Some(own), _) => capacity_from_json(&own).map_err(|e| e.below("capacity"))?,
+            (None, said) => said.or(defaults.capacity_bps).ok_or_else(no_capacity)?,
+        },
+        delay_ns: delay
+            .as_ref()
+            .map_or(Ok::<Ns, Fault>(defaults.delay_ns.unwrap_or(0)), ns_from_json)
+            .map_err(|e| e.below("delay"))?,
         buffer_bytes: buffer.as_ref().map(positive_bytes_from_json).transpose().map_err(|e| e.below("buffer"))?,
     })
 }

@@ -4,11 +4,57 @@
 //! have `kind` (or `type`) "host" or "switch". Links are named `A->B`, parallel ones `A->B#1`. Attributes that are
 //! not ours are left alone, unless they look like a slip of the pen.
 
+pub mod flows;
 pub mod graphml;
+pub mod hpcc;
 pub mod node_link;
+mod zoo;
 
+use crate::quantity::{capacity_from_json, ns_from_json};
 use crate::{Fault, Network, NodeId, NodeKind, Ns};
+use serde_json::{Map, Value};
 use std::collections::{BTreeSet, HashMap, HashSet};
+
+/// What the edges of a file have where they do not say.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Defaults {
+    /// Capacity, bit/s; without it an edge must have one.
+    pub capacity_bps: Option<f64>,
+    /// Propagation delay, ns; 0 without it.
+    pub delay_ns: Option<Ns>,
+}
+
+impl Defaults {
+    /// The keys `capacity` and `delay` beside a file's name.
+    pub fn read(map: &Map<String, Value>) -> Result<Self, Fault> {
+        let capacity = map.get("capacity").map(capacity_from_json).transpose();
+        let delay = map.get("delay").map(ns_from_json).transpose();
+        Ok(Defaults {
+            capacity_bps: capacity.map_err(|e| e.below("capacity"))?,
+            delay_ns: delay.map_err(|e| e.below("delay"))?,
+        })
+    }
+}
+
+/// Refuses a file of a kind that is known not to be read, by its name.
+pub fn refuse_kind(path: &str) -> Result<(), Fault> {
+    let name = path.to_lowercase();
+    let (what, mend) = match name.rsplit_once('.').map(|(_, ending)| ending) {
+        Some("gml") => {
+            ("GML", "write it as GraphML: networkx.write_graphml(networkx.read_gml(FILE), \"NAME.graphml\")")
+        }
+        Some("csv") => {
+            ("CSV, a table", "name it as the flows of a case, flows = {file = ...}, or as a workload of kind \"trace\"")
+        }
+        Some("parquet") => ("Parquet, a table", "name it in a workload of kind \"trace\""),
+        Some("yaml" | "yml") => ("YAML", "write it as TOML or JSON"),
+        Some("xlsx" | "ods") => ("a spreadsheet", "save the table as CSV"),
+        Some("gz" | "zip" | "xz" | "zst") => ("compressed", "unpack it first"),
+        Some("py") => ("Python", "run it with python"),
+        _ => return Ok(()),
+    };
+    Err(Fault::new("", format!("{path} is {what}: it is not read here"), mend))
+}
 
 /// A graph as a file describes it.
 #[derive(Debug, Default)]
@@ -127,5 +173,6 @@ fn refuse_slip(name: &str) -> Result<(), Fault> {
 
 /// The fault of an edge without capacity.
 fn no_capacity() -> Fault {
-    Fault::new("capacity", "the edge has no capacity", "give every edge one, such as \"10Gbps\"")
+    let mend = "give every edge one, such as \"10Gbps\", or one for all beside the file: capacity = \"10Gbps\"";
+    Fault::new("capacity", "the edge has no capacity", mend)
 }

@@ -1,6 +1,6 @@
 //! Node-link JSON as networkx' `node_link_data` writes it.
 
-use super::{EDGE_KEYS, Edge, Graph, no_capacity, refuse_slip};
+use super::{Defaults, EDGE_KEYS, Edge, Graph, no_capacity, refuse_slip};
 use crate::document::{check_keys, list, table, text, unknown_word};
 use crate::quantity::{capacity_from_json, ns_from_json, positive_bytes_from_json, shown};
 use crate::{Fault, Network, NodeId, NodeKind};
@@ -8,6 +8,11 @@ use serde_json::{Map, Value};
 
 /// The network that `value` describes.
 pub fn network(value: &Value) -> Result<Network, Fault> {
+    network_with(value, Defaults::default())
+}
+
+/// As [`network`], with what edges have where they do not say.
+pub fn network_with(value: &Value, defaults: Defaults) -> Result<Network, Fault> {
     let map = table(value, "a graph", "{\"nodes\": [...], \"links\": [...]}")?;
     check_keys(map, &["directed", "multigraph", "graph", "nodes", "links", "edges"])?;
     let name = match (map.get("links"), map.get("edges")) {
@@ -23,7 +28,7 @@ pub fn network(value: &Value) -> Result<Network, Fault> {
         read_node(node, &mut graph).map_err(|e| e.below(&format!("nodes[{i}]")))?;
     }
     for (i, edge) in items(map, name)?.iter().enumerate() {
-        let edge = read_edge(edge, directed, &graph).map_err(|e| e.below(&format!("{name}[{i}]")))?;
+        let edge = read_edge(edge, directed, &graph, defaults).map_err(|e| e.below(&format!("{name}[{i}]")))?;
         graph.edges.push(edge);
     }
     graph.build(name)
@@ -78,7 +83,7 @@ pub(super) fn kind_of(word: &str) -> Result<NodeKind, Fault> {
     }
 }
 
-fn read_edge(value: &Value, directed: bool, graph: &Graph) -> Result<Edge, Fault> {
+fn read_edge(value: &Value, directed: bool, graph: &Graph, defaults: Defaults) -> Result<Edge, Fault> {
     let map = table(value, "an edge", "{\"source\": \"a\", \"target\": \"b\", \"capacity\": \"10Gbps\"}")?;
     map.keys().try_for_each(|key| refuse_slip(key))?;
     let end = |key: &str| -> Result<NodeId, Fault> { graph.find(&name_of(map, key)?).map_err(|e| e.below(key)) };
@@ -88,8 +93,11 @@ fn read_edge(value: &Value, directed: bool, graph: &Graph) -> Result<Edge, Fault
         from,
         to,
         directed,
-        capacity_bps: capacity_from_json(capacity.ok_or_else(no_capacity)?).map_err(|e| e.below("capacity"))?,
-        delay_ns: delay.map_or(Ok(0), ns_from_json).map_err(|e| e.below("delay"))?,
+        capacity_bps: match (capacity, defaults.capacity_bps) {
+            (Some(own), _) => capacity_from_json(own).map_err(|e| e.below("capacity"))?,
+            (None, default) => default.ok_or_else(no_capacity)?,
+        },
+        delay_ns: delay.map_or(Ok(defaults.delay_ns.unwrap_or(0)), ns_from_json).map_err(|e| e.below("delay"))?,
         buffer_bytes: buffer.map(positive_bytes_from_json).transpose().map_err(|e| e.below("buffer"))?,
     })
 }

@@ -513,7 +513,7 @@ fn syntax_errors_name_line_and_column() {
         ("{\"flows\": [{\"weight\": 1, \"weight\": 1}]}", "line 1, column 33", "the key \"weight\" is given twice"),
         ("{\"flows\": [{\"weight\": 1e999}]}", "line 1, column 27", "the number is too large"),
         ("{\"flows\": 7}", "line 1, column 11", "expected a list in \"flows\""),
-        ("{\"flows\": {}}", "line 1, column 12", "expected a list in \"flows\""),
+        ("{\"flows\": {}}", "flows.file", "it is missing"),
         ("[]", "line 1, column 2", "expected a table of keys and values"),
         ("\u{1}", "line 1, column 1", "expected value"),
     ] {

@@ -223,3 +223,113 @@ proptest! {
         }
     }
 }
+
+/// What one of the reader's files holds, by its name.
+fn network_of(value: Value, text: &str) -> Result<Network, subak_core::Fault> {
+    subak_core::case::network_from_value(&value, &mut |_| Ok(text.to_string())).map(|(network, _)| network)
+}
+
+#[test]
+fn speeds_of_the_topology_zoo_and_what_stands_beside_a_file() {
+    let text = r#"<graphml><key id="r" for="edge" attr.name="LinkSpeedRaw"/><key id="l" for="edge" attr.name="LinkLabel"/>
+        <graph edgedefault="undirected"><node id="0"/><node id="1"/><node id="2"/><node id="3"/>
+        <edge source="0" target="1"><data key="r">10000000000.0</data><data key="l">OC-3</data></edge>
+        <edge source="1" target="2"><data key="l">155 Mbps</data></edge>
+        <edge source="2" target="3"/></graph></graphml>"#;
+    let network = network_of(json!({"file": "z.graphml", "capacity": "1Gbps", "delay": "2ms"}), text).unwrap();
+    let speeds: Vec<_> = network.links().iter().step_by(2).map(|l| (l.capacity_bps, l.delay_ns)).collect();
+    assert_eq!(speeds, [(1e10, 2_000_000), (155e6, 2_000_000), (1e9, 2_000_000)]);
+    let fault = network_of(json!({"file": "z.graphml"}), text).unwrap_err();
+    assert!(fault.place == "edges[2].capacity" && fault.mend.contains("beside the file"), "{fault}");
+    let fault = network_of(json!({"file": "z.graphml", "capacity": 0}), text).unwrap_err();
+    assert_eq!(fault.place, "capacity", "{fault}");
+    let graph = r#"{"nodes": [{"id": "a"}, {"id": "b"}], "links": [{"source": "a", "target": "b"}]}"#;
+    assert_eq!(network_of(json!({"file": "g.json", "capacity": 5}), graph).unwrap().links()[0].capacity_bps, 5.0);
+    for (name, said) in [("a.gml", "GML"), ("a.csv", "CSV"), ("a.json.gz", "compressed")] {
+        let fault = network_of(json!({"file": name}), "").unwrap_err();
+        assert!(fault.what.contains(said) && !fault.mend.is_empty(), "{fault}");
+    }
+}
+
+#[test]
+fn topologies_of_hpcc() {
+    let text = "3 1 2\n2\n0 2 100Gbps 1000ns 0.000000\n1 2 25Gbps 0.001ms 0\n";
+    let network = network_of(json!({"file": "topology.txt"}), text).unwrap();
+    let expected = [("0->2", 1e11), ("2->0", 1e11), ("1->2", 25e9), ("2->1", 25e9)];
+    assert_eq!(links(&network), expected.map(|(id, c)| (id.to_string(), c, 1000, None)));
+    assert_eq!(kinds(&network), [("0", NodeKind::Host), ("1", NodeKind::Host), ("2", NodeKind::Switch)]);
+    for (text, place, what) in [
+        ("", "line 1", "empty"),
+        ("3 1\n", "line 1", "three numbers"),
+        ("3 x 2\n", "line 1", "\"x\" is no whole number"),
+        ("3 1 2\n9\n", "line 2", "no node \"9\""),
+        ("3 2 2\n2\n", "line 2", "1 switches are listed, 2 announced"),
+        ("3 1 2\n2\n0 2 100Gbps 1us 0\n", "line 1", "1 links, 2 announced"),
+        ("3 1 1\n2\n0 2 100Gbps 1us 0.01\n", "line 3", "loses packets"),
+        ("3 1 1\n2\n0 0 100Gbps 1us 0\n", "line 3", "to itself"),
+        ("3 1 1\n2\n0 2 fast 1us 0\n", "line 3", "\"fast\" is not a rate"),
+        ("99999999 1 1\n2\n", "line 1", "99999999 nodes"),
+    ] {
+        let fault = network_of(json!({"file": "topology.txt"}), text).expect_err(text);
+        assert!(fault.place == place && fault.what.contains(what), "{text:?}: {fault}");
+    }
+}
+
+/// The flows of a case as a list, a table and a matrix are the same.
+#[test]
+fn flows_of_a_case_in_a_file() {
+    let case = |flows: Value, text: &str| {
+        let case = json!({"network": {"kind": "star", "hosts": 3}, "flows": flows}).to_string();
+        subak_core::Case::parse(&case, subak_core::document::Format::Json, &mut |_| Ok(text.to_string()))
+    };
+    let list = case(
+        json!([{"id": "h0->h1", "src": "h0", "dst": "h1", "demand": 5e6}, {"id": "h2->h0", "src": "h2", "dst": "h0", "demand": 2.5e6}]),
+        "",
+    );
+    let list = format!("{:?}", list.unwrap().flows);
+    for (flows, text) in [
+        (json!({"file": "f.csv"}), "id,src,dst,demand\nh0->h1,h0,h1,5Mbps\nh2->h0,h2,h0,2500000\n"),
+        (json!({"file": "f.csv", "unit": "Mbps"}), "\u{feff}dst, src, demand, id\nh1,h0,5,h0->h1\nh0,h2,2.5,h2->h0\n"),
+        (json!({"file": "m.csv", "unit": "Mbps"}), "from,h0,h1,h2\nh0,0,5,\nh2,2.5,0,0\n"),
+        (
+            json!({"file": "f.json"}),
+            r#"[{"id": "h0->h1", "src": "h0", "dst": "h1", "demand": 5e6},
+            {"id": "h2->h0", "src": "h2", "dst": "h0", "demand": "2.5Mbps"}]"#,
+        ),
+    ] {
+        assert_eq!(format!("{:?}", case(flows, text).unwrap().flows), list, "{text}");
+    }
+    for (flows, text, place, what) in [
+        (json!({"file": "f.dat"}), "", "flows.file", "does not follow from its name"),
+        (json!({"fiel": "f.csv"}), "", "flows.fiel", "unknown key"),
+        (json!({"file": "f.csv"}), "src,dst,dmand\nh0,h1,1\n", "line 1", "unknown column \"dmand\""),
+        (json!({"file": "f.csv"}), "src,dst\nh0,\n", "line 2", "\"dst\" is empty"),
+        (json!({"file": "f.csv"}), "src,dst\nh0\n", "line 2", "no row of the table"),
+        (json!({"file": "m.csv"}), ",h0,h1\nh0,3,\n", "line 2", "to itself"),
+        (json!({"file": "f.json"}), "{}", "", "no list"),
+        (json!({"file": "f.csv"}), "src,dst,demand\nh0,h1,much\n", "flows[0].demand", "\"much\" is not a rate"),
+    ] {
+        let fault = case(flows, text).expect_err(text);
+        assert!(fault.place.contains(place) && fault.what.contains(what), "{text:?}: {fault:?}");
+    }
+}
+
+proptest! {
+    /// Whatever the files of others hold is read or refused.
+    #[test]
+    fn any_text_is_read_or_refused(
+        text in "[ -~\n]{0,120}",
+        rows in prop::collection::vec((0u32..5, 0u32..5, "[0-9.]{1,4}(Gbps|bps|x)?"), 0..6),
+    ) {
+        let hpcc: String = rows.iter().map(|(a, b, rate)| format!("{a} {b} {rate} 1us 0\n")).collect();
+        let table: String = rows.iter().map(|(a, b, rate)| format!("h{a},h{b},{rate}\n")).collect();
+        for text in [text.clone(), format!("4 1 {}\n3\n{hpcc}", rows.len()), format!("src,dst,demand\n{table}{text}")] {
+            for name in ["topology.txt", "graph.graphml"] {
+                let _ = network_of(json!({"file": name, "capacity": 1}), &text);
+            }
+            let case = json!({"network": {"kind": "star", "hosts": 3}, "flows": {"file": "flows.csv", "unit": "Mbps"}});
+            let read = subak_core::Case::from_value(&case, &mut |_| Ok(text.clone()));
+            prop_assert!(read.is_ok() || !read.unwrap_err().mend.is_empty());
+        }
+    }
+}

@@ -1,8 +1,8 @@
 //! Two runs compared.
 
 use crate::error::Error;
-use crate::results::stats::Stat;
-use crate::results::summary::{Summary, SummaryRow, summary};
+use crate::results::stats::{self, Stat};
+use crate::results::summary::{Measured, Summary, SummaryRow, summary};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -53,7 +53,11 @@ pub struct Compared {
     pub second: Stat,
     /// Second over first; none where the first is 0 and the second is not.
     pub ratio: Option<f64>,
-    /// Whether the means differ by more than both confidence intervals; none without intervals.
+    /// Second minus first over the seeds that both have, each seed with itself; none without such seeds.
+    pub difference: Option<Stat>,
+    /// How probable so large a difference is by chance alone: the paired t-test. None below two equal seeds.
+    pub p_value: Option<f64>,
+    /// Whether `p_value` is below 0.05.
     pub distinct: Option<bool>,
 }
 
@@ -86,10 +90,19 @@ fn compare(first: &SummaryRow, second: &SummaryRow) -> Vec<Compared> {
     let one = |(name, a): &(&'static str, Stat)| {
         let b = second.metrics.iter().find(|m| m.0 == *name)?.1;
         let ratio = if a.mean == b.mean { Some(1.0) } else { Some(b.mean / a.mean).filter(|r| r.is_finite()) };
-        let distinct = a.ci95.zip(b.ci95).map(|(x, y)| (a.mean - b.mean).abs() > x + y);
-        Some(Compared { name: (*name).to_string(), first: *a, second: b, ratio, distinct })
+        let pairs = paired(first, second, name);
+        let (difference, p_value) = (Stat::over(&pairs), stats::paired_p(&pairs));
+        let distinct = p_value.map(|p| p < 0.05);
+        Some(Compared { name: (*name).to_string(), first: *a, second: b, ratio, difference, p_value, distinct })
     };
     first.metrics.iter().filter_map(one).collect()
+}
+
+/// Second minus first for each seed that both have.
+fn paired(first: &SummaryRow, second: &SummaryRow, name: &str) -> Vec<f64> {
+    let value = |measured: &Measured| measured.iter().find(|m| m.0 == name).and_then(|m| m.1);
+    let of_seed = |wanted: u64| second.runs.iter().find(|(seed, _)| *seed == wanted).and_then(|(_, m)| value(m));
+    first.runs.iter().filter_map(|(seed, measured)| Some(of_seed(*seed)? - value(measured)?)).collect()
 }
 
 fn same_bytes(a: &Path, b: &Path) -> Result<bool, Error> {

@@ -7,6 +7,7 @@ pub(crate) mod files;
 pub(crate) mod packets;
 mod pcapng;
 pub(crate) mod read;
+pub(crate) mod scenes;
 pub mod stats;
 pub(crate) mod store;
 pub(crate) mod summary;

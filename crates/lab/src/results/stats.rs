@@ -51,6 +51,37 @@ fn t975(df: usize) -> f64 {
     }
 }
 
+/// How probable a mean of `differences` as far from 0 as theirs is, if it is 0 in truth: the paired t-test, two-sided.
+/// `None` below two differences.
+pub fn paired_p(differences: &[f64]) -> Option<f64> {
+    let stat = Stat::over(differences)?;
+    let error = stat.ci95? / t975(differences.len() - 1);
+    if stat.mean == 0.0 {
+        return Some(1.0);
+    }
+    Some(two_tails((stat.mean / error).abs(), differences.len() - 1))
+}
+
+/// The probability beyond `t` on either side of Student's t with `df` degrees of freedom (Abramowitz and Stegun 26.7.3, 4).
+fn two_tails(t: f64, df: usize) -> f64 {
+    let angle = libm::atan(t / (df as f64).sqrt());
+    let (sin, cos) = (libm::sin(angle), libm::cos(angle));
+    // Terms of cos^k for k of the parity of `df`, below it.
+    let first = df % 2;
+    let (mut term, mut sum) = (if first == 1 { cos } else { 1.0 }, 0.0);
+    let mut power = first;
+    while power + 2 <= df {
+        sum += term;
+        term *= cos * cos * (power + 1) as f64 / (power + 2) as f64;
+        power += 2;
+    }
+    let inside = match first {
+        1 => (angle + sin * sum) * std::f64::consts::FRAC_2_PI,
+        _ => sin * sum,
+    };
+    (1.0 - inside).clamp(0.0, 1.0)
+}
+
 /// The quantile `q` of `sorted`, linear between neighbours; `None` if there are no values.
 pub fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
@@ -86,6 +117,20 @@ mod tests {
         assert!((stat.mean - 3.0).abs() < 1e-12 && (stat.ci95.unwrap() - 1.9634).abs() < 1e-3);
         assert_eq!(Stat::over(&[7.0]).unwrap().ci95, None);
         assert_eq!(Stat::over(&[]), None);
+    }
+
+    #[test]
+    fn tails_as_in_the_tables() {
+        for df in [1, 2, 3, 4, 5, 9, 10, 30] {
+            let p = two_tails(t975(df), df);
+            assert!((p - 0.05).abs() < 3e-4, "{df}: {p}");
+        }
+        // t = 6.0474 with two degrees of freedom: 1 - t / sqrt(t^2 + 2).
+        let p = paired_p(&[-0.5, -0.7, -0.4]).unwrap();
+        assert!((p - 0.0263).abs() < 1e-4, "{p}");
+        assert_eq!(paired_p(&[0.0, 0.0]), Some(1.0));
+        assert_eq!(paired_p(&[2.0, 2.0]), Some(0.0));
+        assert_eq!(paired_p(&[2.0]), None);
     }
 
     #[test]

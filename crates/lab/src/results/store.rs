@@ -1,15 +1,19 @@
 //! Where results lie: one table a cell, written whole or not at all, and merged in order once all are there.
 
+mod adopt;
+
 use crate::error::Error;
 use crate::results::files::{self, Part};
 use crate::results::table::properties;
 use crate::runs::simulate::Took;
 use crate::spec::ValidSpec;
+use adopt::Adopted;
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{KeyValue, ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::writer::SerializedFileWriter;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -27,6 +31,8 @@ pub const BUILD: &str = env!("SUBAK_SOURCES");
 pub(crate) struct Store {
     dir: PathBuf,
     hash: String,
+    /// The numbers that cells had in the spec before, and have now.
+    renumbered: Option<BTreeMap<usize, usize>>,
 }
 
 /// How a cell stands.
@@ -40,21 +46,33 @@ pub(crate) enum Standing {
 impl Store {
     /// Opens or makes `dir` for `spec`; refuses a directory that holds something else.
     pub fn open(dir: &Path, spec: &ValidSpec) -> Result<Self, Error> {
-        let store = Store { dir: dir.to_path_buf(), hash: spec.hash.clone() };
+        let mut store = Store { dir: dir.to_path_buf(), hash: spec.hash.clone(), renumbered: None };
         let refuse =
             |what: String, mend: &str| Err(Fault::new("", what, mend).in_file(dir.display().to_string()).into());
         if store.manifest_path().exists() {
             let manifest = read_manifest(dir)?;
             let held = |key: &str| manifest.get(key).and_then(Value::as_str).unwrap_or("none").to_string();
-            if held("spec_sha256") != spec.hash {
-                let what = format!("the directory holds results of another spec, \"{}\"", held("name"));
-                return refuse(what, "choose another directory, or remove this one to start anew");
+            let other = || format!("the directory holds results of another spec, \"{}\"", held("name"));
+            let mend = "choose another directory, or remove this one to start anew";
+            let grown = held("spec_sha256") != spec.hash;
+            if grown && held("name") != spec.name {
+                return refuse(other(), mend);
             }
             if (held("version").as_str(), held("build").as_str()) != (VERSION, BUILD) {
                 let (version, build) = (held("version"), held("build"));
                 let what =
                     format!("the results are of another build: {version} ({build}), this is {VERSION} ({BUILD})");
-                return refuse(what, "choose another directory, or remove this one to start anew");
+                return refuse(what, mend);
+            }
+            if grown {
+                match adopt::adopt(&store, spec)? {
+                    Adopted::All(renumbered) => store.renumbered = Some(renumbered),
+                    Adopted::Refused { complete, foreign } => {
+                        let what =
+                            format!("{}: {foreign} of its {complete} complete cells are not in this one", other());
+                        return refuse(what, mend);
+                    }
+                }
             }
         } else if dir.exists() && !is_free(dir).map_err(|e| Error::file(dir, e))? {
             return refuse("the directory holds other files".into(), "choose an empty or a new directory");
@@ -63,6 +81,14 @@ impl Store {
         fs::create_dir_all(&cells).map_err(|e| Error::file(&cells, e))?;
         files::remove_abandoned(&cells).map_err(|e| Error::file(&cells, e))?;
         Ok(store)
+    }
+
+    /// What each cell took when it ran, seconds, as the manifest has it.
+    pub fn wall_times(&self) -> BTreeMap<usize, f64> {
+        let Ok(manifest) = read_manifest(&self.dir) else { return BTreeMap::new() };
+        let now = |before: usize| self.renumbered.as_ref().map_or(Some(before), |moved| moved.get(&before).copied());
+        let time = |c: &Value| Some((now(c.get("cell")?.as_u64()? as usize)?, c.get("wall_s")?.as_f64()?));
+        manifest.get("cells").and_then(Value::as_array).into_iter().flatten().filter_map(time).collect()
     }
 
     fn cell_path(&self, cell: usize) -> PathBuf {
@@ -169,24 +195,34 @@ impl Store {
             let path = self.cell_path(cell);
             let footer = read_footer(&path)?;
             let input = File::open(&path)?;
-            for group in footer.row_groups() {
-                let mut copied = writer.next_row_group()?;
-                for column in group.columns() {
-                    let result = ColumnCloseResult {
-                        bytes_written: column.compressed_size() as u64,
-                        rows_written: group.num_rows() as u64,
-                        metadata: column.clone(),
-                        bloom_filter: None,
-                        column_index: None,
-                        offset_index: None,
-                    };
-                    copied.append_column(&input, result)?;
-                }
-                copied.close()?;
-            }
+            copy_groups(&footer, &input, &mut writer)?;
         }
         writer.close().map(|_| ())
     }
+}
+
+/// Copies the groups of rows of `input` without decoding them.
+fn copy_groups<W: io::Write + Send>(
+    footer: &ParquetMetaData,
+    input: &File,
+    writer: &mut SerializedFileWriter<W>,
+) -> Result<(), ParquetError> {
+    for group in footer.row_groups() {
+        let mut copied = writer.next_row_group()?;
+        for column in group.columns() {
+            let result = ColumnCloseResult {
+                bytes_written: column.compressed_size() as u64,
+                rows_written: group.num_rows() as u64,
+                metadata: column.clone(),
+                bloom_filter: None,
+                column_index: None,
+                offset_index: None,
+            };
+            copied.append_column(input, result)?;
+        }
+        copied.close()?;
+    }
+    Ok(())
 }
 
 /// What every table of the results of the spec with that hash says of itself.
@@ -194,6 +230,14 @@ pub(crate) fn metadata(spec_hash: &str) -> Vec<KeyValue> {
     [("subak.spec", spec_hash), ("subak.version", VERSION), ("subak.build", BUILD)]
         .map(|(key, value)| KeyValue::new(key.to_string(), value.to_string()))
         .to_vec()
+}
+
+/// What the table of a cell says of itself.
+pub(crate) fn metadata_of_cell(spec: &ValidSpec, cell: usize) -> Vec<KeyValue> {
+    let pair = |key: &str, value: String| KeyValue::new(key.to_string(), value);
+    let mut metadata = metadata(&spec.hash);
+    metadata.extend([pair("subak.cell", cell.to_string()), pair("subak.identity", spec.identity(cell))]);
+    metadata
 }
 
 /// Where the packets of a cell are recorded, in a directory of results.

@@ -40,6 +40,9 @@ pub struct SummaryRow {
     pub sizes: Vec<SizeBin>,
     /// Convergence by each criterion of the spec.
     pub convergence: Vec<CriterionRow>,
+    /// The metrics of each run by its seed.
+    #[serde(skip)]
+    pub(crate) runs: Vec<(u64, Measured)>,
 }
 
 /// How rates settled by one criterion. What differs in meaning is never averaged.
@@ -51,6 +54,9 @@ pub struct CriterionRow {
     #[serde(serialize_with = "as_map")]
     pub metrics: Vec<(&'static str, Stat)>,
 }
+
+/// The metrics of one run.
+pub(crate) type Measured = Vec<(&'static str, Option<f64>)>;
 
 /// Flows of a range of sizes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -75,6 +81,8 @@ fn as_map<S: Serializer>(metrics: &[(&'static str, Stat)], serializer: S) -> Res
 /// A scheme at one choice of the axes' values, and its runs by the number of their cells.
 pub(crate) struct Group {
     pub row: SummaryRow,
+    /// Of each run.
+    seeds: Vec<u64>,
     pub runs: Vec<(u64, Run)>,
 }
 
@@ -107,12 +115,16 @@ pub(crate) fn groups(dir: &Path) -> Result<(Results, Vec<Group>), Error> {
         // A cell that failed, or is not there yet, is left out.
         let Some(number) = cell.get("cell").and_then(Value::as_u64) else { continue };
         let Some(run) = runs.remove(&number) else { continue };
+        let seed = cell.get("seed").and_then(Value::as_u64).unwrap_or_default();
         match groups.last_mut().filter(|g| g.row.scheme == scheme && g.row.axes == axes) {
-            Some(group) => group.runs.push((number, run)),
+            Some(group) => {
+                group.seeds.push(seed);
+                group.runs.push((number, run));
+            }
             None => {
                 let (metrics, sizes, convergence) = (Vec::new(), Vec::new(), Vec::new());
-                let row = SummaryRow { scheme, axes, seeds: 0, metrics, sizes, convergence };
-                groups.push(Group { row, runs: vec![(number, run)] });
+                let row = SummaryRow { scheme, axes, seeds: 0, metrics, sizes, convergence, runs: Vec::new() };
+                groups.push(Group { row, seeds: vec![seed], runs: vec![(number, run)] });
             }
         }
     }
@@ -344,10 +356,12 @@ fn over_seeds(runs: &[Vec<(&'static str, Option<f64>)>]) -> Vec<(&'static str, S
 }
 
 fn finish(group: &mut Group) {
-    let Group { row, runs } = group;
+    let Group { row, seeds, runs } = group;
     let runs: Vec<&Run> = runs.iter().map(|(_, run)| run).collect();
     row.seeds = runs.len();
-    row.metrics = over_seeds(&runs.iter().map(|run| of_run(run)).collect::<Vec<_>>());
+    let measured: Vec<_> = runs.iter().map(|run| of_run(run)).collect();
+    row.metrics = over_seeds(&measured);
+    row.runs = seeds.iter().copied().zip(measured).collect();
     for (k, &above_bytes) in SIZE_BINS.iter().enumerate() {
         let up_to_bytes = SIZE_BINS.get(k + 1).copied();
         let inside = |f: &&FlowFact| f.size_bytes > above_bytes && up_to_bytes.is_none_or(|top| f.size_bytes <= top);

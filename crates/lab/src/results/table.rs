@@ -7,7 +7,7 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
-use parquet::errors::Result;
+use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use serde::Serialize;
@@ -34,7 +34,7 @@ macro_rules! columns {
         }
 
         /// Every column that each table has; a spec's axes follow.
-        #[allow(dead_code, reason = "documentation alone may want them")]
+                #[allow(dead_code, reason = "documentation alone may want them")]
         pub const COLUMNS: &[Column] = &[$(Column { name: stringify!($name), about: concat!($($about),+) }),*];
 
         #[derive(Debug, Default)]
@@ -135,7 +135,8 @@ columns! {
     queued_packets: whole,
     /// most bytes that waited, between warm-up and duration
     peak_queued_bytes: whole,
-    /// data bytes sent over the link between warm-up and duration, headers included; of a summary, over all links
+    /// data bytes sent over the link between warm-up and duration, headers included; of a summary, over all links; of a
+    /// sample of a queue, since the last sample
     data_bytes: whole,
     /// bytes of acknowledgements sent, between warm-up and duration
     ack_bytes: whole,
@@ -204,6 +205,10 @@ pub(crate) fn properties(metadata: Vec<KeyValue>) -> WriterProperties {
         .build()
 }
 
+fn repeated(text: &str, rows: usize) -> ArrayRef {
+    Arc::new(arrow_array::StringArray::from_iter_values(std::iter::repeat_n(text, rows)))
+}
+
 /// Writes the rows of one cell.
 pub(crate) struct TableWriter<W: Write + Send> {
     writer: ArrowWriter<W>,
@@ -244,19 +249,31 @@ impl<W: Write + Send> TableWriter<W> {
         if self.rows == BATCH { self.flush() } else { Ok(()) }
     }
 
+    /// Appends the rows of another table, as those of the cell numbered `cell` of the scheme called `scheme`.
+    pub fn push_batch(&mut self, batch: &RecordBatch, cell: u64, scheme: &str) -> Result<()> {
+        let rows = batch.num_rows();
+        let lacking = |name| ParquetError::General(format!("the table has no column {name}"));
+        let column = |about: &Column| match about.name {
+            "cell" => Ok(Arc::new(arrow_array::UInt64Array::from(vec![cell; rows])) as ArrayRef),
+            "scheme" => Ok(repeated(scheme, rows)),
+            name => batch.column_by_name(name).cloned().ok_or_else(|| lacking(name)),
+        };
+        let arrays = COLUMNS.iter().map(column).collect::<Result<Vec<_>>>()?;
+        self.write(arrays, rows)
+    }
+
     fn flush(&mut self) -> Result<()> {
-        let mut arrays = self.builders.finish();
-        for axis in &self.axes {
-            arrays.push(match axis {
-                AxisValue::Number(x) => Arc::new(arrow_array::Float64Array::from(vec![*x; self.rows])),
-                AxisValue::Text(s) => {
-                    Arc::new(arrow_array::StringArray::from_iter_values(std::iter::repeat_n(s, self.rows)))
-                }
-            });
-        }
-        self.rows = 0;
-        let batch = RecordBatch::try_new(Arc::clone(&self.schema), arrays)?;
-        self.writer.write(&batch)
+        let arrays = self.builders.finish();
+        let rows = std::mem::take(&mut self.rows);
+        self.write(arrays, rows)
+    }
+
+    fn write(&mut self, mut arrays: Vec<ArrayRef>, rows: usize) -> Result<()> {
+        arrays.extend(self.axes.iter().map(|axis| match axis {
+            AxisValue::Number(x) => Arc::new(arrow_array::Float64Array::from(vec![*x; rows])) as ArrayRef,
+            AxisValue::Text(s) => repeated(s, rows),
+        }));
+        self.writer.write(&RecordBatch::try_new(Arc::clone(&self.schema), arrays)?)
     }
 
     /// Writes what is left and the table's end, with `metadata` added; gives back where it was written.

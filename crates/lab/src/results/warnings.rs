@@ -106,7 +106,7 @@ fn unseen_faults(setting: &Setting) -> Option<(&'static str, String)> {
 }
 
 fn of_group(setting: &Setting, group: &Group, all: &mut Vec<Warning>) {
-    let Group { row, runs } = group;
+    let Group { row, runs, .. } = group;
     let mut warn = |kind: &'static str, cells: Vec<u64>, text: String| {
         all.push(Warning { kind, scheme: Some(row.scheme.clone()), axes: row.axes.clone(), cells, text });
     };

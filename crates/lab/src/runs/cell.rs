@@ -43,9 +43,9 @@ pub(crate) fn run(
     progress: &(dyn Fn(f64) + Sync),
 ) -> Result<bool, CellError> {
     let (setting, scheme) = spec.setting(number);
+    let setting = &*setting.under(scheme);
     let pair = |key: &str, value: u64| KeyValue::new(key.to_string(), value.to_string());
-    let mut metadata = store::metadata(&spec.hash);
-    metadata.push(pair("subak.cell", number as u64));
+    let metadata = store::metadata_of_cell(spec, number);
     let (rows, file) = store.begin(number).map_err(CellError::Files)?;
     let mut table = TableWriter::new(file, spec, &setting.axis_values, metadata)?;
     let path = store.packets_path(number);

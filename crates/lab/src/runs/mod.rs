@@ -9,6 +9,7 @@ pub(crate) mod simulate;
 mod window;
 
 use crate::error::Error;
+use crate::results::scenes::described;
 use crate::results::store::{BUILD, Standing, Store, VERSION, read_manifest};
 use crate::results::warnings::{self, Warning};
 use crate::runs::simulate::Took;
@@ -76,7 +77,7 @@ pub fn run(spec: &ValidSpec, dir: &Path, options: &Options) -> Result<Outcome, E
         return Err(Fault::new("cell", format!("there is no cell {cell}"), mend).into());
     }
     let store = Store::open(dir, spec)?;
-    let mut wall_s = known_wall_times(dir);
+    let mut wall_s = store.wall_times();
     store.write_spec(spec)?;
     let known = read_manifest(dir).ok().and_then(|mut held| held.remove("warnings"));
     let known = known.unwrap_or_else(|| json!(warnings::of_spec(spec)));
@@ -204,13 +205,6 @@ fn died() -> Error {
     Fault::new("", "a worker of this run died: a defect of subak", "run again, and report it with the spec").into()
 }
 
-fn known_wall_times(dir: &Path) -> BTreeMap<usize, f64> {
-    let Ok(manifest) = read_manifest(dir) else { return BTreeMap::new() };
-    let cells = manifest.get("cells").and_then(Value::as_array);
-    let time = |c: &Value| Some((c.get("cell")?.as_u64()? as usize, c.get("wall_s")?.as_f64()?));
-    cells.into_iter().flatten().filter_map(time).collect()
-}
-
 fn manifest(spec: &ValidSpec, store: &Store, wall_s: &BTreeMap<usize, f64>, elapsed_s: f64, warnings: &Value) -> Value {
     let cell = |index: usize| {
         let about = spec.cell(index);
@@ -232,6 +226,7 @@ fn manifest(spec: &ValidSpec, store: &Store, wall_s: &BTreeMap<usize, f64>, elap
         }
         entry
     };
+    let (networks, settings) = described(spec);
     json!({
         "schema": 1,
         "name": spec.name,
@@ -242,6 +237,8 @@ fn manifest(spec: &ValidSpec, store: &Store, wall_s: &BTreeMap<usize, f64>, elap
         "seeds": spec.seeds,
         "schemes": spec.schemes,
         "axes": spec.axes.iter().map(|a| a.key.as_str()).collect::<Vec<_>>(),
+        "networks": networks,
+        "settings": settings,
         "machine": {
             "os": std::env::consts::OS,
             "arch": std::env::consts::ARCH,

@@ -81,6 +81,7 @@ pub(crate) fn simulate(cell: &Cell, rows: &mut Rows) -> Result<Option<Took>, Err
         driver: driver.as_mut(),
         live: Live::new(if setting.measure.rates_ns.is_some() { &flows } else { &[] }),
         open: Live::new(if setting.measure.paces_ns.is_some() { &flows } else { &[] }),
+        seen_at_links: vec![0; setting.topology.described_links()],
         seen_bytes: if setting.measure.rates_ns.is_some() { vec![0; flows.len()] } else { Vec::new() },
         passing,
         counted: Counts::default(),
@@ -143,6 +144,8 @@ struct Run<'a> {
     live: Live,
     open: Live,
     seen_bytes: Vec<u64>,
+    /// Data bytes that each link had sent at the last sample of the queues.
+    seen_at_links: Vec<u64>,
     passing: Passing,
     /// What counts: from the end of the warm-up to that of the duration.
     counted: Counts,
@@ -338,8 +341,10 @@ impl Run<'_> {
     fn sample_queues(&mut self, now_ns: Ns, rows: &mut Rows) -> Result<(), Error> {
         for l in self.described() {
             let view = self.driver.link(l);
+            let before = std::mem::replace(&mut self.seen_at_links[l as usize], view.data_bytes);
             rows(&Row {
                 kind: Some("queue"),
+                data_bytes: Some(view.data_bytes - before),
                 time_ns: Some(now_ns),
                 link: Some(&self.cell.setting.topology.network().links()[l as usize].id),
                 queued_bytes: Some(view.queued_bytes),

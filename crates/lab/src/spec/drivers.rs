@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use subak_core::driver::{Driver, Injected, PacketSizes};
 use subak_core::scheme::{Goal, Info, Params, Scheme};
-use subak_core::{Fault, Network};
+use subak_core::{Fault, Network, Policy};
 use subak_fluid::Stated;
 use subak_schemes::{Visitor, registry};
 
@@ -21,6 +21,15 @@ pub struct SchemeChoice {
     pub driver: Option<String>,
     /// The parameters given.
     pub params: Map<String, Value>,
+    /// The policy that it serves, where it has one of its own beside the spec's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<Value>,
+    /// That policy as read.
+    #[serde(skip)]
+    pub(crate) own_policy: Option<Policy>,
+    /// Its place in the spec's list.
+    #[serde(skip)]
+    pub(crate) place: usize,
 }
 
 impl SchemeChoice {

@@ -3,6 +3,7 @@
 mod controller;
 pub mod drivers;
 mod fault;
+mod identity;
 pub(crate) mod packets;
 pub(crate) mod policy;
 mod section;
@@ -24,7 +25,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use subak_core::case::policy_from_value;
 use subak_core::document::{Format, parse};
+use subak_core::formats::refuse_kind;
 use subak_core::quantity::quoted;
 use subak_core::scheme::Info;
 use subak_core::{Fault, Faults};
@@ -46,6 +49,7 @@ impl Spec {
     /// Reads a spec file: JSON if it is called so, else TOML.
     pub fn load(path: &Path) -> Result<Self, Fault> {
         let name = path.display().to_string();
+        refuse_kind(&name)?;
         let source = files::read_text(path)?;
         let json = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("json"));
         let format = if json { Format::Json } else { Format::Toml };
@@ -112,6 +116,8 @@ pub struct ValidSpec {
     /// SHA-256 of the spec and of the files that it names, in hexadecimal.
     pub hash: String,
     settings: Vec<Arc<Setting>>,
+    /// The files that it names, and the SHA-256 of each.
+    files: BTreeMap<String, String>,
 }
 
 impl ValidSpec {
@@ -141,8 +147,8 @@ impl ValidSpec {
         for setting in settings.iter().filter(|s| s.measure.packets.as_ref().is_some_and(Recorded::names_flows)) {
             seeds.iter().try_for_each(|&seed| setting.check_recorded(seed))?;
         }
-        let hash = hash(&spec)?;
-        Ok(ValidSpec { spec, name, axes, schemes, seeds, hash, settings })
+        let (hash, files) = hash(&spec)?;
+        Ok(ValidSpec { spec, name, axes, schemes, seeds, hash, settings, files })
     }
 
     /// The spec as a tree of values.
@@ -173,6 +179,11 @@ impl ValidSpec {
         Cell { cell: index, axes, scheme: scheme.clone(), seed, cost: setting.cost(scheme) }
     }
 
+    /// What the axes make, in order.
+    pub(crate) fn settings(&self) -> &[Arc<Setting>] {
+        &self.settings
+    }
+
     /// Setting and scheme of a cell: seeds innermost, then schemes.
     pub(crate) fn setting(&self, index: usize) -> (&Arc<Setting>, &SchemeChoice) {
         let scheme = index / self.seeds.len();
@@ -194,7 +205,7 @@ fn settings(spec: &Spec, axes: &[Axis], schemes: &[SchemeChoice], count: u64) ->
         let choice = sweep::choose(axes, index);
         let fixed = sweep::fix(&bare, axes, &choice);
         let setting = Setting::read(&fixed, &spec.base, &mut topologies)
-            .and_then(|setting| setting.check_schemes(schemes).map(|()| setting))
+            .and_then(|setting| check_schemes(&setting, schemes).map(|()| setting))
             .map_err(|e| in_axis(e, axes, &choice));
         let axis_values = axes.iter().zip(&choice).map(|(axis, &k)| axis.values[k].clone()).collect();
         match faults.keep(setting) {
@@ -206,6 +217,20 @@ fn settings(spec: &Spec, axes: &[Axis], schemes: &[SchemeChoice], count: u64) ->
         }
     }
     faults.done().map(|()| settings)
+}
+
+/// Refuses schemes that cannot serve the policy, the setting's or their own.
+fn check_schemes(setting: &Setting, schemes: &[SchemeChoice]) -> Result<(), Fault> {
+    let (own, plain): (Vec<_>, Vec<_>) = schemes.iter().cloned().partition(|s| s.own_policy.is_some());
+    setting.check_schemes(&plain)?;
+    own.iter().try_for_each(|scheme| {
+        let under = setting.under(scheme);
+        let checked = under.workload.check_policy(under.policy);
+        checked.and_then(|()| under.check_schemes(std::slice::from_ref(scheme))).map_err(|e| {
+            let of_policy = e.place == "policy" || e.place.starts_with("policy.");
+            if of_policy { e.below(&format!("scheme[{}]", scheme.place)) } else { e }
+        })
+    })
 }
 
 /// A fault in a value of an axis says which of the list it is.
@@ -228,8 +253,8 @@ fn in_axis(mut fault: Fault, axes: &[Axis], choice: &[usize]) -> Fault {
 /// The list of schemes; a list in place of a parameter makes one of each.
 fn schemes(value: &Value) -> Result<Vec<SchemeChoice>, Fault> {
     let mut all: Vec<SchemeChoice> = Vec::new();
-    for choices in each(value, scheme)? {
-        all.extend(choices);
+    for (place, choices) in each(value, scheme)?.into_iter().enumerate() {
+        all.extend(choices.into_iter().map(|choice| SchemeChoice { place, ..choice }));
     }
     if all.is_empty() {
         return Err(Fault::new("", "there is no scheme", "list at least one: [[scheme]] with a name"));
@@ -249,14 +274,21 @@ fn scheme(value: &Value) -> Result<Vec<SchemeChoice>, Fault> {
     let asked = section.opt("driver", |v| text(v).map(str::to_string));
     let label = section.opt("label", |v| text(v).map(str::to_string));
     let params = section.opt("params", |v| Section::of(v).map(|_| v.as_object().cloned().unwrap_or_default()));
+    let own_policy = section.opt("policy", |v| policy_from_value(v).map(|read| (v.clone(), read)));
     let found = name.and_then(|name| {
         let found = drivers::find(&name, asked.as_deref()).map(|found| (name, found));
         section.keep(found)
     });
     let (name, (driver, info)) = section.all(found)?;
     let own_name = || asked.as_ref().map_or_else(|| name.clone(), |driver| format!("{name} {driver}"));
-    let label = label.unwrap_or_else(own_name);
+    let (labelled, label) = (label.is_some(), label.unwrap_or_else(own_name));
     let params = params.unwrap_or_default();
+    let (policy, own_policy) = own_policy.unzip();
+    // Its own policy is what tells a scheme from the same one under another.
+    let label = match own_policy {
+        Some(policy) if !labelled => format!("{label} ({})", policy::label(policy)),
+        _ => label,
+    };
     let mut axes = Vec::new();
     for (key, value) in &params {
         sweep::collect(key, value, &mut axes).map_err(|e| e.below("params"))?;
@@ -271,7 +303,8 @@ fn scheme(value: &Value) -> Result<Vec<SchemeChoice>, Fault> {
             let value = &axis.values[k];
             let _ = write!(label, " {}={}", axis.key, value.as_str().map_or_else(|| value.to_string(), str::to_string));
         }
-        Ok(SchemeChoice { name: name.clone(), label, driver: asked.clone(), params })
+        let policy = policy.clone();
+        Ok(SchemeChoice { name: name.clone(), label, driver: asked.clone(), params, policy, own_policy, place: 0 })
     };
     (0..sweep::count(&axes).map_err(|e| e.below("params"))?).map(choice).collect()
 }
@@ -344,7 +377,8 @@ fn seeds_of(value: &Value) -> Result<Vec<u64>, Fault> {
 }
 
 /// A network or a workload that lies in a file counts by the file's content.
-fn hash(spec: &Spec) -> Result<String, Fault> {
+fn hash(spec: &Spec) -> Result<(String, BTreeMap<String, String>), Fault> {
+    let mut files = BTreeMap::new();
     let mut digest = Sha256::new();
     digest.update(Value::Object(spec.tree.clone()).to_string());
     let mut names = Vec::new();
@@ -352,12 +386,18 @@ fn hash(spec: &Spec) -> Result<String, Fault> {
     spec.tree.get("workload").iter().for_each(|w| files_of(w, &mut names));
     for name in names {
         digest.update([0]);
-        digest.update(files::read_bytes(&spec.base.join(name))?);
+        let held = files::read_bytes(&spec.base.join(name))?;
+        digest.update(&held);
+        files.entry(name.to_string()).or_insert_with(|| hex(Sha256::new_with_prefix(&held)));
     }
-    Ok(digest.finalize().iter().fold(String::new(), |mut hex, byte| {
+    Ok((hex(digest), files))
+}
+
+fn hex(digest: Sha256) -> String {
+    digest.finalize().iter().fold(String::new(), |mut hex, byte| {
         let _ = write!(hex, "{byte:02x}");
         hex
-    }))
+    })
 }
 
 /// The files that a network or a workload names, itself or in its `sizes`, or a list of them.

@@ -43,6 +43,14 @@ pub(crate) fn check(policy: Policy, info: &Info, given: &Map<String, Value>) -> 
     Err(Fault::new("policy.kind", what, mend))
 }
 
+/// A policy as labels have it.
+pub(crate) fn label(policy: Policy) -> String {
+    match policy {
+        Policy::AlphaFair { alpha } => format!("alpha-fair {alpha}"),
+        policy => policy.name().to_string(),
+    }
+}
+
 fn shown(policy: Policy) -> String {
     match policy {
         Policy::AlphaFair { alpha } => format!("alpha-fair with alpha = {alpha}"),

@@ -8,6 +8,7 @@ use crate::spec::workload::{Kind, Workload};
 use crate::spec::{controller, fault};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -208,6 +209,14 @@ impl Setting {
         let live = self.workload.expected(&self.topology, self.packet, self.duration_ns).live;
         self.measure.check_samples(self.topology.described_links() as f64, live, self.duration_ns)?;
         self.measure.check_filters(mean_share_bps(&self.topology, live), self.packet)
+    }
+
+    /// The setting as `scheme` has it: under its own policy, where it has one.
+    pub fn under(&self, scheme: &SchemeChoice) -> Cow<'_, Setting> {
+        match scheme.own_policy {
+            Some(policy) => Cow::Owned(Setting { policy, ..self.clone() }),
+            None => Cow::Borrowed(self),
+        }
     }
 
     /// Refuses schemes that cannot serve the policy.

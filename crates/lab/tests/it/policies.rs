@@ -281,3 +281,49 @@ fn hashed_subflows_may_meet() {
     let fair = |all: &[f64]| all.iter().all(|r| (r / all[0] - 1.0).abs() < 1e-3);
     assert!(fair(&pooled) && fair(&apart), "{pooled:?} {apart:?}");
 }
+
+/// Three policies in one spec: each scheme is held to its own, and says so in its label.
+#[test]
+fn schemes_of_several_policies_run_beside_one_another() {
+    let text = r#"
+        network = {kind = "star", hosts = 6}
+        workload = {kind = "poisson", sizes = "web-search", load = 0.6}
+        scheme = [
+            {name = "ideal"},
+            {name = "s-perc"},
+            {name = "ideal", policy = {kind = "fct"}},
+            {name = "numfabric", policy = {kind = "fct"}},
+            {name = "numfabric", policy = {kind = "alpha-fair", alpha = 1}},
+            {name = "dctcp", label = "mine", policy = {kind = "max-min"}},
+        ]
+        run = {duration = "20ms"}
+    "#;
+    let spec = subak_lab::Spec::from_toml(text).unwrap().validate().unwrap();
+    let labels: Vec<&str> = spec.schemes.iter().map(|s| s.label.as_str()).collect();
+    assert_eq!(labels, ["ideal", "s-perc", "ideal (fct)", "numfabric (fct)", "numfabric (alpha-fair 1)", "mine"]);
+    let dir = go(text, "several");
+    let rows = subak_lab::summary(&dir.0).unwrap().rows;
+    let mean = |label: &str| {
+        let row = rows.iter().find(|r| r.scheme == label).unwrap();
+        row.metrics.iter().find(|m| m.0 == "slowdown_mean").unwrap().1.mean
+    };
+    assert_eq!(rows.len(), 6);
+    assert!(mean("ideal (fct)") < mean("ideal"), "{} {}", mean("ideal (fct)"), mean("ideal"));
+
+    // The same as under a policy of the spec's.
+    let alone = r#"scheme = [{name = "numfabric"}]
+        policy = {kind = "alpha-fair", alpha = 1}
+        run"#;
+    let start = text.find("scheme =").unwrap();
+    let alone = go(&format!("{}{alone}{}", &text[..start], &text[text.find("run").unwrap() + 3..]), "alone");
+    let of_spec = subak_lab::summary(&alone.0).unwrap().rows.remove(0).metrics;
+    assert_eq!(of_spec, rows.iter().find(|r| r.scheme == "numfabric (alpha-fair 1)").unwrap().metrics);
+    for (from, to, place) in [
+        (r#"policy = {kind = "alpha-fair", alpha = 1}"#, r#"policy = {kind = "max-min"}"#, "scheme[4].policy.kind"),
+        (r#"policy = {kind = "alpha-fair", alpha = 1}"#, r#"policy = {kind = "edf"}"#, "scheme[4].policy.kind"),
+        (r#"policy = {kind = "alpha-fair", alpha = 1}"#, r#"policy = {kind = "fair"}"#, "scheme[4].policy.kind"),
+    ] {
+        let fault = subak_lab::Spec::from_toml(&text.replace(from, to)).unwrap().validate().unwrap_err();
+        assert_eq!(fault.place, place, "{fault}");
+    }
+}

@@ -96,7 +96,7 @@ fn an_interrupted_run_goes_on_where_it_stopped() {
 fn a_directory_of_another_spec_is_left_alone() {
     let dir = Scratch::new("other");
     go(&valid(SPEC), &dir.0, 2, Some(0)).unwrap();
-    let other = valid(&SPEC.replace("0.6]", "0.5]"));
+    let other = valid(&SPEC.replace("0.3, 0.6]", "0.2, 0.5]"));
     let Err(Error::Fault(fault)) = go(&other, &dir.0, 1, None) else { panic!("it ran") };
     assert!(fault.what.contains("another spec") && !fault.mend.is_empty(), "{fault}");
     // Results of another build, which may give other bytes.
@@ -114,6 +114,55 @@ fn a_directory_of_another_spec_is_left_alone() {
     assert!(fault.what.contains("other files"), "{fault}");
     let Err(Error::Fault(fault)) = go(&other, &dir.0, 1, Some(99)) else { panic!("it ran") };
     assert_eq!(fault.place, "cell");
+}
+
+/// Seeds, loads and a scheme more: what is complete is kept, and the bytes are those of a run from the start.
+#[test]
+fn a_spec_that_grows_keeps_its_cells() {
+    let (grown, fresh) = (Scratch::new("grown"), Scratch::new("fresh"));
+    go(&valid(SPEC), &grown.0, 2, None).unwrap();
+    let wall = |dir: &Path| -> serde_json::Value {
+        serde_json::from_str(&std::fs::read_to_string(dir.join("manifest.json")).unwrap()).unwrap()
+    };
+    let before = wall(&grown.0)["cells"][7]["wall_s"].clone();
+    let more = SPEC.replace("[0.3, 0.6]", "[0.3, 0.5, 0.6]").replace("seeds = 2", "seeds = [3, 1, 2]").replace(
+        "[[scheme]]\nname = \"dctcp\"",
+        "[[scheme]]\nname = \"reno\"\n\n[[scheme]]\nname = \"dctcp\"\nlabel = \"DCTCP\"",
+    );
+    let spec = valid(&more);
+    // One cell alone first: the other cells' results are there all the same.
+    let outcome = go(&spec, &grown.0, 1, Some(0)).unwrap();
+    assert_eq!((outcome.cells, outcome.complete, outcome.ran, outcome.merged), (27, 9, 1, false));
+    assert!(!grown.0.join("results.parquet").exists());
+    assert_eq!(wall(&grown.0)["cells"][26]["wall_s"], before);
+    let outcome = go(&spec, &grown.0, 2, None).unwrap();
+    assert_eq!((outcome.complete, outcome.ran, outcome.merged), (27, 18, true));
+    go(&spec, &fresh.0, 2, None).unwrap();
+    assert!(results(&grown.0) == results(&fresh.0));
+    for cell in 0..27 {
+        let table = |dir: &Path| std::fs::read(dir.join(format!("cells/{cell}.parquet"))).unwrap();
+        assert!(table(&grown.0) == table(&fresh.0), "cell {cell}");
+    }
+    // Back to fewer would lose some: refused, and nothing is touched.
+    let Err(Error::Fault(fault)) = go(&valid(SPEC), &grown.0, 1, None) else { panic!("it ran") };
+    assert!(fault.what.contains("19 of its 27 complete cells"), "{fault}");
+    assert!(results(&grown.0) == results(&fresh.0));
+    assert_eq!(go(&spec, &grown.0, 1, None).unwrap().ran, 0);
+}
+
+/// Whoever is stopped while cells take their places loses none of them.
+#[test]
+fn cells_on_their_way_are_found_again() {
+    let (grown, fresh) = (Scratch::new("on-their-way"), Scratch::new("from-the-start"));
+    go(&valid(SPEC), &grown.0, 2, None).unwrap();
+    let spec = valid(&SPEC.replace("seeds = 2", "seeds = 3"));
+    go(&spec, &fresh.0, 2, None).unwrap();
+    // Cell 2 has become cell 3 and waits under its own name; its old table is gone already.
+    std::fs::remove_file(grown.0.join("cells/2.parquet")).unwrap();
+    std::fs::copy(fresh.0.join("cells/3.parquet"), grown.0.join("cells/0a.moving.parquet")).unwrap();
+    let outcome = go(&spec, &grown.0, 2, None).unwrap();
+    assert_eq!((outcome.ran, outcome.merged), (4, true));
+    assert!(results(&grown.0) == results(&fresh.0));
 }
 
 #[test]

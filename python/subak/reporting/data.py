@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from subak.metrics import setting_of
+from subak.metrics import setting_of, shown_labels
 from subak.runs import Results
 
 Columns = dict[str, NDArray[Any]]
@@ -34,6 +34,7 @@ class RunData:
     def __init__(self, folder: Path, anchor: str) -> None:
         self.folder = folder
         self.apart = ""
+        self.tag = ""
         self.anchor = anchor
         self.results = Results(folder)
         self.manifest = self.results.manifest
@@ -44,6 +45,14 @@ class RunData:
     def name(self) -> str:
         """The name in the spec, and what tells the run from others of that name."""
         return str(self.manifest.get("name") or self.folder.name) + self.apart
+
+    def shown(self, scheme: str) -> str:
+        """What the report calls a scheme: the ideal says of what."""
+        return self._shown.get(scheme, scheme)
+
+    @cached_property
+    def _shown(self) -> dict[str, str]:
+        return shown_labels(self.manifest)
 
     @cached_property
     def schemes(self) -> list[str]:
@@ -82,9 +91,65 @@ class RunData:
         share = f"{100 * given[number].get('share', 0.95):g}% of the flows"
         return f"{share} within {100 * given[number].get('within', 0.1):g}%"
 
+    def scene(self, setting: str) -> dict[str, Any]:
+        """What the manifest tells of a setting: its network, its faults and its times; empty where it does not."""
+        for one in self.manifest.get("settings", []):
+            if self.setting(one["axes"]) == setting:
+                return dict(one)
+        return {}
+
+    @property
+    def networks(self) -> list[dict[str, Any]]:
+        """The networks of the run, as the manifest describes them."""
+        return list(self.manifest.get("networks", []))
+
     def _cells(self) -> list[Cell]:
         listed = self.manifest["cells"]
         return [Cell(c["cell"], self.setting(c["axes"]), c["scheme"], c["seed"]) for c in listed]
+
+
+@dataclass(frozen=True)
+class Line:
+    """What one curve of a chart is of: a scheme of a run, and its place among all."""
+
+    label: str
+    slot: int
+    run: RunData
+    scheme: str
+
+
+class View:
+    """One run, or several beside each other in the same charts."""
+
+    def __init__(self, runs: Sequence[RunData]) -> None:
+        self.runs = runs
+        names = [(run, scheme, run.shown(scheme)) for run in runs for scheme in run.schemes]
+        shown = [label for _, _, label in names]
+        self.lines = [
+            Line(label if shown.count(label) == 1 else f"{label}, {run.tag or run.name}", slot, run, scheme)
+            for slot, (run, scheme, label) in enumerate(names)
+        ]
+
+    @cached_property
+    def settings(self) -> list[str]:
+        """What the axes were set to in any of the runs."""
+        return list(dict.fromkeys(setting for run in self.runs for setting in run.settings))
+
+    def of(self, setting: str, line: Line) -> list[tuple[int, int]]:
+        """The cells of a setting and a line, as ``rows`` has them."""
+        run = self.runs.index(line.run)
+        return [(run, cell.number) for cell in line.run.of(setting, line.scheme)]
+
+    def rows(self, kind: str, *columns: str) -> dict[tuple[int, int], Columns]:
+        """The rows of a kind by run and cell."""
+        return {(i, cell): rows for i, run in enumerate(self.runs) for cell, rows in run.rows(kind, *columns).items()}
+
+    def summaries(self, setting: str, line: Line) -> Mapping[str, Any] | None:
+        """The metrics of a line at a setting."""
+        for row in line.run.summary["rows"]:
+            if row["scheme"] == line.scheme and line.run.setting(row["axes"]) == setting:
+                return dict(row)
+        return None
 
 
 def _values(column: pa.ChunkedArray) -> NDArray[Any]:

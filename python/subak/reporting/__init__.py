@@ -1,5 +1,5 @@
 """The HTML report of runs."""
 
-from subak.report.page import build
+from subak.reporting.page import build
 
 __all__ = ["build"]

@@ -13,24 +13,25 @@ import subak
 from subak import units
 from subak.errors import InputError
 from subak.metrics import CONVERGED, Metric, compared, setting_of, warning_text
-from subak.report import sections
-from subak.report.data import RunData
+from subak.reporting import sections, sweeps
+from subak.reporting.data import RunData, View
+from subak.reporting.picture import network
 
 
 def build(folders: Sequence[Path]) -> str:
     """One HTML document of the runs in `folders`, which needs nothing beside it."""
-    runs = [RunData(folder, f"run{i}") for i, folder in enumerate(folders)]
+    runs = [RunData(Path(folder), f"run{i}") for i, folder in enumerate(folders)]
     if not runs:
         raise InputError(None, "DIR", "no run is named", "name a folder that `subak run` filled")
     _tell_apart(runs)
     title = runs[0].name if len(runs) == 1 else f"{len(runs)} runs"
-    css = files("subak.report").joinpath("page.css").read_text(encoding="utf-8")
+    css = files("subak.reporting").joinpath("page.css").read_text(encoding="utf-8")
     body = "".join(_run(run) for run in runs)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)} - Subak</title><style>{css}</style></head>"
-        f"<body><main>{_contents(runs)}{body}</main></body></html>\n"
+        f"<body><main>{_together(runs)}{body}</main></body></html>\n"
     )
 
 
@@ -40,43 +41,76 @@ def _tell_apart(runs: Sequence[RunData]) -> None:
     for run, name in zip(runs, names, strict=True):
         if names.count(name) > 1:
             run.apart = f" ({run.folder})"
+    ends = [run.folder.name for run in runs]
+    for run in runs:
+        if run.apart:
+            run.tag = run.folder.name if ends.count(run.folder.name) == 1 else str(run.folder)
 
 
-def _contents(runs: Sequence[RunData]) -> str:
+def _together(runs: Sequence[RunData]) -> str:
+    """Several runs in the same charts, above each of them."""
     if len(runs) == 1:
         return ""
     items = "".join(f'<li><a href="#{run.anchor}">{escape(run.name)}</a></li>' for run in runs)
-    return f"<h1>{len(runs)} runs</h1><ul>{items}</ul>"
+    view = View(runs)
+    parts = [
+        ("All runs: sweeps", sweeps.curves(view)),
+        ("All runs: slowdown by size", sections.slowdown(view)),
+        ("All runs: queueing delay", sections.waits(view)),
+        ("All runs: queues", sections.queues(view)),
+    ]
+    return f"<h1>{len(runs)} runs</h1><ul>{items}</ul>{_sections(parts)}"
 
 
 def _run(run: RunData) -> str:
     heading = f'<h1 id="{run.anchor}">{escape(run.name)}</h1>'
+    view = View([run])
     parts = [
         ("Comparison", _comparison(run)),
-        ("Slowdown by size", sections.slowdown(run)),
-        ("Rates", sections.rates(run)),
-        ("Queueing delay", sections.waits(run)),
-        ("Queues", sections.queues(run)),
-        ("Convergence", sections.convergence(run)),
+        ("Sweep", sweeps.curves(view)),
+        ("Network", network(run)),
+        ("Slowdown by size", sections.slowdown(view)),
+        ("Rates", sections.rates(view)),
+        ("Queueing delay", sections.waits(view)),
+        ("Queues", sections.queues(view)),
+        ("Hottest links", sections.links(run)),
+        ("Convergence", sections.convergence(view)),
         ("What was run", _about(run)),
     ]
-    return heading + _lead(run) + "".join(f"<section><h2>{title}</h2>{body}</section>" for title, body in parts)
+    return heading + _lead(run) + _sections(parts)
+
+
+def _sections(parts: Sequence[tuple[str, str]]) -> str:
+    """The sections that have something to show; where there is width, those of one chart stand two in a row."""
+    out = []
+    for title, body in parts:
+        if body:
+            half = title not in ("Comparison", "What was run") and body.count("<figure") <= 1
+            kind = ' class="half"' if half else ""
+            out.append(f"<section{kind}><h2>{title}</h2>{body}</section>")
+    return f'<div class="sections">{"".join(out)}</div>'
 
 
 def _lead(run: RunData) -> str:
     manifest = run.manifest
     seeds = len(manifest["seeds"])
-    said = f"{', '.join(run.schemes)}; {seeds} seed{'s' * (seeds > 1)} each; subak {manifest['version']}."
+    schemes = ", ".join(map(run.shown, run.schemes))
+    said = f"{schemes}; {seeds} seed{'s' * (seeds > 1)} each; subak {manifest['version']}."
     failed = run.results.failed
     warning = f'<p class="warn">{len(failed)} of {len(run.cells)} cells failed.</p>' if failed else ""
     done = sum(cell["status"] == "complete" for cell in manifest["cells"])
     if not run.results.complete and done + len(failed) < len(run.cells):
         warning += f'<p class="warn">The run is not complete: this is of {done} of {len(run.cells)} cells.</p>'
-    if run.results.warnings:
-        said_of = "".join(f"<li>{escape(warning_text(w))}</li>" for w in run.results.warnings)
-        count = f"{len(run.results.warnings)} warning{'s' * (len(run.results.warnings) > 1)} on these results"
-        warning += f'<details class="warn"><summary>{count}</summary><ul>{said_of}</ul></details>'
-    return f'<p class="quiet">{escape(said)}</p>{warning}'
+    return f'<p class="quiet">{escape(said)}</p>{warning}{_warnings(run.results.warnings)}'
+
+
+def _warnings(warnings: Sequence[Mapping[str, Any]]) -> str:
+    """What a run says to beware of, at the top; of many, the rest behind a line that opens them."""
+    items = [f"<li>{escape(text)}</li>" for text in dict.fromkeys(map(warning_text, warnings))]
+    if not items:
+        return ""
+    rest = f"<details><summary>{len(items) - 8} more</summary><ul>{''.join(items[8:])}</ul></details>"
+    return f'<div class="warn warnings"><ul>{"".join(items[:8])}</ul>{rest if len(items) > 8 else ""}</div>'
 
 
 def _comparison(run: RunData) -> str:
@@ -86,7 +120,7 @@ def _comparison(run: RunData) -> str:
         return '<p class="quiet">Nothing was measured.</p>'
     head = '<th class="name">Setting</th>' if axes else ""
     head += '<th class="name">Scheme</th>' + "".join(f"<th>{escape(m.title)}</th>" for m in shown)
-    body = "".join(_compared(row, axes, shown) for row in rows)
+    body = "".join(_compared(run, row, axes, shown) for row in rows)
     interval = any(row["seeds"] > 1 for row in rows)
     note = "± is half the 95% confidence interval over the seeds. " if interval else "One seed: no intervals. "
     meanings = "".join(f"<dt>{escape(m.title)}</dt><dd>{escape(m.about)}</dd>" for m in shown)
@@ -112,14 +146,14 @@ def _criteria(rows: Sequence[Mapping[str, Any]], axes: Sequence[str]) -> str:
     return f'<div class="scroll">{table}</div>'
 
 
-def _compared(row: Mapping[str, Any], axes: Sequence[str], shown: Sequence[Metric]) -> str:
+def _compared(run: RunData, row: Mapping[str, Any], axes: Sequence[str], shown: Sequence[Metric]) -> str:
     first = f'<td class="name">{escape(setting_of(row["axes"], axes))}</td>' if axes else ""
     cells = []
     for metric in shown:
         text = metric.in_row(row)
         mean, _, interval = text.partition(" ± ")
         cells.append(f"<td>{escape(mean)}{f' <small>± {escape(interval)}</small>' if interval else ''}</td>")
-    return f'<tr>{first}<td class="name">{escape(row["scheme"])}</td>{"".join(cells)}</tr>'
+    return f'<tr>{first}<td class="name">{escape(run.shown(row["scheme"]))}</td>{"".join(cells)}</tr>'
 
 
 def _about(run: RunData) -> str:

@@ -1,0 +1,152 @@
+//! The flows of a case in a file of their own: a table of flows, or a matrix of demands between nodes.
+//!
+//! - CSV with the columns `src` and `dst`, and where wanted `id`, `demand`, `weight`, `size`, `deadline`, `subflows`: a row
+//!   a flow.
+//! - any other CSV: a traffic matrix. The first row names the destinations, the first column the sources; an empty cell or a
+//!   0 is no flow.
+//! - JSON: a list of flows as a case has it.
+//!
+//! A plain number of demand is in bit/s, or in the `unit` beside the file.
+
+use crate::Fault;
+use crate::document::{check_keys, json, table, text};
+use crate::quantity::quoted;
+use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+
+const COLUMNS: [&str; 8] = ["id", "src", "dst", "demand", "weight", "size", "deadline", "subflows"];
+
+/// `case` with the list of flows in place of `flows = {file = PATH}`.
+pub fn resolved<'a>(
+    case: &'a Value,
+    read_file: &mut dyn FnMut(&str) -> Result<String, Fault>,
+) -> Result<Cow<'a, Value>, Fault> {
+    let (Value::Object(map), Some(given @ Value::Object(_))) = (case, case.get("flows")) else {
+        return Ok(Cow::Borrowed(case));
+    };
+    let flows = read(given, read_file).map_err(|e| e.below("flows"))?;
+    let mut map = map.clone();
+    map.insert("flows".to_string(), Value::Array(flows));
+    Ok(Cow::Owned(Value::Object(map)))
+}
+
+/// Whether the flows of the JSON `source` may be a table: they are no list as far as can be seen without reading it.
+pub fn may_be_a_table(source: &str) -> bool {
+    let mut rest = source;
+    while let Some(at) = rest.find("\"flows\"") {
+        rest = &rest[at + 7..];
+        let value = rest.trim_start().strip_prefix(':').map(str::trim_start);
+        if value.is_some_and(|v| v.starts_with('{')) {
+            return true;
+        }
+    }
+    false
+}
+
+fn read(given: &Value, read_file: &mut dyn FnMut(&str) -> Result<String, Fault>) -> Result<Vec<Value>, Fault> {
+    let map = table(given, "the flows", "{\"file\": PATH}")?;
+    check_keys(map, &["file", "unit"])?;
+    let file = map
+        .get("file")
+        .ok_or_else(|| Fault::new("file", "it is missing", "name a CSV or JSON file, or write the flows as a list"))?;
+    let path = text(file, "the file of flows").map_err(|e| e.below("file"))?;
+    let unit = map.get("unit").map(|unit| text(unit, "the unit")).transpose().map_err(|e| e.below("unit"))?;
+    let name = path.to_lowercase();
+    if name.ends_with(".csv") {
+        let contents = read_file(path).map_err(|e| e.below("file"))?;
+        return from_csv(&contents, unit).map_err(|e| e.in_file(path));
+    }
+    if !name.ends_with(".json") {
+        let what = format!("what {} holds does not follow from its name", quoted(path));
+        return Err(Fault::new("file", what, "name a .csv (a table or a matrix) or a .json (a list)"));
+    }
+    let contents = read_file(path).map_err(|e| e.below("file"))?;
+    match json::parse(&contents).map_err(|e| e.in_file(path))? {
+        Value::Array(flows) => Ok(flows),
+        _ => Err(Fault::new("", "it holds no list", "write the flows as a list").in_file(path)),
+    }
+}
+
+fn at(line: u64, what: impl Into<String>, mend: &str) -> Fault {
+    Fault::new(format!("line {line}"), what, mend)
+}
+
+fn from_csv(contents: &str, unit: Option<&str>) -> Result<Vec<Value>, Fault> {
+    let body = contents.trim_start_matches('\u{feff}');
+    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(body.as_bytes());
+    let bad = |e: csv::Error| {
+        let line = e.position().map_or(1, csv::Position::line);
+        at(line, format!("is no row of the table: {e}"), "give every row the columns of the first")
+    };
+    let headers: Vec<String> = reader.headers().map_err(bad)?.iter().map(str::to_string).collect();
+    let rows = ["src", "dst"].iter().all(|end| headers.iter().any(|h| h == end));
+    if let Some(unknown) = headers.iter().find(|h| rows && !COLUMNS.contains(&h.as_str())) {
+        let what = format!("unknown column {}", quoted(unknown));
+        return Err(at(1, what, &format!("the columns are {}", COLUMNS.join(", "))));
+    }
+    let mut flows = Vec::new();
+    for record in reader.records() {
+        let record = record.map_err(bad)?;
+        let line = record.position().map_or(0, csv::Position::line);
+        if rows {
+            flows.push(row(line, &headers, &record, unit)?);
+        } else {
+            matrix_row(line, &headers, &record, unit, &mut flows)?;
+        }
+    }
+    Ok(flows)
+}
+
+fn row(line: u64, headers: &[String], record: &csv::StringRecord, unit: Option<&str>) -> Result<Value, Fault> {
+    let mut flow = Map::new();
+    for (name, cell) in headers.iter().zip(record.iter()).filter(|(_, cell)| !cell.is_empty()) {
+        let value = match name.as_str() {
+            "id" | "src" | "dst" => Value::from(cell),
+            "demand" => demand(cell, unit),
+            _ => plain(cell),
+        };
+        flow.insert(name.clone(), value);
+    }
+    for end in ["src", "dst"] {
+        if !flow.contains_key(end) {
+            return Err(at(line, format!("\"{end}\" is empty"), "give both ends"));
+        }
+    }
+    Ok(Value::Object(flow))
+}
+
+fn matrix_row(
+    line: u64,
+    headers: &[String],
+    record: &csv::StringRecord,
+    unit: Option<&str>,
+    flows: &mut Vec<Value>,
+) -> Result<(), Fault> {
+    let src = record.get(0).unwrap_or_default();
+    for (dst, cell) in headers.iter().zip(record.iter()).skip(1).filter(|(_, cell)| !cell.is_empty()) {
+        if cell.parse::<f64>() == Ok(0.0) {
+            continue;
+        }
+        if dst == src {
+            return Err(at(line, format!("a demand from {} to itself", quoted(src)), "leave the diagonal empty or 0"));
+        }
+        flows.push(json!({"id": format!("{src}->{dst}"), "src": src, "dst": dst, "demand": demand(cell, unit)}));
+    }
+    Ok(())
+}
+
+fn plain(cell: &str) -> Value {
+    match (cell.parse::<u64>(), cell.parse::<f64>()) {
+        (Ok(whole), _) => Value::from(whole),
+        (_, Ok(number)) if number.is_finite() => Value::from(number),
+        _ => Value::from(cell),
+    }
+}
+
+/// A plain number gets the unit.
+fn demand(cell: &str, unit: Option<&str>) -> Value {
+    match (plain(cell), unit) {
+        (Value::Number(number), Some(unit)) => Value::from(format!("{number}{unit}")),
+        (value, _) => value,
+    }
+}

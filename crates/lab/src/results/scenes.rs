@@ -1,0 +1,95 @@
+//! What a manifest tells of the networks of a run and of what went wrong in them, for those who draw them.
+
+use crate::spec::ValidSpec;
+use crate::spec::setting::Setting;
+use crate::spec::topology::Topology;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use subak_core::NodeKind;
+use subak_core::driver::{Injected, Mishap};
+
+/// Larger networks are counted, not listed.
+const MOST_LINKS: usize = 1000;
+/// Settings beyond these, and faults of each beyond these, are not described.
+const MOST_SETTINGS: usize = 64;
+const MOST_FAULTS: usize = 200;
+
+/// The networks, each once; and for each setting the values of the axes, its network and its faults.
+pub(crate) fn described(spec: &ValidSpec) -> (Value, Value) {
+    let mut known: Vec<&Arc<Topology>> = Vec::new();
+    let mut settings = Vec::new();
+    for setting in spec.settings().iter().take(MOST_SETTINGS) {
+        let at = known.iter().position(|t| Arc::ptr_eq(t, &setting.topology)).unwrap_or_else(|| {
+            known.push(&setting.topology);
+            known.len() - 1
+        });
+        let axes: BTreeMap<_, _> = spec.axes.iter().zip(&setting.axis_values).map(|(a, v)| (&a.key, v)).collect();
+        settings.push(json!({
+            "axes": axes,
+            "network": at,
+            "warmup_ns": setting.warmup_ns,
+            "duration_ns": setting.duration_ns,
+            "faults": faults(setting),
+        }));
+    }
+    (known.into_iter().map(|t| network(t)).collect(), settings.into())
+}
+
+fn network(topology: &Topology) -> Value {
+    let network = topology.network();
+    let links = &network.links()[..topology.described_links()];
+    let mut speeds: BTreeMap<u64, usize> = BTreeMap::new();
+    links.iter().for_each(|l| *speeds.entry(l.capacity_bps as u64).or_default() += 1);
+    let delays = links.iter().map(|l| l.delay_ns);
+    let hosts = topology.hosts().len();
+    let mut about = json!({
+        "hosts": hosts,
+        "switches": network.nodes().len() - hosts,
+        "links": links.len(),
+        "capacities": speeds.into_iter().map(|(bps, count)| json!({"bps": bps, "links": count})).collect::<Vec<_>>(),
+        "delays_ns": [delays.clone().min(), delays.max()],
+    });
+    if links.len() <= MOST_LINKS {
+        let name = |n: Option<u32>| n.map(|n| network.nodes()[n as usize].name.as_str());
+        let kind = |k| if k == NodeKind::Host { "host" } else { "switch" };
+        about["graph"] = json!({
+            "nodes": network.nodes().iter().map(|n| json!({"id": n.name, "kind": kind(n.kind)})).collect::<Vec<_>>(),
+            "links": links
+                .iter()
+                .map(|l| json!({"id": l.id, "from": name(l.from), "to": name(l.to), "bps": l.capacity_bps}))
+                .collect::<Vec<_>>(),
+        });
+    }
+    about
+}
+
+/// What goes wrong and when, in words; `until_ns` is null where it lasts or is over at once.
+fn faults(setting: &Setting) -> Vec<Value> {
+    let link = |l: u32| setting.topology.network().links()[l as usize].id.clone();
+    let one = |fault: &Injected| match fault {
+        Injected::Packets { mishap, links, probability, from_ns, until_ns, .. } => {
+            let what = match mishap {
+                Mishap::Lost => "lost",
+                Mishap::Doubled => "doubled",
+                Mishap::Late(_) => "late",
+            };
+            let at = match links {
+                Some(links) if links.len() <= 3 => links.iter().map(|l| link(*l)).collect::<Vec<_>>().join(", "),
+                Some(links) => format!("{} links", links.len()),
+                None => "every link".to_string(),
+            };
+            json!({"from_ns": from_ns, "until_ns": until_ns, "text": format!("packets {what}, p = {probability}, at {at}")})
+        }
+        Injected::Capacity { link: l, capacity_bps, at_ns } => {
+            json!({"from_ns": at_ns, "until_ns": null, "link": link(*l), "text": format!("{} has {} Mb/s", link(*l), capacity_bps / 1e6)})
+        }
+        Injected::Restart { at_ns, .. } => {
+            json!({"from_ns": at_ns, "until_ns": null, "text": "a machine starts again"})
+        }
+        Injected::Down { link: l, down_ns, up_ns } => {
+            json!({"from_ns": down_ns, "until_ns": up_ns, "link": link(*l), "text": format!("{} is down", link(*l))})
+        }
+    };
+    setting.faults.iter().take(MOST_FAULTS).map(one).collect()
+}

@@ -1,0 +1,152 @@
+//! Keeping what is complete when a spec has grown: cells are known by their identity and get their new numbers, labels and
+//! columns of axes. The tables are then those that the grown spec would have written from the start, byte for byte.
+
+use super::{Store, copy_groups, metadata, metadata_of_cell, packets_path, read_footer};
+use crate::error::Error;
+use crate::results::files;
+use crate::results::read::table_in;
+use crate::results::store::{BUILD, VERSION};
+use crate::results::table::{TableWriter, properties};
+use crate::spec::ValidSpec;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{KeyValue, ParquetMetaData};
+use parquet::file::writer::SerializedFileWriter;
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What came of it.
+pub(super) enum Adopted {
+    /// Every complete cell has its place: its number before, and now.
+    All(BTreeMap<usize, usize>),
+    /// Some complete cells would be lost, or none is there to keep. Nothing was touched.
+    Refused { complete: usize, foreign: usize },
+}
+
+/// A complete cell as it lies there.
+struct Held {
+    path: PathBuf,
+    footer: ParquetMetaData,
+    identity: String,
+    number: usize,
+}
+
+/// Gives the complete cells in the directory of `store` their places in `spec`.
+///
+/// Each table is first written under a name made of its identity, and then takes its place. Whoever is stopped in between
+/// leaves tables that can be adopted again.
+pub(super) fn adopt(store: &Store, spec: &ValidSpec) -> Result<Adopted, Error> {
+    let held = held(&store.dir.join("cells"))?;
+    let places: HashMap<String, usize> = (0..spec.len()).map(|cell| (spec.identity(cell), cell)).collect();
+    let foreign = held.iter().filter(|h| !places.contains_key(&h.identity)).count();
+    if foreign > 0 || held.is_empty() {
+        return Ok(Adopted::Refused { complete: held.len(), foreign });
+    }
+    let _ = fs::remove_file(store.results_path());
+    let mut renumbered = BTreeMap::new();
+    let mut ready: BTreeMap<usize, PathBuf> = BTreeMap::new();
+    for cell in &held {
+        let place = places[&cell.identity];
+        renumbered.insert(cell.number, place);
+        if ready.contains_key(&place) {
+            continue;
+        }
+        let moving = store.dir.join("cells").join(format!("{}.moving.parquet", cell.identity));
+        if cell.path != moving || get(&cell.footer, "subak.spec").as_ref() != Some(&spec.hash) {
+            let from = packets_of(&cell.path, &store.dir, cell.number);
+            if from.exists() {
+                let to = packets_of(&moving, &store.dir, place);
+                let write = |out: &mut File| recorded(&from, out, spec, place).map_err(io::Error::other);
+                files::write_whole(&to, write).map_err(|e| Error::file(&to, e))?;
+            }
+            let write = |out: &mut File| rewritten(cell, out, spec, place).map_err(io::Error::other);
+            files::write_whole(&moving, write).map_err(|e| Error::file(&moving, e))?;
+        }
+        ready.insert(place, moving);
+    }
+    clear(&store.dir.join("cells"))?;
+    for (place, moving) in ready {
+        let packets = packets_of(&moving, &store.dir, place);
+        if packets.exists() {
+            rename(&packets, &packets_path(&store.dir, place))?;
+        }
+        rename(&moving, &store.cell_path(place))?;
+    }
+    Ok(Adopted::All(renumbered))
+}
+
+fn get(footer: &ParquetMetaData, key: &str) -> Option<String> {
+    footer.file_metadata().key_value_metadata()?.iter().find(|p| p.key == key).and_then(|p| p.value.clone())
+}
+
+/// The tables of complete cells of this build in the folder `cells`, by number, those on their way last.
+fn held(cells: &Path) -> Result<Vec<Held>, Error> {
+    let mut held = Vec::new();
+    for entry in fs::read_dir(cells).into_iter().flatten() {
+        let path = entry.map_err(|e| Error::file(cells, e))?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let table = name.ends_with(".parquet") && !name.ends_with(".packets.parquet") && !name.starts_with('.');
+        let Some(footer) = table.then(|| read_footer(&path).ok()).flatten() else { continue };
+        let ours = get(&footer, "subak.version").as_deref() == Some(VERSION)
+            && get(&footer, "subak.build").as_deref() == Some(BUILD);
+        let (Some(identity), Some(number)) = (get(&footer, "subak.identity"), get(&footer, "subak.cell")) else {
+            continue;
+        };
+        let Some(number) = number.parse().ok().filter(|_| ours) else { continue };
+        held.push(Held { footer, identity, number, path });
+    }
+    held.sort_by_key(|h| (h.path.to_string_lossy().ends_with(".moving.parquet"), h.number));
+    Ok(held)
+}
+
+/// Writes the table of a cell as that of the cell numbered `place` of `spec`.
+fn rewritten(cell: &Held, out: &mut File, spec: &ValidSpec, place: usize) -> Result<(), Error> {
+    let broken = |e: ParquetError| Error::file(&cell.path, io::Error::other(e));
+    let (setting, scheme) = spec.setting(place);
+    let metadata = metadata_of_cell(spec, place);
+    let mut table = TableWriter::new(out, spec, &setting.axis_values, metadata).map_err(broken)?;
+    table_in(&cell.path, None, |batch| table.push_batch(batch, place as u64, &scheme.label).map_err(broken))?;
+    let took = ["subak.events", "subak.packet_hops"].map(|key| KeyValue::new(key.to_string(), get(&cell.footer, key)));
+    table.close(took).map(|_| ()).map_err(broken)
+}
+
+/// Writes the packets recorded in `from` as those of the cell numbered `place` of `spec`.
+fn recorded(from: &Path, out: &mut File, spec: &ValidSpec, place: usize) -> Result<(), ParquetError> {
+    let footer = read_footer(from)?;
+    let mut said = metadata(&spec.hash);
+    said.push(KeyValue::new("subak.cell".to_string(), place.to_string()));
+    let pairs = footer.file_metadata().key_value_metadata().into_iter().flatten();
+    said.extend(pairs.filter(|p| ["subak.network", "ARROW:schema"].contains(&p.key.as_str())).cloned());
+    let schema = footer.file_metadata().schema_descr().root_schema_ptr();
+    let mut writer = SerializedFileWriter::new(out, schema, Arc::new(properties(said)))?;
+    copy_groups(&footer, &File::open(from)?, &mut writer)?;
+    writer.close().map(|_| ())
+}
+
+/// Where the packets of the cell whose table is `table` lie.
+fn packets_of(table: &Path, dir: &Path, number: usize) -> PathBuf {
+    let name = table.file_name().unwrap_or_default().to_string_lossy();
+    match name.strip_suffix(".moving.parquet") {
+        Some(identity) => table.with_file_name(format!("{identity}.moving.packets.parquet")),
+        None => packets_path(dir, number),
+    }
+}
+
+/// Removes what has a number, now that all that is to be kept has none.
+fn clear(cells: &Path) -> Result<(), Error> {
+    for entry in fs::read_dir(cells).map_err(|e| Error::file(cells, e))? {
+        let path = entry.map_err(|e| Error::file(cells, e))?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let numbered = name.split('.').next().is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+        if numbered && (name.ends_with(".parquet") || name.ends_with(".error.json")) {
+            fs::remove_file(&path).map_err(|e| Error::file(&path, e))?;
+        }
+    }
+    Ok(())
+}
+
+fn rename(from: &Path, to: &Path) -> Result<(), Error> {
+    fs::rename(from, to).map_err(|e| Error::file(to, e))
+}

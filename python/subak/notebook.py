@@ -1,0 +1,99 @@
+"""What notebooks show of answers, networks and results in place of their ``repr``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from subak import units
+
+if TYPE_CHECKING:
+    from subak._subak import Answer, Network
+    from subak.runs import Difference, Results
+
+MOST_ROWS = 12
+
+
+def answer(found: Answer) -> str:
+    """The rates, and the certificate below them."""
+    flows = _first(found.flows)
+    rows = [
+        (name, units.rate(rate), ", ".join(links))
+        for name, rate, links in zip(flows["id"], flows["rate_bps"], flows["bottlenecks"], strict=True)
+    ]
+    said = ", ".join(f"{name} {value:.2g}" for name, value in found.certificate.items())
+    caption = f"{found.status}: {said} ({found.solver}, {units.seconds(found.seconds)})"
+    return _table(("Flow", "Rate", "Bottlenecks"), rows, len(found.flows), caption)
+
+
+def network(given: Network) -> str:
+    """The links."""
+    links = _first(given.links)
+    rows = [
+        (name, units.rate(bps), units.seconds(ns / 1e9))
+        for name, bps, ns in zip(links["id"], links["capacity_bps"], links["delay_ns"], strict=True)
+    ]
+    return _table(("Link", "Capacity", "Delay"), rows, len(given.links), f"{len(given.hosts)} hosts")
+
+
+def results(run: Results) -> str:
+    """The comparison of the schemes."""
+    from subak.metrics import COMPARED, setting_of, shown_labels
+
+    if not any(cell["status"] == "complete" for cell in run.manifest["cells"]):
+        return f"<p>{escape(repr(run))}</p>"
+    summary = run.summary()
+    labels = shown_labels(run.manifest)
+    shown = [m for m in COMPARED if any(m.name in row["metrics"] for row in summary["rows"])]
+    setting = ("Setting",) if summary["axes"] else ()
+    rows = [
+        (
+            *((setting_of(row["axes"], summary["axes"]),) if setting else ()),
+            labels.get(row["scheme"], row["scheme"]),
+            *(metric.text(row["metrics"].get(metric.name)) for metric in shown),
+        )
+        for row in summary["rows"]
+    ]
+    return _table((*setting, "Scheme", *(m.title for m in shown)), rows, len(rows), repr(run)[1:-1], most=100)
+
+
+def difference(found: Difference) -> str:
+    """One row for each scheme and metric that differs."""
+    if found.identical:
+        return "<p>The results are the same, byte for byte.</p>"
+    rows = [
+        (
+            row["scheme"],
+            row["setting"],
+            row["metric"],
+            f"{row['first']:.5g}",
+            f"{row['second']:.5g}",
+            _p(row["p_value"]),
+        )
+        for row in found.to_pylist()
+        if row["first"] != row["second"]
+    ]
+    return _table(("Scheme", "Setting", "Metric", "First", "Second", "p"), rows, len(rows), "", most=100)
+
+
+def _p(value: float | None) -> str:
+    return "" if value is None else f"{value:.2g}"
+
+
+def _first(table: Any) -> dict[str, list[Any]]:
+    import pyarrow as pa
+
+    rows: dict[str, list[Any]] = pa.table(table).slice(0, MOST_ROWS).to_pydict()
+    return rows
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]], count: int, caption: str, most: int = MOST_ROWS) -> str:
+    listed = list(rows)[:most]
+    top = "".join(f"<th>{escape(name)}</th>" for name in head)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in row)}</tr>" for row in listed)
+    more = f"<p>... and {count - len(listed)} more</p>" if count > len(listed) else ""
+    return (
+        f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>{more}"
+        f"{f'<p>{escape(caption)}</p>' if caption else ''}"
+    )

@@ -1,0 +1,99 @@
+"""Sweeps as curves: each metric against what is swept, one line for each scheme."""
+
+from __future__ import annotations
+
+from html import escape
+
+from subak.metrics import COMPARED, Metric, setting_of
+from subak.reporting.charts import Axis, Series, legend, line_chart
+from subak.reporting.data import Line, View
+
+SHOWN = (
+    "slowdown_mean",
+    "slowdown_p99",
+    "wait_p99_ns",
+    "queue_p99_bytes",
+    "utilization",
+    "converged_share",
+    "convergence_p50_ns",
+)
+"""The metrics that are drawn, where they were measured."""
+LEAST = 2
+"""Values that make a curve."""
+
+
+def numeric_axis(view: View) -> str | None:
+    """The axis that curves are drawn against: the first of numbers with the most values."""
+    found: dict[str, set[float]] = {}
+    for run in view.runs:
+        for row in run.summary["rows"]:
+            for key in run.manifest["axes"]:
+                value = row["axes"].get(key)
+                if isinstance(value, int | float) and not isinstance(value, bool):
+                    found.setdefault(key, set()).add(float(value))
+    wide = {key: values for key, values in found.items() if len(values) >= LEAST}
+    return max(wide, key=lambda key: len(wide[key])) if wide else None
+
+
+def curves(view: View) -> str:
+    """The charts; empty where no number is swept."""
+    axis = numeric_axis(view)
+    if axis is None:
+        return ""
+    name = axis.split(".")[-1]
+    combined = list(dict.fromkeys(rest for line in view.lines for rest in _others(line, axis)))
+    charts = []
+    drawn: dict[str, int] = {}
+    for rest in combined:
+        for metric in (m for wanted in SHOWN for m in COMPARED if m.name == wanted):
+            series = [s for line in view.lines if (s := _curve(line, axis, rest, metric))]
+            if not series:
+                continue
+            drawn |= {s.name: s.slot for s in series}
+            title = ", ".join(filter(None, (rest, metric.title)))
+            log = _log(metric)
+            start = 1.0 if metric.name.startswith("slowdown") else None if log else 0.0
+            y = Axis(f"{metric.title.lower()}{_unit(metric)}", log=log, start=start)
+            charts.append(line_chart(f"{title} against {name}", series, Axis(name), y))
+    if not charts:
+        return ""
+    said = f"Each scheme against {name}."
+    if any(row["seeds"] > 1 for run in view.runs for row in run.summary["rows"]):
+        said += " Bars are the 95% confidence interval over the seeds."
+    return f'<p class="quiet">{escape(said)}</p>{legend(drawn)}<div class="charts">{"".join(charts)}</div>'
+
+
+def _others(line: Line, axis: str) -> tuple[str, ...]:
+    keys = [key for key in line.run.manifest["axes"] if key != axis]
+    return tuple(dict.fromkeys(setting_of(row["axes"], keys) for row in line.run.summary["rows"]))
+
+
+def _unit(metric: Metric) -> str:
+    for ending, unit in (("_ns", ", us"), ("_bytes", ", bytes"), ("share", ", %"), ("utilization", ", %")):
+        if metric.name.endswith(ending):
+            return unit
+    return ""
+
+
+def _curve(line: Line, axis: str, rest: str, metric: Metric) -> Series | None:
+    keys = [key for key in line.run.manifest["axes"] if key != axis]
+    factor = {", us": 1e-3, ", %": 100.0}.get(_unit(metric), 1.0)
+    found = []
+    for row in line.run.summary["rows"]:
+        value, stat = row["axes"].get(axis), row["metrics"].get(metric.name)
+        mine = row["scheme"] == line.scheme and setting_of(row["axes"], keys) == rest
+        if mine and stat and isinstance(value, int | float):
+            half = stat["ci95"] or 0.0
+            found.append(
+                (float(value), *(factor * v for v in (stat["mean"], stat["mean"] - half, stat["mean"] + half)))
+            )
+    found.sort()
+    if not found or (_log(metric) and not any(y > 0 for _, y, _, _ in found)):
+        return None
+    xs, ys, low, high = (list(column) for column in zip(*found, strict=True))
+    least = 1.0 if metric.name.startswith("slowdown") else min((y for y in ys if y > 0), default=0.0) / 2
+    return Series(line.label, line.slot, xs, ys, [max(v, least if _log(metric) else 0.0) for v in low], high)
+
+
+def _log(metric: Metric) -> bool:
+    return metric.name.startswith(("slowdown", "wait", "queue", "convergence_"))

@@ -1,0 +1,228 @@
+"""Python as people work with it: graphs, files and results from elsewhere to compared runs, in a few lines."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import networkx as nx
+import pyarrow as pa
+import pytest
+import subak
+from conftest import ROOT, Subak
+from subak.runs import load
+
+SPEC: dict[str, Any] = {
+    "name": "small",
+    "network": {"kind": "star", "hosts": 4},
+    "workload": {"kind": "poisson", "sizes": "web-search", "load": [0.3, 0.6]},
+    "scheme": [{"name": "dctcp"}, {"name": "ideal"}],
+    "run": {"duration": "2ms", "seeds": 3},
+}
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> subak.Results:
+    return subak.run(SPEC, tmp_path_factory.mktemp("small") / "out")
+
+
+def test_the_page_runs_and_its_runs_are_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs/python.md").read_text()
+    blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    (tmp_path / "out").mkdir()
+    monkeypatch.chdir(tmp_path)
+    known: dict[str, Any] = {}
+    for block in blocks:
+        exec(compile(block, "docs/python.md", "exec"), known)
+    whole = [block for block in blocks if "subak.report(" in block]
+    assert len(whole) == 3, "networkx, CSV, HPCC"
+    assert all(len(ast.parse(block).body) < 10 for block in whole)
+    for name, schemes in (("networkx", 6), ("csv", 2), ("hpcc", 3)):
+        assert len(subak.Results(f"out/{name}").summary()["rows"]) == schemes
+        assert (tmp_path / f"out/{name}.html").read_text().startswith("<!doctype html>")
+
+
+def test_graphs_there_and_back() -> None:
+    graph = nx.MultiGraph()
+    graph.add_node("s", kind="switch")
+    graph.add_edge("a", "s", capacity="10Gbps", delay="2us")
+    graph.add_edge("a", "s", buffer=1000)
+    graph.add_edge(7, "s")
+    network = subak.Network.from_networkx(graph, capacity=1e9, delay=1e-3)
+    links = pa.table(network.links).to_pylist()
+    assert [(k["id"], k["capacity_bps"], k["delay_ns"]) for k in links[1::2]] == [
+        ("a->s", 1e10, 2000),
+        ("a->s#1", 1e9, 1_000_000),
+        ("7->s", 1e9, 1_000_000),
+    ]
+    assert network.hosts == ["a", "7"]
+    back = network.to_networkx()
+    again = subak.Network.from_networkx(back)
+    assert pa.table(again.links).sort_by("id").equals(pa.table(network.links).sort_by("id"))
+    assert back.nodes["s"] == {"kind": "switch"}
+    with pytest.raises(subak.InputError, match=r"edges|links.*capacity"):
+        subak.Network.from_networkx(nx.path_graph(3))
+    with pytest.raises(subak.InputError, match="one name"):
+        subak.Network.from_networkx(nx.Graph([(1, "1")]), capacity=1)
+    loose = subak.Network.from_links([{"id": "a", "capacity": 1}])
+    with pytest.raises(subak.InputError, match="where it leads"):
+        loose.to_networkx()
+
+
+def test_networks_from_the_zoo(tmp_path: Path) -> None:
+    graph = nx.Graph()
+    graph.add_edge("x", "y", LinkSpeedRaw=1e10, LinkLabel="10 Gbps")
+    graph.add_edge("y", "z")
+    nx.write_graphml(graph, tmp_path / "zoo.graphml")
+    network = subak.Network.from_file(tmp_path / "zoo.graphml", capacity="1Gbps", delay="1ms")
+    assert pa.table(network.links)["capacity_bps"].to_pylist() == [1e10, 1e10, 1e9, 1e9]
+    with pytest.raises(subak.InputError, match="beside the file"):
+        subak.Network.from_file(tmp_path / "zoo.graphml")
+    nx.write_gml(graph, tmp_path / "zoo.gml")
+    with pytest.raises(subak.InputError, match="GML"):
+        subak.Network.from_file(tmp_path / "zoo.gml")
+
+
+def test_kinds_of_file_are_named(subak: Subak, tmp_path: Path) -> None:
+    for name in ("case.gml", "case.csv", "case.yaml"):
+        (tmp_path / name).write_text("graph [\n]\n")
+        for command in (("solve", tmp_path / name), ("run", tmp_path / name, "--out", tmp_path / "out")):
+            ended = subak(*command)
+            assert ended.code == 2, ended
+            assert {"gml": "GML", "csv": "CSV", "yaml": "YAML"}[name[5:]] in ended.err
+
+
+def test_flows_of_a_matrix() -> None:
+    network = subak.Network.generate("star", hosts=4)
+    answer = subak.solve(network, flows={"file": str(ROOT / "examples/matrix.csv"), "unit": "Gbps"})
+    rates = dict(zip(*(pa.table(answer.flows)[c].to_pylist() for c in ("id", "rate_bps")), strict=True))
+    assert len(rates) == 10
+    assert rates["h3->h0"] == pytest.approx(1e9)
+    assert answer.status == "optimal"
+    with pytest.raises(subak.InputError, match="none"):
+        subak.solve(network, flows={"file": "none.csv"})
+
+
+def test_rounds() -> None:
+    case = ROOT / "examples/cases/chain.toml"
+    from_file = subak.converge(case, "s-perc")
+    assert from_file["converged"]
+    table = tomllib.loads(case.read_text())
+    assert subak.converge(table, "s-perc")["flows"] == from_file["flows"]
+    network = subak.Network.from_links(table["network"]["links"])
+    assert subak.converge(network, "s-perc", flows=table["flows"])["flows"] == from_file["flows"]
+    with pytest.raises(subak.InputError, match="no-such"):
+        subak.converge(case, "no-such")
+
+
+def test_differences(tmp_path: Path) -> None:
+    longer = SPEC | {"run": {"duration": "20ms", "seeds": 3}}
+    results = subak.run(longer, tmp_path / "results")
+    other = subak.run(longer | {"network": {"kind": "star", "hosts": 4, "rate": "5Gbps"}}, tmp_path / "other")
+    found = subak.diff(results, other)
+    assert not found.identical
+    rows = {(r["scheme"], r["setting"], r["metric"]): r for r in found.to_pylist()}
+    waits = rows["dctcp", "load 0.6", "wait_mean_ns"]
+    assert waits["equal_seeds"] == 3
+    assert waits["difference"] == pytest.approx(waits["second"] - waits["first"])
+    assert 0 < waits["p_value"] <= 1
+    # The test of a pair by hand.
+    values = [_mean(run, "dctcp", 0.6, seed, "fct_ns") for run in (other, results) for seed in (1, 2, 3)]
+    apart = [b - a for a, b in zip(values[3:], values[:3], strict=True)]
+    assert rows["dctcp", "load 0.6", "fct_mean_ns"]["difference"] == pytest.approx(sum(apart) / 3)
+    assert found.table().num_rows == len(rows)
+    assert "<table" in found._repr_html_()
+    assert subak.diff(results, results).identical
+
+
+def _mean(run: subak.Results, scheme: str, load: float, seed: int, column: str) -> float:
+    frame = run.table("flow", ["scheme", "load", "seed", column]).to_pandas()
+    mine = frame[(frame["scheme"] == scheme) & (frame["load"] == load) & (frame["seed"] == seed)]
+    return float(mine[column].mean())
+
+
+def test_what_notebooks_show(results: subak.Results) -> None:
+    assert "ideal (max-min)" in results._repr_html_()
+    network = subak.Network.generate("star", hosts=20)
+    assert "and 28 more" in network._repr_html_()
+    answer = subak.solve(network, flows=[{"id": "<f>", "src": "h0", "dst": "h1"}])
+    assert "&lt;f&gt;" in answer._repr_html_()
+    assert "optimal" in answer._repr_html_()
+
+
+def test_plots(results: subak.Results, tmp_path: Path) -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    axes = results.plot("slowdown_p99")
+    assert axes.get_xlabel() == "load"
+    assert [t.get_text() for t in axes.get_legend().get_texts()] == ["dctcp", "ideal (max-min)"]
+    single = subak.run(SPEC | {"workload": {**SPEC["workload"], "load": 0.3}}, tmp_path / "single")
+    assert "size" in single.plot().get_xlabel()
+    assert single.plot("utilization").get_ylabel() == "Utilization"
+    with pytest.raises(subak.InputError, match="no metric"):
+        results.plot("speed")
+
+
+def test_a_run_that_grows_keeps_its_cells(tmp_path: Path) -> None:
+    subak.run(SPEC, tmp_path / "out")
+    grown = SPEC | {
+        "workload": {**SPEC["workload"], "load": [0.3, 0.45, 0.6]},
+        "scheme": [{"name": "s-perc"}, *SPEC["scheme"]],
+        "run": {"duration": "2ms", "seeds": 4},
+    }
+    loaded = load(grown)
+    outcome = json.loads(loaded.run(tmp_path / "out", 2, None, None))
+    assert (outcome["cells"], outcome["ran"], outcome["merged"]) == (36, 24, True)
+    subak.run(grown, tmp_path / "fresh")
+    assert (tmp_path / "out/results.parquet").read_bytes() == (tmp_path / "fresh/results.parquet").read_bytes()
+
+
+def test_schemas(subak: Subak) -> None:
+    schema = subak("schema", "spec").json
+    jsonschema.Draft202012Validator.check_schema(schema)
+    specs = jsonschema.Draft202012Validator(schema)
+    seen = [*ROOT.glob("examples/*.toml"), *ROOT.glob("python/subak/papers/**/spec*.toml")]
+    assert len(seen) > 20
+    for path in seen:
+        specs.validate(tomllib.loads(path.read_text()))
+    good = tomllib.loads((ROOT / "examples/demo.toml").read_text())
+    for change in (
+        {"netwrok": {}},
+        {"network": {"kind": "leaf-spine", "leafs": 3}},
+        {"workload": {"kind": "poison"}},
+        {"workload": {"kind": "poisson", "sizes": "web-search", "load": 3}},
+        {"scheme": [{"name": "s-perc", "params": {"hedroom": 1}}]},
+        {"policy": {"kind": "alpha-fair"}},
+        {"run": {}},
+    ):
+        assert not specs.is_valid(good | change), change
+    cases = jsonschema.Draft202012Validator(subak("schema", "case").json)
+    for path in ROOT.glob("examples/cases/*"):
+        text = path.read_text()
+        cases.validate(json.loads(text) if path.suffix == ".json" else tomllib.loads(text))
+    assert not cases.is_valid({"flows": [{"src": "a", "dest": "b"}]})
+    assert subak("schema", "network").code == 2
+
+
+def test_germany50() -> None:
+    """The planner's question has an answer: links bind, and doubling one of them helps some and adds to the whole."""
+    done = subprocess.run([sys.executable, ROOT / "examples/germany50.py"], capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("50 cities, 88 links, 1324 demands")
+    found = {line.split()[0]: [float(n) for n in re.findall(r"\d+\.\d+", line)] for line in lines[1:3]}
+    assert found["max-min"][0] < found["proportional"][0], "max-min gives up throughput"
+    assert found["max-min"][1] > found["proportional"][1], "for the least"
+    gains = [float(re.search(r"([-+][\d.]+) Gb/s", line)[1]) for line in lines if "in all" in line]
+    assert len(gains) == 5
+    assert gains == sorted(gains, reverse=True)
+    assert gains[0] > 0
