@@ -80,11 +80,6 @@ class Results:
         summary: dict[str, Any] = json.loads(_subak.summary(self.folder))
         return summary
 
-    @property
-    def warnings(self) -> list[dict[str, Any]]:
-        """What to beware of in these results, each with its ``kind`` and a ``text``."""
-        return list(self.manifest.get("warnings", []))
-
     def plot(self, metric: str = "slowdown_mean", ax: Axes | None = None) -> Axes:
         """Draws a metric of ``summary`` with matplotlib and gives back the axes.
 

@@ -13,7 +13,7 @@ from subak.pipeline.fitting import Answer
 def page(found: Answer, others: Sequence[Answer] = (), why: Sequence[str] = ()) -> str:
     """One HTML document."""
     title = f"{found.program.name} on {found.switch.name}"
-    css = files("subak.report").joinpath("page.css").read_text(encoding="utf-8")
+    css = files("subak.reporting").joinpath("page.css").read_text(encoding="utf-8")
     parts = [("Verdict", _verdict(found, why))]
     if found.placement and not _named_wrong(found):
         parts.append(("Stages and blocks", _picture(map_svg.draw(found.program, found.switch, found.placement))))
