@@ -328,7 +328,7 @@ mod tests {
     impl Tied for u32 {
         /// Few values, so that ties decide too.
         fn draw(&self, at_ns: Ns) -> u16 {
-            (self % 3 ^ at_ns as u32 & 1) as u16
+            ((self % 3) ^ (at_ns as u32 & 1)) as u16
         }
         fn tie(&self) -> u128 {
             u128::from(*self)
