@@ -101,12 +101,8 @@ impl Allocator {
         let share = 1.0 - settings.threshold - settings.reserve;
         let scaled: Vec<f64> = capacity_bps.iter().map(|c| c * share).collect();
         let cluster = Cluster::new(&scaled, settings.alpha)?;
-        let peer = || Peer {
-            channel: Channel::new(epoch),
-            heard_ns: now_ns,
-            flowlets: BTreeMap::new(),
-            news: Vec::new(),
-        };
+        let peer =
+            || Peer { channel: Channel::new(epoch), heard_ns: now_ns, flowlets: BTreeMap::new(), news: Vec::new() };
         Ok(Allocator {
             settings,
             iteration: Iteration::new(cluster, law(&settings)),

@@ -244,6 +244,13 @@ impl Endpoint {
         [self.beat_ns(), self.channel.due_ns(&self.settings)].into_iter().flatten().min()
     }
 
+    /// When the next rate ends unless the allocator is heard before. Those of an allocator that was restarted since end for
+    /// good.
+    pub fn next_end_ns(&self, now_ns: Ns) -> Option<Ns> {
+        let ends_ns = self.flowlets.values().filter_map(|f| Some(f.rate?.until_ns.unwrap_or(self.lease_until_ns())));
+        ends_ns.filter(|&end_ns| end_ns > now_ns).min()
+    }
+
     /// Flowlets that are remembered.
     pub fn flowlets(&self) -> usize {
         self.flowlets.len()

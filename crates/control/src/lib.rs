@@ -18,7 +18,7 @@ mod peer;
 
 pub use allocator::{Allocator, Counters};
 pub use endpoint::Endpoint;
-pub use paths::{BigSwitch, Ecmp, Paths};
+pub use paths::{BigSwitch, Ecmp, Paths, Turns};
 use subak_core::Ns;
 
 /// How the allocator's prices move.

@@ -11,6 +11,16 @@ pub trait Paths: Send {
     fn access(&self, endpoint: u32) -> Option<(LinkId, LinkId)>;
 }
 
+/// The one link out of `node` and the one into it; `None` if there are more.
+fn access(network: &Network, node: NodeId) -> Option<(LinkId, LinkId)> {
+    let [out] = network.out_links(node) else { return None };
+    let mut into = network.links().iter().enumerate().filter(|(_, link)| link.to == Some(node));
+    match (into.next(), into.next()) {
+        (Some((link, _)), None) => Some((*out, link as LinkId)),
+        _ => None,
+    }
+}
+
 /// Paths by the switches' hash: what decides a flowlet's path is the hash's key.
 pub struct Ecmp {
     router: Router,
@@ -20,19 +30,8 @@ pub struct Ecmp {
 impl Ecmp {
     /// Shortest paths of `network`, as `routing` has them.
     pub fn new(network: &Network, routing: Routing) -> Self {
-        let only = |mut links: Box<dyn Iterator<Item = LinkId> + '_>| links.next().filter(|_| links.next().is_none());
-        let into = |node: NodeId| {
-            let to = move |(l, link): (usize, &subak_core::Link)| (link.to == Some(node)).then_some(l as LinkId);
-            network.links().iter().enumerate().filter_map(to)
-        };
-        let access = |node: NodeId| {
-            let out = only(Box::new(network.out_links(node).iter().copied()))?;
-            Some((out, only(Box::new(into(node)))?))
-        };
-        Ecmp {
-            router: Router::by(network, routing),
-            access: (0..network.nodes().len() as NodeId).map(access).collect(),
-        }
+        let nodes = 0..network.nodes().len() as NodeId;
+        Ecmp { router: Router::by(network, routing), access: nodes.map(|node| access(network, node)).collect() }
     }
 }
 
@@ -61,5 +60,61 @@ impl<P: Paths> Paths for BigSwitch<P> {
     }
     fn access(&self, endpoint: u32) -> Option<(LinkId, LinkId)> {
         self.0.access(endpoint)
+    }
+}
+
+/// Paths that endpoints know and tell (section 6: "endpoints can send chosen routes to the allocator"), as turns: at each node the
+/// number of the link to take, each a digit of the base that is how many links leave the node, the first turn the lowest.
+pub struct Turns {
+    network: Network,
+    access: Vec<Option<(LinkId, LinkId)>>,
+}
+
+/// Links of a path, at most: a code that leads in circles is no path.
+const MOST_TURNS: usize = 32;
+
+impl Turns {
+    /// Turns at the nodes of `network`.
+    pub fn new(network: &Network) -> Self {
+        let nodes = 0..network.nodes().len() as NodeId;
+        Turns { network: network.clone(), access: nodes.map(|node| access(network, node)).collect() }
+    }
+
+    /// What tells of `links`, a path from a node on. `None` if it does not fit 32 bits, or is no path.
+    pub fn code(network: &Network, links: &[LinkId]) -> Option<u32> {
+        let (mut code, mut base) = (0u32, 1u32);
+        for &link in links {
+            let out = network.out_links(network.links().get(link as usize)?.from?);
+            let turn = out.iter().position(|&l| l == link)? as u32;
+            code = code.checked_add(turn.checked_mul(base)?)?;
+            // A last turn fits where its base does not.
+            base = base.saturating_mul(out.len() as u32);
+        }
+        (base < u32::MAX).then_some(code)
+    }
+}
+
+impl Paths for Turns {
+    fn path(&mut self, from: u32, to: u32, path: u32) -> Option<Vec<LinkId>> {
+        let (mut at, mut code) = (from, path);
+        if at as usize >= self.network.nodes().len() {
+            return None;
+        }
+        let mut links = Vec::new();
+        while at != to {
+            let out = self.network.out_links(at);
+            let turns = out.len() as u32;
+            if turns == 0 || links.len() == MOST_TURNS {
+                return None;
+            }
+            let link = out[(code % turns) as usize];
+            code /= turns;
+            links.push(link);
+            at = self.network.links()[link as usize].to?;
+        }
+        (!links.is_empty()).then_some(links)
+    }
+    fn access(&self, endpoint: u32) -> Option<(LinkId, LinkId)> {
+        *self.access.get(endpoint as usize)?
     }
 }

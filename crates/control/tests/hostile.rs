@@ -3,7 +3,7 @@
 use subak_control::{Allocator, Ecmp, Endpoint, Settings};
 use subak_core::rng::Stream;
 use subak_core::route::Routing;
-use subak_core::{Network, Ns, NodeKind};
+use subak_core::{Network, NodeKind, Ns};
 use subak_wire::{Datagram, Direction, End, Rate, Start, Update};
 
 const ENEMY: u32 = 3;

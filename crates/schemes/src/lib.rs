@@ -24,6 +24,7 @@ schemes! {
     n_perc::NPerc,
     s_perc::SPerc,
     s_perc_star::SPercStar,
+    flowtune::Flowtune,
 }
 
 // The kind of wish stands beside each name, because a macro cannot ask for a type. A wrong one does not compile.

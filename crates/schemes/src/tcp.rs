@@ -101,6 +101,13 @@ impl Window {
         self.cwnd as u64
     }
 
+    /// Goes on with `bytes`, in congestion avoidance, as after a time in which something else decided.
+    pub fn resume(&mut self, bytes: f64) {
+        self.cwnd = bytes.max(self.mss);
+        self.ssthresh = self.cwnd;
+        (self.reduction, self.recovering) = (None, false);
+    }
+
     /// Whether the acknowledged segment was sent after the last cut.
     pub fn past_cut(&self, segment: u32) -> bool {
         segment >= self.recover

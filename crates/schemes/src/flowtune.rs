@@ -1,0 +1,498 @@
+//! Flowtune in the network: an allocator at the controller, an endpoint at each host, TCP where no rate holds.
+//!
+//! Perry et al., NSDI 2017. Allocator and endpoints are those of `subak-control`; here they get the network's packets and
+//! time. A flow starts as TCP and tells its host's machine, which tells the allocator (section 5.3: "servers start a regular
+//! TCP connection, and in parallel send a notification"). When a rate comes, the window opens and the pace is the rate's.
+//! When the lease is over, TCP goes on from the window that the rate and the round trip make (section 6).
+//!
+//! Where the paper uses TCP between hosts and allocator, the exchange has its own way to notice losses, with the paper's
+//! timeouts (20 and 30 us). Prices move by NED with restarted acceleration unless `accelerated` is false: that is ours.
+
+use crate::queue::Fifo;
+use crate::tcp::{self, Window, Windows};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use subak_control::{Allocator, Endpoint, Law, Settings, Turns};
+use subak_core::driver::LinkChange;
+use subak_core::scheme::{
+    Ack, Class, Controller, FlowInfo, Follows, Goal, Info, Io, Kind, Loss, Named, Node, NodeInfo, Packet, Param,
+    ParamUnit, Params, PathInfo, Port, Recovery, Scheme, Settles, Source, To,
+};
+use subak_core::{Fault, FlowId, LinkId, Network, NodeId, Ns, Utility};
+use subak_wire::Datagram;
+
+/// Bytes of a datagram's frame besides itself: Ethernet, IP, and TCP as the paper has it.
+const FRAME_BYTES: u32 = 58;
+/// The least frame.
+const LEAST_FRAME_BYTES: u32 = 64;
+/// Records of a datagram, at most: starts of 16 bytes then fit a packet of 1500.
+const MOST_RECORDS: usize = 80;
+/// A path that cannot be told: the flow stays with TCP.
+const NO_PATH: u32 = u32::MAX;
+/// Room for what the allocator adds to its epoch: see `subak_control::Allocator::new`.
+const EPOCH_SHIFT: u32 = 16;
+
+/// The scheme.
+#[derive(Debug, Clone)]
+pub struct Flowtune {
+    settings: Settings,
+    interval_ns: Ns,
+    alpha: f64,
+    windows: Windows,
+    recovery: Recovery,
+    /// The network, once the controller is made: paths are told as turns at its nodes.
+    network: Arc<std::sync::OnceLock<Network>>,
+}
+
+/// A message.
+#[derive(Debug, Clone)]
+pub enum Message {
+    /// From a source to its host's machine: a subflow has something to send.
+    Begin {
+        /// Which.
+        subflow: u8,
+        /// The host at the other end.
+        to: NodeId,
+        /// Its links, as turns.
+        path: u32,
+        /// Its weight.
+        weight: f32,
+    },
+    /// From a source: the flow will be done before the allocator can hear of it.
+    Ending {
+        /// Which.
+        subflow: u8,
+    },
+    /// From a source: the flow is done, or has another path.
+    End {
+        /// Which.
+        subflow: u8,
+    },
+    /// From the machine to a source: a rate, bit/s, or that none holds.
+    Rate(Option<f64>),
+    /// Between a host's machine and the allocator.
+    Wire(Arc<[u8]>),
+}
+
+impl Named for Flowtune {
+    const INFO: Info = Info {
+        name: "flowtune",
+        about: "a central allocator tells hosts the rates of their flowlets; TCP where none holds",
+        paper: "Perry et al., Flowtune, NSDI 2017",
+        kind: Kind::Proactive,
+        lives_on_control: false,
+        goal: Goal::AlphaFair,
+        params: &[
+            Param::number("alpha", 1.0, ParamUnit::One, "the policy's alpha").following(Follows::Alpha),
+            Param::number("gamma", 0.4, ParamUnit::One, "the share of Newton's step that a price moves by; half of it if accelerated"),
+            Param::flag("accelerated", true, "NED with restarted acceleration"),
+            Param::number("interval", 10e-6, ParamUnit::Seconds, "time between two iterations"),
+            Param::number("threshold", 0.01, ParamUnit::One, "a rate that moved by that share is told; links are filled less by it"),
+            Param::number(
+                "reserve",
+                0.02,
+                ParamUnit::One,
+                "the share of a link left to what is not scheduled yet; where traffic runs both ways, the default is larger by \
+                 what acknowledgements take (64 of 1500 bytes: 0.043)",
+            )
+            .following(Follows::Acks),
+            Param::number("lease", 2e-3, ParamUnit::Seconds, "rates hold for so long after the allocator was last heard"),
+            Param::number("ahead", 10e-6, ParamUnit::Seconds, "a flow's end is told so long before it, at its rate"),
+            Param::number("control_rto_min", 20e-6, ParamUnit::Seconds, "least timeout of messages to and from the allocator"),
+            Param::number("control_rto_max", 30e-6, ParamUnit::Seconds, "largest timeout of messages to and from the allocator"),
+            tcp::INITIAL_WINDOW,
+            tcp::REDUCTION,
+            tcp::RTO_MIN,
+        ],
+        settles: Settles { within: 0.05, rtts: 200.0 },
+    };
+}
+
+impl Scheme for Flowtune {
+    type Data = ();
+    type Ctl = Message;
+    type Queue = Fifo;
+    type Source = FlowtuneSource;
+    type Hop = ();
+    type Sink = ();
+
+    fn new(params: &Params) -> Result<Self, Fault> {
+        let lease_ns = (params.within("lease", 1e-5, 10.0)? * 1e9) as Ns;
+        let accelerated = params.flag("accelerated");
+        let gamma = params.within("gamma", 1e-6, 2.0)?;
+        let settings = Settings {
+            law: if accelerated { Law::Accelerated } else { Law::Ned },
+            gamma: Some(if accelerated { gamma / 2.0 } else { gamma }),
+            alpha: params.within("alpha", 0.01, 100.0)?,
+            threshold: params.within("threshold", 0.0, 0.5)?,
+            reserve: params.within("reserve", 0.0, 0.45)?,
+            lease_ns,
+            patience_ns: 2 * lease_ns,
+            beat_ns: (lease_ns / 4).max(1),
+            rto_min_ns: (params.within("control_rto_min", 1e-6, 1.0)? * 1e9) as Ns,
+            rto_max_ns: (params.within("control_rto_max", 1e-6, 10.0)? * 1e9) as Ns,
+            most_records: MOST_RECORDS,
+            ahead_ns: (params.within("ahead", 0.0, 1.0)? * 1e9) as Ns,
+            ..Settings::default()
+        };
+        Ok(Flowtune {
+            settings,
+            interval_ns: (params.within("interval", 1e-6, 1.0)? * 1e9) as Ns,
+            alpha: settings.alpha,
+            windows: Windows::of(params)?,
+            recovery: tcp::recovery(params),
+            network: Arc::default(),
+        })
+    }
+    fn data_share(&self) -> f64 {
+        1.0 - self.settings.threshold - self.settings.reserve
+    }
+    fn recovery(&self) -> Recovery {
+        self.recovery
+    }
+    fn queue(&self, port: &Port) -> Fifo {
+        Fifo::new(port.buffer_bytes)
+    }
+    fn source(&self, flow: &FlowInfo) -> FlowtuneSource {
+        let subflow = |path: &PathInfo| Subflow {
+            window: self.windows.window(flow),
+            rate_bps: None,
+            base_rtt_ns: path.base_rtt_ns,
+            is_ending: false,
+        };
+        FlowtuneSource {
+            to: flow.ends.map(|(_, to)| to),
+            weight: self.weight(flow.weight, &flow.utility),
+            alpha: self.alpha,
+            ahead_ns: self.settings.ahead_ns,
+            beat_ns: self.settings.beat_ns,
+            links: flow.links.clone(),
+            network: self.network.clone(),
+            subflows: flow.paths.iter().map(subflow).collect(),
+            is_done: false,
+        }
+    }
+    fn hop(&self, _port: &Port) {}
+    fn sink(&self, _flow: &FlowInfo) {}
+    fn controller(&self, network: &Network) -> Option<Box<dyn Controller<Self>>> {
+        let _ = self.network.set(network.clone());
+        Some(Box::new(Centre {
+            scheme: self.clone(),
+            network: network.clone(),
+            capacity_bps: network.links().iter().map(|l| l.capacity_bps).collect(),
+            down: vec![0; network.links().len()],
+            allocator: None,
+        }))
+    }
+    fn node(&self, node: &NodeInfo) -> Option<Box<dyn Node<Self>>> {
+        node.is_host.then(|| {
+            Box::new(Host {
+                node: node.node,
+                settings: self.settings,
+                endpoint: None,
+                told: BTreeMap::new(),
+                wakes_ns: Ns::MAX,
+            }) as Box<dyn Node<Self>>
+        })
+    }
+}
+
+impl Flowtune {
+    /// The weight w of w^alpha x^-alpha, over the subflows.
+    fn weight(&self, weight: f64, utility: &Utility) -> f64 {
+        weight_of(self.alpha, weight, utility)
+    }
+}
+
+fn weight_of(alpha: f64, weight: f64, utility: &Utility) -> f64 {
+    match utility {
+        Utility::Power { ln_gain, .. } => libm::exp(ln_gain / alpha),
+        Utility::BandwidthFunction { .. } => weight,
+    }
+}
+
+fn frame_bytes(datagram: usize) -> u32 {
+    (datagram as u32 + FRAME_BYTES).max(LEAST_FRAME_BYTES)
+}
+
+/// Sends `datagram` across the network.
+fn send(io: &mut Io<Flowtune>, to: To, datagram: &Datagram) {
+    let mut bytes = Vec::new();
+    if datagram.encode(&mut bytes).is_some() {
+        let frame = frame_bytes(bytes.len());
+        io.ctl(to, 0, Message::Wire(bytes.into()), Class::Control, frame);
+    }
+}
+
+/// The sender of a flow.
+#[derive(Debug, Clone)]
+pub struct FlowtuneSource {
+    to: Option<NodeId>,
+    weight: f64,
+    alpha: f64,
+    ahead_ns: Ns,
+    beat_ns: Ns,
+    links: Vec<Vec<LinkId>>,
+    network: Arc<std::sync::OnceLock<Network>>,
+    subflows: Vec<Subflow>,
+    is_done: bool,
+}
+
+#[derive(Debug, Clone)]
+struct Subflow {
+    window: Window,
+    rate_bps: Option<f64>,
+    base_rtt_ns: Ns,
+    is_ending: bool,
+}
+
+impl FlowtuneSource {
+    /// Tells the host's machine of all subflows that go on. It knows those that it was told of before.
+    fn tell(&self, io: &mut Io<Flowtune>) {
+        let Some(to) = self.to else { return };
+        let share = self.subflows.len() as f64;
+        for (k, _) in self.subflows.iter().enumerate().filter(|(_, s)| !s.is_ending) {
+            let path = self.network.get().and_then(|n| Turns::code(n, &self.links[k])).unwrap_or(NO_PATH);
+            let weight = (self.weight / share) as f32;
+            io.ctl(To::Host, k as u8, Message::Begin { subflow: k as u8, to, path, weight }, Class::Control, 0);
+        }
+    }
+
+    fn pace(&self, io: &mut Io<Flowtune>, k: u8) {
+        let s = &self.subflows[k as usize];
+        match s.rate_bps {
+            Some(bps) => io.pace(k, Some(bps), None),
+            None => io.pace(k, None, Some(s.window.bytes())),
+        }
+    }
+}
+
+impl Source<Flowtune> for FlowtuneSource {
+    fn on_start(&mut self, io: &mut Io<Flowtune>) {
+        for k in 0..self.subflows.len() as u8 {
+            self.pace(io, k);
+        }
+        self.tell(io);
+        io.timer(0, io.now_ns + self.beat_ns);
+    }
+
+    /// The host's machine may have been restarted: it is told again.
+    fn on_timer(&mut self, io: &mut Io<Flowtune>, _timer: u32) {
+        if self.is_done {
+            return;
+        }
+        self.tell(io);
+        io.timer(0, io.now_ns + self.beat_ns);
+    }
+
+    fn stamp(&mut self, _now_ns: Ns, packet: &mut Packet<Flowtune>, _remaining_bytes: u64) {
+        self.subflows[packet.subflow as usize].window.sent(packet.payload_bytes);
+    }
+
+    fn on_ack(&mut self, io: &mut Io<Flowtune>, ack: &Ack<()>) {
+        let s = &mut self.subflows[ack.subflow as usize];
+        s.window.saw(ack);
+        let Some(bps) = s.rate_bps else {
+            s.window.grow(ack);
+            self.pace(io, ack.subflow);
+            return;
+        };
+        let left_ns = ack.remaining_bytes as f64 * 8e9 / bps.max(1.0);
+        if left_ns <= self.ahead_ns as f64 && !s.is_ending && self.subflows.len() == 1 {
+            self.subflows[0].is_ending = true;
+            io.ctl(To::Host, 0, Message::Ending { subflow: 0 }, Class::Control, 0);
+        }
+    }
+
+    fn on_ctl(&mut self, io: &mut Io<Flowtune>, subflow: u8, message: Message) {
+        let (Message::Rate(rate_bps), Some(s)) = (message, self.subflows.get_mut(subflow as usize)) else { return };
+        if let (None, Some(bps)) = (rate_bps, s.rate_bps) {
+            s.window.resume(bps * s.base_rtt_ns as f64 / 8e9);
+        }
+        // A link that failed gives no rate: TCP finds out when it is back.
+        s.rate_bps = rate_bps.filter(|&bps| bps > 0.0);
+        self.pace(io, subflow);
+    }
+
+    fn on_loss(&mut self, io: &mut Io<Flowtune>, loss: &Loss) {
+        let s = &mut self.subflows[loss.subflow as usize];
+        if s.rate_bps.is_none() {
+            s.window.on_loss(loss);
+            self.pace(io, loss.subflow);
+        }
+    }
+
+    fn on_weight(&mut self, io: &mut Io<Flowtune>, weight: f64, utility: &Arc<Utility>) {
+        self.weight = weight_of(self.alpha, weight, utility);
+        self.tell(io);
+    }
+
+    fn on_reroute(&mut self, io: &mut Io<Flowtune>, subflow: u8, path: &PathInfo, links: &[LinkId]) {
+        self.links[subflow as usize] = links.to_vec();
+        self.subflows[subflow as usize].base_rtt_ns = path.base_rtt_ns;
+        io.ctl(To::Host, subflow, Message::End { subflow }, Class::Control, 0);
+        self.tell(io);
+    }
+
+    fn on_finish(&mut self, io: &mut Io<Flowtune>) {
+        self.is_done = true;
+        for subflow in 0..self.subflows.len() as u8 {
+            io.ctl(To::Host, subflow, Message::End { subflow }, Class::Control, 0);
+        }
+    }
+}
+
+/// The machine of a host.
+struct Host {
+    node: NodeId,
+    settings: Settings,
+    endpoint: Option<Endpoint>,
+    /// By connection, the weight told and whether a rate holds.
+    told: BTreeMap<u64, (f32, bool)>,
+    /// When the timer is set for.
+    wakes_ns: Ns,
+}
+
+fn connection(flow: FlowId, subflow: u8) -> u64 {
+    u64::from(flow) << 8 | u64::from(subflow)
+}
+
+impl Host {
+    /// The endpoint; a machine that was restarted has another life.
+    fn endpoint(&mut self, now_ns: Ns) -> &mut Endpoint {
+        let (node, settings) = (self.node, self.settings);
+        self.endpoint.get_or_insert_with(|| Endpoint::new(node, now_ns + 1, settings))
+    }
+
+    /// Says what there is to say, and wakes when there will be more.
+    fn speak(&mut self, io: &mut Io<Flowtune>) {
+        let now_ns = io.now_ns;
+        let endpoint = self.endpoint(now_ns);
+        while let Some(datagram) = endpoint.poll(now_ns) {
+            send(io, To::Controller, &datagram);
+        }
+        let ends = [endpoint.due_ns(), endpoint.next_end_ns(now_ns)];
+        if let Some(due_ns) = ends.into_iter().flatten().min().map(|due| due.max(now_ns + 1))
+            && (self.wakes_ns <= now_ns || due_ns < self.wakes_ns)
+        {
+            self.wakes_ns = due_ns;
+            io.timer(0, due_ns);
+        }
+    }
+
+    fn grant(&mut self, io: &mut Io<Flowtune>, connection: u64) {
+        let now_ns = io.now_ns;
+        let rate_bps = self.endpoint(now_ns).rate_bps(now_ns, connection);
+        if let Some((_, granted)) = self.told.get_mut(&connection) {
+            *granted = rate_bps.is_some();
+            let (flow, subflow) = ((connection >> 8) as FlowId, connection as u8);
+            io.ctl(To::Flow(flow), subflow, Message::Rate(rate_bps), Class::Control, 0);
+        }
+    }
+}
+
+impl Node<Flowtune> for Host {
+    fn on_flow(&mut self, io: &mut Io<Flowtune>, flow: FlowId, message: Message) {
+        let now_ns = io.now_ns;
+        match message {
+            Message::Begin { subflow, to, path, weight } => {
+                let connection = connection(flow, subflow);
+                match self.told.get_mut(&connection) {
+                    None => {
+                        self.told.insert(connection, (weight, false));
+                        self.endpoint(now_ns).begin(connection, to, path, weight);
+                    }
+                    Some((told, _)) if *told != weight => {
+                        *told = weight;
+                        self.endpoint(now_ns).set_weight(connection, weight);
+                    }
+                    Some(_) => return,
+                }
+            }
+            Message::Ending { subflow } => self.endpoint(now_ns).remaining(now_ns, connection(flow, subflow), 0),
+            Message::End { subflow } => {
+                let connection = connection(flow, subflow);
+                if self.told.remove(&connection).is_some() {
+                    self.endpoint(now_ns).finish(connection);
+                }
+            }
+            Message::Rate(_) | Message::Wire(_) => return,
+        }
+        self.speak(io);
+    }
+
+    fn on_ctl(&mut self, io: &mut Io<Flowtune>, message: Message) {
+        let Message::Wire(bytes) = message else { return };
+        let Ok(datagram) = Datagram::decode(&bytes) else { return };
+        let now_ns = io.now_ns;
+        for connection in self.endpoint(now_ns).take(now_ns, &datagram) {
+            self.grant(io, connection);
+        }
+        self.speak(io);
+    }
+
+    fn on_timer(&mut self, io: &mut Io<Flowtune>, _timer: u32) {
+        let now_ns = io.now_ns;
+        if now_ns < self.wakes_ns {
+            return;
+        }
+        let granted: Vec<u64> = self.told.iter().filter(|(_, (_, granted))| *granted).map(|(c, _)| *c).collect();
+        for connection in granted {
+            if self.endpoint(now_ns).rate_bps(now_ns, connection).is_none() {
+                self.grant(io, connection);
+            }
+        }
+        self.speak(io);
+    }
+}
+
+/// The allocator's machine.
+struct Centre {
+    scheme: Flowtune,
+    network: Network,
+    capacity_bps: Vec<f64>,
+    /// How often each link is down.
+    down: Vec<u32>,
+    allocator: Option<Allocator>,
+}
+
+impl Controller<Flowtune> for Centre {
+    fn on_start(&mut self, io: &mut Io<Flowtune>) {
+        let capacity_bps = &self.capacity_bps;
+        let paths = Box::new(Turns::new(&self.network));
+        let (epoch, nodes) = ((io.now_ns + 1) << EPOCH_SHIFT, self.network.nodes().len());
+        let allocator = Allocator::new(io.now_ns, epoch, nodes, capacity_bps, paths, self.scheme.settings);
+        // Settings and capacities were checked before.
+        self.allocator = allocator.ok().map(|a| if io.now_ns == 0 { a.first() } else { a });
+        io.timer(0, io.now_ns + self.scheme.interval_ns);
+    }
+
+    fn on_node(&mut self, io: &mut Io<Flowtune>, node: NodeId, message: Message) {
+        let (Message::Wire(bytes), Some(allocator)) = (message, &mut self.allocator) else { return };
+        if let Ok(datagram) = Datagram::decode(&bytes) {
+            allocator.take(io.now_ns, node, &datagram);
+        }
+    }
+
+    fn on_link(&mut self, _io: &mut Io<Flowtune>, link: LinkId, change: LinkChange) {
+        let l = link as usize;
+        match change {
+            LinkChange::Up => self.down[l] = self.down[l].saturating_sub(1),
+            LinkChange::Down => self.down[l] += 1,
+            LinkChange::Capacity(bps) => self.capacity_bps[l] = bps,
+        }
+        let capacity_bps = if self.down[l] > 0 { 0.0 } else { self.capacity_bps[l] };
+        if let Some(allocator) = &mut self.allocator {
+            let _ = allocator.set_capacity(link, capacity_bps);
+        }
+    }
+
+    fn on_timer(&mut self, io: &mut Io<Flowtune>, _timer: u32) {
+        let Some(allocator) = &mut self.allocator else { return };
+        allocator.step(io.now_ns);
+        while let Some(datagram) = allocator.poll(io.now_ns) {
+            send(io, To::Node(datagram.endpoint), &datagram);
+        }
+        io.timer(0, io.now_ns + self.scheme.interval_ns);
+    }
+}
