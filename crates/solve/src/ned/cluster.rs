@@ -12,6 +12,18 @@ use subak_core::{Case, Fault, LinkId, Utility};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key(pub(super) u32);
 
+impl Key {
+    /// Its number, from 0 on; that of a flow that has gone is given to one that comes.
+    pub fn number(self) -> u32 {
+        self.0 - 1
+    }
+
+    /// The flow of this number, if it is there.
+    pub fn of_number(number: u32) -> Self {
+        Key(number.saturating_add(1))
+    }
+}
+
 /// The slot whose path is dead: places without a flow point to it, and its rate is zero.
 const EMPTY: u32 = 0;
 
@@ -87,20 +99,7 @@ impl<T: Real> Cluster<T> {
 
     /// The links, flows and utilities of `case`, and the flows' keys in order.
     pub fn of(case: &Case) -> Result<(Self, Vec<Key>), Fault> {
-        if !case.flows.single_path() {
-            let what = "a flow has several paths; NED has one price a path and one rate a flow";
-            return Err(Fault::new("flows", what, "give each flow one path, or use the exact solver"));
-        }
-        let mut flows = Vec::with_capacity(case.flows.len());
-        let mut alpha = 1.0;
-        for f in 0..case.flows.len() {
-            let Utility::Power { alpha: a, ln_gain } = Utility::of(case, f)? else {
-                let what = "bandwidth functions have no iteration here";
-                return Err(Fault::new("policy", what, "use alpha-fair, fct, srpt or edf, or the exact solver"));
-            };
-            alpha = a;
-            flows.push(NewFlow { path: case.flows.links_of(f), ln_gain, demand_bps: case.flows.demand_bps()[f] });
-        }
+        let (alpha, flows) = NewFlow::all_of(case)?;
         let capacity_bps: Vec<f64> = case.network.links().iter().map(|l| l.capacity_bps).collect();
         let mut cluster = Cluster::new(&capacity_bps, alpha)?;
         let keys = cluster.add_all(&flows)?;
@@ -240,10 +239,17 @@ impl<T: Real> Cluster<T> {
     fn known(&self, key: Key) -> Result<(), Fault> {
         match (key.0 as usize) < self.ln_gain.len() && self.alive(key.0) {
             true => Ok(()),
-            false => {
-                Err(Fault::new("flow", format!("there is no flow {}", key.0), "give the key of a flow that is there"))
-            }
+            false => Err(Fault::new(
+                "flow",
+                format!("there is no flow {}", key.number()),
+                "give the key of a flow that is there",
+            )),
         }
+    }
+
+    /// Whether the flow is there.
+    pub fn contains(&self, key: Key) -> bool {
+        self.known(key).is_ok()
     }
 
     fn alive(&self, slot: u32) -> bool {
@@ -260,6 +266,11 @@ impl<T: Real> Cluster<T> {
     /// The flows, in the order of their slots.
     pub fn keys(&self) -> impl Iterator<Item = Key> + '_ {
         (0..self.ln_gain.len() as u32).filter(|&slot| self.alive(slot)).map(Key)
+    }
+
+    /// One past the largest number that a flow has had.
+    pub fn numbers(&self) -> usize {
+        self.top as usize - 1
     }
 
     /// The number of flows.
@@ -366,6 +377,27 @@ pub struct NewFlow<'a> {
     pub ln_gain: f64,
     /// The most it can use, bit/s; infinite for no bound.
     pub demand_bps: f64,
+}
+
+impl<'a> NewFlow<'a> {
+    /// The alpha of `case`'s utilities, and its flows. Refused: pooled paths, and policies without such utilities.
+    pub fn all_of(case: &'a Case) -> Result<(f64, Vec<Self>), Fault> {
+        if !case.flows.single_path() {
+            let what = "a flow has several paths; NED has one price a path and one rate a flow";
+            return Err(Fault::new("flows", what, "give each flow one path, or use the exact solver"));
+        }
+        let mut flows = Vec::with_capacity(case.flows.len());
+        let mut alpha = case.policy.alpha().unwrap_or(1.0);
+        for f in 0..case.flows.len() {
+            let Utility::Power { alpha: a, ln_gain } = Utility::of(case, f)? else {
+                let what = "bandwidth functions have no iteration here";
+                return Err(Fault::new("policy", what, "use alpha-fair, fct, srpt or edf, or the exact solver"));
+            };
+            alpha = a;
+            flows.push(NewFlow { path: case.flows.links_of(f), ln_gain, demand_bps: case.flows.demand_bps()[f] });
+        }
+        Ok((alpha, flows))
+    }
 }
 
 fn ln_weight(weight: f64) -> Result<f64, Fault> {

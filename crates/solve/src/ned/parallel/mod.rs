@@ -11,6 +11,13 @@
 mod barrier;
 mod partition;
 
+/// What threads meet through.
+mod sync {
+    pub use std::hint::spin_loop;
+    pub use std::sync::atomic::{AtomicUsize, Ordering};
+    pub use std::thread::yield_now;
+}
+
 pub use partition::Partition;
 
 use super::cluster::{Cluster, Key, NewFlow};
@@ -143,12 +150,8 @@ impl<T: Real> Parallel<T> {
         let barrier = Barrier::new(threads);
         let work = |t: usize, blocks: &mut [FlowBlock<T>]| {
             let own: Vec<&LinkBlock<T>> = keepers.iter().filter(|k| k.keeper / per_thread == t).collect();
-            for _ in 0..steps {
-                blocks.iter_mut().for_each(|block| block.tell(shared));
-                barrier.wait();
-                own.iter().for_each(|links| links.aggregate(*gamma, shared));
-                barrier.wait();
-            }
+            let tell = || blocks.iter_mut().for_each(|block| block.tell(shared));
+            barrier.rounds(steps, tell, || own.iter().for_each(|links| links.aggregate(*gamma, shared)));
         };
         std::thread::scope(|scope| {
             let mut parts = flow_blocks.chunks_mut(per_thread).enumerate();
