@@ -5,39 +5,28 @@
 use std::time::Instant;
 use subak_core::rng::Stream;
 use subak_core::route::Router;
-use subak_core::{Case, Flow, Flows, Network, Policy, generate};
+use subak_core::{Case, Flow, Flows, Policy, generate};
 use subak_solve::ned::parallel::{Parallel, Partition};
+use subak_solve::ned::straight::{Straight, TwoTiers};
 use subak_solve::ned::{Cluster, Division, Iteration, Key, Ned, NewFlow, Normalizer, Real};
 use subak_solve::{Options, solve};
 
-/// Servers a rack, and spines: two tiers, 40 Gb/s links.
-const RACK: usize = 48;
-const SPINES: usize = 8;
-const RATE_BPS: f64 = 40e9;
-const SIZES: [(usize, usize); 9] = [
-    (384, 3072),
-    (768, 6144),
-    (1536, 12288),
-    (1536, 24576),
-    (1536, 49152),
-    (3072, 49152),
-    (4608, 49152),
-    (4608, 491_520),
-    (4608, 4_915_200),
-];
+const RATE_BPS: f64 = TwoTiers::RATE_BPS;
+/// Ten and a hundred times the flows of the table's last row.
+const MORE: [(usize, usize); 2] = [(4608, 491_520), (4608, 4_915_200)];
 
 fn main() {
     if std::env::args().any(|a| a == "gamma") {
         return gammas();
     }
     let sizes: Vec<(usize, usize)> = std::env::args().skip(1).filter_map(|a| parse(&a)).collect();
-    let sizes = if sizes.is_empty() { &SIZES[..] } else { &sizes };
+    let sizes = if sizes.is_empty() { [&TwoTiers::TABLE[..], &MORE].concat() } else { sizes };
     println!(
         "{:>6} {:>8} {:>5} {:>10} {:>10} {:>10} {:>10} {:>10} {:>9} {:>8}",
         "nodes", "flows", "", "us", "F-NORM", "weighted", "-RT", "straight", "ratio", "Tbit/s"
     );
-    for &(nodes, flows) in sizes {
-        let paths = paths(nodes, flows);
+    for &(nodes, flows) in &sizes {
+        let paths = TwoTiers { nodes }.paths(flows, 1);
         line::<f32>("f32", nodes, &paths);
         line::<f64>("f64", nodes, &paths);
     }
@@ -53,7 +42,7 @@ fn parse(size: &str) -> Option<(usize, usize)> {
 
 /// One row of the table: microseconds an iteration, and how much the network's hosts may send.
 fn line<T: Real>(name: &str, nodes: usize, paths: &[Vec<u32>]) {
-    let links = links(nodes);
+    let links = TwoTiers { nodes }.links();
     let (mut plain, _) = iteration::<T>(links, paths, false);
     let (mut weighted, _) = iteration::<T>(links, paths, true);
     let mut quick = iteration::<T>(links, paths, false).0.with_division(Division::Approximate);
@@ -86,80 +75,13 @@ fn iteration<T: Real>(links: usize, paths: &[Vec<u32>], weighted: bool) -> (Iter
     (iteration, keys)
 }
 
-fn links(nodes: usize) -> usize {
-    2 * nodes + 2 * nodes.div_ceil(RACK) * SPINES
-}
-
-/// Paths of flows between random hosts over random spines.
-fn paths(nodes: usize, flows: usize) -> Vec<Vec<u32>> {
-    let mut rng = Stream::new(1, "bench");
-    let up = |rack: usize, spine: usize| (2 * nodes + (rack * SPINES + spine) * 2) as u32;
-    let path = |_| {
-        let (src, spine) = (rng.below(nodes), rng.below(SPINES));
-        let dst = (src + 1 + rng.below(nodes - 1)) % nodes;
-        let (from, to) = (src / RACK, dst / RACK);
-        match from == to {
-            true => vec![2 * src as u32, 2 * dst as u32 + 1],
-            false => vec![2 * src as u32, up(from, spine), up(to, spine) + 1, 2 * dst as u32 + 1],
-        }
-    };
-    (0..flows).map(path).collect()
-}
-
-/// The straight loop: flow by flow, adding to its links as it goes.
-struct Straight<T> {
-    ptr: Vec<u32>,
-    links: Vec<u32>,
-    rate: Vec<T>,
-    price: Vec<T>,
-    load: Vec<T>,
-    answer: Vec<T>,
-}
-
-impl<T: Real> Straight<T> {
-    fn new(links: usize, paths: &[Vec<u32>]) -> Self {
-        let mut ptr = vec![0];
-        paths.iter().for_each(|p| ptr.push(ptr[ptr.len() - 1] + p.len() as u32));
-        let zeros = vec![T::ZERO; links];
-        let price = vec![T::of(8.0); links];
-        Straight {
-            ptr,
-            links: paths.concat(),
-            rate: vec![T::ZERO; paths.len()],
-            price,
-            load: zeros.clone(),
-            answer: zeros,
-        }
-    }
-
-    fn step(&mut self) {
-        self.load.fill(T::ZERO);
-        self.answer.fill(T::ZERO);
-        for (f, rate) in self.rate.iter_mut().enumerate() {
-            let path = &self.links[self.ptr[f] as usize..self.ptr[f + 1] as usize];
-            let mut q = T::ZERO;
-            path.iter().for_each(|&l| q += self.price[l as usize]);
-            let x = T::ONE / q.or_more(T::ONE);
-            *rate = x;
-            for &l in path {
-                self.load[l as usize] += x;
-                self.answer[l as usize] += x * x;
-            }
-        }
-        for ((price, &load), &answer) in self.price.iter_mut().zip(&self.load).zip(&self.answer) {
-            if answer > T::ZERO {
-                *price = (*price + T::of(0.4) * (load - T::ONE) / answer).or_more(T::ZERO);
-            }
-        }
-    }
-}
-
 /// The same flows in FlowBlocks on one thread and on two, beside the sequential iteration: microseconds an iteration.
 fn threads((nodes, flows): (usize, usize)) {
     const STEPS: usize = 200;
-    let network = leaf_spine(nodes);
-    let paths = paths(nodes, flows);
-    let links = links(nodes);
+    let tiers = TwoTiers { nodes };
+    let network = tiers.network().expect("the network is sound");
+    let paths = tiers.paths(flows, 1);
+    let links = tiers.links();
     let capacity_bps = vec![RATE_BPS; links];
     let flows: Vec<NewFlow<'_>> =
         paths.iter().map(|path| NewFlow { path, ln_gain: 0.0, demand_bps: f64::INFINITY }).collect();
@@ -169,7 +91,7 @@ fn threads((nodes, flows): (usize, usize)) {
         let partition = Partition::of(&network, groups).expect("there are racks");
         let on = |threads: usize| {
             let mut ned =
-                Parallel::<f32>::new(&capacity_bps, &flows, &partition, None, threads).expect("paths are sound");
+                Parallel::<f32>::new(&capacity_bps, 1.0, &flows, &partition, None, threads).expect("paths are sound");
             best_us(|| ned.run(STEPS)) / STEPS as f64
         };
         let (one, two) = (on(1), on(2));
@@ -180,15 +102,6 @@ fn threads((nodes, flows): (usize, usize)) {
             one / two
         );
     }
-}
-
-/// The network that [`paths`] go over, with its links in the same order.
-fn leaf_spine(nodes: usize) -> Network {
-    let value = serde_json::json!({"kind": "leaf-spine", "leaves": nodes.div_ceil(RACK), "hosts_per_leaf": RACK,
-        "spines": SPINES, "host_rate": RATE_BPS, "spine_rate": RATE_BPS});
-    let (network, _) = generate::network(&value).expect("the network is sound");
-    assert_eq!(network.links().len(), links(nodes), "racks are full");
-    network
 }
 
 /// Steps until F-NORM's rates stay within a thousandth of the optimum, from prices of 1, over gamma; a dash: never in 5000.
@@ -242,8 +155,9 @@ fn settle(case: &Case, want: &[f64], gamma: f64) -> Option<usize> {
 
 /// A million flows of 8192 hosts: time an iteration, and churn.
 fn million() {
-    let paths = paths(8160, 1_000_000);
-    let (mut ned, mut keys) = iteration::<f32>(links(8160), &paths, false);
+    let tiers = TwoTiers { nodes: 8160 };
+    let paths = tiers.paths(1_000_000, 1);
+    let (mut ned, mut keys) = iteration::<f32>(tiers.links(), &paths, false);
     let step = best_us(|| ned.step());
     let mut rates = Vec::new();
     let norm = best_us(|| ned.normalize(Normalizer::Flow, &mut rates));

@@ -27,6 +27,7 @@ mod normalize;
 pub mod parallel;
 mod real;
 mod slices;
+pub mod straight;
 
 pub use accelerated::Accelerated;
 pub use cluster::{Cluster, Key, NewFlow};

@@ -8,6 +8,7 @@
 //! threads. Departure: the paper passes sums along in log n steps between processors; here the keeper reads all copies of
 //! its LinkBlock at once, in the same order of additions, which takes one wait instead of log n.
 
+mod across;
 mod barrier;
 mod partition;
 
@@ -18,6 +19,7 @@ mod sync {
     pub use std::thread::yield_now;
 }
 
+pub use across::Share;
 pub use partition::Partition;
 
 use super::cluster::{Cluster, Key, NewFlow};
@@ -34,11 +36,14 @@ use subak_core::{Fault, LinkId};
 pub struct Parallel<T: Real> {
     gamma: T,
     threads: usize,
+    /// The part of the FlowBlocks that has its flows here.
+    share: Share,
     unit_bps: f64,
     flow_blocks: Vec<FlowBlock<T>>,
     keepers: Vec<LinkBlock<T>>,
     shared: Shared<T>,
-    place: Vec<(u32, Key)>,
+    /// The FlowBlock of each flow, and its key there; none for one whose rate another process has.
+    place: Vec<Option<(u32, Key)>>,
 }
 
 /// The flows from one group to another, with private copies of what they need of links.
@@ -61,6 +66,8 @@ struct LinkBlock<T> {
     capacity: Vec<T>,
     /// Where each FlowBlock's sums of these links begin.
     copies: Vec<usize>,
+    /// These FlowBlocks.
+    crossing: Vec<usize>,
     /// The FlowBlock on the diagonal, whose thread keeps this.
     keeper: usize,
 }
@@ -75,15 +82,34 @@ struct Shared<T: Real> {
 }
 
 impl<T: Real> Parallel<T> {
-    /// NED with `gamma` ([`super::safe_gamma`] if none) over weighted logarithms, on `threads` threads.
+    /// NED with `gamma` ([`super::safe_gamma`] if none) over utilities of `alpha`, on `threads` threads.
     pub fn new(
         capacity_bps: &[f64],
+        alpha: f64,
         flows: &[NewFlow<'_>],
         partition: &Partition,
         gamma: Option<f64>,
         threads: usize,
     ) -> Result<Self, Fault> {
-        let whole = Cluster::<T>::new(capacity_bps, 1.0)?;
+        Self::share_of(Share::WHOLE, capacity_bps, alpha, flows, partition, gamma, threads)
+    }
+
+    /// A process' share of [`Parallel::new`]: of all `flows` only those of its own FlowBlocks are kept. It iterates by
+    /// [`Parallel::run_across`].
+    pub fn share_of(
+        share: Share,
+        capacity_bps: &[f64],
+        alpha: f64,
+        flows: &[NewFlow<'_>],
+        partition: &Partition,
+        gamma: Option<f64>,
+        threads: usize,
+    ) -> Result<Self, Fault> {
+        if share.index >= share.count {
+            let what = format!("process {} of {}", share.index, share.count);
+            return Err(Fault::new("share", what, "count processes from 0"));
+        }
+        let whole = Cluster::<T>::new(capacity_bps, alpha)?;
         let groups = partition.groups();
         let mut links = vec![Vec::new(); 2 * groups];
         (0..capacity_bps.len() as LinkId).for_each(|l| links[partition.block(l) as usize].push(l));
@@ -95,28 +121,35 @@ impl<T: Real> Parallel<T> {
                 .map_err(|e| e.below(&format!("flows[{f}]")))
                 .map(|(from, to)| own[from * groups + to].push(f))?;
         }
+        for (_, elsewhere) in own.iter_mut().enumerate().filter(|(b, _)| !share.has(*b, groups * groups)) {
+            elsewhere.clear();
+        }
         let unit = flows.first().map_or(0.0, |f| f.ln_gain);
-        let mut place = vec![(0, Key(0)); flows.len()];
+        let mut place = vec![None; flows.len()];
         let (mut flow_blocks, mut first) = (Vec::new(), 0);
         for (b, own) in own.iter().enumerate() {
             let here = [&links[2 * (b / groups)][..], &links[2 * (b % groups) + 1]].concat();
             let block = FlowBlock::new(&whole, unit, here, own, flows, first)?;
             first += block.0.links.len();
-            own.iter().zip(block.1).for_each(|(&f, key)| place[f] = (b as u32, key));
+            own.iter().zip(block.1).for_each(|(&f, key)| place[f] = Some((b as u32, key)));
             flow_blocks.push(block.0);
         }
         let longest = flows.iter().map(|f| f.path.len()).max().unwrap_or(1);
-        let copies = |k: usize| -> Vec<usize> {
+        let crossing = |k: usize| -> Vec<usize> {
             let (g, down) = (k / 2, k % 2 == 1);
-            let blocks = (0..groups).map(|o| if down { o * groups + g } else { g * groups + o });
-            // The downward links come after the upward ones of the FlowBlock's source.
-            blocks.map(|b| flow_blocks[b].first + if down { links[2 * (b / groups)].len() } else { 0 }).collect()
+            (0..groups).map(|o| if down { o * groups + g } else { g * groups + o }).collect()
         };
-        let keepers = (0..2 * groups).map(|k| LinkBlock {
-            capacity: links[k].iter().map(|&l| whole.capacity[l as usize]).collect(),
-            links: links[k].clone(),
-            copies: copies(k),
-            keeper: if k % 2 == 0 { k / 2 * (groups + 1) } else { (groups - 1 - k / 2) * groups + k / 2 },
+        let keepers = (0..2 * groups).map(|k| {
+            let crossing = crossing(k);
+            // The downward links come after the upward ones of the FlowBlock's source.
+            let skip = |b: usize| if k % 2 == 1 { links[2 * (b / groups)].len() } else { 0 };
+            LinkBlock {
+                capacity: links[k].iter().map(|&l| whole.capacity[l as usize]).collect(),
+                links: links[k].clone(),
+                copies: crossing.iter().map(|&b| flow_blocks[b].first + skip(b)).collect(),
+                crossing,
+                keeper: if k % 2 == 0 { k / 2 * (groups + 1) } else { (groups - 1 - k / 2) * groups + k / 2 },
+            }
         });
         let price = |c: &f64| {
             let price = T::Shared::default();
@@ -130,6 +163,7 @@ impl<T: Real> Parallel<T> {
         Ok(Parallel {
             gamma: T::of(gamma.unwrap_or_else(|| diagonal::safe_gamma(longest))),
             threads: threads.clamp(1, groups * groups),
+            share,
             unit_bps: whole.unit_bps(),
             keepers: keepers.collect(),
             flow_blocks,
@@ -142,7 +176,7 @@ impl<T: Real> Parallel<T> {
         })
     }
 
-    /// Makes `steps` iterations.
+    /// Makes `steps` iterations, of the whole.
     pub fn run(&mut self, steps: usize) {
         let Parallel { gamma, threads, flow_blocks, keepers, shared, .. } = self;
         let per_thread = flow_blocks.len().div_ceil(*threads);
@@ -169,9 +203,10 @@ impl<T: Real> Parallel<T> {
         self.shared.price.iter().map(|p| T::get(p).f64())
     }
 
-    /// The rates of the last iteration, bit/s, by F-NORM if `normalized`.
+    /// The rates of the last iteration, bit/s, by F-NORM if `normalized`; zero for a flow that another process has.
     pub fn rates_bps(&self, normalized: bool) -> Vec<f64> {
-        let rate = |&(b, key): &(u32, Key)| {
+        let rate = |place: &Option<(u32, Key)>| {
+            let Some((b, key)) = *place else { return 0.0 };
             let block = &self.flow_blocks[b as usize];
             let x = block.response.rate(&block.cluster, key).f64();
             if !normalized {
