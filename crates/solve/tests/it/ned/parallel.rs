@@ -6,7 +6,7 @@ use subak_core::{Case, Flow, Flows, Policy};
 use subak_solve::ned::parallel::{Parallel, Partition};
 use subak_solve::ned::{Ned, NewFlow, Normalizer, Real};
 
-fn parallel<T: Real>(case: &Case, groups: usize, threads: usize) -> Parallel<T> {
+pub fn parallel<T: Real>(case: &Case, groups: usize, threads: usize) -> Parallel<T> {
     let (alpha, flows) = NewFlow::all_of(case).unwrap();
     let capacity_bps: Vec<f64> = case.network.links().iter().map(|l| l.capacity_bps).collect();
     let partition = Partition::of(&case.network, groups).unwrap();
