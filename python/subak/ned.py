@@ -69,8 +69,9 @@ class Ned(_subak.Ned):
         """Adds flows, all or none, and returns their numbers.
 
         Each path is a list of links, by id or by their place in ``network.links``; ``Rows`` takes very many, with its
-        own ``weight`` and ``demand_bps``. The other arguments are one number for all flows, or one a flow.
-        ``size_bytes`` is for ``fct`` and ``srpt``, ``deadline_s`` for ``edf``.
+        own ``weight`` and ``demand_bps``. Numbers are given in order, but not where they are thousands: flows near each
+        other in the network get numbers near each other, which makes steps faster. The other arguments are one number
+        for all flows, or one a flow. ``size_bytes`` is for ``fct`` and ``srpt``, ``deadline_s`` for ``edf``.
         """
         if isinstance(paths, Rows):
             for name, twice in (("weight", weight), ("demand_bps", demand_bps)):

@@ -2,11 +2,12 @@
 //! an iteration, with F-NORM and without, in both precisions, with unequal weights, and on threads. Then a million flows.
 //! `cargo bench -p subak-solve --bench ned -- 4608/49152` takes that size alone.
 
+use std::os::unix::net::UnixStream;
 use std::time::Instant;
 use subak_core::rng::Stream;
 use subak_core::route::Router;
 use subak_core::{Case, Flow, Flows, Policy, generate};
-use subak_solve::ned::parallel::{Parallel, Partition};
+use subak_solve::ned::parallel::{Parallel, Partition, Share};
 use subak_solve::ned::straight::{Straight, TwoTiers};
 use subak_solve::ned::{Cluster, Division, Iteration, Key, Ned, NewFlow, Normalizer, Real};
 use subak_solve::{Options, solve};
@@ -30,9 +31,28 @@ fn main() {
         line::<f32>("f32", nodes, &paths);
         line::<f64>("f64", nodes, &paths);
     }
-    threads(if sizes.len() == 1 { sizes[0] } else { (4608, 49152) });
+    println!("\nin FlowBlocks, us an iteration on one thread and on two");
+    println!(
+        "{:>6} {:>8} {:>5} {:>10} {:>10} {:>10} {:>10} {:>10} {:>9}",
+        "nodes", "flows", "", "blocks", "1", "1, F-NORM", "2", "2, F-NORM", "1 over 2"
+    );
+    for &(nodes, flows) in sizes.iter().filter(|(_, flows)| *flows <= 100_000) {
+        let paths = TwoTiers { nodes }.paths(flows, 1);
+        threads::<f32>("f32", nodes, &paths, 2);
+        threads::<f64>("f64", nodes, &paths, 2);
+        if nodes == 4608 {
+            for groups in [4, 8] {
+                threads::<f32>("f32", nodes, &paths, groups);
+            }
+        }
+        across(nodes, &paths);
+    }
+    println!();
     million();
     println!("peak memory {} MB", peak_memory_mb());
+    println!(
+        "Flowtune: 184 Tbit/s on 64 cores, 2.88 a core, in 30.71 us; Fastpass: 2.2 Tbit/s on 8 cores, 0.28 a core"
+    );
 }
 
 fn parse(size: &str) -> Option<(usize, usize)> {
@@ -75,33 +95,55 @@ fn iteration<T: Real>(links: usize, paths: &[Vec<u32>], weighted: bool) -> (Iter
     (iteration, keys)
 }
 
-/// The same flows in FlowBlocks on one thread and on two, beside the sequential iteration: microseconds an iteration.
-fn threads((nodes, flows): (usize, usize)) {
-    const STEPS: usize = 200;
+/// Iterations between two looks at the clock, where threads are started for each.
+const STEPS: usize = 200;
+
+/// The same flows in FlowBlocks on one thread and on two, with F-NORM and without: microseconds an iteration.
+fn threads<T: Real>(name: &str, nodes: usize, paths: &[Vec<u32>], groups: usize) {
     let tiers = TwoTiers { nodes };
-    let network = tiers.network().expect("the network is sound");
-    let paths = tiers.paths(flows, 1);
-    let links = tiers.links();
-    let capacity_bps = vec![RATE_BPS; links];
-    let flows: Vec<NewFlow<'_>> =
-        paths.iter().map(|path| NewFlow { path, ln_gain: 0.0, demand_bps: f64::INFINITY }).collect();
-    let (mut sequential, _) = iteration::<f32>(links, &paths, false);
-    let whole = best_us(|| (0..STEPS).for_each(|_| sequential.step())) / STEPS as f64;
-    for groups in [2, 4, 8] {
-        let partition = Partition::of(&network, groups).expect("there are racks");
-        let on = |threads: usize| {
-            let mut ned =
-                Parallel::<f32>::new(&capacity_bps, 1.0, &flows, &partition, None, threads).expect("paths are sound");
-            best_us(|| ned.run(STEPS)) / STEPS as f64
-        };
-        let (one, two) = (on(1), on(2));
-        println!(
-            "{nodes:>6} {:>8}   f32 {} FlowBlocks: {one:.2} us on 1 thread, {two:.2} us on 2 ({:.2} times); whole {whole:.2} us",
-            paths.len(),
-            groups * groups,
-            one / two
-        );
-    }
+    let partition = Partition::of(&tiers.network().expect("the network is sound"), groups).expect("there are racks");
+    let (capacity_bps, flows) = (tiers.capacity_bps(), equal(paths));
+    let on = |threads: usize| {
+        let made = Parallel::<T>::new(&capacity_bps, 1.0, &flows, &partition, None, threads);
+        let mut ned = made.expect("paths are sound");
+        let plain = best_us(|| ned.run(STEPS)) / STEPS as f64;
+        [plain, best_us(|| ned.run_normalized(STEPS)) / STEPS as f64]
+    };
+    let ([one, one_norm], [two, two_norm]) = (on(1), on(2));
+    println!(
+        "{nodes:>6} {:>8} {name:>5} {:>10} {one:>10.2} {one_norm:>10.2} {two:>10.2} {two_norm:>10.2} {:>9.2}",
+        paths.len(),
+        groups * groups,
+        one / two
+    );
+}
+
+/// The same across two processes' ends of a socket, each on a thread of its own.
+fn across(nodes: usize, paths: &[Vec<u32>]) {
+    let tiers = TwoTiers { nodes };
+    let partition = Partition::of(&tiers.network().expect("the network is sound"), 2).expect("there are racks");
+    let (capacity_bps, flows) = (tiers.capacity_bps(), equal(paths));
+    let member = |index: usize| {
+        let share = Share { index, count: 2 };
+        Parallel::<f32>::share_of(share, &capacity_bps, 1.0, &flows, &partition, None, 1).expect("paths are sound")
+    };
+    let (mut first, mut second) = (member(0), member(1));
+    let (a, b) = UnixStream::pair().expect("sockets can be had");
+    let start = Instant::now();
+    std::thread::scope(|scope| {
+        scope.spawn(move || second.run_across(10 * STEPS, &mut [Some(b), None]).expect("the other end is there"));
+        first.run_across(10 * STEPS, &mut [None, Some(a)]).expect("the other end is there");
+    });
+    let us = start.elapsed().as_secs_f64() * 1e6 / (10 * STEPS) as f64;
+    println!(
+        "{nodes:>6} {:>8}   f32 over a socket between two: {us:.2} us an iteration, {} bytes each way",
+        paths.len(),
+        first.bytes_sent()
+    );
+}
+
+fn equal(paths: &[Vec<u32>]) -> Vec<NewFlow<'_>> {
+    paths.iter().map(|path| NewFlow { path, ln_gain: 0.0, demand_bps: f64::INFINITY }).collect()
 }
 
 /// Steps until F-NORM's rates stay within a thousandth of the optimum, from prices of 1, over gamma; a dash: never in 5000.

@@ -33,6 +33,23 @@ struct Job {
     seed: u64,
 }
 
+/// What became of a network with a gamma.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// After so many steps.
+    Settled(usize),
+    /// Not yet, and the error still falls: by a tenth or more in the second half.
+    Slow,
+    /// Not, and the error no longer falls.
+    Lost,
+}
+
+impl End {
+    fn steps(self) -> f64 {
+        if let End::Settled(steps) = self { steps as f64 } else { f64::INFINITY }
+    }
+}
+
 impl Tiers {
     fn name(self) -> &'static str {
         match self {
@@ -76,14 +93,10 @@ pub(crate) fn gamma(context: &mut Context) -> Result<(), Fault> {
     let mut rows = Vec::new();
     for tiers in [Tiers::Two, Tiers::Three] {
         for &a_host in &sizes {
-            let of: Vec<&Vec<Option<usize>>> = jobs
-                .iter()
-                .zip(&settled)
-                .filter(|(job, _)| job.tiers == tiers && job.a_host == a_host)
-                .map(|(_, steps)| steps)
-                .collect();
+            let mine = jobs.iter().zip(&settled).filter(|(job, _)| job.tiers == tiers && job.a_host == a_host);
+            let of: Vec<&Vec<End>> = mine.map(|(_, ends)| ends).collect();
             for (g, gamma) in GAMMAS.into_iter().enumerate() {
-                let steps: Vec<f64> = of.iter().map(|s| s[g].map_or(f64::INFINITY, |n| n as f64)).collect();
+                let steps: Vec<f64> = of.iter().map(|ends| ends[g].steps()).collect();
                 let hits = steps.iter().filter(|s| s.is_finite()).count();
                 let name = format!("{} {a_host} {gamma}", tiers.name());
                 context.report.sample(&format!("steps {name}"), "median", "networks", &steps);
@@ -97,17 +110,24 @@ pub(crate) fn gamma(context: &mut Context) -> Result<(), Fault> {
     for tiers in [Tiers::Two, Tiers::Three] {
         for (g, gamma) in GAMMAS.into_iter().enumerate() {
             let mine = jobs.iter().zip(&settled).filter(|(job, _)| job.tiers == tiers);
-            let hits: Vec<bool> = mine.map(|(_, steps)| steps[g].is_some()).collect();
+            let hits: Vec<bool> = mine.map(|(_, ends)| matches!(ends[g], End::Settled(_))).collect();
             let count = hits.iter().filter(|h| **h).count();
             context.report.share(&format!("settles {} {gamma}", tiers.name()), "networks", count, hits.len());
+            let mine = jobs.iter().zip(&settled).filter(|(job, _)| job.tiers == tiers);
+            let lost = mine.filter(|(_, ends)| ends[g] == End::Lost).count();
+            context.report.share(&format!("lost {} {gamma}", tiers.name()), "networks", lost, hits.len());
         }
     }
-    let fails = |(job, steps): (&Job, &Vec<Option<usize>>)| {
-        // Of the gammas that are below 2 over the longest path's links.
-        let sure = GAMMAS.into_iter().zip(steps).filter(|(gamma, _)| *gamma < 2.0 / job.tiers.longest());
-        sure.filter(|(_, steps)| steps.is_none()).count()
+    // Of the gammas that are below 2 over the longest path's links.
+    let safe = |end: fn(&End) -> bool| -> usize {
+        let of = |(job, ends): (&Job, &Vec<End>)| {
+            let safe = GAMMAS.into_iter().zip(ends).filter(|(gamma, _)| *gamma < 2.0 / job.tiers.longest());
+            safe.filter(|(_, e)| end(e)).count()
+        };
+        jobs.iter().zip(&settled).map(of).sum()
     };
-    context.report.value("unsettled", jobs.iter().zip(&settled).map(fails).sum::<usize>());
+    context.report.value("unsettled", safe(|end| !matches!(end, End::Settled(_))));
+    context.report.value("lost", safe(|end| *end == End::Lost));
     streamed(context, &streams, &shares);
     Ok(())
 }
@@ -125,7 +145,7 @@ fn streamed(context: &mut Context, streams: &[(f64, u64)], shares: &[f64]) {
 }
 
 /// The steps to the optimum with each gamma.
-fn settle(job: &Job) -> Result<Vec<Option<usize>>, Fault> {
+fn settle(job: &Job) -> Result<Vec<End>, Fault> {
     let mut fabric = Fabric::of(&job.tiers.network(), job.seed)?;
     let mut rng = Stream::new(job.seed, "gamma");
     let mut flows = Flows::new();
@@ -138,17 +158,24 @@ fn settle(job: &Job) -> Result<Vec<Option<usize>>, Fault> {
     GAMMAS.into_iter().map(|gamma| steps(&case, &want, gamma)).collect()
 }
 
-fn steps(case: &Case, want: &[f64], gamma: f64) -> Result<Option<usize>, Fault> {
+fn steps(case: &Case, want: &[f64], gamma: f64) -> Result<End, Fault> {
     let (cluster, keys) = Cluster::<f64>::of(case)?;
     let mut ned = Iteration::new(cluster, Ned::with_gamma(gamma));
     let mut since = None;
+    // The worst error in the last steps of the first half and of the second.
+    let mut off_in = [0.0f64; 2];
     for step in 1..=MOST_STEPS {
         ned.step();
         let off = worst_off(&ned.rates_bps(Normalizer::Flow, &keys), want);
+        let place = step % (MOST_STEPS / 2);
+        if place == 0 || place > MOST_STEPS / 2 - STAYS {
+            let half = &mut off_in[(step - 1) / (MOST_STEPS / 2)];
+            *half = half.max(off);
+        }
         since = if off <= 1e-3 { since.or(Some(step)) } else { None };
-        if since.is_some_and(|s| step >= s + STAYS) {
-            return Ok(since);
+        if let Some(settled) = since.filter(|s| step >= s + STAYS) {
+            return Ok(End::Settled(settled));
         }
     }
-    Ok(None)
+    Ok(if off_in[1] < 0.9 * off_in[0] { End::Slow } else { End::Lost })
 }

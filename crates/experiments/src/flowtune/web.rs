@@ -21,8 +21,10 @@ const INTERVAL_US: f64 = 10.0;
 const GAMMA: f64 = 0.4;
 
 /// Intervals in all, and of them those before measuring; intervals between two looks at the optimum; Gradient's gamma; the
-/// length of an interval, us, and the steps that are made in it.
-pub(crate) const SETTINGS: &[&str] = &["steps", "warmup", "every", "gradient_gamma", "interval_us", "steps_each"];
+/// length of an interval, us, and the steps that are made in it; lines that a rate may be at most before normalizing;
+/// times that rates are put through F-NORM.
+pub(crate) const SETTINGS: &[&str] =
+    &["steps", "warmup", "every", "gradient_gamma", "interval_us", "steps_each", "most_lines", "passes"];
 
 /// An optimizer of figure 16.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -48,6 +50,8 @@ pub(super) struct Job {
     seed: u64,
     gamma: Option<f64>,
     timing: Timing,
+    most_lines: f64,
+    passes: usize,
     /// Intervals between two looks at the optimum; none for no looks.
     every: Option<usize>,
 }
@@ -141,6 +145,8 @@ pub(crate) fn normalizers(context: &mut Context) -> Result<(), Fault> {
 
 fn jobs(context: &Context, entries: &[Entry], looks: bool) -> Result<Vec<Job>, Fault> {
     let timing = Timing::of(context, 4000, 2000)?;
+    let most_lines = context.number("most_lines", 1.0, 1.0, 1e9)?;
+    let passes = context.count("passes", 1, 100)?;
     let every = context.count("every", 20, 1_000_000)?;
     let gradient = context.number("gradient_gamma", 0.0, 0.0, 10.0)?;
     let mut jobs = Vec::new();
@@ -153,7 +159,7 @@ fn jobs(context: &Context, entries: &[Entry], looks: bool) -> Result<Vec<Job>, F
                     _ => None,
                 };
                 let every = looks.then_some(every);
-                jobs.push(Job { entry, load, seed: context.seed() + run, gamma, timing, every });
+                jobs.push(Job { entry, load, seed: context.seed() + run, gamma, timing, most_lines, passes, every });
             }
         }
     }
@@ -162,7 +168,8 @@ fn jobs(context: &Context, entries: &[Entry], looks: bool) -> Result<Vec<Job>, F
 
 /// NED with this gamma at this load, and its looks at the optimum.
 pub(super) fn with_gamma(gamma: f64, load: f64, seed: u64, timing: Timing) -> Result<f64, Fault> {
-    let job = Job { entry: ENTRIES[0], load, seed, gamma: Some(gamma), timing, every: Some(20) };
+    let job =
+        Job { entry: ENTRIES[0], load, seed, gamma: Some(gamma), timing, most_lines: 1.0, passes: 1, every: Some(20) };
     run(&job).map(|ran| ran.flow)
 }
 
@@ -200,7 +207,8 @@ fn simulate<T: Real>(job: &Job, division: Division) -> Result<Ran, Fault> {
     let capacity_bps = fabric.capacities_bps();
     let sizes = Sizes::published("facebook-web").expect("it is there");
     let law: AnyLaw<T> = job.entry.method.law(job.gamma)?;
-    let mut iteration = Iteration::new(Cluster::<T>::new(&capacity_bps, 1.0)?, law).with_division(division);
+    let cluster = Cluster::<T>::new(&capacity_bps, 1.0)?.with_most_lines(job.most_lines)?;
+    let mut iteration = Iteration::new(cluster, law).with_division(division);
     let mut rng = Stream::new(job.seed, "web");
     // Section 5.3: load 1 is the servers' capacity over the mean size.
     let gap_s = 8.0 * sizes.mean_bytes() / (job.load * HOST_BPS * fabric.hosts.len() as f64);
@@ -218,7 +226,8 @@ fn simulate<T: Real>(job: &Job, division: Division) -> Result<Ran, Fault> {
         }
         (0..steps_each).for_each(|_| iteration.step());
         let keys: Vec<Key> = active.iter().map(|flow| flow.key).collect();
-        let rates_bps = iteration.rates_bps(Normalizer::Flow, &keys);
+        let mut rates_bps = iteration.rates_bps(Normalizer::Flow, &keys);
+        (1..job.passes).for_each(|_| normalize_again(&active, &mut rates_bps, &capacity_bps));
         seen.overload(&active, &rates_bps, &capacity_bps);
         if interval >= warmup {
             seen.over(&iteration, &capacity_bps, active.len());
@@ -240,6 +249,24 @@ fn simulate<T: Real>(job: &Job, division: Division) -> Result<Ran, Fault> {
     Ok(seen.summary())
 }
 
+/// F-NORM (equation 6) on rates that fit already: those that no full link holds back grow.
+fn normalize_again(active: &[Active], rates_bps: &mut [f64], capacity_bps: &[f64]) {
+    let load = loads_bps(active, rates_bps, capacity_bps.len());
+    for (flow, rate) in active.iter().zip(rates_bps) {
+        let ratio = |&l: &LinkId| load[l as usize] / capacity_bps[l as usize];
+        let worst = flow.path.iter().map(ratio).fold(0.0, f64::max);
+        *rate /= worst * (1.0 + 1e-12);
+    }
+}
+
+fn loads_bps(active: &[Active], rates_bps: &[f64], links: usize) -> Vec<f64> {
+    let mut load = vec![0.0; links];
+    for (flow, rate) in active.iter().zip(rates_bps) {
+        flow.path.iter().for_each(|&l| load[l as usize] += rate);
+    }
+    load
+}
+
 /// Sums over the iterations.
 #[derive(Default)]
 struct Seen {
@@ -251,10 +278,7 @@ struct Seen {
 
 impl Seen {
     fn overload(&mut self, active: &[Active], rates_bps: &[f64], capacity_bps: &[f64]) {
-        let mut load = vec![0.0; capacity_bps.len()];
-        for (flow, rate) in active.iter().zip(rates_bps) {
-            flow.path.iter().for_each(|&l| load[l as usize] += rate);
-        }
+        let load = loads_bps(active, rates_bps, capacity_bps.len());
         let worst = load.iter().zip(capacity_bps).map(|(load, c)| load / c - 1.0).fold(0.0, f64::max);
         self.ran.overload = self.ran.overload.max(worst);
     }

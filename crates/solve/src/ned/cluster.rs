@@ -5,7 +5,7 @@
 
 use super::LANES;
 use super::real::Real;
-use super::slices::Slices;
+use super::slices::{Slices, tiled};
 use subak_core::{Case, Fault, LinkId, Utility};
 
 /// A flow of a [`Cluster`].
@@ -32,6 +32,8 @@ const EMPTY: u32 = 0;
 pub struct Cluster<T> {
     pub(super) alpha: f64,
     unit_bps: f64,
+    /// A rate is at most so many times its path's narrowest link.
+    most_lines: f64,
     ln_gain_unit: Option<f64>,
     pub(super) capacity: Vec<T>,
     /// The most links of a path: rows of a block of flows.
@@ -69,6 +71,7 @@ impl<T: Real> Cluster<T> {
         let mut cluster = Cluster {
             alpha,
             unit_bps,
+            most_lines: 1.0,
             ln_gain_unit: None,
             capacity: capacity_bps.iter().map(|c| T::of(c / unit_bps)).collect(),
             width: 1,
@@ -88,11 +91,22 @@ impl<T: Real> Cluster<T> {
         Ok(cluster)
     }
 
+    /// Lets a rate be up to so many times its path's narrowest link, not once: for those who ask what no bound would do.
+    /// It holds for flows that come from now on.
+    pub fn with_most_lines(mut self, times: f64) -> Result<Self, Fault> {
+        if !(times.is_finite() && times >= 1.0) {
+            return Err(Fault::new("most_lines", format!("it is {times}"), "give a number of at least 1"));
+        }
+        self.most_lines = times;
+        Ok(self)
+    }
+
     /// Some of the links, numbered anew, without flows; in the same scale, where a gain of `ln_gain_unit` is 1.
     pub(super) fn part(&self, links: &[LinkId], ln_gain_unit: f64) -> Self {
         let mut part = Cluster::new(&vec![0.0; links.len()], self.alpha).expect("zeros are sound");
         part.capacity = links.iter().map(|&l| self.capacity[l as usize]).collect();
         part.unit_bps = self.unit_bps;
+        part.most_lines = self.most_lines;
         part.ln_gain_unit = Some(ln_gain_unit);
         part
     }
@@ -114,13 +128,17 @@ impl<T: Real> Cluster<T> {
         Ok(self.insert(&flow))
     }
 
-    /// Adds many flows: all of them, or none.
+    /// Adds many flows: all of them, or none. Of very many, those near each other in the network get numbers near each
+    /// other, which takes less memory traffic a step.
     pub fn add_all(&mut self, flows: &[NewFlow<'_>]) -> Result<Vec<Key>, Fault> {
         for (f, flow) in flows.iter().enumerate() {
             self.check(flow).map_err(|e| e.below(&format!("flows[{f}]")))?;
         }
         self.widen(flows.iter().map(|f| f.path.len()).max().unwrap_or(0));
-        let keys = flows.iter().map(|flow| self.place(flow)).collect();
+        let mut keys = vec![Key(EMPTY); flows.len()];
+        for f in tiled(flows.iter().map(|flow| flow.path)) {
+            keys[f] = self.place(&flows[f]);
+        }
         self.rebuild();
         Ok(keys)
     }
@@ -184,7 +202,7 @@ impl<T: Real> Cluster<T> {
         let unit = *self.ln_gain_unit.get_or_insert(self.ln_gain[s]);
         let gain = libm::exp(self.ln_gain[s] - unit).clamp(1e-30, 1e30);
         let narrowest = self.path(Key(slot)).map(|l| self.capacity[l as usize].f64()).fold(f64::INFINITY, f64::min);
-        let most = narrowest.min(self.demand[s]);
+        let most = (narrowest * self.most_lines).min(self.demand[s]);
         // A failed link on the path sets the price; any floor will do.
         let floor = if most > 0.0 { gain * libm::pow(most, -self.alpha) } else { gain };
         self.gain[s / LANES][s % LANES] = T::of(gain);

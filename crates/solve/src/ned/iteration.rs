@@ -149,7 +149,10 @@ impl<T: Real, L: Law<T>> Iteration<T, L> {
                 let worst = ratios[..cluster.links()].iter().fold(T::ZERO, |a, &b| b.or_more(a));
                 response.copy(cluster, out, T::ONE / worst.or_more(T::TINY));
             }
-            Normalizer::Flow => kernels::widest(NormalizeFlows { cluster, response, sums, out }),
+            Normalizer::Flow => {
+                let ratios = normalize::ratios(cluster, sums);
+                kernels::widest(response.divided(cluster, &ratios, out));
+            }
         }
     }
 
@@ -193,24 +196,24 @@ impl<T: Real> pulp::NullaryFnOnce for Respond<'_, T> {
 }
 
 /// F-NORM, built likewise.
-struct NormalizeFlows<'a, T> {
+pub(super) struct Divided<'a, T> {
     cluster: &'a Cluster<T>,
     response: &'a Response<T>,
-    sums: &'a [Sums<T>],
+    /// Each link's load over its capacity.
+    ratios: &'a [T],
     out: &'a mut Vec<T>,
 }
 
-impl<T: Real> pulp::NullaryFnOnce for NormalizeFlows<'_, T> {
+impl<T: Real> pulp::NullaryFnOnce for Divided<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn call(self) {
-        let NormalizeFlows { cluster, response, sums, out } = self;
-        let ratios = normalize::ratios(cluster, sums);
+        let Divided { cluster, response, ratios, out } = self;
         out.resize(cluster.floor.len() * LANES, T::ZERO);
         let out = out.as_chunks_mut::<LANES>().0;
         let paths = &cluster.paths[..cluster.blocks() * cluster.width];
-        kernels::worst_ratios(paths, cluster.width, &ratios, |b, worst| {
+        kernels::worst_ratios(paths, cluster.width, ratios, |b, worst| {
             let Some(rates) = response.rates(cluster, b) else { return };
             for i in 0..LANES {
                 out[b][i] = rates[i] / worst[i];
@@ -229,6 +232,16 @@ impl<T: Real> Response<T> {
         sums: &'a mut [Sums<T>],
     ) -> Respond<'a, T> {
         Respond { cluster, division, price, response: self, sums }
+    }
+
+    /// The loop that divides each rate by the greatest of `ratios` on its path, to run.
+    pub(super) fn divided<'a>(
+        &'a self,
+        cluster: &'a Cluster<T>,
+        ratios: &'a [T],
+        out: &'a mut Vec<T>,
+    ) -> Divided<'a, T> {
+        Divided { cluster, response: self, ratios, out }
     }
 
     /// The rate of one flow; zero if it came since.

@@ -21,13 +21,22 @@ impl Barrier {
         Barrier { threads, waiting: AtomicUsize::new(0), turn: AtomicUsize::new(0) }
     }
 
-    /// The rounds of one thread. No thread gathers before all have told, or tells before all have gathered.
-    pub fn rounds(&self, rounds: usize, mut tell: impl FnMut(), mut gather: impl FnMut()) {
+    /// The rounds of one thread: each tells, gathers and ends. No thread gathers before all have told, and none ends before
+    /// all have gathered; so what was gathered stays as it is until all have ended.
+    pub fn rounds<B>(
+        &self,
+        rounds: usize,
+        blocks: &mut B,
+        mut tell: impl FnMut(&mut B),
+        mut gather: impl FnMut(),
+        mut end: impl FnMut(&mut B),
+    ) {
         for _ in 0..rounds {
-            tell();
+            tell(blocks);
             self.wait();
             gather();
             self.wait();
+            end(blocks);
         }
     }
 

@@ -55,6 +55,8 @@ struct FlowBlock<T> {
     links: Vec<LinkId>,
     price: Vec<T>,
     sums: Vec<[T; 2]>,
+    /// Of the flow in each slot, where an iteration was normalized.
+    rates: Vec<T>,
     /// Where its sums begin among the shared.
     first: usize,
 }
@@ -178,14 +180,30 @@ impl<T: Real> Parallel<T> {
 
     /// Makes `steps` iterations, of the whole.
     pub fn run(&mut self, steps: usize) {
-        let Parallel { gamma, threads, flow_blocks, keepers, shared, .. } = self;
+        self.rounds(steps, false);
+    }
+
+    /// Makes `steps` iterations and puts the rates of each through F-NORM, as an allocator that hands out all of them.
+    pub fn run_normalized(&mut self, steps: usize) {
+        self.rounds(steps, true);
+    }
+
+    fn rounds(&mut self, steps: usize, normalized: bool) {
+        let Parallel { gamma, threads, flow_blocks, keepers, shared, place, .. } = self;
         let per_thread = flow_blocks.len().div_ceil(*threads);
         let threads = flow_blocks.len().div_ceil(per_thread);
         let barrier = Barrier::new(threads);
+        let margin = margin::<T>(place.len());
         let work = |t: usize, blocks: &mut [FlowBlock<T>]| {
             let own: Vec<&LinkBlock<T>> = keepers.iter().filter(|k| k.keeper / per_thread == t).collect();
-            let tell = || blocks.iter_mut().for_each(|block| block.tell(shared));
-            barrier.rounds(steps, tell, || own.iter().for_each(|links| links.aggregate(*gamma, shared)));
+            let tell = |blocks: &mut &mut [FlowBlock<T>]| blocks.iter_mut().for_each(|block| block.tell(shared));
+            let gather = || own.iter().for_each(|links| links.aggregate(*gamma, shared));
+            let end = |blocks: &mut &mut [FlowBlock<T>]| {
+                if normalized {
+                    blocks.iter_mut().for_each(|block| block.normalize(shared, margin));
+                }
+            };
+            barrier.rounds(steps, &mut { blocks }, tell, gather, end);
         };
         std::thread::scope(|scope| {
             let mut parts = flow_blocks.chunks_mut(per_thread).enumerate();
@@ -205,21 +223,19 @@ impl<T: Real> Parallel<T> {
 
     /// The rates of the last iteration, bit/s, by F-NORM if `normalized`; zero for a flow that another process has.
     pub fn rates_bps(&self, normalized: bool) -> Vec<f64> {
+        let margin = margin::<T>(self.place.len());
+        let normal: Vec<Vec<T>> = match normalized {
+            true => self.flow_blocks.iter().map(|block| block.normalized(&self.shared, margin)).collect(),
+            false => Vec::new(),
+        };
         let rate = |place: &Option<(u32, Key)>| {
             let Some((b, key)) = *place else { return 0.0 };
             let block = &self.flow_blocks[b as usize];
-            let x = block.response.rate(&block.cluster, key).f64();
-            if !normalized {
-                return x * self.unit_bps;
-            }
-            let over = |l: LinkId| {
-                let capacity = block.cluster.capacity[l as usize].f64();
-                let load = T::get(&self.shared.load[block.links[l as usize] as usize]).f64();
-                // Every FlowBlock's sum may be off by its own rounding, and the sum of them by as many roundings more.
-                if capacity > 0.0 { load / capacity * margin::<T>(self.place.len()) } else { 0.0 }
+            let x = match normal.get(b as usize) {
+                Some(rates) => rates[key.0 as usize],
+                None => block.response.rate(&block.cluster, key),
             };
-            let worst = block.cluster.path(key).map(over).fold(f64::MIN_POSITIVE, f64::max);
-            x / worst * self.unit_bps
+            x.f64() * self.unit_bps
         };
         self.place.iter().map(rate).collect()
     }
@@ -243,7 +259,33 @@ impl<T: Real> FlowBlock<T> {
         price[cluster.padding() as usize] = T::ZERO;
         price[cluster.dead() as usize] = T::INFINITY;
         let sums = vec![[T::ZERO; 2]; links.len()];
-        Ok((FlowBlock { cluster, response: Response::default(), links, price, sums, first }, keys))
+        Ok((FlowBlock { cluster, response: Response::default(), links, price, sums, rates: Vec::new(), first }, keys))
+    }
+
+    /// F-NORM, into the block's own rates.
+    fn normalize(&mut self, shared: &Shared<T>, margin: f64) {
+        let mut rates = std::mem::take(&mut self.rates);
+        self.normalize_into(shared, margin, &mut rates);
+        self.rates = rates;
+    }
+
+    /// F-NORM's rates of the flow in each slot.
+    fn normalized(&self, shared: &Shared<T>, margin: f64) -> Vec<T> {
+        let mut rates = Vec::new();
+        self.normalize_into(shared, margin, &mut rates);
+        rates
+    }
+
+    /// Every FlowBlock's sum may be off by its own rounding, and the sum of them by as many roundings more.
+    fn normalize_into(&self, shared: &Shared<T>, margin: f64, rates: &mut Vec<T>) {
+        let FlowBlock { cluster, response, links, .. } = self;
+        let mut ratios = vec![T::ZERO; cluster.table()];
+        let margin = T::of(margin);
+        for ((ratio, &l), &capacity) in ratios.iter_mut().zip(links).zip(&cluster.capacity) {
+            let load = T::get(&shared.load[l as usize]);
+            *ratio = if capacity > T::ZERO { load / capacity * margin } else { T::ZERO };
+        }
+        kernels::widest(response.divided(cluster, &ratios, rates));
     }
 
     /// Distribution of prices, rate update, and the sums for the links' keepers.

@@ -48,7 +48,13 @@ fn every_order(threads: usize, rounds: usize, preemptions: usize) {
                 let read = |all: &[AtomicU32]| all.iter().map(|x| x.load(Relaxed)).sum::<u32>();
                 let tell = || shared.sums[t].store(read(&shared.price) + t as u32, Relaxed);
                 let gather = || shared.price[t].store(read(&shared.sums) + 10 * t as u32, Relaxed);
-                barrier.rounds(rounds, tell, gather);
+                let mut seen = 0;
+                // What F-NORM reads at the end of a round is whole, though others may be in the next already.
+                let end = |seen: &mut usize| {
+                    *seen += 1;
+                    assert_eq!(read(&shared.price), expected(threads, *seen).iter().sum::<u32>());
+                };
+                barrier.rounds(rounds, &mut seen, |_| tell(), gather, end);
             }
         };
         let others: Vec<_> = (1..threads).map(|t| loom::thread::spawn(work(t))).collect();
