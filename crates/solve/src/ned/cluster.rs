@@ -135,6 +135,9 @@ impl<T: Real> Cluster<T> {
             self.check(flow).map_err(|e| e.below(&format!("flows[{f}]")))?;
         }
         self.widen(flows.iter().map(|f| f.path.len()).max().unwrap_or(0));
+        if let Some(first) = flows.first() {
+            self.ln_gain_unit.get_or_insert(first.ln_gain);
+        }
         let mut keys = vec![Key(EMPTY); flows.len()];
         for f in tiled(flows.iter().map(|flow| flow.path)) {
             keys[f] = self.place(&flows[f]);
