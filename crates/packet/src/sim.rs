@@ -161,10 +161,10 @@ impl<S: Scheme> Sim<S> {
         sim
     }
 
-    /// Ties between events of the same time are decided by what they are from now on, and events go into the wheel in a random
-    /// order, which `seed` decides. The run must be the same for every seed: several cores will insert as they please.
-    pub fn order_ties(&mut self, seed: u64) {
-        self.wheel.order(seed);
+    /// From now on events go into the wheel in a random order, which `seed` decides. The run must be the same for every
+    /// seed: several cores will insert as they please.
+    pub fn scramble(&mut self, seed: u64) {
+        self.wheel.scramble(seed);
     }
 
     fn inject(&mut self, fault: &Injected) {
@@ -235,8 +235,8 @@ impl<S: Scheme> Sim<S> {
         match event {
             Event::Arrive(packet, ..) => self.arrive(packet),
             Event::Wake(link, ..) => self.wake(link),
-            Event::Pace(sub) => self.on_pace(sub),
-            Event::Timeout(sub) => self.on_timeout(sub),
+            Event::Pace(_, sub) => self.on_pace(sub),
+            Event::Timeout(_, sub) => self.on_timeout(sub),
             Event::Start(flow) => self.start(flow),
             Event::Stop(flow) => self.stop(flow),
             Event::SourceTimer(flow, timer) => {
