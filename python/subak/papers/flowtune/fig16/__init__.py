@@ -23,6 +23,7 @@ def draw(raw: RawResults) -> Figure:
             mean(row["over_gbps"] for row in rows if row["method"] == method and row["load"] == load) for load in loads
         ]
         plot.plot(loads, means, marker="o", label=method)
-    plot.set(xlabel="load", ylabel="over-allocation of all links, Gb/s", yscale="log")
+    plot.set(xlabel="load", ylabel="over-allocation of all links, Gb/s")
+    plot.set_ylim(bottom=0)
     plot.legend()
     return figure
