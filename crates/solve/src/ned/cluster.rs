@@ -22,6 +22,11 @@ impl Key {
     pub fn of_number(number: u32) -> Self {
         Key(number.saturating_add(1))
     }
+
+    /// Where the flow stands among the rates that `Iteration::normalize` gives; another may stand there once it is removed.
+    pub fn slot(self) -> usize {
+        self.0 as usize
+    }
 }
 
 /// The slot whose path is dead: places without a flow point to it, and its rate is zero.
