@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from subak._subak import Answer, Table
     from subak.api import Network, Rows, converge, solve, structure
     from subak.incremental import Incremental
+    from subak.ned import Ned
     from subak.runs import Difference, Results, diff, report, run
     from subak.schemas import schema
     from subak.structures import Structure
@@ -25,6 +26,7 @@ __all__ = [
     "Difference",
     "Incremental",
     "InputError",
+    "Ned",
     "Network",
     "Results",
     "Rows",
@@ -43,6 +45,7 @@ __all__ = [
 _HOMES = {
     "Answer": "_subak",
     "Incremental": "incremental",
+    "Ned": "ned",
     "Table": "_subak",
     "Network": "api",
     "Rows": "api",

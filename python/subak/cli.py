@@ -33,6 +33,8 @@ app = typer.Typer(
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 INTERRUPTED = 130
+SETTLED = 1e-3
+"""Rates of an iteration that are so near the exact ones, each of them, have settled."""
 
 
 def main() -> None:
@@ -84,7 +86,17 @@ def _with_networks(example: str) -> str:
 @app.command(epilog=_with_networks("subak solve examples/cases/two-flows.json"))
 def solve(
     case: Annotated[str, typer.Argument(metavar="CASE", help="A case as JSON or TOML, or - for standard input.")],
-    solver: Annotated[str, typer.Option(help="auto, or clarabel for the independent second opinion.")] = "auto",
+    solver: Annotated[
+        str,
+        typer.Option(
+            help="auto; clarabel for the independent second opinion; or step by step, beside the exact answer: "
+            "ned, accelerated, gradient, fgm, newton-like, newton."
+        ),
+    ] = "auto",
+    iterations: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Of ned and its rivals: steps from prices of 1; 1000.")
+    ] = None,
+    gamma: Annotated[float | None, typer.Option(help="Of ned and its rivals: the step; each has a default.")] = None,
     structure: Annotated[
         str | None,
         typer.Option(metavar="K", help="Of max-min: the order of the bottlenecks that WF^K finds; K is 1, 2 or inf."),
@@ -104,13 +116,18 @@ def solve(
     _end_at_ctrl_c()
     with waiting("solving"):
         problem = case_of(case)
-        answer = problem.solve(solver)
+        answer = problem.solve(solver, iterations, gamma)
+        exact = problem.solve("auto") if solver not in ("auto", "clarabel") else None
         found = Structure(problem, structure) if structure else None
     if picture and found:
         _write(picture, found.to_svg())
     document = answer.to_json() if json or output else ""
     if found and document:
         document = json_module.dumps(json_module.loads(document) | {"structure": found.to_dict()})
+    off_by = answer.off_by(exact) if exact else 0.0
+    if exact and document:
+        beside = {"off_by": off_by, "exact": json_module.loads(exact.to_json())}
+        document = json_module.dumps(json_module.loads(document) | beside)
     if output:
         _write(output, document + "\n")
     if json:
@@ -118,10 +135,13 @@ def solve(
     else:
         from subak import show
 
-        show.answer(answer)
+        if exact:
+            show.beside(answer, exact, off_by)
+        else:
+            show.answer(answer)
         if found:
             show.structure(found)
-    raise typer.Exit(0 if answer.status == "optimal" else 1)
+    raise typer.Exit(0 if answer.status == "optimal" or (exact and off_by <= SETTLED) else 1)
 
 
 @app.command(epilog="Example: [bold]subak converge examples/cases/chain.toml --scheme s-perc[/]")

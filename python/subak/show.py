@@ -66,6 +66,24 @@ def answer(solved: Answer) -> None:
     out.print(f"{solved.status}: {said} ({solved.solver}, {units.seconds(solved.seconds)})")
 
 
+def beside(found: Answer, exact: Answer, off_by: float) -> None:
+    """A table of the flows with the rates that an iteration came to and the exact ones, and how far apart they are."""
+    import pyarrow as pa
+
+    out = console()
+    flows, wanted = pa.table(found.flows), pa.table(exact.flows)["rate_bps"].to_pylist()
+    rows = table(None, "Flow", "Rate", "Exact", "Off by")
+    for row, want in zip(flows.slice(0, MOST_ROWS).to_pylist(), wanted, strict=False):
+        off = f"{100 * (row['rate_bps'] / want - 1):+.3g}%" if want else ""
+        rows.add_row(row["id"], units.rate(row["rate_bps"]), units.rate(want), off)
+    out.print(rows)
+    _more(out, flows.num_rows, "flows")
+    said = ", ".join(f"{name} {value:.2g}" for name, value in found.certificate.items())
+    took = units.seconds(found.seconds)
+    out.print(f"{found.solver}, {found.iterations} iterations: worst rate off by {off_by:.2g}; {said} ({took})")
+    out.print(f"beside it {exact.solver}: {exact.status} ({units.seconds(exact.seconds)})")
+
+
 def structure(found: Structure) -> None:
     """A table of the bottlenecks in the order of their removal, with the links that they wait for."""
     out = console()

@@ -17,6 +17,7 @@ pub mod quantity;
 pub mod rng;
 pub mod route;
 pub mod scheme;
+pub mod sizes;
 pub mod utility;
 
 pub use case::Case;

@@ -1,5 +1,5 @@
 //! What the papers' experiments compute beyond a spec: the PERC thesis' on control messages alone, on the round driver;
-//! water-filling's structure and xWI over an ideal fabric, with the exact solvers.
+//! water-filling's structure and xWI over an ideal fabric, with the exact solvers; Flowtune's with its optimizer alone.
 //!
 //! An experiment measures. What was published, and what must hold of what it measured, stands in its `published.toml`;
 //! how often it repeats and with which settings in its `experiment.toml`.
@@ -12,6 +12,7 @@
 mod division;
 mod drops;
 mod events;
+mod flowtune;
 mod ratio;
 mod report;
 mod sweep;
@@ -75,6 +76,21 @@ const EXPERIMENTS: &[Experiment] = &[
     Experiment { name: "perc-drops", kind: Kind::Rounds, settings: drops::SETTINGS, compute: drops::drops },
     Experiment { name: "perc-fig4.5", kind: Kind::Rounds, settings: division::SETTINGS, compute: division::fig_4_5 },
     Experiment { name: "numfabric-xwi-ideal", kind: Kind::Solver, settings: xwi::SETTINGS, compute: xwi::ideal },
+    Experiment { name: "flowtune-sizes", kind: Kind::Solver, settings: &[], compute: flowtune::sizes },
+    Experiment { name: "flowtune-gamma", kind: Kind::Solver, settings: flowtune::GAMMA, compute: flowtune::gamma },
+    Experiment {
+        name: "flowtune-fig16",
+        kind: Kind::Solver,
+        settings: flowtune::WEB,
+        compute: flowtune::over_allocation,
+    },
+    Experiment { name: "flowtune-fig17", kind: Kind::Solver, settings: flowtune::WEB, compute: flowtune::normalizers },
+    Experiment {
+        name: "flowtune-table-multicore",
+        kind: Kind::Solver,
+        settings: flowtune::TABLE,
+        compute: flowtune::multicore,
+    },
 ];
 
 /// The experiments here, by name.

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::Arc;
 use subak_core::{Case, LinkId};
+use subak_solve::ned::worst_off;
 
 /// Rates, bottlenecks and prices of one allocation problem, with their certificate.
 #[pyclass(frozen, module = "subak", name = "Answer")]
@@ -51,6 +52,11 @@ impl Answer {
         dict.set_item("gap", self.answer.certificate.gap)?;
         dict.set_item("stationarity", self.answer.certificate.stationarity)?;
         Ok(dict)
+    }
+
+    /// The worst share by which a rate differs from that of another answer to the same case.
+    fn off_by(&self, other: &Answer) -> f64 {
+        worst_off(&self.answer.rates_bps, &other.answer.rates_bps)
     }
 
     /// What notebooks show.

@@ -84,7 +84,7 @@ impl Incremental {
     /// Solves it as it stands, exactly.
     #[pyo3(signature = (solver = "auto"))]
     fn solve(&mut self, py: Python<'_>, solver: &str) -> PyResult<Answer> {
-        let options = options(solver).or_input_error(py)?;
+        let options = options(solver, None, None).or_input_error(py)?;
         let (case, answer) = py.detach(|| self.now.solve(&options)).or_input_error(py)?;
         Ok(Answer { case, answer })
     }

@@ -8,6 +8,7 @@ mod generators;
 mod incremental;
 mod inputs;
 mod links;
+mod ned;
 mod network;
 mod runs;
 mod schemes;
@@ -28,6 +29,7 @@ mod _subak {
         generators::generators,
         incremental::Incremental,
         links::SPercLinks,
+        ned::Ned,
         network::Network,
         runs::{Spec, capture, columns, diff, export, summary},
         schemes::{pairs, parts, schemes},

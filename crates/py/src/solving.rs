@@ -13,7 +13,8 @@ use subak_core::document::{Format, json};
 use subak_core::formats::{flows::resolved, refuse_kind};
 use subak_core::route::Metric;
 use subak_core::{Fault, Flows};
-use subak_solve::{Method, Options};
+use subak_solve::Options;
+use subak_solve::ned::{Method, Run};
 
 /// One allocation problem, checked: whatever is wrong with it raised `subak.InputError`.
 #[pyclass(frozen, module = "subak._subak", name = "Case")]
@@ -62,10 +63,20 @@ impl Case {
         Ok(Case { case: Arc::new(case.or_input_error(py)?), metric, file: None })
     }
 
-    /// Solves it by `solver`, without holding the interpreter.
-    fn solve(&self, py: Python<'_>, solver: &str) -> PyResult<Answer> {
-        let options = options(solver).or_input_error(py)?;
-        let answer = py.detach(|| subak_solve::solve(&self.case, &options));
+    /// Solves it by `solver`, without holding the interpreter. NED and its rivals make `iterations` steps with `gamma`.
+    #[pyo3(signature = (solver, iterations = None, gamma = None))]
+    fn solve(&self, py: Python<'_>, solver: &str, iterations: Option<u64>, gamma: Option<f64>) -> PyResult<Answer> {
+        let answer = match Method::named(solver) {
+            Ok(method) => {
+                let usual = Run::default();
+                let run = Run { method, gamma, iterations: iterations.unwrap_or(usual.iterations), ..usual };
+                py.detach(|| run.answer(&self.case))
+            }
+            Err(_) => {
+                let options = options(solver, iterations, gamma).or_input_error(py)?;
+                py.detach(|| subak_solve::solve(&self.case, &options))
+            }
+        };
         Ok(Answer { case: self.case.clone(), answer: answer.map_err(|e| self.in_file(e)).or_input_error(py)? })
     }
 }
@@ -80,16 +91,23 @@ impl Case {
     }
 }
 
-/// The options of the solver called `solver`.
-pub fn options(solver: &str) -> Result<Options, Fault> {
+/// The options of the exact solver called `solver`, which takes neither of the others.
+pub fn options(solver: &str, iterations: Option<u64>, gamma: Option<f64>) -> Result<Options, Fault> {
     let method = match solver {
-        "auto" => Method::Own,
-        "clarabel" => Method::Clarabel,
+        "auto" => subak_solve::Method::Own,
+        "clarabel" => subak_solve::Method::Clarabel,
         other => {
             let what = format!("there is no solver \"{other}\"");
-            return Err(Fault::new("solver", what, "give auto or clarabel"));
+            let steps = Method::ALL.map(Method::name).join(", ");
+            return Err(Fault::new("solver", what, format!("give auto or clarabel; of a case also {steps}")));
         }
     };
+    for (place, given) in [("iterations", iterations.is_some()), ("gamma", gamma.is_some())] {
+        if given {
+            let mend = "leave it away, or name a solver that goes step by step, such as ned";
+            return Err(Fault::new(place, format!("the solver {solver} takes none"), mend));
+        }
+    }
     Ok(Options { method, ..Options::default() })
 }
 

@@ -2,48 +2,57 @@
 //! an iteration, with F-NORM and without, in both precisions, with unequal weights, and on threads. Then a million flows.
 //! `cargo bench -p subak-solve --bench ned -- 4608/49152` takes that size alone.
 
+use std::os::unix::net::UnixStream;
 use std::time::Instant;
 use subak_core::rng::Stream;
 use subak_core::route::Router;
-use subak_core::{Case, Flow, Flows, Network, Policy, generate};
-use subak_solve::ned::parallel::{Parallel, Partition};
+use subak_core::{Case, Flow, Flows, Policy, generate};
+use subak_solve::ned::parallel::{Parallel, Partition, Share};
+use subak_solve::ned::straight::{Straight, TwoTiers};
 use subak_solve::ned::{Cluster, Division, Iteration, Key, Ned, NewFlow, Normalizer, Real};
 use subak_solve::{Options, solve};
 
-/// Servers a rack, and spines: two tiers, 40 Gb/s links.
-const RACK: usize = 48;
-const SPINES: usize = 8;
-const RATE_BPS: f64 = 40e9;
-const SIZES: [(usize, usize); 9] = [
-    (384, 3072),
-    (768, 6144),
-    (1536, 12288),
-    (1536, 24576),
-    (1536, 49152),
-    (3072, 49152),
-    (4608, 49152),
-    (4608, 491_520),
-    (4608, 4_915_200),
-];
+const RATE_BPS: f64 = TwoTiers::RATE_BPS;
+/// Ten and a hundred times the flows of the table's last row.
+const MORE: [(usize, usize); 2] = [(4608, 491_520), (4608, 4_915_200)];
 
 fn main() {
     if std::env::args().any(|a| a == "gamma") {
         return gammas();
     }
     let sizes: Vec<(usize, usize)> = std::env::args().skip(1).filter_map(|a| parse(&a)).collect();
-    let sizes = if sizes.is_empty() { &SIZES[..] } else { &sizes };
+    let sizes = if sizes.is_empty() { [&TwoTiers::TABLE[..], &MORE].concat() } else { sizes };
     println!(
         "{:>6} {:>8} {:>5} {:>10} {:>10} {:>10} {:>10} {:>10} {:>9} {:>8}",
         "nodes", "flows", "", "us", "F-NORM", "weighted", "-RT", "straight", "ratio", "Tbit/s"
     );
-    for &(nodes, flows) in sizes {
-        let paths = paths(nodes, flows);
+    for &(nodes, flows) in &sizes {
+        let paths = TwoTiers { nodes }.paths(flows, 1);
         line::<f32>("f32", nodes, &paths);
         line::<f64>("f64", nodes, &paths);
     }
-    threads(if sizes.len() == 1 { sizes[0] } else { (4608, 49152) });
+    println!("\nin FlowBlocks, us an iteration on one thread and on two");
+    println!(
+        "{:>6} {:>8} {:>5} {:>10} {:>10} {:>10} {:>10} {:>10} {:>9}",
+        "nodes", "flows", "", "blocks", "1", "1, F-NORM", "2", "2, F-NORM", "1 over 2"
+    );
+    for &(nodes, flows) in sizes.iter().filter(|(_, flows)| *flows <= 100_000) {
+        let paths = TwoTiers { nodes }.paths(flows, 1);
+        threads::<f32>("f32", nodes, &paths, 2);
+        threads::<f64>("f64", nodes, &paths, 2);
+        if nodes == 4608 {
+            for groups in [4, 8] {
+                threads::<f32>("f32", nodes, &paths, groups);
+            }
+        }
+        across(nodes, &paths);
+    }
+    println!();
     million();
     println!("peak memory {} MB", peak_memory_mb());
+    println!(
+        "Flowtune: 184 Tbit/s on 64 cores, 2.88 a core, in 30.71 us; Fastpass: 2.2 Tbit/s on 8 cores, 0.28 a core"
+    );
 }
 
 fn parse(size: &str) -> Option<(usize, usize)> {
@@ -53,7 +62,7 @@ fn parse(size: &str) -> Option<(usize, usize)> {
 
 /// One row of the table: microseconds an iteration, and how much the network's hosts may send.
 fn line<T: Real>(name: &str, nodes: usize, paths: &[Vec<u32>]) {
-    let links = links(nodes);
+    let links = TwoTiers { nodes }.links();
     let (mut plain, _) = iteration::<T>(links, paths, false);
     let (mut weighted, _) = iteration::<T>(links, paths, true);
     let mut quick = iteration::<T>(links, paths, false).0.with_division(Division::Approximate);
@@ -86,109 +95,55 @@ fn iteration<T: Real>(links: usize, paths: &[Vec<u32>], weighted: bool) -> (Iter
     (iteration, keys)
 }
 
-fn links(nodes: usize) -> usize {
-    2 * nodes + 2 * nodes.div_ceil(RACK) * SPINES
-}
+/// Iterations between two looks at the clock, where threads are started for each.
+const STEPS: usize = 200;
 
-/// Paths of flows between random hosts over random spines.
-fn paths(nodes: usize, flows: usize) -> Vec<Vec<u32>> {
-    let mut rng = Stream::new(1, "bench");
-    let up = |rack: usize, spine: usize| (2 * nodes + (rack * SPINES + spine) * 2) as u32;
-    let path = |_| {
-        let (src, spine) = (rng.below(nodes), rng.below(SPINES));
-        let dst = (src + 1 + rng.below(nodes - 1)) % nodes;
-        let (from, to) = (src / RACK, dst / RACK);
-        match from == to {
-            true => vec![2 * src as u32, 2 * dst as u32 + 1],
-            false => vec![2 * src as u32, up(from, spine), up(to, spine) + 1, 2 * dst as u32 + 1],
-        }
+/// The same flows in FlowBlocks on one thread and on two, with F-NORM and without: microseconds an iteration.
+fn threads<T: Real>(name: &str, nodes: usize, paths: &[Vec<u32>], groups: usize) {
+    let tiers = TwoTiers { nodes };
+    let partition = Partition::of(&tiers.network().expect("the network is sound"), groups).expect("there are racks");
+    let (capacity_bps, flows) = (tiers.capacity_bps(), equal(paths));
+    let on = |threads: usize| {
+        let made = Parallel::<T>::new(&capacity_bps, 1.0, &flows, &partition, None, threads);
+        let mut ned = made.expect("paths are sound");
+        let plain = best_us(|| ned.run(STEPS)) / STEPS as f64;
+        [plain, best_us(|| ned.run_normalized(STEPS)) / STEPS as f64]
     };
-    (0..flows).map(path).collect()
+    let ([one, one_norm], [two, two_norm]) = (on(1), on(2));
+    println!(
+        "{nodes:>6} {:>8} {name:>5} {:>10} {one:>10.2} {one_norm:>10.2} {two:>10.2} {two_norm:>10.2} {:>9.2}",
+        paths.len(),
+        groups * groups,
+        one / two
+    );
 }
 
-/// The straight loop: flow by flow, adding to its links as it goes.
-struct Straight<T> {
-    ptr: Vec<u32>,
-    links: Vec<u32>,
-    rate: Vec<T>,
-    price: Vec<T>,
-    load: Vec<T>,
-    answer: Vec<T>,
+/// The same across two processes' ends of a socket, each on a thread of its own.
+fn across(nodes: usize, paths: &[Vec<u32>]) {
+    let tiers = TwoTiers { nodes };
+    let partition = Partition::of(&tiers.network().expect("the network is sound"), 2).expect("there are racks");
+    let (capacity_bps, flows) = (tiers.capacity_bps(), equal(paths));
+    let member = |index: usize| {
+        let share = Share { index, count: 2 };
+        Parallel::<f32>::share_of(share, &capacity_bps, 1.0, &flows, &partition, None, 1).expect("paths are sound")
+    };
+    let (mut first, mut second) = (member(0), member(1));
+    let (a, b) = UnixStream::pair().expect("sockets can be had");
+    let start = Instant::now();
+    std::thread::scope(|scope| {
+        scope.spawn(move || second.run_across(10 * STEPS, &mut [Some(b), None]).expect("the other end is there"));
+        first.run_across(10 * STEPS, &mut [None, Some(a)]).expect("the other end is there");
+    });
+    let us = start.elapsed().as_secs_f64() * 1e6 / (10 * STEPS) as f64;
+    println!(
+        "{nodes:>6} {:>8}   f32 over a socket between two: {us:.2} us an iteration, {} bytes each way",
+        paths.len(),
+        first.bytes_sent()
+    );
 }
 
-impl<T: Real> Straight<T> {
-    fn new(links: usize, paths: &[Vec<u32>]) -> Self {
-        let mut ptr = vec![0];
-        paths.iter().for_each(|p| ptr.push(ptr[ptr.len() - 1] + p.len() as u32));
-        let zeros = vec![T::ZERO; links];
-        let price = vec![T::of(8.0); links];
-        Straight {
-            ptr,
-            links: paths.concat(),
-            rate: vec![T::ZERO; paths.len()],
-            price,
-            load: zeros.clone(),
-            answer: zeros,
-        }
-    }
-
-    fn step(&mut self) {
-        self.load.fill(T::ZERO);
-        self.answer.fill(T::ZERO);
-        for (f, rate) in self.rate.iter_mut().enumerate() {
-            let path = &self.links[self.ptr[f] as usize..self.ptr[f + 1] as usize];
-            let mut q = T::ZERO;
-            path.iter().for_each(|&l| q += self.price[l as usize]);
-            let x = T::ONE / q.or_more(T::ONE);
-            *rate = x;
-            for &l in path {
-                self.load[l as usize] += x;
-                self.answer[l as usize] += x * x;
-            }
-        }
-        for ((price, &load), &answer) in self.price.iter_mut().zip(&self.load).zip(&self.answer) {
-            if answer > T::ZERO {
-                *price = (*price + T::of(0.4) * (load - T::ONE) / answer).or_more(T::ZERO);
-            }
-        }
-    }
-}
-
-/// The same flows in FlowBlocks on one thread and on two, beside the sequential iteration: microseconds an iteration.
-fn threads((nodes, flows): (usize, usize)) {
-    const STEPS: usize = 200;
-    let network = leaf_spine(nodes);
-    let paths = paths(nodes, flows);
-    let links = links(nodes);
-    let capacity_bps = vec![RATE_BPS; links];
-    let flows: Vec<NewFlow<'_>> =
-        paths.iter().map(|path| NewFlow { path, ln_gain: 0.0, demand_bps: f64::INFINITY }).collect();
-    let (mut sequential, _) = iteration::<f32>(links, &paths, false);
-    let whole = best_us(|| (0..STEPS).for_each(|_| sequential.step())) / STEPS as f64;
-    for groups in [2, 4, 8] {
-        let partition = Partition::of(&network, groups).expect("there are racks");
-        let on = |threads: usize| {
-            let mut ned =
-                Parallel::<f32>::new(&capacity_bps, &flows, &partition, None, threads).expect("paths are sound");
-            best_us(|| ned.run(STEPS)) / STEPS as f64
-        };
-        let (one, two) = (on(1), on(2));
-        println!(
-            "{nodes:>6} {:>8}   f32 {} FlowBlocks: {one:.2} us on 1 thread, {two:.2} us on 2 ({:.2} times); whole {whole:.2} us",
-            paths.len(),
-            groups * groups,
-            one / two
-        );
-    }
-}
-
-/// The network that [`paths`] go over, with its links in the same order.
-fn leaf_spine(nodes: usize) -> Network {
-    let value = serde_json::json!({"kind": "leaf-spine", "leaves": nodes.div_ceil(RACK), "hosts_per_leaf": RACK,
-        "spines": SPINES, "host_rate": RATE_BPS, "spine_rate": RATE_BPS});
-    let (network, _) = generate::network(&value).expect("the network is sound");
-    assert_eq!(network.links().len(), links(nodes), "racks are full");
-    network
+fn equal(paths: &[Vec<u32>]) -> Vec<NewFlow<'_>> {
+    paths.iter().map(|path| NewFlow { path, ln_gain: 0.0, demand_bps: f64::INFINITY }).collect()
 }
 
 /// Steps until F-NORM's rates stay within a thousandth of the optimum, from prices of 1, over gamma; a dash: never in 5000.
@@ -242,8 +197,9 @@ fn settle(case: &Case, want: &[f64], gamma: f64) -> Option<usize> {
 
 /// A million flows of 8192 hosts: time an iteration, and churn.
 fn million() {
-    let paths = paths(8160, 1_000_000);
-    let (mut ned, mut keys) = iteration::<f32>(links(8160), &paths, false);
+    let tiers = TwoTiers { nodes: 8160 };
+    let paths = tiers.paths(1_000_000, 1);
+    let (mut ned, mut keys) = iteration::<f32>(tiers.links(), &paths, false);
     let step = best_us(|| ned.step());
     let mut rates = Vec::new();
     let norm = best_us(|| ned.normalize(Normalizer::Flow, &mut rates));

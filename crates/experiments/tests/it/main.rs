@@ -83,3 +83,15 @@ fn unknown_names_and_settings_are_refused_and_the_known_ones_listed() {
 fn each_has_its_kind() {
     assert!(all().contains(&("perc-wfk", Kind::Solver)) && all().contains(&("perc-drops", Kind::Rounds)));
 }
+
+#[test]
+fn flowtune() {
+    let values = compute("flowtune-gamma", 1, &json!({"most_a_host": 1, "steps": 40, "warmup": 20}));
+    assert_eq!(values["unsettled"], 0, "every gamma that is surely safe is");
+    let values = compute("flowtune-fig17", 1, &json!({"steps": 60, "warmup": 20}));
+    assert!(values["overload"].as_f64().unwrap() <= 1e-6);
+    let values = compute("flowtune-fig16", 1, &json!({"steps": 60, "warmup": 20, "interval_us": 1, "steps_each": 2}));
+    assert!(values["overload"].as_f64().unwrap() <= 1e-6);
+    let values = compute("flowtune-table-multicore", 1, &json!({"seconds": 0.001, "rows": 1}));
+    assert_eq!(values["same bits"], true);
+}

@@ -5,7 +5,7 @@
 
 use super::LANES;
 use super::real::Real;
-use super::slices::Slices;
+use super::slices::{Slices, tiled};
 use subak_core::{Case, Fault, LinkId, Utility};
 
 /// A flow of a [`Cluster`].
@@ -13,6 +13,16 @@ use subak_core::{Case, Fault, LinkId, Utility};
 pub struct Key(pub(super) u32);
 
 impl Key {
+    /// Its number, from 0 on; that of a flow that has gone is given to one that comes.
+    pub fn number(self) -> u32 {
+        self.0 - 1
+    }
+
+    /// The flow of this number, if it is there.
+    pub fn of_number(number: u32) -> Self {
+        Key(number.saturating_add(1))
+    }
+
     /// Where the flow stands among the rates that `Iteration::normalize` gives; another may stand there once it is removed.
     pub fn slot(self) -> usize {
         self.0 as usize
@@ -27,6 +37,8 @@ const EMPTY: u32 = 0;
 pub struct Cluster<T> {
     pub(super) alpha: f64,
     unit_bps: f64,
+    /// A rate is at most so many times its path's narrowest link.
+    most_lines: f64,
     ln_gain_unit: Option<f64>,
     pub(super) capacity: Vec<T>,
     /// The most links of a path: rows of a block of flows.
@@ -64,6 +76,7 @@ impl<T: Real> Cluster<T> {
         let mut cluster = Cluster {
             alpha,
             unit_bps,
+            most_lines: 1.0,
             ln_gain_unit: None,
             capacity: capacity_bps.iter().map(|c| T::of(c / unit_bps)).collect(),
             width: 1,
@@ -83,31 +96,29 @@ impl<T: Real> Cluster<T> {
         Ok(cluster)
     }
 
+    /// Lets a rate be up to so many times its path's narrowest link, not once: for those who ask what no bound would do.
+    /// It holds for flows that come from now on.
+    pub fn with_most_lines(mut self, times: f64) -> Result<Self, Fault> {
+        if !(times.is_finite() && times >= 1.0) {
+            return Err(Fault::new("most_lines", format!("it is {times}"), "give a number of at least 1"));
+        }
+        self.most_lines = times;
+        Ok(self)
+    }
+
     /// Some of the links, numbered anew, without flows; in the same scale, where a gain of `ln_gain_unit` is 1.
     pub(super) fn part(&self, links: &[LinkId], ln_gain_unit: f64) -> Self {
         let mut part = Cluster::new(&vec![0.0; links.len()], self.alpha).expect("zeros are sound");
         part.capacity = links.iter().map(|&l| self.capacity[l as usize]).collect();
         part.unit_bps = self.unit_bps;
+        part.most_lines = self.most_lines;
         part.ln_gain_unit = Some(ln_gain_unit);
         part
     }
 
     /// The links, flows and utilities of `case`, and the flows' keys in order.
     pub fn of(case: &Case) -> Result<(Self, Vec<Key>), Fault> {
-        if !case.flows.single_path() {
-            let what = "a flow has several paths; NED has one price a path and one rate a flow";
-            return Err(Fault::new("flows", what, "give each flow one path, or use the exact solver"));
-        }
-        let mut flows = Vec::with_capacity(case.flows.len());
-        let mut alpha = 1.0;
-        for f in 0..case.flows.len() {
-            let Utility::Power { alpha: a, ln_gain } = Utility::of(case, f)? else {
-                let what = "bandwidth functions have no iteration here";
-                return Err(Fault::new("policy", what, "use alpha-fair, fct, srpt or edf, or the exact solver"));
-            };
-            alpha = a;
-            flows.push(NewFlow { path: case.flows.links_of(f), ln_gain, demand_bps: case.flows.demand_bps()[f] });
-        }
+        let (alpha, flows) = NewFlow::all_of(case)?;
         let capacity_bps: Vec<f64> = case.network.links().iter().map(|l| l.capacity_bps).collect();
         let mut cluster = Cluster::new(&capacity_bps, alpha)?;
         let keys = cluster.add_all(&flows)?;
@@ -122,13 +133,20 @@ impl<T: Real> Cluster<T> {
         Ok(self.insert(&flow))
     }
 
-    /// Adds many flows: all of them, or none.
+    /// Adds many flows: all of them, or none. Of very many, those near each other in the network get numbers near each
+    /// other, which takes less memory traffic a step.
     pub fn add_all(&mut self, flows: &[NewFlow<'_>]) -> Result<Vec<Key>, Fault> {
         for (f, flow) in flows.iter().enumerate() {
             self.check(flow).map_err(|e| e.below(&format!("flows[{f}]")))?;
         }
         self.widen(flows.iter().map(|f| f.path.len()).max().unwrap_or(0));
-        let keys = flows.iter().map(|flow| self.place(flow)).collect();
+        if let Some(first) = flows.first() {
+            self.ln_gain_unit.get_or_insert(first.ln_gain);
+        }
+        let mut keys = vec![Key(EMPTY); flows.len()];
+        for f in tiled(flows.iter().map(|flow| flow.path)) {
+            keys[f] = self.place(&flows[f]);
+        }
         self.rebuild();
         Ok(keys)
     }
@@ -192,7 +210,7 @@ impl<T: Real> Cluster<T> {
         let unit = *self.ln_gain_unit.get_or_insert(self.ln_gain[s]);
         let gain = libm::exp(self.ln_gain[s] - unit).clamp(1e-30, 1e30);
         let narrowest = self.path(Key(slot)).map(|l| self.capacity[l as usize].f64()).fold(f64::INFINITY, f64::min);
-        let most = narrowest.min(self.demand[s]);
+        let most = (narrowest * self.most_lines).min(self.demand[s]);
         // A failed link on the path sets the price; any floor will do.
         let floor = if most > 0.0 { gain * libm::pow(most, -self.alpha) } else { gain };
         self.gain[s / LANES][s % LANES] = T::of(gain);
@@ -247,10 +265,17 @@ impl<T: Real> Cluster<T> {
     fn known(&self, key: Key) -> Result<(), Fault> {
         match (key.0 as usize) < self.ln_gain.len() && self.alive(key.0) {
             true => Ok(()),
-            false => {
-                Err(Fault::new("flow", format!("there is no flow {}", key.0), "give the key of a flow that is there"))
-            }
+            false => Err(Fault::new(
+                "flow",
+                format!("there is no flow {}", key.number()),
+                "give the key of a flow that is there",
+            )),
         }
+    }
+
+    /// Whether the flow is there.
+    pub fn contains(&self, key: Key) -> bool {
+        self.known(key).is_ok()
     }
 
     fn alive(&self, slot: u32) -> bool {
@@ -267,6 +292,11 @@ impl<T: Real> Cluster<T> {
     /// The flows, in the order of their slots.
     pub fn keys(&self) -> impl Iterator<Item = Key> + '_ {
         (0..self.ln_gain.len() as u32).filter(|&slot| self.alive(slot)).map(Key)
+    }
+
+    /// One past the largest number that a flow has had.
+    pub fn numbers(&self) -> usize {
+        self.top as usize - 1
     }
 
     /// The number of flows.
@@ -373,6 +403,27 @@ pub struct NewFlow<'a> {
     pub ln_gain: f64,
     /// The most it can use, bit/s; infinite for no bound.
     pub demand_bps: f64,
+}
+
+impl<'a> NewFlow<'a> {
+    /// The alpha of `case`'s utilities, and its flows. Refused: pooled paths, and policies without such utilities.
+    pub fn all_of(case: &'a Case) -> Result<(f64, Vec<Self>), Fault> {
+        if !case.flows.single_path() {
+            let what = "a flow has several paths; NED has one price a path and one rate a flow";
+            return Err(Fault::new("flows", what, "give each flow one path, or use the exact solver"));
+        }
+        let mut flows = Vec::with_capacity(case.flows.len());
+        let mut alpha = case.policy.alpha().unwrap_or(1.0);
+        for f in 0..case.flows.len() {
+            let Utility::Power { alpha: a, ln_gain } = Utility::of(case, f)? else {
+                let what = "bandwidth functions have no iteration here";
+                return Err(Fault::new("policy", what, "use alpha-fair, fct, srpt or edf, or the exact solver"));
+            };
+            alpha = a;
+            flows.push(NewFlow { path: case.flows.links_of(f), ln_gain, demand_bps: case.flows.demand_bps()[f] });
+        }
+        Ok((alpha, flows))
+    }
 }
 
 fn ln_weight(weight: f64) -> Result<f64, Fault> {

@@ -28,6 +28,8 @@ pub struct Iteration<T, L> {
     response: Response<T>,
     sums: Vec<Sums<T>>,
     steps: u64,
+    /// The cluster's version that failed links' prices are of.
+    restored: Option<u64>,
 }
 
 /// What flows do at the present prices.
@@ -46,8 +48,8 @@ impl<T: Real, L: Law<T>> Iteration<T, L> {
         price[cluster.padding() as usize] = T::ZERO;
         price[cluster.dead() as usize] = T::INFINITY;
         let sums = vec![[T::ZERO; 2]; cluster.links()];
-        let mut iteration =
-            Iteration { cluster, law, division: Division::Exact, price, response: Response::default(), sums, steps: 0 };
+        let (division, response) = (Division::Exact, Response::default());
+        let mut iteration = Iteration { cluster, law, division, price, response, sums, steps: 0, restored: None };
         iteration.restore();
         iteration
     }
@@ -65,18 +67,22 @@ impl<T: Real, L: Law<T>> Iteration<T, L> {
         let answers = Around { cluster, response };
         let seen = Seen { cluster, capacity: &cluster.capacity, sums, answers: &answers };
         law.update(&seen, &mut price[..cluster.links()]);
-        self.restore();
         self.steps += 1;
     }
 
     /// The rates of the present prices; [`Iteration::step`] does this first.
     pub fn respond(&mut self) {
+        self.restore();
         let Iteration { cluster, division, price, response, sums, .. } = self;
         kernels::widest(response.step(cluster, *division, price, sums));
     }
 
     /// Failed links have infinite prices, and those that came back start at 1.
     fn restore(&mut self) {
+        if self.restored == Some(self.cluster.version) {
+            return;
+        }
+        self.restored = Some(self.cluster.version);
         for (price, &capacity) in self.price.iter_mut().zip(&self.cluster.capacity) {
             if capacity <= T::ZERO {
                 *price = T::INFINITY;
@@ -118,6 +124,7 @@ impl<T: Real, L: Law<T>> Iteration<T, L> {
             Some(price) => *price = scaled,
             None => return Err(Fault::new("link", format!("there is no link {link}"), "give one that exists")),
         }
+        self.restored = None;
         self.restore();
         Ok(())
     }
@@ -142,8 +149,22 @@ impl<T: Real, L: Law<T>> Iteration<T, L> {
                 let worst = ratios[..cluster.links()].iter().fold(T::ZERO, |a, &b| b.or_more(a));
                 response.copy(cluster, out, T::ONE / worst.or_more(T::TINY));
             }
-            Normalizer::Flow => kernels::widest(NormalizeFlows { cluster, response, sums, out }),
+            Normalizer::Flow => {
+                let ratios = normalize::ratios(cluster, sums);
+                kernels::widest(response.divided(cluster, &ratios, out));
+            }
         }
+    }
+
+    /// The normalized rates, bit/s, of the flow of each number ([`Key::number`]); zero where there is none. The first
+    /// value of the list stands for no flow.
+    pub fn rates_by_number(&self, normalizer: Normalizer) -> Vec<T> {
+        let mut rates = Vec::new();
+        self.normalize(normalizer, &mut rates);
+        rates.resize(self.cluster.numbers() + 1, T::ZERO);
+        let unit = T::of(self.cluster.unit_bps());
+        rates.iter_mut().for_each(|x| *x = *x * unit);
+        rates
     }
 
     /// The normalized rates of `keys`, bit/s.
@@ -175,24 +196,24 @@ impl<T: Real> pulp::NullaryFnOnce for Respond<'_, T> {
 }
 
 /// F-NORM, built likewise.
-struct NormalizeFlows<'a, T> {
+pub(super) struct Divided<'a, T> {
     cluster: &'a Cluster<T>,
     response: &'a Response<T>,
-    sums: &'a [Sums<T>],
+    /// Each link's load over its capacity.
+    ratios: &'a [T],
     out: &'a mut Vec<T>,
 }
 
-impl<T: Real> pulp::NullaryFnOnce for NormalizeFlows<'_, T> {
+impl<T: Real> pulp::NullaryFnOnce for Divided<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn call(self) {
-        let NormalizeFlows { cluster, response, sums, out } = self;
-        let ratios = normalize::ratios(cluster, sums);
+        let Divided { cluster, response, ratios, out } = self;
         out.resize(cluster.floor.len() * LANES, T::ZERO);
         let out = out.as_chunks_mut::<LANES>().0;
         let paths = &cluster.paths[..cluster.blocks() * cluster.width];
-        kernels::worst_ratios(paths, cluster.width, &ratios, |b, worst| {
+        kernels::worst_ratios(paths, cluster.width, ratios, |b, worst| {
             let Some(rates) = response.rates(cluster, b) else { return };
             for i in 0..LANES {
                 out[b][i] = rates[i] / worst[i];
@@ -211,6 +232,16 @@ impl<T: Real> Response<T> {
         sums: &'a mut [Sums<T>],
     ) -> Respond<'a, T> {
         Respond { cluster, division, price, response: self, sums }
+    }
+
+    /// The loop that divides each rate by the greatest of `ratios` on its path, to run.
+    pub(super) fn divided<'a>(
+        &'a self,
+        cluster: &'a Cluster<T>,
+        ratios: &'a [T],
+        out: &'a mut Vec<T>,
+    ) -> Divided<'a, T> {
+        Divided { cluster, response: self, ratios, out }
     }
 
     /// The rate of one flow; zero if it came since.

@@ -52,19 +52,28 @@ pub(super) fn inverse_prices<T: Real, const QUICK: bool>(
     inverse: &mut [[T; LANES]],
 ) {
     let price = Table::new(price);
-    for ((rows, floor), inverse) in paths.chunks_exact(width).zip(floor).zip(inverse) {
-        let mut q = [T::ZERO; LANES];
-        for row in rows {
-            for i in 0..LANES {
-                q[i] += price.at(row[i]);
+    let runs = paths.chunks(width * RUN).zip(floor.chunks(RUN)).zip(inverse.chunks_mut(RUN));
+    for ((paths, floor), inverse) in runs {
+        let inverse = &mut inverse[..paths.len() / width];
+        for (rows, out) in paths.chunks_exact(width).zip(inverse.iter_mut()) {
+            let mut q = [T::ZERO; LANES];
+            for row in rows {
+                for i in 0..LANES {
+                    q[i] += price.at(row[i]);
+                }
             }
+            *out = q;
         }
-        for i in 0..LANES {
-            let q = q[i].or_more(floor[i]);
-            inverse[i] = if QUICK { q.about_recip() } else { T::ONE / q };
+        // Apart from the sums above: compilers gather number by number, and would divide so too.
+        for (q, &floor) in inverse.as_flattened_mut().iter_mut().zip(floor.as_flattened()) {
+            let most = q.or_more(floor);
+            *q = if QUICK { most.about_recip() } else { T::ONE / most };
         }
     }
 }
+
+/// Blocks of flows whose prices are summed up before they are divided by.
+const RUN: usize = 8;
 
 /// Each link's sums over flows of weight 1 under the logarithm: x = 1/q and -dx/dq = 1/q^2.
 #[inline(always)]

@@ -40,6 +40,13 @@ pub trait Real:
     /// 1 / self for positive numbers to 16 bits, without a division; the double is exact.
     fn about_recip(self) -> Self;
 
+    /// Bytes of a number.
+    const BYTES: usize;
+    /// Appends the number's bytes, the lowest first.
+    fn write(self, bytes: &mut Vec<u8>);
+    /// The number of these bytes, [`Real::BYTES`] of them.
+    fn read(bytes: &[u8]) -> Self;
+
     /// Writes a shared number.
     fn put(self, place: &Self::Shared);
     /// Reads a shared number.
@@ -61,6 +68,16 @@ impl Real for f32 {
     const EPSILON: Self = f32::EPSILON;
     const TINY: Self = f32::MIN_POSITIVE;
 
+    const BYTES: usize = 4;
+
+    #[inline(always)]
+    fn write(self, bytes: &mut Vec<u8>) {
+        bytes.extend_from_slice(&self.to_le_bytes());
+    }
+    #[inline(always)]
+    fn read(bytes: &[u8]) -> Self {
+        f32::from_le_bytes(std::array::from_fn(|i| bytes[i]))
+    }
     #[inline(always)]
     fn put(self, place: &AtomicU32) {
         place.store(self.to_bits(), Ordering::Relaxed);
@@ -97,6 +114,16 @@ impl Real for f64 {
     const EPSILON: Self = f64::EPSILON;
     const TINY: Self = f64::MIN_POSITIVE;
 
+    const BYTES: usize = 8;
+
+    #[inline(always)]
+    fn write(self, bytes: &mut Vec<u8>) {
+        bytes.extend_from_slice(&self.to_le_bytes());
+    }
+    #[inline(always)]
+    fn read(bytes: &[u8]) -> Self {
+        f64::from_le_bytes(std::array::from_fn(|i| bytes[i]))
+    }
     #[inline(always)]
     fn put(self, place: &AtomicU64) {
         place.store(self.to_bits(), Ordering::Relaxed);

@@ -4,7 +4,6 @@
 //! network, so a chain is drawn as long as it could be were its host's link idle, and what never starts leaves no trace. A
 //! chain draws from a stream of its host, so that no chain's draws depend on another's.
 
-use super::sizes::Sizes;
 use super::{Expected, MOST_FLOWS, Maker, host};
 use crate::spec::section::{Section, each, text, whole};
 use crate::spec::topology::Topology;
@@ -12,6 +11,7 @@ use std::path::Path;
 use subak_core::driver::{Injected, LinkChange, PacketSizes};
 use subak_core::quantity::ns_from_json;
 use subak_core::rng::{Stream, mix};
+use subak_core::sizes::Sizes;
 use subak_core::{Fault, FlowId, NodeId, Ns};
 use subak_fluid::wire_time_ns;
 
@@ -41,7 +41,7 @@ impl Closed {
             names if names.is_empty() => Err(Fault::new("", "the list is empty", "name a host, or leave it out")),
             names => Ok(names),
         };
-        let sizes = Sizes::read(section, base);
+        let sizes = super::sizes::read(section, base);
         let sizes = section.keep(sizes);
         let closed = |sizes| Closed {
             sizes,

@@ -18,7 +18,6 @@ use churn::Churn;
 use closed::Closed;
 use each::Each;
 use serde_json::Value;
-use sizes::Sizes;
 use std::collections::HashSet;
 use std::path::Path;
 use steps::Step;
@@ -27,6 +26,7 @@ use subak_core::driver::{FlowPlan, Injected, NOT_YET, PacketSizes, Route};
 use subak_core::flows::Extra;
 use subak_core::quantity::{bytes_from_json, ns_from_json};
 use subak_core::rng::Stream;
+use subak_core::sizes::Sizes;
 use subak_core::{Fault, FlowId, LinkId, NodeId, Ns, Policy};
 
 /// Names of the workloads.
@@ -144,7 +144,7 @@ impl Kind {
         let name = section.must("kind", &format!("choose one of: {}", NAMES.join(", ")), text)?;
         Ok(match name {
             "poisson" => {
-                let sizes = Sizes::read(section, base);
+                let sizes = sizes::read(section, base);
                 let sizes = section.keep(sizes);
                 let mend = "give the load of the hosts' links, such as 0.6";
                 let load = section.need("load", mend, 0.5, |v| between(v, 0.0, false, 1.0));

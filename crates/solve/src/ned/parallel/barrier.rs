@@ -1,7 +1,9 @@
 //! Threads wait for each other between the phases of an iteration. They spin, because a phase lasts microseconds, and give
 //! way to others when the wait is long, because there may be fewer processors than threads.
+//!
+//! `sync` beside this file is std's. A test puts loom's in its place, which tries every order of what threads do.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use super::sync::{AtomicUsize, Ordering, spin_loop, yield_now};
 
 /// Looks at the turn before a thread gives way.
 const SPINS: u32 = 2000;
@@ -19,8 +21,27 @@ impl Barrier {
         Barrier { threads, waiting: AtomicUsize::new(0), turn: AtomicUsize::new(0) }
     }
 
+    /// The rounds of one thread: each tells, gathers and ends. No thread gathers before all have told, and none ends before
+    /// all have gathered; so what was gathered stays as it is until all have ended.
+    pub fn rounds<B>(
+        &self,
+        rounds: usize,
+        blocks: &mut B,
+        mut tell: impl FnMut(&mut B),
+        mut gather: impl FnMut(),
+        mut end: impl FnMut(&mut B),
+    ) {
+        for _ in 0..rounds {
+            tell(blocks);
+            self.wait();
+            gather();
+            self.wait();
+            end(blocks);
+        }
+    }
+
     /// Returns once all threads are here. What each wrote before, all see after.
-    pub fn wait(&self) {
+    fn wait(&self) {
         let turn = self.turn.load(Ordering::Acquire);
         if self.waiting.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
             self.waiting.store(0, Ordering::Relaxed);
@@ -30,7 +51,7 @@ impl Barrier {
         let mut looks = 0;
         while self.turn.load(Ordering::Acquire) == turn {
             looks += 1;
-            if looks < SPINS { std::hint::spin_loop() } else { std::thread::yield_now() }
+            if looks < SPINS { spin_loop() } else { yield_now() }
         }
     }
 }

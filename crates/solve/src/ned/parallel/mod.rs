@@ -8,9 +8,18 @@
 //! threads. Departure: the paper passes sums along in log n steps between processors; here the keeper reads all copies of
 //! its LinkBlock at once, in the same order of additions, which takes one wait instead of log n.
 
+mod across;
 mod barrier;
 mod partition;
 
+/// What threads meet through.
+mod sync {
+    pub use std::hint::spin_loop;
+    pub use std::sync::atomic::{AtomicUsize, Ordering};
+    pub use std::thread::yield_now;
+}
+
+pub use across::Share;
 pub use partition::Partition;
 
 use super::cluster::{Cluster, Key, NewFlow};
@@ -27,11 +36,14 @@ use subak_core::{Fault, LinkId};
 pub struct Parallel<T: Real> {
     gamma: T,
     threads: usize,
+    /// The part of the FlowBlocks that has its flows here.
+    share: Share,
     unit_bps: f64,
     flow_blocks: Vec<FlowBlock<T>>,
     keepers: Vec<LinkBlock<T>>,
     shared: Shared<T>,
-    place: Vec<(u32, Key)>,
+    /// The FlowBlock of each flow, and its key there; none for one whose rate another process has.
+    place: Vec<Option<(u32, Key)>>,
 }
 
 /// The flows from one group to another, with private copies of what they need of links.
@@ -43,6 +55,8 @@ struct FlowBlock<T> {
     links: Vec<LinkId>,
     price: Vec<T>,
     sums: Vec<[T; 2]>,
+    /// Of the flow in each slot, where an iteration was normalized.
+    rates: Vec<T>,
     /// Where its sums begin among the shared.
     first: usize,
 }
@@ -54,6 +68,8 @@ struct LinkBlock<T> {
     capacity: Vec<T>,
     /// Where each FlowBlock's sums of these links begin.
     copies: Vec<usize>,
+    /// These FlowBlocks.
+    crossing: Vec<usize>,
     /// The FlowBlock on the diagonal, whose thread keeps this.
     keeper: usize,
 }
@@ -68,15 +84,34 @@ struct Shared<T: Real> {
 }
 
 impl<T: Real> Parallel<T> {
-    /// NED with `gamma` ([`super::safe_gamma`] if none) over weighted logarithms, on `threads` threads.
+    /// NED with `gamma` ([`super::safe_gamma`] if none) over utilities of `alpha`, on `threads` threads.
     pub fn new(
         capacity_bps: &[f64],
+        alpha: f64,
         flows: &[NewFlow<'_>],
         partition: &Partition,
         gamma: Option<f64>,
         threads: usize,
     ) -> Result<Self, Fault> {
-        let whole = Cluster::<T>::new(capacity_bps, 1.0)?;
+        Self::share_of(Share::WHOLE, capacity_bps, alpha, flows, partition, gamma, threads)
+    }
+
+    /// A process' share of [`Parallel::new`]: of all `flows` only those of its own FlowBlocks are kept. It iterates by
+    /// [`Parallel::run_across`].
+    pub fn share_of(
+        share: Share,
+        capacity_bps: &[f64],
+        alpha: f64,
+        flows: &[NewFlow<'_>],
+        partition: &Partition,
+        gamma: Option<f64>,
+        threads: usize,
+    ) -> Result<Self, Fault> {
+        if share.index >= share.count {
+            let what = format!("process {} of {}", share.index, share.count);
+            return Err(Fault::new("share", what, "count processes from 0"));
+        }
+        let whole = Cluster::<T>::new(capacity_bps, alpha)?;
         let groups = partition.groups();
         let mut links = vec![Vec::new(); 2 * groups];
         (0..capacity_bps.len() as LinkId).for_each(|l| links[partition.block(l) as usize].push(l));
@@ -88,28 +123,35 @@ impl<T: Real> Parallel<T> {
                 .map_err(|e| e.below(&format!("flows[{f}]")))
                 .map(|(from, to)| own[from * groups + to].push(f))?;
         }
+        for (_, elsewhere) in own.iter_mut().enumerate().filter(|(b, _)| !share.has(*b, groups * groups)) {
+            elsewhere.clear();
+        }
         let unit = flows.first().map_or(0.0, |f| f.ln_gain);
-        let mut place = vec![(0, Key(0)); flows.len()];
+        let mut place = vec![None; flows.len()];
         let (mut flow_blocks, mut first) = (Vec::new(), 0);
         for (b, own) in own.iter().enumerate() {
             let here = [&links[2 * (b / groups)][..], &links[2 * (b % groups) + 1]].concat();
             let block = FlowBlock::new(&whole, unit, here, own, flows, first)?;
             first += block.0.links.len();
-            own.iter().zip(block.1).for_each(|(&f, key)| place[f] = (b as u32, key));
+            own.iter().zip(block.1).for_each(|(&f, key)| place[f] = Some((b as u32, key)));
             flow_blocks.push(block.0);
         }
         let longest = flows.iter().map(|f| f.path.len()).max().unwrap_or(1);
-        let copies = |k: usize| -> Vec<usize> {
+        let crossing = |k: usize| -> Vec<usize> {
             let (g, down) = (k / 2, k % 2 == 1);
-            let blocks = (0..groups).map(|o| if down { o * groups + g } else { g * groups + o });
-            // The downward links come after the upward ones of the FlowBlock's source.
-            blocks.map(|b| flow_blocks[b].first + if down { links[2 * (b / groups)].len() } else { 0 }).collect()
+            (0..groups).map(|o| if down { o * groups + g } else { g * groups + o }).collect()
         };
-        let keepers = (0..2 * groups).map(|k| LinkBlock {
-            capacity: links[k].iter().map(|&l| whole.capacity[l as usize]).collect(),
-            links: links[k].clone(),
-            copies: copies(k),
-            keeper: if k % 2 == 0 { k / 2 * (groups + 1) } else { (groups - 1 - k / 2) * groups + k / 2 },
+        let keepers = (0..2 * groups).map(|k| {
+            let crossing = crossing(k);
+            // The downward links come after the upward ones of the FlowBlock's source.
+            let skip = |b: usize| if k % 2 == 1 { links[2 * (b / groups)].len() } else { 0 };
+            LinkBlock {
+                capacity: links[k].iter().map(|&l| whole.capacity[l as usize]).collect(),
+                links: links[k].clone(),
+                copies: crossing.iter().map(|&b| flow_blocks[b].first + skip(b)).collect(),
+                crossing,
+                keeper: if k % 2 == 0 { k / 2 * (groups + 1) } else { (groups - 1 - k / 2) * groups + k / 2 },
+            }
         });
         let price = |c: &f64| {
             let price = T::Shared::default();
@@ -123,6 +165,7 @@ impl<T: Real> Parallel<T> {
         Ok(Parallel {
             gamma: T::of(gamma.unwrap_or_else(|| diagonal::safe_gamma(longest))),
             threads: threads.clamp(1, groups * groups),
+            share,
             unit_bps: whole.unit_bps(),
             keepers: keepers.collect(),
             flow_blocks,
@@ -135,20 +178,32 @@ impl<T: Real> Parallel<T> {
         })
     }
 
-    /// Makes `steps` iterations.
+    /// Makes `steps` iterations, of the whole.
     pub fn run(&mut self, steps: usize) {
-        let Parallel { gamma, threads, flow_blocks, keepers, shared, .. } = self;
+        self.rounds(steps, false);
+    }
+
+    /// Makes `steps` iterations and puts the rates of each through F-NORM, as an allocator that hands out all of them.
+    pub fn run_normalized(&mut self, steps: usize) {
+        self.rounds(steps, true);
+    }
+
+    fn rounds(&mut self, steps: usize, normalized: bool) {
+        let Parallel { gamma, threads, flow_blocks, keepers, shared, place, .. } = self;
         let per_thread = flow_blocks.len().div_ceil(*threads);
         let threads = flow_blocks.len().div_ceil(per_thread);
         let barrier = Barrier::new(threads);
+        let margin = margin::<T>(place.len());
         let work = |t: usize, blocks: &mut [FlowBlock<T>]| {
             let own: Vec<&LinkBlock<T>> = keepers.iter().filter(|k| k.keeper / per_thread == t).collect();
-            for _ in 0..steps {
-                blocks.iter_mut().for_each(|block| block.tell(shared));
-                barrier.wait();
-                own.iter().for_each(|links| links.aggregate(*gamma, shared));
-                barrier.wait();
-            }
+            let tell = |blocks: &mut &mut [FlowBlock<T>]| blocks.iter_mut().for_each(|block| block.tell(shared));
+            let gather = || own.iter().for_each(|links| links.aggregate(*gamma, shared));
+            let end = |blocks: &mut &mut [FlowBlock<T>]| {
+                if normalized {
+                    blocks.iter_mut().for_each(|block| block.normalize(shared, margin));
+                }
+            };
+            barrier.rounds(steps, &mut { blocks }, tell, gather, end);
         };
         std::thread::scope(|scope| {
             let mut parts = flow_blocks.chunks_mut(per_thread).enumerate();
@@ -166,22 +221,21 @@ impl<T: Real> Parallel<T> {
         self.shared.price.iter().map(|p| T::get(p).f64())
     }
 
-    /// The rates of the last iteration, bit/s, by F-NORM if `normalized`.
+    /// The rates of the last iteration, bit/s, by F-NORM if `normalized`; zero for a flow that another process has.
     pub fn rates_bps(&self, normalized: bool) -> Vec<f64> {
-        let rate = |&(b, key): &(u32, Key)| {
+        let margin = margin::<T>(self.place.len());
+        let normal: Vec<Vec<T>> = match normalized {
+            true => self.flow_blocks.iter().map(|block| block.normalized(&self.shared, margin)).collect(),
+            false => Vec::new(),
+        };
+        let rate = |place: &Option<(u32, Key)>| {
+            let Some((b, key)) = *place else { return 0.0 };
             let block = &self.flow_blocks[b as usize];
-            let x = block.response.rate(&block.cluster, key).f64();
-            if !normalized {
-                return x * self.unit_bps;
-            }
-            let over = |l: LinkId| {
-                let capacity = block.cluster.capacity[l as usize].f64();
-                let load = T::get(&self.shared.load[block.links[l as usize] as usize]).f64();
-                // Every FlowBlock's sum may be off by its own rounding, and the sum of them by as many roundings more.
-                if capacity > 0.0 { load / capacity * margin::<T>(self.place.len()) } else { 0.0 }
+            let x = match normal.get(b as usize) {
+                Some(rates) => rates[key.0 as usize],
+                None => block.response.rate(&block.cluster, key),
             };
-            let worst = block.cluster.path(key).map(over).fold(f64::MIN_POSITIVE, f64::max);
-            x / worst * self.unit_bps
+            x.f64() * self.unit_bps
         };
         self.place.iter().map(rate).collect()
     }
@@ -205,7 +259,33 @@ impl<T: Real> FlowBlock<T> {
         price[cluster.padding() as usize] = T::ZERO;
         price[cluster.dead() as usize] = T::INFINITY;
         let sums = vec![[T::ZERO; 2]; links.len()];
-        Ok((FlowBlock { cluster, response: Response::default(), links, price, sums, first }, keys))
+        Ok((FlowBlock { cluster, response: Response::default(), links, price, sums, rates: Vec::new(), first }, keys))
+    }
+
+    /// F-NORM, into the block's own rates.
+    fn normalize(&mut self, shared: &Shared<T>, margin: f64) {
+        let mut rates = std::mem::take(&mut self.rates);
+        self.normalize_into(shared, margin, &mut rates);
+        self.rates = rates;
+    }
+
+    /// F-NORM's rates of the flow in each slot.
+    fn normalized(&self, shared: &Shared<T>, margin: f64) -> Vec<T> {
+        let mut rates = Vec::new();
+        self.normalize_into(shared, margin, &mut rates);
+        rates
+    }
+
+    /// Every FlowBlock's sum may be off by its own rounding, and the sum of them by as many roundings more.
+    fn normalize_into(&self, shared: &Shared<T>, margin: f64, rates: &mut Vec<T>) {
+        let FlowBlock { cluster, response, links, .. } = self;
+        let mut ratios = vec![T::ZERO; cluster.table()];
+        let margin = T::of(margin);
+        for ((ratio, &l), &capacity) in ratios.iter_mut().zip(links).zip(&cluster.capacity) {
+            let load = T::get(&shared.load[l as usize]);
+            *ratio = if capacity > T::ZERO { load / capacity * margin } else { T::ZERO };
+        }
+        kernels::widest(response.divided(cluster, &ratios, rates));
     }
 
     /// Distribution of prices, rate update, and the sums for the links' keepers.

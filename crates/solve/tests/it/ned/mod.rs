@@ -1,5 +1,7 @@
 //! NED and its rivals: they reach the exact solver's rates, and their normalized rates fit at every step.
 
+mod across;
+mod orders;
 mod parallel;
 mod safety;
 mod settling;

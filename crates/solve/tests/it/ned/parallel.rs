@@ -1,20 +1,16 @@
 //! NED on threads is NED, with the same bits on any number of them, on two and three tiers.
 
 use super::{overload, random_datacenter, start, worst};
-use subak_core::Case;
+use subak_core::rng::Stream;
+use subak_core::{Case, Flow, Flows, Policy};
 use subak_solve::ned::parallel::{Parallel, Partition};
 use subak_solve::ned::{Ned, NewFlow, Normalizer, Real};
 
-fn parallel<T: Real>(case: &Case, groups: usize, threads: usize) -> Parallel<T> {
-    let flow = |f: usize| NewFlow {
-        path: case.flows.links_of(f),
-        ln_gain: case.flows.weight()[f].ln(),
-        demand_bps: f64::INFINITY,
-    };
-    let flows: Vec<NewFlow<'_>> = (0..case.flows.len()).map(flow).collect();
+pub fn parallel<T: Real>(case: &Case, groups: usize, threads: usize) -> Parallel<T> {
+    let (alpha, flows) = NewFlow::all_of(case).unwrap();
     let capacity_bps: Vec<f64> = case.network.links().iter().map(|l| l.capacity_bps).collect();
     let partition = Partition::of(&case.network, groups).unwrap();
-    Parallel::new(&capacity_bps, &flows, &partition, None, threads).unwrap()
+    Parallel::new(&capacity_bps, alpha, &flows, &partition, None, threads).unwrap()
 }
 
 #[test]
@@ -28,6 +24,33 @@ fn it_is_the_sequential_answer_to_rounding() {
             threads.run(40);
             let off = worst(&threads.rates_bps(false), &ned.rates_bps(Normalizer::None, &keys));
             assert!(off < 1e-10, "network {seed} in {groups} groups is off by {off}");
+            assert!(overload(&case, &threads.rates_bps(true)) <= 1e-6);
+        }
+    }
+}
+
+/// Completion times: each flow's gain is one over its size, and alpha is epsilon.
+fn by_completion(seed: u64) -> Case {
+    let logarithm = random_datacenter(seed, 1.0);
+    let mut rng = Stream::new(seed, "sizes");
+    let mut flows = Flows::new();
+    for f in 0..logarithm.flows.len() {
+        let size_bytes = Some(1000 + rng.below(1_000_000) as u64);
+        flows.push(Flow { size_bytes, ..logarithm.flows.get(f) }, &logarithm.network).unwrap();
+    }
+    Case { flows, policy: Policy::Fct { epsilon: 0.5 }, ..logarithm }
+}
+
+#[test]
+fn other_utilities_too() {
+    for seed in 0..6 {
+        for case in [random_datacenter(seed, 0.5), random_datacenter(seed, 2.0), by_completion(seed)] {
+            let (mut ned, keys) = start::<f64, _>(&case, Ned::default());
+            (0..200).for_each(|_| ned.step());
+            let mut threads = parallel::<f64>(&case, 3, 2);
+            threads.run(200);
+            let off = worst(&threads.rates_bps(false), &ned.rates_bps(Normalizer::None, &keys));
+            assert!(off < 1e-8, "network {seed}, {:?}: off by {off}", case.policy);
             assert!(overload(&case, &threads.rates_bps(true)) <= 1e-6);
         }
     }

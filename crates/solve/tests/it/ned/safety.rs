@@ -4,8 +4,9 @@ use super::{overload, random_datacenter, scatter_prices, start, steps_to, worst}
 use crate::common::{Net, certified};
 use subak_core::rng::Stream;
 use subak_core::{Case, LinkId, Policy};
+use subak_solve::ned::straight::TwoTiers;
 use subak_solve::ned::{
-    Accelerated, Cluster, Fgm, Gradient, Iteration, Key, Law, Ned, Newton, NewtonLike, Normalizer, Real,
+    Accelerated, Cluster, Fgm, Gradient, Iteration, Key, Law, Ned, NewFlow, Newton, NewtonLike, Normalizer, Real,
 };
 
 const LOG: Policy = Policy::AlphaFair { alpha: 1.0 };
@@ -139,7 +140,8 @@ fn a_failed_link_carries_nothing_and_comes_back() {
         let (mut iteration, keys) = start(&case, law);
         (0..5).for_each(|_| iteration.step());
         iteration.cluster_mut().set_capacity(1, 0.0).unwrap();
-        // The price of a failed link takes hold at the step after the failure.
+        iteration.step();
+        assert_eq!(&iteration.rates_bps(Normalizer::Flow, &keys)[1..], &[0.0, 0.0], "from the first step on");
         (0..2000).for_each(|_| iteration.step());
         for normalizer in [Normalizer::None, Normalizer::Uniform, Normalizer::Flow] {
             let rates = iteration.rates_bps(normalizer, &keys);
@@ -158,7 +160,8 @@ fn fits_under_churn<T: Real>() {
         for seed in 0..8 {
             let law = laws::<T>().into_iter().nth(k).unwrap();
             let case = random_datacenter(seed, 1.0);
-            let capacities: Vec<f64> = case.network.links().iter().map(|l| l.capacity_bps).collect();
+            let whole: Vec<f64> = case.network.links().iter().map(|l| l.capacity_bps).collect();
+            let mut capacities = whole.clone();
             let mut iteration = Iteration::new(Cluster::<T>::new(&capacities, 1.0).unwrap(), law);
             let mut rng = Stream::new(seed, "churn");
             let mut there: Vec<(usize, Key)> = Vec::new();
@@ -177,16 +180,20 @@ fn fits_under_churn<T: Real>() {
                     there.push((f, key));
                 }
                 assert_eq!(iteration.cluster().len(), there.len());
+                // A link fails, and one that had comes back.
+                let l = rng.below(whole.len());
+                capacities[l] = if capacities[l] > 0.0 { 0.0 } else { whole[l] };
+                iteration.cluster_mut().set_capacity(l as LinkId, capacities[l]).unwrap();
                 for _ in 0..3 {
                     iteration.step();
-                    fits(&case, &iteration, &there);
+                    fits(&case, &capacities, &iteration, &there);
                 }
             }
         }
     }
 }
 
-fn fits<T: Real, L: Law<T>>(case: &Case, iteration: &Iteration<T, L>, there: &[(usize, Key)]) {
+fn fits<T: Real, L: Law<T>>(case: &Case, capacities: &[f64], iteration: &Iteration<T, L>, there: &[(usize, Key)]) {
     let keys: Vec<Key> = there.iter().map(|t| t.1).collect();
     for normalizer in [Normalizer::Flow, Normalizer::Uniform] {
         let rates = iteration.rates_bps(normalizer, &keys);
@@ -195,11 +202,11 @@ fn fits<T: Real, L: Law<T>>(case: &Case, iteration: &Iteration<T, L>, there: &[(
         for ((f, _), rate) in there.iter().zip(&rates) {
             case.flows.links_of(*f).iter().for_each(|&l| load[l as usize] += rate);
         }
-        for (load, link) in load.iter().zip(case.network.links()) {
-            assert!(*load <= link.capacity_bps * (1.0 + 1e-6), "{normalizer:?}: {load} over {}", link.id);
+        for ((load, capacity), link) in load.iter().zip(capacities).zip(case.network.links()) {
+            assert!(*load <= capacity * (1.0 + 1e-6), "{normalizer:?}: {load} over {}", link.id);
         }
     }
-    assert!(iteration.prices().all(|p| p >= 0.0 && p.is_finite()));
+    assert!(iteration.prices().zip(capacities).all(|(p, &c)| p >= 0.0 && p.is_finite() == (c > 0.0)));
 }
 
 #[test]
@@ -223,6 +230,29 @@ fn normalized_rates_fit_from_scattered_prices() {
             assert!(overload(&case, &ned.rates_bps(Normalizer::Flow, &keys)) <= 1e-6);
         }
     }
+}
+
+/// So many flows are placed in another order than they are given in.
+#[test]
+fn a_large_batch_is_the_same_problem() {
+    let tiers = TwoTiers { nodes: 384 };
+    let paths = tiers.paths(10_000, 3);
+    let weight = |f: usize| (1 + f % 5) as f64;
+    let flow = |(f, path)| NewFlow { path, ln_gain: f64::ln(weight(f)), demand_bps: f64::INFINITY };
+    let flows: Vec<NewFlow<'_>> = paths.iter().map(|p| &p[..]).enumerate().map(flow).collect();
+    let empty = || Cluster::<f64>::new(&tiers.capacity_bps(), 1.0).unwrap();
+    let (mut at_once, mut one_by_one) = (empty(), empty());
+    let keys = at_once.add_all(&flows).unwrap();
+    let single: Vec<Key> = (0..flows.len()).map(|f| one_by_one.add(&paths[f], weight(f)).unwrap()).collect();
+    for (f, key) in keys.iter().enumerate() {
+        assert!(at_once.path(*key).eq(paths[f].iter().copied()));
+    }
+    let [a, b] = [(at_once, keys), (one_by_one, single)].map(|(cluster, keys)| {
+        let mut ned = Iteration::new(cluster, Ned::default());
+        (0..30).for_each(|_| ned.step());
+        ned.rates_bps(Normalizer::Flow, &keys)
+    });
+    assert!(worst(&a, &b) < 1e-9);
 }
 
 #[test]

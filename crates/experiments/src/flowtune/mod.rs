@@ -1,0 +1,42 @@
+//! Flowtune's experiments with the optimizer alone (sections 5.2 and 5.4, table 1).
+
+mod gamma;
+mod sizes;
+mod table;
+mod web;
+
+pub(crate) use gamma::{SETTINGS as GAMMA, gamma};
+pub(crate) use sizes::sizes;
+pub(crate) use table::{SETTINGS as TABLE, multicore};
+pub(crate) use web::{SETTINGS as WEB, normalizers, over_allocation};
+
+use serde_json::Value;
+use subak_core::route::Router;
+use subak_core::{Fault, LinkId, Network, NodeId, generate};
+
+/// A network and ways through it.
+struct Fabric {
+    network: Network,
+    hosts: Vec<NodeId>,
+    router: Router,
+}
+
+impl Fabric {
+    fn of(value: &Value, seed: u64) -> Result<Self, Fault> {
+        let (network, _) = generate::network(value)?;
+        let hosts = network.hosts().collect();
+        let router = Router::new(&network, seed, false);
+        Ok(Fabric { network, hosts, router })
+    }
+
+    /// A path between two hosts drawn from `rng`, the `key`-th that is asked for.
+    fn path(&mut self, rng: &mut subak_core::rng::Stream, key: u64) -> Result<Vec<LinkId>, Fault> {
+        let src = rng.below(self.hosts.len());
+        let dst = (src + 1 + rng.below(self.hosts.len() - 1)) % self.hosts.len();
+        self.router.path(self.hosts[src], self.hosts[dst], key)
+    }
+
+    fn capacities_bps(&self) -> Vec<f64> {
+        self.network.links().iter().map(|l| l.capacity_bps).collect()
+    }
+}

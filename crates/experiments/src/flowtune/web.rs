@@ -1,0 +1,320 @@
+//! Optimizers under a stream of flows (section 5.4, figures 16 and 17): Poisson arrivals with the sizes of the web workload,
+//! an iteration every 10 us. Nothing but the optimizer is simulated: no messages, no packets.
+//!
+//! A flow is there from the iteration after its arrival, and sends at the rate that F-NORM gives it until the next one. It
+//! is gone at the iteration after its last byte.
+
+use super::Fabric;
+use crate::Context;
+use serde_json::{Value, json};
+use subak_core::rng::Stream;
+use subak_core::sizes::Sizes;
+use subak_core::{Case, Fault, Flow, Flows, LinkId, Policy};
+use subak_solve::ned::{AnyLaw, Cluster, Division, Iteration, Key, Method, Normalizer, Real};
+use subak_solve::{Options, Utility, maximize_from};
+
+const LOADS: [f64; 4] = [0.2, 0.4, 0.6, 0.8];
+const HOST_BPS: f64 = 10e9;
+/// Section 5.3: "an iteration every 10 us".
+const INTERVAL_US: f64 = 10.0;
+/// Section 5.3: "experiments have gamma = 0.4".
+const GAMMA: f64 = 0.4;
+
+/// Intervals in all, and of them those before measuring; intervals between two looks at the optimum; Gradient's gamma; the
+/// length of an interval, us, and the steps that are made in it; lines that a rate may be at most before normalizing;
+/// times that rates are put through F-NORM.
+pub(crate) const SETTINGS: &[&str] =
+    &["steps", "warmup", "every", "gradient_gamma", "interval_us", "steps_each", "most_lines", "passes"];
+
+/// An optimizer of figure 16.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Entry {
+    name: &'static str,
+    method: Method,
+    single: bool,
+}
+
+const ENTRIES: [Entry; 5] = [
+    Entry { name: "NED", method: Method::Ned, single: false },
+    Entry { name: "NED-RT", method: Method::Ned, single: true },
+    Entry { name: "Gradient", method: Method::Gradient, single: false },
+    Entry { name: "Gradient-RT", method: Method::Gradient, single: true },
+    Entry { name: "FGM", method: Method::Fgm, single: false },
+];
+
+/// A simulation to make.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Job {
+    entry: Entry,
+    load: f64,
+    seed: u64,
+    gamma: Option<f64>,
+    timing: Timing,
+    most_lines: f64,
+    passes: usize,
+    /// Intervals between two looks at the optimum; none for no looks.
+    every: Option<usize>,
+}
+
+/// How long it is, and how often the optimizer works.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Timing {
+    pub intervals: usize,
+    /// Of them those before measuring.
+    pub warmup: usize,
+    pub interval_s: f64,
+    /// Steps of the optimizer an interval.
+    pub steps_each: usize,
+}
+
+impl Timing {
+    pub(super) fn of(context: &Context, intervals: usize, warmup: usize) -> Result<Self, Fault> {
+        Ok(Timing {
+            intervals: context.count("steps", intervals, 1_000_000)?,
+            warmup: context.count("warmup", warmup, 1_000_000)?,
+            interval_s: 1e-6 * context.number("interval_us", INTERVAL_US, 0.01, 1e3)?,
+            steps_each: context.count("steps_each", 1, 1000)?,
+        })
+    }
+}
+
+/// What it came to.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Ran {
+    /// Over-allocation without normalizing, Gb/s over all links: mean of the iterations, and most of one.
+    over_gbps: f64,
+    most_over_gbps: f64,
+    /// Total rates over those of the optimum, percent: F-NORM, U-NORM; mean of the looks.
+    flow: f64,
+    uniform: f64,
+    /// The worst share by which F-NORM's rates overload a link, over all iterations.
+    overload: f64,
+    flows: f64,
+}
+
+/// A flow that is there.
+struct Active {
+    key: Key,
+    path: Vec<LinkId>,
+    left_bits: f64,
+}
+
+pub(crate) fn over_allocation(context: &mut Context) -> Result<(), Fault> {
+    let jobs = jobs(context, &ENTRIES, false)?;
+    let ran = context.each(&jobs, jobs.len(), run)?;
+    for entry in ENTRIES {
+        for load in LOADS {
+            let of = |get: fn(&Ran) -> f64| select(&jobs, &ran, entry, load, get);
+            let name = format!("{} {load}", entry.name);
+            context.report.sample(&format!("over {name}"), "mean", "runs", &of(|r| r.over_gbps));
+            context.report.sample(&format!("most {name}"), "mean", "runs", &of(|r| r.most_over_gbps));
+            if let Some(exact) = ENTRIES.into_iter().find(|e| entry.name.strip_suffix("-RT") == Some(e.name)) {
+                let plain = select(&jobs, &ran, exact, load, |r| r.over_gbps);
+                context.report.ratio(&format!("rt {name}"), "mean", "runs", &of(|r| r.over_gbps), &plain);
+            }
+        }
+    }
+    for load in LOADS {
+        let [ned, gradient, fgm] = [0, 2, 4].map(|e| select(&jobs, &ran, ENTRIES[e], load, |r| r.over_gbps));
+        context.report.ratio(&format!("NED over Gradient {load}"), "mean", "runs", &ned, &gradient);
+        context.report.ratio(&format!("FGM over NED {load}"), "mean", "runs", &fgm, &ned);
+    }
+    finish(context, &jobs, &ran);
+    Ok(())
+}
+
+pub(crate) fn normalizers(context: &mut Context) -> Result<(), Fault> {
+    let entries = [ENTRIES[0], ENTRIES[2]];
+    let jobs = jobs(context, &entries, true)?;
+    let ran = context.each(&jobs, jobs.len(), run)?;
+    for load in LOADS {
+        let [ned, gradient] = entries.map(|entry| {
+            let of = |get: fn(&Ran) -> f64| select(&jobs, &ran, entry, load, get);
+            let (flow, uniform) = (of(|r| r.flow), of(|r| r.uniform));
+            context.report.sample(&format!("F-NORM {} {load}", entry.name), "mean", "runs", &flow);
+            context.report.sample(&format!("U-NORM {} {load}", entry.name), "mean", "runs", &uniform);
+            context.report.ratio(&format!("F over U {} {load}", entry.name), "mean", "runs", &flow, &uniform);
+            (flow, uniform)
+        });
+        context.report.ratio(&format!("NED over Gradient F-NORM {load}"), "mean", "runs", &ned.0, &gradient.0);
+        context.report.ratio(&format!("Gradient over NED U-NORM {load}"), "mean", "runs", &gradient.1, &ned.1);
+    }
+    finish(context, &jobs, &ran);
+    Ok(())
+}
+
+fn jobs(context: &Context, entries: &[Entry], looks: bool) -> Result<Vec<Job>, Fault> {
+    let timing = Timing::of(context, 4000, 2000)?;
+    let most_lines = context.number("most_lines", 1.0, 1.0, 1e9)?;
+    let passes = context.count("passes", 1, 100)?;
+    let every = context.count("every", 20, 1_000_000)?;
+    let gradient = context.number("gradient_gamma", 0.0, 0.0, 10.0)?;
+    let mut jobs = Vec::new();
+    for run in 0..context.runs() as u64 {
+        for &load in &LOADS {
+            for &entry in entries {
+                let gamma = match entry.method {
+                    Method::Ned => Some(GAMMA),
+                    Method::Gradient if gradient > 0.0 => Some(gradient),
+                    _ => None,
+                };
+                let every = looks.then_some(every);
+                jobs.push(Job { entry, load, seed: context.seed() + run, gamma, timing, most_lines, passes, every });
+            }
+        }
+    }
+    Ok(jobs)
+}
+
+/// NED with this gamma at this load, and its looks at the optimum.
+pub(super) fn with_gamma(gamma: f64, load: f64, seed: u64, timing: Timing) -> Result<f64, Fault> {
+    let job =
+        Job { entry: ENTRIES[0], load, seed, gamma: Some(gamma), timing, most_lines: 1.0, passes: 1, every: Some(20) };
+    run(&job).map(|ran| ran.flow)
+}
+
+fn select(jobs: &[Job], ran: &[Ran], entry: Entry, load: f64, get: fn(&Ran) -> f64) -> Vec<f64> {
+    let mine = jobs.iter().zip(ran).filter(|(job, _)| job.entry == entry && job.load == load);
+    mine.map(|(_, ran)| get(ran)).collect()
+}
+
+fn finish(context: &mut Context, jobs: &[Job], ran: &[Ran]) {
+    let worst = ran.iter().map(|r| r.overload).fold(0.0, f64::max);
+    context.report.value("overload", worst);
+    let row = |(job, ran): (&Job, &Ran)| -> Value {
+        let over = [ran.over_gbps, ran.most_over_gbps];
+        json!([job.entry.name, job.load, job.seed, over[0], over[1], ran.flow, ran.uniform, ran.flows])
+    };
+    let columns = ["method", "load", "seed", "over_gbps", "most_over_gbps", "f_norm", "u_norm", "flows"];
+    context.report.table("runs", &columns, jobs.iter().zip(ran).map(row).collect());
+}
+
+fn run(job: &Job) -> Result<Ran, Fault> {
+    match job.entry.single {
+        true => simulate::<f32>(job, Division::Approximate),
+        false => simulate::<f64>(job, Division::Exact),
+    }
+}
+
+/// Section 5.3: four spines, nine racks of 16 servers at 10 Gb/s, full bisection.
+fn topology() -> Value {
+    json!({"kind": "leaf-spine", "leaves": 9, "hosts_per_leaf": 16, "spines": 4, "host_rate": HOST_BPS,
+        "spine_rate": 40e9})
+}
+
+fn simulate<T: Real>(job: &Job, division: Division) -> Result<Ran, Fault> {
+    let mut fabric = Fabric::of(&topology(), job.seed)?;
+    let capacity_bps = fabric.capacities_bps();
+    let sizes = Sizes::published("facebook-web").expect("it is there");
+    let law: AnyLaw<T> = job.entry.method.law(job.gamma)?;
+    let cluster = Cluster::<T>::new(&capacity_bps, 1.0)?.with_most_lines(job.most_lines)?;
+    let mut iteration = Iteration::new(cluster, law).with_division(division);
+    let mut rng = Stream::new(job.seed, "web");
+    // Section 5.3: load 1 is the servers' capacity over the mean size.
+    let gap_s = 8.0 * sizes.mean_bytes() / (job.load * HOST_BPS * fabric.hosts.len() as f64);
+    let (mut next_s, mut arrived) = (rng.exponential(gap_s), 0u64);
+    let mut active: Vec<Active> = Vec::new();
+    let mut seen = Seen::default();
+    let Timing { intervals, warmup, interval_s, steps_each } = job.timing;
+    for interval in 0..intervals {
+        while next_s < interval as f64 * interval_s {
+            let path = fabric.path(&mut rng, arrived)?;
+            let key = iteration.cluster_mut().add(&path, 1.0)?;
+            active.push(Active { key, path, left_bits: 8.0 * sizes.draw(&mut rng) as f64 });
+            next_s += rng.exponential(gap_s);
+            arrived += 1;
+        }
+        (0..steps_each).for_each(|_| iteration.step());
+        let keys: Vec<Key> = active.iter().map(|flow| flow.key).collect();
+        let mut rates_bps = iteration.rates_bps(Normalizer::Flow, &keys);
+        (1..job.passes).for_each(|_| normalize_again(&active, &mut rates_bps, &capacity_bps));
+        seen.overload(&active, &rates_bps, &capacity_bps);
+        if interval >= warmup {
+            seen.over(&iteration, &capacity_bps, active.len());
+            if job.every.is_some_and(|every| interval % every == 0) && !active.is_empty() {
+                let uniform: f64 = iteration.rates_bps(Normalizer::Uniform, &keys).iter().sum();
+                seen.look(&fabric, &active, rates_bps.iter().sum(), uniform)?;
+            }
+        }
+        for (flow, rate) in active.iter_mut().zip(&rates_bps) {
+            flow.left_bits -= rate * interval_s;
+        }
+        let gone = active.iter().filter(|flow| flow.left_bits <= 0.0);
+        gone.map(|flow| flow.key)
+            .collect::<Vec<_>>()
+            .into_iter()
+            .try_for_each(|k| iteration.cluster_mut().remove(k))?;
+        active.retain(|flow| flow.left_bits > 0.0);
+    }
+    Ok(seen.summary())
+}
+
+/// F-NORM (equation 6) on rates that fit already: those that no full link holds back grow.
+fn normalize_again(active: &[Active], rates_bps: &mut [f64], capacity_bps: &[f64]) {
+    let load = loads_bps(active, rates_bps, capacity_bps.len());
+    for (flow, rate) in active.iter().zip(rates_bps) {
+        let ratio = |&l: &LinkId| load[l as usize] / capacity_bps[l as usize];
+        let worst = flow.path.iter().map(ratio).fold(0.0, f64::max);
+        *rate /= worst * (1.0 + 1e-12);
+    }
+}
+
+fn loads_bps(active: &[Active], rates_bps: &[f64], links: usize) -> Vec<f64> {
+    let mut load = vec![0.0; links];
+    for (flow, rate) in active.iter().zip(rates_bps) {
+        flow.path.iter().for_each(|&l| load[l as usize] += rate);
+    }
+    load
+}
+
+/// Sums over the iterations.
+#[derive(Default)]
+struct Seen {
+    ran: Ran,
+    iterations: f64,
+    looks: f64,
+    price: Option<Vec<f64>>,
+}
+
+impl Seen {
+    fn overload(&mut self, active: &[Active], rates_bps: &[f64], capacity_bps: &[f64]) {
+        let load = loads_bps(active, rates_bps, capacity_bps.len());
+        let worst = load.iter().zip(capacity_bps).map(|(load, c)| load / c - 1.0).fold(0.0, f64::max);
+        self.ran.overload = self.ran.overload.max(worst);
+    }
+
+    fn over<T: Real>(&mut self, iteration: &Iteration<T, AnyLaw<T>>, capacity_bps: &[f64], flows: usize) {
+        let over: f64 = iteration.loads_bps().zip(capacity_bps).map(|(load, c)| (load - c).max(0.0) / 1e9).sum();
+        self.ran.over_gbps += over;
+        self.ran.most_over_gbps = self.ran.most_over_gbps.max(over);
+        self.ran.flows += flows as f64;
+        self.iterations += 1.0;
+    }
+
+    /// Compares with the optimum of the flows that are there.
+    fn look(&mut self, fabric: &Fabric, active: &[Active], flow: f64, uniform: f64) -> Result<(), Fault> {
+        let mut flows = Flows::new();
+        for (f, one) in active.iter().enumerate() {
+            flows.push(Flow::over(f.to_string(), one.path.clone()), &fabric.network)?;
+        }
+        let case = Case { network: fabric.network.clone(), flows, policy: Policy::AlphaFair { alpha: 1.0 } };
+        let utilities = vec![Utility::log(1.0); active.len()];
+        let options = Options { tolerance: 1e-6, ..Options::default() };
+        let answer = maximize_from(&case, &utilities, &options, self.price.as_deref())?;
+        let best: f64 = answer.rates_bps.iter().sum();
+        self.ran.flow += 100.0 * flow / best;
+        self.ran.uniform += 100.0 * uniform / best;
+        self.looks += 1.0;
+        self.price = Some(answer.link_price);
+        Ok(())
+    }
+
+    fn summary(self) -> Ran {
+        let Seen { mut ran, iterations, looks, .. } = self;
+        ran.over_gbps /= iterations;
+        ran.flows /= iterations;
+        ran.flow /= looks;
+        ran.uniform /= looks;
+        ran
+    }
+}

@@ -1,0 +1,295 @@
+//! NED and its rivals, step by step, as Python holds them.
+
+use crate::errors::OrInputError;
+use crate::inputs::utf8;
+use crate::network::Network;
+use crate::table::Table;
+use arrow_array::{ArrayRef, Float32Array, Float64Array, UInt32Array};
+use pyo3::buffer::PyBuffer;
+use pyo3::prelude::*;
+use std::sync::Arc;
+use subak_core::case::policy_from_value;
+use subak_core::document::json;
+use subak_core::flows::Extra;
+use subak_core::quantity::rate_bps_from_json;
+use subak_core::{Fault, LinkId, Policy, Utility};
+use subak_solve::ned::{AnyLaw, Cluster, Division, Iteration, Key, Method, NewFlow, Normalizer};
+
+/// Flow and link visits between two looks for Ctrl-C.
+const VISITS: usize = 20_000_000;
+
+/// An iteration in one of the precisions.
+enum Now {
+    Single(Iteration<f32, AnyLaw<f32>>),
+    Double(Iteration<f64, AnyLaw<f64>>),
+}
+
+/// `$body` with `$iteration` in whichever precision it is.
+macro_rules! either {
+    ($now:expr, $iteration:ident => $body:expr) => {
+        match $now {
+            Now::Single($iteration) => $body,
+            Now::Double($iteration) => $body,
+        }
+    };
+}
+
+/// An optimizer in the middle of its way.
+#[pyclass(subclass, module = "subak._subak", name = "Ned")]
+pub struct Ned {
+    now: Now,
+    network: subak_core::Network,
+    policy: Policy,
+    /// Flows, weights or capacities have changed since rates were computed.
+    changed: bool,
+}
+
+/// Offsets and links of paths; then a value a flow, or none at all: weights, demands, sizes and deadlines.
+type Flows = (PyBuffer<u32>, PyBuffer<u32>, PyBuffer<f64>, PyBuffer<f64>, PyBuffer<f64>, PyBuffer<f64>);
+
+#[pymethods]
+impl Ned {
+    /// `method` over `network`'s links, all prices 1; `precision` is `single`, `double` or `approximate`.
+    #[new]
+    fn new(
+        py: Python<'_>,
+        network: &Network,
+        policy: &[u8],
+        method: &str,
+        gamma: Option<f64>,
+        precision: &str,
+    ) -> PyResult<Self> {
+        let network = network.network.clone();
+        let made = || {
+            let policy = policy_from_value(&json::parse(utf8(policy)?)?).map_err(|e| e.below("policy"))?;
+            let capacity_bps: Vec<f64> = network.links().iter().map(|l| l.capacity_bps).collect();
+            let alpha = policy.alpha().ok_or_else(|| {
+                let what = format!("{} is not the optimum of one utility's kind", policy.name());
+                Fault::new("policy.kind", what, "use alpha-fair, fct, srpt or edf, or the exact solver")
+            })?;
+            let method = Method::named(method)?;
+            let now = match precision {
+                "double" => Now::Double(Iteration::new(Cluster::new(&capacity_bps, alpha)?, method.law(gamma)?)),
+                "single" => Now::Single(Iteration::new(Cluster::new(&capacity_bps, alpha)?, method.law(gamma)?)),
+                "approximate" => {
+                    let iteration = Iteration::new(Cluster::new(&capacity_bps, alpha)?, method.law(gamma)?);
+                    Now::Single(iteration.with_division(Division::Approximate))
+                }
+                other => {
+                    let mend = "give single, double or approximate";
+                    return Err(Fault::new("precision", format!("there is no precision \"{other}\""), mend));
+                }
+            };
+            Ok(Ned { now, network, policy, changed: true })
+        };
+        made().or_input_error(py)
+    }
+
+    /// Adds flows, all or none, and answers their numbers.
+    fn add_flows(&mut self, py: Python<'_>, flows: Flows) -> PyResult<Table> {
+        let (ptr, links) = (flows.0.to_vec(py)?, flows.1.to_vec(py)?);
+        let columns = [flows.2.to_vec(py)?, flows.3.to_vec(py)?, flows.4.to_vec(py)?, flows.5.to_vec(py)?];
+        let (policy, now) = (self.policy, &mut self.now);
+        let added = py.detach(|| {
+            let flows = flows_of(policy, &ptr, &links, &columns)?;
+            either!(now, iteration => iteration.cluster_mut().add_all(&flows))
+        });
+        let keys = added.or_input_error(py)?;
+        self.changed = true;
+        column("number", Arc::new(keys.into_iter().map(Key::number).collect::<UInt32Array>()))
+    }
+
+    /// Removes the flows of these numbers, all or none.
+    fn remove_flows(&mut self, py: Python<'_>, numbers: PyBuffer<u32>) -> PyResult<()> {
+        let numbers = numbers.to_vec(py)?;
+        let mut keys: Vec<Key> = numbers.into_iter().map(Key::of_number).collect();
+        keys.sort_unstable();
+        let twice = keys.windows(2).find(|w| w[0] == w[1]).map(|w| w[0].number());
+        if let Some(number) = twice {
+            let what = format!("flow {number} is named twice");
+            return Err(Fault::new("numbers", what, "name each flow once")).or_input_error(py);
+        }
+        either!(&mut self.now, iteration => {
+            let cluster = iteration.cluster_mut();
+            if let Some(key) = keys.iter().find(|k| !cluster.contains(**k)) {
+                let what = format!("there is no flow {}", key.number());
+                return Err(Fault::new("numbers", what, "give the numbers that add answered")).or_input_error(py);
+            }
+            keys.iter().try_for_each(|&key| cluster.remove(key)).or_input_error(py)?;
+        });
+        self.changed = true;
+        Ok(())
+    }
+
+    /// Changes the weight of the flow of this number. Under alpha-fairness only.
+    fn set_weight(&mut self, py: Python<'_>, number: u32, weight: f64) -> PyResult<()> {
+        if !matches!(self.policy, Policy::AlphaFair { .. }) {
+            let what = format!("{} weighs flows by their size or deadline too", self.policy.name());
+            return Err(Fault::new("weight", what, "remove the flow and add it anew")).or_input_error(py);
+        }
+        self.changed = true;
+        either!(&mut self.now, iteration => iteration.cluster_mut().set_weight(Key::of_number(number), weight))
+            .or_input_error(py)
+    }
+
+    /// Changes a link's capacity, as JSON: bit/s or text; 0 fails it.
+    fn set_capacity_json(&mut self, py: Python<'_>, link: &str, capacity: &[u8]) -> PyResult<()> {
+        let (network, now) = (&self.network, &mut self.now);
+        let mut change = || {
+            let value = json::parse(utf8(capacity)?)?;
+            let capacity_bps = rate_bps_from_json(&value).map_err(|e| e.below("capacity"))?;
+            let l = network.find_link(link).ok_or_else(|| {
+                Fault::new("link", format!("there is no link \"{link}\""), "name a link of the network")
+            })?;
+            either!(now, iteration => iteration.cluster_mut().set_capacity(l, capacity_bps))
+        };
+        change().or_input_error(py)?;
+        self.changed = true;
+        Ok(())
+    }
+
+    /// Sets the prices of the links, one a link, in units of the utility per bit/s.
+    fn set_prices(&mut self, py: Python<'_>, prices: PyBuffer<f64>) -> PyResult<()> {
+        let prices = prices.to_vec(py)?;
+        let links = self.network.links().len();
+        let mut set = || {
+            if prices.len() != links {
+                let what = format!("there are {} of {links} links", prices.len());
+                return Err(Fault::new("prices", what, "give one price a link"));
+            }
+            either!(&mut self.now, iteration => {
+                let set = |(l, p): (usize, &f64)| iteration.set_price(l as LinkId, *p);
+                prices.iter().enumerate().filter(|(_, p)| p.is_finite()).try_for_each(set)
+            })
+        };
+        set().or_input_error(py)?;
+        self.changed = true;
+        Ok(())
+    }
+
+    /// Makes `n` iterations, without holding the interpreter.
+    fn steps(&mut self, py: Python<'_>, n: u64) -> PyResult<()> {
+        let visits = either!(&self.now, iteration => iteration.cluster().len() + iteration.cluster().links());
+        let most = (VISITS / visits.max(1)).max(1) as u64;
+        let mut left = n;
+        while left > 0 {
+            let these = left.min(most);
+            let now = &mut self.now;
+            py.detach(|| either!(now, iteration => (0..these).for_each(|_| iteration.step())));
+            self.changed = false;
+            left -= these;
+            py.check_signals()?;
+        }
+        Ok(())
+    }
+
+    /// Iterations made.
+    #[getter]
+    fn iterations(&self) -> u64 {
+        either!(&self.now, iteration => iteration.steps())
+    }
+
+    /// The rate of the flow of each number, bit/s.
+    fn rates_table(&mut self, py: Python<'_>, normalizer: &str) -> PyResult<Table> {
+        let normalizer = normalizer_of(normalizer).or_input_error(py)?;
+        self.follow(py);
+        let (now, numbers) = (&self.now, either!(&self.now, iteration => iteration.cluster().numbers()));
+        let array = py.detach(|| -> ArrayRef {
+            match now {
+                Now::Single(now) => Arc::new(Float32Array::from(now.rates_by_number(normalizer)).slice(1, numbers)),
+                Now::Double(now) => Arc::new(Float64Array::from(now.rates_by_number(normalizer)).slice(1, numbers)),
+            }
+        });
+        column("rate_bps", array)
+    }
+
+    /// The price of each link, in units of the utility per bit/s; infinite for a failed link.
+    fn prices_table(&self) -> PyResult<Table> {
+        let prices: Vec<f64> = either!(&self.now, iteration => iteration.prices().collect());
+        column("price", Arc::new(Float64Array::from(prices)))
+    }
+
+    /// The load of each link before normalizing, bit/s.
+    fn loads_table(&mut self, py: Python<'_>) -> PyResult<Table> {
+        self.follow(py);
+        let loads: Vec<f64> = either!(&self.now, iteration => iteration.loads_bps().collect());
+        column("load_bps", Arc::new(Float64Array::from(loads)))
+    }
+
+    fn __len__(&self) -> usize {
+        either!(&self.now, iteration => iteration.cluster().len())
+    }
+
+    fn __contains__(&self, number: u32) -> bool {
+        either!(&self.now, iteration => iteration.cluster().contains(Key::of_number(number)))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<subak.Ned: {} flows, {} iterations>", self.__len__(), self.iterations())
+    }
+}
+
+impl Ned {
+    /// The rates of the present prices, where flows or capacities have changed since the last step.
+    fn follow(&mut self, py: Python<'_>) {
+        if std::mem::take(&mut self.changed) {
+            let now = &mut self.now;
+            py.detach(|| either!(now, iteration => iteration.respond()));
+        }
+    }
+}
+
+/// The normalizer called `name`.
+pub fn normalizer_of(name: &str) -> Result<Normalizer, Fault> {
+    match name {
+        "none" => Ok(Normalizer::None),
+        "uniform" => Ok(Normalizer::Uniform),
+        "flow" => Ok(Normalizer::Flow),
+        other => {
+            let mend = "give flow (F-NORM), uniform (U-NORM) or none";
+            Err(Fault::new("normalizer", format!("there is no normalizer \"{other}\""), mend))
+        }
+    }
+}
+
+/// Flows as the iteration takes them.
+fn flows_of<'a>(
+    policy: Policy,
+    ptr: &[u32],
+    links: &'a [u32],
+    [weight, demand_bps, size_bytes, deadline_s]: &[Vec<f64>; 4],
+) -> Result<Vec<NewFlow<'a>>, Fault> {
+    let count = ptr.len().saturating_sub(1);
+    let sound = ptr.first() == Some(&0) && ptr.windows(2).all(|w| w[0] <= w[1]);
+    if !sound || ptr.last().copied() != Some(links.len() as u32) {
+        let what = "the offsets do not go from 0 up to the number of links listed";
+        return Err(Fault::new("link_ptr", what, "give where each flow's links begin, and the end of the last"));
+    }
+    for (name, column) in
+        [("weight", weight), ("demand_bps", demand_bps), ("size_bytes", size_bytes), ("deadline_s", deadline_s)]
+    {
+        if !column.is_empty() && column.len() != count {
+            let what = format!("there are {} for {count} flows", column.len());
+            return Err(Fault::new(name, what, "give one a flow"));
+        }
+    }
+    let flow = |f: usize| {
+        let at = |e: Fault| e.below(&format!("flows[{f}]"));
+        let weight = weight.get(f).copied().unwrap_or(1.0);
+        if !(weight.is_finite() && weight > 0.0) {
+            return Err(at(Fault::new("weight", format!("it is {weight}"), "give a finite, positive weight")));
+        }
+        let size_bytes = size_bytes.get(f).map(|s| *s as u64);
+        let extra = Extra { size_bytes, deadline_s: deadline_s.get(f).copied(), ..Extra::default() };
+        let Utility::Power { ln_gain, .. } = Utility::under(policy, weight, &extra).map_err(at)? else {
+            unreachable!("the policy has an alpha");
+        };
+        let path = &links[ptr[f] as usize..ptr[f + 1] as usize];
+        Ok(NewFlow { path, ln_gain, demand_bps: demand_bps.get(f).copied().unwrap_or(f64::INFINITY) })
+    };
+    (0..count).map(flow).collect()
+}
+
+fn column(name: &str, values: ArrayRef) -> PyResult<Table> {
+    Table::new(vec![(name, values)])
+}

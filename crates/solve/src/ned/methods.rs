@@ -1,0 +1,149 @@
+//! The laws by name, and one run of a case beside which the exact answer can stand.
+
+use super::iteration::{Division, Iteration};
+use super::normalize::Normalizer;
+use super::real::Real;
+use super::{Accelerated, Cluster, Fgm, Gradient, Law, Ned, Newton, NewtonLike};
+use crate::answer::Answer;
+use crate::certificate::certify;
+use crate::options::Options;
+use crate::solver::finish;
+use std::time::Instant;
+use subak_core::document::unknown_word;
+use subak_core::{Case, Fault};
+
+/// A law that may be any of them.
+pub type AnyLaw<T> = Box<dyn Law<T> + Send + Sync>;
+
+/// A law by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Method {
+    /// Newton-Exact-Diagonal.
+    #[default]
+    Ned,
+    /// The same with restarted acceleration.
+    Accelerated,
+    /// Gradient projection.
+    Gradient,
+    /// The fast weighted gradient.
+    Fgm,
+    /// The diagonal estimated from loads.
+    NewtonLike,
+    /// The whole Hessian.
+    Newton,
+}
+
+impl Method {
+    /// All of them.
+    pub const ALL: [Method; 6] =
+        [Method::Ned, Method::Accelerated, Method::Gradient, Method::Fgm, Method::NewtonLike, Method::Newton];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Method::Ned => "ned",
+            Method::Accelerated => "accelerated",
+            Method::Gradient => "gradient",
+            Method::Fgm => "fgm",
+            Method::NewtonLike => "newton-like",
+            Method::Newton => "newton",
+        }
+    }
+
+    /// The one called `name`.
+    pub fn named(name: &str) -> Result<Self, Fault> {
+        let names = Method::ALL.map(Method::name);
+        let found = Method::ALL.into_iter().find(|m| m.name() == name);
+        found.ok_or_else(|| unknown_word(name, "method", &names).below("method"))
+    }
+
+    /// The law with this `gamma`, or its default.
+    pub fn law<T: Real>(self, gamma: Option<f64>) -> Result<AnyLaw<T>, Fault> {
+        if let Some(gamma) = gamma.filter(|g| !(g.is_finite() && *g > 0.0)) {
+            return Err(Fault::new("gamma", format!("it is {gamma}"), "give a positive number, such as 0.4"));
+        }
+        Ok(match (self, gamma) {
+            (Method::Ned, None) => Box::new(Ned::default()),
+            (Method::Ned, Some(gamma)) => Box::new(Ned::with_gamma(gamma)),
+            (Method::Accelerated, None) => Box::new(Accelerated::default()),
+            (Method::Accelerated, Some(gamma)) => Box::new(Accelerated::with_gamma(gamma)),
+            (Method::Gradient, None) => Box::new(Gradient::default()),
+            (Method::Gradient, Some(gamma)) => Box::new(Gradient::with_gamma(gamma)),
+            (Method::NewtonLike, None) => Box::new(NewtonLike::default()),
+            (Method::NewtonLike, Some(gamma)) => Box::new(NewtonLike::with_gamma(gamma)),
+            (Method::Newton, None) => Box::new(Newton::default()),
+            (Method::Newton, Some(gamma)) => Box::new(Newton::with_gamma(gamma)),
+            (Method::Fgm, None) => Box::new(Fgm::default()),
+            (Method::Fgm, Some(_)) => {
+                let what = "fgm has no gamma: its steps follow from a bound on the curvature";
+                return Err(Fault::new("gamma", what, "leave it away"));
+            }
+        })
+    }
+}
+
+/// How [`Run::answer`] iterates.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Run {
+    /// By which law.
+    pub method: Method,
+    /// Its gamma; none for the default.
+    pub gamma: Option<f64>,
+    /// Steps.
+    pub iterations: u64,
+    /// What is done to the last rates.
+    pub normalizer: Normalizer,
+    /// In single precision.
+    pub single: bool,
+    /// With approximate reciprocals, in single precision: the -RT variants.
+    pub approximate: bool,
+}
+
+impl Default for Run {
+    fn default() -> Self {
+        Run {
+            method: Method::Ned,
+            gamma: None,
+            iterations: 1000,
+            normalizer: Normalizer::Flow,
+            single: false,
+            approximate: false,
+        }
+    }
+}
+
+impl Run {
+    /// The rates and prices of `case` after these iterations from prices of 1, with their certificate. Refused: policies
+    /// without a common power utility, and pooled paths.
+    pub fn answer(&self, case: &Case) -> Result<Answer, Fault> {
+        let start = Instant::now();
+        let answer = match self.single || self.approximate {
+            true => self.iterate::<f32>(case),
+            false => self.iterate::<f64>(case),
+        }?;
+        Ok(finish(case, answer, &Options::default(), start, certify))
+    }
+
+    fn iterate<T: Real>(&self, case: &Case) -> Result<Answer, Fault> {
+        let law = self.method.law::<T>(self.gamma)?;
+        let (cluster, keys) = Cluster::<T>::of(case)?;
+        let division = if self.approximate { Division::Approximate } else { Division::Exact };
+        let mut iteration = Iteration::new(cluster, law).with_division(division);
+        (0..self.iterations).for_each(|_| iteration.step());
+        iteration.respond();
+        let rates_bps = iteration.rates_bps(self.normalizer, &keys);
+        Ok(Answer {
+            path_rates_bps: rates_bps.clone(),
+            rates_bps,
+            link_price: iteration.prices().collect(),
+            iterations: self.iterations,
+            ..Answer::empty(self.method.name())
+        })
+    }
+}
+
+/// The worst share by which a rate differs from `want`; none without flows.
+pub fn worst_off(rates_bps: &[f64], want: &[f64]) -> f64 {
+    let off = |(got, want): (&f64, &f64)| if got == want { 0.0 } else { (got / want - 1.0).abs() };
+    rates_bps.iter().zip(want).map(off).fold(0.0, f64::max)
+}

@@ -1,0 +1,105 @@
+//! What NED is measured against, by the benchmark and by the experiment of Flowtune's table: the same iteration as a straight
+//! loop, and networks and flows of the table's sizes.
+
+use super::real::Real;
+use subak_core::rng::Stream;
+use subak_core::{Fault, LinkId, Network, generate};
+
+/// Racks of 48 servers under 8 spines; all links are 40 Gb/s.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TwoTiers {
+    /// Servers, in full racks.
+    pub nodes: usize,
+}
+
+impl TwoTiers {
+    /// Servers a rack.
+    pub const RACK: usize = 48;
+    /// Spines.
+    pub const SPINES: usize = 8;
+    /// Of every link.
+    pub const RATE_BPS: f64 = 40e9;
+    /// Nodes and flows of the rows of Flowtune's table (section 5.2).
+    pub const TABLE: [(usize, usize); 7] =
+        [(384, 3072), (768, 6144), (1536, 12288), (1536, 24576), (1536, 49152), (3072, 49152), (4608, 49152)];
+
+    /// The number of links.
+    pub fn links(self) -> usize {
+        2 * self.nodes + 2 * self.nodes.div_ceil(Self::RACK) * Self::SPINES
+    }
+
+    /// Each link's capacity.
+    pub fn capacity_bps(self) -> Vec<f64> {
+        vec![Self::RATE_BPS; self.links()]
+    }
+
+    /// The network that [`TwoTiers::paths`] go over.
+    pub fn network(self) -> Result<Network, Fault> {
+        let value = serde_json::json!({"kind": "leaf-spine", "leaves": self.nodes.div_ceil(Self::RACK),
+            "hosts_per_leaf": Self::RACK, "spines": Self::SPINES, "host_rate": Self::RATE_BPS,
+            "spine_rate": Self::RATE_BPS});
+        let (network, _) = generate::network(&value)?;
+        debug_assert_eq!(network.links().len(), self.links(), "racks are full");
+        Ok(network)
+    }
+
+    /// The paths of `flows` flows between random servers over random spines.
+    pub fn paths(self, flows: usize, seed: u64) -> Vec<Vec<LinkId>> {
+        let (nodes, spines) = (self.nodes, Self::SPINES);
+        let mut rng = Stream::new(seed, "bench");
+        let up = |rack: usize, spine: usize| (2 * nodes + (rack * spines + spine) * 2) as LinkId;
+        let path = |_| {
+            let (src, spine) = (rng.below(nodes), rng.below(spines));
+            let dst = (src + 1 + rng.below(nodes - 1)) % nodes;
+            let (from, to) = (src / Self::RACK, dst / Self::RACK);
+            let (first, last) = (2 * src as LinkId, 2 * dst as LinkId + 1);
+            if from == to { vec![first, last] } else { vec![first, up(from, spine), up(to, spine) + 1, last] }
+        };
+        (0..flows).map(path).collect()
+    }
+}
+
+/// NED flow by flow, adding to links as it goes: weights of 1 and capacities of 1.
+#[derive(Debug, Clone)]
+pub struct Straight<T> {
+    ptr: Vec<u32>,
+    links: Vec<LinkId>,
+    rate: Vec<T>,
+    price: Vec<T>,
+    load: Vec<T>,
+    answer: Vec<T>,
+}
+
+impl<T: Real> Straight<T> {
+    /// Over `links` links, all prices 8.
+    pub fn new(links: usize, paths: &[Vec<LinkId>]) -> Self {
+        let mut ptr = vec![0];
+        paths.iter().for_each(|p| ptr.push(ptr[ptr.len() - 1] + p.len() as u32));
+        let zeros = vec![T::ZERO; links];
+        let price = vec![T::of(8.0); links];
+        let rate = vec![T::ZERO; paths.len()];
+        Straight { ptr, links: paths.concat(), rate, price, load: zeros.clone(), answer: zeros }
+    }
+
+    /// One iteration with gamma 0.4.
+    pub fn step(&mut self) {
+        self.load.fill(T::ZERO);
+        self.answer.fill(T::ZERO);
+        for (f, rate) in self.rate.iter_mut().enumerate() {
+            let path = &self.links[self.ptr[f] as usize..self.ptr[f + 1] as usize];
+            let mut q = T::ZERO;
+            path.iter().for_each(|&l| q += self.price[l as usize]);
+            let x = T::ONE / q.or_more(T::ONE);
+            *rate = x;
+            for &l in path {
+                self.load[l as usize] += x;
+                self.answer[l as usize] += x * x;
+            }
+        }
+        for ((price, &load), &answer) in self.price.iter_mut().zip(&self.load).zip(&self.answer) {
+            if answer > T::ZERO {
+                *price = (*price + T::of(0.4) * (load - T::ONE) / answer).or_more(T::ZERO);
+            }
+        }
+    }
+}
