@@ -9,6 +9,7 @@ mod event;
 mod flow;
 mod flows;
 mod machines;
+mod pfc;
 mod port;
 mod routes;
 mod sender;

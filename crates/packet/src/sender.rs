@@ -46,6 +46,13 @@ pub struct Acked {
     pub lost: Option<u32>,
 }
 
+impl Sender {
+    /// The start of the empty run of an acknowledgement that `segment` came too early ([`Recovery::go_back`]).
+    pub fn nothing(segment: u32) -> u32 {
+        segment + 1
+    }
+}
+
 /// The sender's side of one subflow.
 #[derive(Debug)]
 pub struct Sender {
@@ -140,7 +147,8 @@ impl Sender {
     /// `segment`, sent at `sent_ns`, the run from `run_start` to it, and all before `cumulative` have arrived.
     pub fn on_ack(&mut self, segment: u32, run_start: u32, cumulative: u32, sent_ns: Ns, now_ns: Ns) -> Acked {
         self.sample_rtt(now_ns - sent_ns);
-        let mut bytes = self.mark_acked(segment, Some(sent_ns));
+        let too_early = run_start > segment;
+        let mut bytes = if too_early { 0 } else { self.mark_acked(segment, Some(sent_ns)) };
         // Which transmission of the others arrived is not known.
         for earlier in run_start.max(self.base)..segment.max(self.base) {
             bytes += self.mark_acked(earlier, Some(Ns::MAX));
@@ -159,7 +167,8 @@ impl Sender {
             self.backoff = 0;
             self.probe = None;
         }
-        Acked { bytes, lost: self.detect_lost() }
+        let lost = if too_early && cumulative == self.base { self.back() } else { self.detect_lost() };
+        Acked { bytes, lost }
     }
 
     /// Marks a segment as arrived; its bytes, if it was not already.
@@ -202,6 +211,24 @@ impl Sender {
                 first = first.or(Some(segment));
             }
             self.order.pop_front();
+        }
+        first
+    }
+
+    /// Holds all that was sent and not acknowledged lost, to be sent again in order; the first of it that was under way.
+    fn back(&mut self) -> Option<u32> {
+        self.order.clear();
+        self.lost.clear();
+        let mut first = None;
+        for (segment, s) in (self.base..).zip(&mut self.segments) {
+            if s.state == State::InFlight {
+                s.state = State::Lost;
+                self.in_flight_bytes -= u64::from(s.payload_bytes);
+                first = first.or(Some(segment));
+            }
+            if s.state == State::Lost {
+                self.lost.push_back(segment);
+            }
         }
         first
     }
@@ -276,6 +303,9 @@ impl Sender {
         self.backoff += 1;
         self.probe = None;
         self.last_progress_ns = now_ns;
+        if self.recovery.go_back {
+            return self.back();
+        }
         self.order.clear();
         let mut first = None;
         for at in 0..self.segments.len() as u32 {
@@ -298,6 +328,8 @@ pub struct Receiver {
     next: u32,
     /// Whether `next + 1 + i` has arrived.
     beyond: VecDeque<bool>,
+    /// It has said that `next` is missing.
+    complained: bool,
 }
 
 impl Receiver {
@@ -312,6 +344,7 @@ impl Receiver {
             return !std::mem::replace(&mut self.beyond[at], true);
         }
         self.next += 1;
+        self.complained = false;
         while let Some(arrived) = self.beyond.pop_front() {
             if !arrived {
                 break;
@@ -326,6 +359,11 @@ impl Receiver {
         let Some(ahead) = segment.checked_sub(self.next) else { return segment };
         let before = self.beyond.iter().take(ahead.saturating_sub(1) as usize).rev();
         segment - before.take(LONGEST_RUN).take_while(|arrived| **arrived).count() as u32
+    }
+
+    /// Whether the sender has to be told that the next segment is missing: once for each gap.
+    pub fn complains(&mut self) -> bool {
+        !std::mem::replace(&mut self.complained, true)
     }
 
     /// First segment that has not arrived.

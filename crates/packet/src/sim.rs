@@ -4,6 +4,7 @@
 use crate::event::{Event, Packed, Who};
 use crate::flow::Subflow;
 use crate::flows::Flows;
+use crate::pfc::{Letter, Pfc};
 use crate::port::PortState;
 use crate::routes::Routes;
 use crate::wheel::Wheel;
@@ -11,10 +12,10 @@ use hdrhistogram::Histogram;
 use subak_core::driver::{Befell, Injected, Kinds, LinkChange, Machine, Mishap, PacketSizes, Watcher};
 use subak_core::rng::{Stream, mix};
 use subak_core::scheme::{
-    Ask, Controller, Hop, Io, Node, NodeInfo, Packet, PacketKind, Pop, Port, Queue, Scheme, Sink, Slab, Source, Visit,
-    Way,
+    Ask, Controller, Hop, Io, Nic, Node, NodeInfo, Packet, PacketKind, Pop, Port, Queue, Scheme, Sink, Slab, Source,
+    Visit, Way,
 };
-use subak_core::{FlowId, LinkId, Network, Ns};
+use subak_core::{Fault, FlowId, LinkId, Network, Ns};
 
 /// A rule by which something happens to packets.
 struct Rule {
@@ -50,10 +51,18 @@ pub struct Sim<S: Scheme> {
     pub(crate) controller_life: u8,
     pub(crate) network: Network,
     /// Letters between neighbours that are under way, and the places that are free.
-    pub(crate) letters: Vec<Option<S::Ctl>>,
+    pub(crate) letters: Vec<Option<Letter<S::Ctl>>>,
     pub(crate) free_letters: Vec<u32>,
     restarts: Vec<Machine>,
     pub(crate) seed: u64,
+    /// The longest round trip on the idle network.
+    pub(crate) rtt_ns: Ns,
+    /// Shared buffers and pauses, if switches lose nothing.
+    pub(crate) pfc: Option<Pfc>,
+    /// Whether subflows take turns at the NIC ([`Nic`]).
+    pub(crate) takes_turns: bool,
+    /// Whether receivers want segments in order ([`subak_core::scheme::Recovery::go_back`]).
+    pub(crate) go_back: bool,
     /// Flows that finished since somebody asked.
     pub(crate) finished: Vec<FlowId>,
     dropped: Vec<u32>,
@@ -75,7 +84,22 @@ pub struct Sim<S: Scheme> {
 
 impl<S: Scheme> Sim<S> {
     /// An idle network, its links' machines started.
+    ///
+    /// # Panics
+    /// If the scheme loses nothing and its buffers have no room for headroom: see [`Sim::checked`].
     pub fn new(scheme: S, network: &Network, sizes: PacketSizes, faults: &[Injected], seed: u64) -> Self {
+        Sim::checked(scheme, network, sizes, faults, seed).expect("buffers have room for headroom")
+    }
+
+    /// As [`Sim::new`]; refuses buffers that have no room for headroom.
+    pub fn checked(
+        scheme: S,
+        network: &Network,
+        sizes: PacketSizes,
+        faults: &[Injected],
+        seed: u64,
+    ) -> Result<Self, Fault> {
+        let pfc = scheme.lossless().map(|rules| Pfc::new(rules, network, sizes)).transpose()?;
         let rtt_ns = crate::sizing::longest_rtt_ns(network, sizes);
         let twins = network.twins();
         let ports = network.links().iter().enumerate().map(|(l, link)| {
@@ -110,6 +134,10 @@ impl<S: Scheme> Sim<S> {
         }
         let mut sim = Sim {
             ports,
+            rtt_ns,
+            pfc,
+            takes_turns: scheme.nic() == Nic::TakesTurns,
+            go_back: scheme.recovery().go_back,
             scheme,
             sizes,
             now_ns: 0,
@@ -158,7 +186,7 @@ impl<S: Scheme> Sim<S> {
         }
         sim.make_nodes();
         sim.start_controller();
-        sim
+        Ok(sim)
     }
 
     /// Ties between events of the same time are decided by what they are from now on, and events go into the wheel in a random
@@ -305,6 +333,9 @@ impl<S: Scheme> Sim<S> {
                     p.wakes = true;
                     self.wheel.push(self.now_ns.max(p.serializer.free_ns()), Event::Wake(link, 0));
                 }
+                if p.held_down == 0 {
+                    self.repeat_frames(link);
+                }
             }
             LinkChange::Capacity(capacity_bps) => {
                 p.serializer.resize(capacity_bps);
@@ -329,6 +360,12 @@ impl<S: Scheme> Sim<S> {
         let now_ns = self.now_ns;
         self.io.came_by = came_by;
         if self.has_nodes && !self.admits(link, id) {
+            self.account_drop(link, id);
+            return;
+        }
+        if let Some(came_by) = came_by
+            && !self.has_room(came_by, id)
+        {
             self.account_drop(link, id);
             return;
         }
@@ -389,6 +426,8 @@ impl<S: Scheme> Sim<S> {
                     p.hop.on_dequeue(&mut self.io, packet, &p.port);
                 }
                 let (bytes, route, hop, input) = (packet.bytes, packet.route, packet.hop, p.input);
+                let is_turn = self.takes_turns && hop == 0 && packet.kind == PacketKind::Data;
+                let turn = is_turn.then(|| self.flows[packet.flow].first_sub as usize + packet.subflow as usize);
                 p.last_kind = packet.kind;
                 let counter = match packet.kind {
                     PacketKind::Data => &mut p.view.data_bytes,
@@ -406,6 +445,7 @@ impl<S: Scheme> Sim<S> {
                 if self.has_nodes {
                     self.tell_leaving(link, id);
                 }
+                self.give_room(id);
                 if self.watcher.is_some() {
                     self.saw(Befell::Dequeued, link, id);
                 }
@@ -417,6 +457,10 @@ impl<S: Scheme> Sim<S> {
                 }
                 if self.io.is_asked() {
                     self.carry_out(Who::Hop(link));
+                }
+                if let Some(sub) = turn {
+                    self.subs[sub].at_nic = false;
+                    self.send(sub as u32);
                 }
             }
             Pop::NotBefore(at_ns) => {
@@ -546,6 +590,7 @@ impl<S: Scheme> Sim<S> {
             if self.has_nodes {
                 self.tell_leaving(link, id);
             }
+            self.give_room(id);
             self.account_drop(link, id);
         }
     }
@@ -556,6 +601,10 @@ impl<S: Scheme> Sim<S> {
         let view = &mut self.ports[link as usize].view;
         view.dropped_packets += 1;
         view.dropped_bytes += u64::from(packet.bytes);
+        if packet.hop == 0 && packet.kind == PacketKind::Data {
+            let sub = self.sub_of(packet.flow, packet.subflow);
+            self.subs[sub].at_nic = false;
+        }
         self.lose(id);
     }
 

@@ -44,6 +44,13 @@ pub enum Class {
     Low = 2,
 }
 
+impl Class {
+    /// Every class, the first to go first.
+    pub const ALL: [Class; 3] = [Class::Control, Class::High, Class::Low];
+    /// The classes of data: those that priority flow control pauses.
+    pub const DATA: [Class; 2] = [Class::High, Class::Low];
+}
+
 /// A packet under way. One cache line, for small headers.
 #[derive(Debug)]
 #[repr(align(64))]
@@ -127,6 +134,13 @@ impl<S: Scheme> Slab<S> {
     #[inline]
     pub fn get(&self, id: u32) -> Option<&Packet<S>> {
         self.packets.get(id as usize)
+    }
+
+    /// Every packet under way.
+    pub fn iter(&self) -> impl Iterator<Item = &Packet<S>> {
+        let mut live = vec![true; self.packets.len()];
+        self.free.iter().for_each(|&id| live[id as usize] = false);
+        self.packets.iter().zip(live).filter_map(|(packet, live)| live.then_some(packet))
     }
 
     /// Packets under way.
