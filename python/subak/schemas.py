@@ -156,7 +156,8 @@ def _spec() -> Schema:
 
 
 def _sizes() -> Schema:
-    words = _word("web-search", "data-mining", "enterprise", "fixed", "uniform")
+    measured = ("web-search", "data-mining", "enterprise", "fb-hadoop", "ali-storage", "google-rpc")
+    words = _word(*measured, "fixed", "uniform")
     one = _either(words, POINTS, _table({"file": TEXT}, ["file"]))
     return _either(one, _list(one))
 

@@ -74,8 +74,83 @@ const ENTERPRISE: &[(u64, f64)] = &[
     (1_770_000_000, 1.0),
 ];
 
+/// Hadoop at Facebook: the distribution that HPCC's released simulator calls FbHdp (traffic_gen), after Roy et al., "Inside the
+/// Social Network's (Datacenter) Network", SIGCOMM 2015; mean 0.12 MB.
+const FB_HADOOP: &[(u64, f64)] = &[
+    (1, 0.0),
+    (100, 0.01),
+    (200, 0.02),
+    (300, 0.05),
+    (350, 0.15),
+    (400, 0.2),
+    (500, 0.3),
+    (600, 0.4),
+    (700, 0.5),
+    (1000, 0.6),
+    (2000, 0.67),
+    (7000, 0.7),
+    (30_000, 0.72),
+    (50_000, 0.82),
+    (80_000, 0.87),
+    (120_000, 0.9),
+    (300_000, 0.95),
+    (1_000_000, 0.975),
+    (2_000_000, 0.99),
+    (10_000_000, 1.0),
+];
+
+/// Storage at Alibaba: AliStorage2019 of HPCC's released simulator; mean 41 KB.
+const ALI_STORAGE: &[(u64, f64)] = &[
+    (1, 0.0),
+    (4000, 0.2293),
+    (8000, 0.6921),
+    (16_000, 0.8061),
+    (32_000, 0.9047),
+    (64_000, 0.9353),
+    (128_000, 0.9677),
+    (256_000, 0.9753),
+    (2_000_000, 1.0),
+];
+
+/// Remote procedure calls at Google: GoogleRPC2008 of HPCC's released simulator, at the powers of two; mean 2.9 KB.
+const GOOGLE_RPC: &[(u64, f64)] = &[
+    (3, 0.064_882_6),
+    (32, 0.097_323_9),
+    (64, 0.155_271),
+    (128, 0.351_573),
+    (256, 0.497_901),
+    (512, 0.784_921),
+    (1024, 0.8632),
+    (2048, 0.908_862),
+    (4096, 0.934_955),
+    (8192, 0.964_309),
+    (16_384, 0.984_694),
+    (32_768, 0.990_402),
+    (65_536, 0.993_256),
+    (131_072, 0.997_129),
+    (262_144, 0.998_453),
+    (524_288, 0.999_498),
+    (15_158_197, 1.0),
+];
+
+/// Between the points of [`GOOGLE_RPC`] the share grows in even steps of the size's inverse, as in the simulator's file.
+fn google_rpc() -> Vec<(f64, f64)> {
+    const STEPS: u32 = 64;
+    let mut points = built_in(&GOOGLE_RPC[..2]);
+    points.insert(0, (1.0, 0.0));
+    for pair in GOOGLE_RPC[1..].windows(2) {
+        let ((low, from), (high, to)) = ((pair[0].0 as f64, pair[0].1), (pair[1].0 as f64, pair[1].1));
+        points.extend((1..=STEPS).map(|k| {
+            let part = f64::from(k) / f64::from(STEPS);
+            (1.0 / (1.0 / low + part * (1.0 / high - 1.0 / low)), from + part * (to - from))
+        }));
+    }
+    points
+}
+
 /// Names of the built-in distributions.
-pub const NAMES: &[&str] = &["web-search", "data-mining", "enterprise", "fixed", "uniform"];
+pub const NAMES: &[&str] =
+    &["web-search", "data-mining", "enterprise", "fb-hadoop", "ali-storage", "google-rpc", "fixed", "uniform"];
 
 /// A distribution of flow sizes: points of its cumulative distribution, linear in the size between them. Where the first
 /// point is above 0, that share of the flows has exactly the first size.
@@ -99,6 +174,9 @@ impl Sizes {
                 "web-search" => built_in(WEB_SEARCH),
                 "data-mining" => built_in(DATA_MINING),
                 "enterprise" => built_in(ENTERPRISE),
+                "fb-hadoop" => built_in(FB_HADOOP),
+                "ali-storage" => built_in(ALI_STORAGE),
+                "google-rpc" => google_rpc(),
                 "fixed" => {
                     vec![(section.need("size", "give the size of every flow, such as \"100KB\"", 1.0, size), 1.0)]
                 }
@@ -205,6 +283,31 @@ mod tests {
         assert!((mining.mean_bytes() / 1460.0 - 5117.0).abs() < 2.0, "{}", mining.mean_bytes() / 1460.0);
         let enterprise = sizes(json!({"sizes": "enterprise"})).unwrap();
         assert!((enterprise.mean_bytes() / 157_357.0 - 1.0).abs() < 0.1, "{}", enterprise.mean_bytes());
+    }
+
+    #[test]
+    fn distributions_of_hpccs_simulator() {
+        let share = |name: &str, bytes: f64| 1.0 - sizes(json!({ "sizes": name })).unwrap().above(bytes);
+        let near = |got: f64, want: f64| assert!((got - want).abs() < 3e-4, "{got}, expected {want}");
+        near(share("fb-hadoop", 700.0), 0.5);
+        near(share("ali-storage", 8000.0), 0.6921);
+        // Rows of the file between those that are kept here.
+        for (bytes, want) in [
+            (3, 6.48826),
+            (46, 13.2092),
+            (282, 55.0086),
+            (1536, 89.3641),
+            (9461, 96.9778),
+            (59_500, 99.2966),
+            (222_540, 99.8217),
+            (1_008_790, 99.9748),
+        ] {
+            near(share("google-rpc", f64::from(bytes)), want / 100.0);
+        }
+        for (name, want) in [("fb-hadoop", 120.4e3), ("ali-storage", 40.87e3), ("google-rpc", 2.894e3)] {
+            let mean = sizes(json!({ "sizes": name })).unwrap().mean_bytes();
+            assert!((mean / want - 1.0).abs() < 0.02, "{name}: {mean}");
+        }
     }
 
     #[test]
