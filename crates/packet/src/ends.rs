@@ -9,7 +9,7 @@ use std::sync::Arc;
 use subak_core::driver::{FlowPlan, FlowView, NOT_YET, Route};
 use subak_core::rng::mix;
 use subak_core::scheme::{
-    Ack, Ask, Class, FlowInfo, LossKind, PacketKind, PathInfo, Recovery, Reply, Scheme, Sink, Source, To, Way,
+    Ack, Ask, Blocks, Class, FlowInfo, LossKind, PacketKind, PathInfo, Recovery, Reply, Scheme, Sink, Source, To, Way,
 };
 use subak_core::{FlowId, LinkId, NodeId, Ns, Utility};
 
@@ -259,11 +259,7 @@ impl<S: Scheme> Sim<S> {
                 packet.way = Way::Back;
                 packet.hop = 0;
                 packet.bytes = self.sizes.ack_bytes;
-                // An acknowledgement has no payload: the start of its run stands there.
-                packet.payload_bytes = match gap {
-                    true => Sender::nothing(packet.segment),
-                    false => sub.receiver.run_start(packet.segment),
-                };
+                packet.payload_bytes = sub.receiver.blocks(packet.segment).bits();
                 packet.cumulative = sub.receiver.cumulative();
                 packet.waited_ns = 0;
                 packet.data = data;
@@ -287,12 +283,13 @@ impl<S: Scheme> Sim<S> {
     fn on_ack(&mut self, id: u32) {
         let packet = &self.slab[id];
         let (flow, subflow, segment, cumulative) = (packet.flow, packet.subflow, packet.segment, packet.cumulative);
-        let (sent_ns, ecn, data, run_start) = (packet.sent_ns, packet.ecn, packet.data, packet.payload_bytes);
+        let (sent_ns, ecn, data) = (packet.sent_ns, packet.ecn, packet.data);
+        let blocks = Blocks::from_bits(packet.payload_bytes);
         self.slab.remove(id);
         let f = &mut self.flows[flow];
         let at = f.first_sub + u32::from(subflow);
         let sub = &mut self.subs[at as usize];
-        let acked = sub.sender.on_ack(segment, run_start, cumulative, sent_ns, self.now_ns);
+        let acked = sub.sender.on_ack(segment, blocks, cumulative, sent_ns, self.now_ns);
         f.acked_bytes += acked.bytes;
         let ack = Ack {
             subflow,
@@ -376,7 +373,7 @@ impl<S: Scheme> Sim<S> {
         let sub = &mut self.subs[at as usize];
         sub.timeout_pending = true;
         self.flows.hold(sub.flow);
-        self.wheel.push(due_ns, Event::Timeout(at));
+        self.wheel.push(due_ns, Event::Timeout(sub.flow, at));
     }
 
     fn look_for_silence(&mut self, at: u32) {
@@ -451,7 +448,7 @@ impl<S: Scheme> Sim<S> {
                 if sub.pace_event_ns.is_none_or(|pending| pending > due_ns) {
                     sub.pace_event_ns = Some(due_ns);
                     f.held += 1;
-                    self.wheel.push(due_ns, Event::Pace(at));
+                    self.wheel.push(due_ns, Event::Pace(sub.flow, at));
                 }
                 return;
             }

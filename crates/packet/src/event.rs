@@ -11,10 +11,10 @@ pub(crate) enum Event {
     Arrive(u32, LinkId, u16),
     /// A link may take the next packet from its queue; where it was cheap to know, the packet that this will be.
     Wake(LinkId, u32),
-    /// A subflow's pace allows the next packet.
-    Pace(u32),
+    /// A subflow's pace allows the next packet. Its number may be given to another once its flow is over; the flow's is not.
+    Pace(FlowId, u32),
     /// A subflow's retransmission timeout may have run out.
-    Timeout(u32),
+    Timeout(FlowId, u32),
     /// A flow starts.
     Start(FlowId),
     /// A flow is told to stop.
@@ -76,8 +76,8 @@ impl From<Event> for Packed {
             Event::Start(flow) => (11, 0, flow, 0),
             Event::SourceTimer(flow, timer) => (12, 0, flow, timer),
             Event::SinkTimer(flow, timer) => (13, 0, flow, timer),
-            Event::Timeout(sub) => (14, 0, sub, 0),
-            Event::Pace(sub) => (15, 0, sub, 0),
+            Event::Timeout(flow, sub) => (14, 0, flow, sub),
+            Event::Pace(flow, sub) => (15, 0, flow, sub),
         };
         Packed { head: kind | u32::from(aside) << 8, who, what }
     }
@@ -109,31 +109,32 @@ impl Packed {
             11 => Event::Start(who),
             12 => Event::SourceTimer(who, what),
             13 => Event::SinkTimer(who, what),
-            14 => Event::Timeout(who),
-            _ => Event::Pace(who),
+            14 => Event::Timeout(who, what),
+            _ => Event::Pace(who, what),
         }
     }
 }
 
 impl Tied for Packed {
-    /// By kind, then by link, flow or node. A machine has one timer of a name, and a link brings one packet at a time, but
-    /// for those that faults doubled or held up.
-    ///
-    /// Packets that arrive at one time by several links, and a link that falls free then, take turns by a hash of the time:
-    /// were one always the first, flows in step would lock each other out of a full queue.
-    #[inline]
-    fn tie(&self, at_ns: Ns) -> u64 {
-        let (kind, who, what) = (u64::from(self.head & 0xFF), u64::from(self.who), u64::from(self.what));
-        match kind {
-            3 => {
-                let hash = at_ns.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 52;
-                let kind = if hash & 0x800 == 0 { 3 } else { 9 };
-                let input = (u64::from(self.head >> 8) ^ hash) & 0x7FF;
-                kind << 43 | (who & 0xFF_FFFF) << 19 | input << 8 | (what & 0xFF)
-            }
-            // Which packet a link will take is a guess.
-            8 => kind << 43 | who << 11,
-            _ => kind << 43 | who << 11 | (what & 0x7FF),
+    /// Changes of links, restarts and letters come first. Then links by their numbers, so that what lies together is used
+    /// together. What concerns one link takes turns by a hash of the time, the kind and the input, and so do flows: were one
+    /// always the first, flows in step would lock each other out of a full queue.
+    #[inline(always)]
+    fn draw(&self, at_ns: Ns) -> u16 {
+        let hash = |seed: u32| ((at_ns as u32).wrapping_mul(0x9E37_79B9) ^ self.head ^ seed).wrapping_mul(0xC2B2_AE35);
+        match self.head & 0xFF {
+            0..3 => 0,
+            3 | 4 | 8 => (self.who << 6) as u16 | (hash(0) >> 26) as u16,
+            _ => (hash(self.who.wrapping_mul(0x85EB_CA6B)) >> 16) as u16,
         }
+    }
+
+    /// By kind and input, then by link, flow or node. A machine has one timer of a name, and a link brings one packet at a
+    /// time, but for those that faults doubled or held up.
+    #[inline]
+    fn tie(&self) -> u128 {
+        // Which packet a link will take is a guess.
+        let what = if self.head & 0xFF == 8 { 0 } else { self.what };
+        u128::from(self.head) << 64 | u128::from(self.who) << 32 | u128::from(what)
     }
 }

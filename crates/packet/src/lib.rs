@@ -8,6 +8,7 @@ mod ends;
 mod event;
 mod flow;
 mod flows;
+mod losses;
 mod machines;
 mod pfc;
 mod port;

@@ -3,12 +3,13 @@
 //! Losses are told as in RFC 9002: a segment is lost once one sent `reorder` transmissions later was acknowledged,
 //! or when nothing was acknowledged for a timeout (RFC 6298). Where the scheme probes, the last segment is sent once more
 //! after two round trips of silence (RFC 8985, section 7); its acknowledgement tells what is lost before it without a
-//! timeout. An acknowledgement carries the run of segments that it ends, so that one which is lost is made good by the next.
+//! timeout. An acknowledgement carries the run of segments that it ends and the run before ([`Blocks`]), so that one which is
+//! lost is made good by the next.
 //! Segments belong to the subflow that first sent them.
 
 use std::collections::VecDeque;
 use subak_core::Ns;
-use subak_core::scheme::Recovery;
+use subak_core::scheme::{Blocks, Recovery};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -44,13 +45,6 @@ pub struct Acked {
     pub bytes: u64,
     /// The first segment now held lost, if any.
     pub lost: Option<u32>,
-}
-
-impl Sender {
-    /// The start of the empty run of an acknowledgement that `segment` came too early ([`Recovery::go_back`]).
-    pub fn nothing(segment: u32) -> u32 {
-        segment + 1
-    }
 }
 
 /// The sender's side of one subflow.
@@ -144,14 +138,17 @@ impl Sender {
         self.segments.get(segment.checked_sub(self.base)? as usize)
     }
 
-    /// `segment`, sent at `sent_ns`, the run from `run_start` to it, and all before `cumulative` have arrived.
-    pub fn on_ack(&mut self, segment: u32, run_start: u32, cumulative: u32, sent_ns: Ns, now_ns: Ns) -> Acked {
+    /// `segment`, sent at `sent_ns`, the `blocks` before it, and all before `cumulative` have arrived.
+    pub fn on_ack(&mut self, segment: u32, blocks: Blocks, cumulative: u32, sent_ns: Ns, now_ns: Ns) -> Acked {
         self.sample_rtt(now_ns - sent_ns);
-        let too_early = run_start > segment;
+        // The receiver dropped it, for it came too early, and wants what its mark says.
+        let too_early = self.recovery.go_back && segment >= cumulative;
         let mut bytes = if too_early { 0 } else { self.mark_acked(segment, Some(sent_ns)) };
         // Which transmission of the others arrived is not known.
-        for earlier in run_start.max(self.base)..segment.max(self.base) {
-            bytes += self.mark_acked(earlier, Some(Ns::MAX));
+        for run in [blocks.run(segment), blocks.earlier(segment)] {
+            for other in run.start.max(self.base)..run.end {
+                bytes += self.mark_acked(other, Some(Ns::MAX));
+            }
         }
         if self.probe.is_some_and(|(probed, at_ns)| probed == segment && sent_ns == at_ns) {
             // Whatever was sent before the probe has had two round trips.
@@ -318,8 +315,8 @@ impl Sender {
     }
 }
 
-/// Segments of a run that an acknowledgement tells, but for its own.
-const LONGEST_RUN: usize = 256;
+/// Segments of a run, or of a hole, that an acknowledgement tells.
+const LONGEST_RUN: u32 = 256;
 
 /// The receiver's side of one subflow: which segments have arrived.
 #[derive(Debug, Default)]
@@ -354,11 +351,19 @@ impl Receiver {
         true
     }
 
-    /// Where the run of segments that ends with `segment`, which has arrived, begins: within the last [`LONGEST_RUN`].
-    pub fn run_start(&self, segment: u32) -> u32 {
-        let Some(ahead) = segment.checked_sub(self.next) else { return segment };
-        let before = self.beyond.iter().take(ahead.saturating_sub(1) as usize).rev();
-        segment - before.take(LONGEST_RUN).take_while(|arrived| **arrived).count() as u32
+    /// The runs of segments before `segment`, which has arrived.
+    pub fn blocks(&self, segment: u32) -> Blocks {
+        let Some(ahead) = segment.checked_sub(self.next) else { return Blocks::default() };
+        let mut before = self.beyond.iter().take(ahead.saturating_sub(1) as usize).rev().copied().peekable();
+        let mut count = |arrived: bool| {
+            let mut segments = 0;
+            while segments < LONGEST_RUN && before.next_if_eq(&arrived).is_some() {
+                segments += 1;
+            }
+            segments
+        };
+        let (run, hole) = (count(true), count(false));
+        Blocks::new(run, hole, count(true))
     }
 
     /// Whether the sender has to be told that the next segment is missing: once for each gap.
@@ -377,6 +382,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn run(segments: u32) -> Blocks {
+        Blocks::new(segments, 0, 0)
+    }
+
     fn send(s: &mut Sender, now_ns: Ns) -> Next {
         let next = s.next(1000).unwrap();
         s.sent(next, now_ns);
@@ -389,13 +398,13 @@ mod tests {
         for t in 0..5 {
             send(&mut s, t);
         }
-        assert_eq!(s.on_ack(1, 1, 0, 1, 100), Acked { bytes: 1000, lost: None });
-        assert_eq!(s.on_ack(2, 1, 0, 2, 101), Acked { bytes: 1000, lost: None });
-        assert_eq!(s.on_ack(3, 1, 0, 3, 102), Acked { bytes: 1000, lost: Some(0) });
+        assert_eq!(s.on_ack(1, run(0), 0, 1, 100), Acked { bytes: 1000, lost: None });
+        assert_eq!(s.on_ack(2, run(1), 0, 2, 101), Acked { bytes: 1000, lost: None });
+        assert_eq!(s.on_ack(3, run(2), 0, 3, 102), Acked { bytes: 1000, lost: Some(0) });
         assert_eq!(s.in_flight_bytes(), 1000);
         assert_eq!(send(&mut s, 103), Next { segment: 0, payload_bytes: 1000, again: true });
-        assert_eq!(s.on_ack(0, 0, 4, 103, 200).bytes, 1000);
-        assert_eq!(s.on_ack(4, 4, 5, 4, 201).bytes, 1000);
+        assert_eq!(s.on_ack(0, run(0), 4, 103, 200).bytes, 1000);
+        assert_eq!(s.on_ack(4, run(0), 5, 4, 201).bytes, 1000);
         assert!(s.segments.is_empty() && s.timeout_ns().is_none());
     }
 
@@ -420,7 +429,7 @@ mod tests {
         let mut s = Sender::new(Recovery { probe: false, ..Recovery::default() }, 150 * ms);
         send(&mut s, 0);
         assert_eq!(s.timeout_ns(), Some(450 * ms));
-        s.on_ack(0, 0, 1, 0, 160 * ms);
+        s.on_ack(0, run(0), 1, 0, 160 * ms);
         send(&mut s, 160 * ms);
         assert_eq!(s.timeout_ns(), Some(160 * ms + (160 + 4 * 80) * ms));
         let constant = Recovery { rto_min_ns: 45_000, rto_max_ns: 45_000, ..Recovery::default() };
@@ -439,9 +448,24 @@ mod tests {
         for segment in 1..5 {
             r.arrived(segment);
         }
-        assert_eq!((r.run_start(4), r.cumulative()), (1, 0));
-        assert_eq!(s.on_ack(4, 1, 0, 4, 100), Acked { bytes: 4000, lost: Some(0) });
+        assert_eq!((r.blocks(4), r.cumulative()), (run(3), 0));
+        assert_eq!(s.on_ack(4, run(3), 0, 4, 100), Acked { bytes: 4000, lost: Some(0) });
         assert_eq!(s.in_flight_bytes(), 1000);
+    }
+
+    #[test]
+    fn a_lost_acknowledgement_before_a_hole_is_made_good_by_the_one_behind_it() {
+        let (mut s, mut r) = (Sender::new(Recovery::default(), 0), Receiver::default());
+        for t in 0..9 {
+            send(&mut s, t);
+        }
+        // Segments 0, 4 and 5 are lost, and the acknowledgements of 1 to 3.
+        for segment in [1, 2, 3, 6, 7] {
+            r.arrived(segment);
+        }
+        assert_eq!((r.blocks(7).run(7), r.blocks(7).earlier(7)), (6..7, 1..4));
+        assert_eq!(s.on_ack(7, r.blocks(7), 0, 7, 100), Acked { bytes: 5000, lost: Some(0) });
+        assert_eq!(s.in_flight_bytes(), 2000, "4 is lost too; 5 and 8 may be under way");
     }
 
     #[test]
@@ -450,12 +474,12 @@ mod tests {
         for t in 0..4 {
             send(&mut s, t);
         }
-        assert_eq!(s.on_ack(0, 0, 1, 0, 10_000).bytes, 1000);
+        assert_eq!(s.on_ack(0, run(0), 1, 0, 10_000).bytes, 1000);
         // Segments 1 to 3 are lost; two round trips and their variation after the last progress the last goes again.
         assert_eq!(s.timeout_ns(), Some(10_000 + 20_000 + 20_000));
         assert_eq!(s.probe(50_000), Some(Next { segment: 3, payload_bytes: 1000, again: true }));
         assert_eq!(s.timeout_ns(), Some(10_000 + 1_000_000), "one probe, then the timeout");
-        assert_eq!(s.on_ack(3, 3, 1, 50_000, 60_000), Acked { bytes: 1000, lost: Some(1) });
+        assert_eq!(s.on_ack(3, run(0), 1, 50_000, 60_000), Acked { bytes: 1000, lost: Some(1) });
         assert_eq!(s.in_flight_bytes(), 0);
     }
 
@@ -492,7 +516,7 @@ mod tests {
                 for (_, segment, sent) in due {
                     delivered += u32::from(r.arrived(segment));
                     if rng.unit() >= loss {
-                        acked += s.on_ack(segment, r.run_start(segment), r.cumulative(), sent, now).bytes;
+                        acked += s.on_ack(segment, r.blocks(segment), r.cumulative(), sent, now).bytes;
                     }
                 }
             }

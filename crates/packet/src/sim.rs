@@ -4,28 +4,19 @@
 use crate::event::{Event, Packed, Who};
 use crate::flow::Subflow;
 use crate::flows::Flows;
+use crate::losses::Rule;
 use crate::pfc::{Letter, Pfc};
 use crate::port::PortState;
 use crate::routes::Routes;
 use crate::wheel::Wheel;
 use hdrhistogram::Histogram;
-use subak_core::driver::{Befell, Injected, Kinds, LinkChange, Machine, Mishap, PacketSizes, Watcher};
+use subak_core::driver::{Befell, Injected, LinkChange, Machine, PacketSizes, Watcher};
 use subak_core::rng::{Stream, mix};
 use subak_core::scheme::{
     Ask, Controller, Hop, Io, Nic, Node, NodeInfo, Packet, PacketKind, Pop, Port, Queue, Scheme, Sink, Slab, Source,
     Visit, Way,
 };
 use subak_core::{Fault, FlowId, LinkId, Network, Ns};
-
-/// A rule by which something happens to packets.
-struct Rule {
-    mishap: Mishap,
-    kinds: Kinds,
-    links: Option<Vec<LinkId>>,
-    probability: f64,
-    from_ns: Ns,
-    until_ns: Ns,
-}
 
 /// A simulation of one scheme on one network.
 pub struct Sim<S: Scheme> {
@@ -65,12 +56,12 @@ pub struct Sim<S: Scheme> {
     pub(crate) go_back: bool,
     /// Flows that finished since somebody asked.
     pub(crate) finished: Vec<FlowId>,
-    dropped: Vec<u32>,
+    pub(crate) dropped: Vec<u32>,
     /// Whoever watches packets. While nobody does, each of its places costs a branch that always goes the same way.
     pub(crate) watcher: Option<Box<dyn Watcher>>,
-    rules: Vec<Rule>,
+    pub(crate) rules: Vec<Rule>,
     /// Of what happens to packets: one a link, where anything does.
-    rngs: Vec<Stream>,
+    pub(crate) rngs: Vec<Stream>,
     has_downs: bool,
     pub(crate) link_changes: Vec<(Ns, LinkId, LinkChange)>,
     /// Flows neither finished nor stopped.
@@ -189,10 +180,10 @@ impl<S: Scheme> Sim<S> {
         Ok(sim)
     }
 
-    /// Ties between events of the same time are decided by what they are from now on, and events go into the wheel in a random
-    /// order, which `seed` decides. The run must be the same for every seed: several cores will insert as they please.
-    pub fn order_ties(&mut self, seed: u64) {
-        self.wheel.order(seed);
+    /// From now on events go into the wheel in a random order, which `seed` decides. The run must be the same for every
+    /// seed: several cores will insert as they please.
+    pub fn scramble(&mut self, seed: u64) {
+        self.wheel.scramble(seed);
     }
 
     fn inject(&mut self, fault: &Injected) {
@@ -252,7 +243,7 @@ impl<S: Scheme> Sim<S> {
     }
 
     /// The arrival of a packet over `link`.
-    fn arrival(&self, id: u32, link: LinkId) -> Event {
+    pub(crate) fn arrival(&self, id: u32, link: LinkId) -> Event {
         let packet = &self.slab[id];
         let next = self.routes.next(packet.route, packet.hop).unwrap_or(link);
         Event::Arrive(id, next, self.ports[link as usize].input)
@@ -263,8 +254,8 @@ impl<S: Scheme> Sim<S> {
         match event {
             Event::Arrive(packet, ..) => self.arrive(packet),
             Event::Wake(link, ..) => self.wake(link),
-            Event::Pace(sub) => self.on_pace(sub),
-            Event::Timeout(sub) => self.on_timeout(sub),
+            Event::Pace(_, sub) => self.on_pace(sub),
+            Event::Timeout(_, sub) => self.on_timeout(sub),
             Event::Start(flow) => self.start(flow),
             Event::Stop(flow) => self.stop(flow),
             Event::SourceTimer(flow, timer) => {
@@ -474,46 +465,6 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// What the rules do to the packet, which would arrive at `arrives_ns`; whether they have seen to it.
-    fn meets_mishap(&mut self, link: LinkId, id: u32, arrives_ns: Ns) -> bool {
-        match self.mishap(link, self.slab[id].kind) {
-            None => false,
-            Some(Mishap::Lost) => {
-                self.account_loss(link, id);
-                true
-            }
-            Some(Mishap::Doubled) => {
-                let copy = self.slab.insert(self.slab[id].copy());
-                self.flows.hold(self.slab[id].flow);
-                let event = self.arrival(copy, link);
-                self.wheel.push(arrives_ns, event);
-                false
-            }
-            Some(Mishap::Late(by_ns)) => {
-                let event = self.arrival(id, link);
-                self.wheel.push(arrives_ns + by_ns, event);
-                true
-            }
-        }
-    }
-
-    fn mishap(&mut self, link: LinkId, kind: PacketKind) -> Option<Mishap> {
-        let now_ns = self.now_ns;
-        let rng = &mut self.rngs[link as usize];
-        let met = |rule: &&Rule| {
-            let taken = match kind {
-                PacketKind::Data => rule.kinds.data,
-                PacketKind::Ack => rule.kinds.ack,
-                PacketKind::Ctl => rule.kinds.ctl,
-            };
-            taken
-                && (rule.from_ns..rule.until_ns).contains(&now_ns)
-                && rule.links.as_ref().is_none_or(|links| links.contains(&link))
-                && rng.unit() < rule.probability
-        };
-        self.rules.iter().find(met).map(|rule| rule.mishap)
-    }
-
     /// A packet reaches the far end of its link.
     #[inline]
     fn arrive(&mut self, id: u32) {
@@ -538,13 +489,6 @@ impl<S: Scheme> Sim<S> {
                 self.deliver(id);
             }
         }
-    }
-
-    /// Whether the link went down while the packet that arrives now was on it.
-    fn went_down_under(&self, link: LinkId, id: u32) -> bool {
-        let p = &self.ports[link as usize];
-        let on_it_ns = p.port.delay_ns + (f64::from(self.slab[id].bytes) * 8e9 / p.port.capacity_bps).ceil() as Ns;
-        p.down_ns.is_some_and(|down_ns| down_ns + on_it_ns >= self.now_ns)
     }
 
     /// Shows a control message on its way out to the hop of the link that it is about to enter.
@@ -583,44 +527,5 @@ impl<S: Scheme> Sim<S> {
         p.hop.on_ctl(&mut self.io, &mut message, visit, &p.port);
         self.slab[id].ctl = Some(message);
         self.carry_out(Who::Hop(link));
-    }
-
-    fn account_drops(&mut self, link: LinkId) {
-        while let Some(id) = self.dropped.pop() {
-            if self.has_nodes {
-                self.tell_leaving(link, id);
-            }
-            self.give_room(id);
-            self.account_drop(link, id);
-        }
-    }
-
-    fn account_drop(&mut self, link: LinkId, id: u32) {
-        self.saw(Befell::Dropped, link, id);
-        let packet = &self.slab[id];
-        let view = &mut self.ports[link as usize].view;
-        view.dropped_packets += 1;
-        view.dropped_bytes += u64::from(packet.bytes);
-        if packet.hop == 0 && packet.kind == PacketKind::Data {
-            let sub = self.sub_of(packet.flow, packet.subflow);
-            self.subs[sub].at_nic = false;
-        }
-        self.lose(id);
-    }
-
-    fn account_loss(&mut self, link: LinkId, id: u32) {
-        self.saw(Befell::Lost, link, id);
-        self.ports[link as usize].view.lost_packets += 1;
-        self.lose(id);
-    }
-
-    fn lose(&mut self, id: u32) {
-        let packet = &self.slab[id];
-        let flow = packet.flow;
-        if packet.kind == PacketKind::Data {
-            self.flows[flow].view.drops += 1;
-        }
-        self.slab.remove(id);
-        self.flows.release(flow);
     }
 }

@@ -3,7 +3,7 @@
 use crate::sim::Sim;
 use std::fmt::Debug;
 use subak_core::driver::{Befell, PaceView, Sighting};
-use subak_core::scheme::{Class, PacketKind, Queue, Scheme, Way};
+use subak_core::scheme::{Blocks, Class, PacketKind, Queue, Scheme, Way};
 use subak_core::{FlowId, LinkId};
 
 impl<S: Scheme> Sim<S> {
@@ -29,7 +29,7 @@ impl<S: Scheme> Sim<S> {
             way: packet.way,
             class: packet.class,
             segment: packet.segment,
-            run_start: if is_ack { packet.payload_bytes } else { 0 },
+            blocks: if is_ack { Blocks::from_bits(packet.payload_bytes) } else { Blocks::default() },
             cumulative: packet.cumulative,
             bytes: packet.bytes,
             payload_bytes: if is_data { packet.payload_bytes } else { 0 },
@@ -63,7 +63,7 @@ impl<S: Scheme> Sim<S> {
             way: Way::Back,
             class: Class::Control,
             segment: 0,
-            run_start: 0,
+            blocks: Blocks::default(),
             cumulative: 0,
             bytes: 0,
             payload_bytes: 0,

@@ -1,9 +1,10 @@
 //! The event queue: a wheel of time buckets for the near future, a heap for the far one.
 //!
-//! Events at the same nanosecond come out in the order they went in, so runs repeat bit for bit. On request they come out by
-//! what they are instead ([`Tied`]), never by when they went in, as a run on several cores will have to: that costs a
-//! quarter of the speed where many events share their times. A bucket's events lie side by side in chunks, most in one; it
-//! is gathered and sorted when its turn comes, and what is added to it while it is being emptied is inserted in place.
+//! Events at the same nanosecond come out by what they are ([`Tied`]), never by when they went in. So runs repeat bit for
+//! bit, and a run on several cores, which inserts as it pleases, can give the same bytes. A bucket's events lie side by
+//! side in chunks, most in one. Each event has its place in the order in one word: how long after the bucket's begin it is
+//! due, then 16 bits of what it is. The words are sorted when the bucket's turn comes; only events whose words are equal
+//! are compared in full. What is added to the bucket while it is being emptied is inserted in place.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -12,11 +13,15 @@ use subak_core::rng::Stream;
 
 const BUCKETS: usize = 8192;
 const WORDS: usize = BUCKETS / 64;
+/// A bucket spans at most `1 << MAX_SHIFT` ns, so that a time within it fits beside a draw.
+pub const MAX_SHIFT: u32 = 16;
 
-/// What is due at a time, with an order of its own among what is due at the same time.
+/// What is due at a time, with an order of its own among what is due at the same time: by the draw, then by the tie.
 pub trait Tied: Copy {
-    /// Decides between events of the same time, in 47 bits. Events that share it must be the same to whoever takes them.
-    fn tie(&self, at_ns: Ns) -> u64;
+    /// Decides nearly always, and costs little.
+    fn draw(&self, at_ns: Ns) -> u16;
+    /// Decides where the draws are equal. Events that share it must be the same to whoever takes them.
+    fn tie(&self) -> u128;
 }
 
 /// An event of the bucket being emptied.
@@ -26,25 +31,47 @@ struct Entry<E> {
     event: E,
 }
 
-/// A far event: ordered by time, then by its tie, or as it went in.
+impl<E: Tied> Entry<E> {
+    fn order(&self) -> (Ns, u16, u128) {
+        (self.at_ns, self.event.draw(self.at_ns), self.event.tie())
+    }
+}
+
+impl<E: Tied> PartialEq for Entry<E> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+impl<E: Tied> Eq for Entry<E> {}
+impl<E: Tied> PartialOrd for Entry<E> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl<E: Tied> Ord for Entry<E> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.order().cmp(&other.order())
+    }
+}
+
+/// An event of a bucket. The word has how long after the bucket's begin it is due in its upper half, its draw in the lower.
 #[derive(Debug, Clone, Copy)]
-struct Far<E> {
-    at_ns: Ns,
-    tie: u64,
+struct Near<E> {
+    word: u32,
     event: E,
 }
 
-/// An event of a bucket, and how long after the bucket's begin it is due.
-#[derive(Debug, Clone, Copy)]
-struct Near<E> {
-    offset_ns: u32,
-    event: E,
+impl<E: Tied> Near<E> {
+    #[inline(always)]
+    fn new(at_ns: Ns, begin_ns: Ns, event: E) -> Self {
+        Near { word: ((at_ns - begin_ns) as u32) << 16 | u32::from(event.draw(at_ns)), event }
+    }
 }
 
 /// Events a chunk has room for: with 16 bytes each it fills two cache lines.
 const ROOM: usize = 7;
 
-/// Events of one bucket, in the order they went in.
+/// Events of one bucket.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
 struct Chunk<E> {
@@ -70,23 +97,6 @@ impl Place {
     }
 }
 
-impl<E> PartialEq for Far<E> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-impl<E> Eq for Far<E> {}
-impl<E> PartialOrd for Far<E> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl<E> Ord for Far<E> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        (self.at_ns, self.tie).cmp(&(other.at_ns, other.tie))
-    }
-}
-
 /// Events by time.
 #[derive(Debug)]
 pub struct Wheel<E: Tied> {
@@ -102,19 +112,18 @@ pub struct Wheel<E: Tied> {
     /// Its events in order, and how many of them are gone.
     current: Vec<Entry<E>>,
     gone: usize,
-    /// Those of one time while they are put in order.
-    tied: Vec<E>,
+    /// Its events as they lay, while they are put in order, and for each its word above its place here.
+    gathered: Vec<E>,
     keys: Vec<u64>,
-    far: BinaryHeap<Reverse<Far<E>>>,
-    /// Far events that went in so far.
-    order: u64,
-    /// Ties decide, and what is inserted is shuffled, so that a test sees that insertion decides nothing.
-    ordered: Option<Stream>,
+    far: BinaryHeap<Reverse<Entry<E>>>,
+    /// What is gathered is shuffled, so that a test sees that insertion decides nothing.
+    scramble: Option<Stream>,
 }
 
 impl<E: Tied> Wheel<E> {
-    /// An empty wheel whose buckets span `1 << shift` ns.
+    /// An empty wheel whose buckets span `1 << shift` ns, at most `1 << MAX_SHIFT`.
     pub fn new(shift: u32) -> Self {
+        assert!(shift <= MAX_SHIFT, "a bucket of 1 << {shift} ns");
         Wheel {
             shift,
             last: vec![Place::NONE; BUCKETS],
@@ -124,18 +133,16 @@ impl<E: Tied> Wheel<E> {
             turn: 0,
             current: Vec::new(),
             gone: 0,
-            tied: Vec::new(),
+            gathered: Vec::new(),
             keys: Vec::new(),
             far: BinaryHeap::new(),
-            order: 0,
-            ordered: None,
+            scramble: None,
         }
     }
 
-    /// From now on ties decide between events of the same time, and events lie in the buckets as if they had been inserted in
-    /// a random order.
-    pub fn order(&mut self, seed: u64) {
-        self.ordered = Some(Stream::new(seed, "scramble"));
+    /// From now on events lie in the buckets as if they had been inserted in a random order.
+    pub fn scramble(&mut self, seed: u64) {
+        self.scramble = Some(Stream::new(seed, "scramble"));
     }
 
     /// Adds `event` at `at_ns`, which is not before the last event taken.
@@ -150,33 +157,25 @@ impl<E: Tied> Wheel<E> {
         let turn = at_ns >> self.shift;
         // What is due now or before wraps around.
         if turn.wrapping_sub(self.turn + 1) < BUCKETS as u64 - 1 {
-            let offset_ns = (at_ns - (turn << self.shift)) as u32;
-            self.put(turn as usize % BUCKETS, Near { offset_ns, event });
+            self.put(turn as usize % BUCKETS, Near::new(at_ns, turn << self.shift, event));
         } else if turn <= self.turn {
-            self.insert_into_current(at_ns, event);
+            self.insert_into_current(Entry { at_ns, event });
         } else {
-            self.insert_far(at_ns, event);
+            self.insert_far(Entry { at_ns, event });
         }
     }
 
     /// Most events fall into other buckets than the one being emptied.
     #[cold]
-    fn insert_into_current(&mut self, at_ns: Ns, event: E) {
+    fn insert_into_current(&mut self, entry: Entry<E>) {
         let rest = &self.current[self.gone..];
-        let mut place = self.gone + rest.partition_point(|e| e.at_ns <= at_ns);
-        if self.ordered.is_some() {
-            let tie = event.tie(at_ns);
-            let after = |e: &Entry<E>| e.at_ns == at_ns && e.event.tie(at_ns) > tie;
-            place -= self.current[self.gone..place].iter().rev().take_while(|e| after(e)).count();
-        }
-        self.current.insert(place, Entry { at_ns, event });
+        let place = self.gone + rest.partition_point(|e| *e < entry);
+        self.current.insert(place, entry);
     }
 
     #[cold]
-    fn insert_far(&mut self, at_ns: Ns, event: E) {
-        self.order += 1;
-        let tie = if self.ordered.is_some() { event.tie(at_ns) } else { self.order };
-        self.far.push(Reverse(Far { at_ns, tie, event }));
+    fn insert_far(&mut self, entry: Entry<E>) {
+        self.far.push(Reverse(entry));
     }
 
     #[inline]
@@ -201,20 +200,24 @@ impl<E: Tied> Wheel<E> {
         self.pool.len() as u32 - 1
     }
 
-    /// Moves a bucket's events behind the current ones, in the order they went in.
+    /// Moves a bucket's events behind those gathered.
     fn gather(&mut self, slot: usize) {
-        let first = self.current.len();
-        let begin_ns = self.turn << self.shift;
         let mut last = std::mem::replace(&mut self.last[slot], Place::NONE);
         while last.events() > 0 {
-            let chunk = &self.pool[last.chunk()];
-            let entry = |e: &Near<E>| Entry { at_ns: begin_ns + u64::from(e.offset_ns), event: e.event };
-            self.current.extend(chunk.events[..last.events()].iter().rev().map(entry));
+            let chunk = self.pool[last.chunk()];
+            for near in &chunk.events[..last.events()] {
+                self.add(near.word, near.event);
+            }
             self.free.push(last.chunk() as u32);
             last = chunk.before;
         }
-        self.current[first..].reverse();
         self.occupied[slot / 64] &= !(1 << (slot % 64));
+    }
+
+    #[inline(always)]
+    fn add(&mut self, word: u32, event: E) {
+        self.keys.push(u64::from(word) << 32 | self.gathered.len() as u64);
+        self.gathered.push(event);
     }
 
     /// Takes the next event if it is due by `until_ns`.
@@ -247,65 +250,51 @@ impl<E: Tied> Wheel<E> {
             return false;
         }
         self.turn = turn;
-        let slot = turn as usize % BUCKETS;
         self.current.clear();
         self.gone = 0;
-        while let Some(&Reverse(Far { at_ns, event, .. })) = self.far.peek() {
+        self.gathered.clear();
+        self.keys.clear();
+        while let Some(&Reverse(Entry { at_ns, event })) = self.far.peek() {
             if at_ns >> self.shift != turn {
                 break;
             }
-            self.current.push(Entry { at_ns, event });
+            self.add(Near::new(at_ns, turn << self.shift, event).word, event);
             self.far.pop();
         }
-        self.gather(slot);
-        if let Some(stream) = &mut self.ordered {
-            stream.shuffle(&mut self.current);
-            self.current.sort_unstable_by_key(|e| e.at_ns);
-            self.settle_ties();
-        } else {
-            // Far events come before near ones of the same time: they were inserted when this bucket was out of reach.
-            self.current.sort_by_key(|e| e.at_ns);
+        self.gather(turn as usize % BUCKETS);
+        if self.scramble.is_some() {
+            self.shuffle();
         }
+        self.put_in_order();
         true
     }
 
-    /// Puts current events of the same time in their order. Most have a time of their own.
-    #[inline]
-    fn settle_ties(&mut self) {
-        let mut from = 0;
-        while from + 1 < self.current.len() {
-            let at_ns = self.current[from].at_ns;
-            let mut until = from + 1;
-            while until < self.current.len() && self.current[until].at_ns == at_ns {
-                until += 1;
-            }
-            if until - from > 1 {
-                self.put_in_order(from, until, at_ns);
-            }
-            from = until;
+    #[cold]
+    fn shuffle(&mut self) {
+        let Some(stream) = &mut self.scramble else { return };
+        let mut all: Vec<_> = self.keys.iter().map(|key| key >> 32).zip(self.gathered.drain(..)).collect();
+        stream.shuffle(&mut all);
+        self.keys.clear();
+        for (word, event) in all {
+            self.add(word as u32, event);
         }
     }
 
-    /// Sorts the current events `from..until`, which are all due at `at_ns`, by their ties. Numbers of 64 bits sort fastest: a
-    /// tie, then the place of its event.
-    fn put_in_order(&mut self, from: usize, until: usize, at_ns: Ns) {
-        const PLACE_BITS: u32 = 17;
-        let equal = &mut self.current[from..until];
-        if equal.len() >> PLACE_BITS > 0 {
-            equal.sort_by_cached_key(|e| e.event.tie(at_ns));
-            return;
-        }
-        self.keys.clear();
-        self.keys.extend(equal.iter().enumerate().map(|(k, e)| e.event.tie(at_ns) << PLACE_BITS | k as u64));
-        if self.keys.is_sorted() {
-            return;
-        }
+    /// What was gathered becomes current, in its order.
+    fn put_in_order(&mut self) {
+        let begin_ns = self.turn << self.shift;
         self.keys.sort_unstable();
-        self.tied.clear();
-        self.tied.extend(equal.iter().map(|e| e.event));
-        for (e, key) in equal.iter_mut().zip(&self.keys) {
-            e.event = self.tied[(key & ((1 << PLACE_BITS) - 1)) as usize];
+        let entry = |key: &u64| Entry { at_ns: begin_ns + (key >> 48), event: self.gathered[*key as u32 as usize] };
+        self.current.extend(self.keys.iter().map(entry));
+        if self.keys.windows(2).any(|pair| pair[0] >> 32 == pair[1] >> 32) {
+            self.settle_ties();
         }
+    }
+
+    /// Words were equal.
+    #[cold]
+    fn settle_ties(&mut self) {
+        self.current.sort();
     }
 
     /// The nearest bucket after the current one that has events.
@@ -337,13 +326,20 @@ mod tests {
     }
 
     impl Tied for u32 {
-        fn tie(&self, _at_ns: Ns) -> u64 {
-            u64::from(*self)
+        /// Few values, so that ties decide too.
+        fn draw(&self, at_ns: Ns) -> u16 {
+            ((self % 3) ^ (at_ns as u32 & 1)) as u16
+        }
+        fn tie(&self) -> u128 {
+            u128::from(*self)
         }
     }
 
     impl Tied for () {
-        fn tie(&self, _at_ns: Ns) -> u64 {
+        fn draw(&self, _at_ns: Ns) -> u16 {
+            0
+        }
+        fn tie(&self) -> u128 {
             0
         }
     }
@@ -355,27 +351,25 @@ mod tests {
                               later in prop::collection::vec(0u64..200_000, 0..300)) {
             let span = if crowded { 40 } else { 3_000_000 };
             let times: Vec<_> = times.into_iter().map(|at| 1000 + at % span).collect();
-            let mut wheel = Wheel::new(shift);
-            wheel.order(7);
+            let mut wheel: Wheel<u32> = Wheel::new(shift);
+            wheel.scramble(7);
             let mut model = std::collections::BTreeSet::new();
             let mut number = 0u32;
             for &at in &times {
                 // Not in the order of the ties.
                 let event = number.reverse_bits();
                 wheel.push(at, event);
-                model.insert((at, event));
+                model.insert((at, event.draw(at), event));
                 number += 1;
             }
             let mut later = later.into_iter();
             while let Some((at, event)) = wheel.pop(u64::MAX) {
-                prop_assert_eq!(Some((at, event)), model.pop_first());
+                prop_assert_eq!(Some((at, event.draw(at), event)), model.pop_first());
                 if let Some(delay) = later.next() {
                     let later = number.reverse_bits();
                     // What is pushed for now comes after what was taken, whatever it is.
-                    if delay > 0 || later > event {
-                        wheel.push(at + delay, later);
-                        model.insert((at + delay, later));
-                    }
+                    wheel.push(at + delay, later);
+                    model.insert((at + delay, later.draw(at + delay), later));
                     number += 1;
                 }
             }

@@ -1,6 +1,6 @@
 //! What befalls packets, told to whoever watches, and how fast subflows may send.
 
-use crate::scheme::{Class, PacketKind, Way};
+use crate::scheme::{Blocks, Class, PacketKind, Way};
 use crate::{FlowId, LinkId, Ns};
 use std::fmt::Debug;
 
@@ -56,8 +56,8 @@ pub struct Sighting<'a> {
     pub class: Class,
     /// Segment that it carries or acknowledges.
     pub segment: u32,
-    /// Of acknowledgements: the first segment of the run that ends with `segment`.
-    pub run_start: u32,
+    /// Of acknowledgements: the runs of segments before `segment` that have arrived.
+    pub blocks: Blocks,
     /// Of acknowledgements: the first segment that the receiver lacks.
     pub cumulative: u32,
     /// Bytes on the wire.

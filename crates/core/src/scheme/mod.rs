@@ -15,7 +15,7 @@ pub use follows::{Circumstances, Follows};
 pub use info::{FlowInfo, Goal, InRounds, Info, Kind, Param, ParamUnit, Params, PathInfo, Port, Settles, Value};
 pub use io::{Ask, Io, To, Update};
 pub use lossless::{Lossless, Nic, Threshold};
-pub use packet::{Class, Packet, PacketKind, Slab, Way};
+pub use packet::{Blocks, Class, Packet, PacketKind, Slab, Way};
 
 use crate::driver::LinkChange;
 use crate::{Fault, FlowId, LinkId, Network, NodeId, Ns, Utility};

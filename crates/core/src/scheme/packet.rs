@@ -2,6 +2,7 @@
 
 use super::Scheme;
 use crate::{FlowId, Ns};
+use std::ops::Range;
 
 /// What a packet is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +52,48 @@ impl Class {
     pub const DATA: [Class; 2] = [Class::High, Class::Low];
 }
 
+/// What an acknowledgement tells beside its segment and the cumulative mark: the run of segments that ends with its segment,
+/// and the run before that, with the hole between them. They are two blocks of a selective acknowledgement (RFC 2018). Long
+/// runs are told in part: at most 1023, 1023 and 4095 segments fit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Blocks(u32);
+
+impl Blocks {
+    const RUN: u32 = 1023;
+    const HOLE: u32 = 1023;
+    const EARLIER: u32 = 4095;
+
+    /// `run` segments before the acknowledged one have arrived, `hole` before them have not, `earlier` before those have.
+    pub fn new(run: u32, hole: u32, earlier: u32) -> Blocks {
+        let run = run.min(Self::RUN);
+        if run == Self::RUN || hole > Self::HOLE {
+            return Blocks(run);
+        }
+        Blocks(run | hole << 10 | earlier.min(Self::EARLIER) << 20)
+    }
+
+    /// From what [`Blocks::bits`] gave.
+    pub fn from_bits(bits: u32) -> Blocks {
+        Blocks(bits)
+    }
+
+    /// In one word.
+    pub fn bits(self) -> u32 {
+        self.0
+    }
+
+    /// The segments of the run that `segment` ends, without itself.
+    pub fn run(self, segment: u32) -> Range<u32> {
+        segment.saturating_sub(self.0 & Self::RUN)..segment
+    }
+
+    /// The segments of the run before.
+    pub fn earlier(self, segment: u32) -> Range<u32> {
+        let end = self.run(segment).start.saturating_sub(self.0 >> 10 & Self::HOLE);
+        end.saturating_sub(self.0 >> 20)..end
+    }
+}
+
 /// A packet under way. One cache line, for small headers.
 #[derive(Debug)]
 #[repr(align(64))]
@@ -63,7 +106,7 @@ pub struct Packet<S: Scheme> {
     pub segment: u32,
     /// Bytes on the wire, headers included.
     pub bytes: u32,
-    /// Payload bytes of data. In acknowledgements: the first segment of the run that ends with `segment`.
+    /// Payload bytes of data. Acknowledgements have no payload: their [`Blocks`] stand here.
     pub payload_bytes: u32,
     /// First segment that the receiver lacks (acknowledgements).
     pub cumulative: u32,

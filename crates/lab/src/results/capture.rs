@@ -129,6 +129,7 @@ impl<W: Write> Capture<'_, W> {
         let (time, flow, subflow, segment) = (number("time_ns"), number("flow"), number("subflow"), number("segment"));
         let (bytes, payload, hop) = (number("bytes"), number("payload_bytes"), number("hop"));
         let (run_start, cumulative) = (number("run_start"), number("cumulative"));
+        let (earlier_start, earlier_end) = (number("earlier_start"), number("earlier_end"));
         let (event, link, src, dst) =
             (text(batch, "event"), text(batch, "link"), text(batch, "src"), text(batch, "dst"));
         let (packet, way, class) = (text(batch, "packet"), text(batch, "way"), text(batch, "class"));
@@ -148,8 +149,10 @@ impl<W: Write> Capture<'_, W> {
                 Some("data") => Transport::Data { seq: self.offset(key, segment), payload: payload as u32 },
                 Some("ack") => {
                     let (from, next) = (run_start(i).unwrap_or(segment), cumulative(i).unwrap_or(0));
-                    let run = (self.offset(key, from), self.offset(key, segment + 1));
-                    Transport::Ack { ack: self.offset(key, next), run: (segment >= next).then_some(run) }
+                    let earlier = (earlier_start(i).unwrap_or(0), earlier_end(i).unwrap_or(0));
+                    let block =
+                        |(from, end): (u64, u64)| (self.offset(key, from.max(next)), self.offset(key, end.max(next)));
+                    Transport::Ack { ack: self.offset(key, next), blocks: [block((from, segment + 1)), block(earlier)] }
                 }
                 _ => Transport::Message,
             };

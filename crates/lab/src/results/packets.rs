@@ -42,6 +42,10 @@ columns! {
     segment: whole,
     /// of acknowledgements: the first segment of the run that ends with `segment`
     run_start: whole,
+    /// of acknowledgements: the first segment of the run before that
+    earlier_start: whole,
+    /// of acknowledgements: the end of that run, as the first segment behind it
+    earlier_end: whole,
     /// of acknowledgements: the first segment that the receiver lacks
     cumulative: whole,
     /// bytes on the wire, headers included

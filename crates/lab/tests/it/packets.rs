@@ -202,8 +202,16 @@ fn tshark_reads_the_capture_of_an_incast_as_the_table_has_it() {
     let at = |r: &Row| (r["link"] == out || r["link"] == back) && r["event"] == "dequeue";
     let seen: Vec<&Row> = table.iter().filter(|r| at(r)).collect();
     assert_eq!((told.frames, told.interfaces), (seen.len() as u64, 2));
-    let fields =
-        ["frame.time_epoch", "frame.interface_name", "frame.len", "ip.src", "tcp.seq_raw", "tcp.ack_raw", "tcp.len"];
+    let fields = [
+        "frame.time_epoch",
+        "frame.interface_name",
+        "frame.len",
+        "ip.src",
+        "tcp.seq_raw",
+        "tcp.ack_raw",
+        "tcp.len",
+        "tcp.options.sack_le",
+    ];
     let Some(frames) = tshark(&file, "tcp", &fields) else { return };
     assert_eq!(frames.len(), seen.len());
     for (frame, row) in frames.iter().zip(&seen) {
@@ -211,9 +219,11 @@ fn tshark_reads_the_capture_of_an_incast_as_the_table_has_it() {
         let time_ns = seconds.parse::<u64>().unwrap() * 1_000_000_000 + nanoseconds.parse::<u64>().unwrap();
         assert_eq!((time_ns.to_string(), &frame[1]), (row["time_ns"].clone(), &row["link"]));
         let whole = |key: &str| row[key].parse::<u64>().unwrap();
-        // A run beyond a loss is told in an option, for which the simulator's 64 bytes have no room.
+        // Runs beyond a loss are told in an option, for which the simulator's 64 bytes have no room.
         let told = row["packet"] == "ack" && whole("segment") >= whole("cumulative");
-        assert_eq!(frame[2].parse(), Ok(if told { 66 } else { whole("bytes") }));
+        let blocks = if !told { 0 } else { 1 + u64::from(whole("earlier_start") < whole("earlier_end")) };
+        assert_eq!(frame[2].parse(), Ok(if told { 58 + 8 * blocks } else { whole("bytes") }));
+        assert_eq!(frame[7].split(',').filter(|edge| !edge.is_empty()).count() as u64, blocks);
         if row["packet"] == "data" {
             assert_eq!((frame[4].parse(), &frame[6]), (Ok(1 + whole("segment") * 1446), &row["payload_bytes"]));
         } else {

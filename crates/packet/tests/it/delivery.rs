@@ -193,14 +193,14 @@ fn needless(scheme: &str, params: &serde_json::Value, seed: u64) -> (f64, u64) {
 #[test]
 fn lost_acknowledgements_cause_next_to_no_needless_retransmissions() {
     // Some 250 of 25,000 data packets are lost in each run, and as many acknowledgements. What is left: the acknowledgement of
-    // the last segment before a hole is lost, and no later one tells of it.
+    // the last segment before a hole is lost, and so are those of the run behind it.
     for scheme in ["dctcp", "reno"] {
         for reduction in ["immediate", "prr"] {
             let params = serde_json::json!({ "reduction": reduction });
             let runs: Vec<_> = (1..=5).map(|seed| needless(scheme, &params, seed)).collect();
             let mean = runs.iter().map(|r| r.0).sum::<f64>() / 5.0;
             println!("{scheme} {reduction}: {mean:.2} a run, {runs:?}");
-            assert!(runs.iter().all(|r| r.1 > 150) && mean < 5.0, "{scheme} {reduction}: {mean}, {runs:?}");
+            assert!(runs.iter().all(|r| r.1 > 150 && r.0 < 5.0), "{scheme} {reduction}: {runs:?}");
         }
     }
 }

@@ -317,7 +317,7 @@ fn events_inserted_in_another_order_give_the_same_run() {
                 [every(Mishap::Lost, 0.005), every(Mishap::Doubled, 0.005), every(Mishap::Late(20 * US), 0.005)];
             let mut sim = Sim::new(scheme, self.0, PacketSizes::default(), &faults, 5);
             place_controller(&mut sim, self.0);
-            sim.order_ties(self.1);
+            sim.scramble(self.1);
             // Many at the same times: starts, sizes and paths are alike.
             let flows: Vec<_> = (0..30usize)
                 .map(|k| {

@@ -17,8 +17,15 @@ const PORTS: u64 = 16_384;
 /// What is above IPv4.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Transport {
-    Data { seq: u32, payload: u32 },
-    Ack { ack: u32, run: Option<(u32, u32)> },
+    Data {
+        seq: u32,
+        payload: u32,
+    },
+    /// The blocks that a selective acknowledgement tells, each from where to where; an empty one tells nothing.
+    Ack {
+        ack: u32,
+        blocks: [(u32, u32); 2],
+    },
     Message,
 }
 
@@ -114,15 +121,18 @@ impl Frame<'_> {
         // Each side's first byte is number 1, as after a handshake.
         upper.extend(seq.wrapping_add(1).to_be_bytes());
         upper.extend(ack.wrapping_add(1).to_be_bytes());
-        let run = match self.transport {
-            Transport::Ack { run, .. } => run,
-            _ => None,
+        let blocks: Vec<_> = match self.transport {
+            Transport::Ack { blocks, .. } => blocks.into_iter().filter(|(left, right)| left < right).collect(),
+            _ => Vec::new(),
         };
-        upper.push(if run.is_some() { 0x80 } else { 0x50 });
+        let option_words = if blocks.is_empty() { 0 } else { 1 + 2 * blocks.len() };
+        upper.push((5 + option_words as u8) << 4);
         upper.push(flags);
         upper.extend([0xFF, 0xFF, 0, 0, 0, 0]);
-        if let Some((left, right)) = run {
-            upper.extend([1, 1, 5, 10]);
+        if !blocks.is_empty() {
+            upper.extend([1, 1, 5, 2 + 8 * blocks.len() as u8]);
+        }
+        for (left, right) in blocks {
             upper.extend(left.wrapping_add(1).to_be_bytes());
             upper.extend(right.wrapping_add(1).to_be_bytes());
         }

@@ -288,7 +288,8 @@ mod tests {
     #[test]
     fn distributions_of_hpccs_simulator() {
         let share = |name: &str, bytes: f64| 1.0 - sizes(json!({ "sizes": name })).unwrap().above(bytes);
-        let near = |got: f64, want: f64| assert!((got - want).abs() < 3e-4, "{got}, expected {want}");
+        // The file's sizes are whole, which matters for the smallest.
+        let near = |got: f64, want: f64| assert!((got - want).abs() < 1e-3, "{got}, expected {want}");
         near(share("fb-hadoop", 700.0), 0.5);
         near(share("ali-storage", 8000.0), 0.6921);
         // Rows of the file between those that are kept here.
