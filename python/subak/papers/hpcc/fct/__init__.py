@@ -25,9 +25,13 @@ Flows = dict[tuple[str, Setting], Any]
 """By scheme and setting: sizes and slowdowns, a row for each flow that counts."""
 
 
+def _workloads(raw: RawResults) -> list[str]:
+    return [workload for workload in WORKLOADS if not raw.plan.specs or workload in raw.plan.specs]
+
+
 def _frames(raw: RawResults) -> Iterator[tuple[str, Any]]:
     columns = ["scheme", "load", "seed", "size_bytes", "slowdown", "measured"]
-    for workload in WORKLOADS:
+    for workload in _workloads(raw):
         frame = raw.simulated(workload).table("flow", columns).to_pandas()
         yield workload, frame[frame["measured"]]
 
@@ -71,19 +75,21 @@ def _smallest(runs: Sequence[Flows], rival: str) -> float:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Tails of short flows, and the rivals' over HPCC's; whole runs are resampled."""
+    """Tails of short flows, and the rivals' over HPCC's; runs are resampled. A variant may have one scheme alone."""
     runs = _runs(raw)
     settings = _settings(runs)
     found: dict[str, Value] = {}
-    for rival in SCHEMES[1:]:
+    ran = [scheme for scheme in SCHEMES if (scheme, settings[0]) in runs[0]]
+    for rival in ran[1:] if "hpcc" in ran else []:
         found[f"{rival}_best"] = stats.over_runs(runs, partial(_largest, rival=rival))
         found[f"{rival}_worst"] = stats.over_runs(runs, partial(_smallest, rival=rival))
-    for scheme in SCHEMES:
+    for scheme in ran:
         found[scheme] = [_tail(runs, scheme, setting) for setting in settings]
-    found["long"] = [_middle(runs, "hpcc", s) / _middle(runs, "dcqcn", s) for s in settings]
+    if {"hpcc", "dcqcn"} <= set(ran):
+        found["long"] = [_middle(runs, "hpcc", s) / _middle(runs, "dcqcn", s) for s in settings]
     every = np.concatenate([flows[:, 1] for run in runs for flows in run.values()])
     found["complete"] = 100 * float(np.isfinite(every).mean())
-    drops = [raw.simulated(w).table("summary", ["dropped_packets"]).to_pandas() for w in WORKLOADS]
+    drops = [raw.simulated(w).table("summary", ["dropped_packets"]).to_pandas() for w in _workloads(raw)]
     found["dropped"] = int(sum(frame["dropped_packets"].sum() for frame in drops))
     return found
 
