@@ -1,0 +1,259 @@
+//! What endpoints and the allocator say to each other, in bytes (Flowtune, section 5.3: a flowlet's start takes 16 bytes, its
+//! end 4, a rate 6), and the only parser of bytes from strangers.
+//!
+//! A [`Datagram`] is a header of 36 bytes and groups of records of one kind; numbers are big-endian:
+//!
+//! | bytes | header |
+//! |---|---|
+//! | 1 | version, 1 |
+//! | 1 | direction: 0 to the allocator, 1 to an endpoint |
+//! | 2 | how many bytes follow the header |
+//! | 4 | the endpoint's number |
+//! | 8 | the sender's epoch: it grows with each restart |
+//! | 8 | the receiver's epoch, as the sender knows it; 0: not at all |
+//! | 4 | number of the datagram in its epoch, from 1 |
+//! | 4 | the latest datagram taken from the receiver; 0: none |
+//! | 4 | bit k: the one k + 1 before it was taken, too |
+//!
+//! A group is a kind (1 byte), how many records follow (2 bytes), and the records. A [`Bundle`] carries datagrams for several
+//! endpoints to one intermediary, which passes each on.
+//!
+//! Nothing here allocates more than a small multiple of the bytes it is given, and nothing panics.
+
+mod bundle;
+mod rate;
+mod reader;
+
+pub use bundle::Bundle;
+pub use rate::Rate;
+pub use reader::Malformed;
+use reader::Reader;
+
+/// Of the format.
+pub const VERSION: u8 = 1;
+/// Bytes before the records.
+pub const HEADER_BYTES: usize = 36;
+/// Bytes before the records of a group.
+pub const GROUP_BYTES: usize = 3;
+/// Bytes of records and groups that a datagram may hold.
+pub const MOST_BYTES: usize = u16::MAX as usize;
+
+/// To whom a datagram goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// To the allocator.
+    Up,
+    /// To an endpoint.
+    Down,
+}
+
+/// A flowlet starts: 16 bytes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Start {
+    /// Its number at its endpoint. Numbers rise, and none is used again in an epoch.
+    pub flowlet: u32,
+    /// The number of the endpoint that it goes to.
+    pub to: u32,
+    /// What decides its path: the hash that switches use, or a path's number.
+    pub path: u32,
+    /// Positive and finite.
+    pub weight: f32,
+}
+
+/// A flowlet ends: 4 bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct End {
+    /// Its number.
+    pub flowlet: u32,
+}
+
+/// The rate of a flowlet: 6 bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Update {
+    /// Its number.
+    pub flowlet: u32,
+    /// How fast it may send.
+    pub rate: Rate,
+}
+
+/// What an endpoint sees of traffic that no allocator schedules: 4 bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Observed {
+    /// Sent.
+    pub out: Rate,
+    /// Received.
+    pub into: Rate,
+}
+
+/// One message between an endpoint and the allocator.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Datagram {
+    /// To whom.
+    pub direction: Direction,
+    /// The endpoint that it is from or for.
+    pub endpoint: u32,
+    /// The sender's epoch.
+    pub epoch: u64,
+    /// The receiver's, as the sender knows it; 0: not at all.
+    pub peer_epoch: u64,
+    /// Its number in the epoch.
+    pub number: u32,
+    /// The latest taken from the receiver; 0: none.
+    pub ack: u32,
+    /// Bit k: `ack - 1 - k` was taken, too.
+    pub ack_mask: u32,
+    /// Flowlets that started.
+    pub starts: Vec<Start>,
+    /// Flowlets that ended.
+    pub ends: Vec<End>,
+    /// Rates.
+    pub updates: Vec<Update>,
+    /// Other traffic.
+    pub observed: Option<Observed>,
+}
+
+const START: u8 = 1;
+const END: u8 = 2;
+const UPDATE: u8 = 3;
+const OBSERVED: u8 = 4;
+
+impl Datagram {
+    /// One that says nothing yet.
+    pub fn new(direction: Direction, endpoint: u32, epoch: u64) -> Self {
+        Datagram {
+            direction,
+            endpoint,
+            epoch,
+            peer_epoch: 0,
+            number: 0,
+            ack: 0,
+            ack_mask: 0,
+            starts: Vec::new(),
+            ends: Vec::new(),
+            updates: Vec::new(),
+            observed: None,
+        }
+    }
+
+    /// Bytes of its records and their groups.
+    pub fn body_bytes(&self) -> usize {
+        let group = |count: usize, bytes: usize| if count == 0 { 0 } else { GROUP_BYTES + count * bytes };
+        group(self.starts.len(), 16)
+            + group(self.ends.len(), 4)
+            + group(self.updates.len(), 6)
+            + group(self.observed.iter().len(), 4)
+    }
+
+    /// Appends it to `out`. `None`, and nothing appended, if it holds more than [`MOST_BYTES`].
+    pub fn encode(&self, out: &mut Vec<u8>) -> Option<()> {
+        let body = u16::try_from(self.body_bytes()).ok()?;
+        out.extend([VERSION, u8::from(self.direction == Direction::Down)]);
+        out.extend(body.to_be_bytes());
+        out.extend(self.endpoint.to_be_bytes());
+        out.extend(self.epoch.to_be_bytes());
+        out.extend(self.peer_epoch.to_be_bytes());
+        for word in [self.number, self.ack, self.ack_mask] {
+            out.extend(word.to_be_bytes());
+        }
+        let group = |out: &mut Vec<u8>, kind: u8, count: usize| {
+            out.push(kind);
+            // The whole body fits 16 bits.
+            out.extend((count as u16).to_be_bytes());
+        };
+        if !self.starts.is_empty() {
+            group(out, START, self.starts.len());
+        }
+        for start in &self.starts {
+            for word in [start.flowlet, start.to, start.path, start.weight.to_bits()] {
+                out.extend(word.to_be_bytes());
+            }
+        }
+        if !self.ends.is_empty() {
+            group(out, END, self.ends.len());
+        }
+        for end in &self.ends {
+            out.extend(end.flowlet.to_be_bytes());
+        }
+        if !self.updates.is_empty() {
+            group(out, UPDATE, self.updates.len());
+        }
+        for update in &self.updates {
+            out.extend(update.flowlet.to_be_bytes());
+            out.extend(update.rate.code().to_be_bytes());
+        }
+        if let Some(observed) = self.observed {
+            group(out, OBSERVED, 1);
+            out.extend(observed.out.code().to_be_bytes());
+            out.extend(observed.into.code().to_be_bytes());
+        }
+        Some(())
+    }
+
+    /// The datagram that `bytes` hold, all of them.
+    pub fn decode(bytes: &[u8]) -> Result<Datagram, Malformed> {
+        let mut reader = Reader::new(bytes);
+        let datagram = Datagram::read(&mut reader)?;
+        reader.end()?;
+        Ok(datagram)
+    }
+
+    /// The datagram that comes next.
+    fn read(reader: &mut Reader) -> Result<Datagram, Malformed> {
+        if reader.u8()? != VERSION {
+            return Err(reader.before(1, "a version that is not known"));
+        }
+        let direction = match reader.u8()? {
+            0 => Direction::Up,
+            1 => Direction::Down,
+            _ => return Err(reader.before(1, "neither to the allocator nor to an endpoint")),
+        };
+        let body = usize::from(reader.u16()?);
+        let mut datagram = Datagram::new(direction, reader.u32()?, reader.u64()?);
+        datagram.peer_epoch = reader.u64()?;
+        datagram.number = reader.u32()?;
+        datagram.ack = reader.u32()?;
+        datagram.ack_mask = reader.u32()?;
+        let end = reader.at() + body;
+        let mut last_kind = 0;
+        while reader.at() < end {
+            let kind = reader.u8()?;
+            if kind <= last_kind {
+                return Err(reader.before(1, "groups out of their order"));
+            }
+            last_kind = kind;
+            datagram.read_group(kind, reader)?;
+        }
+        if reader.at() > end {
+            return Err(reader.before(0, "records beyond the length that the header has"));
+        }
+        Ok(datagram)
+    }
+
+    fn read_group(&mut self, kind: u8, reader: &mut Reader) -> Result<(), Malformed> {
+        let count = reader.u16()?;
+        if count == 0 {
+            return Err(reader.before(2, "a group without records"));
+        }
+        for _ in 0..count {
+            match kind {
+                START => {
+                    let (flowlet, to, path) = (reader.u32()?, reader.u32()?, reader.u32()?);
+                    let weight = f32::from_bits(reader.u32()?);
+                    if !(weight.is_finite() && weight > 0.0) {
+                        return Err(reader.before(4, "a weight that is not positive"));
+                    }
+                    self.starts.push(Start { flowlet, to, path, weight });
+                }
+                END => self.ends.push(End { flowlet: reader.u32()? }),
+                UPDATE => self.updates.push(Update { flowlet: reader.u32()?, rate: Rate::from_code(reader.u16()?) }),
+                OBSERVED if self.observed.is_none() => {
+                    let (out, into) = (Rate::from_code(reader.u16()?), Rate::from_code(reader.u16()?));
+                    self.observed = Some(Observed { out, into });
+                }
+                OBSERVED => return Err(reader.before(0, "other traffic told twice")),
+                _ => return Err(reader.before(3, "a kind of record that is not known")),
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,146 @@
+//! What is encoded comes back, sizes are the paper's, and no bytes do harm.
+
+use proptest::prelude::*;
+use subak_wire::*;
+
+fn datagrams() -> impl Strategy<Value = Datagram> {
+    let start = (any::<u32>(), any::<u32>(), any::<u32>(), 1e-30f32..1e30)
+        .prop_map(|(flowlet, to, path, weight)| Start { flowlet, to, path, weight });
+    let end = any::<u32>().prop_map(|flowlet| End { flowlet });
+    let rate = || any::<u16>().prop_map(Rate::from_code);
+    let update = (any::<u32>(), rate()).prop_map(|(flowlet, rate)| Update { flowlet, rate });
+    let observed = (rate(), rate()).prop_map(|(out, into)| Observed { out, into });
+    let records = (
+        prop::collection::vec(start, 0..20),
+        prop::collection::vec(end, 0..20),
+        prop::collection::vec(update, 0..20),
+        prop::option::of(observed),
+    );
+    (any::<bool>(), any::<[u32; 4]>(), any::<[u64; 2]>(), records).prop_map(
+        |(up, words, epochs, (starts, ends, updates, observed))| Datagram {
+            direction: if up { Direction::Up } else { Direction::Down },
+            endpoint: words[0],
+            epoch: epochs[0],
+            peer_epoch: epochs[1],
+            number: words[1],
+            ack: words[2],
+            ack_mask: words[3],
+            starts,
+            ends,
+            updates,
+            observed,
+        },
+    )
+}
+
+fn encoded(datagram: &Datagram) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    datagram.encode(&mut bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn records_take_the_papers_bytes() {
+    let empty = Datagram::new(Direction::Up, 1, 1);
+    assert_eq!(encoded(&empty).len(), HEADER_BYTES);
+    let start = Start { flowlet: 1, to: 2, path: 3, weight: 1.0 };
+    let update = Update { flowlet: 1, rate: Rate::at_most(1e9) };
+    for count in 1..4 {
+        let body = |d: Datagram| encoded(&d).len() - HEADER_BYTES - GROUP_BYTES;
+        assert_eq!(body(Datagram { starts: vec![start; count], ..empty.clone() }), 16 * count);
+        assert_eq!(body(Datagram { ends: vec![End { flowlet: 1 }; count], ..empty.clone() }), 4 * count);
+        assert_eq!(body(Datagram { updates: vec![update; count], ..empty.clone() }), 6 * count);
+    }
+}
+
+#[test]
+fn too_much_for_one_datagram_is_refused() {
+    let update = Update { flowlet: 1, rate: Rate::ZERO };
+    let mut datagram = Datagram { updates: vec![update; 10_922], ..Datagram::new(Direction::Down, 1, 1) };
+    assert_eq!(encoded(&datagram).len(), HEADER_BYTES + MOST_BYTES);
+    datagram.updates.push(update);
+    let mut bytes = Vec::new();
+    assert!(datagram.encode(&mut bytes).is_none() && bytes.is_empty());
+}
+
+#[test]
+fn malformed_bytes_are_told_with_their_place() {
+    let start = Start { flowlet: 1, to: 2, path: 3, weight: 1.0 };
+    let sound = encoded(&Datagram { starts: vec![start], ..Datagram::new(Direction::Up, 1, 1) });
+    let with = |at: usize, byte: u8| {
+        let mut bytes = sound.clone();
+        bytes[at] = byte;
+        Datagram::decode(&bytes).unwrap_err().to_string()
+    };
+    assert_eq!(with(0, 2), "byte 0: a version that is not known");
+    assert_eq!(with(1, 2), "byte 1: neither to the allocator nor to an endpoint");
+    assert_eq!(with(3, 18), "byte 55: records beyond the length that the header has");
+    assert_eq!(with(3, 20), "byte 55: the bytes end in the middle of a number");
+    assert_eq!(with(36, 9), "byte 36: a kind of record that is not known");
+    assert_eq!(with(36, 0), "byte 36: groups out of their order");
+    assert_eq!(with(38, 0), "byte 37: a group without records");
+    assert_eq!(with(38, 2), "byte 55: the bytes end in the middle of a number");
+    assert_eq!(with(51, 0xBF), "byte 51: a weight that is not positive");
+    let longer = [&sound[..], &[0]].concat();
+    assert_eq!(Datagram::decode(&longer).unwrap_err().to_string(), "byte 55: bytes behind the end");
+}
+
+proptest! {
+    #[test]
+    fn what_is_encoded_comes_back(datagram in datagrams()) {
+        let bytes = encoded(&datagram);
+        prop_assert_eq!(bytes.len(), HEADER_BYTES + datagram.body_bytes());
+        prop_assert_eq!(Datagram::decode(&bytes).unwrap(), datagram.clone());
+        for end in 0..bytes.len() {
+            prop_assert!(Datagram::decode(&bytes[..end]).is_err());
+        }
+    }
+
+    /// What decodes is the encoding of what it decodes to: there is one form of each message.
+    #[test]
+    fn any_bytes_are_a_message_in_its_one_form_or_malformed(
+        mut bytes in prop_oneof![prop::collection::vec(any::<u8>(), 0..200), datagrams().prop_map(|d| encoded(&d))],
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+    ) {
+        for (at, byte) in changes {
+            if !bytes.is_empty() {
+                let at = at.index(bytes.len());
+                bytes[at] = byte;
+            }
+        }
+        match Datagram::decode(&bytes) {
+            Ok(datagram) => prop_assert_eq!(encoded(&datagram), bytes.clone()),
+            Err(malformed) => prop_assert!(malformed.at <= bytes.len()),
+        }
+        let _ = Bundle::decode(&bytes);
+    }
+
+    #[test]
+    fn bundles_come_back_whole_and_small(parts in prop::collection::vec(datagrams(), 1..20), most in 100usize..2000) {
+        let parts: Vec<_> = parts.into_iter().map(|d| Datagram { direction: Direction::Down, ..d }).collect();
+        let bundles = Bundle::pack(parts.clone(), most);
+        let mut back = Vec::new();
+        for bundle in bundles {
+            let mut bytes = Vec::new();
+            bundle.encode(&mut bytes).unwrap();
+            prop_assert!(bytes.len() <= most || bundle.parts.len() == 1);
+            back.extend(Bundle::decode(&bytes).unwrap().parts);
+        }
+        prop_assert_eq!(back, parts);
+    }
+
+    #[test]
+    fn a_rate_is_rounded_down_by_at_most_a_step(bps in 1.0f64..1e19) {
+        let rate = Rate::at_most(bps).bps();
+        prop_assert!(rate == 0.0 && bps < 1.0007 || rate <= bps && rate > bps / 1.0007, "{} for {}", rate, bps);
+    }
+}
+
+#[test]
+fn every_rate_comes_back() {
+    for code in 0..=u16::MAX {
+        assert_eq!(Rate::at_most(Rate::from_code(code).bps()).code(), code);
+    }
+    assert_eq!([f64::NAN, -1.0, 0.0, 0.5].map(Rate::at_most), [Rate::ZERO; 4]);
+    assert_eq!(Rate::at_most(f64::INFINITY).code(), u16::MAX);
+}
