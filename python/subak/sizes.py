@@ -45,6 +45,7 @@ def labels(bins: Sequence[SizeBin]) -> list[str]:
 
 def _short(count: int) -> str:
     for factor, unit in ((1_000_000, "MB"), (1000, "KB")):
-        if count >= factor:
+        # 999,999 bytes are 1 MB at three digits.
+        if count >= 0.9995 * factor:
             return f"{count / factor:.3g} {unit}"
     return f"{count} B"

@@ -36,6 +36,7 @@ pub struct Dcqcn {
     alpha_ns: Ns,
     timer_ns: Ns,
     counter_bytes: u64,
+    clamp: bool,
     fast: u32,
     ai: f64,
     hai: f64,
@@ -113,7 +114,8 @@ impl Named for Dcqcn {
             Param::number("g", 1.0 / 256.0, ParamUnit::One, "gain of alpha"),
             Param::number("alpha_timer", 55e-6, ParamUnit::Seconds, "alpha falls after so long without a notification"),
             Param::number("timer", 55e-6, ParamUnit::Seconds, "the rate is raised so often"),
-            Param::number("counter", 10e6, ParamUnit::Bytes, "and after so many bytes"),
+            Param::number("counter", 10e6, ParamUnit::Bytes, "and after so many bytes; 0: by the timer alone"),
+            Param::flag("clamp", true, "every cut lowers the target rate; else only the first after the timer ran out"),
             Param::number("fast", 5.0, ParamUnit::One, "steps of fast recovery"),
             Param::number("ai", 0.001, ParamUnit::One, "additive increase, as a share of the line rate"),
             Param::number("hai", 0.005, ParamUnit::One, "hyper increase, as a share of the line rate"),
@@ -154,7 +156,8 @@ impl Scheme for Dcqcn {
             g: params.within("g", 1e-9, 1.0)?,
             alpha_ns: params.ns("alpha_timer").max(1),
             timer_ns: params.ns("timer").max(100),
-            counter_bytes: params.within("counter", 1.0, 1e15)? as u64,
+            counter_bytes: params.number("counter") as u64,
+            clamp: params.flag("clamp"),
             fast: params.within("fast", 0.0, 1e6)? as u32,
             ai: params.within("ai", 0.0, 1.0)?,
             hai: params.within("hai", 0.0, 1.0)?,
@@ -243,7 +246,9 @@ impl Subflow {
     fn cut(&mut self, scheme: &Dcqcn, now_ns: Ns) {
         let quiet = (now_ns - self.alpha_at_ns) / scheme.alpha_ns;
         self.alpha *= (1.0 - scheme.g).powi(quiet.min(1 << 20) as i32);
-        self.target_bps = self.rate_bps;
+        if scheme.clamp || self.timed + self.counted > 0 {
+            self.target_bps = self.rate_bps;
+        }
         self.rate_bps = (self.rate_bps * (1.0 - self.alpha / 2.0)).max(scheme.min_rate * self.line_bps);
         self.alpha += scheme.g * (1.0 - self.alpha);
         self.alpha_at_ns = now_ns;
@@ -253,7 +258,8 @@ impl Subflow {
 
     /// The timer or the counter has run out.
     fn raise(&mut self, scheme: &Dcqcn) {
-        let (most, least) = (self.timed.max(self.counted), self.timed.min(self.counted));
+        let least = if scheme.counter_bytes > 0 { self.timed.min(self.counted) } else { self.timed };
+        let most = self.timed.max(self.counted);
         if most > scheme.fast {
             let step = if least > scheme.fast { scheme.hai } else { scheme.ai };
             self.target_bps = (self.target_bps + step * self.line_bps).min(self.line_bps);
@@ -288,7 +294,7 @@ impl Source<Dcqcn> for DcqcnSource {
     fn on_ack(&mut self, io: &mut Io<Dcqcn>, ack: &Ack<()>) {
         let s = &mut self.subflows[usize::from(ack.subflow)];
         s.bytes += ack.acked_bytes;
-        if s.bytes >= self.scheme.counter_bytes && !s.is_at_line_rate() {
+        if self.scheme.counter_bytes > 0 && s.bytes >= self.scheme.counter_bytes && !s.is_at_line_rate() {
             s.bytes = 0;
             s.counted += 1;
             s.raise(&self.scheme);
@@ -363,6 +369,21 @@ mod tests {
         s.counted = 6;
         s.raise(&scheme);
         assert!((s.target_bps - 20.24e9).abs() < 1.0);
+    }
+
+    #[test]
+    fn without_clamp_cuts_in_a_row_keep_the_target() {
+        let (mut scheme, mut s) = (scheme(), Subflow::new(40e9));
+        scheme.clamp = false;
+        (s.rate_bps, s.timed) = (30e9, 1);
+        for at_ns in [1000, 2000, 3000] {
+            s.cut(&scheme, at_ns);
+            assert_eq!(s.target_bps, 30e9);
+        }
+        assert!(s.rate_bps < 4e9, "{}", s.rate_bps);
+        s.timed += 1;
+        s.raise(&scheme);
+        assert!((s.rate_bps - 17e9).abs() < 1e9, "halfway back to what it was before: {}", s.rate_bps);
     }
 
     #[test]

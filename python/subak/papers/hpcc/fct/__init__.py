@@ -108,5 +108,7 @@ def draw(raw: RawResults) -> Figure:
         workload, load = setting
         plot.set(title=f"{WORKLOADS[workload]}, load {load:g}", yscale="log")
         plot.set(xlabel="size: up to this, a tenth of the flows each", ylabel="95th percentile of slowdown")
+        plot.set_yticks([1, 2, 5, 10, 20, 50], ["1", "2", "5", "10", "20", "50"])
+        plot.minorticks_off()
     plots[0].legend(loc="upper left")
     return figure
