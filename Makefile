@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
 
-.PHONY: setup quick demo test lint docs records deny bench clean chromium tshark
+.PHONY: setup quick demo test lint fuzz docs records deny bench clean chromium tshark
 
 ## .venv with the locked packages, the subak package and .venv/bin/subak
 setup: .venv/.installed
@@ -39,6 +39,11 @@ test: setup
 	$(MAKE) chromium tshark & $(MAKE) lint && wait
 	cargo test --workspace --locked
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+
+## each decoder and the allocator's exchange, `make fuzz FUZZ_SECONDS=600` for longer; what makes one behave in a new way is kept in fuzz/corpus
+FUZZ_SECONDS ?= 60
+fuzz:
+	cargo run --locked --release -p subak-fuzz -- all $(FUZZ_SECONDS)
 
 # cargo fmt does not see the modules that the registry's macro declares.
 lint: setup

@@ -5,7 +5,7 @@ use crate::channel::{Channel, Taken};
 use crate::paths::Paths;
 use crate::peer::Told;
 use crate::{Law, Settings};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use subak_core::{Fault, LinkId, Ns};
 use subak_solve::ned::{self, Accelerated, Cluster, Iteration, Key, Ned, Normalizer};
 use subak_wire::{Datagram, Direction, End, Rate, Start, Update};
@@ -24,13 +24,24 @@ fn law(settings: &Settings) -> Box<dyn ned::Law<f64> + Send> {
     }
 }
 
-/// A flowlet: its place in the iteration unless it has no path, and what was told of it.
+/// A flowlet: its place in the iteration unless it has no path, and whether its endpoint knows its rate.
 #[derive(Debug)]
 struct Known {
     key: Option<Key>,
-    told_bps: Option<f64>,
     told: Told,
 }
+
+/// Whose flow is in a slot of the iteration; the rate told last, bit/s: zero if none was, infinite if the slot is empty; and
+/// whether it is news.
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    told_bps: f64,
+    endpoint: u32,
+    flowlet: u32,
+    is_news: bool,
+}
+
+const EMPTY: Slot = Slot { told_bps: f64::INFINITY, endpoint: 0, flowlet: 0, is_news: false };
 
 /// An endpoint as the allocator knows it.
 #[derive(Debug)]
@@ -38,7 +49,8 @@ struct Peer {
     channel: Channel,
     heard_ns: Ns,
     flowlets: BTreeMap<u32, Known>,
-    news: BTreeSet<u32>,
+    /// Flowlets whose rate is to be told, some of which may be over.
+    news: Vec<u32>,
 }
 
 /// What was not taken, and what was refused.
@@ -64,6 +76,9 @@ pub struct Allocator {
     iteration: Iteration<f64, Box<dyn ned::Law<f64> + Send>>,
     paths: Box<dyn Paths>,
     peers: Vec<Peer>,
+    slots: Vec<Slot>,
+    /// Normalized rates of the slots, in the iteration's unit.
+    rates: Vec<f64>,
     capacity_bps: Vec<f64>,
     unscheduled_bps: Vec<f64>,
     quiet_until_ns: Ns,
@@ -90,13 +105,15 @@ impl Allocator {
             channel: Channel::new(epoch),
             heard_ns: now_ns,
             flowlets: BTreeMap::new(),
-            news: BTreeSet::new(),
+            news: Vec::new(),
         };
         Ok(Allocator {
             settings,
             iteration: Iteration::new(cluster, law(&settings)),
             paths,
             peers: (0..endpoints).map(|_| peer()).collect(),
+            slots: Vec::new(),
+            rates: Vec::new(),
             capacity_bps: capacity_bps.to_vec(),
             unscheduled_bps: vec![0.0; capacity_bps.len()],
             quiet_until_ns: now_ns + settings.lease_ns,
@@ -146,10 +163,8 @@ impl Allocator {
         }
         for End { flowlet } in &datagram.ends {
             let peer = &mut self.peers[from as usize];
-            peer.news.remove(flowlet);
             if let Some(key) = peer.flowlets.remove(flowlet).and_then(|known| known.key) {
-                // It is there: the key is of this cluster and was removed from the map.
-                let _ = self.iteration.cluster_mut().remove(key);
+                self.remove(key);
             }
         }
         for start in &datagram.starts {
@@ -178,14 +193,26 @@ impl Allocator {
         }
         let path = self.paths.path(from, start.to, start.path);
         let key = path.and_then(|links| self.iteration.cluster_mut().add(&links, weight).ok());
-        peer.flowlets.insert(start.flowlet, Known { key, told_bps: None, told: Told::Yes });
+        peer.flowlets.insert(start.flowlet, Known { key, told: Told::Yes });
+        if let Some(key) = key {
+            if self.slots.len() <= key.slot() {
+                self.slots.resize(key.slot() + 1, EMPTY);
+            }
+            self.slots[key.slot()] = Slot { told_bps: 0.0, endpoint: from, flowlet: start.flowlet, is_news: false };
+        }
+    }
+
+    fn remove(&mut self, key: Key) {
+        self.slots[key.slot()] = EMPTY;
+        // The key was in the map, and so it is in the cluster.
+        let _ = self.iteration.cluster_mut().remove(key);
     }
 
     fn drop_flowlets(&mut self, endpoint: u32) {
         let peer = &mut self.peers[endpoint as usize];
         peer.news.clear();
         for key in std::mem::take(&mut peer.flowlets).into_values().filter_map(|known| known.key) {
-            let _ = self.iteration.cluster_mut().remove(key);
+            self.remove(key);
         }
     }
 
@@ -222,15 +249,14 @@ impl Allocator {
         if now_ns < self.quiet_until_ns {
             return;
         }
-        let keys: Vec<Key> = self.peers.iter().flat_map(|p| p.flowlets.values()).filter_map(|k| k.key).collect();
-        let mut rates = self.iteration.rates_bps(Normalizer::Flow, &keys).into_iter();
-        for peer in &mut self.peers {
-            for (&id, known) in peer.flowlets.iter_mut().filter(|(_, known)| known.key.is_some()) {
-                let bps = rates.next().unwrap_or(0.0);
-                let moved = |told: f64| (bps - told).abs() > self.settings.threshold * told;
-                if known.told_bps.is_none_or(moved) {
-                    known.told_bps = Some(Rate::at_most(bps).bps());
-                    peer.news.insert(id);
+        self.iteration.normalize(Normalizer::Flow, &mut self.rates);
+        let unit_bps = self.iteration.cluster().unit_bps();
+        for (slot, rate) in self.slots.iter_mut().zip(&self.rates) {
+            let bps = rate * unit_bps;
+            if (bps - slot.told_bps).abs() > self.settings.threshold * slot.told_bps {
+                slot.told_bps = Rate::at_most(bps).bps();
+                if !std::mem::replace(&mut slot.is_news, true) {
+                    self.peers[slot.endpoint as usize].news.push(slot.flowlet);
                 }
             }
         }
@@ -261,10 +287,17 @@ impl Allocator {
     }
 
     fn poll_peer(&mut self, now_ns: Ns, endpoint: usize) -> Option<Datagram> {
-        let Allocator { settings, peers, counters, .. } = self;
+        let Allocator { settings, peers, slots, counters, .. } = self;
         let Peer { channel, flowlets, news, .. } = &mut peers[endpoint];
         for (number, ids) in channel.lost(now_ns, settings) {
-            news.extend(ids.into_iter().filter(|id| flowlets.get(id).is_some_and(|k| k.told == Told::In(number))));
+            for id in ids {
+                let known = flowlets.get(&id).filter(|known| known.told == Told::In(number));
+                if let Some(key) = known.and_then(|known| known.key)
+                    && !std::mem::replace(&mut slots[key.slot()].is_news, true)
+                {
+                    news.push(id);
+                }
+            }
         }
         let has_news = !news.is_empty() && channel.may_speak();
         let is_due = !flowlets.is_empty() && channel.spoke_ns() + settings.beat_ns <= now_ns;
@@ -272,21 +305,20 @@ impl Allocator {
             return None;
         }
         let mut datagram = Datagram::new(Direction::Down, endpoint as u32, 0);
-        let most = if has_news { settings.most_records } else { 0 };
-        let told: Vec<u32> = news.iter().copied().take(most).collect();
-        for id in &told {
-            news.remove(id);
-            if let Some(bps) = flowlets.get(id).and_then(|known| known.told_bps) {
-                datagram.updates.push(Update { flowlet: *id, rate: Rate::at_most(bps) });
-            }
+        let most = if has_news { settings.most_records.min(news.len()) } else { 0 };
+        let number = channel.next_number();
+        let mut told = Vec::with_capacity(most);
+        for id in news.drain(..most) {
+            let Some(known) = flowlets.get_mut(&id) else { continue };
+            let Some(key) = known.key else { continue };
+            let slot = &mut slots[key.slot()];
+            slot.is_news = false;
+            known.told = Told::In(number);
+            datagram.updates.push(Update { flowlet: id, rate: Rate::at_most(slot.told_bps) });
+            told.push(id);
         }
         counters.updates += datagram.updates.len() as u64;
-        let number = channel.stamp(now_ns, &mut datagram, told.clone());
-        for id in told {
-            if let Some(known) = flowlets.get_mut(&id) {
-                known.told = Told::In(number);
-            }
-        }
+        channel.stamp(now_ns, &mut datagram, told);
         Some(datagram)
     }
 }

@@ -136,9 +136,15 @@ impl Channel {
         self.taken = number;
     }
 
+    /// The number that the next datagram will have.
+    pub fn next_number(&self) -> u32 {
+        // 0 is none.
+        self.number.wrapping_add(1).max(1)
+    }
+
     /// Makes `datagram` the next; `flowlets` are those that it tells of. One that tells nothing needs no acknowledgement.
     pub fn stamp(&mut self, now_ns: Ns, datagram: &mut Datagram, flowlets: Vec<u32>) -> u32 {
-        self.number = self.number.wrapping_add(1).max(1);
+        self.number = self.next_number();
         datagram.epoch = self.epoch;
         datagram.peer_epoch = self.peer_epoch;
         datagram.number = self.number;

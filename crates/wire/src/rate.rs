@@ -1,32 +1,36 @@
 //! A rate in 16 bits.
 
-/// A rate, bit/s, as its logarithm: a code of c stands for 2^(c / 1024) bit/s, and 0 for none at all. Codes go to 2^64 bit/s
-/// in steps of 0.07%.
+/// A rate, bit/s, as a number with 6 bits of exponent and 10 of fraction: steps of at most 0.1% from 1 bit/s to 2^64. The code 0
+/// stands for no rate at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rate(u16);
 
-const STEPS: f64 = 1024.0;
+const FRACTION_BITS: u32 = 10;
+/// Of an f64.
+const LONG_FRACTION_BITS: u32 = 52;
+const BIAS: u64 = 1023;
 
 impl Rate {
     /// No rate.
     pub const ZERO: Rate = Rate(0);
 
-    /// The largest that is at most `bps`: rates that fit a link fit it after rounding, too. Below 1 bit/s it is zero.
+    /// The largest that is at most `bps`: rates that fit a link fit it after rounding, too. At 1 bit/s and below it is zero.
+    #[inline]
     pub fn at_most(bps: f64) -> Rate {
         if bps.is_nan() || bps < 1.0 {
             return Rate::ZERO;
         }
-        // The logarithm and its power are rounded: begin a step too high.
-        let mut code = ((libm::log2(bps) * STEPS).floor() + 1.0).clamp(0.0, f64::from(u16::MAX)) as u16;
-        while code > 0 && Rate(code).bps() > bps {
-            code -= 1;
-        }
-        Rate(code)
+        let code = (bps.to_bits() >> (LONG_FRACTION_BITS - FRACTION_BITS)) - (BIAS << FRACTION_BITS);
+        Rate(code.min(u16::MAX.into()) as u16)
     }
 
     /// In bit/s.
+    #[inline]
     pub fn bps(self) -> f64 {
-        if self.0 == 0 { 0.0 } else { libm::exp2(f64::from(self.0) / STEPS) }
+        if self.0 == 0 {
+            return 0.0;
+        }
+        f64::from_bits((u64::from(self.0) + (BIAS << FRACTION_BITS)) << (LONG_FRACTION_BITS - FRACTION_BITS))
     }
 
     /// As it is sent.

@@ -132,7 +132,7 @@ proptest! {
     #[test]
     fn a_rate_is_rounded_down_by_at_most_a_step(bps in 1.0f64..1e19) {
         let rate = Rate::at_most(bps).bps();
-        prop_assert!(rate == 0.0 && bps < 1.0007 || rate <= bps && rate > bps / 1.0007, "{} for {}", rate, bps);
+        prop_assert!(rate == 0.0 && bps < 1.001 || rate <= bps && rate > bps / 1.00098, "{} for {}", rate, bps);
     }
 }
 

@@ -12,6 +12,13 @@ use subak_core::{Case, Fault, LinkId, Utility};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key(pub(super) u32);
 
+impl Key {
+    /// Where the flow stands among the rates that `Iteration::normalize` gives; another may stand there once it is removed.
+    pub fn slot(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// The slot whose path is dead: places without a flow point to it, and its rate is zero.
 const EMPTY: u32 = 0;
 

@@ -1,0 +1,37 @@
+//! Every input that was kept, and a search from there: a fixed number of inputs, the same each time.
+
+use std::path::PathBuf;
+use subak_fuzz::entries::{ENTRIES, Entry};
+use subak_fuzz::search::Search;
+
+fn searched(name: &str, inputs: u64) {
+    let (_, entry): (_, Entry) = ENTRIES.into_iter().find(|(n, _)| *n == name).unwrap();
+    let corpus = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name);
+    let mut search = Search::new(entry, &corpus, 1).unwrap();
+    for _ in 0..inputs {
+        search.try_one();
+    }
+    assert_eq!(search.tried, inputs);
+    println!("{name}: {} found beside the corpus", search.found.len());
+}
+
+#[test]
+fn datagrams() {
+    searched("datagram", 3_000_000);
+}
+
+#[test]
+fn bundles() {
+    searched("bundle", 1_500_000);
+}
+
+#[test]
+fn exchanges() {
+    searched("exchange", 30_000);
+}
+
+#[test]
+fn cases() {
+    searched("case-json", 300_000);
+    searched("case-toml", 100_000);
+}
