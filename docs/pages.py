@@ -35,6 +35,7 @@ GALLERY = {
     "Proactive congestion control (PERC thesis)": lambda e: e.paper == "perc" and not e.name.startswith("fit-"),
     "NUMFabric": lambda e: e.paper == "numfabric",
     "Flowtune": lambda e: e.paper == "flowtune",
+    "HPCC, DCQCN and TIMELY": lambda e: e.paper == "hpcc",
     "Packet programs on switch pipelines (PERC thesis, chapter 6)": lambda e: e.name.startswith("fit-"),
 }
 """The front page's groups of experiments."""

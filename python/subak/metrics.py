@@ -79,6 +79,7 @@ COMPARED = (
     Metric("wait_p99_ns", "p99 wait", "the same, 99th percentile", _nanoseconds),
     Metric("queue_p99_bytes", "p99 queue", "bytes waiting at a link when sampled, 99th percentile", _bytes),
     Metric("dropped_packets", "Drops", "packets dropped for want of room between warm-up and duration", _count),
+    Metric("pauses", "Pauses", "times that priority flow control paused a link between warm-up and duration", _count),
     Metric("retransmissions", "Sent again", "data packets sent again between warm-up and duration", _count),
     Metric("converged_share", "Settled", "changes of the flows after which the rates settled", _share),
     Metric("near_at_end_share", "Near at the end", "changes at whose end enough rates were near their optimum", _share),
@@ -94,10 +95,13 @@ CONVERGED = tuple(m for m in COMPARED if m.name.startswith(("converge", "near_at
 
 
 def compared(rows: Sequence[Mapping[str, Any]]) -> list[Metric]:
-    """The metrics of a comparison that any of its ``rows`` has; unfinished flows only where there are some."""
-    some = any(row["metrics"].get("unfinished", {"mean": 0})["mean"] > 0 for row in rows)
+    """The metrics that any of the ``rows`` of a comparison has; unfinished flows and pauses only if there are any."""
+
+    def some(name: str) -> bool:
+        return any(row["metrics"].get(name, {"mean": 0})["mean"] > 0 for row in rows)
+
     there = [m for m in COMPARED if any(m.name in row["metrics"] for row in rows)]
-    return [m for m in there if some or m.name != "unfinished"]
+    return [m for m in there if m.name not in ("unfinished", "pauses") or some(m.name)]
 
 
 def warning_text(warning: Mapping[str, Any]) -> str:

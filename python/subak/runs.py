@@ -44,7 +44,7 @@ class Results:
         """What to know before believing the results: each a ``kind``, ``scheme``, ``axes``, ``cells`` and ``text``.
 
         Kinds are ``nothing-finished``, ``unfinished``, ``never-started``, ``load-not-reached``, ``still-ramping``,
-        ``few-flows``, ``wide-interval``, ``graze``, ``slow-link`` and ``fault-in-warmup``.
+        ``deadlock``, ``few-flows``, ``wide-interval``, ``graze``, ``slow-link`` and ``fault-in-warmup``.
         """
         return list(self.manifest.get("warnings", []))
 

@@ -157,7 +157,8 @@ def _spec() -> Schema:
 
 def _sizes() -> Schema:
     facebook = ("facebook-web", "facebook-cache", "facebook-hadoop")
-    words = _word("web-search", "data-mining", "enterprise", *facebook, "fixed", "uniform")
+    hpcc = ("fb-hadoop", "ali-storage", "google-rpc")
+    words = _word("web-search", "data-mining", "enterprise", *facebook, *hpcc, "fixed", "uniform")
     one = _either(words, POINTS, _table({"file": TEXT}, ["file"]))
     return _either(one, _list(one))
 

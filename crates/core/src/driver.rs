@@ -100,6 +100,10 @@ pub struct LinkView {
     pub dropped_bytes: u64,
     /// Packets lost to injected faults.
     pub lost_packets: u64,
+    /// How often a class of packets was paused before the link.
+    pub pauses: u64,
+    /// For how long, ns, over all classes.
+    pub paused_ns: u64,
 }
 
 /// Which packets a loss takes.
@@ -291,6 +295,11 @@ pub trait Driver: Send {
     fn flow(&self, flow: FlowId) -> FlowView;
     /// A link as it stands.
     fn link(&self, link: LinkId) -> LinkView;
+    /// Links that are paused and wait for each other in a circle, each for the next and the last for the first, and since when:
+    /// a deadlock. Empty if there is none.
+    fn deadlock(&self) -> Vec<(LinkId, Ns)> {
+        Vec::new()
+    }
     /// Peaks of queues start again from what waits now.
     fn restart_peaks(&mut self);
     /// Time that data packets waited in queues over their whole path, ns, as `(upper edge of the bin, packets)`.

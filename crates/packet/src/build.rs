@@ -18,7 +18,7 @@ pub fn build(
     seed: u64,
 ) -> Result<Box<dyn Driver>, Fault> {
     check(network, sizes)?;
-    subak_schemes::with_scheme(name, params, Maker { network, sizes, faults, seed })
+    subak_schemes::with_scheme(name, params, Maker { network, sizes, faults, seed })?
 }
 
 struct Maker<'a> {
@@ -29,9 +29,9 @@ struct Maker<'a> {
 }
 
 impl Visitor for Maker<'_> {
-    type Out = Box<dyn Driver>;
-    fn visit<S: Scheme>(self, scheme: S) -> Box<dyn Driver> {
-        Box::new(Sim::new(scheme, self.network, self.sizes, self.faults, self.seed))
+    type Out = Result<Box<dyn Driver>, Fault>;
+    fn visit<S: Scheme>(self, scheme: S) -> Self::Out {
+        Ok(Box::new(Sim::checked(scheme, self.network, self.sizes, self.faults, self.seed)?))
     }
 }
 
@@ -102,6 +102,9 @@ impl<S: Scheme> Driver for Sim<S> {
     }
     fn link(&self, link: LinkId) -> LinkView {
         self.ports[link as usize].view_at(self.now_ns)
+    }
+    fn deadlock(&self) -> Vec<(LinkId, Ns)> {
+        self.circle_of_pauses()
     }
     fn restart_peaks(&mut self) {
         for p in &mut self.ports {

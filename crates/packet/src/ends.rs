@@ -2,6 +2,7 @@
 
 use crate::event::{Event, Who};
 use crate::flow::{FlowState, PS, Subflow, advance_pace, blank, loss_of, may_go, remaining, set_pace};
+use crate::pfc::Letter;
 use crate::sender::{Next, Receiver, Sender};
 use crate::sim::Sim;
 use std::sync::Arc;
@@ -43,6 +44,7 @@ impl<S: Scheme> Sim<S> {
                 last_bytes: 0,
                 pace_event_ns: None,
                 timeout_pending: false,
+                at_nic: false,
             };
             match self.subs.get_mut(first_sub as usize + number) {
                 Some(place) => *place = sub,
@@ -60,6 +62,7 @@ impl<S: Scheme> Sim<S> {
             paths,
             ends: plan.routes.first().and_then(|route| self.ends(&route.forward)),
             links: plan.routes.into_iter().map(|route| route.forward).collect(),
+            rtt_ns: self.rtt_ns,
             seed: mix(self.seed ^ mix(u64::from(flow) | 2 << 40)),
         };
         let subflows = info.links.len();
@@ -235,14 +238,18 @@ impl<S: Scheme> Sim<S> {
         let sub = &mut self.subs[f.first_sub as usize + packet.subflow as usize];
         let payload = u64::from(packet.payload_bytes);
         self.waits.saturating_record(packet.waited_ns);
-        if sub.receiver.arrived(packet.segment) {
+        let gap = self.go_back && packet.segment > sub.receiver.cumulative();
+        if !gap && sub.receiver.arrived(packet.segment) {
             f.view.received_bytes += payload;
             f.view.received_wire_bytes += u64::from(packet.bytes);
         } else {
             f.view.duplicate_bytes += payload;
         }
         let done = f.open && f.size_bytes == Some(f.view.received_bytes);
-        let reply = f.sink.on_data(&mut self.io, packet);
+        let mut reply = f.sink.on_data(&mut self.io, packet);
+        if gap && !sub.receiver.complains() {
+            reply = Reply::Withhold;
+        }
         // The acknowledgement goes first; the hop that sees it has asks of its own.
         let asks = if self.io.is_asked() { std::mem::take(self.io.asks_mut()) } else { Vec::new() };
         match reply {
@@ -297,7 +304,8 @@ impl<S: Scheme> Sim<S> {
         };
         f.source.on_ack(&mut self.io, &ack);
         if let Some(segment) = acked.lost {
-            let loss = loss_of(sub, LossKind::Reordered, segment);
+            let kind = if self.go_back { LossKind::OutOfOrder } else { LossKind::Reordered };
+            let loss = loss_of(sub, kind, segment);
             f.source.on_loss(&mut self.io, &loss);
         }
         let all = f.size_bytes == Some(f.acked_bytes);
@@ -421,12 +429,12 @@ impl<S: Scheme> Sim<S> {
     }
 
     /// Sends what window and pace allow now.
-    fn send(&mut self, at: u32) {
+    pub(crate) fn send(&mut self, at: u32) {
         loop {
             let sub = &mut self.subs[at as usize];
             let f = &mut self.flows[sub.flow];
             let rate_bps = sub.rate_bps.unwrap_or(f64::INFINITY).min(f.demand_bps);
-            if sub.held || rate_bps.is_nan() || rate_bps <= 0.0 {
+            if sub.held || rate_bps.is_nan() || rate_bps <= 0.0 || sub.at_nic {
                 return;
             }
             let fresh = f.unsent_bytes.min(u64::from(self.sizes.mss_bytes())) as u32;
@@ -463,6 +471,7 @@ impl<S: Scheme> Sim<S> {
                 let due_ns = sub.sender.timeout_ns().expect("a segment was just sent");
                 self.await_silence(at, due_ns);
             }
+            self.subs[at as usize].at_nic = self.takes_turns;
             self.launch(packet);
         }
     }
@@ -551,7 +560,9 @@ impl<S: Scheme> Sim<S> {
                 let Some((_, node)) = source_of(self, flow) else { return };
                 return self.at_node(node, |machine, io| machine.on_flow(io, flow, message));
             }
-            (Who::Hop(_) | Who::Node(_), To::Neighbour(link)) => return self.send_letter(link, message, bytes),
+            (Who::Hop(_) | Who::Node(_), To::Neighbour(link)) => {
+                return self.send_letter(link, Letter::Message(message), bytes);
+            }
             _ => {
                 debug_assert!(false, "{who:?} cannot send to {to:?}");
                 return;

@@ -59,6 +59,8 @@ pub(crate) struct Subflow {
     /// Time of the earliest pace event that is pending.
     pub pace_event_ns: Option<Ns>,
     pub timeout_pending: bool,
+    /// Its packet waits at the NIC, where subflows take turns ([`subak_core::scheme::Nic`]).
+    pub at_nic: bool,
 }
 
 /// A data packet without content.

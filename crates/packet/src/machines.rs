@@ -1,6 +1,7 @@
 //! The machines beside those of flows and links: nodes, the controller, letters between neighbours, pauses, restarts.
 
 use crate::event::{Event, Who};
+use crate::pfc::Letter;
 use crate::sim::Sim;
 use subak_core::driver::Machine;
 use subak_core::rng::mix;
@@ -86,7 +87,7 @@ impl<S: Scheme> Sim<S> {
     }
 
     /// Sends a letter to the hop before `link`, against its direction: over its twin, ahead of what waits there.
-    pub(crate) fn send_letter(&mut self, link: LinkId, message: S::Ctl, bytes: u32) {
+    pub(crate) fn send_letter(&mut self, link: LinkId, letter: Letter<S::Ctl>, bytes: u32) {
         let arrives_ns = match self.ports[link as usize].twin {
             Some(twin) => {
                 let p = &mut self.ports[twin as usize];
@@ -103,13 +104,17 @@ impl<S: Scheme> Sim<S> {
             self.letters.push(None);
             self.letters.len() as u32 - 1
         });
-        self.letters[place as usize] = Some(message);
+        self.letters[place as usize] = Some(letter);
         self.wheel.push(arrives_ns, Event::Letter(place, link));
     }
 
     pub(crate) fn on_letter(&mut self, letter: u32, link: LinkId) {
         self.free_letters.push(letter);
-        let Some(message) = self.letters[letter as usize].take() else { return };
+        let message = match self.letters[letter as usize].take() {
+            Some(Letter::Message(message)) => message,
+            Some(Letter::Pause(class, on)) => return self.pause(link, class, on),
+            None => return,
+        };
         self.saw_letter(link, &message);
         let p = &mut self.ports[link as usize];
         p.refresh();
@@ -121,6 +126,7 @@ impl<S: Scheme> Sim<S> {
     pub(crate) fn pause(&mut self, link: LinkId, class: Class, on: bool) {
         let p = &mut self.ports[link as usize];
         p.queue.pause(class, on);
+        p.gate.set(self.now_ns, class, on);
         if !on && !p.wakes && p.held_down == 0 && p.queue.packets() > 0 {
             p.wakes = true;
             self.wheel.push(self.now_ns.max(p.serializer.free_ns()), Event::Wake(link, 0));

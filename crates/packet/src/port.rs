@@ -1,5 +1,6 @@
 //! An output port: queue, serializer and counters of one directed link.
 
+use crate::pfc::Gate;
 use subak_core::driver::LinkView;
 use subak_core::scheme::{PacketKind, Port, Queue, Scheme};
 use subak_core::{LinkId, Ns};
@@ -80,6 +81,8 @@ pub struct PortState<S: Scheme> {
     pub down_ns: Option<Ns>,
     /// The link in the opposite direction.
     pub twin: Option<LinkId>,
+    /// Which classes are paused.
+    pub gate: Gate,
 }
 
 impl<S: Scheme> PortState<S> {
@@ -96,6 +99,7 @@ impl<S: Scheme> PortState<S> {
             down_ns: None,
             life: 0,
             twin,
+            gate: Gate::default(),
             view: LinkView::default(),
             port,
         }
@@ -113,6 +117,7 @@ impl<S: Scheme> PortState<S> {
         let mut view = self.view;
         view.queued_bytes = self.queue.bytes();
         view.queued_packets = self.queue.packets() as u64;
+        (view.pauses, view.paused_ns) = self.gate.so_far(now_ns);
         let counter = match self.last_kind {
             PacketKind::Data => &mut view.data_bytes,
             PacketKind::Ack => &mut view.ack_bytes,

@@ -141,7 +141,9 @@ impl Sender {
     /// `segment`, sent at `sent_ns`, the `blocks` before it, and all before `cumulative` have arrived.
     pub fn on_ack(&mut self, segment: u32, blocks: Blocks, cumulative: u32, sent_ns: Ns, now_ns: Ns) -> Acked {
         self.sample_rtt(now_ns - sent_ns);
-        let mut bytes = self.mark_acked(segment, Some(sent_ns));
+        // The receiver dropped it, for it came too early, and wants what its mark says.
+        let too_early = self.recovery.go_back && segment >= cumulative;
+        let mut bytes = if too_early { 0 } else { self.mark_acked(segment, Some(sent_ns)) };
         // Which transmission of the others arrived is not known.
         for run in [blocks.run(segment), blocks.earlier(segment)] {
             for other in run.start.max(self.base)..run.end {
@@ -162,7 +164,8 @@ impl Sender {
             self.backoff = 0;
             self.probe = None;
         }
-        Acked { bytes, lost: self.detect_lost() }
+        let lost = if too_early && cumulative == self.base { self.back() } else { self.detect_lost() };
+        Acked { bytes, lost }
     }
 
     /// Marks a segment as arrived; its bytes, if it was not already.
@@ -205,6 +208,24 @@ impl Sender {
                 first = first.or(Some(segment));
             }
             self.order.pop_front();
+        }
+        first
+    }
+
+    /// Holds all that was sent and not acknowledged lost, to be sent again in order; the first of it that was under way.
+    fn back(&mut self) -> Option<u32> {
+        self.order.clear();
+        self.lost.clear();
+        let mut first = None;
+        for (segment, s) in (self.base..).zip(&mut self.segments) {
+            if s.state == State::InFlight {
+                s.state = State::Lost;
+                self.in_flight_bytes -= u64::from(s.payload_bytes);
+                first = first.or(Some(segment));
+            }
+            if s.state == State::Lost {
+                self.lost.push_back(segment);
+            }
         }
         first
     }
@@ -279,6 +300,9 @@ impl Sender {
         self.backoff += 1;
         self.probe = None;
         self.last_progress_ns = now_ns;
+        if self.recovery.go_back {
+            return self.back();
+        }
         self.order.clear();
         let mut first = None;
         for at in 0..self.segments.len() as u32 {
@@ -301,6 +325,8 @@ pub struct Receiver {
     next: u32,
     /// Whether `next + 1 + i` has arrived.
     beyond: VecDeque<bool>,
+    /// It has said that `next` is missing.
+    complained: bool,
 }
 
 impl Receiver {
@@ -315,6 +341,7 @@ impl Receiver {
             return !std::mem::replace(&mut self.beyond[at], true);
         }
         self.next += 1;
+        self.complained = false;
         while let Some(arrived) = self.beyond.pop_front() {
             if !arrived {
                 break;
@@ -337,6 +364,11 @@ impl Receiver {
         };
         let (run, hole) = (count(true), count(false));
         Blocks::new(run, hole, count(true))
+    }
+
+    /// Whether the sender has to be told that the next segment is missing: once for each gap.
+    pub fn complains(&mut self) -> bool {
+        !std::mem::replace(&mut self.complained, true)
     }
 
     /// First segment that has not arrived.

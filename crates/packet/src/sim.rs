@@ -4,27 +4,19 @@
 use crate::event::{Event, Packed, Who};
 use crate::flow::Subflow;
 use crate::flows::Flows;
+use crate::losses::Rule;
+use crate::pfc::{Letter, Pfc};
 use crate::port::PortState;
 use crate::routes::Routes;
 use crate::wheel::Wheel;
 use hdrhistogram::Histogram;
-use subak_core::driver::{Befell, Injected, Kinds, LinkChange, Machine, Mishap, PacketSizes, Watcher};
+use subak_core::driver::{Befell, Injected, LinkChange, Machine, PacketSizes, Watcher};
 use subak_core::rng::{Stream, mix};
 use subak_core::scheme::{
-    Ask, Controller, Hop, Io, Node, NodeInfo, Packet, PacketKind, Pop, Port, Queue, Scheme, Sink, Slab, Source, Visit,
-    Way,
+    Ask, Controller, Hop, Io, Nic, Node, NodeInfo, Packet, PacketKind, Pop, Port, Queue, Scheme, Sink, Slab, Source,
+    Visit, Way,
 };
-use subak_core::{FlowId, LinkId, Network, Ns};
-
-/// A rule by which something happens to packets.
-struct Rule {
-    mishap: Mishap,
-    kinds: Kinds,
-    links: Option<Vec<LinkId>>,
-    probability: f64,
-    from_ns: Ns,
-    until_ns: Ns,
-}
+use subak_core::{Fault, FlowId, LinkId, Network, Ns};
 
 /// A simulation of one scheme on one network.
 pub struct Sim<S: Scheme> {
@@ -50,18 +42,26 @@ pub struct Sim<S: Scheme> {
     pub(crate) controller_life: u8,
     pub(crate) network: Network,
     /// Letters between neighbours that are under way, and the places that are free.
-    pub(crate) letters: Vec<Option<S::Ctl>>,
+    pub(crate) letters: Vec<Option<Letter<S::Ctl>>>,
     pub(crate) free_letters: Vec<u32>,
     restarts: Vec<Machine>,
     pub(crate) seed: u64,
+    /// The longest round trip on the idle network.
+    pub(crate) rtt_ns: Ns,
+    /// Shared buffers and pauses, if switches lose nothing.
+    pub(crate) pfc: Option<Pfc>,
+    /// Whether subflows take turns at the NIC ([`Nic`]).
+    pub(crate) takes_turns: bool,
+    /// Whether receivers want segments in order ([`subak_core::scheme::Recovery::go_back`]).
+    pub(crate) go_back: bool,
     /// Flows that finished since somebody asked.
     pub(crate) finished: Vec<FlowId>,
-    dropped: Vec<u32>,
+    pub(crate) dropped: Vec<u32>,
     /// Whoever watches packets. While nobody does, each of its places costs a branch that always goes the same way.
     pub(crate) watcher: Option<Box<dyn Watcher>>,
-    rules: Vec<Rule>,
+    pub(crate) rules: Vec<Rule>,
     /// Of what happens to packets: one a link, where anything does.
-    rngs: Vec<Stream>,
+    pub(crate) rngs: Vec<Stream>,
     has_downs: bool,
     pub(crate) link_changes: Vec<(Ns, LinkId, LinkChange)>,
     /// Flows neither finished nor stopped.
@@ -75,7 +75,22 @@ pub struct Sim<S: Scheme> {
 
 impl<S: Scheme> Sim<S> {
     /// An idle network, its links' machines started.
+    ///
+    /// # Panics
+    /// If the scheme loses nothing and its buffers have no room for headroom: see [`Sim::checked`].
     pub fn new(scheme: S, network: &Network, sizes: PacketSizes, faults: &[Injected], seed: u64) -> Self {
+        Sim::checked(scheme, network, sizes, faults, seed).expect("buffers have room for headroom")
+    }
+
+    /// As [`Sim::new`]; refuses buffers that have no room for headroom.
+    pub fn checked(
+        scheme: S,
+        network: &Network,
+        sizes: PacketSizes,
+        faults: &[Injected],
+        seed: u64,
+    ) -> Result<Self, Fault> {
+        let pfc = scheme.lossless().map(|rules| Pfc::new(rules, network, sizes)).transpose()?;
         let rtt_ns = crate::sizing::longest_rtt_ns(network, sizes);
         let twins = network.twins();
         let ports = network.links().iter().enumerate().map(|(l, link)| {
@@ -110,6 +125,10 @@ impl<S: Scheme> Sim<S> {
         }
         let mut sim = Sim {
             ports,
+            rtt_ns,
+            pfc,
+            takes_turns: scheme.nic() == Nic::TakesTurns,
+            go_back: scheme.recovery().go_back,
             scheme,
             sizes,
             now_ns: 0,
@@ -158,7 +177,7 @@ impl<S: Scheme> Sim<S> {
         }
         sim.make_nodes();
         sim.start_controller();
-        sim
+        Ok(sim)
     }
 
     /// From now on events go into the wheel in a random order, which `seed` decides. The run must be the same for every
@@ -224,7 +243,7 @@ impl<S: Scheme> Sim<S> {
     }
 
     /// The arrival of a packet over `link`.
-    fn arrival(&self, id: u32, link: LinkId) -> Event {
+    pub(crate) fn arrival(&self, id: u32, link: LinkId) -> Event {
         let packet = &self.slab[id];
         let next = self.routes.next(packet.route, packet.hop).unwrap_or(link);
         Event::Arrive(id, next, self.ports[link as usize].input)
@@ -305,6 +324,9 @@ impl<S: Scheme> Sim<S> {
                     p.wakes = true;
                     self.wheel.push(self.now_ns.max(p.serializer.free_ns()), Event::Wake(link, 0));
                 }
+                if p.held_down == 0 {
+                    self.repeat_frames(link);
+                }
             }
             LinkChange::Capacity(capacity_bps) => {
                 p.serializer.resize(capacity_bps);
@@ -329,6 +351,12 @@ impl<S: Scheme> Sim<S> {
         let now_ns = self.now_ns;
         self.io.came_by = came_by;
         if self.has_nodes && !self.admits(link, id) {
+            self.account_drop(link, id);
+            return;
+        }
+        if let Some(came_by) = came_by
+            && !self.has_room(came_by, id)
+        {
             self.account_drop(link, id);
             return;
         }
@@ -389,6 +417,8 @@ impl<S: Scheme> Sim<S> {
                     p.hop.on_dequeue(&mut self.io, packet, &p.port);
                 }
                 let (bytes, route, hop, input) = (packet.bytes, packet.route, packet.hop, p.input);
+                let is_turn = self.takes_turns && hop == 0 && packet.kind == PacketKind::Data;
+                let turn = is_turn.then(|| self.flows[packet.flow].first_sub as usize + packet.subflow as usize);
                 p.last_kind = packet.kind;
                 let counter = match packet.kind {
                     PacketKind::Data => &mut p.view.data_bytes,
@@ -406,6 +436,7 @@ impl<S: Scheme> Sim<S> {
                 if self.has_nodes {
                     self.tell_leaving(link, id);
                 }
+                self.give_room(id);
                 if self.watcher.is_some() {
                     self.saw(Befell::Dequeued, link, id);
                 }
@@ -418,6 +449,10 @@ impl<S: Scheme> Sim<S> {
                 if self.io.is_asked() {
                     self.carry_out(Who::Hop(link));
                 }
+                if let Some(sub) = turn {
+                    self.subs[sub].at_nic = false;
+                    self.send(sub as u32);
+                }
             }
             Pop::NotBefore(at_ns) => {
                 p.wakes = true;
@@ -428,46 +463,6 @@ impl<S: Scheme> Sim<S> {
         if !self.dropped.is_empty() {
             self.account_drops(link);
         }
-    }
-
-    /// What the rules do to the packet, which would arrive at `arrives_ns`; whether they have seen to it.
-    fn meets_mishap(&mut self, link: LinkId, id: u32, arrives_ns: Ns) -> bool {
-        match self.mishap(link, self.slab[id].kind) {
-            None => false,
-            Some(Mishap::Lost) => {
-                self.account_loss(link, id);
-                true
-            }
-            Some(Mishap::Doubled) => {
-                let copy = self.slab.insert(self.slab[id].copy());
-                self.flows.hold(self.slab[id].flow);
-                let event = self.arrival(copy, link);
-                self.wheel.push(arrives_ns, event);
-                false
-            }
-            Some(Mishap::Late(by_ns)) => {
-                let event = self.arrival(id, link);
-                self.wheel.push(arrives_ns + by_ns, event);
-                true
-            }
-        }
-    }
-
-    fn mishap(&mut self, link: LinkId, kind: PacketKind) -> Option<Mishap> {
-        let now_ns = self.now_ns;
-        let rng = &mut self.rngs[link as usize];
-        let met = |rule: &&Rule| {
-            let taken = match kind {
-                PacketKind::Data => rule.kinds.data,
-                PacketKind::Ack => rule.kinds.ack,
-                PacketKind::Ctl => rule.kinds.ctl,
-            };
-            taken
-                && (rule.from_ns..rule.until_ns).contains(&now_ns)
-                && rule.links.as_ref().is_none_or(|links| links.contains(&link))
-                && rng.unit() < rule.probability
-        };
-        self.rules.iter().find(met).map(|rule| rule.mishap)
     }
 
     /// A packet reaches the far end of its link.
@@ -494,13 +489,6 @@ impl<S: Scheme> Sim<S> {
                 self.deliver(id);
             }
         }
-    }
-
-    /// Whether the link went down while the packet that arrives now was on it.
-    fn went_down_under(&self, link: LinkId, id: u32) -> bool {
-        let p = &self.ports[link as usize];
-        let on_it_ns = p.port.delay_ns + (f64::from(self.slab[id].bytes) * 8e9 / p.port.capacity_bps).ceil() as Ns;
-        p.down_ns.is_some_and(|down_ns| down_ns + on_it_ns >= self.now_ns)
     }
 
     /// Shows a control message on its way out to the hop of the link that it is about to enter.
@@ -539,39 +527,5 @@ impl<S: Scheme> Sim<S> {
         p.hop.on_ctl(&mut self.io, &mut message, visit, &p.port);
         self.slab[id].ctl = Some(message);
         self.carry_out(Who::Hop(link));
-    }
-
-    fn account_drops(&mut self, link: LinkId) {
-        while let Some(id) = self.dropped.pop() {
-            if self.has_nodes {
-                self.tell_leaving(link, id);
-            }
-            self.account_drop(link, id);
-        }
-    }
-
-    fn account_drop(&mut self, link: LinkId, id: u32) {
-        self.saw(Befell::Dropped, link, id);
-        let packet = &self.slab[id];
-        let view = &mut self.ports[link as usize].view;
-        view.dropped_packets += 1;
-        view.dropped_bytes += u64::from(packet.bytes);
-        self.lose(id);
-    }
-
-    fn account_loss(&mut self, link: LinkId, id: u32) {
-        self.saw(Befell::Lost, link, id);
-        self.ports[link as usize].view.lost_packets += 1;
-        self.lose(id);
-    }
-
-    fn lose(&mut self, id: u32) {
-        let packet = &self.slab[id];
-        let flow = packet.flow;
-        if packet.kind == PacketKind::Data {
-            self.flows[flow].view.drops += 1;
-        }
-        self.slab.remove(id);
-        self.flows.release(flow);
     }
 }

@@ -4,11 +4,12 @@
 //! window). Every packet is acknowledged, so each echo tells of one packet. K is given at 10 Gb/s and scales with
 //! the link; alpha starts at 1, so that the first mark ends slow start with a halved window.
 
+use crate::lossless;
 use crate::queue::Fifo;
 use crate::tcp::{self, Window, Windows};
 use subak_core::scheme::{
-    Ack, FlowInfo, Goal, Hop, Info, Io, Kind, Loss, Named, Packet, PacketKind, Param, ParamUnit, Params, Port,
-    Recovery, Scheme, Settles, Source,
+    Ack, FlowInfo, Goal, Hop, Info, Io, Kind, Loss, Lossless, Named, Packet, PacketKind, Param, ParamUnit, Params,
+    Port, Recovery, Scheme, Settles, Source,
 };
 use subak_core::{Fault, Ns};
 
@@ -21,6 +22,7 @@ pub struct Dctcp {
     g: f64,
     windows: Windows,
     recovery: Recovery,
+    lossless: Option<Lossless>,
 }
 
 /// A sender's state, one a subflow.
@@ -60,6 +62,12 @@ impl Named for Dctcp {
             tcp::INITIAL_WINDOW,
             tcp::REDUCTION,
             tcp::RTO_MIN,
+            lossless::PFC_OFF,
+            lossless::ALPHA,
+            lossless::THRESHOLD,
+            lossless::RESUME,
+            lossless::BUFFER,
+            lossless::HEADROOM,
         ],
         settles: Settles::NEVER,
     };
@@ -79,13 +87,17 @@ impl Scheme for Dctcp {
             g: params.within("g", 1e-6, 1.0)?,
             windows: Windows::of(params)?,
             recovery: tcp::recovery(params),
+            lossless: lossless::read(params)?,
         })
+    }
+    fn lossless(&self) -> Option<Lossless> {
+        self.lossless
     }
     fn recovery(&self) -> Recovery {
         self.recovery
     }
     fn queue(&self, port: &Port) -> Fifo {
-        Fifo::new(port.buffer_bytes)
+        Fifo::new(lossless::room_bytes(self.lossless, port))
     }
     fn source(&self, flow: &FlowInfo) -> DctcpSource {
         let subflow = Subflow {

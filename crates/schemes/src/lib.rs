@@ -6,6 +6,7 @@
 #[macro_use]
 mod macros;
 
+mod lossless;
 pub mod over;
 pub mod perc;
 pub mod queue;
@@ -19,6 +20,10 @@ schemes! {
     reno::Reno,
     rcp::Rcp,
     pfabric::PFabric,
+    hpcc::Hpcc,
+    dcqcn::Dcqcn,
+    timely::Timely,
+    wrr::Wrr,
     charny::Charny,
     fair::Fair,
     n_perc::NPerc,

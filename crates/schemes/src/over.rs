@@ -19,8 +19,8 @@ use centre::{Allocator, Told};
 use std::fmt::Debug;
 use std::sync::Arc;
 use subak_core::scheme::{
-    Ack, Carries, Class, Controller, FlowInfo, Goal, Hop, Io, Kind, Loss, Packet, PacketKind, Param, Params, PathInfo,
-    Port, Queue, Recovery, Reply, Scheme, Settles, Sink, Source, To, Visit,
+    Ack, Carries, Class, Controller, FlowInfo, Goal, Hop, Io, Kind, Loss, Lossless, Packet, PacketKind, Param, Params,
+    PathInfo, Port, Queue, Recovery, Reply, Scheme, Settles, Sink, Source, To, Visit,
 };
 use subak_core::{Fault, FlowId, LinkId, Network, Ns, Utility};
 
@@ -98,6 +98,10 @@ pub trait Fabric: Clone + Debug + Send + Sized + 'static {
 
     /// The fabric with `params`.
     fn new(params: &Params) -> Result<Self, Fault>;
+    /// Whether switches lose nothing, and by which rules.
+    fn lossless(&self) -> Option<Lossless> {
+        None
+    }
     /// How losses are noticed.
     fn recovery(&self) -> Recovery {
         Recovery::default()
@@ -399,6 +403,9 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> Scheme for Over<O, F>
 
     fn new(params: &Params) -> Result<Self, Fault> {
         Ok(Over { optimizer: O::new(params)?, fabric: F::new(params)? })
+    }
+    fn lossless(&self) -> Option<Lossless> {
+        self.fabric.lossless()
     }
     fn recovery(&self) -> Recovery {
         self.fabric.recovery()

@@ -184,7 +184,7 @@ impl Window {
         self.flight = loss.in_flight_bytes as f64;
         if self.past_cut(loss.segment) {
             self.cut(0.5, loss.next_segment);
-            self.recovering = loss.kind == LossKind::Reordered;
+            self.recovering = loss.kind != LossKind::Timeout;
             if self.recovering {
                 // The first lost segment goes at once.
                 self.reduce(self.flight, self.mss);

@@ -321,6 +321,8 @@ pub struct FlowInfo {
     pub paths: Vec<PathInfo>,
     /// Where it starts and where it ends, if the network knows its nodes.
     pub ends: Option<(NodeId, NodeId)>,
+    /// The longest round trip on the idle network, ns: for schemes with one time for all flows.
+    pub rtt_ns: Ns,
     /// The links of each path, one list for each subflow.
     pub links: Vec<Vec<LinkId>>,
     /// Seed of its random numbers: see [`crate::rng::Stream`].
@@ -340,6 +342,7 @@ impl FlowInfo {
             mtu_bytes: 1500,
             links: paths.iter().map(|p| (0..LinkId::from(p.hops)).collect()).collect(),
             ends: None,
+            rtt_ns: paths.iter().map(|p| p.base_rtt_ns).max().unwrap_or(1),
             seed: 0,
             paths,
         }

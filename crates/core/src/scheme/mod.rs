@@ -8,11 +8,13 @@
 mod follows;
 mod info;
 mod io;
+mod lossless;
 mod packet;
 
 pub use follows::{Circumstances, Follows};
 pub use info::{FlowInfo, Goal, InRounds, Info, Kind, Param, ParamUnit, Params, PathInfo, Port, Settles, Value};
 pub use io::{Ask, Io, To, Update};
+pub use lossless::{Lossless, Nic, Threshold};
 pub use packet::{Blocks, Class, Packet, PacketKind, Slab, Way};
 
 use crate::driver::LinkChange;
@@ -51,6 +53,15 @@ pub trait Scheme: Sized + Send + 'static {
     /// How losses are noticed.
     fn recovery(&self) -> Recovery {
         Recovery::default()
+    }
+    /// Whether switches lose nothing, and by which rules. The scheme's queue must know classes ([`Queue::pause`]), and need not
+    /// bound what waits in it.
+    fn lossless(&self) -> Option<Lossless> {
+        None
+    }
+    /// How a host's own packets come to its link.
+    fn nic(&self) -> Nic {
+        Nic::Queue
     }
     /// The output queue before a link.
     fn queue(&self, port: &Port) -> Self::Queue;
@@ -109,11 +120,14 @@ pub struct Recovery {
     pub rto_min_ns: Ns,
     /// Largest retransmission timeout, ns. Equal to the smallest for a constant timeout.
     pub rto_max_ns: Ns,
+    /// Whether the receiver drops what comes out of order, says so once for each gap, and the sender sends all again from there
+    /// (go-back-N, as in RoCE NICs). Acknowledgements of later segments then tell nothing.
+    pub go_back: bool,
 }
 
 impl Default for Recovery {
     fn default() -> Self {
-        Recovery { reorder: Some(3), probe: true, rto_min_ns: 200_000, rto_max_ns: 100_000_000 }
+        Recovery { reorder: Some(3), probe: true, rto_min_ns: 200_000, rto_max_ns: 100_000_000, go_back: false }
     }
 }
 
@@ -147,6 +161,8 @@ pub enum LossKind {
     Reordered,
     /// Nothing was acknowledged for a retransmission timeout.
     Timeout,
+    /// The receiver asked to go back ([`Recovery::go_back`]).
+    OutOfOrder,
 }
 
 /// What the driver tells a source when it takes segments for lost. It sends them again as window and pace allow.

@@ -45,6 +45,13 @@ pub enum Class {
     Low = 2,
 }
 
+impl Class {
+    /// Every class, the first to go first.
+    pub const ALL: [Class; 3] = [Class::Control, Class::High, Class::Low];
+    /// The classes of data: those that priority flow control pauses.
+    pub const DATA: [Class; 2] = [Class::High, Class::Low];
+}
+
 /// What an acknowledgement tells beside its segment and the cumulative mark: the run of segments that ends with its segment,
 /// and the run before that, with the hole between them. They are two blocks of a selective acknowledgement (RFC 2018). Long
 /// runs are told in part: at most 1023, 1023 and 4095 segments fit.
@@ -170,6 +177,13 @@ impl<S: Scheme> Slab<S> {
     #[inline]
     pub fn get(&self, id: u32) -> Option<&Packet<S>> {
         self.packets.get(id as usize)
+    }
+
+    /// Every packet under way.
+    pub fn iter(&self) -> impl Iterator<Item = &Packet<S>> {
+        let mut live = vec![true; self.packets.len()];
+        self.free.iter().for_each(|&id| live[id as usize] = false);
+        self.packets.iter().zip(live).filter_map(|(packet, live)| live.then_some(packet))
     }
 
     /// Packets under way.

@@ -13,6 +13,9 @@ use std::path::Path;
 /// Lower edges of the size bins, bytes; the last has no upper edge.
 pub const SIZE_BINS: &[u64] = &[0, 10_000, 100_000, 1_000_000, 10_000_000];
 
+/// What a row `summary` counts over a whole run and the comparison shows.
+const WHOLE: &[&str] = &["dropped_packets", "lost_packets", "retransmissions", "pauses", "packet_hops"];
+
 /// The comparison of a run's schemes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
@@ -149,6 +152,9 @@ const COLUMNS: &[&str] = &[
     "dropped_packets",
     "lost_packets",
     "retransmissions",
+    "pauses",
+    "deadlock_ns",
+    "link",
     "packet_hops",
     "queued_bytes",
     "end_error",
@@ -212,6 +218,8 @@ pub(crate) struct Run {
     pub settled: BTreeMap<u64, Vec<Settled>>,
     pub whole: BTreeMap<&'static str, f64>,
     waits: Vec<(u64, u64)>,
+    /// Links that wait for each other in a circle of pauses, and since when.
+    pub stuck: Vec<(String, u64)>,
     queued: Vec<f64>,
     end_ns: u64,
 }
@@ -241,6 +249,7 @@ fn collect(batch: &RecordBatch, runs: &mut BTreeMap<u64, Run>) {
     let (converged, settled) = (flag(batch, "converged"), whole(batch, "convergence_ns"));
     let (criterion, end_error) = (whole(batch, "criterion"), number(batch, "end_error"));
     let (queued, time, near) = (whole(batch, "queued_bytes"), whole(batch, "time_ns"), flag(batch, "near_at_end"));
+    let (link, stuck) = (text(batch, "link"), whole(batch, "deadlock_ns"));
     for i in 0..batch.num_rows() {
         let Some(number_of_cell) = cell(i) else { continue };
         let run = runs.entry(number_of_cell).or_default();
@@ -256,6 +265,9 @@ fn collect(batch: &RecordBatch, runs: &mut BTreeMap<u64, Run>) {
                 }));
             }
             Some("flow") if start(i).is_none() => run.never_started += 1,
+            Some("link") => {
+                run.stuck.extend(link(i).zip(stuck(i)).map(|(id, since_ns)| (id.to_string(), since_ns)));
+            }
             Some("wait") => run.waits.extend(wait(i).zip(packets(i))),
             Some("queue") if measured(i) != Some(false) => run.queued.extend(queued(i).map(|b| b as f64)),
             Some("convergence") => {
@@ -268,8 +280,8 @@ fn collect(batch: &RecordBatch, runs: &mut BTreeMap<u64, Run>) {
             }
             Some("summary") => {
                 run.end_ns = time(i).unwrap_or(0);
-                for name in ["dropped_packets", "lost_packets", "retransmissions", "packet_hops"] {
-                    run.whole.extend(whole(batch, name)(i).map(|v| (name, v as f64)));
+                for name in WHOLE {
+                    run.whole.extend(whole(batch, name)(i).map(|v| (*name, v as f64)));
                 }
                 run.whole.extend(number(batch, "utilization")(i).map(|v| ("utilization", v)));
             }
@@ -329,7 +341,8 @@ fn of_changes(changes: &[Settled]) -> Vec<(&'static str, Option<f64>)> {
 fn of_run(run: &Run) -> Vec<(&'static str, Option<f64>)> {
     let mut metrics = if run.flows.is_empty() { Vec::new() } else { of_flows(run.flows.iter(), run.end_ns) };
     let whole = |name: &'static str| (name, run.whole.get(name).copied());
-    metrics.extend(["utilization", "dropped_packets", "lost_packets", "retransmissions", "packet_hops"].map(whole));
+    metrics.push(whole("utilization"));
+    metrics.extend(WHOLE.iter().map(|name| whole(name)));
     let packets: u64 = run.waits.iter().map(|w| w.1).sum();
     let waited: f64 = run.waits.iter().map(|&(ns, n)| ns as f64 * n as f64).sum();
     metrics.push(("wait_mean_ns", (packets > 0).then(|| waited / packets as f64)));

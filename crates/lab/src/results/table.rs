@@ -148,6 +148,12 @@ columns! {
     dropped_bytes: whole,
     /// packets lost to injected faults, between warm-up and duration
     lost_packets: whole,
+    /// how often a class of packets was paused before the link, between warm-up and duration; of a summary, over all links
+    pauses: whole,
+    /// for how long classes of packets were paused before the link, between warm-up and duration; of a summary, over all links
+    paused_ns: whole,
+    /// since when the link has been paused and waits for itself, around a circle of paused links; null if it does not
+    deadlock_ns: whole,
     /// data bits over capacity, between warm-up and duration; of a summary, over the links into the hosts together
     utilization: number,
     /// upper edge of a bin of the time that data packets waited in queues over their whole path

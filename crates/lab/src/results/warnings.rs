@@ -144,6 +144,9 @@ fn of_group(setting: &Setting, group: &Group, all: &mut Vec<Warning>) {
         );
     }
     let every = || cells_where(&|_| true);
+    for (cell, run) in runs.iter().filter(|(_, run)| !run.stuck.is_empty()) {
+        warn("deadlock", vec![*cell], deadlock(&run.stuck));
+    }
     load(setting, runs, |kind, text| warn(kind, every(), text));
     // Where the spec lists the flows, it wants no more of them.
     if setting.workload.draws_sizes()
@@ -164,6 +167,19 @@ fn of_group(setting: &Setting, group: &Group, all: &mut Vec<Warning>) {
         );
         warn("graze", cells, text);
     }
+}
+
+/// Links that wait for each other, and what helps.
+fn deadlock(stuck: &[(String, u64)]) -> String {
+    let links: Vec<String> = stuck.iter().map(|(link, _)| quoted(link)).collect();
+    let since_ns = stuck.iter().map(|s| s.1).max().unwrap_or_default();
+    format!(
+        "{} links wait for each other in a circle of pauses from {:.3} ms on, and carry nothing any more: {}; routes without \
+         such a circle, shorter queues or pfc = \"off\" help",
+        links.len(),
+        since_ns as f64 / 1e6,
+        links.join(", ")
+    )
 }
 
 /// The load asked for, that of the flows that arrived, and that which the links into the hosts carried.

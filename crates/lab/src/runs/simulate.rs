@@ -11,7 +11,7 @@ use crate::spec::drivers::{Scene, SchemeChoice};
 use crate::spec::setting::{Convergence, Setting};
 use crate::spec::workload::Planned;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use subak_core::driver::{Driver, FlowView, LinkView};
 use subak_core::{Fault, FlowId, LinkId, Ns};
@@ -363,8 +363,9 @@ impl Run<'_> {
                 rows(&self.flow_row(flow, &view.unwrap_or_else(|| self.driver.flow(flow))))?;
             }
         }
+        let stuck: BTreeMap<LinkId, Ns> = self.driver.deadlock().into_iter().collect();
         for l in self.described() {
-            rows(&self.link_row(l))?;
+            rows(&Row { deadlock_ns: stuck.get(&l).copied(), ..self.link_row(l) })?;
         }
         for (&wait_ns, &packets) in &self.counted.waits {
             rows(&Row { kind: Some("wait"), wait_ns: Some(wait_ns), packets: Some(packets), ..Row::default() })?;
@@ -430,7 +431,8 @@ impl Run<'_> {
         let setting = self.cell.setting;
         let link = &setting.topology.network().links()[l as usize];
         let LinkView { peak_queued_bytes, data_bytes, ack_bytes, ctl_bytes, .. } = self.counted.links[l as usize];
-        let LinkView { dropped_packets, dropped_bytes, lost_packets, .. } = self.counted.links[l as usize];
+        let LinkView { dropped_packets, dropped_bytes, lost_packets, pauses, paused_ns, .. } =
+            self.counted.links[l as usize];
         Row {
             kind: Some("link"),
             link: Some(&link.id),
@@ -441,6 +443,8 @@ impl Run<'_> {
             dropped_packets: Some(dropped_packets),
             dropped_bytes: Some(dropped_bytes),
             lost_packets: Some(lost_packets),
+            pauses: Some(pauses),
+            paused_ns: Some(paused_ns),
             utilization: Some(self.utilization(std::iter::once(l))),
             ..Row::default()
         }
@@ -478,6 +482,8 @@ impl Run<'_> {
             dropped_packets: links(|l| l.dropped_packets),
             dropped_bytes: links(|l| l.dropped_bytes),
             lost_packets: links(|l| l.lost_packets),
+            pauses: links(|l| l.pauses),
+            paused_ns: links(|l| l.paused_ns),
             utilization: Some(self.utilization(last.into_iter())),
             events: Some(self.driver.events()),
             packet_hops: Some(self.driver.packet_hops()),

@@ -44,6 +44,8 @@ impl Counts {
             now.dropped_packets -= then.dropped_packets;
             now.dropped_bytes -= then.dropped_bytes;
             now.lost_packets -= then.lost_packets;
+            now.pauses -= then.pauses;
+            now.paused_ns -= then.paused_ns;
         }
         for (wait_ns, packets) in &before.waits {
             if let Some(n) = self.waits.get_mut(wait_ns) {

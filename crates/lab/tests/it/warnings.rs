@@ -132,3 +132,46 @@ fn a_graze_is_told_from_settling_and_criteria_are_never_averaged() {
     assert_eq!((of(0, "near_at_end_share"), of(1, "near_at_end_share")), (0.0, 0.0));
     assert!(of(0, "end_error_p50") > 0.9, "nothing arrives at the end");
 }
+
+/// Five switches in a ring, a host at each; each host sends to the one two switches on, all the same way around.
+fn ring(scheme: &str) -> String {
+    let mut links = Vec::new();
+    for k in 0..5 {
+        for (a, b) in [(format!("h{k}"), format!("s{k}")), (format!("s{k}"), format!("s{}", (k + 1) % 5))] {
+            links.push(format!(r#"{{from = "{a}", to = "{b}", capacity = "10Gbps", delay = "1us"}}"#));
+            links.push(format!(r#"{{from = "{b}", to = "{a}", capacity = "10Gbps", delay = "1us"}}"#));
+        }
+    }
+    let flows: Vec<_> =
+        (0..5).map(|k| format!(r#"{{src = "h{k}", dst = "h{}", size = "2MB"}}"#, (k + 2) % 5)).collect();
+    format!(
+        r#"
+        network = [{}]
+        workload = {{kind = "steps", flows = [{}]}}
+        scheme = [{scheme}]
+        run = {{duration = "2ms", drain = "20ms"}}
+    "#,
+        links.join(", "),
+        flows.join(", ")
+    )
+}
+
+#[test]
+fn a_deadlock_of_pauses_is_named_and_pauses_are_counted() {
+    let stuck = r#"{name = "dcqcn", params = {k_min = 1e12, k_max = 1e12, pfc = "static", pfc_threshold = 15000}}"#;
+    let (dir, outcome) = go("deadlock", &ring(stuck));
+    let said: Vec<_> = outcome.warnings.iter().filter(|w| w.kind == "deadlock").collect();
+    assert_eq!(said.len(), 1, "{:?}", outcome.warnings);
+    for part in ["5 links wait for each other", "\"s0->s1\"", "\"s4->s0\"", "pfc = \"off\""] {
+        assert!(said[0].text.contains(part), "{}", said[0].text);
+    }
+    let links = rows(&dir.0, "link");
+    let named = |r: &std::collections::BTreeMap<String, String>| !r["deadlock_ns"].is_empty();
+    assert_eq!(links.iter().filter(|r| named(r)).count(), 5);
+    assert!(links.iter().filter(|r| named(r)).all(|r| r["pauses"] != "0" && r["paused_ns"] != "0"));
+    let whole: u64 = links.iter().map(|r| r["pauses"].parse::<u64>().unwrap()).sum();
+    assert_eq!(rows(&dir.0, "summary")[0]["pauses"], whole.to_string());
+    assert_eq!(metric(&summary(&dir.0).unwrap(), "pauses"), whole as f64);
+    let (_, outcome) = go("no-deadlock", &ring(r#"{name = "dcqcn"}"#));
+    assert!(!kinds(&outcome).contains(&"deadlock"), "{:?}", outcome.warnings);
+}

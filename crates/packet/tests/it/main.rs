@@ -10,6 +10,7 @@ mod floors;
 mod forgetting;
 mod goals;
 mod leaf_spine;
+mod lossless;
 mod numfabric;
 mod permutation;
 mod pfabric;

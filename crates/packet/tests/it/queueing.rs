@@ -1,6 +1,7 @@
 //! The simulator against queueing theory.
 
 use crate::common::*;
+use subak_core::driver::{FlowPlan, PacketSizes};
 use subak_core::rng::Stream;
 
 const RATE_BPS: f64 = 10e9;
@@ -46,5 +47,39 @@ fn a_single_queue_has_the_mean_delay_of_m_d_1() {
         let got_ns = mean_delay_ns(load, 10, 30_000);
         assert!((got_ns / want_ns - 1.0).abs() < 0.01, "load {load}: {got_ns} ns, M/D/1 has {want_ns} ns");
         println!("load {load}: {got_ns:.1} ns, M/D/1 {want_ns:.1} ns");
+    }
+}
+
+#[test]
+fn round_robin_shares_a_link_by_weights_that_change() {
+    for unit in ["packets", "bytes"] {
+        let params = serde_json::json!({ "unit": unit });
+        let (params, network) = (params.as_object().unwrap(), star(4, 40e9, 2000));
+        let mut sim = subak_packet::build("wrr", params, &network, PacketSizes::default(), &[], 1).unwrap();
+        let flows: Vec<_> = [1.0, 2.0, 3.0]
+            .into_iter()
+            .zip(1..)
+            .map(|(weight, h)| sim.add(FlowPlan { weight, ..plan(over_star(h, 0), 0, None) }))
+            .collect();
+        let mut shares = |until_ns: u64| {
+            sim.run_until(until_ns - 5_000_000);
+            let before: Vec<u64> = flows.iter().map(|&f| sim.flow(f).received_wire_bytes).collect();
+            sim.run_until(until_ns);
+            let got = flows.iter().zip(before).map(|(&f, b)| (sim.flow(f).received_wire_bytes - b) as f64 * 8.0 / 5e6);
+            let got: Vec<f64> = got.collect();
+            if until_ns == 10_000_000 {
+                sim.set_weight(flows[0], 5.0, None);
+            }
+            got
+        };
+        let (first, then) = (shares(10_000_000), shares(20_000_000));
+        println!("{unit}: {first:?}, then {then:?}");
+        for (got, weights) in [(first, [1.0, 2.0, 3.0]), (then, [5.0, 2.0, 3.0])] {
+            let (sum, all) = (got.iter().sum::<f64>(), weights.iter().sum::<f64>());
+            assert!(sum > 38.0, "{unit}: {got:?}");
+            for (rate, weight) in got.iter().zip(weights) {
+                assert!((rate / sum * all / weight - 1.0).abs() < 0.05, "{unit}: {got:?} for {weights:?}");
+            }
+        }
     }
 }

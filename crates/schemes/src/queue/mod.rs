@@ -3,11 +3,13 @@
 mod fifo;
 mod pfabric;
 mod priority;
+mod round_robin;
 mod stfq;
 
 pub use fifo::Fifo;
 pub use pfabric::{PFabricQueue, Ranked};
 pub use priority::Priority;
+pub use round_robin::{RoundRobin, Unit, Weighed};
 pub use stfq::{Stfq, VirtualLength};
 
 use subak_core::scheme::Class;

@@ -1,0 +1,37 @@
+//! What a scheme may ask of the links below it: switches that lose nothing, and hosts that take turns between flows.
+
+/// Priority flow control (IEEE 802.1Qbb): a switch that has too much of a class from one link pauses that class at the other
+/// end of the link. The classes of data are paused, [`Class::Control`](super::Class::Control) never is.
+///
+/// The ports of a switch share its buffer. What came by a link counts against a threshold for each class. What comes after
+/// the pause was asked for finds room in the link's headroom.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Lossless {
+    /// How much of a class may wait in a switch, of what came by one link, before the link is paused.
+    pub threshold: Threshold,
+    /// A paused class goes on once so many bytes less than the threshold wait.
+    pub resume_bytes: u64,
+    /// The buffer of a switch, headroom included; `None`: the sum of its ports' buffers, and headroom on top.
+    pub buffer_bytes: Option<u64>,
+    /// Headroom of each link into a switch; `None`: what may still arrive after a pause was asked for.
+    pub headroom_bytes: Option<u64>,
+}
+
+/// A threshold of [`Lossless`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Threshold {
+    /// So many bytes.
+    Static(u64),
+    /// So many times what is free of the shared buffer.
+    Dynamic(f64),
+}
+
+/// How a host's own packets come to its link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Nic {
+    /// They wait in the queue before the link, as many as window and pace allow.
+    Queue,
+    /// At most one data packet of a subflow waits, so that flows take turns, and what a source decides applies at once: the
+    /// queue pairs of an RDMA NIC.
+    TakesTurns,
+}

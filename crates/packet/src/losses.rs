@@ -1,0 +1,104 @@
+//! What happens to packets on their way: injected mishaps, links that go down under them, drops; and the counts of it.
+
+use crate::sim::Sim;
+use subak_core::driver::{Befell, Kinds, Mishap};
+use subak_core::scheme::{PacketKind, Scheme};
+use subak_core::{LinkId, Ns};
+
+/// A rule by which something happens to packets.
+pub(crate) struct Rule {
+    pub mishap: Mishap,
+    pub kinds: Kinds,
+    pub links: Option<Vec<LinkId>>,
+    pub probability: f64,
+    pub from_ns: Ns,
+    pub until_ns: Ns,
+}
+
+impl<S: Scheme> Sim<S> {
+    /// What the rules do to the packet, which would arrive at `arrives_ns`; whether they have seen to it.
+    pub(crate) fn meets_mishap(&mut self, link: LinkId, id: u32, arrives_ns: Ns) -> bool {
+        match self.mishap(link, self.slab[id].kind) {
+            None => false,
+            Some(Mishap::Lost) => {
+                self.account_loss(link, id);
+                true
+            }
+            Some(Mishap::Doubled) => {
+                let copy = self.slab.insert(self.slab[id].copy());
+                self.flows.hold(self.slab[id].flow);
+                let event = self.arrival(copy, link);
+                self.wheel.push(arrives_ns, event);
+                false
+            }
+            Some(Mishap::Late(by_ns)) => {
+                let event = self.arrival(id, link);
+                self.wheel.push(arrives_ns + by_ns, event);
+                true
+            }
+        }
+    }
+
+    pub(crate) fn mishap(&mut self, link: LinkId, kind: PacketKind) -> Option<Mishap> {
+        let now_ns = self.now_ns;
+        let rng = &mut self.rngs[link as usize];
+        let met = |rule: &&Rule| {
+            let taken = match kind {
+                PacketKind::Data => rule.kinds.data,
+                PacketKind::Ack => rule.kinds.ack,
+                PacketKind::Ctl => rule.kinds.ctl,
+            };
+            taken
+                && (rule.from_ns..rule.until_ns).contains(&now_ns)
+                && rule.links.as_ref().is_none_or(|links| links.contains(&link))
+                && rng.unit() < rule.probability
+        };
+        self.rules.iter().find(met).map(|rule| rule.mishap)
+    }
+
+    /// Whether the link went down while the packet that arrives now was on it.
+    pub(crate) fn went_down_under(&self, link: LinkId, id: u32) -> bool {
+        let p = &self.ports[link as usize];
+        let on_it_ns = p.port.delay_ns + (f64::from(self.slab[id].bytes) * 8e9 / p.port.capacity_bps).ceil() as Ns;
+        p.down_ns.is_some_and(|down_ns| down_ns + on_it_ns >= self.now_ns)
+    }
+
+    pub(crate) fn account_drops(&mut self, link: LinkId) {
+        while let Some(id) = self.dropped.pop() {
+            if self.has_nodes {
+                self.tell_leaving(link, id);
+            }
+            self.give_room(id);
+            self.account_drop(link, id);
+        }
+    }
+
+    pub(crate) fn account_drop(&mut self, link: LinkId, id: u32) {
+        self.saw(Befell::Dropped, link, id);
+        let packet = &self.slab[id];
+        let view = &mut self.ports[link as usize].view;
+        view.dropped_packets += 1;
+        view.dropped_bytes += u64::from(packet.bytes);
+        if packet.hop == 0 && packet.kind == PacketKind::Data {
+            let sub = self.sub_of(packet.flow, packet.subflow);
+            self.subs[sub].at_nic = false;
+        }
+        self.lose(id);
+    }
+
+    pub(crate) fn account_loss(&mut self, link: LinkId, id: u32) {
+        self.saw(Befell::Lost, link, id);
+        self.ports[link as usize].view.lost_packets += 1;
+        self.lose(id);
+    }
+
+    pub(crate) fn lose(&mut self, id: u32) {
+        let packet = &self.slab[id];
+        let flow = packet.flow;
+        if packet.kind == PacketKind::Data {
+            self.flows[flow].view.drops += 1;
+        }
+        self.slab.remove(id);
+        self.flows.release(flow);
+    }
+}

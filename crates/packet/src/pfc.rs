@@ -1,0 +1,325 @@
+//! Priority flow control: buffers that the ports of a switch share, links that are paused, and circles of pauses.
+
+use crate::sim::Sim;
+use std::collections::{BTreeMap, BTreeSet};
+use subak_core::driver::PacketSizes;
+use subak_core::scheme::{Class, Lossless, Scheme, Threshold};
+use subak_core::{Fault, LinkId, Network, NodeId, Ns};
+
+/// Bytes on the wire of a pause frame (IEEE 802.1Qbb).
+pub(crate) const FRAME_BYTES: u32 = 64;
+
+/// Frames that may be on their way ahead of one: each class may just have been paused or let go.
+const FRAMES_AHEAD: u32 = 2 * CLASSES as u32;
+
+const CLASSES: usize = Class::ALL.len();
+
+/// Since when a class is not paused.
+const OPEN: Ns = Ns::MAX;
+
+/// A link that has been paused for less says nothing of a deadlock yet.
+const PATIENCE_NS: Ns = 1_000_000;
+
+/// What is sent against a link's direction to the hop before it.
+#[derive(Debug, Clone)]
+pub(crate) enum Letter<C> {
+    /// A machine's message.
+    Message(C),
+    /// A pause frame.
+    Pause(Class, bool),
+}
+
+/// Which classes are paused before a link, since when, and what that came to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Gate {
+    since_ns: [Ns; CLASSES],
+    pauses: u64,
+    paused_ns: u64,
+}
+
+impl Default for Gate {
+    fn default() -> Self {
+        Gate { since_ns: [OPEN; CLASSES], pauses: 0, paused_ns: 0 }
+    }
+}
+
+impl Gate {
+    pub fn set(&mut self, now_ns: Ns, class: Class, on: bool) {
+        let since_ns = &mut self.since_ns[class as usize];
+        match (*since_ns == OPEN, on) {
+            (true, true) => {
+                *since_ns = now_ns;
+                self.pauses += 1;
+            }
+            (false, false) => {
+                self.paused_ns += now_ns - *since_ns;
+                *since_ns = OPEN;
+            }
+            _ => {}
+        }
+    }
+
+    /// Since when the class is paused.
+    pub fn since_ns(&self, class: Class) -> Option<Ns> {
+        Some(self.since_ns[class as usize]).filter(|&since_ns| since_ns != OPEN)
+    }
+
+    /// Pauses so far, and how long they took up to now.
+    pub fn so_far(&self, now_ns: Ns) -> (u64, u64) {
+        let open_ns: u64 = self.since_ns.iter().filter(|&&s| s != OPEN).map(|s| now_ns - s).sum();
+        (self.pauses, self.paused_ns + open_ns)
+    }
+}
+
+/// The buffer that the ports of a node share.
+#[derive(Debug, Clone, Copy, Default)]
+struct Buffer {
+    room_bytes: u64,
+    used_bytes: u64,
+}
+
+/// What came by a link and waits in the node at its end.
+#[derive(Debug, Clone, Copy, Default)]
+struct Input {
+    /// In the shared buffer.
+    shared_bytes: [u64; CLASSES],
+    /// In the headroom.
+    over_bytes: [u64; CLASSES],
+    headroom_bytes: u64,
+    paused: [bool; CLASSES],
+}
+
+/// The buffers of all nodes, and what of them came by which link.
+#[derive(Debug)]
+pub(crate) struct Pfc {
+    rules: Lossless,
+    buffers: Vec<Buffer>,
+    inputs: Vec<Input>,
+    ends: Vec<Option<NodeId>>,
+}
+
+impl Pfc {
+    /// Empty buffers; refuses one that its headroom would fill.
+    pub fn new(rules: Lossless, network: &Network, sizes: PacketSizes) -> Result<Self, Fault> {
+        let ends: Vec<_> = network.links().iter().map(|link| link.to).collect();
+        let mut pfc = Pfc { rules, buffers: Vec::new(), inputs: vec![Input::default(); ends.len()], ends };
+        let mut needed = vec![0; network.nodes().len()];
+        for (l, input) in pfc.inputs.iter_mut().enumerate() {
+            let Some(node) = pfc.ends[l] else { continue };
+            input.headroom_bytes = rules.headroom_bytes.unwrap_or_else(|| headroom_bytes(network, l as LinkId, sizes));
+            needed[node as usize] += input.headroom_bytes;
+        }
+        for (node, needed_bytes) in needed.into_iter().enumerate() {
+            let of_ports = || network.out_links(node as NodeId).iter().map(|&l| port_bytes(network, l)).sum();
+            let room_bytes = match rules.buffer_bytes {
+                None => of_ports(),
+                Some(all_bytes) if all_bytes / 2 >= needed_bytes => all_bytes - needed_bytes,
+                Some(all_bytes) => {
+                    let name = &network.nodes()[node].name;
+                    let what =
+                        format!("a buffer of {all_bytes} bytes, and node \"{name}\" needs {needed_bytes} for headroom");
+                    let mend = format!("give at least {} bytes, or a smaller pfc_headroom", 2 * needed_bytes);
+                    return Err(Fault::new("params.pfc_buffer", what, mend));
+                }
+            };
+            pfc.buffers.push(Buffer { room_bytes, used_bytes: 0 });
+        }
+        Ok(pfc)
+    }
+
+    fn threshold_bytes(&self, node: NodeId) -> u64 {
+        let Buffer { room_bytes, used_bytes } = self.buffers[node as usize];
+        match self.rules.threshold {
+            Threshold::Static(bytes) => bytes,
+            Threshold::Dynamic(alpha) => (alpha * room_bytes.saturating_sub(used_bytes) as f64) as u64,
+        }
+    }
+
+    /// A packet that came by `link` is to wait at its end: whether there is room for it, and whether the class has to be paused
+    /// now.
+    #[inline]
+    fn admit(&mut self, link: LinkId, class: Class, bytes: u32) -> (bool, bool) {
+        let Some(node) = self.ends[link as usize] else { return (true, false) };
+        let (bytes, c) = (u64::from(bytes), class as usize);
+        if class == Class::Control {
+            self.inputs[link as usize].shared_bytes[c] += bytes;
+            self.buffers[node as usize].used_bytes += bytes;
+            return (true, false);
+        }
+        let threshold_bytes = self.threshold_bytes(node);
+        let buffer = &mut self.buffers[node as usize];
+        let input = &mut self.inputs[link as usize];
+        let fits = buffer.used_bytes + bytes <= buffer.room_bytes;
+        let over: u64 = input.over_bytes.iter().sum();
+        if over == 0 && fits && input.shared_bytes[c] + bytes <= threshold_bytes {
+            input.shared_bytes[c] += bytes;
+            buffer.used_bytes += bytes;
+            return (true, false);
+        }
+        let has_room = over + bytes <= input.headroom_bytes;
+        input.over_bytes[c] += if has_room { bytes } else { 0 };
+        (has_room, !std::mem::replace(&mut input.paused[c], true))
+    }
+
+    /// A packet that came by `link` leaves its end: whether the class may go on.
+    #[inline]
+    fn leave(&mut self, link: LinkId, class: Class, bytes: u32) -> bool {
+        let Some(node) = self.ends[link as usize] else { return false };
+        let c = class as usize;
+        let input = &mut self.inputs[link as usize];
+        let from_over = input.over_bytes[c].min(u64::from(bytes));
+        let from_shared = u64::from(bytes) - from_over;
+        input.over_bytes[c] -= from_over;
+        input.shared_bytes[c] -= from_shared;
+        self.buffers[node as usize].used_bytes -= from_shared;
+        if !input.paused[c] || input.over_bytes[c] > 0 {
+            return false;
+        }
+        let (held_bytes, threshold_bytes) = (input.shared_bytes[c], self.threshold_bytes(node));
+        let lets_go = held_bytes == 0 || held_bytes + self.rules.resume_bytes <= threshold_bytes;
+        if lets_go {
+            self.inputs[link as usize].paused[c] = false;
+        }
+        lets_go
+    }
+}
+
+/// The part of a port in its node's buffer.
+fn port_bytes(network: &Network, link: LinkId) -> u64 {
+    let link = &network.links()[link as usize];
+    link.buffer_bytes.unwrap_or_else(|| crate::sizing::default_buffer_bytes(link.capacity_bps))
+}
+
+/// What may still arrive by a link once a pause was asked for: the frame waits for the packet that is on the way back and for
+/// other frames, and travels there. The sender then ends the packet that it has begun. What is on the link arrives.
+fn headroom_bytes(network: &Network, l: LinkId, sizes: PacketSizes) -> u64 {
+    let link = &network.links()[l as usize];
+    let twin = network.twins()[l as usize].map_or(link, |t| &network.links()[t as usize]);
+    let ahead_bytes = f64::from(sizes.mtu_bytes + FRAMES_AHEAD * FRAME_BYTES);
+    let react_ns = ahead_bytes * 8e9 / twin.capacity_bps + (twin.delay_ns + link.delay_ns) as f64;
+    (react_ns * link.capacity_bps / 8e9).ceil() as u64 + 3 * u64::from(sizes.mtu_bytes)
+}
+
+impl<S: Scheme> Sim<S> {
+    /// Whether the node before the queue that packet `id` comes to has room for it; it came by `link`.
+    #[inline]
+    pub(crate) fn has_room(&mut self, link: LinkId, id: u32) -> bool {
+        let Some(pfc) = &mut self.pfc else { return true };
+        let (class, bytes) = (self.slab[id].class, self.slab[id].bytes);
+        let (has_room, pauses) = pfc.admit(link, class, bytes);
+        if pauses {
+            self.send_frame(link, class, true);
+        }
+        has_room
+    }
+
+    /// Packet `id` leaves the queue in which it was.
+    #[inline]
+    pub(crate) fn give_room(&mut self, id: u32) {
+        let Some(pfc) = &mut self.pfc else { return };
+        let packet = &self.slab[id];
+        let (class, Some(before)) = (packet.class, packet.hop.checked_sub(1)) else { return };
+        let link = self.routes.link(packet.route, before);
+        if pfc.leave(link, class, packet.bytes) {
+            self.send_frame(link, class, false);
+        }
+    }
+
+    #[cold]
+    fn send_frame(&mut self, link: LinkId, class: Class, on: bool) {
+        self.send_letter(link, Letter::Pause(class, on), FRAME_BYTES);
+    }
+
+    /// `link` is up again: frames that it should have carried are sent once more.
+    pub(crate) fn repeat_frames(&mut self, link: LinkId) {
+        let (Some(pfc), Some(paused)) = (&self.pfc, self.ports[link as usize].twin) else { return };
+        let asked = pfc.inputs[paused as usize].paused;
+        for class in Class::DATA {
+            self.send_frame(paused, class, asked[class as usize]);
+        }
+    }
+
+    /// Links that wait for each other in a circle: each is paused, and packets that came by it wait before the next.
+    pub(crate) fn circle_of_pauses(&self) -> Vec<(LinkId, Ns)> {
+        let until_ns = self.now_ns.saturating_sub(PATIENCE_NS);
+        let since = |link: LinkId, class: Class| {
+            self.ports[link as usize].gate.since_ns(class).filter(|&since_ns| since_ns <= until_ns)
+        };
+        let mut waits: BTreeMap<LinkId, BTreeSet<LinkId>> = BTreeMap::new();
+        for packet in self.slab.iter() {
+            let Some(before) = packet.hop.checked_sub(1) else { continue };
+            let came_by = self.routes.link(packet.route, before);
+            let waits_for = self.routes.link(packet.route, packet.hop);
+            if since(waits_for, packet.class).is_some() && since(came_by, packet.class).is_some() {
+                waits.entry(came_by).or_default().insert(waits_for);
+            }
+        }
+        let since_ns = |link| Class::DATA.into_iter().filter_map(|class| since(link, class)).min().unwrap_or(0);
+        circle(&waits).into_iter().map(|link| (link, since_ns(link))).collect()
+    }
+}
+
+/// A circle in a graph, from its smallest member on; empty if there is none.
+fn circle(graph: &BTreeMap<LinkId, BTreeSet<LinkId>>) -> Vec<LinkId> {
+    // What nothing waits for, or what waits for nothing, is in no circle: what is left when all such are gone has one.
+    let mut left = graph.clone();
+    loop {
+        let waited_for: BTreeSet<LinkId> = left.values().flatten().copied().collect();
+        let in_circle = |l: &LinkId| waited_for.contains(l) && left.contains_key(l);
+        let keep: BTreeSet<LinkId> = left.keys().copied().filter(in_circle).collect();
+        let next: BTreeMap<LinkId, BTreeSet<LinkId>> = keep
+            .iter()
+            .map(|l| (*l, left[l].intersection(&keep).copied().collect::<BTreeSet<_>>()))
+            .filter(|(_, to)| !to.is_empty())
+            .collect();
+        if next == left {
+            break;
+        }
+        left = next;
+    }
+    let Some(&first) = left.keys().next() else { return Vec::new() };
+    // Whoever walks on comes back to where it was.
+    let mut path = vec![first];
+    loop {
+        let next = *left[&path[path.len() - 1]].iter().next().expect("each waits for one that is left");
+        if let Some(at) = path.iter().position(|&l| l == next) {
+            let mut circle = path.split_off(at);
+            let least = circle.iter().enumerate().min_by_key(|(_, l)| **l).map_or(0, |(k, _)| k);
+            circle.rotate_left(least);
+            return circle;
+        }
+        path.push(next);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn graph(edges: &[(LinkId, LinkId)]) -> BTreeMap<LinkId, BTreeSet<LinkId>> {
+        let mut graph: BTreeMap<LinkId, BTreeSet<LinkId>> = BTreeMap::new();
+        for &(from, to) in edges {
+            graph.entry(from).or_default().insert(to);
+        }
+        graph
+    }
+
+    #[test]
+    fn a_circle_is_found_among_what_only_leads_to_it() {
+        assert_eq!(circle(&graph(&[(1, 2), (2, 3), (3, 4), (5, 2)])), [0; 0]);
+        assert_eq!(circle(&graph(&[(9, 4), (4, 7), (7, 2), (2, 4), (7, 1)])), [2, 4, 7]);
+        assert_eq!(circle(&graph(&[(3, 3)])), [3]);
+    }
+
+    #[test]
+    fn a_gate_counts_pauses_and_their_time() {
+        let mut gate = Gate::default();
+        for (at_ns, on) in [(10, true), (15, true), (40, false), (50, false), (100, true)] {
+            gate.set(at_ns, Class::Low, on);
+        }
+        assert_eq!(
+            (gate.so_far(130), gate.since_ns(Class::Low), gate.since_ns(Class::High)),
+            ((2, 60), Some(100), None)
+        );
+    }
+}

@@ -1,0 +1,428 @@
+//! DCQCN: switches mark as RED does, receivers answer marks with a few notifications, senders cut and raise their rates.
+//!
+//! Zhu et al., Congestion Control for Large-Scale RDMA Deployments, SIGCOMM 2015, section 3. A receiver that gets a marked
+//! packet sends a notification (CNP), at most one in `cnp` a flow. On each the sender does (equation 1)
+//!
+//! ```text
+//! R_T = R_C,   R_C = R_C (1 - alpha / 2),   alpha = (1 - g) alpha + g
+//! ```
+//!
+//! and alpha = (1 - g) alpha after each `alpha_timer` without one (equation 2). A timer and a counter of bytes, both started
+//! again by a cut, raise the rate: five times halfway back to R_T (fast recovery), then R_T grows by `ai` (additive increase),
+//! and by `hai` once both have run out more than five times (hyper increase); each time R_C = (R_T + R_C) / 2.
+//!
+//! There is no window. A flow starts at line rate. Alpha is worked out when it is needed, so that it costs no timer.
+
+use crate::lossless;
+use crate::queue::Priority;
+use subak_core::rng::Stream;
+use subak_core::scheme::{
+    Ack, Class, FlowInfo, Goal, Hop, Info, Io, Kind, Lossless, Named, Nic, Packet, PacketKind, Param, ParamUnit,
+    Params, PathInfo, Port, Recovery, Reply, Scheme, Settles, Sink, Source, To,
+};
+use subak_core::{Fault, LinkId, Ns};
+
+/// Bytes on the wire of a notification.
+const CNP_BYTES: u32 = 64;
+/// The rate at which the marking thresholds hold.
+const REFERENCE_BPS: f64 = 40e9;
+
+/// The scheme.
+#[derive(Debug, Clone, Copy)]
+pub struct Dcqcn {
+    red: Red,
+    cnp_ns: Ns,
+    g: f64,
+    alpha_ns: Ns,
+    timer_ns: Ns,
+    counter_bytes: u64,
+    clamp: bool,
+    fast: u32,
+    ai: f64,
+    hai: f64,
+    min_rate: f64,
+    lossless: Option<Lossless>,
+    recovery: Recovery,
+}
+
+/// Random early detection: how likely a packet is marked that finds so much waiting.
+#[derive(Debug, Clone, Copy)]
+struct Red {
+    low_bytes: f64,
+    high_bytes: f64,
+    most: f64,
+}
+
+/// A congestion notification.
+#[derive(Debug, Clone, Copy)]
+pub struct Notification;
+
+/// A sender.
+#[derive(Debug)]
+pub struct DcqcnSource {
+    scheme: Dcqcn,
+    subflows: Vec<Subflow>,
+    finished: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Subflow {
+    line_bps: f64,
+    /// R_C.
+    rate_bps: f64,
+    /// R_T.
+    target_bps: f64,
+    alpha: f64,
+    /// When alpha was worked out last.
+    alpha_at_ns: Ns,
+    /// Times that the timer and the counter have run out since the last cut.
+    timed: u32,
+    counted: u32,
+    bytes: u64,
+    /// When the timer runs out.
+    due_ns: Ns,
+    has_timer: bool,
+}
+
+/// Marks packets.
+#[derive(Debug)]
+pub struct Marker {
+    red: Red,
+    stream: Stream,
+}
+
+/// A receiver: when each subflow's last notification went out.
+#[derive(Debug)]
+pub struct DcqcnSink {
+    cnp_ns: Ns,
+    last_ns: Vec<Option<Ns>>,
+}
+
+impl Named for Dcqcn {
+    const INFO: Info = Info {
+        name: "dcqcn",
+        about: "DCQCN: RED marks, notifications by the receiver, rates cut and raised as in QCN",
+        paper: "Zhu et al., SIGCOMM 2015",
+        kind: Kind::Reactive,
+        lives_on_control: false,
+        goal: Goal::Own,
+        params: &[
+            Param::number("k_min", 5_000.0, ParamUnit::Bytes, "marking begins here, at 40 Gb/s; scales with the link"),
+            Param::number("k_max", 200_000.0, ParamUnit::Bytes, "from here on all are marked, at 40 Gb/s; scales"),
+            Param::number("p_max", 0.01, ParamUnit::One, "share that is marked just below k_max"),
+            Param::number("cnp", 50e-6, ParamUnit::Seconds, "a receiver notifies a flow at most once in this time"),
+            Param::number("g", 1.0 / 256.0, ParamUnit::One, "gain of alpha"),
+            Param::number("alpha_timer", 55e-6, ParamUnit::Seconds, "alpha falls after so long without a notification"),
+            Param::number("timer", 55e-6, ParamUnit::Seconds, "the rate is raised so often"),
+            Param::number("counter", 10e6, ParamUnit::Bytes, "and after so many bytes; 0: by the timer alone"),
+            Param::flag("clamp", true, "every cut lowers the target rate; else only the first after the timer ran out"),
+            Param::number("fast", 5.0, ParamUnit::One, "steps of fast recovery"),
+            Param::number("ai", 0.001, ParamUnit::One, "additive increase, as a share of the line rate"),
+            Param::number("hai", 0.005, ParamUnit::One, "hyper increase, as a share of the line rate"),
+            Param::number("min_rate", 0.001, ParamUnit::One, "least rate, as a share of the line rate"),
+            lossless::PFC,
+            lossless::ALPHA,
+            lossless::THRESHOLD,
+            lossless::RESUME,
+            lossless::BUFFER,
+            lossless::HEADROOM,
+            lossless::RECOVERY,
+            lossless::RTO_MIN,
+        ],
+        settles: Settles::NEVER,
+    };
+}
+
+impl Scheme for Dcqcn {
+    type Data = ();
+    type Ctl = Notification;
+    type Queue = Priority;
+    type Source = DcqcnSource;
+    type Hop = Marker;
+    type Sink = DcqcnSink;
+
+    fn new(params: &Params) -> Result<Self, Fault> {
+        let red = Red {
+            low_bytes: params.within("k_min", 0.0, 1e12)?,
+            high_bytes: params.within("k_max", 1.0, 1e12)?,
+            most: params.within("p_max", 0.0, 1.0)?,
+        };
+        if red.low_bytes > red.high_bytes {
+            return Err(Fault::new("params.k_min", "k_min is above k_max", "give a k_min of at most k_max"));
+        }
+        Ok(Dcqcn {
+            red,
+            cnp_ns: params.ns("cnp"),
+            g: params.within("g", 1e-9, 1.0)?,
+            alpha_ns: params.ns("alpha_timer").max(1),
+            timer_ns: params.ns("timer").max(100),
+            counter_bytes: params.number("counter") as u64,
+            clamp: params.flag("clamp"),
+            fast: params.within("fast", 0.0, 1e6)? as u32,
+            ai: params.within("ai", 0.0, 1.0)?,
+            hai: params.within("hai", 0.0, 1.0)?,
+            min_rate: params.within("min_rate", 1e-9, 1.0)?,
+            lossless: lossless::read(params)?,
+            recovery: lossless::recovery(params),
+        })
+    }
+    fn lossless(&self) -> Option<Lossless> {
+        self.lossless
+    }
+    fn nic(&self) -> Nic {
+        Nic::TakesTurns
+    }
+    fn recovery(&self) -> Recovery {
+        self.recovery
+    }
+    fn queue(&self, port: &Port) -> Priority {
+        lossless::queue(self.lossless, port)
+    }
+    fn source(&self, flow: &FlowInfo) -> DcqcnSource {
+        DcqcnSource {
+            scheme: *self,
+            subflows: flow.paths.iter().map(|path| Subflow::new(path.line_rate_bps)).collect(),
+            finished: false,
+        }
+    }
+    fn hop(&self, port: &Port) -> Marker {
+        let scale = port.capacity_bps / REFERENCE_BPS;
+        let Red { low_bytes, high_bytes, most } = self.red;
+        let red = Red { low_bytes: low_bytes * scale, high_bytes: high_bytes * scale, most };
+        Marker { red, stream: Stream::new(port.seed, "red") }
+    }
+    fn sink(&self, flow: &FlowInfo) -> DcqcnSink {
+        DcqcnSink { cnp_ns: self.cnp_ns, last_ns: vec![None; flow.paths.len()] }
+    }
+}
+
+impl Red {
+    fn probability(&self, queued_bytes: u64) -> f64 {
+        let queued = queued_bytes as f64;
+        match (queued - self.low_bytes) / (self.high_bytes - self.low_bytes) {
+            _ if queued >= self.high_bytes => 1.0,
+            share => self.most * share.max(0.0),
+        }
+    }
+}
+
+impl Hop<Dcqcn> for Marker {
+    #[inline]
+    fn on_enqueue(&mut self, _io: &mut Io<Dcqcn>, packet: &mut Packet<Dcqcn>, port: &Port) {
+        // Flows take turns at their own link: what waits there is no congestion.
+        if packet.kind == PacketKind::Data && packet.hop > 0 && port.queued_bytes as f64 > self.red.low_bytes {
+            packet.ecn |= self.stream.unit() < self.red.probability(port.queued_bytes);
+        }
+    }
+}
+
+impl Sink<Dcqcn> for DcqcnSink {
+    fn on_data(&mut self, io: &mut Io<Dcqcn>, packet: &Packet<Dcqcn>) -> Reply<()> {
+        let last_ns = &mut self.last_ns[usize::from(packet.subflow)];
+        if packet.ecn && last_ns.is_none_or(|at_ns| io.now_ns >= at_ns + self.cnp_ns) {
+            *last_ns = Some(io.now_ns);
+            io.ctl(To::Source, packet.subflow, Notification, Class::Control, CNP_BYTES);
+        }
+        Reply::Ack(())
+    }
+}
+
+impl Subflow {
+    fn new(line_bps: f64) -> Self {
+        Subflow {
+            line_bps,
+            rate_bps: line_bps,
+            target_bps: line_bps,
+            alpha: 1.0,
+            alpha_at_ns: 0,
+            timed: 0,
+            counted: 0,
+            bytes: 0,
+            due_ns: 0,
+            has_timer: false,
+        }
+    }
+
+    fn cut(&mut self, scheme: &Dcqcn, now_ns: Ns) {
+        let quiet = (now_ns - self.alpha_at_ns) / scheme.alpha_ns;
+        self.alpha *= (1.0 - scheme.g).powi(quiet.min(1 << 20) as i32);
+        if scheme.clamp || self.timed + self.counted > 0 {
+            self.target_bps = self.rate_bps;
+        }
+        self.rate_bps = (self.rate_bps * (1.0 - self.alpha / 2.0)).max(scheme.min_rate * self.line_bps);
+        self.alpha += scheme.g * (1.0 - self.alpha);
+        self.alpha_at_ns = now_ns;
+        (self.timed, self.counted, self.bytes) = (0, 0, 0);
+        self.due_ns = now_ns + scheme.timer_ns;
+    }
+
+    /// The timer or the counter has run out.
+    fn raise(&mut self, scheme: &Dcqcn) {
+        let least = if scheme.counter_bytes > 0 { self.timed.min(self.counted) } else { self.timed };
+        let most = self.timed.max(self.counted);
+        if most > scheme.fast {
+            let step = if least > scheme.fast { scheme.hai } else { scheme.ai };
+            self.target_bps = (self.target_bps + step * self.line_bps).min(self.line_bps);
+        }
+        self.rate_bps = f64::midpoint(self.target_bps, self.rate_bps);
+        // A billionth below the line rate is the line rate.
+        if self.rate_bps > self.line_bps * (1.0 - 1e-9) {
+            self.rate_bps = self.line_bps;
+        }
+    }
+
+    fn is_at_line_rate(&self) -> bool {
+        self.rate_bps >= self.line_bps
+    }
+}
+
+impl Source<Dcqcn> for DcqcnSource {
+    fn on_start(&mut self, io: &mut Io<Dcqcn>) {
+        for (k, s) in self.subflows.iter_mut().enumerate() {
+            s.alpha_at_ns = io.now_ns;
+            io.pace(k as u8, Some(s.rate_bps), None);
+        }
+    }
+    fn on_ctl(&mut self, io: &mut Io<Dcqcn>, subflow: u8, _cnp: Notification) {
+        let s = &mut self.subflows[usize::from(subflow)];
+        s.cut(&self.scheme, io.now_ns);
+        io.pace(subflow, Some(s.rate_bps), None);
+        if !std::mem::replace(&mut s.has_timer, true) {
+            io.timer(subflow.into(), s.due_ns);
+        }
+    }
+    fn on_ack(&mut self, io: &mut Io<Dcqcn>, ack: &Ack<()>) {
+        let s = &mut self.subflows[usize::from(ack.subflow)];
+        s.bytes += ack.acked_bytes;
+        if self.scheme.counter_bytes > 0 && s.bytes >= self.scheme.counter_bytes && !s.is_at_line_rate() {
+            s.bytes = 0;
+            s.counted += 1;
+            s.raise(&self.scheme);
+            io.pace(ack.subflow, Some(s.rate_bps), None);
+        }
+    }
+    fn on_timer(&mut self, io: &mut Io<Dcqcn>, timer: u32) {
+        let s = &mut self.subflows[timer as usize];
+        if self.finished || s.is_at_line_rate() {
+            s.has_timer = false;
+            return;
+        }
+        if s.due_ns <= io.now_ns {
+            s.timed += 1;
+            s.due_ns = io.now_ns + self.scheme.timer_ns;
+            s.raise(&self.scheme);
+            io.pace(timer as u8, Some(s.rate_bps), None);
+        }
+        io.timer(timer, s.due_ns);
+    }
+    fn on_reroute(&mut self, io: &mut Io<Dcqcn>, subflow: u8, path: &PathInfo, _links: &[LinkId]) {
+        let s = &mut self.subflows[usize::from(subflow)];
+        let has_timer = s.has_timer;
+        *s = Subflow { alpha_at_ns: io.now_ns, has_timer, ..Subflow::new(path.line_rate_bps) };
+        io.pace(subflow, Some(s.rate_bps), None);
+    }
+    fn on_finish(&mut self, _io: &mut Io<Dcqcn>) {
+        self.finished = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scheme() -> Dcqcn {
+        Dcqcn::new(&Params::resolve(&Dcqcn::INFO, &serde_json::Map::new()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn marks_begin_at_k_min_and_are_certain_at_k_max() {
+        let red = scheme().red;
+        let p = [0, 5_000, 102_500, 199_999, 200_000].map(|queued| red.probability(queued));
+        assert_eq!((p[0], p[1], p[4]), (0.0, 0.0, 1.0));
+        assert!((p[2] - 0.005).abs() < 1e-9 && (p[3] - 0.01).abs() < 1e-6, "{p:?}");
+    }
+
+    #[test]
+    fn the_first_cut_halves_and_later_ones_follow_alpha() {
+        let (scheme, mut s) = (scheme(), Subflow::new(40e9));
+        s.cut(&scheme, 50_000);
+        assert_eq!((s.rate_bps, s.target_bps, s.alpha), (20e9, 40e9, 1.0));
+        // Four times 55 us without a notification: alpha falls four times.
+        s.cut(&scheme, 50_000 + 4 * 55_000);
+        let alpha: f64 = (1.0f64 - 1.0 / 256.0).powi(4);
+        assert!((s.rate_bps - 20e9 * (1.0 - alpha / 2.0)).abs() < 1.0, "{}", s.rate_bps);
+        assert!((s.alpha - (alpha * 255.0 / 256.0 + 1.0 / 256.0)).abs() < 1e-12, "{}", s.alpha);
+    }
+
+    #[test]
+    fn five_steps_halfway_back_then_additive_then_hyper() {
+        let (scheme, mut s) = (scheme(), Subflow::new(40e9));
+        (s.rate_bps, s.target_bps) = (10e9, 20e9);
+        for k in 1..=5 {
+            s.timed += 1;
+            s.raise(&scheme);
+            assert!((20e9 - s.rate_bps - 10e9 / f64::from(1 << k)).abs() < 1.0, "{}", s.rate_bps);
+        }
+        s.timed += 1;
+        s.raise(&scheme);
+        assert!((s.target_bps - 20.04e9).abs() < 1.0);
+        s.counted = 6;
+        s.raise(&scheme);
+        assert!((s.target_bps - 20.24e9).abs() < 1.0);
+    }
+
+    #[test]
+    fn without_clamp_cuts_in_a_row_keep_the_target() {
+        let (mut scheme, mut s) = (scheme(), Subflow::new(40e9));
+        scheme.clamp = false;
+        (s.rate_bps, s.timed) = (30e9, 1);
+        for at_ns in [1000, 2000, 3000] {
+            s.cut(&scheme, at_ns);
+            assert_eq!(s.target_bps, 30e9);
+        }
+        assert!(s.rate_bps < 4e9, "{}", s.rate_bps);
+        s.timed += 1;
+        s.raise(&scheme);
+        assert!((s.rate_bps - 17e9).abs() < 1e9, "halfway back to what it was before: {}", s.rate_bps);
+    }
+
+    #[test]
+    fn a_receiver_notifies_once_in_50_us() {
+        let sink = &mut scheme().sink(&FlowInfo::example(
+            0,
+            vec![PathInfo { hops: 2, line_rate_bps: 40e9, min_capacity_bps: 40e9, base_rtt_ns: 9000 }],
+        ));
+        let mut io = Io::<Dcqcn>::default();
+        let mut sent = Vec::new();
+        for at_us in 0..120 {
+            io.now_ns = at_us * 1000;
+            let mut packet = crate::dcqcn::tests::packet();
+            packet.ecn = at_us != 0;
+            sink.on_data(&mut io, &packet);
+            sent.extend(io.take_asks().map(|_| at_us));
+        }
+        assert_eq!(sent, [1, 51, 101]);
+    }
+
+    pub(super) fn packet() -> Packet<Dcqcn> {
+        Packet {
+            flow: 0,
+            route: 0,
+            segment: 0,
+            bytes: 1500,
+            payload_bytes: 1446,
+            cumulative: 0,
+            hop: 1,
+            subflow: 0,
+            way: subak_core::scheme::Way::Out,
+            kind: PacketKind::Data,
+            class: Class::Low,
+            ecn: false,
+            sent_ns: 0,
+            enqueued_ns: 0,
+            waited_ns: 0,
+            data: (),
+            ctl: None,
+        }
+    }
+}

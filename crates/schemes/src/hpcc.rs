@@ -1,0 +1,372 @@
+//! HPCC: switches stamp packets with what they carry, and senders keep what is in flight at a share eta of the path.
+//!
+//! Li et al., HPCC: High Precision Congestion Control, SIGCOMM 2019, section 3 and algorithm 1. Each switch writes its queue,
+//! the bytes that it has sent, the time and its rate into every data packet. The receiver returns them. From two
+//! acknowledgements in a row the sender has what is in flight at each link, over what may be (equation 2):
+//!
+//! ```text
+//! u = min(queue now, queue before) / (B T) + rate / B,   U = the largest u, averaged over T
+//! ```
+//!
+//! The window follows from a reference window that changes once a round trip, so that one load is answered once:
+//! W = W_c eta / U + W_AI where U is at least eta or `max_stage` additive steps were made in a row, else W = W_c + W_AI. The
+//! sender paces at W / T. T is one time for all flows, the longest round trip of the idle network.
+//!
+//! The sender's own link is not stamped: its flows take turns there.
+
+use crate::lossless;
+use crate::queue::Priority;
+use subak_core::scheme::{
+    Ack, FlowInfo, Goal, Hop, Info, Io, Kind, Lossless, Named, Nic, Packet, PacketKind, Param, ParamUnit, Params,
+    PathInfo, Port, Recovery, Scheme, Settles, Source,
+};
+use subak_core::{Fault, LinkId, Ns};
+
+/// Links that a packet has room for; what links beyond these carry is not seen.
+pub const MAX_HOPS: usize = 8;
+
+/// Flows for which W_AI leaves the room between eta and the whole: 80 bytes at the paper's 100 Gb/s and 13 us.
+const FLOWS: f64 = 100.0;
+
+/// The scheme.
+#[derive(Debug, Clone, Copy)]
+pub struct Hpcc {
+    eta: f64,
+    max_stage: u32,
+    w_ai_bytes: f64,
+    t_ns: Ns,
+    lossless: Option<Lossless>,
+    recovery: Recovery,
+}
+
+/// What a link writes: the time and the bytes sent wrap around.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Record {
+    at_ns: u32,
+    sent_bytes: u32,
+    queued_bytes: u32,
+    /// B, bytes a ns.
+    bytes_per_ns: f32,
+}
+
+/// What a packet carries: a record of each link after the first.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Telemetry {
+    links: [Record; MAX_HOPS],
+    hops: u8,
+}
+
+/// A sender.
+#[derive(Debug)]
+pub struct HpccSource {
+    scheme: Hpcc,
+    /// Payload in a byte on the wire.
+    payload_share: f64,
+    mss_bytes: u32,
+    subflows: Vec<Subflow>,
+}
+
+#[derive(Debug, Clone)]
+struct Subflow {
+    t_ns: f64,
+    /// Bytes on the wire, as all windows here: what the line rate sends in T.
+    most: f64,
+    w_ai: f64,
+    /// W_c.
+    reference: f64,
+    stage: u32,
+    /// U.
+    in_flight: f64,
+    /// First segment whose acknowledgement changes the reference.
+    update_from: u32,
+    before: Telemetry,
+}
+
+/// Stamps what leaves.
+#[derive(Debug, Clone)]
+pub struct Stamper {
+    sent_bytes: u32,
+    bytes_per_ns: f32,
+}
+
+impl Named for Hpcc {
+    const INFO: Info = Info {
+        name: "hpcc",
+        about: "HPCC: switches stamp their load into packets, windows keep each link at a share of its capacity",
+        paper: "Li et al., SIGCOMM 2019",
+        kind: Kind::Reactive,
+        lives_on_control: false,
+        goal: Goal::Own,
+        params: &[
+            Param::number("eta", 0.95, ParamUnit::One, "share of a link that is to be in use"),
+            Param::number(
+                "max_stage",
+                5.0,
+                ParamUnit::One,
+                "additive steps in a row before the next multiplicative one",
+            ),
+            Param::number(
+                "w_ai",
+                0.0,
+                ParamUnit::Bytes,
+                "additive step; 0: (1 - eta) / 100 of the first window, the paper's 80 bytes at 100 Gb/s and 13 us",
+            ),
+            Param::number("t", 0.0, ParamUnit::Seconds, "base round trip T of all flows; 0: the network's longest"),
+            lossless::PFC,
+            lossless::ALPHA,
+            lossless::THRESHOLD,
+            lossless::RESUME,
+            lossless::BUFFER,
+            lossless::HEADROOM,
+            lossless::RECOVERY,
+            lossless::RTO_MIN,
+        ],
+        settles: Settles::NEVER,
+    };
+}
+
+impl Scheme for Hpcc {
+    type Data = Telemetry;
+    type Ctl = ();
+    type Queue = Priority;
+    type Source = HpccSource;
+    type Hop = Stamper;
+    type Sink = ();
+
+    fn new(params: &Params) -> Result<Self, Fault> {
+        Ok(Hpcc {
+            eta: params.within("eta", 0.01, 1.0)?,
+            max_stage: params.within("max_stage", 0.0, 1e6)? as u32,
+            w_ai_bytes: params.number("w_ai"),
+            t_ns: params.ns("t"),
+            lossless: lossless::read(params)?,
+            recovery: lossless::recovery(params),
+        })
+    }
+    fn lossless(&self) -> Option<Lossless> {
+        self.lossless
+    }
+    fn nic(&self) -> Nic {
+        Nic::TakesTurns
+    }
+    fn recovery(&self) -> Recovery {
+        self.recovery
+    }
+    fn queue(&self, port: &Port) -> Priority {
+        lossless::queue(self.lossless, port)
+    }
+    fn source(&self, flow: &FlowInfo) -> HpccSource {
+        let t_ns = if self.t_ns > 0 { self.t_ns } else { flow.rtt_ns };
+        HpccSource {
+            scheme: *self,
+            payload_share: f64::from(flow.mss_bytes) / f64::from(flow.mtu_bytes),
+            mss_bytes: flow.mss_bytes,
+            subflows: flow.paths.iter().map(|path| self.subflow(t_ns, path)).collect(),
+        }
+    }
+    fn hop(&self, port: &Port) -> Stamper {
+        Stamper { sent_bytes: 0, bytes_per_ns: (port.capacity_bps / 8e9) as f32 }
+    }
+    fn sink(&self, _flow: &FlowInfo) {}
+}
+
+impl Hpcc {
+    fn subflow(&self, t_ns: Ns, path: &PathInfo) -> Subflow {
+        // A path that is longer than T says would never be full.
+        let t_ns = if self.t_ns > 0 { t_ns } else { t_ns.max(path.base_rtt_ns) } as f64;
+        let most = path.line_rate_bps / 8e9 * t_ns;
+        let w_ai = if self.w_ai_bytes > 0.0 { self.w_ai_bytes } else { most * (1.0 - self.eta) / FLOWS };
+        Subflow {
+            t_ns,
+            most,
+            w_ai,
+            reference: most,
+            stage: 0,
+            in_flight: 1.0,
+            update_from: 0,
+            before: Telemetry::default(),
+        }
+    }
+}
+
+impl Hop<Hpcc> for Stamper {
+    fn on_capacity(&mut self, port: &Port) {
+        self.bytes_per_ns = (port.capacity_bps / 8e9) as f32;
+    }
+    #[inline]
+    fn on_dequeue(&mut self, io: &mut Io<Hpcc>, packet: &mut Packet<Hpcc>, port: &Port) {
+        self.sent_bytes = self.sent_bytes.wrapping_add(packet.bytes);
+        let at = usize::from(packet.data.hops);
+        if packet.kind == PacketKind::Data && packet.hop > 0 && at < MAX_HOPS {
+            packet.data.links[at] = Record {
+                at_ns: io.now_ns as u32,
+                sent_bytes: self.sent_bytes,
+                queued_bytes: port.queued_bytes.min(u64::from(u32::MAX)) as u32,
+                bytes_per_ns: self.bytes_per_ns,
+            };
+            packet.data.hops += 1;
+        }
+    }
+}
+
+impl Subflow {
+    /// MeasureInflight of algorithm 1: U, from this acknowledgement's telemetry and the one before.
+    fn measure(&mut self, now: &Telemetry) {
+        let (mut u, mut tau) = (0.0, self.t_ns);
+        for (now, before) in now.links.iter().zip(&self.before.links).take(usize::from(now.hops)) {
+            let passed_ns = f64::from(now.at_ns.wrapping_sub(before.at_ns));
+            let rate = f64::from(now.bytes_per_ns);
+            if passed_ns <= 0.0 || rate <= 0.0 {
+                continue;
+            }
+            let sent = f64::from(now.sent_bytes.wrapping_sub(before.sent_bytes));
+            let queue = f64::from(now.queued_bytes.min(before.queued_bytes));
+            let of_link = (queue / self.t_ns + sent / passed_ns) / rate;
+            if of_link > u {
+                (u, tau) = (of_link, passed_ns);
+            }
+        }
+        let weight = tau.min(self.t_ns) / self.t_ns;
+        self.in_flight += weight * (u - self.in_flight);
+    }
+
+    /// ComputeWind of algorithm 1; `updates` the reference once a round trip.
+    fn window(&mut self, scheme: &Hpcc, updates: bool) -> f64 {
+        let overloaded = self.in_flight >= scheme.eta || self.stage >= scheme.max_stage;
+        let window = match overloaded {
+            true => self.reference * scheme.eta / self.in_flight.max(1e-9) + self.w_ai,
+            false => self.reference + self.w_ai,
+        };
+        let window = window.min(self.most);
+        if updates {
+            self.stage = if overloaded { 0 } else { self.stage + 1 };
+            self.reference = window;
+        }
+        window
+    }
+
+    /// What the window becomes by an acknowledgement; `None` as long as there is nothing to compare it with.
+    fn on_ack(&mut self, scheme: &Hpcc, ack: &Ack<Telemetry>) -> Option<f64> {
+        let comparable = self.before.hops > 0 && self.before.hops == ack.data.hops;
+        if !comparable {
+            self.before = ack.data;
+            self.update_from = ack.next_segment;
+            return None;
+        }
+        self.measure(&ack.data);
+        let updates = ack.segment >= self.update_from;
+        if updates {
+            self.update_from = ack.next_segment;
+        }
+        self.before = ack.data;
+        Some(self.window(scheme, updates))
+    }
+}
+
+impl HpccSource {
+    /// A packet goes while less than the window is in flight, so that a window below a packet still sends, at its pace.
+    fn pace(&self, io: &mut Io<Hpcc>, k: u8, window: f64) {
+        let rate_bps = window * 8e9 / self.subflows[usize::from(k)].t_ns;
+        let payload = (window * self.payload_share) as u64 + u64::from(self.mss_bytes) - 1;
+        io.pace(k, Some(rate_bps), Some(payload));
+    }
+}
+
+impl Source<Hpcc> for HpccSource {
+    fn on_start(&mut self, io: &mut Io<Hpcc>) {
+        for k in 0..self.subflows.len() as u8 {
+            self.pace(io, k, self.subflows[usize::from(k)].most);
+        }
+    }
+    fn on_ack(&mut self, io: &mut Io<Hpcc>, ack: &Ack<Telemetry>) {
+        if let Some(window) = self.subflows[usize::from(ack.subflow)].on_ack(&self.scheme, ack) {
+            self.pace(io, ack.subflow, window);
+        }
+    }
+    fn on_reroute(&mut self, io: &mut Io<Hpcc>, subflow: u8, path: &PathInfo, _links: &[LinkId]) {
+        let s = &mut self.subflows[usize::from(subflow)];
+        let t_ns = s.t_ns as Ns;
+        *s = Subflow { update_from: s.update_from, ..self.scheme.subflow(t_ns, path) };
+        let most = s.most;
+        self.pace(io, subflow, most);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A subflow at 100 Gb/s with T of 13 us: a window of 162,500 bytes, a step of 81.25.
+    fn subflow(given: serde_json::Value) -> (Hpcc, Subflow) {
+        let scheme = Hpcc::new(&Params::resolve(&Hpcc::INFO, given.as_object().unwrap()).unwrap()).unwrap();
+        let path = PathInfo { hops: 3, line_rate_bps: 100e9, min_capacity_bps: 100e9, base_rtt_ns: 12_000 };
+        let subflow = scheme.subflow(13_000, &path);
+        (scheme, subflow)
+    }
+
+    fn seen(at_ns: u32, sent_bytes: u32, queued_bytes: u32) -> Telemetry {
+        let mut telemetry = Telemetry { hops: 1, ..Telemetry::default() };
+        telemetry.links[0] = Record { at_ns, sent_bytes, queued_bytes, bytes_per_ns: 12.5 };
+        telemetry
+    }
+
+    fn ack(segment: u32, next_segment: u32, data: Telemetry) -> Ack<Telemetry> {
+        Ack {
+            subflow: 0,
+            acked_bytes: 1000,
+            rtt_ns: 13_000,
+            ecn: false,
+            in_flight_bytes: 0,
+            remaining_bytes: 1,
+            segment,
+            next_segment,
+            data,
+        }
+    }
+
+    #[test]
+    fn the_additive_step_is_the_papers_at_its_sizes() {
+        let (_, s) = subflow(serde_json::json!({}));
+        assert!((s.most - 162_500.0).abs() < 1e-6 && (s.w_ai - 81.25).abs() < 1e-6, "{s:?}");
+    }
+
+    #[test]
+    fn in_flight_is_queue_and_rate_over_a_whole_round_trip() {
+        let (scheme, mut s) = subflow(serde_json::json!({}));
+        assert_eq!(s.on_ack(&scheme, &ack(0, 10, seen(u32::MAX - 5000, 4_294_900_000, 65_000))), None);
+        // The link sent at its rate for T, across both wraps, and at least 40% of B T waited: U is 1.4.
+        let sent = 4_294_900_000u32.wrapping_add(162_500);
+        let window = s.on_ack(&scheme, &ack(10, 20, seen(7999, sent, 70_000))).unwrap();
+        assert!((s.in_flight - 1.4).abs() < 1e-6, "{}", s.in_flight);
+        assert!((window - (162_500.0 * 0.95 / 1.4 + 81.25)).abs() < 0.01, "{window}");
+        assert_eq!(s.reference, window);
+    }
+
+    #[test]
+    fn within_a_round_trip_the_reference_stays() {
+        let (scheme, mut s) = subflow(serde_json::json!({}));
+        s.on_ack(&scheme, &ack(0, 10, seen(0, 0, 65_000)));
+        let first = s.on_ack(&scheme, &ack(10, 20, seen(13_000, 162_500, 65_000))).unwrap();
+        let reference = s.reference;
+        let again = s.on_ack(&scheme, &ack(11, 20, seen(26_000, 325_000, 65_000))).unwrap();
+        assert_eq!(s.reference, reference);
+        assert!(again < first, "the same load again gives the reference times eta over U: {again} after {first}");
+        s.on_ack(&scheme, &ack(20, 30, seen(39_000, 487_500, 65_000)));
+        assert!(s.reference < reference);
+    }
+
+    #[test]
+    fn after_max_stage_additive_steps_comes_a_multiplicative_one() {
+        for (max_stage, steps) in [(5.0, 5), (0.0, 0)] {
+            let (scheme, mut s) = subflow(serde_json::json!({"max_stage": max_stage}));
+            (s.reference, s.in_flight) = (10_000.0, 0.5);
+            for _ in 0..steps {
+                let before = s.reference;
+                assert!((s.window(&scheme, true) - before - s.w_ai).abs() < 1e-6);
+            }
+            let before = s.reference;
+            assert!((s.window(&scheme, true) - before * 1.9 - s.w_ai).abs() < 1e-6);
+            assert_eq!(s.stage, 0);
+        }
+    }
+}

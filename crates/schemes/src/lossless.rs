@@ -1,0 +1,113 @@
+//! What schemes over a lossless network have in common: priority flow control and its parameters, repair as NICs do it, and a
+//! queue that no longer drops. A scheme stands on it with `lossless::read` and `Scheme::lossless`.
+
+use crate::queue::Priority;
+use subak_core::Fault;
+use subak_core::scheme::{Lossless, Param, ParamUnit, Params, Port, Recovery, Threshold};
+
+const ABOUT: &str =
+    "priority flow control: how much of what came by one link may wait in a switch before the link is paused";
+
+/// `params.pfc` of a scheme that is made for lossless networks.
+pub const PFC: Param = Param::choice("pfc", &["dynamic", "static", "off"], ABOUT);
+/// `params.pfc` of a scheme that need not have one.
+pub const PFC_OFF: Param = Param::choice("pfc", &["off", "dynamic", "static"], ABOUT);
+/// `params.pfc_alpha`.
+pub const ALPHA: Param = Param::number(
+    "pfc_alpha",
+    0.125,
+    ParamUnit::One,
+    "dynamic threshold, as a multiple of what is free of the switch's buffer (HPCC's released simulator)",
+);
+/// `params.pfc_threshold`.
+pub const THRESHOLD: Param = Param::number("pfc_threshold", 65_536.0, ParamUnit::Bytes, "static threshold");
+/// `params.pfc_resume`.
+pub const RESUME: Param =
+    Param::number("pfc_resume", 3000.0, ParamUnit::Bytes, "a link goes on once so much less than the threshold waits");
+/// `params.pfc_buffer`.
+pub const BUFFER: Param = Param::number(
+    "pfc_buffer",
+    0.0,
+    ParamUnit::Bytes,
+    "buffer that the ports of a switch share, headroom included; 0: the sum of its ports' buffers, and headroom on top",
+);
+/// `params.pfc_headroom`.
+pub const HEADROOM: Param = Param::number(
+    "pfc_headroom",
+    0.0,
+    ParamUnit::Bytes,
+    "room for what still arrives by a link after its pause was asked for; 0: what can arrive at most",
+);
+/// `params.recovery`.
+pub const RECOVERY: Param = Param::choice(
+    "recovery",
+    &["go-back-n", "selective"],
+    "how losses are repaired: all again from the first that is missing, or only what is missing",
+);
+/// `params.rto_min`.
+pub const RTO_MIN: Param = Param::number(
+    "rto_min",
+    4e-3,
+    ParamUnit::Seconds,
+    "smallest retransmission timeout: longer than pauses hold a packet",
+);
+
+/// The rules of `params.pfc`; `None` if it is off.
+pub fn read(params: &Params) -> Result<Option<Lossless>, Fault> {
+    let threshold = match params.word("pfc") {
+        "off" => return Ok(None),
+        "static" => Threshold::Static(params.within("pfc_threshold", 1.0, 1e12)? as u64),
+        _ => Threshold::Dynamic(params.within("pfc_alpha", 1e-6, 1e3)?),
+    };
+    let or_default = |name| Some(params.number(name) as u64).filter(|&bytes| bytes > 0);
+    Ok(Some(Lossless {
+        threshold,
+        resume_bytes: params.number("pfc_resume") as u64,
+        buffer_bytes: or_default("pfc_buffer"),
+        headroom_bytes: or_default("pfc_headroom"),
+    }))
+}
+
+/// With [`RECOVERY`] and [`RTO_MIN`].
+pub fn recovery(params: &Params) -> Recovery {
+    let go_back = params.word("recovery") == "go-back-n";
+    let rto_min_ns = params.ns("rto_min").max(1);
+    match go_back {
+        true => Recovery { reorder: None, probe: false, rto_min_ns, go_back, ..Recovery::default() },
+        false => Recovery { rto_min_ns, ..Recovery::default() },
+    }
+}
+
+/// Room in the queue before a link. Where switches lose nothing, the buffer that the ports share is the only bound.
+pub fn room_bytes(lossless: Option<Lossless>, port: &Port) -> u64 {
+    if lossless.is_some() { u64::MAX } else { port.buffer_bytes }
+}
+
+/// The queue before a link: control first.
+pub fn queue(lossless: Option<Lossless>, port: &Port) -> Priority {
+    Priority::new(room_bytes(lossless, port))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hpcc::Hpcc;
+    use serde_json::json;
+    use subak_core::scheme::Named;
+
+    fn params(given: serde_json::Value) -> Params {
+        Params::resolve(&Hpcc::INFO, given.as_object().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn parameters_become_rules() {
+        assert_eq!(read(&params(json!({"pfc": "off"}))), Ok(None));
+        let fixed = read(&params(json!({"pfc": "static", "pfc_threshold": "20KB", "pfc_buffer": "1MB"}))).unwrap();
+        let fixed = fixed.unwrap();
+        assert_eq!((fixed.threshold, fixed.buffer_bytes), (Threshold::Static(20_000), Some(1_000_000)));
+        assert_eq!((fixed.resume_bytes, fixed.headroom_bytes), (3000, None));
+        assert!(read(&params(json!({"pfc_alpha": 0}))).unwrap_err().mend.contains("from 0.000001"));
+        assert!(recovery(&params(json!({}))).go_back);
+        assert_eq!(recovery(&params(json!({"recovery": "selective"}))).reorder, Some(3));
+    }
+}

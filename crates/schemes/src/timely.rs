@@ -1,0 +1,274 @@
+//! TIMELY: senders set their rates by the round trip and its gradient, with a target in the patched version.
+//!
+//! Mittal et al., TIMELY: RTT-based Congestion Control for the Datacenter, SIGCOMM 2015, algorithm 1. Once a segment, and at
+//! most once in `min_rtt`, the sender looks at the round trip. Below `t_low` it adds a step delta, above `t_high` it cuts to
+//! r (1 - beta (1 - t_high / rtt)). Between the two the gradient of the round trip decides, a moving average over `min_rtt`:
+//! where it is not positive, r + delta, or r + 5 delta from the fifth time in a row; else r (1 - beta gradient).
+//!
+//! With this rule any division of the link is as good as another. The patched version (Zhu et al., ECN or Delay, CoNEXT 2016,
+//! section 5) puts in its place
+//!
+//! ```text
+//! r = delta (1 - w) + r (1 - beta w (rtt - t_low) / t_low),   w = 0, 2 gradient + 1/2, 1 between gradients of -1/4 and 1/4
+//! ```
+//!
+//! which has one fixed point: equal rates, and a round trip of t_low (1 + N delta / (beta C)).
+//!
+//! The clock starts when a packet leaves the NIC, as there. There is no window, and a flow starts at line rate.
+
+use crate::lossless;
+use crate::queue::Priority;
+use subak_core::scheme::{
+    Ack, FlowInfo, Goal, Hop, Info, Io, Kind, Lossless, Named, Nic, Packet, PacketKind, Param, ParamUnit, Params,
+    PathInfo, Port, Recovery, Scheme, Settles, Source,
+};
+use subak_core::{Fault, LinkId, Ns};
+
+/// The scheme.
+#[derive(Debug, Clone, Copy)]
+pub struct Timely {
+    patched: bool,
+    alpha: f64,
+    beta: f64,
+    t_low_ns: f64,
+    t_high_ns: f64,
+    min_rtt_ns: Ns,
+    segment_bytes: u64,
+    delta: f64,
+    hai_after: u32,
+    hai: f64,
+    min_rate: f64,
+    lossless: Option<Lossless>,
+    recovery: Recovery,
+}
+
+/// When the packet left the NIC.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Left(Ns);
+
+/// A sender.
+#[derive(Debug)]
+pub struct TimelySource {
+    scheme: Timely,
+    subflows: Vec<Subflow>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Subflow {
+    line_bps: f64,
+    rate_bps: f64,
+    /// The last round trip that was looked at, and the average of the differences.
+    before_ns: Option<f64>,
+    difference_ns: f64,
+    /// Times in a row that the gradient was not positive.
+    calm: u32,
+    bytes: u64,
+    looked_ns: Ns,
+}
+
+/// Notes when a packet leaves the first link.
+#[derive(Debug, Clone, Copy)]
+pub struct Clock;
+
+impl Named for Timely {
+    const INFO: Info = Info {
+        name: "timely",
+        about: "TIMELY: rates by the gradient of the round trip; patched, with one fixed point",
+        paper: "Mittal et al., SIGCOMM 2015; Zhu et al., CoNEXT 2016",
+        kind: Kind::Reactive,
+        lives_on_control: false,
+        goal: Goal::Own,
+        params: &[
+            Param::flag("patched", false, "the version of Zhu et al., 2016: one fixed point, and fair"),
+            Param::number("alpha", 0.875, ParamUnit::One, "weight of the newest difference of round trips"),
+            Param::number("beta", 0.0, ParamUnit::One, "gain of cuts; 0: 0.8, and 0.008 if patched"),
+            Param::number("t_low", 50e-6, ParamUnit::Seconds, "below this round trip the rate grows"),
+            Param::number("t_high", 500e-6, ParamUnit::Seconds, "above it the rate is cut"),
+            Param::number(
+                "min_rtt",
+                20e-6,
+                ParamUnit::Seconds,
+                "unit of the gradient, and shortest time between looks",
+            ),
+            Param::number("segment", 16_000.0, ParamUnit::Bytes, "bytes acknowledged between two looks"),
+            Param::number("delta", 0.001, ParamUnit::One, "additive step, as a share of the line rate"),
+            Param::number("hai_after", 5.0, ParamUnit::One, "looks without a rising round trip before larger steps"),
+            Param::number("hai", 5.0, ParamUnit::One, "a larger step, in additive steps"),
+            Param::number("min_rate", 0.001, ParamUnit::One, "least rate, as a share of the line rate"),
+            lossless::PFC,
+            lossless::ALPHA,
+            lossless::THRESHOLD,
+            lossless::RESUME,
+            lossless::BUFFER,
+            lossless::HEADROOM,
+            lossless::RECOVERY,
+            lossless::RTO_MIN,
+        ],
+        settles: Settles::NEVER,
+    };
+}
+
+impl Scheme for Timely {
+    type Data = Left;
+    type Ctl = ();
+    type Queue = Priority;
+    type Source = TimelySource;
+    type Hop = Clock;
+    type Sink = ();
+
+    fn new(params: &Params) -> Result<Self, Fault> {
+        let patched = params.flag("patched");
+        let beta = match params.within("beta", 0.0, 1.0)? {
+            0.0 if patched => 0.008,
+            0.0 => 0.8,
+            given => given,
+        };
+        Ok(Timely {
+            patched,
+            alpha: params.within("alpha", 1e-6, 1.0)?,
+            beta,
+            t_low_ns: params.within("t_low", 1e-9, 10.0)? * 1e9,
+            t_high_ns: params.within("t_high", 1e-9, 10.0)? * 1e9,
+            min_rtt_ns: params.ns("min_rtt").max(1),
+            segment_bytes: params.number("segment") as u64,
+            delta: params.within("delta", 0.0, 1.0)?,
+            hai_after: params.within("hai_after", 1.0, 1e6)? as u32,
+            hai: params.within("hai", 1.0, 1e6)?,
+            min_rate: params.within("min_rate", 1e-9, 1.0)?,
+            lossless: lossless::read(params)?,
+            recovery: lossless::recovery(params),
+        })
+    }
+    fn lossless(&self) -> Option<Lossless> {
+        self.lossless
+    }
+    fn nic(&self) -> Nic {
+        Nic::TakesTurns
+    }
+    fn recovery(&self) -> Recovery {
+        self.recovery
+    }
+    fn queue(&self, port: &Port) -> Priority {
+        lossless::queue(self.lossless, port)
+    }
+    fn source(&self, flow: &FlowInfo) -> TimelySource {
+        let subflows = flow.paths.iter().map(|path| Subflow::new(path.line_rate_bps)).collect();
+        TimelySource { scheme: *self, subflows }
+    }
+    fn hop(&self, _port: &Port) -> Clock {
+        Clock
+    }
+    fn sink(&self, _flow: &FlowInfo) {}
+}
+
+impl Hop<Timely> for Clock {
+    #[inline]
+    fn on_dequeue(&mut self, io: &mut Io<Timely>, packet: &mut Packet<Timely>, _port: &Port) {
+        if packet.kind == PacketKind::Data && packet.hop == 0 {
+            packet.data = Left(io.now_ns);
+        }
+    }
+}
+
+impl Subflow {
+    fn new(line_bps: f64) -> Self {
+        Subflow { line_bps, rate_bps: line_bps, before_ns: None, difference_ns: 0.0, calm: 0, bytes: 0, looked_ns: 0 }
+    }
+
+    /// The rate after a look at a round trip.
+    fn look(&mut self, scheme: &Timely, rtt_ns: f64) {
+        let Some(before_ns) = self.before_ns.replace(rtt_ns) else { return };
+        self.difference_ns += scheme.alpha * (rtt_ns - before_ns - self.difference_ns);
+        let gradient = self.difference_ns / scheme.min_rtt_ns as f64;
+        let (rate, step) = (self.rate_bps, scheme.delta * self.line_bps);
+        let rate = if rtt_ns < scheme.t_low_ns {
+            self.calm = 0;
+            rate + step
+        } else if rtt_ns > scheme.t_high_ns {
+            self.calm = 0;
+            rate * (1.0 - scheme.beta * (1.0 - scheme.t_high_ns / rtt_ns))
+        } else if scheme.patched {
+            let w = (2.0 * gradient + 0.5).clamp(0.0, 1.0);
+            let error = (rtt_ns - scheme.t_low_ns) / scheme.t_low_ns;
+            rate * (1.0 - scheme.beta * w * error) + step * (1.0 - w)
+        } else if gradient <= 0.0 {
+            self.calm += 1;
+            rate + step * if self.calm >= scheme.hai_after { scheme.hai } else { 1.0 }
+        } else {
+            self.calm = 0;
+            rate * (1.0 - scheme.beta * gradient)
+        };
+        self.rate_bps = rate.clamp(scheme.min_rate * self.line_bps, self.line_bps);
+    }
+}
+
+impl Source<Timely> for TimelySource {
+    fn on_start(&mut self, io: &mut Io<Timely>) {
+        for (k, s) in self.subflows.iter_mut().enumerate() {
+            s.looked_ns = io.now_ns;
+            io.pace(k as u8, Some(s.rate_bps), None);
+        }
+    }
+    fn on_ack(&mut self, io: &mut Io<Timely>, ack: &Ack<Left>) {
+        let s = &mut self.subflows[usize::from(ack.subflow)];
+        s.bytes += ack.acked_bytes;
+        if s.bytes < self.scheme.segment_bytes || io.now_ns < s.looked_ns + self.scheme.min_rtt_ns {
+            return;
+        }
+        (s.bytes, s.looked_ns) = (0, io.now_ns);
+        s.look(&self.scheme, (io.now_ns - ack.data.0) as f64);
+        io.pace(ack.subflow, Some(s.rate_bps), None);
+    }
+    fn on_reroute(&mut self, io: &mut Io<Timely>, subflow: u8, path: &PathInfo, _links: &[LinkId]) {
+        let s = &mut self.subflows[usize::from(subflow)];
+        *s = Subflow { looked_ns: io.now_ns, ..Subflow::new(path.line_rate_bps) };
+        io.pace(subflow, Some(s.rate_bps), None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(given: serde_json::Value) -> (Timely, Subflow) {
+        let params = Params::resolve(&Timely::INFO, given.as_object().unwrap()).unwrap();
+        let mut subflow = Subflow::new(10e9);
+        subflow.rate_bps = 5e9;
+        (Timely::new(&params).unwrap(), subflow)
+    }
+
+    /// The rate, in Gb/s, after each of these round trips in us.
+    fn rates(given: serde_json::Value, rtts_us: &[f64]) -> Vec<f64> {
+        let (scheme, mut s) = with(given);
+        rtts_us.iter().map(|us| (s.look(&scheme, us * 1e3), s.rate_bps / 1e9).1).collect()
+    }
+
+    #[test]
+    fn the_rate_follows_the_round_trip() {
+        let near = |got: Vec<f64>, want: &[f64]| {
+            assert!(got.iter().zip(want).all(|(g, w)| (g - w).abs() < 1e-9), "{got:?}, expected {want:?}");
+        };
+        // Below t_low a step of 10 Mb/s whatever the gradient; above t_high a cut of 0.8 (1 - 500 / 1000).
+        near(rates(serde_json::json!({}), &[20.0, 40.0, 49.0]), &[5.0, 5.01, 5.02]);
+        near(rates(serde_json::json!({}), &[600.0, 1000.0]), &[5.0, 3.0]);
+        // The difference is 0.875 of 4 us, over 20 us: 0.175.
+        near(rates(serde_json::json!({}), &[100.0, 104.0]), &[5.0, 5.0 * (1.0 - 0.8 * 0.175)]);
+        // From the fifth look without a rising round trip on, five steps at once.
+        near(rates(serde_json::json!({}), &[100.0; 7]), &[5.0, 5.01, 5.02, 5.03, 5.04, 5.09, 5.14]);
+    }
+
+    #[test]
+    fn at_its_fixed_point_the_patched_rate_stays() {
+        // Two flows at 5 Gb/s, delta 10 Mb/s, beta 0.008: the round trip is 50 us (1 + 2 * 10 / (0.008 * 10000)) = 62.5 us.
+        let stays = rates(serde_json::json!({"patched": true}), &[62.5; 50]);
+        assert!(stays.iter().all(|r| (r - 5.0).abs() < 1e-9), "{stays:?}");
+        // A flow with more than its share falls there, one with less rises.
+        for (rate_bps, sign) in [(6e9, -1.0), (4e9, 1.0)] {
+            let (scheme, mut s) = with(serde_json::json!({"patched": true}));
+            s.rate_bps = rate_bps;
+            s.look(&scheme, 62_500.0);
+            s.look(&scheme, 62_500.0);
+            assert!((s.rate_bps - rate_bps) * sign > 0.0);
+        }
+    }
+}

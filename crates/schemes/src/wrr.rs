@@ -1,0 +1,202 @@
+//! AIMD over weighted round robin: links share by weight, senders find how much there is by the delay in the queues.
+//!
+//! What Soze is compared with (Soze, section 5.3, figure 17c): switches serve flows by weighted round robin; a sender adds a
+//! packet to its window where packets waited less than 20 us, and takes off a fifth where they waited longer. We do so once a
+//! window. The time that a packet waits at the sender's own link does not count: flows take turns there.
+
+use crate::queue::{RoundRobin, Unit, Weighed};
+use crate::tcp;
+use std::sync::Arc;
+use subak_core::scheme::{
+    Ack, FlowInfo, Goal, Hop, Info, Io, Kind, Loss, LossKind, Named, Nic, Packet, PacketKind, Param, ParamUnit, Params,
+    Port, Recovery, Reply, Scheme, Settles, Sink, Source,
+};
+use subak_core::{Fault, Ns, Utility};
+
+/// The scheme.
+#[derive(Debug, Clone, Copy)]
+pub struct Wrr {
+    unit: Unit,
+    queues: u64,
+    target_ns: Ns,
+    step: f64,
+    cut: f64,
+    initial: f64,
+    recovery: Recovery,
+}
+
+/// What packets carry.
+#[derive(Debug, Clone, Copy)]
+pub struct Header {
+    weight: f64,
+    /// Out: the wait at the first link. Back: the wait at all others.
+    waited_ns: Ns,
+}
+
+impl Header {
+    /// Of a flow of that weight.
+    pub fn of(weight: f64) -> Self {
+        Header { weight, waited_ns: 0 }
+    }
+}
+
+impl Default for Header {
+    fn default() -> Self {
+        Header::of(1.0)
+    }
+}
+
+impl Weighed for Header {
+    fn weight(&self) -> f64 {
+        self.weight
+    }
+}
+
+/// A sender.
+#[derive(Debug)]
+pub struct WrrSource {
+    scheme: Wrr,
+    weight: f64,
+    mss: f64,
+    subflows: Vec<Subflow>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Subflow {
+    /// Packets.
+    window: f64,
+    /// First segment of the next window.
+    until: u32,
+}
+
+/// Notes the wait at the first link.
+#[derive(Debug, Clone, Copy)]
+pub struct FirstWait;
+
+/// A receiver.
+#[derive(Debug, Clone, Copy)]
+pub struct WrrSink;
+
+impl Named for Wrr {
+    const INFO: Info = Info {
+        name: "wrr",
+        about: "weighted round robin at the links, windows by additive increase and multiplicative decrease on delay",
+        paper: "Wang and Ng, Soze, section 5.3, figure 17c; Shreedhar and Varghese, SIGCOMM 1995",
+        kind: Kind::Reactive,
+        lives_on_control: false,
+        goal: Goal::Own,
+        params: &[
+            Param::choice("unit", &["packets", "bytes"], "what a turn counts: weighted or deficit round robin"),
+            Param::number("queues", 0.0, ParamUnit::One, "physical queues before a link; 0: one for each flow"),
+            Param::number("target", 20e-6, ParamUnit::Seconds, "wait in queues below which the window grows"),
+            Param::number("step", 1.0, ParamUnit::Packets, "what it grows by in a window"),
+            Param::number("cut", 0.2, ParamUnit::One, "share that is taken off"),
+            tcp::INITIAL_WINDOW,
+            tcp::RTO_MIN,
+        ],
+        settles: Settles::NEVER,
+    };
+}
+
+impl Scheme for Wrr {
+    type Data = Header;
+    type Ctl = ();
+    type Queue = RoundRobin;
+    type Source = WrrSource;
+    type Hop = FirstWait;
+    type Sink = WrrSink;
+
+    fn new(params: &Params) -> Result<Self, Fault> {
+        Ok(Wrr {
+            unit: if params.word("unit") == "bytes" { Unit::Bytes } else { Unit::Packets },
+            queues: params.within("queues", 0.0, 1e6)? as u64,
+            target_ns: params.ns("target"),
+            step: params.within("step", 1e-6, 1e6)?,
+            cut: params.within("cut", 0.0, 0.99)?,
+            initial: params.within("initial_window", 1.0, 1e6)?,
+            recovery: tcp::recovery(params),
+        })
+    }
+    fn nic(&self) -> Nic {
+        Nic::TakesTurns
+    }
+    fn recovery(&self) -> Recovery {
+        self.recovery
+    }
+    fn queue(&self, port: &Port) -> RoundRobin {
+        RoundRobin::new(self.unit, self.queues, port.mtu_bytes, port.buffer_bytes)
+    }
+    fn source(&self, flow: &FlowInfo) -> WrrSource {
+        WrrSource {
+            scheme: *self,
+            weight: flow.weight,
+            mss: f64::from(flow.mss_bytes),
+            subflows: vec![Subflow { window: self.initial, until: 0 }; flow.paths.len()],
+        }
+    }
+    fn hop(&self, _port: &Port) -> FirstWait {
+        FirstWait
+    }
+    fn sink(&self, _flow: &FlowInfo) -> WrrSink {
+        WrrSink
+    }
+}
+
+impl Hop<Wrr> for FirstWait {
+    #[inline]
+    fn on_dequeue(&mut self, _io: &mut Io<Wrr>, packet: &mut Packet<Wrr>, _port: &Port) {
+        if packet.kind == PacketKind::Data && packet.hop == 0 {
+            packet.data.waited_ns = packet.waited_ns;
+        }
+    }
+}
+
+impl Sink<Wrr> for WrrSink {
+    fn on_data(&mut self, _io: &mut Io<Wrr>, packet: &Packet<Wrr>) -> Reply<Header> {
+        let waited_ns = packet.waited_ns.saturating_sub(packet.data.waited_ns);
+        Reply::Ack(Header { waited_ns, ..packet.data })
+    }
+}
+
+impl WrrSource {
+    fn go_on(&self, io: &mut Io<Wrr>, k: u8) {
+        let window = self.subflows[usize::from(k)].window;
+        io.pace(k, None, Some((window * self.mss) as u64));
+    }
+}
+
+impl Source<Wrr> for WrrSource {
+    fn on_start(&mut self, io: &mut Io<Wrr>) {
+        (0..self.subflows.len() as u8).for_each(|k| self.go_on(io, k));
+    }
+    fn stamp(&mut self, _now_ns: Ns, packet: &mut Packet<Wrr>, _remaining_bytes: u64) {
+        packet.data.weight = self.weight;
+    }
+    fn on_ack(&mut self, io: &mut Io<Wrr>, ack: &Ack<Header>) {
+        let Wrr { target_ns, step, cut, .. } = self.scheme;
+        let s = &mut self.subflows[usize::from(ack.subflow)];
+        if ack.segment < s.until {
+            return;
+        }
+        s.until = ack.next_segment;
+        let used = (ack.in_flight_bytes + ack.acked_bytes) as f64 >= (s.window - 1.0) * self.mss;
+        if ack.data.waited_ns > target_ns {
+            s.window = (s.window * (1.0 - cut)).max(1.0);
+        } else if used {
+            s.window += step;
+        }
+        self.go_on(io, ack.subflow);
+    }
+    fn on_loss(&mut self, io: &mut Io<Wrr>, loss: &Loss) {
+        let cut = if loss.kind == LossKind::Timeout { 0.5 } else { self.scheme.cut };
+        let s = &mut self.subflows[usize::from(loss.subflow)];
+        if loss.segment >= s.until || loss.kind == LossKind::Timeout {
+            s.window = (s.window * (1.0 - cut)).max(1.0);
+            s.until = loss.next_segment;
+        }
+        self.go_on(io, loss.subflow);
+    }
+    fn on_weight(&mut self, _io: &mut Io<Wrr>, weight: f64, _utility: &Arc<Utility>) {
+        self.weight = weight;
+    }
+}

@@ -1,0 +1,1 @@
+"""NUMFabric: fast and flexible bandwidth allocation in datacenters."""

@@ -1,0 +1,51 @@
+"""Slowdown by the size of flows, in bins of equally many flows each, as HPCC's plots have it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class SizeBin(NamedTuple):
+    """Flows next to each other in size."""
+
+    largest_bytes: int
+    """The size of the largest flow in the bin."""
+    share: float
+    """The share of all flows up to the end of the bin."""
+    flows: int
+    slowdown: float
+    """The percentile of their slowdowns that was asked for."""
+
+
+def by_size(sizes_bytes: Any, slowdowns: Any, percentile: float = 95.0, bins: int = 10) -> list[SizeBin]:
+    """The ``percentile`` of ``slowdowns`` in each of ``bins`` equal parts of the flows, ordered by their sizes.
+
+    ``sizes_bytes`` and ``slowdowns`` have one entry for each flow. Flows of equal size stay in the order
+    in which they stand, and bins without flows are left out.
+    """
+    import numpy as np
+
+    sizes, values = np.asarray(sizes_bytes, dtype=float), np.asarray(slowdowns, dtype=float)
+    order = np.argsort(sizes, kind="stable")
+    found = []
+    for k, part in enumerate(np.array_split(order, bins)):
+        if len(part):
+            value = float(np.percentile(values[part], percentile))
+            found.append(SizeBin(int(sizes[part[-1]]), (k + 1) / bins, len(part), value))
+    return found
+
+
+def labels(bins: Sequence[SizeBin]) -> list[str]:
+    """The largest size of each bin, short, for the ticks of an axis."""
+    return [_short(one.largest_bytes) for one in bins]
+
+
+def _short(count: int) -> str:
+    for factor, unit in ((1_000_000, "MB"), (1000, "KB")):
+        # 999,999 bytes are 1 MB at three digits.
+        if count >= 0.9995 * factor:
+            return f"{count / factor:.3g} {unit}"
+    return f"{count} B"
