@@ -7,6 +7,7 @@ mod delivery;
 mod engine;
 mod extending;
 mod floors;
+mod flowtune;
 mod forgetting;
 mod goals;
 mod leaf_spine;
