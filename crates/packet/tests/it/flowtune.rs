@@ -38,7 +38,8 @@ fn flows_go_on_as_tcp_once_the_allocator_cannot_be_reached() {
     // all of it once the other is done.
     let run = |faults: &[Injected]| {
         let mut sim = start("flowtune", &star(4, 10e9, 1000), faults, 1);
-        let flows = [1, 2].map(|h: usize| sim.add(plan(over_star(h, 0), 0, Some(if h == 1 { 5_000_000 } else { 20_000_000 }))));
+        let flows =
+            [1, 2].map(|h: usize| sim.add(plan(over_star(h, 0), 0, Some(if h == 1 { 5_000_000 } else { 20_000_000 }))));
         sim.run_until_done(1_000 * MS);
         flows.map(|f| sim.flow(f).finished_ns.expect("it finishes"))
     };
