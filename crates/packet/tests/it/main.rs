@@ -1,5 +1,6 @@
 //! The tests across the crate, in one program: it links once.
 
+mod baselines;
 mod central;
 mod common;
 mod controller;
