@@ -9,6 +9,7 @@ mod engine;
 mod extending;
 mod floors;
 mod flowtune;
+mod flowtune_faults;
 mod forgetting;
 mod goals;
 mod leaf_spine;
