@@ -78,9 +78,10 @@ def draw(raw: RawResults) -> Figure:
         for scheme in sim.RIVALS:
             plot.plot(loads, [_factor(runs, scheme, load, place) for load in loads], marker="o", label=scheme)
         plot.axhline(1, color="black", linewidth=0.8)
-        plot.set(title=f"{name} packet{'' if name == '1' else 's'}", xlabel="load", yscale="log")
+        size = "over 1000" if name == "large" else name
+        plot.set(title=f"{size} packet{'' if name == '1' else 's'}", xlabel="load", yscale="log")
         plot.set_yticks([0.2, 0.5, 1, 2, 5, 10, 20], ["0.2", "0.5", "1", "2", "5", "10", "20"])
         plot.minorticks_off()
-    plots[0].set_ylabel("99th percentile of completion times, over Flowtune's")
+    plots[0].set_ylabel("99th percentile over Flowtune's")
     plots[-1].legend(loc="upper right")
     return figure

@@ -93,8 +93,8 @@ def draw(raw: RawResults) -> Figure:
     for plot, links in zip(plots, (2, 4), strict=True):
         for scheme in FIFO:
             plot.plot(loads, [_tail(runs, scheme, load, links) for load in loads], marker="o", label=scheme)
-        plot.set(title=f"paths of {links} links", xlabel="load", ylabel="99th percentile of queueing delay, us")
+        plot.set(title=f"paths of {links} links", xlabel="load", ylabel="99th percentile of delay, us")
         plot.set_yscale("symlog", linthresh=1)
         plot.set_ylim(bottom=0)
-    plots[0].legend(loc="upper left")
+    plots[1].legend(loc="lower right")
     return figure

@@ -61,6 +61,6 @@ def draw(raw: RawResults) -> Figure:
     for rival in sim.RIVALS:
         plot.plot(_loads(runs), [-_gain(runs, rival, load) for load in _loads(runs)], marker="o", label=rival)
     plot.axhline(0, color="black", linewidth=0.8)
-    plot.set(xlabel="load", ylabel="score of a flow less that under Flowtune, points")
+    plot.set(xlabel="load", ylabel="score less that under Flowtune")
     plot.legend()
     return figure
