@@ -31,7 +31,7 @@ def _delays(frame: Any, links: int) -> Any:
     leaf = {name.split("->")[0]: name.split("->")[1] for name in us if name.startswith("h")}
     spines = sorted({name.split("->")[1] for name in us if name.startswith("leaf") and "->spine" in name})
     rng = np.random.default_rng(1)
-    found = []
+    found: list[Any] = []
     while len(found) < PAIRS:
         src, dst = rng.choice(len(hosts), 2, replace=False)
         a, b = hosts[src], hosts[dst]
