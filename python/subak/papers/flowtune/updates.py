@@ -67,6 +67,11 @@ def schemes_of(runs: Sequence[Run]) -> list[str]:
     return list(dict.fromkeys(scheme for scheme, _, _ in runs[0]))
 
 
+def least_way(runs: Sequence[Run]) -> float:
+    """The smallest fraction of any run, load and way, percent."""
+    return 100 * min(fraction for run in runs for fraction in run.values())
+
+
 def percent(runs: Sequence[Run], load: float, ways: Sequence[str] = ("from", "to"), scheme: str | None = None) -> float:
     """The fraction, percent, on average over the runs."""
     label = scheme or schemes_of(runs)[0]

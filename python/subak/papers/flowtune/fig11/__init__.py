@@ -26,6 +26,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
     runs = updates.runs_of(raw, key=KEY)
     sizes = updates.loads_of(runs)
     return {
+        "both ways": updates.least_way(runs),
         "spread": stats.over_runs(runs, _spread),
         "percent": [updates.percent(runs, leaves) for leaves in sizes],
     }

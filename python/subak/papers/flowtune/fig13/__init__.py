@@ -75,6 +75,11 @@ def measure(raw: RawResults) -> dict[str, Value]:
     """Flowtune's worst 99th percentile, those of the others over it at the highest load, and all by load."""
     runs = _runs(raw)
     found: dict[str, Value] = {"flowtune worst": stats.over_runs(runs, _worst)}
+    if any(scheme == "dctcp" for scheme, _, _ in runs[0]):
+        places = [(run, load, links) for run in runs for scheme, load, links in run if scheme == "flowtune"]
+        found["dctcp every"] = min(
+            _tail([run], "dctcp", load, links) / _tail([run], "flowtune", load, links) for run, load, links in places
+        )
     ran = [scheme for scheme in FIFO if any(s == scheme for s, _, _ in runs[0])]
     for scheme in ran[1:]:
         found[scheme] = stats.over_runs(runs, partial(_factor, scheme=scheme, links=4))

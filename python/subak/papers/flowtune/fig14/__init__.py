@@ -45,6 +45,9 @@ def measure(raw: RawResults) -> dict[str, Value]:
     """The share of bytes dropped at the load where it is largest, and at each load."""
     runs = _runs(raw)
     found: dict[str, Value] = {}
+    if "sfqcodel" in runs[0].index.get_level_values("scheme"):
+        pairs = [([run], load) for run in runs for load in _loads(runs)]
+        found["least"] = max(_share(run, "flowtune", load) - _share(run, "sfqcodel", load) for run, load in pairs)
     for scheme in [s for s in SCHEMES if s in runs[0].index.get_level_values("scheme")]:
         found[scheme] = stats.over_runs(runs, partial(_worst, scheme=scheme))
         found[f"{scheme} all"] = [_share(runs, scheme, load) for load in _loads(runs)]

@@ -48,6 +48,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
     """Points that a flow gains under Flowtune on average: at the load where it is least, and at each."""
     runs = _runs(raw)
     found: dict[str, Value] = {}
+    found["dctcp every"] = min(_gain([run], "dctcp", load) for run in runs for load in _loads(runs))
     for rival in [s for s in sim.RIVALS if any(r == s for r, _ in runs[0])]:
         found[rival] = stats.over_runs(runs, partial(_extreme, rival=rival, pick=min))
         found[f"{rival} all"] = [_gain(runs, rival, load) for load in _loads(runs)]

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 def measure(raw: RawResults) -> dict[str, Value]:
     """The fraction of the servers' capacity, percent: at the highest load, and at each load both ways."""
     found: dict[str, Value] = {}
+    every = [updates.least_way(updates.runs_of(raw, workload)) for workload in updates.workloads(raw)]
+    found["both ways"] = min(every)
     for workload in updates.workloads(raw):
         runs = updates.runs_of(raw, workload)
         loads = updates.loads_of(runs)
