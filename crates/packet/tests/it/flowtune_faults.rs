@@ -64,8 +64,9 @@ fn send(sim: &mut dyn Driver, rng: &mut Stream, network: &Network) -> Vec<Sendin
         let (src, dst) = (hosts[a], hosts[if b >= a { b + 1 } else { b }]);
         let route: Route = router.route(src, dst, k).unwrap();
         let start_ns = rng.below((CALM_NS / US) as usize - 200) as Ns * US;
-        let stop_ns =
-            (k % 2 == 0).then(|| start_ns + 50 * US + rng.below(((CALM_NS - start_ns) / US) as usize - 50) as Ns * US);
+        let stop_ns = k
+            .is_multiple_of(2)
+            .then(|| start_ns + 50 * US + rng.below(((CALM_NS - start_ns) / US) as usize - 50) as Ns * US);
         let size_bytes = (k % 4 == 3).then(|| 1 + rng.below(200_000) as u64);
         let (links, weight) = (route.forward.clone(), (1 + rng.below(4)) as f64);
         let flow = sim.add(FlowPlan {
