@@ -37,3 +37,13 @@ def test_planner() -> None:
     gains = [float(line[28:].split()[0].rstrip("%")) for line in lines[2:]]
     assert gains == sorted(gains, reverse=True)
     assert gains[0] > 0
+
+
+def test_central_allocator(tmp_path: Path) -> None:
+    results = subak.run(ROOT / "examples/flowtune.toml", tmp_path / "out")
+    flows = results.table("flow", ["scheme", "fct_ns"]).to_pandas()
+    assert flows["fct_ns"].notna().all(), "every flow completes, whatever happens to the allocator"
+    links = results.table("link", ["scheme", "link", "ctl_bytes"]).to_pandas()
+    told = links[links["link"].str.startswith("controller->")].groupby("scheme")["ctl_bytes"].sum()
+    assert told["flowtune"] > 0
+    assert told.drop("flowtune").sum() == 0

@@ -1,9 +1,9 @@
-// Completion times of TCP NewReno or DCTCP flows over a star of hosts in ns-3.
+// Completion times of TCP NewReno, DCTCP or CUBIC flows over a star of hosts in ns-3.
 //
 //   fct --flows=FILE [--hosts=9] [--gbps=10] [--delayNs=2000] [--bufferBytes=150000] [--mss=1460] [--window=10]
-//       [--rtoMinNs=200000] [--tcp=newreno|dctcp] [--k=65]
+//       [--rtoMinNs=200000] [--tcp=newreno|dctcp|cubic] [--k=65] [--targetUs=5000] [--intervalUs=100000]
 //
-// Under DCTCP every link has a RED queue that marks beyond k packets at 10 Gb/s, in proportion at other rates.
+// Under CUBIC every link has FqCoDel, and slow start ends with a loss (no HyStart). Under DCTCP every link has a RED queue that marks beyond k packets at 10 Gb/s, in proportion at other rates.
 //
 // FILE has a line "start_ns source destination bytes" a flow. Connections are set up a second before their flows start,
 // so that a flow's time is that of its bytes alone: from its start until the last byte has arrived. Prints one time
@@ -123,6 +123,8 @@ main(int argc, char* argv[])
     uint32_t rtoMinNs = 200000;
     std::string tcp = "newreno";
     double k = 65;
+    double targetUs = 5000;
+    double intervalUs = 100000;
     CommandLine cmd(__FILE__);
     cmd.AddValue("flows", "file of lines: start_ns source destination bytes", flows);
     cmd.AddValue("hosts", "hosts around the switch", hosts);
@@ -132,14 +134,21 @@ main(int argc, char* argv[])
     cmd.AddValue("mss", "payload of a full packet", mss);
     cmd.AddValue("window", "initial window, packets", window);
     cmd.AddValue("rtoMinNs", "smallest retransmission timeout", rtoMinNs);
-    cmd.AddValue("tcp", "newreno or dctcp", tcp);
+    cmd.AddValue("tcp", "newreno, dctcp or cubic", tcp);
     cmd.AddValue("k", "marking threshold at 10 Gb/s, packets", k);
+    cmd.AddValue("targetUs", "FqCoDel's target", targetUs);
+    cmd.AddValue("intervalUs", "FqCoDel's interval", intervalUs);
     cmd.Parse(argc, argv);
-    NS_ABORT_MSG_UNLESS(tcp == "newreno" || tcp == "dctcp", "tcp is newreno or dctcp, not " << tcp);
+    NS_ABORT_MSG_UNLESS(tcp == "newreno" || tcp == "dctcp" || tcp == "cubic",
+                        "tcp is newreno, dctcp or cubic, not " << tcp);
     const bool marks = tcp == "dctcp";
+    const bool fair = tcp == "cubic";
+    const bool disciplined = marks || fair;
 
     bench::ConfigureTcp(mss, window, NanoSeconds(rtoMinNs));
-    Config::SetDefault("ns3::TcpL4Protocol::SocketType", TypeIdValue(marks ? TcpDctcp::GetTypeId() : TcpNewReno::GetTypeId()));
+    const TypeId type = marks ? TcpDctcp::GetTypeId() : fair ? TcpCubic::GetTypeId() : TcpNewReno::GetTypeId();
+    Config::SetDefault("ns3::TcpL4Protocol::SocketType", TypeIdValue(type));
+    Config::SetDefault("ns3::TcpCubic::HyStart", BooleanValue(false));
     NodeContainer ends(hosts);
     NodeContainer hub(1);
     InternetStackHelper stack;
@@ -147,10 +156,10 @@ main(int argc, char* argv[])
     PointToPointHelper link;
     link.SetDeviceAttribute("DataRate", DataRateValue(DataRate(static_cast<uint64_t>(gbps * 1e9))));
     link.SetChannelAttribute("Delay", TimeValue(NanoSeconds(delayNs)));
-    // Where there is marking, all waiting happens in the queue discipline; the device holds one packet.
+    // Where there is a queue discipline, all waiting happens in it; the device holds one packet.
     link.SetQueue("ns3::DropTailQueue<Packet>",
                   "MaxSize",
-                  QueueSizeValue(marks ? QueueSize("1p") : QueueSize(QueueSizeUnit::BYTES, bufferBytes)));
+                  QueueSizeValue(disciplined ? QueueSize("1p") : QueueSize(QueueSizeUnit::BYTES, bufferBytes)));
     Ipv4AddressHelper addresses("10.0.0.0", "255.255.255.252");
     TrafficControlHelper none;
     TrafficControlHelper marking;
@@ -173,6 +182,18 @@ main(int argc, char* argv[])
                              DataRateValue(DataRate(static_cast<uint64_t>(gbps * 1e9))),
                              "MaxSize",
                              QueueSizeValue(QueueSize(QueueSizeUnit::PACKETS, bufferBytes / (mss + 42))));
+    TrafficControlHelper fairly;
+    fairly.SetRootQueueDisc("ns3::FqCoDelQueueDisc",
+                            "UseEcn",
+                            BooleanValue(false),
+                            "Target",
+                            StringValue(std::to_string(targetUs) + "us"),
+                            "Interval",
+                            StringValue(std::to_string(intervalUs) + "us"),
+                            "DropBatchSize",
+                            UintegerValue(1),
+                            "MaxSize",
+                            QueueSizeValue(QueueSize(QueueSizeUnit::PACKETS, bufferBytes / (mss + 42))));
     std::vector<Ipv4Address> address;
     for (uint32_t h = 0; h < hosts; ++h)
     {
@@ -181,9 +202,13 @@ main(int argc, char* argv[])
         {
             marking.Install(devices);
         }
+        if (fair)
+        {
+            fairly.Install(devices);
+        }
         address.push_back(addresses.Assign(devices).GetAddress(0));
         addresses.NewNetwork();
-        if (!marks)
+        if (!disciplined)
         {
             none.Uninstall(devices);
         }

@@ -88,8 +88,9 @@ pub struct Allocator {
 }
 
 impl Allocator {
-    /// An allocator that starts at `now_ns`. `endpoints` have the numbers from 0, links the capacities given (bit/s); epochs
-    /// rise with each restart by 2^32 and begin there at least.
+    /// An allocator that starts at `now_ns`. `endpoints` have the numbers from 0, links the capacities given (bit/s). `epoch` is
+    /// above 0 and above all that the allocator before it can have had: that began at its own and rose by one each time that
+    /// an endpoint was silent for too long. The start in ns times 2^16 leaves room for that.
     pub fn new(
         now_ns: Ns,
         epoch: u64,
@@ -98,7 +99,7 @@ impl Allocator {
         paths: Box<dyn Paths>,
         settings: Settings,
     ) -> Result<Self, Fault> {
-        let share = 1.0 - settings.threshold - settings.reserve;
+        let share = settings.share();
         let scaled: Vec<f64> = capacity_bps.iter().map(|c| c * share).collect();
         let cluster = Cluster::new(&scaled, settings.alpha)?;
         let peer =
@@ -215,7 +216,7 @@ impl Allocator {
     /// A link has another capacity, bit/s; zero if it failed. A fault where there is no such link, or the capacity makes no
     /// sense.
     pub fn set_capacity(&mut self, link: LinkId, capacity_bps: f64) -> Result<(), Fault> {
-        let share = 1.0 - self.settings.threshold - self.settings.reserve;
+        let share = self.settings.share();
         let unscheduled_bps = self.unscheduled_bps.get(link as usize).copied().unwrap_or(0.0);
         let left_bps = (capacity_bps - unscheduled_bps).max(LEAST_SHARE * capacity_bps);
         self.iteration.cluster_mut().set_capacity(link, left_bps * share)?;

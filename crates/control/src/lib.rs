@@ -64,6 +64,13 @@ pub struct Settings {
     pub ahead_ns: Ns,
 }
 
+impl Settings {
+    /// The share of each link that is handed out.
+    pub fn share(&self) -> f64 {
+        1.0 - self.threshold - self.reserve
+    }
+}
+
 impl Default for Settings {
     /// For round trips of some 20 us and an iteration each 10 us. Threshold and timeouts are the paper's; leases are of 200
     /// iterations.

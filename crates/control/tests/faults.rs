@@ -195,7 +195,7 @@ impl World {
 
     /// The exact rates of what sends, of what the allocator may hand out.
     fn exact(&self) -> BTreeMap<u64, f64> {
-        let share = 1.0 - self.settings.threshold - self.settings.reserve;
+        let share = self.settings.share();
         let mut network = self.network.clone();
         for l in 0..network.links().len() {
             network.link_mut(l as LinkId).capacity_bps *= share;

@@ -99,6 +99,6 @@ fn a_million_hostile_datagrams_take_no_memory_and_starve_nobody() {
     assert!(counters.refused > 1000, "the bound was met: {counters:?}");
     println!("{malformed} malformed, {counters:?}; an honest flowlet had {:.3} Gb/s at least", least_bps / 1e9);
     // What is left beside the most flowlets of the most weight; rates are told once they move by a hundredth.
-    let share = 10e9 * (1.0 - settings.threshold - settings.reserve) / (2.0 + 64.0 * 16.0);
+    let share = 10e9 * settings.share() / (2.0 + 64.0 * 16.0);
     assert!(least_bps > 0.95 * share, "{least_bps} of {share}");
 }

@@ -5,7 +5,7 @@ mod watch;
 pub use watch::{Befell, PaceView, Sighting, Watcher};
 
 use crate::utility::Urgency;
-use crate::{FlowId, LinkId, NodeId, Ns, Utility};
+use crate::{FlowId, LinkId, Network, NodeId, Ns, Utility};
 use std::sync::Arc;
 
 /// One subflow's way through the network.
@@ -194,6 +194,38 @@ pub enum LinkChange {
     Down,
     /// It has this capacity from now on, bit/s.
     Capacity(f64),
+}
+
+/// What each link carries while links change, for whoever hears of the changes.
+#[derive(Debug, Clone)]
+pub struct Capacities {
+    bps: Vec<f64>,
+    /// How many faults hold each link down.
+    down: Vec<u32>,
+}
+
+impl Capacities {
+    /// Those of a network with all links up.
+    pub fn of(network: &Network) -> Self {
+        let bps: Vec<f64> = network.links().iter().map(|l| l.capacity_bps).collect();
+        Capacities { down: vec![0; bps.len()], bps }
+    }
+
+    /// By link, bit/s, whether it is up or not.
+    pub fn bps(&self) -> &[f64] {
+        &self.bps
+    }
+
+    /// What `link` carries after `change`, bit/s: 0 while it is down.
+    pub fn change(&mut self, link: LinkId, change: LinkChange) -> f64 {
+        let l = link as usize;
+        match change {
+            LinkChange::Up => self.down[l] = self.down[l].saturating_sub(1),
+            LinkChange::Down => self.down[l] += 1,
+            LinkChange::Capacity(bps) => self.bps[l] = bps,
+        }
+        if self.down[l] > 0 { 0.0 } else { self.bps[l] }
+    }
 }
 
 impl Injected {

@@ -77,6 +77,14 @@ impl Utility {
         Utility::Power { alpha: 1.0, ln_gain: libm::log(weight) }
     }
 
+    /// The weight w of w^alpha x^-alpha, for whoever optimizes with one `alpha` for all; `None` for a bandwidth function.
+    pub fn weight(&self, alpha: f64) -> Option<f64> {
+        match self {
+            Utility::Power { ln_gain, .. } => Some(libm::exp(ln_gain / alpha)),
+            Utility::BandwidthFunction { .. } => None,
+        }
+    }
+
     /// Alpha.
     pub fn alpha(&self) -> f64 {
         match self {

@@ -1,5 +1,5 @@
 //! The packet simulator beside ns-3, both run now: nanoseconds a packet-hop on the permutation workload under DCTCP, the
-//! completion times of a few hundred flows of TCP NewReno and DCTCP, and the late flows of an incast. Ends with 1 if a
+//! completion times of a few hundred flows of TCP NewReno, DCTCP and CUBIC over FqCoDel, and the late flows of an incast. Ends with 1 if a
 //! median of the completion times is off by more than 10%, or an incast has more late flows here.
 //!
 //! `cargo bench -p subak-packet --bench against_ns3 -- FOLDER`, where FOLDER holds the programs that
@@ -18,9 +18,23 @@ use subak_core::{Network, NodeKind};
 
 /// How far a median may be off ns-3's, relative to it.
 const WITHIN: f64 = 0.1;
-/// The scheme here and there, and how a loss cuts the window here: ns-3's TCP has proportional rate reduction (RFC 6937) for
+/// A scheme here and there, and how a loss cuts the window here: ns-3's TCP has proportional rate reduction (RFC 6937) for
 /// losses, and cuts at once on marks.
-const SCHEMES: [(&str, &str, &str); 2] = [("reno", "newreno", "prr"), ("dctcp", "dctcp", "immediate")];
+#[derive(Clone, Copy)]
+struct Peer {
+    scheme: &'static str,
+    tcp: &'static str,
+    reduction: &'static str,
+    /// CoDel's target and interval, us, where the scheme has it.
+    codel_us: Option<(u64, u64)>,
+}
+/// CUBIC once with CoDel's published times, with which the buffer drops, and once with times at which CoDel does.
+const PEERS: [Peer; 4] = [
+    Peer { scheme: "reno", tcp: "newreno", reduction: "prr", codel_us: None },
+    Peer { scheme: "dctcp", tcp: "dctcp", reduction: "immediate", codel_us: None },
+    Peer { scheme: "cubic", tcp: "cubic", reduction: "prr", codel_us: Some((5000, 100_000)) },
+    Peer { scheme: "cubic", tcp: "cubic", reduction: "prr", codel_us: Some((20, 200)) },
+];
 const SENDERS: usize = 8;
 const FLOWS: usize = 400;
 /// With five, the ratio of medians at the higher load may be off by a tenth by chance.
@@ -34,6 +48,15 @@ const RTO_MIN_NS: u64 = 200_000;
 const BUFFER_BYTES: u64 = 150_000;
 /// As ns-3 has them: IPv4 and TCP headers without options, two bytes of PPP.
 const SIZES: PacketSizes = PacketSizes { mtu_bytes: 1502, header_bytes: 42, ack_bytes: 42 };
+
+impl std::fmt::Display for Peer {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        match self.codel_us {
+            Some((target, interval)) => write!(f, "{} (CoDel {target}/{interval} us)", self.tcp),
+            None => f.write_str(self.tcp),
+        }
+    }
+}
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1).filter(|a| !a.starts_with("--"));
@@ -50,17 +73,17 @@ fn main() -> ExitCode {
         hops(&folder);
     }
     let mut off = Vec::new();
-    for scheme in SCHEMES {
+    for peer in PEERS {
         for load in [0.3, 0.6, 0.8] {
-            let ratio = completion_times(&folder, scheme, load);
+            let ratio = completion_times(&folder, peer, load);
             if (ratio - 1.0).abs() > WITHIN {
-                off.push(format!("{} at load {load}: {ratio:.3} of ns-3's median", scheme.1));
+                off.push(format!("{peer} at load {load}: {ratio:.3} of ns-3's median"));
             }
         }
         for rto_min_ns in [200_000, 1_000_000] {
-            let (late, theirs) = incast(&folder, scheme, rto_min_ns);
+            let (late, theirs) = incast(&folder, peer, rto_min_ns);
             if late > theirs {
-                off.push(format!("{}: {late} late flows for ns-3's {theirs}", scheme.1));
+                off.push(format!("{peer}: {late} late flows for ns-3's {theirs}"));
             }
         }
     }
@@ -120,12 +143,15 @@ fn flows(load: f64, seed: u64) -> Vec<Flow> {
 }
 
 /// Times in ns under ns-3, in the order of the flows.
-fn their_times(folder: &Path, tcp: &str, hosts: usize, rto_min_ns: u64, flows: &[Flow]) -> Vec<f64> {
+fn their_times(folder: &Path, peer: Peer, hosts: usize, rto_min_ns: u64, flows: &[Flow]) -> Vec<f64> {
     let input = flows.iter().fold(String::new(), |mut text, f| {
         let _ = writeln!(text, "{} {} 0 {}", f.start_ns, f.sender, f.bytes);
         text
     });
-    let more = [format!("--tcp={tcp}"), format!("--hosts={hosts}"), format!("--rtoMinNs={rto_min_ns}")];
+    let mut more = vec![format!("--tcp={}", peer.tcp), format!("--hosts={hosts}"), format!("--rtoMinNs={rto_min_ns}")];
+    if let Some((target, interval)) = peer.codel_us {
+        more.extend([format!("--targetUs={target}"), format!("--intervalUs={interval}")]);
+    }
     ns3(folder, "fct", "flows", &input, &more).iter().map(|l| l.parse().expect("a time")).collect()
 }
 
@@ -147,16 +173,16 @@ fn interval(ours: &[Vec<f64>], theirs: &[Vec<f64>]) -> [f64; 2] {
 }
 
 /// Prints the quantiles; our median over theirs.
-fn completion_times(folder: &Path, scheme @ (_, tcp, _): (&str, &str, &str), load: f64) -> f64 {
+fn completion_times(folder: &Path, peer: Peer, load: f64) -> f64 {
     let (mut ours, mut theirs, mut dropped) = (Vec::new(), Vec::new(), 0);
     for seed in 1..=SEEDS {
         let flows = flows(load, seed);
-        theirs.push(their_times(folder, tcp, SENDERS + 1, RTO_MIN_NS, &flows));
-        let (times, drops) = our_times(scheme, SENDERS + 1, RTO_MIN_NS, &flows);
+        theirs.push(their_times(folder, peer, SENDERS + 1, RTO_MIN_NS, &flows));
+        let (times, drops) = our_times(peer, SENDERS + 1, RTO_MIN_NS, &flows);
         ours.push(times);
         dropped += drops;
     }
-    println!("{SEEDS} x {FLOWS} {tcp} flows at load {load}, {dropped} packets dropped: FCT in us");
+    println!("{SEEDS} x {FLOWS} {peer} flows at load {load}, {dropped} packets dropped: FCT in us");
     let [low, high] = interval(&ours, &theirs);
     println!("  median of ours over ns-3's, 95% interval over seeds: {low:.3} to {high:.3}");
     let (ours, theirs) = (sorted(ours.concat()), sorted(theirs.concat()));
@@ -170,16 +196,17 @@ fn completion_times(folder: &Path, scheme @ (_, tcp, _): (&str, &str, &str), loa
 
 /// Eight waves of 32 to 1, each of 20 KB a flow: flows that take over twice as long as all of a wave need.
 /// How many there are here and there.
-fn incast(folder: &Path, scheme @ (_, tcp, _): (&str, &str, &str), rto_min_ns: u64) -> (usize, usize) {
+fn incast(folder: &Path, peer: Peer, rto_min_ns: u64) -> (usize, usize) {
     const LATE_NS: f64 = 1.2e6;
     let flow = |k: usize| Flow { start_ns: (k / 32) as u64 * 5_000_000, sender: 1 + k % 32, bytes: 20_000 };
     let flows: Vec<Flow> = (0..256).map(flow).collect();
     let late = |times: &[f64]| times.iter().filter(|&&t| t == 0.0 || t > LATE_NS).count();
-    let (ours, theirs) =
-        (our_times(scheme, 33, rto_min_ns, &flows).0, their_times(folder, tcp, 33, rto_min_ns, &flows));
+    let (ours, theirs) = (our_times(peer, 33, rto_min_ns, &flows).0, their_times(folder, peer, 33, rto_min_ns, &flows));
     let (ours, theirs) = (late(&ours), late(&theirs));
     let rto_us = rto_min_ns / 1000;
-    println!("incast of 8 x 32 {tcp} flows, least timeout {rto_us} us, later than 1.2 ms: subak {ours}, ns-3 {theirs}");
+    println!(
+        "incast of 8 x 32 {peer} flows, least timeout {rto_us} us, later than 1.2 ms: subak {ours}, ns-3 {theirs}"
+    );
     (ours, theirs)
 }
 
@@ -189,12 +216,7 @@ fn sorted(mut times: Vec<f64>) -> Vec<f64> {
     times
 }
 
-fn our_times(
-    (scheme, _, reduction): (&str, &str, &str),
-    hosts: usize,
-    rto_min_ns: u64,
-    flows: &[Flow],
-) -> (Vec<f64>, u64) {
+fn our_times(peer: Peer, hosts: usize, rto_min_ns: u64, flows: &[Flow]) -> (Vec<f64>, u64) {
     let mut network = Network::new();
     let hub = network.node("hub", NodeKind::Switch);
     for h in 0..hosts {
@@ -202,9 +224,14 @@ fn our_times(
         network.connect(host, hub, RATE_BPS, DELAY_NS, Some(BUFFER_BYTES)).expect("a valid link");
     }
     // The least timeout that the program for ns-3 sets, too.
-    let params = serde_json::json!({ "rto_min": rto_min_ns as f64 * 1e-9, "reduction": reduction });
-    let params = params.as_object().expect("it is one").clone();
-    let mut sim = subak_packet::build(scheme, &params, &network, SIZES, &[], 1).expect("it is registered");
+    let params = serde_json::json!({ "rto_min": rto_min_ns as f64 * 1e-9, "reduction": peer.reduction });
+    let mut params = params.as_object().expect("it is one").clone();
+    if let Some((target, interval)) = peer.codel_us {
+        params.extend(
+            [("target", target), ("codel_interval", interval)].map(|(k, us)| (k.into(), (us as f64 * 1e-6).into())),
+        );
+    }
+    let mut sim = subak_packet::build(peer.scheme, &params, &network, SIZES, &[], 1).expect("it is registered");
     for f in flows {
         let up = 2 * f.sender as u32;
         sim.add(FlowPlan {

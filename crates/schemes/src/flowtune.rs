@@ -13,7 +13,7 @@ use crate::tcp::{self, Window, Windows};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use subak_control::{Allocator, Endpoint, Law, Settings, Turns};
-use subak_core::driver::LinkChange;
+use subak_core::driver::{Capacities, LinkChange};
 use subak_core::scheme::{
     Ack, Class, Controller, FlowInfo, Follows, Goal, Info, Io, Kind, Loss, Named, Node, NodeInfo, Packet, Param,
     ParamUnit, Params, PathInfo, Port, Recovery, Scheme, Settles, Source, To,
@@ -37,7 +37,6 @@ const EPOCH_SHIFT: u32 = 16;
 pub struct Flowtune {
     settings: Settings,
     interval_ns: Ns,
-    alpha: f64,
     windows: Windows,
     recovery: Recovery,
     /// The network, once the controller is made: paths are told as turns at its nodes.
@@ -138,14 +137,13 @@ impl Scheme for Flowtune {
         Ok(Flowtune {
             settings,
             interval_ns: (params.within("interval", 1e-6, 1.0)? * 1e9) as Ns,
-            alpha: settings.alpha,
             windows: Windows::of(params)?,
             recovery: tcp::recovery(params),
             network: Arc::default(),
         })
     }
     fn data_share(&self) -> f64 {
-        1.0 - self.settings.threshold - self.settings.reserve
+        self.settings.share()
     }
     fn recovery(&self) -> Recovery {
         self.recovery
@@ -162,8 +160,8 @@ impl Scheme for Flowtune {
         };
         FlowtuneSource {
             to: flow.ends.map(|(_, to)| to),
-            weight: self.weight(flow.weight, &flow.utility),
-            alpha: self.alpha,
+            weight: flow.utility.weight(self.settings.alpha).unwrap_or(flow.weight),
+            alpha: self.settings.alpha,
             ahead_ns: self.settings.ahead_ns,
             beat_ns: self.settings.beat_ns,
             links: flow.links.clone(),
@@ -179,8 +177,7 @@ impl Scheme for Flowtune {
         Some(Box::new(Centre {
             scheme: self.clone(),
             network: network.clone(),
-            capacity_bps: network.links().iter().map(|l| l.capacity_bps).collect(),
-            down: vec![0; network.links().len()],
+            capacities: Capacities::of(network),
             allocator: None,
         }))
     }
@@ -194,20 +191,6 @@ impl Scheme for Flowtune {
                 wakes_ns: Ns::MAX,
             }) as Box<dyn Node<Self>>
         })
-    }
-}
-
-impl Flowtune {
-    /// The weight w of w^alpha x^-alpha, over the subflows.
-    fn weight(&self, weight: f64, utility: &Utility) -> f64 {
-        weight_of(self.alpha, weight, utility)
-    }
-}
-
-fn weight_of(alpha: f64, weight: f64, utility: &Utility) -> f64 {
-    match utility {
-        Utility::Power { ln_gain, .. } => libm::exp(ln_gain / alpha),
-        Utility::BandwidthFunction { .. } => weight,
     }
 }
 
@@ -228,6 +211,7 @@ fn send(io: &mut Io<Flowtune>, to: To, datagram: &Datagram) {
 #[derive(Debug, Clone)]
 pub struct FlowtuneSource {
     to: Option<NodeId>,
+    /// Of w^alpha x^-alpha, over the subflows.
     weight: f64,
     alpha: f64,
     ahead_ns: Ns,
@@ -323,7 +307,7 @@ impl Source<Flowtune> for FlowtuneSource {
     }
 
     fn on_weight(&mut self, io: &mut Io<Flowtune>, weight: f64, utility: &Arc<Utility>) {
-        self.weight = weight_of(self.alpha, weight, utility);
+        self.weight = utility.weight(self.alpha).unwrap_or(weight);
         self.tell(io);
     }
 
@@ -450,15 +434,13 @@ impl Node<Flowtune> for Host {
 struct Centre {
     scheme: Flowtune,
     network: Network,
-    capacity_bps: Vec<f64>,
-    /// How often each link is down.
-    down: Vec<u32>,
+    capacities: Capacities,
     allocator: Option<Allocator>,
 }
 
 impl Controller<Flowtune> for Centre {
     fn on_start(&mut self, io: &mut Io<Flowtune>) {
-        let capacity_bps = &self.capacity_bps;
+        let capacity_bps = self.capacities.bps();
         let paths = Box::new(Turns::new(&self.network));
         let (epoch, nodes) = ((io.now_ns + 1) << EPOCH_SHIFT, self.network.nodes().len());
         let allocator = Allocator::new(io.now_ns, epoch, nodes, capacity_bps, paths, self.scheme.settings);
@@ -475,13 +457,7 @@ impl Controller<Flowtune> for Centre {
     }
 
     fn on_link(&mut self, _io: &mut Io<Flowtune>, link: LinkId, change: LinkChange) {
-        let l = link as usize;
-        match change {
-            LinkChange::Up => self.down[l] = self.down[l].saturating_sub(1),
-            LinkChange::Down => self.down[l] += 1,
-            LinkChange::Capacity(bps) => self.capacity_bps[l] = bps,
-        }
-        let capacity_bps = if self.down[l] > 0 { 0.0 } else { self.capacity_bps[l] };
+        let capacity_bps = self.capacities.change(link, change);
         if let Some(allocator) = &mut self.allocator {
             let _ = allocator.set_capacity(link, capacity_bps);
         }

@@ -18,6 +18,8 @@ pub use registry::{Visitor, with_scheme};
 schemes! {
     dctcp::Dctcp,
     reno::Reno,
+    cubic::Cubic,
+    xcp::Xcp,
     rcp::Rcp,
     pfabric::PFabric,
     hpcc::Hpcc,

@@ -101,6 +101,11 @@ impl Window {
         self.cwnd as u64
     }
 
+    /// The same, not rounded down.
+    pub fn size(&self) -> f64 {
+        self.cwnd
+    }
+
     /// Goes on with `bytes`, in congestion avoidance, as after a time in which something else decided.
     pub fn resume(&mut self, bytes: f64) {
         self.cwnd = bytes.max(self.mss);
@@ -136,8 +141,15 @@ impl Window {
         }
     }
 
-    /// Grows by an acknowledgement, if the window was what held the sender back.
+    /// Grows by an acknowledgement, if the window was what held the sender back: by a segment a window in congestion
+    /// avoidance.
     pub fn grow<D>(&mut self, ack: &Ack<D>) {
+        let mss = self.mss;
+        self.grow_by(ack, |cwnd, acked| mss * acked / cwnd);
+    }
+
+    /// The same, with what it grows by in congestion avoidance: a function of the window and the acknowledged bytes.
+    pub fn grow_by<D>(&mut self, ack: &Ack<D>, avoidance: impl FnOnce(f64, f64) -> f64) {
         if self.recovering && self.past_cut(ack.segment) {
             self.recovering = false;
         }
@@ -146,7 +158,7 @@ impl Window {
             return;
         }
         let acked = ack.acked_bytes as f64;
-        self.cwnd += if self.cwnd < self.ssthresh { acked } else { self.mss * acked / self.cwnd };
+        self.cwnd += if self.cwnd < self.ssthresh { acked } else { avoidance(self.cwnd, acked) };
     }
 
     /// Shrinks to `factor` of itself, at most once for what was in flight at the last cut.
@@ -181,9 +193,14 @@ impl Window {
 
     /// Halves on a loss that later acknowledgements told of; restarts from one segment, beside what is under way, after a timeout.
     pub fn on_loss(&mut self, loss: &Loss) {
+        self.on_loss_to(loss, 0.5);
+    }
+
+    /// The same, with the share of the window that is left.
+    pub fn on_loss_to(&mut self, loss: &Loss, factor: f64) {
         self.flight = loss.in_flight_bytes as f64;
         if self.past_cut(loss.segment) {
-            self.cut(0.5, loss.next_segment);
+            self.cut(factor, loss.next_segment);
             self.recovering = loss.kind != LossKind::Timeout;
             if self.recovering {
                 // The first lost segment goes at once.

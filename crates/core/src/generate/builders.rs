@@ -19,7 +19,9 @@ fn delay(given: &Given, name: &str) -> Ns {
 pub(super) fn leaf_spine_links(given: &Given) -> Result<u128, Fault> {
     let [leaves, hosts, spines, parallel] =
         ["leaves", "hosts_per_leaf", "spines", "links_per_spine"].map(|k| u128::from(given.count(k)));
-    Ok(spines.saturating_mul(parallel).saturating_add(hosts).saturating_mul(leaves).saturating_mul(2))
+    let controller = if given.open_rate("controller_rate").is_some() { spines } else { 0 };
+    let above = spines.saturating_mul(parallel).saturating_add(hosts).saturating_mul(leaves);
+    Ok(above.saturating_add(controller).saturating_mul(2))
 }
 
 pub(super) fn leaf_spine(given: &Given, network: &mut Network) -> Result<(), Fault> {
@@ -37,6 +39,13 @@ pub(super) fn leaf_spine(given: &Given, network: &mut Network) -> Result<(), Fau
             for _ in 0..given.count("links_per_spine") {
                 network.connect(leaf, spine, given.rate("spine_rate"), delay(given, "link_delay"), buffer)?;
             }
+        }
+    }
+    // Last, so that the rest has the same numbers without it.
+    if let Some(rate_bps) = given.open_rate("controller_rate") {
+        let controller = network.node("controller", NodeKind::Switch);
+        for &spine in &spines {
+            network.connect(controller, spine, rate_bps, delay(given, "link_delay"), buffer)?;
         }
     }
     Ok(())

@@ -135,6 +135,12 @@ pub const GENERATORS: &[Generator] = &[
             LINK_DELAY,
             HOST_DELAY,
             BUFFER,
+            key(
+                "controller_rate",
+                Unit::Rate,
+                Otherwise::Open("no such node"),
+                "capacity of a link from each spine to a node called controller",
+            ),
         ],
         metric: Metric::Hops,
         links: builders::leaf_spine_links,
@@ -309,6 +315,14 @@ impl Given {
         match self.0.get(name) {
             Some(Held::Rate(bps)) => *bps,
             other => unreachable!("{name} is a rate, found {other:?}"),
+        }
+    }
+
+    /// `None` if the key is open.
+    fn open_rate(&self, name: &str) -> Option<f64> {
+        match self.0.get(name) {
+            Some(Held::Rate(bps)) => Some(*bps),
+            _ => None,
         }
     }
 

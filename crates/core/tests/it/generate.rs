@@ -47,6 +47,19 @@ fn counts_names_and_twins() {
 }
 
 #[test]
+fn a_controller_of_a_leaf_spine_is_added_last_and_is_no_host() {
+    let mut value = small("leaf-spine");
+    let without = build(value.clone());
+    value["controller_rate"] = json!("40Gbps");
+    let with = build(value);
+    assert_eq!((with.hosts().count(), with.nodes().len()), (without.hosts().count(), without.nodes().len() + 1));
+    let (first, rest) = with.links().split_at(without.links().len());
+    assert!(first.iter().zip(without.links()).all(|(a, b)| a.id == b.id));
+    assert_eq!(rest.len(), 4);
+    assert!(with.find_link("controller->spine1").is_some() && rest.iter().all(|l| l.capacity_bps == 40e9));
+}
+
+#[test]
 fn fat_tree_is_wired_as_al_fares_et_al_have_it() {
     for k in [2usize, 4, 6, 16] {
         let net = build(json!({"kind": "fat-tree", "k": k}));

@@ -1,5 +1,6 @@
 //! The tests across the crate, in one program: it links once.
 
+mod baselines;
 mod central;
 mod common;
 mod controller;
@@ -8,6 +9,7 @@ mod engine;
 mod extending;
 mod floors;
 mod flowtune;
+mod flowtune_faults;
 mod forgetting;
 mod goals;
 mod leaf_spine;

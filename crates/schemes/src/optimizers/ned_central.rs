@@ -163,10 +163,7 @@ impl NedCentre {
 
     /// The weight w of w^alpha x^-alpha.
     fn weight(&self, flow: &FlowInfo) -> f64 {
-        let weight = match &*flow.utility {
-            Utility::Power { ln_gain, .. } => libm::exp(ln_gain / self.ned.alpha),
-            Utility::BandwidthFunction { .. } => flow.weight,
-        };
+        let weight = flow.utility.weight(self.ned.alpha).unwrap_or(flow.weight);
         weight.clamp(1.0 / MOST_WEIGHT, MOST_WEIGHT)
     }
 }

@@ -8,7 +8,7 @@
 use super::{CENTRE_TIMER, Wish};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use subak_core::driver::LinkChange;
+use subak_core::driver::{Capacities, LinkChange};
 use subak_core::scheme::{Carries, Class, Controller, FlowInfo, Io, Scheme, To};
 use subak_core::{FlowId, LinkId, Network, NodeId, Ns};
 
@@ -87,17 +87,13 @@ pub(super) struct Allocator<S: Scheme, W: Wish> {
     fabric: Option<Box<dyn Controller<S>>>,
     /// Subflows of each flow, and when it was last heard of.
     flows: BTreeMap<FlowId, (u8, Ns)>,
-    capacity_bps: Vec<f64>,
-    /// How many faults hold each link down.
-    down: Vec<u32>,
+    capacities: Capacities,
     ticks: bool,
 }
 
 impl<S: Scheme, W: Wish> Allocator<S, W> {
     pub fn new(centre: Box<dyn Centre<W>>, fabric: Option<Box<dyn Controller<S>>>, network: &Network) -> Self {
-        let capacity_bps: Vec<f64> = network.links().iter().map(|l| l.capacity_bps).collect();
-        let down = vec![0; capacity_bps.len()];
-        Allocator { centre, fabric, flows: BTreeMap::new(), capacity_bps, down, ticks: false }
+        Allocator { centre, fabric, flows: BTreeMap::new(), capacities: Capacities::of(network), ticks: false }
     }
 
     /// Iterations go on for as long as there are flows.
@@ -149,13 +145,7 @@ impl<C: Clone + Debug + Send, W: Wish, S: Scheme<Ctl = Word<C, W>>> Controller<S
     }
 
     fn on_link(&mut self, io: &mut Io<S>, link: LinkId, change: LinkChange) {
-        let l = link as usize;
-        match change {
-            LinkChange::Up => self.down[l] = self.down[l].saturating_sub(1),
-            LinkChange::Down => self.down[l] += 1,
-            LinkChange::Capacity(bps) => self.capacity_bps[l] = bps,
-        }
-        self.centre.on_capacity(link, if self.down[l] > 0 { 0.0 } else { self.capacity_bps[l] });
+        self.centre.on_capacity(link, self.capacities.change(link, change));
         if let Some(fabric) = &mut self.fabric {
             fabric.on_link(io, link, change);
         }

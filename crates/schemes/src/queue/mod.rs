@@ -4,12 +4,14 @@ mod fifo;
 mod pfabric;
 mod priority;
 mod round_robin;
+pub mod sfq_codel;
 mod stfq;
 
 pub use fifo::Fifo;
 pub use pfabric::{PFabricQueue, Ranked};
 pub use priority::Priority;
 pub use round_robin::{RoundRobin, Unit, Weighed};
+pub use sfq_codel::{SfqCodel, SfqPlan};
 pub use stfq::{Stfq, VirtualLength};
 
 use subak_core::scheme::Class;

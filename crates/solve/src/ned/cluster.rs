@@ -88,7 +88,7 @@ impl<T: Real> Cluster<T> {
             free: Vec::new(),
             top: 1,
             uneven: 0,
-            slices: Slices::build(capacity_bps.len(), EMPTY, std::iter::empty()),
+            slices: Slices::build(capacity_bps.len(), EMPTY, std::iter::empty::<(u32, std::iter::Empty<u32>)>()),
             version: 0,
         };
         cluster.grow();
@@ -177,7 +177,7 @@ impl<T: Real> Cluster<T> {
     /// Puts a checked flow into a slot and on its links.
     fn insert(&mut self, flow: &NewFlow<'_>) -> Key {
         let key = self.place(flow);
-        let fits = flow.path.iter().all(|&l| self.slices.add(l, key.0));
+        let fits = flow.path.iter().all(|&l| self.slices.add(l, key.0, EMPTY));
         if !fits {
             self.rebuild();
         }
@@ -290,7 +290,7 @@ impl<T: Real> Cluster<T> {
     }
 
     /// The flows, in the order of their slots.
-    pub fn keys(&self) -> impl Iterator<Item = Key> + '_ {
+    pub fn keys(&self) -> impl Iterator<Item = Key> + Clone + '_ {
         (0..self.ln_gain.len() as u32).filter(|&slot| self.alive(slot)).map(Key)
     }
 
@@ -389,8 +389,7 @@ impl<T: Real> Cluster<T> {
     }
 
     fn rebuild(&mut self) {
-        let paths: Vec<(u32, Vec<u32>)> = self.keys().map(|k| (k.0, self.path(k).collect())).collect();
-        self.slices = Slices::build(self.links(), EMPTY, paths.iter().map(|(slot, path)| (*slot, &path[..])));
+        self.slices = Slices::build(self.links(), EMPTY, self.keys().map(|k| (k.0, self.path(k))));
     }
 }
 

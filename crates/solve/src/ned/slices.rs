@@ -40,8 +40,15 @@ pub(super) fn tiled<'a>(paths: impl ExactSizeIterator<Item = &'a [u32]>) -> Vec<
 pub(super) struct Slices {
     /// Rows of flow slots; unused places hold the empty slot.
     pub entries: Vec<[u32; LANES]>,
-    /// The first row of each slice, and one past the last.
+    /// The first row of each slice.
     pub start: Vec<u32>,
+    /// One past the last row of each slice's room.
+    end: Vec<u32>,
+    /// Rows that slices have moved away from.
+    left: usize,
+    /// Places taken now, and when the slices were built.
+    places: usize,
+    built: usize,
     /// Rows of each slice that hold flows.
     pub used: Vec<u32>,
     /// The link in each lane of each slice; `u32::MAX` for none.
@@ -54,16 +61,20 @@ pub(super) struct Slices {
 
 impl Slices {
     /// The slices of `paths`, which come as (slot, links).
-    pub fn build<'a>(links: usize, empty: u32, paths: impl Iterator<Item = (u32, &'a [u32])> + Clone) -> Self {
+    pub fn build<P: Iterator<Item = u32>>(
+        links: usize,
+        empty: u32,
+        paths: impl Iterator<Item = (u32, P)> + Clone,
+    ) -> Self {
         let mut degree = vec![0u32; links];
         for (_, path) in paths.clone() {
-            path.iter().for_each(|&l| degree[l as usize] += 1);
+            path.for_each(|l| degree[l as usize] += 1);
         }
         let mut order: Vec<u32> = (0..links as u32).collect();
         let places: u64 = degree.iter().map(|&d| u64::from(d)).sum();
         let near = if places > MOST_IN_CACHE { NEAR } else { u32::BITS - 1 };
         order.sort_by_key(|&l| (l >> near, degree[l as usize]));
-        let mut slices = Slices { place: vec![0; links], degree: vec![0; links], start: vec![0], ..Slices::default() };
+        let mut slices = Slices { place: vec![0; links], degree: vec![0; links], ..Slices::default() };
         for group in order.chunks(LANES) {
             let mut lanes = [u32::MAX; LANES];
             for (lane, &l) in group.iter().enumerate() {
@@ -72,29 +83,48 @@ impl Slices {
             }
             let most = degree[group[group.len() - 1] as usize] as usize;
             slices.link.push(lanes);
-            slices.entries.resize(slices.entries.len() + most + most / 8 + SPARE, [empty; LANES]);
             slices.start.push(slices.entries.len() as u32);
+            slices.entries.resize(slices.entries.len() + most + most / 8 + SPARE, [empty; LANES]);
+            slices.end.push(slices.entries.len() as u32);
             slices.used.push(0);
         }
         for (slot, path) in paths {
-            for &l in path {
-                let there = slices.add(l, slot);
+            for l in path {
+                let there = slices.add(l, slot, empty);
                 debug_assert!(there, "the slice was made to hold it");
             }
         }
+        slices.built = slices.places;
         slices
     }
 
     /// Adds a flow to a link; false if there is no room, and the slices have to be built anew.
-    pub fn add(&mut self, link: u32, slot: u32) -> bool {
+    pub fn add(&mut self, link: u32, slot: u32, empty: u32) -> bool {
         let (slice, lane) = self.locate(link);
         let k = self.degree[link as usize];
-        if self.start[slice] + k >= self.start[slice + 1] {
+        if self.start[slice] + k >= self.end[slice] && !self.relocate(slice, empty) {
             return false;
         }
         self.entries[(self.start[slice] + k) as usize][lane] = slot;
         self.degree[link as usize] = k + 1;
+        self.places += 1;
         self.used[slice] = self.used[slice].max(k + 1);
+        true
+    }
+
+    /// Gives a full slice more room, behind all others; false once as many rows have been left as are in use, or there are
+    /// twice the flows: links of a similar number of flows are then no longer together. Building all anew at each slice
+    /// that is full took most of an allocator's time.
+    fn relocate(&mut self, slice: usize, empty: u32) -> bool {
+        let rows = self.start[slice] as usize..self.end[slice] as usize;
+        let (count, first) = (rows.len(), self.entries.len());
+        if 2 * (self.left + count) > first || self.places > 2 * self.built {
+            return false;
+        }
+        self.left += count;
+        self.entries.extend_from_within(rows);
+        self.entries.resize(first + count + count / 4 + SPARE, [empty; LANES]);
+        (self.start[slice], self.end[slice]) = (first as u32, self.entries.len() as u32);
         true
     }
 
@@ -107,6 +137,7 @@ impl Slices {
         self.entries[own][lane] = self.entries[last][lane];
         self.entries[last][lane] = empty;
         self.degree[link as usize] -= 1;
+        self.places -= 1;
         let most = self.link[slice].iter().filter(|&&l| l != u32::MAX).map(|&l| self.degree[l as usize]).max();
         self.used[slice] = most.unwrap_or(0);
     }

@@ -1,0 +1,180 @@
+//! Flowtune's control messages lost, doubled and reordered, its allocator restarted twice: rates fit the links, end where the
+//! exact solver has them, and every byte arrives once.
+
+use crate::common::*;
+use serde_json::json;
+use subak_core::driver::{Driver, FlowPlan, Injected, Kinds, Machine, Mishap, PacketSizes, Route};
+use subak_core::rng::Stream;
+use subak_core::route::Router;
+use subak_core::{Case, Flow, FlowId, Flows, LinkId, Network, Ns, Policy};
+use subak_solve::{Options, solve};
+
+const US: Ns = 1000;
+const MS: Ns = 1_000_000;
+/// Endless flows come and go until then.
+const CALM_NS: Ns = 3 * MS;
+const LEASE_NS: Ns = MS;
+const RESERVE: f64 = 0.03;
+const SHARE: f64 = 1.0 - 0.01 - RESERVE;
+const CTL: Kinds = Kinds { data: false, ack: false, ctl: true };
+
+struct Sending {
+    flow: FlowId,
+    links: Vec<LinkId>,
+    weight: f64,
+    start_ns: Ns,
+    stop_ns: Option<Ns>,
+    size_bytes: Option<u64>,
+}
+
+/// What a seed came to.
+#[derive(Debug, Default, Clone, Copy)]
+struct Outcome {
+    /// The largest relative distance from the exact rates at the end.
+    off: f64,
+    /// The longest time that a link was over what it may be, and by how much at most.
+    over_ns: Ns,
+    most_over: f64,
+}
+
+fn network(rng: &mut Stream) -> Network {
+    let value = json!({"kind": "leaf-spine", "leaves": 2, "hosts_per_leaf": 2 + rng.below(2), "spines": 2,
+        "host_rate": "10Gbps", "spine_rate": "10Gbps", "link_delay": "1us", "controller_rate": "40Gbps"});
+    subak_core::generate::network(&value).unwrap().0
+}
+
+fn faults(rng: &mut Stream) -> Vec<Injected> {
+    let mut faults: Vec<_> = [Mishap::Lost, Mishap::Doubled, Mishap::Late(50 * US)]
+        .map(|what| mishap(what, 0.01, CTL))
+        .into_iter()
+        .collect();
+    for from_ns in [300 * US, 1800 * US] {
+        let at_ns = from_ns + rng.below(1000) as Ns * US;
+        faults.push(Injected::Restart { machine: Machine::Controller, at_ns });
+    }
+    faults
+}
+
+/// Some twelve flows between random hosts: most endless, of which half stop again, some of a size.
+fn send(sim: &mut dyn Driver, rng: &mut Stream, network: &Network) -> Vec<Sending> {
+    let hosts: Vec<u32> = network.hosts().collect();
+    let mut router = Router::new(network, 0, true);
+    let mut one = |k: u64| {
+        let (a, b) = (rng.below(hosts.len()), rng.below(hosts.len() - 1));
+        let (src, dst) = (hosts[a], hosts[if b >= a { b + 1 } else { b }]);
+        let route: Route = router.route(src, dst, k).unwrap();
+        let start_ns = rng.below((CALM_NS / US) as usize - 200) as Ns * US;
+        let stop_ns = k
+            .is_multiple_of(2)
+            .then(|| start_ns + 50 * US + rng.below(((CALM_NS - start_ns) / US) as usize - 50) as Ns * US);
+        let size_bytes = (k % 4 == 3).then(|| 1 + rng.below(200_000) as u64);
+        let (links, weight) = (route.forward.clone(), (1 + rng.below(4)) as f64);
+        let flow = sim.add(FlowPlan {
+            weight,
+            utility: Some(std::sync::Arc::new(subak_core::Utility::log(weight))),
+            stop_ns: stop_ns.filter(|_| size_bytes.is_none()),
+            ..plan(route, start_ns, size_bytes)
+        });
+        Sending { flow, links, weight, start_ns, stop_ns: stop_ns.filter(|_| size_bytes.is_none()), size_bytes }
+    };
+    (0..12).map(&mut one).collect()
+}
+
+fn is_open(sim: &dyn Driver, s: &Sending, now_ns: Ns) -> bool {
+    s.start_ns < now_ns && s.stop_ns.is_none_or(|stop| now_ns < stop) && sim.flow(s.flow).finished_ns.is_none()
+}
+
+fn pace_bps(sim: &dyn Driver, s: &Sending) -> Option<f64> {
+    sim.paces(s.flow).first().and_then(|p| p.pace_bps)
+}
+
+fn exact(network: &Network, open: &[&Sending]) -> Vec<f64> {
+    let mut network = network.clone();
+    for l in 0..network.links().len() {
+        network.link_mut(l as LinkId).capacity_bps *= SHARE;
+    }
+    let mut flows = Flows::new();
+    for s in open {
+        flows.push(Flow { weight: s.weight, ..Flow::over(s.flow.to_string(), s.links.clone()) }, &network).unwrap();
+    }
+    let case = Case { network, flows, policy: Policy::AlphaFair { alpha: 1.0 } };
+    solve(&case, &Options::default()).unwrap().rates_bps
+}
+
+fn run(seed: u64) -> Outcome {
+    let mut rng = Stream::new(seed, "flowtune faults");
+    let network = network(&mut rng);
+    let faults = faults(&mut rng);
+    let params = json!({"reserve": RESERVE, "lease": LEASE_NS as f64 * 1e-9}).as_object().unwrap().clone();
+    let mut sim = subak_packet::build("flowtune", &params, &network, PacketSizes::default(), &faults, seed).unwrap();
+    place_controller(&mut *sim, &network);
+    let sendings = send(&mut *sim, &mut rng, &network);
+    let mut outcome = Outcome::default();
+    let mut over_since = vec![None; network.links().len()];
+    let end_ns = CALM_NS + LEASE_NS + 500 * US;
+    for now_ns in (10 * US..=end_ns).step_by(10_000) {
+        sim.run_until(now_ns);
+        let mut load_bps = vec![0.0; network.links().len()];
+        for s in sendings.iter().filter(|s| is_open(&*sim, s, now_ns)) {
+            let bps = pace_bps(&*sim, s).unwrap_or(0.0);
+            s.links.iter().for_each(|&l| load_bps[l as usize] += bps);
+        }
+        for (l, load) in load_bps.iter().enumerate() {
+            let over = load / network.links()[l].capacity_bps;
+            outcome.most_over = outcome.most_over.max(over);
+            let since_ns = *over_since[l].get_or_insert(now_ns);
+            if over <= 1.01 {
+                over_since[l] = None;
+            } else {
+                outcome.over_ns = outcome.over_ns.max(now_ns - since_ns);
+            }
+        }
+    }
+    let open: Vec<_> = sendings.iter().filter(|s| is_open(&*sim, s, end_ns)).collect();
+    for (s, want) in open.iter().zip(exact(&network, &open)) {
+        let off = pace_bps(&*sim, s).map_or(f64::INFINITY, |bps| (bps / want - 1.0).abs());
+        outcome.off = outcome.off.max(off);
+    }
+    // What has a size comes to its end.
+    open.iter().filter(|s| s.size_bytes.is_none()).for_each(|s| sim.stop_flow(s.flow));
+    sim.run_until_done(end_ns + 100 * MS);
+    for s in sendings.iter() {
+        let view = sim.flow(s.flow);
+        match s.size_bytes {
+            Some(size) => {
+                assert!(view.finished_ns.is_some(), "seed {seed}, flow {}: {view:?}", s.flow);
+                assert_eq!(view.received_bytes, size, "seed {seed}, flow {}", s.flow);
+            }
+            // What is under way when it is stopped need not have arrived.
+            None => assert!(view.received_bytes <= view.sent_bytes, "seed {seed}, flow {}: {view:?}", s.flow),
+        }
+    }
+    outcome
+}
+
+/// The worst of the seeds.
+fn worst(seeds: std::ops::Range<u64>) -> Outcome {
+    let mut worst = Outcome::default();
+    for seed in seeds {
+        let Outcome { off, over_ns, most_over } = run(seed);
+        assert!(off < 0.02, "seed {seed}: {off} off");
+        assert!(over_ns <= LEASE_NS, "seed {seed}: a link is over for {over_ns} ns");
+        worst.off = worst.off.max(off);
+        worst.over_ns = worst.over_ns.max(over_ns);
+        worst.most_over = worst.most_over.max(most_over);
+    }
+    println!("{worst:?}");
+    worst
+}
+
+#[test]
+fn rates_fit_the_links_and_end_at_the_optimum_whatever_befalls_messages() {
+    worst(0..40);
+}
+
+/// `cargo test -p subak-packet --test it -- --ignored --nocapture a_thousand_seeds`.
+#[test]
+#[ignore = "a minute"]
+fn a_thousand_seeds_of_what_may_befall_messages() {
+    worst(0..1000);
+}

@@ -1,0 +1,473 @@
+//! Stochastic fair queues, each under CoDel: FQ-CoDel (RFC 8290), called sfqCoDel in Nichols' program for ns-2.
+//!
+//! Packets are spread by a seeded hash of subflow and direction over `bins`. Bins that have just begun to send go before those
+//! that go on sending; among each, turns of `quantum` bytes. CoDel (RFC 8289) drops at the head of a bin whose packets have
+//! waited longer than the target for an interval: again after interval/sqrt(n), until the wait is below the target. What does
+//! not fit the buffer is dropped at the head of the longest bin.
+
+use std::collections::VecDeque;
+use subak_core::rng::mix;
+use subak_core::scheme::{Packet, Param, ParamUnit, Params, Pop, Port, Queue, Scheme, Slab};
+use subak_core::{Fault, Ns};
+
+/// `params.target`.
+pub const TARGET: Param = Param::number(
+    "target",
+    5e-3,
+    ParamUnit::Seconds,
+    "wait that CoDel brings queues to; 0: a twentieth of the interval, at least a full packet's time",
+);
+/// `params.codel_interval`.
+pub const INTERVAL: Param = Param::number(
+    "codel_interval",
+    100e-3,
+    ParamUnit::Seconds,
+    "time above the target after which CoDel drops; 0: the network's longest round trip",
+);
+/// `params.bins`.
+pub const BINS: Param = Param::number("bins", 1024.0, ParamUnit::One, "queues that flows are hashed to");
+/// `params.quantum`.
+pub const QUANTUM: Param =
+    Param::number("quantum", 1514.0, ParamUnit::Bytes, "bytes of a queue's turn; 0: a packet, as in the ns-2 program");
+
+/// How long packets may wait under CoDel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timing {
+    /// The wait that is aimed at, ns.
+    pub target_ns: Ns,
+    /// How long it may be exceeded, ns.
+    pub interval_ns: Ns,
+}
+
+/// CoDel's state of one queue.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Codel {
+    /// When the wait has been above the target for an interval, if it is above.
+    due_ns: Option<Ns>,
+    is_dropping: bool,
+    next_ns: Ns,
+    count: u32,
+    /// The count with which the last time of dropping began.
+    began: u32,
+}
+
+impl Codel {
+    /// Intervals within which a time of dropping goes on from the count of the one before.
+    const MEMORY: Ns = 16;
+
+    /// Whether the packet at the head is to be dropped, which has waited `waited_ns`, with `behind_bytes` behind it. Asked
+    /// once for each packet, when the link is free; no more than a full packet behind is never too much.
+    pub fn drops(&mut self, now_ns: Ns, timing: Timing, waited_ns: Ns, behind_bytes: u64, mtu_bytes: u32) -> bool {
+        if waited_ns < timing.target_ns || behind_bytes <= u64::from(mtu_bytes) {
+            self.due_ns = None;
+            self.is_dropping = false;
+            return false;
+        }
+        let is_due = match self.due_ns {
+            None => {
+                self.due_ns = Some(now_ns + timing.interval_ns);
+                false
+            }
+            Some(due_ns) => now_ns >= due_ns,
+        };
+        match (is_due, self.is_dropping) {
+            (false, _) => self.is_dropping = false,
+            (true, false) => {
+                self.begin(now_ns, timing.interval_ns);
+                return true;
+            }
+            (true, true) if now_ns >= self.next_ns => {
+                self.count += 1;
+                self.next_ns += self.step_ns(timing.interval_ns);
+                return true;
+            }
+            (true, true) => {}
+        }
+        false
+    }
+
+    /// The queue has run empty.
+    pub fn on_empty(&mut self) {
+        self.due_ns = None;
+        self.is_dropping = false;
+    }
+
+    fn begin(&mut self, now_ns: Ns, interval_ns: Ns) {
+        let reached = self.count - self.began;
+        let is_recent = now_ns.saturating_sub(self.next_ns) < Self::MEMORY * interval_ns;
+        self.count = if reached > 1 && is_recent { reached } else { 1 };
+        self.began = self.count;
+        self.is_dropping = true;
+        self.next_ns = now_ns + self.step_ns(interval_ns);
+    }
+
+    /// Time to the next drop.
+    fn step_ns(&self, interval_ns: Ns) -> Ns {
+        (interval_ns as f64 / f64::from(self.count).sqrt()) as Ns
+    }
+}
+
+/// What the parameters say of such queues.
+#[derive(Debug, Clone, Copy)]
+pub struct SfqPlan {
+    target_ns: Ns,
+    interval_ns: Ns,
+    bins: usize,
+    quantum: u32,
+}
+
+impl SfqPlan {
+    /// With [`TARGET`], [`INTERVAL`], [`BINS`] and [`QUANTUM`].
+    pub fn of(params: &Params) -> Result<Self, Fault> {
+        Ok(SfqPlan {
+            target_ns: (params.within("target", 0.0, 10.0)? * 1e9).round() as Ns,
+            interval_ns: (params.within("codel_interval", 0.0, 100.0)? * 1e9).round() as Ns,
+            bins: params.within("bins", 1.0, 65535.0)? as usize,
+            quantum: params.within("quantum", 0.0, 1e6)? as u32,
+        })
+    }
+
+    /// The times at `port`.
+    pub fn timing(&self, port: &Port) -> Timing {
+        let interval_ns = if self.interval_ns > 0 { self.interval_ns } else { port.rtt_ns.max(1) };
+        let packet_ns = (f64::from(port.mtu_bytes) * 8e9 / port.capacity_bps.max(1.0)).ceil() as Ns;
+        let scaled_ns = (interval_ns / 20).max(packet_ns);
+        Timing { target_ns: if self.target_ns > 0 { self.target_ns } else { scaled_ns }, interval_ns }
+    }
+
+    /// The queue before `port`.
+    pub fn queue(&self, port: &Port) -> SfqCodel {
+        SfqCodel {
+            timing: self.timing(port),
+            quantum: self.quantum,
+            mtu_bytes: port.mtu_bytes,
+            limit_bytes: port.buffer_bytes,
+            seed: port.seed,
+            place: vec![0; self.bins],
+            bins: Vec::new(),
+            fresh: VecDeque::new(),
+            old: VecDeque::new(),
+            bytes: 0,
+            packets: 0,
+        }
+    }
+}
+
+/// Fair queues under CoDel, of limited bytes in all.
+#[derive(Debug)]
+pub struct SfqCodel {
+    timing: Timing,
+    quantum: u32,
+    mtu_bytes: u32,
+    limit_bytes: u64,
+    seed: u64,
+    /// By hash, the place in `bins` plus one; 0 for a bin that was never used.
+    place: Vec<u16>,
+    bins: Vec<Bin>,
+    /// Bins that have just begun, and those that go on.
+    fresh: VecDeque<u16>,
+    old: VecDeque<u16>,
+    bytes: u64,
+    packets: usize,
+}
+
+#[derive(Debug, Default)]
+struct Bin {
+    packets: VecDeque<u32>,
+    bytes: u64,
+    credit: i64,
+    is_listed: bool,
+    codel: Codel,
+}
+
+impl SfqCodel {
+    fn bin<S: Scheme>(&mut self, packet: &Packet<S>) -> usize {
+        let key = u64::from(packet.flow) << 16 | u64::from(packet.subflow) << 8 | packet.way as u64;
+        let hash = (mix(key ^ self.seed) % self.place.len() as u64) as usize;
+        if self.place[hash] == 0 {
+            self.bins.push(Bin::default());
+            self.place[hash] = self.bins.len() as u16;
+        }
+        usize::from(self.place[hash]) - 1
+    }
+
+    fn take<S: Scheme>(&mut self, bin: usize, slab: &Slab<S>) -> Option<u32> {
+        let bin = &mut self.bins[bin];
+        let packet = bin.packets.pop_front()?;
+        let bytes = u64::from(slab[packet].bytes);
+        bin.bytes -= bytes;
+        self.bytes -= bytes;
+        self.packets -= 1;
+        Some(packet)
+    }
+
+    /// The next packet of a bin that CoDel lets through.
+    fn through<S: Scheme>(&mut self, now_ns: Ns, at: usize, slab: &Slab<S>, dropped: &mut Vec<u32>) -> Option<u32> {
+        while let Some(packet) = self.take(at, slab) {
+            let waited_ns = now_ns.saturating_sub(slab[packet].enqueued_ns);
+            let bin = &mut self.bins[at];
+            if !bin.codel.drops(now_ns, self.timing, waited_ns, bin.bytes, self.mtu_bytes) {
+                return Some(packet);
+            }
+            dropped.push(packet);
+        }
+        self.bins[at].codel.on_empty();
+        None
+    }
+
+    /// A turn's credit, and what a packet takes of it.
+    fn turn(&self) -> i64 {
+        i64::from(self.quantum.max(1))
+    }
+    fn cost(&self, bytes: u32) -> i64 {
+        if self.quantum == 0 { 1 } else { i64::from(bytes) }
+    }
+}
+
+impl<S: Scheme> Queue<S> for SfqCodel {
+    fn push(&mut self, _now_ns: Ns, packet: u32, slab: &mut Slab<S>, dropped: &mut Vec<u32>) {
+        let (at, turn) = (self.bin(&slab[packet]), self.turn());
+        let bytes = u64::from(slab[packet].bytes);
+        let bin = &mut self.bins[at];
+        bin.packets.push_back(packet);
+        bin.bytes += bytes;
+        self.bytes += bytes;
+        self.packets += 1;
+        if !std::mem::replace(&mut bin.is_listed, true) {
+            bin.credit = turn;
+            self.fresh.push_back(at as u16);
+        }
+        while self.bytes > self.limit_bytes {
+            let longest = (0..self.bins.len()).max_by_key(|&k| (self.bins[k].bytes, std::cmp::Reverse(k)));
+            let Some(victim) = longest.and_then(|k| self.take(k, slab)) else { break };
+            dropped.push(victim);
+        }
+    }
+
+    fn pop(&mut self, now_ns: Ns, slab: &mut Slab<S>, dropped: &mut Vec<u32>) -> Pop {
+        loop {
+            let is_fresh = !self.fresh.is_empty();
+            let list = if is_fresh { &mut self.fresh } else { &mut self.old };
+            let Some(&number) = list.front() else { return Pop::Empty };
+            let at = usize::from(number);
+            if self.bins[at].credit <= 0 {
+                list.pop_front();
+                self.old.push_back(number);
+                self.bins[at].credit += self.turn();
+                continue;
+            }
+            if let Some(packet) = self.through(now_ns, at, slab, dropped) {
+                self.bins[at].credit -= self.cost(slab[packet].bytes);
+                return Pop::Packet(packet);
+            }
+            // One that has just begun must wait a round before it may count as new again.
+            if is_fresh {
+                self.fresh.pop_front();
+                self.old.push_back(number);
+            } else {
+                self.old.pop_front();
+                self.bins[at].is_listed = false;
+            }
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn packets(&self) -> usize {
+        self.packets
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reno::Reno;
+    use proptest::prelude::*;
+    use subak_core::scheme::{Class, PacketKind, Way};
+
+    const MS: Ns = 1_000_000;
+
+    fn packet(flow: u32, bytes: u32, segment: u32, enqueued_ns: Ns) -> Packet<Reno> {
+        Packet {
+            flow,
+            route: 0,
+            segment,
+            bytes,
+            payload_bytes: bytes,
+            cumulative: 0,
+            hop: 0,
+            subflow: 0,
+            way: Way::Out,
+            kind: PacketKind::Data,
+            class: Class::Low,
+            ecn: false,
+            sent_ns: 0,
+            enqueued_ns,
+            waited_ns: 0,
+            data: (),
+            ctl: None,
+        }
+    }
+
+    fn queue(quantum: u32, limit_bytes: u64) -> SfqCodel {
+        let plan = SfqPlan { target_ns: 5 * MS, interval_ns: 100 * MS, bins: 1024, quantum };
+        plan.queue(&Port { buffer_bytes: limit_bytes, ..Port::example(0, 1e9) })
+    }
+
+    /// Times, in ns from the first, at which CoDel drops while the wait is always above its target and the link is free each
+    /// `step_ns`.
+    fn drops(codel: &mut Codel, from_ns: Ns, step_ns: Ns, steps: u64) -> Vec<Ns> {
+        let timing = Timing { target_ns: 5 * MS, interval_ns: 100 * MS };
+        let mut times = Vec::new();
+        for now_ns in (0..steps).map(|k| from_ns + k * step_ns) {
+            while codel.drops(now_ns, timing, 6 * MS, 15_000, 1500) {
+                times.push(now_ns);
+            }
+        }
+        times
+    }
+
+    #[test]
+    fn drops_come_closer_by_the_square_root_of_their_number() {
+        // Nichols and Jacobson, Controlling Queue Delay, 2012: the first drop after an interval above the target, the next
+        // ones interval/sqrt(n) apart: 100, 70.7, 57.7, 50, 44.7, 40.8, 37.8, 35.4 ms.
+        let times = drops(&mut Codel::default(), 0, 10_000, 60_000);
+        assert_eq!(times[0], 100 * MS);
+        let mut law_ns = 100.0 * MS as f64;
+        for (n, &time) in times.iter().enumerate().skip(1) {
+            law_ns += 100.0 * MS as f64 / (n as f64).sqrt();
+            assert!((time as f64 - law_ns).abs() < 20_000.0, "drop {n} at {time}, by the law {law_ns}");
+        }
+        let gaps: Vec<f64> = times.windows(2).map(|w| (w[1] - w[0]) as f64 / 1e6).collect();
+        for (gap, law) in gaps.iter().zip([100.0, 70.7, 57.7, 50.0, 44.7, 40.8, 37.8, 35.4]) {
+            assert!((gap - law).abs() < 0.06, "{gaps:?}");
+        }
+    }
+
+    #[test]
+    fn dropping_ends_below_the_target_and_goes_on_from_its_rate_if_it_comes_back_soon() {
+        let timing = Timing { target_ns: 5 * MS, interval_ns: 100 * MS };
+        let mut codel = Codel::default();
+        let before = drops(&mut codel, 0, MS, 600);
+        assert!(!codel.drops(600 * MS, timing, 4 * MS, 15_000, 1500));
+        // An interval passes before the next; then the gaps go on from the count that was reached.
+        let soon = drops(&mut codel, 601 * MS, MS, 300);
+        assert_eq!(soon[0], 701 * MS);
+        let gap = 100.0 / ((before.len() - 1) as f64).sqrt();
+        assert!(((soon[1] - soon[0]) as f64 / 1e6 - gap).abs() <= 1.0, "{soon:?}, {gap}");
+        // Sixteen intervals later it begins anew.
+        assert!(!codel.drops(2_600 * MS, timing, 0, 15_000, 1500));
+        let late = drops(&mut codel, 4_000 * MS, MS, 300);
+        assert_eq!(late[1] - late[0], 100 * MS);
+    }
+
+    #[test]
+    fn a_last_packet_is_never_dropped_however_long_it_waited() {
+        let mut codel = Codel::default();
+        let timing = Timing { target_ns: 5 * MS, interval_ns: 100 * MS };
+        assert!((0..1000).all(|k| !codel.drops(k * MS, timing, 900 * MS, 1500, 1500)));
+    }
+
+    #[test]
+    fn times_follow_the_round_trip_if_asked() {
+        let plan = SfqPlan { target_ns: 0, interval_ns: 0, bins: 1, quantum: 0 };
+        let port = Port { rtt_ns: 100_000, ..Port::example(0, 10e9) };
+        assert_eq!(plan.timing(&port), Timing { target_ns: 5000, interval_ns: 100_000 });
+        // A twentieth of 12 us would be less than a packet.
+        let port = Port { rtt_ns: 12_000, ..Port::example(0, 10e9) };
+        assert_eq!(plan.timing(&port), Timing { target_ns: 1200, interval_ns: 12_000 });
+    }
+
+    /// Packets and bytes of each of `flows`, with packets of these bytes, among the first `served` that leave.
+    fn served(quantum: u32, flows: &[u32], served: usize) -> Vec<(usize, u64)> {
+        let (mut slab, mut dropped) = (Slab::<Reno>::default(), Vec::new());
+        let mut queue = queue(quantum, u64::MAX);
+        for n in 0..served as u32 {
+            for (flow, &bytes) in (0..).zip(flows) {
+                let id = slab.insert(packet(flow, bytes, n, 0));
+                queue.push(0, id, &mut slab, &mut dropped);
+            }
+        }
+        let mut got = vec![(0, 0); flows.len()];
+        for _ in 0..served {
+            let Pop::Packet(id) = queue.pop(0, &mut slab, &mut dropped) else { panic!("it is not empty") };
+            let of = &mut got[slab[id].flow as usize];
+            *of = (of.0 + 1, of.1 + u64::from(slab[id].bytes));
+        }
+        got
+    }
+
+    #[test]
+    fn turns_share_bytes_or_packets() {
+        let got = served(1514, &[1500, 500, 100], 3000);
+        let share = |k: usize| got[k].1 as f64 / got[0].1 as f64;
+        assert!((share(1) - 1.0).abs() < 0.03 && (share(2) - 1.0).abs() < 0.03, "{got:?}");
+        let got = served(0, &[1500, 500, 100], 300);
+        assert_eq!(got.iter().map(|g| g.0).collect::<Vec<_>>(), [100, 100, 100]);
+    }
+
+    #[test]
+    fn one_that_begins_goes_before_those_that_go_on() {
+        let (mut slab, mut dropped) = (Slab::<Reno>::default(), Vec::new());
+        let mut queue = queue(1514, u64::MAX);
+        let push = |queue: &mut SfqCodel, slab: &mut Slab<Reno>, flow| {
+            let id = slab.insert(packet(flow, 1500, 0, 0));
+            queue.push(0, id, slab, &mut Vec::new());
+        };
+        (0..20).for_each(|_| push(&mut queue, &mut slab, 1));
+        (0..20).for_each(|_| push(&mut queue, &mut slab, 2));
+        let mut next = |queue: &mut SfqCodel, slab: &mut Slab<Reno>| match queue.pop(0, slab, &mut dropped) {
+            Pop::Packet(id) => slab[id].flow,
+            other => panic!("{other:?}"),
+        };
+        for _ in 0..6 {
+            next(&mut queue, &mut slab);
+        }
+        push(&mut queue, &mut slab, 3);
+        assert_eq!(next(&mut queue, &mut slab), 3);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_dropped_at_the_head_of_the_longest() {
+        let (mut slab, mut dropped) = (Slab::<Reno>::default(), Vec::new());
+        let mut queue = queue(1514, 10_000);
+        for n in 0..8 {
+            let id = slab.insert(packet(u32::from(n == 7), 1400, n, 0));
+            queue.push(0, id, &mut slab, &mut dropped);
+        }
+        assert_eq!(dropped.iter().map(|&id| slab[id].segment).collect::<Vec<_>>(), [0]);
+    }
+
+    proptest! {
+        /// What comes leaves once or is dropped, flows stay in order, and the books balance.
+        #[test]
+        fn nothing_is_lost_or_doubled(
+            steps in prop::collection::vec((0u32..6, 40u32..1500, 0u64..20 * MS, 0usize..3), 1..300),
+            quantum in prop::sample::select(vec![0u32, 300, 1514]), limit in 2_000u64..50_000,
+        ) {
+            let (mut slab, mut dropped) = (Slab::<Reno>::default(), Vec::new());
+            let mut queue = queue(quantum, limit);
+            let (mut now_ns, mut left, mut last) = (0, 0, vec![None; 6]);
+            for (n, &(flow, bytes, gap_ns, pops)) in steps.iter().enumerate() {
+                now_ns += gap_ns;
+                let id = slab.insert(packet(flow, bytes, n as u32, now_ns));
+                queue.push(now_ns, id, &mut slab, &mut dropped);
+                prop_assert!(Queue::<Reno>::bytes(&queue) <= limit);
+                for _ in 0..pops {
+                    if let Pop::Packet(id) = queue.pop(now_ns, &mut slab, &mut dropped) {
+                        left += 1;
+                        prop_assert!(last[slab[id].flow as usize] < Some(slab[id].segment));
+                        last[slab[id].flow as usize] = Some(slab[id].segment);
+                    }
+                }
+            }
+            while let Pop::Packet(_) = queue.pop(now_ns, &mut slab, &mut dropped) {
+                left += 1;
+            }
+            prop_assert_eq!(left + dropped.len(), steps.len());
+            prop_assert_eq!((Queue::<Reno>::bytes(&queue), Queue::<Reno>::packets(&queue)), (0, 0));
+        }
+    }
+}

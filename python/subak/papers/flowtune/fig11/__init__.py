@@ -1,0 +1,43 @@
+"""Figure 11: update traffic as the network grows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from subak.papers.flowtune import updates
+from subak.repro import RawResults, Value, figures, stats
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.figure import Figure
+
+KEY = "network.leaves"
+
+
+def _spread(runs: Sequence[updates.Run]) -> float:
+    """The largest fraction over the smallest."""
+    fractions = [updates.percent(runs, leaves) for leaves in updates.loads_of(runs)]
+    return max(fractions) / min(fractions)
+
+
+def measure(raw: RawResults) -> dict[str, Value]:
+    """How flat it is over the sizes, and the fraction at each."""
+    runs = updates.runs_of(raw, key=KEY)
+    sizes = updates.loads_of(runs)
+    return {
+        "both ways": updates.least_way(runs),
+        "spread": stats.over_runs(runs, _spread),
+        "percent": [updates.percent(runs, leaves) for leaves in sizes],
+    }
+
+
+def draw(raw: RawResults) -> Figure:
+    """By servers."""
+    runs = updates.runs_of(raw, key=KEY)
+    sizes = updates.loads_of(runs)
+    figure, (plot,) = figures.axes(width=5)
+    plot.plot([16 * leaves for leaves in sizes], [updates.percent(runs, leaves) for leaves in sizes], marker="o")
+    plot.set(xlabel="servers", ylabel="update traffic, percent of the servers' capacity", ylim=(0, None))
+    figures.log_x(plot)
+    return figure

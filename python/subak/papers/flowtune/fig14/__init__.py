@@ -1,0 +1,68 @@
+"""Figure 14: bytes that the network drops."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from subak.papers.flowtune import simulated as sim
+from subak.repro import RawResults, Value, figures, stats
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.figure import Figure
+
+SCHEMES = ("flowtune", *sim.RIVALS)
+MEASURED_NS = 10e6
+"""Between warm-up and duration at paper scale."""
+
+
+def _runs(raw: RawResults) -> list[Any]:
+    """For each run, by scheme and load: bytes that servers sent and bytes that were dropped."""
+    found = []
+    for frame in sim.runs_of(raw, "link", ["link", "data_bytes", "dropped_bytes"]):
+        frame["sent"] = frame["data_bytes"].where(frame["link"].str.match(r"h\d+->"), 0)
+        found.append(frame.groupby(["scheme", "load"])[["sent", "dropped_bytes"]].sum().sort_index())
+    return found
+
+
+def _share(runs: Sequence[Any], scheme: str, load: float) -> float:
+    """Percent of the bytes sent."""
+    rows = [run.loc[(scheme, load)] for run in runs]
+    return 100 * float(sum(r["dropped_bytes"] for r in rows) / sum(r["sent"] for r in rows))
+
+
+def _loads(runs: Sequence[Any]) -> list[float]:
+    return sorted(set(runs[0].index.get_level_values("load")))
+
+
+def _worst(runs: Sequence[Any], scheme: str) -> float:
+    return max(_share(runs, scheme, load) for load in _loads(runs))
+
+
+def measure(raw: RawResults) -> dict[str, Value]:
+    """The share of bytes dropped at the load where it is largest, and at each load."""
+    runs = _runs(raw)
+    found: dict[str, Value] = {}
+    if "sfqcodel" in runs[0].index.get_level_values("scheme"):
+        pairs = [([run], load) for run in runs for load in _loads(runs)]
+        found["least"] = max(_share(run, "flowtune", load) - _share(run, "sfqcodel", load) for run, load in pairs)
+    for scheme in [s for s in SCHEMES if s in runs[0].index.get_level_values("scheme")]:
+        found[scheme] = stats.over_runs(runs, partial(_worst, scheme=scheme))
+        found[f"{scheme} all"] = [_share(runs, scheme, load) for load in _loads(runs)]
+    return found
+
+
+def draw(raw: RawResults) -> Figure:
+    """Gb/s dropped by load."""
+    runs = _runs(raw)
+    figure, (plot,) = figures.axes(width=5.5)
+    for scheme in SCHEMES:
+        dropped = [sum(run.loc[(scheme, load)]["dropped_bytes"] for run in runs) / len(runs) for load in _loads(runs)]
+        plot.plot(_loads(runs), [bytes_ * 8 / MEASURED_NS for bytes_ in dropped], marker="o", label=scheme)
+    plot.set(xlabel="load", ylabel="dropped, Gb/s")
+    plot.set_yscale("symlog", linthresh=0.1)
+    plot.set_ylim(bottom=0)
+    plot.legend()
+    return figure

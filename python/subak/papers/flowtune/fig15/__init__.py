@@ -1,0 +1,67 @@
+"""Figure 15: the proportional-fairness score of a flow, beside that under Flowtune."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from subak.papers.flowtune import simulated as sim
+from subak.repro import RawResults, Value, figures, stats
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.figure import Figure
+
+Run = dict[tuple[str, float], Any]
+"""By rival and load: by how many points each flow's score is higher under Flowtune."""
+
+
+def _runs(raw: RawResults) -> list[Run]:
+    """The flows of a run are the same under all schemes, and so are compared one by one."""
+    found = []
+    for frame in sim.runs_of(raw, "flow", ["flow", "fct_ns", "measured"]):
+        times = frame.pivot_table(index=["load", "flow"], columns="scheme", values="fct_ns", dropna=False)
+        run = {}
+        for rival in [s for s in sim.RIVALS if s in times.columns]:
+            gains = np.log2(times[rival].astype(float) / times["flowtune"].astype(float)).dropna()
+            run.update({(rival, load): of.to_numpy() for load, of in gains.groupby("load")})
+        found.append(run)
+    return found
+
+
+def _loads(runs: Sequence[Run]) -> list[float]:
+    return sorted({load for _, load in runs[0]})
+
+
+def _gain(runs: Sequence[Run], rival: str, load: float) -> float:
+    return float(np.concatenate([run[rival, load] for run in runs]).mean())
+
+
+def _extreme(runs: Sequence[Run], rival: str, pick: Any) -> float:
+    return float(pick([_gain(runs, rival, load) for load in _loads(runs)]))
+
+
+def measure(raw: RawResults) -> dict[str, Value]:
+    """Points that a flow gains under Flowtune on average: at the load where it is least, and at each."""
+    runs = _runs(raw)
+    found: dict[str, Value] = {}
+    found["dctcp every"] = min(_gain([run], "dctcp", load) for run in runs for load in _loads(runs))
+    for rival in [s for s in sim.RIVALS if any(r == s for r, _ in runs[0])]:
+        found[rival] = stats.over_runs(runs, partial(_extreme, rival=rival, pick=min))
+        found[f"{rival} all"] = [_gain(runs, rival, load) for load in _loads(runs)]
+    return found
+
+
+def draw(raw: RawResults) -> Figure:
+    """By load, one line a rival: its score less Flowtune's."""
+    runs = _runs(raw)
+    figure, (plot,) = figures.axes(width=5.5)
+    for rival in sim.RIVALS:
+        plot.plot(_loads(runs), [-_gain(runs, rival, load) for load in _loads(runs)], marker="o", label=rival)
+    plot.axhline(0, color="black", linewidth=0.8)
+    plot.set(xlabel="load", ylabel="score less that under Flowtune")
+    plot.legend()
+    return figure

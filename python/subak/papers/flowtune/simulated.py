@@ -1,0 +1,58 @@
+"""What the simulations of section 5.3 share: loads, bins of sizes, a run after another."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from subak.repro import RawResults, stats
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from subak.repro import Value
+
+WIRE = 1.038
+"""Bytes on the wire over payload, on average over the flows: within 0.1% in all three workloads."""
+SERVER_BPS = 10e9
+PAYLOAD_BYTES = 1446
+RIVALS = ("dctcp", "pfabric", "sfqcodel", "sfqcodel-rtt", "xcp")
+BINS = {"1": (0, 1), "1-10": (1, 10), "10-100": (10, 100), "100-1000": (100, 1000), "large": (1000, np.inf)}
+"""By name: packets, more than the first and at most the second."""
+
+
+def paper_load(load: float) -> float:
+    """The paper's load, of capacity over the mean payload, from that of a spec, on the wire."""
+    return round(load / WIRE, 3)
+
+
+def bin_of(sizes_bytes: Any) -> Any:
+    """The place in BINS of each size."""
+    packets = np.ceil(np.asarray(sizes_bytes, dtype=float) / PAYLOAD_BYTES)
+    return np.searchsorted([high for _, high in BINS.values()], packets)
+
+
+def runs_of(raw: RawResults, kind: str, columns: Sequence[str], name: str | None = None) -> list[Any]:
+    """The rows of a kind, a frame for each run; the load is the paper's."""
+    source = raw.simulated(name) if name else raw.simulated()
+    frame = source.table(kind, ["scheme", "seed", "load", *columns]).to_pandas()
+    if "measured" in columns:
+        frame = frame[frame["measured"].astype(bool)]
+    frame["load"] = frame["load"].map(paper_load, na_action="ignore")
+    return [run for _, run in frame.groupby("seed")]
+
+
+def loads_of(runs: Sequence[Any]) -> list[float]:
+    """The paper's loads that were run."""
+    return sorted(float(load) for load in runs[0]["load"].unique())
+
+
+def over_runs(runs: Sequence[Any], of: Callable[[Sequence[Any]], float]) -> Value:
+    """What comes of all runs, which are resampled."""
+    return stats.over_runs(runs, of)
+
+
+def percent_complete(fct_ns: Iterable[Any]) -> float:
+    """The share of flows that completed, in percent."""
+    return 100 * float(np.isfinite(np.asarray(list(fct_ns), dtype=float)).mean())
