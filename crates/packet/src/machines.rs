@@ -94,9 +94,7 @@ impl<S: Scheme> Sim<S> {
                 if p.held_down > 0 {
                     return;
                 }
-                p.view.ctl_bytes += u64::from(bytes);
-                p.last_kind = PacketKind::Ctl;
-                p.serializer.transmit(self.now_ns, bytes) + p.port.delay_ns
+                p.transmit(self.now_ns, PacketKind::Ctl, bytes) + p.port.delay_ns
             }
             None => self.now_ns + self.ports[link as usize].port.delay_ns,
         };

@@ -69,7 +69,9 @@ pub struct PortState<S: Scheme> {
     pub input: u16,
     /// Whether an event is pending that will take the next packet from the queue.
     pub wakes: bool,
-    /// Counters; a packet counts in full from when it starts out.
+    /// Bytes of each kind of packet that were put on it; a packet counts in full from when it starts out.
+    pub sent_bytes: [u64; 3],
+    /// The other counters.
     pub view: LinkView,
     /// What the scheme is told of it.
     pub port: Port,
@@ -100,6 +102,7 @@ impl<S: Scheme> PortState<S> {
             life: 0,
             twin,
             gate: Gate::default(),
+            sent_bytes: [0; 3],
             view: LinkView::default(),
             port,
         }
@@ -112,18 +115,27 @@ impl<S: Scheme> PortState<S> {
         self.port.queued_packets = self.queue.packets() as u32;
     }
 
+    /// Puts a packet on the link at `now_ns`; when its last bit has left, ns.
+    #[inline]
+    pub fn transmit(&mut self, now_ns: Ns, kind: PacketKind, bytes: u32) -> Ns {
+        self.last_kind = kind;
+        self.sent_bytes[kind as usize] += u64::from(bytes);
+        self.serializer.transmit(now_ns, bytes)
+    }
+
     /// The link as it stands at `now_ns`.
     pub fn view_at(&self, now_ns: Ns) -> LinkView {
         let mut view = self.view;
         view.queued_bytes = self.queue.bytes();
         view.queued_packets = self.queue.packets() as u64;
         (view.pauses, view.paused_ns) = self.gate.so_far(now_ns);
-        let counter = match self.last_kind {
-            PacketKind::Data => &mut view.data_bytes,
-            PacketKind::Ack => &mut view.ack_bytes,
-            PacketKind::Ctl => &mut view.ctl_bytes,
-        };
-        *counter -= self.serializer.unsent_bytes(now_ns).min(*counter);
+        let mut sent_bytes = self.sent_bytes;
+        let last = &mut sent_bytes[self.last_kind as usize];
+        *last -= self.serializer.unsent_bytes(now_ns).min(*last);
+        let bytes = |kind: PacketKind| sent_bytes[kind as usize];
+        view.data_bytes = bytes(PacketKind::Data);
+        view.ack_bytes = bytes(PacketKind::Ack);
+        view.ctl_bytes = bytes(PacketKind::Ctl);
         view
     }
 }

@@ -212,12 +212,16 @@ impl<S: Scheme> Sim<S> {
             };
             self.set_now(at_ns);
             self.events += 1;
-            self.warm();
+            if self.wheel.has_turned() {
+                self.warm();
+            }
             // Nearly all events are these two.
-            match event.event() {
-                Event::Arrive(packet, ..) => self.arrive(packet),
-                Event::Wake(link, ..) => self.wake(link),
-                other => self.handle(other),
+            if let Some(packet) = event.arrival() {
+                self.arrive(packet);
+            } else if let Some(link) = event.wake() {
+                self.wake(link);
+            } else {
+                self.handle(event.event());
             }
         }
     }
@@ -231,7 +235,6 @@ impl<S: Scheme> Sim<S> {
 
     /// Reads ahead what the next events will need. The processor then fetches it all from memory at once, and does not
     /// stop for each piece in turn.
-    #[inline]
     fn warm(&self) {
         let mut read = 0;
         for event in self.wheel.coming() {
@@ -417,22 +420,14 @@ impl<S: Scheme> Sim<S> {
                     p.hop.on_dequeue(&mut self.io, packet, &p.port);
                 }
                 let (bytes, route, hop, input) = (packet.bytes, packet.route, packet.hop, p.input);
-                let is_turn = self.takes_turns && hop == 0 && packet.kind == PacketKind::Data;
-                let turn = is_turn.then(|| self.flows[packet.flow].first_sub as usize + packet.subflow as usize);
-                p.last_kind = packet.kind;
-                let counter = match packet.kind {
-                    PacketKind::Data => &mut p.view.data_bytes,
-                    PacketKind::Ack => &mut p.view.ack_bytes,
-                    PacketKind::Ctl => &mut p.view.ctl_bytes,
-                };
-                *counter += u64::from(bytes);
                 self.packet_hops += 1;
-                let free_ns = p.serializer.transmit(now_ns, bytes);
+                let free_ns = p.transmit(now_ns, packet.kind, bytes);
                 if p.queue.packets() > 0 {
                     p.wakes = true;
                     self.wheel.push(free_ns, Event::Wake(link, p.queue.first().unwrap_or(id)));
                 }
                 let arrives_ns = free_ns + p.port.delay_ns;
+                let turn = if self.takes_turns { self.turn(id) } else { None };
                 if self.has_nodes {
                     self.tell_leaving(link, id);
                 }
@@ -463,6 +458,13 @@ impl<S: Scheme> Sim<S> {
         if !self.dropped.is_empty() {
             self.account_drops(link);
         }
+    }
+
+    /// The subflow that may send again once packet `id` leaves its NIC.
+    #[cold]
+    fn turn(&self, id: u32) -> Option<usize> {
+        let packet = &self.slab[id];
+        (packet.hop == 0 && packet.kind == PacketKind::Data).then(|| self.sub_of(packet.flow, packet.subflow))
     }
 
     /// A packet reaches the far end of its link.

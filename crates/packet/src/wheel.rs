@@ -3,8 +3,8 @@
 //! Events at the same nanosecond come out by what they are ([`Tied`]), never by when they went in. So runs repeat bit for
 //! bit, and a run on several cores, which inserts as it pleases, can give the same bytes. A bucket's events lie side by
 //! side in chunks, most in one. Each event has its place in the order in one word: how long after the bucket's begin it is
-//! due, then 16 bits of what it is. The words are sorted when the bucket's turn comes; only events whose words are equal
-//! are compared in full. What is added to the bucket while it is being emptied is inserted in place.
+//! due, then 16 bits of what it is. When the bucket's turn comes its events are put in order by these words; only events
+//! whose words are equal are compared in full. What is added to the bucket while it is being emptied is inserted in place.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -24,7 +24,7 @@ pub trait Tied: Copy {
     fn tie(&self) -> u128;
 }
 
-/// An event of the bucket being emptied.
+/// An event of the far future.
 #[derive(Debug, Clone, Copy)]
 struct Entry<E> {
     at_ns: Ns,
@@ -66,6 +66,30 @@ impl<E: Tied> Near<E> {
     fn new(at_ns: Ns, begin_ns: Ns, event: E) -> Self {
         Near { word: ((at_ns - begin_ns) as u32) << 16 | u32::from(event.draw(at_ns)), event }
     }
+
+    fn order(&self) -> (u32, u128) {
+        (self.word, self.event.tie())
+    }
+}
+
+/// So many events are put in order without a branch for each comparison; most buckets have no more.
+const FEW: usize = 16;
+
+/// How many of these words, at most [`FEW`], are less than each of them; `None` if two are equal.
+#[inline]
+fn ranks(words: impl ExactSizeIterator<Item = u32>) -> Option<[u32; FEW]> {
+    let count = words.len();
+    let mut row = [u32::MAX; FEW];
+    row.iter_mut().zip(words).for_each(|(place, word)| *place = word);
+    let mut ranks = [0; FEW];
+    for &word in &row[..count] {
+        for (rank, &other) in ranks.iter_mut().zip(&row) {
+            *rank += u32::from(word < other);
+        }
+    }
+    // Of each two that differ, one is the greater.
+    let pairs: u32 = ranks[..count].iter().sum();
+    (pairs as usize == count * count.saturating_sub(1) / 2).then_some(ranks)
 }
 
 /// Events a chunk has room for: with 16 bytes each it fills two cache lines.
@@ -109,12 +133,11 @@ pub struct Wheel<E: Tied> {
     occupied: [u64; WORDS],
     /// Number of the bucket being emptied, counted from time zero.
     turn: u64,
-    /// Its events in order, and how many of them are gone.
-    current: Vec<Entry<E>>,
+    /// Its events as they lay.
+    current: Vec<Near<E>>,
+    /// Their places there, in their order, in the lower halves; and how many of them are gone.
+    order: Vec<u64>,
     gone: usize,
-    /// Its events as they lay, while they are put in order, and for each its word above its place here.
-    gathered: Vec<E>,
-    keys: Vec<u64>,
     far: BinaryHeap<Reverse<Entry<E>>>,
     /// What is gathered is shuffled, so that a test sees that insertion decides nothing.
     scramble: Option<Stream>,
@@ -132,9 +155,8 @@ impl<E: Tied> Wheel<E> {
             occupied: [0; WORDS],
             turn: 0,
             current: Vec::new(),
+            order: Vec::new(),
             gone: 0,
-            gathered: Vec::new(),
-            keys: Vec::new(),
             far: BinaryHeap::new(),
             scramble: None,
         }
@@ -145,7 +167,7 @@ impl<E: Tied> Wheel<E> {
         self.scramble = Some(Stream::new(seed, "scramble"));
     }
 
-    /// Adds `event` at `at_ns`, which is not before the last event taken.
+    /// Adds `event` at `at_ns`: not before the last event taken, nor before a time up to which all were asked for.
     #[inline(always)]
     pub fn push(&mut self, at_ns: Ns, event: impl Into<E>) {
         // Where the call stands, the kind of event is known, and most of this is nothing.
@@ -159,7 +181,7 @@ impl<E: Tied> Wheel<E> {
         if turn.wrapping_sub(self.turn + 1) < BUCKETS as u64 - 1 {
             self.put(turn as usize % BUCKETS, Near::new(at_ns, turn << self.shift, event));
         } else if turn <= self.turn {
-            self.insert_into_current(Entry { at_ns, event });
+            self.insert_into_current(Near::new(at_ns, self.turn << self.shift, event));
         } else {
             self.insert_far(Entry { at_ns, event });
         }
@@ -167,10 +189,17 @@ impl<E: Tied> Wheel<E> {
 
     /// Most events fall into other buckets than the one being emptied.
     #[cold]
-    fn insert_into_current(&mut self, entry: Entry<E>) {
-        let rest = &self.current[self.gone..];
-        let place = self.gone + rest.partition_point(|e| *e < entry);
-        self.current.insert(place, entry);
+    fn insert_into_current(&mut self, event: Near<E>) {
+        let rest = &self.order[self.gone..];
+        let place = self.gone + rest.partition_point(|&key| self.at(key).order() < event.order());
+        self.order.insert(place, self.current.len() as u64);
+        self.current.push(event);
+    }
+
+    /// The event of the current bucket that `key` is about.
+    #[inline(always)]
+    fn at(&self, key: u64) -> &Near<E> {
+        &self.current[key as u32 as usize]
     }
 
     #[cold]
@@ -200,45 +229,43 @@ impl<E: Tied> Wheel<E> {
         self.pool.len() as u32 - 1
     }
 
-    /// Moves a bucket's events behind those gathered.
+    /// Moves a bucket's events to the current ones.
     fn gather(&mut self, slot: usize) {
         let mut last = std::mem::replace(&mut self.last[slot], Place::NONE);
         while last.events() > 0 {
-            let chunk = self.pool[last.chunk()];
-            for near in &chunk.events[..last.events()] {
-                self.add(near.word, near.event);
-            }
+            let chunk = &self.pool[last.chunk()];
+            self.current.extend_from_slice(&chunk.events[..last.events()]);
             self.free.push(last.chunk() as u32);
             last = chunk.before;
         }
         self.occupied[slot / 64] &= !(1 << (slot % 64));
     }
 
-    #[inline(always)]
-    fn add(&mut self, word: u32, event: E) {
-        self.keys.push(u64::from(word) << 32 | self.gathered.len() as u64);
-        self.gathered.push(event);
-    }
-
     /// Takes the next event if it is due by `until_ns`.
     #[inline]
     pub fn pop(&mut self, until_ns: Ns) -> Option<(Ns, E)> {
-        if self.gone == self.current.len() && !self.turn_to_next(until_ns) {
+        if self.gone == self.order.len() && !self.turn_to_next(until_ns) {
             return None;
         }
-        let entry = self.current[self.gone];
-        if entry.at_ns > until_ns {
+        let Near { word, event } = *self.at(self.order[self.gone]);
+        let at_ns = (self.turn << self.shift) + Ns::from(word >> 16);
+        if at_ns > until_ns {
             return None;
         }
         self.gone += 1;
-        Some((entry.at_ns, entry.event))
+        Some((at_ns, event))
     }
 
-    /// The events after the one just taken, if that was the first of its bucket; none otherwise.
+    /// Whether the event just taken was the first of its bucket.
+    #[inline]
+    pub fn has_turned(&self) -> bool {
+        self.gone == 1
+    }
+
+    /// The events of the same bucket that come after the one just taken.
     #[inline]
     pub fn coming(&self) -> impl Iterator<Item = E> {
-        let rest = if self.gone == 1 { &self.current[1..] } else { &[] };
-        rest.iter().map(|entry| entry.event)
+        self.order[self.gone..].iter().map(|&key| self.at(key).event)
     }
 
     /// Makes the next bucket with events the current one, unless it begins after `until_ns`.
@@ -252,41 +279,36 @@ impl<E: Tied> Wheel<E> {
         self.turn = turn;
         self.current.clear();
         self.gone = 0;
-        self.gathered.clear();
-        self.keys.clear();
         while let Some(&Reverse(Entry { at_ns, event })) = self.far.peek() {
             if at_ns >> self.shift != turn {
                 break;
             }
-            self.add(Near::new(at_ns, turn << self.shift, event).word, event);
+            self.current.push(Near::new(at_ns, turn << self.shift, event));
             self.far.pop();
         }
         self.gather(turn as usize % BUCKETS);
-        if self.scramble.is_some() {
-            self.shuffle();
+        if let Some(stream) = &mut self.scramble {
+            stream.shuffle(&mut self.current);
         }
         self.put_in_order();
         true
     }
 
-    #[cold]
-    fn shuffle(&mut self) {
-        let Some(stream) = &mut self.scramble else { return };
-        let mut all: Vec<_> = self.keys.iter().map(|key| key >> 32).zip(self.gathered.drain(..)).collect();
-        stream.shuffle(&mut all);
-        self.keys.clear();
-        for (word, event) in all {
-            self.add(word as u32, event);
-        }
-    }
-
-    /// What was gathered becomes current, in its order.
     fn put_in_order(&mut self) {
-        let begin_ns = self.turn << self.shift;
-        self.keys.sort_unstable();
-        let entry = |key: &u64| Entry { at_ns: begin_ns + (key >> 48), event: self.gathered[*key as u32 as usize] };
-        self.current.extend(self.keys.iter().map(entry));
-        if self.keys.windows(2).any(|pair| pair[0] >> 32 == pair[1] >> 32) {
+        self.order.clear();
+        let count = self.current.len();
+        if count <= FEW
+            && let Some(ranks) = ranks(self.current.iter().map(|near| near.word))
+        {
+            self.order.resize(count, 0);
+            for (place, &rank) in ranks[..count].iter().enumerate() {
+                self.order[rank as usize] = place as u64;
+            }
+            return;
+        }
+        self.order.extend((0..).zip(&self.current).map(|(place, near): (u64, _)| u64::from(near.word) << 32 | place));
+        self.order.sort_unstable();
+        if self.order.windows(2).any(|pair| pair[0] >> 32 == pair[1] >> 32) {
             self.settle_ties();
         }
     }
@@ -294,7 +316,8 @@ impl<E: Tied> Wheel<E> {
     /// Words were equal.
     #[cold]
     fn settle_ties(&mut self) {
-        self.current.sort();
+        let current = &self.current;
+        self.order.sort_by_key(|&key| current[key as u32 as usize].order());
     }
 
     /// The nearest bucket after the current one that has events.

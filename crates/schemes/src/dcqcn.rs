@@ -106,7 +106,7 @@ impl Named for Dcqcn {
         kind: Kind::Reactive,
         lives_on_control: false,
         goal: Goal::Own,
-        params: &[
+        params: lossless::params![
             Param::number("k_min", 5_000.0, ParamUnit::Bytes, "marking begins here, at 40 Gb/s; scales with the link"),
             Param::number("k_max", 200_000.0, ParamUnit::Bytes, "from here on all are marked, at 40 Gb/s; scales"),
             Param::number("p_max", 0.01, ParamUnit::One, "share that is marked just below k_max"),
@@ -120,14 +120,6 @@ impl Named for Dcqcn {
             Param::number("ai", 0.001, ParamUnit::One, "additive increase, as a share of the line rate"),
             Param::number("hai", 0.005, ParamUnit::One, "hyper increase, as a share of the line rate"),
             Param::number("min_rate", 0.001, ParamUnit::One, "least rate, as a share of the line rate"),
-            lossless::PFC,
-            lossless::ALPHA,
-            lossless::THRESHOLD,
-            lossless::RESUME,
-            lossless::BUFFER,
-            lossless::HEADROOM,
-            lossless::RECOVERY,
-            lossless::RTO_MIN,
         ],
         settles: Settles::NEVER,
     };

@@ -97,7 +97,7 @@ impl Named for Hpcc {
         kind: Kind::Reactive,
         lives_on_control: false,
         goal: Goal::Own,
-        params: &[
+        params: lossless::params![
             Param::number("eta", 0.95, ParamUnit::One, "share of a link that is to be in use"),
             Param::number(
                 "max_stage",
@@ -112,14 +112,6 @@ impl Named for Hpcc {
                 "additive step; 0: (1 - eta) / 100 of the first window, the paper's 80 bytes at 100 Gb/s and 13 us",
             ),
             Param::number("t", 0.0, ParamUnit::Seconds, "base round trip T of all flows; 0: the network's longest"),
-            lossless::PFC,
-            lossless::ALPHA,
-            lossless::THRESHOLD,
-            lossless::RESUME,
-            lossless::BUFFER,
-            lossless::HEADROOM,
-            lossless::RECOVERY,
-            lossless::RTO_MIN,
         ],
         settles: Settles::NEVER,
     };

@@ -52,6 +52,24 @@ pub const RTO_MIN: Param = Param::number(
     "smallest retransmission timeout: longer than pauses hold a packet",
 );
 
+/// A scheme's own parameters, and those of a lossless network behind them.
+macro_rules! params {
+    ($($own:expr),* $(,)?) => {
+        &[
+            $($own,)*
+            $crate::lossless::PFC,
+            $crate::lossless::ALPHA,
+            $crate::lossless::THRESHOLD,
+            $crate::lossless::RESUME,
+            $crate::lossless::BUFFER,
+            $crate::lossless::HEADROOM,
+            $crate::lossless::RECOVERY,
+            $crate::lossless::RTO_MIN,
+        ]
+    };
+}
+pub(crate) use params;
+
 /// The rules of `params.pfc`; `None` if it is off.
 pub fn read(params: &Params) -> Result<Option<Lossless>, Fault> {
     let threshold = match params.word("pfc") {

@@ -78,7 +78,7 @@ impl Named for Timely {
         kind: Kind::Reactive,
         lives_on_control: false,
         goal: Goal::Own,
-        params: &[
+        params: lossless::params![
             Param::flag("patched", false, "the version of Zhu et al., 2016: one fixed point, and fair"),
             Param::number("alpha", 0.875, ParamUnit::One, "weight of the newest difference of round trips"),
             Param::number("beta", 0.0, ParamUnit::One, "gain of cuts; 0: 0.8, and 0.008 if patched"),
@@ -95,14 +95,6 @@ impl Named for Timely {
             Param::number("hai_after", 5.0, ParamUnit::One, "looks without a rising round trip before larger steps"),
             Param::number("hai", 5.0, ParamUnit::One, "a larger step, in additive steps"),
             Param::number("min_rate", 0.001, ParamUnit::One, "least rate, as a share of the line rate"),
-            lossless::PFC,
-            lossless::ALPHA,
-            lossless::THRESHOLD,
-            lossless::RESUME,
-            lossless::BUFFER,
-            lossless::HEADROOM,
-            lossless::RECOVERY,
-            lossless::RTO_MIN,
         ],
         settles: Settles::NEVER,
     };

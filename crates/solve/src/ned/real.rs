@@ -2,7 +2,6 @@
 
 use std::fmt::Debug;
 use std::ops::{Add, AddAssign, Div, Mul, Sub};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// A floating-point number of one precision.
 pub trait Real:
@@ -19,9 +18,6 @@ pub trait Real:
     + Sub<Output = Self>
     + 'static
 {
-    /// A number that threads share.
-    type Shared: Debug + Default + Sync + Send;
-
     /// 0.
     const ZERO: Self;
     /// 1.
@@ -47,11 +43,6 @@ pub trait Real:
     /// The number of these bytes, [`Real::BYTES`] of them.
     fn read(bytes: &[u8]) -> Self;
 
-    /// Writes a shared number.
-    fn put(self, place: &Self::Shared);
-    /// Reads a shared number.
-    fn get(place: &Self::Shared) -> Self;
-
     /// The greater of the two, in one instruction: neither is a NaN.
     #[inline(always)]
     fn or_more(self, least: Self) -> Self {
@@ -60,8 +51,6 @@ pub trait Real:
 }
 
 impl Real for f32 {
-    type Shared = AtomicU32;
-
     const ZERO: Self = 0.0;
     const ONE: Self = 1.0;
     const INFINITY: Self = f32::INFINITY;
@@ -77,14 +66,6 @@ impl Real for f32 {
     #[inline(always)]
     fn read(bytes: &[u8]) -> Self {
         f32::from_le_bytes(std::array::from_fn(|i| bytes[i]))
-    }
-    #[inline(always)]
-    fn put(self, place: &AtomicU32) {
-        place.store(self.to_bits(), Ordering::Relaxed);
-    }
-    #[inline(always)]
-    fn get(place: &AtomicU32) -> Self {
-        f32::from_bits(place.load(Ordering::Relaxed))
     }
     #[inline(always)]
     fn of(x: f64) -> Self {
@@ -106,8 +87,6 @@ impl Real for f32 {
 }
 
 impl Real for f64 {
-    type Shared = AtomicU64;
-
     const ZERO: Self = 0.0;
     const ONE: Self = 1.0;
     const INFINITY: Self = f64::INFINITY;
@@ -123,14 +102,6 @@ impl Real for f64 {
     #[inline(always)]
     fn read(bytes: &[u8]) -> Self {
         f64::from_le_bytes(std::array::from_fn(|i| bytes[i]))
-    }
-    #[inline(always)]
-    fn put(self, place: &AtomicU64) {
-        place.store(self.to_bits(), Ordering::Relaxed);
-    }
-    #[inline(always)]
-    fn get(place: &AtomicU64) -> Self {
-        f64::from_bits(place.load(Ordering::Relaxed))
     }
     #[inline(always)]
     fn of(x: f64) -> Self {

@@ -6,10 +6,13 @@
 //! processes is any stream of bytes, such as a socket; nothing here opens one. Departure: the paper adds up within a
 //! machine before it sends; here every copy is sent, which costs bandwidth and keeps the order of additions.
 
-use super::{LinkBlock, Parallel};
+use super::Parallel;
+use super::blocks::Kept;
 use crate::ned::real::Real;
 use std::io::{self, Read, Write};
 use std::ops::Range;
+use subak_core::LinkId;
+use subak_core::rng::mix;
 
 /// A process among others: which of `count` it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,14 +38,23 @@ impl Share {
     }
 }
 
-/// What passes between this process and another, as places in the shared tables.
+/// What passes between this process and another, in this order.
 #[derive(Debug, Default)]
 struct Traffic {
-    sums_out: Vec<Range<usize>>,
-    sums_in: Vec<Range<usize>>,
-    /// LinkBlocks whose prices go out, or come in.
-    prices_out: Vec<usize>,
-    prices_in: Vec<usize>,
+    /// FlowBlocks, and the links in their tables whose sums go out, or come in.
+    sums_out: Vec<(usize, Range<usize>)>,
+    sums_in: Vec<(usize, Range<usize>)>,
+    /// LinkBlocks whose prices go out, or come in, and how many links they have.
+    prices_out: Vec<(usize, usize)>,
+    prices_in: Vec<(usize, usize)>,
+}
+
+fn bytes_of_sums<T: Real>(ranges: &[(usize, Range<usize>)]) -> usize {
+    ranges.iter().map(|(_, range)| range.len()).sum::<usize>() * 2 * T::BYTES
+}
+
+fn bytes_of_prices<T: Real>(blocks: &[(usize, usize)]) -> usize {
+    blocks.iter().map(|(_, links)| links).sum::<usize>() * 2 * T::BYTES
 }
 
 impl<T: Real> Parallel<T> {
@@ -60,55 +72,58 @@ impl<T: Real> Parallel<T> {
         exchange(share.index, peers, |_| hello.clone(), |_, theirs| same(&hello, theirs), |_| hello.len())?;
         let mine = share.blocks_of(share.index, self.flow_blocks.len());
         for _ in 0..steps {
-            let Parallel { gamma, flow_blocks, keepers, shared, .. } = self;
-            flow_blocks[mine.clone()].iter_mut().for_each(|block| block.tell(shared));
-            let out = |q: usize| {
-                let mut bytes =
-                    Vec::with_capacity(traffic[q].sums_out.iter().map(Range::len).sum::<usize>() * 2 * T::BYTES);
-                for pair in traffic[q].sums_out.iter().flat_map(|range| &shared.sums[range.clone()]) {
-                    pair.iter().for_each(|x| T::get(x).write(&mut bytes));
-                }
-                bytes
-            };
-            let take = |q: usize, bytes: &[u8]| {
-                let places = traffic[q].sums_in.iter().flat_map(|range| &shared.sums[range.clone()]).flatten();
-                places.zip(bytes.chunks_exact(T::BYTES)).for_each(|(place, bytes)| T::read(bytes).put(place));
-                Ok(())
-            };
-            let size = |q: usize| traffic[q].sums_in.iter().map(Range::len).sum::<usize>() * 2 * T::BYTES;
-            exchange(share.index, peers, out, take, size)?;
-            keepers.iter().filter(|k| mine.contains(&k.keeper)).for_each(|k| k.aggregate(*gamma, shared));
-            let out = |q: usize| {
-                let mut bytes = Vec::new();
-                for l in traffic[q].prices_out.iter().flat_map(|&k| &keepers[k].links) {
-                    T::get(&shared.price[*l as usize]).write(&mut bytes);
-                    T::get(&shared.load[*l as usize]).write(&mut bytes);
-                }
-                bytes
-            };
-            let take = |q: usize, bytes: &[u8]| {
-                let links = traffic[q].prices_in.iter().flat_map(|&k| &keepers[k].links);
-                for (l, pair) in links.zip(bytes.chunks_exact(2 * T::BYTES)) {
-                    T::read(&pair[..T::BYTES]).put(&shared.price[*l as usize]);
-                    T::read(&pair[T::BYTES..]).put(&shared.load[*l as usize]);
-                }
-                Ok(())
-            };
-            let size =
-                |q: usize| traffic[q].prices_in.iter().map(|&k| keepers[k].links.len()).sum::<usize>() * 2 * T::BYTES;
-            exchange(share.index, peers, out, take, size)?;
+            self.flow_blocks[mine.clone()].iter_mut().for_each(|block| block.tell(&self.shared));
+            let out = |q: usize| self.sums_to(&traffic[q]);
+            let take = |q: usize, bytes: &[u8]| self.take_sums(&traffic[q], bytes);
+            exchange(share.index, peers, out, take, |q| bytes_of_sums::<T>(&traffic[q].sums_in))?;
+            let kept = self.link_blocks.iter().filter(|k| mine.contains(&k.keeper));
+            kept.for_each(|k| k.aggregate(self.gamma, &self.shared));
+            let out = |q: usize| self.prices_to(&traffic[q]);
+            let take = |q: usize, bytes: &[u8]| self.take_prices(&traffic[q], bytes);
+            exchange(share.index, peers, out, take, |q| bytes_of_prices::<T>(&traffic[q].prices_in))?;
+        }
+        Ok(())
+    }
+
+    fn sums_to(&self, traffic: &Traffic) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(bytes_of_sums::<T>(&traffic.sums_out));
+        for (block, range) in &traffic.sums_out {
+            self.shared.sums(*block)[range.clone()].as_flattened().iter().for_each(|x| x.write(&mut bytes));
+        }
+        bytes
+    }
+
+    fn take_sums(&self, traffic: &Traffic, bytes: &[u8]) -> io::Result<()> {
+        let mut numbers = bytes.chunks_exact(T::BYTES).map(T::read);
+        for (block, range) in &traffic.sums_in {
+            let mut sums = self.shared.sums_mut(*block);
+            sums[range.clone()].as_flattened_mut().iter_mut().zip(&mut numbers).for_each(|(place, x)| *place = x);
+        }
+        Ok(())
+    }
+
+    fn prices_to(&self, traffic: &Traffic) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(bytes_of_prices::<T>(&traffic.prices_out));
+        for &(block, _) in &traffic.prices_out {
+            let Kept { price, load } = &*self.shared.kept(block);
+            price.iter().chain(load).for_each(|x| x.write(&mut bytes));
+        }
+        bytes
+    }
+
+    fn take_prices(&self, traffic: &Traffic, bytes: &[u8]) -> io::Result<()> {
+        let mut numbers = bytes.chunks_exact(T::BYTES).map(T::read);
+        for &(block, _) in &traffic.prices_in {
+            let Kept { price, load } = &mut *self.shared.kept_mut(block);
+            price.iter_mut().chain(load).zip(&mut numbers).for_each(|(place, x)| *place = x);
         }
         Ok(())
     }
 
     /// Bytes that this process sends in an iteration.
     pub fn bytes_sent(&self) -> usize {
-        let of = |q: usize| {
-            let Traffic { sums_out, prices_out, .. } = self.traffic(q);
-            let links: usize = prices_out.iter().map(|&k| self.keepers[k].links.len()).sum();
-            2 * T::BYTES * (sums_out.iter().map(Range::len).sum::<usize>() + links)
-        };
-        (0..self.share.count).map(of).sum()
+        let traffic = (0..self.share.count).map(|q| self.traffic(q));
+        traffic.map(|t| bytes_of_sums::<T>(&t.sums_out) + bytes_of_prices::<T>(&t.prices_out)).sum()
     }
 
     /// What passes between this process and process `other`.
@@ -119,16 +134,16 @@ impl<T: Real> Parallel<T> {
         }
         let blocks = self.flow_blocks.len();
         let [mine, theirs] = [self.share.index, other].map(|q| self.share.blocks_of(q, blocks));
-        for (k, links) in self.keepers.iter().enumerate() {
-            let copies = |of: &Range<usize>| -> Vec<Range<usize>> { links.copies_of(of).collect() };
-            if theirs.contains(&links.keeper) {
-                let own = copies(&mine);
-                traffic.prices_in.extend((!own.is_empty()).then_some(k));
+        for (k, block) in self.link_blocks.iter().enumerate() {
+            let prices = (k, block.links.len());
+            if theirs.contains(&block.keeper) {
+                let own: Vec<_> = block.copies_of(&mine).collect();
+                traffic.prices_in.extend((!own.is_empty()).then_some(prices));
                 traffic.sums_out.extend(own);
             }
-            if mine.contains(&links.keeper) {
-                let own = copies(&theirs);
-                traffic.prices_out.extend((!own.is_empty()).then_some(k));
+            if mine.contains(&block.keeper) {
+                let own: Vec<_> = block.copies_of(&theirs).collect();
+                traffic.prices_out.extend((!own.is_empty()).then_some(prices));
                 traffic.sums_in.extend(own);
             }
         }
@@ -137,17 +152,12 @@ impl<T: Real> Parallel<T> {
 
     /// What both ends have to have in common.
     fn hello(&self, steps: usize) -> Vec<u8> {
-        let sizes = [steps, self.share.count, self.flow_blocks.len(), self.shared.price.len(), self.shared.sums.len()];
-        let words = sizes.map(|n| n as u64).into_iter().chain([T::BYTES as u64, self.gamma.f64().to_bits()]);
+        // However many LinkBlocks there are, both ends wait for as many bytes.
+        let links = self.link_blocks.iter().flat_map(|block| block.links.iter().chain(&[LinkId::MAX]));
+        let partition = links.fold(0, |hash, &l| mix(hash ^ u64::from(l)));
+        let sizes = [steps, self.share.count, self.flow_blocks.len(), T::BYTES].map(|n| n as u64);
+        let words = sizes.into_iter().chain([partition, self.gamma.f64().to_bits()]);
         words.flat_map(u64::to_le_bytes).collect()
-    }
-}
-
-impl<T: Real> LinkBlock<T> {
-    /// Where the FlowBlocks in `blocks` put their sums of these links.
-    fn copies_of(&self, blocks: &Range<usize>) -> impl Iterator<Item = Range<usize>> {
-        let own = self.copies.iter().zip(&self.crossing).filter(|(_, b)| blocks.contains(*b));
-        own.map(|(&first, _)| first..first + self.links.len())
     }
 }
 

@@ -24,7 +24,7 @@ fn member(case: &Case, share: Share) -> Parallel<f32> {
 }
 
 fn bits(ned: &Parallel<f32>) -> Vec<u64> {
-    ned.prices().chain(ned.rates_bps(true)).map(f64::to_bits).collect()
+    ned.prices().into_iter().chain(ned.rates_bps(true)).map(f64::to_bits).collect()
 }
 
 fn patient(stream: TcpStream) -> io::Result<TcpStream> {

@@ -64,7 +64,7 @@ fn the_bits_do_not_depend_on_threads() {
             let mut ned = parallel::<f32>(&case, 4, threads);
             ned.run(25);
             ned.run(5);
-            let all: Vec<u64> = ned.prices().chain(ned.rates_bps(true)).map(f64::to_bits).collect();
+            let all: Vec<u64> = ned.prices().into_iter().chain(ned.rates_bps(true)).map(f64::to_bits).collect();
             all
         };
         let one = bits(1);

@@ -1,0 +1,244 @@
+//! What FlowBlocks and LinkBlocks do in an iteration, and the tables through which they tell each other.
+
+use super::Partition;
+use crate::ned::cluster::{Cluster, Key, NewFlow};
+use crate::ned::diagonal;
+use crate::ned::iteration::{Division, Response};
+use crate::ned::kernels;
+use crate::ned::real::Real;
+use std::ops::Range;
+use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use subak_core::{Fault, LinkId};
+
+/// What threads tell each other; every table has one writer. Between two waits nobody writes what another reads, so a lock
+/// is never waited for.
+#[derive(Debug)]
+pub(super) struct Shared<T> {
+    /// Of each FlowBlock: load, then H, of each link that its flows cross, the upward ones first.
+    sums: Vec<RwLock<Vec<[T; 2]>>>,
+    /// Of each LinkBlock.
+    kept: Vec<RwLock<Kept<T>>>,
+}
+
+/// The links of a LinkBlock as their keeper last had them.
+#[derive(Debug, Default)]
+pub(super) struct Kept<T> {
+    pub price: Vec<T>,
+    pub load: Vec<T>,
+}
+
+impl<T: Real> Shared<T> {
+    /// No flows yet; prices of 1, infinite for failed links.
+    pub fn new(flow_blocks: &[FlowBlock<T>], link_blocks: &[LinkBlock<T>]) -> Self {
+        let sums = |block: &FlowBlock<T>| RwLock::new(vec![[T::ZERO; 2]; block.links()]);
+        let kept = |block: &LinkBlock<T>| {
+            let price = block.capacity.iter().map(|&c| if c > T::ZERO { T::ONE } else { T::INFINITY }).collect();
+            RwLock::new(Kept { price, load: vec![T::ZERO; block.links.len()] })
+        };
+        Shared { sums: flow_blocks.iter().map(sums).collect(), kept: link_blocks.iter().map(kept).collect() }
+    }
+
+    /// The sums of a FlowBlock.
+    pub fn sums(&self, block: usize) -> RwLockReadGuard<'_, Vec<[T; 2]>> {
+        self.sums[block].read().expect(NO_PANIC)
+    }
+
+    /// As [`Shared::sums`], to write.
+    pub fn sums_mut(&self, block: usize) -> RwLockWriteGuard<'_, Vec<[T; 2]>> {
+        self.sums[block].write().expect(NO_PANIC)
+    }
+
+    /// What the keeper of a LinkBlock says.
+    pub fn kept(&self, block: usize) -> RwLockReadGuard<'_, Kept<T>> {
+        self.kept[block].read().expect(NO_PANIC)
+    }
+
+    /// As [`Shared::kept`], to write.
+    pub fn kept_mut(&self, block: usize) -> RwLockWriteGuard<'_, Kept<T>> {
+        self.kept[block].write().expect(NO_PANIC)
+    }
+}
+
+const NO_PANIC: &str = "no thread panics while it holds a table";
+
+/// The flows from one group to another, with a private copy of what they need of links.
+#[derive(Debug)]
+pub(super) struct FlowBlock<T> {
+    number: usize,
+    pub cluster: Cluster<T>,
+    pub response: Response<T>,
+    /// The LinkBlock upwards from its source, the one down to its destination, and where their links are in its tables.
+    link_blocks: [(usize, Range<usize>); 2],
+    price: Vec<T>,
+    /// Of the flow in each slot, where an iteration was normalized.
+    rates: Vec<T>,
+}
+
+impl<T: Real> FlowBlock<T> {
+    /// The FlowBlock of that number with the flows `own` of all `flows`, and their keys. `links` has those of each LinkBlock.
+    pub fn new(
+        number: usize,
+        whole: &Cluster<T>,
+        links: &[Vec<LinkId>],
+        own: &[usize],
+        flows: &[NewFlow<'_>],
+    ) -> Result<(Self, Vec<Key>), Fault> {
+        let groups = links.len() / 2;
+        let [up, down] = [2 * (number / groups), 2 * (number % groups) + 1];
+        let here = [&links[up][..], &links[down]].concat();
+        let unit = flows.first().map_or(0.0, |f| f.ln_gain);
+        let mut cluster = whole.part(&here, unit);
+        let local: std::collections::HashMap<LinkId, LinkId> = here.iter().zip(0..).map(|(&l, i)| (l, i)).collect();
+        let paths: Vec<Vec<LinkId>> = own.iter().map(|&f| flows[f].path.iter().map(|l| local[l]).collect()).collect();
+        let own: Vec<NewFlow<'_>> = own.iter().zip(&paths).map(|(&f, path)| NewFlow { path, ..flows[f] }).collect();
+        let keys = cluster.add_all(&own)?;
+        let mut price = vec![T::ONE; cluster.table()];
+        price[cluster.padding() as usize] = T::ZERO;
+        price[cluster.dead() as usize] = T::INFINITY;
+        let middle = links[up].len();
+        let link_blocks = [(up, 0..middle), (down, middle..here.len())];
+        Ok((FlowBlock { number, cluster, response: Response::default(), link_blocks, price, rates: Vec::new() }, keys))
+    }
+
+    fn links(&self) -> usize {
+        self.link_blocks[1].1.end
+    }
+
+    /// Distribution of prices, rate update, and the sums for the links' keepers.
+    pub fn tell(&mut self, shared: &Shared<T>) {
+        let FlowBlock { cluster, response, price, link_blocks, .. } = self;
+        for (block, range) in link_blocks {
+            price[range.clone()].copy_from_slice(&shared.kept(*block).price);
+        }
+        kernels::widest(response.step(cluster, Division::Exact, price, &mut shared.sums_mut(self.number)));
+    }
+
+    /// F-NORM, into the block's own rates.
+    pub fn normalize(&mut self, shared: &Shared<T>, margin: f64) {
+        let mut rates = std::mem::take(&mut self.rates);
+        self.normalize_into(shared, margin, &mut rates);
+        self.rates = rates;
+    }
+
+    /// F-NORM's rates of the flow in each slot.
+    pub fn normalized(&self, shared: &Shared<T>, margin: f64) -> Vec<T> {
+        let mut rates = Vec::new();
+        self.normalize_into(shared, margin, &mut rates);
+        rates
+    }
+
+    /// Every FlowBlock's sum may be off by its own rounding, and the sum of them by as many roundings more.
+    fn normalize_into(&self, shared: &Shared<T>, margin: f64, rates: &mut Vec<T>) {
+        let FlowBlock { cluster, response, link_blocks, .. } = self;
+        let mut ratios = vec![T::ZERO; cluster.table()];
+        let margin = T::of(margin);
+        for (block, range) in link_blocks {
+            let loads = &shared.kept(*block).load;
+            let links = ratios[range.clone()].iter_mut().zip(&cluster.capacity[range.clone()]);
+            for ((ratio, &capacity), &load) in links.zip(loads) {
+                *ratio = if capacity > T::ZERO { load / capacity * margin } else { T::ZERO };
+            }
+        }
+        kernels::widest(response.divided(cluster, &ratios, rates));
+    }
+}
+
+/// The links up from a group, or down to it, and the FlowBlocks that cross them.
+#[derive(Debug)]
+pub(super) struct LinkBlock<T> {
+    number: usize,
+    pub links: Vec<LinkId>,
+    capacity: Vec<T>,
+    /// The FlowBlocks, and where in their tables these links begin.
+    copies: Vec<(usize, usize)>,
+    /// The FlowBlock on the diagonal, whose thread keeps this.
+    pub keeper: usize,
+}
+
+impl<T: Real> LinkBlock<T> {
+    /// The LinkBlock of that number; `links` has those of each.
+    pub fn new(number: usize, whole: &Cluster<T>, links: &[Vec<LinkId>]) -> Self {
+        let (groups, g) = (links.len() / 2, number / 2);
+        let copy = |other: usize| match number % 2 {
+            0 => (g * groups + other, 0),
+            // The downward links come after the upward ones of the FlowBlock's source.
+            _ => (other * groups + g, links[2 * other].len()),
+        };
+        LinkBlock {
+            number,
+            links: links[number].clone(),
+            capacity: links[number].iter().map(|&l| whole.capacity[l as usize]).collect(),
+            copies: (0..groups).map(copy).collect(),
+            keeper: if number.is_multiple_of(2) { g * (groups + 1) } else { (groups - 1 - g) * groups + g },
+        }
+    }
+
+    /// Of those FlowBlocks that are in `blocks`: their numbers, and where in their tables these links are.
+    pub fn copies_of(&self, blocks: &Range<usize>) -> impl Iterator<Item = (usize, Range<usize>)> {
+        let own = self.copies.iter().filter(|(block, _)| blocks.contains(block));
+        own.map(|&(block, first)| (block, first..first + self.links.len()))
+    }
+
+    /// Aggregation, and the price update on the whole.
+    pub fn aggregate(&self, gamma: T, shared: &Shared<T>) {
+        let tables: Vec<_> = self.copies.iter().map(|&(block, first)| (shared.sums(block), first)).collect();
+        let copies: Vec<&[[T; 2]]> = tables.iter().map(|(sums, first)| &sums[*first..]).collect();
+        let Kept { price, load } = &mut *shared.kept_mut(self.number);
+        let runs = price.chunks_mut(RUN).zip(load.chunks_mut(RUN)).zip(self.capacity.chunks(RUN));
+        for (r, ((price, load), capacity)) in runs.enumerate() {
+            let sums = pairwise(&copies, r * RUN, price.len());
+            for (((price, load), &capacity), &sums) in price.iter_mut().zip(load).zip(capacity).zip(&sums) {
+                *load = sums[0];
+                let moved = diagonal::step(gamma, capacity, sums, *price);
+                *price = if capacity > T::ZERO { moved } else { *price };
+            }
+        }
+    }
+}
+
+/// Links that are aggregated side by side.
+const RUN: usize = 32;
+
+/// The sum over `copies` of `count` links from `first` on, halves first: at the end of step m, groups of 2^m copies are summed
+/// up.
+fn pairwise<T: Real>(copies: &[&[[T; 2]]], first: usize, count: usize) -> [[T; 2]; RUN] {
+    match copies {
+        [one] => {
+            let mut run = [[T::ZERO; 2]; RUN];
+            run[..count].copy_from_slice(&one[first..first + count]);
+            run
+        }
+        _ => {
+            let (a, b) = copies.split_at(copies.len().next_power_of_two() / 2);
+            let (mut a, b) = (pairwise(a, first, count), pairwise(b, first, count));
+            for (a, b) in a.iter_mut().zip(&b) {
+                a[0] += b[0];
+                a[1] += b[1];
+            }
+            a
+        }
+    }
+}
+
+/// The links of each LinkBlock.
+pub(super) fn links_of(partition: &Partition, links: usize) -> Vec<Vec<LinkId>> {
+    let mut of = vec![Vec::new(); 2 * partition.groups()];
+    (0..links as LinkId).for_each(|l| of[partition.block(l) as usize].push(l));
+    of
+}
+
+/// The flows of each FlowBlock, by their numbers.
+pub(super) fn flows_of<T: Real>(
+    partition: &Partition,
+    whole: &Cluster<T>,
+    flows: &[NewFlow<'_>],
+) -> Result<Vec<Vec<usize>>, Fault> {
+    let groups = partition.groups();
+    let mut of = vec![Vec::new(); groups * groups];
+    for (f, flow) in flows.iter().enumerate() {
+        let block = whole.check(flow).and_then(|()| partition.flow_block(flow.path));
+        let (from, to) = block.map_err(|e| e.below(&format!("flows[{f}]")))?;
+        of[from * groups + to].push(f);
+    }
+    Ok(of)
+}
