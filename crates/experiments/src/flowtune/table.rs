@@ -140,7 +140,7 @@ impl Row {
         let bits = |threads| {
             let mut ned = self.parallel(threads)?;
             ned.run(20);
-            Ok(ned.prices().chain(ned.rates_bps(true)).map(f64::to_bits).collect::<Vec<_>>())
+            Ok(ned.prices().into_iter().chain(ned.rates_bps(true)).map(f64::to_bits).collect::<Vec<_>>())
         };
         let one = bits(1)?;
         Ok([2, 3, 4].into_iter().map(bits).collect::<Result<Vec<_>, Fault>>()?.iter().all(|more| *more == one))
