@@ -20,3 +20,4 @@ mod queueing;
 mod rates;
 mod rcp;
 mod s_perc_star;
+mod soze;
