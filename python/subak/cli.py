@@ -15,7 +15,7 @@ import typer
 from subak._subak import __build__, __version__, generators
 from subak.errors import InputError
 from subak.pipeline.command import fit
-from subak.policy_command import policy
+from subak.policy.command import policy
 from subak.progress import waiting
 from subak.repro.command import repro
 

@@ -8,8 +8,8 @@ use serde_json::json;
 use subak_core::Fault;
 use subak_schemes::soze::least_integral;
 
-/// Networks in packets: each for every p and m.
-pub(crate) const SETTINGS: &[&str] = &["networks"];
+/// Of the exponents, how many are tried in packets.
+pub(crate) const SETTINGS: &[&str] = &["exponents"];
 
 const INSIDE: [f64; 7] = [0.01, 0.25, 0.5, 1.0, 1.5, 1.9, 1.99];
 const OUTSIDE: [f64; 5] = [0.0, 2.0, 2.01, 2.1, 3.0];
@@ -26,12 +26,13 @@ struct Job {
 }
 
 pub(crate) fn params(context: &mut Context) -> Result<(), Fault> {
-    let networks = context.count("networks", context.runs(), 100_000)?;
+    let networks = context.runs();
+    let exponents = &EXPONENTS[..context.count("exponents", EXPONENTS.len(), EXPONENTS.len())?];
     on_recurrences(context);
     let mut jobs = Vec::new();
     for backlog in [false, true] {
         for scale in SCALES {
-            for m in EXPONENTS {
+            for &m in exponents {
                 jobs.extend((0..networks as u64).map(|k| Job { scale, m, backlog, seed: context.seed() + k }));
             }
         }
@@ -40,7 +41,7 @@ pub(crate) fn params(context: &mut Context) -> Result<(), Fault> {
     let mut rows = Vec::new();
     for backlog in [false, true] {
         for scale in SCALES {
-            for m in EXPONENTS {
+            for &m in exponents {
                 let mine = jobs.iter().zip(&seen).filter(|(j, _)| (j.scale, j.m, j.backlog) == (scale, m, backlog));
                 let (hits, count) =
                     mine.fold((0, 0), |(hits, count), (_, (settled, _))| (hits + usize::from(*settled), count + 1));

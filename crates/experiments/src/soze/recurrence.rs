@@ -46,18 +46,18 @@ pub(super) fn delay_settles(p: f64) -> (bool, bool) {
 }
 
 /// One link whose senders hear of the delay a round trip later: whether rates settle from 1% off. p as a multiple of
-/// ln(alpha / beta) round trips; time in hundredths of a round trip.
+/// ln(alpha / beta) round trips; time in fiftieths of a round trip.
 pub(super) fn delayed_settles(p: f64, m: f64) -> bool {
-    const STEPS: usize = 100;
+    const STEPS: usize = 50;
     let (mut share, mut delay) = (0.01f64, vec![0.0; STEPS + 1]);
     let (mut first, mut last) = (0.0f64, 0.0f64);
-    for step in 0..1000 * STEPS {
+    for step in 0..600 * STEPS {
         let heard = delay[delay.len() - 1 - STEPS];
         share += (m / STEPS as f64) * (-heard / p - share);
         delay.push(delay[delay.len() - 1] + (share.exp() - 1.0) / STEPS as f64);
         if step < 20 * STEPS {
             first = first.max(share.abs());
-        } else if step > 980 * STEPS {
+        } else if step > 580 * STEPS {
             last = last.max(share.abs());
         }
     }

@@ -25,7 +25,7 @@ def _rates(raw: RawResults, scheme: str) -> tuple[np.ndarray, np.ndarray]:
 def _settled(times: np.ndarray) -> np.ndarray:
     """Whether an interval lies wholly after the first millisecond of its step, and in it."""
     since = (times - EVERY_NS) % STEP_NS
-    return (since >= AFTER_NS) & (since <= STEP_NS - EVERY_NS)
+    return (since >= AFTER_NS) & (since < STEP_NS - EVERY_NS)
 
 
 def measure(raw: RawResults) -> dict[str, Value]:

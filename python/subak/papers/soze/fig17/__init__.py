@@ -55,7 +55,8 @@ def _settled_rtts(raw: RawResults, scheme: str) -> list[float | None]:
     found: list[float | None] = []
     for step in range(_steps(times)):
         begin, end = step * STEP_NS, min((step + 1) * STEP_NS, times[-1])
-        mine = rates[(times > begin) & (times <= end)]
+        # The sample at the end of a step knows of the next weight.
+        mine = rates[(times > begin) & (times < end)]
         sums = np.cumsum(np.vstack([np.zeros(mine.shape[1]), mine]), axis=0)
         means = (sums[over:] - sums[:-over]) / over
         off = np.abs(means / (SHARES[scheme] * _exact_gbps(step + 1)) - 1).max(axis=1) > 0.03
