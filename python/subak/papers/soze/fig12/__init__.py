@@ -36,6 +36,7 @@ def _settled_ms(times: np.ndarray, rates: np.ndarray, step: int) -> float:
     begin, end = step * STEP_NS, (step + 1) * STEP_NS
     # A sample tells of the time before it; the one at the end of a step knows who runs in the next.
     inside = (times > begin) & (times < end)
+    inside &= np.isfinite(rates).any(axis=1)
     at, mine = times[inside], rates[inside]
     total = np.nansum(mine, axis=1)
     late = total[at > end - LAST_NS].mean()
@@ -72,7 +73,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
     for scheme in ("soze", "soze-virtual"):
         values[f"{scheme} used more"] = round(used[scheme] / used["timely"], 4)
         values[f"{scheme} faster"] = round(slow[scheme] / slow["timely"], 4)
-        values[f"{scheme} queue less"] = round(waits[scheme] / waits["timely"], 4)
+        values[f"{scheme} queue less"] = round(waits[scheme] / max(waits["timely"], 0.01), 4)
     return values
 
 
