@@ -28,10 +28,23 @@ def _settled(times: np.ndarray) -> np.ndarray:
     return (since >= AFTER_NS) & (since < STEP_NS - EVERY_NS)
 
 
+def _swing(times: np.ndarray, rates: np.ndarray) -> float:
+    """How far rates are from the mean of all flows over their whole step: swings that all flows share count too."""
+    squares: list[np.ndarray] = []
+    steps = np.floor((times - EVERY_NS) / STEP_NS)
+    for step in np.unique(steps):
+        mine = rates[steps == step]
+        mine = mine[:, np.isfinite(mine).all(axis=0)]
+        if mine.shape[1] >= 2:
+            squares.append(((mine / mine.mean() - 1) ** 2).ravel())
+    return 100 * float(np.sqrt(np.concatenate(squares).mean()))
+
+
 def measure(raw: RawResults) -> dict[str, Value]:
     """Deviation from the fair share, and what is used of the link. Nothing is drawn at random."""
     values: dict[str, Value] = {}
     deviations: dict[str, float] = {}
+    swings: dict[str, float] = {}
     for scheme in SCHEMES:
         times, rates = _rates(raw, scheme)
         rates = rates[_settled(times)]
@@ -39,9 +52,12 @@ def measure(raw: RawResults) -> dict[str, Value]:
         off = together / np.nanmean(together, axis=1, keepdims=True) - 1
         deviations[scheme] = 100 * float(np.sqrt(np.nanmean(off**2)))
         values[f"{scheme} deviation"] = round(deviations[scheme], 3)
+        swings[scheme] = _swing(times[_settled(times)], rates)
+        values[f"{scheme} swing"] = round(swings[scheme], 3)
         values[f"{scheme} used"] = round(float(np.nansum(rates, axis=1).mean()), 2)
     for scheme in ("soze", "soze-virtual"):
         values[f"{scheme} over hpcc"] = round(deviations[scheme] / deviations["hpcc"], 3)
+        values[f"{scheme} swing over hpcc"] = round(swings[scheme] / swings["hpcc"], 3)
     return values
 
 
