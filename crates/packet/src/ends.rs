@@ -373,7 +373,7 @@ impl<S: Scheme> Sim<S> {
         let sub = &mut self.subs[at as usize];
         sub.timeout_pending = true;
         self.flows.hold(sub.flow);
-        self.wheel.push(due_ns, Event::Timeout(sub.flow, at));
+        self.wheel.push(due_ns.max(self.now_ns), Event::Timeout(sub.flow, at));
     }
 
     fn look_for_silence(&mut self, at: u32) {
@@ -392,6 +392,12 @@ impl<S: Scheme> Sim<S> {
         self.flows[flow].source.on_loss(&mut self.io, &loss);
         self.carry_out(Who::Source(flow));
         self.send(at);
+        let sub = &self.subs[at as usize];
+        if !sub.timeout_pending
+            && let Some(due_ns) = sub.sender.timeout_ns()
+        {
+            self.await_silence(at, due_ns);
+        }
     }
 
     /// The last segment under way once more, past window and pace: a packet in two round trips.
@@ -406,7 +412,7 @@ impl<S: Scheme> Sim<S> {
         let remaining = remaining(f);
         f.source.stamp(self.now_ns, &mut packet, remaining);
         if let Some(due_ns) = sub.sender.timeout_ns() {
-            self.await_silence(at, due_ns.max(self.now_ns));
+            self.await_silence(at, due_ns);
         }
         self.launch(packet);
     }

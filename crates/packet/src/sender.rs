@@ -1,9 +1,10 @@
 //! Reliable sending of one subflow: which segments are under way, which are lost, when to give up waiting.
 //!
 //! Losses are told as in RFC 9002: a segment is lost once one sent `reorder` transmissions later was acknowledged,
-//! or when nothing was acknowledged for a timeout (RFC 6298). Where the scheme probes, the last segment is sent once more
-//! after two round trips of silence (RFC 8985, section 7); its acknowledgement tells what is lost before it without a
-//! timeout. An acknowledgement carries the run of segments that it ends and the run before ([`Blocks`]), so that one which is
+//! or when the first one was not acknowledged for a timeout: what arrived out of order does not put the timeout off (RFC
+//! 6298, 5.3). Then the first segment is lost, and those that are older than a round trip (RFC 8985, section 6.3). Where the
+//! scheme probes, the last segment is sent once more after two round trips of silence (RFC 8985, section 7); its
+//! acknowledgement tells what is lost before it without a timeout. An acknowledgement carries the run of segments that it ends and the run before ([`Blocks`]), so that one which is
 //! lost is made good by the next.
 //! Segments belong to the subflow that first sent them.
 
@@ -66,8 +67,11 @@ pub struct Sender {
     srtt_ns: Ns,
     rttvar_ns: Ns,
     backoff: u32,
+    /// When the first segment was last another one, or sent into silence.
     last_progress_ns: Ns,
-    /// The probe since the last progress: its segment and when it was sent.
+    /// When anything was last acknowledged, or sent into silence.
+    last_news_ns: Ns,
+    /// The probe since the last news: its segment and when it was sent.
     probe: Option<(u32, Ns)>,
 }
 
@@ -88,6 +92,7 @@ impl Sender {
             rttvar_ns: 0,
             backoff: 0,
             last_progress_ns: 0,
+            last_news_ns: 0,
             probe: None,
         }
     }
@@ -118,7 +123,7 @@ impl Sender {
     /// `next` was sent at `now_ns`.
     pub fn sent(&mut self, next: Next, now_ns: Ns) {
         if self.in_flight_bytes == 0 {
-            self.last_progress_ns = now_ns;
+            (self.last_progress_ns, self.last_news_ns) = (now_ns, now_ns);
         }
         let transmission = self.transmissions;
         self.transmissions += 1;
@@ -141,6 +146,7 @@ impl Sender {
     /// `segment`, sent at `sent_ns`, the `blocks` before it, and all before `cumulative` have arrived.
     pub fn on_ack(&mut self, segment: u32, blocks: Blocks, cumulative: u32, sent_ns: Ns, now_ns: Ns) -> Acked {
         self.sample_rtt(now_ns - sent_ns);
+        let base = self.base;
         // The receiver dropped it, for it came too early, and wants what its mark says.
         let too_early = self.recovery.go_back && segment >= cumulative;
         let mut bytes = if too_early { 0 } else { self.mark_acked(segment, Some(sent_ns)) };
@@ -159,8 +165,11 @@ impl Sender {
             self.pop_acked();
         }
         self.pop_acked();
-        if bytes > 0 {
+        if self.base > base {
             self.last_progress_ns = now_ns;
+        }
+        if bytes > 0 {
+            self.last_news_ns = now_ns;
             self.backoff = 0;
             self.probe = None;
         }
@@ -253,24 +262,28 @@ impl Sender {
         if self.in_flight_bytes == 0 {
             return None;
         }
-        Some(self.last_progress_ns.saturating_add(self.probe_wait_ns().unwrap_or_else(|| self.rto_ns())))
+        Some(self.probe_due_ns().unwrap_or_else(|| self.rto_due_ns()))
     }
 
-    /// How long after the last progress a probe goes out; `None` if none does before the timeout.
-    fn probe_wait_ns(&self) -> Option<Ns> {
+    fn rto_due_ns(&self) -> Ns {
+        self.last_progress_ns.saturating_add(self.rto_ns())
+    }
+
+    /// When a probe goes out; `None` if none does before the timeout.
+    fn probe_due_ns(&self) -> Option<Ns> {
         let early = self.srtt_ns == 0 || self.backoff > 0;
         if !self.recovery.probe || early || self.probe.is_some() || !self.lost.is_empty() {
             return None;
         }
         // Two round trips, and what their variation may add (RFC 8985 has a delayed acknowledgement's time in its place).
-        let wait_ns = 2 * self.srtt_ns + 4 * self.rttvar_ns;
-        (wait_ns < self.rto_ns()).then_some(wait_ns)
+        let due_ns = self.last_news_ns + 2 * self.srtt_ns + 4 * self.rttvar_ns;
+        (due_ns < self.rto_due_ns()).then_some(due_ns)
     }
 
     /// Nothing arrived for two round trips: the last segment under way goes once more, whatever the window. `None` if it is
     /// time for the timeout.
     pub fn probe(&mut self, now_ns: Ns) -> Option<Next> {
-        self.probe_wait_ns()?;
+        self.probe_due_ns()?;
         let at = self.segments.iter().rposition(|s| s.state == State::InFlight)?;
         let segment = self.base + at as u32;
         self.probe = Some((segment, now_ns));
@@ -295,18 +308,20 @@ impl Sender {
         rto.saturating_mul(1 << self.backoff.min(20)).min(max.max(rto))
     }
 
-    /// Nothing arrived for a timeout: holds everything under way lost. The first such segment.
+    /// The first segment was not acknowledged for a timeout: holds it lost, and what was sent more than a round trip ago. The
+    /// first segment that is newly lost.
     pub fn on_timeout(&mut self, now_ns: Ns) -> Option<u32> {
         self.backoff += 1;
         self.probe = None;
-        self.last_progress_ns = now_ns;
+        (self.last_progress_ns, self.last_news_ns) = (now_ns, now_ns);
         if self.recovery.go_back {
             return self.back();
         }
-        self.order.clear();
+        let round_ns = if self.srtt_ns == 0 { self.base_rtt_ns } else { self.srtt_ns + self.rttvar_ns };
         let mut first = None;
         for at in 0..self.segments.len() as u32 {
-            if self.segments[at as usize].state == State::InFlight {
+            let s = self.segments[at as usize];
+            if s.state == State::InFlight && (first.is_none() || s.sent_ns + round_ns <= now_ns) {
                 self.hold_lost(self.base + at);
                 first = first.or(Some(self.base + at));
             }
@@ -421,6 +436,22 @@ mod tests {
         s.on_timeout(3000);
         send(&mut s, 3000);
         assert_eq!(s.timeout_ns(), Some(6000));
+    }
+
+    #[test]
+    fn what_arrives_out_of_order_does_not_put_the_timeout_off() {
+        let recovery = Recovery { rto_min_ns: 1000, reorder: None, probe: false, ..Recovery::default() };
+        let mut s = Sender::new(recovery, 0);
+        for at_ns in [0, 100, 850] {
+            send(&mut s, at_ns);
+        }
+        // Segment 0 is lost, 1 arrives. When the first one's time is over, 2 has been under way for less than a round trip.
+        s.on_ack(1, run(0), 0, 100, 300);
+        assert_eq!(s.timeout_ns(), Some(1000));
+        assert_eq!((s.on_timeout(1000), s.in_flight_bytes()), (Some(0), 1000));
+        assert_eq!(send(&mut s, 1000), Next { segment: 0, payload_bytes: 1000, again: true });
+        assert_eq!(s.on_ack(0, run(0), 2, 1000, 1200).bytes, 1000);
+        assert_eq!(s.timeout_ns(), Some(1200 + 1000));
     }
 
     #[test]

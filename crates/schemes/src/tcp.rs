@@ -179,7 +179,7 @@ impl Window {
         self.newly = 0.0;
     }
 
-    /// Halves on a loss that later acknowledgements told of; restarts from one segment after a timeout.
+    /// Halves on a loss that later acknowledgements told of; restarts from one segment, beside what is under way, after a timeout.
     pub fn on_loss(&mut self, loss: &Loss) {
         self.flight = loss.in_flight_bytes as f64;
         if self.past_cut(loss.segment) {
@@ -191,7 +191,8 @@ impl Window {
             }
         }
         if loss.kind == LossKind::Timeout {
-            self.cwnd = self.mss;
+            // What is not held lost is under way still, and takes its part of the window.
+            self.cwnd = loss.in_flight_bytes as f64 + self.mss;
             self.recovering = false;
             self.reduction = None;
         }
