@@ -38,7 +38,7 @@ export PROPTEST_RNG_SEED
 test: setup
 	$(MAKE) chromium tshark & $(MAKE) lint && wait
 	cargo test --workspace --locked
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup
 
 ## each decoder and the allocator's exchange, `make fuzz FUZZ_SECONDS=600` for longer; what makes one behave in a new way is kept in fuzz/corpus
 FUZZ_SECONDS ?= 60
