@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ GALLERY = {
     "Proactive congestion control (PERC thesis)": lambda e: e.paper == "perc" and not e.name.startswith("fit-"),
     "NUMFabric": lambda e: e.paper == "numfabric",
     "Flowtune": lambda e: e.paper == "flowtune",
+    "Soze": lambda e: e.paper == "soze",
     "HPCC, DCQCN and TIMELY": lambda e: e.paper == "hpcc",
     "Packet programs on switch pipelines (PERC thesis, chapter 6)": lambda e: e.name.startswith("fit-"),
 }
@@ -307,6 +309,13 @@ def _build(told: dict[str, Any]) -> str:
     return f"{told['build']['version']}{f', sources {sources[:12]}' if sources else ''}"
 
 
+def _commands() -> Iterator[list[str]]:
+    """The words of every command, in order; of a group those of its commands too."""
+    for name, command in sorted(typer.main.get_command(app).commands.items()):
+        yield [name]
+        yield from ([name, inner] for inner in sorted(getattr(command, "commands", ())))
+
+
 def commands_page() -> str:
     """What ``--help`` says of every command."""
     parts = [
@@ -314,9 +323,9 @@ def commands_page() -> str:
         "Every command ends with 0 on success, 1 where the work ran and the answer is a failure, and",
     ]
     parts[-1] += " 2 for unusable input. `--json` prints one JSON document; logs and progress go to standard error.\n"
-    for name in sorted(typer.main.get_command(app).commands):
+    for words in _commands():
         plain = {"COLUMNS": str(WIDTH), "NO_COLOR": "1", "TERM": "dumb"}
-        said = CliRunner().invoke(app, [name, "--help"], prog_name="subak", env=plain).output
+        said = CliRunner().invoke(app, [*words, "--help"], prog_name="subak", env=plain).output
         told = "\n".join(line.rstrip() for line in said.strip().splitlines())
-        parts += [f"## subak {name}\n", f"```text\n{told}\n```\n"]
+        parts += [f"## subak {' '.join(words)}\n", f"```text\n{told}\n```\n"]
     return "\n".join(parts)

@@ -61,7 +61,7 @@ def test_a_sound_one_is_read(make: Make) -> None:
     ("change", "place", "mend"),
     [
         (("kind =", "kin ="), "kind", "give a text"),
-        (('"specs"', '"bench"'), "kind", "choose one of: specs, rounds, solver, python"),
+        (('"specs"', '"bench"'), "kind", "choose one of: specs, rounds, packets, solver, python"),
         (('"specs"', '"rounds"'), "kind", "it has: perc-fig1.3"),
         (('"It is so"', '""'), "claim", "say it in words"),
         (('claim = "It is so"', "claim = 3"), "claim", "give a text"),

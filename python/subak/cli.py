@@ -15,6 +15,7 @@ import typer
 from subak._subak import __build__, __version__, generators
 from subak.errors import InputError
 from subak.pipeline.command import fit
+from subak.policy.command import policy
 from subak.progress import waiting
 from subak.repro.command import repro
 
@@ -408,6 +409,7 @@ def doctor(json: Json = False) -> None:
 
 app.command(epilog="Example: [bold]subak repro perc-fig3.5[/]")(repro)
 app.command(epilog="Example: [bold]subak fit l2l3-complex --switch rmt --objective stages[/]")(fit)
+app.add_typer(policy, name="policy")
 
 
 def _print_json(value: Any) -> None:

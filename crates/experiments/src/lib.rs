@@ -1,5 +1,6 @@
 //! What the papers' experiments compute beyond a spec: the PERC thesis' on control messages alone, on the round driver;
-//! water-filling's structure and xWI over an ideal fabric, with the exact solvers; Flowtune's with its optimizer alone.
+//! water-filling's structure and xWI over an ideal fabric, with the exact solvers; Flowtune's with its optimizer alone;
+//! Soze's random networks in packets.
 //!
 //! An experiment measures. What was published, and what must hold of what it measured, stands in its `published.toml`;
 //! how often it repeats and with which settings in its `experiment.toml`.
@@ -15,6 +16,7 @@ mod events;
 mod flowtune;
 mod ratio;
 mod report;
+mod soze;
 mod sweep;
 mod traces;
 mod water;
@@ -32,6 +34,8 @@ pub enum Kind {
     Rounds,
     /// The exact solvers.
     Solver,
+    /// The packet simulator.
+    Packets,
 }
 
 impl Kind {
@@ -40,6 +44,7 @@ impl Kind {
         match self {
             Kind::Rounds => "rounds",
             Kind::Solver => "solver",
+            Kind::Packets => "packets",
         }
     }
 }
@@ -91,6 +96,8 @@ const EXPERIMENTS: &[Experiment] = &[
         settings: flowtune::TABLE,
         compute: flowtune::multicore,
     },
+    Experiment { name: "soze-settles", kind: Kind::Packets, settings: soze::SETTLES, compute: soze::settles },
+    Experiment { name: "soze-params", kind: Kind::Packets, settings: soze::PARAMS, compute: soze::params },
 ];
 
 /// The experiments here, by name.

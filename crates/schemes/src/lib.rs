@@ -11,6 +11,7 @@ pub mod over;
 pub mod perc;
 pub mod queue;
 pub mod registry;
+pub mod soze;
 mod tcp;
 
 pub use registry::{Visitor, with_scheme};
@@ -47,6 +48,8 @@ parts! {
     fabrics {
         swift::SwiftFabric: Weight,
         s_perc::SPercFabric: Weight,
+        soze::Soze: Weight,
+        soze_virtual::SozeVirtual: Weight,
         paced::Paced: Rate,
     }
 }

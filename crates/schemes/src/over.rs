@@ -81,6 +81,8 @@ pub trait Fabric: Clone + Debug + Send + Sized + 'static {
     const PART: Part;
     /// Whether links allot rates in packets of their own, or sources react to what they see.
     const KIND: Kind = Kind::Reactive;
+    /// By how much it is slower to follow new wishes than Swift, for which the intervals of optimizers are made.
+    const SLOWDOWN: f64 = 1.0;
     /// What it follows.
     type Wish: Wish;
     /// Its part of the header.
@@ -276,6 +278,12 @@ pub trait Optimizer: Clone + Debug + Send + 'static {
 
     /// The optimizer with `params`.
     fn new(params: &Params) -> Result<Self, Fault>;
+    /// The same over a fabric that is `by` times slower: see [`Fabric::SLOWDOWN`].
+    #[must_use]
+    fn slowed(self, by: f64) -> Self {
+        let _ = by;
+        self
+    }
     /// The share of what the fabric gives to data that it hands out.
     fn share(&self) -> f64 {
         1.0
@@ -402,7 +410,7 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> Scheme for Over<O, F>
     type Sink = OverSink<F>;
 
     fn new(params: &Params) -> Result<Self, Fault> {
-        Ok(Over { optimizer: O::new(params)?, fabric: F::new(params)? })
+        Ok(Over { optimizer: O::new(params)?.slowed(F::SLOWDOWN), fabric: F::new(params)? })
     }
     fn lossless(&self) -> Option<Lossless> {
         self.fabric.lossless()

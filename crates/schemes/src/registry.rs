@@ -46,6 +46,19 @@ pub const PRESETS: &[Preset] = &[
         fabric: "s-perc",
         paper: "NUMFabric, section 4.2, over the PERC thesis, section 3.2",
     },
+    Preset { name: "soze", optimizer: "given", fabric: "soze", paper: "Wang and Ng, Soze, section 3" },
+    Preset {
+        name: "soze-virtual",
+        optimizer: "given",
+        fabric: "soze-virtual",
+        paper: "after Wang and Ng, Soze, section 3",
+    },
+    Preset {
+        name: "xwi-soze",
+        optimizer: "xwi",
+        fabric: "soze-virtual",
+        paper: "NUMFabric, section 4.2, over Soze, changed",
+    },
     Preset { name: "dgd", optimizer: "dgd", fabric: "paced", paper: "NUMFabric, section 3 and equation 14" },
     Preset { name: "rcp-star", optimizer: "rcp-star", fabric: "paced", paper: "NUMFabric, equations 15 and 16" },
 ];
@@ -86,7 +99,10 @@ pub fn pair<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>>() -> Info {
         lives_on_control: false,
         goal,
         params: joined(o.params, f.params).leak(),
-        settles: Settles { within: o.settles.within.max(f.settles.within), rtts: o.settles.rtts + f.settles.rtts },
+        settles: Settles {
+            within: o.settles.within.max(f.settles.within),
+            rtts: F::SLOWDOWN * o.settles.rtts + f.settles.rtts,
+        },
     }
 }
 

@@ -171,6 +171,14 @@ KINDS = {
     for kind in (
         Kind("specs", ("sim",), _SIMULATED, _specs_check, _specs_there, _specs_run),
         Kind("rounds", ("sim",), _COMPUTED, _computed_check, _raw_there, _computed_run),
+        Kind(
+            "packets",
+            ("sim",),
+            ("core", "solve", "schemes", "packet", "experiments"),
+            _computed_check,
+            _raw_there,
+            _computed_run,
+        ),
         Kind("solver", ("sim",), ("core", "solve", "experiments"), _computed_check, _raw_there, _computed_run),
         Kind("python", ("sim",), (), _python_check, _raw_there, _python_run),
     )

@@ -95,3 +95,15 @@ fn flowtune() {
     let values = compute("flowtune-table-multicore", 1, &json!({"seconds": 0.001, "rows": 1}));
     assert_eq!(values["same bits"], true);
 }
+
+#[test]
+fn soze() {
+    let values = compute("soze-params", 1, &json!({"exponents": 1}));
+    let sharp = |key: &str| values[key].as_bool().unwrap();
+    assert!(sharp("m inside settles") && sharp("p above settles") && sharp("delayed: above settles"));
+    assert!(!sharp("m outside settles") && !sharp("p below settles") && !sharp("delayed: below settles"));
+    let values = compute("soze-settles", 3, &json!({"several": 1}));
+    every(&values, "soze-virtual one hop: settles, full, queues");
+    every(&values, "soze-virtual one hop: settles after weights change");
+    assert_eq!(values["soze one hop: settles"]["hits"], 0, "the paper's parameters leave out the feedback delay");
+}

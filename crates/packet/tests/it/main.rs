@@ -22,3 +22,4 @@ mod queueing;
 mod rates;
 mod rcp;
 mod s_perc_star;
+mod soze;

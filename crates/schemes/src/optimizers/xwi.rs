@@ -100,6 +100,9 @@ impl Optimizer for Xwi {
             },
         })
     }
+    fn slowed(self, by: f64) -> Self {
+        Xwi { interval_ns: (self.interval_ns as f64 * by).round().max(1.0) as Ns, ..self }
+    }
     fn source(&self, flow: &FlowInfo) -> XwiSource {
         XwiSource { wishes: Wishes::new(flow, self.bounds), residuals: vec![Residual::default(); flow.paths.len()] }
     }

@@ -1,0 +1,144 @@
+//! How many random networks settle at weighted max-min, and how soon: with the paper's parameters, and on virtual queues.
+
+use super::draw::{Hops, SIZES, weight};
+use super::watch::{Seen, watch};
+use crate::{Context, finite};
+use serde_json::{Map, Value, json};
+use subak_core::Fault;
+use subak_core::rng::Stream;
+
+/// Parameters of `soze-virtual`; networks with several congested links a run, in place of one.
+pub(crate) const SETTINGS: &[&str] = &["headroom", "integral", "queue", "empties", "start_weights", "several"];
+
+/// The headroom of `soze-virtual` where nothing is set.
+const HEADROOM: f64 = 0.02;
+
+#[derive(Debug, Clone, Copy)]
+struct Job {
+    hops: Hops,
+    ours: bool,
+    seed: u64,
+}
+
+/// From a cold start, and after half of the weights have changed.
+type Both = (Seen, Seen, f64);
+
+pub(crate) fn settles(context: &mut Context) -> Result<(), Fault> {
+    let mut params = Map::new();
+    for name in SETTINGS.iter().filter(|name| **name != "several") {
+        if let Some(value) = context.plan.settings.get(*name) {
+            params.insert((*name).into(), value.clone());
+        }
+    }
+    let share = 1.0 - context.number("headroom", HEADROOM, 0.0, 0.9)?;
+    let networks = context.runs() as u64;
+    let several = context.count("several", networks as usize, 100_000)? as u64;
+    let mut jobs = Vec::new();
+    for hops in [Hops::One, Hops::Several] {
+        let count = if hops == Hops::One { networks } else { several };
+        for ours in [false, true] {
+            jobs.extend((0..count).map(|k| Job { hops, ours, seed: context.seed() + k }));
+        }
+    }
+    let seen = context.each(&jobs, jobs.len(), |job| run(job, &params, share))?;
+    let runs: Vec<(Job, Both)> = jobs.into_iter().zip(seen).collect();
+    for hops in [Hops::One, Hops::Several] {
+        for ours in [false, true] {
+            let mine: Vec<&Both> =
+                runs.iter().filter(|(j, _)| j.hops == hops && j.ours == ours).map(|(_, b)| b).collect();
+            tell(context, &format!("{} {}", if ours { "soze-virtual" } else { "soze" }, hops.name()), hops, &mine);
+        }
+    }
+    let columns = [
+        "hops",
+        "scheme",
+        "network",
+        "settled_rtts",
+        "median_off",
+        "worst_off",
+        "utilization",
+        "peak_us",
+        "held_peak_us",
+        "k_plus_p_us",
+        "resettled_rtts",
+    ];
+    context.report.table("networks", &columns, runs.iter().map(row).collect());
+    context.report.setup("share of capacity that soze-virtual aims at", share);
+    Ok(())
+}
+
+fn run(job: &Job, params: &Map<String, Value>, share: f64) -> Result<Both, Fault> {
+    let mut setup = job.hops.draw(job.seed)?;
+    let (name, share) = if job.ours { ("soze-virtual", share) } else { ("soze", 1.0) };
+    let mut params = if job.ours { params.clone() } else { Map::new() };
+    // The least that a link keeps free is set, and what acknowledgements take does not come on top: they meet no data.
+    if job.ours {
+        params.insert("headroom".into(), json!(1.0 - share));
+    }
+    let mut sim = subak_packet::build(name, &params, &setup.network, SIZES, &[], job.seed)?;
+    let flows: Vec<_> = setup.plans.iter().map(|plan| sim.add(plan.clone())).collect();
+    let limit = job.hops.limit_rtts();
+    let cold = watch(&mut *sim, &flows, &setup, share, limit)?;
+    let mut rng = Stream::new(job.seed, "soze new weights");
+    for (plan, &flow) in setup.plans.iter_mut().zip(&flows) {
+        if rng.unit() < 0.5 {
+            plan.weight = weight(&mut rng);
+            sim.set_weight(flow, plan.weight, None);
+        }
+    }
+    let changed = watch(&mut *sim, &flows, &setup, share, limit)?;
+    Ok((cold, changed, k_plus_p_us(&setup, &params, job.ours)))
+}
+
+/// k + p of the scheme as it was set, us.
+fn k_plus_p_us(setup: &super::draw::Setup, params: &Map<String, Value>, ours: bool) -> f64 {
+    if !ours {
+        return 23.0;
+    }
+    let integral = params.get("integral").and_then(Value::as_f64).unwrap_or(3.0);
+    3.0 + integral * 4000f64.ln() * setup.rtt_ns as f64 / 1e3
+}
+
+fn tell(context: &mut Context, what: &str, hops: Hops, runs: &[&Both]) {
+    let limit = hops.limit_rtts() as f64;
+    let report = &mut context.report;
+    let mut share = |name: &str, test: &dyn Fn(&Both) -> bool| {
+        report.share(&format!("{what}: {name}"), "networks", runs.iter().filter(|r| test(r)).count(), runs.len());
+    };
+    let full = |s: &Seen| s.utilization >= 0.97;
+    share("settles", &|(cold, _, _)| cold.settled_rtts <= limit);
+    share("settles, full, queues", &|(cold, _, most)| {
+        cold.settled_rtts <= limit && full(cold) && cold.peak_us <= *most
+    });
+    share("queues", &|(cold, _, most)| cold.peak_us <= *most);
+    share("queues once settled", &|(cold, _, most)| cold.held_peak_us <= *most);
+    share("settles after weights change", &|(_, changed, _)| changed.settled_rtts <= limit);
+    let mut sample = |name: &str, statistic: &str, value: &dyn Fn(&Both) -> f64| {
+        let data: Vec<f64> = runs.iter().map(|r| value(r)).collect();
+        report.sample(&format!("{what}: {name}"), statistic, "networks", &data);
+    };
+    sample("round trips", "median", &|(cold, _, _)| cold.settled_rtts);
+    sample("round trips after weights change", "median", &|(_, changed, _)| changed.settled_rtts);
+    sample("median flow off", "median", &|(cold, _, _)| 100.0 * cold.median_off);
+    sample("worst flow off", "median", &|(cold, _, _)| 100.0 * cold.worst_off);
+    sample("utilization", "median", &|(cold, _, _)| 100.0 * cold.utilization);
+    sample("peak", "median", &|(cold, _, _)| cold.peak_us);
+    let longest = runs.iter().map(|(cold, _, _)| cold.held_peak_us).fold(0.0, f64::max);
+    report.value(&format!("{what}: held peak"), (10.0 * longest).round() / 10.0);
+}
+
+fn row((job, (cold, changed, most)): &(Job, Both)) -> Value {
+    json!([
+        job.hops.name(),
+        if job.ours { "soze-virtual" } else { "soze" },
+        job.seed,
+        finite(cold.settled_rtts),
+        cold.median_off,
+        cold.worst_off,
+        finite(cold.utilization),
+        cold.peak_us,
+        cold.held_peak_us,
+        most,
+        finite(changed.settled_rtts),
+    ])
+}

@@ -1,0 +1,114 @@
+//! Whether and when assigned rates settle: averaged over 10 round trips, within 3% of the exact ones for every flow.
+
+use super::draw::{Setup, exact};
+use crate::largest;
+use subak_core::driver::Driver;
+use subak_core::{Fault, FlowId, LinkId};
+
+/// Samples a round trip.
+const EACH: usize = 4;
+/// Round trips that are averaged over.
+const OVER: usize = 10;
+const WITHIN: f64 = 0.03;
+/// Round trips that it has to last.
+pub(super) const HELD: usize = 50;
+
+/// What was seen.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen {
+    /// The round trip from which on all rates are within 3%, to the end; infinite if the last one misses.
+    pub(super) settled_rtts: f64,
+    /// At the end: the median flow's error, and the worst.
+    pub(super) median_off: f64,
+    pub(super) worst_off: f64,
+    /// In the time that it has to last: of the links that should be full, the least load over what is aimed at.
+    pub(super) utilization: f64,
+    /// The longest real queue, us, since the start and in the time that it has to last.
+    pub(super) peak_us: f64,
+    pub(super) held_peak_us: f64,
+}
+
+/// Runs `sim` on for `limit` round trips and [`HELD`] more.
+pub(super) fn watch(
+    sim: &mut dyn Driver,
+    flows: &[FlowId],
+    setup: &Setup,
+    share: f64,
+    limit: usize,
+) -> Result<Seen, Fault> {
+    let (want, full) = exact(&setup.network, &setup.plans, share)?;
+    let from_ns = sim.now_ns();
+    let mut averages = Averages::new(flows.len());
+    let mut seen = Seen {
+        settled_rtts: 0.0,
+        median_off: f64::NAN,
+        worst_off: f64::NAN,
+        utilization: f64::INFINITY,
+        peak_us: 0.0,
+        held_peak_us: 0.0,
+    };
+    let mut sent_before = Vec::new();
+    sim.restart_peaks();
+    for step in 1..=(limit + HELD) * EACH {
+        sim.run_until(from_ns + step as u64 * setup.rtt_ns / EACH as u64);
+        averages.add(flows.iter().map(|&f| sim.flow(f).assigned_bps).collect());
+        let off: Vec<f64> = averages.now().iter().zip(&want).map(|(got, want)| (got / want - 1.0).abs()).collect();
+        if off.is_empty() || largest(&off) > WITHIN {
+            seen.settled_rtts = step as f64 / EACH as f64;
+        }
+        if step == limit * EACH {
+            seen.peak_us = peak_us(sim, setup);
+            sim.restart_peaks();
+            sent_before = full.iter().map(|&l| sim.link(l).data_bytes).collect();
+        }
+        if step == (limit + HELD) * EACH {
+            seen.worst_off = largest(&off);
+            seen.median_off = crate::quantile(&mut off.clone(), 0.5);
+            if seen.worst_off > WITHIN {
+                seen.settled_rtts = f64::INFINITY;
+            }
+        }
+    }
+    seen.held_peak_us = peak_us(sim, setup);
+    seen.peak_us = seen.peak_us.max(seen.held_peak_us);
+    let seconds = HELD as f64 * setup.rtt_ns as f64 * 1e-9;
+    for (&l, before) in full.iter().zip(sent_before) {
+        let sent_bps = (sim.link(l).data_bytes - before) as f64 * 8.0 / seconds;
+        seen.utilization = seen.utilization.min(sent_bps / (share * setup.network.links()[l as usize].capacity_bps));
+    }
+    Ok(seen)
+}
+
+fn peak_us(sim: &dyn Driver, setup: &Setup) -> f64 {
+    let links = 0..setup.network.links().len() as LinkId;
+    let peak = |l: LinkId| sim.link(l).peak_queued_bytes as f64 * 8e6 / setup.network.links()[l as usize].capacity_bps;
+    links.map(peak).fold(0.0, f64::max)
+}
+
+/// Running averages over the last [`OVER`] round trips.
+struct Averages {
+    samples: std::collections::VecDeque<Vec<f64>>,
+    sums: Vec<f64>,
+}
+
+impl Averages {
+    fn new(flows: usize) -> Self {
+        Averages { samples: std::collections::VecDeque::new(), sums: vec![0.0; flows] }
+    }
+
+    fn add(&mut self, sample: Vec<f64>) {
+        self.sums.iter_mut().zip(&sample).for_each(|(sum, x)| *sum += x);
+        self.samples.push_back(sample);
+        if self.samples.len() > OVER * EACH
+            && let Some(old) = self.samples.pop_front()
+        {
+            self.sums.iter_mut().zip(&old).for_each(|(sum, x)| *sum -= x);
+        }
+    }
+
+    /// None before there are enough samples.
+    fn now(&self) -> Vec<f64> {
+        let enough = self.samples.len() == OVER * EACH;
+        self.sums.iter().filter(|_| enough).map(|sum| sum / (OVER * EACH) as f64).collect()
+    }
+}

@@ -1,0 +1,105 @@
+//! Soze in packets: weighted max-min over one and two links, weights that change, the paper's signal and the other ones.
+
+use crate::common::*;
+use serde_json::json;
+use subak_core::Network;
+use subak_core::driver::{Driver, PacketSizes};
+
+const MS: u64 = 1_000_000;
+/// What `soze-virtual` aims at without acknowledgements in the way.
+const SHARE: f64 = 0.98;
+
+fn build(scheme: &str, network: &Network, params: &serde_json::Value) -> Box<dyn Driver> {
+    let params = params.as_object().unwrap();
+    subak_packet::build(scheme, params, network, PacketSizes::default(), &[], 1).unwrap()
+}
+
+fn weighted(sim: &mut dyn Driver, links: &[u32], weight: f64) -> u32 {
+    let mut plan = plan(over_chain(links), 0, None);
+    plan.weight = weight;
+    sim.add(plan)
+}
+
+/// Rates received over the next 2 ms, in Gb/s.
+fn received_gbps(sim: &mut dyn Driver, flows: &[u32]) -> Vec<f64> {
+    let until_ns = sim.now_ns() + 2 * MS;
+    let before: Vec<u64> = flows.iter().map(|&f| sim.flow(f).received_wire_bytes).collect();
+    sim.run_until(until_ns);
+    flows.iter().zip(before).map(|(&f, b)| (sim.flow(f).received_wire_bytes - b) as f64 * 8.0 / 2e6).collect()
+}
+
+fn near(got: &[f64], want: &[f64], within: f64) {
+    for (g, w) in got.iter().zip(want) {
+        assert!((g / (SHARE * w) - 1.0).abs() < within, "{got:?} Gb/s where {SHARE} of {want:?} is due");
+    }
+}
+
+/// Figure 17 of the paper: flow 1 on the first link, 2 to 4 on both, 5 and 6 on the second.
+#[test]
+fn the_bottleneck_moves_with_a_weight_and_queues_stay_empty() {
+    let network = chain(&[100e9, 100e9], 3000);
+    let mut sim = build("soze-virtual", &network, &json!({}));
+    let paths: [&[u32]; 6] = [&[0], &[0, 1], &[0, 1], &[0, 1], &[1], &[1]];
+    let flows = paths.map(|path| weighted(&mut *sim, path, 1.0));
+    for weight in [1.0, 2.0, 3.0, 5.0] {
+        sim.set_weight(flows[0], weight, None);
+        sim.run_until(sim.now_ns() + 3 * MS);
+        sim.restart_peaks();
+        let through = (100.0 / 5.0f64).min(100.0 / (weight + 3.0));
+        let rest = (100.0 - 3.0 * through) / 2.0;
+        let want = [100.0 - 3.0 * through, through, through, through, rest, rest];
+        near(&received_gbps(&mut *sim, &flows), &want, 0.01);
+        for link in [0, 2] {
+            let packets = sim.link(link).peak_queued_bytes / 1500;
+            assert!(packets <= 10, "{packets} packets wait at link {link} with weight {weight}");
+        }
+    }
+}
+
+#[test]
+fn weights_are_real_numbers() {
+    let mut sim = build("soze-virtual", &chain(&[100e9], 6000), &json!({}));
+    let weights = [1.0, 1.05, 3.7, 16.0];
+    let flows = weights.map(|weight| weighted(&mut *sim, &[0], weight));
+    sim.run_until(4 * MS);
+    near(&received_gbps(&mut *sim, &flows), &weights.map(|w| w * 100.0 / 21.75), 0.01);
+}
+
+#[test]
+fn every_signal_and_control_shares_one_link_about_by_weight() {
+    let cases = [
+        json!({"signal": "backlog", "filter": 0, "p": "150us", "m": 1}),
+        json!({"signal": "backlog", "filter": 0, "p": "150us", "m": 1, "control": "window"}),
+        json!({"signal": "backlog", "filter": 0, "p": "150us", "m": 1, "update": "rtt"}),
+        json!({"signal": "utilization"}),
+    ];
+    for params in cases {
+        let mut sim = build("soze", &chain(&[100e9], 6000), &params);
+        let flows = [1.0, 1.0, 2.0, 4.0].map(|weight| weighted(&mut *sim, &[0], weight));
+        sim.run_until(6 * MS);
+        let got = received_gbps(&mut *sim, &flows);
+        let unit = got.iter().sum::<f64>() / 8.0;
+        let worst = got.iter().zip([1.0, 1.0, 2.0, 4.0]).map(|(g, w)| (g / (w * unit) - 1.0).abs()).fold(0.0, f64::max);
+        println!("{params}: {got:?}");
+        assert!(worst < 0.1, "{params}: {got:?}");
+    }
+}
+
+#[test]
+fn parameters_beyond_their_bounds_are_refused_with_the_reason() {
+    let network = chain(&[100e9], 1000);
+    let cases = [
+        ("soze", json!({"m": 2}), "params.m", "lemma 3.1"),
+        ("soze", json!({"m": 0}), "params.m", "lemma 3.1"),
+        ("soze", json!({"p": "3us"}), "params.p", "lemma 3.2"),
+        ("soze", json!({"dt": "6us"}), "params.p", "lemma 3.2"),
+        ("soze-virtual", json!({"integral": 2}), "params.integral", "round trip later"),
+        ("soze-virtual", json!({"m": 2.5}), "params.m", "lemma 3.1"),
+    ];
+    for (scheme, params, place, why) in cases {
+        let made = subak_packet::build(scheme, params.as_object().unwrap(), &network, PacketSizes::default(), &[], 1);
+        let fault = made.err().unwrap();
+        assert_eq!(fault.place, place);
+        assert!(fault.mend.contains(why), "{fault}");
+    }
+}

@@ -1,0 +1,157 @@
+//! Soze on virtual queues: the same senders and the same two bytes, with a signal that is no queue that packets wait in.
+//!
+//! A link's virtual queue takes in what comes, and is drained at a share eta of the capacity. While packets really wait, it
+//! is drained more slowly, so that senders empty the real queue. p follows from the longest round trip: senders hear of what
+//! they send after a round trip, which the paper's bounds leave out. The page derives the condition.
+
+use super::soze::exponent;
+use crate::over::{Fabric, FabricHop, Optimizer, Part, Passing, Weight};
+use crate::queue::Fifo;
+use crate::soze::{Control, Law, MaxDelay, Often, Sender, Unit, least_integral};
+use subak_core::scheme::{
+    Carries, FlowInfo, Follows, Goal, Io, PacketKind, Param, ParamUnit, Params, Port, Scheme, Settles,
+};
+use subak_core::{Fault, Ns};
+
+/// The fabric.
+#[derive(Debug, Clone, Copy)]
+pub struct SozeVirtual {
+    law: Law,
+    eta: f64,
+    empties_rtts: f64,
+    queue: f64,
+}
+
+const PARAMS: &[Param] = &[
+    Param::number("headroom", 0.02, ParamUnit::One, "share of a link that data leaves free").following(Follows::Acks),
+    Param::number("integral", 3.0, ParamUnit::One, "p over ln(alpha / beta), in the network's longest round trips"),
+    Param::number("empties", 4.0, ParamUnit::One, "a real queue falls by 63% in so many round trips"),
+    Param::number("queue", 2.0, ParamUnit::One, "by how much a real queue counts in the signal beside the virtual one"),
+    Param::number("k", 3e-6, ParamUnit::Seconds, "virtual delay of a link that a flow has for itself"),
+    Param::number("m", 1.0, ParamUnit::One, "exponent of a round trip's update: above 0 and below 2"),
+    Param::number("smallest_weight", 1.0, ParamUnit::One, "alpha is the line rate over this weight"),
+    Param::number("unit_flows", 4000.0, ParamUnit::One, "beta is alpha over this number of flows of that weight"),
+    Param::number("start_weights", 1000.0, ParamUnit::One, "a flow starts with its weight over this of the line rate"),
+];
+
+impl Fabric for SozeVirtual {
+    const PART: Part = Part {
+        name: "soze-virtual",
+        about: "rates from the largest delay of the path's virtual queues (Soze, changed)",
+        paper: "after Wang and Ng, Soze, section 3",
+        params: PARAMS,
+        goal: Goal::MaxMin,
+        settles: Settles { within: 0.05, rtts: 200.0 },
+    };
+    const SLOWDOWN: f64 = 10.0;
+    type Wish = Weight;
+    type Header = MaxDelay;
+    type Ctl = ();
+    type Queue<O: Optimizer<Wish = Weight>> = Fifo;
+    type Source = Sender;
+    type Hop = VirtualQueue;
+    type Sink = ();
+
+    fn new(params: &Params) -> Result<Self, Fault> {
+        let law = Law {
+            smallest_weight: params.within("smallest_weight", 1e-6, 1e6)?,
+            unit_flows: params.within("unit_flows", 2.0, 1e9)?,
+            p_ns: 0.0,
+            integral_rtts: params.within("integral", 0.0, 1e6)?,
+            k_ns: params.within("k", 0.0, 1.0)? * 1e9,
+            m: exponent(params)?,
+            control: Control::Rate,
+            often: Often::Packet,
+            start_weights: params.within("start_weights", 1e-3, 1e9)?,
+            exact: true,
+        };
+        let queue = params.within("queue", 0.0, 100.0)?;
+        stable(&law, queue)?;
+        Ok(SozeVirtual {
+            law,
+            eta: 1.0 - params.within("headroom", 0.0, 0.9)?,
+            empties_rtts: params.within("empties", 0.1, 1e9)?,
+            queue,
+        })
+    }
+    fn data_share(&self) -> Option<f64> {
+        Some(self.eta)
+    }
+    fn queue<O: Optimizer<Wish = Weight>>(&self, port: &Port) -> Fifo {
+        Fifo::new(port.buffer_bytes)
+    }
+    fn source(&self, flow: &FlowInfo) -> Sender {
+        Sender::new(self.law, flow)
+    }
+    fn hop(&self, port: &Port) -> VirtualQueue {
+        VirtualQueue {
+            eta: self.eta,
+            queue: self.queue,
+            k_ns: self.law.k_ns,
+            empties_ns: self.empties_rtts * port.rtt_ns as f64,
+            most_ns: self.law.k_ns + self.law.p_ns(port.rtt_ns),
+            unit: self.law.unit(port.rtt_ns),
+            delay_ns: 0.0,
+            at_ns: 0,
+        }
+    }
+    fn sink(&self, _flow: &FlowInfo) {}
+}
+
+/// Refuses a p with which the loop cannot be stable.
+fn stable(law: &Law, queue: f64) -> Result<(), Fault> {
+    let least = (1.0 + queue) * least_integral(law.m);
+    if law.integral_rtts > least {
+        return Ok(());
+    }
+    let what = format!("integral is {} round trips", law.integral_rtts);
+    let why = "senders hear of a rate a round trip later, and then overshoot without end";
+    Err(Fault::new("params.integral", what, format!("give more than {least:.3} with this m and this queue: {why}")))
+}
+
+/// The link's side: a queue that only counts.
+#[derive(Debug, Clone)]
+pub struct VirtualQueue {
+    eta: f64,
+    queue: f64,
+    k_ns: f64,
+    empties_ns: f64,
+    most_ns: f64,
+    unit: Unit,
+    delay_ns: f64,
+    at_ns: Ns,
+}
+
+impl VirtualQueue {
+    /// What really waits beyond k, ns.
+    #[inline]
+    fn excess_ns(&self, port: &Port) -> f64 {
+        (port.queued_bytes as f64 * 8e9 / port.capacity_bps - self.k_ns).max(0.0)
+    }
+
+    /// Drains it until now.
+    #[inline]
+    fn drain(&mut self, now_ns: Ns, port: &Port) {
+        let passed_ns = (now_ns - std::mem::replace(&mut self.at_ns, now_ns)) as f64;
+        let rate = (self.eta - self.excess_ns(port) / self.empties_ns).max(-1.0);
+        self.delay_ns = (self.delay_ns - passed_ns * rate).clamp(0.0, self.most_ns);
+    }
+}
+
+impl FabricHop<SozeVirtual> for VirtualQueue {
+    #[inline]
+    fn on_enqueue<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>, packet: Passing<MaxDelay>, port: &Port) {
+        if packet.kind != PacketKind::Data {
+            return;
+        }
+        self.drain(io.now_ns, port);
+        self.delay_ns = (self.delay_ns + f64::from(packet.bytes) * 8e9 / port.capacity_bps).min(self.most_ns);
+    }
+    #[inline]
+    fn on_dequeue<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>, packet: Passing<MaxDelay>, port: &Port) {
+        self.drain(io.now_ns, port);
+        if packet.kind == PacketKind::Data {
+            *packet.header = (*packet.header).max(self.unit.put(self.delay_ns + self.queue * self.excess_ns(port)));
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Soze's equations and its sender, shared by the fabrics that differ in the signal: Wang and Ng, Soze, section 3.
+
+pub mod fixed;
+mod sender;
+#[cfg(test)]
+mod tests;
+
+pub use fixed::FixedUpdate;
+pub use sender::{Control, Law, Often, Sender};
+
+/// The target function (equation 6): which delay stands for which rate-per-weight.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Target {
+    /// The largest rate-per-weight, bit/s.
+    pub alpha_bps: f64,
+    /// The smallest one expected, bit/s.
+    pub beta_bps: f64,
+    /// p: by how much the delays of alpha and beta differ, ns.
+    pub p_ns: f64,
+    /// k: the delay of alpha, ns.
+    pub k_ns: f64,
+}
+
+impl Target {
+    /// ln(alpha / beta).
+    #[inline]
+    pub fn span(&self) -> f64 {
+        libm::log(self.alpha_bps / self.beta_bps)
+    }
+
+    /// T: the delay for a rate-per-weight, ns (equation 6).
+    pub fn delay_ns(&self, share_bps: f64) -> f64 {
+        self.p_ns * libm::log(self.alpha_bps / share_bps) / self.span() + self.k_ns
+    }
+
+    /// T inverse: the rate-per-weight for a delay, bit/s. Equation 25 with k kept; a delay below k stands for alpha.
+    #[inline]
+    pub fn share_bps(&self, delay_ns: f64) -> f64 {
+        let above = (delay_ns - self.k_ns).max(0.0) / self.p_ns;
+        self.alpha_bps * libm::exp(-above * self.span())
+    }
+
+    /// U: what a rate is multiplied by (equation 7).
+    pub fn ratio(&self, share_bps: f64, delay_ns: f64, m: f64) -> f64 {
+        libm::exp(m * libm::log(self.share_bps(delay_ns) / share_bps))
+    }
+}
+
+/// By how much a rate may change in a round trip.
+pub const MOST_RATIO: f64 = 2.0;
+/// However long a sender heard nothing, its rate grows by no more than in so many round trips: one word is one word.
+pub const MOST_RISE_RTTS: f64 = 2.0;
+
+/// One update of a rate (algorithm 1), scaled to the time since the one before.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Update {
+    /// The target function.
+    pub target: Target,
+    /// m.
+    pub m: f64,
+    /// The exponent is that of the exact integral, delays end at k + p, and a rise ends after [`MOST_RISE_RTTS`].
+    pub exact: bool,
+}
+
+impl Update {
+    /// The exponent of U for an update `rtts` round trips after the one before.
+    #[inline]
+    pub fn exponent(&self, rtts: f64) -> f64 {
+        if self.exact { 1.0 - libm::exp(-self.m * rtts) } else { self.m * rtts.min(1.0) }
+    }
+
+    /// The rate after feedback of `delay_ns`, `rtts` round trips after the update before, of a flow that had `rate_bps`.
+    #[inline]
+    pub fn next_bps(&self, rate_bps: f64, weight: f64, delay_ns: f64, rtts: f64) -> f64 {
+        let end_ns = self.target.k_ns + self.target.p_ns;
+        let delay_ns = if self.exact { delay_ns.min(end_ns) } else { delay_ns };
+        let off = libm::log(self.target.share_bps(delay_ns) * weight / rate_bps);
+        let fall = libm::log(MOST_RATIO) * rtts;
+        let rise = if self.exact { libm::log(MOST_RATIO) * rtts.min(MOST_RISE_RTTS) } else { fall };
+        rate_bps * libm::exp((self.exponent(rtts) * off).clamp(-fall, rise))
+    }
+}
+
+/// The least p / tau that is stable, over ln(alpha / beta), for a loop that hears of its rate after tau and smooths by m:
+/// sin(u) / u where u tan(u) = m tau / RTT. The page of the scheme derives it.
+pub fn least_integral(m_tau: f64) -> f64 {
+    let (mut low, mut high) = (0.0, std::f64::consts::FRAC_PI_2);
+    for _ in 0..60 {
+        let u = 0.5 * (low + high);
+        if u * libm::tan(u) < m_tau { low = u } else { high = u }
+    }
+    let u = 0.5 * (low + high);
+    libm::sin(u) / u
+}
+
+/// What a packet carries: the largest delay of the links that it crossed, in units that follow from k + p.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MaxDelay(pub u16);
+
+/// The unit of [`MaxDelay`]: the smallest power of two, in ns, by which four times k + p fit in two bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unit {
+    shift: u32,
+}
+
+impl Unit {
+    /// For delays about `k_plus_p_ns`.
+    pub fn of(k_plus_p_ns: f64) -> Self {
+        let least = (4.0 * k_plus_p_ns / f64::from(u16::MAX)).ceil().clamp(1.0, 1e9) as u64;
+        Unit { shift: least.next_power_of_two().trailing_zeros() }
+    }
+
+    /// The nearest that fits in the field.
+    #[inline]
+    pub fn put(self, delay_ns: f64) -> MaxDelay {
+        let unit = (1u64 << self.shift) as f64;
+        MaxDelay((delay_ns / unit + 0.5).clamp(0.0, f64::from(u16::MAX)) as u16)
+    }
+
+    /// In ns.
+    #[inline]
+    pub fn ns(self, field: MaxDelay) -> f64 {
+        (u64::from(field.0) << self.shift) as f64
+    }
+}

@@ -1,0 +1,242 @@
+//! Equations 6, 7, 22 and 23 number by number, the lemmas on the recurrences that they are of, and both forms of the update.
+
+use super::fixed::{FixedUpdate, ONE, exp2, log2};
+use super::*;
+use proptest::prelude::*;
+use subak_core::{Case, Flow, Flows, Link, LinkId, Network, Policy};
+
+/// Appendix D's example: 100 Gb/s and 0.1 Gb/s, with section 4's p and k.
+const PAPER: Target = Target { alpha_bps: 100e9, beta_bps: 0.1e9, p_ns: 20e3, k_ns: 3e3 };
+
+fn near(got: f64, want: f64) {
+    assert!((got / want - 1.0).abs() < 1e-9, "{got} where {want} is due");
+}
+
+#[test]
+fn the_target_function_number_by_number() {
+    near(PAPER.delay_ns(100e9), 3e3);
+    near(PAPER.delay_ns(0.1e9), 23e3);
+    near(PAPER.delay_ns(10e9), 3e3 + 20e3 / 3.0);
+    near(PAPER.delay_ns(1e9), 3e3 + 40e3 / 3.0);
+    near(PAPER.share_bps(23e3), 0.1e9);
+    near(PAPER.share_bps(13e3), 100e9 / 1000f64.sqrt());
+    // Below k a link is not full: what stands for alpha is the most that is asked for.
+    near(PAPER.share_bps(0.0), 100e9);
+}
+
+#[test]
+fn the_update_function_number_by_number() {
+    near(PAPER.ratio(1e9, 3e3, 0.25), 100f64.powf(0.25));
+    near(PAPER.ratio(10e9, 23e3, 0.5), 0.1);
+    near(PAPER.ratio(10e9, 3e3 + 20e3 / 3.0, 0.25), 1.0);
+}
+
+#[test]
+fn least_integrals() {
+    // u tan(u) = 1 at u = 0.8603335890193798.
+    near(least_integral(1.0), libm::sin(0.860_333_589_019_379_8) / 0.860_333_589_019_379_8);
+    assert!((least_integral(1e-9) - 1.0).abs() < 1e-6);
+    assert!((least_integral(1e9) - std::f64::consts::FRAC_2_PI).abs() < 1e-6);
+}
+
+/// Lemma 3.1: the distance of two rates-per-weight after `steps` updates at one delay, in logarithms, over that before.
+fn apart(m: f64, steps: i32) -> f64 {
+    let (mut a, mut b) = (4e9, 5e9);
+    let before = libm::log(b / a);
+    for _ in 0..steps {
+        let delay_ns = PAPER.delay_ns(4.5e9);
+        (a, b) = (a * PAPER.ratio(a, delay_ns, m), b * PAPER.ratio(b, delay_ns, m));
+    }
+    libm::log(b / a).abs() / before
+}
+
+#[test]
+fn rates_per_weight_come_together_for_m_between_0_and_2_and_not_beyond() {
+    for m in [0.01, 0.25, 0.5, 1.0, 1.5, 1.9, 1.99] {
+        assert!(apart(m, 2000) < 1e-6, "m = {m}: {}", apart(m, 2000));
+    }
+    assert!((apart(2.0, 2000) - 1.0).abs() < 1e-6);
+    for m in [2.01, 2.1, 2.5] {
+        assert!(apart(m, 12) > 1.1, "m = {m}: {}", apart(m, 12));
+    }
+}
+
+/// Equations 28 and 29, from 1% off: the largest error of the last steps over the first, and how often it changes its sign.
+fn recurrence(p_over_dt_span: f64) -> (f64, usize) {
+    let (dt_ns, weights, capacity_bps) = (1e3, 100.0, 100e9);
+    let target = Target { p_ns: p_over_dt_span * dt_ns * PAPER.span(), ..PAPER };
+    let end_ns = target.delay_ns(capacity_bps / weights);
+    let mut off = vec![0.01 * target.p_ns / target.span()];
+    for _ in 0..4000 {
+        let delay_ns = end_ns + off.last().unwrap();
+        let share_bps = target.share_bps(delay_ns);
+        off.push(delay_ns + dt_ns * (weights * share_bps / capacity_bps - 1.0) - end_ns);
+    }
+    let signs = off.windows(2).filter(|pair| pair[0] * pair[1] < 0.0 && pair[0].abs() > 1e-6).count();
+    let last = off[3990..].iter().fold(0.0f64, |worst, x| worst.max(x.abs()));
+    (last / off[0].abs(), signs)
+}
+
+#[test]
+fn delays_settle_above_the_bound_of_lemma_3_2_and_not_below() {
+    for p in [0.505, 0.6, 0.9, 1.1, 5.0] {
+        assert!(recurrence(p).0 < 1e-3, "p = {p} dt ln(alpha / beta): {:?}", recurrence(p));
+    }
+    for p in [0.495, 0.4, 0.3] {
+        assert!(recurrence(p).0 > 1.0, "p = {p} dt ln(alpha / beta): {:?}", recurrence(p));
+    }
+    // Appendix D.2: twice as large a p goes there without oscillation.
+    assert!(recurrence(1.01).1 == 0 && recurrence(0.9).1 > 0);
+}
+
+/// One link whose senders hear of the delay after `tau`, from 1% off: the error after 400 tau over that before. p is
+/// `integral` times ln(alpha / beta) tau; time in hundredths of tau.
+fn delayed(integral: f64, m: f64) -> f64 {
+    const STEPS: usize = 100;
+    let (mut share, mut delay) = (0.01f64, vec![0.0; STEPS + 1]);
+    let (mut first, mut last) = (0.0f64, 0.0f64);
+    for step in 0..400 * STEPS {
+        let heard = delay[delay.len() - 1 - STEPS];
+        share += (m / STEPS as f64) * (-heard / integral - share);
+        delay.push(delay[delay.len() - 1] + (libm::exp(share) - 1.0) / STEPS as f64);
+        let worst = if step < 20 * STEPS { &mut first } else { &mut last };
+        if !(20 * STEPS..=380 * STEPS).contains(&step) {
+            *worst = worst.max(share.abs());
+        }
+    }
+    last / first
+}
+
+#[test]
+fn with_feedback_delay_the_bound_on_p_is_that_of_the_page() {
+    for m in [0.25, 0.5, 1.0, 1.9] {
+        let least = least_integral(m);
+        assert!(delayed(1.1 * least, m) < 0.1, "m = {m}: {}", delayed(1.1 * least, m));
+        assert!(delayed(0.9 * least, m) > 1.0, "m = {m}: {}", delayed(0.9 * least, m));
+    }
+}
+
+#[test]
+fn the_field_holds_delays_to_a_unit_and_no_more_than_it_can() {
+    let unit = Unit::of(23e3);
+    for delay_ns in [0.0, 1.0, 999.0, 3000.0, 22_999.0, 92_000.0] {
+        assert!((unit.ns(unit.put(delay_ns)) - delay_ns).abs() <= 1.0);
+    }
+    assert_eq!(unit.put(1e9), MaxDelay(u16::MAX));
+    assert_eq!(unit.put(-5.0), MaxDelay(0));
+    assert!(unit.put(7000.0) > unit.put(6000.0), "a larger delay is the larger field");
+}
+
+/// alpha, beta, p, k, m, exact; rate, weight, delay, round trips since the update before; the rate after. Bit/s and ns.
+type Vector = (f64, f64, f64, f64, f64, bool, f64, f64, u32, f64, f64);
+
+/// Computed from equations 6 and 7 apart from this code.
+const VECTORS: &[Vector] = &[
+    (1e11, 1e8, 2e4, 3e3, 0.25, false, 2.5e10, 1.0, 8000, 1.0, 2.295911e10),
+    (1e11, 1e8, 2e4, 3e3, 0.25, false, 2.5e10, 4.0, 8000, 1.0, 3.246908e10),
+    (1e11, 1e8, 2e4, 3e3, 0.25, false, 1e9, 1.0, 8000, 0.125, 1.090508e9),
+    (1e11, 1e8, 2e4, 3e3, 0.25, false, 5e10, 1.0, 0, 0.5, 5.452539e10),
+    (1e11, 1e8, 2e4, 3e3, 1.5, false, 1e10, 2.5, 20_000, 1.0, 5.0e9),
+    (1e11, 1e8, 2e4, 3e3, 0.25, false, 1e10, 1.0, 60_000, 1.0, 5.0e9),
+    (2.5e10, 2.5e7, 2e4, 3e3, 0.25, false, 3e9, 0.75, 11_000, 0.0625, 2.956697e9),
+    (1e11, 2.5e7, 3.16e5, 3e3, 1.0, true, 2e9, 1.3, 120_000, 0.3, 2.462289e9),
+    (1e11, 2.5e7, 3.16e5, 3e3, 1.0, true, 2e9, 16.0, 40_000, 4.0, 8.0e9),
+    (1e11, 2.5e7, 3.16e5, 3e3, 1.0, true, 9e9, 7.7, 500_000, 1.5, 3.181981e9),
+    (1e10, 2.5e6, 4e5, 3e3, 0.5, true, 1e8, 1.0, 150_000, 8.0, 4.0e8),
+];
+
+fn in_fixed_point(update: &Update, rate_bps: f64, weight: f64, delay_ns: u32, rtts: f64) -> f64 {
+    let fixed = FixedUpdate::new(update);
+    let before = log2((rate_bps * ONE as f64) as u64);
+    let weight = log2((weight * ONE as f64).round() as u64);
+    let after = fixed.next(before, weight, delay_ns, (rtts * ONE as f64).round() as u32);
+    exp2(after) as f64 / ONE as f64
+}
+
+#[test]
+fn both_forms_agree_with_the_vectors() {
+    for &(alpha_bps, beta_bps, p_ns, k_ns, m, exact, rate, weight, delay, rtts, want) in VECTORS {
+        let update = Update { target: Target { alpha_bps, beta_bps, p_ns, k_ns }, m, exact };
+        let floating = update.next_bps(rate, weight, f64::from(delay), rtts);
+        let fixed = in_fixed_point(&update, rate, weight, delay, rtts);
+        assert!((floating / want - 1.0).abs() < 1e-6, "{floating} where {want} is due");
+        assert!((fixed / want - 1.0).abs() < 1e-3, "in fixed point {fixed} where {want} is due");
+    }
+}
+
+/// A network of random links and flows, and the exact weighted max-min rates.
+fn settled(links: usize, flows: &[(Vec<usize>, f64)], capacities: &[f64]) -> (Case, Vec<f64>) {
+    let mut network = Network::new();
+    for (l, &capacity_bps) in capacities.iter().take(links).enumerate() {
+        let id = format!("l{l}");
+        network.add(Link { id, from: None, to: None, capacity_bps, delay_ns: 0, buffer_bytes: None }).unwrap();
+    }
+    let mut all = Flows::new();
+    for (f, (path, weight)) in flows.iter().enumerate() {
+        let mut path: Vec<LinkId> = path.iter().map(|l| (l % links) as LinkId).collect();
+        path.sort_unstable();
+        path.dedup();
+        let mut flow = Flow::over(format!("f{f}"), path);
+        flow.weight = *weight;
+        all.push(flow, &network).unwrap();
+    }
+    let case = Case { network, flows: all, policy: Policy::MaxMin };
+    let rates = subak_solve::solve(&case, &subak_solve::Options::default()).unwrap().rates_bps;
+    (case, rates)
+}
+
+proptest! {
+    #[test]
+    fn both_forms_agree_to_a_percent_over_all_delays_and_weights(
+        exact: bool, m in 0.01..1.99f64, rate in 6.0..11.0f64, weight in -2.0..3.0f64, delay in 0u32..1_300_000, rtts in 0.001..32.0f64,
+    ) {
+        let target = if exact { Target { p_ns: 316e3, beta_bps: 25e6, ..PAPER } } else { PAPER };
+        let update = Update { target, m, exact };
+        let (rate, weight) = (10f64.powf(rate), 10f64.powf(weight));
+        // What the field of two bytes can say, and no rate but one that a sender may have.
+        let delay = delay.min((4.0 * (target.p_ns + target.k_ns)) as u32);
+        let floating = update.next_bps(rate, weight, f64::from(delay), rtts);
+        if floating > 2e3 {
+            let fixed = in_fixed_point(&update, rate, weight, delay, rtts);
+            prop_assert!((fixed / floating - 1.0).abs() < 0.01, "{} and {}", floating, fixed);
+        }
+    }
+
+    #[test]
+    fn logarithms_and_powers_are_inverse(value in 1u64..1 << 46) {
+        let again = exp2(log2(value)) as f64;
+        prop_assert!((again / value as f64 - 1.0).abs() < 1e-4 || (again - value as f64).abs() <= 1.0);
+        prop_assert!((log2(value) as f64 / ONE as f64 - (value as f64 / ONE as f64).log2()).abs() < 5e-5);
+    }
+
+    /// Lemma 3.3. At weighted max-min a full link's delay is T of the largest rate-per-weight on it. The largest delay of a
+    /// flow's path is then T of its own rate-per-weight: it comes from the flow's bottleneck, and nothing changes any more.
+    #[test]
+    fn the_signal_of_a_settled_network_comes_from_each_flows_bottleneck(
+        flows in prop::collection::vec((prop::collection::vec(0usize..12, 1..5), 1.0..16.0f64), 1..40),
+        capacities in prop::collection::vec(10e9..100e9f64, 12), links in 1usize..13,
+    ) {
+        let (case, rates) = settled(links, &flows, &capacities);
+        let share = |f: usize| rates[f] / case.flows.weight()[f];
+        let mut load = vec![0.0; links];
+        let mut largest = vec![0.0f64; links];
+        for (f, rate) in rates.iter().enumerate() {
+            for &l in case.flows.links_of(f) {
+                load[l as usize] += rate;
+                largest[l as usize] = largest[l as usize].max(share(f));
+            }
+        }
+        let full = |l: usize| load[l] > (1.0 - 1e-9) * capacities[l];
+        let delay_ns = |l: usize| if full(l) { PAPER.delay_ns(largest[l]) } else { 0.0 };
+        for f in 0..case.flows.len() {
+            let path: Vec<usize> = case.flows.links_of(f).iter().map(|&l| l as usize).collect();
+            let heard_ns = path.iter().map(|&l| delay_ns(l)).fold(0.0, f64::max);
+            prop_assert!((heard_ns - PAPER.delay_ns(share(f))).abs() < 1e-3);
+            prop_assert!((PAPER.ratio(share(f), heard_ns, 0.25) - 1.0).abs() < 1e-6, "a fixed point");
+            for &l in &path {
+                let bottleneck = full(l) && share(f) >= largest[l] * (1.0 - 1e-9);
+                prop_assert_eq!(bottleneck, delay_ns(l) >= heard_ns - 1e-3 && full(l));
+            }
+        }
+    }
+}

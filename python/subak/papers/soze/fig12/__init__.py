@@ -1,0 +1,93 @@
+"""Figures 12 and 13: three flows step in and out, under Soze and TIMELY."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from subak.repro import RawResults, Value, figures
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SCHEMES = ("soze", "soze-virtual", "timely")
+STEP_NS, LAST_NS = 20_000_000, 15_000_000
+LINK = "switch0->h3"
+RATE_GBPS = 25
+
+
+def _rates(raw: RawResults, scheme: str) -> tuple[np.ndarray, np.ndarray]:
+    """Times, ns, and Gb/s, a column a flow; nan where it does not run."""
+    frame = raw.simulated("").table("rate", ["scheme", "flow", "time_ns", "rate_bps"]).to_pandas()
+    mine = frame[frame["scheme"] == scheme].pivot(index="time_ns", columns="flow", values="rate_bps")
+    return mine.index.to_numpy(dtype=float), mine.to_numpy(dtype=float) / 1e9
+
+
+def _queue_us(raw: RawResults, scheme: str) -> tuple[np.ndarray, np.ndarray]:
+    """Times, ns, and what waits before the receiver's link, us."""
+    frame = raw.simulated("").table("queue", ["scheme", "link", "time_ns", "queued_bytes"]).to_pandas()
+    mine = frame[(frame["scheme"] == scheme) & (frame["link"] == LINK)]
+    return mine["time_ns"].to_numpy(dtype=float), mine["queued_bytes"].to_numpy(dtype=float) * 8 / RATE_GBPS / 1e3
+
+
+def _settled_ms(times: np.ndarray, rates: np.ndarray, step: int) -> float:
+    """When the rates of a step have settled; no sooner than a sample tells."""
+    begin, end = step * STEP_NS, (step + 1) * STEP_NS
+    # A sample tells of the time before it; the one at the end of a step knows who runs in the next.
+    inside = (times > begin) & (times < end)
+    inside &= np.isfinite(rates).any(axis=1)
+    at, mine = times[inside], rates[inside]
+    total = np.nansum(mine, axis=1)
+    late = total[at > end - LAST_NS].mean()
+    mean = np.nanmean(mine, axis=1, keepdims=True)
+    off = (np.nanmax(np.abs(mine / mean - 1), axis=1) > 0.1) | (np.abs(total / late - 1) > 0.1)
+    last = np.flatnonzero(off)
+    if len(last) == 0:
+        return 0.1
+    return STEP_NS / 1e6 if last[-1] == len(off) - 1 else float((at[last[-1]] - begin) / 1e6)
+
+
+def measure(raw: RawResults) -> dict[str, Value]:
+    """Utilization, times to settle, queues. Nothing is drawn at random."""
+    values: dict[str, Value] = {}
+    times = {scheme: _rates(raw, scheme)[0] for scheme in SCHEMES}
+    steps = int(times["soze"][-1] // STEP_NS)
+    used: dict[str, float] = {}
+    slow: dict[str, float] = {}
+    waits: dict[str, float] = {}
+    for scheme in SCHEMES:
+        at, rates = _rates(raw, scheme)
+        queue_at, queue = _queue_us(raw, scheme)
+
+        def late(when: np.ndarray) -> np.ndarray:
+            return (when % STEP_NS > STEP_NS - LAST_NS) & (when < steps * STEP_NS)
+
+        used[scheme] = float(np.nansum(rates[late(at)], axis=1).mean()) / RATE_GBPS * 100
+        settled = [_settled_ms(at, rates, step) for step in range(steps)]
+        slow[scheme] = float(np.mean(settled))
+        waits[scheme] = float(queue[late(queue_at)].mean())
+        values[f"{scheme} used"] = round(used[scheme], 2)
+        values[f"{scheme} settled"] = round(slow[scheme], 3)
+        values[f"{scheme} queue"] = round(waits[scheme], 2)
+    for scheme in ("soze", "soze-virtual"):
+        values[f"{scheme} used more"] = round(used[scheme] / used["timely"], 4)
+        values[f"{scheme} faster"] = round(slow[scheme] / slow["timely"], 4)
+        values[f"{scheme} queue less"] = round(waits[scheme] / max(waits["timely"], 0.01), 4)
+    return values
+
+
+def draw(raw: RawResults) -> Figure:
+    """Rates received, and below them the queue before the receiver."""
+    figure, plots = figures.axes(rows=2, columns=3, width=4, height=2.4)
+    for k, scheme in enumerate(SCHEMES):
+        times, rates = _rates(raw, scheme)
+        for flow in range(rates.shape[1]):
+            plots[k].plot(times / 1e6, rates[:, flow], color=figures.COLOURS[flow], linestyle="-", linewidth=0.8)
+        plots[k].set(title=scheme, ylim=(0, 26))
+        times, queue = _queue_us(raw, scheme)
+        plots[k + 3].plot(times / 1e6, queue, color=figures.COLOURS[3], linestyle="-", linewidth=0.6)
+        plots[k + 3].set(xlabel="ms")
+    plots[0].set_ylabel("Gb/s")
+    plots[3].set_ylabel("queue, us")
+    return figure

@@ -1,0 +1,73 @@
+"""Figure 14: four flows step in and out at one receiver, under Soze and HPCC."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from subak.repro import RawResults, Value, figures
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SCHEMES = ("soze", "soze-virtual", "hpcc")
+STEP_NS, AFTER_NS, EVERY_NS = 10_000_000, 1_000_000, 100_000
+
+
+def _rates(raw: RawResults, scheme: str) -> tuple[np.ndarray, np.ndarray]:
+    """Times, ns, and Gb/s, a column a flow; nan where it does not run."""
+    frame = raw.simulated("").table("rate", ["scheme", "flow", "time_ns", "rate_bps"]).to_pandas()
+    mine = frame[frame["scheme"] == scheme].pivot(index="time_ns", columns="flow", values="rate_bps")
+    return mine.index.to_numpy(dtype=float), mine.to_numpy(dtype=float) / 1e9
+
+
+def _settled(times: np.ndarray) -> np.ndarray:
+    """Whether an interval lies wholly after the first millisecond of its step, and in it."""
+    since = (times - EVERY_NS) % STEP_NS
+    return (since >= AFTER_NS) & (since < STEP_NS - EVERY_NS)
+
+
+def _swing(times: np.ndarray, rates: np.ndarray) -> float:
+    """How far rates are from the mean of all flows over their whole step: swings that all flows share count too."""
+    squares: list[np.ndarray] = []
+    steps = np.floor((times - EVERY_NS) / STEP_NS)
+    for step in np.unique(steps):
+        mine = rates[steps == step]
+        mine = mine[:, np.isfinite(mine).all(axis=0)]
+        if mine.shape[1] >= 2:
+            squares.append(((mine / mine.mean() - 1) ** 2).ravel())
+    return 100 * float(np.sqrt(np.concatenate(squares).mean()))
+
+
+def measure(raw: RawResults) -> dict[str, Value]:
+    """Deviation from the fair share, and what is used of the link. Nothing is drawn at random."""
+    values: dict[str, Value] = {}
+    deviations: dict[str, float] = {}
+    swings: dict[str, float] = {}
+    for scheme in SCHEMES:
+        times, rates = _rates(raw, scheme)
+        rates = rates[_settled(times)]
+        together = rates[np.sum(np.isfinite(rates), axis=1) >= 2]
+        off = together / np.nanmean(together, axis=1, keepdims=True) - 1
+        deviations[scheme] = 100 * float(np.sqrt(np.nanmean(off**2)))
+        values[f"{scheme} deviation"] = round(deviations[scheme], 3)
+        swings[scheme] = _swing(times[_settled(times)], rates)
+        values[f"{scheme} swing"] = round(swings[scheme], 3)
+        values[f"{scheme} used"] = round(float(np.nansum(rates, axis=1).mean()), 2)
+    for scheme in ("soze", "soze-virtual"):
+        values[f"{scheme} over hpcc"] = round(deviations[scheme] / deviations["hpcc"], 3)
+        values[f"{scheme} swing over hpcc"] = round(swings[scheme] / swings["hpcc"], 3)
+    return values
+
+
+def draw(raw: RawResults) -> Figure:
+    """Rates received in intervals of 100 us."""
+    figure, plots = figures.axes(columns=3, width=4)
+    for plot, scheme in zip(plots, SCHEMES, strict=True):
+        times, rates = _rates(raw, scheme)
+        for flow in range(rates.shape[1]):
+            plot.plot(times / 1e6, rates[:, flow], color=figures.COLOURS[flow], linestyle="-", linewidth=0.8)
+        plot.set(title=scheme, xlabel="ms", ylim=(0, 105))
+    plots[0].set_ylabel("Gb/s")
+    return figure

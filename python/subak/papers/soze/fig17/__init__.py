@@ -1,0 +1,106 @@
+"""Figure 17: the rates of six flows over two switches while one flow's weight grows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from subak.repro import RawResults, Value, figures
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+STEP_NS, LAST_NS, RTT_NS = 10_000_000, 5_000_000, 16_000
+SHARES = {"soze": 1.0, "soze-virtual": 0.98, "wrr": 1.0}
+"""What of a link each scheme aims at."""
+
+
+def _exact_gbps(weight: float) -> np.ndarray:
+    """Weighted max-min of flows 1 to 6."""
+    through = min(100 / 5, 100 / (weight + 3))
+    return np.array([100 - 3 * through, *[through] * 3, *[(100 - 3 * through) / 2] * 2])
+
+
+def _rates(raw: RawResults, scheme: str, column: str) -> tuple[np.ndarray, np.ndarray]:
+    """Times, ns, and Gb/s with a column for each flow."""
+    frame = raw.simulated("").table("rate", ["scheme", "flow", "time_ns", column]).to_pandas()
+    mine = frame[frame["scheme"] == scheme].pivot(index="time_ns", columns="flow", values=column)
+    return mine.index.to_numpy(dtype=float), mine.to_numpy(dtype=float) / 1e9
+
+
+def _steps(times: np.ndarray) -> int:
+    return max(1, round(float(times[-1]) / STEP_NS))
+
+
+def _off(raw: RawResults, scheme: str) -> tuple[float, float, float]:
+    """The worst flow's error of all steps, the sum of rates over the exact one, and flow 1's last rate."""
+    times, rates = _rates(raw, scheme, "rate_bps")
+    worst, used, last = 0.0, [], 0.0
+    for step in range(_steps(times)):
+        end = (step + 1) * STEP_NS
+        mean = rates[(times > end - LAST_NS) & (times <= end)].mean(axis=0)
+        exact = _exact_gbps(step + 1)
+        worst = max(worst, float(np.abs(mean / (SHARES[scheme] * exact) - 1).max()))
+        used.append(mean.sum() / exact.sum())
+        last = float(mean[0])
+    return 100 * worst, 100 * float(np.mean(used)), last
+
+
+def _settled_rtts(raw: RawResults, scheme: str) -> list[float | None]:
+    """Round trips until each step has settled; None where it does not."""
+    times, rates = _rates(raw, scheme, "assigned_bps")
+    every = times[1] - times[0]
+    over = max(1, round(10 * RTT_NS / every))
+    found: list[float | None] = []
+    for step in range(_steps(times)):
+        begin, end = step * STEP_NS, min((step + 1) * STEP_NS, times[-1])
+        # The sample at the end of a step knows of the next weight.
+        mine = rates[(times > begin) & (times < end)]
+        sums = np.cumsum(np.vstack([np.zeros(mine.shape[1]), mine]), axis=0)
+        means = (sums[over:] - sums[:-over]) / over
+        off = np.abs(means / (SHARES[scheme] * _exact_gbps(step + 1)) - 1).max(axis=1) > 0.03
+        last = np.flatnonzero(off)
+        if len(off) == 0 or off[-1]:
+            found.append(None)
+        else:
+            found.append(float((0 if len(last) == 0 else last[-1] + 1 + over) * every / RTT_NS))
+    return found
+
+
+def measure(raw: RawResults) -> dict[str, Value]:
+    """Errors, use of capacity, and round trips to settle. Nothing is drawn at random."""
+    values: dict[str, Value] = {}
+    for scheme in SHARES:
+        off, used, last = _off(raw, scheme)
+        values[f"{scheme} off"], values[f"{scheme} used"] = round(off, 2), round(used, 2)
+        values[f"{scheme} flow 1"] = round(last, 2)
+        rtts = _settled_rtts(raw, scheme)
+        values[f"{scheme} rtts"] = ", ".join("never" if r is None else f"{r:.0f}" for r in rtts)
+        later = [500.0 if r is None else r for r in rtts[1:]]
+        values[f"{scheme} most rtts"] = round(max(later)) if later else 0
+    return values
+
+
+def draw(raw: RawResults) -> Figure:
+    """Rates received, averaged over 0.2 ms, beside the exact ones."""
+    figure, plots = figures.axes(columns=3, width=4)
+    names = ["flow 1", "flows 2 to 4", "flows 5 and 6"]
+    for plot, scheme in zip(plots, SHARES, strict=True):
+        times, rates = _rates(raw, scheme, "rate_bps")
+        bins = 10
+        count = len(times) // bins * bins
+        smooth = rates[:count].reshape(-1, bins, 6).mean(axis=1)
+        at = times[:count].reshape(-1, bins).mean(axis=1) / 1e6
+        for flow in range(6):
+            kind = 0 if flow == 0 else 1 if flow < 4 else 2
+            label = names[kind] if flow in (0, 1, 4) else None
+            plot.plot(at, smooth[:, flow], color=figures.COLOURS[kind], linestyle="-", linewidth=0.8, label=label)
+        for step in range(_steps(times)):
+            for kind, flow in enumerate((0, 1, 4)):
+                exact = _exact_gbps(step + 1)[flow] * SHARES[scheme]
+                plot.hlines(exact, 10 * step, 10 * step + 10, color=figures.COLOURS[kind], linestyle=":", linewidth=1.2)
+        plot.set(title=scheme, xlabel="ms", ylim=(0, 80))
+    plots[0].set_ylabel("Gb/s; dotted: exact")
+    plots[0].legend(fontsize="small")
+    return figure

@@ -1,0 +1,35 @@
+"""Random networks in packets: how soon rates settle, and how far off they stay."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from subak.repro import RawResults, figures
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+NEVER = 500
+"""Where what does not settle is drawn."""
+
+
+def draw(raw: RawResults) -> Figure:
+    """The share of networks that have settled by a round trip; beside it the error of the worst flow."""
+    figure, plots = figures.axes(columns=2, width=5)
+    rows = raw.rows("networks")
+    for hops, style in (("one hop", "-"), ("several hops", "--")):
+        for scheme, colour in (("soze", figures.COLOURS[0]), ("soze-virtual", figures.COLOURS[1])):
+            mine = [row for row in rows if (row["hops"], row["scheme"]) == (hops, scheme)]
+            label = f"{scheme}, {hops}"
+            for plot, values in (
+                (plots[0], [row["settled_rtts"] or NEVER for row in mine]),
+                (plots[1], [100 * row["worst_off"] for row in mine]),
+            ):
+                values = sorted(values)
+                shares = [(k + 1) / len(values) for k in range(len(values))]
+                plot.step(values, shares, where="post", color=colour, linestyle=style, label=label)
+    plots[0].set(xlabel="round trips until all rates are within 3%", ylabel="share of networks", xlim=(0, NEVER * 0.98))
+    plots[1].set(xlabel="error of the worst flow at the end, %", ylabel="share of networks", xscale="log")
+    plots[1].axvline(3, color="grey", linewidth=0.8, linestyle=":")
+    plots[0].legend(fontsize="small")
+    return figure

@@ -1,0 +1,41 @@
+"""The command ``subak policy``."""
+
+from __future__ import annotations
+
+import json as json_module
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+policy = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="Who sets weights against the policy.")
+
+
+@policy.callback()
+def _group() -> None:
+    """Who sets weights against the policy."""
+
+
+@policy.command(epilog="Example: [bold]subak policy check host1.csv host2.csv --policy policy.toml[/]")
+def check(
+    logs: Annotated[list[Path], typer.Argument(metavar="LOG...", help="CSV: time_ns, 5-tuple, weight.")],
+    policy: Annotated[Path, typer.Option(help="TOML: applications, their budgets and sources.")],
+    json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+) -> None:
+    """Finds applications whose weights sum up to more than their budget. Ends with 1 if there are any."""
+    from subak import policy as checker
+
+    offences = checker.check(checker.read_policy(policy), checker.read_logs(logs))
+    if json:
+        print(json_module.dumps({"schema": 1, "offences": [asdict(one) for one in offences]}))
+    else:
+        for one in offences:
+            times = f"from {one.from_ns} ns to {one.until_ns} ns"
+            if one.budget is None:
+                print(f"{one.application}: no application has this source; its weights came to {one.most:g}, {times}")
+            else:
+                print(f"{one.application}: weights came to {one.most:g} of a budget of {one.budget:g}, {times}")
+        if not offences:
+            print("nobody sets weights against the policy")
+    raise typer.Exit(1 if offences else 0)

@@ -1,0 +1,106 @@
+"""The checker of weights: what it names, what it lets pass, and what it refuses to read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from subak.cli import app
+from subak.errors import InputError
+from subak.papers.soze import policy as experiment
+from subak.policy import COLUMNS, Application, Policy, Setting, check, read_log, read_policy
+from typer.testing import CliRunner
+
+POLICY = """
+grace_ns = 100
+[[application]]
+name = "a"
+budget = 4
+sources = ["10.0.0.1", "10.0.0.2:5000-5099"]
+[[application]]
+name = "b"
+budget = 2
+sources = ["10.0.0.2:80", "[fd00::1]:1-2"]
+"""
+
+
+def _flow(source: str, port: int = 1) -> tuple[str, str, int, int, str]:
+    return (source, "10.9.0.1", port, 443, "tcp")
+
+
+def _log(rows: list[str]) -> str:
+    return "\n".join([",".join(COLUMNS), *rows]) + "\n"
+
+
+def test_a_thousand_random_logs() -> None:
+    values = experiment.run({}, 1000, 5, lambda done, of, share: None)["values"]
+    assert (values["found"], values["accused"]) == (100, 0)
+    assert values["planted"] > 1000
+    assert values["followed"] > 1000
+
+
+def test_sums_that_are_too_large_for_the_grace_time_and_longer() -> None:
+    policy = Policy((Application("a", 4, (("10.0.0.1", range(65536)),)),), grace_ns=100)
+    one, two = _flow("10.0.0.1", 1), _flow("10.0.0.1", 2)
+    rows = [Setting(0, one, 4), Setting(1000, two, 1), Setting(1099, one, 3)]
+    assert check(policy, rows) == []
+    rows[2] = Setting(1100, one, 3)
+    (offence,) = check(policy, reversed(rows))
+    assert (offence.application, offence.from_ns, offence.until_ns, offence.most) == ("a", 1000, 1100, 5)
+    # What happens at one time counts together.
+    assert check(policy, [Setting(0, one, 4), Setting(9, one, 1), Setting(9, two, 3), Setting(900, two, 2)]) == []
+
+
+def test_the_command_names_offenders(tmp_path: Path) -> None:
+    (tmp_path / "policy.toml").write_text(POLICY)
+    rows = ["0,10.0.0.1,x,1,2,tcp,5", "0,10.0.0.2,x,80,2,tcp,2", "0,10.0.0.3,x,9,2,tcp,1", "500,fd00::1,x,3,2,tcp,0"]
+    (tmp_path / "log.csv").write_text(_log(rows))
+    arguments = ["policy", "check", str(tmp_path / "log.csv"), "--policy", str(tmp_path / "policy.toml")]
+    done = CliRunner().invoke(app, [*arguments, "--json"])
+    named = {one["application"]: one["budget"] for one in json.loads(done.stdout)["offences"]}
+    assert (done.exit_code, named) == (1, {"a": 4, "10.0.0.3": None})
+    assert "weights came to 5 of a budget of 4" in CliRunner().invoke(app, arguments).stdout
+    (tmp_path / "log.csv").write_text(_log(rows[1:2]))
+    done = CliRunner().invoke(app, arguments)
+    assert (done.exit_code, done.stdout) == (0, "nobody sets weights against the policy\n")
+
+
+@pytest.mark.parametrize(
+    ("row", "place"),
+    [
+        ("-1,a,b,1,2,tcp,1", "line 2, time_ns"),
+        ("1.5,a,b,1,2,tcp,1", "line 2, time_ns"),
+        ("1,a,b,70000,2,tcp,1", "line 2, sport"),
+        ("1,a,b,1,,tcp,1", "line 2, dport"),
+        ("1,,b,1,2,tcp,1", "line 2, src"),
+        ("1,a,b,1,2,tcp,nan", "line 2, weight"),
+        ("1,a,b,1,2,tcp,-1", "line 2, weight"),
+        ("1,a,b,1,2", "line 2, protocol"),
+    ],
+)
+def test_rows_that_are_none(tmp_path: Path, row: str, place: str) -> None:
+    (tmp_path / "log.csv").write_text(_log([row]))
+    with pytest.raises(InputError) as refused:
+        list(read_log(tmp_path / "log.csv"))
+    assert refused.value.place == place
+    assert refused.value.mend
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place"),
+    [
+        ("grace_ns = 100", "grace_ns = -1", "grace_ns"),
+        ("budget = 4", "budget = -4", "application[0].budget"),
+        ('name = "b"', 'name = "a"', "application[1].name"),
+        ("10.0.0.2:80", "10.0.0.2:5050", "application[1].sources[0]"),
+        ("10.0.0.2:80", "10.0.0.2:9-8", "application[1].sources[0]"),
+        ("10.0.0.2:80", "10.0.0.2:x", "application[1].sources[0]"),
+        ("budget = 2", "budget = 2\nweight = 1", "application[1].weight"),
+    ],
+)
+def test_policies_that_are_none(tmp_path: Path, old: str, new: str, place: str) -> None:
+    (tmp_path / "policy.toml").write_text(POLICY.replace(old, new))
+    with pytest.raises(InputError) as refused:
+        read_policy(tmp_path / "policy.toml")
+    assert refused.value.place == place
