@@ -34,11 +34,13 @@ demo: setup
 PROPTEST_RNG_SEED ?= 1
 export PROPTEST_RNG_SEED
 
-## everything that has to pass; what the tests want of the system is installed while Rust builds
+## everything that has to pass; what the tests want of the system is installed while Rust builds. A whole build is
+## faster where nothing is kept for the next one.
+test: export CARGO_INCREMENTAL ?= 0
 test: setup
 	$(MAKE) chromium tshark & $(MAKE) lint && wait
 	cargo test --workspace --locked
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
 ## each decoder and the allocator's exchange, `make fuzz FUZZ_SECONDS=600` for longer; what makes one behave in a new way is kept in fuzz/corpus
 FUZZ_SECONDS ?= 60

@@ -14,16 +14,6 @@ ROOT = Path(__file__).parent.parent
 COMMAND = Path(sys.executable).parent / "subak"
 
 
-# Tests of these files share nothing, so both processes may take from them; another file's stay together.
-APART = {"test_repro.py"}
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.path.name not in APART:
-            item.add_marker(pytest.mark.xdist_group(item.path.name))
-
-
 @dataclass(frozen=True)
 class Ended:
     code: int

@@ -60,6 +60,8 @@ pub struct Counters {
     pub taken: u64,
     /// Doubled, late, or of an epoch that is over.
     pub stale: u64,
+    /// Datagrams taken whose records were not, for the endpoint did not know of this allocator yet.
+    pub early: u64,
     /// From one endpoint in another's name, or of an endpoint that there is not.
     pub forged: u64,
     /// Flowlets beyond the most that an endpoint may have.
@@ -155,8 +157,14 @@ impl Allocator {
                 }
             }
         }
+        let is_told_to_us = datagram.peer_epoch == peer.channel.epoch();
         if fresh {
             self.drop_flowlets(from);
+        }
+        // What was told to the allocator before, and came late, may long be over. The answer makes the endpoint tell it again.
+        if !is_told_to_us {
+            self.counters.early += 1;
+            return;
         }
         for End { flowlet } in &datagram.ends {
             let peer = &mut self.peers[from as usize];

@@ -72,6 +72,10 @@ impl Channel {
         self.under_way.clear();
     }
 
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
     pub fn owes_ack(&self) -> bool {
         self.owes_ack
     }

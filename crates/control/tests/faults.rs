@@ -305,6 +305,29 @@ fn nothing_is_remembered_of_flowlets_that_are_over() {
     assert!(world.parcels.is_empty(), "silence");
 }
 
+/// Found by a seed of the packet simulator: a start that was doubled and late stayed with the new allocator for ever.
+#[test]
+fn what_was_told_to_the_allocator_before_is_nothing_to_the_one_after_it() {
+    let mut world = World::new(5, 0.0);
+    let (from, to) = (world.hosts[0], world.hosts[1]);
+    let mut endpoint = world.endpoints.remove(&from).unwrap();
+    let mut allocator = world.allocator.take().unwrap();
+    endpoint.begin(7, to, 0, 1.0);
+    allocator.take(0, from, &endpoint.poll(0).unwrap());
+    assert_eq!(allocator.flowlets(), 0, "the endpoint does not know of it yet");
+    endpoint.take(US, &allocator.poll(US).unwrap());
+    let start = endpoint.poll(2 * US).unwrap();
+    allocator.take(3 * US, from, &start);
+    assert_eq!(allocator.flowlets(), 1);
+    endpoint.finish(7);
+    allocator.take(4 * US, from, &endpoint.poll(4 * US).unwrap());
+    assert_eq!(allocator.flowlets(), 0);
+    world.boot(5 * US);
+    let mut allocator = world.allocator.take().unwrap();
+    allocator.take(6 * US, from, &start);
+    assert_eq!((allocator.flowlets(), allocator.counters().early), (0, 1));
+}
+
 #[test]
 fn rates_run_out_a_lease_after_the_allocator_is_gone_for_good() {
     let mut world = World::new(5, 0.0);
