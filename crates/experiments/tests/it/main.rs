@@ -104,6 +104,9 @@ fn soze() {
     assert!(!sharp("m outside settles") && !sharp("p below settles") && !sharp("delayed: below settles"));
     let values = compute("soze-settles", 3, &json!({"several": 1}));
     every(&values, "soze-virtual one hop: settles, full, queues");
+    every(&values, "soze-virtual several hops: settles, full, queues");
+    let peak = values["soze-virtual several hops: peak"]["data"][0].as_f64().unwrap();
+    assert!(peak < 30.0, "links begin with the delay of the start: nobody overshoots, and {peak} us is too much");
     every(&values, "soze-virtual one hop: settles after weights change");
     assert_eq!(values["soze one hop: settles"]["hits"], 0, "the paper's parameters leave out the feedback delay");
 }

@@ -2,7 +2,8 @@
 //!
 //! A link's virtual queue takes in what comes, and is drained at a share eta of the capacity. While packets really wait, it
 //! is drained more slowly, so that senders empty the real queue. p follows from the longest round trip: senders hear of what
-//! they send after a round trip, which the paper's bounds leave out. The page derives the condition.
+//! they send after a round trip, which the paper's bounds leave out. The page derives the condition. A link that carried
+//! nothing tells the delay of the rate that flows start with, so that many that start at once do not overshoot.
 
 use super::soze::exponent;
 use crate::over::{Fabric, FabricHop, Optimizer, Part, Passing, Weight};
@@ -20,6 +21,7 @@ pub struct SozeVirtual {
     eta: f64,
     empties_rtts: f64,
     queue: f64,
+    anew_rtts: f64,
 }
 
 const PARAMS: &[Param] = &[
@@ -32,6 +34,12 @@ const PARAMS: &[Param] = &[
     Param::number("smallest_weight", 1.0, ParamUnit::One, "alpha is the line rate over this weight"),
     Param::number("unit_flows", 4000.0, ParamUnit::One, "beta is alpha over this number of flows of that weight"),
     Param::number("start_weights", 1000.0, ParamUnit::One, "a flow starts with its weight over this of the line rate"),
+    Param::number(
+        "anew",
+        100.0,
+        ParamUnit::One,
+        "a link tells the delay of the start after so many round trips without data; 0: never",
+    ),
 ];
 
 impl Fabric for SozeVirtual {
@@ -72,6 +80,7 @@ impl Fabric for SozeVirtual {
             eta: 1.0 - params.within("headroom", 0.0, 0.9)?,
             empties_rtts: params.within("empties", 0.1, 1e9)?,
             queue,
+            anew_rtts: params.within("anew", 0.0, 1e12)?,
         })
     }
     fn data_share(&self) -> Option<f64> {
@@ -84,15 +93,20 @@ impl Fabric for SozeVirtual {
         Sender::new(self.law, flow)
     }
     fn hop(&self, port: &Port) -> VirtualQueue {
+        let rtt_ns = port.rtt_ns as f64;
+        let most_ns = self.law.k_ns + self.law.p_ns(port.rtt_ns);
         VirtualQueue {
             eta: self.eta,
             queue: self.queue,
             k_ns: self.law.k_ns,
-            empties_ns: self.empties_rtts * port.rtt_ns as f64,
-            most_ns: self.law.k_ns + self.law.p_ns(port.rtt_ns),
+            empties_ns: self.empties_rtts * rtt_ns,
+            most_ns,
+            start_ns: self.law.start_delay_ns(port.rtt_ns).min(most_ns),
+            anew_ns: self.anew_rtts * rtt_ns,
             unit: self.law.unit(port.rtt_ns),
             delay_ns: 0.0,
             at_ns: 0,
+            data_ns: None,
         }
     }
     fn sink(&self, _flow: &FlowInfo) {}
@@ -117,9 +131,13 @@ pub struct VirtualQueue {
     k_ns: f64,
     empties_ns: f64,
     most_ns: f64,
+    start_ns: f64,
+    anew_ns: f64,
     unit: Unit,
     delay_ns: f64,
     at_ns: Ns,
+    /// When data came last.
+    data_ns: Option<Ns>,
 }
 
 impl VirtualQueue {
@@ -136,6 +154,15 @@ impl VirtualQueue {
         let rate = (self.eta - self.excess_ns(port) / self.empties_ns).max(-1.0);
         self.delay_ns = (self.delay_ns - passed_ns * rate).clamp(0.0, self.most_ns);
     }
+
+    /// Data comes: the first in a long time finds the delay of the start.
+    #[inline]
+    fn begin(&mut self, now_ns: Ns) {
+        let before = self.data_ns.replace(now_ns);
+        if self.anew_ns > 0.0 && before.is_none_or(|before| (now_ns - before) as f64 > self.anew_ns) {
+            self.delay_ns = self.start_ns;
+        }
+    }
 }
 
 impl FabricHop<SozeVirtual> for VirtualQueue {
@@ -145,6 +172,7 @@ impl FabricHop<SozeVirtual> for VirtualQueue {
             return;
         }
         self.drain(io.now_ns, port);
+        self.begin(io.now_ns);
         self.delay_ns = (self.delay_ns + f64::from(packet.bytes) * 8e9 / port.capacity_bps).min(self.most_ns);
     }
     #[inline]
@@ -153,5 +181,48 @@ impl FabricHop<SozeVirtual> for VirtualQueue {
         if packet.kind == PacketKind::Data {
             *packet.header = (*packet.header).max(self.unit.put(self.delay_ns + self.queue * self.excess_ns(port)));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT_NS: Ns = 10_000;
+
+    fn queue(anew_rtts: f64) -> VirtualQueue {
+        VirtualQueue {
+            eta: 0.98,
+            queue: 2.0,
+            k_ns: 3e3,
+            empties_ns: 4.0 * RTT_NS as f64,
+            most_ns: 300e3,
+            start_ns: 250e3,
+            anew_ns: anew_rtts * RTT_NS as f64,
+            unit: Unit::of(300e3),
+            delay_ns: 0.0,
+            at_ns: 0,
+            data_ns: None,
+        }
+    }
+
+    #[test]
+    fn a_link_begins_with_the_delay_of_the_start_and_does_so_again_after_a_long_silence() {
+        let mut link = queue(100.0);
+        link.begin(5 * RTT_NS);
+        assert_eq!(link.delay_ns, 250e3);
+        link.delay_ns = 40e3;
+        link.begin(105 * RTT_NS);
+        assert_eq!(link.delay_ns, 40e3, "100 round trips are not more than 100");
+        link.begin(206 * RTT_NS);
+        assert_eq!(link.delay_ns, 250e3);
+    }
+
+    #[test]
+    fn it_may_begin_empty() {
+        let mut link = queue(0.0);
+        link.begin(RTT_NS);
+        link.begin(1000 * RTT_NS);
+        assert_eq!(link.delay_ns, 0.0);
     }
 }

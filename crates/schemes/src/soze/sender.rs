@@ -58,6 +58,13 @@ impl Law {
         self.integral_rtts * libm::log(self.unit_flows) * rtt_ns as f64
     }
 
+    /// The delay that stands for the rate-per-weight that flows start with, ns.
+    pub fn start_delay_ns(&self, rtt_ns: Ns) -> f64 {
+        let span = libm::log(self.unit_flows);
+        let start = libm::log((self.start_weights / self.smallest_weight).max(1.0));
+        self.k_ns + self.p_ns(rtt_ns) * start / span
+    }
+
     /// The field's unit in such a network.
     pub fn unit(&self, rtt_ns: Ns) -> Unit {
         Unit::of(self.k_ns + self.p_ns(rtt_ns))
