@@ -285,30 +285,11 @@ mod tests {
     use super::*;
     use crate::reno::Reno;
     use proptest::prelude::*;
-    use subak_core::scheme::{Class, PacketKind, Way};
 
     const MS: Ns = 1_000_000;
 
     fn packet(flow: u32, bytes: u32, segment: u32, enqueued_ns: Ns) -> Packet<Reno> {
-        Packet {
-            flow,
-            route: 0,
-            segment,
-            bytes,
-            payload_bytes: bytes,
-            cumulative: 0,
-            hop: 0,
-            subflow: 0,
-            way: Way::Out,
-            kind: PacketKind::Data,
-            class: Class::Low,
-            ecn: false,
-            sent_ns: 0,
-            enqueued_ns,
-            waited_ns: 0,
-            data: (),
-            ctl: None,
-        }
+        Packet { segment, bytes, payload_bytes: bytes, enqueued_ns, ..Packet::blank(flow) }
     }
 
     fn queue(quantum: u32, limit_bytes: u64) -> SfqCodel {
