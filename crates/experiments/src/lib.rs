@@ -96,6 +96,7 @@ const EXPERIMENTS: &[Experiment] = &[
         settings: flowtune::TABLE,
         compute: flowtune::multicore,
     },
+    Experiment { name: "flowtune-scale", kind: Kind::Solver, settings: flowtune::SCALE, compute: flowtune::scale },
     Experiment { name: "soze-settles", kind: Kind::Packets, settings: soze::SETTLES, compute: soze::settles },
     Experiment { name: "soze-params", kind: Kind::Packets, settings: soze::PARAMS, compute: soze::params },
 ];
