@@ -19,7 +19,7 @@ use subak_core::{Network, NodeKind};
 /// How far a median may be off ns-3's, relative to it.
 const WITHIN: f64 = 0.1;
 /// A scheme here and there, and how a loss cuts the window here: ns-3's TCP has proportional rate reduction (RFC 6937) for
-/// losses, and cuts at once on marks.
+/// losses, and cuts at once on marks. A timeout holds all lost there, and so here.
 #[derive(Clone, Copy)]
 struct Peer {
     scheme: &'static str,
@@ -225,7 +225,8 @@ fn our_times(peer: Peer, hosts: usize, rto_min_ns: u64, flows: &[Flow]) -> (Vec<
         network.connect(host, hub, RATE_BPS, DELAY_NS, Some(BUFFER_BYTES)).expect("a valid link");
     }
     // The least timeout that the program for ns-3 sets, too.
-    let params = serde_json::json!({ "rto_min": rto_min_ns as f64 * 1e-9, "reduction": peer.reduction });
+    let params =
+        serde_json::json!({ "rto_min": rto_min_ns as f64 * 1e-9, "reduction": peer.reduction, "timeout": "all" });
     let mut params = params.as_object().expect("it is one").clone();
     if let Some((target, interval)) = peer.codel_us {
         params.extend(

@@ -84,6 +84,7 @@ impl Named for Cubic {
             tcp::INITIAL_WINDOW,
             tcp::REDUCTION,
             tcp::RTO_MIN,
+            tcp::TIMEOUT,
         ],
         settles: Settles::NEVER,
     };

@@ -62,6 +62,7 @@ impl Named for Dctcp {
             tcp::INITIAL_WINDOW,
             tcp::REDUCTION,
             tcp::RTO_MIN,
+            tcp::TIMEOUT,
             lossless::PFC_OFF,
             lossless::ALPHA,
             lossless::THRESHOLD,

@@ -102,6 +102,7 @@ impl Named for Flowtune {
             tcp::INITIAL_WINDOW,
             tcp::REDUCTION,
             tcp::RTO_MIN,
+            tcp::TIMEOUT,
         ],
         settles: Settles { within: 0.05, rtts: 200.0 },
     };

@@ -112,6 +112,7 @@ impl Named for Xcp {
             ),
             Param::number("initial_window", 2.0, ParamUnit::Packets, "window at the start of a flow"),
             tcp::RTO_MIN,
+            tcp::TIMEOUT,
         ],
         settles: Settles::NEVER,
     };
