@@ -85,6 +85,7 @@ impl Named for Cubic {
             tcp::REDUCTION,
             tcp::RTO_MIN,
             tcp::TIMEOUT,
+            tcp::PROBE,
         ],
         settles: Settles::NEVER,
     };

@@ -63,6 +63,7 @@ impl Named for Dctcp {
             tcp::REDUCTION,
             tcp::RTO_MIN,
             tcp::TIMEOUT,
+            tcp::PROBE,
             lossless::PFC_OFF,
             lossless::ALPHA,
             lossless::THRESHOLD,

@@ -29,6 +29,13 @@ pub const TIMEOUT: Param = Param::choice(
     "what a timeout holds lost: what is older than a round trip (old, RFC 8985), or all that is under way (all, RFC 6298)",
 );
 
+/// `params.probe`.
+pub const PROBE: Param = Param::flag(
+    "probe",
+    true,
+    "the last segment goes once more after two round trips of silence, before the timeout (RFC 8985); without, as in ns-2",
+);
+
 /// How a sender's windows begin and are cut.
 #[derive(Debug, Clone, Copy)]
 pub struct Windows {
@@ -51,11 +58,12 @@ impl Windows {
     }
 }
 
-/// With [`RTO_MIN`] and [`TIMEOUT`].
+/// With [`RTO_MIN`], [`TIMEOUT`] and [`PROBE`].
 pub fn recovery(params: &Params) -> Recovery {
     Recovery {
         rto_min_ns: params.ns("rto_min").max(1),
         timeout_loses_all: params.word("timeout") == "all",
+        probe: params.flag("probe"),
         ..Recovery::default()
     }
 }

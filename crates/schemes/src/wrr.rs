@@ -94,6 +94,7 @@ impl Named for Wrr {
             tcp::INITIAL_WINDOW,
             tcp::RTO_MIN,
             tcp::TIMEOUT,
+            tcp::PROBE,
         ],
         settles: Settles::NEVER,
     };

@@ -113,6 +113,7 @@ impl Named for Xcp {
             Param::number("initial_window", 2.0, ParamUnit::Packets, "window at the start of a flow"),
             tcp::RTO_MIN,
             tcp::TIMEOUT,
+            tcp::PROBE,
         ],
         settles: Settles::NEVER,
     };
