@@ -3,7 +3,7 @@
 from os import PathLike
 from typing import Any, Self
 
-from subak.runs import Listener
+from subak.runs import Listener, Weigher
 
 __version__: str
 __build__: str
@@ -117,7 +117,7 @@ class Spec:
         jobs: int,
         only: int | None,
         progress: Listener | None,
-        policies: dict[str, Callable[[dict[str, Any]], Sequence[float]]],
+        policies: dict[str, Weigher],
     ) -> str: ...
 
 def converge(

@@ -78,7 +78,7 @@ fn the_critical_path_first_in_the_fluid_and_in_packets() {
     assert!((took("ideal", "even") / fair - 1.0).abs() < 1e-3, "{}", took("ideal", "even"));
     assert!((took("ideal", "critical-path") / first - 1.0).abs() < 1e-3, "{}", took("ideal", "critical-path"));
     for policy in ["even", "critical-path"] {
-        let ratio = took("soze-virtual", policy) / took("soze-virtual (fluid)", policy);
+        let ratio = took("soze-virtual", policy) / took("soze-virtual fluid", policy);
         assert!((0.95..1.05).contains(&ratio), "{policy}: packets take {ratio} of the fluid");
     }
     let of_f1: Vec<f64> = weights

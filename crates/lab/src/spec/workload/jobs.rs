@@ -1,7 +1,7 @@
 //! Jobs: transfers and computations that wait for each other, and a policy that sets the weights of a job's transfers.
 
 use super::{Expected, Maker, Planned, host, positive_bytes};
-use crate::spec::section::{Section, between, each, text};
+use crate::spec::section::{Section, between, each, text, whole};
 use crate::spec::topology::{Topology, unknown_name};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -11,6 +11,9 @@ use subak_core::quantity::{ns_from_json, quoted};
 use subak_core::rng::{Stream, mix};
 use subak_core::{Fault, FlowId, NodeId, Ns};
 use subak_jobs::{Job, Piece, Work, policies};
+
+/// Most parts of a task: a transfer between two such tasks is the square of it.
+const MOST_PARTS: u64 = 64;
 
 /// The workload `jobs`.
 #[derive(Debug, Clone, PartialEq)]
@@ -91,6 +94,10 @@ struct Common {
     every_ns: Option<Ns>,
     compute: f64,
     spacing_ns: Ns,
+    /// Bytes of every transfer, in place of its own.
+    size_bytes: Option<u64>,
+    /// Parts that every task is split into.
+    width: usize,
 }
 
 impl Jobs {
@@ -100,6 +107,8 @@ impl Jobs {
             every_ns: section.opt("every", positive_look),
             compute: section.opt("compute", |v| between(v, 0.0, true, 1e9)).unwrap_or(1.0),
             spacing_ns: section.opt("spacing", ns_from_json).unwrap_or(0),
+            size_bytes: section.opt("size", positive_bytes),
+            width: section.opt("width", |v| whole(v, 1, MOST_PARTS)).unwrap_or(1) as usize,
         };
         let mend = "list the jobs, or name a set of jobs: \"tpch\"";
         let read = |v: &Value| match v {
@@ -363,7 +372,11 @@ fn described(value: &Value, common: &Common, number: u64) -> Result<Described, F
     let pieces = pieces(&mut section, common.compute);
     let pieces = section.keep(pieces);
     let start_ns = start_ns.saturating_add(common.spacing_ns.saturating_mul(number));
-    let job = pieces.map(|(flows, tasks)| Described { id, start_ns, who, budget, every_ns, flows, tasks });
+    let job = pieces.map(|(mut flows, tasks)| {
+        flows.iter_mut().for_each(|flow| flow.size_bytes = common.size_bytes.unwrap_or(flow.size_bytes));
+        let (flows, tasks) = spread(&flows, &tasks, common.width);
+        Described { id, start_ns, who, budget, every_ns, flows, tasks }
+    });
     section.all(job)
 }
 
@@ -477,6 +490,39 @@ fn pieces(section: &mut Section, compute: f64) -> Result<(Vec<Transfer>, Vec<Tas
     );
     check_circles(&made.0, &made.1, &all, &place)?;
     Ok(made)
+}
+
+/// Splits every task into parts, each of which does as much and may be on another host. A transfer between two tasks is
+/// shared out evenly over their parts, each with each.
+fn spread(flows: &[Transfer], tasks: &[Task], width: usize) -> (Vec<Transfer>, Vec<Task>) {
+    if width == 1 {
+        return (flows.to_vec(), tasks.to_vec());
+    }
+    let parts = |end: &End| match end {
+        End::Task(t) => (0..width).map(|k| End::Task(t * width + k)).collect(),
+        host @ End::Host(_) => vec![host.clone()],
+    };
+    let (mut split, mut of_piece) = (Vec::new(), Vec::with_capacity(flows.len() + tasks.len()));
+    for flow in flows {
+        let (from, to) = (parts(&flow.ends[0]), parts(&flow.ends[1]));
+        let (count, first) = ((from.len() * to.len()) as u64, split.len());
+        let ends = from.iter().flat_map(|a| to.iter().map(move |b| [a.clone(), b.clone()]));
+        split.extend(ends.enumerate().map(|(k, ends)| Transfer {
+            id: format!("{}.{k}", flow.id),
+            ends,
+            size_bytes: (flow.size_bytes / count + u64::from((k as u64) < flow.size_bytes % count)).max(1),
+            ..flow.clone()
+        }));
+        of_piece.push(first..split.len());
+    }
+    let first_task = split.len();
+    of_piece.extend((0..tasks.len()).map(|t| first_task + t * width..first_task + (t + 1) * width));
+    let after = |pieces: &[usize]| pieces.iter().flat_map(|&i| of_piece[i].clone()).collect::<Vec<_>>();
+    split.iter_mut().for_each(|flow| flow.after = after(&flow.after));
+    let part =
+        |task: &Task, k: usize| Task { id: format!("{}.{k}", task.id), after: after(&task.after), ..task.clone() };
+    let tasks = tasks.iter().flat_map(|task| (0..width).map(move |k| (task, k))).map(|(task, k)| part(task, k));
+    (split, tasks.collect())
 }
 
 fn check_circles(

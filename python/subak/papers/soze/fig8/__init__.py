@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from subak.papers.soze.jobs import rates, seconds
+from subak.repro.jobs import rates, seconds
 from subak.repro import RawResults, Value, figures
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from subak.papers.soze.jobs import rates, seconds
+from subak.repro.jobs import rates, seconds
 from subak.repro import RawResults, Value, figures
 
 if TYPE_CHECKING:
