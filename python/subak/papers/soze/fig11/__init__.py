@@ -26,7 +26,7 @@ def _jobs(raw: RawResults) -> pd.DataFrame:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Ratios to the times under even weights. A query whose tasks are all on one host takes no time, and does not count."""
+    """Ratios to the times under even weights. A query whose tasks are all on one host does not count."""
     jobs = _jobs(raw)
     by_run = jobs.groupby("seed")[["ratio", "bound"]].mean()
     chains = jobs[jobs["flow_id"].isin(ONE_PATH)]["ratio"].dropna()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from subak.repro.jobs import rates, seconds, weights
 from subak.repro import RawResults, Value, figures
+from subak.repro.jobs import rates, seconds, weights
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from subak.repro.jobs import rates, seconds
 from subak.repro import RawResults, Value, figures
+from subak.repro.jobs import rates, seconds
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
