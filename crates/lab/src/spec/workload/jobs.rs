@@ -19,6 +19,8 @@ const MOST_PARTS: u64 = 64;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Jobs {
     jobs: Vec<Described>,
+    /// Endless flows of no job that each host sends.
+    background: usize,
 }
 
 /// Who sets the weights of a job.
@@ -115,7 +117,8 @@ impl Jobs {
             Value::String(name) => builtin(name).and_then(|v| list(&v, &common)),
             list_of => list(list_of, &common),
         };
-        Some(Jobs { jobs: section.need("jobs", mend, Vec::new(), read) })
+        let background = section.opt("background", |v| whole(v, 0, MOST_PARTS)).unwrap_or(0) as usize;
+        Some(Jobs { jobs: section.need("jobs", mend, Vec::new(), read), background })
     }
 
     /// Whether any weight may differ from 1.
@@ -153,10 +156,13 @@ impl Jobs {
         Ok(())
     }
 
-    pub(super) fn expected(&self, packet: PacketSizes) -> Expected {
-        let flows = self.jobs.iter().map(|j| j.flows.len()).sum::<usize>() as f64;
+    pub(super) fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Expected {
+        let own = self.jobs.iter().map(|j| j.flows.len()).sum::<usize>();
+        let flows = (own + self.background * topology.hosts().len()) as f64;
+        let capacity_bps: f64 = topology.hosts().iter().map(|&h| topology.access_bps(h)).sum();
+        let others = if self.background > 0 { capacity_bps * duration_ns as f64 / 8e9 } else { 0.0 };
         let sizes = self.jobs.iter().flat_map(|j| &j.flows).map(|f| packet.wire_bytes(f.size_bytes) as f64);
-        Expected { flows, live: flows, wire_bytes: sizes.sum() }
+        Expected { flows, live: flows, wire_bytes: sizes.sum::<f64>() + others }
     }
 
     /// The jobs with their tasks on hosts, drawn from `seed` where the spec does not name them.
@@ -166,6 +172,13 @@ impl Jobs {
 
     pub(super) fn flows(&self, maker: &mut Maker, packet: PacketSizes) -> Result<(), Fault> {
         maker.flows = self.all(maker, packet)?.1;
+        let hosts = maker.hosts.clone();
+        for (h, &src) in hosts.iter().enumerate() {
+            // As many come to each host as leave it.
+            for k in 0..self.background {
+                maker.add(src, hosts[(h + 1 + k % (hosts.len() - 1)) % hosts.len()], 0, None, 1)?;
+            }
+        }
         Ok(())
     }
 

@@ -394,7 +394,7 @@ impl Workload {
             },
             Kind::Churn(churn) => churn.expected(hosts, capacity, duration_ns),
             Kind::Closed(closed) => closed.expected(topology, packet, duration_ns),
-            Kind::Jobs(jobs) => jobs.expected(packet),
+            Kind::Jobs(jobs) => jobs.expected(topology, packet, duration_ns),
             Kind::Incast { senders, size_bytes, .. } => sized(*senders as f64, *size_bytes, capacity / hosts),
             Kind::Permutation { size_bytes, subflows, one_way, apart, .. } => {
                 let share = if *one_way { 0.5 } else { 1.0 };

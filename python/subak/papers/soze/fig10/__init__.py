@@ -20,6 +20,7 @@ SENDERS = 3
 SPREADS: dict[str, Callable[[Random], float]] = {
     "log": lambda rng: math.exp(rng.uniform(math.log(LEAST), math.log(MOST))),
     "even": lambda rng: rng.uniform(LEAST, MOST),
+    "short": lambda rng: MOST if rng.random() < 0.1 else rng.uniform(LEAST, 2 * LEAST),
 }
 
 
@@ -77,7 +78,10 @@ def run(settings: dict[str, Any], runs: int, seed: int, progress: Callable[[int,
         sums[0].append(sum(row["fct_ns"] or 0 for row in weighted))
         sums[1].append(sum(row["fct_ns"] or 0 for row in even))
         progress(k + 1, runs, (k + 1) / runs)
+    quantiles = zip(sorted(row[1] for row in table), sorted(row[2] for row in table), strict=True)
+    lower = [after < before for before, after in quantiles]
     values = {
+        "quantiles": round(100 * sum(lower) / len(lower), 1),
         "faster": {"statistic": "mean", "data": faster, "of": "runs"},
         "starved": round(worst, 3),
         "mean": {"statistic": "mean", "data": sums[0], "over": sums[1], "of": "runs"},
