@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from conftest import ROOT
 from subak.cli import app
 from subak.errors import InputError
 from subak.papers.soze import policy as experiment
@@ -104,3 +105,33 @@ def test_policies_that_are_none(tmp_path: Path, old: str, new: str, place: str) 
     with pytest.raises(InputError) as refused:
         read_policy(tmp_path / "policy.toml")
     assert refused.value.place == place
+
+
+@pytest.mark.parametrize(
+    ("which", "content", "place", "words"),
+    [
+        ("policy", None, "", "there is no such file; name a TOML file"),
+        ("policy", b"grace_ns 5", "line 1, column 10", "it is not TOML: expected '='"),
+        ("policy", b"\xff", "byte 0", "it is not text in UTF-8"),
+        ("log", None, "", "there is no such file; name a CSV file with the columns time_ns"),
+        ("log", b"\xff", "byte 0", "it is not text in UTF-8"),
+        ("log", b"time,src\n", "line 1", "there is no column time_ns"),
+        ("log", b'"time_ns', "after line 0", "it is not CSV"),
+    ],
+)
+def test_files_that_cannot_be_read(tmp_path: Path, which: str, content: bytes | None, place: str, words: str) -> None:
+    path = tmp_path / which
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InputError) as refused:
+        read_policy(path) if which == "policy" else list(read_log(path))
+    assert refused.value.place == place
+    assert words in str(refused.value)
+    assert str(path) in str(refused.value)
+
+
+def test_the_example_of_the_page() -> None:
+    files = [str(ROOT / "examples/policy" / name) for name in ("log.csv", "policy.toml")]
+    done = CliRunner().invoke(app, ["policy", "check", files[0], "--policy", files[1]])
+    assert done.exit_code == 1
+    assert done.stdout == "backup: weights came to 4 of a budget of 1, from 20000000 ns to 90000000 ns\n"

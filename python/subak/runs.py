@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 Listener = Callable[[int, int, float], None]
 """Hears the cells that are done, the cells there are, and the share of the work that is done."""
 
-KINDS = ("flow", "rate", "pace", "queue", "link", "wait", "convergence", "summary")
+Weigher = Callable[[dict[str, Any]], Sequence[float]]
+"""Sets the weights of a job: see :doc:`the page on applications <applications>`."""
+
+KINDS = ("flow", "job", "weight", "rate", "pace", "queue", "link", "wait", "convergence", "summary")
 """The kinds of row of a results table."""
 
 
@@ -107,6 +110,7 @@ def run(
     jobs: int | None = None,
     cell: int | None = None,
     progress: Listener | None = None,
+    policies: Mapping[str, Weigher] | None = None,
 ) -> Results:
     """Simulates every cell of ``spec``, a file or a dict, that ``out`` does not hold yet.
 
@@ -116,11 +120,14 @@ def run(
     ``jobs`` is the number of threads (``None``: one for each processor); ``cell`` runs that one only. Ctrl-C raises
     ``KeyboardInterrupt`` and leaves what is complete, so that the same call resumes. A cell that fails leaves the
     others alone and stands in ``Results.failed``. Raises ``InputError`` for a spec that cannot be used.
+
+    ``policies`` are functions that set the weights of jobs whose policy is ``{callable = "NAME"}``. Such a spec is run
+    anew each time, because its results depend on more than the spec.
     """
     if jobs is not None and jobs < 1:
         raise InputError(None, "jobs", f"it is {jobs}", "give 1 or more")
     checked = load(spec)
-    checked.run(Path(out), jobs or 0, cell, progress)
+    checked.run(Path(out), jobs or 0, cell, progress, dict(policies or {}))
     return Results(out)
 
 

@@ -15,6 +15,7 @@ mod schemes;
 mod solving;
 mod structure;
 mod table;
+mod weights;
 
 use pyo3::prelude::*;
 
@@ -36,6 +37,7 @@ mod _subak {
         solving::Case,
         structure::Structure,
         table::Table,
+        weights::weight_policies,
     };
 
     #[pymodule_init]

@@ -1,10 +1,12 @@
 //! Runs of specs: simulated on threads of their own while the interpreter stays free and answers to Ctrl-C.
 
 use crate::errors::{OrInputError, input_error};
+use crate::weights::callables;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use serde::Serialize;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, ErrorKind};
 use std::path::PathBuf;
@@ -52,8 +54,9 @@ impl Spec {
         py.detach(|| to_json(&self.0.cells()))
     }
 
-    /// Runs what is not in `out` yet; `progress(done, cells, fraction)` hears how far it is. What came of it, as JSON.
-    #[pyo3(signature = (out, jobs, only, progress))]
+    /// Runs what is not in `out` yet; `progress(done, cells, fraction)` hears how far it is. `policies`: callables by name.
+    /// What came of it, as JSON.
+    #[pyo3(signature = (out, jobs, only, progress, policies))]
     fn run(
         &self,
         py: Python<'_>,
@@ -61,7 +64,9 @@ impl Spec {
         jobs: usize,
         only: Option<usize>,
         progress: Option<Py<PyAny>>,
+        policies: BTreeMap<String, Py<PyAny>>,
     ) -> PyResult<String> {
+        let policies = callables(policies);
         let cancel = AtomicBool::new(false);
         let latest = Mutex::new(None);
         let note = |p: Progress| *latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(p);
@@ -71,7 +76,7 @@ impl Spec {
                 let (done, wait) = mpsc::channel::<()>();
                 let worker = scope.spawn(|| {
                     let _done = done; // dropped at the end, however it comes
-                    subak_lab::run(&self.0, &out, &options)
+                    subak_lab::run_with(&self.0, &out, &options, &policies)
                 });
                 let mut result = Ok(());
                 while wait.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import csv
 import math
+import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -143,7 +144,7 @@ def _owners(policy: Policy) -> dict[str, list[tuple[Application, range]]]:
 
 def read_policy(path: Path) -> Policy:
     """The policy of a TOML file."""
-    section = Section.of_file(path)
+    section = Section(path, "", _toml(path))
     grace_ns = section.get("grace_ns", int, 0)
     if grace_ns < 0:
         raise section.error("grace_ns", f"it is {grace_ns}", "give 0 or more")
@@ -161,6 +162,29 @@ def read_policy(path: Path) -> Policy:
         if name in names[:k]:
             raise section.error(f"application[{k}].name", f'"{name}" is there twice', "give each its own name")
     return Policy(tuple(applications), grace_ns)
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    """What the file holds; an error names the place in it."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        what, _, place = str(error).removesuffix(")").partition(" (at ")
+        mend = "write keys such as grace_ns = 0, and an [[application]] with name, budget and sources for each"
+        raise InputError(str(path), place, f"it is not TOML: {what[:1].lower()}{what[1:]}", mend) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise _unreadable(path, error, "name a TOML file with the applications, their budgets and sources") from None
+
+
+def _unreadable(path: Path, error: OSError | UnicodeDecodeError, mend: str) -> InputError:
+    """Why a file cannot be read, in plain words."""
+    if isinstance(error, UnicodeDecodeError):
+        return InputError(str(path), f"byte {error.start}", "it is not text in UTF-8", "save it as UTF-8")
+    if isinstance(error, FileNotFoundError):
+        return InputError(str(path), "", "there is no such file", mend)
+    if isinstance(error, IsADirectoryError):
+        return InputError(str(path), "", "it is a folder", mend)
+    return InputError(str(path), "", f"it cannot be read: {error.strerror}", mend)
 
 
 def _application(section: Section, taken: list[tuple[str, range, str]]) -> Application:
@@ -208,6 +232,7 @@ def read_logs(paths: Sequence[Path]) -> Iterator[Setting]:
 
 def read_log(path: Path) -> Iterator[Setting]:
     """The rows of a log."""
+    line = 0
     try:
         with path.open(encoding="utf-8", newline="") as file:
             rows = csv.DictReader(file, strict=True)
@@ -216,9 +241,13 @@ def read_log(path: Path) -> Iterator[Setting]:
                 wanted = f"begin the file with the line {','.join(COLUMNS)}"
                 raise InputError(str(path), "line 1", f"there is no column {', '.join(missing)}", wanted)
             for row in rows:
-                yield _setting(path, rows.line_num, row)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(str(path), "", f"it cannot be read: {error}", "give a CSV file in UTF-8") from None
+                line = rows.line_num
+                yield _setting(path, line, row)
+    except csv.Error as error:
+        mend = "write one row a line, with a comma between two values and quotes closed"
+        raise InputError(str(path), f"after line {line}", f"it is not CSV: {error}", mend) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise _unreadable(path, error, f"name a CSV file with the columns {', '.join(COLUMNS)}") from None
 
 
 def _setting(path: Path, line: int, row: dict[str, str | None]) -> Setting:

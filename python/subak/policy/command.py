@@ -39,3 +39,17 @@ def check(
         if not offences:
             print("nobody sets weights against the policy")
     raise typer.Exit(1 if offences else 0)
+
+
+@policy.command(epilog="Example: [bold]subak policy log out/jobs --out out/log[/]")
+def log(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Results of a run with jobs.")],
+    out: Annotated[Path, typer.Option(help="Where the logs and policies go.")],
+    json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+) -> None:
+    """Writes the weights that the jobs of a run set as logs, and the jobs' budgets as policies, for `policy check`."""
+    from subak.policy.log import write
+    from subak.runs import Results
+
+    files = [str(path) for path in write(Results(folder), out)]
+    print(json_module.dumps({"schema": 1, "files": files}) if json else "\n".join(files))

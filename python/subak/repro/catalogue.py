@@ -61,6 +61,7 @@ def read(folder: Path) -> Experiment:
         changed=tuple(_changed(one, [v.name for v in variants]) for one in told.sections("changed")),
         variants=variants,
         packages=told.texts("packages", []),
+        crates=told.texts("crates", []),
     )
     told.done()
     for name in experiment.packages:

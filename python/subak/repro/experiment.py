@@ -108,6 +108,8 @@ class Experiment:
     variants: tuple[Variant, ...]
     packages: tuple[str, ...] = ()
     """The packages of ``subak`` that compute it, where its kind does not say."""
+    crates: tuple[str, ...] = ()
+    """The crates that compute it, where its kind does not say."""
 
     @property
     def module(self) -> ModuleType:

@@ -163,7 +163,7 @@ def _python_run(experiment: Experiment, plan: RunPlan, folder: Path) -> None:
     write(folder / "raw.json", json.dumps(raw | report, default=as_json) + "\n")
 
 
-_SIMULATED = ("core", "solve", "schemes", "packet", "fluid", "lab")
+_SIMULATED = ("core", "solve", "schemes", "packet", "fluid", "jobs", "lab")
 _COMPUTED = ("core", "solve", "schemes", "rounds", "experiments")
 
 KINDS = {

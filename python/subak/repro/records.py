@@ -128,9 +128,9 @@ def measures(experiment: Experiment) -> dict[str, str]:
 
 
 def sources(experiment: Experiment) -> dict[str, str]:
-    """A hash of each crate that its kind runs, which only a checkout shows, and of each of its packages."""
+    """A hash of each crate that its kind runs or it names, which only a checkout shows, and of each of its packages."""
     packages = {f"subak/{name}": _package(name) for name in experiment.packages}
-    crates = {f"crates/{name}": _crate(name) for name in kinds.KINDS[experiment.kind].crates}
+    crates = {f"crates/{name}": _crate(name) for name in (*kinds.KINDS[experiment.kind].crates, *experiment.crates)}
     return packages | {name: told for name, told in crates.items() if told}
 
 

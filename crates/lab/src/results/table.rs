@@ -79,13 +79,13 @@ columns! {
     seed: whole,
     /// load asked for: bytes on the wire, headers included, over the capacity of the hosts' links
     load: number,
-    /// what the row is: flow, rate, pace, queue, link, wait, convergence, summary
+    /// what the row is: flow, job, weight, rate, pace, queue, link, wait, convergence, summary
     kind: text,
     /// time of a sample or of a change of the flows; of a summary, the end of the run
     time_ns: whole,
     /// number of the flow, in the order in which they were planned
     flow: whole,
-    /// name of the flow, where the spec gives one
+    /// name of the flow, where the spec gives one; of a job, its name
     flow_id: text,
     /// source
     src: text,
@@ -93,17 +93,19 @@ columns! {
     dst: text,
     /// id of the link
     link: text,
-    /// payload of the flow
+    /// payload of the flow, or of all flows of the job
     size_bytes: whole,
-    /// start of the flow
+    /// start of the flow or of the job
     start_ns: whole,
     /// when the flow was told to stop
     stop_ns: whole,
-    /// weight of the flow
+    /// weight of the flow; where weights are set, the one that it has from that time on, and 0 once it is over; of a job,
+    /// its budget
     weight: number,
-    /// completion time: from the start to the arrival of the last byte; null if the flow did not complete
+    /// completion time: from the start to the arrival of the last byte; null if the flow did not complete; of a job, to the
+    /// end of its last flow and task
     fct_ns: whole,
-    /// completion time of the same flow alone on the idle network
+    /// completion time of the same flow alone on the idle network; of a job, that of its critical path at line rate
     ideal_fct_ns: whole,
     /// fct_ns over ideal_fct_ns
     slowdown: number,
@@ -166,7 +168,7 @@ columns! {
     converged: flag,
     /// from the change of the flows to when they had settled, the lag of the filter subtracted
     convergence_ns: whole,
-    /// flows: of a change, that ran after it; of a summary, that were planned
+    /// flows: of a change, that ran after it; of a summary, that were planned; of a job, its own
     flows: whole,
     /// flows that completed
     completed: whole,
@@ -183,7 +185,8 @@ columns! {
 }
 
 /// Kinds of row.
-pub const KINDS: &[&str] = &["flow", "rate", "pace", "queue", "link", "wait", "convergence", "summary"];
+pub const KINDS: &[&str] =
+    &["flow", "job", "weight", "rate", "pace", "queue", "link", "wait", "convergence", "summary"];
 
 /// Rows that are encoded at a time.
 const BATCH: usize = 1 << 14;

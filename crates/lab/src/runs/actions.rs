@@ -27,10 +27,10 @@ pub(crate) struct Actions<'a> {
     /// When routes are found again, the first last.
     reroutes: Vec<Ns>,
     link_changes: Vec<(Ns, LinkId, LinkChange)>,
-    /// The flows that wait for each flow that any waits for.
-    dependents: BTreeMap<FlowId, Vec<FlowId>>,
-    /// How many flows each flow that waits still waits for.
-    waits_for: BTreeMap<FlowId, u32>,
+    /// The flows that wait for each flow that any waits for, and how long after its end they may start.
+    dependents: BTreeMap<FlowId, Vec<(FlowId, Ns)>>,
+    /// How many flows each flow that waits still waits for, and when it may start as far as the others go.
+    waits_for: BTreeMap<FlowId, (u32, Ns)>,
     /// When each flow starts, as far as that is known.
     starts_ns: Vec<Ns>,
     /// Links that routes avoid now.
@@ -58,8 +58,11 @@ impl<'a> Actions<'a> {
         reroutes.dedup();
         let (mut dependents, mut waits_for) = (BTreeMap::<_, Vec<_>>::new(), BTreeMap::new());
         for (flow, f) in flows.iter().zip(0..).filter(|(flow, _)| !flow.after.is_empty()) {
-            flow.after.iter().for_each(|&before| dependents.entry(before).or_default().push(f));
-            waits_for.insert(f, flow.after.len() as u32);
+            for (k, &before) in flow.after.iter().enumerate() {
+                let delay_ns = flow.delays_ns.get(k).copied().unwrap_or(0);
+                dependents.entry(before).or_default().push((f, delay_ns));
+            }
+            waits_for.insert(f, (flow.after.len() as u32, flow.earliest_ns));
         }
         Actions {
             setting,
@@ -90,15 +93,17 @@ impl<'a> Actions<'a> {
         weight.min(self.reroutes.last().copied().unwrap_or(Ns::MAX))
     }
 
-    /// Starts the flows that waited for those that have finished, and says when each does.
-    pub fn react(&mut self, driver: &mut dyn Driver, flows: &[Planned]) -> Vec<(Ns, FlowId)> {
+    /// Starts the flows that waited for those that have `finished`, and says when each does.
+    pub fn react(&mut self, finished: &[FlowId], driver: &mut dyn Driver, flows: &[Planned]) -> Vec<(Ns, FlowId)> {
         let mut started = Vec::new();
-        for finished in driver.take_finished() {
-            for f in self.dependents.remove(&finished).into_iter().flatten() {
-                let Some(left) = self.waits_for.get_mut(&f) else { continue };
+        for before in finished {
+            for (f, delay_ns) in self.dependents.remove(before).into_iter().flatten() {
+                let Some((left, ready_ns)) = self.waits_for.get_mut(&f) else { continue };
                 *left -= 1;
-                let at_ns = driver.now_ns() + self.reaction_ns.max(flows[f as usize].plan.start_ns);
-                if *left > 0 {
+                let after_ns = self.reaction_ns.max(flows[f as usize].plan.start_ns.saturating_add(delay_ns));
+                *ready_ns = driver.now_ns().saturating_add(after_ns).max(*ready_ns);
+                let (left, at_ns) = (*left, *ready_ns);
+                if left > 0 {
                     continue;
                 }
                 self.waits_for.remove(&f);

@@ -5,6 +5,7 @@ use crate::results::files::Part;
 use crate::results::packets::PacketTable;
 use crate::results::store::{self, Store};
 use crate::results::table::TableWriter;
+use crate::runs::Policies;
 use crate::runs::recorder::Shared;
 use crate::runs::simulate::{self, Took};
 use crate::spec::ValidSpec;
@@ -39,6 +40,7 @@ pub(crate) fn run(
     spec: &ValidSpec,
     number: usize,
     store: &Store,
+    policies: &Policies,
     cancel: &AtomicBool,
     progress: &(dyn Fn(f64) + Sync),
 ) -> Result<bool, CellError> {
@@ -60,7 +62,7 @@ pub(crate) fn run(
         }
     };
     let seed = spec.cell(number).seed;
-    let cell = simulate::Cell { number, setting, scheme, seed, packets: packets.as_ref(), cancel, progress };
+    let cell = simulate::Cell { number, setting, scheme, seed, packets: packets.as_ref(), policies, cancel, progress };
     let took = simulate::simulate(&cell, &mut |row| table.push(row).map_err(|e| Error::file(Path::new("cell"), e)))?;
     let Some(Took { events, packet_hops }) = took else { return Ok(false) };
     packets.map_or(Ok(()), |packets| packets.close())?;

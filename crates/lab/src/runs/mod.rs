@@ -3,6 +3,7 @@
 mod actions;
 pub(crate) mod cell;
 mod convergence;
+pub(crate) mod jobs;
 mod passing;
 mod recorder;
 pub(crate) mod simulate;
@@ -14,6 +15,7 @@ use crate::results::store::{BUILD, Standing, Store, VERSION, read_manifest};
 use crate::results::warnings::{self, Warning};
 use crate::runs::simulate::Took;
 use crate::spec::ValidSpec;
+use crate::spec::workload::jobs::Placed;
 use cell::CellError;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -23,6 +25,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 use subak_core::Fault;
+use subak_jobs::WeightPolicy;
 
 /// How to run.
 #[derive(Clone, Copy)]
@@ -67,10 +70,21 @@ pub struct Outcome {
     pub warnings: Vec<Warning>,
 }
 
+/// Policies for the weights of jobs that a caller brings, by the name under which a spec asks for them; each makes one for a
+/// job.
+pub type Policies = BTreeMap<String, Box<dyn Fn(&Placed) -> Box<dyn WeightPolicy> + Send + Sync>>;
+
 /// Runs `spec` into `dir`. Cells that are complete there are not run again; a cell that fails is recorded and leaves the
 /// others alone. Once all cells are there they are merged in order, so that the bytes do not depend on how often or on
 /// how many threads it ran.
 pub fn run(spec: &ValidSpec, dir: &Path, options: &Options) -> Result<Outcome, Error> {
+    run_with(spec, dir, options, &Policies::new())
+}
+
+/// As [`run`], with policies that the caller brings. What they decide is not known from the spec, so that a spec that asks
+/// for one is run anew each time.
+pub fn run_with(spec: &ValidSpec, dir: &Path, options: &Options, policies: &Policies) -> Result<Outcome, Error> {
+    let fresh = spec.check_callables(policies)?;
     let cells = spec.len();
     if let Some(cell) = options.only.filter(|&c| c >= cells) {
         let mend = format!("the spec has cells 0 to {}", cells - 1);
@@ -87,9 +101,9 @@ pub fn run(spec: &ValidSpec, dir: &Path, options: &Options) -> Result<Outcome, E
         None => (0..cells).collect(),
     };
     let missing: Vec<usize> =
-        wanted.into_iter().filter(|&c| !matches!(store.standing(c), Standing::Complete(_))).collect();
+        wanted.into_iter().filter(|&c| fresh || !matches!(store.standing(c), Standing::Complete(_))).collect();
     let begun = Instant::now();
-    let work = Work::new(spec, &store, &missing, options);
+    let work = Work::new(spec, &store, &missing, options, policies);
     work.all()?;
     let ran = work.wall_s.into_inner().unwrap_or_default();
     let count = ran.len();
@@ -118,6 +132,7 @@ struct Work<'a> {
     store: &'a Store,
     missing: &'a [usize],
     options: &'a Options<'a>,
+    policies: &'a Policies,
     next: AtomicUsize,
     done: AtomicUsize,
     /// Share done of each missing cell, and the cost of what is done of all.
@@ -128,13 +143,20 @@ struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    fn new(spec: &'a ValidSpec, store: &'a Store, missing: &'a [usize], options: &'a Options<'a>) -> Self {
+    fn new(
+        spec: &'a ValidSpec,
+        store: &'a Store,
+        missing: &'a [usize],
+        options: &'a Options<'a>,
+        policies: &'a Policies,
+    ) -> Self {
         let costs: Vec<f64> = missing.iter().map(|&c| spec.cell(c).cost.seconds.max(1e-6)).collect();
         Work {
             spec,
             store,
             missing,
             options,
+            policies,
             next: AtomicUsize::new(0),
             done: AtomicUsize::new(0),
             shares: Mutex::new((vec![0.0; missing.len()], 0.0)),
@@ -165,7 +187,9 @@ impl<'a> Work<'a> {
             }
             let begun = Instant::now();
             let progress = |share| self.tell(at, share);
-            let caught = crate::quiet::catch(|| cell::run(self.spec, cell, self.store, self.options.cancel, &progress));
+            let caught = crate::quiet::catch(|| {
+                cell::run(self.spec, cell, self.store, self.policies, self.options.cancel, &progress)
+            });
             match caught.unwrap_or_else(|panic| Err(CellError::Run(format!("a defect of subak: {panic}")))) {
                 Ok(false) => return Ok(()),
                 Ok(true) => self.note(cell, begun),

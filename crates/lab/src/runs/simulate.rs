@@ -2,8 +2,10 @@
 
 use crate::error::Error;
 use crate::results::table::Row;
+use crate::runs::Policies;
 use crate::runs::actions::Actions;
 use crate::runs::convergence::Watch;
+use crate::runs::jobs::Running;
 use crate::runs::passing::{Passing, Totals};
 use crate::runs::recorder::{Recorder, Shared};
 use crate::runs::window::Counts;
@@ -14,7 +16,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use subak_core::driver::{Driver, FlowView, LinkView};
-use subak_core::{Fault, FlowId, LinkId, Ns};
+use subak_core::{Fault, FlowId, LinkId, NodeId, Ns};
 use subak_fluid::idle_fct_ns;
 
 /// How often a run says how far it is and asks whether to go on.
@@ -31,6 +33,8 @@ pub(crate) struct Cell<'a> {
     pub seed: u64,
     /// Where packets are recorded.
     pub packets: Option<&'a Shared>,
+    /// What sets weights where the spec says a callable does.
+    pub policies: &'a Policies,
     pub cancel: &'a AtomicBool,
     /// Told the share of the run that is done.
     pub progress: &'a (dyn Fn(f64) + Sync),
@@ -49,6 +53,7 @@ pub(crate) fn simulate(cell: &Cell, rows: &mut Rows) -> Result<Option<Took>, Err
     let Setting { topology, packet, faults, duration_ns, .. } = setting;
     let mut flows = setting.workload.flows(topology, seed, *packet, faults, *duration_ns)?;
     crate::spec::policy::apply(setting.policy, &mut flows)?;
+    let placed = setting.workload.placed(topology, seed, *packet)?;
     let network = setting.topology.network();
     let (kind, info) = scheme.driver()?;
     let both_ways = setting.workload.runs_both_ways(&flows);
@@ -78,6 +83,7 @@ pub(crate) fn simulate(cell: &Cell, rows: &mut Rows) -> Result<Option<Took>, Err
         data_share,
         flows: &flows,
         actions: Actions::new(setting, &flows),
+        jobs: Running::new(setting, placed, &flows, cell.policies)?,
         driver: driver.as_mut(),
         live: Live::new(if setting.measure.rates_ns.is_some() { &flows } else { &[] }),
         open: Live::new(if setting.measure.paces_ns.is_some() { &flows } else { &[] }),
@@ -139,6 +145,7 @@ struct Run<'a> {
     data_share: f64,
     flows: &'a [Planned],
     actions: Actions<'a>,
+    jobs: Running<'a>,
     driver: &'a mut dyn Driver,
     /// Flows whose rates are sampled, and those whose paces are.
     live: Live,
@@ -172,7 +179,10 @@ impl Run<'_> {
             let looks = watches.iter().map(|(_, w)| w.next_ns()).min().unwrap_or(never);
             let now_ns = next.iter().fold(looks, |a, &b| a.min(b)).min(self.actions.next_ns()).min(end_ns);
             self.tell_until(now_ns);
-            self.run_until(now_ns);
+            self.run_until(now_ns)?;
+            for set in self.jobs.take_log() {
+                rows(&self.weight_row(set))?;
+            }
             for deed in self.actions.due(now_ns, self.flows)? {
                 deed.done_by(self.driver);
                 watches.iter_mut().for_each(|(_, watch)| watch.hear(&deed));
@@ -272,16 +282,22 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Lets time go on; flows that wait for others start as these end.
-    fn run_until(&mut self, until_ns: Ns) {
-        while self.actions.reacts() && self.driver.now_ns() < until_ns {
-            self.driver.run_until_finish(until_ns);
-            for started in self.actions.react(self.driver, self.flows) {
+    /// Lets time go on; flows that wait for others start as these end, and jobs set their weights.
+    fn run_until(&mut self, until_ns: Ns) -> Result<(), Fault> {
+        while (self.actions.reacts() || self.jobs.is_open()) && self.driver.now_ns() < until_ns {
+            self.driver.run_until_finish(until_ns.min(self.jobs.next_ns()));
+            let finished = self.driver.take_finished();
+            for started in self.actions.react(&finished, self.driver, self.flows) {
                 self.live.pending.push(Reverse(started));
                 self.open.pending.push(Reverse(started));
+                self.jobs.will_start(started);
+            }
+            for deed in self.jobs.go_on(&finished, self.driver, self.flows)? {
+                deed.done_by(self.driver);
             }
         }
         self.driver.run_until(until_ns);
+        Ok(())
     }
 
     fn cancelled(&self) -> bool {
@@ -356,8 +372,31 @@ impl Run<'_> {
         Ok(())
     }
 
+    fn weight_row(&self, set: (Ns, FlowId, f64)) -> Row<'_> {
+        let (time_ns, flow, weight) = set;
+        let Planned { id, src, dst, .. } = &self.flows[flow as usize];
+        Row {
+            kind: Some("weight"),
+            time_ns: Some(time_ns),
+            flow: Some(u64::from(flow)),
+            flow_id: id.as_deref(),
+            src: self.name(*src),
+            dst: self.name(*dst),
+            weight: Some(weight),
+            ..Row::default()
+        }
+    }
+
+    fn name(&self, node: Option<NodeId>) -> Option<&str> {
+        node.map(|n| self.cell.setting.topology.network().nodes()[n as usize].name.as_str())
+    }
+
     /// Writes what is known at the end.
     fn conclude(&self, rows: &mut Rows) -> Result<(), Error> {
+        let idle_ns = |f| self.flows[f as usize].plan.size_bytes.map_or(0, |size| self.idle_ns(f, size));
+        for row in self.jobs.rows(|f| self.driver.flow(f).finished_ns, idle_ns) {
+            rows(&row)?;
+        }
         if self.cell.setting.measure.fct {
             for (flow, view) in self.passing.unwritten().filter(|&(f, _)| self.is_real(f)) {
                 rows(&self.flow_row(flow, &view.unwrap_or_else(|| self.driver.flow(flow))))?;
@@ -389,7 +428,6 @@ impl Run<'_> {
     fn flow_row(&self, f: FlowId, view: &FlowView) -> Row<'_> {
         let Planned { id, src, dst, plan, .. } = &self.flows[f as usize];
         let setting = self.cell.setting;
-        let name = |n: &Option<u32>| n.map(|n| setting.topology.network().nodes()[n as usize].name.as_str());
         let start_ns = Some(self.actions.start_ns(f)).filter(|&at| at != Ns::MAX);
         let fct_ns = view.finished_ns.zip(start_ns).map(|(at, start)| at - start);
         let ideal_fct_ns = plan.size_bytes.map(|size| self.idle_ns(f, size));
@@ -398,8 +436,8 @@ impl Run<'_> {
             kind: Some("flow"),
             flow: Some(u64::from(f)),
             flow_id: id.as_deref(),
-            src: name(src),
-            dst: name(dst),
+            src: self.name(*src),
+            dst: self.name(*dst),
             size_bytes: plan.size_bytes,
             start_ns,
             stop_ns: plan.stop_ns,

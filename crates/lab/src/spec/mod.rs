@@ -13,6 +13,8 @@ pub(crate) mod topology;
 pub mod workload;
 
 use crate::results::files;
+use crate::runs::Policies;
+use crate::runs::jobs::no_callable;
 use crate::spec::packets::Recorded;
 use crate::spec::section::{Section, each, text, whole};
 use crate::spec::setting::{Cost, Setting};
@@ -121,6 +123,18 @@ pub struct ValidSpec {
 }
 
 impl ValidSpec {
+    /// Whether callables set weights; refuses those that `policies` does not hold.
+    pub(crate) fn check_callables(&self, policies: &Policies) -> Result<bool, Fault> {
+        let mut any = false;
+        for name in self.settings.iter().flat_map(|setting| setting.workload.callables()) {
+            any = true;
+            if !policies.contains_key(name) {
+                return Err(no_callable(name));
+            }
+        }
+        Ok(any)
+    }
+
     fn of(spec: Spec) -> Result<Self, Fault> {
         let mut root = Section::over(&spec.tree);
         root.opt("schema", |v| whole(v, 1, 1));

@@ -25,6 +25,7 @@ const LISTS: &[(&str, usize)] = &[
     ("network.rates", 1),
     ("workload.flows", 1),
     ("workload.sizes", 2),
+    ("workload.jobs", 1),
     ("workload.hosts", 1),
     ("workload.to", 1),
     ("workload.weights.uniform", 1),

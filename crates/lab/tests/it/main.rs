@@ -5,6 +5,7 @@ mod common;
 mod defaults;
 mod fluid;
 mod golden;
+mod jobs;
 mod packets;
 mod policies;
 mod reactions;

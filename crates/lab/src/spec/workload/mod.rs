@@ -6,6 +6,7 @@
 pub mod churn;
 pub mod closed;
 pub mod each;
+pub mod jobs;
 pub mod poisson;
 pub mod sizes;
 
@@ -18,6 +19,7 @@ use crate::spec::topology::{Topology, unknown_name};
 use churn::Churn;
 use closed::Closed;
 use each::Each;
+use jobs::{Jobs, Placed};
 use poisson::Poisson;
 use serde_json::Value;
 use std::collections::HashSet;
@@ -31,7 +33,7 @@ use subak_core::rng::Stream;
 use subak_core::{Fault, FlowId, LinkId, NodeId, Ns, Policy};
 
 /// Names of the workloads.
-pub const NAMES: &[&str] = &["poisson", "churn", "closed", "incast", "permutation", "steps", "trace"];
+pub const NAMES: &[&str] = &["poisson", "churn", "closed", "incast", "jobs", "permutation", "steps", "trace"];
 
 /// Most flows that a cell may have: each takes some 400 bytes for as long as the cell runs.
 const MOST_FLOWS: f64 = 5e6;
@@ -50,6 +52,10 @@ pub struct Planned {
     /// The flows that must have finished before it starts, by their numbers; `plan.start_ns` is then the time from the
     /// last of these ends to its start.
     pub after: Vec<FlowId>,
+    /// How long after the end of each of them it may start, where computations lie between; empty for none.
+    pub delays_ns: Vec<Ns>,
+    /// It starts no sooner than this, whatever it waits for.
+    pub earliest_ns: Ns,
     /// Weights that it has from some times on.
     pub weights: Vec<(Ns, f64)>,
     /// Of a transfer that is not split yet: the connections that it is to be split over.
@@ -112,6 +118,8 @@ pub enum Kind {
     },
     /// The flows listed.
     Steps(Vec<Step>),
+    /// Transfers and computations that wait for each other, with policies for their weights.
+    Jobs(Jobs),
     /// The flows of a file.
     Trace(Vec<trace::Traced>),
 }
@@ -138,6 +146,7 @@ impl Kind {
             "poisson" => Poisson::read(section, base).map(Kind::Poisson),
             "churn" => Some(Kind::Churn(Churn::read(section))),
             "closed" => Closed::read(section, base).map(Kind::Closed),
+            "jobs" => Jobs::read(section).map(Kind::Jobs),
             "incast" => Some(Kind::Incast {
                 senders: section.need("senders", "give the number of senders", 1, |v| whole(v, 1, 1_000_000)) as usize,
                 size_bytes: section.opt("size", positive_bytes),
@@ -169,7 +178,7 @@ impl Workload {
         };
         let each = match kind {
             // Its flows say for themselves.
-            Some(Kind::Steps(_)) => Each::default(),
+            Some(Kind::Steps(_) | Kind::Jobs(_)) => Each::default(),
             Some(Kind::Trace(_)) => Each::connections_alone(&mut section),
             _ => Each::read(&mut section),
         };
@@ -180,6 +189,7 @@ impl Workload {
     pub fn has_weights(&self) -> bool {
         match &self.kind {
             Kind::Steps(steps) => steps.iter().any(Step::has_weight),
+            Kind::Jobs(jobs) => jobs.has_weights(),
             Kind::Trace(flows) => flows.iter().any(|flow| flow.weight != 1.0),
             _ => self.each.has_weights(),
         }
@@ -207,6 +217,9 @@ impl Workload {
         if let Kind::Closed(closed) = &self.kind {
             closed.check(topology)?;
         }
+        if let Kind::Jobs(jobs) = &self.kind {
+            jobs.check(topology, duration_ns)?;
+        }
         if let Kind::Incast { receiver: Some(name), .. } = &self.kind {
             host(topology, name).map_err(|e| e.below("receiver"))?;
         }
@@ -225,7 +238,7 @@ impl Workload {
     pub(crate) fn check_policy(&self, policy: Policy) -> Result<(), Fault> {
         let sized = match &self.kind {
             Kind::Steps(steps) => return steps::check_policy(steps, policy).map_err(|e| e.below("workload")),
-            Kind::Poisson(_) | Kind::Closed(_) | Kind::Trace(_) => true,
+            Kind::Poisson(_) | Kind::Closed(_) | Kind::Jobs(_) | Kind::Trace(_) => true,
             Kind::Churn { .. } => false,
             Kind::Incast { size_bytes, .. } | Kind::Permutation { size_bytes, .. } => size_bytes.is_some(),
         };
@@ -285,6 +298,7 @@ impl Workload {
                 }
             }
             Kind::Trace(flows) => trace::flows(flows, topology, &mut maker)?,
+            Kind::Jobs(jobs) => jobs.flows(&mut maker, packet).map_err(|e| e.below("workload"))?,
             Kind::Steps(steps) => maker.flows = steps::flows(steps, topology, &mut maker)?,
         }
         let flows = self.each.apply(maker.flows, seed)?;
@@ -292,6 +306,23 @@ impl Workload {
             true => Err(Fault::new("workload", format!("there are {} flows", flows.len()), "shorten the run")),
             false => Ok(flows),
         }
+    }
+
+    /// The jobs of `seed`, where the workload has any.
+    pub fn placed(&self, topology: &Topology, seed: u64, packet: PacketSizes) -> Result<Vec<Placed>, Fault> {
+        match &self.kind {
+            Kind::Jobs(jobs) => jobs.placed(topology, seed, packet),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// The callables that set weights, by name.
+    pub(crate) fn callables(&self) -> impl Iterator<Item = &str> {
+        let jobs = match &self.kind {
+            Kind::Jobs(jobs) => Some(jobs),
+            _ => None,
+        };
+        jobs.into_iter().flat_map(Jobs::callables)
     }
 
     /// Whether the sizes of flows are drawn at random.
@@ -333,6 +364,7 @@ impl Workload {
             Kind::Poisson(poisson) => poisson.expected(topology, packet, duration_ns),
             Kind::Churn(churn) => churn.expected(hosts, capacity, duration_ns),
             Kind::Closed(closed) => closed.expected(topology, packet, duration_ns),
+            Kind::Jobs(jobs) => jobs.expected(topology, packet, duration_ns),
             Kind::Incast { senders, size_bytes, .. } => sized(*senders as f64, *size_bytes, capacity / hosts),
             Kind::Permutation { size_bytes, subflows, one_way, apart, .. } => {
                 let share = if *one_way { 0.5 } else { 1.0 };
@@ -355,7 +387,7 @@ impl Workload {
     /// Whether the set of flows changes at a few points in time, between which rates can settle.
     pub fn settles(&self) -> bool {
         match &self.kind {
-            Kind::Poisson(_) | Kind::Closed(_) | Kind::Trace(_) => false,
+            Kind::Poisson(_) | Kind::Closed(_) | Kind::Jobs(_) | Kind::Trace(_) => false,
             Kind::Steps(steps) => !steps.iter().any(Step::waits),
             _ => true,
         }
@@ -480,6 +512,8 @@ impl<'a> Maker<'a> {
             dst: Some(dst),
             extra,
             after: Vec::new(),
+            delays_ns: Vec::new(),
+            earliest_ns: 0,
             weights: Vec::new(),
             connections: 1,
             spare: false,

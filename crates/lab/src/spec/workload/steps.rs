@@ -261,6 +261,8 @@ pub(crate) fn flows(steps: &[Step], topology: &Topology, maker: &mut Maker) -> R
             dst,
             extra: step.extra(),
             after,
+            delays_ns: Vec::new(),
+            earliest_ns: 0,
             weights,
             connections: step.connections,
             spare: false,

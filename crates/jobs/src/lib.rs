@@ -1,0 +1,37 @@
+//! Jobs: transfers and computations that wait for each other, and the policies that set the weights of a job's transfers
+//! while it runs (Soze, sections 3.4 and 5.1).
+//!
+//! A [`WeightPolicy`] is a plain state machine without clock or I/O. A [`Keeper`] holds one job's state: it is told of starts,
+//! progress and ends, asks the policy, keeps the job's budget, and answers with the weights that change. The drivers of a
+//! simulation use it, and so can an agent on a real host.
+
+mod job;
+mod keeper;
+pub mod policies;
+mod standing;
+
+pub use job::{Job, Piece, Work};
+pub use keeper::Keeper;
+pub use standing::{Progress, Standing, State};
+
+use subak_core::Fault;
+
+/// What the weights of a job's running transfers sum up to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sum {
+    /// To the budget; where the job has none, to the number of running transfers.
+    Constant,
+    /// To the budget at most; where the job has none, to anything.
+    AtMost,
+}
+
+/// Sets the weights of one job's transfers. It is asked after every start and end of a transfer, and at every look at
+/// the progress, if the job has looks.
+pub trait WeightPolicy: Send {
+    /// What its weights sum up to.
+    fn sum(&self) -> Sum;
+
+    /// A weight for each running transfer, in the order of [`Standing::running`]. Only their ratios matter where the sum is
+    /// constant. Whoever answers with an error ends the run.
+    fn weigh(&mut self, standing: &Standing) -> Result<Vec<f64>, Fault>;
+}

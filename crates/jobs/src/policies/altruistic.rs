@@ -1,0 +1,51 @@
+//! Altruism (Soze, section 5.1.4): at each look a transfer that would end before its job's critical path gives up weight, down
+//! to what lets it end together with that path. It never has more than a weight of 1. So the job is not later, and others may
+//! be sooner. At a link shared with one transfer of weight 1, a weight of 1/3 brings the quarter of the paper's figure 9.
+
+use super::{About, Param};
+use crate::{Standing, Sum, WeightPolicy};
+use subak_core::Fault;
+
+/// The most that one look changes a weight by.
+const STEP: f64 = 4.0;
+
+/// The policy `altruistic`.
+#[derive(Debug)]
+pub struct Altruistic {
+    least: f64,
+}
+
+impl Altruistic {
+    pub(super) const ABOUT: About = About {
+        name: "altruistic",
+        about: "transfers off the critical path give up weight, as far as they still end with that path",
+        paper: "Soze, section 5.1.4, figure 9",
+        params: &[Param { name: "least", default: 0.02, range: (1e-6, 1.0), about: "the smallest weight" }],
+    };
+
+    pub(super) fn new(params: &[f64]) -> Self {
+        Altruistic { least: params[0] }
+    }
+}
+
+impl WeightPolicy for Altruistic {
+    fn sum(&self) -> Sum {
+        Sum::AtMost
+    }
+
+    fn weigh(&mut self, standing: &Standing) -> Result<Vec<f64>, Fault> {
+        let far = standing.least_to_end_s();
+        // What follows a transfer takes at least that long.
+        let later_s = |i: usize| far[i] - standing.least_left_s(i);
+        let expected_s = |i: usize| standing.expected_s(i).unwrap_or_else(|| standing.least_left_s(i)) + later_s(i);
+        let end_s = standing.running().map(expected_s).fold(0.0, f64::max);
+        let weight = |i: usize| {
+            let now = if standing.progress[i].weight > 0.0 { standing.progress[i].weight.min(1.0) } else { 1.0 };
+            let Some(own_s) = standing.expected_s(i).filter(|_| standing.look) else { return now };
+            let may_s = end_s - later_s(i);
+            let factor = if may_s > 0.0 { own_s / may_s } else { STEP };
+            (now * factor.clamp(1.0 / STEP, STEP)).clamp(self.least, 1.0)
+        };
+        Ok(standing.running().map(weight).collect())
+    }
+}

@@ -1,0 +1,40 @@
+//! A constant sum (Soze, section 5.1.3): at each look the weights follow what remains of each transfer, so that transfers over
+//! one bottleneck end together. Their sum stays, and other jobs there keep their share. Before the first look weights
+//! are even: the paper's example sets them in the middle of the run.
+
+use super::About;
+use crate::{Standing, Sum, WeightPolicy};
+use subak_core::Fault;
+
+/// The policy `constant-sum`.
+#[derive(Debug)]
+pub struct ConstantSum {
+    /// By piece: what remained at the last look.
+    left: Vec<f64>,
+}
+
+impl ConstantSum {
+    pub(super) const ABOUT: About = About {
+        name: "constant-sum",
+        about: "weights follow what remained of each transfer at the last look; their sum stays",
+        paper: "Soze, section 5.1.3, figure 8",
+        params: &[],
+    };
+
+    pub(super) fn new(_: &[f64]) -> Self {
+        ConstantSum { left: Vec::new() }
+    }
+}
+
+impl WeightPolicy for ConstantSum {
+    fn sum(&self) -> Sum {
+        Sum::Constant
+    }
+
+    fn weigh(&mut self, standing: &Standing) -> Result<Vec<f64>, Fault> {
+        if standing.look {
+            self.left = (0..standing.progress.len()).map(|i| standing.left_bytes(i).max(1) as f64).collect();
+        }
+        Ok(standing.running().map(|i| self.left.get(i).copied().unwrap_or(1.0)).collect())
+    }
+}

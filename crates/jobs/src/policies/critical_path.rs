@@ -1,0 +1,45 @@
+//! The critical path first (Soze, section 5.1.1): transfers on the longest way that remains have `ratio` times the weight of
+//! the others. The paper's weights 4/3 and 2/3 are a ratio of 2 with the sum kept at 2.
+
+use super::{About, Param};
+use crate::{Standing, Sum, WeightPolicy};
+use subak_core::Fault;
+
+/// Ways whose lengths differ by less than this are equally long.
+const TIE: f64 = 1e-9;
+
+/// The policy `critical-path`.
+#[derive(Debug)]
+pub struct CriticalPath {
+    ratio: f64,
+}
+
+impl CriticalPath {
+    pub(super) const ABOUT: About = About {
+        name: "critical-path",
+        about: "transfers on the longest way that remains have a multiple of the others' weight",
+        paper: "Soze, section 5.1.1, figures 5 and 6",
+        params: &[Param {
+            name: "ratio",
+            default: 2.0,
+            range: (1.0, 100.0),
+            about: "weight of a transfer on the longest way over that of another",
+        }],
+    };
+
+    pub(super) fn new(params: &[f64]) -> Self {
+        CriticalPath { ratio: params[0] }
+    }
+}
+
+impl WeightPolicy for CriticalPath {
+    fn sum(&self) -> Sum {
+        Sum::Constant
+    }
+
+    fn weigh(&mut self, standing: &Standing) -> Result<Vec<f64>, Fault> {
+        let far = standing.least_to_end_s();
+        let longest = standing.running().map(|i| far[i]).fold(0.0, f64::max);
+        Ok(standing.running().map(|i| if far[i] >= longest * (1.0 - TIE) { self.ratio } else { 1.0 }).collect())
+    }
+}

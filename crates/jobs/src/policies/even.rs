@@ -1,0 +1,32 @@
+//! Even weights: what fair sharing does. With a budget it is the simplest way to keep to one.
+
+use super::About;
+use crate::{Standing, Sum, WeightPolicy};
+use subak_core::Fault;
+
+/// The policy `even`.
+#[derive(Debug)]
+pub struct Even;
+
+impl Even {
+    pub(super) const ABOUT: About = About {
+        name: "even",
+        about: "every running transfer has the same weight: the budget over their number, or 1",
+        paper: "Soze, section 5.1 (fair allocation)",
+        params: &[],
+    };
+
+    pub(super) fn new(_: &[f64]) -> Self {
+        Even
+    }
+}
+
+impl WeightPolicy for Even {
+    fn sum(&self) -> Sum {
+        Sum::Constant
+    }
+
+    fn weigh(&mut self, standing: &Standing) -> Result<Vec<f64>, Fault> {
+        Ok(standing.running().map(|_| 1.0).collect())
+    }
+}

@@ -1,0 +1,39 @@
+//! Longest distance (Soze, section 5.1.6): the weight follows the longest way from the transfer to the end of the job, at line
+//! rate, itself included. The paper does not give a unit for the distance; here it is time, so that computations count.
+
+use super::About;
+use crate::{Standing, Sum, WeightPolicy};
+use subak_core::Fault;
+
+/// The policy `longest-distance`.
+#[derive(Debug)]
+pub struct LongestDistance {
+    far_s: Vec<f64>,
+}
+
+impl LongestDistance {
+    pub(super) const ABOUT: About = About {
+        name: "longest-distance",
+        about: "the weight follows the longest way from the transfer to the end of the job; their sum stays",
+        paper: "Soze, section 5.1.6, figure 11",
+        params: &[],
+    };
+
+    pub(super) fn new(_: &[f64]) -> Self {
+        LongestDistance { far_s: Vec::new() }
+    }
+}
+
+impl WeightPolicy for LongestDistance {
+    fn sum(&self) -> Sum {
+        Sum::Constant
+    }
+
+    fn weigh(&mut self, standing: &Standing) -> Result<Vec<f64>, Fault> {
+        if self.far_s.is_empty() {
+            let job = standing.job;
+            self.far_s = job.to_end(|i| job.pieces()[i].work.least_s());
+        }
+        Ok(standing.running().map(|i| self.far_s[i]).collect())
+    }
+}

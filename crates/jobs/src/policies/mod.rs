@@ -1,0 +1,126 @@
+//! The policies, one file each, and the registry that finds them by name.
+
+use crate::WeightPolicy;
+use serde_json::{Map, Value};
+use subak_core::document::{unknown_key, unknown_word};
+use subak_core::quantity::{bytes_from_json, shown};
+use subak_core::{Fault, Faults};
+
+/// A number that a policy can be given.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Param {
+    /// Its key.
+    pub name: &'static str,
+    /// What it is if not given.
+    pub default: f64,
+    /// From where to where it may be.
+    pub range: (f64, f64),
+    /// What it does.
+    pub about: &'static str,
+}
+
+/// What a policy is called, what it does, and what it can be given.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct About {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does.
+    pub about: &'static str,
+    /// Where it is from.
+    pub paper: &'static str,
+    /// What it can be given.
+    pub params: &'static [Param],
+}
+
+/// A policy as a spec names it, with its parameters in their order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Choice {
+    which: usize,
+    params: Vec<f64>,
+}
+
+macro_rules! policies {
+    ($($file:ident::$name:ident,)*) => {
+        $(mod $file; pub use $file::$name;)*
+
+        /// What each policy says of itself.
+        pub const ABOUT: &[About] = &[$($name::ABOUT,)*];
+
+        /// Their names.
+        pub const NAMES: &[&str] = &[$($name::ABOUT.name,)*];
+
+        const MAKE: &[fn(&[f64]) -> Box<dyn WeightPolicy>] = &[$(|params| Box::new($name::new(params)),)*];
+    };
+}
+
+policies! {
+    even::Even,
+    critical_path::CriticalPath,
+    straggler::Straggler,
+    constant_sum::ConstantSum,
+    altruistic::Altruistic,
+    shortest_first::ShortestFirst,
+    longest_distance::LongestDistance,
+}
+
+impl Choice {
+    /// The policy, for one job.
+    pub fn make(&self) -> Box<dyn WeightPolicy> {
+        MAKE[self.which](&self.params)
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        NAMES[self.which]
+    }
+}
+
+impl Default for Choice {
+    /// The first of the list: even weights.
+    fn default() -> Self {
+        Choice { which: 0, params: Vec::new() }
+    }
+}
+
+/// `"critical-path"`, or `{kind = "critical-path", ratio = 2}`.
+pub fn read(value: &Value) -> Result<Choice, Fault> {
+    let none = Map::new();
+    let (name, given) = match value {
+        Value::String(name) => (name.as_str(), &none),
+        Value::Object(given) => match given.get("kind").and_then(Value::as_str) {
+            Some(name) => (name, given),
+            None => {
+                return Err(Fault::new(
+                    "kind",
+                    "the policy has no kind",
+                    format!("choose one of: {}", NAMES.join(", ")),
+                ));
+            }
+        },
+        other => {
+            let what = format!("{} is neither a name nor a table", shown(other));
+            return Err(Fault::new("", what, format!("choose one of: {}", NAMES.join(", "))));
+        }
+    };
+    let place = if value.is_object() { "kind" } else { "" };
+    let which =
+        NAMES.iter().position(|n| *n == name).ok_or_else(|| unknown_word(name, "policy", NAMES).below(place))?;
+    let (mut faults, known) = (Faults::default(), ABOUT[which].params);
+    let params = known.iter().map(|param| faults.keep(param.of(given)).unwrap_or(param.default)).collect();
+    let keys: Vec<&'static str> = ["kind"].into_iter().chain(known.iter().map(|p| p.name)).collect();
+    given.keys().filter(|k| !keys.contains(&k.as_str())).for_each(|key| faults.push(unknown_key(key, &keys)));
+    faults.done().map(|()| Choice { which, params })
+}
+
+impl Param {
+    fn of(&self, given: &Map<String, Value>) -> Result<f64, Fault> {
+        let Some(value) = given.get(self.name) else { return Ok(self.default) };
+        let (low, high) = self.range;
+        // Sizes may carry a unit.
+        let number = value.as_f64().or_else(|| bytes_from_json(value).ok().map(|b| b as f64));
+        number.filter(|x| (low..=high).contains(x)).ok_or_else(|| {
+            let what = format!("{} is out of range", shown(value));
+            Fault::new(self.name, what, format!("give a number from {low} to {high}"))
+        })
+    }
+}

@@ -1,0 +1,44 @@
+//! Shortest first (Soze, section 5.1.5): the weight is the largest size over the transfer's own.
+
+use super::{About, Param};
+use crate::{Standing, Sum, WeightPolicy};
+use subak_core::Fault;
+
+/// The policy `shortest-first`.
+#[derive(Debug)]
+pub struct ShortestFirst {
+    largest: f64,
+}
+
+impl ShortestFirst {
+    pub(super) const ABOUT: About = About {
+        name: "shortest-first",
+        about: "the weight is the largest size over the transfer's own",
+        paper: "Soze, section 5.1.5, figure 10",
+        params: &[Param {
+            name: "largest",
+            default: 0.0,
+            range: (0.0, 1e18),
+            about: "the largest size; 0: that of the job's own transfers",
+        }],
+    };
+
+    pub(super) fn new(params: &[f64]) -> Self {
+        ShortestFirst { largest: params[0] }
+    }
+}
+
+impl WeightPolicy for ShortestFirst {
+    fn sum(&self) -> Sum {
+        Sum::AtMost
+    }
+
+    fn weigh(&mut self, standing: &Standing) -> Result<Vec<f64>, Fault> {
+        let size = |i: usize| standing.job.pieces()[i].work.bytes().max(1) as f64;
+        let largest = match self.largest {
+            0.0 => (0..standing.progress.len()).map(size).fold(1.0, f64::max),
+            largest => largest,
+        };
+        Ok(standing.running().map(|i| largest / size(i)).collect())
+    }
+}

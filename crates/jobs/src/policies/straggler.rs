@@ -1,0 +1,47 @@
+//! Stragglers catch up (Soze, section 5.1.2): at each look a transfer that would end later than the first one of its job gets
+//! more weight, as much more as it is late, and less again once it is early. Its weight never falls below 1. The paper
+//! does not say by how much a weight grows.
+
+use super::{About, Param};
+use crate::{Standing, Sum, WeightPolicy};
+use subak_core::Fault;
+
+/// The most that one look changes a weight by.
+const STEP: f64 = 2.0;
+
+/// The policy `straggler`.
+#[derive(Debug)]
+pub struct Straggler {
+    most: f64,
+}
+
+impl Straggler {
+    pub(super) const ABOUT: About = About {
+        name: "straggler",
+        about: "transfers that would end after the first one get more weight, so that all end together",
+        paper: "Soze, section 5.1.2, figure 7",
+        params: &[Param { name: "most", default: 16.0, range: (1.0, 1e6), about: "the largest weight" }],
+    };
+
+    pub(super) fn new(params: &[f64]) -> Self {
+        Straggler { most: params[0] }
+    }
+}
+
+impl WeightPolicy for Straggler {
+    fn sum(&self) -> Sum {
+        Sum::AtMost
+    }
+
+    fn weigh(&mut self, standing: &Standing) -> Result<Vec<f64>, Fault> {
+        let first_s = standing.running().filter_map(|i| standing.expected_s(i)).fold(f64::INFINITY, f64::min);
+        let weight = |i: usize| {
+            let now = standing.progress[i].weight.max(1.0);
+            match standing.expected_s(i).filter(|_| standing.look && first_s > 0.0 && first_s.is_finite()) {
+                Some(expected_s) => (now * (expected_s / first_s).clamp(1.0 / STEP, STEP)).clamp(1.0, self.most),
+                None => now,
+            }
+        };
+        Ok(standing.running().map(weight).collect())
+    }
+}

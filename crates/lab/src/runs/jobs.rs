@@ -1,0 +1,232 @@
+//! Jobs while they run: policies hear of starts, progress and ends, and weights change.
+
+use crate::results::table::Row;
+use crate::runs::Policies;
+use crate::runs::actions::Deed;
+use crate::spec::setting::Setting;
+use crate::spec::workload::Planned;
+use crate::spec::workload::jobs::{Placed, Who};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::sync::Arc;
+use subak_core::driver::Driver;
+use subak_core::{Fault, FlowId, Ns, Utility};
+use subak_jobs::{Keeper, Work};
+
+/// All jobs of a run.
+pub(crate) struct Running<'a> {
+    setting: &'a Setting,
+    jobs: Vec<One>,
+    /// Of each flow: its job and its piece there.
+    owner: BTreeMap<FlowId, (usize, usize)>,
+    /// Flows that start, and when.
+    starts: BinaryHeap<Reverse<(Ns, FlowId)>>,
+    /// Weights as drivers were told them: 1 where none was.
+    told: BTreeMap<FlowId, f64>,
+    /// From when on which flow has which weight; 0 once it is over.
+    log: Vec<(Ns, FlowId, f64)>,
+}
+
+struct One {
+    placed: Placed,
+    keeper: Keeper,
+    /// When its progress is looked at next.
+    look_ns: Ns,
+}
+
+impl One {
+    /// Tells the keeper how far the flows that run have come.
+    fn hear_progress(&mut self, look: bool, driver: &dyn Driver) {
+        for piece in self.keeper.running() {
+            if let Some(flow) = self.placed.flows[piece] {
+                self.keeper.progressed(piece, driver.flow(flow).received_bytes, driver.now_ns(), look);
+            }
+        }
+    }
+}
+
+impl<'a> Running<'a> {
+    pub fn new(
+        setting: &'a Setting,
+        placed: Vec<Placed>,
+        flows: &[Planned],
+        policies: &Policies,
+    ) -> Result<Self, Fault> {
+        let mut owner = BTreeMap::new();
+        let mut jobs = Vec::with_capacity(placed.len());
+        for (k, placed) in placed.into_iter().enumerate() {
+            let own = placed.flows.iter().enumerate().filter_map(|(piece, flow)| Some(((*flow)?, (k, piece))));
+            owner.extend(own);
+            let policy = match &placed.who {
+                Who::Known(choice) => choice.make(),
+                Who::Callable(name) => match policies.get(name) {
+                    Some(make) => make(&placed),
+                    None => return Err(no_callable(name)),
+                },
+            };
+            let keeper = Keeper::new(placed.job.clone(), policy, placed.budget);
+            // The first look is one interval after the job's start.
+            let look_ns = placed.every_ns.map_or(Ns::MAX, |every_ns| placed.start_ns.saturating_add(every_ns));
+            jobs.push(One { placed, keeper, look_ns });
+        }
+        let known = owner.keys().filter(|&&f| flows[f as usize].after.is_empty());
+        let starts = known.map(|&f| Reverse((flows[f as usize].plan.start_ns, f))).collect();
+        Ok(Running { setting, jobs, owner, starts, told: BTreeMap::new(), log: Vec::new() })
+    }
+
+    /// Whether a flow of a job runs, or is about to start.
+    pub fn is_open(&self) -> bool {
+        !self.starts.is_empty() || self.jobs.iter().any(|one| one.keeper.is_running())
+    }
+
+    /// When a flow starts or progress is looked at next.
+    pub fn next_ns(&self) -> Ns {
+        let start_ns = self.starts.peek().map_or(Ns::MAX, |next| next.0.0);
+        let looks = self.jobs.iter().filter(|one| one.keeper.is_running()).map(|one| one.look_ns);
+        looks.fold(start_ns, Ns::min)
+    }
+
+    /// A flow will start.
+    pub fn will_start(&mut self, (at_ns, flow): (Ns, FlowId)) {
+        if self.owner.contains_key(&flow) {
+            self.starts.push(Reverse((at_ns, flow)));
+        }
+    }
+
+    /// What follows from the flows that have `finished`, those that start, and looks that are due.
+    pub fn go_on(
+        &mut self,
+        finished: &[FlowId],
+        driver: &mut dyn Driver,
+        flows: &[Planned],
+    ) -> Result<Vec<Deed>, Fault> {
+        let now_ns = driver.now_ns();
+        let mut concerned = BTreeSet::new();
+        for flow in finished {
+            let Some(&(k, piece)) = self.owner.get(flow) else { continue };
+            self.jobs[k].keeper.ended(piece);
+            self.log.push((now_ns, *flow, 0.0));
+            concerned.insert(k);
+        }
+        while let Some(&Reverse((_, flow))) = self.starts.peek().filter(|next| next.0.0 <= now_ns) {
+            self.starts.pop();
+            let (k, piece) = self.owner[&flow];
+            self.jobs[k].keeper.started(piece, now_ns);
+            concerned.insert(k);
+        }
+        let mut deeds = Vec::new();
+        for k in 0..self.jobs.len() {
+            let looks = self.look_due(k, now_ns);
+            if looks || concerned.contains(&k) {
+                self.weigh(k, looks, driver, flows, &mut deeds)?;
+            }
+        }
+        Ok(deeds)
+    }
+
+    /// Whether job `k` is to be looked at now.
+    fn look_due(&mut self, k: usize, now_ns: Ns) -> bool {
+        let One { placed, keeper, look_ns } = &mut self.jobs[k];
+        let Some(every_ns) = placed.every_ns.filter(|_| *look_ns <= now_ns) else { return false };
+        *look_ns += ((now_ns - *look_ns) / every_ns + 1) * every_ns;
+        keeper.is_running()
+    }
+
+    fn weigh(
+        &mut self,
+        k: usize,
+        look: bool,
+        driver: &dyn Driver,
+        flows: &[Planned],
+        deeds: &mut Vec<Deed>,
+    ) -> Result<(), Fault> {
+        let now_ns = driver.now_ns();
+        let one = &mut self.jobs[k];
+        one.hear_progress(look, driver);
+        let weights = one.keeper.weigh(now_ns, look);
+        let weights = weights.map_err(|e| e.below(&format!("job \"{}\"", one.placed.id)))?;
+        for (piece, weight) in weights {
+            let Some(flow) = one.placed.flows[piece] else { continue };
+            self.log.push((now_ns, flow, weight));
+            if self.told.insert(flow, weight).unwrap_or(1.0) == weight {
+                continue;
+            }
+            let Planned { plan, extra, .. } = &flows[flow as usize];
+            let utility =
+                plan.utility.is_some().then(|| Utility::under(self.setting.policy, weight, extra).map(Arc::new));
+            deeds.push(Deed::Weight(flow, weight, utility.transpose()?));
+        }
+        Ok(())
+    }
+
+    /// Weights that were set since the last call.
+    pub fn take_log(&mut self) -> Vec<(Ns, FlowId, f64)> {
+        std::mem::take(&mut self.log)
+    }
+
+    /// A row for each job. `finished_ns`: when a flow did; `idle_ns`: what it takes alone.
+    pub fn rows(
+        &self,
+        finished_ns: impl Fn(FlowId) -> Option<Ns>,
+        idle_ns: impl Fn(FlowId) -> Ns,
+    ) -> impl Iterator<Item = Row<'_>> {
+        self.jobs.iter().map(move |one| {
+            let Placed { id, start_ns, budget, flows, .. } = &one.placed;
+            let fct_ns = one.placed.end_ns(&finished_ns).map(|end_ns| end_ns - start_ns);
+            let ideal_fct_ns = one.placed.critical_ns(&idle_ns);
+            Row {
+                kind: Some("job"),
+                flow_id: Some(id),
+                size_bytes: Some(one.placed.job.pieces().iter().map(|p| p.work.bytes()).sum()),
+                start_ns: Some(*start_ns),
+                weight: *budget,
+                fct_ns,
+                ideal_fct_ns: Some(ideal_fct_ns),
+                slowdown: fct_ns.map(|fct| fct as f64 / ideal_fct_ns.max(1) as f64),
+                measured: Some(*start_ns >= self.setting.warmup_ns),
+                flows: Some(flows.iter().flatten().count() as u64),
+                ..Row::default()
+            }
+        })
+    }
+}
+
+impl Placed {
+    /// When the last piece ends, of which computations follow from the flows before them; none if a flow has not finished.
+    fn end_ns(&self, finished_ns: impl Fn(FlowId) -> Option<Ns>) -> Option<Ns> {
+        let pieces = self.job.pieces();
+        let mut ends_ns = vec![self.start_ns; pieces.len()];
+        for &i in self.job.order() {
+            let ready_ns = pieces[i].after.iter().map(|&b| ends_ns[b]).fold(self.start_ns, Ns::max);
+            ends_ns[i] = match (self.flows[i], pieces[i].work) {
+                (Some(flow), _) => finished_ns(flow)?,
+                (None, Work::Compute { ns }) => ready_ns.saturating_add(ns),
+                (None, Work::Transfer { .. }) => ready_ns,
+            };
+        }
+        ends_ns.into_iter().max()
+    }
+
+    /// The least time that the job can take: each flow alone at line rate, no wait but for what it waits for.
+    fn critical_ns(&self, idle_ns: impl Fn(FlowId) -> Ns) -> Ns {
+        let pieces = self.job.pieces();
+        let mut ends_ns = vec![0; pieces.len()];
+        for &i in self.job.order() {
+            let ready_ns: Ns = pieces[i].after.iter().map(|&b| ends_ns[b]).fold(0, Ns::max);
+            let takes_ns = match (self.flows[i], pieces[i].work) {
+                (Some(flow), _) => idle_ns(flow),
+                (None, Work::Compute { ns }) => ns,
+                (None, Work::Transfer { .. }) => 0,
+            };
+            ends_ns[i] = ready_ns.saturating_add(takes_ns);
+        }
+        ends_ns.into_iter().max().unwrap_or(0)
+    }
+}
+
+/// A spec asks for a policy that the caller did not bring.
+pub(crate) fn no_callable(name: &str) -> Fault {
+    let what = format!("the policy \"{name}\" is a callable that was not given");
+    let mend = format!("run it from Python: subak.run(spec, out, policies={{\"{name}\": function}})");
+    Fault::new("workload.policy", what, mend)
+}

@@ -1,0 +1,79 @@
+//! Policies for weights that are Python callables, and the list of those that are not.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use subak_core::Fault;
+use subak_jobs::{Standing, Sum, WeightPolicy, policies};
+use subak_lab::Policies;
+
+/// A callable that sets the weights of one job.
+struct Callable {
+    call: Arc<Py<PyAny>>,
+    job: String,
+    names: Vec<String>,
+}
+
+/// The callables as a run takes them.
+pub fn callables(given: BTreeMap<String, Py<PyAny>>) -> Policies {
+    let mut made = Policies::new();
+    for (name, call) in given {
+        let call = Arc::new(call);
+        made.insert(
+            name,
+            Box::new(move |placed| {
+                let (call, job, names) = (Arc::clone(&call), placed.id.clone(), placed.names.clone());
+                Box::new(Callable { call, job, names })
+            }),
+        );
+    }
+    made
+}
+
+impl Callable {
+    fn ask(&self, py: Python<'_>, standing: &Standing) -> PyResult<Vec<f64>> {
+        let to_end_s = standing.least_to_end_s();
+        let flows = PyList::empty(py);
+        for i in standing.running() {
+            let (flow, progress) = (PyDict::new(py), &standing.progress[i]);
+            flow.set_item("id", &self.names[i])?;
+            flow.set_item("size_bytes", standing.job.pieces()[i].work.bytes())?;
+            flow.set_item("left_bytes", standing.left_bytes(i))?;
+            flow.set_item("rate_bps", progress.rate_bps)?;
+            flow.set_item("weight", progress.weight)?;
+            flow.set_item("to_end_s", to_end_s[i])?;
+            flows.append(flow)?;
+        }
+        let told = PyDict::new(py);
+        told.set_item("job", &self.job)?;
+        told.set_item("time_ns", standing.now_ns)?;
+        told.set_item("look", standing.look)?;
+        told.set_item("flows", flows)?;
+        self.call.call1(py, (told,))?.extract(py)
+    }
+}
+
+impl WeightPolicy for Callable {
+    fn sum(&self) -> Sum {
+        Sum::AtMost
+    }
+
+    fn weigh(&mut self, standing: &Standing) -> Result<Vec<f64>, Fault> {
+        Python::attach(|py| self.ask(py, standing)).map_err(|error| {
+            let mend = "give a function that takes a dict and returns a list of numbers, one a flow";
+            Fault::new("policy", format!("the callable failed: {error}"), mend)
+        })
+    }
+}
+
+/// The policies for weights, as JSON.
+#[pyfunction]
+pub fn weight_policies() -> String {
+    let param = |p: &policies::Param| serde_json::json!({"name": p.name, "default": p.default, "least": p.range.0, "most": p.range.1, "about": p.about});
+    let about = policies::ABOUT.iter().map(|one| {
+        let params: Vec<_> = one.params.iter().map(param).collect();
+        serde_json::json!({"name": one.name, "about": one.about, "paper": one.paper, "params": params})
+    });
+    serde_json::Value::Array(about.collect()).to_string()
+}

@@ -1,0 +1,52 @@
+"""Figure 11: the queries of TPC-H under even weights, and with weights by the longest distance to the end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from subak.repro import RawResults, Value, figures, stats
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+ONE_PATH = ("q1", "q6")
+
+
+def _jobs(raw: RawResults) -> pd.DataFrame:
+    """A row for each query and placement: its times under both policies, and its critical path, ns."""
+    columns = ["seed", "flow_id", "workload.policy", "fct_ns", "ideal_fct_ns"]
+    frame = raw.simulated("").table("job", columns).to_pandas()
+    index = ["seed", "flow_id"]
+    wide = frame.pivot(index=index, columns="workload.policy", values="fct_ns")
+    wide["bound"] = frame.groupby(index)["ideal_fct_ns"].first() / wide["even"]
+    wide["ratio"] = wide["longest-distance"] / wide["even"]
+    return wide.reset_index()
+
+
+def measure(raw: RawResults) -> dict[str, Value]:
+    """Ratios to the times under even weights. A query whose tasks are all on one host does not count."""
+    jobs = _jobs(raw)
+    by_run = jobs.groupby("seed")[["ratio", "bound"]].mean()
+    chains = jobs[jobs["flow_id"].isin(ONE_PATH)]["ratio"].dropna()
+    return {
+        "mean": stats.estimate(by_run["ratio"], "mean", "placements"),
+        "best": round(float(jobs.groupby("flow_id")["ratio"].mean().min()), 3),
+        "one path": round(100 * float((chains - 1).abs().max()), 4),
+        "bound": stats.estimate(by_run["bound"], "mean", "placements"),
+    }
+
+
+def draw(raw: RawResults) -> Figure:
+    """Each query's time over that under even weights, mean over placements, above the bound."""
+    figure, (plot,) = figures.axes(width=7)
+    means = _jobs(raw).groupby("flow_id")[["ratio", "bound"]].mean()
+    means = means.loc[[f"q{k}" for k in range(1, 23)]]
+    at = range(1, 23)
+    plot.bar(at, means["ratio"], label="longest distance")
+    plot.plot(at, means["bound"], color=figures.COLOURS[1], linestyle="", marker="_", markersize=12, label="bound")
+    plot.axhline(1, color="grey", linewidth=0.8, linestyle=":")
+    plot.set(xlabel="query", ylabel="time over that under even weights", xticks=list(at))
+    plot.legend(loc="lower right", frameon=True)
+    return figure

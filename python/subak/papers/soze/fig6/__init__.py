@@ -1,0 +1,38 @@
+"""Figure 6: a job under even weights, and with its critical path first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from subak.repro import RawResults, Value, figures
+from subak.repro.jobs import rates, seconds, weights
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+POLICIES = ("even", "critical-path")
+
+
+def measure(raw: RawResults) -> dict[str, Value]:
+    """Completion times. Nothing is drawn at random."""
+    even, critical = (seconds(raw, "fluid", "job", policy) for policy in POLICIES)
+    small_even, small_critical = (seconds(raw, "packets", "job", policy, "soze-virtual") for policy in POLICIES)
+    first = [weights(raw, "fluid", "critical-path", f"job/{flow}")[1][0] for flow in ("f1", "f4")]
+    return {
+        "even": round(even, 2),
+        "critical": round(critical, 2),
+        "weights": ", ".join(f"{weight:.3f}" for weight in first),
+        "packets": round(small_critical / small_even / (critical / even), 4),
+    }
+
+
+def draw(raw: RawResults) -> Figure:
+    """Rates of the four transfers under both policies."""
+    figure, plots = figures.axes(columns=2, width=4.2)
+    for plot, policy in zip(plots, POLICIES, strict=True):
+        for name, (at, gbps) in rates(raw, "fluid", policy).items():
+            plot.plot(at, gbps, label=name.removeprefix("job/"))
+        plot.set(title=policy, xlabel="s", xlim=(0, 120), ylim=(0, 5))
+    plots[0].set_ylabel("Gb/s")
+    plots[0].legend()
+    return figure

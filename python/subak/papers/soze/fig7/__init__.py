@@ -1,0 +1,44 @@
+"""Figure 7: a straggler of a coflow under even weights, and with weights by progress."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from subak.repro import RawResults, Value, figures
+from subak.repro.jobs import rates, seconds, weights
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def _behind(raw: RawResults, spec: str, policy: str, scheme: str = "ideal") -> float:
+    """f2's end over f1's; both start at once."""
+    first, second = (seconds(raw, spec, f"shuffle/{flow}", policy, scheme, "flow") for flow in ("f1", "f2"))
+    return round(second / first, 4)
+
+
+def measure(raw: RawResults) -> dict[str, Value]:
+    """Ends of the two transfers. Nothing is drawn at random."""
+    return {
+        "even": _behind(raw, "fluid", "even"),
+        "straggler": _behind(raw, "fluid", "straggler"),
+        "heaviest": round(float(weights(raw, "fluid", "straggler", "shuffle/f2")[1].max()), 3),
+        "packets": _behind(raw, "packets", "straggler", "soze-virtual"),
+    }
+
+
+def draw(raw: RawResults) -> Figure:
+    """Rates under both policies, and the weights."""
+    figure, plots = figures.axes(columns=3, width=3.6)
+    for plot, policy in zip(plots, ("even", "straggler"), strict=False):
+        for name, (at, gbps) in rates(raw, "fluid", policy).items():
+            if name.startswith("shuffle/"):
+                plot.plot(at, gbps, label=name.removeprefix("shuffle/"))
+        plot.set(title=policy, xlabel="s", xlim=(0, 65), ylim=(0, 25))
+    plots[0].set_ylabel("Gb/s")
+    plots[0].legend()
+    for flow in ("f1", "f2"):
+        at, weight = weights(raw, "fluid", "straggler", f"shuffle/{flow}")
+        plots[2].step(at, weight, where="post", label=flow)
+    plots[2].set(title="weights under straggler", xlabel="s")
+    return figure

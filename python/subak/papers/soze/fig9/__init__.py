@@ -1,0 +1,51 @@
+"""Figure 9: two jobs under even weights, and where transfers that can wait give up weight."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from subak.repro import RawResults, Value, figures
+from subak.repro.jobs import rates, seconds
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+POLICIES = ("even", "altruistic")
+
+
+def _share_percent(raw: RawResults) -> float:
+    """f2's share of what f2 and f3 have from 5 s to 15 s."""
+    of = rates(raw, "fluid", "altruistic")
+    means = []
+    for name in ("job1/f2", "job2/f3"):
+        at, gbps = of[name]
+        means.append(gbps[(at > 5) & (at <= 15)].mean())
+    return float(100 * means[0] / sum(means))
+
+
+def measure(raw: RawResults) -> dict[str, Value]:
+    """Completion times. Nothing is drawn at random."""
+    even, altruistic = (seconds(raw, "fluid", "job2", policy) for policy in POLICIES)
+    first = [seconds(raw, "fluid", "job1", policy) for policy in POLICIES]
+    small = [seconds(raw, "packets", "job2", policy, "soze-virtual") for policy in POLICIES]
+    return {
+        "even": round(even, 2),
+        "altruistic": round(altruistic, 2),
+        "optimal": round(seconds(raw, "optimal", "job2", "even"), 2),
+        "harm": round(first[1] / first[0], 4),
+        "share": round(_share_percent(raw), 2),
+        "packets": round(small[1] / small[0] / (altruistic / even), 4),
+    }
+
+
+def draw(raw: RawResults) -> Figure:
+    """Rates of the four transfers."""
+    figure, plots = figures.axes(columns=3, width=3.6)
+    runs = [("fluid", "even", "even"), ("optimal", "even", "f2 after f3"), ("fluid", "altruistic", "altruistic")]
+    for plot, (spec, policy, title) in zip(plots, runs, strict=True):
+        for name, (at, gbps) in sorted(rates(raw, spec, policy).items()):
+            plot.plot(at, gbps, label=name.split("/")[1])
+        plot.set(title=title, xlabel="s", xlim=(0, 65), ylim=(0, 4.2))
+    plots[0].set_ylabel("Gb/s")
+    plots[0].legend()
+    return figure

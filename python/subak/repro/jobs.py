@@ -1,0 +1,38 @@
+"""What the experiments on applications share: completion times of jobs, and rates of their flows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from subak.repro import RawResults
+
+PAYLOAD = 1446 / 1500
+"""Share of payload in full packets."""
+
+
+def seconds(raw: RawResults, spec: str, name: str, policy: str, scheme: str = "ideal", kind: str = "job") -> float:
+    """How long a job (or a flow, as ``job/flow``) took."""
+    columns = ["scheme", "flow_id", "fct_ns", "workload.policy"]
+    frame = raw.simulated(spec).table(kind, columns).to_pandas()
+    mine = frame[(frame["scheme"] == scheme) & (frame["flow_id"] == name) & (frame["workload.policy"] == policy)]
+    return float(mine["fct_ns"].iloc[0]) / 1e9
+
+
+def rates(raw: RawResults, spec: str, policy: str, scheme: str = "ideal") -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """By flow: times, s, and Gb/s of payload."""
+    columns = ["scheme", "flow_id", "time_ns", "rate_bps", "workload.policy"]
+    frame = raw.simulated(spec).table("rate", columns).to_pandas()
+    mine = frame[(frame["scheme"] == scheme) & (frame["workload.policy"] == policy)]
+    found = {}
+    for name, rows in mine.groupby("flow_id"):
+        found[str(name)] = (rows["time_ns"].to_numpy(dtype=float) / 1e9, PAYLOAD * rows["rate_bps"].to_numpy() / 1e9)
+    return found
+
+
+def weights(raw: RawResults, spec: str, policy: str, flow: str, scheme: str = "ideal") -> tuple[np.ndarray, np.ndarray]:
+    """Times, s, and the weight that the flow has from then on."""
+    columns = ["scheme", "flow_id", "time_ns", "weight", "workload.policy"]
+    frame = raw.simulated(spec).table("weight", columns).to_pandas()
+    mine = frame[frame["scheme"] == scheme]
+    mine = mine[(mine["workload.policy"] == policy) & (mine["flow_id"] == flow)]
+    return mine["time_ns"].to_numpy(dtype=float) / 1e9, mine["weight"].to_numpy(dtype=float)
