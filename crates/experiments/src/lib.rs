@@ -96,7 +96,10 @@ const EXPERIMENTS: &[Experiment] = &[
         settings: flowtune::TABLE,
         compute: flowtune::multicore,
     },
+    Experiment { name: "flowtune-scale", kind: Kind::Solver, settings: flowtune::SCALE, compute: flowtune::scale },
     Experiment { name: "soze-settles", kind: Kind::Packets, settings: soze::SETTLES, compute: soze::settles },
+    Experiment { name: "soze-fig18a", kind: Kind::Packets, settings: soze::COFLOW, compute: soze::coflow },
+    Experiment { name: "soze-fig19", kind: Kind::Packets, settings: soze::SCALE, compute: soze::scale },
     Experiment { name: "soze-params", kind: Kind::Packets, settings: soze::PARAMS, compute: soze::params },
 ];
 

@@ -2,7 +2,7 @@
 //! completion times of a few hundred flows of TCP NewReno, DCTCP and CUBIC over FqCoDel, and the late flows of an incast. Ends with 1 if a
 //! median of the completion times is off by more than 10%, or an incast has more late flows here.
 //!
-//! `cargo bench -p subak-packet --bench against_ns3 -- FOLDER`, where FOLDER holds the programs that
+//! `cargo bench -p subak-packet --bench against_ns3 -- FOLDER [times [newreno|dctcp|cubic]]`, where FOLDER holds the programs that
 //! `benches/ns3/build.sh` builds; without them nothing is compared. The flows arrive at one receiver of a star, sizes
 //! spread evenly on a logarithmic scale from 1 KB to 1 MB, so that queues overflow at the higher load.
 
@@ -19,7 +19,7 @@ use subak_core::{Network, NodeKind};
 /// How far a median may be off ns-3's, relative to it.
 const WITHIN: f64 = 0.1;
 /// A scheme here and there, and how a loss cuts the window here: ns-3's TCP has proportional rate reduction (RFC 6937) for
-/// losses, and cuts at once on marks.
+/// losses, and cuts at once on marks. A timeout holds all lost there, and so here.
 #[derive(Clone, Copy)]
 struct Peer {
     scheme: &'static str,
@@ -68,12 +68,13 @@ fn main() -> ExitCode {
         println!("{} holds no ns-3 programs: nothing to compare with", folder.display());
         return ExitCode::SUCCESS;
     }
-    // `times` alone leaves the speed away.
+    // `times` leaves the speed away; a name after it leaves the others away.
     if arguments.next().as_deref() != Some("times") {
         hops(&folder);
     }
+    let only = arguments.next();
     let mut off = Vec::new();
-    for peer in PEERS {
+    for peer in PEERS.into_iter().filter(|p| only.as_deref().is_none_or(|name| name == p.tcp)) {
         for load in [0.3, 0.6, 0.8] {
             let ratio = completion_times(&folder, peer, load);
             if (ratio - 1.0).abs() > WITHIN {
@@ -224,12 +225,15 @@ fn our_times(peer: Peer, hosts: usize, rto_min_ns: u64, flows: &[Flow]) -> (Vec<
         network.connect(host, hub, RATE_BPS, DELAY_NS, Some(BUFFER_BYTES)).expect("a valid link");
     }
     // The least timeout that the program for ns-3 sets, too.
-    let params = serde_json::json!({ "rto_min": rto_min_ns as f64 * 1e-9, "reduction": peer.reduction });
+    let params =
+        serde_json::json!({ "rto_min": rto_min_ns as f64 * 1e-9, "reduction": peer.reduction, "timeout": "all" });
     let mut params = params.as_object().expect("it is one").clone();
     if let Some((target, interval)) = peer.codel_us {
         params.extend(
             [("target", target), ("codel_interval", interval)].map(|(k, us)| (k.into(), (us as f64 * 1e-6).into())),
         );
+        // A device of ns-3 holds a packet besides the one that it sends.
+        params.insert("device".into(), 1.into());
     }
     let mut sim = subak_packet::build(peer.scheme, &params, &network, SIZES, &[], 1).expect("it is registered");
     for f in flows {

@@ -2,7 +2,7 @@
 
 use crate::sender::{Receiver, Sender};
 use subak_core::driver::FlowView;
-use subak_core::scheme::{Class, Loss, LossKind, Packet, PacketKind, Scheme, Way};
+use subak_core::scheme::{Loss, LossKind, Packet, Scheme};
 use subak_core::{FlowId, Ns};
 
 pub(crate) const PS: u64 = 1000;
@@ -65,25 +65,7 @@ pub(crate) struct Subflow {
 
 /// A data packet without content.
 pub(crate) fn blank<S: Scheme>(flow: FlowId, subflow: u8, route: u32, now_ns: Ns) -> Packet<S> {
-    Packet {
-        flow,
-        route,
-        segment: 0,
-        bytes: 0,
-        payload_bytes: 0,
-        cumulative: 0,
-        hop: 0,
-        subflow,
-        way: Way::Out,
-        kind: PacketKind::Data,
-        class: Class::Low,
-        ecn: false,
-        sent_ns: now_ns,
-        enqueued_ns: now_ns,
-        waited_ns: 0,
-        data: S::Data::default(),
-        ctl: None,
-    }
+    Packet { route, subflow, sent_ns: now_ns, enqueued_ns: now_ns, ..Packet::blank(flow) }
 }
 
 pub(crate) fn remaining<S: Scheme>(f: &FlowState<S>) -> u64 {

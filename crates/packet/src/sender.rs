@@ -308,8 +308,8 @@ impl Sender {
         rto.saturating_mul(1 << self.backoff.min(20)).min(max.max(rto))
     }
 
-    /// The first segment was not acknowledged for a timeout: holds it lost, and what was sent more than a round trip ago. The
-    /// first segment that is newly lost.
+    /// The first segment was not acknowledged for a timeout: holds it lost, and what was sent more than a round trip ago, or
+    /// all. The first segment that is newly lost.
     pub fn on_timeout(&mut self, now_ns: Ns) -> Option<u32> {
         self.backoff += 1;
         self.probe = None;
@@ -321,7 +321,8 @@ impl Sender {
         let mut first = None;
         for at in 0..self.segments.len() as u32 {
             let s = self.segments[at as usize];
-            if s.state == State::InFlight && (first.is_none() || s.sent_ns + round_ns <= now_ns) {
+            let is_old = first.is_none() || self.recovery.timeout_loses_all || s.sent_ns + round_ns <= now_ns;
+            if s.state == State::InFlight && is_old {
                 self.hold_lost(self.base + at);
                 first = first.or(Some(self.base + at));
             }
@@ -452,6 +453,18 @@ mod tests {
         assert_eq!(send(&mut s, 1000), Next { segment: 0, payload_bytes: 1000, again: true });
         assert_eq!(s.on_ack(0, run(0), 2, 1000, 1200).bytes, 1000);
         assert_eq!(s.timeout_ns(), Some(1200 + 1000));
+    }
+
+    #[test]
+    fn a_timeout_may_hold_all_lost() {
+        let recovery = Recovery { rto_min_ns: 1000, probe: false, timeout_loses_all: true, ..Recovery::default() };
+        let mut s = Sender::new(recovery, 0);
+        for at_ns in [0, 100, 850] {
+            send(&mut s, at_ns);
+        }
+        assert_eq!((s.on_timeout(1000), s.in_flight_bytes()), (Some(0), 0));
+        let again: Vec<u32> = (0..3).map(|_| send(&mut s, 1000).segment).collect();
+        assert_eq!(again, [0, 1, 2]);
     }
 
     #[test]

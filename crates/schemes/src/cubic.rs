@@ -80,9 +80,12 @@ impl Named for Cubic {
             sfq_codel::INTERVAL,
             sfq_codel::BINS,
             sfq_codel::QUANTUM,
+            sfq_codel::DEVICE,
             tcp::INITIAL_WINDOW,
             tcp::REDUCTION,
             tcp::RTO_MIN,
+            tcp::TIMEOUT,
+            tcp::PROBE,
         ],
         settles: Settles::NEVER,
     };

@@ -397,24 +397,6 @@ mod tests {
     }
 
     pub(super) fn packet() -> Packet<Dcqcn> {
-        Packet {
-            flow: 0,
-            route: 0,
-            segment: 0,
-            bytes: 1500,
-            payload_bytes: 1446,
-            cumulative: 0,
-            hop: 1,
-            subflow: 0,
-            way: subak_core::scheme::Way::Out,
-            kind: PacketKind::Data,
-            class: Class::Low,
-            ecn: false,
-            sent_ns: 0,
-            enqueued_ns: 0,
-            waited_ns: 0,
-            data: (),
-            ctl: None,
-        }
+        Packet { bytes: 1500, payload_bytes: 1446, hop: 1, ..Packet::blank(0) }
     }
 }

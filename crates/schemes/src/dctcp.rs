@@ -62,6 +62,8 @@ impl Named for Dctcp {
             tcp::INITIAL_WINDOW,
             tcp::REDUCTION,
             tcp::RTO_MIN,
+            tcp::TIMEOUT,
+            tcp::PROBE,
             lossless::PFC_OFF,
             lossless::ALPHA,
             lossless::THRESHOLD,

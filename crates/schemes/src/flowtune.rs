@@ -21,10 +21,6 @@ use subak_core::scheme::{
 use subak_core::{Fault, FlowId, LinkId, Network, NodeId, Ns, Utility};
 use subak_wire::Datagram;
 
-/// Bytes of a datagram's frame besides itself: Ethernet, IP, and TCP as the paper has it.
-const FRAME_BYTES: u32 = 58;
-/// The least frame.
-const LEAST_FRAME_BYTES: u32 = 64;
 /// Records of a datagram, at most: starts of 16 bytes then fit a packet of 1500.
 const MOST_RECORDS: usize = 80;
 /// A path that cannot be told: the flow stays with TCP.
@@ -39,6 +35,7 @@ pub struct Flowtune {
     interval_ns: Ns,
     windows: Windows,
     recovery: Recovery,
+    header_bytes: u32,
     /// The network, once the controller is made: paths are told as turns at its nodes.
     network: Arc<std::sync::OnceLock<Network>>,
 }
@@ -99,9 +96,17 @@ impl Named for Flowtune {
             Param::number("ahead", 10e-6, ParamUnit::Seconds, "a flow's end is told so long before it, at its rate"),
             Param::number("control_rto_min", 20e-6, ParamUnit::Seconds, "least timeout of messages to and from the allocator"),
             Param::number("control_rto_max", 30e-6, ParamUnit::Seconds, "largest timeout of messages to and from the allocator"),
+            Param::number(
+                "control_header",
+                58.0,
+                ParamUnit::Bytes,
+                "bytes around a message of the exchange, whose own header has 36: Ethernet, IP, and TCP as the paper has it",
+            ),
             tcp::INITIAL_WINDOW,
             tcp::REDUCTION,
             tcp::RTO_MIN,
+            tcp::TIMEOUT,
+            tcp::PROBE,
         ],
         settles: Settles { within: 0.05, rtts: 200.0 },
     };
@@ -139,6 +144,7 @@ impl Scheme for Flowtune {
             interval_ns: (params.within("interval", 1e-6, 1.0)? * 1e9) as Ns,
             windows: Windows::of(params)?,
             recovery: tcp::recovery(params),
+            header_bytes: params.within("control_header", 0.0, 1000.0)? as u32,
             network: Arc::default(),
         })
     }
@@ -186,6 +192,7 @@ impl Scheme for Flowtune {
             Box::new(Host {
                 node: node.node,
                 settings: self.settings,
+                header_bytes: self.header_bytes,
                 endpoint: None,
                 told: BTreeMap::new(),
                 wakes_ns: Ns::MAX,
@@ -194,15 +201,11 @@ impl Scheme for Flowtune {
     }
 }
 
-fn frame_bytes(datagram: usize) -> u32 {
-    (datagram as u32 + FRAME_BYTES).max(LEAST_FRAME_BYTES)
-}
-
 /// Sends `datagram` across the network.
-fn send(io: &mut Io<Flowtune>, to: To, datagram: &Datagram) {
+fn send(io: &mut Io<Flowtune>, to: To, datagram: &Datagram, header_bytes: u32) {
     let mut bytes = Vec::new();
     if datagram.encode(&mut bytes).is_some() {
-        let frame = frame_bytes(bytes.len());
+        let frame = bytes.len() as u32 + header_bytes;
         io.ctl(to, 0, Message::Wire(bytes.into()), Class::Control, frame);
     }
 }
@@ -330,6 +333,7 @@ impl Source<Flowtune> for FlowtuneSource {
 struct Host {
     node: NodeId,
     settings: Settings,
+    header_bytes: u32,
     endpoint: Option<Endpoint>,
     /// By connection, the weight told and whether a rate holds.
     told: BTreeMap<u64, (f32, bool)>,
@@ -351,9 +355,10 @@ impl Host {
     /// Says what there is to say, and wakes when there will be more.
     fn speak(&mut self, io: &mut Io<Flowtune>) {
         let now_ns = io.now_ns;
+        let header_bytes = self.header_bytes;
         let endpoint = self.endpoint(now_ns);
         while let Some(datagram) = endpoint.poll(now_ns) {
-            send(io, To::Controller, &datagram);
+            send(io, To::Controller, &datagram, header_bytes);
         }
         let ends = [endpoint.due_ns(), endpoint.next_end_ns(now_ns)];
         if let Some(due_ns) = ends.into_iter().flatten().min().map(|due| due.max(now_ns + 1))
@@ -467,7 +472,7 @@ impl Controller<Flowtune> for Centre {
         let Some(allocator) = &mut self.allocator else { return };
         allocator.step(io.now_ns);
         while let Some(datagram) = allocator.poll(io.now_ns) {
-            send(io, To::Node(datagram.endpoint), &datagram);
+            send(io, To::Node(datagram.endpoint), &datagram, self.scheme.header_bytes);
         }
         io.timer(0, io.now_ns + self.scheme.interval_ns);
     }

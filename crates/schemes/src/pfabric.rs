@@ -98,7 +98,13 @@ impl Scheme for PFabric {
         })
     }
     fn recovery(&self) -> Recovery {
-        Recovery { reorder: None, probe: false, rto_min_ns: self.rto_ns, rto_max_ns: self.rto_ns, go_back: false }
+        Recovery {
+            reorder: None,
+            probe: false,
+            rto_min_ns: self.rto_ns,
+            rto_max_ns: self.rto_ns,
+            ..Recovery::default()
+        }
     }
     fn queue(&self, port: &Port) -> PFabricQueue {
         let mtu = u64::from(port.mtu_bytes);

@@ -31,7 +31,7 @@ impl Named for Reno {
         kind: Kind::Reactive,
         lives_on_control: false,
         goal: Goal::Own,
-        params: &[tcp::INITIAL_WINDOW, tcp::REDUCTION, tcp::RTO_MIN],
+        params: &[tcp::INITIAL_WINDOW, tcp::REDUCTION, tcp::RTO_MIN, tcp::TIMEOUT, tcp::PROBE],
         settles: Settles::NEVER,
     };
 }

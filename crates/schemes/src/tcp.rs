@@ -22,6 +22,19 @@ pub const REDUCTION: Param = Param::choice(
     &["immediate", "prr"],
     "how a window is cut: at once, or over a round trip of acknowledgements (prr, RFC 6937)",
 );
+/// `params.timeout`.
+pub const TIMEOUT: Param = Param::choice(
+    "timeout",
+    &["old", "all"],
+    "what a timeout holds lost: what is older than a round trip (old, RFC 8985), or all that is under way (all, RFC 6298)",
+);
+
+/// `params.probe`.
+pub const PROBE: Param = Param::flag(
+    "probe",
+    true,
+    "the last segment goes once more after two round trips of silence, before the timeout (RFC 8985); without, as in ns-2",
+);
 
 /// How a sender's windows begin and are cut.
 #[derive(Debug, Clone, Copy)]
@@ -45,9 +58,14 @@ impl Windows {
     }
 }
 
-/// With [`RTO_MIN`].
+/// With [`RTO_MIN`], [`TIMEOUT`] and [`PROBE`].
 pub fn recovery(params: &Params) -> Recovery {
-    Recovery { rto_min_ns: params.ns("rto_min").max(1), ..Recovery::default() }
+    Recovery {
+        rto_min_ns: params.ns("rto_min").max(1),
+        timeout_loses_all: params.word("timeout") == "all",
+        probe: params.flag("probe"),
+        ..Recovery::default()
+    }
 }
 
 /// A congestion window of one subflow, in payload bytes.

@@ -93,6 +93,8 @@ impl Named for Wrr {
             Param::number("cut", 0.2, ParamUnit::One, "share that is taken off"),
             tcp::INITIAL_WINDOW,
             tcp::RTO_MIN,
+            tcp::TIMEOUT,
+            tcp::PROBE,
         ],
         settles: Settles::NEVER,
     };

@@ -112,6 +112,8 @@ impl Named for Xcp {
             ),
             Param::number("initial_window", 2.0, ParamUnit::Packets, "window at the start of a flow"),
             tcp::RTO_MIN,
+            tcp::TIMEOUT,
+            tcp::PROBE,
         ],
         settles: Settles::NEVER,
     };
@@ -283,7 +285,8 @@ impl Source<Xcp> for XcpSource {
     fn on_loss(&mut self, io: &mut Io<Xcp>, loss: &Loss) {
         let s = &mut self.subflows[loss.subflow as usize];
         if loss.kind == LossKind::Timeout {
-            s.cwnd = self.mss;
+            // What is younger than a round trip is still under way; one segment goes out beside it.
+            s.cwnd = loss.in_flight_bytes as f64 + self.mss;
             s.recover = loss.next_segment;
         } else if loss.segment >= s.recover {
             s.cwnd = (s.cwnd / 2.0).max(self.mss);

@@ -123,11 +123,21 @@ pub struct Recovery {
     /// Whether the receiver drops what comes out of order, says so once for each gap, and the sender sends all again from there
     /// (go-back-N, as in RoCE NICs). Acknowledgements of later segments then tell nothing.
     pub go_back: bool,
+    /// Whether a timeout holds all lost that is under way (RFC 5681 and 6298), not only what is older than a round trip
+    /// (RFC 8985, section 6.3).
+    pub timeout_loses_all: bool,
 }
 
 impl Default for Recovery {
     fn default() -> Self {
-        Recovery { reorder: Some(3), probe: true, rto_min_ns: 200_000, rto_max_ns: 100_000_000, go_back: false }
+        Recovery {
+            reorder: Some(3),
+            probe: true,
+            rto_min_ns: 200_000,
+            rto_max_ns: 100_000_000,
+            go_back: false,
+            timeout_loses_all: false,
+        }
     }
 }
 

@@ -135,6 +135,30 @@ pub struct Packet<S: Scheme> {
 }
 
 impl<S: Scheme> Packet<S> {
+    /// An empty data packet of a flow, at time 0 and its first link.
+    #[inline]
+    pub fn blank(flow: FlowId) -> Self {
+        Packet {
+            flow,
+            route: 0,
+            segment: 0,
+            bytes: 0,
+            payload_bytes: 0,
+            cumulative: 0,
+            hop: 0,
+            subflow: 0,
+            way: Way::Out,
+            kind: PacketKind::Data,
+            class: Class::Low,
+            ecn: false,
+            sent_ns: 0,
+            enqueued_ns: 0,
+            waited_ns: 0,
+            data: S::Data::default(),
+            ctl: None,
+        }
+    }
+
     /// A copy of the packet, for networks that duplicate packets.
     pub fn copy(&self) -> Self {
         Packet { ctl: self.ctl.clone(), ..*self }

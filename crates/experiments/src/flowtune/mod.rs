@@ -1,11 +1,14 @@
-//! Flowtune's experiments with the optimizer alone (sections 5.2 and 5.4, table 1).
+//! Flowtune's experiments without packets: the optimizer alone (sections 5.2 and 5.4, table 1), and beyond one allocator
+//! (section 6).
 
 mod gamma;
+mod scale;
 mod sizes;
 mod table;
 mod web;
 
 pub(crate) use gamma::{SETTINGS as GAMMA, gamma};
+pub(crate) use scale::{SETTINGS as SCALE, scale};
 pub(crate) use sizes::sizes;
 pub(crate) use table::{SETTINGS as TABLE, multicore};
 pub(crate) use web::{SETTINGS as WEB, normalizers, over_allocation};

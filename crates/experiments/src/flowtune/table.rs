@@ -62,7 +62,7 @@ fn tell(context: &mut Context, all: &[Vec<Times>], rows: usize) {
     for (k, &(nodes, flows)) in TwoTiers::TABLE[..rows].iter().enumerate() {
         let of = |get: fn(&Times) -> f64| -> Vec<f64> { all.iter().map(|times| get(&times[k])).collect() };
         let single = of(|t| t.single);
-        let name = format!("{nodes}/{flows}");
+        let name = name(k);
         report.sample(&format!("us {name}"), "median", "runs", &single);
         report.sample(&format!("us f64 {name}"), "median", "runs", &of(|t| t.double));
         report.sample(&format!("us F-NORM {name}"), "median", "runs", &of(|t| t.with_norm));
@@ -86,6 +86,22 @@ fn tell(context: &mut Context, all: &[Vec<Times>], rows: usize) {
     report.sample("Tbit/s a core", "median", "runs", &most);
     let over: Vec<f64> = most.iter().map(|tbps| tbps / FASTPASS).collect();
     report.sample("over Fastpass a core", "median", "runs", &over);
+}
+
+/// Nodes and flows of a row.
+pub(super) fn name(row: usize) -> String {
+    let (nodes, flows) = TwoTiers::TABLE[row];
+    format!("{nodes}/{flows}")
+}
+
+/// The part of the time of two threads, percent, beyond what one thread without FlowBlocks needs.
+pub(super) fn communication(row: usize, seed: u64, seconds: f64) -> Result<f64, Fault> {
+    let (nodes, flows) = TwoTiers::TABLE[row];
+    let row = Row::new(nodes, flows, seed)?;
+    let (mut single, mut two) = (row.iteration::<f32>()?, row.parallel(2)?);
+    let alone_us = best_us(seconds, || single.step());
+    let together_us = best_us(seconds, || two.run(STEPS)) / STEPS as f64;
+    Ok(100.0 * (1.0 - alone_us / (2.0 * together_us)))
 }
 
 /// A network of the table with its flows.

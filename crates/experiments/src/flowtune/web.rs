@@ -14,11 +14,11 @@ use subak_solve::ned::{AnyLaw, Cluster, Division, Iteration, Key, Method, Normal
 use subak_solve::{Options, Utility, maximize_from};
 
 const LOADS: [f64; 4] = [0.2, 0.4, 0.6, 0.8];
-const HOST_BPS: f64 = 10e9;
+pub(super) const HOST_BPS: f64 = 10e9;
 /// Section 5.3: "an iteration every 10 us".
 const INTERVAL_US: f64 = 10.0;
 /// Section 5.3: "experiments have gamma = 0.4".
-const GAMMA: f64 = 0.4;
+pub(super) const GAMMA: f64 = 0.4;
 
 /// Intervals in all, and of them those before measuring; intervals between two looks at the optimum; Gradient's gamma; the
 /// length of an interval, us, and the steps that are made in it; lines that a rate may be at most before normalizing;
@@ -197,15 +197,20 @@ fn run(job: &Job) -> Result<Ran, Fault> {
 }
 
 /// Section 5.3: four spines, nine racks of 16 servers at 10 Gb/s, full bisection.
-fn topology() -> Value {
+pub(super) fn topology() -> Value {
     json!({"kind": "leaf-spine", "leaves": 9, "hosts_per_leaf": 16, "spines": 4, "host_rate": HOST_BPS,
         "spine_rate": 40e9})
+}
+
+/// Of the web workload.
+pub(super) fn sizes() -> Sizes {
+    Sizes::published("facebook-web").expect("it is there")
 }
 
 fn simulate<T: Real>(job: &Job, division: Division) -> Result<Ran, Fault> {
     let mut fabric = Fabric::of(&topology(), job.seed)?;
     let capacity_bps = fabric.capacities_bps();
-    let sizes = Sizes::published("facebook-web").expect("it is there");
+    let sizes = sizes();
     let law: AnyLaw<T> = job.entry.method.law(job.gamma)?;
     let cluster = Cluster::<T>::new(&capacity_bps, 1.0)?.with_most_lines(job.most_lines)?;
     let mut iteration = Iteration::new(cluster, law).with_division(division);

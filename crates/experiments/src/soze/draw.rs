@@ -101,7 +101,8 @@ fn several(network: &mut Network, rng: &mut Stream) -> Result<Vec<Route>, Fault>
     Ok((0..flows).map(|_| route()).collect())
 }
 
-fn idle_rtt_ns(network: &Network, route: &Route) -> u64 {
+/// There and back on an idle network, ns.
+pub(super) fn idle_rtt_ns(network: &Network, route: &Route) -> u64 {
     let crossing = |links: &[LinkId], bytes: u32| -> f64 {
         let one = |&l: &LinkId| {
             let link = &network.links()[l as usize];
@@ -112,23 +113,29 @@ fn idle_rtt_ns(network: &Network, route: &Route) -> u64 {
     (crossing(&route.forward, SIZES.mtu_bytes) + crossing(&route.back, SIZES.ack_bytes)).ceil() as u64
 }
 
-/// Exact weighted max-min rates where `share` of each link is for data, and the links that they fill.
-pub(super) fn exact(network: &Network, plans: &[FlowPlan], share: f64) -> Result<(Vec<f64>, Vec<LinkId>), Fault> {
-    let mut scaled = network.clone();
-    let links = 0..scaled.links().len() as LinkId;
-    links.clone().for_each(|l| scaled.link_mut(l).capacity_bps *= share);
+/// The problem of weighted max-min where `share` of each link is for data.
+pub(super) fn case(network: &Network, plans: &[FlowPlan], share: f64) -> Result<Case, Fault> {
+    let mut network = network.clone();
+    let links = 0..network.links().len() as LinkId;
+    links.for_each(|l| network.link_mut(l).capacity_bps *= share);
     let mut flows = Flows::new();
     for (f, plan) in plans.iter().enumerate() {
         let mut flow = Flow::over(f.to_string(), plan.routes[0].forward.clone());
         flow.weight = plan.weight;
-        flows.push(flow, &scaled)?;
+        flows.push(flow, &network)?;
     }
-    let case = Case { network: scaled, flows, policy: Policy::MaxMin };
+    Ok(Case { network, flows, policy: Policy::MaxMin })
+}
+
+/// Exact weighted max-min rates where `share` of each link is for data, and the links that they fill.
+pub(super) fn exact(network: &Network, plans: &[FlowPlan], share: f64) -> Result<(Vec<f64>, Vec<LinkId>), Fault> {
+    let case = case(network, plans, share)?;
     let rates = solve(&case, &Options::default())?.rates_bps;
     let mut load = vec![0.0; case.network.links().len()];
     for (plan, rate) in plans.iter().zip(&rates) {
         plan.routes[0].forward.iter().for_each(|&l| load[l as usize] += rate);
     }
+    let links = 0..load.len() as LinkId;
     let full = links.filter(|&l| load[l as usize] > 0.9999 * case.network.links()[l as usize].capacity_bps).collect();
     Ok((rates, full))
 }

@@ -7,8 +7,12 @@ use serde_json::{Map, Value, json};
 use subak_core::Fault;
 use subak_core::rng::Stream;
 
-/// Parameters of `soze-virtual`; networks with several congested links a run, in place of one.
-pub(crate) const SETTINGS: &[&str] = &["headroom", "integral", "queue", "empties", "start_weights", "several"];
+/// Parameters of `soze-virtual`.
+const PARAMS: [&str; 6] = ["headroom", "integral", "queue", "empties", "start_weights", "anew"];
+/// These; how many networks have one congested hop and how many several, in place of the runs; whether (1 or 0) the paper's
+/// parameters run too.
+pub(crate) const SETTINGS: &[&str] =
+    &["headroom", "integral", "queue", "empties", "start_weights", "anew", "one", "several", "published"];
 
 /// The headroom of `soze-virtual` where nothing is set.
 const HEADROOM: f64 = 0.02;
@@ -25,25 +29,29 @@ type Both = (Seen, Seen, f64);
 
 pub(crate) fn settles(context: &mut Context) -> Result<(), Fault> {
     let mut params = Map::new();
-    for name in SETTINGS.iter().filter(|name| **name != "several") {
-        if let Some(value) = context.plan.settings.get(*name) {
-            params.insert((*name).into(), value.clone());
+    for name in PARAMS {
+        if let Some(value) = context.plan.settings.get(name) {
+            params.insert(name.into(), value.clone());
         }
     }
     let share = 1.0 - context.number("headroom", HEADROOM, 0.0, 0.9)?;
-    let networks = context.runs() as u64;
-    let several = context.count("several", networks as usize, 100_000)? as u64;
+    let networks = context.runs() as f64;
+    let mut counts = Vec::new();
+    for (hops, name) in [(Hops::One, "one"), (Hops::Several, "several")] {
+        counts.push((hops, context.number(name, networks, 0.0, 1e5)?.round() as u64));
+    }
+    let published = context.number("published", 1.0, 0.0, 1.0)? > 0.0;
+    let schemes = if published { [false, true].as_slice() } else { &[true] };
     let mut jobs = Vec::new();
-    for hops in [Hops::One, Hops::Several] {
-        let count = if hops == Hops::One { networks } else { several };
-        for ours in [false, true] {
+    for &(hops, count) in &counts {
+        for &ours in schemes {
             jobs.extend((0..count).map(|k| Job { hops, ours, seed: context.seed() + k }));
         }
     }
     let seen = context.each(&jobs, jobs.len(), |job| run(job, &params, share))?;
     let runs: Vec<(Job, Both)> = jobs.into_iter().zip(seen).collect();
-    for hops in [Hops::One, Hops::Several] {
-        for ours in [false, true] {
+    for &(hops, _) in counts.iter().filter(|(_, count)| *count > 0) {
+        for &ours in schemes {
             let mine: Vec<&Both> =
                 runs.iter().filter(|(j, _)| j.hops == hops && j.ours == ours).map(|(_, b)| b).collect();
             tell(context, &format!("{} {}", if ours { "soze-virtual" } else { "soze" }, hops.name()), hops, &mine);

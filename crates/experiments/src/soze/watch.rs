@@ -79,24 +79,28 @@ pub(super) fn watch(
     Ok(seen)
 }
 
-fn peak_us(sim: &dyn Driver, setup: &Setup) -> f64 {
+/// The longest queue of any link, us.
+pub(super) fn peak_us(sim: &dyn Driver, setup: &Setup) -> f64 {
     let links = 0..setup.network.links().len() as LinkId;
     let peak = |l: LinkId| sim.link(l).peak_queued_bytes as f64 * 8e6 / setup.network.links()[l as usize].capacity_bps;
     links.map(peak).fold(0.0, f64::max)
 }
 
 /// Running averages over the last [`OVER`] round trips.
-struct Averages {
+pub(super) struct Averages {
     samples: std::collections::VecDeque<Vec<f64>>,
     sums: Vec<f64>,
 }
 
 impl Averages {
-    fn new(flows: usize) -> Self {
+    /// Samples a round trip.
+    pub(super) const EACH: usize = EACH;
+
+    pub(super) fn new(flows: usize) -> Self {
         Averages { samples: std::collections::VecDeque::new(), sums: vec![0.0; flows] }
     }
 
-    fn add(&mut self, sample: Vec<f64>) {
+    pub(super) fn add(&mut self, sample: Vec<f64>) {
         self.sums.iter_mut().zip(&sample).for_each(|(sum, x)| *sum += x);
         self.samples.push_back(sample);
         if self.samples.len() > OVER * EACH
@@ -107,7 +111,7 @@ impl Averages {
     }
 
     /// None before there are enough samples.
-    fn now(&self) -> Vec<f64> {
+    pub(super) fn now(&self) -> Vec<f64> {
         let enough = self.samples.len() == OVER * EACH;
         self.sums.iter().filter(|_| enough).map(|sum| sum / (OVER * EACH) as f64).collect()
     }

@@ -104,6 +104,24 @@ fn soze() {
     assert!(!sharp("m outside settles") && !sharp("p below settles") && !sharp("delayed: below settles"));
     let values = compute("soze-settles", 3, &json!({"several": 1}));
     every(&values, "soze-virtual one hop: settles, full, queues");
+    every(&values, "soze-virtual several hops: settles, full, queues");
+    let peak = values["soze-virtual several hops: peak"]["data"][0].as_f64().unwrap();
+    assert!(peak < 30.0, "links begin with the delay of the start: nobody overshoots, and {peak} us is too much");
     every(&values, "soze-virtual one hop: settles after weights change");
     assert_eq!(values["soze one hop: settles"]["hits"], 0, "the paper's parameters leave out the feedback delay");
+}
+
+/// The fluid settles where water-filling says, about as soon as packets do.
+#[test]
+fn soze_by_size() {
+    let settings = json!({"ports": 4, "flows": 100, "packet_ports": 4, "flows_by_size": 100});
+    let values = compute("soze-fig19", 1, &settings);
+    assert!(values["size near"].as_f64().unwrap() >= 95.0 && values["few packets near"].as_f64().unwrap() >= 95.0);
+    let rtts = |key: &str| values[key]["data"][0].as_f64().unwrap();
+    let (packets, fluid) = (rtts("few packets 4 rtts"), rtts("few fluid 4 rtts"));
+    // Packets are averaged over 10 round trips.
+    assert!(packets < fluid + 30.0 && fluid < packets + 15.0, "{packets} in packets, {fluid} as a fluid");
+    let values = compute("soze-fig18a", 1, &json!({"scale": 0.0005}));
+    let off = |key: &str| values[key]["data"][0].as_f64().unwrap();
+    assert!(off("soze-virtual") < off("soze-virtual connections"), "weights are finer than connections");
 }

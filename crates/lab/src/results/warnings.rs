@@ -184,7 +184,7 @@ fn deadlock(stuck: &[(String, u64)]) -> String {
 
 /// The load asked for, that of the flows that arrived, and that which the links into the hosts carried.
 fn load(setting: &Setting, runs: &[(u64, Run)], mut warn: impl FnMut(&'static str, String)) {
-    let Some(asked) = setting.load() else { return };
+    let Some(asked) = setting.whole_load() else { return };
     let (capacity_bits, last_bits) = setting.load_bits();
     if capacity_bits <= 0.0 {
         return;

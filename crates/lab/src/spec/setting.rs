@@ -4,6 +4,7 @@ use crate::spec::drivers::{Expected, SchemeChoice};
 use crate::spec::packets::Recorded;
 use crate::spec::section::{Section, between, each, flag};
 use crate::spec::topology::Topology;
+use crate::spec::workload::poisson::Poisson;
 use crate::spec::workload::{Kind, Workload};
 use crate::spec::{controller, fault};
 use serde::Serialize;
@@ -245,10 +246,8 @@ impl Setting {
         let seconds = (self.duration_ns - self.warmup_ns) as f64 * 1e-9;
         let topology = &self.topology;
         let hosts = topology.hosts();
-        let senders = match self.workload.kind {
-            Kind::Poisson { one_way: true, .. } => &hosts[..hosts.len() / 2],
-            _ => hosts,
-        };
+        let is_one_way = self.poisson().is_some_and(|poisson| poisson.one_way);
+        let senders = if is_one_way { &hosts[..hosts.len() / 2] } else { hosts };
         let links = topology.network().links()[..topology.described_links()].iter();
         let into = links.filter(|l| l.to.is_some_and(|n| topology.is_host(n))).map(|l| l.capacity_bps);
         (senders.iter().map(|&h| topology.access_bps(h)).sum::<f64>() * seconds, into.sum::<f64>() * seconds)
@@ -294,10 +293,19 @@ impl Setting {
         }
     }
 
-    /// The load asked for, where the workload has one.
+    /// The load that the spec gives, where the workload has one.
     pub fn load(&self) -> Option<f64> {
-        match self.workload.kind {
-            Kind::Poisson { load, .. } => Some(load),
+        self.poisson().map(|poisson| poisson.load)
+    }
+
+    /// The load of all flows, where the workload has one.
+    pub fn whole_load(&self) -> Option<f64> {
+        self.poisson().map(Poisson::whole_load)
+    }
+
+    fn poisson(&self) -> Option<&Poisson> {
+        match &self.workload.kind {
+            Kind::Poisson(poisson) => Some(poisson),
             _ => None,
         }
     }

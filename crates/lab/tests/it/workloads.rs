@@ -48,6 +48,37 @@ fn poisson_brings_the_load_asked_for() {
 }
 
 #[test]
+fn incasts_come_on_top_and_leave_the_other_flows_as_they_are() {
+    let flows = |name: &str, more: &str| -> Vec<[String; 5]> {
+        let spec = format!(
+            "{STAR}workload = {{kind = \"poisson\", sizes = \"web-search\", load = 0.3{more}}}
+             scheme = [{{name = \"ideal\"}}]\nrun = {{duration = \"50ms\"}}"
+        );
+        let of = |row| ["start_ns", "dst", "size_bytes", "src", "load"].map(|key| get(&row, key).to_string());
+        rows(&go(name, &spec).0, "flow").into_iter().map(of).collect()
+    };
+    let plain = flows("no-incasts", "");
+    let (incasts, others): (Vec<_>, Vec<_>) =
+        flows("incasts", ", incasts = {senders = 10, size = \"12345B\", load = 0.1}")
+            .into_iter()
+            .partition(|flow| flow[2] == "12345");
+    assert_eq!(others, plain);
+    let mut groups: BTreeMap<[String; 2], Vec<String>> = BTreeMap::new();
+    for [start, dst, _, src, _] in incasts {
+        assert_ne!(src, dst);
+        groups.entry([start, dst]).or_default().push(src);
+    }
+    // A load of 0.1 in 50 ms is 50 MB, some 380 incasts of 10 senders, of whom there are 7: three hosts send twice.
+    assert!((300..460).contains(&groups.len()), "{}", groups.len());
+    for mut senders in groups.into_values() {
+        assert_eq!(senders.len(), 10);
+        senders.sort();
+        senders.dedup();
+        assert_eq!(senders.len(), 7);
+    }
+}
+
+#[test]
 fn schemes_at_one_seed_see_the_same_flows_and_seeds_differ() {
     let spec = format!(
         "{STAR}workload = {{kind = \"poisson\", sizes = \"web-search\", load = 0.5}}

@@ -2,12 +2,13 @@
 //!
 //! A link's virtual queue takes in what comes, and is drained at a share eta of the capacity. While packets really wait, it
 //! is drained more slowly, so that senders empty the real queue. p follows from the longest round trip: senders hear of what
-//! they send after a round trip, which the paper's bounds leave out. The page derives the condition.
+//! they send after a round trip, which the paper's bounds leave out. The page derives the condition. A link that carried
+//! nothing tells the delay of the rate that flows start with, so that many that start at once do not overshoot.
 
 use super::soze::exponent;
 use crate::over::{Fabric, FabricHop, Optimizer, Part, Passing, Weight};
 use crate::queue::Fifo;
-use crate::soze::{Control, Law, MaxDelay, Often, Sender, Unit, least_integral};
+use crate::soze::{Control, Law, MaxDelay, Often, Sender, Unit, Virtual, VirtualLink, least_integral};
 use subak_core::scheme::{
     Carries, FlowInfo, Follows, Goal, Io, PacketKind, Param, ParamUnit, Params, Port, Scheme, Settles,
 };
@@ -15,12 +16,7 @@ use subak_core::{Fault, Ns};
 
 /// The fabric.
 #[derive(Debug, Clone, Copy)]
-pub struct SozeVirtual {
-    law: Law,
-    eta: f64,
-    empties_rtts: f64,
-    queue: f64,
-}
+pub struct SozeVirtual(Virtual);
 
 const PARAMS: &[Param] = &[
     Param::number("headroom", 0.02, ParamUnit::One, "share of a link that data leaves free").following(Follows::Acks),
@@ -32,6 +28,12 @@ const PARAMS: &[Param] = &[
     Param::number("smallest_weight", 1.0, ParamUnit::One, "alpha is the line rate over this weight"),
     Param::number("unit_flows", 4000.0, ParamUnit::One, "beta is alpha over this number of flows of that weight"),
     Param::number("start_weights", 1000.0, ParamUnit::One, "a flow starts with its weight over this of the line rate"),
+    Param::number(
+        "anew",
+        100.0,
+        ParamUnit::One,
+        "a link tells the delay of the start after so many round trips without data; 0: never",
+    ),
 ];
 
 impl Fabric for SozeVirtual {
@@ -67,32 +69,30 @@ impl Fabric for SozeVirtual {
         };
         let queue = params.within("queue", 0.0, 100.0)?;
         stable(&law, queue)?;
-        Ok(SozeVirtual {
+        Ok(SozeVirtual(Virtual {
             law,
             eta: 1.0 - params.within("headroom", 0.0, 0.9)?,
             empties_rtts: params.within("empties", 0.1, 1e9)?,
             queue,
-        })
+            anew_rtts: params.within("anew", 0.0, 1e12)?,
+        }))
     }
     fn data_share(&self) -> Option<f64> {
-        Some(self.eta)
+        Some(self.0.eta)
     }
     fn queue<O: Optimizer<Wish = Weight>>(&self, port: &Port) -> Fifo {
         Fifo::new(port.buffer_bytes)
     }
     fn source(&self, flow: &FlowInfo) -> Sender {
-        Sender::new(self.law, flow)
+        Sender::new(self.0.law, flow)
     }
     fn hop(&self, port: &Port) -> VirtualQueue {
         VirtualQueue {
-            eta: self.eta,
-            queue: self.queue,
-            k_ns: self.law.k_ns,
-            empties_ns: self.empties_rtts * port.rtt_ns as f64,
-            most_ns: self.law.k_ns + self.law.p_ns(port.rtt_ns),
-            unit: self.law.unit(port.rtt_ns),
+            set: self.0.link(port.rtt_ns),
+            unit: self.0.law.unit(port.rtt_ns),
             delay_ns: 0.0,
             at_ns: 0,
+            data_ns: None,
         }
     }
     fn sink(&self, _flow: &FlowInfo) {}
@@ -112,30 +112,37 @@ fn stable(law: &Law, queue: f64) -> Result<(), Fault> {
 /// The link's side: a queue that only counts.
 #[derive(Debug, Clone)]
 pub struct VirtualQueue {
-    eta: f64,
-    queue: f64,
-    k_ns: f64,
-    empties_ns: f64,
-    most_ns: f64,
+    set: VirtualLink,
     unit: Unit,
     delay_ns: f64,
     at_ns: Ns,
+    /// When data came last.
+    data_ns: Option<Ns>,
 }
 
 impl VirtualQueue {
-    /// What really waits beyond k, ns.
-    #[inline]
-    fn excess_ns(&self, port: &Port) -> f64 {
-        (port.queued_bytes as f64 * 8e9 / port.capacity_bps - self.k_ns).max(0.0)
-    }
-
     /// Drains it until now.
     #[inline]
-    fn drain(&mut self, now_ns: Ns, port: &Port) {
+    fn drain(&mut self, now_ns: Ns, queued_ns: f64) {
         let passed_ns = (now_ns - std::mem::replace(&mut self.at_ns, now_ns)) as f64;
-        let rate = (self.eta - self.excess_ns(port) / self.empties_ns).max(-1.0);
-        self.delay_ns = (self.delay_ns - passed_ns * rate).clamp(0.0, self.most_ns);
+        self.delay_ns = self.set.drained_ns(self.delay_ns, passed_ns, queued_ns);
     }
+
+    /// Data comes: the first in a long time finds the delay of the start.
+    #[inline]
+    fn begin(&mut self, now_ns: Ns) {
+        let before = self.data_ns.replace(now_ns);
+        let anew_ns = self.set.anew_ns;
+        if anew_ns > 0.0 && before.is_none_or(|before| (now_ns - before) as f64 > anew_ns) {
+            self.delay_ns = self.set.start_ns;
+        }
+    }
+}
+
+/// What waits, ns of the link.
+#[inline]
+fn queued_ns(port: &Port) -> f64 {
+    port.queued_bytes as f64 * 8e9 / port.capacity_bps
 }
 
 impl FabricHop<SozeVirtual> for VirtualQueue {
@@ -144,14 +151,57 @@ impl FabricHop<SozeVirtual> for VirtualQueue {
         if packet.kind != PacketKind::Data {
             return;
         }
-        self.drain(io.now_ns, port);
-        self.delay_ns = (self.delay_ns + f64::from(packet.bytes) * 8e9 / port.capacity_bps).min(self.most_ns);
+        self.drain(io.now_ns, queued_ns(port));
+        self.begin(io.now_ns);
+        self.delay_ns = self.set.filled_ns(self.delay_ns, f64::from(packet.bytes) * 8e9 / port.capacity_bps);
     }
     #[inline]
     fn on_dequeue<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>, packet: Passing<MaxDelay>, port: &Port) {
-        self.drain(io.now_ns, port);
+        let queued_ns = queued_ns(port);
+        self.drain(io.now_ns, queued_ns);
         if packet.kind == PacketKind::Data {
-            *packet.header = (*packet.header).max(self.unit.put(self.delay_ns + self.queue * self.excess_ns(port)));
+            *packet.header = (*packet.header).max(self.unit.put(self.set.signal_ns(self.delay_ns, queued_ns)));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT_NS: Ns = 10_000;
+
+    fn queue(anew_rtts: f64) -> VirtualQueue {
+        let set = Virtual { anew_rtts, ..Virtual::STANDARD }.link(RTT_NS);
+        VirtualQueue { set, unit: Unit::of(set.most_ns), delay_ns: 0.0, at_ns: 0, data_ns: None }
+    }
+
+    #[test]
+    fn the_defaults_are_the_standard_that_a_fluid_may_run() {
+        let info =
+            subak_core::scheme::Info { params: PARAMS, ..<crate::dctcp::Dctcp as subak_core::scheme::Named>::INFO };
+        let params = Params::resolve(&info, &serde_json::Map::new()).unwrap();
+        assert_eq!(SozeVirtual::new(&params).unwrap().0, Virtual::STANDARD);
+    }
+
+    #[test]
+    fn a_link_begins_with_the_delay_of_the_start_and_does_so_again_after_a_long_silence() {
+        let mut link = queue(100.0);
+        link.begin(5 * RTT_NS);
+        // T of a thousandth of the line rate: 3 ln(4000) round trips of p, of which ln(1000) / ln(4000).
+        assert!((link.delay_ns - (3e3 + 3.0 * 1000f64.ln() * RTT_NS as f64)).abs() < 1e-6);
+        link.delay_ns = 40e3;
+        link.begin(105 * RTT_NS);
+        assert_eq!(link.delay_ns, 40e3, "100 round trips are not more than 100");
+        link.begin(206 * RTT_NS);
+        assert_eq!(link.delay_ns, link.set.start_ns);
+    }
+
+    #[test]
+    fn it_may_begin_empty() {
+        let mut link = queue(0.0);
+        link.begin(RTT_NS);
+        link.begin(1000 * RTT_NS);
+        assert_eq!(link.delay_ns, 0.0);
     }
 }

@@ -77,28 +77,9 @@ mod tests {
     use super::*;
     use crate::pfabric::{PFabric, Remaining};
     use subak_core::rng::Stream;
-    use subak_core::scheme::Class;
 
     fn packet(flow: u32, segment: u32, rank: u64, bytes: u32) -> Packet<PFabric> {
-        Packet {
-            flow,
-            route: 0,
-            segment,
-            bytes,
-            payload_bytes: bytes,
-            cumulative: 0,
-            hop: 0,
-            subflow: 0,
-            way: subak_core::scheme::Way::Out,
-            kind: PacketKind::Data,
-            class: Class::Low,
-            ecn: false,
-            sent_ns: 0,
-            enqueued_ns: 0,
-            waited_ns: 0,
-            data: Remaining::of(rank),
-            ctl: None,
-        }
+        Packet { segment, bytes, payload_bytes: bytes, data: Remaining::of(rank), ..Packet::blank(flow) }
     }
 
     struct Bench {

@@ -213,28 +213,9 @@ mod tests {
     use super::*;
     use crate::wrr::{Header, Wrr};
     use proptest::prelude::*;
-    use subak_core::scheme::Way;
 
     fn packet(flow: u32, bytes: u32, weight: f64) -> Packet<Wrr> {
-        Packet {
-            flow,
-            route: 0,
-            segment: 0,
-            bytes,
-            payload_bytes: bytes,
-            cumulative: 0,
-            hop: 0,
-            subflow: 0,
-            way: Way::Out,
-            kind: PacketKind::Data,
-            class: Class::Low,
-            ecn: false,
-            sent_ns: 0,
-            enqueued_ns: 0,
-            waited_ns: 0,
-            data: Header::of(weight),
-            ctl: None,
-        }
+        Packet { bytes, payload_bytes: bytes, data: Header::of(weight), ..Packet::blank(flow) }
     }
 
     /// Packets and bytes of each flow, given as bytes of its packets and its weight, among the first `served` that leave.

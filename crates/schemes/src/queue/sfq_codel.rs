@@ -29,6 +29,13 @@ pub const BINS: Param = Param::number("bins", 1024.0, ParamUnit::One, "queues th
 /// `params.quantum`.
 pub const QUANTUM: Param =
     Param::number("quantum", 1514.0, ParamUnit::Bytes, "bytes of a queue's turn; 0: a packet, as in the ns-2 program");
+/// `params.device`.
+pub const DEVICE: Param = Param::number(
+    "device",
+    0.0,
+    ParamUnit::One,
+    "packets that have left the fair queues and wait first in, first out, as in a network card: ns-3 has one at least",
+);
 
 /// How long packets may wait under CoDel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,16 +121,18 @@ pub struct SfqPlan {
     interval_ns: Ns,
     bins: usize,
     quantum: u32,
+    device: usize,
 }
 
 impl SfqPlan {
-    /// With [`TARGET`], [`INTERVAL`], [`BINS`] and [`QUANTUM`].
+    /// With [`TARGET`], [`INTERVAL`], [`BINS`], [`QUANTUM`] and [`DEVICE`].
     pub fn of(params: &Params) -> Result<Self, Fault> {
         Ok(SfqPlan {
             target_ns: (params.within("target", 0.0, 10.0)? * 1e9).round() as Ns,
             interval_ns: (params.within("codel_interval", 0.0, 100.0)? * 1e9).round() as Ns,
             bins: params.within("bins", 1.0, 65535.0)? as usize,
             quantum: params.within("quantum", 0.0, 1e6)? as u32,
+            device: params.within("device", 0.0, 1e4)? as usize,
         })
     }
 
@@ -149,6 +158,9 @@ impl SfqPlan {
             old: VecDeque::new(),
             bytes: 0,
             packets: 0,
+            device: VecDeque::new(),
+            device_room: self.device,
+            device_bytes: 0,
         }
     }
 }
@@ -167,8 +179,13 @@ pub struct SfqCodel {
     /// Bins that have just begun, and those that go on.
     fresh: VecDeque<u16>,
     old: VecDeque<u16>,
+    /// Of the fair queues.
     bytes: u64,
     packets: usize,
+    /// What has left them.
+    device: VecDeque<u32>,
+    device_room: usize,
+    device_bytes: u64,
 }
 
 #[derive(Debug, Default)]
@@ -215,6 +232,44 @@ impl SfqCodel {
         None
     }
 
+    /// The next packet by turns.
+    fn next<S: Scheme>(&mut self, now_ns: Ns, slab: &Slab<S>, dropped: &mut Vec<u32>) -> Option<u32> {
+        loop {
+            let is_fresh = !self.fresh.is_empty();
+            let list = if is_fresh { &mut self.fresh } else { &mut self.old };
+            let &number = list.front()?;
+            let at = usize::from(number);
+            if self.bins[at].credit <= 0 {
+                list.pop_front();
+                self.old.push_back(number);
+                self.bins[at].credit += self.turn();
+                continue;
+            }
+            if let Some(packet) = self.through(now_ns, at, slab, dropped) {
+                self.bins[at].credit -= self.cost(slab[packet].bytes);
+                return Some(packet);
+            }
+            // One that has just begun must wait a round before it may count as new again.
+            if is_fresh {
+                self.fresh.pop_front();
+                self.old.push_back(number);
+            } else {
+                self.old.pop_front();
+                self.bins[at].is_listed = false;
+            }
+        }
+    }
+
+    /// Fills the device.
+    fn fill<S: Scheme>(&mut self, now_ns: Ns, slab: &Slab<S>, dropped: &mut Vec<u32>) {
+        while self.device.len() < self.device_room
+            && let Some(packet) = self.next(now_ns, slab, dropped)
+        {
+            self.device_bytes += u64::from(slab[packet].bytes);
+            self.device.push_back(packet);
+        }
+    }
+
     /// A turn's credit, and what a packet takes of it.
     fn turn(&self) -> i64 {
         i64::from(self.quantum.max(1))
@@ -225,7 +280,7 @@ impl SfqCodel {
 }
 
 impl<S: Scheme> Queue<S> for SfqCodel {
-    fn push(&mut self, _now_ns: Ns, packet: u32, slab: &mut Slab<S>, dropped: &mut Vec<u32>) {
+    fn push(&mut self, now_ns: Ns, packet: u32, slab: &mut Slab<S>, dropped: &mut Vec<u32>) {
         let (at, turn) = (self.bin(&slab[packet]), self.turn());
         let bytes = u64::from(slab[packet].bytes);
         let bin = &mut self.bins[at];
@@ -242,41 +297,25 @@ impl<S: Scheme> Queue<S> for SfqCodel {
             let Some(victim) = longest.and_then(|k| self.take(k, slab)) else { break };
             dropped.push(victim);
         }
+        self.fill(now_ns, slab, dropped);
     }
 
     fn pop(&mut self, now_ns: Ns, slab: &mut Slab<S>, dropped: &mut Vec<u32>) -> Pop {
-        loop {
-            let is_fresh = !self.fresh.is_empty();
-            let list = if is_fresh { &mut self.fresh } else { &mut self.old };
-            let Some(&number) = list.front() else { return Pop::Empty };
-            let at = usize::from(number);
-            if self.bins[at].credit <= 0 {
-                list.pop_front();
-                self.old.push_back(number);
-                self.bins[at].credit += self.turn();
-                continue;
-            }
-            if let Some(packet) = self.through(now_ns, at, slab, dropped) {
-                self.bins[at].credit -= self.cost(slab[packet].bytes);
-                return Pop::Packet(packet);
-            }
-            // One that has just begun must wait a round before it may count as new again.
-            if is_fresh {
-                self.fresh.pop_front();
-                self.old.push_back(number);
-            } else {
-                self.old.pop_front();
-                self.bins[at].is_listed = false;
-            }
+        let first = self.device.pop_front();
+        if let Some(packet) = first {
+            self.device_bytes -= u64::from(slab[packet].bytes);
         }
+        let Some(packet) = first.or_else(|| self.next(now_ns, slab, dropped)) else { return Pop::Empty };
+        self.fill(now_ns, slab, dropped);
+        Pop::Packet(packet)
     }
 
     fn bytes(&self) -> u64 {
-        self.bytes
+        self.bytes + self.device_bytes
     }
 
     fn packets(&self) -> usize {
-        self.packets
+        self.packets + self.device.len()
     }
 }
 
@@ -285,34 +324,15 @@ mod tests {
     use super::*;
     use crate::reno::Reno;
     use proptest::prelude::*;
-    use subak_core::scheme::{Class, PacketKind, Way};
 
     const MS: Ns = 1_000_000;
 
     fn packet(flow: u32, bytes: u32, segment: u32, enqueued_ns: Ns) -> Packet<Reno> {
-        Packet {
-            flow,
-            route: 0,
-            segment,
-            bytes,
-            payload_bytes: bytes,
-            cumulative: 0,
-            hop: 0,
-            subflow: 0,
-            way: Way::Out,
-            kind: PacketKind::Data,
-            class: Class::Low,
-            ecn: false,
-            sent_ns: 0,
-            enqueued_ns,
-            waited_ns: 0,
-            data: (),
-            ctl: None,
-        }
+        Packet { segment, bytes, payload_bytes: bytes, enqueued_ns, ..Packet::blank(flow) }
     }
 
     fn queue(quantum: u32, limit_bytes: u64) -> SfqCodel {
-        let plan = SfqPlan { target_ns: 5 * MS, interval_ns: 100 * MS, bins: 1024, quantum };
+        let plan = SfqPlan { target_ns: 5 * MS, interval_ns: 100 * MS, bins: 1024, quantum, device: 0 };
         plan.queue(&Port { buffer_bytes: limit_bytes, ..Port::example(0, 1e9) })
     }
 
@@ -372,7 +392,7 @@ mod tests {
 
     #[test]
     fn times_follow_the_round_trip_if_asked() {
-        let plan = SfqPlan { target_ns: 0, interval_ns: 0, bins: 1, quantum: 0 };
+        let plan = SfqPlan { target_ns: 0, interval_ns: 0, bins: 1, quantum: 0, device: 0 };
         let port = Port { rtt_ns: 100_000, ..Port::example(0, 10e9) };
         assert_eq!(plan.timing(&port), Timing { target_ns: 5000, interval_ns: 100_000 });
         // A twentieth of 12 us would be less than a packet.

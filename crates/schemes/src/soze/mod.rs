@@ -1,11 +1,13 @@
 //! Soze's equations and its sender, shared by the fabrics that differ in the signal: Wang and Ng, Soze, section 3.
 
 pub mod fixed;
+mod link;
 mod sender;
 #[cfg(test)]
 mod tests;
 
 pub use fixed::FixedUpdate;
+pub use link::{Virtual, VirtualLink};
 pub use sender::{Control, Law, Often, Sender};
 
 /// The target function (equation 6): which delay stands for which rate-per-weight.
@@ -38,6 +40,12 @@ impl Target {
     pub fn share_bps(&self, delay_ns: f64) -> f64 {
         let above = (delay_ns - self.k_ns).max(0.0) / self.p_ns;
         self.alpha_bps * libm::exp(-above * self.span())
+    }
+
+    /// The least rate of a flow whose rate ends below beta: half of what beta gives it.
+    #[inline]
+    pub fn least_bps(&self, weight: f64) -> f64 {
+        0.5 * self.beta_bps * weight
     }
 
     /// U: what a rate is multiplied by (equation 7).

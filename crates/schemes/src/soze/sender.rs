@@ -58,6 +58,24 @@ impl Law {
         self.integral_rtts * libm::log(self.unit_flows) * rtt_ns as f64
     }
 
+    /// The delay that stands for the rate-per-weight that flows start with, ns.
+    pub fn start_delay_ns(&self, rtt_ns: Ns) -> f64 {
+        let span = libm::log(self.unit_flows);
+        let start = libm::log((self.start_weights / self.smallest_weight).max(1.0));
+        self.k_ns + self.p_ns(rtt_ns) * start / span
+    }
+
+    /// The target function of a flow at a line of that rate.
+    pub fn target(&self, p_ns: f64, line_rate_bps: f64) -> Target {
+        let alpha_bps = line_rate_bps / self.smallest_weight;
+        Target { alpha_bps, beta_bps: alpha_bps / self.unit_flows, p_ns, k_ns: self.k_ns }
+    }
+
+    /// The update of such a flow.
+    pub fn update(&self, target: Target) -> Update {
+        Update { target, m: self.m, exact: self.exact }
+    }
+
     /// The field's unit in such a network.
     pub fn unit(&self, rtt_ns: Ns) -> Unit {
         Unit::of(self.k_ns + self.p_ns(rtt_ns))
@@ -118,7 +136,7 @@ impl Sender {
     fn bounded(&self, s: &Subflow, rate_bps: f64) -> f64 {
         let packet_bps = f64::from(self.mtu_bytes) * 8e9 / s.rtt_ns;
         let least = match self.law.exact {
-            true => (0.5 * s.target.beta_bps * s.weight).max(packet_bps / SILENT_RTTS),
+            true => s.target.least_bps(s.weight).max(packet_bps / SILENT_RTTS),
             false => packet_bps,
         };
         let most = s.path.line_rate_bps.min(self.top_bps);
@@ -144,8 +162,7 @@ impl Sender {
 }
 
 fn target(law: &Law, p_ns: f64, path: &PathInfo) -> Target {
-    let alpha_bps = path.line_rate_bps / law.smallest_weight;
-    Target { alpha_bps, beta_bps: alpha_bps / law.unit_flows, p_ns, k_ns: law.k_ns }
+    law.target(p_ns, path.line_rate_bps)
 }
 
 impl<F: Fabric<Wish = Weight, Header = MaxDelay, Ctl = (), Source = Sender>> FabricSource<F> for Sender {
@@ -196,7 +213,7 @@ impl<F: Fabric<Wish = Weight, Header = MaxDelay, Ctl = (), Source = Sender>> Fab
             Often::Rtt => 1.0,
             Often::Packet => rtts,
         };
-        let update = Update { target: s.target, m: self.law.m, exact: self.law.exact };
+        let update = self.law.update(s.target);
         let rate_bps = self.bounded(&s, update.next_bps(s.rate_bps, s.weight, self.unit.ns(*header), rtts));
         let s = &mut self.subflows[k];
         (s.rate_bps, s.updated_ns) = (rate_bps, io.now_ns);

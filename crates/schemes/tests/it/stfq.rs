@@ -1,7 +1,7 @@
 //! Start-time fair queueing against its definition: shares by weight, order, drops, bounded memory.
 
 use proptest::prelude::*;
-use subak_core::scheme::{Class, Packet, PacketKind, Pop, Port, Queue, Slab};
+use subak_core::scheme::{Packet, PacketKind, Pop, Port, Queue, Slab};
 use subak_schemes::fabrics::swift::SwiftFabric;
 use subak_schemes::optimizers::given::Given;
 use subak_schemes::over::Over;
@@ -35,25 +35,7 @@ impl Link {
     }
 
     fn push_kind(&mut self, kind: PacketKind, flow: u32, bytes: u32, weight: f64) -> u32 {
-        let mut packet = Packet {
-            flow,
-            route: 0,
-            segment: 0,
-            bytes,
-            payload_bytes: 0,
-            cumulative: 0,
-            hop: 0,
-            subflow: 0,
-            way: subak_core::scheme::Way::Out,
-            kind,
-            class: Class::Low,
-            ecn: false,
-            sent_ns: 0,
-            enqueued_ns: 0,
-            waited_ns: 0,
-            data: Default::default(),
-            ctl: None,
-        };
+        let mut packet = Packet { kind, bytes, ..Packet::blank(flow) };
         let header: &mut <Swift as subak_core::scheme::Scheme>::Data = &mut packet.data;
         header.fabric.virtual_len = f64::from(bytes) * 8.0 / weight;
         let id = self.slab.insert(packet);

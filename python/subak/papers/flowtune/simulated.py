@@ -18,6 +18,8 @@ WIRE = 1.038
 SERVER_BPS = 10e9
 PAYLOAD_BYTES = 1446
 RIVALS = ("dctcp", "pfabric", "sfqcodel", "sfqcodel-rtt", "xcp")
+COLORS = {scheme: f"C{k}" for k, scheme in enumerate(("flowtune", *RIVALS))}
+"""A scheme has one color in all figures."""
 BINS = {"1": (0, 1), "1-10": (1, 10), "10-100": (10, 100), "100-1000": (100, 1000), "large": (1000, np.inf)}
 """By name: packets, more than the first and at most the second."""
 

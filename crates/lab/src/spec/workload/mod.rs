@@ -7,18 +7,20 @@ pub mod churn;
 pub mod closed;
 pub mod each;
 pub mod jobs;
+pub mod poisson;
 pub mod sizes;
 
 mod points;
 mod steps;
 mod trace;
 
-use crate::spec::section::{Section, between, flag, text, whole};
+use crate::spec::section::{Section, flag, text, whole};
 use crate::spec::topology::{Topology, unknown_name};
 use churn::Churn;
 use closed::Closed;
 use each::Each;
 use jobs::{Jobs, Placed};
+use poisson::Poisson;
 use serde_json::Value;
 use std::collections::HashSet;
 use std::path::Path;
@@ -28,7 +30,6 @@ use subak_core::driver::{FlowPlan, Injected, NOT_YET, PacketSizes, Route};
 use subak_core::flows::Extra;
 use subak_core::quantity::{bytes_from_json, ns_from_json};
 use subak_core::rng::Stream;
-use subak_core::sizes::Sizes;
 use subak_core::{Fault, FlowId, LinkId, NodeId, Ns, Policy};
 
 /// Names of the workloads.
@@ -86,16 +87,7 @@ pub struct Workload {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Kind {
     /// Flows arrive at random, between random hosts.
-    Poisson {
-        /// Their sizes.
-        sizes: Sizes,
-        /// Bytes on the wire over the capacity of the hosts' links.
-        load: f64,
-        /// Subflows a flow.
-        subflows: usize,
-        /// Only the first half of the hosts send, and only to the second half; the load is that of their links.
-        one_way: bool,
-    },
+    Poisson(Poisson),
     /// Endless flows between random hosts, many of which start and stop at once every epoch.
     Churn(Churn),
     /// Clients that start a transfer when the last one has completed.
@@ -151,14 +143,7 @@ impl Kind {
     fn read(section: &mut Section, base: &Path) -> Result<Option<Self>, Fault> {
         let name = section.must("kind", &format!("choose one of: {}", NAMES.join(", ")), text)?;
         Ok(match name {
-            "poisson" => {
-                let sizes = sizes::read(section, base);
-                let sizes = section.keep(sizes);
-                let mend = "give the load of the hosts' links, such as 0.6";
-                let load = section.need("load", mend, 0.5, |v| between(v, 0.0, false, 1.0));
-                let (subflows, one_way) = (subflows(section), section.opt("one_way", flag).unwrap_or(false));
-                sizes.map(|sizes| Kind::Poisson { sizes, load, subflows, one_way })
-            }
+            "poisson" => Poisson::read(section, base).map(Kind::Poisson),
             "churn" => Some(Kind::Churn(Churn::read(section))),
             "closed" => Closed::read(section, base).map(Kind::Closed),
             "jobs" => Jobs::read(section).map(Kind::Jobs),
@@ -253,7 +238,7 @@ impl Workload {
     pub(crate) fn check_policy(&self, policy: Policy) -> Result<(), Fault> {
         let sized = match &self.kind {
             Kind::Steps(steps) => return steps::check_policy(steps, policy).map_err(|e| e.below("workload")),
-            Kind::Poisson { .. } | Kind::Closed(_) | Kind::Jobs(_) | Kind::Trace(_) => true,
+            Kind::Poisson(_) | Kind::Closed(_) | Kind::Jobs(_) | Kind::Trace(_) => true,
             Kind::Churn { .. } => false,
             Kind::Incast { size_bytes, .. } | Kind::Permutation { size_bytes, .. } => size_bytes.is_some(),
         };
@@ -281,17 +266,7 @@ impl Workload {
     ) -> Result<Vec<Planned>, Fault> {
         let mut maker = Maker::new(topology, seed, duration_ns);
         match &self.kind {
-            Kind::Poisson { sizes, load, subflows, one_way } => {
-                let mean_gap_ns = mean_gap_ns(topology, sizes, *load, *one_way, packet);
-                let (mut arrivals, mut drawn) = (Stream::new(seed, "arrivals"), Stream::new(seed, "sizes"));
-                let mut at_ns = arrivals.exponential(mean_gap_ns);
-                while at_ns < duration_ns as f64 {
-                    let (src, dst) = if *one_way { maker.pair_across() } else { maker.pair() };
-                    let size = sizes.draw(&mut drawn);
-                    maker.add(src, dst, at_ns as Ns, Some(size), *subflows)?;
-                    at_ns += arrivals.exponential(mean_gap_ns);
-                }
-            }
+            Kind::Poisson(poisson) => poisson.flows(&mut maker, packet)?,
             Kind::Churn(churn) => churn.flows(&mut maker)?,
             Kind::Closed(closed) => closed.flows(&mut maker, packet, faults)?,
             Kind::Incast { senders, size_bytes, receiver, interval_ns } => {
@@ -352,13 +327,13 @@ impl Workload {
 
     /// Whether the sizes of flows are drawn at random.
     pub fn draws_sizes(&self) -> bool {
-        matches!(self.kind, Kind::Poisson { .. } | Kind::Closed(_))
+        matches!(self.kind, Kind::Poisson(_) | Kind::Closed(_))
     }
 
     /// Whether data and acknowledgements share links. Where pairs are random they do, whatever pairs a seed has drawn.
     pub fn runs_both_ways(&self, flows: &[Planned]) -> bool {
         match &self.kind {
-            Kind::Poisson { one_way: false, .. } | Kind::Permutation { one_way: false, .. } => true,
+            Kind::Poisson(Poisson { one_way: false, .. }) | Kind::Permutation { one_way: false, .. } => true,
             Kind::Churn(_) | Kind::Closed(_) => true,
             _ => {
                 let links = |way: fn(&Route) -> &Vec<LinkId>| {
@@ -386,12 +361,7 @@ impl Workload {
             wire_bytes: size.map_or(all, |s| packet.wire_bytes(s) as f64 * flows),
         };
         match &self.kind {
-            Kind::Poisson { sizes, load, one_way, .. } => Expected {
-                flows: duration_ns as f64 / mean_gap_ns(topology, sizes, *load, *one_way, packet),
-                // As many as there are in processor sharing; a load of 1 is not stationary.
-                live: hosts * load / (1.0 - load).max(0.01),
-                wire_bytes: load * if *one_way { capacity / 2.0 } else { capacity },
-            },
+            Kind::Poisson(poisson) => poisson.expected(topology, packet, duration_ns),
             Kind::Churn(churn) => churn.expected(hosts, capacity, duration_ns),
             Kind::Closed(closed) => closed.expected(topology, packet, duration_ns),
             Kind::Jobs(jobs) => jobs.expected(topology, packet, duration_ns),
@@ -417,7 +387,7 @@ impl Workload {
     /// Whether the set of flows changes at a few points in time, between which rates can settle.
     pub fn settles(&self) -> bool {
         match &self.kind {
-            Kind::Poisson { .. } | Kind::Closed(_) | Kind::Jobs(_) | Kind::Trace(_) => false,
+            Kind::Poisson(_) | Kind::Closed(_) | Kind::Jobs(_) | Kind::Trace(_) => false,
             Kind::Steps(steps) => !steps.iter().any(Step::waits),
             _ => true,
         }
@@ -446,13 +416,6 @@ fn host(topology: &Topology, name: &str) -> Result<NodeId, Fault> {
             topology.hosts().iter().map(|&h| topology.network().nodes()[h as usize].name.as_str()).collect();
         unknown_name(name, "host", &known)
     })
-}
-
-fn mean_gap_ns(topology: &Topology, sizes: &Sizes, load: f64, one_way: bool, packet: PacketSizes) -> f64 {
-    let hosts = topology.hosts();
-    let senders = if one_way { &hosts[..hosts.len() / 2] } else { hosts };
-    let capacity: f64 = senders.iter().map(|&h| topology.access_bps(h)).sum();
-    sizes.mean_wire_bytes(packet) * 8e9 / (load * capacity)
 }
 
 /// A random permutation of `0..n` that is a single cycle (Sattolo's algorithm): nobody keeps its place.

@@ -76,7 +76,13 @@ def draw(raw: RawResults) -> Figure:
     figure, plots = figures.axes(columns=len(sim.BINS), width=2.6, height=3.2)
     for place, (plot, name) in enumerate(zip(plots, sim.BINS, strict=True)):
         for scheme in sim.RIVALS:
-            plot.plot(loads, [_factor(runs, scheme, load, place) for load in loads], marker="o", label=scheme)
+            plot.plot(
+                loads,
+                [_factor(runs, scheme, load, place) for load in loads],
+                marker="o",
+                label=scheme,
+                color=sim.COLORS[scheme],
+            )
         plot.axhline(1, color="black", linewidth=0.8)
         size = "over 1000" if name == "large" else name
         plot.set(title=f"{size} packet{'' if name == '1' else 's'}", xlabel="load", yscale="log")

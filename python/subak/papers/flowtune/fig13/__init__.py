@@ -97,9 +97,9 @@ def draw(raw: RawResults) -> Figure:
     figure, plots = figures.axes(columns=2, width=4)
     for plot, links in zip(plots, (2, 4), strict=True):
         for scheme in FIFO:
-            plot.plot(loads, [_tail(runs, scheme, load, links) for load in loads], marker="o", label=scheme)
+            tails = [_tail(runs, scheme, load, links) for load in loads]
+            plot.plot(loads, tails, marker="o", label=scheme, color=sim.COLORS[scheme])
         plot.set(title=f"paths of {links} links", xlabel="load", ylabel="99th percentile of delay, us")
-        plot.set_yscale("symlog", linthresh=1)
-        plot.set_ylim(bottom=0)
+        plot.set(yscale="log", ylim=(1, None))
     plots[1].legend(loc="lower right")
     return figure

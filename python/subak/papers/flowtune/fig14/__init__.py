@@ -60,7 +60,8 @@ def draw(raw: RawResults) -> Figure:
     figure, (plot,) = figures.axes(width=5.5)
     for scheme in SCHEMES:
         dropped = [sum(run.loc[(scheme, load)]["dropped_bytes"] for run in runs) / len(runs) for load in _loads(runs)]
-        plot.plot(_loads(runs), [bytes_ * 8 / MEASURED_NS for bytes_ in dropped], marker="o", label=scheme)
+        gbps = [bytes_ * 8 / MEASURED_NS for bytes_ in dropped]
+        plot.plot(_loads(runs), gbps, marker="o", label=scheme, color=sim.COLORS[scheme])
     plot.set(xlabel="load", ylabel="dropped, Gb/s")
     plot.set_yscale("symlog", linthresh=0.1)
     plot.set_ylim(bottom=0)

@@ -60,7 +60,8 @@ def draw(raw: RawResults) -> Figure:
     runs = _runs(raw)
     figure, (plot,) = figures.axes(width=5.5)
     for rival in sim.RIVALS:
-        plot.plot(_loads(runs), [-_gain(runs, rival, load) for load in _loads(runs)], marker="o", label=rival)
+        gains = [-_gain(runs, rival, load) for load in _loads(runs)]
+        plot.plot(_loads(runs), gains, marker="o", label=rival, color=sim.COLORS[rival])
     plot.axhline(0, color="black", linewidth=0.8)
     plot.set(xlabel="load", ylabel="score less that under Flowtune")
     plot.legend()

@@ -1,0 +1,119 @@
+//! Soze on virtual queues as a fluid: the recurrence of its senders and links, without packets.
+//!
+//! Time goes on in steps of a quarter of the longest round trip. A step adds up the rates at each link, lets virtual and real
+//! queues grow by them, and updates each rate by the largest signal of the path an idle round trip of the flow before. The
+//! target and update functions and the links' are those that packets meet.
+
+use super::draw::Setup;
+use subak_schemes::soze::{Target, Update, Virtual, VirtualLink};
+
+/// Steps a round trip.
+pub(super) const EACH: usize = 4;
+
+pub(super) struct Fluid {
+    links: VirtualLink,
+    capacity_bps: Vec<f64>,
+    delay_ns: Vec<f64>,
+    queued_ns: Vec<f64>,
+    load_bps: Vec<f64>,
+    /// Signals of the last steps, the newest first.
+    told: std::collections::VecDeque<Vec<f64>>,
+    step_ns: f64,
+    flows: Vec<Flow>,
+    /// The links of all paths, one after the other.
+    path_links: Vec<u32>,
+    /// The longest real queue so far, ns.
+    pub(super) peak_ns: f64,
+}
+
+struct Flow {
+    update: Update,
+    weight: f64,
+    rate_bps: f64,
+    least_bps: f64,
+    most_bps: f64,
+    /// Round trips of its own a step.
+    rtts: f64,
+    /// Steps until it hears.
+    lag: usize,
+    from: u32,
+    to: u32,
+}
+
+impl Fluid {
+    pub(super) fn new(set: &Virtual, setup: &Setup, own_rtt_ns: &[u64]) -> Self {
+        let links = set.link(setup.rtt_ns);
+        let step_ns = setup.rtt_ns as f64 / EACH as f64;
+        let capacity_bps: Vec<f64> = setup.network.links().iter().map(|l| l.capacity_bps).collect();
+        let mut path_links = Vec::new();
+        let mut flows = Vec::with_capacity(setup.plans.len());
+        for (plan, &rtt_ns) in setup.plans.iter().zip(own_rtt_ns) {
+            let path = &plan.routes[0].forward;
+            let line_bps = path.first().map_or(0.0, |&l| capacity_bps[l as usize]);
+            let target: Target = set.law.target(set.law.p_ns(setup.rtt_ns), line_bps);
+            let least_bps = target.least_bps(plan.weight);
+            let from = path_links.len() as u32;
+            path_links.extend_from_slice(path);
+            flows.push(Flow {
+                update: set.law.update(target),
+                weight: plan.weight,
+                rate_bps: (line_bps * plan.weight / set.law.start_weights).clamp(least_bps, line_bps),
+                least_bps,
+                most_bps: line_bps,
+                rtts: step_ns / rtt_ns as f64,
+                lag: ((rtt_ns as f64 / step_ns).round() as usize).clamp(1, EACH),
+                from,
+                to: path_links.len() as u32,
+            });
+        }
+        let used = capacity_bps.len();
+        let begin = vec![links.start_ns; used];
+        Fluid {
+            links,
+            delay_ns: begin.clone(),
+            queued_ns: vec![0.0; used],
+            load_bps: vec![0.0; used],
+            told: (0..=EACH).map(|_| begin.clone()).collect(),
+            capacity_bps,
+            step_ns,
+            flows,
+            path_links,
+            peak_ns: 0.0,
+        }
+    }
+
+    /// A quarter of a round trip.
+    pub(super) fn step(&mut self) {
+        self.load_bps.fill(0.0);
+        for flow in &self.flows {
+            for &l in &self.path_links[flow.from as usize..flow.to as usize] {
+                self.load_bps[l as usize] += flow.rate_bps;
+            }
+        }
+        let mut told = self.told.pop_back().unwrap_or_default();
+        for (l, told) in told.iter_mut().enumerate() {
+            // What comes beyond the capacity waits here. It counts further on too, so queues are no shorter than with packets.
+            let came = self.load_bps[l] / self.capacity_bps[l];
+            let queued_ns = &mut self.queued_ns[l];
+            *queued_ns = (*queued_ns + (came - 1.0) * self.step_ns).max(0.0);
+            self.peak_ns = self.peak_ns.max(*queued_ns);
+            let drained_ns = self.links.drained_ns(self.delay_ns[l], self.step_ns, *queued_ns);
+            self.delay_ns[l] = self.links.filled_ns(drained_ns, came * self.step_ns);
+            *told = self.links.signal_ns(self.delay_ns[l], *queued_ns);
+        }
+        self.told.push_front(told);
+        for flow in &mut self.flows {
+            let told = &self.told[flow.lag];
+            let path = &self.path_links[flow.from as usize..flow.to as usize];
+            let heard_ns = path.iter().map(|&l| told[l as usize]).fold(0.0, f64::max);
+            let next_bps = flow.update.next_bps(flow.rate_bps, flow.weight, heard_ns, flow.rtts);
+            flow.rate_bps = next_bps.clamp(flow.least_bps, flow.most_bps);
+        }
+    }
+
+    /// The share of the flows within `within` of `want`.
+    pub(super) fn near(&self, want: &[f64], within: f64) -> f64 {
+        let near = self.flows.iter().zip(want).filter(|(flow, want)| (flow.rate_bps / *want - 1.0).abs() <= within);
+        near.count() as f64 / self.flows.len().max(1) as f64
+    }
+}

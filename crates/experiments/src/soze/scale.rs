@@ -1,0 +1,229 @@
+//! Figure 19: how long until rates settle, by the size of a fat-tree and by the number of flows; beside it the time that exact
+//! water-filling takes to solve the same problem.
+
+use super::draw::{SIZES, Setup, exact, idle_rtt_ns};
+use super::fluid::{EACH, Fluid};
+use super::watch::Averages;
+use crate::{Context, finite};
+use serde_json::{Value, json};
+use std::time::Instant;
+use subak_core::driver::{Driver, FlowPlan};
+use subak_core::rng::Stream;
+use subak_core::route::Router;
+use subak_core::{Fault, FlowId, NodeId, NodeKind, generate};
+use subak_schemes::soze::Virtual;
+
+/// The largest fat-tree, and the most flows; packets up to so many ports; flows of figure 19a.
+pub(crate) const SETTINGS: &[&str] = &["ports", "flows", "packet_ports", "flows_by_size"];
+
+const WITHIN: f64 = 0.03;
+/// Of the flows that have to be so near.
+const SHARE: f64 = 0.95;
+/// Round trips that are looked at, and those at their end for which it has to hold.
+const LIMIT: usize = 200;
+const HELD: usize = 50;
+
+#[derive(Debug, Clone, Copy)]
+struct Job {
+    ports: usize,
+    flows: usize,
+    packets: bool,
+    by: &'static str,
+    seed: u64,
+}
+
+/// What came of one.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    settled_rtts: f64,
+    near: f64,
+    peak_us: f64,
+    rtt_us: f64,
+    solve_ms: f64,
+}
+
+pub(crate) fn scale(context: &mut Context) -> Result<(), Fault> {
+    let ports = context.count("ports", 16, 32)?;
+    let most = context.count("flows", 1_000_000, 10_000_000)?;
+    let packet_ports = context.count("packet_ports", 8, 16)?;
+    let by_size = context.count("flows_by_size", 10_000, 1_000_000)?;
+    let mut jobs = Vec::new();
+    for seed in (0..context.runs() as u64).map(|k| context.seed() + k) {
+        let job = |by, ports, flows, packets| Job { by, ports, flows, packets, seed };
+        for k in (4..=ports).step_by(4) {
+            jobs.push(job("size", k, by_size, false));
+        }
+        for k in (4..=packet_ports.min(ports)).step_by(4) {
+            // Ten flows a host; a fat-tree of k-port switches has k^3 / 4 hosts.
+            let few = 10 * k * k * k / 4;
+            jobs.extend([job("few", k, few, true), job("few", k, few, false), job("size", k, by_size, true)]);
+        }
+        let tens = std::iter::successors(Some(10), |n| Some(10 * n)).take_while(|&n| n <= most);
+        jobs.extend(tens.map(|flows| job("flows", ports, flows, false)));
+    }
+    // One after the other: each is timed, and the largest take all of the memory that there is.
+    let mut seen = Vec::new();
+    for (k, job) in jobs.iter().enumerate() {
+        seen.push(run(job)?);
+        (context.progress)(k + 1, jobs.len());
+    }
+    let all: Vec<(Job, Seen)> = jobs.into_iter().zip(seen).collect();
+    tell(context, &all);
+    let columns = [
+        "by",
+        "ports",
+        "flows",
+        "driver",
+        "seed",
+        "settled_rtts",
+        "near",
+        "peak_us",
+        "rtt_us",
+        "solve_ms",
+        "settled_ms",
+    ];
+    context.report.table("scale", &columns, all.iter().map(row).collect());
+    Ok(())
+}
+
+fn row((job, seen): &(Job, Seen)) -> Value {
+    json!([
+        job.by,
+        job.ports,
+        job.flows,
+        if job.packets { "packets" } else { "fluid" },
+        job.seed,
+        finite(seen.settled_rtts),
+        seen.near,
+        seen.peak_us,
+        seen.rtt_us,
+        seen.solve_ms,
+        finite(seen.settled_rtts * seen.rtt_us / 1e3),
+    ])
+}
+
+/// What is told: its name, what it is by, whether it is in packets.
+const GROUPS: [(&str, &str, bool); 5] = [
+    ("size", "size", false),
+    ("flows", "flows", false),
+    ("few packets", "few", true),
+    ("few fluid", "few", false),
+    ("size packets", "size", true),
+];
+
+fn tell(context: &mut Context, all: &[(Job, Seen)]) {
+    for (name, by, packets) in GROUPS {
+        let mine: Vec<&(Job, Seen)> = all.iter().filter(|(j, _)| j.by == by && j.packets == packets).collect();
+        if mine.is_empty() {
+            continue;
+        }
+        let least_near = mine.iter().map(|(_, s)| s.near).fold(1.0, f64::min);
+        context.report.value(&format!("{name} near"), (1e4 * least_near).round() / 100.0);
+        let level_of = |job: &Job| if by == "flows" { job.flows } else { job.ports };
+        let levels: std::collections::BTreeSet<usize> = mine.iter().map(|(j, _)| level_of(j)).collect();
+        let mut medians = Vec::new();
+        for level in levels {
+            let times = |get: fn(&Seen) -> f64| {
+                mine.iter().filter(|(j, _)| level_of(j) == level).map(|(_, s)| get(s)).collect::<Vec<f64>>()
+            };
+            let mut rtts = times(|s| s.settled_rtts);
+            context.report.sample(&format!("{name} {level} rtts"), "median", "networks", &rtts);
+            context.report.sample(&format!("{name} {level} solve"), "median", "networks", &times(|s| s.solve_ms));
+            medians.push(crate::quantile(&mut rtts, 0.5));
+        }
+        let (low, high) = medians.iter().fold((f64::INFINITY, 0.0f64), |(l, h), &x| (l.min(x), h.max(x)));
+        context.report.value(&format!("{name} flat"), finite((100.0 * high / low).round() / 100.0));
+    }
+}
+
+/// Section 5's fat-tree with flows between random hosts, with weights from 1 to 4.
+fn draw(job: &Job) -> Result<(Setup, Vec<u64>), Fault> {
+    let told = json!({"kind": "fat-tree", "k": job.ports, "rate": "100Gbps", "link_delay": "1us"});
+    let (network, _) = generate::network(&told)?;
+    let hosts: Vec<NodeId> = (0..network.nodes().len())
+        .filter(|&n| network.nodes()[n].kind == NodeKind::Host)
+        .map(|n| n as NodeId)
+        .collect();
+    let mut rng = Stream::new(job.seed, &format!("soze scale {} {}", job.ports, job.flows));
+    let mut router = Router::new(&network, job.seed, true);
+    let mut plans = Vec::with_capacity(job.flows);
+    let mut own_rtt_ns = Vec::with_capacity(job.flows);
+    for key in 0..job.flows as u64 {
+        let src = rng.below(hosts.len());
+        let dst = (src + 1 + rng.below(hosts.len() - 1)) % hosts.len();
+        let route = router.route(hosts[src], hosts[dst], key)?;
+        own_rtt_ns.push(idle_rtt_ns(&network, &route));
+        plans.push(FlowPlan { weight: 1.0 + 3.0 * rng.unit(), ..FlowPlan::new(vec![route]) });
+    }
+    let rtt_ns = own_rtt_ns.iter().copied().max().unwrap_or(1);
+    Ok((Setup { network, plans, rtt_ns }, own_rtt_ns))
+}
+
+fn run(job: &Job) -> Result<Seen, Fault> {
+    let (setup, own_rtt_ns) = draw(job)?;
+    // In packets, acknowledgements share links with data: what they take at most is left free on top.
+    let set = Virtual { eta: if job.packets { IN_PACKETS } else { Virtual::STANDARD.eta }, ..Virtual::STANDARD };
+    let (want, _) = exact(&setup.network, &setup.plans, set.eta)?;
+    let mut seen =
+        if job.packets { in_packets(&setup, &want, job.seed)? } else { as_fluid(&set, &setup, &own_rtt_ns, &want) };
+    seen.rtt_us = setup.rtt_ns as f64 / 1e3;
+    seen.solve_ms = solve_ms(&setup)?;
+    Ok(seen)
+}
+
+/// The share of links for data where acknowledgements of 64 bytes for each 1048 cross it.
+const IN_PACKETS: f64 = 0.92;
+
+fn as_fluid(set: &Virtual, setup: &Setup, own_rtt_ns: &[u64], want: &[f64]) -> Seen {
+    let mut fluid = Fluid::new(set, setup, own_rtt_ns);
+    let (mut settled_rtts, mut near) = (0.0, 0.0);
+    for step in 1..=LIMIT * EACH {
+        fluid.step();
+        near = fluid.near(want, WITHIN);
+        let now = step as f64 / EACH as f64;
+        if near < SHARE {
+            settled_rtts = now;
+        } else if now - settled_rtts >= HELD as f64 {
+            break;
+        }
+    }
+    let settled_rtts = if near < SHARE { f64::INFINITY } else { settled_rtts };
+    Seen { settled_rtts, near, peak_us: fluid.peak_ns / 1e3, rtt_us: 0.0, solve_ms: 0.0 }
+}
+
+fn in_packets(setup: &Setup, want: &[f64], seed: u64) -> Result<Seen, Fault> {
+    let mut params = serde_json::Map::new();
+    params.insert("headroom".into(), json!(1.0 - IN_PACKETS));
+    let mut sim: Box<dyn Driver> = subak_packet::build("soze-virtual", &params, &setup.network, SIZES, &[], seed)?;
+    let flows: Vec<FlowId> = setup.plans.iter().map(|plan| sim.add(plan.clone())).collect();
+    let mut averages = Averages::new(flows.len());
+    let (mut settled_rtts, mut near) = (0.0, 0.0);
+    for step in 1..=LIMIT * Averages::EACH {
+        sim.run_until(step as u64 * setup.rtt_ns / Averages::EACH as u64);
+        averages.add(flows.iter().map(|&f| sim.flow(f).assigned_bps).collect());
+        let close = averages.now().iter().zip(want).filter(|(got, want)| (*got / *want - 1.0).abs() <= WITHIN).count();
+        near = close as f64 / flows.len() as f64;
+        let now = step as f64 / Averages::EACH as f64;
+        if near < SHARE {
+            settled_rtts = now;
+        } else if now - settled_rtts >= HELD as f64 {
+            break;
+        }
+    }
+    let peak_us = super::watch::peak_us(&*sim, setup);
+    let settled_rtts = if near < SHARE { f64::INFINITY } else { settled_rtts };
+    Ok(Seen { settled_rtts, near, peak_us, rtt_us: 0.0, solve_ms: 0.0 })
+}
+
+/// The shorter of two times of water-filling on the problem.
+fn solve_ms(setup: &Setup) -> Result<f64, Fault> {
+    let mut best = f64::INFINITY;
+    let case = super::draw::case(&setup.network, &setup.plans, 1.0)?;
+    for _ in 0..2 {
+        let start = Instant::now();
+        let answer = subak_solve::solve(&case, &subak_solve::Options::default())?;
+        best = best.min(start.elapsed().as_secs_f64() * 1e3);
+        drop(answer);
+    }
+    Ok(best)
+}

@@ -1,0 +1,97 @@
+//! The link's side of virtual queues: what it counts, without packets, so that a fluid may run it too.
+
+use super::{Control, Law, Often};
+use subak_core::Ns;
+
+/// How senders and links of `soze-virtual` are set.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Virtual {
+    /// The senders' side.
+    pub law: Law,
+    /// The share of a link at which its virtual queue is drained.
+    pub eta: f64,
+    /// A real queue falls by 63% in so many round trips.
+    pub empties_rtts: f64,
+    /// By how much a real queue counts in the signal.
+    pub queue: f64,
+    /// A link without data for so many round trips begins anew; 0: never.
+    pub anew_rtts: f64,
+}
+
+impl Virtual {
+    /// The defaults of the fabric, over links that leave 2% free.
+    pub const STANDARD: Virtual = Virtual {
+        law: Law {
+            smallest_weight: 1.0,
+            unit_flows: 4000.0,
+            p_ns: 0.0,
+            integral_rtts: 3.0,
+            k_ns: 3e3,
+            m: 1.0,
+            control: Control::Rate,
+            often: Often::Packet,
+            start_weights: 1000.0,
+            exact: true,
+        },
+        eta: 0.98,
+        empties_rtts: 4.0,
+        queue: 2.0,
+        anew_rtts: 100.0,
+    };
+
+    /// The link's side in a network whose longest round trip is `rtt_ns`.
+    pub fn link(&self, rtt_ns: Ns) -> VirtualLink {
+        let most_ns = self.law.k_ns + self.law.p_ns(rtt_ns);
+        VirtualLink {
+            eta: self.eta,
+            queue: self.queue,
+            k_ns: self.law.k_ns,
+            empties_ns: self.empties_rtts * rtt_ns as f64,
+            most_ns,
+            start_ns: self.law.start_delay_ns(rtt_ns).min(most_ns),
+            anew_ns: self.anew_rtts * rtt_ns as f64,
+        }
+    }
+}
+
+/// What a link's virtual queue is set to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct VirtualLink {
+    eta: f64,
+    queue: f64,
+    k_ns: f64,
+    empties_ns: f64,
+    /// k + p.
+    pub most_ns: f64,
+    /// The delay that it begins with.
+    pub start_ns: f64,
+    /// It begins anew after so long without data; 0: never.
+    pub anew_ns: f64,
+}
+
+impl VirtualLink {
+    /// What really waits beyond k, of `queued_ns`.
+    #[inline]
+    fn excess_ns(&self, queued_ns: f64) -> f64 {
+        (queued_ns - self.k_ns).max(0.0)
+    }
+
+    /// The virtual delay after `passed_ns` in which nothing came and `queued_ns` really waited.
+    #[inline]
+    pub fn drained_ns(&self, delay_ns: f64, passed_ns: f64, queued_ns: f64) -> f64 {
+        let rate = (self.eta - self.excess_ns(queued_ns) / self.empties_ns).max(-1.0);
+        (delay_ns - passed_ns * rate).clamp(0.0, self.most_ns)
+    }
+
+    /// The virtual delay after what takes the link `sent_ns` came.
+    #[inline]
+    pub fn filled_ns(&self, delay_ns: f64, sent_ns: f64) -> f64 {
+        (delay_ns + sent_ns).min(self.most_ns)
+    }
+
+    /// What the link tells.
+    #[inline]
+    pub fn signal_ns(&self, delay_ns: f64, queued_ns: f64) -> f64 {
+        delay_ns + self.queue * self.excess_ns(queued_ns)
+    }
+}

@@ -1,0 +1,66 @@
+"""Figure 13: round trips of one to three flows, under Soze and TIMELY."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from subak.repro import RawResults, Value, figures
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SCHEMES = ("soze", "soze-virtual", "timely")
+STEP_NS, LAST_NS = 20_000_000, 15_000_000
+FLOWS = (1, 2, 3, 2, 1)
+"""That run in each step."""
+SENDERS, LAST = ("h0->switch0", "h1->switch0", "h2->switch0"), "switch0->h3"
+RATE_GBPS, IDLE_US = 25, 8.71
+
+
+def _ran(raw: RawResults) -> list[str]:
+    return [scheme for scheme in SCHEMES if not raw.plan.schemes or scheme in raw.plan.schemes]
+
+
+def _rtt_us(raw: RawResults, scheme: str) -> tuple[np.ndarray, np.ndarray]:
+    """Times, ns, and the round trip of the flow that waits longest, us."""
+    frame = raw.simulated("").table("queue", ["scheme", "link", "time_ns", "queued_bytes"]).to_pandas()
+    mine = frame[frame["scheme"] == scheme].pivot(index="time_ns", columns="link", values="queued_bytes")
+    wait = mine[LAST] + mine[[link for link in SENDERS if link in mine]].max(axis=1)
+    return mine.index.to_numpy(dtype=float), IDLE_US + wait.to_numpy(dtype=float) * 8 / RATE_GBPS / 1e3
+
+
+def measure(raw: RawResults) -> dict[str, Value]:
+    """Means by the number of flows, and the tail. Nothing is drawn at random."""
+    values: dict[str, Value] = {}
+    means: dict[str, float] = {}
+    for scheme in _ran(raw):
+        times, rtts = _rtt_us(raw, scheme)
+        step = (times // STEP_NS).astype(int)
+        late = (times % STEP_NS > STEP_NS - LAST_NS) & (step < len(FLOWS)) & (step < times[-1] // STEP_NS)
+        by_flows = {}
+        for flows in sorted(set(FLOWS)):
+            inside = late & np.isin(step, [k for k, n in enumerate(FLOWS) if n == flows])
+            if inside.any():
+                by_flows[flows] = float(rtts[inside].mean())
+        means[scheme] = float(rtts[late].mean())
+        values[f"{scheme} rtt"] = round(means[scheme], 2)
+        values[f"{scheme} by flows"] = ", ".join(f"{x:.1f}" for x in by_flows.values())
+        values[f"{scheme} p99 wait"] = round(float(np.quantile(rtts[late], 0.99)) - IDLE_US, 2)
+        values[f"{scheme} rises"] = round(by_flows[max(by_flows)] / by_flows[1], 4)
+    for scheme in ("soze", "soze-virtual"):
+        if scheme in means:
+            values[f"{scheme} over timely"] = round(means[scheme] / means["timely"], 4)
+    return values
+
+
+def draw(raw: RawResults) -> Figure:
+    """Round trips over time."""
+    figure, plots = figures.axes(columns=3, width=4)
+    for plot, scheme in zip(plots, SCHEMES, strict=True):
+        times, rtts = _rtt_us(raw, scheme)
+        plot.plot(times / 1e6, rtts, color=figures.COLOURS[0], linestyle="-", linewidth=0.5)
+        plot.set(title=scheme, xlabel="ms", yscale="log", ylim=(8, 1000))
+    plots[0].set_ylabel("round trip, us")
+    return figure

@@ -1,0 +1,84 @@
+"""Figure 3: three flows over two links, and where the signal of the one that crosses both comes from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from subak.repro import RawResults, Value, figures
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SHARES = {"soze": 1.0, "soze-virtual": 0.98}
+"""What of a link each scheme aims at."""
+FLOWS = ("blue", "red", "yellow")
+STEP_NS, LAST_NS = 5_000_000, 1_000_000
+WEIGHTS = (np.array([3.0, 2.0, 1.0]), np.array([3.0, 2.0, 4.0]))
+EXACT = (np.array([60.0, 40.0, 60.0]), np.array([200 / 3, 100 / 3, 200 / 3]))
+BOTTLENECK = ("s0->s1", "s1->s2")
+"""Of the red flow, before and after the change."""
+
+
+def _ran(raw: RawResults) -> list[str]:
+    return [scheme for scheme in SHARES if not raw.plan.schemes or scheme in raw.plan.schemes]
+
+
+def _rates(raw: RawResults, scheme: str) -> tuple[np.ndarray, np.ndarray]:
+    """Times, ns, and the Gb/s that senders assign themselves, a column a flow."""
+    frame = raw.simulated("").table("rate", ["scheme", "flow", "time_ns", "assigned_bps"]).to_pandas()
+    mine = frame[frame["scheme"] == scheme].pivot(index="time_ns", columns="flow", values="assigned_bps")
+    return mine.index.to_numpy(dtype=float), mine.to_numpy(dtype=float) / 1e9
+
+
+def _queue_us(raw: RawResults, scheme: str, link: str) -> tuple[np.ndarray, np.ndarray]:
+    frame = raw.simulated("").table("queue", ["scheme", "link", "time_ns", "queued_bytes"]).to_pandas()
+    mine = frame[(frame["scheme"] == scheme) & (frame["link"] == link)]
+    return mine["time_ns"].to_numpy(dtype=float), mine["queued_bytes"].to_numpy(dtype=float) * 8 / 1e5
+
+
+def _late(times: np.ndarray, step: int) -> np.ndarray:
+    end = min((step + 1) * STEP_NS, times[-1])
+    return np.asarray((times > end - LAST_NS) & (times < end))
+
+
+def measure(raw: RawResults) -> dict[str, Value]:
+    """Rates of the last millisecond of each part, and rates-per-weight. Nothing is drawn at random."""
+    values: dict[str, Value] = {}
+    for scheme in _ran(raw):
+        share = SHARES[scheme]
+        times, rates = _rates(raw, scheme)
+        for step in range(2):
+            mean = rates[_late(times, step)].mean(axis=0)
+            part = f"{scheme} part {step + 1}"
+            values[f"{part} rates"] = ", ".join(f"{x:.2f}" for x in mean)
+            values[f"{part} off"] = round(100 * float(np.abs(mean / (share * EXACT[step]) - 1).max()), 3)
+            blue, red, yellow = mean / WEIGHTS[step]
+            # Blue's signal is the first link's, yellow's the second's: each crosses no other that others cross.
+            own, other = (blue, yellow) if step == 0 else (yellow, blue)
+            values[f"{part} same"] = round(100 * float(abs(red / own - 1)), 3)
+            values[f"{part} other"] = round(float(other / red), 3)
+            waits = {link: _queue_us(raw, scheme, link) for link in BOTTLENECK}
+            longest = [float(np.mean(queue[_late(at, step)])) for at, queue in waits.values()]
+            values[f"{part} queues"] = ", ".join(f"{x:.2f}" for x in longest)
+            if scheme == "soze":
+                values[f"{part} longer"] = BOTTLENECK[int(np.argmax(longest))] == BOTTLENECK[step]
+    return values
+
+
+def draw(raw: RawResults) -> Figure:
+    """Rates, beside the exact ones."""
+    figure, plots = figures.axes(columns=2, width=5)
+    for plot, (scheme, share) in zip(plots, SHARES.items(), strict=True):
+        times, rates = _rates(raw, scheme)
+        for flow, (name, colour) in enumerate(zip(FLOWS, ("tab:blue", "tab:red", "goldenrod"), strict=True)):
+            plot.plot(times / 1e6, rates[:, flow], color=colour, linestyle="-", linewidth=0.8, label=name)
+            for step in range(2):
+                plot.hlines(
+                    share * EXACT[step][flow], 5 * step, 5 * step + 5, color=colour, linestyle=":", linewidth=1.4
+                )
+        plot.set(title=scheme, xlabel="ms", ylim=(0, 100))
+    plots[0].set_ylabel("Gb/s; dotted: exact")
+    plots[0].legend(fontsize="small")
+    return figure
