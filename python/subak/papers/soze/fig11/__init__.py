@@ -45,6 +45,6 @@ def draw(raw: RawResults) -> Figure:
     plot.bar(at, means["ratio"], label="longest distance")
     plot.plot(at, means["bound"], color=figures.COLOURS[1], linestyle="", marker="_", markersize=12, label="bound")
     plot.axhline(1, color="grey", linewidth=0.8, linestyle=":")
-    plot.set(xlabel="query", ylabel="time over that under even weights", xticks=list(at))
-    plot.legend(loc="lower right", frameon=True)
+    plot.set(xlabel="query", ylabel="time over that under even weights", xticks=list(at), ylim=(0, 1.2))
+    plot.legend(loc="upper right", ncols=2)
     return figure
