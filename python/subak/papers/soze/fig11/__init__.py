@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from subak.repro import RawResults, Value, figures, stats
 
@@ -14,7 +12,7 @@ if TYPE_CHECKING:
 ONE_PATH = ("q1", "q6")
 
 
-def _jobs(raw: RawResults) -> pd.DataFrame:
+def _jobs(raw: RawResults) -> Any:
     """A row for each query and placement: its times under both policies, and its critical path, ns."""
     columns = ["seed", "flow_id", "workload.policy", "fct_ns", "ideal_fct_ns"]
     frame = raw.simulated("").table("job", columns).to_pandas()
@@ -47,6 +45,6 @@ def draw(raw: RawResults) -> Figure:
     plot.bar(at, means["ratio"], label="longest distance")
     plot.plot(at, means["bound"], color=figures.COLOURS[1], linestyle="", marker="_", markersize=12, label="bound")
     plot.axhline(1, color="grey", linewidth=0.8, linestyle=":")
-    plot.set(xlabel="query", ylabel="time over that under even weights", xticks=list(at))
-    plot.legend(loc="lower right", frameon=True)
+    plot.set(xlabel="query", ylabel="time over that under even weights", xticks=list(at), ylim=(0, 1.2))
+    plot.legend(loc="upper right", ncols=2)
     return figure
