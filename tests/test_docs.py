@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import html
+import os
 import re
 import shutil
 import subprocess
@@ -17,12 +19,24 @@ from subak.repro import catalogue
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("docs")
+    """The site, built once for all processes of a test run."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "docs"
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "built").exists():
+            _build(folder)
+            (folder / "built").touch()
+    return folder / "site"
+
+
+def _build(folder: Path) -> None:
+    shutil.rmtree(folder / "docs", ignore_errors=True)
     shutil.copytree(ROOT / "docs", folder / "docs", ignore=shutil.ignore_patterns("_build", "generated", "__pycache__"))
     build = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", folder / "docs", folder / "site"]
     done = subprocess.run(build, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stderr) == (0, "")
-    return folder / "site"
 
 
 def test_one_page_a_scheme(site: Path) -> None:

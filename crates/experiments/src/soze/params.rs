@@ -21,8 +21,23 @@ const EXPONENTS: [f64; 3] = [0.25, 1.0, 1.9];
 struct Job {
     scale: f64,
     m: f64,
-    backlog: bool,
+    signal: Signal,
     seed: u64,
+}
+
+/// What links tell, and who listens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Signal {
+    /// What a packet waited, through the paper's filter.
+    Wait,
+    /// What waits when it leaves, without a filter.
+    Backlog,
+    /// The same, to senders that are exact.
+    Exact,
+}
+
+impl Signal {
+    const ALL: [(Signal, &str); 3] = [(Signal::Wait, "wait"), (Signal::Backlog, "backlog"), (Signal::Exact, "exact")];
 }
 
 pub(crate) fn params(context: &mut Context) -> Result<(), Fault> {
@@ -30,25 +45,24 @@ pub(crate) fn params(context: &mut Context) -> Result<(), Fault> {
     let exponents = &EXPONENTS[..context.count("exponents", EXPONENTS.len(), EXPONENTS.len())?];
     on_recurrences(context);
     let mut jobs = Vec::new();
-    for backlog in [false, true] {
+    for (signal, _) in Signal::ALL {
         for scale in SCALES {
             for &m in exponents {
-                jobs.extend((0..networks as u64).map(|k| Job { scale, m, backlog, seed: context.seed() + k }));
+                jobs.extend((0..networks as u64).map(|k| Job { scale, m, signal, seed: context.seed() + k }));
             }
         }
     }
     let seen = context.each(&jobs, jobs.len(), in_packets)?;
     let mut rows = Vec::new();
-    for backlog in [false, true] {
+    for (signal, name) in Signal::ALL {
         for scale in SCALES {
             for &m in exponents {
-                let mine = jobs.iter().zip(&seen).filter(|(j, _)| (j.scale, j.m, j.backlog) == (scale, m, backlog));
+                let mine = jobs.iter().zip(&seen).filter(|(j, _)| (j.scale, j.m, j.signal) == (scale, m, signal));
                 let (hits, count) =
                     mine.fold((0, 0), |(hits, count), (_, (settled, _))| (hits + usize::from(*settled), count + 1));
-                let signal = if backlog { "backlog" } else { "wait" };
                 let p = if scale == 0.0 { "20 us".into() } else { scale.to_string() };
-                context.report.share(&format!("{signal}, p {p}, m {m}"), "networks", hits, count);
-                rows.push(json!([signal, scale, m, hits, count]));
+                context.report.share(&format!("{name}, p {p}, m {m}"), "networks", hits, count);
+                rows.push(json!([name, scale, m, hits, count]));
             }
         }
     }
@@ -84,7 +98,10 @@ fn in_packets(job: &Job) -> Result<(bool, f64), Fault> {
     let mut params = serde_json::Map::new();
     params.insert("p".into(), json!(p_us * 1e-6));
     params.insert("m".into(), json!(job.m));
-    if job.backlog {
+    if job.signal == Signal::Exact {
+        params.insert("sender".into(), json!("exact"));
+    }
+    if job.signal != Signal::Wait {
         params.insert("signal".into(), json!("backlog"));
         params.insert("filter".into(), json!(0.0));
     }

@@ -43,6 +43,11 @@ const PARAMS: &[Param] = &[
         "what a hop tells: what the packet waited, what waits over the rate, or what it sends over what it could",
     ),
     Param::choice("update", &["packet", "rtt"], "the rate changes at each acknowledgement, or once a round trip"),
+    Param::choice(
+        "sender",
+        &["published", "exact"],
+        "exact: time counts in idle round trips, delays end at k + p, and the least rate is half of what beta gives",
+    ),
     Param::choice("control", &["rate", "window"], "a rate paces packets, or makes a window of it and the round trip"),
     Param::number("dt", 1e-6, ParamUnit::Seconds, "longest time between updates for which p is checked (lemma 3.2)"),
     Param::number("start_weights", 10.0, ParamUnit::One, "a flow starts with its weight over this of the line rate"),
@@ -76,7 +81,7 @@ impl Fabric for Soze {
             control: if params.word("control") == "rate" { Control::Rate } else { Control::Window },
             often: if params.word("update") == "packet" { Often::Packet } else { Often::Rtt },
             start_weights: params.within("start_weights", 1e-3, 1e9)?,
-            exact: false,
+            exact: params.word("sender") == "exact",
         };
         scale(&law, params.within("dt", 0.0, 1.0)? * 1e9)?;
         let signal = match params.word("signal") {

@@ -10,18 +10,21 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+SIGNALS = {"wait": "what a packet waited", "backlog": "what waits", "exact": "what waits, exact senders"}
+
+
 def draw(raw: RawResults) -> Figure:
     """The share of networks that settle, by p."""
-    figure, plots = figures.axes(columns=2, width=4.6)
+    figure, plots = figures.axes(columns=3, width=4)
     rows = raw.rows("packets")
-    for plot, signal in zip(plots, ("wait", "backlog"), strict=True):
+    for plot, signal in zip(plots, SIGNALS, strict=True):
         scales = list(dict.fromkeys(row["p_over_span_rtts"] for row in rows))
         for colour, m in zip(figures.COLOURS, dict.fromkeys(row["m"] for row in rows), strict=False):
             mine = [row for row in rows if (row["signal"], row["m"]) == (signal, m)]
             shares = [100 * row["settled"] / row["networks"] for row in mine]
             plot.plot(range(len(scales)), shares, marker="o", color=colour, label=f"m = {m:g}")
         plot.set_xticks(range(len(scales)), [f"{p:g}" if p else "20 us" for p in scales])
-        plot.set(title=f"signal: {signal}", xlabel="p over ln(alpha / beta) round trips", ylim=(-3, 103))
+        plot.set(title=SIGNALS[signal], xlabel="p over ln(alpha / beta) round trips", ylim=(-3, 103))
     plots[0].set_ylabel("networks that settle, %")
     plots[0].legend(fontsize="small")
     return figure
