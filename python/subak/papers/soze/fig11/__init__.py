@@ -15,7 +15,7 @@ ONE_PATH = ("q1", "q6")
 def _jobs(raw: RawResults) -> Any:
     """A row for each query and placement: its times under both policies, and its critical path, ns."""
     columns = ["seed", "flow_id", "workload.policy", "fct_ns", "ideal_fct_ns"]
-    frame = raw.simulated("").table("job", columns).to_pandas()
+    frame = raw.simulated("fluid").table("job", columns).to_pandas()
     index = ["seed", "flow_id"]
     wide = frame.pivot(index=index, columns="workload.policy", values="fct_ns")
     wide["bound"] = frame.groupby(index)["ideal_fct_ns"].first() / wide["even"]
@@ -23,12 +23,22 @@ def _jobs(raw: RawResults) -> Any:
     return wide.reset_index()
 
 
+def _apart(raw: RawResults) -> float:
+    """How far the ratios of the three queries in packets are from those in the fluid, at most."""
+    columns = ["scheme", "flow_id", "workload.policy", "fct_ns"]
+    frame = raw.simulated("packets").table("job", columns).to_pandas()
+    wide = frame.pivot(index=["flow_id", "scheme"], columns="workload.policy", values="fct_ns")
+    ratios = (wide["longest-distance"] / wide["even"]).unstack()
+    return float((ratios["soze-virtual"] - ratios["ideal"]).abs().max())
+
+
 def measure(raw: RawResults) -> dict[str, Value]:
     """Ratios to the times under even weights. A query whose tasks are all on one host does not count."""
     jobs = _jobs(raw)
     by_run = jobs.groupby("seed")[["ratio", "bound"]].mean()
     chains = jobs[jobs["flow_id"].isin(ONE_PATH)]["ratio"].dropna()
-    return {
+    packets = {} if not raw.has("packets") else {"packets": round(_apart(raw), 4)}
+    return packets | {
         "mean": stats.estimate(by_run["ratio"], "mean", "placements"),
         "best": round(float(jobs.groupby("flow_id")["ratio"].mean().min()), 3),
         "one path": round(100 * float((chains - 1).abs().max()), 4),
