@@ -26,8 +26,8 @@ SPREADS: dict[str, Callable[[Random], float]] = {
 
 def _spec(rng: Random, settings: dict[str, Any]) -> dict[str, Any]:
     """Each sender is a job of one transfer after another. ``together``: the k-th of all senders start at once."""
-    each = settings["each"]
-    sizes = [[round(SPREADS[settings["sizes"]](rng)) for _ in range(each)] for _ in range(SENDERS)]
+    each, small = settings["each"], settings.get("smaller", 1)
+    sizes = [[round(SPREADS[settings["sizes"]](rng) / small) for _ in range(each)] for _ in range(SENDERS)]
     together = settings.get("together", False)
     jobs = []
     for sender in range(SENDERS):
@@ -37,11 +37,6 @@ def _spec(rng: Random, settings: dict[str, Any]) -> dict[str, Any]:
             wait = {"start": f"{8 * k}s"} if together else {"after": [f"f{k - 1}"]} if k else {}
             flows.append({"id": f"f{k}", "src": f"h{sender}", "dst": "h3", "size": size, **wait})
         jobs.append({"id": f"sender{sender}", "flows": flows})
-    # In packets a start takes some of a transfer's time; a hundredth of the sizes is still long beside that.
-    small = settings.get("smaller", 1)
-    for job in jobs:
-        for flow in job["flows"]:
-            flow["size"] //= small
     return {
         "network": {"kind": "star", "hosts": SENDERS + 1, "rate": "25Gbps", "link_delay": "2us"},
         "workload": {
