@@ -73,13 +73,13 @@ def draw(raw: RawResults) -> Figure:
         for flow, weight in enumerate(WEIGHTS):
             colour = figures.COLOURS[flow]
             label = f"weight {weight:g} at last"
-            plots[k].plot(times / 1e6, rates[:, flow], color=colour, linestyle="-", linewidth=0.9, label=label)
+            plots[k].plot(times[:-1] / 1e6, rates[:-1, flow], color=colour, linestyle="-", linewidth=0.9, label=label)
             plots[k].axhline(SHARES[scheme] * RATE_GBPS * weight / WEIGHTS.sum(), color=colour, linestyle=":")
         plots[k].set(title=scheme, ylim=(0, 60), xlim=(1.8, None))
         at, queue = _queue_us(raw, scheme)
         plots[k + len(ran)].plot(at / 1e6, queue, color=figures.COLOURS[3], linestyle="-", linewidth=0.7)
         plots[k + len(ran)].set(xlabel="ms", xlim=(1.8, None))
     plots[0].set_ylabel("Gb/s; dotted: exact")
-    plots[0].legend(fontsize="small")
+    plots[len(ran) - 1].legend(fontsize="small")
     plots[len(ran)].set_ylabel("queue, us")
     return figure
