@@ -213,6 +213,12 @@ def steps(*flows: dict[str, Any]) -> dict[str, Any]:
     return spec(workload={"kind": "steps", "flows": list(flows)})
 
 
+def jobs(job: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
+    flows = [{"id": "a", "src": "h0", "dst": "t", "size": 1000}, {"id": "b", "src": "t", "dst": "h1", "size": 1000}]
+    one = {"id": "j", "flows": flows, "tasks": [{"id": "t", "host": "h2"}]} | (job or {})
+    return spec(workload={"kind": "jobs", "jobs": [one]} | changes)
+
+
 def closed(**changes: Any) -> dict[str, Any]:
     return spec(workload={"kind": "closed", "sizes": "fixed", "size": "10kB"} | changes)
 
@@ -255,6 +261,19 @@ SPECS: dict[str, tuple[dict[str, Any], list[str]]] = {
         spec(network=TWO_ISLANDS, workload={"kind": "steps", "flows": [{"src": "A", "dst": "D"}]}),
         ["workload.flows[0]", "A", "D"],
     ),
+    "tasks in a circle": (jobs({"tasks": [{"id": "t", "after": ["b"]}]}), ["workload.jobs[0].", "circle"]),
+    "a task of negative time": (
+        jobs({"tasks": [{"id": "t", "time": "-1s"}]}),
+        ["workload.jobs[0].tasks[0].time", "-1s"],
+    ),
+    "a task at no host": (jobs({"tasks": [{"id": "t", "host": "h9"}]}), ["workload.jobs[0].tasks[0].host", "h9"]),
+    "a task that is not there": (jobs({"tasks": []}), ["workload.jobs[0].flows[0].dst", '"t"']),
+    "a job without flows": (jobs({"flows": []}), ["workload.jobs[0].flows"]),
+    "an unknown set of jobs": (jobs(jobs="tpcds"), ["workload.jobs", "tpcds", "tpch"]),
+    "an unknown policy of weights": (jobs(policy="fair"), ["workload.policy", "fair", "even"]),
+    "a policy's unknown key": (jobs(policy={"kind": "even", "ratio": 2}), ["workload.policy", "ratio"]),
+    "a policy's ratio": (jobs(policy={"kind": "critical-path", "ratio": 0}), ["workload.policy.ratio", "0"]),
+    "looks without a pause": (jobs(every=0), ["workload.every", "0"]),
     "clients without transfers": (closed(outstanding=0), ["workload.outstanding", "0"]),
     "clients at no host": (closed(hosts=["h0", "h9"]), ["workload.hosts[1]", "h9"]),
     "clients that send to themselves": (closed(hosts=["h0"], to=["h0"]), ["workload.to", "h0"]),

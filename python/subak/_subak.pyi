@@ -117,7 +117,7 @@ class Spec:
         jobs: int,
         only: int | None,
         progress: Listener | None,
-        policies: dict[str, Weigher],
+        policies: dict[str, Weigher] = ...,
     ) -> str: ...
 
 def converge(

@@ -250,7 +250,7 @@ def _run_one(spec: Spec, folder: Path, jobs: int | None, cell: int | None) -> di
 
     try:
         with Reporter(spec.name) as reporter:
-            outcome = json_module.loads(spec.run(folder, jobs or 0, cell, reporter, {}))
+            outcome = json_module.loads(spec.run(folder, jobs or 0, cell, reporter))
     except KeyboardInterrupt:
         print(f"subak: interrupted; what is complete lies in {folder}: the same command resumes", file=sys.stderr)
         raise typer.Exit(INTERRUPTED) from None

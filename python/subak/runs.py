@@ -21,7 +21,7 @@ Listener = Callable[[int, int, float], None]
 Weigher = Callable[[dict[str, Any]], Sequence[float]]
 """Sets the weights of a job: see :doc:`the page on applications <applications>`."""
 
-KINDS = ("flow", "job", "weight", "rate", "pace", "queue", "link", "wait", "convergence", "summary")
+KINDS = ("flow", "rate", "pace", "queue", "link", "wait", "convergence", "summary", "job", "weight")
 """The kinds of row of a results table."""
 
 

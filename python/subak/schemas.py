@@ -194,9 +194,27 @@ def _workload() -> Schema:
             "transfers": WHOLE,
             **each,
         },
+        "jobs": _jobs(),
         "trace": {"file": TEXT, "format": _word("csv", "parquet", "hpcc", "htsim"), "origin": QUANTITY, **each},
     }
-    return _either(_swept(_kinds(kinds, {"steps": ["flows"], "trace": ["file"]})), _list(_kinds(kinds)))
+    return _either(
+        _swept(_kinds(kinds, {"steps": ["flows"], "jobs": ["jobs"], "trace": ["file"]})), _list(_kinds(kinds))
+    )
+
+
+def _jobs() -> Schema:
+    flow = _table(
+        {"id": TEXT, "src": TEXT, "dst": TEXT, "size": QUANTITY, "start": QUANTITY, "after": TEXTS},
+        ["id", "src", "dst", "size"],
+    )
+    task = _table({"id": TEXT, "host": TEXT, "time": QUANTITY, "after": TEXTS}, ["id"])
+    policies = json.loads(_subak.weight_policies())
+    kinds = {one["name"]: {param["name"]: QUANTITY for param in one["params"]} for one in policies}
+    policy = _either(_word(*kinds), _kinds(kinds), _table({"callable": TEXT}, ["callable"]))
+    own = {"policy": policy, "every": QUANTITY}
+    job = {"id": TEXT, "start": QUANTITY, "budget": NUMBER, **own, "flows": _list(flow), "tasks": _list(task)}
+    changed = {"spacing": QUANTITY, "compute": NUMBER, "size": QUANTITY, "width": WHOLE, "background": WHOLE}
+    return {"jobs": _either(_word("tpch"), _list(_table(job, ["flows"]))), **own, **changed}
 
 
 def _weights() -> Schema:

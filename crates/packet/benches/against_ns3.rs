@@ -232,8 +232,9 @@ fn our_times(peer: Peer, hosts: usize, rto_min_ns: u64, flows: &[Flow]) -> (Vec<
         params.extend(
             [("target", target), ("codel_interval", interval)].map(|(k, us)| (k.into(), (us as f64 * 1e-6).into())),
         );
-        // A device of ns-3 holds a packet besides the one that it sends.
+        // A device of ns-3 holds a packet besides the one that it sends, and its CUBIC may be slower than Reno.
         params.insert("device".into(), 1.into());
+        params.insert("reno_friendly".into(), false.into());
     }
     let mut sim = subak_packet::build(peer.scheme, &params, &network, SIZES, &[], 1).expect("it is registered");
     for f in flows {

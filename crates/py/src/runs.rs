@@ -56,7 +56,7 @@ impl Spec {
 
     /// Runs what is not in `out` yet; `progress(done, cells, fraction)` hears how far it is. `policies`: callables by name.
     /// What came of it, as JSON.
-    #[pyo3(signature = (out, jobs, only, progress, policies))]
+    #[pyo3(signature = (out, jobs, only, progress, policies=BTreeMap::new()))]
     fn run(
         &self,
         py: Python<'_>,

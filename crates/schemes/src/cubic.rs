@@ -29,6 +29,7 @@ struct Law {
     /// The share of the window that a loss leaves.
     beta: f64,
     has_fast_convergence: bool,
+    is_reno_friendly: bool,
 }
 
 /// A sender's windows, one a subflow.
@@ -75,6 +76,11 @@ impl Named for Cubic {
             Param::number("c", 0.4, ParamUnit::One, "how steep the cubic is, segments per cubic second"),
             Param::number("beta", 0.7, ParamUnit::One, "share of the window that a loss leaves"),
             Param::flag("fast_convergence", true, "a window cut before it reached its old size gives way to others"),
+            Param::flag(
+                "reno_friendly",
+                true,
+                "the window is at least Reno's (RFC 9438, section 4.3); ns-3 3.37 has no such bound",
+            ),
             Param::choice("queue", &["sfq-codel", "fifo"], "fair queues under CoDel, or one drop-tail queue"),
             sfq_codel::TARGET,
             sfq_codel::INTERVAL,
@@ -106,6 +112,7 @@ impl Scheme for Cubic {
                 c: params.within("c", 1e-6, 1e12)?,
                 beta: params.within("beta", 0.1, 0.99)?,
                 has_fast_convergence: params.flag("fast_convergence"),
+                is_reno_friendly: params.flag("reno_friendly"),
             },
             windows: Windows::of(params)?,
             recovery: tcp::recovery(params),
@@ -165,7 +172,7 @@ impl Curve {
         let t = (now_ns - self.epoch_ns.unwrap_or(now_ns)) as f64 * 1e-9;
         let alpha = if self.w_est >= self.cwnd_prior { 1.0 } else { 3.0 * (1.0 - law.beta) / (1.0 + law.beta) };
         self.w_est += alpha * acked / cwnd;
-        if self.at(law, t) < self.w_est {
+        if law.is_reno_friendly && self.at(law, t) < self.w_est {
             return (self.w_est - cwnd).max(0.0);
         }
         let target = self.at(law, t + rtt_ns as f64 * 1e-9).clamp(cwnd, 1.5 * cwnd);
@@ -236,7 +243,7 @@ impl Queue<Cubic> for CubicQueue {
 mod tests {
     use super::*;
 
-    const LAW: Law = Law { c: 0.4, beta: 0.7, has_fast_convergence: true };
+    const LAW: Law = Law { c: 0.4, beta: 0.7, has_fast_convergence: true, is_reno_friendly: true };
 
     #[test]
     fn the_cubic_is_back_at_its_old_size_after_k_seconds() {
@@ -309,5 +316,11 @@ mod tests {
         let window = average_window(1e-4, 1e-4, 400);
         let reno = (1.5f64 / 1e-4).sqrt();
         assert!((window / reno - 1.0).abs() < 0.05, "{window}, {reno}");
+        // Without the bound the cubic hardly grows in so short a time.
+        let law = Law { is_reno_friendly: false, ..LAW };
+        let mut curve = Curve::default();
+        curve.on_cut(law, 100.0, false);
+        assert!(curve.grows(law, 0, 100_000, 70.0, 70.0) < 0.01);
+        assert!(curve.grows(law, 10_000_000, 100_000, 70.0, 70.0) < 0.3);
     }
 }

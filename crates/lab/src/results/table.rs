@@ -79,7 +79,7 @@ columns! {
     seed: whole,
     /// load asked for: bytes on the wire, headers included, over the capacity of the hosts' links
     load: number,
-    /// what the row is: flow, job, weight, rate, pace, queue, link, wait, convergence, summary
+    /// what the row is: flow, rate, pace, queue, link, wait, convergence, summary, job, weight
     kind: text,
     /// time of a sample or of a change of the flows; of a summary, the end of the run
     time_ns: whole,
@@ -186,7 +186,7 @@ columns! {
 
 /// Kinds of row.
 pub const KINDS: &[&str] =
-    &["flow", "job", "weight", "rate", "pace", "queue", "link", "wait", "convergence", "summary"];
+    &["flow", "rate", "pace", "queue", "link", "wait", "convergence", "summary", "job", "weight"];
 
 /// Rows that are encoded at a time.
 const BATCH: usize = 1 << 14;

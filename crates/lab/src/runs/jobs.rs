@@ -101,6 +101,8 @@ impl<'a> Running<'a> {
         flows: &[Planned],
     ) -> Result<Vec<Deed>, Fault> {
         let now_ns = driver.now_ns();
+        // A job that starts now has no progress to look at.
+        let looks: Vec<bool> = (0..self.jobs.len()).map(|k| self.look_due(k, now_ns)).collect();
         let mut concerned = BTreeSet::new();
         for flow in finished {
             let Some(&(k, piece)) = self.owner.get(flow) else { continue };
@@ -115,10 +117,9 @@ impl<'a> Running<'a> {
             concerned.insert(k);
         }
         let mut deeds = Vec::new();
-        for k in 0..self.jobs.len() {
-            let looks = self.look_due(k, now_ns);
-            if looks || concerned.contains(&k) {
-                self.weigh(k, looks, driver, flows, &mut deeds)?;
+        for (k, look) in looks.into_iter().enumerate() {
+            if look || concerned.contains(&k) {
+                self.weigh(k, look, driver, flows, &mut deeds)?;
             }
         }
         Ok(deeds)

@@ -138,6 +138,23 @@ fn computations_take_their_time_and_transfers_within_a_host_none() {
 }
 
 #[test]
+fn a_job_that_starts_late_is_not_looked_at_before_it_has_progress() {
+    // a starts at 3 ms, b at 6 ms.
+    let text = TASKS.replace("kind = \"jobs\"", "kind = \"jobs\"\npolicy = \"constant-sum\"\nevery = \"1ms\"");
+    let text = text.replace("size = \"1MB\"},\n  {id = \"b\"", "size = \"90MB\"},\n  {id = \"b\"");
+    let [_, _, weights] = results("late", &text);
+    let of_b: Vec<(f64, f64)> = weights
+        .iter()
+        .filter(|r| r["flow_id"] == "job/b")
+        .map(|r| (number(r, "time_ns"), number(r, "weight")))
+        .collect();
+    // When b starts, weights follow what was left of each at a look.
+    let left_of_a = 90e6 - 3e-3 * 1e10 / 8.0 * 1446.0 / 1500.0;
+    assert_eq!(of_b[0].0, 6e6);
+    assert!((of_b[0].1 / (2.0 * 1e6 / (1e6 + left_of_a)) - 1.0).abs() < 0.05, "{of_b:?}");
+}
+
+#[test]
 fn the_queries_of_tpch_run_to_their_end() {
     let text = r#"
         [network]

@@ -4,7 +4,7 @@ use super::{Expected, Maker, Planned, host, positive_bytes};
 use crate::spec::section::{Section, between, each, text, whole};
 use crate::spec::topology::{Topology, unknown_name};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use subak_core::driver::{FlowPlan, PacketSizes};
 use subak_core::flows::Extra;
 use subak_core::quantity::{ns_from_json, quoted};
@@ -347,8 +347,9 @@ fn list(value: &Value, common: &Common) -> Result<Vec<Described>, Fault> {
     if jobs.is_empty() {
         return Err(Fault::new("", "there are no jobs", "list at least one"));
     }
+    let mut seen = BTreeSet::new();
     for (k, job) in jobs.iter().enumerate() {
-        if jobs[..k].iter().any(|other| other.id == job.id) {
+        if !seen.insert(&job.id) {
             let what = format!("another job is called {}", quoted(&job.id));
             return Err(Fault::new(format!("[{k}].id"), what, "give every job an id of its own"));
         }
@@ -474,8 +475,10 @@ fn pieces(section: &mut Section, compute: f64) -> Result<(Vec<Transfer>, Vec<Tas
     let mut after = Vec::with_capacity(all.len());
     for (i, raw) in all.iter().enumerate() {
         let find = |(k, wanted): (usize, &String)| {
-            let ids: Vec<&str> = known.keys().copied().collect();
-            let missing = || unknown_name(wanted, "flow or task", &ids).below(&format!("{}.after[{k}]", place(i)));
+            let missing = || {
+                let ids: Vec<&str> = known.keys().copied().collect();
+                unknown_name(wanted, "flow or task", &ids).below(&format!("{}.after[{k}]", place(i)))
+            };
             known.get(wanted.as_str()).copied().ok_or_else(missing)
         };
         after.push(raw.after.iter().enumerate().map(find).collect::<Result<Vec<usize>, Fault>>()?);

@@ -37,7 +37,8 @@ def draw(raw: RawResults) -> Figure:
     runs = updates.runs_of(raw, key=KEY)
     sizes = updates.loads_of(runs)
     figure, (plot,) = figures.axes(width=5)
-    plot.plot([16 * leaves for leaves in sizes], [updates.percent(runs, leaves) for leaves in sizes], marker="o")
-    plot.set(xlabel="servers", ylabel="update traffic, percent of the servers' capacity", ylim=(0, None))
+    percent = [updates.percent(runs, leaves) for leaves in sizes]
+    plot.plot([16 * leaves for leaves in sizes], percent, marker="o")
+    plot.set(xlabel="servers", ylabel="update traffic, % of capacity", ylim=(0, 1.2 * max(percent)))
     figures.log_x(plot)
     return figure

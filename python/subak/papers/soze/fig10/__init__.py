@@ -26,8 +26,8 @@ SPREADS: dict[str, Callable[[Random], float]] = {
 
 def _spec(rng: Random, settings: dict[str, Any]) -> dict[str, Any]:
     """Each sender is a job of one transfer after another. ``together``: the k-th of all senders start at once."""
-    each = settings["each"]
-    sizes = [[round(SPREADS[settings["sizes"]](rng)) for _ in range(each)] for _ in range(SENDERS)]
+    each, small = settings["each"], settings.get("smaller", 1)
+    sizes = [[round(SPREADS[settings["sizes"]](rng) / small) for _ in range(each)] for _ in range(SENDERS)]
     together = settings.get("together", False)
     jobs = []
     for sender in range(SENDERS):
@@ -42,10 +42,10 @@ def _spec(rng: Random, settings: dict[str, Any]) -> dict[str, Any]:
         "workload": {
             "kind": "jobs",
             "jobs": jobs,
-            "policy": ["even", {"kind": "shortest-first", "largest": MOST}],
+            "policy": ["even", {"kind": "shortest-first", "largest": MOST / small}],
         },
-        "scheme": [{"name": "ideal"}],
-        "run": {"duration": f"{8 * each}s"},
+        "scheme": [{"name": settings.get("scheme", "ideal")}],
+        "run": {"duration": f"{8 * each / small}s"},
     }
 
 
