@@ -27,8 +27,8 @@ def draw(raw: RawResults) -> Figure:
     servers.bar(range(len(groups)), means)
     servers.axhline(89, color="gray", linestyle="--", label="the paper, without")
     servers.set_xticks(range(len(groups)), ["none" if group == 1 else str(int(group)) for group in groups])
-    servers.set(xlabel="servers of an intermediary", ylabel="servers that 10 Gb/s can tell")
-    servers.legend()
+    servers.set(xlabel="servers of an intermediary", ylabel="servers that 10 Gb/s can tell", ylim=(0, 150))
+    servers.legend(loc="upper left")
     for k, (column, label) in enumerate((("throughput", "throughput"), ("points", "fairness: 2^points"))):
         shares = []
         for name in KNOWLEDGE:
@@ -37,6 +37,6 @@ def draw(raw: RawResults) -> Figure:
         cost.bar([at + 0.4 * k - 0.2 for at in range(len(shares))], shares, width=0.4, label=label)
     cost.axhline(100, color="gray", linestyle="--")
     cost.set_xticks(range(len(KNOWLEDGE)), list(KNOWLEDGE.values()), fontsize="small")
-    cost.set(ylabel="% of the optimum's")
-    cost.legend(loc="lower right")
+    cost.set(ylabel="% of the optimum's", ylim=(0, 130))
+    cost.legend(loc="upper center", ncols=2)
     return figure
