@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from subak.papers.soze import series
 from subak.repro import RawResults, Value, figures
 
 if TYPE_CHECKING:
@@ -15,20 +16,6 @@ SCHEMES = ("soze", "soze-virtual", "timely")
 STEP_NS, LAST_NS = 20_000_000, 15_000_000
 LINK = "switch0->h3"
 RATE_GBPS = 25
-
-
-def _rates(raw: RawResults, scheme: str) -> tuple[np.ndarray, np.ndarray]:
-    """Times, ns, and Gb/s, a column a flow; nan where it does not run."""
-    frame = raw.simulated("").table("rate", ["scheme", "flow", "time_ns", "rate_bps"]).to_pandas()
-    mine = frame[frame["scheme"] == scheme].pivot(index="time_ns", columns="flow", values="rate_bps")
-    return mine.index.to_numpy(dtype=float), mine.to_numpy(dtype=float) / 1e9
-
-
-def _queue_us(raw: RawResults, scheme: str) -> tuple[np.ndarray, np.ndarray]:
-    """Times, ns, and what waits before the receiver's link, us."""
-    frame = raw.simulated("").table("queue", ["scheme", "link", "time_ns", "queued_bytes"]).to_pandas()
-    mine = frame[(frame["scheme"] == scheme) & (frame["link"] == LINK)]
-    return mine["time_ns"].to_numpy(dtype=float), mine["queued_bytes"].to_numpy(dtype=float) * 8 / RATE_GBPS / 1e3
 
 
 def _settled_ms(times: np.ndarray, rates: np.ndarray, step: int) -> float:
@@ -51,14 +38,14 @@ def _settled_ms(times: np.ndarray, rates: np.ndarray, step: int) -> float:
 def measure(raw: RawResults) -> dict[str, Value]:
     """Utilization, times to settle, queues. Nothing is drawn at random."""
     values: dict[str, Value] = {}
-    times = {scheme: _rates(raw, scheme)[0] for scheme in SCHEMES}
+    times = {scheme: series.rates_gbps(raw, scheme, "rate_bps")[0] for scheme in SCHEMES}
     steps = int(times["soze"][-1] // STEP_NS)
     used: dict[str, float] = {}
     slow: dict[str, float] = {}
     waits: dict[str, float] = {}
     for scheme in SCHEMES:
-        at, rates = _rates(raw, scheme)
-        queue_at, queue = _queue_us(raw, scheme)
+        at, rates = series.rates_gbps(raw, scheme, "rate_bps")
+        queue_at, queue = series.queue_us(raw, scheme, LINK, RATE_GBPS)
 
         def late(when: np.ndarray) -> np.ndarray:
             return (when % STEP_NS > STEP_NS - LAST_NS) & (when < steps * STEP_NS)
@@ -81,11 +68,11 @@ def draw(raw: RawResults) -> Figure:
     """Rates received, and below them the queue before the receiver."""
     figure, plots = figures.axes(rows=2, columns=3, width=4, height=2.4)
     for k, scheme in enumerate(SCHEMES):
-        times, rates = _rates(raw, scheme)
+        times, rates = series.rates_gbps(raw, scheme, "rate_bps")
         for flow in range(rates.shape[1]):
             plots[k].plot(times / 1e6, rates[:, flow], color=figures.COLOURS[flow], linestyle="-", linewidth=0.8)
         plots[k].set(title=scheme, ylim=(0, 26))
-        times, queue = _queue_us(raw, scheme)
+        times, queue = series.queue_us(raw, scheme, LINK, RATE_GBPS)
         plots[k + 3].plot(times / 1e6, queue, color=figures.COLOURS[3], linestyle="-", linewidth=0.6)
         plots[k + 3].set(xlabel="ms")
     plots[0].set_ylabel("Gb/s")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from subak.papers.soze import series
 from subak.repro import RawResults, Value, figures
 
 if TYPE_CHECKING:
@@ -13,13 +14,6 @@ if TYPE_CHECKING:
 
 SCHEMES = ("soze", "soze-virtual", "hpcc")
 STEP_NS, AFTER_NS, EVERY_NS = 10_000_000, 1_000_000, 100_000
-
-
-def _rates(raw: RawResults, scheme: str) -> tuple[np.ndarray, np.ndarray]:
-    """Times, ns, and Gb/s, a column a flow; nan where it does not run."""
-    frame = raw.simulated("").table("rate", ["scheme", "flow", "time_ns", "rate_bps"]).to_pandas()
-    mine = frame[frame["scheme"] == scheme].pivot(index="time_ns", columns="flow", values="rate_bps")
-    return mine.index.to_numpy(dtype=float), mine.to_numpy(dtype=float) / 1e9
 
 
 def _settled(times: np.ndarray) -> np.ndarray:
@@ -46,7 +40,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
     deviations: dict[str, float] = {}
     swings: dict[str, float] = {}
     for scheme in SCHEMES:
-        times, rates = _rates(raw, scheme)
+        times, rates = series.rates_gbps(raw, scheme, "rate_bps")
         rates = rates[_settled(times)]
         together = rates[np.sum(np.isfinite(rates), axis=1) >= 2]
         off = together / np.nanmean(together, axis=1, keepdims=True) - 1
@@ -65,7 +59,7 @@ def draw(raw: RawResults) -> Figure:
     """Rates received in intervals of 100 us."""
     figure, plots = figures.axes(columns=3, width=4)
     for plot, scheme in zip(plots, SCHEMES, strict=True):
-        times, rates = _rates(raw, scheme)
+        times, rates = series.rates_gbps(raw, scheme, "rate_bps")
         for flow in range(rates.shape[1]):
             plot.plot(times / 1e6, rates[:, flow], color=figures.COLOURS[flow], linestyle="-", linewidth=0.8)
         plot.set(title=scheme, xlabel="ms", ylim=(0, 105))

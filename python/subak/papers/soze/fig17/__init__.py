@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from subak.papers.soze import series
 from subak.repro import RawResults, Value, figures
 
 if TYPE_CHECKING:
@@ -22,20 +23,13 @@ def _exact_gbps(weight: float) -> np.ndarray:
     return np.array([100 - 3 * through, *[through] * 3, *[(100 - 3 * through) / 2] * 2])
 
 
-def _rates(raw: RawResults, scheme: str, column: str) -> tuple[np.ndarray, np.ndarray]:
-    """Times, ns, and Gb/s with a column for each flow."""
-    frame = raw.simulated("").table("rate", ["scheme", "flow", "time_ns", column]).to_pandas()
-    mine = frame[frame["scheme"] == scheme].pivot(index="time_ns", columns="flow", values=column)
-    return mine.index.to_numpy(dtype=float), mine.to_numpy(dtype=float) / 1e9
-
-
 def _steps(times: np.ndarray) -> int:
     return max(1, round(float(times[-1]) / STEP_NS))
 
 
 def _off(raw: RawResults, scheme: str) -> tuple[float, float, float]:
     """The worst flow's error of all steps, the sum of rates over the exact one, and flow 1's last rate."""
-    times, rates = _rates(raw, scheme, "rate_bps")
+    times, rates = series.rates_gbps(raw, scheme, "rate_bps")
     worst, used, last = 0.0, [], 0.0
     for step in range(_steps(times)):
         end = (step + 1) * STEP_NS
@@ -49,7 +43,7 @@ def _off(raw: RawResults, scheme: str) -> tuple[float, float, float]:
 
 def _settled_rtts(raw: RawResults, scheme: str) -> list[float | None]:
     """Round trips until each step has settled; None where it does not."""
-    times, rates = _rates(raw, scheme, "assigned_bps")
+    times, rates = series.rates_gbps(raw, scheme, "assigned_bps")
     every = times[1] - times[0]
     over = max(1, round(10 * RTT_NS / every))
     found: list[float | None] = []
@@ -87,7 +81,7 @@ def draw(raw: RawResults) -> Figure:
     figure, plots = figures.axes(columns=3, width=4)
     names = ["flow 1", "flows 2 to 4", "flows 5 and 6"]
     for plot, scheme in zip(plots, SHARES, strict=True):
-        times, rates = _rates(raw, scheme, "rate_bps")
+        times, rates = series.rates_gbps(raw, scheme, "rate_bps")
         bins = 10
         count = len(times) // bins * bins
         smooth = rates[:count].reshape(-1, bins, 6).mean(axis=1)

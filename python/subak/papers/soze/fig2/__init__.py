@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from subak.papers.soze import series
 from subak.repro import RawResults, Value, figures
 
 if TYPE_CHECKING:
@@ -25,20 +26,6 @@ def _ran(raw: RawResults) -> list[str]:
     return [scheme for scheme in SHARES if not raw.plan.schemes or scheme in raw.plan.schemes]
 
 
-def _rates(raw: RawResults, scheme: str) -> tuple[np.ndarray, np.ndarray]:
-    """Times, ns, and the Gb/s that senders assign themselves, a column a flow."""
-    frame = raw.simulated("").table("rate", ["scheme", "flow", "time_ns", "assigned_bps"]).to_pandas()
-    mine = frame[frame["scheme"] == scheme].pivot(index="time_ns", columns="flow", values="assigned_bps")
-    return mine.index.to_numpy(dtype=float), mine.to_numpy(dtype=float) / 1e9
-
-
-def _queue_us(raw: RawResults, scheme: str) -> tuple[np.ndarray, np.ndarray]:
-    """Times, ns, and what waits before the receiver's link, us."""
-    frame = raw.simulated("").table("queue", ["scheme", "link", "time_ns", "queued_bytes"]).to_pandas()
-    mine = frame[(frame["scheme"] == scheme) & (frame["link"] == LINK)]
-    return mine["time_ns"].to_numpy(dtype=float), mine["queued_bytes"].to_numpy(dtype=float) * 8 / RATE_GBPS / 1e3
-
-
 def _p_us(raw: RawResults) -> float:
     told = raw.plan.spec.get("scheme", {}).get("soze", {}).get("params", {}).get("p", "20us")
     return float(str(told).removesuffix("us"))
@@ -48,7 +35,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
     """Errors, swings and queues of the last millisecond. Nothing is drawn at random."""
     values: dict[str, Value] = {}
     for scheme in _ran(raw):
-        times, rates = _rates(raw, scheme)
+        times, rates = series.rates_gbps(raw, scheme, "assigned_bps")
         # The last sample knows that the run has ended.
         late = rates[(times > times[-1] - LAST_NS) & (times < times[-1])]
         want = SHARES[scheme] * RATE_GBPS * WEIGHTS / WEIGHTS.sum()
@@ -56,7 +43,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
         values[f"{scheme} off"] = round(100 * float(np.abs(mean / want - 1).max()), 3)
         values[f"{scheme} per weight"] = round(100 * float((mean / WEIGHTS).max() / (mean / WEIGHTS).min() - 1), 3)
         values[f"{scheme} swing"] = round(100 * float((late.std(axis=0) / mean).max()), 3)
-        at, queue = _queue_us(raw, scheme)
+        at, queue = series.queue_us(raw, scheme, LINK, RATE_GBPS)
         values[f"{scheme} queue"] = round(float(queue[at > at[-1] - LAST_NS].mean()), 3)
     if "soze" in _ran(raw):
         target = _p_us(raw) * math.log(WEIGHTS.sum()) / SPAN + K_US
@@ -69,14 +56,14 @@ def draw(raw: RawResults) -> Figure:
     ran = _ran(raw)
     figure, plots = figures.axes(rows=2, columns=len(ran), width=5, height=2.4)
     for k, scheme in enumerate(ran):
-        times, rates = _rates(raw, scheme)
+        times, rates = series.rates_gbps(raw, scheme, "assigned_bps")
         for flow, weight in enumerate(WEIGHTS):
             colour = figures.COLOURS[flow]
             label = f"weight {weight:g} at last"
             plots[k].plot(times[:-1] / 1e6, rates[:-1, flow], color=colour, linestyle="-", linewidth=0.9, label=label)
             plots[k].axhline(SHARES[scheme] * RATE_GBPS * weight / WEIGHTS.sum(), color=colour, linestyle=":")
         plots[k].set(title=scheme, ylim=(0, 60), xlim=(1.8, None))
-        at, queue = _queue_us(raw, scheme)
+        at, queue = series.queue_us(raw, scheme, LINK, RATE_GBPS)
         plots[k + len(ran)].plot(at / 1e6, queue, color=figures.COLOURS[3], linestyle="-", linewidth=0.7)
         plots[k + len(ran)].set(xlabel="ms", xlim=(1.8, None))
     plots[0].set_ylabel("Gb/s; dotted: exact")

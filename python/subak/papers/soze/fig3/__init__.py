@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from subak.papers.soze import series
 from subak.repro import RawResults, Value, figures
 
 if TYPE_CHECKING:
@@ -25,19 +26,6 @@ def _ran(raw: RawResults) -> list[str]:
     return [scheme for scheme in SHARES if not raw.plan.schemes or scheme in raw.plan.schemes]
 
 
-def _rates(raw: RawResults, scheme: str) -> tuple[np.ndarray, np.ndarray]:
-    """Times, ns, and the Gb/s that senders assign themselves, a column a flow."""
-    frame = raw.simulated("").table("rate", ["scheme", "flow", "time_ns", "assigned_bps"]).to_pandas()
-    mine = frame[frame["scheme"] == scheme].pivot(index="time_ns", columns="flow", values="assigned_bps")
-    return mine.index.to_numpy(dtype=float), mine.to_numpy(dtype=float) / 1e9
-
-
-def _queue_us(raw: RawResults, scheme: str, link: str) -> tuple[np.ndarray, np.ndarray]:
-    frame = raw.simulated("").table("queue", ["scheme", "link", "time_ns", "queued_bytes"]).to_pandas()
-    mine = frame[(frame["scheme"] == scheme) & (frame["link"] == link)]
-    return mine["time_ns"].to_numpy(dtype=float), mine["queued_bytes"].to_numpy(dtype=float) * 8 / 1e5
-
-
 def _late(times: np.ndarray, step: int) -> np.ndarray:
     end = min((step + 1) * STEP_NS, times[-1])
     return np.asarray((times > end - LAST_NS) & (times < end))
@@ -48,7 +36,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
     values: dict[str, Value] = {}
     for scheme in _ran(raw):
         share = SHARES[scheme]
-        times, rates = _rates(raw, scheme)
+        times, rates = series.rates_gbps(raw, scheme, "assigned_bps")
         for step in range(2):
             mean = rates[_late(times, step)].mean(axis=0)
             part = f"{scheme} part {step + 1}"
@@ -59,7 +47,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
             own, other = (blue, yellow) if step == 0 else (yellow, blue)
             values[f"{part} same"] = round(100 * float(abs(red / own - 1)), 3)
             values[f"{part} other"] = round(float(other / red), 3)
-            waits = {link: _queue_us(raw, scheme, link) for link in BOTTLENECK}
+            waits = {link: series.queue_us(raw, scheme, link, 100) for link in BOTTLENECK}
             longest = [float(np.mean(queue[_late(at, step)])) for at, queue in waits.values()]
             values[f"{part} queues"] = ", ".join(f"{x:.2f}" for x in longest)
             if scheme == "soze":
@@ -71,7 +59,7 @@ def draw(raw: RawResults) -> Figure:
     """Rates, beside the exact ones."""
     figure, plots = figures.axes(columns=2, width=5)
     for plot, (scheme, share) in zip(plots, SHARES.items(), strict=True):
-        times, rates = _rates(raw, scheme)
+        times, rates = series.rates_gbps(raw, scheme, "assigned_bps")
         for flow, (name, colour) in enumerate(zip(FLOWS, ("tab:blue", "tab:red", "goldenrod"), strict=True)):
             plot.plot(times / 1e6, rates[:, flow], color=colour, linestyle="-", linewidth=0.8, label=name)
             for step in range(2):
