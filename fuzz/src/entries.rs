@@ -69,11 +69,13 @@ fn star() -> Network {
 /// what strangers send. Links are never promised more than they have, and all is quiet at the end.
 fn exchange(bytes: &[u8]) -> u64 {
     let network = star();
-    let settings = Settings { most_flowlets: 16, most_records: 3, ..Settings::default() };
+    let settings = Settings { most_flowlets: 16, most_bytes: 90, ..Settings::default() };
     let capacity_bps: Vec<f64> = network.links().iter().map(|l| l.capacity_bps).collect();
     let boot = |now_ns: Ns, epoch: u64| {
         let paths = Box::new(BigSwitch(Ecmp::new(&network, Routing::default())));
-        Allocator::new(now_ns, epoch << 32, 5, &capacity_bps, paths, settings).expect("sound settings")
+        let mut allocator = Allocator::new(now_ns, epoch << 32, &capacity_bps, paths, settings).expect("sound settings");
+        (0..5).for_each(|endpoint| allocator.join(endpoint));
+        allocator
     };
     let (mut boots, mut lives) = (1, [1, 1]);
     let mut allocator = boot(0, boots).first();

@@ -36,11 +36,11 @@ fn measure(nodes: usize, flowlets: usize) {
     let (network, _) = generate::network(&value).expect("a sound network");
     let hosts: Vec<u32> = network.hosts().collect();
     let capacity_bps: Vec<f64> = network.links().iter().map(|l| l.capacity_bps).collect();
-    let settings = Settings::default();
+    let settings = Settings::for_endpoints(nodes);
     let paths = Box::new(Ecmp::new(&network, Routing::default()));
     let numbers = network.nodes().len();
-    let mut allocator =
-        Allocator::new(0, 1 << 32, numbers, &capacity_bps, paths, settings).expect("sound settings").first();
+    let mut allocator = Allocator::new(0, 1, &capacity_bps, paths, settings).expect("sound settings").first();
+    hosts.iter().for_each(|&h| allocator.join(h));
     let mut endpoints: Vec<Option<Endpoint>> = (0..numbers).map(|_| None).collect();
     for &h in &hosts {
         endpoints[h as usize] = Some(Endpoint::new(h, 1, settings));

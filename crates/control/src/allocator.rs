@@ -1,14 +1,15 @@
 //! The allocator: it knows the flowlets of all endpoints, iterates NED, normalizes to the capacities (F-NORM), and tells rates
 //! that moved (Flowtune, sections 2, 3 and 5.3).
 
-use crate::channel::{Channel, Taken};
+use crate::channel::{self, Channel, Fate, Taken};
+use crate::pace::Pace;
 use crate::paths::Paths;
 use crate::peer::Told;
 use crate::{Law, Settings};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use subak_core::{Fault, LinkId, Ns};
 use subak_solve::ned::{self, Accelerated, Cluster, Iteration, Key, Ned, Normalizer};
-use subak_wire::{Datagram, Direction, End, Rate, Start, Update};
+use subak_wire::{Datagram, Direction, End, GROUP_BYTES, Rate, Start, Update};
 
 /// The share of a link that traffic which nobody schedules leaves to the rest, at least.
 const LEAST_SHARE: f64 = 0.05;
@@ -24,33 +25,50 @@ fn law(settings: &Settings) -> Box<dyn ned::Law<f64> + Send> {
     }
 }
 
-/// A flowlet: its place in the iteration unless it has no path, and whether its endpoint knows its rate.
+/// A flowlet as its endpoint told of it, and its place in the iteration unless it has no path.
 #[derive(Debug)]
 struct Known {
+    start: Start,
     key: Option<Key>,
-    told: Told,
 }
 
-/// Whose flow is in a slot of the iteration; the rate told last, bit/s: zero if none was, infinite if the slot is empty; and
-/// whether it is news.
+/// Whose flow is in a slot of the iteration; the rate to tell or told last, bit/s: zero if there was none, infinite if the slot
+/// is empty; whether its endpoint knows it, and whether it waits to be told.
 #[derive(Debug, Clone, Copy)]
 struct Slot {
-    told_bps: f64,
+    bps: f64,
     endpoint: u32,
     flowlet: u32,
+    told: Told,
     is_news: bool,
 }
 
-const EMPTY: Slot = Slot { told_bps: f64::INFINITY, endpoint: 0, flowlet: 0, is_news: false };
+const EMPTY: Slot = Slot { bps: f64::INFINITY, endpoint: 0, flowlet: 0, told: Told::No, is_news: false };
 
 /// An endpoint as the allocator knows it.
 #[derive(Debug)]
 struct Peer {
     channel: Channel,
-    heard_ns: Ns,
     flowlets: BTreeMap<u32, Known>,
     /// Flowlets whose rate is to be told, some of which may be over.
-    news: Vec<u32>,
+    news: VecDeque<u32>,
+    /// It stands among those that have something to send.
+    is_ready: bool,
+}
+
+impl Peer {
+    fn new(epoch: u64) -> Self {
+        Peer { channel: Channel::new(epoch), flowlets: BTreeMap::new(), news: VecDeque::new(), is_ready: false }
+    }
+}
+
+/// The host that the allocator is at: its link out and its link in, if there is one each, and what messages took of them.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    links: Option<(LinkId, LinkId)>,
+    since_ns: Ns,
+    out_bytes: usize,
+    into_bytes: usize,
 }
 
 /// What was not taken, and what was refused.
@@ -60,9 +78,9 @@ pub struct Counters {
     pub taken: u64,
     /// Doubled, late, or of an epoch that is over.
     pub stale: u64,
-    /// Datagrams taken whose records were not, for the endpoint did not know of this allocator yet.
-    pub early: u64,
-    /// From one endpoint in another's name, or of an endpoint that there is not.
+    /// Of lives of an endpoint that did not know of this allocator yet. They were answered.
+    pub unproven: u64,
+    /// From one endpoint in another's name, or of an endpoint that did not join.
     pub forged: u64,
     /// Flowlets beyond the most that an endpoint may have.
     pub refused: u64,
@@ -70,6 +88,8 @@ pub struct Counters {
     pub lapsed: u64,
     /// Rates told.
     pub updates: u64,
+    /// Rates told again, for what told them may be lost.
+    pub again: u64,
 }
 
 /// The allocator's state.
@@ -77,26 +97,32 @@ pub struct Allocator {
     settings: Settings,
     iteration: Iteration<f64, Box<dyn ned::Law<f64> + Send>>,
     paths: Box<dyn Paths>,
-    peers: Vec<Peer>,
+    epoch: u64,
+    /// By number; those that did not join, or left, are none.
+    peers: Vec<Option<Box<Peer>>>,
     slots: Vec<Slot>,
     /// Normalized rates of the slots, in the iteration's unit.
     rates: Vec<f64>,
     capacity_bps: Vec<f64>,
     unscheduled_bps: Vec<f64>,
+    /// Until a round trip after that, rates of the allocator before may hold, and none are told.
     quiet_until_ns: Ns,
-    /// The peer that is asked next for a datagram.
-    turn: usize,
+    /// Endpoints that have something to send, in their turn.
+    ready: VecDeque<u32>,
+    /// Endpoints that are to be acknowledged, and until when; in the order of the times.
+    owing: VecDeque<(Ns, u32)>,
+    pace: Pace,
+    at: Option<Place>,
     counters: Counters,
 }
 
 impl Allocator {
-    /// An allocator that starts at `now_ns`. `endpoints` have the numbers from 0, links the capacities given (bit/s). `epoch` is
-    /// above 0 and above all that the allocator before it can have had: that began at its own and rose by one each time that
-    /// an endpoint was silent for too long. The start in ns times 2^16 leaves room for that.
+    /// An allocator that starts at `now_ns` without endpoints: they [join](Allocator::join). Links have the capacities given
+    /// (bit/s). `epoch` is above 0 and above all that the allocator before it can have had: that began at its own, and rose by
+    /// one each time that an endpoint was silent for too long. A start in nanoseconds is.
     pub fn new(
         now_ns: Ns,
         epoch: u64,
-        endpoints: usize,
         capacity_bps: &[f64],
         paths: Box<dyn Paths>,
         settings: Settings,
@@ -104,19 +130,21 @@ impl Allocator {
         let share = settings.share();
         let scaled: Vec<f64> = capacity_bps.iter().map(|c| c * share).collect();
         let cluster = Cluster::new(&scaled, settings.alpha)?;
-        let peer =
-            || Peer { channel: Channel::new(epoch), heard_ns: now_ns, flowlets: BTreeMap::new(), news: Vec::new() };
         Ok(Allocator {
             settings,
             iteration: Iteration::new(cluster, law(&settings)),
             paths,
-            peers: (0..endpoints).map(|_| peer()).collect(),
+            epoch,
+            peers: Vec::new(),
             slots: Vec::new(),
             rates: Vec::new(),
             capacity_bps: capacity_bps.to_vec(),
             unscheduled_bps: vec![0.0; capacity_bps.len()],
             quiet_until_ns: now_ns + settings.lease_ns,
-            turn: 0,
+            ready: VecDeque::new(),
+            owing: VecDeque::new(),
+            pace: Pace::default(),
+            at: None,
             counters: Counters::default(),
         })
     }
@@ -134,41 +162,93 @@ impl Allocator {
 
     /// Flowlets of all endpoints.
     pub fn flowlets(&self) -> usize {
-        self.peers.iter().map(|p| p.flowlets.len()).sum()
+        self.peers.iter().flatten().map(|p| p.flowlets.len()).sum()
+    }
+
+    /// Messages take so much of the allocator's link at most, bit/s, but for bursts of `burst_bytes`. Rates that wait for their
+    /// turn are told in their newest form.
+    pub fn set_pace(&mut self, bps: f64, burst_bytes: usize) {
+        self.pace.set(bps, burst_bytes);
+    }
+
+    /// The allocator is at the host of endpoint `number`: what its messages take of that host's link is not handed out.
+    pub fn set_place(&mut self, number: u32) {
+        self.at = Some(Place { links: self.paths.access(number), since_ns: 0, out_bytes: 0, into_bytes: 0 });
+    }
+
+    /// Endpoint `number` may speak from now on, and is greeted.
+    pub fn join(&mut self, number: u32) {
+        let place = number as usize;
+        if self.peers.len() <= place {
+            self.peers.resize_with(place + 1, || None);
+        }
+        if self.peers[place].is_none() {
+            self.peers[place] = Some(Box::new(Peer::new(self.epoch)));
+            self.make_ready(number);
+        }
+    }
+
+    /// Endpoint `number` has left: its flowlets are over, and it is not heard any more.
+    pub fn leave(&mut self, number: u32) {
+        self.drop_flowlets(number);
+        if let Some(peer) = self.peers.get_mut(number as usize).and_then(Option::take) {
+            // If it joins again, what it was told before is of an epoch that is over.
+            self.epoch = self.epoch.max(peer.channel.epoch() + 1);
+        }
+        self.ready.retain(|&of| of != number);
+    }
+
+    fn peer(&mut self, number: u32) -> Option<&mut Peer> {
+        self.peers.get_mut(number as usize)?.as_deref_mut()
+    }
+
+    fn make_ready(&mut self, number: u32) {
+        if let Some(peer) = self.peers.get_mut(number as usize).and_then(Option::as_mut)
+            && !std::mem::replace(&mut peer.is_ready, true)
+        {
+            self.ready.push_back(number);
+        }
     }
 
     /// Takes a datagram that came from endpoint `from`, as its address tells.
     pub fn take(&mut self, now_ns: Ns, from: u32, datagram: &Datagram) {
+        let settings = self.settings;
+        if let Some(at) = &mut self.at {
+            at.into_bytes += channel::bytes(datagram) + settings.frame_bytes;
+        }
         let is_its_own = datagram.direction == Direction::Up && datagram.endpoint == from;
-        let Some(peer) = self.peers.get_mut(from as usize).filter(|_| is_its_own) else {
+        let Some(peer) = self.peer(from).filter(|_| is_its_own) else {
             self.counters.forged += 1;
             return;
         };
-        let Taken::New { fresh, acked } = peer.channel.take(datagram) else {
-            self.counters.stale += 1;
-            return;
+        let owed = peer.channel.ack_due_ns();
+        let taken = peer.channel.take(now_ns, datagram, &settings);
+        let owes = peer.channel.ack_due_ns();
+        match owes {
+            Some(due_ns) if due_ns <= now_ns => self.make_ready(from),
+            Some(due_ns) if owes != owed => self.owing.push_back((due_ns, from)),
+            _ => {}
+        }
+        let (fresh, acked, lost) = match taken {
+            Taken::Stale => {
+                self.counters.stale += 1;
+                return;
+            }
+            // What was told to the allocator before, and came late, may long be over.
+            Taken::Unproven => {
+                self.counters.unproven += 1;
+                return;
+            }
+            Taken::New { fresh, acked, lost } => (fresh, acked, lost),
         };
         self.counters.taken += 1;
-        peer.heard_ns = now_ns;
-        for (number, ids) in acked {
-            for id in ids {
-                if let Some(known) = peer.flowlets.get_mut(&id).filter(|k| k.told == Told::In(number)) {
-                    known.told = Told::Yes;
-                }
-            }
-        }
-        let is_told_to_us = datagram.peer_epoch == peer.channel.epoch();
         if fresh {
             self.drop_flowlets(from);
-        }
-        // What was told to the allocator before, and came late, may long be over. The answer makes the endpoint tell it again.
-        if !is_told_to_us {
-            self.counters.early += 1;
-            return;
+        } else {
+            self.settle(from, acked, lost);
         }
         for End { flowlet } in &datagram.ends {
-            let peer = &mut self.peers[from as usize];
-            if let Some(key) = peer.flowlets.remove(flowlet).and_then(|known| known.key) {
+            if let Some(key) = self.peer(from).and_then(|peer| peer.flowlets.remove(flowlet)?.key) {
                 self.remove(key);
             }
         }
@@ -183,28 +263,62 @@ impl Allocator {
         }
     }
 
-    fn start(&mut self, from: u32, start: &Start) {
-        let weight = f64::from(start.weight).clamp(1.0 / self.settings.most_weight, self.settings.most_weight);
-        let peer = &mut self.peers[from as usize];
-        if let Some(known) = peer.flowlets.get(&start.flowlet) {
-            if let Some(key) = known.key {
-                let _ = self.iteration.cluster_mut().set_weight(key, weight);
+    /// What became of datagrams to `endpoint`.
+    fn settle(&mut self, endpoint: u32, acked: Fate, lost: Fate) {
+        let Some(peer) = self.peers.get_mut(endpoint as usize).and_then(Option::as_mut) else { return };
+        for (number, ids) in acked {
+            for key in ids.iter().filter_map(|id| peer.flowlets.get(id)?.key) {
+                let slot = &mut self.slots[key.slot()];
+                // One that was to be told again need not be.
+                slot.is_news &= !slot.told.acknowledge(number);
             }
-            return;
         }
-        if peer.flowlets.len() >= self.settings.most_flowlets {
+        for (number, ids) in lost {
+            for id in ids {
+                let Some(key) = peer.flowlets.get(&id).and_then(|known| known.key) else { continue };
+                let slot = &mut self.slots[key.slot()];
+                if slot.told.needs_again(number) && !std::mem::replace(&mut slot.is_news, true) {
+                    self.counters.again += 1;
+                    peer.news.push_back(id);
+                }
+            }
+        }
+    }
+
+    fn start(&mut self, from: u32, start: &Start) {
+        let Some(peer) = self.peers.get_mut(from as usize).and_then(Option::as_mut) else { return };
+        let known = peer.flowlets.get(&start.flowlet).map(|known| (known.start, known.key));
+        if known.is_none() && peer.flowlets.len() >= self.settings.most_flowlets {
             self.counters.refused += 1;
             return;
         }
-        let path = self.paths.path(from, start.to, start.path);
-        let key = path.and_then(|links| self.iteration.cluster_mut().add(&links, weight).ok());
-        peer.flowlets.insert(start.flowlet, Known { key, told: Told::Yes });
-        if let Some(key) = key {
-            if self.slots.len() <= key.slot() {
-                self.slots.resize(key.slot() + 1, EMPTY);
+        let weight = f64::from(start.weight).clamp(1.0 / self.settings.most_weight, self.settings.most_weight);
+        let key = match known {
+            Some((before, Some(key))) if (before.to, before.path) == (start.to, start.path) => {
+                let _ = self.iteration.cluster_mut().set_weight(key, weight);
+                Some(key)
             }
-            self.slots[key.slot()] = Slot { told_bps: 0.0, endpoint: from, flowlet: start.flowlet, is_news: false };
+            before => self.place(from, start, weight, before.and_then(|(_, key)| key)),
+        };
+        if let Some(peer) = self.peer(from) {
+            peer.flowlets.insert(start.flowlet, Known { start: *start, key });
         }
+    }
+
+    /// Gives a flowlet its place on the links of its path, in exchange for that on another.
+    fn place(&mut self, from: u32, start: &Start, weight: f64, before: Option<Key>) -> Option<Key> {
+        // It keeps the rate that it was told until it is told another.
+        let bps = before.map_or(0.0, |key| self.slots[key.slot()].bps);
+        if let Some(key) = before {
+            self.remove(key);
+        }
+        let links = self.paths.path(from, start.to, start.path)?;
+        let key = self.iteration.cluster_mut().add(&links, weight).ok()?;
+        if self.slots.len() <= key.slot() {
+            self.slots.resize(key.slot() + 1, EMPTY);
+        }
+        self.slots[key.slot()] = Slot { bps, endpoint: from, flowlet: start.flowlet, ..EMPTY };
+        Some(key)
     }
 
     fn remove(&mut self, key: Key) {
@@ -214,7 +328,7 @@ impl Allocator {
     }
 
     fn drop_flowlets(&mut self, endpoint: u32) {
-        let peer = &mut self.peers[endpoint as usize];
+        let Some(peer) = self.peer(endpoint) else { return };
         peer.news.clear();
         for key in std::mem::take(&mut peer.flowlets).into_values().filter_map(|known| known.key) {
             self.remove(key);
@@ -247,30 +361,66 @@ impl Allocator {
         let _ = self.set_unscheduled(link, before_bps + NEWEST * (bps - before_bps));
     }
 
+    /// What the messages took of the links of the allocator's host, four times a lease.
+    fn observe_messages(&mut self, now_ns: Ns) {
+        let Some(at) = &mut self.at else { return };
+        let passed_ns = now_ns - at.since_ns.min(now_ns);
+        if passed_ns < self.settings.lease_ns / 4 {
+            return;
+        }
+        let bps = |bytes: usize| bytes as f64 * 8e9 / passed_ns as f64;
+        let (links, out_bps, into_bps) = (at.links, bps(at.out_bytes), bps(at.into_bytes));
+        *at = Place { links, since_ns: now_ns, out_bytes: 0, into_bytes: 0 };
+        if let Some((out, into)) = links {
+            self.observe(out, out_bps);
+            self.observe(into, into_bps);
+        }
+    }
+
     /// One iteration: rates that moved are news to their endpoints.
     pub fn step(&mut self, now_ns: Ns) {
         self.drop_silent(now_ns);
+        self.observe_messages(now_ns);
         self.iteration.step();
-        if now_ns < self.quiet_until_ns {
-            return;
+        if !self.is_quiet(now_ns) {
+            self.iteration.normalize(Normalizer::Flow, &mut self.rates);
+            self.note_moved();
         }
-        self.iteration.normalize(Normalizer::Flow, &mut self.rates);
+        for endpoint in 0..self.peers.len() as u32 {
+            self.look_after(now_ns, endpoint);
+        }
+    }
+
+    fn is_quiet(&mut self, now_ns: Ns) -> bool {
+        let rtts_ns = || self.peers.iter().flatten().map(|peer| peer.channel.rtt().least_ns());
+        if self.quiet_until_ns > 0 && now_ns >= self.quiet_until_ns + rtts_ns().max().unwrap_or(0) {
+            self.quiet_until_ns = 0;
+        }
+        self.quiet_until_ns > 0
+    }
+
+    /// Rates that moved by more than the threshold.
+    fn note_moved(&mut self) {
         let unit_bps = self.iteration.cluster().unit_bps();
         for (slot, rate) in self.slots.iter_mut().zip(&self.rates) {
             let bps = rate * unit_bps;
-            if (bps - slot.told_bps).abs() > self.settings.threshold * slot.told_bps {
-                slot.told_bps = Rate::at_most(bps).bps();
-                if !std::mem::replace(&mut slot.is_news, true) {
-                    self.peers[slot.endpoint as usize].news.push(slot.flowlet);
-                }
+            if (bps - slot.bps).abs() <= self.settings.threshold * slot.bps {
+                continue;
+            }
+            (slot.bps, slot.told) = (Rate::at_most(bps).bps(), Told::No);
+            if !std::mem::replace(&mut slot.is_news, true)
+                && let Some(peer) = &mut self.peers[slot.endpoint as usize]
+            {
+                peer.news.push_back(slot.flowlet);
             }
         }
     }
 
     fn drop_silent(&mut self, now_ns: Ns) {
         for endpoint in 0..self.peers.len() as u32 {
-            let peer = &mut self.peers[endpoint as usize];
-            if !peer.flowlets.is_empty() && now_ns > peer.heard_ns + self.settings.patience_ns {
+            let patience_ns = self.settings.patience_ns;
+            let Some(peer) = self.peer(endpoint).filter(|peer| !peer.flowlets.is_empty()) else { continue };
+            if now_ns > peer.channel.heard_ns() + patience_ns + peer.channel.rtt().smoothed_ns() {
                 peer.channel.lapse();
                 self.counters.lapsed += 1;
                 self.drop_flowlets(endpoint);
@@ -278,52 +428,78 @@ impl Allocator {
         }
     }
 
-    /// The next datagram, if there is one to send now: it names the endpoint. Ask until there is none.
-    pub fn poll(&mut self, now_ns: Ns) -> Option<Datagram> {
-        while self.turn < self.peers.len() {
-            let endpoint = self.turn;
-            if let Some(datagram) = self.poll_peer(now_ns, endpoint) {
-                return Some(datagram);
-            }
-            self.turn += 1;
+    /// Makes `endpoint` ready if there is something to send to it.
+    fn look_after(&mut self, now_ns: Ns, endpoint: u32) {
+        let settings = self.settings;
+        let Some(peer) = self.peer(endpoint) else { return };
+        let overdue = peer.channel.overdue(now_ns, &settings);
+        if !overdue.is_empty() {
+            self.settle(endpoint, Fate::new(), overdue);
         }
-        self.turn = 0;
-        None
+        let Some(peer) = self.peer(endpoint) else { return };
+        if !peer.news.is_empty() && peer.channel.may_speak() || peer.channel.must_speak(now_ns) {
+            self.make_ready(endpoint);
+        }
     }
 
-    fn poll_peer(&mut self, now_ns: Ns, endpoint: usize) -> Option<Datagram> {
-        let Allocator { settings, peers, slots, counters, .. } = self;
-        let Peer { channel, flowlets, news, .. } = &mut peers[endpoint];
-        for (number, ids) in channel.lost(now_ns, settings) {
-            for id in ids {
-                let known = flowlets.get(&id).filter(|known| known.told == Told::In(number));
-                if let Some(key) = known.and_then(|known| known.key)
-                    && !std::mem::replace(&mut slots[key.slot()].is_news, true)
-                {
-                    news.push(id);
-                }
+    /// When [`Allocator::poll`] has something to send if no iteration is made before.
+    pub fn due_ns(&self) -> Option<Ns> {
+        match self.ready.is_empty() {
+            false => Some(self.pace.next_ns()),
+            true => self.owing.front().map(|&(due_ns, _)| due_ns.max(self.pace.next_ns())),
+        }
+    }
+
+    /// The next datagram, if there is one to send now: it names the endpoint. Ask until there is none, after each iteration and
+    /// each datagram taken, and at [`Allocator::due_ns`].
+    pub fn poll(&mut self, now_ns: Ns) -> Option<Datagram> {
+        while let Some((_, endpoint)) = self.owing.pop_front_if(|(due_ns, _)| *due_ns <= now_ns) {
+            if self.peer(endpoint).is_some_and(|peer| peer.channel.must_speak(now_ns)) {
+                self.make_ready(endpoint);
             }
         }
-        let has_news = !news.is_empty() && channel.may_speak();
-        let is_due = !flowlets.is_empty() && channel.spoke_ns() + settings.beat_ns <= now_ns;
-        if !(has_news || is_due || channel.owes_ack()) {
+        if now_ns < self.pace.next_ns() {
             return None;
         }
-        let mut datagram = Datagram::new(Direction::Down, endpoint as u32, 0);
-        let most = if has_news { settings.most_records.min(news.len()) } else { 0 };
-        let number = channel.next_number();
-        let mut told = Vec::with_capacity(most);
-        for id in news.drain(..most) {
-            let Some(known) = flowlets.get_mut(&id) else { continue };
-            let Some(key) = known.key else { continue };
-            let slot = &mut slots[key.slot()];
-            slot.is_news = false;
-            known.told = Told::In(number);
-            datagram.updates.push(Update { flowlet: id, rate: Rate::at_most(slot.told_bps) });
-            told.push(id);
+        let endpoint = self.ready.pop_front()?;
+        let datagram = self.speak(now_ns, endpoint)?;
+        let bytes = channel::bytes(&datagram) + self.settings.frame_bytes;
+        self.pace.spend(now_ns, bytes);
+        if let Some(at) = &mut self.at {
+            at.out_bytes += bytes;
         }
-        counters.updates += datagram.updates.len() as u64;
-        channel.stamp(now_ns, &mut datagram, told);
+        Some(datagram)
+    }
+
+    /// The next datagram to `endpoint`, which is ready: it stays so while it has more to be told.
+    fn speak(&mut self, now_ns: Ns, endpoint: u32) -> Option<Datagram> {
+        let Allocator { settings, peers, slots, counters, ready, .. } = self;
+        let Peer { channel, flowlets, news, is_ready } = peers.get_mut(endpoint as usize)?.as_deref_mut()?;
+        let mut datagram = Datagram::new(Direction::Down, endpoint, 0);
+        let mut told = Vec::new();
+        if channel.may_speak() && !channel.is_answering() {
+            let number = channel.next_number();
+            let room = settings.most_bytes.saturating_sub(channel::bytes(&datagram) + GROUP_BYTES) / Update::BYTES;
+            while told.len() < room.max(1)
+                && let Some(id) = news.pop_front()
+            {
+                let Some(key) = flowlets.get(&id).and_then(|known| known.key) else { continue };
+                let slot = &mut slots[key.slot()];
+                // It was acknowledged since.
+                if !std::mem::replace(&mut slot.is_news, false) {
+                    continue;
+                }
+                slot.told.tell(number);
+                datagram.updates.push(Update { flowlet: id, rate: Rate::at_most(slot.bps) });
+                told.push(id);
+            }
+            counters.updates += told.len() as u64;
+        }
+        channel.stamp(now_ns, &mut datagram, told, false);
+        *is_ready = channel.is_answering() || !news.is_empty() && channel.may_speak();
+        if *is_ready {
+            ready.push_back(endpoint);
+        }
         Some(datagram)
     }
 }

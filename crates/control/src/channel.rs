@@ -1,12 +1,24 @@
-//! One side of the exchange between an endpoint and the allocator: numbers, epochs, what was taken and what was lost.
+//! One side of the exchange between an endpoint and the allocator: who the other is, what was taken of it, and what became of
+//! the datagrams sent to it.
+//!
+//! A life of either side has an epoch, later lives higher ones. The other side's epoch is believed once a datagram of that
+//! life repeats ours: only who hears us can do that, so nobody can lock an endpoint out with an epoch that it made up. Until
+//! then it is answered, which lets it prove itself, and nothing else of it counts.
+//!
+//! Datagrams are taken in the order of their numbers, and one that comes after a later one is not taken. So a number that an
+//! acknowledgement passes over is lost for good, and is known to be at once. The others are held lost after a timeout that
+//! follows the round trip ([`Rtt`]); one that is acknowledged later still counts.
 
 use crate::Settings;
+use crate::rtt::Rtt;
 use std::collections::VecDeque;
 use subak_core::Ns;
-use subak_wire::Datagram;
+use subak_wire::{Datagram, HEADER_BYTES};
 
-/// Datagrams under way, at most: what comes beyond waits until one is acknowledged or lost.
+/// Datagrams with news under way, at most: what comes beyond waits until one is acknowledged or lost.
 const MOST_UNDER_WAY: usize = 32;
+/// Datagrams whose times are remembered.
+const REMEMBERED: usize = 64;
 
 /// A datagram under way, and the flowlets that it tells of.
 #[derive(Debug)]
@@ -14,36 +26,54 @@ struct Sent {
     number: u32,
     at_ns: Ns,
     flowlets: Vec<u32>,
+    held_lost: bool,
 }
 
-/// What became of datagrams under way: their numbers, and the flowlets that they told of.
+/// Datagrams under way that something became of: their numbers, and the flowlets that they told of.
 pub(crate) type Fate = Vec<(u32, Vec<u32>)>;
 
 /// What taking a datagram changed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
-    /// It is doubled, late, or of an epoch that is over: it says nothing.
+    /// It is doubled, late, or of a life that is over: it says nothing.
     Stale,
-    /// It is new; these datagrams of ours it acknowledges.
+    /// Of a life that has not shown yet that it hears us. It is answered; what it tells does not count.
+    Unproven,
+    /// It is new.
     New {
-        /// The other side started (again): it knows nothing of us.
+        /// Another life of the other side: it knows nothing of us.
         fresh: bool,
+        /// Datagrams of ours that it took.
         acked: Fate,
+        /// Datagrams of ours that it never will.
+        lost: Fate,
     },
 }
 
 #[derive(Debug)]
 pub(crate) struct Channel {
     epoch: u64,
+    /// The life of the other side that is believed; 0: none.
     peer_epoch: u64,
+    /// The life before that of the other side, for who forgot us by itself.
+    last_peer_epoch: u64,
+    /// Who is to be answered to let it prove itself: its epoch, and the number of what it sent.
+    answer: Option<(u64, u32)>,
     number: u32,
     taken: u32,
     mask: u32,
     under_way: VecDeque<Sent>,
-    losses_in_a_row: u32,
-    /// Something was taken that was not acknowledged yet.
-    owes_ack: bool,
-    spoke_ns: Ns,
+    /// By number, when the latest datagrams went.
+    times: [(u32, Ns); REMEMBERED],
+    timeouts_in_a_row: u32,
+    rtt: Rtt,
+    /// Until when something that was taken has to be acknowledged.
+    ack_due_ns: Option<Ns>,
+    /// When the last datagram went that asks for an acknowledgement.
+    asked_ns: Ns,
+    heard_ns: Ns,
+    /// When the latest of our datagrams went that the other side had taken when it spoke last.
+    proof_ns: Option<Ns>,
 }
 
 /// Whether `number` was sent after `than`; numbers wrap around.
@@ -56,77 +86,162 @@ impl Channel {
         Channel {
             epoch,
             peer_epoch: 0,
+            last_peer_epoch: 0,
+            answer: None,
             number: 0,
             taken: 0,
             mask: 0,
             under_way: VecDeque::new(),
-            losses_in_a_row: 0,
-            owes_ack: false,
-            spoke_ns: 0,
+            times: [(0, 0); REMEMBERED],
+            timeouts_in_a_row: 0,
+            rtt: Rtt::default(),
+            ack_due_ns: None,
+            asked_ns: 0,
+            heard_ns: 0,
+            proof_ns: None,
         }
     }
 
-    /// Forgets what the other side was told, as after a restart; but not what was taken of it.
+    /// Forgets the other side, as after a restart.
     pub fn lapse(&mut self) {
-        self.epoch += 1;
-        self.under_way.clear();
+        let last_peer_epoch = if self.is_joined() { self.peer_epoch } else { self.last_peer_epoch };
+        let epoch = self.epoch + 1;
+        *self = Channel { last_peer_epoch, number: self.number, ..Channel::new(epoch) };
     }
 
+    /// Of this side.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    pub fn owes_ack(&self) -> bool {
-        self.owes_ack
+    /// Whether the other side showed that it hears us.
+    pub fn is_joined(&self) -> bool {
+        self.peer_epoch != 0
     }
 
-    /// When the last datagram went.
-    pub fn spoke_ns(&self) -> Ns {
-        self.spoke_ns
+    pub fn rtt(&self) -> &Rtt {
+        &self.rtt
     }
 
+    /// When to ask again whether the other side is there: so long after it was asked last, or once that is held lost.
+    pub fn probe_due_ns(&self, beat_ns: Ns) -> Ns {
+        let is_lost = self.under_way.back().is_some_and(|sent| sent.held_lost);
+        if is_lost { 0 } else { self.asked_ns + beat_ns }
+    }
+
+    /// When the last one was taken.
+    pub fn heard_ns(&self) -> Ns {
+        self.heard_ns
+    }
+
+    /// A time after which the other side was there for sure: when the latest datagram went that it acknowledged. What it sent
+    /// cannot be older, however late it came.
+    pub fn proof_ns(&self) -> Option<Ns> {
+        self.proof_ns
+    }
+
+    /// Whether news may go: the other side is known, and not too much is under way.
     pub fn may_speak(&self) -> bool {
-        self.under_way.len() < MOST_UNDER_WAY
+        let has_news = |sent: &&Sent| !sent.held_lost && !sent.flowlets.is_empty();
+        self.is_joined() && self.under_way.iter().filter(has_news).count() < MOST_UNDER_WAY
+    }
+
+    /// Whether something has to go though there is no news: an answer, an acknowledgement, or a greeting to who is not known.
+    pub fn must_speak(&self, now_ns: Ns) -> bool {
+        self.answer.is_some() || self.ack_due_ns.is_some_and(|due_ns| due_ns <= now_ns) || self.must_greet()
+    }
+
+    /// Whether a greeting is to go: one at a time is under way.
+    pub fn must_greet(&self) -> bool {
+        !self.is_joined() && self.under_way.iter().all(|sent| sent.held_lost)
+    }
+
+    /// When something is to be acknowledged, at the latest; 0: at once.
+    pub fn ack_due_ns(&self) -> Option<Ns> {
+        if self.answer.is_some() { Some(0) } else { self.ack_due_ns }
     }
 
     /// Takes the header of a datagram of the other side.
-    pub fn take(&mut self, datagram: &Datagram) -> Taken {
-        if datagram.epoch == 0 || datagram.number == 0 || datagram.epoch < self.peer_epoch {
+    pub fn take(&mut self, now_ns: Ns, datagram: &Datagram, settings: &Settings) -> Taken {
+        if datagram.epoch == 0 || datagram.number == 0 {
             return Taken::Stale;
         }
-        let fresh = datagram.epoch > self.peer_epoch;
-        if fresh {
-            (self.peer_epoch, self.taken, self.mask) = (datagram.epoch, 0, 0);
-        } else if !after(datagram.number, self.taken) {
-            return Taken::Stale;
-        }
-        self.note_taken(datagram.number);
-        let has_records = !(datagram.starts.is_empty() && datagram.ends.is_empty() && datagram.updates.is_empty());
-        // Who does not know of us is answered, too.
-        self.owes_ack |= has_records || datagram.peer_epoch != self.epoch;
-        let mut acked = Fate::new();
-        if datagram.peer_epoch == self.epoch {
-            let is_acked = |number: u32| {
-                let behind = datagram.ack.wrapping_sub(number);
-                datagram.ack != 0
-                    && (behind == 0 || (1..=32).contains(&behind) && datagram.ack_mask >> (behind - 1) & 1 == 1)
-            };
-            self.under_way.retain_mut(|sent| {
-                let is_acked = is_acked(sent.number);
-                if is_acked {
-                    acked.push((sent.number, std::mem::take(&mut sent.flowlets)));
-                }
-                !is_acked
-            });
-            if !acked.is_empty() {
-                self.losses_in_a_row = 0;
+        if datagram.epoch < self.peer_epoch {
+            if now_ns <= self.heard_ns + settings.patience_ns {
+                return Taken::Stale;
             }
+            // Who claimed the higher epoch is silent. What is late repeats our epoch too, so it takes a new one to prove who is
+            // there.
+            self.lapse();
+        }
+        if datagram.epoch == self.peer_epoch && !after(datagram.number, self.taken) {
+            return Taken::Stale;
+        }
+        if datagram.peer_epoch != self.epoch {
+            self.answer = Some((datagram.epoch, datagram.number));
+            return Taken::Unproven;
+        }
+        let fresh = datagram.epoch != self.peer_epoch;
+        if fresh {
+            self.peer_epoch = datagram.epoch;
+            (self.taken, self.mask, self.timeouts_in_a_row) = (0, 0, 0);
+            (self.rtt, self.proof_ns) = (Rtt::default(), None);
+        }
+        let passes_over = !fresh && datagram.number.wrapping_sub(self.taken) > 1;
+        self.note_taken(datagram.number);
+        self.heard_ns = now_ns;
+        let (acked, lost) = self.settle(now_ns, datagram);
+        if fresh && let Some(proof_ns) = self.proof_ns.filter(|_| self.rtt.least_ns() == 0) {
+            // It answered at once.
+            self.rtt.sample(now_ns.saturating_sub(proof_ns));
+        }
+        // A new life is to know at once that it is believed, and who lost something, what.
+        if fresh || passes_over {
+            self.ack_due_ns = Some(now_ns);
+        } else if datagram.asks {
+            self.ack_due_ns.get_or_insert(now_ns + settings.ack_delay_ns);
         }
         if fresh {
-            // The other side knows nothing that we said before.
+            // It knows nothing that we said before.
             self.under_way.clear();
         }
-        Taken::New { fresh, acked }
+        Taken::New { fresh, acked, lost }
+    }
+
+    /// What the acknowledgement in `datagram` says of what is under way.
+    fn settle(&mut self, now_ns: Ns, datagram: &Datagram) -> (Fate, Fate) {
+        let (mut acked, mut lost) = (Fate::new(), Fate::new());
+        if datagram.ack == 0 {
+            return (acked, lost);
+        }
+        if let (number, at_ns) = self.times[datagram.ack as usize % REMEMBERED]
+            && number == datagram.ack
+        {
+            self.proof_ns = self.proof_ns.max(Some(at_ns));
+        }
+        let mut latest_ns = None;
+        self.under_way.retain_mut(|sent| {
+            let behind = datagram.ack.wrapping_sub(sent.number);
+            let fate = match behind {
+                0 => &mut acked,
+                1..=32 if datagram.ack_mask >> (behind - 1) & 1 == 1 => &mut acked,
+                1..=32 => &mut lost,
+                // Too long ago for the mask to say.
+                _ => return !(sent.held_lost && behind < 1 << 31),
+            };
+            if behind == 0 {
+                latest_ns = Some(sent.at_ns);
+            }
+            fate.push((sent.number, std::mem::take(&mut sent.flowlets)));
+            false
+        });
+        if let Some(at_ns) = latest_ns {
+            self.rtt.sample(now_ns.saturating_sub(at_ns));
+        }
+        if !acked.is_empty() {
+            self.timeouts_in_a_row = 0;
+        }
+        (acked, lost)
     }
 
     fn note_taken(&mut self, number: u32) {
@@ -146,40 +261,66 @@ impl Channel {
         self.number.wrapping_add(1).max(1)
     }
 
-    /// Makes `datagram` the next; `flowlets` are those that it tells of. One that tells nothing needs no acknowledgement.
-    pub fn stamp(&mut self, now_ns: Ns, datagram: &mut Datagram, flowlets: Vec<u32>) -> u32 {
+    /// Makes `datagram` the next; `flowlets` are those that it tells of. It asks for an acknowledgement if it tells of any,
+    /// greets, or is to `probe` whether the other side is there.
+    pub fn stamp(&mut self, now_ns: Ns, datagram: &mut Datagram, flowlets: Vec<u32>, probe: bool) {
+        datagram.asks = probe || !flowlets.is_empty() || self.must_greet();
         self.number = self.next_number();
         datagram.epoch = self.epoch;
-        datagram.peer_epoch = self.peer_epoch;
         datagram.number = self.number;
-        (datagram.ack, datagram.ack_mask) = (self.taken, self.mask);
-        if !flowlets.is_empty() {
-            self.under_way.push_back(Sent { number: self.number, at_ns: now_ns, flowlets });
+        match self.answer.take() {
+            Some((epoch, number)) if epoch != self.peer_epoch => {
+                (datagram.peer_epoch, datagram.ack, datagram.ack_mask) = (epoch, number, 0);
+            }
+            _ => {
+                let known = if self.is_joined() { self.peer_epoch } else { self.last_peer_epoch };
+                (datagram.peer_epoch, datagram.ack, datagram.ack_mask) = (known, self.taken, self.mask);
+                self.ack_due_ns = None;
+            }
         }
-        (self.owes_ack, self.spoke_ns) = (false, now_ns);
-        self.number
-    }
-
-    fn rto_ns(&self, settings: &Settings) -> Ns {
-        let doubled = settings.rto_min_ns.saturating_mul(1 << self.losses_in_a_row.min(20));
-        doubled.min(settings.rto_max_ns.max(settings.rto_min_ns))
-    }
-
-    /// Datagrams that were not acknowledged in time.
-    pub fn lost(&mut self, now_ns: Ns, settings: &Settings) -> Fate {
-        let rto_ns = self.rto_ns(settings);
-        let mut lost = Fate::new();
-        while self.under_way.front().is_some_and(|sent| sent.at_ns + rto_ns <= now_ns) {
-            lost.extend(self.under_way.pop_front().map(|sent| (sent.number, sent.flowlets)));
+        if datagram.asks {
+            self.asked_ns = now_ns;
+            if self.under_way.len() == REMEMBERED {
+                self.under_way.pop_front();
+            }
+            self.under_way.push_back(Sent { number: self.number, at_ns: now_ns, flowlets, held_lost: false });
         }
-        self.losses_in_a_row += u32::from(!lost.is_empty());
-        lost
+        self.times[self.number as usize % REMEMBERED] = (self.number, now_ns);
     }
 
-    /// When the first one under way will be lost.
+    /// Whether the next datagram is an answer to who is not believed yet: it tells nothing.
+    pub fn is_answering(&self) -> bool {
+        self.answer.is_some()
+    }
+
+    fn timeout_ns(&self, settings: &Settings) -> Ns {
+        let Settings { rto_min_ns, rto_max_ns, ack_delay_ns, .. } = *settings;
+        self.rtt.timeout_ns(self.timeouts_in_a_row, rto_min_ns, rto_max_ns, ack_delay_ns)
+    }
+
+    /// Datagrams that were not acknowledged in time: what they told is to be told again, though they may still arrive.
+    pub fn overdue(&mut self, now_ns: Ns, settings: &Settings) -> Fate {
+        let timeout_ns = self.timeout_ns(settings);
+        let is_overdue = |sent: &&mut Sent| !sent.held_lost && sent.at_ns + timeout_ns <= now_ns;
+        let overdue = self.under_way.iter_mut().filter(is_overdue).map(|sent| {
+            sent.held_lost = true;
+            (sent.number, sent.flowlets.clone())
+        });
+        let overdue: Fate = overdue.collect();
+        self.timeouts_in_a_row += u32::from(!overdue.is_empty());
+        overdue
+    }
+
+    /// When the next one under way will be overdue.
     pub fn due_ns(&self, settings: &Settings) -> Option<Ns> {
-        Some(self.under_way.front()?.at_ns + self.rto_ns(settings))
+        let first = self.under_way.iter().find(|sent| !sent.held_lost)?;
+        Some(first.at_ns + self.timeout_ns(settings))
     }
+}
+
+/// Bytes of `datagram` as it is sent.
+pub(crate) fn bytes(datagram: &Datagram) -> usize {
+    HEADER_BYTES + datagram.body_bytes()
 }
 
 #[cfg(test)]
@@ -187,57 +328,111 @@ mod tests {
     use super::*;
     use subak_wire::{Direction, End};
 
+    const SETTINGS: Settings = Settings::DEFAULT;
+
     fn say(channel: &mut Channel, now_ns: Ns) -> Datagram {
         let mut datagram = Datagram { ends: vec![End { flowlet: 1 }], ..Datagram::new(Direction::Up, 0, 0) };
-        channel.stamp(now_ns, &mut datagram, vec![1]);
+        channel.stamp(now_ns, &mut datagram, vec![1], false);
         datagram
     }
 
+    fn greet(channel: &mut Channel, now_ns: Ns) -> Datagram {
+        let mut datagram = Datagram::new(Direction::Up, 0, 0);
+        channel.stamp(now_ns, &mut datagram, Vec::new(), false);
+        datagram
+    }
+
+    /// Two sides that know each other, `one_way_ns` apart, and the time by then.
+    fn joined(one_way_ns: Ns) -> (Channel, Channel, Ns) {
+        let (mut a, mut b) = (Channel::new(1), Channel::new(7));
+        let hello = greet(&mut a, 0);
+        assert_eq!(b.take(one_way_ns, &hello, &SETTINGS), Taken::Unproven);
+        let answer = greet(&mut b, one_way_ns);
+        assert!(matches!(a.take(2 * one_way_ns, &answer, &SETTINGS), Taken::New { fresh: true, .. }));
+        assert!(a.must_speak(2 * one_way_ns), "the other side is to know, too");
+        let third = greet(&mut a, 2 * one_way_ns);
+        assert!(matches!(b.take(3 * one_way_ns, &third, &SETTINGS), Taken::New { fresh: true, .. }));
+        let last = greet(&mut b, 3 * one_way_ns);
+        a.take(4 * one_way_ns, &last, &SETTINGS);
+        assert!(!a.must_speak(4 * one_way_ns) && !b.must_speak(4 * one_way_ns), "silence");
+        (a, b, 4 * one_way_ns)
+    }
+
     #[test]
-    fn what_was_taken_is_acknowledged_even_around_a_gap() {
-        let (mut a, mut b) = (Channel::new(1), Channel::new(1));
-        let said: Vec<_> = (0..4).map(|t| say(&mut a, t)).collect();
-        assert_eq!(b.take(&said[0]), Taken::New { fresh: true, acked: vec![] });
-        assert_eq!(b.take(&said[2]), Taken::New { fresh: false, acked: vec![] });
-        assert_eq!(b.take(&said[1]), Taken::Stale, "late");
-        assert_eq!(b.take(&said[2]), Taken::Stale, "doubled");
-        assert_eq!(b.take(&said[3]), Taken::New { fresh: false, acked: vec![] });
-        let answer = say(&mut b, 10);
-        let acked = [1, 3, 4].map(|n| (n, vec![1])).to_vec();
-        assert_eq!(a.take(&answer), Taken::New { fresh: true, acked });
-        assert_eq!(a.under_way.len(), 0, "the other side is new to us: what it did not acknowledge is told anew");
+    fn what_was_taken_is_acknowledged_and_what_is_passed_over_is_lost_at_once() {
+        let (mut a, mut b, now_ns) = joined(100);
+        let said: Vec<_> = (0..4).map(|t| say(&mut a, now_ns + t)).collect();
+        let new = Taken::New { fresh: false, acked: vec![], lost: vec![] };
+        assert_eq!(b.take(now_ns, &said[0], &SETTINGS), new);
+        assert_eq!(b.take(now_ns, &said[2], &SETTINGS), new);
+        assert_eq!(b.take(now_ns, &said[1], &SETTINGS), Taken::Stale, "late");
+        assert_eq!(b.take(now_ns, &said[2], &SETTINGS), Taken::Stale, "doubled");
+        assert_eq!(b.take(now_ns, &said[3], &SETTINGS), new);
+        let answer = say(&mut b, now_ns + 10);
+        let [acked, lost] = [[0, 2, 3].as_slice(), &[1]].map(|of| of.iter().map(|&k| (said[k].number, vec![1])).collect());
+        assert_eq!(a.take(now_ns + 20, &answer, &SETTINGS), Taken::New { fresh: false, acked, lost });
+        assert!(a.under_way.is_empty());
     }
 
     #[test]
     fn numbers_wrap_around() {
-        let (mut a, mut b) = (Channel::new(1), Channel::new(1));
+        let (mut a, mut b, now_ns) = joined(100);
         a.number = u32::MAX - 2;
+        // As if all before had been taken.
+        b.taken = u32::MAX - 2;
         for t in 0..6 {
-            assert_ne!(b.take(&say(&mut a, t)), Taken::Stale);
+            assert!(matches!(b.take(now_ns, &say(&mut a, t), &SETTINGS), Taken::New { .. }));
         }
         assert_eq!(a.number, 4, "0 is none");
     }
 
     #[test]
-    fn an_old_epoch_says_nothing_and_acknowledges_nothing() {
-        let (mut old, mut new, mut b) = (Channel::new(1), Channel::new(2), Channel::new(7));
-        let _ = b.take(&say(&mut new, 0));
-        assert_eq!(b.take(&say(&mut old, 1)), Taken::Stale);
-        // An answer to the life before: its acknowledgement is of other numbers.
-        let mut answer = say(&mut b, 2);
-        answer.peer_epoch = 1;
-        assert_eq!(new.take(&answer), Taken::New { fresh: true, acked: vec![] });
+    fn an_acknowledgement_after_the_timeout_still_counts() {
+        let (mut a, mut b, now_ns) = joined(100);
+        let said = say(&mut a, now_ns);
+        let due_ns = a.due_ns(&SETTINGS).unwrap();
+        assert!(a.overdue(due_ns - 1, &SETTINGS).is_empty());
+        assert_eq!(a.overdue(due_ns, &SETTINGS), vec![(said.number, vec![1])]);
+        b.take(due_ns, &said, &SETTINGS);
+        let answer = say(&mut b, due_ns);
+        let acked = vec![(said.number, vec![1])];
+        assert_eq!(a.take(due_ns + 100, &answer, &SETTINGS), Taken::New { fresh: false, acked, lost: vec![] });
+        assert!(a.rtt().smoothed_ns() > 200, "the round trip was longer than it was held for");
     }
 
     #[test]
-    fn the_time_to_wait_doubles_up_to_its_most() {
-        let settings = Settings { rto_min_ns: 20, rto_max_ns: 50, ..Settings::default() };
-        let mut a = Channel::new(1);
-        for (sent_ns, rto_ns) in [(0, 20), (100, 40), (200, 50), (300, 50)] {
-            say(&mut a, sent_ns);
-            assert_eq!(a.due_ns(&settings), Some(sent_ns + rto_ns));
-            assert!(a.lost(sent_ns + rto_ns - 1, &settings).is_empty());
-            assert_eq!(a.lost(sent_ns + rto_ns, &settings).len(), 1);
-        }
+    fn a_life_is_believed_once_it_repeats_our_epoch() {
+        let (mut a, mut b, now_ns) = joined(100);
+        let mut forged = say(&mut Channel::new(u64::MAX), now_ns);
+        assert_eq!(b.take(now_ns, &forged, &SETTINGS), Taken::Unproven);
+        assert!(matches!(b.take(now_ns, &say(&mut a, now_ns), &SETTINGS), Taken::New { fresh: false, .. }));
+        // One that listens can repeat it, and is believed as long as it speaks; then the other comes back.
+        forged.peer_epoch = 7;
+        assert!(matches!(b.take(now_ns, &forged, &SETTINGS), Taken::New { fresh: true, .. }));
+        assert_eq!(b.take(now_ns, &say(&mut a, now_ns), &SETTINGS), Taken::Stale);
+        let later_ns = now_ns + SETTINGS.patience_ns + 1;
+        let late = say(&mut a, now_ns);
+        assert_eq!(b.take(later_ns, &late, &SETTINGS), Taken::Unproven);
+        let answer = greet(&mut b, later_ns);
+        assert_eq!((answer.epoch, answer.peer_epoch), (8, 1));
+        assert!(matches!(a.take(later_ns, &answer, &SETTINGS), Taken::New { fresh: true, .. }));
+        assert_eq!(b.take(later_ns, &late, &SETTINGS), Taken::Unproven, "it repeats the epoch before");
+        assert!(matches!(b.take(later_ns, &say(&mut a, later_ns), &SETTINGS), Taken::New { fresh: true, .. }));
+    }
+
+    #[test]
+    fn an_old_life_says_nothing_and_acknowledges_nothing() {
+        let (mut old, mut b, now_ns) = joined(100);
+        let late = say(&mut old, now_ns);
+        let mut new = Channel::new(2);
+        let hello = greet(&mut new, now_ns);
+        b.take(now_ns, &hello, &SETTINGS);
+        new.take(now_ns, &greet(&mut b, now_ns), &SETTINGS);
+        assert!(matches!(b.take(now_ns, &say(&mut new, now_ns), &SETTINGS), Taken::New { fresh: true, .. }));
+        assert_eq!(b.take(now_ns, &late, &SETTINGS), Taken::Stale);
+        // An answer to the life before: its acknowledgement is of other numbers.
+        let mut answer = say(&mut b, now_ns);
+        answer.peer_epoch = 1;
+        assert_eq!(new.take(now_ns, &answer, &SETTINGS), Taken::Unproven);
     }
 }

@@ -1,11 +1,12 @@
 //! An endpoint: it tells the allocator of flowlets that start and end, and knows the rates that they may send at.
 
 use crate::Settings;
-use crate::channel::{Channel, Taken};
+use crate::channel::{self, Channel, Taken};
+use crate::pace::Pace;
 use crate::peer::Told;
 use std::collections::{BTreeMap, BTreeSet};
 use subak_core::Ns;
-use subak_wire::{Datagram, Direction, End, Observed, Rate, Start};
+use subak_wire::{Datagram, Direction, End, GROUP_BYTES, Observed, Rate, Start};
 
 /// A flowlet, from its start until the allocator knows of its end.
 #[derive(Debug)]
@@ -23,7 +24,7 @@ struct Flowlet {
 #[derive(Debug, Clone, Copy)]
 struct Granted {
     bps: f64,
-    /// The end of its lease, if the allocator that granted it was restarted: nothing prolongs it.
+    /// The end of its lease, if nothing prolongs that: the allocator that granted it was restarted, or knows of its end.
     until_ns: Option<Ns>,
 }
 
@@ -40,7 +41,7 @@ pub struct Endpoint {
     /// Flowlets of which the allocator does not know the newest.
     news: BTreeSet<u32>,
     observed: Option<Observed>,
-    heard_ns: Option<Ns>,
+    pace: Pace,
 }
 
 impl Endpoint {
@@ -55,8 +56,18 @@ impl Endpoint {
             active: BTreeMap::new(),
             news: BTreeSet::new(),
             observed: None,
-            heard_ns: None,
+            pace: Pace::default(),
         }
+    }
+
+    /// Messages take so much of a link at most, bit/s, but for bursts of `burst_bytes`.
+    pub fn set_pace(&mut self, bps: f64, burst_bytes: usize) {
+        self.pace.set(bps, burst_bytes);
+    }
+
+    /// Whether the allocator is known, and knows of this endpoint.
+    pub fn is_joined(&self) -> bool {
+        self.channel.is_joined()
     }
 
     /// `connection` has something to send to endpoint `to`; `path` decides the way. What comes while it is sending joins the
@@ -94,14 +105,18 @@ impl Endpoint {
     }
 
     /// `connection` has `remaining_bytes` left in all: the allocator hears of its end ahead of time, so that others have its
-    /// rate when it is done. It keeps its own until then, or until the lease is over.
+    /// rate when it is done. It keeps its own until then, or until the lease that it has now is over: nothing prolongs it.
     pub fn remaining(&mut self, now_ns: Ns, connection: u64, remaining_bytes: u64) {
         let Some(bps) = self.rate_bps(now_ns, connection) else { return };
-        if remaining_bytes as f64 * 8e9 <= bps * self.settings.ahead_ns as f64
-            && let Some(&id) = self.active.get(&connection)
-        {
-            self.end(id);
+        if remaining_bytes as f64 * 8e9 > bps * self.settings.ahead_ns as f64 {
+            return;
         }
+        let lease_until_ns = self.lease_until_ns();
+        let Some(&id) = self.active.get(&connection) else { return };
+        if let Some(granted) = self.flowlets.get_mut(&id).and_then(|f| f.rate.as_mut()) {
+            granted.until_ns.get_or_insert(lease_until_ns);
+        }
+        self.end(id);
     }
 
     fn end(&mut self, id: u32) {
@@ -122,10 +137,20 @@ impl Endpoint {
 
     /// `connection` has another weight from now on.
     pub fn set_weight(&mut self, connection: u64, weight: f32) {
+        self.change(connection, |start| Start { weight, ..start });
+    }
+
+    /// `connection` has another path from now on. It keeps its rate until the allocator has another for it.
+    pub fn reroute(&mut self, connection: u64, path: u32) {
+        self.change(connection, |start| Start { path, ..start });
+    }
+
+    fn change(&mut self, connection: u64, new: impl FnOnce(Start) -> Start) {
         let Some(&id) = self.active.get(&connection) else { return };
-        if let Some(flowlet) = self.flowlets.get_mut(&id).filter(|f| !f.over && f.start.weight != weight) {
-            flowlet.start.weight = weight;
-            flowlet.told = Told::No;
+        let Some(flowlet) = self.flowlets.get_mut(&id).filter(|f| !f.over) else { return };
+        let start = new(flowlet.start);
+        if start != flowlet.start {
+            (flowlet.start, flowlet.told) = (start, Told::No);
             self.news.insert(id);
         }
     }
@@ -148,9 +173,11 @@ impl Endpoint {
         Some(self.flowlets.get(self.active.get(&connection)?)?.rate?.bps)
     }
 
-    /// Until when rates hold if the allocator is not heard again.
+    /// Until when rates hold if the allocator is not heard again: a lease and a round trip after the latest datagram went that
+    /// it acknowledged. However late its own datagrams come, they were sent after that.
     pub fn lease_until_ns(&self) -> Ns {
-        self.heard_ns.map_or(0, |heard_ns| heard_ns + self.settings.lease_ns)
+        let lease_ns = self.settings.lease_ns + self.channel.rtt().least_ns();
+        self.channel.proof_ns().map_or(0, |proof_ns| proof_ns + lease_ns)
     }
 
     /// Takes a datagram of the allocator: the connections that have another rate now.
@@ -159,27 +186,41 @@ impl Endpoint {
             return Vec::new();
         }
         let lease_until_ns = self.lease_until_ns();
-        let Taken::New { fresh, acked } = self.channel.take(datagram) else { return Vec::new() };
+        let Taken::New { fresh, acked, lost } = self.channel.take(now_ns, datagram, &self.settings) else {
+            return Vec::new();
+        };
         if fresh {
             self.start_over(lease_until_ns);
         }
-        self.heard_ns = Some(now_ns);
         for (number, ids) in acked {
             for id in ids {
-                if let Some(flowlet) = self.flowlets.get_mut(&id).filter(|f| f.told == Told::In(number)) {
-                    flowlet.told = Told::Yes;
+                if self.flowlets.get_mut(&id).is_some_and(|f| f.told.acknowledge(number)) {
+                    self.news.remove(&id);
                     self.forget_if_known(id);
                 }
             }
         }
+        self.tell_again(lost);
         let mut changed = Vec::new();
+        if lease_until_ns <= now_ns && now_ns < self.lease_until_ns() {
+            // Rates that had run out hold again.
+            changed.extend(self.flowlets.values().filter(|f| f.rate.is_some()).map(|f| f.connection));
+        }
         for update in &datagram.updates {
             if let Some(flowlet) = self.flowlets.get_mut(&update.flowlet) {
-                flowlet.rate = Some(Granted { bps: update.rate.bps(), until_ns: None });
+                let until_ns = flowlet.rate.and_then(|r| r.until_ns).filter(|_| flowlet.over);
+                flowlet.rate = Some(Granted { bps: update.rate.bps(), until_ns });
                 changed.push(flowlet.connection);
             }
         }
         changed
+    }
+
+    fn tell_again(&mut self, lost: channel::Fate) {
+        for (number, ids) in lost {
+            let needs_again = |id: &u32| self.flowlets.get(id).is_some_and(|f| f.told.needs_again(number));
+            self.news.extend(ids.into_iter().filter(needs_again));
+        }
     }
 
     /// The allocator was restarted: it knows of nothing, and what was granted runs out.
@@ -200,54 +241,74 @@ impl Endpoint {
 
     /// The next datagram to the allocator, if there is one to send now. Ask until there is none.
     pub fn poll(&mut self, now_ns: Ns) -> Option<Datagram> {
-        for (number, ids) in self.channel.lost(now_ns, &self.settings) {
-            let told_then = |id: &u32| self.flowlets.get(id).is_some_and(|f| f.told == Told::In(number));
-            self.news.extend(ids.into_iter().filter(told_then));
-        }
-        let has_news = !self.news.is_empty() && self.channel.may_speak();
-        let is_due = self.beat_ns().is_some_and(|due_ns| due_ns <= now_ns);
-        if !(has_news || is_due || self.channel.owes_ack() || self.observed.is_some()) {
+        let overdue = self.channel.overdue(now_ns, &self.settings);
+        self.tell_again(overdue);
+        let probes = self.probe_due_ns().is_some_and(|due_ns| due_ns <= now_ns);
+        let speaks = self.has_news() || self.channel.must_speak(now_ns) || probes;
+        if !speaks || now_ns < self.pace.next_ns() {
             return None;
         }
         let mut datagram = Datagram::new(Direction::Up, self.number, 0);
-        datagram.observed = self.observed.take();
-        let most = if has_news { self.settings.most_records } else { 0 };
-        let told: Vec<u32> = self.news.iter().copied().take(most).collect();
-        for id in &told {
-            self.news.remove(id);
-            match self.flowlets.get(id) {
-                Some(flowlet) if flowlet.over => datagram.ends.push(End { flowlet: *id }),
-                Some(flowlet) => datagram.starts.push(flowlet.start),
-                None => {}
-            }
+        let mut told = Vec::new();
+        if self.channel.may_speak() && !self.channel.is_answering() {
+            datagram.observed = self.observed.take();
+            told = self.tell(&mut datagram);
         }
-        let number = self.channel.stamp(now_ns, &mut datagram, told.clone());
-        for id in told {
-            if let Some(flowlet) = self.flowlets.get_mut(&id) {
-                flowlet.told = Told::In(number);
-            }
-        }
+        self.channel.stamp(now_ns, &mut datagram, told, probes);
+        self.pace.spend(now_ns, channel::bytes(&datagram) + self.settings.frame_bytes);
         Some(datagram)
     }
 
-    /// When a datagram is due though there is no news: while it sends, the endpoint must be heard.
-    fn beat_ns(&self) -> Option<Ns> {
-        (!self.flowlets.is_empty()).then(|| self.channel.spoke_ns() + self.settings.beat_ns)
+    /// Whether there is something to tell, and it may be told.
+    fn has_news(&self) -> bool {
+        (!self.news.is_empty() || self.observed.is_some()) && self.channel.may_speak()
+    }
+
+    /// Puts as much of the news into `datagram` as fits: the flowlets told of.
+    fn tell(&mut self, datagram: &mut Datagram) -> Vec<u32> {
+        let number = self.channel.next_number();
+        let mut told = Vec::new();
+        // The groups that may be begun, each with its head.
+        let mut left = self.settings.most_bytes.saturating_sub(channel::bytes(datagram) + 2 * GROUP_BYTES);
+        while let Some(&id) = self.news.first() {
+            let flowlet = self.flowlets.get_mut(&id);
+            let bytes = flowlet.as_ref().map_or(0, |f| if f.over { End::BYTES } else { Start::BYTES });
+            // One goes in any case.
+            if bytes > left && !told.is_empty() {
+                break;
+            }
+            left = left.saturating_sub(bytes);
+            self.news.remove(&id);
+            let Some(flowlet) = flowlet else { continue };
+            match flowlet.over {
+                true => datagram.ends.push(End { flowlet: id }),
+                false => datagram.starts.push(flowlet.start),
+            }
+            flowlet.told.tell(number);
+            told.push(id);
+        }
+        told
+    }
+
+    /// When the allocator is to be asked whether it is there: while the endpoint sends, the lease is kept fresh by that.
+    fn probe_due_ns(&self) -> Option<Ns> {
+        let sends = !self.flowlets.is_empty() && self.channel.is_joined();
+        sends.then(|| self.channel.probe_due_ns(self.settings.beat_ns))
     }
 
     /// When [`Endpoint::poll`] has something to do, if nothing happens before.
     pub fn due_ns(&self) -> Option<Ns> {
-        let at_once = !self.news.is_empty() && self.channel.may_speak() || self.channel.owes_ack();
-        if at_once || self.observed.is_some() {
-            return Some(0);
-        }
-        [self.beat_ns(), self.channel.due_ns(&self.settings)].into_iter().flatten().min()
+        let at_once = (self.has_news() || self.channel.must_greet()).then_some(0);
+        let speaks_ns = [at_once, self.channel.ack_due_ns(), self.probe_due_ns()].into_iter().flatten().min();
+        let speaks_ns = speaks_ns.map(|at_ns| at_ns.max(self.pace.next_ns()));
+        [speaks_ns, self.channel.due_ns(&self.settings)].into_iter().flatten().min()
     }
 
     /// When the next rate ends unless the allocator is heard before. Those of an allocator that was restarted since end for
     /// good.
     pub fn next_end_ns(&self, now_ns: Ns) -> Option<Ns> {
-        let ends_ns = self.flowlets.values().filter_map(|f| Some(f.rate?.until_ns.unwrap_or(self.lease_until_ns())));
+        let lease_until_ns = self.lease_until_ns();
+        let ends_ns = self.flowlets.values().filter_map(|f| Some(f.rate?.until_ns.unwrap_or(lease_until_ns)));
         ends_ns.filter(|&end_ns| end_ns > now_ns).min()
     }
 

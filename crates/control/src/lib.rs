@@ -6,15 +6,19 @@
 //! repeated (section 5.1). A datagram older than one that was taken is not taken, and counts as lost. So doubled, late and
 //! reordered datagrams change nothing. An epoch tells restarts: what the other side knew before does not count.
 //!
-//! Rates have a lease: they hold until nothing new was heard from the allocator for that long. Then the endpoint's own
-//! congestion control takes over, from the last rate (section 6). After its start the allocator hands out nothing for a
-//! lease, since rates of one before it may still hold.
+//! Rates have a lease. It runs from the time at which the allocator was there for sure: when the endpoint's latest datagram
+//! went that the allocator acknowledged, and one round trip later. Then the endpoint's own congestion control takes over,
+//! from the last rate (section 6). So rates of an allocator that is gone, or that does not hear the endpoint any more, hold
+//! for a lease and a round trip at most. An allocator hands out nothing for that long after its start, since rates of one
+//! before it may still hold, and keeps the flowlets of a silent endpoint for longer than that.
 
 mod allocator;
 mod channel;
 mod endpoint;
+mod pace;
 mod paths;
 mod peer;
+mod rtt;
 
 pub use allocator::{Allocator, Counters};
 pub use endpoint::Endpoint;
@@ -43,19 +47,24 @@ pub struct Settings {
     pub threshold: f64,
     /// The share of each link that is left to traffic not scheduled yet, and to messages.
     pub reserve: f64,
-    /// How long rates hold after the allocator was last heard.
+    /// How long rates hold after the allocator was there for sure, beside a round trip.
     pub lease_ns: Ns,
-    /// How long the allocator keeps the flowlets of an endpoint that is silent. Longer than the lease: the rates must have
-    /// run out before others get theirs.
+    /// How long the allocator keeps the flowlets of an endpoint that is silent, beside a round trip. Longer than the lease: the
+    /// rates must have run out before others get theirs.
     pub patience_ns: Ns,
-    /// Silence after which either side sends a datagram even if it has nothing to say.
+    /// An endpoint that sends asks the allocator so often, at least, whether it is there.
     pub beat_ns: Ns,
-    /// A datagram that was not acknowledged for so long is lost. The time doubles with each loss in a row.
+    /// The least time after which a datagram that was not acknowledged is held lost. It follows the round trip (RFC 6298), and
+    /// doubles with each timeout in a row.
     pub rto_min_ns: Ns,
-    /// The longest that doubling makes of it.
+    /// The longest that doubling makes of it; a longer round trip has a longer one.
     pub rto_max_ns: Ns,
-    /// Records in a datagram, at most: with 200 the largest fits a packet of 1500 bytes but for starts.
-    pub most_records: usize,
+    /// An acknowledgement waits for so long, at most, for news to go with.
+    pub ack_delay_ns: Ns,
+    /// Bytes of a datagram, at most: they fit a packet of 1500 with its headers.
+    pub most_bytes: usize,
+    /// Bytes around a datagram on a link, where messages are paced.
+    pub frame_bytes: usize,
     /// Flowlets of an endpoint that the allocator knows, at most; others are left to the endpoint's own congestion control.
     pub most_flowlets: usize,
     /// The largest weight that a flowlet may ask for, and one over it the least.
@@ -65,6 +74,39 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// For round trips of some 20 us, an iteration each 10 us, and endpoints by the hundred. Threshold and least timeout are the
+    /// paper's; leases are of 200 iterations.
+    pub const DEFAULT: Settings = Settings {
+        law: Law::Accelerated,
+        gamma: None,
+        alpha: 1.0,
+        threshold: 0.01,
+        reserve: 0.03,
+        lease_ns: 2_000_000,
+        patience_ns: 4_000_000,
+        beat_ns: 500_000,
+        rto_min_ns: 20_000,
+        rto_max_ns: 1_000_000_000,
+        ack_delay_ns: 10_000,
+        most_bytes: 1400,
+        frame_bytes: 58,
+        most_flowlets: 1 << 16,
+        most_weight: 1024.0,
+        ahead_ns: 10_000,
+    };
+
+    /// The same with another lease, and what follows from it.
+    #[must_use]
+    pub fn with_lease(self, lease_ns: Ns) -> Self {
+        Settings { lease_ns, patience_ns: 2 * lease_ns, beat_ns: (lease_ns / 4).max(1), ..self }
+    }
+
+    /// The defaults for so many endpoints: one core takes some 4 us for each in a round, and a lease has to be longer than several
+    /// rounds, or rates end before the next are told.
+    pub fn for_endpoints(endpoints: usize) -> Self {
+        Settings::DEFAULT.with_lease(Settings::DEFAULT.lease_ns.max(endpoints as Ns * 8_000))
+    }
+
     /// The share of each link that is handed out.
     pub fn share(&self) -> f64 {
         1.0 - self.threshold - self.reserve
@@ -72,24 +114,7 @@ impl Settings {
 }
 
 impl Default for Settings {
-    /// For round trips of some 20 us and an iteration each 10 us. Threshold and timeouts are the paper's; leases are of 200
-    /// iterations.
     fn default() -> Self {
-        Settings {
-            law: Law::Accelerated,
-            gamma: None,
-            alpha: 1.0,
-            threshold: 0.01,
-            reserve: 0.03,
-            lease_ns: 2_000_000,
-            patience_ns: 4_000_000,
-            beat_ns: 500_000,
-            rto_min_ns: 20_000,
-            rto_max_ns: 30_000,
-            most_records: 200,
-            most_flowlets: 1 << 16,
-            most_weight: 1024.0,
-            ahead_ns: 10_000,
-        }
+        Settings::DEFAULT
     }
 }

@@ -1,12 +1,37 @@
 //! What one side knows of what the other was told.
 
 /// Whether the other side knows the newest of a flowlet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Told {
-    /// It does not.
+    /// It was not told.
+    #[default]
     No,
-    /// It was told in the datagram of this number.
-    In(u32),
+    /// Datagrams told it, the first and the last of these numbers. An acknowledgement of any of them will do.
+    In { first: u32, last: u32 },
     /// It acknowledged that.
     Yes,
+}
+
+impl Told {
+    /// The datagram `number` tells it.
+    pub fn tell(&mut self, number: u32) {
+        *self = match *self {
+            Told::In { first, .. } => Told::In { first, last: number },
+            _ => Told::In { first: number, last: number },
+        }
+    }
+
+    /// The datagram `number`, which told of the flowlet, arrived: whether the newest is known by that.
+    pub fn acknowledge(&mut self, number: u32) -> bool {
+        let told_then = matches!(*self, Told::In { first, .. } if number.wrapping_sub(first) < 1 << 31);
+        if told_then {
+            *self = Told::Yes;
+        }
+        told_then
+    }
+
+    /// Whether it has to be told again, now that the datagram `number` is held lost.
+    pub fn needs_again(self, number: u32) -> bool {
+        matches!(self, Told::In { last, .. } if last == number)
+    }
 }

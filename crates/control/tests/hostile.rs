@@ -60,7 +60,8 @@ fn a_million_hostile_datagrams_take_no_memory_and_starve_nobody() {
     let network = network();
     let capacity_bps: Vec<f64> = network.links().iter().map(|l| l.capacity_bps).collect();
     let paths = Box::new(Ecmp::new(&network, Routing::default()));
-    let mut allocator = Allocator::new(0, 1 << 32, 5, &capacity_bps, paths, settings).unwrap().first();
+    let mut allocator = Allocator::new(0, 1 << 32, &capacity_bps, paths, settings).unwrap().first();
+    (0..4).for_each(|h| allocator.join(h));
     // Two honest flowlets to one host share its link.
     let mut honest = [Endpoint::new(0, 1, settings), Endpoint::new(1, 1, settings)];
     honest.iter_mut().for_each(|e| e.begin(7, 2, 0, 1.0));

@@ -54,7 +54,7 @@ impl<S: Scheme> Driver for Sim<S> {
         self.add_flow(plan)
     }
     fn place_controller(&mut self, ways: &[(NodeId, Route)]) {
-        self.set_ways(ways);
+        self.place_at(ways);
     }
     fn watch(&mut self, watcher: Box<dyn Watcher>) {
         self.watcher = Some(watcher);

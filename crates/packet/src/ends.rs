@@ -112,13 +112,6 @@ impl<S: Scheme> Sim<S> {
         Some((port(path.first()?).from?, port(path.last()?).to?))
     }
 
-    /// The ways between nodes and the controller.
-    pub(crate) fn set_ways(&mut self, ways: &[(NodeId, Route)]) {
-        for (node, way) in ways {
-            self.ways[*node as usize] = Some((self.routes.add(&way.forward), self.routes.add(&way.back)));
-        }
-    }
-
     /// The flow's subflows take other paths from now on.
     pub(crate) fn set_routes(&mut self, flow: FlowId, routes: &[Route]) {
         let Some(f) = self.flows.get(flow) else { return };

@@ -3,9 +3,10 @@
 use crate::event::{Event, Who};
 use crate::pfc::Letter;
 use crate::sim::Sim;
-use subak_core::driver::Machine;
+use std::collections::BTreeSet;
+use subak_core::driver::{Machine, Route};
 use subak_core::rng::mix;
-use subak_core::scheme::{Class, Hop, Io, Node, NodeInfo, PacketKind, Port, Queue, Scheme};
+use subak_core::scheme::{Class, Hop, Io, Node, NodeInfo, PacketKind, Place, Port, Queue, Scheme};
 use subak_core::{LinkId, NodeId, NodeKind, Ns};
 
 impl<S: Scheme> Sim<S> {
@@ -36,7 +37,37 @@ impl<S: Scheme> Sim<S> {
         self.controller = self.scheme.controller(&self.network);
         if let Some(controller) = &mut self.controller {
             controller.on_start(&mut self.io);
+            if let Some(place) = &self.place {
+                controller.on_place(&mut self.io, place);
+            }
             self.carry_out(Who::Controller);
+        }
+    }
+
+    /// The ways between nodes and the controller: its machine and the nodes' hear of its place.
+    pub(crate) fn place_at(&mut self, ways: &[(NodeId, Route)]) {
+        for (node, way) in ways {
+            self.ways[*node as usize] = Some((self.routes.add(&way.forward), self.routes.add(&way.back)));
+        }
+        let bps = |links: BTreeSet<LinkId>| links.iter().map(|&l| self.ports[l as usize].port.capacity_bps).sum();
+        self.place = Some(Place {
+            host: ways.iter().find(|(_, way)| way.forward.is_empty()).map(|&(node, _)| node),
+            hosts: ways.len(),
+            into_bps: bps(ways.iter().filter_map(|(_, way)| way.forward.last().copied()).collect()),
+            out_bps: bps(ways.iter().filter_map(|(_, way)| way.back.first().copied()).collect()),
+        });
+        if let (Some(controller), Some(place)) = (&mut self.controller, &self.place) {
+            controller.on_place(&mut self.io, place);
+            self.carry_out(Who::Controller);
+        }
+        for (node, _) in ways {
+            self.tell_place(*node);
+        }
+    }
+
+    fn tell_place(&mut self, node: NodeId) {
+        if let Some(place) = self.place {
+            self.at_node(node, |machine, io| machine.on_controller(io, &place));
         }
     }
 
@@ -66,6 +97,7 @@ impl<S: Scheme> Sim<S> {
                 self.node_lives[node as usize] = self.node_lives[node as usize].wrapping_add(1);
                 self.nodes[node as usize] = self.scheme.node(&self.node_infos[node as usize]);
                 self.at_node(node, |machine, io| machine.on_start(io));
+                self.tell_place(node);
             }
             Machine::Hop(link) => {
                 let p = &mut self.ports[link as usize];

@@ -13,7 +13,7 @@ use hdrhistogram::Histogram;
 use subak_core::driver::{Befell, Injected, LinkChange, Machine, PacketSizes, Watcher};
 use subak_core::rng::{Stream, mix};
 use subak_core::scheme::{
-    Ask, Controller, Hop, Io, Nic, Node, NodeInfo, Packet, PacketKind, Pop, Port, Queue, Scheme, Sink, Slab, Source,
+    Ask, Controller, Hop, Io, Nic, Node, NodeInfo, Packet, PacketKind, Place, Pop, Port, Queue, Scheme, Sink, Slab, Source,
     Visit, Way,
 };
 use subak_core::{Fault, FlowId, LinkId, Network, Ns};
@@ -34,6 +34,8 @@ pub struct Sim<S: Scheme> {
     pub(crate) controller: Option<Box<dyn Controller<S>>>,
     /// Rows of the ways from each node to the controller and back.
     pub(crate) ways: Vec<Option<(u32, u32)>>,
+    /// Where the controller is, once it is placed.
+    pub(crate) place: Option<Place>,
     /// The machine of each node that has one, and how often it was restarted.
     pub(crate) nodes: Vec<Option<Box<dyn Node<S>>>>,
     pub(crate) node_infos: Vec<NodeInfo>,
@@ -141,6 +143,7 @@ impl<S: Scheme> Sim<S> {
             scratch: Vec::new(),
             controller: None,
             ways: vec![None; network.nodes().len()],
+            place: None,
             nodes: Vec::new(),
             node_infos: Vec::new(),
             node_lives: vec![0; network.nodes().len()],

@@ -5,8 +5,8 @@
 //! TCP connection, and in parallel send a notification"). When a rate comes, the window opens and the pace is the rate's.
 //! When the lease is over, TCP goes on from the window that the rate and the round trip make (section 6).
 //!
-//! Where the paper uses TCP between hosts and allocator, the exchange has its own way to notice losses, with the paper's
-//! timeouts (20 and 30 us). Prices move by NED with restarted acceleration unless `accelerated` is false: that is ours.
+//! Where the paper uses TCP between hosts and allocator, the exchange has its own way to notice losses: a timeout that follows the
+//! round trip, at least the paper's 20 us. Messages are paced to a share of the links to the allocator. Prices move by NED with restarted acceleration unless `accelerated` is false: that is ours.
 
 use crate::queue::Fifo;
 use crate::tcp::{self, Window, Windows};
@@ -16,17 +16,15 @@ use subak_control::{Allocator, Endpoint, Law, Settings, Turns};
 use subak_core::driver::{Capacities, LinkChange};
 use subak_core::scheme::{
     Ack, Class, Controller, FlowInfo, Follows, Goal, Info, Io, Kind, Loss, Named, Node, NodeInfo, Packet, Param,
-    ParamUnit, Params, PathInfo, Port, Recovery, Scheme, Settles, Source, To,
+    ParamUnit, Params, PathInfo, Place, Port, Recovery, Scheme, Settles, Source, To,
 };
 use subak_core::{Fault, FlowId, LinkId, Network, NodeId, Ns, Utility};
 use subak_wire::Datagram;
 
-/// Records of a datagram, at most: starts of 16 bytes then fit a packet of 1500.
-const MOST_RECORDS: usize = 80;
+/// Bytes of messages that may come to the allocator at once, of all hosts, and that it may send at once.
+const BURST_BYTES: usize = 64_000;
 /// A path that cannot be told: the flow stays with TCP.
 const NO_PATH: u32 = u32::MAX;
-/// Room for what the allocator adds to its epoch: see `subak_control::Allocator::new`.
-const EPOCH_SHIFT: u32 = 16;
 
 /// The scheme.
 #[derive(Debug, Clone)]
@@ -35,7 +33,7 @@ pub struct Flowtune {
     interval_ns: Ns,
     windows: Windows,
     recovery: Recovery,
-    header_bytes: u32,
+    control_share: f64,
     /// The network, once the controller is made: paths are told as turns at its nodes.
     network: Arc<std::sync::OnceLock<Network>>,
 }
@@ -59,7 +57,7 @@ pub enum Message {
         /// Which.
         subflow: u8,
     },
-    /// From a source: the flow is done, or has another path.
+    /// From a source: the flow is done.
     End {
         /// Which.
         subflow: u8,
@@ -95,7 +93,24 @@ impl Named for Flowtune {
             Param::number("lease", 2e-3, ParamUnit::Seconds, "rates hold for so long after the allocator was last heard"),
             Param::number("ahead", 10e-6, ParamUnit::Seconds, "a flow's end is told so long before it, at its rate"),
             Param::number("control_rto_min", 20e-6, ParamUnit::Seconds, "least timeout of messages to and from the allocator"),
-            Param::number("control_rto_max", 30e-6, ParamUnit::Seconds, "largest timeout of messages to and from the allocator"),
+            Param::number(
+                "control_rto_max",
+                1.0,
+                ParamUnit::Seconds,
+                "the timeout follows the round trip and doubles with each in a row, up to this",
+            ),
+            Param::number(
+                "control_ack_delay",
+                10e-6,
+                ParamUnit::Seconds,
+                "an acknowledgement of messages waits so long, at most, for others to go with",
+            ),
+            Param::number(
+                "control_share",
+                0.5,
+                ParamUnit::One,
+                "messages take that share of the links to and from the allocator, at most",
+            ),
             Param::number(
                 "control_header",
                 58.0,
@@ -130,21 +145,19 @@ impl Scheme for Flowtune {
             alpha: params.within("alpha", 0.01, 100.0)?,
             threshold: params.within("threshold", 0.0, 0.5)?,
             reserve: params.within("reserve", 0.0, 0.45)?,
-            lease_ns,
-            patience_ns: 2 * lease_ns,
-            beat_ns: (lease_ns / 4).max(1),
             rto_min_ns: (params.within("control_rto_min", 1e-6, 1.0)? * 1e9) as Ns,
             rto_max_ns: (params.within("control_rto_max", 1e-6, 10.0)? * 1e9) as Ns,
-            most_records: MOST_RECORDS,
+            ack_delay_ns: (params.within("control_ack_delay", 0.0, 1.0)? * 1e9) as Ns,
+            frame_bytes: params.within("control_header", 0.0, 1000.0)? as usize,
             ahead_ns: (params.within("ahead", 0.0, 1.0)? * 1e9) as Ns,
-            ..Settings::default()
+            ..Settings::default().with_lease(lease_ns)
         };
         Ok(Flowtune {
             settings,
             interval_ns: (params.within("interval", 1e-6, 1.0)? * 1e9) as Ns,
             windows: Windows::of(params)?,
             recovery: tcp::recovery(params),
-            header_bytes: params.within("control_header", 0.0, 1000.0)? as u32,
+            control_share: params.within("control_share", 0.001, 1.0)?,
             network: Arc::default(),
         })
     }
@@ -185,6 +198,8 @@ impl Scheme for Flowtune {
             network: network.clone(),
             capacities: Capacities::of(network),
             allocator: None,
+            steps_ns: 0,
+            wakes_ns: Ns::MAX,
         }))
     }
     fn node(&self, node: &NodeInfo) -> Option<Box<dyn Node<Self>>> {
@@ -192,9 +207,9 @@ impl Scheme for Flowtune {
             Box::new(Host {
                 node: node.node,
                 settings: self.settings,
-                header_bytes: self.header_bytes,
+                control_share: self.control_share,
                 endpoint: None,
-                told: BTreeMap::new(),
+                flows: BTreeMap::new(),
                 wakes_ns: Ns::MAX,
             }) as Box<dyn Node<Self>>
         })
@@ -202,10 +217,10 @@ impl Scheme for Flowtune {
 }
 
 /// Sends `datagram` across the network.
-fn send(io: &mut Io<Flowtune>, to: To, datagram: &Datagram, header_bytes: u32) {
+fn send(io: &mut Io<Flowtune>, to: To, datagram: &Datagram, settings: &Settings) {
     let mut bytes = Vec::new();
     if datagram.encode(&mut bytes).is_some() {
-        let frame = bytes.len() as u32 + header_bytes;
+        let frame = (bytes.len() + settings.frame_bytes) as u32;
         io.ctl(to, 0, Message::Wire(bytes.into()), Class::Control, frame);
     }
 }
@@ -317,7 +332,6 @@ impl Source<Flowtune> for FlowtuneSource {
     fn on_reroute(&mut self, io: &mut Io<Flowtune>, subflow: u8, path: &PathInfo, links: &[LinkId]) {
         self.links[subflow as usize] = links.to_vec();
         self.subflows[subflow as usize].base_rtt_ns = path.base_rtt_ns;
-        io.ctl(To::Host, subflow, Message::End { subflow }, Class::Control, 0);
         self.tell(io);
     }
 
@@ -333,12 +347,19 @@ impl Source<Flowtune> for FlowtuneSource {
 struct Host {
     node: NodeId,
     settings: Settings,
-    header_bytes: u32,
+    control_share: f64,
     endpoint: Option<Endpoint>,
-    /// By connection, the weight told and whether a rate holds.
-    told: BTreeMap<u64, (f32, bool)>,
+    flows: BTreeMap<u64, Told>,
     /// When the timer is set for.
     wakes_ns: Ns,
+}
+
+/// A connection as its source told of it, and whether a rate holds.
+#[derive(Debug, Clone, Copy)]
+struct Told {
+    path: u32,
+    weight: f32,
+    is_granted: bool,
 }
 
 fn connection(flow: FlowId, subflow: u8) -> u64 {
@@ -355,10 +376,10 @@ impl Host {
     /// Says what there is to say, and wakes when there will be more.
     fn speak(&mut self, io: &mut Io<Flowtune>) {
         let now_ns = io.now_ns;
-        let header_bytes = self.header_bytes;
+        let settings = self.settings;
         let endpoint = self.endpoint(now_ns);
         while let Some(datagram) = endpoint.poll(now_ns) {
-            send(io, To::Controller, &datagram, header_bytes);
+            send(io, To::Controller, &datagram, &settings);
         }
         let ends = [endpoint.due_ns(), endpoint.next_end_ns(now_ns)];
         if let Some(due_ns) = ends.into_iter().flatten().min().map(|due| due.max(now_ns + 1))
@@ -372,8 +393,8 @@ impl Host {
     fn grant(&mut self, io: &mut Io<Flowtune>, connection: u64) {
         let now_ns = io.now_ns;
         let rate_bps = self.endpoint(now_ns).rate_bps(now_ns, connection);
-        if let Some((_, granted)) = self.told.get_mut(&connection) {
-            *granted = rate_bps.is_some();
+        if let Some(told) = self.flows.get_mut(&connection) {
+            told.is_granted = rate_bps.is_some();
             let (flow, subflow) = ((connection >> 8) as FlowId, connection as u8);
             io.ctl(To::Flow(flow), subflow, Message::Rate(rate_bps), Class::Control, 0);
         }
@@ -381,27 +402,34 @@ impl Host {
 }
 
 impl Node<Flowtune> for Host {
+    /// Greets the allocator. The hosts' shares make up the share of the links that messages may take.
+    fn on_controller(&mut self, io: &mut Io<Flowtune>, place: &Place) {
+        let share_bps = self.control_share * place.into_bps / place.hosts.max(1) as f64;
+        let burst_bytes = (BURST_BYTES / place.hosts.max(1)).max(2 * self.settings.most_bytes);
+        self.endpoint(io.now_ns).set_pace(share_bps, burst_bytes);
+        self.speak(io);
+    }
+
     fn on_flow(&mut self, io: &mut Io<Flowtune>, flow: FlowId, message: Message) {
         let now_ns = io.now_ns;
         match message {
             Message::Begin { subflow, to, path, weight } => {
                 let connection = connection(flow, subflow);
-                match self.told.get_mut(&connection) {
-                    None => {
-                        self.told.insert(connection, (weight, false));
-                        self.endpoint(now_ns).begin(connection, to, path, weight);
-                    }
-                    Some((told, _)) if *told != weight => {
-                        *told = weight;
+                let told = Told { path, weight, is_granted: false };
+                match self.flows.get(&connection).copied() {
+                    None => self.endpoint(now_ns).begin(connection, to, path, weight),
+                    Some(before) if (before.path, before.weight) == (path, weight) => return,
+                    Some(_) => {
                         self.endpoint(now_ns).set_weight(connection, weight);
+                        self.endpoint(now_ns).reroute(connection, path);
                     }
-                    Some(_) => return,
                 }
+                self.flows.entry(connection).and_modify(|t| (t.path, t.weight) = (path, weight)).or_insert(told);
             }
             Message::Ending { subflow } => self.endpoint(now_ns).remaining(now_ns, connection(flow, subflow), 0),
             Message::End { subflow } => {
                 let connection = connection(flow, subflow);
-                if self.told.remove(&connection).is_some() {
+                if self.flows.remove(&connection).is_some() {
                     self.endpoint(now_ns).finish(connection);
                 }
             }
@@ -425,7 +453,7 @@ impl Node<Flowtune> for Host {
         if now_ns < self.wakes_ns {
             return;
         }
-        let granted: Vec<u64> = self.told.iter().filter(|(_, (_, granted))| *granted).map(|(c, _)| *c).collect();
+        let granted: Vec<u64> = self.flows.iter().filter(|(_, told)| told.is_granted).map(|(c, _)| *c).collect();
         for connection in granted {
             if self.endpoint(now_ns).rate_bps(now_ns, connection).is_none() {
                 self.grant(io, connection);
@@ -441,23 +469,59 @@ struct Centre {
     network: Network,
     capacities: Capacities,
     allocator: Option<Allocator>,
+    /// When the next iteration is due, and the next message before it.
+    steps_ns: Ns,
+    wakes_ns: Ns,
+}
+
+const STEP: u32 = 0;
+const SPEAK: u32 = 1;
+
+impl Centre {
+    /// Says what there is to say, and wakes if there will be more before the next iteration.
+    fn speak(&mut self, io: &mut Io<Flowtune>) {
+        let Some(allocator) = &mut self.allocator else { return };
+        while let Some(datagram) = allocator.poll(io.now_ns) {
+            send(io, To::Node(datagram.endpoint), &datagram, &self.scheme.settings);
+        }
+        if let Some(due_ns) = allocator.due_ns().map(|due_ns| due_ns.max(io.now_ns + 1))
+            && due_ns < self.steps_ns
+            && (self.wakes_ns <= io.now_ns || due_ns < self.wakes_ns)
+        {
+            self.wakes_ns = due_ns;
+            io.timer(SPEAK, due_ns);
+        }
+    }
 }
 
 impl Controller<Flowtune> for Centre {
     fn on_start(&mut self, io: &mut Io<Flowtune>) {
-        let capacity_bps = self.capacities.bps();
         let paths = Box::new(Turns::new(&self.network));
-        let (epoch, nodes) = ((io.now_ns + 1) << EPOCH_SHIFT, self.network.nodes().len());
-        let allocator = Allocator::new(io.now_ns, epoch, nodes, capacity_bps, paths, self.scheme.settings);
+        let allocator =
+            Allocator::new(io.now_ns, io.now_ns + 1, self.capacities.bps(), paths, self.scheme.settings);
         // Settings and capacities were checked before.
-        self.allocator = allocator.ok().map(|a| if io.now_ns == 0 { a.first() } else { a });
-        io.timer(0, io.now_ns + self.scheme.interval_ns);
+        self.allocator = allocator.ok().map(|mut allocator| {
+            self.network.hosts().for_each(|host| allocator.join(host));
+            if io.now_ns == 0 { allocator.first() } else { allocator }
+        });
+        self.steps_ns = io.now_ns + self.scheme.interval_ns;
+        io.timer(STEP, self.steps_ns);
+    }
+
+    fn on_place(&mut self, io: &mut Io<Flowtune>, place: &Place) {
+        let Some(allocator) = &mut self.allocator else { return };
+        allocator.set_pace(self.scheme.control_share * place.out_bps, BURST_BYTES);
+        if let Some(host) = place.host {
+            allocator.set_place(host);
+        }
+        self.speak(io);
     }
 
     fn on_node(&mut self, io: &mut Io<Flowtune>, node: NodeId, message: Message) {
         let (Message::Wire(bytes), Some(allocator)) = (message, &mut self.allocator) else { return };
         if let Ok(datagram) = Datagram::decode(&bytes) {
             allocator.take(io.now_ns, node, &datagram);
+            self.speak(io);
         }
     }
 
@@ -468,12 +532,14 @@ impl Controller<Flowtune> for Centre {
         }
     }
 
-    fn on_timer(&mut self, io: &mut Io<Flowtune>, _timer: u32) {
-        let Some(allocator) = &mut self.allocator else { return };
-        allocator.step(io.now_ns);
-        while let Some(datagram) = allocator.poll(io.now_ns) {
-            send(io, To::Node(datagram.endpoint), &datagram, self.scheme.header_bytes);
+    fn on_timer(&mut self, io: &mut Io<Flowtune>, timer: u32) {
+        if timer == STEP
+            && let Some(allocator) = &mut self.allocator
+        {
+            allocator.step(io.now_ns);
+            self.steps_ns = io.now_ns + self.scheme.interval_ns;
+            io.timer(STEP, self.steps_ns);
         }
-        io.timer(0, io.now_ns + self.scheme.interval_ns);
+        self.speak(io);
     }
 }

@@ -6,7 +6,7 @@
 //! | bytes | header |
 //! |---|---|
 //! | 1 | version, 1 |
-//! | 1 | direction: 0 to the allocator, 1 to an endpoint |
+//! | 1 | bit 0: 0 to the allocator, 1 to an endpoint; bit 1: it asks for an acknowledgement |
 //! | 2 | how many bytes follow the header |
 //! | 4 | the endpoint's number |
 //! | 8 | the sender's epoch: it grows with each restart |
@@ -90,6 +90,8 @@ pub struct Observed {
 pub struct Datagram {
     /// To whom.
     pub direction: Direction,
+    /// Whether it is to be acknowledged.
+    pub asks: bool,
     /// The endpoint that it is from or for.
     pub endpoint: u32,
     /// The sender's epoch.
@@ -117,11 +119,27 @@ const END: u8 = 2;
 const UPDATE: u8 = 3;
 const OBSERVED: u8 = 4;
 
+impl Start {
+    /// On the wire.
+    pub const BYTES: usize = 16;
+}
+
+impl End {
+    /// On the wire.
+    pub const BYTES: usize = 4;
+}
+
+impl Update {
+    /// On the wire.
+    pub const BYTES: usize = 6;
+}
+
 impl Datagram {
     /// One that says nothing yet.
     pub fn new(direction: Direction, endpoint: u32, epoch: u64) -> Self {
         Datagram {
             direction,
+            asks: false,
             endpoint,
             epoch,
             peer_epoch: 0,
@@ -138,16 +156,16 @@ impl Datagram {
     /// Bytes of its records and their groups.
     pub fn body_bytes(&self) -> usize {
         let group = |count: usize, bytes: usize| if count == 0 { 0 } else { GROUP_BYTES + count * bytes };
-        group(self.starts.len(), 16)
-            + group(self.ends.len(), 4)
-            + group(self.updates.len(), 6)
+        group(self.starts.len(), Start::BYTES)
+            + group(self.ends.len(), End::BYTES)
+            + group(self.updates.len(), Update::BYTES)
             + group(self.observed.iter().len(), 4)
     }
 
     /// Appends it to `out`. `None`, and nothing appended, if it holds more than [`MOST_BYTES`].
     pub fn encode(&self, out: &mut Vec<u8>) -> Option<()> {
         let body = u16::try_from(self.body_bytes()).ok()?;
-        out.extend([VERSION, u8::from(self.direction == Direction::Down)]);
+        out.extend([VERSION, u8::from(self.direction == Direction::Down) | u8::from(self.asks) << 1]);
         out.extend(body.to_be_bytes());
         out.extend(self.endpoint.to_be_bytes());
         out.extend(self.epoch.to_be_bytes());
@@ -202,13 +220,14 @@ impl Datagram {
         if reader.u8()? != VERSION {
             return Err(reader.before(1, "a version that is not known"));
         }
-        let direction = match reader.u8()? {
-            0 => Direction::Up,
-            1 => Direction::Down,
-            _ => return Err(reader.before(1, "neither to the allocator nor to an endpoint")),
-        };
+        let flags = reader.u8()?;
+        if flags > 3 {
+            return Err(reader.before(1, "flags that are not known"));
+        }
+        let direction = if flags & 1 == 0 { Direction::Up } else { Direction::Down };
         let body = usize::from(reader.u16()?);
         let mut datagram = Datagram::new(direction, reader.u32()?, reader.u64()?);
+        datagram.asks = flags & 2 != 0;
         datagram.peer_epoch = reader.u64()?;
         datagram.number = reader.u32()?;
         datagram.ack = reader.u32()?;

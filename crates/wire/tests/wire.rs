@@ -16,9 +16,10 @@ fn datagrams() -> impl Strategy<Value = Datagram> {
         prop::collection::vec(update, 0..20),
         prop::option::of(observed),
     );
-    (any::<bool>(), any::<[u32; 4]>(), any::<[u64; 2]>(), records).prop_map(
-        |(up, words, epochs, (starts, ends, updates, observed))| Datagram {
+    (any::<[bool; 2]>(), any::<[u32; 4]>(), any::<[u64; 2]>(), records).prop_map(
+        |([up, asks], words, epochs, (starts, ends, updates, observed))| Datagram {
             direction: if up { Direction::Up } else { Direction::Down },
+            asks,
             endpoint: words[0],
             epoch: epochs[0],
             peer_epoch: epochs[1],
@@ -73,7 +74,7 @@ fn malformed_bytes_are_told_with_their_place() {
         Datagram::decode(&bytes).unwrap_err().to_string()
     };
     assert_eq!(with(0, 2), "byte 0: a version that is not known");
-    assert_eq!(with(1, 2), "byte 1: neither to the allocator nor to an endpoint");
+    assert_eq!(with(1, 4), "byte 1: flags that are not known");
     assert_eq!(with(3, 18), "byte 55: records beyond the length that the header has");
     assert_eq!(with(3, 20), "byte 55: the bytes end in the middle of a number");
     assert_eq!(with(36, 9), "byte 36: a kind of record that is not known");

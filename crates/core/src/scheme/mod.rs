@@ -348,6 +348,10 @@ pub trait Node<S: Scheme>: Send {
     fn on_leave(&mut self, io: &mut Io<S>, packet: &Packet<S>, port: &Port) {
         let _ = (io, packet, port);
     }
+    /// The controller has its place, or the machine started again since.
+    fn on_controller(&mut self, io: &mut Io<S>, place: &Place) {
+        let _ = (io, place);
+    }
     /// The source or sink of `flow`, which is at this host, sent a message.
     fn on_flow(&mut self, io: &mut Io<S>, flow: FlowId, message: S::Ctl) {
         let _ = (io, flow, message);
@@ -360,6 +364,19 @@ pub trait Node<S: Scheme>: Send {
     fn on_timer(&mut self, io: &mut Io<S>, timer: u32) {
         let _ = (io, timer);
     }
+}
+
+/// Where the controller is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Place {
+    /// The host that it is at, if it has no node of its own.
+    pub host: Option<NodeId>,
+    /// How many hosts may speak to it.
+    pub hosts: usize,
+    /// Capacity of the links by which messages come to it, in all, bit/s.
+    pub into_bps: f64,
+    /// Capacity of the links by which its own leave, in all, bit/s.
+    pub out_bps: f64,
 }
 
 /// What a scheme is told about a node when the node's machine is made.
@@ -380,9 +397,13 @@ pub struct NodeInfo {
 /// A machine that hosts reach across the network, such as a central allocator. Its messages are packets like any
 /// other: they wait, and may be lost.
 pub trait Controller<S: Scheme>: Send {
-    /// The network starts.
+    /// The network starts, or the controller starts again after a fault.
     fn on_start(&mut self, io: &mut Io<S>) {
         let _ = io;
+    }
+    /// It has its place, or started again since.
+    fn on_place(&mut self, io: &mut Io<S>, place: &Place) {
+        let _ = (io, place);
     }
     /// The source of `flow` sent a message; answer with [`To::Flow`].
     fn on_ctl(&mut self, io: &mut Io<S>, flow: FlowId, message: S::Ctl) {

@@ -14,6 +14,10 @@ const MS: Ns = 1_000_000;
 /// Endless flows come and go until then.
 const CALM_NS: Ns = 3 * MS;
 const LEASE_NS: Ns = MS;
+/// Rates are where they should be so long after a lease: 500 us, or where a rate is lost that was told first after a restart a
+/// timeout more. While no rates hold, TCP fills the queues that messages wait in, so round trips are up to 300 us.
+const SOON_NS: Ns = 500 * US;
+const TIMEOUT_NS: Ns = 1000 * US;
 const RESERVE: f64 = 0.03;
 const SHARE: f64 = 1.0 - 0.01 - RESERVE;
 const CTL: Kinds = Kinds { data: false, ack: false, ctl: true };
@@ -35,6 +39,8 @@ struct Outcome {
     /// The longest time that a link was over what it may be, and by how much at most.
     over_ns: Ns,
     most_over: f64,
+    /// It took a timeout longer.
+    is_late: bool,
 }
 
 fn network(rng: &mut Stream) -> Network {
@@ -107,6 +113,13 @@ fn exact(network: &Network, open: &[&Sending]) -> Vec<f64> {
     solve(&case, &Options::default()).unwrap().rates_bps
 }
 
+/// The largest relative distance of a pace from the exact rates; infinite where there is none.
+fn off(sim: &dyn Driver, sendings: &[Sending], network: &Network, now_ns: Ns) -> f64 {
+    let open: Vec<_> = sendings.iter().filter(|s| is_open(sim, s, now_ns)).collect();
+    let one = |(s, want): (&&Sending, f64)| pace_bps(sim, s).map_or(f64::INFINITY, |bps| (bps / want - 1.0).abs());
+    open.iter().zip(exact(network, &open)).map(one).fold(0.0, f64::max)
+}
+
 fn run(seed: u64) -> Outcome {
     let mut rng = Stream::new(seed, "flowtune faults");
     let network = network(&mut rng);
@@ -118,7 +131,15 @@ fn run(seed: u64) -> Outcome {
     let mut outcome = Outcome::default();
     let mut over_since = vec![None; network.links().len()];
     let mut now_ns = 0;
-    while now_ns < last_change_ns(&*sim, &sendings, now_ns) + LEASE_NS + 500 * US {
+    loop {
+        let calm_ns = now_ns - last_change_ns(&*sim, &sendings, now_ns).min(now_ns);
+        if calm_ns >= LEASE_NS + SOON_NS {
+            outcome.off = off(&*sim, &sendings, &network, now_ns);
+            if outcome.off < 0.02 || calm_ns >= LEASE_NS + SOON_NS + TIMEOUT_NS {
+                break;
+            }
+            outcome.is_late = true;
+        }
         now_ns += 10 * US;
         sim.run_until(now_ns);
         let mut load_bps = vec![0.0; network.links().len()];
@@ -138,10 +159,6 @@ fn run(seed: u64) -> Outcome {
         }
     }
     let open: Vec<_> = sendings.iter().filter(|s| is_open(&*sim, s, now_ns)).collect();
-    for (s, want) in open.iter().zip(exact(&network, &open)) {
-        let off = pace_bps(&*sim, s).map_or(f64::INFINITY, |bps| (bps / want - 1.0).abs());
-        outcome.off = outcome.off.max(off);
-    }
     // What has a size comes to its end.
     open.iter().filter(|s| s.size_bytes.is_none()).for_each(|s| sim.stop_flow(s.flow));
     sim.run_until_done(now_ns + 100 * MS);
@@ -161,14 +178,18 @@ fn run(seed: u64) -> Outcome {
 
 #[test]
 fn rates_fit_the_links_and_end_at_the_optimum_whatever_befalls_messages() {
-    let mut worst = Outcome::default();
-    for seed in 0..1000 {
-        let Outcome { off, over_ns, most_over } = run(seed);
+    let (mut worst, mut late) = (Outcome::default(), 0);
+    let seeds = 1000;
+    for seed in 0..seeds {
+        let Outcome { off, over_ns, most_over, is_late } = run(seed);
         assert!(off < 0.02, "seed {seed}: {off} off");
-        assert!(over_ns <= LEASE_NS, "seed {seed}: a link is over for {over_ns} ns");
+        // A lease and a round trip; rates are looked at every 10 us.
+        assert!(over_ns <= LEASE_NS + 50 * US, "seed {seed}: a link is over for {over_ns} ns");
+        late += usize::from(is_late);
         worst.off = worst.off.max(off);
         worst.over_ns = worst.over_ns.max(over_ns);
         worst.most_over = worst.most_over.max(most_over);
     }
-    println!("{worst:?}");
+    println!("{worst:?}, {late} took a timeout longer");
+    assert!(late <= seeds as usize / 100, "{late} took a timeout longer");
 }

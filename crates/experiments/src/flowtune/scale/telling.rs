@@ -97,8 +97,8 @@ impl World {
         let fabric = Fabric::of(&web::topology(), seed)?;
         let settings = Settings { law: Law::Ned, gamma: Some(web::GAMMA), reserve: 0.0, ..Settings::default() };
         let paths = Ecmp::new(&fabric.network, Routing { seed, ..Routing::default() });
-        let nodes = fabric.network.nodes().len();
-        let allocator = Allocator::new(0, 1, nodes, &fabric.capacities_bps(), Box::new(paths), settings)?.first();
+        let mut allocator = Allocator::new(0, 1, &fabric.capacities_bps(), Box::new(paths), settings)?.first();
+        fabric.hosts.iter().for_each(|&h| allocator.join(h));
         let endpoints = fabric.hosts.iter().map(|&h| Endpoint::new(h, 1, settings)).collect();
         let legs = if group == 1 { 1 } else { 2 };
         let down = (0..legs).map(|_| Vec::new()).collect();
