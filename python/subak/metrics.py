@@ -22,8 +22,8 @@ class Metric:
     about: str
     scale: Scale
 
-    bounded: bool = False
-    """Whether flows that did not finish make it a lower bound."""
+    bounded: str | None = None
+    """The metric that counts what did not finish, where that makes this one a lower bound."""
 
     def text(self, stat: Mapping[str, Any] | None, *, at_least: bool = False) -> str:
         """The mean with half its interval in the same unit; a dash where nothing was measured. Counts go without.
@@ -41,8 +41,8 @@ class Metric:
 
     def in_row(self, row: Mapping[str, Any]) -> str:
         """What a row of a summary says of it."""
-        unfinished = row["metrics"].get("unfinished")
-        at_least = self.bounded and unfinished is not None and unfinished["mean"] > 0
+        unfinished = row["metrics"].get(self.bounded)
+        at_least = unfinished is not None and unfinished["mean"] > 0
         return self.text(row["metrics"].get(self.name), at_least=at_least)
 
 
@@ -68,17 +68,35 @@ def _bytes(value: float) -> tuple[float, str]:
 
 
 COMPARED = (
+    Metric("jobs", "Jobs", "jobs that count: those that started after the warm-up", _count),
+    Metric("jobs_completed", "Jobs completed", "jobs of these that completed before the run ended", _count),
+    Metric(
+        "job_time_mean_ns",
+        "Mean job time",
+        "from a job's start to the end of its last flow and task, mean",
+        _nanoseconds,
+        "jobs_unfinished",
+    ),
+    Metric("job_time_p99_ns", "p99 job time", "the same, 99th percentile", _nanoseconds, "jobs_unfinished"),
+    Metric(
+        "job_slowdown_mean",
+        "Mean job slowdown",
+        "a job's time over that of its critical path at line rate, mean",
+        _ratio,
+        "jobs_unfinished",
+    ),
     Metric("flows", "Flows", "flows that count: those that started after the warm-up", _count),
     Metric("completed", "Completed", "flows of these that completed before the run ended", _count),
     Metric("unfinished", "Unfinished", "flows of these that did not; slowdowns count them as far as they came", _count),
-    Metric("slowdown_mean", "Mean slowdown", "completion time over that of the same flow alone, mean", _ratio, True),
-    Metric("slowdown_p50", "Median slowdown", "the same, median", _ratio, True),
-    Metric("slowdown_p99", "p99 slowdown", "the same, 99th percentile", _ratio, True),
+    Metric("slowdown_mean", "Mean slowdown", "completion time over that of the same flow alone, mean", _ratio, "unfinished"),
+    Metric("slowdown_p50", "Median slowdown", "the same, median", _ratio, "unfinished"),
+    Metric("slowdown_p99", "p99 slowdown", "the same, 99th percentile", _ratio, "unfinished"),
     Metric("utilization", "Utilization", "data over capacity, over the links into the hosts together", _share),
     Metric("wait_mean_ns", "Mean wait", "time a data packet waited in queues over its path, mean", _nanoseconds),
     Metric("wait_p99_ns", "p99 wait", "the same, 99th percentile", _nanoseconds),
     Metric("queue_p99_bytes", "p99 queue", "bytes waiting at a link when sampled, 99th percentile", _bytes),
     Metric("dropped_packets", "Drops", "packets dropped for want of room between warm-up and duration", _count),
+    Metric("flows_ctl_lost", "Lost messages", "flows that lost control messages, over the whole run", _count),
     Metric("pauses", "Pauses", "times that priority flow control paused a link between warm-up and duration", _count),
     Metric("retransmissions", "Sent again", "data packets sent again between warm-up and duration", _count),
     Metric("converged_share", "Settled", "changes of the flows after which the rates settled", _share),
@@ -91,17 +109,20 @@ COMPARED = (
 )
 
 
+JOBS = tuple(m for m in COMPARED if m.name in ("job_time_mean_ns", "job_slowdown_mean"))
+"""What a table has of each job."""
+
 CONVERGED = tuple(m for m in COMPARED if m.name.startswith(("converge", "near_at_end", "end_error")))
 
 
 def compared(rows: Sequence[Mapping[str, Any]]) -> list[Metric]:
-    """The metrics that any of the ``rows`` of a comparison has; unfinished flows and pauses only if there are any."""
+    """The metrics that any of the ``rows`` of a comparison has; unfinished flows, lost messages and pauses only if any."""
 
     def some(name: str) -> bool:
         return any(row["metrics"].get(name, {"mean": 0})["mean"] > 0 for row in rows)
 
     there = [m for m in COMPARED if any(m.name in row["metrics"] for row in rows)]
-    return [m for m in there if m.name not in ("unfinished", "pauses") or some(m.name)]
+    return [m for m in there if m.name not in ("unfinished", "pauses", "flows_ctl_lost") or some(m.name)]
 
 
 def warning_text(warning: Mapping[str, Any]) -> str:

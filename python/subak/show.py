@@ -164,11 +164,27 @@ def comparison(summary: Mapping[str, Any], labels: Mapping[str, str]) -> None:
         for i, metric in enumerate(shown):
             listed.add_row(metric.title, *(mine[i] for mine in values))
     out.print(listed)
+    _jobs(out, summary, labels)
     _criteria(out, summary)
-    if any(metric.name == "unfinished" for metric in shown):
-        out.print("≥: flows did not finish; they count with the time that they had taken when the run ended.")
+    if any(row["metrics"].get(m.bounded, {"mean": 0})["mean"] > 0 for row in rows for m in shown if m.bounded):
+        out.print("≥: flows or jobs did not finish; they count with the time that they had taken when the run ended.")
     if any(row["seeds"] > 1 for row in rows):
         out.print("± is half the 95% confidence interval over the seeds.")
+
+
+def _jobs(out: Console, summary: Mapping[str, Any], labels: Mapping[str, str]) -> None:
+    """Each job's time, where there are several and few enough to have names."""
+    from subak.metrics import JOBS, setting_of
+
+    if not any(len(row["jobs"]) > 1 for row in summary["rows"]):
+        return
+    listed = table(None, "Job", "Scheme", *(["Setting"] if summary["axes"] else []), *(m.title[5:] for m in JOBS))
+    for job in dict.fromkeys(job["id"] for row in summary["rows"] for job in row["jobs"]):
+        for row in summary["rows"]:
+            name = [labels.get(row["scheme"], row["scheme"]), setting_of(row["axes"], summary["axes"])]
+            for one in (one for one in row["jobs"] if one["id"] == job):
+                listed.add_row(job, *filter(None, name), *(m.in_row(one) for m in JOBS))
+    out.print(listed)
 
 
 def _criteria(out: Console, summary: Mapping[str, Any]) -> None:

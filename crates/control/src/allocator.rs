@@ -62,15 +62,6 @@ impl Peer {
     }
 }
 
-/// The host that the allocator is at: its link out and its link in, if there is one each, and what messages took of them.
-#[derive(Debug, Clone, Copy)]
-struct Place {
-    links: Option<(LinkId, LinkId)>,
-    since_ns: Ns,
-    out_bytes: usize,
-    into_bytes: usize,
-}
-
 /// What was not taken, and what was refused.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -112,7 +103,6 @@ pub struct Allocator {
     /// Endpoints that are to be acknowledged, and until when; in the order of the times.
     owing: VecDeque<(Ns, u32)>,
     pace: Pace,
-    at: Option<Place>,
     counters: Counters,
 }
 
@@ -144,7 +134,6 @@ impl Allocator {
             ready: VecDeque::new(),
             owing: VecDeque::new(),
             pace: Pace::default(),
-            at: None,
             counters: Counters::default(),
         })
     }
@@ -171,9 +160,14 @@ impl Allocator {
         self.pace.set(bps, burst_bytes);
     }
 
-    /// The allocator is at the host of endpoint `number`: what its messages take of that host's link is not handed out.
-    pub fn set_place(&mut self, number: u32) {
-        self.at = Some(Place { links: self.paths.access(number), since_ns: 0, out_bytes: 0, into_bytes: 0 });
+    /// The allocator is at the host of endpoint `number`: what its messages may take of that host's link is not handed out, or
+    /// they would wait behind data, and rates be out of date everywhere.
+    pub fn set_place(&mut self, number: u32, into_bps: f64, out_bps: f64) {
+        if let Some((out, into)) = self.paths.access(number) {
+            // The links are the network's own.
+            let _ = self.set_unscheduled(out, out_bps);
+            let _ = self.set_unscheduled(into, into_bps);
+        }
     }
 
     /// Endpoint `number` may speak from now on, and is greeted.
@@ -213,9 +207,6 @@ impl Allocator {
     /// Takes a datagram that came from endpoint `from`, as its address tells.
     pub fn take(&mut self, now_ns: Ns, from: u32, datagram: &Datagram) {
         let settings = self.settings;
-        if let Some(at) = &mut self.at {
-            at.into_bytes += channel::bytes(datagram) + settings.frame_bytes;
-        }
         let is_its_own = datagram.direction == Direction::Up && datagram.endpoint == from;
         let Some(peer) = self.peer(from).filter(|_| is_its_own) else {
             self.counters.forged += 1;
@@ -361,26 +352,9 @@ impl Allocator {
         let _ = self.set_unscheduled(link, before_bps + NEWEST * (bps - before_bps));
     }
 
-    /// What the messages took of the links of the allocator's host, four times a lease.
-    fn observe_messages(&mut self, now_ns: Ns) {
-        let Some(at) = &mut self.at else { return };
-        let passed_ns = now_ns - at.since_ns.min(now_ns);
-        if passed_ns < self.settings.lease_ns / 4 {
-            return;
-        }
-        let bps = |bytes: usize| bytes as f64 * 8e9 / passed_ns as f64;
-        let (links, out_bps, into_bps) = (at.links, bps(at.out_bytes), bps(at.into_bytes));
-        *at = Place { links, since_ns: now_ns, out_bytes: 0, into_bytes: 0 };
-        if let Some((out, into)) = links {
-            self.observe(out, out_bps);
-            self.observe(into, into_bps);
-        }
-    }
-
     /// One iteration: rates that moved are news to their endpoints.
     pub fn step(&mut self, now_ns: Ns) {
         self.drop_silent(now_ns);
-        self.observe_messages(now_ns);
         self.iteration.step();
         if !self.is_quiet(now_ns) {
             self.iteration.normalize(Normalizer::Flow, &mut self.rates);
@@ -463,11 +437,7 @@ impl Allocator {
         }
         let endpoint = self.ready.pop_front()?;
         let datagram = self.speak(now_ns, endpoint)?;
-        let bytes = channel::bytes(&datagram) + self.settings.frame_bytes;
-        self.pace.spend(now_ns, bytes);
-        if let Some(at) = &mut self.at {
-            at.out_bytes += bytes;
-        }
+        self.pace.spend(now_ns, channel::bytes(&datagram) + self.settings.frame_bytes);
         Some(datagram)
     }
 

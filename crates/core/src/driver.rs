@@ -74,6 +74,8 @@ pub struct FlowView {
     pub retransmissions: u64,
     /// Data packets of it that were dropped or lost.
     pub drops: u64,
+    /// Control messages of it that were dropped or lost.
+    pub ctl_drops: u64,
     /// Rate on the wire assigned to the source now, bit/s, over all subflows: its pace, or its window over the base
     /// round trip where nothing paces it.
     pub assigned_bps: f64,

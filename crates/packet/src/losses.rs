@@ -95,8 +95,14 @@ impl<S: Scheme> Sim<S> {
     pub(crate) fn lose(&mut self, id: u32) {
         let packet = &self.slab[id];
         let flow = packet.flow;
-        if packet.kind == PacketKind::Data {
-            self.flows[flow].view.drops += 1;
+        match packet.kind {
+            PacketKind::Data => self.flows[flow].view.drops += 1,
+            PacketKind::Ctl => {
+                if let Some(f) = self.flows.get_mut(flow) {
+                    f.view.ctl_drops += 1;
+                }
+            }
+            PacketKind::Ack => {}
         }
         self.slab.remove(id);
         self.flows.release(flow);

@@ -86,6 +86,7 @@ impl Named for Cubic {
             sfq_codel::INTERVAL,
             sfq_codel::BINS,
             sfq_codel::QUANTUM,
+            sfq_codel::OVERFLOW,
             sfq_codel::DEVICE,
             tcp::INITIAL_WINDOW,
             tcp::REDUCTION,

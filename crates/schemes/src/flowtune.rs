@@ -510,9 +510,10 @@ impl Controller<Flowtune> for Centre {
 
     fn on_place(&mut self, io: &mut Io<Flowtune>, place: &Place) {
         let Some(allocator) = &mut self.allocator else { return };
-        allocator.set_pace(self.scheme.control_share * place.out_bps, BURST_BYTES);
+        let [into_bps, out_bps] = [place.into_bps, place.out_bps].map(|bps| self.scheme.control_share * bps);
+        allocator.set_pace(out_bps, BURST_BYTES);
         if let Some(host) = place.host {
-            allocator.set_place(host);
+            allocator.set_place(host, into_bps, out_bps);
         }
         self.speak(io);
     }

@@ -108,6 +108,10 @@ pub trait Fabric: Clone + Debug + Send + Sized + 'static {
     fn recovery(&self) -> Recovery {
         Recovery::default()
     }
+    /// Whether it comes right again after control messages were lost, or a link was down.
+    fn recovers(&self) -> bool {
+        true
+    }
     /// The share of a link that it gives to data, where control packets and acknowledgements have the rest; `None` where
     /// all packets share all of it.
     fn data_share(&self) -> Option<f64> {
@@ -417,6 +421,9 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> Scheme for Over<O, F>
     }
     fn recovery(&self) -> Recovery {
         self.fabric.recovery()
+    }
+    fn recovers(&self) -> bool {
+        self.fabric.recovers()
     }
     fn data_share(&self) -> f64 {
         self.fabric.data_share().unwrap_or(1.0) * self.optimizer.share()

@@ -156,6 +156,14 @@ def _compared(run: RunData, row: Mapping[str, Any], axes: Sequence[str], shown: 
     return f'<tr>{first}<td class="name">{escape(run.shown(row["scheme"]))}</td>{"".join(cells)}</tr>'
 
 
+def _spent(cells: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """What the cells took; manifests from before processor time was noted have the time on the clock alone."""
+    wall = {"Time of the cells on the clock": units.seconds(sum(c.get("wall_s", 0.0) for c in cells))}
+    if any("cpu_s" not in c for c in cells if "wall_s" in c):
+        return wall
+    return wall | {"Processor time": units.seconds(sum(c.get("cpu_s", 0.0) for c in cells))}
+
+
 def _about(run: RunData) -> str:
     manifest = run.manifest
     machine = manifest.get("machine", {})
@@ -167,7 +175,7 @@ def _about(run: RunData) -> str:
         "Swept": ", ".join(manifest["axes"]) or "nothing",
         "Events": f"{sum(c.get('events', 0) for c in manifest['cells']):,}",
         "Packet-hops": f"{sum(c.get('packet_hops', 0) for c in manifest['cells']):,}",
-        "Time on the cores": units.seconds(sum(c.get("wall_s", 0.0) for c in manifest["cells"])),
+        **_spent(manifest["cells"]),
         "Machine": f"{machine.get('os')}, {machine.get('arch')}, {machine.get('processors')} processors",
         "Folder": str(run.folder),
     }

@@ -41,12 +41,16 @@ pub(super) fn leaf_spine(given: &Given, network: &mut Network) -> Result<(), Fau
             }
         }
     }
-    // Last, so that the rest has the same numbers without it.
-    if let Some(rate_bps) = given.open_rate("controller_rate") {
-        let controller = network.node("controller", NodeKind::Switch);
-        for &spine in &spines {
-            network.connect(controller, spine, rate_bps, delay(given, "link_delay"), buffer)?;
-        }
+    controller(given, network, &spines)
+}
+
+/// A node for the controller with a link to each of `above`, if it is asked for. Last, so that the rest has the same numbers
+/// without it.
+fn controller(given: &Given, network: &mut Network, above: &[NodeId]) -> Result<(), Fault> {
+    let Some(rate_bps) = given.open_rate("controller_rate") else { return Ok(()) };
+    let controller = network.node("controller", NodeKind::Switch);
+    for &switch in above {
+        network.connect(controller, switch, rate_bps, delay(given, "link_delay"), given.buffer())?;
     }
     Ok(())
 }
@@ -56,7 +60,8 @@ pub(super) fn fat_tree_links(given: &Given) -> Result<u128, Fault> {
     if k % 2 == 1 {
         return Err(Fault::new("k", format!("a fat-tree of {k}-port switches does not come out"), "give an even k"));
     }
-    Ok((k.saturating_mul(k).saturating_mul(k) / 2).saturating_mul(3))
+    let controller = if given.open_rate("controller_rate").is_some() { k.saturating_mul(k) / 2 } else { 0 };
+    Ok((k.saturating_mul(k).saturating_mul(k) / 2).saturating_mul(3).saturating_add(controller))
 }
 
 pub(super) fn fat_tree(given: &Given, network: &mut Network) -> Result<(), Fault> {
@@ -82,7 +87,7 @@ pub(super) fn fat_tree(given: &Given, network: &mut Network) -> Result<(), Fault
             network.connect(agg, core, rate, delay, buffer)?;
         }
     }
-    Ok(())
+    controller(given, network, &cores)
 }
 
 pub(super) fn dumbbell_links(given: &Given) -> Result<u128, Fault> {

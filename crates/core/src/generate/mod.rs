@@ -113,6 +113,10 @@ const fn size(name: &'static str, about: &'static str) -> Key {
     key(name, Unit::Count, Otherwise::Required, about)
 }
 
+const fn controller_rate(about: &'static str) -> Key {
+    key("controller_rate", Unit::Rate, Otherwise::Open("no such node"), about)
+}
+
 const LINK_DELAY: Key = key("link_delay", Unit::Time, Otherwise::Is("1us"), "propagation delay of each link");
 const HOST_DELAY: Key =
     key("host_delay", Unit::Time, Otherwise::Same("link_delay"), "propagation delay of the hosts' links");
@@ -135,12 +139,7 @@ pub const GENERATORS: &[Generator] = &[
             LINK_DELAY,
             HOST_DELAY,
             BUFFER,
-            key(
-                "controller_rate",
-                Unit::Rate,
-                Otherwise::Open("no such node"),
-                "capacity of a link from each spine to a node called controller",
-            ),
+            controller_rate("capacity of a link from each spine to a node called controller"),
         ],
         metric: Metric::Hops,
         links: builders::leaf_spine_links,
@@ -151,7 +150,13 @@ pub const GENERATORS: &[Generator] = &[
         about: "The three-level fat-tree of k-port switches: k pods of k/2 leaves and k/2 agg switches, (k/2)^2 cores, \
                 k^3/4 hosts. Nodes are numbered through the pods in order; agg j of a pod is connected to the j-th k/2 \
                 cores.",
-        keys: &[size("k", "ports of each switch, even"), RATE, LINK_DELAY, BUFFER],
+        keys: &[
+            size("k", "ports of each switch, even"),
+            RATE,
+            LINK_DELAY,
+            BUFFER,
+            controller_rate("capacity of a link from each core to a node called controller"),
+        ],
         metric: Metric::Hops,
         links: builders::fat_tree_links,
         build: builders::fat_tree,

@@ -50,6 +50,16 @@ pub trait Scheme: Sized + Send + 'static {
     fn data_share(&self) -> f64 {
         1.0
     }
+    /// Whether rates come right again after control messages were lost, or a link was down: where they do not, links keep what
+    /// the lost messages would have corrected.
+    fn recovers(&self) -> bool {
+        true
+    }
+    /// What simulating it takes, for an estimate before a run.
+    fn work(&self, load: &Load) -> Work {
+        let _ = load;
+        Work::default()
+    }
     /// How losses are noticed.
     fn recovery(&self) -> Recovery {
         Recovery::default()
@@ -363,6 +373,32 @@ pub trait Node<S: Scheme>: Send {
     /// A timer asked for with [`Io::timer`] is due.
     fn on_timer(&mut self, io: &mut Io<S>, timer: u32) {
         let _ = (io, timer);
+    }
+}
+
+/// What a run is expected to hold.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Load {
+    /// Flows in all.
+    pub flows: f64,
+    /// Hosts that send or receive.
+    pub hosts: f64,
+    /// Seconds of network.
+    pub seconds: f64,
+}
+
+/// What simulating a scheme takes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Work {
+    /// Processor time of a packet-hop, in DCTCP's.
+    pub per_hop: f64,
+    /// Processor seconds of a central machine.
+    pub central_s: f64,
+}
+
+impl Default for Work {
+    fn default() -> Self {
+        Work { per_hop: 1.0, central_s: 0.0 }
     }
 }
 

@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::results::files::{self, Part};
 use crate::results::table::properties;
 use crate::runs::simulate::Took;
+use crate::runs::spent::Spent;
 use crate::spec::ValidSpec;
 use adopt::Adopted;
 use parquet::column::writer::ColumnCloseResult;
@@ -83,11 +84,11 @@ impl Store {
         Ok(store)
     }
 
-    /// What each cell took when it ran, seconds, as the manifest has it.
-    pub fn wall_times(&self) -> BTreeMap<usize, f64> {
+    /// What each cell took when it ran, as the manifest has it.
+    pub fn spent(&self) -> BTreeMap<usize, Spent> {
         let Ok(manifest) = read_manifest(&self.dir) else { return BTreeMap::new() };
         let now = |before: usize| self.renumbered.as_ref().map_or(Some(before), |moved| moved.get(&before).copied());
-        let time = |c: &Value| Some((now(c.get("cell")?.as_u64()? as usize)?, c.get("wall_s")?.as_f64()?));
+        let time = |c: &Value| Some((now(c.get("cell")?.as_u64()? as usize)?, Spent::read(c)?));
         manifest.get("cells").and_then(Value::as_array).into_iter().flatten().filter_map(time).collect()
     }
 

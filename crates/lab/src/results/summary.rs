@@ -28,7 +28,7 @@ pub struct Summary {
 }
 
 /// A scheme at one choice of the axes' values.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct SummaryRow {
     /// Label of the scheme.
     pub scheme: String,
@@ -41,11 +41,26 @@ pub struct SummaryRow {
     pub metrics: Vec<(&'static str, Stat)>,
     /// Completion by size of flow.
     pub sizes: Vec<SizeBin>,
+    /// Each job's completion by its name; empty without jobs, and where there are more than [`MOST_JOBS`].
+    pub jobs: Vec<JobRow>,
     /// Convergence by each criterion of the spec.
     pub convergence: Vec<CriterionRow>,
     /// The metrics of each run by its seed.
     #[serde(skip)]
     pub(crate) runs: Vec<(u64, Measured)>,
+}
+
+/// Jobs that are listed one by one, at most.
+pub const MOST_JOBS: usize = 20;
+
+/// One job over the seeds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct JobRow {
+    /// Its name.
+    pub id: String,
+    /// Metrics by name.
+    #[serde(serialize_with = "as_map")]
+    pub metrics: Vec<(&'static str, Stat)>,
 }
 
 /// How rates settled by one criterion. What differs in meaning is never averaged.
@@ -125,8 +140,7 @@ pub(crate) fn groups(dir: &Path) -> Result<(Results, Vec<Group>), Error> {
                 group.runs.push((number, run));
             }
             None => {
-                let (metrics, sizes, convergence) = (Vec::new(), Vec::new(), Vec::new());
-                let row = SummaryRow { scheme, axes, seeds: 0, metrics, sizes, convergence, runs: Vec::new() };
+                let row = SummaryRow { scheme, axes, ..SummaryRow::default() };
                 groups.push(Group { row, seeds: vec![seed], runs: vec![(number, run)] });
             }
         }
@@ -164,9 +178,12 @@ const COLUMNS: &[&str] = &[
     "stop_ns",
     "ideal_fct_ns",
     "time_ns",
+    "flow_id",
+    "ctl_drops",
+    "ctl_bytes",
 ];
 
-/// A flow that counts.
+/// A flow or a job that counts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FlowFact {
     pub size_bytes: u64,
@@ -212,8 +229,14 @@ pub(crate) struct Settled {
 #[derive(Debug, Default)]
 pub(crate) struct Run {
     pub flows: Vec<FlowFact>,
+    /// Jobs that count, by name.
+    pub jobs: Vec<(String, FlowFact)>,
     /// Flows that never started.
     pub never_started: u64,
+    /// Flows that lost control messages.
+    pub ctl_lost: u64,
+    /// Bytes of control messages over each link that carried any.
+    pub ctl_bytes: Vec<(String, u64)>,
     /// By criterion, one a change.
     pub settled: BTreeMap<u64, Vec<Settled>>,
     pub whole: BTreeMap<&'static str, f64>,
@@ -249,24 +272,34 @@ fn collect(batch: &RecordBatch, runs: &mut BTreeMap<u64, Run>) {
     let (converged, settled) = (flag(batch, "converged"), whole(batch, "convergence_ns"));
     let (criterion, end_error) = (whole(batch, "criterion"), number(batch, "end_error"));
     let (queued, time, near) = (whole(batch, "queued_bytes"), whole(batch, "time_ns"), flag(batch, "near_at_end"));
-    let (link, stuck) = (text(batch, "link"), whole(batch, "deadlock_ns"));
+    let (link, stuck, id) = (text(batch, "link"), whole(batch, "deadlock_ns"), text(batch, "flow_id"));
+    let fact = |i: usize| {
+        size(i).zip(start(i)).map(|(size_bytes, start_ns)| FlowFact {
+            size_bytes,
+            start_ns,
+            fct_ns: fct(i),
+            slowdown: slowdown(i),
+            ideal_fct_ns: ideal(i),
+            stopped: stop(i).is_some(),
+        })
+    };
+    let (ctl_drops, ctl_bytes) = (whole(batch, "ctl_drops"), whole(batch, "ctl_bytes"));
     for i in 0..batch.num_rows() {
         let Some(number_of_cell) = cell(i) else { continue };
         let run = runs.entry(number_of_cell).or_default();
+        run.ctl_lost += u64::from(ctl_drops(i).is_some_and(|n| n > 0));
         match kind(i) {
             Some("flow") if measured(i) == Some(true) => {
-                run.flows.extend(size(i).zip(start(i)).map(|(size_bytes, start_ns)| FlowFact {
-                    size_bytes,
-                    start_ns,
-                    fct_ns: fct(i),
-                    slowdown: slowdown(i),
-                    ideal_fct_ns: ideal(i),
-                    stopped: stop(i).is_some(),
-                }));
+                run.flows.extend(fact(i));
+            }
+            Some("job") if measured(i) == Some(true) => {
+                run.jobs.extend(fact(i).map(|fact| (id(i).unwrap_or_default().to_string(), fact)));
             }
             Some("flow") if start(i).is_none() => run.never_started += 1,
             Some("link") => {
                 run.stuck.extend(link(i).zip(stuck(i)).map(|(id, since_ns)| (id.to_string(), since_ns)));
+                let carried = ctl_bytes(i).filter(|&bytes| bytes > 0);
+                run.ctl_bytes.extend(link(i).zip(carried).map(|(id, bytes)| (id.to_string(), bytes)));
             }
             Some("wait") => run.waits.extend(wait(i).zip(packets(i))),
             Some("queue") if measured(i) != Some(false) => run.queued.extend(queued(i).map(|b| b as f64)),
@@ -320,6 +353,21 @@ fn of_flows<'a>(flows: impl Iterator<Item = &'a FlowFact> + Clone, end_ns: u64) 
     ]
 }
 
+/// The metrics of the jobs of a run that ended at `end_ns`. One that did not finish counts with the time up to then.
+fn of_jobs<'a>(jobs: impl Iterator<Item = &'a FlowFact> + Clone, end_ns: u64) -> Measured {
+    let times = sorted(jobs.clone().filter_map(|job| job.at_least_ns(end_ns).map(|ns| ns as f64)));
+    let slowdown = sorted(jobs.clone().filter_map(|job| job.at_least(end_ns)));
+    let count = |is: fn(&FlowFact) -> bool| Some(jobs.clone().filter(|job| is(job)).count() as f64);
+    vec![
+        ("jobs", count(|_| true)),
+        ("jobs_completed", count(|job| job.fct_ns.is_some())),
+        ("jobs_unfinished", count(FlowFact::is_unfinished)),
+        ("job_time_mean_ns", mean(&times)),
+        ("job_time_p99_ns", quantile(&times, 0.99)),
+        ("job_slowdown_mean", mean(&slowdown)),
+    ]
+}
+
 /// How one run settled by one criterion.
 fn of_changes(changes: &[Settled]) -> Vec<(&'static str, Option<f64>)> {
     let times = sorted(changes.iter().map(|s| s.converged_ns.unwrap_or(f64::INFINITY)));
@@ -340,7 +388,11 @@ fn of_changes(changes: &[Settled]) -> Vec<(&'static str, Option<f64>)> {
 /// All metrics of one run.
 fn of_run(run: &Run) -> Vec<(&'static str, Option<f64>)> {
     let mut metrics = if run.flows.is_empty() { Vec::new() } else { of_flows(run.flows.iter(), run.end_ns) };
+    if !run.jobs.is_empty() {
+        metrics.extend(of_jobs(run.jobs.iter().map(|(_, job)| job), run.end_ns));
+    }
     let whole = |name: &'static str| (name, run.whole.get(name).copied());
+    metrics.push(("flows_ctl_lost", Some(run.ctl_lost as f64)));
     metrics.push(whole("utilization"));
     metrics.extend(WHOLE.iter().map(|name| whole(name)));
     let packets: u64 = run.waits.iter().map(|w| w.1).sum();
@@ -383,6 +435,12 @@ fn finish(group: &mut Group) {
         if metrics.iter().any(|m| m[0].1 > Some(0.0)) {
             row.sizes.push(SizeBin { above_bytes, up_to_bytes, metrics: over_seeds(&metrics) });
         }
+    }
+    let names: BTreeSet<&String> = runs.iter().flat_map(|run| run.jobs.iter().map(|(id, _)| id)).collect();
+    for id in names.iter().filter(|_| names.len() <= MOST_JOBS) {
+        let of_name = |run: &&Run| of_jobs(run.jobs.iter().filter(|(of, _)| of == *id).map(|(_, job)| job), run.end_ns);
+        let metrics = over_seeds(&runs.iter().map(of_name).collect::<Vec<_>>());
+        row.jobs.push(JobRow { id: (*id).clone(), metrics });
     }
     let criteria: BTreeSet<u64> = runs.iter().flat_map(|run| run.settled.keys().copied()).collect();
     for criterion in criteria {

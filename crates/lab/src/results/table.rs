@@ -119,6 +119,8 @@ columns! {
     retransmissions: whole,
     /// data packets of the flow that were dropped or lost; of a summary, of all flows between warm-up and duration
     drops: whole,
+    /// control messages of the flow that were dropped or lost
+    ctl_drops: whole,
     /// rate received on the wire since the last sample, headers included
     rate_bps: number,
     /// rate on the wire assigned to the source

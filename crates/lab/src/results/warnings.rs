@@ -3,12 +3,14 @@
 use crate::error::Error;
 use crate::results::summary::{Group, Run, SummaryRow, groups};
 use crate::spec::ValidSpec;
+use crate::spec::drivers::SchemeChoice;
 use crate::spec::setting::Setting;
 use serde::Serialize;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use subak_core::driver::Injected;
+use subak_core::driver::{Injected, Machine, Mishap, Route};
+use subak_core::LinkId;
 use subak_core::quantity::quoted;
 
 /// Below so many flows a run, the figures of a size bin are those of a few flows.
@@ -61,6 +63,18 @@ pub(crate) fn of_spec(spec: &ValidSpec) -> Vec<Warning> {
     for first in (0..spec.len()).step_by(per_setting.max(1)) {
         let (setting, _) = spec.setting(first);
         let cells = (first as u64..(first + per_setting) as u64).collect::<Vec<_>>();
+        for choice in spec.schemes.iter().filter(|choice| does_not_recover(setting, choice)) {
+            let kind = "no-recovery";
+            let text = "it does not come right again after control messages are lost or a link is down, as faults of this spec \
+                        bring about: links keep rates of flows that are gone; take a scheme that recovers, such as \
+                        s-perc-star for s-perc"
+                .to_string();
+            let scheme = Some(choice.label.clone());
+            match all.iter_mut().find(|w| w.kind == kind && w.scheme == scheme) {
+                Some(known) => known.cells.extend(&cells),
+                None => all.push(Warning { kind, scheme, axes: BTreeMap::new(), cells: cells.clone(), text }),
+            }
+        }
         for (kind, text) in slow_link(spec, setting).into_iter().chain(unseen_faults(setting)) {
             match all.iter_mut().find(|w| (w.kind, &w.text) == (kind, &text)) {
                 Some(known) => known.cells.extend(&cells),
@@ -69,6 +83,17 @@ pub(crate) fn of_spec(spec: &ValidSpec) -> Vec<Warning> {
         }
     }
     all
+}
+
+/// Whether faults of the setting leave the scheme with rates that stay wrong.
+fn does_not_recover(setting: &Setting, choice: &SchemeChoice) -> bool {
+    let hurts = |fault: &Injected| match fault {
+        Injected::Packets { mishap, kinds, .. } => kinds.ctl && *mishap == Mishap::Lost,
+        Injected::Down { .. } | Injected::Restart { machine: Machine::Hop(_), .. } => true,
+        Injected::Capacity { .. } | Injected::Restart { .. } => false,
+    };
+    let recovers = || choice.driver().map_or(true, |(driver, _)| driver.recovers(&choice.name, &choice.params));
+    setting.faults.iter().any(hurts) && !recovers()
 }
 
 fn slow_link(spec: &ValidSpec, setting: &Setting) -> Option<(&'static str, String)> {
@@ -144,6 +169,9 @@ fn of_group(setting: &Setting, group: &Group, all: &mut Vec<Warning>) {
         );
     }
     let every = || cells_where(&|_| true);
+    if let Some(text) = full_of_messages(setting, runs) {
+        warn("messages", every(), text);
+    }
     for (cell, run) in runs.iter().filter(|(_, run)| !run.stuck.is_empty()) {
         warn("deadlock", vec![*cell], deadlock(&run.stuck));
     }
@@ -167,6 +195,33 @@ fn of_group(setting: &Setting, group: &Group, all: &mut Vec<Warning>) {
         );
         warn("graze", cells, text);
     }
+}
+
+/// A controller's link that messages take this share of is as full as their pace lets it be, by default half of it.
+const FULL_OF_MESSAGES: f64 = 0.4;
+
+/// The controller's links, where messages take much of one: rates come late then.
+fn full_of_messages(setting: &Setting, runs: &[(u64, Run)]) -> Option<String> {
+    let ways = setting.controller.as_ref()?;
+    let ends = |way: &Route| [way.forward.last().copied(), way.back.first().copied()];
+    let links: BTreeSet<LinkId> = ways.iter().flat_map(|(_, way)| ends(way)).flatten().collect();
+    let network = setting.topology.network();
+    let seconds = (setting.duration_ns - setting.warmup_ns) as f64 * 1e-9;
+    let share = |l: &LinkId| {
+        let link = &network.links()[*l as usize];
+        let bytes = runs.iter().flat_map(|(_, run)| &run.ctl_bytes).filter(|(id, _)| *id == link.id).map(|(_, b)| *b);
+        let bits = 8.0 * bytes.sum::<u64>() as f64 / runs.len().max(1) as f64;
+        (bits / (link.capacity_bps * seconds), link.id.as_str())
+    };
+    let (share, link) = links.iter().map(share).max_by(|a, b| a.0.total_cmp(&b.0))?;
+    (share > FULL_OF_MESSAGES).then(|| {
+        format!(
+            "messages take {:.0}% of the controller's link {}, so rates come late: give it a node of its own or faster links, or \
+             raise what makes messages rare (flowtune: threshold, interval)",
+            100.0 * share,
+            quoted(link)
+        )
+    })
 }
 
 /// Links that wait for each other, and what helps.

@@ -7,6 +7,7 @@ pub(crate) mod jobs;
 mod passing;
 mod recorder;
 pub(crate) mod simulate;
+pub(crate) mod spent;
 mod window;
 
 use crate::error::Error;
@@ -15,6 +16,7 @@ use crate::results::store::{BUILD, Standing, Store, VERSION, read_manifest};
 use crate::results::warnings::{self, Warning};
 use crate::runs::simulate::Took;
 use crate::spec::ValidSpec;
+use crate::runs::spent::Spent;
 use crate::spec::workload::jobs::Placed;
 use cell::CellError;
 use serde::Serialize;
@@ -91,11 +93,11 @@ pub fn run_with(spec: &ValidSpec, dir: &Path, options: &Options, policies: &Poli
         return Err(Fault::new("cell", format!("there is no cell {cell}"), mend).into());
     }
     let store = Store::open(dir, spec)?;
-    let mut wall_s = store.wall_times();
+    let mut spent = store.spent();
     store.write_spec(spec)?;
     let known = read_manifest(dir).ok().and_then(|mut held| held.remove("warnings"));
     let known = known.unwrap_or_else(|| json!(warnings::of_spec(spec)));
-    store.write_manifest(&manifest(spec, &store, &wall_s, 0.0, &known))?;
+    store.write_manifest(&manifest(spec, &store, &spent, 0.0, &known))?;
     let wanted: Vec<usize> = match options.only {
         Some(cell) => vec![cell],
         None => (0..cells).collect(),
@@ -105,9 +107,9 @@ pub fn run_with(spec: &ValidSpec, dir: &Path, options: &Options, policies: &Poli
     let begun = Instant::now();
     let work = Work::new(spec, &store, &missing, options, policies);
     work.all()?;
-    let ran = work.wall_s.into_inner().unwrap_or_default();
+    let ran = work.spent.into_inner().unwrap_or_default();
     let count = ran.len();
-    wall_s.extend(ran);
+    spent.extend(ran);
     let standings: Vec<Standing> = (0..cells).map(|c| store.standing(c)).collect();
     let complete = standings.iter().filter(|s| matches!(s, Standing::Complete(_))).count();
     let merged = complete == cells;
@@ -115,9 +117,9 @@ pub fn run_with(spec: &ValidSpec, dir: &Path, options: &Options, policies: &Poli
         store.merge(cells)?;
     }
     let elapsed_s = begun.elapsed().as_secs_f64();
-    store.write_manifest(&manifest(spec, &store, &wall_s, elapsed_s, &known))?;
+    store.write_manifest(&manifest(spec, &store, &spent, elapsed_s, &known))?;
     let warnings = if complete > 0 { warnings::warnings(spec, dir)? } else { warnings::of_spec(spec) };
-    store.write_manifest(&manifest(spec, &store, &wall_s, elapsed_s, &json!(warnings)))?;
+    store.write_manifest(&manifest(spec, &store, &spent, elapsed_s, &json!(warnings)))?;
     let failed = standings.into_iter().enumerate().filter_map(|(c, s)| match s {
         Standing::Failed(error) => Some((c, error)),
         _ => None,
@@ -139,7 +141,7 @@ struct Work<'a> {
     shares: Mutex<(Vec<f64>, f64)>,
     costs: Vec<f64>,
     all_costs: f64,
-    wall_s: Mutex<BTreeMap<usize, f64>>,
+    spent: Mutex<BTreeMap<usize, Spent>>,
 }
 
 impl<'a> Work<'a> {
@@ -162,7 +164,7 @@ impl<'a> Work<'a> {
             shares: Mutex::new((vec![0.0; missing.len()], 0.0)),
             all_costs: costs.iter().sum(),
             costs,
-            wall_s: Mutex::default(),
+            spent: Mutex::default(),
         }
     }
 
@@ -185,7 +187,7 @@ impl<'a> Work<'a> {
             if self.options.cancel.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            let begun = Instant::now();
+            let begun = Spent::now();
             let progress = |share| self.tell(at, share);
             let caught = crate::quiet::catch(|| {
                 cell::run(self.spec, cell, self.store, self.policies, self.options.cancel, &progress)
@@ -204,9 +206,9 @@ impl<'a> Work<'a> {
         }
     }
 
-    fn note(&self, cell: usize, begun: Instant) {
-        if let Ok(mut wall_s) = self.wall_s.lock() {
-            wall_s.insert(cell, begun.elapsed().as_secs_f64());
+    fn note(&self, cell: usize, begun: Spent) {
+        if let Ok(mut spent) = self.spent.lock() {
+            spent.insert(cell, Spent::since(begun));
         }
     }
 
@@ -229,7 +231,13 @@ fn died() -> Error {
     Fault::new("", "a worker of this run died: a defect of subak", "run again, and report it with the spec").into()
 }
 
-fn manifest(spec: &ValidSpec, store: &Store, wall_s: &BTreeMap<usize, f64>, elapsed_s: f64, warnings: &Value) -> Value {
+fn manifest(
+    spec: &ValidSpec,
+    store: &Store,
+    spent: &BTreeMap<usize, Spent>,
+    elapsed_s: f64,
+    warnings: &Value,
+) -> Value {
     let cell = |index: usize| {
         let about = spec.cell(index);
         let mut entry = json!({"cell": index, "scheme": about.scheme.label, "seed": about.seed, "axes": about.axes});
@@ -245,8 +253,8 @@ fn manifest(spec: &ValidSpec, store: &Store, wall_s: &BTreeMap<usize, f64>, elap
             }
             Standing::Missing => entry["status"] = json!("missing"),
         }
-        if let Some(seconds) = wall_s.get(&index) {
-            entry["wall_s"] = json!(seconds);
+        if let (Some(spent), Some(entry)) = (spent.get(&index), entry.as_object_mut()) {
+            spent.write(entry);
         }
         entry
     };

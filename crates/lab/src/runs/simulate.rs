@@ -450,6 +450,7 @@ impl Run<'_> {
             duplicate_bytes: Some(view.duplicate_bytes),
             retransmissions: Some(view.retransmissions),
             drops: Some(view.drops),
+            ctl_drops: Some(view.ctl_drops),
             ..Row::default()
         }
     }

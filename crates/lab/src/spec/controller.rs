@@ -5,6 +5,7 @@ use crate::spec::section::{Section, text};
 use crate::spec::topology::{Topology, unknown_name};
 use serde_json::Value;
 use subak_core::driver::Route;
+use subak_core::quantity::quoted;
 use subak_core::{Fault, NodeId};
 
 /// The way from each host to the controller and back, by the network's own routing.
@@ -27,4 +28,17 @@ pub(crate) fn read(value: &Value, topology: &Topology) -> Result<Vec<(NodeId, Ro
         ways.push((host, way));
     }
     Ok(ways)
+}
+
+/// What to write where no place is given: a node of its own, for at a host it shares a link with data.
+pub(crate) fn mend(topology: &Topology) -> String {
+    let network = topology.network();
+    if network.find_node("controller").is_some() {
+        return "name its node: [controller] at = \"controller\"".into();
+    }
+    if network.find_node("spine0").or_else(|| network.find_node("core0")).is_some() {
+        return "give it a node of its own: controller_rate = \"40Gbps\" in [network], and [controller] at = \"controller\"".into();
+    }
+    let host = topology.hosts().first().map_or("h0", |&host| network.nodes()[host as usize].name.as_str());
+    format!("name its node: [controller] at = {}; the data of that host then shares its link", quoted(host))
 }

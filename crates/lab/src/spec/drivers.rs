@@ -4,7 +4,7 @@ use crate::spec::setting::Cost;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use subak_core::driver::{Driver, Injected, PacketSizes};
-use subak_core::scheme::{Goal, Info, Params, Scheme};
+use subak_core::scheme::{Goal, Info, Load, Params, Scheme, Work};
 use subak_core::{Fault, Network, Policy};
 use subak_fluid::Stated;
 use subak_schemes::{Visitor, registry};
@@ -59,6 +59,10 @@ pub struct Expected {
     pub flows: f64,
     /// Packets leaving one queue onto one link.
     pub packet_hops: f64,
+    /// Of network, up to the spec's duration.
+    pub seconds: f64,
+    /// Hosts.
+    pub hosts: f64,
 }
 
 /// A driver.
@@ -84,8 +88,13 @@ pub trait DriverKind: Sync {
         let _ = (name, params, network);
         Ok(false)
     }
-    /// What a run takes.
-    fn cost(&self, expected: Expected) -> Cost;
+    /// Whether the scheme comes right again after messages were lost, or a link was down.
+    fn recovers(&self, name: &str, params: &Map<String, Value>) -> bool {
+        let _ = (name, params);
+        true
+    }
+    /// What a run of the scheme takes.
+    fn cost(&self, name: &str, params: &Map<String, Value>, expected: Expected) -> Cost;
 }
 
 /// Every driver of `subak run`.
@@ -136,6 +145,24 @@ impl Visitor for HasController<'_> {
     }
 }
 
+struct Recovers;
+
+impl Visitor for Recovers {
+    type Out = bool;
+    fn visit<S: Scheme>(self, scheme: S) -> bool {
+        scheme.recovers()
+    }
+}
+
+struct Asked(Load);
+
+impl Visitor for Asked {
+    type Out = Work;
+    fn visit<S: Scheme>(self, scheme: S) -> Work {
+        scheme.work(&self.0)
+    }
+}
+
 struct Share;
 
 impl Visitor for Share {
@@ -167,10 +194,15 @@ impl DriverKind for Packets {
     fn has_controller(&self, name: &str, params: &Map<String, Value>, network: &Network) -> Result<bool, Fault> {
         subak_schemes::with_scheme(name, params, HasController(network))
     }
-    /// 150 ns a packet-hop of data or acknowledgement.
-    fn cost(&self, expected: Expected) -> Cost {
-        let Expected { flows, packet_hops } = expected;
-        Cost { flows, packet_hops, seconds: packet_hops * 150e-9 }
+    fn recovers(&self, name: &str, params: &Map<String, Value>) -> bool {
+        subak_schemes::with_scheme(name, params, Recovers).unwrap_or(true)
+    }
+    /// 150 ns a packet-hop of data or acknowledgement of DCTCP, others as they say; and what a central machine takes.
+    fn cost(&self, name: &str, params: &Map<String, Value>, expected: Expected) -> Cost {
+        let Expected { flows, packet_hops, seconds, hosts } = expected;
+        let load = Load { flows, hosts, seconds };
+        let work = subak_schemes::with_scheme(name, params, Asked(load)).unwrap_or_default();
+        Cost { flows, packet_hops, seconds: packet_hops * 150e-9 * work.per_hop + work.central_s }
     }
 }
 
@@ -233,7 +265,7 @@ impl DriverKind for Fluid {
         }
     }
     /// 0.1 us for each flow that is there when one comes or goes.
-    fn cost(&self, expected: Expected) -> Cost {
+    fn cost(&self, _name: &str, _params: &Map<String, Value>, expected: Expected) -> Cost {
         let flows = expected.flows;
         Cost { flows, packet_hops: 0.0, seconds: 2.0 * flows * (20e-6 + 1e-7 * flows.sqrt()) }
     }

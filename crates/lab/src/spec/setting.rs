@@ -233,7 +233,7 @@ impl Setting {
             let params = self.circumstances(true).complete(&info, &scheme.params);
             if self.controller.is_none() && driver.has_controller(&scheme.name, &params, self.topology.network())? {
                 let what = format!("scheme \"{}\" has a central machine, and the spec does not place it", info.name);
-                return Err(Fault::new("controller", what, "name its node: [controller] at = \"h0\""));
+                return Err(Fault::new("controller", what, crate::spec::controller::mend(&self.topology)));
             }
             Ok(())
         };
@@ -288,7 +288,11 @@ impl Setting {
         let hops = if links > 2.0 * self.topology.hosts().len() as f64 { 4.0 } else { 2.0 };
         let packet_hops = 2.0 * hops * expected.wire_bytes / f64::from(self.packet.mtu_bytes);
         match scheme.driver() {
-            Ok((driver, _)) => driver.cost(Expected { flows: expected.flows, packet_hops }),
+            Ok((driver, info)) => {
+                let (seconds, hosts) = (self.duration_ns as f64 * 1e-9, self.topology.hosts().len() as f64);
+                let params = self.circumstances(true).complete(&info, &scheme.params);
+                driver.cost(&scheme.name, &params, Expected { flows: expected.flows, packet_hops, seconds, hosts })
+            }
             Err(_) => Cost { flows: expected.flows, packet_hops, seconds: 0.0 },
         }
     }

@@ -63,6 +63,9 @@ impl Fabric for SPercFabric {
     fn new(params: &Params) -> Result<Self, Fault> {
         Ok(SPercFabric { s_perc: SPerc::new(params)? })
     }
+    fn recovers(&self) -> bool {
+        self.s_perc.recovers()
+    }
     fn data_share(&self) -> Option<f64> {
         Some(self.s_perc.data_share())
     }

@@ -275,6 +275,9 @@ impl<R: Rule> Scheme for Perc<R> {
     fn new(params: &Params) -> Result<Self, Fault> {
         Ok(Perc { rule: R::new(params)?, settings: Settings::read(&R::INFO, params)? })
     }
+    fn recovers(&self) -> bool {
+        R::RECOVERS
+    }
     fn data_share(&self) -> f64 {
         1.0 - self.settings.control - self.settings.headroom
     }

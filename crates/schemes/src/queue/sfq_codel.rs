@@ -2,8 +2,9 @@
 //!
 //! Packets are spread by a seeded hash of subflow and direction over `bins`. Bins that have just begun to send go before those
 //! that go on sending; among each, turns of `quantum` bytes. CoDel (RFC 8289) drops at the head of a bin whose packets have
-//! waited longer than the target for an interval: again after interval/sqrt(n), until the wait is below the target. What does
-//! not fit the buffer is dropped at the head of the longest bin.
+//! waited longer than the target for an interval: again after interval/sqrt(n), until the wait is below the target. Where the
+//! buffer is full, the longest bin loses a packet: that at its head (RFC 8290, section 4.1), or that at its tail, as in the
+//! program for ns-2.
 
 use std::collections::VecDeque;
 use subak_core::rng::mix;
@@ -29,6 +30,12 @@ pub const BINS: Param = Param::number("bins", 1024.0, ParamUnit::One, "queues th
 /// `params.quantum`.
 pub const QUANTUM: Param =
     Param::number("quantum", 1514.0, ParamUnit::Bytes, "bytes of a queue's turn; 0: a packet, as in the ns-2 program");
+/// `params.overflow`.
+pub const OVERFLOW: Param = Param::choice(
+    "overflow",
+    &["head", "tail"],
+    "which packet of the longest queue goes where the buffer is full: the first, as RFC 8290 has it, or the last, as the ns-2 program",
+);
 /// `params.device`.
 pub const DEVICE: Param = Param::number(
     "device",
@@ -121,17 +128,19 @@ pub struct SfqPlan {
     interval_ns: Ns,
     bins: usize,
     quantum: u32,
+    drops_tail: bool,
     device: usize,
 }
 
 impl SfqPlan {
-    /// With [`TARGET`], [`INTERVAL`], [`BINS`], [`QUANTUM`] and [`DEVICE`].
+    /// With [`TARGET`], [`INTERVAL`], [`BINS`], [`QUANTUM`], [`OVERFLOW`] and [`DEVICE`].
     pub fn of(params: &Params) -> Result<Self, Fault> {
         Ok(SfqPlan {
             target_ns: (params.within("target", 0.0, 10.0)? * 1e9).round() as Ns,
             interval_ns: (params.within("codel_interval", 0.0, 100.0)? * 1e9).round() as Ns,
             bins: params.within("bins", 1.0, 65535.0)? as usize,
             quantum: params.within("quantum", 0.0, 1e6)? as u32,
+            drops_tail: params.word("overflow") == "tail",
             device: params.within("device", 0.0, 1e4)? as usize,
         })
     }
@@ -149,6 +158,7 @@ impl SfqPlan {
         SfqCodel {
             timing: self.timing(port),
             quantum: self.quantum,
+            drops_tail: self.drops_tail,
             mtu_bytes: port.mtu_bytes,
             limit_bytes: port.buffer_bytes,
             seed: port.seed,
@@ -170,6 +180,7 @@ impl SfqPlan {
 pub struct SfqCodel {
     timing: Timing,
     quantum: u32,
+    drops_tail: bool,
     mtu_bytes: u32,
     limit_bytes: u64,
     seed: u64,
@@ -208,9 +219,9 @@ impl SfqCodel {
         usize::from(self.place[hash]) - 1
     }
 
-    fn take<S: Scheme>(&mut self, bin: usize, slab: &Slab<S>) -> Option<u32> {
+    fn take<S: Scheme>(&mut self, bin: usize, slab: &Slab<S>, from_tail: bool) -> Option<u32> {
         let bin = &mut self.bins[bin];
-        let packet = bin.packets.pop_front()?;
+        let packet = if from_tail { bin.packets.pop_back() } else { bin.packets.pop_front() }?;
         let bytes = u64::from(slab[packet].bytes);
         bin.bytes -= bytes;
         self.bytes -= bytes;
@@ -220,7 +231,7 @@ impl SfqCodel {
 
     /// The next packet of a bin that CoDel lets through.
     fn through<S: Scheme>(&mut self, now_ns: Ns, at: usize, slab: &Slab<S>, dropped: &mut Vec<u32>) -> Option<u32> {
-        while let Some(packet) = self.take(at, slab) {
+        while let Some(packet) = self.take(at, slab, false) {
             let waited_ns = now_ns.saturating_sub(slab[packet].enqueued_ns);
             let bin = &mut self.bins[at];
             if !bin.codel.drops(now_ns, self.timing, waited_ns, bin.bytes, self.mtu_bytes) {
@@ -294,7 +305,7 @@ impl<S: Scheme> Queue<S> for SfqCodel {
         }
         while self.bytes > self.limit_bytes {
             let longest = (0..self.bins.len()).max_by_key(|&k| (self.bins[k].bytes, std::cmp::Reverse(k)));
-            let Some(victim) = longest.and_then(|k| self.take(k, slab)) else { break };
+            let Some(victim) = longest.and_then(|k| self.take(k, slab, self.drops_tail)) else { break };
             dropped.push(victim);
         }
         self.fill(now_ns, slab, dropped);
@@ -332,7 +343,7 @@ mod tests {
     }
 
     fn queue(quantum: u32, limit_bytes: u64) -> SfqCodel {
-        let plan = SfqPlan { target_ns: 5 * MS, interval_ns: 100 * MS, bins: 1024, quantum, device: 0 };
+        let plan = SfqPlan { target_ns: 5 * MS, interval_ns: 100 * MS, bins: 1024, quantum, drops_tail: false, device: 0 };
         plan.queue(&Port { buffer_bytes: limit_bytes, ..Port::example(0, 1e9) })
     }
 
@@ -392,7 +403,7 @@ mod tests {
 
     #[test]
     fn times_follow_the_round_trip_if_asked() {
-        let plan = SfqPlan { target_ns: 0, interval_ns: 0, bins: 1, quantum: 0, device: 0 };
+        let plan = SfqPlan { target_ns: 0, interval_ns: 0, bins: 1, quantum: 0, drops_tail: false, device: 0 };
         let port = Port { rtt_ns: 100_000, ..Port::example(0, 10e9) };
         assert_eq!(plan.timing(&port), Timing { target_ns: 5000, interval_ns: 100_000 });
         // A twentieth of 12 us would be less than a packet.
@@ -449,15 +460,21 @@ mod tests {
         assert_eq!(next(&mut queue, &mut slab), 3);
     }
 
-    #[test]
-    fn what_does_not_fit_is_dropped_at_the_head_of_the_longest() {
+    /// Segments of 8 packets that a full queue drops: seven of one flow, then one of another.
+    fn dropped_of_8(drops_tail: bool) -> Vec<u32> {
         let (mut slab, mut dropped) = (Slab::<Reno>::default(), Vec::new());
-        let mut queue = queue(1514, 10_000);
+        let mut queue = SfqCodel { drops_tail, ..queue(1514, 10_000) };
         for n in 0..8 {
             let id = slab.insert(packet(u32::from(n == 7), 1400, n, 0));
             queue.push(0, id, &mut slab, &mut dropped);
         }
-        assert_eq!(dropped.iter().map(|&id| slab[id].segment).collect::<Vec<_>>(), [0]);
+        dropped.iter().map(|&id| slab[id].segment).collect()
+    }
+
+    #[test]
+    fn the_longest_loses_the_packet_at_its_head_or_at_its_tail() {
+        assert_eq!(dropped_of_8(false), [0], "RFC 8290");
+        assert_eq!(dropped_of_8(true), [6], "ns-2's program");
     }
 
     proptest! {
@@ -465,10 +482,10 @@ mod tests {
         #[test]
         fn nothing_is_lost_or_doubled(
             steps in prop::collection::vec((0u32..6, 40u32..1500, 0u64..20 * MS, 0usize..3), 1..300),
-            quantum in prop::sample::select(vec![0u32, 300, 1514]), limit in 2_000u64..50_000,
+            quantum in prop::sample::select(vec![0u32, 300, 1514]), limit in 2_000u64..50_000, drops_tail: bool,
         ) {
             let (mut slab, mut dropped) = (Slab::<Reno>::default(), Vec::new());
-            let mut queue = queue(quantum, limit);
+            let mut queue = SfqCodel { drops_tail, ..queue(quantum, limit) };
             let (mut now_ns, mut left, mut last) = (0, 0, vec![None; 6]);
             for (n, &(flow, bytes, gap_ns, pops)) in steps.iter().enumerate() {
                 now_ns += gap_ns;

@@ -1,7 +1,7 @@
 //! NED with Nesterov's acceleration, restarted where the momentum points uphill (O'Donoghue and Candes 2015). Ours: the
-//! paper has no such method.
+//! paper has no such method. A price falls to a quarter at most in one step.
 
-use super::diagonal::safe_gamma;
+use super::diagonal::{QUARTER, safe_gamma};
 use super::real::Real;
 use super::{Law, Seen};
 
@@ -36,7 +36,7 @@ impl<T: Real> Law<T> for Accelerated<T> {
         let mut uphill = 0.0;
         let mut moved = price.to_vec();
         for (l, moved) in moved.iter_mut().enumerate().filter(|(l, _)| seen.capacity[*l] > T::ZERO) {
-            *moved = super::diagonal::step(T::of(gamma), seen.capacity[l], seen.sums[l], *moved);
+            *moved = super::diagonal::step(T::of(gamma), seen.capacity[l], seen.sums[l], *moved, T::of(QUARTER));
             let slope = seen.capacity[l].f64() - seen.sums[l][0].f64();
             uphill += slope * (moved.f64() - self.last[l].f64());
         }

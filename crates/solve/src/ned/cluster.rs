@@ -256,7 +256,7 @@ impl<T: Real> Cluster<T> {
             ));
         };
         *capacity = T::of(capacity_bps / self.unit_bps);
-        let crossing: Vec<u32> = self.keys().filter(|&k| self.path(k).any(|l| l == link)).map(|k| k.0).collect();
+        let crossing: Vec<u32> = self.slices.flows(link).collect();
         crossing.into_iter().for_each(|slot| self.weigh(slot));
         self.version += 1;
         Ok(())

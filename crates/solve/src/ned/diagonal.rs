@@ -7,8 +7,8 @@
 //! settles up to 2, as the paper saw.
 //!
 //! Upwards a step is bounded of itself: under the logarithm load/H is a mean of path prices, so a price rises by at most
-//! gamma times it. Downwards it is not, so a price falls to a quarter at most; one that rounds away beside the paths'
-//! prices is zero.
+//! gamma times it. Downwards a price may fall to zero in one step, as equation 4 has it. [`Ned::bounded`] lets it fall to a
+//! quarter at most, which is ours. One that rounds away beside the paths' prices is zero.
 
 use super::real::Real;
 use super::{Law, Seen};
@@ -25,21 +25,32 @@ pub fn safe_gamma(longest_path: usize) -> f64 {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Ned {
     gamma: Option<f64>,
+    /// The share of a price that a step leaves at least.
+    least: f64,
 }
+
+/// The share that a bounded step leaves.
+pub(super) const QUARTER: f64 = 0.25;
 
 impl Ned {
     /// With this gamma; [`Ned::default`] takes [`safe_gamma`] of the flows' paths.
     pub fn with_gamma(gamma: f64) -> Self {
-        Ned { gamma: Some(gamma) }
+        Ned { gamma: Some(gamma), ..Ned::default() }
+    }
+
+    /// The same, but a price falls to a quarter at most in one step.
+    #[must_use]
+    pub fn bounded(self) -> Self {
+        Ned { least: QUARTER, ..self }
     }
 }
 
-/// A price after one step of equation 4.
+/// A price after one step of equation 4, of which at least the share `least` is left.
 #[inline(always)]
-pub(super) fn step<T: Real>(gamma: T, capacity: T, [load, h]: [T; 2], price: T) -> T {
+pub(super) fn step<T: Real>(gamma: T, capacity: T, [load, h]: [T; 2], price: T, least: T) -> T {
     let inverse = T::ONE / h.or_more(T::TINY);
     let moved = price + gamma * (load - capacity) * inverse;
-    let moved = moved.or_more(price * T::of(0.25));
+    let moved = moved.or_more(price * least);
     let moved = if moved > T::EPSILON * load * inverse { moved } else { T::ZERO };
     if h > T::TINY { moved } else { price }
 }
@@ -47,8 +58,9 @@ pub(super) fn step<T: Real>(gamma: T, capacity: T, [load, h]: [T; 2], price: T) 
 impl<T: Real> Law<T> for Ned {
     fn update(&mut self, seen: &Seen<'_, T>, price: &mut [T]) {
         let gamma = T::of(self.gamma.unwrap_or_else(|| safe_gamma(seen.cluster.longest_path())));
+        let least = T::of(self.least);
         for ((price, &capacity), &sums) in price.iter_mut().zip(seen.capacity).zip(seen.sums) {
-            *price = step(gamma, capacity, sums, *price);
+            *price = step(gamma, capacity, sums, *price, least);
         }
     }
 }

@@ -142,6 +142,13 @@ impl Slices {
         self.used[slice] = most.unwrap_or(0);
     }
 
+    /// The slots of the flows of a link.
+    pub fn flows(&self, link: u32) -> impl Iterator<Item = u32> + '_ {
+        let (slice, lane) = self.locate(link);
+        let first = self.start[slice] as usize;
+        self.entries[first..first + self.degree[link as usize] as usize].iter().map(move |row| row[lane])
+    }
+
     fn locate(&self, link: u32) -> (usize, usize) {
         let place = self.place[link as usize] as usize;
         (place / LANES, place % LANES)

@@ -189,7 +189,7 @@ impl<T: Real> LinkBlock<T> {
             let sums = pairwise(&copies, r * RUN, price.len());
             for (((price, load), &capacity), &sums) in price.iter_mut().zip(load).zip(capacity).zip(&sums) {
                 *load = sums[0];
-                let moved = diagonal::step(gamma, capacity, sums, *price);
+                let moved = diagonal::step(gamma, capacity, sums, *price, T::ZERO);
                 *price = if capacity > T::ZERO { moved } else { *price };
             }
         }

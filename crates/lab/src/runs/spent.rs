@@ -1,0 +1,61 @@
+//! What a cell took: time on the clock, and of a processor.
+
+use rustix::time::{ClockId, clock_gettime};
+use serde_json::{Map, Value, json};
+
+/// Seconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Spent {
+    /// On the clock.
+    wall_s: f64,
+    /// Of a processor; none in manifests from before it was noted.
+    cpu_s: Option<f64>,
+}
+
+impl Spent {
+    /// The clocks as they stand, for the thread that asks.
+    pub fn now() -> Self {
+        let seconds = |clock| {
+            let time = clock_gettime(clock);
+            time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+        };
+        Spent { wall_s: seconds(ClockId::Monotonic), cpu_s: Some(seconds(ClockId::ThreadCPUTime)) }
+    }
+
+    /// What has been spent since `begun`, on the same thread.
+    pub fn since(begun: Self) -> Self {
+        let now = Spent::now();
+        let cpu_s = now.cpu_s.zip(begun.cpu_s).map(|(now, begun)| now - begun);
+        Spent { wall_s: now.wall_s - begun.wall_s, cpu_s }
+    }
+
+    /// As a manifest has it, if it does.
+    pub fn read(cell: &Value) -> Option<Self> {
+        Some(Spent { wall_s: cell.get("wall_s")?.as_f64()?, cpu_s: cell.get("cpu_s").and_then(Value::as_f64) })
+    }
+
+    /// Into a cell of a manifest.
+    pub fn write(self, cell: &mut Map<String, Value>) {
+        cell.insert("wall_s".into(), json!(self.wall_s));
+        if let Some(cpu_s) = self.cpu_s {
+            cell.insert("cpu_s".into(), json!(cpu_s));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_spends_no_processor_time_and_a_manifest_keeps_both() {
+        let begun = Spent::now();
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        let spent = Spent::since(begun);
+        assert!(spent.wall_s >= 0.05 && spent.cpu_s < Some(0.5 * spent.wall_s), "{spent:?}");
+        let mut cell = Map::new();
+        spent.write(&mut cell);
+        assert_eq!(Spent::read(&Value::Object(cell)), Some(spent));
+        assert_eq!(Spent::read(&json!({"wall_s": 2.0})), Some(Spent { wall_s: 2.0, cpu_s: None }));
+    }
+}
