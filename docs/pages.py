@@ -260,6 +260,7 @@ def _recorded(experiment: Experiment, record: records.Record) -> list[str]:
     parts = [
         "## Published and measured\n",
         f"At paper scale ({took}{old}): **{record.verdict}**.\n",
+        *_older(experiment, record),
         table(["", "published", "measured", "must show", "verdict"], rows),
     ]
     if told.get("variants"):
@@ -269,6 +270,14 @@ def _recorded(experiment: Experiment, record: records.Record) -> list[str]:
         ]
         parts.append(table(*side_by_side(told)))
     return parts + [f"- {_cell(note)}" for note in told["notes"]]
+
+
+def _older(experiment: Experiment, record: records.Record) -> list[str]:
+    """That the record is from before a change of what runs it: it says nothing of how the experiment comes out now."""
+    changed = records.older(experiment, record)
+    if not changed:
+        return []
+    return [f"This record is older than changes of {', '.join(f'`{name}`' for name in changed)}. It is to be run anew.\n"]
 
 
 def _changed(experiment: Experiment, record: records.Record | None) -> list[dict[str, str]]:

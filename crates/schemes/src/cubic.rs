@@ -6,8 +6,8 @@
 use crate::queue::{Fifo, SfqCodel, SfqPlan, sfq_codel};
 use crate::tcp::{self, Window, Windows};
 use subak_core::scheme::{
-    Ack, FlowInfo, Goal, Info, Io, Kind, Loss, LossKind, Named, Packet, Param, ParamUnit, Params, Pop, Port, Queue,
-    Recovery, Scheme, Settles, Slab, Source,
+    Ack, FlowInfo, Goal, Info, Io, Kind, Load, Loss, LossKind, Named, Packet, Param, ParamUnit, Params, Pop, Port, Queue,
+    Recovery, Scheme, Settles, Slab, Source, Work,
 };
 use subak_core::{Fault, Ns};
 
@@ -119,6 +119,9 @@ impl Scheme for Cubic {
             recovery: tcp::recovery(params),
             fair: (params.word("queue") == "sfq-codel").then_some(plan),
         })
+    }
+    fn work(&self, _load: &Load) -> Work {
+        Work { per_hop: if self.fair.is_some() { 1.4 } else { 1.0 }, ..Work::default() }
     }
     fn recovery(&self) -> Recovery {
         self.recovery

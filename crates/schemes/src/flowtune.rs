@@ -15,8 +15,8 @@ use std::sync::Arc;
 use subak_control::{Allocator, Endpoint, Law, Settings, Turns};
 use subak_core::driver::{Capacities, LinkChange};
 use subak_core::scheme::{
-    Ack, Class, Controller, FlowInfo, Follows, Goal, Info, Io, Kind, Loss, Named, Node, NodeInfo, Packet, Param,
-    ParamUnit, Params, PathInfo, Place, Port, Recovery, Scheme, Settles, Source, To,
+    Ack, Class, Controller, FlowInfo, Follows, Goal, Info, Io, Kind, Load, Loss, Named, Node, NodeInfo, Packet, Param,
+    ParamUnit, Params, PathInfo, Place, Port, Recovery, Scheme, Settles, Source, To, Work,
 };
 use subak_core::{Fault, FlowId, LinkId, Network, NodeId, Ns, Utility};
 use subak_wire::Datagram;
@@ -160,6 +160,11 @@ impl Scheme for Flowtune {
             control_share: params.within("control_share", 0.001, 1.0)?,
             network: Arc::default(),
         })
+    }
+    /// Taking a flow's start and end, and telling it and others their rates; and the look at each host in an iteration.
+    fn work(&self, load: &Load) -> Work {
+        let iterations = load.seconds * 1e9 / self.interval_ns as f64;
+        Work { central_s: 25e-6 * load.flows + 1e-6 * load.hosts * iterations, ..Work::default() }
     }
     fn data_share(&self) -> f64 {
         self.settings.share()

@@ -33,7 +33,7 @@ class Kind:
     on: tuple[str, ...]
     """Where: ``sim``, ``testbed``."""
     crates: tuple[str, ...]
-    """The crates whose sources decide what is measured."""
+    """The crates that run it: their sources, and those of what they depend on, decide what is measured."""
     check: Callable[[Experiment, Section], None]
     """Refuses an experiment whose folder lacks something, or has what nobody reads."""
     there: Callable[[Experiment, RunPlan, Path], bool]
@@ -163,23 +163,17 @@ def _python_run(experiment: Experiment, plan: RunPlan, folder: Path) -> None:
     write(folder / "raw.json", json.dumps(raw | report, default=as_json) + "\n")
 
 
-_SIMULATED = ("core", "solve", "schemes", "packet", "fluid", "jobs", "lab")
-_COMPUTED = ("core", "solve", "schemes", "rounds", "experiments")
+# What these depend on counts too: `records.sources` follows the crates' manifests.
+_SIMULATED = ("lab",)
+_COMPUTED = ("experiments",)
 
 KINDS = {
     kind.name: kind
     for kind in (
         Kind("specs", ("sim",), _SIMULATED, _specs_check, _specs_there, _specs_run),
         Kind("rounds", ("sim",), _COMPUTED, _computed_check, _raw_there, _computed_run),
-        Kind(
-            "packets",
-            ("sim",),
-            ("core", "solve", "schemes", "packet", "experiments"),
-            _computed_check,
-            _raw_there,
-            _computed_run,
-        ),
-        Kind("solver", ("sim",), ("core", "solve", "experiments"), _computed_check, _raw_there, _computed_run),
+        Kind("packets", ("sim",), _COMPUTED, _computed_check, _raw_there, _computed_run),
+        Kind("solver", ("sim",), _COMPUTED, _computed_check, _raw_there, _computed_run),
         Kind("python", ("sim",), (), _python_check, _raw_there, _python_run),
     )
 }

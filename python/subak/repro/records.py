@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import tomllib
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
@@ -128,10 +129,29 @@ def measures(experiment: Experiment) -> dict[str, str]:
 
 
 def sources(experiment: Experiment) -> dict[str, str]:
-    """A hash of each crate that its kind runs or it names, which only a checkout shows, and of each of its packages."""
+    """A hash of each crate that runs it or that it names, with all below, which only a checkout shows; and of its packages."""
     packages = {f"subak/{name}": _package(name) for name in experiment.packages}
-    crates = {f"crates/{name}": _crate(name) for name in (*kinds.KINDS[experiment.kind].crates, *experiment.crates)}
+    named = (*kinds.KINDS[experiment.kind].crates, *experiment.crates)
+    crates = {f"crates/{name}": _crate(name) for name in sorted({below for name in named for below in _below(name)})}
     return packages | {name: told for name, told in crates.items() if told}
+
+
+def older(experiment: Experiment, record: Record) -> list[str]:
+    """What has changed since the record was made, of that which decides what the experiment measures."""
+    then, now = record.held.get("sources", {}), sources(experiment)
+    return [name for name, told in now.items() if then.get(name) != told]
+
+
+@cache
+def _below(name: str) -> frozenset[str]:
+    """The crate, and those of the workspace that it depends on."""
+    manifest = CRATES / name / "Cargo.toml"
+    if not manifest.is_file():
+        return frozenset()
+    with manifest.open("rb") as file:
+        needs = tomllib.load(file).get("dependencies", {})
+    ours = [need.removeprefix("subak-") for need in needs if need.startswith("subak-")]
+    return frozenset({name}).union(*map(_below, ours))
 
 
 @cache
@@ -143,7 +163,7 @@ def _package(name: str) -> str:
 @cache
 def _crate(name: str) -> str:
     folder = CRATES / name
-    return _hash(sorted(folder.glob("src/**/*.rs")), folder) if folder.is_dir() else ""
+    return _hash(sorted(p for p in folder.glob("src/**/*") if p.is_file()), folder) if folder.is_dir() else ""
 
 
 def _hash(paths: list[Path], folder: Path) -> str:

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;
 use subak_jobs::policies::NAMES;
-use subak_lab::{Options, Spec, run};
+use subak_lab::{Options, Spec, run, summary};
 
 type Rows = Vec<BTreeMap<String, String>>;
 
@@ -87,6 +87,29 @@ fn the_critical_path_first_in_the_fluid_and_in_packets() {
         .map(|r| number(r, "weight"))
         .collect();
     assert!((of_f1[0] - 4.0 / 3.0).abs() < 1e-12 && *of_f1.last().unwrap() == 0.0, "{of_f1:?}");
+}
+
+/// The summary has each job, and one that did not finish counts with the time that it had taken.
+#[test]
+fn a_summary_has_the_times_of_jobs() {
+    let text = CRITICAL.replace("duration = \"200ms\"", "duration = \"105ms\"\ndrain = \"0s\"");
+    let spec = Spec::from_toml(&text).unwrap().validate().unwrap_or_else(|e| panic!("{e}"));
+    let dir = Scratch::new("job-times");
+    let cancel = AtomicBool::new(false);
+    run(&spec, &dir.0, &Options { jobs: 1, only: None, progress: &|_| {}, cancel: &cancel }).unwrap();
+    let summary = summary(&dir.0).unwrap();
+    for row in summary.rows.iter().filter(|row| row.scheme == "ideal") {
+        let value = |name: &str| row.metrics.iter().find(|m| m.0 == name).unwrap_or_else(|| panic!("{name}")).1.mean;
+        // 117 ms with even weights, 98 with the critical path first.
+        let ends = row.axes["workload.policy"] == "critical-path";
+        assert_eq!((value("jobs"), value("jobs_completed")), (1.0, f64::from(u8::from(ends))));
+        assert_eq!(value("jobs_unfinished"), f64::from(u8::from(!ends)));
+        let took_ms = value("job_time_mean_ns") / 1e6;
+        assert!(if ends { (97.0..99.0).contains(&took_ms) } else { took_ms >= 105.0 }, "{took_ms}");
+        assert_eq!(row.jobs.len(), 1);
+        assert_eq!(row.jobs[0].id, "job");
+        assert!(row.jobs[0].metrics.iter().any(|m| m.0 == "job_time_mean_ns" && m.1.mean / 1e6 == took_ms));
+    }
 }
 
 /// Tasks on hosts, computations between transfers, one transfer within a host.

@@ -1,5 +1,6 @@
 //! The tests across the crate, in one program: it links once.
 
+mod build;
 mod closed;
 mod common;
 mod defaults;

@@ -175,3 +175,71 @@ fn a_deadlock_of_pauses_is_named_and_pauses_are_counted() {
     let (_, outcome) = go("no-deadlock", &ring(r#"{name = "dcqcn"}"#));
     assert!(!kinds(&outcome).contains(&"deadlock"), "{:?}", outcome.warnings);
 }
+
+/// Plain s-PERC keeps rates of flows whose last message was lost; s-PERC* and DCTCP come right again.
+#[test]
+fn who_does_not_survive_the_faults_of_a_spec_is_named_before_it_runs() {
+    let text = |fault: &str| {
+        format!(
+            r#"
+            network = {{kind = "star", hosts = 8, rate = "10Gbps"}}
+            workload = {{kind = "poisson", sizes = "enterprise", load = 0.4}}
+            scheme = [{{name = "s-perc"}}, {{name = "s-perc-star"}}, {{name = "dctcp"}}]
+            {fault}
+            run = {{duration = "5ms"}}
+        "#
+        )
+    };
+    for (fault, lost) in [
+        (r#"fault = [{kind = "loss", probability = 0.01, kinds = ["ctl"]}]"#, true),
+        (r#"fault = [{kind = "loss", probability = 0.01, kinds = ["data"]}]"#, false),
+        ("", false),
+    ] {
+        let (dir, outcome) = go("no-recovery", &text(fault));
+        let said = outcome.warnings.iter().filter(|w| w.kind == "no-recovery");
+        let named: Vec<_> = said.map(|w| w.scheme.as_deref().unwrap()).collect();
+        assert_eq!(named, if lost { vec!["s-perc"] } else { vec![] }, "{fault}: {:?}", outcome.warnings);
+        // The flows that it concerns are counted.
+        let summary = summary(&dir.0).unwrap();
+        let of_flows = rows(&dir.0, "flow").iter().filter(|r| r["scheme"] == "s-perc" && r["ctl_drops"] != "0").count();
+        assert_eq!(metric(&summary, "flows_ctl_lost"), of_flows as f64);
+        assert_eq!(of_flows > 0, lost);
+    }
+}
+
+/// The 99th percentile of the slowdown of flows up to 100 KB on a fat-tree of 128 hosts.
+fn flowtune_on_a_fat_tree(own_node: bool, share: f64) -> (f64, Outcome) {
+    let (node, at) = if own_node { (", controller_rate = \"40Gbps\"", "controller") } else { ("", "h0") };
+    let (dir, outcome) = go(
+        "fat-tree",
+        &format!(
+            r#"
+            network = {{kind = "fat-tree", k = 8{node}}}
+            workload = {{kind = "poisson", sizes = "facebook-cache", load = 0.4}}
+            policy = {{kind = "alpha-fair", alpha = 1}}
+            scheme = [{{name = "flowtune", params = {{control_share = {share}}}}}]
+            controller = {{at = "{at}"}}
+            run = {{duration = "6ms", seeds = 2}}
+        "#
+        ),
+    );
+    let summary = summary(&dir.0).unwrap();
+    assert_eq!((metric(&summary, "unfinished"), metric(&summary, "dropped_packets")), (0.0, 0.0), "{at}");
+    let small = rows(&dir.0, "flow").into_iter().filter(|r| r["size_bytes"].parse::<u64>().unwrap() <= 100_000);
+    let mut slowdowns: Vec<f64> = small.map(|r| r["slowdown"].parse().unwrap()).collect();
+    slowdowns.sort_by(f64::total_cmp);
+    (slowdowns[slowdowns.len() * 99 / 100], outcome)
+}
+
+/// With a timeout that did not know the round trip, messages filled the link of the allocator's host: 60,000 drops.
+#[test]
+fn an_allocator_at_a_host_leaves_its_link_to_data_and_rates_come_in_time() {
+    let (own, outcome) = flowtune_on_a_fat_tree(true, 0.5);
+    assert!(!kinds(&outcome).contains(&"messages"), "{:?}", outcome.warnings);
+    let (at_host, _) = flowtune_on_a_fat_tree(false, 0.5);
+    println!("99th percentile of slowdowns up to 100 KB: {own:.2} with a node of its own, {at_host:.2} at a host");
+    assert!(at_host < 1.3 * own, "{at_host} at a host, {own} with a node of its own");
+    // The pace holds: where a tenth of the link is all that messages may have, no more is taken.
+    let (_, outcome) = flowtune_on_a_fat_tree(false, 0.1);
+    assert!(!kinds(&outcome).contains(&"messages"), "{:?}", outcome.warnings);
+}

@@ -24,7 +24,9 @@ pub use sum::{Scale, Sum, Sums, Unit};
 
 use crate::queue::Priority;
 use std::fmt::Debug;
-use subak_core::scheme::{FlowInfo, Follows, InRounds, Info, Named, Param, ParamUnit, Params, Port, Scheme, Visit};
+use subak_core::scheme::{
+    FlowInfo, Follows, InRounds, Info, Load, Named, Param, ParamUnit, Params, Port, Scheme, Visit, Work,
+};
 use subak_core::{Fault, Ns};
 
 /// `params.tie`.
@@ -274,6 +276,10 @@ impl<R: Rule> Scheme for Perc<R> {
 
     fn new(params: &Params) -> Result<Self, Fault> {
         Ok(Perc { rule: R::new(params)?, settings: Settings::read(&R::INFO, params)? })
+    }
+    /// Control packets come on top of data.
+    fn work(&self, _load: &Load) -> Work {
+        Work { per_hop: 1.25, ..Work::default() }
     }
     fn recovers(&self) -> bool {
         R::RECOVERS
