@@ -358,6 +358,7 @@ impl Allocator {
         self.iteration.step();
         if !self.is_quiet(now_ns) {
             self.iteration.normalize(Normalizer::Flow, &mut self.rates);
+            (1..self.settings.passes).for_each(|_| self.iteration.normalize_again(&mut self.rates));
             self.note_moved();
         }
         for endpoint in 0..self.peers.len() as u32 {

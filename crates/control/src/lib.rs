@@ -43,6 +43,8 @@ pub struct Settings {
     pub gamma: Option<f64>,
     /// The policy's alpha; 1 is the logarithm.
     pub alpha: f64,
+    /// How often rates are normalized (F-NORM) after an iteration. The paper's is once.
+    pub passes: usize,
     /// A rate is told once it differs from the one told by more than this share. Capacities are reduced by it.
     pub threshold: f64,
     /// The share of each link that is left to traffic not scheduled yet, and to messages.
@@ -80,6 +82,7 @@ impl Settings {
         law: Law::Accelerated,
         gamma: None,
         alpha: 1.0,
+        passes: 1,
         threshold: 0.01,
         reserve: 0.03,
         lease_ns: 2_000_000,

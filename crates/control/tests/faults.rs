@@ -79,7 +79,8 @@ impl World {
             "spines": 2, "host_rate": "10Gbps", "spine_rate": "10Gbps", "link_delay": "1us"});
         let (network, _) = subak_core::generate::network(&value).unwrap();
         let hosts: Vec<u32> = network.hosts().collect();
-        let settings = Settings::default();
+        // Odd seeds normalize three times.
+        let settings = Settings { passes: 1 + 2 * (seed % 2) as usize, ..Settings::default() };
         let endpoints = hosts.iter().map(|&h| (h, Endpoint::new(h, 1, settings))).collect();
         let mut world = World {
             rng,

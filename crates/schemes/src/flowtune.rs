@@ -81,6 +81,7 @@ impl Named for Flowtune {
             Param::number("gamma", 0.4, ParamUnit::One, "the share of Newton's step that a price moves by; half of it if accelerated"),
             Param::flag("accelerated", true, "NED with restarted acceleration"),
             Param::number("interval", 10e-6, ParamUnit::Seconds, "time between two iterations"),
+            Param::number("passes", 1.0, ParamUnit::One, "how often rates are normalized after an iteration"),
             Param::number("threshold", 0.01, ParamUnit::One, "a rate that moved by that share is told; links are filled less by it"),
             Param::number(
                 "reserve",
@@ -143,6 +144,7 @@ impl Scheme for Flowtune {
             law: if accelerated { Law::Accelerated } else { Law::Ned },
             gamma: Some(if accelerated { gamma / 2.0 } else { gamma }),
             alpha: params.within("alpha", 0.01, 100.0)?,
+            passes: params.within("passes", 1.0, 100.0)? as usize,
             threshold: params.within("threshold", 0.0, 0.5)?,
             reserve: params.within("reserve", 0.0, 0.45)?,
             rto_min_ns: (params.within("control_rto_min", 1e-6, 1.0)? * 1e9) as Ns,

@@ -156,6 +156,27 @@ impl<T: Real, L: Law<T>> Iteration<T, L> {
         }
     }
 
+    /// F-NORM once more over `rates` that are normalized: a flow whose links have room left gets its share of that. Ours; the
+    /// paper normalizes once.
+    pub fn normalize_again(&self, rates: &mut [T]) {
+        let cluster = &self.cluster;
+        let mut ratio = vec![0.0; cluster.links()];
+        for (key, rate) in cluster.keys().filter_map(|key| Some((key, rates.get(key.slot())?.f64()))) {
+            cluster.path(key).for_each(|l| ratio[l as usize] += rate);
+        }
+        // Each link's sum is rounded up, so that rates fit after it.
+        let margin = normalize::margin::<T>(cluster.len().max(1));
+        for (ratio, capacity) in ratio.iter_mut().zip(&cluster.capacity) {
+            *ratio = if capacity.f64() > 0.0 { *ratio * margin / capacity.f64() } else { f64::INFINITY };
+        }
+        for key in cluster.keys().filter(|key| key.slot() < rates.len()).collect::<Vec<_>>() {
+            let fullest = cluster.path(key).map(|l| ratio[l as usize]).fold(0.0, f64::max);
+            if fullest > 0.0 {
+                rates[key.slot()] = T::of(rates[key.slot()].f64() / fullest);
+            }
+        }
+    }
+
     /// The normalized rates, bit/s, of the flow of each number ([`Key::number`]); zero where there is none. The first
     /// value of the list stands for no flow.
     pub fn rates_by_number(&self, normalizer: Normalizer) -> Vec<T> {

@@ -274,3 +274,37 @@ fn bad_input_is_refused_with_its_place() {
     let pooled = Net::new(&[1e9, 1e9]).pooled(&[&[0], &[1]]).case(LOG);
     assert_eq!(place(Cluster::<f64>::of(&pooled).unwrap_err()), "flows");
 }
+
+/// A second F-NORM hands out what the first left over, and no link gets more than it has.
+#[test]
+fn normalizing_again_fits_the_links_and_takes_nobody_anything_away() {
+    let mut rng = Stream::new(7, "again");
+    for _ in 0..200 {
+        let links = 2 + rng.below(8);
+        let capacity_bps: Vec<f64> = (0..links).map(|_| 1e9 * (1 + rng.below(40)) as f64).collect();
+        let mut ned = Iteration::new(Cluster::<f64>::new(&capacity_bps, 1.0).unwrap(), Ned::default());
+        let mut paths = Vec::new();
+        for _ in 0..1 + rng.below(30) {
+            let mut path: Vec<u32> = (0..links as u32).filter(|_| rng.unit() < 0.4).collect();
+            if path.is_empty() {
+                path.push(rng.below(links) as u32);
+            }
+            paths.push((ned.cluster_mut().add(&path, 1.0).unwrap(), path));
+        }
+        (0..rng.below(20)).for_each(|_| ned.step());
+        ned.step();
+        let mut rates = Vec::new();
+        ned.normalize(Normalizer::Flow, &mut rates);
+        let before = rates.clone();
+        ned.normalize_again(&mut rates);
+        let unit_bps = ned.cluster().unit_bps();
+        let mut load_bps = vec![0.0; links];
+        for (key, path) in &paths {
+            let (rate, was) = (rates[key.slot()], before[key.slot()]);
+            assert!(rate >= was * (1.0 - 1e-9), "{rate} after {was}");
+            path.iter().for_each(|&l| load_bps[l as usize] += rate * unit_bps);
+        }
+        assert!(load_bps.iter().zip(&capacity_bps).all(|(load, c)| *load <= c * (1.0 + 1e-9)), "{load_bps:?}");
+        assert!(load_bps.iter().zip(&capacity_bps).any(|(load, c)| load / c > 0.999), "{load_bps:?}");
+    }
+}
