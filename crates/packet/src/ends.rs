@@ -63,6 +63,7 @@ impl<S: Scheme> Sim<S> {
             ends: plan.routes.first().and_then(|route| self.ends(&route.forward)),
             links: plan.routes.into_iter().map(|route| route.forward).collect(),
             rtt_ns: self.rtt_ns,
+            line_rate_bps: self.line_rate_bps,
             seed: mix(self.seed ^ mix(u64::from(flow) | 2 << 40)),
         };
         let subflows = info.links.len();

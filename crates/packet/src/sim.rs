@@ -48,6 +48,8 @@ pub struct Sim<S: Scheme> {
     pub(crate) seed: u64,
     /// The longest round trip on the idle network.
     pub(crate) rtt_ns: Ns,
+    /// The largest line rate.
+    pub(crate) line_rate_bps: f64,
     /// Shared buffers and pauses, if switches lose nothing.
     pub(crate) pfc: Option<Pfc>,
     /// Whether subflows take turns at the NIC ([`Nic`]).
@@ -126,6 +128,7 @@ impl<S: Scheme> Sim<S> {
         let mut sim = Sim {
             ports,
             rtt_ns,
+            line_rate_bps: crate::sizing::largest_line_bps(network),
             pfc,
             takes_turns: scheme.nic() == Nic::TakesTurns,
             go_back: scheme.recovery().go_back,

@@ -2,10 +2,10 @@
 
 use crate::leaf_spine::*;
 use serde_json::{Map, json};
-use subak_core::driver::FlowPlan;
+use subak_core::driver::{FlowPlan, Route};
 use subak_core::rng::Stream;
 use subak_core::scheme::{Goal, Scheme};
-use subak_core::{LinkId, Network, Policy, Utility};
+use subak_core::{LinkId, Network, NodeKind, Policy, Utility};
 use subak_schemes::{Visitor, registry};
 
 /// The round trip of the longest path, full packets and acknowledgements included, is somewhat below this.
@@ -75,4 +75,41 @@ fn a_scheme_at_half_its_goal_would_be_noticed() {
     for info in registry::all().iter().filter(|info| info.goal != Goal::Own) {
         assert!(info.settles.within < 0.5, "{} promises nothing", info.name);
     }
+}
+
+/// Two hosts at NICs of 10 and 40 Gb/s, and a third that both send to over a link of 10 Gb/s.
+fn unequal() -> (Network, Vec<FlowPlan>) {
+    let mut network = Network::new();
+    let middle = network.node("middle", NodeKind::Switch);
+    let mut link = |name: &str, gbps: f64| {
+        let host = network.node(name, NodeKind::Host);
+        network.connect(host, middle, gbps * 1e9, US, None).unwrap()
+    };
+    let (slow, fast, into) = (link("slow", 10.0), link("fast", 40.0), link("into", 10.0));
+    let route = |up: (LinkId, LinkId)| Route { forward: vec![up.0, into.1], back: vec![into.0, up.1] };
+    let plans = [slow, fast].map(|up| FlowPlan { utility: None, ..FlowPlan::new(vec![route(up)]) });
+    (network, plans.into())
+}
+
+/// Equal weights are equal shares of a bottleneck, whatever NICs the flows come from. All goals but a scheme's own say so:
+/// on one link max-min and alpha-fair rates of equal weights are the same.
+#[test]
+fn flows_of_unequal_nics_share_a_link_equally() {
+    let (network, plans) = unequal();
+    let mut missed = Vec::new();
+    for info in registry::all().iter().filter(|info| info.goal != Goal::Own) {
+        let max_min = matches!(info.goal, Goal::MaxMin | Goal::EqualMaxMin);
+        let mut sim = start(info.name, json!({}), &network);
+        let flows: Vec<_> = plans.iter().map(|p| sim.add(p.clone())).collect();
+        // Prices move more slowly for two flows than for the many that times are stated for.
+        let rtts = info.settles.rtts * if max_min { 1.0 } else { 10.0 };
+        sim.run_until((rtts * RTT_NS as f64) as u64);
+        let got = received_bps(&mut *sim, &flows, SPAN_NS);
+        let line = format!("{:<14} {:.3} and {:.3} Gb/s", info.name, got[0] / 1e9, got[1] / 1e9);
+        println!("{line}");
+        if (got[0] / got[1] - 1.0).abs() > 0.05 || max_min && got[0] + got[1] < 9e9 {
+            missed.push(line);
+        }
+    }
+    assert!(missed.is_empty(), "flows of equal weights do not share equally:\n{}", missed.join("\n"));
 }
