@@ -45,6 +45,7 @@ impl<S: Scheme> Sim<S> {
                 pace_event_ns: None,
                 timeout_pending: false,
                 at_nic: false,
+                had_to_wait: false,
             };
             match self.subs.get_mut(first_sub as usize + number) {
                 Some(place) => *place = sub,

@@ -82,7 +82,9 @@ pub struct Info {
     pub settles: Settles,
 }
 
-/// How near its goal a scheme comes, and how soon, while the flows stay the same. The tests check it.
+/// How near its goal a scheme comes, and how soon, while the flows stay the same and the hosts' packets queue. Where flows
+/// take turns at the NIC it may take ten times as long: a NIC that is asked for too much then hears of no more than it can
+/// carry. The tests check both.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settles {
     /// Largest relative difference between a flow's rate, on average over a hundred round trips, and its goal.

@@ -3,11 +3,13 @@
 use crate::error::Error;
 use crate::results::summary::{Group, Run, SummaryRow, groups};
 use crate::spec::ValidSpec;
+use crate::spec::drivers::SchemeChoice;
 use crate::spec::setting::Setting;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
+use subak_core::Nic;
 use subak_core::driver::Injected;
 use subak_core::quantity::quoted;
 
@@ -61,7 +63,8 @@ pub(crate) fn of_spec(spec: &ValidSpec) -> Vec<Warning> {
     for first in (0..spec.len()).step_by(per_setting.max(1)) {
         let (setting, _) = spec.setting(first);
         let cells = (first as u64..(first + per_setting) as u64).collect::<Vec<_>>();
-        for (kind, text) in slow_link(spec, setting).into_iter().chain(unseen_faults(setting)) {
+        let told = [slow_link(spec, setting), unseen_faults(setting), unlike_nics(spec, setting)];
+        for (kind, text) in told.into_iter().flatten() {
             match all.iter_mut().find(|w| (w.kind, &w.text) == (kind, &text)) {
                 Some(known) => known.cells.extend(&cells),
                 None => all.push(Warning { kind, scheme: None, axes: BTreeMap::new(), cells: cells.clone(), text }),
@@ -88,6 +91,22 @@ fn slow_link(spec: &ValidSpec, setting: &Setting) -> Option<(&'static str, Strin
         first.capacity_bps
     );
     Some(("slow-link", text))
+}
+
+/// Schemes whose hosts have other NICs than those of the rest, so that the NIC is compared too.
+fn unlike_nics(spec: &ValidSpec, setting: &Setting) -> Option<(&'static str, String)> {
+    let network = setting.topology.network();
+    let nic = |scheme: &SchemeChoice| scheme.driver().ok()?.0.nic(&scheme.name, &scheme.params, network);
+    let with = |wanted: Nic| {
+        let labels = spec.schemes.iter().filter(|scheme| nic(scheme) == Some(wanted)).map(|s| quoted(&s.label));
+        labels.collect::<Vec<_>>().join(", ")
+    };
+    let (queue, turns) = (with(Nic::Queue), with(Nic::TakesTurns));
+    let text = format!(
+        "flows take turns at the NICs of {turns}, which their papers ask for, and wait in one queue at those of {queue}: give \
+         all the same with [network] nic = \"turns\""
+    );
+    (!queue.is_empty() && !turns.is_empty()).then_some(("nic", text))
 }
 
 /// Faults that are over before anything is measured.

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use subak_core::driver::{Driver, Injected, PacketSizes};
 use subak_core::scheme::{Goal, Info, Params, Scheme};
-use subak_core::{Fault, Network, Policy};
+use subak_core::{Fault, Network, Nic, Policy};
 use subak_fluid::Stated;
 use subak_schemes::{Visitor, registry};
 
@@ -83,6 +83,11 @@ pub trait DriverKind: Sync {
     fn has_controller(&self, name: &str, params: &Map<String, Value>, network: &Network) -> Result<bool, Fault> {
         let _ = (name, params, network);
         Ok(false)
+    }
+    /// What the NICs of the hosts of `network` do under the scheme, where the driver has any.
+    fn nic(&self, name: &str, params: &Map<String, Value>, network: &Network) -> Option<Nic> {
+        let _ = (name, params, network);
+        None
     }
     /// What a run takes.
     fn cost(&self, expected: Expected) -> Cost;
@@ -166,6 +171,10 @@ impl DriverKind for Packets {
     }
     fn has_controller(&self, name: &str, params: &Map<String, Value>, network: &Network) -> Result<bool, Fault> {
         subak_schemes::with_scheme(name, params, HasController(network))
+    }
+    fn nic(&self, name: &str, params: &Map<String, Value>, network: &Network) -> Option<Nic> {
+        let own = registry::own_nic(name, params).ok()?;
+        Some(own.unwrap_or(network.nic()))
     }
     /// 150 ns a packet-hop of data or acknowledgement.
     fn cost(&self, expected: Expected) -> Cost {

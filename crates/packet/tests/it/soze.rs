@@ -88,8 +88,9 @@ fn every_signal_and_control_shares_one_link_about_by_weight() {
 /// In integers the simulator comes to the same rates: each within 1% where they settle, and the sum where they swing.
 #[test]
 fn both_arithmetics_come_to_the_same_rates() {
-    let settled = json!({"signal": "backlog", "filter": 0, "p": "150us", "m": 1, "sender": "exact", "floor": "beta"});
-    let filtered = json!({"signal": "backlog", "filter": "1us", "p": "250us", "sender": "exact", "floor": "beta"});
+    let settled =
+        json!({"signal": "backlog", "filter": 0, "p": "150us", "m": 1, "sender": "exact", "least_rate": "beta"});
+    let filtered = json!({"signal": "backlog", "filter": "1us", "p": "250us", "sender": "exact", "least_rate": "beta"});
     let cases = [
         ("soze-virtual", json!({}), true),
         ("soze", settled, true),
@@ -129,9 +130,9 @@ fn parameters_beyond_their_bounds_are_refused_with_the_reason() {
         ("soze", json!({"m": 0}), "params.m", "lemma 3.1"),
         ("soze", json!({"p": "3us"}), "params.p", "lemma 3.2"),
         ("soze", json!({"dt": "6us"}), "params.p", "lemma 3.2"),
-        ("soze", json!({"beta": 0.1}), "params.beta", "give alpha"),
-        ("soze", json!({"beta": 6, "alpha": 10}), "params.beta", "at most half of alpha, 5 Gb/s"),
-        ("soze", json!({"beta": 1e-6, "alpha": 1e5, "p": "12us"}), "params.p", "lemma 3.2"),
+        ("soze", json!({"beta_gbps": 0.1}), "params.beta_gbps", "give alpha_gbps"),
+        ("soze", json!({"beta_gbps": 6, "alpha_gbps": 10}), "params.beta_gbps", "at most half of alpha_gbps, 5,"),
+        ("soze", json!({"beta_gbps": 1e-6, "alpha_gbps": 1e5, "p": "12us"}), "params.p", "lemma 3.2"),
         ("soze-virtual", json!({"integral": 2}), "params.integral", "round trip later"),
         ("soze-virtual", json!({"m": 2.5}), "params.m", "lemma 3.1"),
     ];

@@ -20,10 +20,10 @@ pub struct Soze {
 }
 
 pub(crate) const ALPHA: Param = Param::number(
-    "alpha",
+    "alpha_gbps",
     0.0,
     ParamUnit::One,
-    "largest rate-per-weight of the network, Gb/s; 0: its largest line rate over smallest_weight",
+    "largest rate-per-weight of the network (alpha), Gb/s; 0: its largest line rate over smallest_weight",
 );
 pub(crate) const SMALLEST_WEIGHT: Param = Param::number(
     "smallest_weight",
@@ -43,10 +43,10 @@ const PARAMS: &[Param] = &[
     Param::number("m", 0.25, ParamUnit::One, "exponent of an update: above 0 and below 2"),
     ALPHA,
     Param::number(
-        "beta",
+        "beta_gbps",
         0.0,
         ParamUnit::One,
-        "smallest rate-per-weight expected, Gb/s, where alpha is given; 0: alpha over unit_flows",
+        "smallest rate-per-weight expected (beta), Gb/s, where alpha_gbps is given; 0: alpha over unit_flows",
     ),
     SMALLEST_WEIGHT,
     Param::number("unit_flows", 1000.0, ParamUnit::One, "beta is alpha over this number of flows of that weight"),
@@ -66,7 +66,11 @@ const PARAMS: &[Param] = &[
         &["published", "exact"],
         "exact: time counts in idle round trips, delays end at k + p, and a new weight changes the rate at once",
     ),
-    Param::choice("floor", &["packet", "beta"], "least rate: a packet a round trip, or half of what beta gives a flow"),
+    Param::choice(
+        "least_rate",
+        &["packet", "beta"],
+        "least rate: a packet a round trip, or half of what beta gives a flow",
+    ),
     Param::choice("control", &["rate", "window"], "a rate paces packets, or makes a window of it and the round trip"),
     Param::number("dt", 1e-6, ParamUnit::Seconds, "longest time between updates for which p is checked (lemma 3.2)"),
     Param::number("start_weights", 10.0, ParamUnit::One, "a flow starts with its weight over this of alpha's line"),
@@ -92,8 +96,8 @@ impl Fabric for Soze {
 
     fn new(params: &Params) -> Result<Self, Fault> {
         let law = Law {
-            alpha_bps: params.within("alpha", 0.0, 1e6)? * 1e9,
-            beta_bps: params.within("beta", 0.0, 1e6)? * 1e9,
+            alpha_bps: params.within("alpha_gbps", 0.0, 1e6)? * 1e9,
+            beta_bps: params.within("beta_gbps", 0.0, 1e6)? * 1e9,
             smallest_weight: params.within("smallest_weight", 1e-6, 1e6)?,
             unit_flows: params.within("unit_flows", 2.0, 1e9)?,
             p_ns: params.within("p", 1e-9, 1.0)? * 1e9,
@@ -106,7 +110,7 @@ impl Fabric for Soze {
                 "whole" => Often::Whole,
                 _ => Often::Rtt,
             },
-            floor: if params.word("floor") == "packet" { Floor::Packet } else { Floor::Beta },
+            floor: if params.word("least_rate") == "packet" { Floor::Packet } else { Floor::Beta },
             start_weights: params.within("start_weights", 1e-3, 1e9)?,
             exact: params.word("sender") == "exact",
             arithmetic: arithmetic(params),
@@ -156,13 +160,13 @@ fn range(law: &Law) -> Result<(), Fault> {
     let (alpha, beta) = (law.alpha_bps / 1e9, law.beta_bps / 1e9);
     match alpha > 0.0 {
         true => {
-            let what = format!("beta is {beta} Gb/s, and alpha is {alpha}");
-            let mend = format!("give at most half of alpha, {} Gb/s, or a larger alpha", 0.5 * alpha);
-            Err(Fault::new("params.beta", what, mend))
+            let what = format!("beta_gbps is {beta}, and alpha_gbps is {alpha}");
+            let mend = format!("give at most half of alpha_gbps, {}, or a larger alpha_gbps", 0.5 * alpha);
+            Err(Fault::new("params.beta_gbps", what, mend))
         }
         false => {
-            let mend = "give alpha, the largest rate-per-weight in Gb/s, or unit_flows in place of beta";
-            Err(Fault::new("params.beta", "beta is given and alpha is not", mend))
+            let mend = "give alpha_gbps, the largest rate-per-weight in Gb/s, or unit_flows in its place";
+            Err(Fault::new("params.beta_gbps", "beta_gbps is given and alpha_gbps is not", mend))
         }
     }
 }

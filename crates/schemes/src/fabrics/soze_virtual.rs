@@ -60,7 +60,7 @@ impl Fabric for SozeVirtual {
 
     fn new(params: &Params) -> Result<Self, Fault> {
         let law = Law {
-            alpha_bps: params.within("alpha", 0.0, 1e6)? * 1e9,
+            alpha_bps: params.within("alpha_gbps", 0.0, 1e6)? * 1e9,
             beta_bps: 0.0,
             smallest_weight: params.within("smallest_weight", 1e-6, 1e6)?,
             unit_flows: params.within("unit_flows", 2.0, 1e9)?,
