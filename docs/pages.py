@@ -175,7 +175,7 @@ def scheme_page(scheme: dict[str, Any], notes: Path) -> str:
             f"{100 * scheme['settles_within']:.3g}% of the goal; the tests check this"
         )
     if scheme["nic"]:
-        facts["NIC"] = f"`nic = \"{scheme['nic']}\"`, whatever the network says"
+        facts["NIC"] = f'`nic = "{scheme["nic"]}"`, whatever the network says'
     facts["paper"] = scheme["paper"]
     parts = [f"# {name}\n", f"{_capital(scheme['about'])}.\n", table(["", ""], [[*fact] for fact in facts.items()])]
     parts += _notes_and_params(scheme, notes)
@@ -262,6 +262,7 @@ def _recorded(experiment: Experiment, record: records.Record) -> list[str]:
     parts = [
         "## Published and measured\n",
         f"At paper scale ({took}{old}): **{record.verdict}**.\n",
+        *_older(record.changed_since(experiment)),
         table(["", "published", "measured", "must show", "verdict"], rows),
     ]
     if told.get("variants"):
@@ -271,6 +272,11 @@ def _recorded(experiment: Experiment, record: records.Record) -> list[str]:
         ]
         parts.append(table(*side_by_side(told)))
     return parts + [f"- {_cell(note)}" for note in told["notes"]]
+
+
+def _older(changed: list[str]) -> list[str]:
+    """What has changed since a record was made: it rests on the old behaviour until it is run anew."""
+    return [f"*Older than {', '.join(changed)}: to be run anew.*\n"] if changed else []
 
 
 def _changed(experiment: Experiment, record: records.Record | None) -> list[dict[str, str]]:
