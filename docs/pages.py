@@ -174,6 +174,8 @@ def scheme_page(scheme: dict[str, Any], notes: Path) -> str:
             f"{scheme['settles_rtts']:.3g} round trips after the flows last changed, each rate is within "
             f"{100 * scheme['settles_within']:.3g}% of the goal; the tests check this"
         )
+    if scheme["nic"]:
+        facts["NIC"] = f'`nic = "{scheme["nic"]}"`, whatever the network says'
     facts["paper"] = scheme["paper"]
     parts = [f"# {name}\n", f"{_capital(scheme['about'])}.\n", table(["", ""], [[*fact] for fact in facts.items()])]
     parts += _notes_and_params(scheme, notes)

@@ -198,6 +198,7 @@ def test_schemas(subak: Subak) -> None:
     for change in (
         {"netwrok": {}},
         {"network": {"kind": "leaf-spine", "leafs": 3}},
+        {"network": good["network"] | {"nic": "turn"}},
         {"workload": {"kind": "poison"}},
         {"workload": {"kind": "poisson", "sizes": "web-search", "load": 3}},
         {"scheme": [{"name": "s-perc", "params": {"hedroom": 1}}]},
@@ -210,6 +211,9 @@ def test_schemas(subak: Subak) -> None:
         text = path.read_text()
         cases.validate(json.loads(text) if path.suffix == ".json" else tomllib.loads(text))
     assert not cases.is_valid({"flows": [{"src": "a", "dest": "b"}]})
+    swept = good | {"network": good["network"] | {"nic": ["queue", "turns"]}}
+    assert specs.is_valid(swept)
+    assert not cases.is_valid({"network": good["network"] | {"nic": "turns"}, "flows": []})
     assert subak("schema", "network").code == 2
 
 

@@ -73,7 +73,8 @@ fn exchange(bytes: &[u8]) -> u64 {
     let capacity_bps: Vec<f64> = network.links().iter().map(|l| l.capacity_bps).collect();
     let boot = |now_ns: Ns, epoch: u64| {
         let paths = Box::new(BigSwitch(Ecmp::new(&network, Routing::default())));
-        let mut allocator = Allocator::new(now_ns, epoch << 32, &capacity_bps, paths, settings).expect("sound settings");
+        let mut allocator =
+            Allocator::new(now_ns, epoch << 32, &capacity_bps, paths, settings).expect("sound settings");
         (0..5).for_each(|endpoint| allocator.join(endpoint));
         allocator
     };

@@ -78,12 +78,15 @@ def _swept(value: Any, path: tuple[str, ...] = ()) -> Any:
     return out
 
 
+NIC: Schema = {"nic": _word("queue", "turns")}
+"""What the NICs of hosts do: for simulations alone."""
 LINK = _table(
     {"id": TEXT, "from": TEXT, "to": TEXT, "capacity": QUANTITY, "delay": QUANTITY, "buffer": QUANTITY}, ["capacity"]
 )
 
 
-def _network() -> Schema:
+def _network(more: Schema | None = None) -> Schema:
+    """A network; ``more`` are keys that each form of it has beside its own."""
     graph = _table(
         {
             "directed": FLAG,
@@ -98,7 +101,8 @@ def _network() -> Schema:
     )
     made = [_generator(one) for one in json.loads(_subak.generators())]
     file = _table({"file": TEXT, "capacity": QUANTITY, "delay": QUANTITY}, ["file"], "a file, and what its edges lack")
-    return _either(_list(LINK), _table({"links": _list(LINK)}, ["links"]), file, graph, *made)
+    forms = [_table({"links": _list(LINK)}, ["links"]), file, graph, *made]
+    return _either(_list(LINK), *({**form, "properties": form["properties"] | (more or {})} for form in forms))
 
 
 def _generator(one: Schema) -> Schema:
@@ -140,7 +144,7 @@ def _case() -> Schema:
 
 def _spec() -> Schema:
     sections = {
-        "network": _either(_swept(_network()), _list(_network())),
+        "network": _either(_swept(_network(NIC)), _list(_network(NIC))),
         "routing": _swept(_table(ROUTING | {"reroute": QUANTITY})),
         "workload": _workload(),
         "policy": _swept(_policy()),

@@ -291,6 +291,8 @@ def scheme(schemes: Sequence[Mapping[str, Any]], parts: Sequence[Mapping[str, An
         if one["settles_within"] is not None:
             near = f"{100 * one['settles_within']:.3g}% of that goal after {one['settles_rtts']:.3g} round trips"
             out.print(f"  comes within {near}, while the same flows go on")
+        if one["nic"]:
+            out.print(f'  hosts have nic = "{one["nic"]}" under it, whatever the network says')
         _paper_and_params(out, one)
     for one in parts:
         says = "wishes" if one["role"] == "optimizer" else "takes"

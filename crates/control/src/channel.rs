@@ -369,7 +369,8 @@ mod tests {
         assert_eq!(b.take(now_ns, &said[2], &SETTINGS), Taken::Stale, "doubled");
         assert_eq!(b.take(now_ns, &said[3], &SETTINGS), new);
         let answer = say(&mut b, now_ns + 10);
-        let [acked, lost] = [[0, 2, 3].as_slice(), &[1]].map(|of| of.iter().map(|&k| (said[k].number, vec![1])).collect());
+        let [acked, lost] =
+            [[0, 2, 3].as_slice(), &[1]].map(|of| of.iter().map(|&k| (said[k].number, vec![1])).collect());
         assert_eq!(a.take(now_ns + 20, &answer, &SETTINGS), Taken::New { fresh: false, acked, lost });
         assert!(a.under_way.is_empty());
     }

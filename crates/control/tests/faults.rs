@@ -376,13 +376,23 @@ fn any_delay_and_any_loss_settles() {
                 // Ten timeouts in a row, each twice as long, are one in a thousand at 51% of lost round trips.
                 let patience_ns = 5_000 * US + 100 * rtt_ns;
                 let (world, took_ns) = settle(seed, Faults::lossy(one_way_ns, lost), 100, patience_ns);
-                let took_ns = took_ns.unwrap_or_else(|| panic!("{one_way_ns} ns, {lost}, seed {seed}: it does not settle"));
+                let took_ns =
+                    took_ns.unwrap_or_else(|| panic!("{one_way_ns} ns, {lost}, seed {seed}: it does not settle"));
                 longest_ns = longest_ns.max(took_ns);
                 over_ns = over_ns.max(world.longest_over_ns);
                 let bound_ns = world.settings.lease_ns + rtt_ns + TICK_NS;
-                assert!(world.longest_over_ns <= bound_ns, "{one_way_ns} ns, {lost}, seed {seed}: over for {}", world.longest_over_ns);
+                assert!(
+                    world.longest_over_ns <= bound_ns,
+                    "{one_way_ns} ns, {lost}, seed {seed}: over for {}",
+                    world.longest_over_ns
+                );
             }
-            println!("{} us, {lost} lost: settled {} us after, over for {} us", one_way_ns / US, longest_ns / US, over_ns / US);
+            println!(
+                "{} us, {lost} lost: settled {} us after, over for {} us",
+                one_way_ns / US,
+                longest_ns / US,
+                over_ns / US
+            );
         }
     }
 }
@@ -424,7 +434,12 @@ fn rates_run_out_before_others_get_them_where_only_messages_upward_are_lost() {
             world.watch(now_ns);
         }
         // A change that was not told: what is over is so for the messages' way at most.
-        assert!(world.longest_over_ns <= 100 * US, "seed {seed}: {} over for {}", world.most_over, world.longest_over_ns);
+        assert!(
+            world.longest_over_ns <= 100 * US,
+            "seed {seed}: {} over for {}",
+            world.most_over,
+            world.longest_over_ns
+        );
         assert!(world.allocator.unwrap().counters().lapsed > 0, "seed {seed}");
     }
 }
@@ -470,7 +485,8 @@ fn what_comes_late_does_not_prolong_a_lease() {
             world.allocator = None;
             kept = std::mem::take(&mut world.parcels).into_values().filter(|p| !p.up).collect();
         }
-        if tick > 200 && tick % 190 == 0
+        if tick > 200
+            && tick % 190 == 0
             && let Some(parcel) = kept.pop()
         {
             world.parcels.insert((now_ns, u64::MAX), parcel);

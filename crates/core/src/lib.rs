@@ -23,7 +23,7 @@ pub mod utility;
 pub use case::Case;
 pub use fault::{Fault, Faults};
 pub use flows::{Flow, Flows};
-pub use network::{Link, LinkId, Network, NodeId, NodeKind};
+pub use network::{Link, LinkId, Network, Nic, NodeId, NodeKind};
 pub use policy::Policy;
 pub use utility::Utility;
 

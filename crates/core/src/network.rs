@@ -17,6 +17,27 @@ pub enum NodeKind {
     Switch,
 }
 
+/// How a host's own packets come to its link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Nic {
+    /// They wait in the queue before the link, as many as window and pace allow.
+    #[default]
+    Queue,
+    /// At most one data packet of a subflow waits, so that flows take turns, and what a source decides applies at once: the
+    /// queue pairs of an RDMA NIC, or fair queueing in the kernel.
+    TakesTurns,
+}
+
+impl Nic {
+    /// Both, with their names in specs.
+    pub const ALL: [(&'static str, Nic); 2] = [("queue", Nic::Queue), ("turns", Nic::TakesTurns)];
+
+    /// Its name in specs.
+    pub fn name(self) -> &'static str {
+        if self == Nic::Queue { "queue" } else { "turns" }
+    }
+}
+
 /// A named node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
@@ -52,6 +73,7 @@ pub struct Network {
     link_by_id: HashMap<String, LinkId>,
     /// Outgoing links of each node, in the order they were added.
     out: Vec<Vec<LinkId>>,
+    nic: Nic,
 }
 
 impl Network {
@@ -140,6 +162,16 @@ impl Network {
             if used(middle) { taken = middle } else { free = middle }
         }
         format!("{base}#{free}")
+    }
+
+    /// What the NICs of its hosts do.
+    pub fn nic(&self) -> Nic {
+        self.nic
+    }
+
+    /// All its hosts have that NIC from now on.
+    pub fn set_nic(&mut self, nic: Nic) {
+        self.nic = nic;
     }
 
     /// All links; a [`LinkId`] indexes this.

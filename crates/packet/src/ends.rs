@@ -45,6 +45,7 @@ impl<S: Scheme> Sim<S> {
                 pace_event_ns: None,
                 timeout_pending: false,
                 at_nic: false,
+                had_to_wait: false,
             };
             match self.subs.get_mut(first_sub as usize + number) {
                 Some(place) => *place = sub,
@@ -63,6 +64,7 @@ impl<S: Scheme> Sim<S> {
             ends: plan.routes.first().and_then(|route| self.ends(&route.forward)),
             links: plan.routes.into_iter().map(|route| route.forward).collect(),
             rtt_ns: self.rtt_ns,
+            line_rate_bps: self.line_rate_bps,
             seed: mix(self.seed ^ mix(u64::from(flow) | 2 << 40)),
         };
         let subflows = info.links.len();

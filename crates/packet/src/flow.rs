@@ -59,8 +59,10 @@ pub(crate) struct Subflow {
     /// Time of the earliest pace event that is pending.
     pub pace_event_ns: Option<Ns>,
     pub timeout_pending: bool,
-    /// Its packet waits at the NIC, where subflows take turns ([`subak_core::scheme::Nic`]).
+    /// Its packet waits at the NIC, where subflows take turns ([`subak_core::Nic`]).
     pub at_nic: bool,
+    /// Its packet has just left the NIC, which kept it from sending when its pace allowed.
+    pub had_to_wait: bool,
 }
 
 /// A data packet without content.
@@ -106,14 +108,18 @@ pub(crate) fn may_go(sub: &Subflow, now_ns: Ns) -> bool {
 }
 
 /// The packet leaves now: when may the next one? A source that waited only for the clock's next nanosecond goes on
-/// from its ideal time, so that no rate is lost to rounding.
+/// from its ideal time, so that no rate is lost to rounding; so does one that waited for others' turns, up to a packet.
 pub(crate) fn advance_pace(sub: &mut Subflow, now_ns: Ns, bytes: u32, rate_bps: f64) {
     if !rate_bps.is_finite() {
         return;
     }
     let now_ps = now_ns * PS;
-    let start_ps = if sub.pace_ps + PS > now_ps { sub.pace_ps.min(now_ps) } else { now_ps };
+    let gap_ps = gap_ps(bytes, rate_bps);
+    let made_up_ps = if sub.had_to_wait { gap_ps } else { 0 };
+    let start_ps =
+        if sub.pace_ps + PS > now_ps { sub.pace_ps } else { sub.pace_ps.max(now_ps.saturating_sub(made_up_ps)) };
+    let start_ps = start_ps.min(now_ps);
     sub.last_sent_ps = start_ps;
     sub.last_bytes = bytes;
-    sub.pace_ps = start_ps.saturating_add(gap_ps(bytes, rate_bps));
+    sub.pace_ps = start_ps.saturating_add(gap_ps);
 }

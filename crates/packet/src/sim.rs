@@ -13,10 +13,10 @@ use hdrhistogram::Histogram;
 use subak_core::driver::{Befell, Injected, LinkChange, Machine, PacketSizes, Watcher};
 use subak_core::rng::{Stream, mix};
 use subak_core::scheme::{
-    Ask, Controller, Hop, Io, Nic, Node, NodeInfo, Packet, PacketKind, Place, Pop, Port, Queue, Scheme, Sink, Slab, Source,
+    Ask, Controller, Hop, Io, Node, NodeInfo, Packet, PacketKind, Place, Pop, Port, Queue, Scheme, Sink, Slab, Source,
     Visit, Way,
 };
-use subak_core::{Fault, FlowId, LinkId, Network, Ns};
+use subak_core::{Fault, FlowId, LinkId, Network, Nic, Ns};
 
 /// A simulation of one scheme on one network.
 pub struct Sim<S: Scheme> {
@@ -50,6 +50,8 @@ pub struct Sim<S: Scheme> {
     pub(crate) seed: u64,
     /// The longest round trip on the idle network.
     pub(crate) rtt_ns: Ns,
+    /// The largest line rate.
+    pub(crate) line_rate_bps: f64,
     /// Shared buffers and pauses, if switches lose nothing.
     pub(crate) pfc: Option<Pfc>,
     /// Whether subflows take turns at the NIC ([`Nic`]).
@@ -128,8 +130,9 @@ impl<S: Scheme> Sim<S> {
         let mut sim = Sim {
             ports,
             rtt_ns,
+            line_rate_bps: crate::sizing::largest_line_bps(network),
             pfc,
-            takes_turns: scheme.nic() == Nic::TakesTurns,
+            takes_turns: scheme.nic().unwrap_or(network.nic()) == Nic::TakesTurns,
             go_back: scheme.recovery().go_back,
             scheme,
             sizes,
@@ -448,8 +451,9 @@ impl<S: Scheme> Sim<S> {
                     self.carry_out(Who::Hop(link));
                 }
                 if let Some(sub) = turn {
-                    self.subs[sub].at_nic = false;
+                    (self.subs[sub].at_nic, self.subs[sub].had_to_wait) = (false, true);
                     self.send(sub as u32);
+                    self.subs[sub].had_to_wait = false;
                 }
             }
             Pop::NotBefore(at_ns) => {

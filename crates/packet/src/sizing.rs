@@ -1,8 +1,9 @@
-//! What follows from a network's sizes: default buffers, the event wheel's grain, the longest round trip.
+//! What follows from a network's sizes: default buffers, the event wheel's grain, the longest round trip, the largest line
+//! rate.
 
 use std::collections::BinaryHeap;
 use subak_core::driver::PacketSizes;
-use subak_core::{LinkId, Network, NodeId, Ns};
+use subak_core::{Link, LinkId, Network, NodeId, NodeKind, Ns};
 
 /// Room in a queue where the network says nothing: 360 us of the link's rate (300 full packets at 10 Gb/s), at least
 /// 100 packets.
@@ -35,6 +36,14 @@ pub(crate) fn longest_rtt_ns(network: &Network, sizes: PacketSizes) -> Ns {
     let (far, _) = farthest(network, start, rtt);
     let (_, across_ns) = farthest(network, far, rtt);
     across_ns.max(loose).max(1)
+}
+
+/// The largest rate of a link out of a host, bit/s; of any link where the network knows no hosts.
+pub(crate) fn largest_line_bps(network: &Network) -> f64 {
+    let is_line = |link: &&Link| link.from.is_some_and(|n| network.nodes()[n as usize].kind == NodeKind::Host);
+    let largest =
+        |of: &dyn Fn(&&Link) -> bool| network.links().iter().filter(of).map(|link| link.capacity_bps).reduce(f64::max);
+    largest(&is_line).or_else(|| largest(&|_| true)).unwrap_or(0.0)
 }
 
 /// The node farthest from `start` by the sum of `cost` over links, and how far it is.

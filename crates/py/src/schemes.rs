@@ -2,6 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
+use subak_core::Nic;
 use subak_core::scheme::{Info, Kind, Param, Value};
 use subak_schemes::over::Part;
 use subak_schemes::{FABRICS, OPTIMIZERS, registry};
@@ -50,6 +51,8 @@ fn scheme<'py>(py: Python<'py>, info: &Info) -> PyResult<Bound<'py, PyDict>> {
     let settles = info.settles.within.is_finite().then_some(info.settles);
     made.set_item("settles_within", settles.map(|s| s.within))?;
     made.set_item("settles_rtts", settles.map(|s| s.rtts))?;
+    let nic = registry::own_nic(info.name, &serde_json::Map::new()).ok().flatten();
+    made.set_item("nic", nic.map(Nic::name))?;
     made.set_item("made_of", registry::halves(info.name))?;
     made.set_item("params", params(py, info.params)?)?;
     Ok(made)

@@ -17,10 +17,10 @@ use crate::lossless;
 use crate::queue::Priority;
 use subak_core::rng::Stream;
 use subak_core::scheme::{
-    Ack, Class, FlowInfo, Goal, Hop, Info, Io, Kind, Lossless, Named, Nic, Packet, PacketKind, Param, ParamUnit,
-    Params, PathInfo, Port, Recovery, Reply, Scheme, Settles, Sink, Source, To,
+    Ack, Class, FlowInfo, Goal, Hop, Info, Io, Kind, Lossless, Named, Packet, PacketKind, Param, ParamUnit, Params,
+    PathInfo, Port, Recovery, Reply, Scheme, Settles, Sink, Source, To,
 };
-use subak_core::{Fault, LinkId, Ns};
+use subak_core::{Fault, LinkId, Nic, Ns};
 
 /// Bytes on the wire of a notification.
 const CNP_BYTES: u32 = 64;
@@ -161,8 +161,8 @@ impl Scheme for Dcqcn {
     fn lossless(&self) -> Option<Lossless> {
         self.lossless
     }
-    fn nic(&self) -> Nic {
-        Nic::TakesTurns
+    fn nic(&self) -> Option<Nic> {
+        Some(Nic::TakesTurns)
     }
     fn recovery(&self) -> Recovery {
         self.recovery

@@ -19,7 +19,7 @@ use subak_core::scheme::{
     ParamUnit, Params, PathInfo, Place, Port, Recovery, Scheme, Settles, Source, To, Work,
 };
 use subak_core::{Fault, FlowId, LinkId, Network, NodeId, Ns, Utility};
-use subak_wire::Datagram;
+use subak_wire::{Datagram, GROUP_BYTES, HEADER_BYTES, Update};
 
 /// Bytes of messages that may come to the allocator at once, of all hosts, and that it may send at once.
 const BURST_BYTES: usize = 64_000;
@@ -33,7 +33,7 @@ pub struct Flowtune {
     interval_ns: Ns,
     windows: Windows,
     recovery: Recovery,
-    control_share: f64,
+    messages: MessageShare,
     /// The network, once the controller is made: paths are told as turns at its nodes.
     network: Arc<std::sync::OnceLock<Network>>,
 }
@@ -110,7 +110,7 @@ impl Named for Flowtune {
                 "control_share",
                 0.5,
                 ParamUnit::One,
-                "messages take that share of the links to and from the allocator, at most",
+                "messages take that share of the links to and from the allocator, at most; at a host, an update to each host an iteration, if that is less",
             ),
             Param::number(
                 "control_header",
@@ -154,12 +154,18 @@ impl Scheme for Flowtune {
             ahead_ns: (params.within("ahead", 0.0, 1.0)? * 1e9) as Ns,
             ..Settings::default().with_lease(lease_ns)
         };
+        let interval_ns = (params.within("interval", 1e-6, 1.0)? * 1e9) as Ns;
+        let update_bytes = settings.frame_bytes + HEADER_BYTES + GROUP_BYTES + Update::BYTES;
+        let messages = MessageShare {
+            most: params.within("control_share", 0.001, 1.0)?,
+            host_bps: update_bytes as f64 * 8e9 / interval_ns as f64,
+        };
         Ok(Flowtune {
             settings,
-            interval_ns: (params.within("interval", 1e-6, 1.0)? * 1e9) as Ns,
+            interval_ns,
+            messages,
             windows: Windows::of(params)?,
             recovery: tcp::recovery(params),
-            control_share: params.within("control_share", 0.001, 1.0)?,
             network: Arc::default(),
         })
     }
@@ -214,7 +220,7 @@ impl Scheme for Flowtune {
             Box::new(Host {
                 node: node.node,
                 settings: self.settings,
-                control_share: self.control_share,
+                messages: self.messages,
                 endpoint: None,
                 flows: BTreeMap::new(),
                 wakes_ns: Ns::MAX,
@@ -350,11 +356,28 @@ impl Source<Flowtune> for FlowtuneSource {
     }
 }
 
+/// What messages may take of the links to and from the allocator.
+#[derive(Debug, Clone, Copy)]
+struct MessageShare {
+    /// The largest share.
+    most: f64,
+    /// A message with one update to a host at each iteration, bit/s.
+    host_bps: f64,
+}
+
+impl MessageShare {
+    /// Of links of `capacity_bps` in all. At a host data has the rest, and so messages have no more than they need.
+    fn bps(&self, place: &Place, capacity_bps: f64) -> f64 {
+        let most_bps = self.most * capacity_bps;
+        if place.host.is_some() { most_bps.min(place.hosts as f64 * self.host_bps) } else { most_bps }
+    }
+}
+
 /// The machine of a host.
 struct Host {
     node: NodeId,
     settings: Settings,
-    control_share: f64,
+    messages: MessageShare,
     endpoint: Option<Endpoint>,
     flows: BTreeMap<u64, Told>,
     /// When the timer is set for.
@@ -411,7 +434,7 @@ impl Host {
 impl Node<Flowtune> for Host {
     /// Greets the allocator. The hosts' shares make up the share of the links that messages may take.
     fn on_controller(&mut self, io: &mut Io<Flowtune>, place: &Place) {
-        let share_bps = self.control_share * place.into_bps / place.hosts.max(1) as f64;
+        let share_bps = self.messages.bps(place, place.into_bps) / place.hosts.max(1) as f64;
         let burst_bytes = (BURST_BYTES / place.hosts.max(1)).max(2 * self.settings.most_bytes);
         self.endpoint(io.now_ns).set_pace(share_bps, burst_bytes);
         self.speak(io);
@@ -517,7 +540,7 @@ impl Controller<Flowtune> for Centre {
 
     fn on_place(&mut self, io: &mut Io<Flowtune>, place: &Place) {
         let Some(allocator) = &mut self.allocator else { return };
-        let [into_bps, out_bps] = [place.into_bps, place.out_bps].map(|bps| self.scheme.control_share * bps);
+        let [into_bps, out_bps] = [place.into_bps, place.out_bps].map(|bps| self.scheme.messages.bps(place, bps));
         allocator.set_pace(out_bps, BURST_BYTES);
         if let Some(host) = place.host {
             allocator.set_place(host, into_bps, out_bps);

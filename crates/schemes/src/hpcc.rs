@@ -17,10 +17,10 @@
 use crate::lossless;
 use crate::queue::Priority;
 use subak_core::scheme::{
-    Ack, FlowInfo, Goal, Hop, Info, Io, Kind, Lossless, Named, Nic, Packet, PacketKind, Param, ParamUnit, Params,
-    PathInfo, Port, Recovery, Scheme, Settles, Source,
+    Ack, FlowInfo, Goal, Hop, Info, Io, Kind, Lossless, Named, Packet, PacketKind, Param, ParamUnit, Params, PathInfo,
+    Port, Recovery, Scheme, Settles, Source,
 };
-use subak_core::{Fault, LinkId, Ns};
+use subak_core::{Fault, LinkId, Nic, Ns};
 
 /// Links that a packet has room for; what links beyond these carry is not seen.
 pub const MAX_HOPS: usize = 8;
@@ -138,8 +138,8 @@ impl Scheme for Hpcc {
     fn lossless(&self) -> Option<Lossless> {
         self.lossless
     }
-    fn nic(&self) -> Nic {
-        Nic::TakesTurns
+    fn nic(&self) -> Option<Nic> {
+        Some(Nic::TakesTurns)
     }
     fn recovery(&self) -> Recovery {
         self.recovery

@@ -6,8 +6,8 @@
 use crate::over::{Fabric, Optimizer, Part, Wish};
 use crate::{FABRICS, OPTIMIZERS, WHOLE, all_pairs, kind_of_fabric, kind_of_optimizer, with_pair, with_whole};
 use std::sync::LazyLock;
-use subak_core::Fault;
 use subak_core::scheme::{Goal, Info, Named, Param, Params, Scheme, Settles};
+use subak_core::{Fault, Nic};
 
 /// Parameters as a spec gives them.
 pub type Given = serde_json::Map<String, serde_json::Value>;
@@ -21,6 +21,20 @@ pub trait Visitor {
     const CONTROL_ONLY: bool = false;
     /// Called with the scheme that was asked for.
     fn visit<S: Scheme>(self, scheme: S) -> Self::Out;
+}
+
+struct OwnNic;
+
+impl Visitor for OwnNic {
+    type Out = Option<Nic>;
+    fn visit<S: Scheme>(self, scheme: S) -> Option<Nic> {
+        scheme.nic()
+    }
+}
+
+/// The NIC that a scheme's paper fixes, if it does.
+pub fn own_nic(name: &str, given: &Given) -> Result<Option<Nic>, Fault> {
+    with_scheme(name, given, OwnNic)
 }
 
 /// A pair with a name of its own.

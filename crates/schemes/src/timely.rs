@@ -19,10 +19,10 @@
 use crate::lossless;
 use crate::queue::Priority;
 use subak_core::scheme::{
-    Ack, FlowInfo, Goal, Hop, Info, Io, Kind, Lossless, Named, Nic, Packet, PacketKind, Param, ParamUnit, Params,
-    PathInfo, Port, Recovery, Scheme, Settles, Source,
+    Ack, FlowInfo, Goal, Hop, Info, Io, Kind, Lossless, Named, Packet, PacketKind, Param, ParamUnit, Params, PathInfo,
+    Port, Recovery, Scheme, Settles, Source,
 };
-use subak_core::{Fault, LinkId, Ns};
+use subak_core::{Fault, LinkId, Nic, Ns};
 
 /// The scheme.
 #[derive(Debug, Clone, Copy)]
@@ -134,8 +134,8 @@ impl Scheme for Timely {
     fn lossless(&self) -> Option<Lossless> {
         self.lossless
     }
-    fn nic(&self) -> Nic {
-        Nic::TakesTurns
+    fn nic(&self) -> Option<Nic> {
+        Some(Nic::TakesTurns)
     }
     fn recovery(&self) -> Recovery {
         self.recovery

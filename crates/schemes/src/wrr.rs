@@ -8,10 +8,10 @@ use crate::queue::{RoundRobin, Unit, Weighed};
 use crate::tcp;
 use std::sync::Arc;
 use subak_core::scheme::{
-    Ack, FlowInfo, Goal, Hop, Info, Io, Kind, Loss, LossKind, Named, Nic, Packet, PacketKind, Param, ParamUnit, Params,
+    Ack, FlowInfo, Goal, Hop, Info, Io, Kind, Loss, LossKind, Named, Packet, PacketKind, Param, ParamUnit, Params,
     Port, Recovery, Reply, Scheme, Settles, Sink, Source,
 };
-use subak_core::{Fault, Ns, Utility};
+use subak_core::{Fault, Nic, Ns, Utility};
 
 /// The scheme.
 #[derive(Debug, Clone, Copy)]
@@ -119,8 +119,8 @@ impl Scheme for Wrr {
             recovery: tcp::recovery(params),
         })
     }
-    fn nic(&self) -> Nic {
-        Nic::TakesTurns
+    fn nic(&self) -> Option<Nic> {
+        Some(Nic::TakesTurns)
     }
     fn recovery(&self) -> Recovery {
         self.recovery

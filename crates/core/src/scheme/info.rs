@@ -82,7 +82,9 @@ pub struct Info {
     pub settles: Settles,
 }
 
-/// How near its goal a scheme comes, and how soon, while the flows stay the same. The tests check it.
+/// How near its goal a scheme comes, and how soon, while the flows stay the same and the hosts' packets queue. Where flows
+/// take turns at the NIC it may take ten times as long: a NIC that is asked for too much then hears of no more than it can
+/// carry. The tests check both.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settles {
     /// Largest relative difference between a flow's rate, on average over a hundred round trips, and its goal.
@@ -323,6 +325,8 @@ pub struct FlowInfo {
     pub ends: Option<(NodeId, NodeId)>,
     /// The longest round trip on the idle network, ns: for schemes with one time for all flows.
     pub rtt_ns: Ns,
+    /// The largest line rate of the network, bit/s: for schemes with one scale of rates for all flows.
+    pub line_rate_bps: f64,
     /// The links of each path, one list for each subflow.
     pub links: Vec<Vec<LinkId>>,
     /// Seed of its random numbers: see [`crate::rng::Stream`].
@@ -343,6 +347,7 @@ impl FlowInfo {
             links: paths.iter().map(|p| (0..LinkId::from(p.hops)).collect()).collect(),
             ends: None,
             rtt_ns: paths.iter().map(|p| p.base_rtt_ns).max().unwrap_or(1),
+            line_rate_bps: paths.iter().map(|p| p.line_rate_bps).fold(0.0, f64::max),
             seed: 0,
             paths,
         }

@@ -1,4 +1,4 @@
-//! What a scheme may ask of the links below it: switches that lose nothing, and hosts that take turns between flows.
+//! What a scheme may ask of the links below it: switches that lose nothing.
 
 /// Priority flow control (IEEE 802.1Qbb): a switch that has too much of a class from one link pauses that class at the other
 /// end of the link. The classes of data are paused, [`Class::Control`](super::Class::Control) never is.
@@ -24,14 +24,4 @@ pub enum Threshold {
     Static(u64),
     /// So many times what is free of the shared buffer.
     Dynamic(f64),
-}
-
-/// How a host's own packets come to its link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Nic {
-    /// They wait in the queue before the link, as many as window and pace allow.
-    Queue,
-    /// At most one data packet of a subflow waits, so that flows take turns, and what a source decides applies at once: the
-    /// queue pairs of an RDMA NIC.
-    TakesTurns,
 }

@@ -14,11 +14,11 @@ mod packet;
 pub use follows::{Circumstances, Follows};
 pub use info::{FlowInfo, Goal, InRounds, Info, Kind, Param, ParamUnit, Params, PathInfo, Port, Settles, Value};
 pub use io::{Ask, Io, To, Update};
-pub use lossless::{Lossless, Nic, Threshold};
+pub use lossless::{Lossless, Threshold};
 pub use packet::{Blocks, Class, Packet, PacketKind, Slab, Way};
 
 use crate::driver::LinkChange;
-use crate::{Fault, FlowId, LinkId, Network, NodeId, Ns, Utility};
+use crate::{Fault, FlowId, LinkId, Network, Nic, NodeId, Ns, Utility};
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -69,9 +69,9 @@ pub trait Scheme: Sized + Send + 'static {
     fn lossless(&self) -> Option<Lossless> {
         None
     }
-    /// How a host's own packets come to its link.
-    fn nic(&self) -> Nic {
-        Nic::Queue
+    /// How a host's own packets come to its link, where the scheme's paper fixes that; `None`: as the network's hosts have it.
+    fn nic(&self) -> Option<Nic> {
+        None
     }
     /// The output queue before a link.
     fn queue(&self, port: &Port) -> Self::Queue;

@@ -50,6 +50,7 @@ impl Fluid {
         for (plan, &rtt_ns) in setup.plans.iter().zip(own_rtt_ns) {
             let path = &plan.routes[0].forward;
             let line_bps = path.first().map_or(0.0, |&l| capacity_bps[l as usize]);
+            // All hosts have the same line rate here.
             let target: Target = set.law.target(set.law.p_ns(setup.rtt_ns), line_bps);
             let least_bps = target.least_bps(plan.weight);
             let from = path_links.len() as u32;
@@ -57,7 +58,7 @@ impl Fluid {
             flows.push(Flow {
                 update: set.law.update(target),
                 weight: plan.weight,
-                rate_bps: (line_bps * plan.weight / set.law.start_weights).clamp(least_bps, line_bps),
+                rate_bps: (set.law.start_bps(target.alpha_bps) * plan.weight).clamp(least_bps, line_bps),
                 least_bps,
                 most_bps: line_bps,
                 rtts: step_ns / rtt_ns as f64,

@@ -4,6 +4,7 @@ mod coflow;
 mod draw;
 mod fluid;
 mod params;
+mod readings;
 mod recurrence;
 mod scale;
 mod settles;

@@ -52,7 +52,8 @@ pub(crate) fn params(context: &mut Context) -> Result<(), Fault> {
             }
         }
     }
-    let seen = context.each(&jobs, jobs.len(), in_packets)?;
+    let of = jobs.len() + super::readings::COUNT * networks;
+    let seen = context.each(&jobs, of, in_packets)?;
     let mut rows = Vec::new();
     for (signal, name) in Signal::ALL {
         for scale in SCALES {
@@ -66,6 +67,7 @@ pub(crate) fn params(context: &mut Context) -> Result<(), Fault> {
             }
         }
     }
+    super::readings::readings(context, context.seed()..context.seed() + networks as u64, of)?;
     context.report.table("packets", &["signal", "p_over_span_rtts", "m", "settled", "networks"], rows);
     Ok(())
 }
@@ -100,6 +102,7 @@ fn in_packets(job: &Job) -> Result<(bool, f64), Fault> {
     params.insert("m".into(), json!(job.m));
     if job.signal == Signal::Exact {
         params.insert("sender".into(), json!("exact"));
+        params.insert("least_rate".into(), json!("beta"));
     }
     if job.signal != Signal::Wait {
         params.insert("signal".into(), json!("backlog"));

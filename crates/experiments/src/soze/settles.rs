@@ -1,6 +1,6 @@
 //! How many random networks settle at weighted max-min, and how soon: with the paper's parameters, and on virtual queues.
 
-use super::draw::{Hops, SIZES, weight};
+use super::draw::{Hops, SIZES, Setup, exact, weight};
 use super::watch::{Seen, watch};
 use crate::{Context, finite};
 use serde_json::{Map, Value, json};
@@ -13,6 +13,9 @@ const PARAMS: [&str; 6] = ["headroom", "integral", "queue", "empties", "start_we
 /// parameters run too.
 pub(crate) const SETTINGS: &[&str] =
     &["headroom", "integral", "queue", "empties", "start_weights", "anew", "one", "several", "published"];
+
+/// The default of `soze`'s `start_weights`.
+const START_WEIGHTS: f64 = 10.0;
 
 /// The headroom of `soze-virtual` where nothing is set.
 const HEADROOM: f64 = 0.02;
@@ -50,6 +53,9 @@ pub(crate) fn settles(context: &mut Context) -> Result<(), Fault> {
     }
     let seen = context.each(&jobs, jobs.len(), |job| run(job, &params, share))?;
     let runs: Vec<(Job, Both)> = jobs.into_iter().zip(seen).collect();
+    for &(hops, count) in counts.iter().filter(|(_, count)| *count > 0) {
+        unreachable(context, hops, count)?;
+    }
     for &(hops, _) in counts.iter().filter(|(_, count)| *count > 0) {
         for &ours in schemes {
             let mine: Vec<&Both> =
@@ -98,8 +104,41 @@ fn run(job: &Job, params: &Map<String, Value>, share: f64) -> Result<Both, Fault
     Ok((cold, changed, k_plus_p_us(&setup, &params, job.ours)))
 }
 
+/// What the published senders' floor and start do to these networks, by their exact rates alone.
+fn unreachable(context: &mut Context, hops: Hops, count: u64) -> Result<(), Fault> {
+    let (mut below, mut goals, mut networks, mut starts) = (0, 0, 0, Vec::new());
+    for seed in context.seed()..context.seed() + count {
+        let (missed, of, start) = out_of_reach(&hops.draw(seed)?)?;
+        (below, goals, networks) = (below + missed, goals + of, networks + usize::from(missed > 0));
+        starts.push(start);
+    }
+    let what = hops.name();
+    context.report.share(&format!("{what}: goals below a packet a round trip"), "flows", below, goals);
+    let count = starts.len();
+    context.report.share(&format!("{what}: a goal below a packet a round trip"), "networks", networks, count);
+    context.report.sample(&format!("{what}: first rates over the link"), "median", "networks", &starts);
+    Ok(())
+}
+
+/// How many of the goals are below a packet in an idle round trip, of how many, and the first rates at the fullest link over
+/// what it carries.
+fn out_of_reach(setup: &Setup) -> Result<(usize, usize, f64), Fault> {
+    let (rates, _) = exact(&setup.network, &setup.plans, 1.0)?;
+    let packet_bps = f64::from(SIZES.mtu_bytes) * 8e9 / setup.rtt_ns as f64;
+    let below = rates.iter().filter(|rate| **rate < packet_bps).count();
+    let mut load = vec![0.0; setup.network.links().len()];
+    for plan in &setup.plans {
+        let path = &plan.routes[0].forward;
+        let line_bps = setup.network.links()[path[0] as usize].capacity_bps;
+        let first_bps = (line_bps * plan.weight / START_WEIGHTS).min(line_bps);
+        path.iter().for_each(|&l| load[l as usize] += first_bps);
+    }
+    let fullest = load.iter().zip(setup.network.links()).map(|(load, link)| load / link.capacity_bps);
+    Ok((below, rates.len(), fullest.fold(0.0, f64::max)))
+}
+
 /// k + p of the scheme as it was set, us.
-fn k_plus_p_us(setup: &super::draw::Setup, params: &Map<String, Value>, ours: bool) -> f64 {
+fn k_plus_p_us(setup: &Setup, params: &Map<String, Value>, ours: bool) -> f64 {
     if !ours {
         return 23.0;
     }
@@ -149,4 +188,23 @@ fn row((job, (cold, changed, most)): &(Job, Both)) -> Value {
         most,
         finite(changed.settled_rtts),
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the page says of the floor and the start of the published senders.
+    #[test]
+    fn many_goals_are_below_a_packet_a_round_trip_and_first_rates_are_many_times_the_link() {
+        for (hops, least_share, least_start) in [(Hops::One, 0.5, 30.0), (Hops::Several, 0.0, 3.0)] {
+            let of: Vec<_> = (1..=200).map(|seed| out_of_reach(&hops.draw(seed).unwrap()).unwrap()).collect();
+            let (below, goals) = of.iter().fold((0, 0), |(b, g), one| (b + one.0, g + one.1));
+            let mut starts: Vec<f64> = of.iter().map(|one| one.2).collect();
+            let share = of.iter().filter(|one| one.0 > 0).count() as f64 / of.len() as f64;
+            let start = crate::quantile(&mut starts, 0.5);
+            println!("{}: {below} of {goals} goals, {share} of networks, first rates {start:.1}", hops.name());
+            assert!(share >= least_share && start >= least_start, "{}: {share} {start}", hops.name());
+        }
+    }
 }

@@ -102,6 +102,10 @@ fn soze() {
     let sharp = |key: &str| values[key].as_bool().unwrap();
     assert!(sharp("m inside settles") && sharp("p above settles") && sharp("delayed: above settles"));
     assert!(!sharp("m outside settles") && !sharp("p below settles") && !sharp("delayed: below settles"));
+    every(&values, "all cures: settles");
+    for missing in ["but what waits", "but no filter", "but p", "but exact senders"] {
+        assert_eq!(values[&format!("all cures {missing}: settles")]["hits"], 0, "{missing}: each of these is needed");
+    }
     let values = compute("soze-settles", 3, &json!({"several": 1}));
     every(&values, "soze-virtual one hop: settles, full, queues");
     every(&values, "soze-virtual several hops: settles, full, queues");

@@ -10,8 +10,8 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use subak_core::driver::{Injected, Machine, Mishap, Route};
-use subak_core::LinkId;
 use subak_core::quantity::quoted;
+use subak_core::{LinkId, Nic};
 
 /// Below so many flows a run, the figures of a size bin are those of a few flows.
 const FEW_FLOWS: f64 = 30.0;
@@ -75,7 +75,8 @@ pub(crate) fn of_spec(spec: &ValidSpec) -> Vec<Warning> {
                 None => all.push(Warning { kind, scheme, axes: BTreeMap::new(), cells: cells.clone(), text }),
             }
         }
-        for (kind, text) in slow_link(spec, setting).into_iter().chain(unseen_faults(setting)) {
+        let told = [slow_link(spec, setting), unseen_faults(setting), unlike_nics(spec, setting)];
+        for (kind, text) in told.into_iter().flatten() {
             match all.iter_mut().find(|w| (w.kind, &w.text) == (kind, &text)) {
                 Some(known) => known.cells.extend(&cells),
                 None => all.push(Warning { kind, scheme: None, axes: BTreeMap::new(), cells: cells.clone(), text }),
@@ -113,6 +114,22 @@ fn slow_link(spec: &ValidSpec, setting: &Setting) -> Option<(&'static str, Strin
         first.capacity_bps
     );
     Some(("slow-link", text))
+}
+
+/// Schemes whose hosts have other NICs than those of the rest, so that the NIC is compared too.
+fn unlike_nics(spec: &ValidSpec, setting: &Setting) -> Option<(&'static str, String)> {
+    let network = setting.topology.network();
+    let nic = |scheme: &SchemeChoice| scheme.driver().ok()?.0.nic(&scheme.name, &scheme.params, network);
+    let with = |wanted: Nic| {
+        let labels = spec.schemes.iter().filter(|scheme| nic(scheme) == Some(wanted)).map(|s| quoted(&s.label));
+        labels.collect::<Vec<_>>().join(", ")
+    };
+    let (queue, turns) = (with(Nic::Queue), with(Nic::TakesTurns));
+    let text = format!(
+        "flows take turns at the NICs of {turns}, which their papers ask for, and wait in one queue at those of {queue}: give \
+         all the same with [network] nic = \"turns\""
+    );
+    (!queue.is_empty() && !turns.is_empty()).then_some(("nic", text))
 }
 
 /// Faults that are over before anything is measured.

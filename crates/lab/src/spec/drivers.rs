@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use subak_core::driver::{Driver, Injected, PacketSizes};
 use subak_core::scheme::{Goal, Info, Load, Params, Scheme, Work};
-use subak_core::{Fault, Network, Policy};
+use subak_core::{Fault, Network, Nic, Policy};
 use subak_fluid::Stated;
 use subak_schemes::{Visitor, registry};
 
@@ -92,6 +92,11 @@ pub trait DriverKind: Sync {
     fn recovers(&self, name: &str, params: &Map<String, Value>) -> bool {
         let _ = (name, params);
         true
+    }
+    /// What the NICs of the hosts of `network` do under the scheme, where the driver has any.
+    fn nic(&self, name: &str, params: &Map<String, Value>, network: &Network) -> Option<Nic> {
+        let _ = (name, params, network);
+        None
     }
     /// What a run of the scheme takes.
     fn cost(&self, name: &str, params: &Map<String, Value>, expected: Expected) -> Cost;
@@ -193,6 +198,10 @@ impl DriverKind for Packets {
     }
     fn has_controller(&self, name: &str, params: &Map<String, Value>, network: &Network) -> Result<bool, Fault> {
         subak_schemes::with_scheme(name, params, HasController(network))
+    }
+    fn nic(&self, name: &str, params: &Map<String, Value>, network: &Network) -> Option<Nic> {
+        let own = registry::own_nic(name, params).ok()?;
+        Some(own.unwrap_or(network.nic()))
     }
     fn recovers(&self, name: &str, params: &Map<String, Value>) -> bool {
         subak_schemes::with_scheme(name, params, Recovers).unwrap_or(true)

@@ -5,9 +5,9 @@ use std::path::Path;
 use subak_core::case::routing_from_value;
 use subak_core::document::{nearest, unknown_word};
 use subak_core::driver::Route;
-use subak_core::quantity::quoted;
+use subak_core::quantity::{quoted, shown};
 use subak_core::route::{Router, Routing};
-use subak_core::{Fault, Faults, Link, LinkId, Network, NodeId, Ns};
+use subak_core::{Fault, Faults, Link, LinkId, Network, Nic, NodeId, Ns};
 
 /// A network, its hosts and its routes.
 #[derive(Debug)]
@@ -38,13 +38,29 @@ pub(crate) fn unknown_name(name: &str, what: &str, known: &[&str]) -> Fault {
     Fault::new("", format!("unknown {what} {}", quoted(name)), mend)
 }
 
+/// `nic`, and the network without it: what hosts do matters to a run alone, not to a case.
+fn nic(network: &Value) -> Result<(Value, Nic), Fault> {
+    let mut plain = network.clone();
+    let Some(given) = plain.as_object_mut().and_then(|map| map.remove("nic")) else {
+        return Ok((plain, Nic::default()));
+    };
+    let found = Nic::ALL.iter().find(|(name, _)| given.as_str() == Some(name));
+    let fault = || {
+        let shown = given.as_str().map_or_else(|| shown(&given), str::to_string);
+        unknown_word(&shown, "NIC", &Nic::ALL.map(|(name, _)| name)).below("network.nic")
+    };
+    found.map(|(_, nic)| (plain, *nic)).ok_or_else(fault)
+}
+
 impl Topology {
     /// The sections `network` and `routing` of a spec; files lie relative to `base`. Unless the spec says otherwise,
     /// acknowledgements take the data's links in reverse, as s-PERC asks for.
     pub(crate) fn read(network: &Value, routing: Option<&Value>, base: &Path) -> Result<Self, Fault> {
         let mut faults = Faults::default();
-        let read = crate::results::files::network(network, base).map_err(|e| e.below("network"));
-        let (described, metric) = faults.keep(read).unwrap_or_default();
+        let (network, nic) = faults.keep(nic(network)).unwrap_or((network.clone(), Nic::default()));
+        let read = crate::results::files::network(&network, base).map_err(|e| e.below("network"));
+        let (mut described, metric) = faults.keep(read).unwrap_or_default();
+        described.set_nic(nic);
         if let Some(slow) = described.links().iter().find(|l| l.capacity_bps < 1e3) {
             let what = format!("link {} has {} bit/s", quoted(&slow.id), slow.capacity_bps);
             faults.push(Fault::new("network", what, "give every link of a simulation at least 1 kb/s"));

@@ -54,6 +54,31 @@ fn a_permanent_outage_is_seen_and_does_not_improve_the_mean() {
 }
 
 #[test]
+fn hosts_with_unlike_nics_are_said() {
+    let spec = |nic: &str, schemes: &str| {
+        let text = format!(
+            r#"
+            network = {{kind = "star", hosts = 4, rate = "10Gbps"{nic}}}
+            workload = {{kind = "incast", senders = 3, size = "10KB"}}
+            scheme = [{schemes}]
+            run = {{duration = "1ms"}}
+        "#
+        );
+        go("nics", &text).1
+    };
+    let [soze, hpcc, ideal] = ["soze", "hpcc", "ideal"].map(|name| format!("{{name = \"{name}\"}}"));
+    let outcome = spec("", &format!("{soze}, {hpcc}, {ideal}"));
+    let said = outcome.warnings.iter().find(|w| w.kind == "nic").unwrap_or_else(|| panic!("{outcome:?}"));
+    assert!(said.text.contains("NICs of \"hpcc\"") && said.text.contains("those of \"soze\":"), "{}", said.text);
+    assert!(said.text.contains("nic = \"turns\""), "{}", said.text);
+    for (nic, schemes) in
+        [(", nic = \"turns\"", format!("{soze}, {hpcc}")), ("", hpcc), ("", format!("{soze}, {ideal}"))]
+    {
+        assert!(!kinds(&spec(nic, &schemes)).contains(&"nic"), "{nic} {schemes}");
+    }
+}
+
+#[test]
 fn nothing_finished_is_said() {
     let text = r#"
         network = {kind = "star", hosts = 4, rate = "10Gbps"}

@@ -2,6 +2,7 @@
 
 use crate::common::*;
 use proptest::prelude::*;
+use subak_core::Nic;
 use subak_core::driver::{Injected, Kinds, PacketSizes};
 use subak_core::scheme::{Goal, Scheme};
 use subak_schemes::Visitor;
@@ -19,8 +20,9 @@ impl Visitor for Share {
 
 #[test]
 fn an_incast_of_100_loses_packets_and_recovers_everything() {
-    for scheme in schemes() {
+    for (scheme, (_, nic)) in schemes().flat_map(|scheme| Nic::ALL.map(|nic| (scheme, nic))) {
         let mut network = star(101, 10e9, 1000);
+        network.set_nic(nic);
         network.link_mut(1).buffer_bytes = Some(60_000);
         let mut sim = start(scheme, &network, &[], 1);
         let flows: Vec<_> = (1..=100).map(|h| sim.add(plan(over_star(h, 0), 0, Some(100_000)))).collect();
@@ -38,9 +40,12 @@ fn an_incast_of_100_loses_packets_and_recovers_everything() {
 
 #[test]
 fn one_percent_loss_of_every_kind_of_packet_loses_no_byte() {
+    let mut network = star(8, 10e9, 1000);
     for scheme in schemes() {
-        for seed in 0..5 {
-            let mut sim = start(scheme, &star(8, 10e9, 1000), &[lose(0.01, EVERY_KIND)], seed);
+        for seed in 0..6 {
+            // Hosts' NICs by turns.
+            network.set_nic(Nic::ALL[seed as usize % 2].1);
+            let mut sim = start(scheme, &network, &[lose(0.01, EVERY_KIND)], seed);
             let sizes = [1, 1446, 1447, 20_000, 500_000, 2_000_000];
             let flows: Vec<_> = (0..24)
                 .map(|k| (k, sizes[k % 6]))

@@ -14,6 +14,7 @@ mod forgetting;
 mod goals;
 mod leaf_spine;
 mod lossless;
+mod nic;
 mod numfabric;
 mod permutation;
 mod pfabric;

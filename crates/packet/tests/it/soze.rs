@@ -85,6 +85,43 @@ fn every_signal_and_control_shares_one_link_about_by_weight() {
     }
 }
 
+/// In integers the simulator comes to the same rates: each within 1% where they settle, and the sum where they swing.
+#[test]
+fn both_arithmetics_come_to_the_same_rates() {
+    let settled =
+        json!({"signal": "backlog", "filter": 0, "p": "150us", "m": 1, "sender": "exact", "least_rate": "beta"});
+    let filtered = json!({"signal": "backlog", "filter": "1us", "p": "250us", "sender": "exact", "least_rate": "beta"});
+    let cases = [
+        ("soze-virtual", json!({}), true),
+        ("soze", settled, true),
+        ("soze", filtered, true),
+        ("soze", json!({}), false),
+        ("soze", json!({"control": "window"}), false),
+        ("soze", json!({"signal": "utilization"}), false),
+    ];
+    for (scheme, params, each) in cases {
+        let rates = ["float", "fixed"].map(|arithmetic| {
+            let mut params = params.clone();
+            params["arithmetic"] = json!(arithmetic);
+            let mut sim = build(scheme, &chain(&[100e9, 100e9], 3000), &params);
+            let paths: [&[u32]; 5] = [&[0], &[0, 1], &[0, 1], &[1], &[1]];
+            let flows = [0, 1, 2, 3, 4].map(|k| weighted(&mut *sim, paths[k], 1.0 + k as f64));
+            sim.run_until(4 * MS);
+            sim.set_weight(flows[1], 7.0, None);
+            sim.run_until(10 * MS);
+            received_gbps(&mut *sim, &flows)
+        });
+        println!("{scheme} {params}: {rates:?}");
+        let off = |a: f64, b: f64| (a / b - 1.0).abs();
+        let sums = rates.each_ref().map(|rates| rates.iter().sum::<f64>());
+        assert!(off(sums[0], sums[1]) < 0.01, "{scheme} {params}: {rates:?}");
+        if each {
+            let worst = rates[0].iter().zip(&rates[1]).map(|(a, b)| off(*a, *b)).fold(0.0, f64::max);
+            assert!(worst < 0.01, "{scheme} {params}: {rates:?}");
+        }
+    }
+}
+
 #[test]
 fn parameters_beyond_their_bounds_are_refused_with_the_reason() {
     let network = chain(&[100e9], 1000);
@@ -93,6 +130,9 @@ fn parameters_beyond_their_bounds_are_refused_with_the_reason() {
         ("soze", json!({"m": 0}), "params.m", "lemma 3.1"),
         ("soze", json!({"p": "3us"}), "params.p", "lemma 3.2"),
         ("soze", json!({"dt": "6us"}), "params.p", "lemma 3.2"),
+        ("soze", json!({"beta_gbps": 0.1}), "params.beta_gbps", "give alpha_gbps"),
+        ("soze", json!({"beta_gbps": 6, "alpha_gbps": 10}), "params.beta_gbps", "at most half of alpha_gbps, 5,"),
+        ("soze", json!({"beta_gbps": 1e-6, "alpha_gbps": 1e5, "p": "12us"}), "params.p", "lemma 3.2"),
         ("soze-virtual", json!({"integral": 2}), "params.integral", "round trip later"),
         ("soze-virtual", json!({"m": 2.5}), "params.m", "lemma 3.1"),
     ];

@@ -7,20 +7,9 @@
 
 use crate::over::{Fabric, FabricHop, Optimizer, Part, Passing, Weight};
 use crate::queue::Fifo;
-use crate::soze::{Control, Law, MaxDelay, Often, Sender, Unit};
+use crate::soze::{Arithmetic, Control, Filter, Floor, Law, Leaving, MaxDelay, Often, Sender, Signal};
+use subak_core::Fault;
 use subak_core::scheme::{Carries, FlowInfo, Goal, Io, PacketKind, Param, ParamUnit, Params, Port, Scheme, Settles};
-use subak_core::{Fault, Ns};
-
-/// What a hop takes for its signal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Signal {
-    /// What the packet waited.
-    Wait,
-    /// What waits, over the link's rate, when the packet leaves.
-    Backlog,
-    /// What leaves over what could, of k + p.
-    Utilization,
-}
 
 /// The fabric.
 #[derive(Debug, Clone, Copy)]
@@ -30,11 +19,36 @@ pub struct Soze {
     filter_ns: f64,
 }
 
+pub(crate) const ALPHA: Param = Param::number(
+    "alpha_gbps",
+    0.0,
+    ParamUnit::One,
+    "largest rate-per-weight of the network (alpha), Gb/s; 0: its largest line rate over smallest_weight",
+);
+pub(crate) const SMALLEST_WEIGHT: Param = Param::number(
+    "smallest_weight",
+    1.0,
+    ParamUnit::One,
+    "alpha is the largest line rate of the network over this weight",
+);
+pub(crate) const ARITHMETIC: Param = Param::choice(
+    "arithmetic",
+    &["float", "fixed"],
+    "senders and filters count in floating point, or in integers as kernels and switches do",
+);
+
 const PARAMS: &[Param] = &[
     Param::number("p", 20e-6, ParamUnit::Seconds, "scale of queueing delays: that of beta less that of alpha"),
     Param::number("k", 3e-6, ParamUnit::Seconds, "queueing delay of a link that a flow has for itself"),
     Param::number("m", 0.25, ParamUnit::One, "exponent of an update: above 0 and below 2"),
-    Param::number("smallest_weight", 1.0, ParamUnit::One, "alpha is the line rate over this weight"),
+    ALPHA,
+    Param::number(
+        "beta_gbps",
+        0.0,
+        ParamUnit::One,
+        "smallest rate-per-weight expected (beta), Gb/s, where alpha_gbps is given; 0: alpha over unit_flows",
+    ),
+    SMALLEST_WEIGHT,
     Param::number("unit_flows", 1000.0, ParamUnit::One, "beta is alpha over this number of flows of that weight"),
     Param::number("filter", 10e-6, ParamUnit::Seconds, "time constant of the hop's filter over its signal; 0: none"),
     Param::choice(
@@ -42,15 +56,25 @@ const PARAMS: &[Param] = &[
         &["wait", "backlog", "utilization"],
         "what a hop tells: what the packet waited, what waits over the rate, or what it sends over what it could",
     ),
-    Param::choice("update", &["packet", "rtt"], "the rate changes at each acknowledgement, or once a round trip"),
+    Param::choice(
+        "update",
+        &["packet", "whole", "rtt"],
+        "the rate changes at each acknowledgement by its share of a round trip, or by all of U, or once a round trip",
+    ),
     Param::choice(
         "sender",
         &["published", "exact"],
-        "exact: time counts in idle round trips, delays end at k + p, and the least rate is half of what beta gives",
+        "exact: time counts in idle round trips, delays end at k + p, and a new weight changes the rate at once",
+    ),
+    Param::choice(
+        "least_rate",
+        &["packet", "beta"],
+        "least rate: a packet a round trip, or half of what beta gives a flow",
     ),
     Param::choice("control", &["rate", "window"], "a rate paces packets, or makes a window of it and the round trip"),
     Param::number("dt", 1e-6, ParamUnit::Seconds, "longest time between updates for which p is checked (lemma 3.2)"),
-    Param::number("start_weights", 10.0, ParamUnit::One, "a flow starts with its weight over this of the line rate"),
+    Param::number("start_weights", 10.0, ParamUnit::One, "a flow starts with its weight over this of alpha's line"),
+    ARITHMETIC,
 ];
 
 impl Fabric for Soze {
@@ -72,6 +96,8 @@ impl Fabric for Soze {
 
     fn new(params: &Params) -> Result<Self, Fault> {
         let law = Law {
+            alpha_bps: params.within("alpha_gbps", 0.0, 1e6)? * 1e9,
+            beta_bps: params.within("beta_gbps", 0.0, 1e6)? * 1e9,
             smallest_weight: params.within("smallest_weight", 1e-6, 1e6)?,
             unit_flows: params.within("unit_flows", 2.0, 1e9)?,
             p_ns: params.within("p", 1e-9, 1.0)? * 1e9,
@@ -79,10 +105,17 @@ impl Fabric for Soze {
             k_ns: params.within("k", 0.0, 1.0)? * 1e9,
             m: exponent(params)?,
             control: if params.word("control") == "rate" { Control::Rate } else { Control::Window },
-            often: if params.word("update") == "packet" { Often::Packet } else { Often::Rtt },
+            often: match params.word("update") {
+                "packet" => Often::Packet,
+                "whole" => Often::Whole,
+                _ => Often::Rtt,
+            },
+            floor: if params.word("least_rate") == "packet" { Floor::Packet } else { Floor::Beta },
             start_weights: params.within("start_weights", 1e-3, 1e9)?,
             exact: params.word("sender") == "exact",
+            arithmetic: arithmetic(params),
         };
+        range(&law)?;
         scale(&law, params.within("dt", 0.0, 1.0)? * 1e9)?;
         let signal = match params.word("signal") {
             "wait" => Signal::Wait,
@@ -98,14 +131,8 @@ impl Fabric for Soze {
         Sender::new(self.law, flow)
     }
     fn hop(&self, port: &Port) -> Telemetry {
-        Telemetry {
-            signal: self.signal,
-            filter_ns: self.filter_ns,
-            unit: self.law.unit(port.rtt_ns),
-            full_ns: self.law.k_ns + self.law.p_ns(port.rtt_ns),
-            smoothed: 0.0,
-            at_ns: 0,
-        }
+        let full_ns = self.law.k_ns + self.law.p_ns(port.rtt_ns);
+        Telemetry(Filter::new(self.signal, self.filter_ns, full_ns, port.capacity_bps, self.law.arithmetic))
     }
     fn sink(&self, _flow: &FlowInfo) {}
 }
@@ -120,9 +147,33 @@ pub(crate) fn exponent(params: &Params) -> Result<f64, Fault> {
     Err(Fault::new("params.m", format!("m is {m}"), format!("give a value above 0 and below 2; {why}")))
 }
 
+/// Floating point or integers.
+pub(crate) fn arithmetic(params: &Params) -> Arithmetic {
+    if params.word("arithmetic") == "float" { Arithmetic::Float } else { Arithmetic::Fixed }
+}
+
+/// Refuses a beta without an alpha, or not below it.
+fn range(law: &Law) -> Result<(), Fault> {
+    if law.beta_bps == 0.0 || law.beta_bps <= 0.5 * law.alpha_bps {
+        return Ok(());
+    }
+    let (alpha, beta) = (law.alpha_bps / 1e9, law.beta_bps / 1e9);
+    match alpha > 0.0 {
+        true => {
+            let what = format!("beta_gbps is {beta}, and alpha_gbps is {alpha}");
+            let mend = format!("give at most half of alpha_gbps, {}, or a larger alpha_gbps", 0.5 * alpha);
+            Err(Fault::new("params.beta_gbps", what, mend))
+        }
+        false => {
+            let mend = "give alpha_gbps, the largest rate-per-weight in Gb/s, or unit_flows in its place";
+            Err(Fault::new("params.beta_gbps", "beta_gbps is given and alpha_gbps is not", mend))
+        }
+    }
+}
+
 /// Refuses a p below the bound of lemma 3.2.
 fn scale(law: &Law, dt_ns: f64) -> Result<(), Fault> {
-    let least_ns = 0.5 * dt_ns * libm::log(law.unit_flows);
+    let least_ns = 0.5 * dt_ns * law.span();
     if law.p_ns > least_ns {
         return Ok(());
     }
@@ -131,47 +182,20 @@ fn scale(law: &Law, dt_ns: f64) -> Result<(), Fault> {
     Err(Fault::new("params.p", what, format!("give more than {:.3} us, or a smaller dt; {why}", least_ns / 1e3)))
 }
 
-/// The link's side: the smoothed signal.
+/// The link's side.
 #[derive(Debug, Clone)]
-pub struct Telemetry {
-    signal: Signal,
-    filter_ns: f64,
-    unit: Unit,
-    /// k + p: what a full link tells where the signal is its utilization, ns.
-    full_ns: f64,
-    /// ns.
-    smoothed: f64,
-    at_ns: Ns,
-}
-
-impl Telemetry {
-    /// What the link tells when a packet of `bytes` that waited `wait_ns` leaves, ns.
-    #[inline]
-    fn tell(&mut self, now_ns: Ns, bytes: u32, wait_ns: Ns, port: &Port) -> f64 {
-        let ns_per_byte = 8e9 / port.capacity_bps;
-        let passed_ns = (now_ns - std::mem::replace(&mut self.at_ns, now_ns)) as f64;
-        let keep = if self.filter_ns > 0.0 { libm::exp(-passed_ns / self.filter_ns) } else { 0.0 };
-        if self.signal == Signal::Utilization {
-            // Each packet's time on the link, spread over the filter's time.
-            let sent = f64::from(bytes) * ns_per_byte / self.filter_ns.max(1.0);
-            self.smoothed = keep * self.smoothed + sent * self.full_ns;
-            return self.smoothed;
-        }
-        let now = match self.signal {
-            Signal::Wait => wait_ns as f64,
-            _ => port.queued_bytes as f64 * ns_per_byte,
-        };
-        self.smoothed = keep * self.smoothed + (1.0 - keep) * now;
-        self.smoothed
-    }
-}
+pub struct Telemetry(Filter);
 
 impl FabricHop<Soze> for Telemetry {
     #[inline]
     fn on_dequeue<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>, packet: Passing<MaxDelay>, port: &Port) {
-        let delay_ns = self.tell(io.now_ns, packet.bytes, packet.wait_ns, port);
+        let leaving = Leaving { bytes: packet.bytes, wait_ns: packet.wait_ns, queued_bytes: port.queued_bytes };
+        let told = self.0.tell(io.now_ns, leaving);
         if packet.kind == PacketKind::Data {
-            *packet.header = (*packet.header).max(self.unit.put(delay_ns));
+            *packet.header = (*packet.header).max(told);
         }
+    }
+    fn on_capacity(&mut self, port: &Port) {
+        self.0.resize(port.capacity_bps);
     }
 }

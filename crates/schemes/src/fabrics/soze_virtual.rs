@@ -5,10 +5,12 @@
 //! they send after a round trip, which the paper's bounds leave out. The page derives the condition. A link that carried
 //! nothing tells the delay of the rate that flows start with, so that many that start at once do not overshoot.
 
-use super::soze::exponent;
+use super::soze::{ALPHA, ARITHMETIC, SMALLEST_WEIGHT, arithmetic, exponent};
 use crate::over::{Fabric, FabricHop, Optimizer, Part, Passing, Weight};
 use crate::queue::Fifo;
-use crate::soze::{Control, Law, MaxDelay, Often, Sender, Unit, Virtual, VirtualLink, least_integral};
+use crate::soze::{
+    Arithmetic, Control, FixedVirtual, Floor, Law, MaxDelay, Often, Sender, Unit, Virtual, VirtualLink, least_integral,
+};
 use subak_core::scheme::{
     Carries, FlowInfo, Follows, Goal, Io, PacketKind, Param, ParamUnit, Params, Port, Scheme, Settles,
 };
@@ -25,15 +27,17 @@ const PARAMS: &[Param] = &[
     Param::number("queue", 2.0, ParamUnit::One, "by how much a real queue counts in the signal beside the virtual one"),
     Param::number("k", 3e-6, ParamUnit::Seconds, "virtual delay of a link that a flow has for itself"),
     Param::number("m", 1.0, ParamUnit::One, "exponent of a round trip's update: above 0 and below 2"),
-    Param::number("smallest_weight", 1.0, ParamUnit::One, "alpha is the line rate over this weight"),
+    ALPHA,
+    SMALLEST_WEIGHT,
     Param::number("unit_flows", 4000.0, ParamUnit::One, "beta is alpha over this number of flows of that weight"),
-    Param::number("start_weights", 1000.0, ParamUnit::One, "a flow starts with its weight over this of the line rate"),
+    Param::number("start_weights", 1000.0, ParamUnit::One, "a flow starts with its weight over this of alpha's line"),
     Param::number(
         "anew",
         100.0,
         ParamUnit::One,
         "a link tells the delay of the start after so many round trips without data; 0: never",
     ),
+    ARITHMETIC,
 ];
 
 impl Fabric for SozeVirtual {
@@ -56,6 +60,8 @@ impl Fabric for SozeVirtual {
 
     fn new(params: &Params) -> Result<Self, Fault> {
         let law = Law {
+            alpha_bps: params.within("alpha_gbps", 0.0, 1e6)? * 1e9,
+            beta_bps: 0.0,
             smallest_weight: params.within("smallest_weight", 1e-6, 1e6)?,
             unit_flows: params.within("unit_flows", 2.0, 1e9)?,
             p_ns: 0.0,
@@ -64,8 +70,10 @@ impl Fabric for SozeVirtual {
             m: exponent(params)?,
             control: Control::Rate,
             often: Often::Packet,
+            floor: Floor::Beta,
             start_weights: params.within("start_weights", 1e-3, 1e9)?,
             exact: true,
+            arithmetic: arithmetic(params),
         };
         let queue = params.within("queue", 0.0, 100.0)?;
         stable(&law, queue)?;
@@ -87,13 +95,7 @@ impl Fabric for SozeVirtual {
         Sender::new(self.0.law, flow)
     }
     fn hop(&self, port: &Port) -> VirtualQueue {
-        VirtualQueue {
-            set: self.0.link(port.rtt_ns),
-            unit: self.0.law.unit(port.rtt_ns),
-            delay_ns: 0.0,
-            at_ns: 0,
-            data_ns: None,
-        }
+        VirtualQueue::new(&self.0, port)
     }
     fn sink(&self, _flow: &FlowInfo) {}
 }
@@ -112,29 +114,76 @@ fn stable(law: &Law, queue: f64) -> Result<(), Fault> {
 /// The link's side: a queue that only counts.
 #[derive(Debug, Clone)]
 pub struct VirtualQueue {
-    set: VirtualLink,
     unit: Unit,
-    delay_ns: f64,
+    /// It begins anew after so long without data, ns; 0: never.
+    anew_ns: f64,
+    counts: Counts,
     at_ns: Ns,
     /// When data came last.
     data_ns: Option<Ns>,
 }
 
+#[derive(Debug, Clone)]
+enum Counts {
+    Float { set: VirtualLink, delay_ns: f64 },
+    Fixed(Box<FixedVirtual>),
+}
+
 impl VirtualQueue {
+    fn new(set: &Virtual, port: &Port) -> Self {
+        let link = set.link(port.rtt_ns);
+        VirtualQueue {
+            unit: set.law.unit(port.rtt_ns),
+            anew_ns: link.anew_ns,
+            counts: match set.law.arithmetic {
+                Arithmetic::Float => Counts::Float { set: link, delay_ns: 0.0 },
+                Arithmetic::Fixed => Counts::Fixed(Box::new(FixedVirtual::new(set, port.rtt_ns, port.capacity_bps))),
+            },
+            at_ns: 0,
+            data_ns: None,
+        }
+    }
+
     /// Drains it until now.
     #[inline]
-    fn drain(&mut self, now_ns: Ns, queued_ns: f64) {
-        let passed_ns = (now_ns - std::mem::replace(&mut self.at_ns, now_ns)) as f64;
-        self.delay_ns = self.set.drained_ns(self.delay_ns, passed_ns, queued_ns);
+    fn drain(&mut self, now_ns: Ns, port: &Port) {
+        let passed_ns = now_ns - std::mem::replace(&mut self.at_ns, now_ns);
+        match &mut self.counts {
+            Counts::Float { set, delay_ns } => {
+                *delay_ns = set.drained_ns(*delay_ns, passed_ns as f64, queued_ns(port));
+            }
+            Counts::Fixed(queue) => queue.drain(passed_ns, port.queued_bytes),
+        }
     }
 
     /// Data comes: the first in a long time finds the delay of the start.
     #[inline]
     fn begin(&mut self, now_ns: Ns) {
         let before = self.data_ns.replace(now_ns);
-        let anew_ns = self.set.anew_ns;
-        if anew_ns > 0.0 && before.is_none_or(|before| (now_ns - before) as f64 > anew_ns) {
-            self.delay_ns = self.set.start_ns;
+        if self.anew_ns > 0.0 && before.is_none_or(|before| (now_ns - before) as f64 > self.anew_ns) {
+            match &mut self.counts {
+                Counts::Float { set, delay_ns } => *delay_ns = set.start_ns,
+                Counts::Fixed(queue) => queue.begin(),
+            }
+        }
+    }
+
+    #[inline]
+    fn fill(&mut self, bytes: u32, port: &Port) {
+        match &mut self.counts {
+            Counts::Float { set, delay_ns } => {
+                *delay_ns = set.filled_ns(*delay_ns, f64::from(bytes) * 8e9 / port.capacity_bps);
+            }
+            Counts::Fixed(queue) => queue.fill(bytes),
+        }
+    }
+
+    /// What the link tells.
+    #[inline]
+    fn tell(&self, port: &Port) -> MaxDelay {
+        match &self.counts {
+            Counts::Float { set, delay_ns } => self.unit.put(set.signal_ns(*delay_ns, queued_ns(port))),
+            Counts::Fixed(queue) => self.unit.put_ns(queue.signal_ns(port.queued_bytes)),
         }
     }
 }
@@ -151,16 +200,20 @@ impl FabricHop<SozeVirtual> for VirtualQueue {
         if packet.kind != PacketKind::Data {
             return;
         }
-        self.drain(io.now_ns, queued_ns(port));
+        self.drain(io.now_ns, port);
         self.begin(io.now_ns);
-        self.delay_ns = self.set.filled_ns(self.delay_ns, f64::from(packet.bytes) * 8e9 / port.capacity_bps);
+        self.fill(packet.bytes, port);
     }
     #[inline]
     fn on_dequeue<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>, packet: Passing<MaxDelay>, port: &Port) {
-        let queued_ns = queued_ns(port);
-        self.drain(io.now_ns, queued_ns);
+        self.drain(io.now_ns, port);
         if packet.kind == PacketKind::Data {
-            *packet.header = (*packet.header).max(self.unit.put(self.set.signal_ns(self.delay_ns, queued_ns)));
+            *packet.header = (*packet.header).max(self.tell(port));
+        }
+    }
+    fn on_capacity(&mut self, port: &Port) {
+        if let Counts::Fixed(queue) = &mut self.counts {
+            queue.resize(port.capacity_bps);
         }
     }
 }
@@ -172,8 +225,17 @@ mod tests {
     const RTT_NS: Ns = 10_000;
 
     fn queue(anew_rtts: f64) -> VirtualQueue {
-        let set = Virtual { anew_rtts, ..Virtual::STANDARD }.link(RTT_NS);
-        VirtualQueue { set, unit: Unit::of(set.most_ns), delay_ns: 0.0, at_ns: 0, data_ns: None }
+        VirtualQueue::new(
+            &Virtual { anew_rtts, ..Virtual::STANDARD },
+            &Port { rtt_ns: RTT_NS, ..Port::example(0, 10e9) },
+        )
+    }
+
+    fn delay_ns(link: &mut VirtualQueue) -> &mut f64 {
+        match &mut link.counts {
+            Counts::Float { delay_ns, .. } => delay_ns,
+            Counts::Fixed(_) => unreachable!("the default is floating point"),
+        }
     }
 
     #[test]
@@ -189,12 +251,13 @@ mod tests {
         let mut link = queue(100.0);
         link.begin(5 * RTT_NS);
         // T of a thousandth of the line rate: 3 ln(4000) round trips of p, of which ln(1000) / ln(4000).
-        assert!((link.delay_ns - (3e3 + 3.0 * 1000f64.ln() * RTT_NS as f64)).abs() < 1e-6);
-        link.delay_ns = 40e3;
+        let start_ns = *delay_ns(&mut link);
+        assert!((start_ns - (3e3 + 3.0 * 1000f64.ln() * RTT_NS as f64)).abs() < 1e-6);
+        *delay_ns(&mut link) = 40e3;
         link.begin(105 * RTT_NS);
-        assert_eq!(link.delay_ns, 40e3, "100 round trips are not more than 100");
+        assert_eq!(*delay_ns(&mut link), 40e3, "100 round trips are not more than 100");
         link.begin(206 * RTT_NS);
-        assert_eq!(link.delay_ns, link.set.start_ns);
+        assert_eq!(*delay_ns(&mut link), start_ns);
     }
 
     #[test]
@@ -202,6 +265,6 @@ mod tests {
         let mut link = queue(0.0);
         link.begin(RTT_NS);
         link.begin(1000 * RTT_NS);
-        assert_eq!(link.delay_ns, 0.0);
+        assert_eq!(*delay_ns(&mut link), 0.0);
     }
 }

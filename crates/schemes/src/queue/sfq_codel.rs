@@ -343,7 +343,8 @@ mod tests {
     }
 
     fn queue(quantum: u32, limit_bytes: u64) -> SfqCodel {
-        let plan = SfqPlan { target_ns: 5 * MS, interval_ns: 100 * MS, bins: 1024, quantum, drops_tail: false, device: 0 };
+        let plan =
+            SfqPlan { target_ns: 5 * MS, interval_ns: 100 * MS, bins: 1024, quantum, drops_tail: false, device: 0 };
         plan.queue(&Port { buffer_bytes: limit_bytes, ..Port::example(0, 1e9) })
     }
 

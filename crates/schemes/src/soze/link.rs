@@ -1,6 +1,6 @@
 //! The link's side of virtual queues: what it counts, without packets, so that a fluid may run it too.
 
-use super::{Control, Law, Often};
+use super::{Arithmetic, Control, Floor, Law, Often};
 use subak_core::Ns;
 
 /// How senders and links of `soze-virtual` are set.
@@ -22,6 +22,8 @@ impl Virtual {
     /// The defaults of the fabric, over links that leave 2% free.
     pub const STANDARD: Virtual = Virtual {
         law: Law {
+            alpha_bps: 0.0,
+            beta_bps: 0.0,
             smallest_weight: 1.0,
             unit_flows: 4000.0,
             p_ns: 0.0,
@@ -30,8 +32,10 @@ impl Virtual {
             m: 1.0,
             control: Control::Rate,
             often: Often::Packet,
+            floor: Floor::Beta,
             start_weights: 1000.0,
             exact: true,
+            arithmetic: Arithmetic::Float,
         },
         eta: 0.98,
         empties_rtts: 4.0,

@@ -1,14 +1,24 @@
 //! Soze's equations and its sender, shared by the fabrics that differ in the signal: Wang and Ng, Soze, section 3.
 
+mod filter;
 pub mod fixed;
+mod fixed_link;
+#[cfg(test)]
+mod fixed_tests;
+mod law;
 mod link;
+mod rate;
 mod sender;
 #[cfg(test)]
 mod tests;
 
+pub use filter::{Filter, Leaving, Signal};
 pub use fixed::FixedUpdate;
+pub use fixed_link::FixedVirtual;
+pub use law::{Arithmetic, Control, Floor, Law, Often};
 pub use link::{Virtual, VirtualLink};
-pub use sender::{Control, Law, Often, Sender};
+pub use rate::{FixedRate, Heard, Limits, Rate};
+pub use sender::Sender;
 
 /// The target function (equation 6): which delay stands for which rate-per-weight.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -125,9 +135,16 @@ impl Unit {
         MaxDelay((delay_ns / unit + 0.5).clamp(0.0, f64::from(u16::MAX)) as u16)
     }
 
+    /// As [`Unit::put`], of whole ns.
+    #[inline]
+    pub fn put_ns(self, delay_ns: u32) -> MaxDelay {
+        let half = (1u64 << self.shift) >> 1;
+        MaxDelay(((u64::from(delay_ns) + half) >> self.shift).min(u64::from(u16::MAX)) as u16)
+    }
+
     /// In ns.
     #[inline]
-    pub fn ns(self, field: MaxDelay) -> f64 {
-        (u64::from(field.0) << self.shift) as f64
+    pub fn ns(self, field: MaxDelay) -> u32 {
+        (u64::from(field.0) << self.shift).min(u64::from(u32::MAX)) as u32
     }
 }

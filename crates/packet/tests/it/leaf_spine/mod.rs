@@ -19,7 +19,7 @@ pub struct LeafSpine {
 }
 
 impl LeafSpine {
-    /// Hosts at 10 Gb/s, spines at 40 Gb/s, 2 us a link: a round trip of 16 us and some.
+    /// Hosts at 10 Gb/s, 2 us a link: a round trip of 16 us and some. A controller has its own node, the last one.
     pub fn new(leaves: usize, spines: usize, hosts_per_leaf: usize, spine_bps: f64) -> Self {
         let mut network = Network::new();
         let tops: Vec<_> = (0..spines).map(|s| network.node(&format!("spine{s}"), NodeKind::Switch)).collect();
@@ -32,6 +32,8 @@ impl LeafSpine {
                 access.push(network.connect(host, node, 10e9, 2000, None).unwrap());
             }
         }
+        let controller = network.node("controller", NodeKind::Switch);
+        network.connect(controller, tops[0], spine_bps, 2000, None).unwrap();
         LeafSpine { network, hosts_per_leaf, spines, access, core }
     }
 

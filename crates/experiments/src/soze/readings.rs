@@ -1,0 +1,114 @@
+//! The paper's readings that are ours, each in its other form: which of them keeps rates from settling.
+
+use super::draw::{Hops, SIZES, Setup, exact};
+use super::watch::{Seen, watch};
+use crate::Context;
+use serde_json::{Map, Value, json};
+use subak_core::Fault;
+
+/// What a reading is changed to. A text or a number is a parameter's value; the others follow from the network.
+#[derive(Debug, Clone, Copy)]
+enum To {
+    Word(&'static str, &'static str),
+    Zero(&'static str),
+    /// alpha of 100 Gb/s and beta of the smallest exact rate-per-weight.
+    Scenario,
+    /// First rates that fill the link and no more.
+    Start,
+    /// p of 1.5 ln(alpha / beta) round trips.
+    Scale,
+}
+
+const FLOOR: To = To::Word("least_rate", "beta");
+const BACKLOG: To = To::Word("signal", "backlog");
+const NO_FILTER: To = To::Zero("filter");
+const EXACT: To = To::Word("sender", "exact");
+const WHOLE: To = To::Word("update", "whole");
+/// All that lets rates settle.
+const ALL: [To; 6] = [FLOOR, To::Start, BACKLOG, NO_FILTER, To::Scale, EXACT];
+
+/// The readings: what is changed, from the defaults of `soze`.
+const READINGS: &[(&str, &[To])] = &[
+    ("as it stands", &[]),
+    ("whole updates", &[WHOLE]),
+    ("an update a round trip", &[To::Word("update", "rtt")]),
+    ("a window", &[To::Word("control", "window")]),
+    ("alpha and beta of the scenario", &[To::Scenario]),
+    ("no filter", &[NO_FILTER]),
+    ("a floor of beta", &[FLOOR]),
+    ("a start that fits", &[To::Start]),
+    ("what waits", &[BACKLOG]),
+    ("p of 1.5 round trips", &[To::Scale]),
+    ("exact senders", &[EXACT]),
+    ("to the letter", &[WHOLE, NO_FILTER, FLOOR, To::Scenario]),
+    ("to the letter, a start that fits", &[WHOLE, NO_FILTER, FLOOR, To::Scenario, To::Start]),
+    ("all cures", &ALL),
+    ("all cures but the floor", &[To::Start, BACKLOG, NO_FILTER, To::Scale, EXACT]),
+    ("all cures but the start", &[FLOOR, BACKLOG, NO_FILTER, To::Scale, EXACT]),
+    ("all cures but what waits", &[FLOOR, To::Start, NO_FILTER, To::Scale, EXACT]),
+    ("all cures but no filter", &[FLOOR, To::Start, BACKLOG, To::Scale, EXACT]),
+    ("all cures but p", &[FLOOR, To::Start, BACKLOG, NO_FILTER, EXACT]),
+    ("all cures but exact senders", &[FLOOR, To::Start, BACKLOG, NO_FILTER, To::Scale]),
+    ("all cures, whole updates", &[FLOOR, To::Start, BACKLOG, NO_FILTER, To::Scale, EXACT, WHOLE]),
+];
+
+/// How many there are.
+pub(super) const COUNT: usize = READINGS.len();
+
+/// Runs each reading on the networks of `seeds`, with one congested link: jobs of `of` in all.
+pub(super) fn readings(context: &mut Context, seeds: std::ops::Range<u64>, of: usize) -> Result<(), Fault> {
+    let jobs: Vec<(&[To], u64)> = READINGS.iter().flat_map(|(_, to)| seeds.clone().map(|seed| (*to, seed))).collect();
+    let seen = context.each(&jobs, of, |&(to, seed)| run(to, seed))?;
+    let limit = Hops::One.limit_rtts() as f64;
+    let each = (seeds.end - seeds.start) as usize;
+    let report = &mut context.report;
+    let mut rows = Vec::new();
+    for ((name, _), seen) in READINGS.iter().zip(seen.chunks(each.max(1))) {
+        let hits = seen.iter().filter(|s| s.settled_rtts <= limit).count();
+        report.share(&format!("{name}: settles"), "networks", hits, seen.len());
+        let column = |value: &dyn Fn(&Seen) -> f64| seen.iter().map(value).collect::<Vec<f64>>();
+        report.sample(&format!("{name}: median flow off"), "median", "networks", &column(&|s| 100.0 * s.median_off));
+        report.sample(&format!("{name}: peak"), "median", "networks", &column(&|s| s.peak_us));
+        rows.extend(
+            seen.iter().zip(seeds.clone()).map(|(s, seed)| {
+                json!([name, seed, crate::finite(s.settled_rtts), s.median_off, s.worst_off, s.peak_us])
+            }),
+        );
+    }
+    let columns = ["reading", "network", "settled_rtts", "median_off", "worst_off", "peak_us"];
+    report.table("readings", &columns, rows);
+    Ok(())
+}
+
+fn run(to: &[To], seed: u64) -> Result<Seen, Fault> {
+    let setup = Hops::One.draw(seed)?;
+    let params = params(to, &setup)?;
+    let mut sim = subak_packet::build("soze", &params, &setup.network, SIZES, &[], seed)?;
+    let flows: Vec<_> = setup.plans.iter().map(|plan| sim.add(plan.clone())).collect();
+    watch(&mut *sim, &flows, &setup, 1.0, Hops::One.limit_rtts())
+}
+
+fn params(to: &[To], setup: &Setup) -> Result<Map<String, Value>, Fault> {
+    let mut params = Map::new();
+    for to in to {
+        match *to {
+            To::Word(name, word) => params.insert(name.into(), json!(word)),
+            To::Zero(name) => params.insert(name.into(), json!(0)),
+            To::Scenario => {
+                let (rates, _) = exact(&setup.network, &setup.plans, 1.0)?;
+                let share = |(rate, plan): (&f64, &subak_core::driver::FlowPlan)| rate / plan.weight;
+                let least_bps = rates.iter().zip(&setup.plans).map(share).fold(f64::INFINITY, f64::min);
+                params.insert("alpha_gbps".into(), json!(100.0));
+                params.insert("beta_gbps".into(), json!(least_bps / 1e9))
+            }
+            To::Start => params.insert("start_weights".into(), json!(weights(setup))),
+            To::Scale => params.insert("p".into(), json!(1.5e-9 * 1000f64.ln() * setup.rtt_ns as f64)),
+        };
+    }
+    Ok(params)
+}
+
+/// The sum of the weights.
+pub(super) fn weights(setup: &Setup) -> f64 {
+    setup.plans.iter().map(|plan| plan.weight).sum()
+}

@@ -1,0 +1,158 @@
+//! The link's side: the signal and the filter over it, in floating point and in integers.
+
+use super::fixed::{lost, rounded, times};
+use super::{Arithmetic, MaxDelay, Unit};
+use subak_core::Ns;
+
+/// What a link takes for its signal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signal {
+    /// What the packet waited.
+    Wait,
+    /// What waits, over the link's rate, when the packet leaves.
+    Backlog,
+    /// What leaves over what could, of k + p.
+    Utilization,
+}
+
+/// A packet that leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Leaving {
+    /// Its bytes on the wire.
+    pub bytes: u32,
+    /// How long it waited, ns.
+    pub wait_ns: Ns,
+    /// Bytes that wait behind it.
+    pub queued_bytes: u64,
+}
+
+/// A filter: what a link tells, smoothed over a time constant.
+#[derive(Debug, Clone)]
+pub struct Filter {
+    signal: Signal,
+    unit: Unit,
+    filter_ns: f64,
+    /// k + p: what a full link tells where the signal is its utilization, ns.
+    full_ns: f64,
+    at_ns: Ns,
+    numbers: Numbers,
+}
+
+#[derive(Debug, Clone)]
+enum Numbers {
+    Float(Float),
+    Fixed(Fixed),
+}
+
+#[derive(Debug, Clone)]
+struct Float {
+    ns_per_byte: f64,
+    smoothed_ns: f64,
+}
+
+/// All with 32 bits after the point, unless it says otherwise.
+#[derive(Debug, Clone)]
+struct Fixed {
+    /// log2(e) over the time constant, a ns, with 48 bits after the point; 0: no filter.
+    decay: u64,
+    /// After so long nothing is left.
+    longest_ns: u64,
+    ns_per_byte: u64,
+    /// More bytes do not count.
+    most_bytes: u64,
+    /// What a byte adds to a utilization, ns.
+    told_per_byte: u64,
+    smoothed_ns: i64,
+}
+
+/// The longest delay in integers: some 2 s.
+const MOST_NS: i64 = (i32::MAX as i64) << 32;
+
+impl Filter {
+    /// Of a link of `capacity_bps`, before its first packet. Time constants below a nanosecond are none.
+    pub fn new(signal: Signal, filter_ns: f64, full_ns: f64, capacity_bps: f64, numbers: Arithmetic) -> Self {
+        let numbers = match numbers {
+            Arithmetic::Float => Numbers::Float(Float { ns_per_byte: 0.0, smoothed_ns: 0.0 }),
+            Arithmetic::Fixed => Numbers::Fixed(Fixed::new(filter_ns)),
+        };
+        let mut filter = Filter { signal, unit: Unit::of(full_ns), filter_ns, full_ns, at_ns: 0, numbers };
+        filter.resize(capacity_bps);
+        filter
+    }
+
+    /// The link has another capacity.
+    pub fn resize(&mut self, capacity_bps: f64) {
+        let ns_per_byte = 8e9 / capacity_bps;
+        match &mut self.numbers {
+            Numbers::Float(float) => float.ns_per_byte = ns_per_byte,
+            Numbers::Fixed(fixed) => fixed.resize(ns_per_byte, self.full_ns / self.filter_ns.max(1.0)),
+        }
+    }
+
+    /// What the link tells when a packet leaves.
+    #[inline]
+    pub fn tell(&mut self, now_ns: Ns, packet: Leaving) -> MaxDelay {
+        let passed_ns = now_ns - std::mem::replace(&mut self.at_ns, now_ns);
+        match &mut self.numbers {
+            Numbers::Fixed(fixed) => self.unit.put_ns(fixed.tell(self.signal, passed_ns, packet)),
+            Numbers::Float(float) => {
+                let filter = (self.filter_ns, self.full_ns);
+                self.unit.put(float.tell(self.signal, passed_ns, packet, filter))
+            }
+        }
+    }
+}
+
+impl Float {
+    #[inline]
+    fn tell(&mut self, signal: Signal, passed_ns: Ns, packet: Leaving, (filter_ns, full_ns): (f64, f64)) -> f64 {
+        let keep = if filter_ns >= 1.0 { libm::exp(-(passed_ns as f64) / filter_ns) } else { 0.0 };
+        let now_ns = match signal {
+            Signal::Wait => packet.wait_ns as f64,
+            Signal::Backlog => packet.queued_bytes as f64 * self.ns_per_byte,
+            Signal::Utilization => {
+                // Each packet's time on the link, spread over the filter's time.
+                let sent = f64::from(packet.bytes) * self.ns_per_byte / filter_ns.max(1.0);
+                self.smoothed_ns = keep * self.smoothed_ns + sent * full_ns;
+                return self.smoothed_ns;
+            }
+        };
+        self.smoothed_ns = keep * self.smoothed_ns + (1.0 - keep) * now_ns;
+        self.smoothed_ns
+    }
+}
+
+impl Fixed {
+    fn new(filter_ns: f64) -> Self {
+        let decay = if filter_ns >= 1.0 { rounded(std::f64::consts::LOG2_E / filter_ns, 48) } else { 0 };
+        let longest_ns = (60 << 48) / decay.max(1);
+        Fixed { decay, longest_ns, ns_per_byte: 0, most_bytes: 0, told_per_byte: 0, smoothed_ns: 0 }
+    }
+
+    fn resize(&mut self, ns_per_byte: f64, full_over_filter: f64) {
+        self.ns_per_byte = rounded(ns_per_byte, 32).max(1);
+        self.most_bytes = MOST_NS as u64 / self.ns_per_byte;
+        // A packet has at most 2^16 bytes.
+        self.told_per_byte = rounded(ns_per_byte * full_over_filter, 32).min(1 << 46);
+    }
+
+    #[inline]
+    fn tell(&mut self, signal: Signal, passed_ns: Ns, packet: Leaving) -> u32 {
+        let gain = match self.decay {
+            0 => 1 << 31,
+            decay => lost(((passed_ns.min(self.longest_ns) * decay) >> 16) as i64),
+        };
+        let change = match signal {
+            Signal::Wait => times(((packet.wait_ns.min(i32::MAX as u64) << 32) as i64) - self.smoothed_ns, gain),
+            Signal::Backlog => {
+                let queued_ns = packet.queued_bytes.min(self.most_bytes) * self.ns_per_byte;
+                times(queued_ns as i64 - self.smoothed_ns, gain)
+            }
+            Signal::Utilization => {
+                (u64::from(packet.bytes) * self.told_per_byte) as i64 - times(self.smoothed_ns, gain)
+            }
+        };
+        self.smoothed_ns = self.smoothed_ns.saturating_add(change).clamp(0, MOST_NS);
+        ((self.smoothed_ns + (1 << 31)) >> 32) as u32
+    }
+}

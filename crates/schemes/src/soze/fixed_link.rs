@@ -1,0 +1,95 @@
+//! A virtual queue in integers: what [`super::VirtualLink`] does in floating point.
+
+use super::fixed::{rounded, times};
+use super::{Virtual, VirtualLink};
+use subak_core::Ns;
+
+/// The longest delay, some 2 s, with 32 bits after the point.
+const MOST_NS: i64 = (i32::MAX as i64) << 32;
+
+/// A virtual queue. Times are in ns with 32 bits after the point, unless it says otherwise.
+#[derive(Debug, Clone)]
+pub struct FixedVirtual {
+    /// With 31 bits after the point.
+    eta: i64,
+    /// By how much a real queue counts, with 16 bits after the point.
+    queue: u64,
+    k_ns: u64,
+    /// One over the time in which a real queue falls by 63%.
+    per_empties: u64,
+    /// A longer real queue slows the drain no further.
+    most_excess_ns: u64,
+    most_ns: i64,
+    start_ns: i64,
+    ns_per_byte: u64,
+    /// More bytes do not count.
+    most_bytes: u64,
+    delay_ns: i64,
+}
+
+impl FixedVirtual {
+    /// The empty virtual queue of a link of `capacity_bps` in a network whose longest round trip is `rtt_ns`.
+    pub fn new(set: &Virtual, rtt_ns: Ns, capacity_bps: f64) -> Self {
+        let link: VirtualLink = set.link(rtt_ns);
+        let time = |ns: f64| rounded(ns, 32).min(MOST_NS as u64) as i64;
+        let empties_ns = (set.empties_rtts * rtt_ns as f64).clamp(1.0, 1e9);
+        let mut queue = FixedVirtual {
+            eta: rounded(set.eta, 31) as i64,
+            queue: rounded(set.queue, 16),
+            k_ns: time(set.law.k_ns) as u64,
+            per_empties: rounded(1.0 / empties_ns, 32),
+            most_excess_ns: rounded(2.0 * empties_ns, 32),
+            most_ns: time(link.most_ns),
+            start_ns: time(link.start_ns),
+            ns_per_byte: 0,
+            most_bytes: 0,
+            delay_ns: 0,
+        };
+        queue.resize(capacity_bps);
+        queue
+    }
+
+    /// The link has another capacity.
+    pub fn resize(&mut self, capacity_bps: f64) {
+        self.ns_per_byte = rounded(8e9 / capacity_bps, 32).max(1);
+        self.most_bytes = MOST_NS as u64 / self.ns_per_byte;
+    }
+
+    /// What so many bytes take of the link.
+    #[inline]
+    fn time_ns(&self, bytes: u64) -> u64 {
+        bytes.min(self.most_bytes) * self.ns_per_byte
+    }
+
+    /// It begins with the delay of the start.
+    pub fn begin(&mut self) {
+        self.delay_ns = self.start_ns;
+    }
+
+    /// Drains it for a time in which nothing came and so many bytes really waited.
+    #[inline]
+    pub fn drain(&mut self, passed_ns: Ns, queued_bytes: u64) {
+        let excess_ns = self.time_ns(queued_bytes).saturating_sub(self.k_ns).min(self.most_excess_ns);
+        let slower = ((excess_ns >> 16) * self.per_empties) >> 17;
+        let rate = (self.eta - slower as i64).max(-(1 << 31));
+        let passed_ns = (passed_ns.min(i32::MAX as u64) << 32) as i64;
+        let sunk_ns = times(passed_ns, rate.unsigned_abs() as u32);
+        let next_ns = if rate < 0 { self.delay_ns.saturating_add(sunk_ns) } else { self.delay_ns - sunk_ns };
+        self.delay_ns = next_ns.clamp(0, self.most_ns);
+    }
+
+    /// So many bytes come.
+    #[inline]
+    pub fn fill(&mut self, bytes: u32) {
+        let more_ns = self.time_ns(u64::from(bytes)) as i64;
+        self.delay_ns = self.delay_ns.saturating_add(more_ns).min(self.most_ns);
+    }
+
+    /// What the link tells, whole ns.
+    #[inline]
+    pub fn signal_ns(&self, queued_bytes: u64) -> u32 {
+        let excess_ns = self.time_ns(queued_bytes).saturating_sub(self.k_ns);
+        let queue_ns = ((excess_ns >> 24) * self.queue) >> 24;
+        (((self.delay_ns as u64 + (1 << 31)) >> 32) + queue_ns).min(u64::from(u32::MAX)) as u32
+    }
+}

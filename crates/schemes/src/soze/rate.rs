@@ -1,0 +1,219 @@
+//! A subflow's rate and what changes it, in floating point and in integers.
+
+use super::fixed::{self, FixedUpdate, ONE};
+use super::{Arithmetic, Floor, Law, MOST_RATIO, Update};
+use subak_core::Ns;
+
+/// A flow that sent less than a packet in so many round trips would hear of nothing.
+const SILENT_RTTS: u32 = 32;
+
+/// What a rate may be, beside what law and weight say.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Limits {
+    /// The largest rate, bit/s.
+    pub most_bps: f64,
+    /// Bits of a full packet on the wire.
+    pub packet_bits: u64,
+    /// The last round trip measured, ns.
+    pub rtt_ns: Ns,
+}
+
+impl Limits {
+    /// A packet in a round trip, bit/s.
+    fn packet_bps(&self) -> f64 {
+        self.packet_bits as f64 * 1e9 / self.rtt_ns as f64
+    }
+}
+
+/// What an acknowledgement tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Heard {
+    /// The largest delay of the path, ns.
+    pub delay_ns: u32,
+    /// Time since the update before, ns.
+    pub passed_ns: Ns,
+    /// The round trip that this time is counted in, ns.
+    pub rtt_ns: Ns,
+}
+
+/// A rate.
+#[derive(Debug, Clone, Copy)]
+pub enum Rate {
+    /// In floating point.
+    Float(FloatRate),
+    /// In integers.
+    Fixed(FixedRate),
+}
+
+/// Calls the same method of whichever it is.
+macro_rules! either {
+    ($rate:expr, $r:ident => $do:expr) => {
+        match $rate {
+            Rate::Float($r) => $do,
+            Rate::Fixed($r) => $do,
+        }
+    };
+}
+
+impl Rate {
+    /// Of a flow of weight 1 that did not start, with p and the network's largest line rate.
+    pub fn new(law: &Law, p_ns: f64, line_rate_bps: f64, limits: &Limits) -> Self {
+        let update = law.update(law.target(p_ns, line_rate_bps));
+        let start_bps = law.start_bps(update.target.alpha_bps);
+        match law.arithmetic {
+            Arithmetic::Float => Rate::Float(FloatRate { update, floor: law.floor, start_bps, weight: 1.0, bps: 0.0 }),
+            Arithmetic::Fixed => Rate::Fixed(FixedRate::new(&update, law.floor, start_bps, limits)),
+        }
+    }
+
+    /// The flow starts.
+    pub fn start(&mut self, limits: &Limits) {
+        either!(self, r => r.start(limits));
+    }
+    /// Another weight; `at_once`: the rate follows in proportion. Whether it is another.
+    pub fn weigh(&mut self, weight: f64, at_once: bool, limits: &Limits) -> bool {
+        either!(self, r => r.weigh(weight, at_once, limits))
+    }
+    /// Limits have changed.
+    pub fn bound(&mut self, limits: &Limits) {
+        either!(self, r => r.bound(limits));
+    }
+    /// Feedback; `whole`: as after a round trip, whatever the time.
+    #[inline]
+    pub fn hear(&mut self, heard: Heard, whole: bool, limits: &Limits) {
+        either!(self, r => r.hear(heard, whole, limits));
+    }
+    /// Nothing was heard for a timeout. A dropped packet was in a full queue: where none comes back, that is all there is to go
+    /// by.
+    pub fn time_out(&mut self, limits: &Limits) {
+        either!(self, r => r.time_out(limits));
+    }
+    /// bit/s.
+    #[inline]
+    pub fn bps(&self) -> f64 {
+        match self {
+            Rate::Float(r) => r.bps,
+            Rate::Fixed(r) => fixed::exp2(r.log2_rate) as f64 / 65_536.0,
+        }
+    }
+}
+
+/// A rate in floating point.
+#[derive(Debug, Clone, Copy)]
+pub struct FloatRate {
+    update: Update,
+    floor: Floor,
+    start_bps: f64,
+    weight: f64,
+    bps: f64,
+}
+
+impl FloatRate {
+    fn bound(&mut self, limits: &Limits) {
+        let packet_bps = limits.packet_bps();
+        let least_bps = match self.floor {
+            Floor::Packet => packet_bps,
+            Floor::Beta => self.update.target.least_bps(self.weight).max(packet_bps / f64::from(SILENT_RTTS)),
+        };
+        self.bps = self.bps.clamp(least_bps.min(limits.most_bps), limits.most_bps);
+    }
+    fn start(&mut self, limits: &Limits) {
+        self.bps = self.start_bps * self.weight;
+        self.bound(limits);
+    }
+    fn weigh(&mut self, weight: f64, at_once: bool, limits: &Limits) -> bool {
+        let before = std::mem::replace(&mut self.weight, weight);
+        if at_once && before != weight {
+            self.bps *= weight / before;
+            self.bound(limits);
+        }
+        before != weight
+    }
+    #[inline]
+    fn hear(&mut self, heard: Heard, whole: bool, limits: &Limits) {
+        let rtts = if whole { 1.0 } else { heard.passed_ns as f64 / heard.rtt_ns as f64 };
+        self.bps = self.update.next_bps(self.bps, self.weight, f64::from(heard.delay_ns), rtts);
+        self.bound(limits);
+    }
+    fn time_out(&mut self, limits: &Limits) {
+        self.bps /= MOST_RATIO;
+        self.bound(limits);
+    }
+}
+
+/// A rate in integers: its logarithm, base 2, with 32 bits after the point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FixedRate {
+    update: FixedUpdate,
+    floor: Floor,
+    log2_start: i64,
+    /// Half of beta.
+    log2_least: i64,
+    /// A packet in a nanosecond.
+    log2_packet: i64,
+    /// The largest rate of the limits, and its logarithm.
+    most: (u64, i64),
+    log2_weight: i64,
+    log2_rate: i64,
+}
+
+impl FixedRate {
+    /// See [`Rate::new`].
+    pub fn new(update: &Update, floor: Floor, start_bps: f64, limits: &Limits) -> Self {
+        FixedRate {
+            update: FixedUpdate::new(update),
+            floor,
+            log2_start: fixed::log2_of(start_bps),
+            log2_least: fixed::log2_of(update.target.least_bps(1.0)),
+            log2_packet: fixed::log2_of(limits.packet_bits as f64 * 1e9),
+            most: most(limits),
+            log2_weight: 0,
+            log2_rate: 0,
+        }
+    }
+    /// The logarithm of the rate, bit/s.
+    pub fn log2_rate(&self) -> i64 {
+        self.log2_rate
+    }
+    fn bound(&mut self, limits: &Limits) {
+        if limits.most_bps as u64 != self.most.0 {
+            self.most = most(limits);
+        }
+        let packet = self.log2_packet - fixed::log2(limits.rtt_ns);
+        let least = match self.floor {
+            Floor::Packet => packet,
+            Floor::Beta => {
+                (self.log2_least + self.log2_weight).max(packet - i64::from(SILENT_RTTS.trailing_zeros()) * ONE)
+            }
+        };
+        self.log2_rate = self.log2_rate.clamp(least.min(self.most.1), self.most.1);
+    }
+    fn start(&mut self, limits: &Limits) {
+        self.log2_rate = self.log2_start + self.log2_weight;
+        self.bound(limits);
+    }
+    fn weigh(&mut self, weight: f64, at_once: bool, limits: &Limits) -> bool {
+        let log2_weight = fixed::log2(fixed::rounded(weight, 32)) - 32 * ONE;
+        let before = std::mem::replace(&mut self.log2_weight, log2_weight);
+        if at_once && before != log2_weight {
+            self.log2_rate += log2_weight - before;
+            self.bound(limits);
+        }
+        before != log2_weight
+    }
+    #[inline]
+    fn hear(&mut self, heard: Heard, whole: bool, limits: &Limits) {
+        let rtts = if whole { ONE as u64 } else { fixed::rtts(heard.passed_ns, heard.rtt_ns) };
+        self.log2_rate = self.update.next(self.log2_rate, self.log2_weight, heard.delay_ns, rtts);
+        self.bound(limits);
+    }
+    fn time_out(&mut self, limits: &Limits) {
+        const { assert!(MOST_RATIO == 2.0, "half of a rate is one less in the logarithm") };
+        self.log2_rate -= ONE;
+        self.bound(limits);
+    }
+}
+
+fn most(limits: &Limits) -> (u64, i64) {
+    (limits.most_bps as u64, fixed::log2_of(limits.most_bps.max(1.0)))
+}
