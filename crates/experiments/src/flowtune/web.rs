@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use subak_core::rng::Stream;
 use subak_core::sizes::Sizes;
 use subak_core::{Case, Fault, Flow, Flows, LinkId, Policy};
-use subak_solve::ned::{AnyLaw, Cluster, Division, Iteration, Key, Method, Normalizer, Real};
+use subak_solve::ned::{AnyLaw, Cluster, Division, Iteration, Key, Method, Ned, Normalizer, Real};
 use subak_solve::{Options, Utility, maximize_from};
 
 const LOADS: [f64; 4] = [0.2, 0.4, 0.6, 0.8];
@@ -22,9 +22,9 @@ pub(super) const GAMMA: f64 = 0.4;
 
 /// Intervals in all, and of them those before measuring; intervals between two looks at the optimum; Gradient's gamma; the
 /// length of an interval, us, and the steps that are made in it; lines that a rate may be at most before normalizing;
-/// times that rates are put through F-NORM.
+/// times that rates are put through F-NORM; 1 where NED's prices fall to a quarter at most in a step.
 pub(crate) const SETTINGS: &[&str] =
-    &["steps", "warmup", "every", "gradient_gamma", "interval_us", "steps_each", "most_lines", "passes"];
+    &["steps", "warmup", "every", "gradient_gamma", "interval_us", "steps_each", "most_lines", "passes", "bounded"];
 
 /// An optimizer of figure 16.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -52,6 +52,7 @@ pub(super) struct Job {
     timing: Timing,
     most_lines: f64,
     passes: usize,
+    bounded: bool,
     /// Intervals between two looks at the optimum; none for no looks.
     every: Option<usize>,
 }
@@ -147,6 +148,7 @@ fn jobs(context: &Context, entries: &[Entry], looks: bool) -> Result<Vec<Job>, F
     let timing = Timing::of(context, 4000, 2000)?;
     let most_lines = context.number("most_lines", 1.0, 1.0, 1e9)?;
     let passes = context.count("passes", 1, 100)?;
+    let bounded = context.number("bounded", 0.0, 0.0, 1.0)? > 0.0;
     let every = context.count("every", 20, 1_000_000)?;
     let gradient = context.number("gradient_gamma", 0.0, 0.0, 10.0)?;
     let mut jobs = Vec::new();
@@ -159,7 +161,8 @@ fn jobs(context: &Context, entries: &[Entry], looks: bool) -> Result<Vec<Job>, F
                     _ => None,
                 };
                 let every = looks.then_some(every);
-                jobs.push(Job { entry, load, seed: context.seed() + run, gamma, timing, most_lines, passes, every });
+                let seed = context.seed() + run;
+                jobs.push(Job { entry, load, seed, gamma, timing, most_lines, passes, bounded, every });
             }
         }
     }
@@ -168,8 +171,8 @@ fn jobs(context: &Context, entries: &[Entry], looks: bool) -> Result<Vec<Job>, F
 
 /// NED with this gamma at this load, and its looks at the optimum.
 pub(super) fn with_gamma(gamma: f64, load: f64, seed: u64, timing: Timing) -> Result<f64, Fault> {
-    let job =
-        Job { entry: ENTRIES[0], load, seed, gamma: Some(gamma), timing, most_lines: 1.0, passes: 1, every: Some(20) };
+    let (gamma, every) = (Some(gamma), Some(20));
+    let job = Job { entry: ENTRIES[0], load, seed, gamma, timing, most_lines: 1.0, passes: 1, bounded: false, every };
     run(&job).map(|ran| ran.flow)
 }
 
@@ -211,7 +214,10 @@ fn simulate<T: Real>(job: &Job, division: Division) -> Result<Ran, Fault> {
     let mut fabric = Fabric::of(&topology(), job.seed)?;
     let capacity_bps = fabric.capacities_bps();
     let sizes = sizes();
-    let law: AnyLaw<T> = job.entry.method.law(job.gamma)?;
+    let law: AnyLaw<T> = match (job.entry.method, job.gamma) {
+        (Method::Ned, Some(gamma)) if job.bounded => Box::new(Ned::with_gamma(gamma).bounded()),
+        (method, gamma) => method.law(gamma)?,
+    };
     let cluster = Cluster::<T>::new(&capacity_bps, 1.0)?.with_most_lines(job.most_lines)?;
     let mut iteration = Iteration::new(cluster, law).with_division(division);
     let mut rng = Stream::new(job.seed, "web");
@@ -219,7 +225,7 @@ fn simulate<T: Real>(job: &Job, division: Division) -> Result<Ran, Fault> {
     let gap_s = 8.0 * sizes.mean_bytes() / (job.load * HOST_BPS * fabric.hosts.len() as f64);
     let (mut next_s, mut arrived) = (rng.exponential(gap_s), 0u64);
     let mut active: Vec<Active> = Vec::new();
-    let mut seen = Seen::default();
+    let (mut seen, mut rates) = (Seen::default(), Vec::new());
     let Timing { intervals, warmup, interval_s, steps_each } = job.timing;
     for interval in 0..intervals {
         while next_s < interval as f64 * interval_s {
@@ -231,8 +237,10 @@ fn simulate<T: Real>(job: &Job, division: Division) -> Result<Ran, Fault> {
         }
         (0..steps_each).for_each(|_| iteration.step());
         let keys: Vec<Key> = active.iter().map(|flow| flow.key).collect();
-        let mut rates_bps = iteration.rates_bps(Normalizer::Flow, &keys);
-        (1..job.passes).for_each(|_| normalize_again(&active, &mut rates_bps, &capacity_bps));
+        iteration.normalize(Normalizer::Flow, &mut rates);
+        (1..job.passes).for_each(|_| iteration.normalize_again(&mut rates));
+        let unit_bps = iteration.cluster().unit_bps();
+        let rates_bps: Vec<f64> = keys.iter().map(|key| rates[key.slot()].f64() * unit_bps).collect();
         seen.overload(&active, &rates_bps, &capacity_bps);
         if interval >= warmup {
             seen.over(&iteration, &capacity_bps, active.len());
@@ -252,16 +260,6 @@ fn simulate<T: Real>(job: &Job, division: Division) -> Result<Ran, Fault> {
         active.retain(|flow| flow.left_bits > 0.0);
     }
     Ok(seen.summary())
-}
-
-/// F-NORM (equation 6) on rates that fit already: those that no full link holds back grow.
-fn normalize_again(active: &[Active], rates_bps: &mut [f64], capacity_bps: &[f64]) {
-    let load = loads_bps(active, rates_bps, capacity_bps.len());
-    for (flow, rate) in active.iter().zip(rates_bps) {
-        let ratio = |&l: &LinkId| load[l as usize] / capacity_bps[l as usize];
-        let worst = flow.path.iter().map(ratio).fold(0.0, f64::max);
-        *rate /= worst * (1.0 + 1e-12);
-    }
 }
 
 fn loads_bps(active: &[Active], rates_bps: &[f64], links: usize) -> Vec<f64> {
