@@ -66,6 +66,26 @@ def test_the_references_own_room_is_not_passed_off_as_valid(subak: Subak) -> Non
 
 
 @pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"match": [{"width": 641, "kind": "exact"}]}, "a matches 641 bits, and the crossbar of a stage carries 640"),
+        ({"action_width": 1281}, "a has 1281 bits of action data, and a stage carries 1280"),
+        ({"modifies": list("fghijklmn"), "action_width": 0}, "a modifies 9 fields, and a stage can modify 8"),
+    ],
+)
+def test_a_table_that_no_stage_can_serve_does_not_fit(
+    more: dict[str, Any], said: str, subak: Subak, tmp_path: Path
+) -> None:
+    path = written(tmp_path, {"tables": [table("a", **more)], "dependencies": {}})
+    for solver in ("cp-sat", "ffl"):
+        ended = subak("fit", path, "--solver", solver)
+        assert ended.code == 1
+        assert said in ended.out
+        assert "does not fit, proven" in ended.out
+    assert subak("fit", path, "--json").json["status"] == "infeasible"
+
+
+@pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (("nobody",), 'there is no program "nobody"'),
@@ -73,6 +93,7 @@ def test_the_references_own_room_is_not_passed_off_as_valid(subak: Subak) -> Non
         (("l3dc", "--solver", "cplex"), '"cplex" is none'),
         (("l3dc", "--objective", "beauty"), '"beauty" is none'),
         (("l3dc", "--ties", "coin"), '"coin" is none'),
+        (("l3dc", "--power-model", "none"), '"none" is none'),
         (("l3dc", "--check", "nothing.json"), "there is no such file"),
     ],
 )
@@ -85,7 +106,6 @@ def test_unusable_arguments_end_with_2(subak: Subak, arguments: tuple[str, ...],
 CYCLE = {"tables": [table("a", next={"default": "b"}), table("b", next={"hit": "end", "miss": "a"})]}
 GIVEN_CYCLE = {"tables": [table("a"), table("b")], "dependencies": {"match": [["a", "b"], ["b", "a"]]}}
 UNKNOWN = {"fields": {"ip.src": 32}, "tables": [table("a", next={"default": "end"})]}
-WIDE = {"tables": [table("a", match=[{"width": 641, "kind": "exact"}])], "dependencies": {}}
 
 
 @pytest.mark.parametrize(
@@ -94,7 +114,6 @@ WIDE = {"tables": [table("a", match=[{"width": 641, "kind": "exact"}])], "depend
         (CYCLE, "tables[0].next", "a circle: a -> b -> a"),
         (GIVEN_CYCLE, "dependencies", "in a circle"),
         (UNKNOWN, "tables[0].match[0].field", 'there is no field "ip.dst"'),
-        (WIDE, 'table "a"', "641 bits, and the crossbar of a stage carries 640"),
         ({"tables": [table("a")], "dependencies": {"macth": []}}, "dependencies.macth", 'did you mean "match"?'),
         ({"tables": [table("a", entries=0)], "dependencies": {}}, "tables[0].entries", "0 is out of range"),
         ({"tables": [table("a"), table("a")], "dependencies": {}}, "tables[1]", 'two tables "a"'),

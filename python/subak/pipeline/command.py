@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json as json_module
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from subak.errors import InputError
+from subak.pipeline.switch import POWER_MODELS
 from subak.progress import waiting
 
 if TYPE_CHECKING:
     from subak.pipeline.fitting import Answer
 
-WHY_SECONDS = 30.0
 TIES = ("program", "reference")
 
 
@@ -33,7 +35,12 @@ def fit(
     solver: Annotated[
         str, typer.Option(help="cp-sat, or a greedy one: ffl, ffd, ffls, mcf, each also as -16 and -exact16.")
     ] = "cp-sat",
-    time_limit: Annotated[float, typer.Option(min=0.1, metavar="S", help="Seconds for the solver.")] = 60.0,
+    power_model: Annotated[
+        str, typer.Option(help="text: all blocks assigned, equation 6.6; release: as the published figures have it.")
+    ] = "text",
+    time_limit: Annotated[
+        float, typer.Option(min=0.1, metavar="S", help="Seconds for building, solving and explaining together.")
+    ] = 60.0,
     workers: Annotated[int | None, typer.Option(min=1, help="Threads of the solver; the machine's, at most 8.")] = None,
     ties: Annotated[
         str, typer.Option(help="Of greedy solvers: program, in its order; reference, as the thesis' runs had them.")
@@ -64,7 +71,11 @@ def fit(
 
     if ties not in TIES:
         raise InputError(None, "--ties", f'"{ties}" is none', f"choose one of: {', '.join(TIES)}")
-    target = switch_file.load(switch)
+    if power_model not in POWER_MODELS:
+        mend = f"choose one of: {', '.join(POWER_MODELS)}"
+        raise InputError(None, "--power-model", f'"{power_model}" is none', mend)
+    until = time.monotonic() + time_limit
+    target = replace(switch_file.load(switch), power=power_model)
     source = program_file.load(program, target.name)
     if graph:
         _write(graph, graph_svg.draw(source, target))
@@ -72,9 +83,9 @@ def fit(
         if check:
             found = _checked(source, target, check)
         else:
-            found = _solved(source, target, program, objective, solver, time_limit, workers, ties)
+            found = _solved(source, target, objective, solver, until, workers, ties)
         others = _others(found) if compare else []
-        core, words = _why(found, time_limit) if (why or not found.fits) and not check else (None, [])
+        core, words = _why(found, until) if (why or not found.fits) and not check else (None, [])
     if picture and found.placement:
         _write(picture, map_svg.draw(source, target, found.placement))
     if report:
@@ -92,10 +103,9 @@ def fit(
 def _solved(
     source: Any,
     target: Any,
-    name: str,
     objective: str | None,
     solver: str,
-    time_limit: float,
+    until: float,
     workers: int | None,
     ties: str,
 ) -> Answer:
@@ -104,9 +114,8 @@ def _solved(
     reference = ties == "reference"
     if reference and solver == "cp-sat":
         raise InputError(None, "--ties", "cp-sat has no ties", "name a greedy solver, such as --solver ffl")
-    return fit(
-        source, target, objective, solver, time_limit=time_limit, workers=workers, reference=reference, file=name
-    )
+    left = max(until - time.monotonic(), 0.1)
+    return fit(source, target, objective, solver, time_limit=left, workers=workers, reference=reference)
 
 
 def _checked(source: Any, target: Any, path: Path) -> Answer:
@@ -132,20 +141,25 @@ def _others(found: Answer) -> list[Answer]:
     return [fit(found.program, found.switch, found.objective, name) for name in names]
 
 
-def _why(found: Answer, time_limit: float) -> tuple[dict[str, Any] | None, list[str]]:
+def _why(found: Answer, until: float) -> tuple[dict[str, Any] | None, list[str]]:
     """What stands in the way: of fitting at all, or of one stage fewer."""
     from subak.pipeline import explain
-    from subak.pipeline.packing import needs
+    from subak.pipeline.packing import NeverFitsError, needs
 
     if found.fits and not (found.objective == "stages" and found.value and found.value > 1):
         return None, []
     depth = int(found.value) - 1 if found.fits and found.value else None
-    asked = needs(found.program, found.switch)
-    core = explain.core(found.program, found.switch, asked, depth, min(time_limit, WHY_SECONDS))
-    if core is None:
-        said = "That it does not fit is not proven." if not found.fits else "That fewer stages do not do is not proven."
-        return None, [said]
-    return core.to_dict(), explain.words(core, found.program, found.switch)
+    try:
+        asked = needs(found.program, found.switch)
+    except NeverFitsError:
+        return None, []
+    core = explain.core(found.program, found.switch, asked, depth, until - time.monotonic())
+    fewer = "fewer stages" if found.fits else "it"
+    if isinstance(core, explain.Core):
+        return core.to_dict(), explain.words(core, found.program, found.switch)
+    if core == explain.UNDECIDED:
+        return None, [f"Whether {fewer} {'do' if found.fits else 'fits'} was not decided in the time."]
+    return None, [f"A placement in {depth} stages exists." if found.fits else "Another solver can place it."]
 
 
 def _document(

@@ -39,14 +39,9 @@ def load(name: str, switch: str = "") -> Program:
 def read(data: bytes, file: str) -> Program:
     """The program in ``data``: P4 if the file is called so, else JSON of tables or of bmv2."""
     if Path(file).suffix == ".p4":
-        from subak.pipeline.p4.compile import Machine
         from subak.pipeline.p4.lower import lower
-        from subak.pipeline.p4.lower import read as declared
 
-        found = lower(data, file)
-        # What could not run is refused as well: widths that do not meet, values for actions that take others.
-        Machine(declared(data, file))
-        return found
+        return lower(data, file)
     try:
         told = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -73,6 +68,7 @@ def from_json(told: Any, file: str | None) -> Program:
     for k, (table, node) in enumerate(zip(tables, nodes, strict=True)):
         if table.name in names[:k]:
             raise node.error(f'there are two tables "{table.name}"', "give each its own name")
+    _check_registers(tables, nodes)
     name = top["name"].text() if "name" in top else Path(file or "program").stem
     source = top["source"].text() if "source" in top else ""
     flows = [_has(node, "next") for node in nodes]
@@ -87,8 +83,7 @@ def from_json(told: Any, file: str | None) -> Program:
         found = derive.dependencies(tables)
     else:
         raise nodes[0].error("nothing says what depends on what", 'give "next" in each table, or "dependencies"')
-    pairs = derive.exclusive_pairs(tables) if all(flows) else frozenset()
-    return Program(name, tables, found, source, pairs)
+    return Program(name, tables, found, source)
 
 
 def _has(node: Node, key: str) -> bool:
@@ -162,6 +157,16 @@ def _width(node: Node, widths: dict[str, int]) -> int:
 def _register(node: Node) -> Register:
     told = node.mapping(("name", "width", "cells"), ("name", "width", "cells"))
     return Register(told["name"].text(), told["width"].whole(1), told["cells"].whole(1))
+
+
+def _check_registers(tables: tuple[Table, ...], nodes: list[Node]) -> None:
+    """A register of one name is one register."""
+    known: dict[str, Register] = {}
+    for table, node in zip(tables, nodes, strict=True):
+        for register in table.registers:
+            if known.setdefault(register.name, register) != register:
+                what = f'register "{register.name}" has another size in an earlier table'
+                raise node.mapping()["registers"].error(what, "give it one size, or two names")
 
 
 def _next(node: Node) -> tuple[tuple[str, str | None], ...]:

@@ -41,7 +41,9 @@ def _verdict(found: Answer, why: Sequence[str]) -> str:
     said = f"<p>{escape(show.verdict(found))}</p>"
     said += "".join(f'<p class="warn">{escape(wrong)}</p>' for wrong in found.wrong)
     if found.why:
-        said += f"<p>{escape(found.solver)} gave up: {escape(found.why)}.</p>"
+        given_up = "" if found.status == "infeasible" else f"{escape(found.solver)} gave up: "
+        said += f"<p>{given_up}{escape(found.why)}.</p>"
+    said += "".join(f"<p>{escape(line)}</p>" for line in (show.afterwards(found), *found.program.notes) if line)
     items = [line[2:] for line in why if line.startswith("- ")]
     lead = [line for line in why if not line.startswith("- ")]
     said += "".join(f"<p>{escape(line)}</p>" for line in lead)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 PACKED, ROWS, SHARED = "packed", "rows", "shared"
+TEXT, RELEASE = "text", "release"
+POWER_MODELS = (TEXT, RELEASE)
 PACKINGS = (PACKED, ROWS, SHARED)
 """How entries lie in blocks: several a row over blocks strung together; one a row; one a row, in blocks that several
 tables share row by row."""
@@ -85,6 +87,8 @@ class Switch:
     overhead: str | None = None
     """The memory that holds action data, statistics and registers; without it they are ignored."""
     source: str = ""
+    power: str = "text"
+    """How power is counted: ``text``, by equation 6.6; ``release``, as the thesis' published figures were."""
 
     @cached_property
     def memory(self) -> dict[str, Memory]:

@@ -16,9 +16,14 @@ class Whole:
     def __init__(self, model: Model) -> None:
         self.model = model
         self.units: dict[tuple[str, int, str, Unit], cp_model.IntVar] = {}
+        self._of: dict[tuple[str, int], list[tuple[int, cp_model.IntVar]]] = {}
+        """Entries a unit, and units, of each table in each stage."""
+        self._in: dict[tuple[int, str], list[tuple[str, Unit]]] = {}
+        """Whose units there may be in each stage and memory."""
         self.chosen: dict[tuple[str, int, str, Unit], Literal] = {}
         """Whether a table has units of a format in a stage."""
         self.beside: dict[tuple[str, int, str], tuple[Unit, cp_model.IntVar]] = {}
+        self._beside_in: dict[int, list[tuple[Unit, cp_model.IntVar]]] = {}
         for memory in model.switch.memories:
             if memory.packing != SHARED:
                 for (name, stage), here in model.here.items():
@@ -32,9 +37,10 @@ class Whole:
 
     def matched(self, name: str, stage: int) -> list[tuple[int, cp_model.IntVar]]:
         """Entries a unit, and units, of a table in a stage."""
-        return [(u.entries, var) for (n, s, _, u), var in self.units.items() if (n, s) == (name, stage)]
+        return self._of.get((name, stage), [])
 
     def _match(self, name: str, stage: int, here: Literal, memory: Memory) -> None:
+        self.model.tick()
         cp, table = self.model.cp, self.model.program.by_name[name]
         formats = self.model.needs[name].formats.get(memory.name, ())
         there = self.model.switch.stages[stage].blocks.get(memory.name, 0)
@@ -48,6 +54,8 @@ class Whole:
             key = (name, stage, memory.name, unit)
             self.units[key] = cp.new_int_var(0, most, f"units {key}")
             self.chosen[key] = cp.new_bool_var(f"chosen {key}")
+            self._of.setdefault((name, stage), []).append((unit.entries, self.units[key]))
+            self._in.setdefault((stage, memory.name), []).append((name, unit))
             cp.add(self.units[key] <= most * self.chosen[key])
             cp.add(self.units[key] >= self.chosen[key])
             cp.add_implication(self.chosen[key], here)
@@ -67,15 +75,17 @@ class Whole:
                 entries = sum(entries * units for entries, units in matched)
                 self.model.cp.add(unit.entries * var >= entries)
                 self.beside[name, stage, use] = (unit, var)
+                self._beside_in.setdefault(stage, []).append((unit, var))
 
     def _blocks(self) -> None:
         """Blocks of each stage; and, as a cut, of the entries of one table in each."""
         switch, cp = self.model.switch, self.model.cp
         for stage, described in enumerate(switch.stages):
             for memory in (m for m in switch.memories if m.packing != SHARED):
-                terms = [u.blocks * var for (_, s, m, u), var in self.units.items() if (s, m) == (stage, memory.name)]
+                held = self._in.get((stage, memory.name), [])
+                terms = [unit.blocks * self.units[name, stage, memory.name, unit] for name, unit in held]
                 if memory.name == switch.overhead:
-                    terms += [u.blocks * var for (_, s, _), (u, var) in self.beside.items() if s == stage]
+                    terms += [u.blocks * var for u, var in self._beside_in.get(stage, [])]
                     for name, here in self.model.tables_in(stage):
                         blocks = sum(self.model.needs[name].register_blocks)
                         terms += [blocks * here] if blocks else []
@@ -86,9 +96,8 @@ class Whole:
         for memory, crossbar in self.model.switch.crossbars.items():
             for stage in range(len(self.model.switch.stages)):
                 used: dict[str, list[Literal]] = {}
-                for (name, s, m, _), chosen in self.chosen.items():
-                    if (s, m) == (stage, memory):
-                        used.setdefault(name, []).append(chosen)
+                for name, unit in self._in.get((stage, memory), []):
+                    used.setdefault(name, []).append(self.chosen[name, stage, memory, unit])
                 subunits = {name: self.model.needs[name].subunits[memory] for name in used}
                 if sum(subunits.values()) > crossbar.units:
                     self.model.cp.add(sum(subunits[n] * sum(c) for n, c in used.items()) <= crossbar.units)
@@ -112,7 +121,7 @@ class Whole:
                     rows.append(Placed(name, stage, overhead, use, units * beside.blocks, held, beside.blocks))
             registers = self.model.program.by_name[name].registers
             for register, blocks in zip(registers, needs.register_blocks, strict=True):
-                if overhead:
+                if overhead and blocks:
                     rows.append(Placed(name, stage, overhead, REGISTER_USE, blocks, register.cells))
         return rows
 
