@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from random import Random
 
@@ -84,31 +85,47 @@ def test_flexpipe_fits_simple_and_proves_that_mtag_cannot() -> None:
     assert any("alone is longer" in line for line in explain.words(core, mtag, FLEXPIPE))
 
 
+TINY = int(os.environ.get("SUBAK_FIT_TINY", "60"))
+WANTED = ("stages", "latency", "power", "blocks")
+
+
 @pytest.mark.parametrize("batch", range(6))
 def test_exact_answers_equal_trying_all(batch: int) -> None:
-    """300 programs over whole blocks, and 90 over shared rows."""
-    fitting = 0
-    for k in range(65):
+    """Every objective, and both models of power; ``SUBAK_FIT_TINY=2000`` tries as many programs."""
+    fitting = tried = 0
+    for seed in range(batch, TINY, 6):
+        random = Random(seed)
+        switch = brute.rmt_like(random)
+        program = brute.spelled(random, as_json=bool(seed % 2))
+        for model in ("text", "release"):
+            of = replace(switch, power=model)
+            least = brute.best_by(program, of, WANTED if model == "text" else ("power",))
+            for objective, best in least.items():
+                answer = fit(program, of, objective, workers=1)
+                tried += 1
+                if best is None:
+                    assert answer.status == "infeasible", (seed, objective)
+                    continue
+                fitting += 1
+                assert answer.status == "optimal", (seed, objective)
+                assert answer.value == pytest.approx(best, abs=1e-5), (seed, objective, model)
+                assert answer.placement
+                assert not violations(program, of, answer.placement)
+    assert tried // 5 < fitting < tried
+
+
+@pytest.mark.parametrize("batch", range(2))
+def test_exact_answers_equal_trying_all_of_shared_rows(batch: int) -> None:
+    for k in range(25):
         random = Random(1000 * batch + k)
-        shared = k >= 50
-        switch = brute.flexpipe_like(random) if shared else brute.rmt_like(random)
-        program = brute.program(random, 4 if shared else 40, 6 if shared else 12)
-        objective = ("stages", "blocks", "latency", "power")[k % (2 if shared else 4)]
-        try:
+        switch, program = brute.flexpipe_like(random), brute.program(random, 4, 6)
+        for objective, best in brute.best_by(program, switch, ("stages", "blocks")).items():
             answer = fit(program, switch, objective, workers=1)
-        except InputError:
-            assert brute.best(program, switch, objective) is None
-            continue
-        best = brute.best(program, switch, objective)
-        if best is None:
-            assert answer.status == "infeasible", (batch, k)
-            continue
-        fitting += 1
-        assert answer.status == "optimal", (batch, k)
-        assert answer.value == pytest.approx(best, abs=1e-5), (batch, k, objective)
-        assert answer.placement
-        assert not violations(program, switch, answer.placement)
-    assert 20 < fitting < 65
+            if best is None:
+                assert answer.status == "infeasible", (batch, k)
+                continue
+            assert answer.status == "optimal", (batch, k)
+            assert answer.value == best, (batch, k, objective)
 
 
 def test_exact_is_never_worse_than_greedy() -> None:

@@ -9,7 +9,7 @@ from subak.errors import InputError
 from subak.pipeline import derive
 from subak.pipeline.bmv2_actions import Actions, Effect
 from subak.pipeline.bmv2_fields import VALID, Fields
-from subak.pipeline.frontend import COUNTER_BITS, DESTINED, METER_BITS, Next, changed, leaving, looked, members
+from subak.pipeline.frontend import COUNTER_BITS, DESTINED, METER_BITS, Next, changed, leaving, looked, members, met
 from subak.pipeline.graph import order
 from subak.pipeline.program import EXACT, PREFIX, TERNARY, Key, Program, Register, Table
 from subak.pipeline.reading import Node
@@ -58,9 +58,10 @@ class _Reader:
             tables += self._pipeline(pipeline, follow)
         if not tables:
             raise InputError(self.file, "pipelines", "there is no table", "give a program that applies one")
-        held = self._in_order(tables)
+        held, notes = met(self._in_order(tables), next((s for s in starts if s), None))
+        self.notes |= notes
         name = self.file.rsplit("/", 1)[-1].removesuffix(".json")
-        return Program(name, held, derive.dependencies(held), "", tuple(sorted(self.notes)))
+        return Program(name, held, derive.dependencies(held), notes=tuple(sorted(self.notes)))
 
     def _in_order(self, tables: list[Table]) -> tuple[Table, ...]:
         by_name = {t.name: t for t in tables}
@@ -131,7 +132,7 @@ class _Reader:
         """The actions of a table: by number, or in older JSON by name."""
         if "action_ids" in told:
             known: Mapping[Any, Node] = self.by_id
-            named = [(node, node.whole()) for node in told["action_ids"].items()]
+            named: list[tuple[Node, Any]] = [(node, node.whole()) for node in told["action_ids"].items()]
         else:
             known, named = self.by_name, [(n, n.text()) for n in (told["actions"].items() if "actions" in told else [])]
         for node, called in named:

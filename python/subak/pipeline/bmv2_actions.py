@@ -70,7 +70,7 @@ class Actions:
         """What an action does, and the bits of its data."""
         told, found = action.mapping(), Effect()
         primitives = [node.mapping() for node in told["primitives"].items()]
-        jumps = any(one["op"].value in ("_jump", "_jump_if_zero") for one in primitives)
+        jumps = False
         sure: set[str] = set()
         for one in primitives:
             if found.exits == ALWAYS:
@@ -80,6 +80,8 @@ class Actions:
             found.writes |= changed(writes, egress)
             if not jumps and one["op"].value not in ("push", "pop"):
                 sure |= changed(writes, egress)
+            # What comes after a jump is written on some ways only.
+            jumps = jumps or one["op"].value in ("_jump", "_jump_if_zero")
             if one["op"].value == "exit":
                 found.exits = MAYBE if jumps else ALWAYS
         data = told["runtime_data"].items() if "runtime_data" in told else []

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+
+from subak.pipeline.program import Table
 
 STANDARD = "standard_metadata"
 METADATA = (STANDARD, "intrinsic_metadata", "queueing_metadata")
@@ -68,6 +70,19 @@ def leaving(outcomes: Next, exits: Mapping[str, int], by_action: bool, stop: str
         if all(how == NEVER or (how == ALWAYS and name in named) for name, how in exits.items()):
             return outcomes
     return (*outcomes, ("exit", stop))
+
+
+def met(tables: Sequence[Table], start: str | None) -> tuple[tuple[Table, ...], set[str]]:
+    """The tables that packets can meet, and a note on each other one."""
+    by_name = {table.name: table for table in tables}
+    found, ahead = set(), [start] if start else []
+    while ahead:
+        name = ahead.pop()
+        if name not in found:
+            found.add(name)
+            ahead += [to for _, to in by_name[name].next or () if to is not None]
+    left = {f"no packet meets {name}: it is left out" for name in by_name if name not in found}
+    return tuple(table for table in tables if table.name in found), left
 
 
 def again(name: str) -> str:

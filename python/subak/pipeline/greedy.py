@@ -107,7 +107,7 @@ class _Greedy:
         program = self.program
 
         def excludes(one: str, other: str) -> bool:
-            return not program.has_flow or frozenset((one, other)) in program.exclusive
+            return frozenset((one, other)) in program.exclusive
 
         shared = {m.name: m for m in switch.memories if m.packing == SHARED}
         return Room(

@@ -99,6 +99,8 @@ class Program:
     dependencies: tuple[Dependency, ...]
     source: str = ""
     """Where its facts come from."""
+    apart: frozenset[frozenset[str]] = frozenset()
+    """Pairs of tables that no packet meets both of, where no control flow tells."""
     notes: tuple[str, ...] = ()
     """What was taken for more than it is."""
 
@@ -118,10 +120,10 @@ class Program:
 
     @cached_property
     def exclusive(self) -> frozenset[frozenset[str]]:
-        """Pairs of tables that no packet meets both of, as far as the control flow is known."""
+        """Pairs of tables that no packet meets both of, as far as anything is known of it."""
         from subak.pipeline.derive import exclusive_pairs
 
-        return exclusive_pairs(self.tables) if self.has_flow else frozenset()
+        return exclusive_pairs(self.tables) if self.has_flow else self.apart
 
     @cached_property
     def has_flow(self) -> bool:

@@ -26,7 +26,8 @@ def built_in() -> list[str]:
 def load(name: str, switch: str = "") -> Program:
     """The program of that name, in the sizes for ``switch`` where it has some, or the one in that file."""
     if name in built_in():
-        for path in (FOLDER / f"{name}@{switch}.json", FOLDER / f"{name}.json", FOLDER / f"{name}.p4"):
+        sizes = switch.removesuffix("-release")
+        for path in (FOLDER / f"{name}@{sizes}.json", FOLDER / f"{name}.json", FOLDER / f"{name}.p4"):
             if path.exists():
                 return read(path.read_bytes(), path.name)
     if "/" not in name and "." not in name and name != "-" and not Path(name).exists():
@@ -55,7 +56,9 @@ def read(data: bytes, file: str) -> Program:
 
 def from_json(told: Any, file: str | None) -> Program:
     """A program from a table dependency graph in JSON."""
-    top = Node(told, file).mapping(("schema", "name", "source", "fields", "tables", "dependencies"), ("tables",))
+    top = Node(told, file).mapping(
+        ("schema", "name", "source", "fields", "tables", "dependencies", "exclusive"), ("tables",)
+    )
     if "schema" in top and top["schema"].value != 1:
         raise top["schema"].error(f"schema {top['schema'].value} is not known", 'write "schema": 1')
     nodes = top["tables"].items()
@@ -83,7 +86,10 @@ def from_json(told: Any, file: str | None) -> Program:
         found = derive.dependencies(tables)
     else:
         raise nodes[0].error("nothing says what depends on what", 'give "next" in each table, or "dependencies"')
-    return Program(name, tables, found, source)
+    apart = _apart(top["exclusive"], names) if "exclusive" in top else frozenset()
+    if apart and any(flows):
+        raise top["exclusive"].error("the control flow tells which tables exclude each other", "leave it out")
+    return Program(name, tables, found, source, apart)
 
 
 def _has(node: Node, key: str) -> bool:
@@ -167,6 +173,17 @@ def _check_registers(tables: tuple[Table, ...], nodes: list[Node]) -> None:
             if known.setdefault(register.name, register) != register:
                 what = f'register "{register.name}" has another size in an earlier table'
                 raise node.mapping()["registers"].error(what, "give it one size, or two names")
+
+
+def _apart(node: Node, names: list[str]) -> frozenset[frozenset[str]]:
+    """Pairs of tables, each of one list and one of the other, that no packet meets both of."""
+    found = set()
+    for pair in node.items():
+        sides = [[one.one_of(names) for one in side.items()] for side in pair.items()]
+        if len(sides) != 2:
+            raise pair.error(f"{len(sides)} lists stand here", "write [[tables], [tables that exclude each of them]]")
+        found |= {frozenset((one, other)) for one in sides[0] for other in sides[1] if one != other}
+    return frozenset(found)
 
 
 def _next(node: Node) -> tuple[tuple[str, str | None], ...]:

@@ -31,7 +31,7 @@ class Memory:
     tables_per_block: int = 1
     """For ``shared``."""
     exclusive: bool = False
-    """For ``shared``: only tables that no packet meets both of share a block, where the control flow is known."""
+    """For ``shared``: only tables that are known to have no packet that meets both share a block."""
     watts: float = 0.0
     """An active block."""
 

@@ -290,7 +290,7 @@ def _one_block(program: Program, switch: Switch, where: str, rows: list[Placed])
     for one, other in combinations(sorted(rows, key=lambda row: row.first_row or 0), 2):
         if (one.first_row or 0) + one.entries > (other.first_row or 0):
             yield Violation("row ranges", where, f"{one.table} and {other.table} overlap")
-    if memory.exclusive and program.has_flow:
+    if memory.exclusive:
         for pair in combinations(sorted(tables), 2):
             if frozenset(pair) not in program.exclusive:
                 yield Violation("exclusive sharing", where, f"a packet may meet both {pair[0]} and {pair[1]}")

@@ -19,8 +19,9 @@ from subak.pipeline.placement import Placement
 from subak.pipeline.program import Program
 from subak.pipeline.switch import Switch
 
-LEAST_SECONDS = 1.0
+LEAST_SECONDS = 2.0
 """What each objective after the first is given at least, if so much is left: else as long as the first one took."""
+_SOLVED = (cp_model.OPTIMAL, cp_model.FEASIBLE)
 _NAMES = {cp_model.OPTIMAL: "optimal", cp_model.FEASIBLE: "feasible", cp_model.INFEASIBLE: "infeasible"}
 
 
@@ -74,7 +75,10 @@ def solve(
             patience = min(max(LEAST_SECONDS, seconds), until - time.monotonic())
             if patience <= 0:
                 break
-            proven.append((other, search.then(other, patience)))
+            least = search.then(other, patience)
+            if least is None:
+                break
+            proven.append((other, least))
     value = bound / scale(objective) if objective and bound is not None else None
     return Found(status, search.placement, value, seconds, tuple(proven))
 
@@ -91,6 +95,9 @@ class _Search:
         self._solver.parameters.num_workers = workers or min(os.cpu_count() or 1, 8)
         self._solver.parameters.random_seed = 1
         self._sum: cp_model.LinearExprT | None = None
+        self._value = 0
+        self._known: list[int] = []
+        """The values of all variables in the best solution."""
 
     def hint(self, start: Placement) -> None:
         """Begins the search at a placement."""
@@ -113,27 +120,32 @@ class _Search:
         bound = self._solver.best_objective_bound if objective and self.placement else None
         return _NAMES.get(status, "unknown"), bound
 
-    def then(self, objective: str, patience: float) -> bool:
-        """Makes another objective small without giving up the ones before; says whether it is the least there is."""
-        cp, value = self.model.cp, round(self._solver.objective_value)
-        held = [self._solver.value(cp.get_int_var_from_proto_index(i)) for i in range(len(cp.proto.variables))]
+    def then(self, objective: str, patience: float) -> bool | None:
+        """Makes another objective small without giving up the ones before.
+
+        Says whether it is the least there is; ``None`` if nothing was found in the time.
+        """
+        cp = self.model.cp
         assert self._sum is not None
-        cp.add(self._sum <= value)
+        cp.add(self._sum <= self._value)
         cp.clear_hints()  # type: ignore[no-untyped-call]
-        for i, known in enumerate(held):
+        for i, known in enumerate(self._known):
             cp.add_hint(cp.get_int_var_from_proto_index(i), known)
         self._sum = expression(objective, self.model, self.whole, self.shared, self.placement)
         cp.clear_objective()  # type: ignore[no-untyped-call]
         cp.minimize(self._sum)
-        return self._run(min(patience, self.until - time.monotonic())) == cp_model.OPTIMAL
+        status = self._run(min(patience, self.until - time.monotonic()))
+        return status == cp_model.OPTIMAL if status in _SOLVED else None
 
     def _run(self, seconds: float) -> cp_model.CpSolverStatus:
         self._solver.parameters.max_time_in_seconds = max(seconds, 0.05)
         status = self._solver.solve(self.model.cp)
         if status == cp_model.MODEL_INVALID:
             raise RuntimeError(f"the model is not valid: {self.model.cp.validate()}")
-        if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        if status in _SOLVED:
             self.placement = Placement((*self.whole.rows(self._solver), *self.shared.rows(self._solver)))
+            self._known = list(self._solver.response_proto.solution)
+            self._value = round(self._solver.objective_value)
         return status
 
 

@@ -85,7 +85,7 @@ class Shared:
             by_table.setdefault(name, []).append(r)
         if len(by_table) > memory.tables_per_block:
             cp.add(sum(self._any(ranges) for ranges in by_table.values()) <= memory.tables_per_block)
-        if memory.exclusive and program.has_flow:
+        if memory.exclusive:
             for a, b in combinations(by_table, 2):
                 if frozenset((a, b)) not in program.exclusive:
                     cp.add_bool_or([self._any(by_table[a]).negated(), self._any(by_table[b]).negated()])

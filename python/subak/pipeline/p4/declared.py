@@ -112,7 +112,7 @@ def is_a(node: object, data: str) -> bool:
 
 def arguments(node: Any) -> list[Node]:
     """What a call hands over: the children of the arguments that stand last in it."""
-    last = node.children[-1] if node.children else None
+    last: Any = node.children[-1] if node.children else None
     return [c for c in last.children if c is not None] if is_a(last, "arguments") else []
 
 

@@ -19,7 +19,13 @@ FUNCTIONS = {
     "assume": ("i",),
     "log_msg": ("i", "ii"),
 }
-COPYING = ("clone", "clone3", "clone_preserving_field_list", "resubmit", "resubmit_preserving_field_list")
+COPYING: tuple[str, ...] = (
+    "clone",
+    "clone3",
+    "clone_preserving_field_list",
+    "resubmit",
+    "resubmit_preserving_field_list",
+)
 COPYING += ("recirculate", "recirculate_preserving_field_list", "truncate")
 """What the traffic manager is told with them reaches egress by the copies that it makes, or by their length."""
 AGAIN = ("resubmit", "resubmit_preserving_field_list", "recirculate", "recirculate_preserving_field_list")

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from lark import Tree
 
 from subak.pipeline import derive, program
-from subak.pipeline.frontend import COUNTER_BITS, METER_BITS, NEVER, STANDARD, Next, leaving, members
+from subak.pipeline.frontend import COUNTER_BITS, METER_BITS, NEVER, STANDARD, Next, leaving, members, met
 from subak.pipeline.p4 import keys as table_keys
 from subak.pipeline.p4.controls import read_control
 from subak.pipeline.p4.declared import Action, Control, Table, arguments, is_a, parts, walk
@@ -59,7 +59,7 @@ def lower_unit(unit: Unit, file: str) -> program.Program:
     name = file.rsplit("/", 1)[-1].removesuffix(".p4")
     if not tables:
         raise unit.error(unit.controls[0].body, "no table, condition or action is applied", "apply at least one")
-    return program.Program(name, tables, derive.dependencies(tables), "", tuple(sorted(lowering.notes)))
+    return program.Program(name, tables, derive.dependencies(tables), notes=tuple(sorted(lowering.notes)))
 
 
 class Lowering:
@@ -83,7 +83,9 @@ class Lowering:
             roles = zip(control.taken, ("hdr", "meta", STANDARD), strict=False)
             names = {p.name: Ref(p.type, role) for p, role in roles}
             follow = self.control(control, names, Ways(follow, follow, follow))
-        return tuple(reversed(self._made))
+        tables, notes = met(tuple(reversed(self._made)), follow)
+        self.notes |= notes
+        return tables
 
     def control(self, control: Control, names: dict[str, Ref], ways: Ways) -> str | None:
         """Lowers a control whose parameters stand for ``names``, and says where it begins."""
@@ -267,6 +269,9 @@ class Lowering:
                 scope.fits(label, scope.numeric(selector))
             outcomes[self._label(label)] = shared
         outcomes.setdefault("default", ways.follow)
+        known = scope.control.tables.get(str(table.children[0].children[0])) if table else None  # type: ignore[union-attr]
+        if known and {*known.actions, known.default[0]} <= outcomes.keys():
+            del outcomes["default"]
         if table is None:
             scope.numeric(selector)
             return self._condition(
