@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -40,7 +41,10 @@ def test_an_answer_its_pictures_and_its_check(subak: Subak, tmp_path: Path) -> N
     for name in ("map.svg", "graph.svg"):
         drawn = ElementTree.fromstring(files[name].read_text())
         assert "lag_select" in "".join(drawn.itertext())
-    assert "proven optimal" in files["report.html"].read_text()
+    report = files["report.html"].read_text()
+    assert "proven optimal" in report
+    assert 'data-table="lag_select"' in report
+    assert "waits for ecmp_select (match)" in report
     checked = subak("fit", "l3dc", "--check", files["answer.json"])
     assert checked.code == 0, checked.out
     answer["placement"][0]["stage"] = 32
@@ -48,11 +52,11 @@ def test_an_answer_its_pictures_and_its_check(subak: Subak, tmp_path: Path) -> N
 
 
 def test_what_cannot_fit_ends_with_1_and_says_why(subak: Subak) -> None:
-    ended = subak("fit", "l2l3-mtag", "--switch", "flexpipe")
+    ended = subak("fit", "l2l3-mtag", "--switch", "flexpipe-release")
     assert ended.code == 1
     assert "does not fit, proven" in ended.out
     assert "Routable -> Ipv6_Prefix" in ended.out
-    greedy = subak("fit", "l2l3-mtag", "--switch", "flexpipe", "--solver", "mcf", "--json")
+    greedy = subak("fit", "l2l3-mtag", "--switch", "flexpipe", "--time-limit", "2", "--solver", "mcf", "--json")
     assert greedy.code == 1
     assert greedy.json["status"] == "failed"
     assert greedy.json["blocking"]["chain"]
@@ -223,3 +227,25 @@ def test_dependencies_are_derived_from_fields_and_flow() -> None:
         ("start", "join", "reverse-match"),
     }
     assert program.exclusive == {frozenset(("left", "right"))}
+
+
+def test_what_is_wrong_with_the_input_is_json_for_tools(subak: Subak, tmp_path: Path) -> None:
+    path = written(tmp_path, "header h_t { bit<8> a; }\ncontrol C() { apply { for } }", "bad.p4")
+    ended = subak("fit", path, "--json")
+    assert ended.code == 2
+    error = ended.json["error"]
+    assert (error["file"], error["line"], error["column"]) == (str(path), 2, 23)
+    assert "a loop is not read" in error["what"]
+    assert json.loads(ended.err)["event"] == "error"
+
+
+def test_the_time_limit_holds_for_all_of_it(subak: Subak, tmp_path: Path) -> None:
+    """400 tables that RMT has no room for, and what stands in the way; with much to spare for slow machines."""
+    tables = [table(f"t{k}", match=[{"width": 20 + k % 60, "kind": "exact"}], entries=1000 + 7 * k) for k in range(400)]
+    pairs = [[f"t{k}", f"t{k + 3 + k % 7}"] for k in range(0, 380, 2)]
+    path = written(tmp_path, {"tables": tables, "dependencies": {"match": pairs}})
+    begun = time.monotonic()
+    ended = subak("fit", path, "--time-limit", "3", "--json")
+    assert time.monotonic() - begun < 20
+    assert ended.code == 1
+    assert ended.json["status"] == "infeasible"

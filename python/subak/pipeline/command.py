@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json as json_module
+import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -64,8 +66,63 @@ def fit(
 ) -> None:
     """Place a packet program's tables in a switch pipeline: fewest stages, least latency, power or blocks.
 
-    Ends with 0 if the program fits, 1 if it does not (and says why), 2 for unusable input.
+    Ends with 0 if the program fits, 1 if it does not (and says why), 2 for unusable input; with --json what is wrong
+    with the input is a document as well.
     """
+    with _errors_told(json):
+        code = _fit(
+            program,
+            switch,
+            objective,
+            solver,
+            power_model,
+            time_limit,
+            workers,
+            ties,
+            check,
+            compare,
+            why,
+            picture,
+            graph,
+            report,
+            output,
+            json,
+        )
+    raise typer.Exit(code)
+
+
+@contextmanager
+def _errors_told(json: bool) -> Iterator[None]:
+    """Prints an error of the input as JSON too, for tools, where that was asked for."""
+    try:
+        yield
+    except InputError as error:
+        if json:
+            told: dict[str, Any] = {"file": error.file, "place": error.place, "what": error.what, "mend": error.mend}
+            if found := re.match(r"line (\d+)(?:, column (\d+))?", error.place):
+                told |= {"line": int(found[1]), "column": int(found[2]) if found[2] else None}
+            print(json_module.dumps({"schema": 1, "status": "unusable", "error": told}))
+        raise
+
+
+def _fit(
+    program: str,
+    switch: str,
+    objective: str | None,
+    solver: str,
+    power_model: str,
+    time_limit: float,
+    workers: int | None,
+    ties: str,
+    check: Path | None,
+    compare: bool,
+    why: bool,
+    picture: Path | None,
+    graph: Path | None,
+    report: Path | None,
+    output: Path | None,
+    json: bool,
+) -> int:
     from subak.pipeline import graph_svg, map_svg, program_file, show, switch_file
     from subak.pipeline import report as html
 
@@ -97,7 +154,7 @@ def fit(
         print(json_module.dumps(document))
     else:
         show.answer(found, others, words)
-    raise typer.Exit(0 if found.fits else 1)
+    return 0 if found.fits else 1
 
 
 def _solved(

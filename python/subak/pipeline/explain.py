@@ -15,7 +15,7 @@ from subak.pipeline.switch import Switch
 
 LIMITS = ("blocks", "crossbar", "action crossbar", "tables", "fields", "registers")
 FAILS, HOLDS, UNDECIDED = "fails", "holds", "undecided"
-TRIAL_SECONDS = 5.0
+TRIAL_SECONDS = 2.0
 
 
 @dataclass(frozen=True)

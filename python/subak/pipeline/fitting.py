@@ -209,7 +209,7 @@ def _exact(
         found = found._replace(status="feasible", placement=first)
     if found.placement is None:
         if start and found.status == "unknown":
-            return replace(start, solver="cp-sat", bound=None, seconds=seconds, started_from=start.solver)
+            return replace(start, solver="cp-sat", bound=found.bound, seconds=seconds, started_from=start.solver)
         return Answer(program, switch, "cp-sat", objective, found.status, seconds=seconds)
     return _checked(program, switch, objective, found, start, seconds, without)
 

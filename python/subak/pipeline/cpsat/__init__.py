@@ -60,11 +60,15 @@ def solve(
     windows = Windows(program, switch, needs, depth or max(switch.depths) + 1, without)
     if windows.empty() or windows.least > windows.depth:
         return Found("infeasible", None, None, time.monotonic() - begun)
-    until = begun + time_limit
+    # The solver goes a little past its time.
+    until = begun + 0.95 * time_limit
     try:
         search = _Search(Model(program, switch, needs, windows, without, until), until, workers)
     except OutOfTimeError:
-        return Found("unknown", None, None, time.monotonic() - begun)
+        search = None
+    least = float(windows.least) if objective == "stages" else None
+    if search is None:
+        return Found("unknown", None, least, time.monotonic() - begun)
     if start:
         search.hint(start)
     status, bound = search.best(objective, start)
@@ -79,7 +83,9 @@ def solve(
             if least is None:
                 break
             proven.append((other, least))
-    value = bound / scale(objective) if objective and bound is not None else None
+    value = bound / scale(objective) if objective and bound is not None else least
+    if value is not None and least is not None:
+        value = max(value, least)
     return Found(status, search.placement, value, seconds, tuple(proven))
 
 

@@ -43,7 +43,7 @@ class Model:
         for table in program.tables:
             self.tick()
             for stage in windows.stages(table.name):
-                here = self.cp.new_bool_var(f"here {table.name} {stage}")
+                here = self.cp.new_bool_var("")
                 self.here[table.name, stage] = here
                 self._in.setdefault(stage, []).append((table.name, here))
             self.cp.add_bool_or([self.here[table.name, s] for s in windows.stages(table.name)])
@@ -98,8 +98,8 @@ class Model:
         """Monotone literals along the pipeline: the table has started by a depth, is finished by a depth."""
         first, last = self.windows.of(name)
         for depth in range(first, last + 1):
-            self.started[name, depth] = self.cp.new_bool_var(f"started {name} {depth}")
-            self.finished[name, depth] = self.cp.new_bool_var(f"finished {name} {depth}")
+            self.started[name, depth] = self.cp.new_bool_var("")
+            self.finished[name, depth] = self.cp.new_bool_var("")
         for depth in range(first, last):
             self.cp.add_implication(self.started[name, depth], self.started[name, depth + 1])
             self.cp.add_implication(self.finished[name, depth], self.finished[name, depth + 1])

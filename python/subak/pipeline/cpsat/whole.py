@@ -42,7 +42,7 @@ class Whole:
     def _match(self, name: str, stage: int, here: Literal, memory: Memory) -> None:
         self.model.tick()
         cp, table = self.model.cp, self.model.program.by_name[name]
-        formats = self.model.needs[name].formats.get(memory.name, ())
+        formats = useful(self.model.needs[name], memory.name, table.entries)
         there = self.model.switch.stages[stage].blocks.get(memory.name, 0)
         chosen = []
         for unit in formats:
@@ -52,12 +52,13 @@ class Whole:
             if most < 1:
                 continue
             key = (name, stage, memory.name, unit)
-            self.units[key] = cp.new_int_var(0, most, f"units {key}")
-            self.chosen[key] = cp.new_bool_var(f"chosen {key}")
+            self.chosen[key] = cp.new_bool_var("")
+            self.units[key] = cp.new_int_var(0, most, "") if most > 1 else self.chosen[key]
             self._of.setdefault((name, stage), []).append((unit.entries, self.units[key]))
             self._in.setdefault((stage, memory.name), []).append((name, unit))
-            cp.add(self.units[key] <= most * self.chosen[key])
-            cp.add(self.units[key] >= self.chosen[key])
+            if most > 1:
+                cp.add(self.units[key] <= most * self.chosen[key])
+                cp.add(self.units[key] >= self.chosen[key])
             cp.add_implication(self.chosen[key], here)
             chosen.append(self.chosen[key])
         if len(chosen) > 1:
@@ -71,7 +72,7 @@ class Whole:
             if unit:
                 matched = self.matched(name, stage)
                 most = -(-sum(entries * units.proto.domain[1] for entries, units in matched) // unit.entries)
-                var = self.model.cp.new_int_var(0, most, f"{use} {name} {stage}")
+                var = self.model.cp.new_int_var(0, most, "")
                 entries = sum(entries * units for entries, units in matched)
                 self.model.cp.add(unit.entries * var >= entries)
                 self.beside[name, stage, use] = (unit, var)
@@ -136,8 +137,26 @@ class Whole:
         for key, var in self.units.items():
             name, stage, memory, unit = key
             row = units.get((name, stage, memory, unit.blocks, unit.entries))
-            cp.add_hint(var, row.blocks // row.unit if row else 0)
+            if var is not self.chosen[key]:
+                cp.add_hint(var, row.blocks // row.unit if row else 0)
             cp.add_hint(self.chosen[key], row is not None)
         beside = {(r.table, r.stage, r.use): r.blocks // r.unit for r in placed if r.use != MATCH_USE}
         for place, (_, var) in self.beside.items():
             cp.add_hint(var, beside.get(place, 0))
+
+
+def useful(needs: Needs, memory: str, entries: int) -> tuple[Unit, ...]:
+    """The formats that a best placement may want: the narrowest alone, where one unit of it holds all entries.
+
+    Without anything beside the match, more entries in as few blocks are never worse.
+    """
+    formats = needs.formats.get(memory, ())
+    if formats and entries <= formats[0].entries:
+        return formats[:1]
+    if needs.overheads:
+        return formats
+    return tuple(
+        unit
+        for unit in formats
+        if not any(other != unit and other.blocks <= unit.blocks and other.entries >= unit.entries for other in formats)
+    )

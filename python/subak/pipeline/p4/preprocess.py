@@ -14,6 +14,9 @@ from subak.errors import InputError
 
 GIVEN = ("core.p4", "v1model.p4")
 """What these declare is known without reading them."""
+DEFINED = {"V1MODEL_VERSION": 20180101}
+DEFINED |= {f"V1MODEL_METER_COLOR_{name}": k for k, name in enumerate(("GREEN", "YELLOW", "RED"))}
+"""Macros of v1model.p4."""
 MOST_FILES = 200
 _PRAGMA = re.compile(r"^[ \t]*#pragma\b[^\n]*|@pragma\b[^\n]*", re.MULTILINE)
 
@@ -66,6 +69,8 @@ class _Preprocessor(Preprocessor):  # type: ignore[misc]
         self.line_directive = None
         self._opened = 0
         self._line = 1
+        for name, value in DEFINED.items():
+            self.define(f"{name} {value}")
         if file != "-":
             self.add_path(str(Path(file).parent))
 
