@@ -225,22 +225,22 @@ class Maker:
             cast = f"(bit<{bits}>)(bit<1>){told(one)}"
             to_json = act("assign", value(f"standard_metadata.{name}"), held)
             return Op({one}, sent((name,), egress), f"std.{name} = {cast};", [to_json])
-        if made > 10 and not self.p4_only:
+        if made in (11, 14) and not self.p4_only:
             return self.assign()
         if made == 11 and not egress:
             self.json_too = False
             held_p4 = self.random.choice(("clone(CloneType.I2E, 32w5);", "truncate(32w64);"))
             return Op(set(), {"the queue's copies"}, held_p4, None)
         if made == 12:
-            self.json_too = False
             index = self.field()
             every = {f"hdr.s[{k}].x" for k in (0, 1)}
-            return Op({one, index}, every, f"hdr.s[{told(index)}].x = {told(one)};", None, surely=False)
+            held = [act("assign", numbered(index, 0), value(one))]
+            return Op({one, index}, every, f"hdr.s[{told(index)}].x = {told(one)};", held, surely=False)
         if made == 13:
-            self.json_too = False
             index = self.field()
             every = {f"hdr.s[{k}].y" for k in (0, 1)}
-            return Op({index} | every, {to}, f"{told(to)} = hdr.s[{told(index)}].y;", None)
+            held = [act("assign", value(to), numbered(index, 1))]
+            return Op({index} | every, {to}, f"{told(to)} = hdr.s[{told(index)}].y;", held)
         if made == 14:
             self.json_too = False
             return Op({one, other}, {to}, f"{told(to)} = pick({told(one)}, {told(other)});", None)
@@ -265,6 +265,14 @@ class Maker:
 
 def act(op: str, *parameters: Any) -> dict[str, Any]:
     return {"op": op, "parameters": list(parameters)}
+
+
+def numbered(index: str, field: int) -> dict[str, Any]:
+    """A field of the header of the stack that another field tells."""
+    stack = {"type": "header_stack", "value": "s"}
+    header = {"op": "dereference_header_stack", "left": stack, "right": value(index)}
+    held = {"op": "access_field", "left": {"type": "expression", "value": header}, "right": field}
+    return {"type": "expression", "value": held}
 
 
 def number(n: int) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from subak.pipeline.bmv2_actions import Actions, Effect
 from subak.pipeline.bmv2_fields import VALID, Fields
 from subak.pipeline.frontend import COUNTER_BITS, DESTINED, METER_BITS, Next, changed, leaving, looked, members, met
 from subak.pipeline.graph import order
-from subak.pipeline.program import EXACT, PREFIX, TERNARY, Key, Program, Register, Table
+from subak.pipeline.program import EXACT, MOST_TABLES, PREFIX, TERNARY, Key, Program, Register, Table
 from subak.pipeline.reading import Node
 
 KINDS = {
@@ -23,6 +23,8 @@ KINDS = {
     "optional": TERNARY,
 }
 ORDERED = ("<", ">", "<=", ">=")
+NODES = ("tables", "conditionals", "action_calls")
+"""What a pipeline is made of."""
 HIT = ("__HIT__", "__MISS__")
 
 
@@ -56,8 +58,9 @@ class _Reader:
         for k, pipeline in enumerate(self.pipelines):
             follow = next((s for s in starts[k + 1 :] if s), None)
             tables += self._pipeline(pipeline, follow)
-        if not tables:
-            raise InputError(self.file, "pipelines", "there is no table", "give a program that applies one")
+        if not 1 <= len(tables) <= MOST_TABLES:
+            mend = f"give a program that applies 1 to {MOST_TABLES}"
+            raise InputError(self.file, "pipelines", f"there are {len(tables) or 'no'} tables and conditions", mend)
         held, notes = met(self._in_order(tables), next((s for s in starts if s), None))
         self.notes |= notes
         name = self.file.rsplit("/", 1)[-1].removesuffix(".json")
@@ -81,7 +84,13 @@ class _Reader:
 
     def _start(self, pipeline: Node) -> str | None:
         init = pipeline.mapping().get("init_table")
-        return None if init is None or init.value is None else init.text()
+        if init is None or init.value is None:
+            return None
+        told = pipeline.mapping()
+        nodes = [node for key in NODES if key in told for node in told[key].items()]
+        if init.value not in [node.mapping()["name"].value for node in nodes]:
+            raise init.error(f'there is no table or condition "{init.value}"', "name one of this pipeline")
+        return init.text()
 
     def _pipeline(self, pipeline: Node, follow: str | None) -> list[Table]:
         told = pipeline.mapping(needed=("name", "tables"))

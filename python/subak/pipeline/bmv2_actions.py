@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from subak.errors import InputError
-from subak.pipeline.bmv2_fields import Fields
+from subak.pipeline.bmv2_fields import INDEX, Fields
 from subak.pipeline.frontend import ALWAYS, COPIES, DROPPED, MAYBE, NEVER, STANDARD, again, changed, looked
 from subak.pipeline.reading import Node
 
@@ -75,10 +75,10 @@ class Actions:
         for one in primitives:
             if found.exits == ALWAYS:
                 break
-            reads, writes = self._primitive(one, egress, found)
+            reads, writes, surely = self._primitive(one, egress, found)
             found.reads |= looked(reads, egress) - sure
             found.writes |= changed(writes, egress)
-            if not jumps and one["op"].value not in ("push", "pop"):
+            if surely and not jumps:
                 sure |= changed(writes, egress)
             # What comes after a jump is written on some ways only.
             jumps = jumps or one["op"].value in ("_jump", "_jump_if_zero")
@@ -87,7 +87,8 @@ class Actions:
         data = told["runtime_data"].items() if "runtime_data" in told else []
         return found, sum(one.mapping()["bitwidth"].whole(1) for one in data)
 
-    def _primitive(self, one: Mapping[str, Node], egress: bool, found: Effect) -> tuple[set[str], set[str]]:
+    def _primitive(self, one: Mapping[str, Node], egress: bool, found: Effect) -> tuple[set[str], set[str], bool]:
+        """What it reads, what it writes, and whether it writes all of that."""
         op = one["op"].text()
         given = one["parameters"].items() if "parameters" in one else []
         if op not in PRIMITIVES:
@@ -98,6 +99,7 @@ class Actions:
             raise one["op"].error(f"{op} of {len(given)} parameters", f"give {len(ways)}")
         reads: set[str] = set()
         writes: set[str] = set()
+        surely = op not in ("push", "pop")
         for way, parameter in zip(ways.ljust(len(given), READS), given, strict=False):
             if way == STATE:
                 found.states.add(self._state(parameter))
@@ -105,9 +107,11 @@ class Actions:
             names = self._listed_in(way, parameter) if way in (CALCULATION, LEARNS, LISTS) else None
             if names is None:
                 names = self.mentioned(parameter, found.states)
-            if way == WRITES and (stack := self._indexed(parameter)):
-                # Which of several headers is written only the packet tells.
-                reads |= stack
+            if way == WRITES and (one_of := self._one_of(parameter, found.states)):
+                writes |= one_of[0]
+                reads |= one_of[1]
+                surely = False
+                continue
             if way == VALIDITY:
                 writes |= self.fields.validity(parameter)
                 continue
@@ -119,13 +123,15 @@ class Actions:
             writes.add(COPIES)
         if op in AGAIN:
             found.notes.add(again(op))
-        return reads, writes
+        return reads, writes, surely
 
     def _listed_in(self, way: str, node: Node) -> set[str]:
         """The fields of a calculation, or of the list of fields that a number names; 0 names none."""
         lists = {CALCULATION: self._calculations, LEARNS: self._learned, LISTS: self._listed}[way]
         value = node.mapping()["value"] if isinstance(node.value, dict) else node
         key = value.value
+        if isinstance(key, dict | list):
+            raise value.error("this names no list or calculation", "give its name or its id")
         if isinstance(key, str) and way != CALCULATION:
             try:
                 key = int(key, 16)
@@ -144,10 +150,18 @@ class Actions:
             raise told["value"].error(f'there is no register, counter or meter "{name}"', "declare its array")
         return name
 
-    def _indexed(self, node: Node) -> set[str]:
-        """What tells which header of a stack a parameter is, where only the packet tells."""
-        value = node.value
-        return self.mentioned(node, set()) if isinstance(value, dict) and value.get("type") == "expression" else set()
+    def _one_of(self, node: Node, states: set[str]) -> tuple[set[str], set[str]] | None:
+        """Of a header of a stack that only the packet tells: the fields that may be meant, and what tells which."""
+        told = node.mapping() if isinstance(node.value, dict) else {}
+        if "type" in told:
+            return self._one_of(told["value"], states) if told["type"].value == "expression" else None
+        op = told["op"].value if {"op", "left", "right"} <= told.keys() else ""
+        if op in ("dereference_header_stack", "dereference_union_stack"):
+            names = {name for name in self.mentioned(told["left"], states) if not name.endswith(INDEX)}
+            return names, self.mentioned(told["right"], states)
+        if op in ("access_field", "access_union_header") and (inner := self._one_of(told["left"], states)):
+            return (self.fields.numbered(inner[0], told["right"]) if op == "access_field" else inner[0]), inner[1]
+        return None
 
     def mentioned(self, node: Node, states: set[str]) -> set[str]:
         """Fields in a parameter or an expression; the registers that it looks at are added to ``states``."""
@@ -188,6 +202,8 @@ class Actions:
         op = told["op"].text()
         if op not in OPERATORS:
             raise told["op"].error(f'the operation "{op}" is not modelled', "do without it")
+        if one_of := self._one_of(node, states):
+            return one_of[0] | one_of[1]
         if op in ("valid", "valid_union"):
             return self.fields.validity(told["right"])
         sides = [
@@ -203,7 +219,7 @@ def _inputs(top: Mapping[str, Node], key: str, inner: str, by: str) -> dict[obje
         told = node.mapping()
         if by in told and inner in told:
             parts = [part for part in told[inner].items() if part.mapping()["type"].value not in ("payload", "hexstr")]
-            found[told[by].value] = parts
+            found[told[by].text() if by == "name" else told[by].whole()] = parts
     return found
 
 

@@ -17,6 +17,8 @@ class Fields:
         self._within: dict[str, list[str]] = {}
         """The fields of each header, stack and union."""
         self._union_of: dict[str, str] = {}
+        self._number: dict[str, int] = {}
+        """Of each field in its header."""
         names: dict[int, str] = {}
         types = {t["name"].text(): _widths(t) for t in (n.mapping() for n in top["header_types"].items())}
         for node in top["headers"].items():
@@ -25,6 +27,7 @@ class Fields:
             if kind not in types:
                 raise told["header_type"].error(f'there is no header type "{kind}"', "declare it in header_types")
             held = {f"{name}.{field}": width for field, width in types[kind].items()} | {f"{name}.{VALID}": 1}
+            self._number |= {f"{name}.{field}": k for k, field in enumerate(types[kind])}
             self.widths |= held
             self._within[name] = list(held)
             if "id" in told:
@@ -71,6 +74,10 @@ class Fields:
             raise node.error(f'there is no header "{node.value}"', "declare it in headers")
         return set(self._within[node.text()])
 
+    def numbered(self, names: set[str], number: Node) -> set[str]:
+        """Of the fields of several headers, those of that number in theirs."""
+        return {name for name in names if self._number.get(name) == number.whole()}
+
     def stack_field(self, node: Node) -> set[str]:
         """A field of whichever header of a stack is the last one."""
         parts = node.items()
@@ -91,5 +98,10 @@ class Fields:
 
 def _widths(told: Mapping[str, Node]) -> dict[str, int]:
     most = 8 * told["max_length"].whole() if "max_length" in told and told["max_length"].value else 0
-    fields = [[part.value for part in one.items()] for one in told["fields"].items()]
-    return {f[0]: f[1] if isinstance(f[1], int) else most for f in fields}
+    found = {}
+    for field in told["fields"].items():
+        parts = field.items()
+        if len(parts) < 2:
+            raise field.error("this declares no field", "write [name, bits, signed]")
+        found[parts[0].text()] = most if parts[1].value == "*" else parts[1].whole()
+    return found

@@ -141,7 +141,7 @@ def _fit(
             found = _checked(source, target, check)
         else:
             found = _solved(source, target, objective, solver, until, workers, ties)
-        others = _others(found) if compare else []
+        others = _others(found, until) if compare else []
         core, words = _why(found, until) if (why or not found.fits) and not check else (None, [])
     if picture and found.placement:
         _write(picture, map_svg.draw(source, target, found.placement))
@@ -191,11 +191,15 @@ def _checked(source: Any, target: Any, path: Path) -> Answer:
     return Answer(source, target, "check", objective, "feasible", placement, measures, wrong=told)
 
 
-def _others(found: Answer) -> list[Answer]:
+def _others(found: Answer, until: float) -> list[Answer]:
     from subak.pipeline.fitting import GREEDY, fit
 
     names = [name for name in GREEDY if name != found.solver]
-    return [fit(found.program, found.switch, found.objective, name) for name in names]
+    answers = []
+    for name in names:
+        left = max(until - time.monotonic(), 0.1)
+        answers.append(fit(found.program, found.switch, found.objective, name, time_limit=left))
+    return answers
 
 
 def _why(found: Answer, until: float) -> tuple[dict[str, Any] | None, list[str]]:

@@ -7,15 +7,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from subak.pipeline import cpsat, graph
+from subak.pipeline import cpsat, graph, greedy
 from subak.pipeline.cpsat.windows import Windows, fewest_stages
 from subak.pipeline.packing import Needs
+from subak.pipeline.placement import Placement
 from subak.pipeline.program import Dependency, Program
 from subak.pipeline.switch import Switch
 
 LIMITS = ("blocks", "crossbar", "action crossbar", "tables", "fields", "registers")
 FAILS, HOLDS, UNDECIDED = "fails", "holds", "undecided"
 TRIAL_SECONDS = 2.0
+ENDLESS = 10**9
+"""Times the blocks of a stage: more than any program has use for."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,8 @@ def core(
         held = set(kept)
         fewer = _relaxed(program, held)
         without = [limit for limit in limits if limit not in held]
+        if _placed(fewer, switch, needs, without, depth):
+            return HOLDS
         patience = left if len(kept) == len(demands) else min(left, TRIAL_SECONDS)
         found = cpsat.solve(fewer, switch, needs, None, time_limit=patience, without=without, depth=depth)
         return {"infeasible": FAILS, "unknown": UNDECIDED}.get(found.status, HOLDS)
@@ -85,6 +90,24 @@ def core(
     found = tuple(d for d in kept if isinstance(d, Dependency))
     held = (*fixed, *(d for d in kept if d in limits))
     return Core(depth, sizes, found, held, tuple(undecided), _chain(program, switch, needs, depth))
+
+
+def _placed(program: Program, switch: Switch, needs: Mapping[str, Needs], without: Sequence[str], depth: int) -> bool:
+    """Whether a greedy solver finds room, which takes less time than to build the model."""
+    if "registers" in without:
+        return False
+    factor = ENDLESS if "blocks" in without else 1
+    stages = (replace(s, blocks={m: n * factor for m, n in s.blocks.items()}) for s in switch.stages)
+    free = replace(
+        switch,
+        stages=tuple(stages),
+        crossbars={} if "crossbar" in without else switch.crossbars,
+        action_bits=None if "action crossbar" in without else switch.action_bits,
+        tables_per_stage=None if "tables" in without else switch.tables_per_stage,
+        fields_per_stage=None if "fields" in without else switch.fields_per_stage,
+    )
+    found = greedy.place(program, free, needs, "ffl", "")
+    return isinstance(found, Placement) and all(switch.depths[row.stage] < depth for row in found.rows)
 
 
 def _has(program: Program, switch: Switch, limit: str) -> bool:

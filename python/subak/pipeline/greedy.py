@@ -196,7 +196,7 @@ class _Greedy:
         if needs.register_blocks and (not first or left < table.entries):
             return None
         keep = self._kept(stage) if memory == self.switch.overhead else 0
-        most = max((self._most(u, memory, room, needs, keep) for u in formats), key=lambda fit: fit.entries)
+        most = max((self._most(u, memory, room, needs, keep, left) for u in formats), key=lambda fit: fit.entries)
         if not most.entries:
             return None
         if most.entries < left:
@@ -204,8 +204,8 @@ class _Greedy:
         enough = [self._exactly(unit, needs, left) for unit in formats]
         return min((fit for fit in enough if self._goes_in(fit, memory, room, 0)), key=lambda fit: fit.blocks)
 
-    def _most(self, unit: Unit, memory: str, room: Room, needs: Needs, keep: int) -> Fit:
-        units = room.free[memory] // unit.blocks
+    def _most(self, unit: Unit, memory: str, room: Room, needs: Needs, keep: int, left: int) -> Fit:
+        units = min(room.free[memory] // unit.blocks, -(-left // unit.entries))
         while units > 0:
             fit = Fit(unit, units, self._beside(needs, units * unit.entries))
             if self._goes_in(fit, memory, room, keep):

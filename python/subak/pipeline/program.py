@@ -11,6 +11,7 @@ MATCH_KINDS = (EXACT, PREFIX, TERNARY, MAPPER)
 MATCH, ACTION, SUCCESSOR, REVERSE = "match", "action", "successor", "reverse-match"
 DEPENDENCY_KINDS = (MATCH, ACTION, SUCCESSOR, REVERSE)
 """The strictest first."""
+MOST_TABLES = 2000
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,10 @@ from subak import inputs
 from subak.errors import InputError
 from subak.pipeline import derive
 from subak.pipeline.graph import order
-from subak.pipeline.program import DEPENDENCY_KINDS, MATCH_KINDS, Dependency, Key, Program, Register, Table
+from subak.pipeline.program import DEPENDENCY_KINDS, MATCH_KINDS, MOST_TABLES, Dependency, Key, Program, Register, Table
 from subak.pipeline.reading import Node
 
 FOLDER = Path(__file__).parent / "programs"
-MOST_TABLES = 2000
 _END = "end"
 
 
@@ -39,6 +38,13 @@ def load(name: str, switch: str = "") -> Program:
 
 def read(data: bytes, file: str) -> Program:
     """The program in ``data``: P4 if the file is called so, else JSON of tables or of bmv2."""
+    try:
+        return _read(data, file)
+    except RecursionError:
+        raise InputError(file, "", "it nests too deep", "nest less, or split its longest expression") from None
+
+
+def _read(data: bytes, file: str) -> Program:
     if Path(file).suffix == ".p4":
         from subak.pipeline.p4.lower import lower
 

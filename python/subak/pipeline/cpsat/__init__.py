@@ -20,7 +20,8 @@ from subak.pipeline.program import Program
 from subak.pipeline.switch import Switch
 
 LEAST_SECONDS = 2.0
-"""What each objective after the first is given at least, if so much is left: else as long as the first one took."""
+"""What each objective after the first is given at least, if so much is left; or as long as the first one took, or three
+times as long as building the model did."""
 _SOLVED = (cp_model.OPTIMAL, cp_model.FEASIBLE)
 _NAMES = {cp_model.OPTIMAL: "optimal", cp_model.FEASIBLE: "feasible", cp_model.INFEASIBLE: "infeasible"}
 
@@ -62,21 +63,29 @@ def solve(
         return Found("infeasible", None, None, time.monotonic() - begun)
     # The solver goes a little past its time.
     until = begun + 0.95 * time_limit
+    least = float(windows.least) if objective == "stages" else None
+    known = objective == "stages" and start is not None and windows.least == windows.depth
+    if known:
+        # The start has as few stages as there can be, and the windows allow no more.
+        seconds = time.monotonic() - begun
     try:
         search = _Search(Model(program, switch, needs, windows, without, until), until, workers)
     except OutOfTimeError:
-        search = None
-    least = float(windows.least) if objective == "stages" else None
-    if search is None:
+        if known:
+            return Found("optimal", start, least, seconds)
         return Found("unknown", None, least, time.monotonic() - begun)
+    built = time.monotonic() - begun
     if start:
         search.hint(start)
-    status, bound = search.best(objective, start)
-    seconds = time.monotonic() - begun
+    if known:
+        search.placement, status, bound = start, "optimal", least
+    else:
+        status, bound = search.best(objective, start)
+        seconds = time.monotonic() - begun
     proven = []
     if status == "optimal":
         for other in (o for o in then if o != objective):
-            patience = min(max(LEAST_SECONDS, seconds), until - time.monotonic())
+            patience = min(max(LEAST_SECONDS, seconds, 3 * built), until - time.monotonic())
             if patience <= 0:
                 break
             least = search.then(other, patience)
@@ -127,16 +136,16 @@ class _Search:
         return _NAMES.get(status, "unknown"), bound
 
     def then(self, objective: str, patience: float) -> bool | None:
-        """Makes another objective small without giving up the ones before.
+        """Makes another objective small without giving up the ones before, if any had to be searched for.
 
         Says whether it is the least there is; ``None`` if nothing was found in the time.
         """
         cp = self.model.cp
-        assert self._sum is not None
-        cp.add(self._sum <= self._value)
-        cp.clear_hints()  # type: ignore[no-untyped-call]
-        for i, known in enumerate(self._known):
-            cp.add_hint(cp.get_int_var_from_proto_index(i), known)
+        if self._sum is not None:
+            cp.add(self._sum <= self._value)
+            cp.clear_hints()  # type: ignore[no-untyped-call]
+            for i, known in enumerate(self._known):
+                cp.add_hint(cp.get_int_var_from_proto_index(i), known)
         self._sum = expression(objective, self.model, self.whole, self.shared, self.placement)
         cp.clear_objective()  # type: ignore[no-untyped-call]
         cp.minimize(self._sum)

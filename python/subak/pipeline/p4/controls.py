@@ -88,7 +88,12 @@ def _extern(unit: Unit, node: Node, kind: str, name: str, made: Any, given: list
 def _table(unit: Unit, control: Control, node: Node) -> Table:
     held = parts(node)
     table, chosen = Table(str(held[0]), node), False
+    properties: set[str] = set()
     for item in held[1:]:
+        kind = str(token_of(item)) if item.data == "other_property" else str(item.data)
+        if kind in properties:
+            raise unit.error(item, f'{table.name} has two properties "{kind}"', "keep one")
+        properties.add(kind)
         inner = [c for c in parts(item) if str(c) != "const" or isinstance(c, Tree)]
         if item.data == "key":
             table.keys = [_key(unit, k) for k in inner if isinstance(k, Tree)]
@@ -110,6 +115,8 @@ def _table(unit: Unit, control: Control, node: Node) -> Table:
             table.entries = [c for c in inner if isinstance(c, Tree)]
         else:
             _property(unit, control, table, item)
+    if "actions" not in properties:
+        raise unit.error(node, f"{table.name} has no list of actions", "write actions = { ... }")
     if chosen and table.default[0] not in table.actions:
         what = f'the default action "{table.default[0]}" is not among the actions of {table.name}'
         raise unit.error(node, what, "add it to them")

@@ -29,6 +29,8 @@ class Effect:
     """Written on every way so far: what is read of it after that comes from inside."""
     exits: int = NEVER
     notes: set[str] = field(default_factory=set)
+    running: list[str] = field(default_factory=list)
+    """The actions that the code stands in, each called by the one before."""
 
     def read(self, names: set[str]) -> None:
         """The code looks at these fields."""
@@ -42,6 +44,7 @@ class Effect:
 
     def add(self, node: Node, scope: Scope) -> None:
         """What a statement does."""
+        scope.unit.spend(node)
         kind = str(node.data)
         if kind == "block":
             self._block(node, scope)
@@ -152,6 +155,8 @@ class Effect:
 
     def run(self, node: Node, action: Action, given: list[Node], scope: Scope) -> None:
         """An action called by its name, with operands."""
+        if action.name in self.running:
+            raise scope.unit.error(node, f'"{action.name}" calls itself', "let actions only call others")
         scope.check_arguments(node, action, given)
         names = {}
         for parameter, arg in zip(action.taken, given, strict=True):
@@ -160,7 +165,9 @@ class Effect:
             else:
                 self.read(scope.reads(arg))
                 names[parameter.name] = Ref(parameter.type, None, False)
+        self.running.append(action.name)
         self.add(action.body, scope.child(names, in_action=True))
+        self.running.pop()
 
     def _function(self, node: Node, name: str, given: list[Node], scope: Scope) -> None:
         ways = next((w for w in FUNCTIONS[name] if len(w) == len(given)), None)

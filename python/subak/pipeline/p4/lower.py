@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from lark import Tree
 
+from subak.errors import InputError
 from subak.pipeline import derive, program
 from subak.pipeline.frontend import COUNTER_BITS, METER_BITS, NEVER, STANDARD, Next, leaving, members, met
 from subak.pipeline.p4 import keys as table_keys
@@ -267,7 +268,10 @@ class Lowering:
                 shared = self._block([body], scope, ways)
             if table is None and isinstance(label, Tree):
                 scope.fits(label, scope.numeric(selector))
-            outcomes[self._label(label)] = shared
+            called = self._label(label)
+            if called in outcomes:
+                raise self.unit.error(case, f"there are two cases {called}", "keep one")
+            outcomes[called] = shared
         outcomes.setdefault("default", ways.follow)
         known = scope.control.tables.get(str(table.children[0].children[0])) if table else None  # type: ignore[union-attr]
         if known and {*known.actions, known.default[0]} <= outcomes.keys():
@@ -392,6 +396,9 @@ class Lowering:
         return full
 
     def _add(self, table: program.Table) -> None:
+        if len(self._made) == program.MOST_TABLES:
+            what = f"it has more than {program.MOST_TABLES} tables, conditions and steps"
+            raise InputError(self.unit.file, "", what, "leave some out")
         self._made.append(table)
         self._names.add(table.name)
 

@@ -16,19 +16,8 @@ from subak.pipeline.p4.preprocess import Source, preprocess
 from subak.pipeline.p4.types import GIVEN_TYPES
 
 Node = Tree[Token]
-_SHOWN = {"TYPE": "a type", "NAME": "a name", "NUMBER": "a number", "BODY": "a body", "SEMICOLON": ";", "COLON": ":"}
-_SHOWN |= {"LPAR": "(", "RPAR": ")", "LBRACE": "{", "RBRACE": "}", "LSQB": "[", "RSQB": "]", "COMMA": ",", "EQUAL": "="}
-_SHOWN |= {
-    "BANG": "!",
-    "TILDE": "~",
-    "MINUS": "-",
-    "PLUS": "+",
-    "STAR": "*",
-    "SLASH": "/",
-    "VBAR": "|",
-    "APPLY": "apply",
-}
-_SHOWN |= {"OPEN": "<", "CLOSE": ">", "STRING": "a text", "DOT": "."}
+_SHOWN = {"TYPE": "a type", "NAME": "a name", "NUMBER": "a number", "BODY": "a body", "STRING": "a text"}
+_SHOWN |= {"OPEN": "<", "CLOSE": ">", "SHIFT_RIGHT": ">>", "COMPOUND": "+= and its like", "TYPEDEF": "type"}
 _FOREIGN = {
     "for": ("a loop", "write its rounds out: a packet goes through a pipeline once"),
     "while": ("a loop", "write its rounds out: a packet goes through a pipeline once"),
@@ -240,7 +229,13 @@ def _unexpected(error: UnexpectedToken) -> tuple[str, str]:
 
 
 def _plain(name: str) -> str:
-    return _SHOWN.get(name, name.lower() if name.isalpha() else name.lower().replace("_", " "))
+    """How a kind of token is written."""
+    return _SHOWN.get(name) or _spelled().get(name) or name.lower()
+
+
+@cache
+def _spelled() -> dict[str, str]:
+    return {one.name: one.pattern.value for one in _parser().terminals if one.pattern.type == "str"}
 
 
 def fault(node: Node | Token, source: Source, what: str, mend: str) -> InputError:

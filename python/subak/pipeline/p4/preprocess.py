@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +19,10 @@ DEFINED = {"V1MODEL_VERSION": 20180101}
 DEFINED |= {f"V1MODEL_METER_COLOR_{name}": k for k, name in enumerate(("GREEN", "YELLOW", "RED"))}
 """Macros of v1model.p4."""
 MOST_FILES = 200
+MOST_GROWTH = 300_000
+"""Tokens that macros may add."""
+_CRASHES = (IndexError, KeyError, ValueError, TypeError, AttributeError, AssertionError)
+"""What pcpp raises at directives that are cut short."""
 _PRAGMA = re.compile(r"^[ \t]*#pragma\b[^\n]*|@pragma\b[^\n]*", re.MULTILINE)
 
 
@@ -54,8 +59,12 @@ def preprocess(text: str, file: str) -> Source:
 def _next(pp: Preprocessor) -> Any:
     try:
         return pp.token()
+    except InputError:
+        raise
     except RecursionError:
         raise InputError(pp.file, "", "its macros or includes nest too deep", "nest less") from None
+    except _CRASHES:
+        raise InputError(pp.file, f"line {pp.line}", "this line cannot be preprocessed", "mend its directive") from None
 
 
 def _blank(found: re.Match[str]) -> str:
@@ -68,7 +77,8 @@ class _Preprocessor(Preprocessor):  # type: ignore[misc]
         self.file = file
         self.line_directive = None
         self._opened = 0
-        self._line = 1
+        self._grown = 0
+        self.line = 1
         for name, value in DEFINED.items():
             self.define(f"{name} {value}")
         if file != "-":
@@ -91,6 +101,8 @@ class _Preprocessor(Preprocessor):  # type: ignore[misc]
         self._opened += 1
         if self._opened > MOST_FILES:
             raise InputError(self.file, "", f"it includes more than {MOST_FILES} files", "break the circle of includes")
+        if not Path(includepath).is_file():
+            raise OSError
         try:
             return io.StringIO(Path(includepath).read_text(encoding="utf-8"))
         except UnicodeDecodeError:
@@ -102,16 +114,25 @@ class _Preprocessor(Preprocessor):  # type: ignore[misc]
         if is_system_include and not is_malformed:
             what = f"<{includepath}> is not among what is known"
             mend = "write for v1model: <core.p4> and <v1model.p4>"
-        raise InputError(self.file, f"line {self._line}", what, mend)
+        raise InputError(self.file, f"line {self.line}", what, mend)
 
     def on_directive_handle(self, directive: Any, toks: Any, ifpassthru: bool, precedingtoks: Any) -> Any:
-        self._line = directive.lineno
+        self.line = directive.lineno
         if directive.value == "error":
             said = "".join(t.value for t in toks).strip()
             raise InputError(self.file, f"line {directive.lineno}", f"#error {said}", "define what it asks for")
         if directive.value == "include" and not "".join(t.value for t in toks).strip():
             raise InputError(self.file, f"line {directive.lineno}", "#include of nothing", "name a file")
         return super().on_directive_handle(directive, toks, ifpassthru, precedingtoks)
+
+    def expand_macros(self, tokens: list[Any], expanding_from: Sequence[str] = ()) -> list[Any]:
+        before = len(tokens)
+        found: list[Any] = super().expand_macros(tokens, list(expanding_from))
+        self._grown += len(found) - before
+        if self._grown > MOST_GROWTH:
+            what = f"its macros grow to more than {MOST_GROWTH} words"
+            raise InputError(self.file, f"line {self.line}", what, "let macros name fewer others")
+        return found
 
     def on_comment(self, tok: Any) -> bool:
         return False

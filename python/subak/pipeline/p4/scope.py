@@ -74,6 +74,8 @@ class Scope:
             return self._member(node)
         if node.data == "index":
             return self._index(node)
+        if node.data == "invoke":
+            self._invoked(node)
         raise self.unit.error(node, "this is no name", "name a field")
 
     def _name(self, node: Node) -> Ref:

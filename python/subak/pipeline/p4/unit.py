@@ -29,6 +29,8 @@ from subak.pipeline.p4.types import (
 ARITHMETIC = ("add", "sub", "mul", "div", "mod", "shl", "shr", "bitand", "bitor", "xor")
 MOST_HEADERS = 1024
 """Of a stack."""
+MOST_STATEMENTS = 200_000
+"""With those of an action again for each call of it."""
 
 
 class Unit:
@@ -55,6 +57,7 @@ class Unit:
         self.declared: dict[str, Node] = {}
         """Controls."""
         self._main: Node | None = None
+        self._statements = 0
         for node in tree.children:
             if isinstance(node, Tree):
                 self._declare(node)
@@ -74,6 +77,13 @@ class Unit:
     def error(self, node: Node | Token, what: str, mend: str) -> Exception:
         """An error at the node's place."""
         return fault(node, self.source, what, mend)
+
+    def spend(self, node: Node) -> None:
+        """Counts a statement, and refuses more of them than can be gone through."""
+        self._statements += 1
+        if self._statements > MOST_STATEMENTS:
+            what = f"written out, its actions have more than {MOST_STATEMENTS} statements"
+            raise self.error(node, what, "let actions call fewer others")
 
     def line(self, node: Node | Token) -> int:
         """The line of its file where a node stands."""
