@@ -229,6 +229,31 @@ def test_what_is_outside_is_refused_with_its_place(inside: str, place: str, said
     assert raised.value.place.startswith(place), raised.value
 
 
+EGRESS = "control E(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t std) "
+
+
+@pytest.mark.parametrize(("looked", "kind"), [("std.egress_port", "match"), ("hdr.h.b", None)])
+def test_an_exit_in_ingress_goes_on_to_egress_which_has_the_port_from_there(looked: str, kind: str | None) -> None:
+    inside = """
+        action to(bit<9> port) { std.egress_spec = port; exit; }
+        table route { key = { hdr.h.dst: lpm; } actions = { to; NoAction; } }
+        action mark() { meta.m = 1; }
+        table late { key = { hdr.h.a: exact; } actions = { mark; NoAction; } }
+        apply { route.apply(); late.apply(); }
+    """
+    sending = f"table sending {{ key = {{ {looked}: exact; }} actions = {{ NoAction; }} }} apply {{ sending.apply(); }}"
+    text = (HEAD + inside + TAIL).replace(EGRESS + "{ apply { } }", EGRESS + f"{{ {sending} }}")
+    program = lower(text.encode(), "exit.p4")
+    found = {(d.before, d.after): d.kind for d in program.dependencies}
+    assert found.get(("route", "sending")) == kind
+    assert found["route", "late"] == "successor"
+    assert dict(program.by_name["route"].next or ())["exit"] == "sending"
+    answer = fit(program, switch_file.load("rmt"), workers=1)
+    assert answer.placement
+    apart = answer.placement.stages_of["route"] != answer.placement.stages_of["sending"]
+    assert apart == (kind == "match")
+
+
 def test_depth_and_bytes_that_are_no_text_are_refused() -> None:
     with pytest.raises(InputError, match="nests deeper"):
         lower(source("apply { meta.m = " + "(" * 5000 + "1" + ")" * 5000 + "; }"), "deep.p4")

@@ -71,6 +71,27 @@ def test_other_objectives_are_proven_on_the_smallest(objective: str, most: float
     assert answer.gap == 0
 
 
+def test_tables_over_what_a_stage_matches_bound_the_stages() -> None:
+    tables = [{"name": f"t{k}", "match": [{"width": 32, "kind": "exact"}], "entries": 100} for k in range(100)]
+    answer = fit(program_file.from_json({"tables": tables, "dependencies": {}}, None), RMT, "stages", workers=1)
+    assert (answer.status, answer.value, answer.bound) == ("optimal", 13, 13)
+
+
+@pytest.mark.parametrize("objective", ["stages", "latency"])
+def test_what_the_objective_leaves_open_is_small_too(objective: str) -> None:
+    """A table of 256 entries lies in one stage, whatever the stages of the large one leave room for."""
+    rows = [("large", 128, "ternary", 30_000), ("small", 32, "exact", 256), ("other", 32, "exact", 256)]
+    tables = [{"name": n, "match": [{"width": w, "kind": k}], "entries": e} for n, w, k, e in rows]
+    told = {"tables": tables, "dependencies": {"match": [["small", "other"]]}}
+    answer = fit(program_file.from_json(told, None), RMT, objective, workers=1)
+    assert answer.placement
+    assert [name for name, _ in answer.then] == [o for o in WANTED if o != objective]
+    assert all(proven for _, proven in answer.then)
+    assert len(answer.placement.stages_of["small"]) == len(answer.placement.stages_of["other"]) == 1
+    assert answer.measures
+    assert answer.measures.blocks == 60 + 2
+
+
 def test_flexpipe_fits_simple_and_proves_that_mtag_cannot() -> None:
     simple = fit(program_file.load("l2l3-simple", "flexpipe"), FLEXPIPE, workers=2, time_limit=3)
     assert simple.fits

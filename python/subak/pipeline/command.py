@@ -30,7 +30,7 @@ def fit(
             metavar="PROGRAM", help="A program of the package, such as l2l3-complex, or a file: JSON or P4."
         ),
     ],
-    switch: Annotated[str, typer.Option(help="rmt, flexpipe, or a TOML file.")] = "rmt",
+    switch: Annotated[str, typer.Option(help="rmt, flexpipe, flexpipe-release, or a TOML file.")] = "rmt",
     objective: Annotated[
         str | None, typer.Option(help="stages, latency, power or blocks: what is to be small.")
     ] = None,

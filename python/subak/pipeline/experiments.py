@@ -161,14 +161,15 @@ def sized(program: Program, low: float, high: float, random: Random) -> Program:
 def flexpipe_variants(settings: Mapping[str, Any], runs: int, seed: int, progress: Progress | None = None) -> Report:
     """Table 6.3: sized variants of the two programs on FlexPipe, greedily and by CP-SAT, on both models."""
     said = progress or _silent
-    bases = {"simple": (program_file.load("l2l3-simple", "flexpipe"), 1.0, 5.0), "mtag": (mtag_11(), 0.2, 0.8)}
+    bases = {"simple": program_file.load("l2l3-simple", "flexpipe"), "mtag": mtag_11()}
     rows: list[list[Any]] = []
     values: dict[str, Any] = {"missed": 0, "undecided": 0}
     every = len(settings["switches"]) * sum(settings["variants"].values())
     for model, name in settings["switches"].items():
         switch = switch_file.load(name)
-        for key, (base, low, high) in bases.items():
+        for key, base in bases.items():
             random = Random(seed)
+            low, high = settings["sizes"][model][key]
             fits = {"mcf": 0, "greedy": 0, "cp-sat": 0}
             for k in range(settings["variants"][key]):
                 program = sized(base, low, high, random)
