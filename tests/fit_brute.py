@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from itertools import product
 from math import ceil, lcm
 from random import Random
+from typing import Any
 
+from subak.pipeline import program_file
+from subak.pipeline.fitting import value_of
 from subak.pipeline.placement import ACTION_USE, MATCH_USE, Placed, Placement, measure
 from subak.pipeline.program import ACTION, EXACT, MATCH, REVERSE, SUCCESSOR, TERNARY, Dependency, Key, Program, Table
 from subak.pipeline.switch import PACKED, ROWS, SHARED, Crossbar, Delay, Memory, Stage, Switch
@@ -58,16 +62,91 @@ def program(random: Random, most_entries: int, widest: int) -> Program:
     return Program("random", tables, kept)
 
 
-def best(made: Program, switch: Switch, objective: str) -> float | None:
-    """The least that any placement comes to; ``None`` if there is none."""
-    values = [_value(made, switch, rows, objective) for rows in placements(made, switch)]
-    return min(values, default=None)
+def spelled(random: Random, as_json: bool) -> Program:
+    """Two or three tables as P4, or as p4c writes them in JSON, read by the front end for it."""
+    names = "abc"[: random.randint(2, 3)]
+    kinds, widths = {}, {}
+    for name in names:
+        kinds[name], widths[name] = random.choice(("exact", "exact", "ternary")), random.randint(1, 12)
+    sizes = {name: random.randint(1, 40) for name in names}
+    data = {name: random.choice((0, 0, 3, 8)) for name in names}
+    # What each table writes: its own field, or one that a later table matches or writes too.
+    written = {
+        name: [random.choice((f"{to}_out", f"{to}_key")) for to in names if random.random() < 0.3] for name in names
+    }
+    if as_json:
+        return program_file.read(json.dumps(_as_json(names, kinds, widths, sizes, data, written)).encode(), "tiny.json")
+    return program_file.read(_as_p4(names, kinds, widths, sizes, data, written).encode(), "tiny.p4")
 
 
-def _value(made: Program, switch: Switch, rows: tuple[Placed, ...], objective: str) -> float:
-    found = measure(made, switch, Placement(rows))
-    named = {"stages": found.stages, "latency": found.latency_cycles, "power": found.power_w, "blocks": found.blocks}
-    return named[objective]
+Told = dict[str, int]
+
+
+def _as_p4(
+    names: str, kinds: dict[str, str], widths: Told, sizes: Told, data: Told, written: dict[str, list[str]]
+) -> str:
+    fields = " ".join(f"bit<{widths[n]}> {n}_key; bit<{widths[n]}> {n}_out;" for n in names)
+    body = ""
+    for n in names:
+        taken = f"bit<{data[n]}> d" if data[n] else ""
+        sets = " ".join(f"m.{to} = 1;" for to in written[n])
+        body += f"action {n}_a({taken}) {{ {sets} }}\n"
+        body += (
+            f"table {n} {{ key = {{ m.{n}_key: {kinds[n]}; }} actions = {{ {n}_a; NoAction; }} size = {sizes[n]}; }}\n"
+        )
+    applied = " ".join(f"{n}.apply();" for n in names)
+    return f"""
+        #include <v1model.p4>
+        struct h_t {{ }} struct m_t {{ {fields} }}
+        parser P(packet_in p, out h_t h, inout m_t m, inout standard_metadata_t s) {{
+            state start {{ transition accept; }}
+        }}
+        control C(inout h_t h, inout m_t m) {{ apply {{ }} }}
+        control D(packet_out p, in h_t h) {{ apply {{ }} }}
+        control E(inout h_t h, inout m_t m, inout standard_metadata_t s) {{ apply {{ }} }}
+        control I(inout h_t h, inout m_t m, inout standard_metadata_t s) {{ {body} apply {{ {applied} }} }}
+        V1Switch(P(), C(), I(), E(), C(), D()) main;
+    """
+
+
+def _as_json(
+    names: str, kinds: dict[str, str], widths: Told, sizes: Told, data: Told, written: dict[str, list[str]]
+) -> dict[str, Any]:
+    fields = [[f"{n}_{part}", widths[n], False] for n in names for part in ("key", "out")]
+    actions: list[dict[str, Any]] = [{"name": "NoAction", "id": 0, "runtime_data": [], "primitives": []}]
+    tables = []
+    for k, n in enumerate(names):
+        sets = [[{"type": "field", "value": ["m", to]}, {"type": "hexstr", "value": "0x1"}] for to in written[n]]
+        taken = [{"name": "d", "bitwidth": data[n]}] if data[n] else []
+        primitives = [{"op": "assign", "parameters": held} for held in sets]
+        actions.append({"name": f"{n}_a", "id": k + 1, "runtime_data": taken, "primitives": primitives})
+        after = names[k + 1] if k + 1 < len(names) else None
+        key = {"match_type": kinds[n], "target": ["m", f"{n}_key"]}
+        table = {
+            "name": n,
+            "key": [key],
+            "max_size": sizes[n],
+            "action_ids": [k + 1, 0],
+            "actions": [f"{n}_a", "NoAction"],
+        }
+        tables.append(table | {"next_tables": {f"{n}_a": after, "NoAction": after}, "base_default_next": after})
+    return {
+        "header_types": [{"name": "m_t", "id": 0, "fields": fields}],
+        "headers": [{"name": "m", "id": 0, "header_type": "m_t"}],
+        "actions": actions,
+        "pipelines": [{"name": "ingress", "init_table": "a", "tables": tables, "conditionals": []}],
+    }
+
+
+def best_by(made: Program, switch: Switch, objectives: Sequence[str]) -> dict[str, float | None]:
+    """By each objective the least that any placement comes to; ``None`` if there is none."""
+    least: dict[str, float | None] = dict.fromkeys(objectives)
+    for rows in placements(made, switch):
+        found = measure(made, switch, Placement(rows))
+        for objective in objectives:
+            value, known = value_of(found, objective), least[objective]
+            least[objective] = value if known is None else min(known, value)
+    return least
 
 
 def placements(made: Program, switch: Switch) -> Iterator[tuple[Placed, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -40,7 +41,10 @@ def test_an_answer_its_pictures_and_its_check(subak: Subak, tmp_path: Path) -> N
     for name in ("map.svg", "graph.svg"):
         drawn = ElementTree.fromstring(files[name].read_text())
         assert "lag_select" in "".join(drawn.itertext())
-    assert "proven optimal" in files["report.html"].read_text()
+    report = files["report.html"].read_text()
+    assert "proven optimal" in report
+    assert 'data-table="lag_select"' in report
+    assert "waits for ecmp_select (match)" in report
     checked = subak("fit", "l3dc", "--check", files["answer.json"])
     assert checked.code == 0, checked.out
     answer["placement"][0]["stage"] = 32
@@ -48,11 +52,11 @@ def test_an_answer_its_pictures_and_its_check(subak: Subak, tmp_path: Path) -> N
 
 
 def test_what_cannot_fit_ends_with_1_and_says_why(subak: Subak) -> None:
-    ended = subak("fit", "l2l3-mtag", "--switch", "flexpipe")
+    ended = subak("fit", "l2l3-mtag", "--switch", "flexpipe-release")
     assert ended.code == 1
     assert "does not fit, proven" in ended.out
     assert "Routable -> Ipv6_Prefix" in ended.out
-    greedy = subak("fit", "l2l3-mtag", "--switch", "flexpipe", "--solver", "mcf", "--json")
+    greedy = subak("fit", "l2l3-mtag", "--switch", "flexpipe", "--time-limit", "2", "--solver", "mcf", "--json")
     assert greedy.code == 1
     assert greedy.json["status"] == "failed"
     assert greedy.json["blocking"]["chain"]
@@ -66,6 +70,26 @@ def test_the_references_own_room_is_not_passed_off_as_valid(subak: Subak) -> Non
 
 
 @pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"match": [{"width": 641, "kind": "exact"}]}, "a matches 641 bits, and the crossbar of a stage carries 640"),
+        ({"action_width": 1281}, "a has 1281 bits of action data, and a stage carries 1280"),
+        ({"modifies": list("fghijklmn"), "action_width": 0}, "a modifies 9 fields, and a stage can modify 8"),
+    ],
+)
+def test_a_table_that_no_stage_can_serve_does_not_fit(
+    more: dict[str, Any], said: str, subak: Subak, tmp_path: Path
+) -> None:
+    path = written(tmp_path, {"tables": [table("a", **more)], "dependencies": {}})
+    for solver in ("cp-sat", "ffl"):
+        ended = subak("fit", path, "--solver", solver)
+        assert ended.code == 1
+        assert said in ended.out
+        assert "does not fit, proven" in ended.out
+    assert subak("fit", path, "--json").json["status"] == "infeasible"
+
+
+@pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (("nobody",), 'there is no program "nobody"'),
@@ -73,6 +97,7 @@ def test_the_references_own_room_is_not_passed_off_as_valid(subak: Subak) -> Non
         (("l3dc", "--solver", "cplex"), '"cplex" is none'),
         (("l3dc", "--objective", "beauty"), '"beauty" is none'),
         (("l3dc", "--ties", "coin"), '"coin" is none'),
+        (("l3dc", "--power-model", "none"), '"none" is none'),
         (("l3dc", "--check", "nothing.json"), "there is no such file"),
     ],
 )
@@ -85,7 +110,6 @@ def test_unusable_arguments_end_with_2(subak: Subak, arguments: tuple[str, ...],
 CYCLE = {"tables": [table("a", next={"default": "b"}), table("b", next={"hit": "end", "miss": "a"})]}
 GIVEN_CYCLE = {"tables": [table("a"), table("b")], "dependencies": {"match": [["a", "b"], ["b", "a"]]}}
 UNKNOWN = {"fields": {"ip.src": 32}, "tables": [table("a", next={"default": "end"})]}
-WIDE = {"tables": [table("a", match=[{"width": 641, "kind": "exact"}])], "dependencies": {}}
 
 
 @pytest.mark.parametrize(
@@ -94,7 +118,6 @@ WIDE = {"tables": [table("a", match=[{"width": 641, "kind": "exact"}])], "depend
         (CYCLE, "tables[0].next", "a circle: a -> b -> a"),
         (GIVEN_CYCLE, "dependencies", "in a circle"),
         (UNKNOWN, "tables[0].match[0].field", 'there is no field "ip.dst"'),
-        (WIDE, 'table "a"', "641 bits, and the crossbar of a stage carries 640"),
         ({"tables": [table("a")], "dependencies": {"macth": []}}, "dependencies.macth", 'did you mean "match"?'),
         ({"tables": [table("a", entries=0)], "dependencies": {}}, "tables[0].entries", "0 is out of range"),
         ({"tables": [table("a"), table("a")], "dependencies": {}}, "tables[1]", 'two tables "a"'),
@@ -204,3 +227,25 @@ def test_dependencies_are_derived_from_fields_and_flow() -> None:
         ("start", "join", "reverse-match"),
     }
     assert program.exclusive == {frozenset(("left", "right"))}
+
+
+def test_what_is_wrong_with_the_input_is_json_for_tools(subak: Subak, tmp_path: Path) -> None:
+    path = written(tmp_path, "header h_t { bit<8> a; }\ncontrol C() { apply { for } }", "bad.p4")
+    ended = subak("fit", path, "--json")
+    assert ended.code == 2
+    error = ended.json["error"]
+    assert (error["file"], error["line"], error["column"]) == (str(path), 2, 23)
+    assert "a loop is not read" in error["what"]
+    assert json.loads(ended.err)["event"] == "error"
+
+
+def test_the_time_limit_holds_for_all_of_it(subak: Subak, tmp_path: Path) -> None:
+    """400 tables that RMT has no room for, and what stands in the way; with much to spare for slow machines."""
+    tables = [table(f"t{k}", match=[{"width": 20 + k % 60, "kind": "exact"}], entries=1000 + 7 * k) for k in range(400)]
+    pairs = [[f"t{k}", f"t{k + 3 + k % 7}"] for k in range(0, 380, 2)]
+    path = written(tmp_path, {"tables": tables, "dependencies": {"match": pairs}})
+    begun = time.monotonic()
+    ended = subak("fit", path, "--time-limit", "3", "--json")
+    assert time.monotonic() - begun < 20
+    assert ended.code == 1
+    assert ended.json["status"] == "infeasible"

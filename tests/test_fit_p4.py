@@ -36,6 +36,9 @@ def source(inside: str) -> bytes:
     return (HEAD + inside + TAIL).encode()
 
 
+ONE = "action a() { } table t { key = { meta.m: exact; } actions = { a; } } "
+
+
 def machine(inside: str) -> Machine:
     return Machine(read(source(inside), "test.p4"))
 
@@ -168,20 +171,52 @@ def test_what_depends_on_what() -> None:
         ("apply { meta.m = meta.wide; }", "line 15, column 18", "bit<16> goes into bit<8>"),
         ("apply { t.apply(); }", "line 15, column 9", 'there is no table "t"'),
         ("table t { actions = { nobody; } } apply { }", "line 15, column 23", 'there is no action "nobody"'),
-        ("table t { key = { hdr.h.a: selector; } } apply { }", "line 15, column 28", "no match kind"),
-        ("apply { for (;;) { } }", "line 15, column 9", '"for" is outside'),
-        ("apply { int<8> x = 1; }", "line 15, column 9", "int<> is outside"),
-        ("apply { hash(meta.m); }", "line 15, column 9", "hash() is outside"),
-        ("meter(3) m; apply { }", "line 15, column 1", '"meter" is outside'),
-        ("apply { meta.m = 1 + ; }", "line 15, column 22", "is outside"),
-        ("apply { meta.m = 1 $ 2; }", "line 15, column 20", '"$" is no P4'),
-        ("apply {", "line 17, column 1", '"V1Switch" is outside'),
-        ("#define X 1\napply { }", "line 15, column 1", "#define is outside"),
+        ("table t { key = { hdr.h.a: fuzzy; } } apply { }", "line 15, column 28", '"fuzzy" is no match kind'),
+        ("apply { for (;;) { } }", "line 15, column 9", '"for": a loop is not read in control I'),
+        ("apply { tuple<bit<8>> x = {1}; }", "line 15, column 9", "a tuple is not read"),
+        ("apply { hash(meta.m); }", "line 15, column 9", "hash() takes 5 operands, and 1 are given"),
+        ("apply { nothing(meta.m); }", "line 15, column 9", 'no action or function "nothing"'),
         (
-            "register<bit<8>>(2) r; action a() { r.write(0, 1); } action b() { r.write(1, 1); } apply { a(); b(); }",
-            "line 15, column 92",
-            'register "r" is used by b and by a',
+            "apply { verify_checksum(true, {meta.m}, meta.wide, HashAlgorithm.csum16); }",
+            "line 15",
+            "outside the pipeline",
         ),
+        ("apply { meta.m = 1 + ; }", "line 15, column 22", '";" cannot stand here in control I'),
+        ("action a() { meta.m = ; } apply { }", "line 15, column 23", '";" cannot stand here in action a'),
+        ("table t { key = { hdr.h.a exact; } } apply { }", "line 15, column 27", "cannot stand here in table t"),
+        ("apply { meta.m = 1 $ 2; }", "line 15, column 20", '"$" is no P4'),
+        ("apply {", "line 17, column 1", '"V1Switch" cannot stand here'),
+        ("#if X\napply { }", "line 15", "Unterminated #if"),
+        ("#include <tna.p4>\napply { }", "line 15", "<tna.p4> is not among what is known"),
+        ('#include "nobody.p4"\napply { }', "line 15", "the include nobody.p4 is not found"),
+        ("#error no\napply { }", "line 15", "#error no"),
+        (ONE + ONE + "apply { t.apply(); }", "line 15, column 77", 'two of the name "a"'),
+        ("action a() { } " + ONE.split("}", 1)[1] * 2 + "apply { t.apply(); }", "line 15", 'two of the name "t"'),
+        ("apply { if (meta.m) { } }", "line 15, column 13", "bit<8> stands where a condition should"),
+        ("apply { if (meta.m == 1 && meta.wide) { } }", "line 15", "bit<16> stands where a condition should"),
+        ("apply { meta.m = !meta.m; }", "line 15, column 19", "bit<8> stands where a condition should"),
+        ("action a(bit<8> x) { x = 1; } apply { a(3); }", "line 15, column 22", '"x" cannot be written to'),
+        ("apply { FIVE = 6; }", "line 15, column 9", '"FIVE" cannot be written to'),
+        (ONE.replace("a; }", "a; } default_action = b();") + "apply { t.apply(); }", "line 15", 'no action "b"'),
+        ("action b() { } " + ONE.replace("a; }", "a; } default_action = b();") + "apply { }", "line 15", "not among"),
+        (ONE.replace("a()", "a(bit<8> x)") + "apply { a(); }", "line 15", "a takes 1 operands, and 0 are given"),
+        (
+            ONE.replace("a; }", "a; } default_action = a(3);") + "apply { }",
+            "line 15",
+            "a takes 0 values, and 1 are given",
+        ),
+        ("counter(4, CounterType.packets) c; apply { c.read(1); }", "line 15", 'a counter has no "read"'),
+        (
+            "direct_counter(CounterType.packets) c; action a() { c.count(); } apply { a(); }",
+            "line 15",
+            "counts entries",
+        ),
+        ("register<bit<8>>(2) r; apply { r.write(0, meta.wide); }", "line 15", "cells of 8 bits"),
+        ("apply { hdr.h.a = hdr.h.a / hdr.h.b; }", "line 15", "divides constants only"),
+        ("apply { meta.m = meta.m[3:0]; }", "line 15", "bit<4> goes into bit<8>"),
+        ("apply { meta.m = HashAlgorithm.crc33; }", "line 15", 'has no member "crc33"'),
+        ("apply { hdr.h = meta; }", "line 15", "metadata_t goes into h_t"),
+        ("bit<8> x; bit<8> x; apply { }", "line 15, column 18", 'two of the name "x" in I'),
         ("table t { actions = { NoAction; } } apply { t.apply(); t.apply(); }", "line 15, column 45", "applied twice"),
         ("apply { meta.m = hdr.h.a[9:0]; }", "line 15, column 18", "bits 9 to 0 are not all there"),
     ],
@@ -192,6 +227,31 @@ def test_what_is_outside_is_refused_with_its_place(inside: str, place: str, said
         program_file.read(text.encode(), "test.p4")
     assert said in raised.value.what
     assert raised.value.place.startswith(place), raised.value
+
+
+EGRESS = "control E(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t std) "
+
+
+@pytest.mark.parametrize(("looked", "kind"), [("std.egress_port", "match"), ("hdr.h.b", None)])
+def test_an_exit_in_ingress_goes_on_to_egress_which_has_the_port_from_there(looked: str, kind: str | None) -> None:
+    inside = """
+        action to(bit<9> port) { std.egress_spec = port; exit; }
+        table route { key = { hdr.h.dst: lpm; } actions = { to; NoAction; } }
+        action mark() { meta.m = 1; }
+        table late { key = { hdr.h.a: exact; } actions = { mark; NoAction; } }
+        apply { route.apply(); late.apply(); }
+    """
+    sending = f"table sending {{ key = {{ {looked}: exact; }} actions = {{ NoAction; }} }} apply {{ sending.apply(); }}"
+    text = (HEAD + inside + TAIL).replace(EGRESS + "{ apply { } }", EGRESS + f"{{ {sending} }}")
+    program = lower(text.encode(), "exit.p4")
+    found = {(d.before, d.after): d.kind for d in program.dependencies}
+    assert found.get(("route", "sending")) == kind
+    assert found["route", "late"] == "successor"
+    assert dict(program.by_name["route"].next or ())["exit"] == "sending"
+    answer = fit(program, switch_file.load("rmt"), workers=1)
+    assert answer.placement
+    apart = answer.placement.stages_of["route"] != answer.placement.stages_of["sending"]
+    assert apart == (kind == "match")
 
 
 def test_depth_and_bytes_that_are_no_text_are_refused() -> None:

@@ -10,7 +10,7 @@ from subak.pipeline import Placed, Placement, fit, program_file, switch_file, vi
 from subak.pipeline.placement import ACTION_USE, MATCH_USE, REGISTER_USE, STATISTICS_USE
 
 RMT = switch_file.load("rmt")
-FLEXPIPE = switch_file.load("flexpipe")
+FLEXPIPE = switch_file.load("flexpipe-release")
 PROGRAM = program_file.from_json(
     {
         "tables": [

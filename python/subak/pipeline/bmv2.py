@@ -1,13 +1,17 @@
-"""Reading the JSON that p4c's v1model back end writes for the bmv2 switch."""
+"""Reading the JSON that p4c's v1model back end writes for the bmv2 switch; older compilers' as well."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from subak.errors import InputError
 from subak.pipeline import derive
+from subak.pipeline.bmv2_actions import Actions, Effect
+from subak.pipeline.bmv2_fields import VALID, Fields
+from subak.pipeline.frontend import COUNTER_BITS, DESTINED, METER_BITS, Next, changed, leaving, looked, members, met
 from subak.pipeline.graph import order
-from subak.pipeline.program import EXACT, PREFIX, TERNARY, Key, Program, Register, Table
+from subak.pipeline.program import EXACT, MOST_TABLES, PREFIX, TERNARY, Key, Program, Register, Table
 from subak.pipeline.reading import Node
 
 KINDS = {
@@ -18,9 +22,10 @@ KINDS = {
     "range": TERNARY,
     "optional": TERNARY,
 }
-COUNTER_BITS = 64
-"""Of a direct counter's bytes and packets, an entry."""
 ORDERED = ("<", ">", "<=", ">=")
+NODES = ("tables", "conditionals", "action_calls")
+"""What a pipeline is made of."""
+HIT = ("__HIT__", "__MISS__")
 
 
 def program_of(told: Any, file: str) -> Program:
@@ -29,20 +34,22 @@ def program_of(told: Any, file: str) -> Program:
     for key in ("header_types", "headers", "actions", "pipelines"):
         if key not in top:
             raise InputError(file, "", f'"{key}" is missing', "give the JSON that p4c-bm2-ss wrote")
+    for node in top["headers"].items():
+        if str(node.mapping().get("name", node).value).startswith(("psa_", "pna_")):
+            raise node.error("this is the JSON of a PSA or PNA program", "give that of a v1model program")
     return _Reader(top, file).program()
 
 
 class _Reader:
-    def __init__(self, top: dict[str, Node], file: str) -> None:
+    def __init__(self, top: Mapping[str, Node], file: str) -> None:
         self.file = file
-        self.widths = self._widths(top)
-        self.registers = {
-            one["name"].text(): Register(one["name"].text(), one["bitwidth"].whole(1), one["size"].whole(1))
-            for one in (n.mapping() for n in (top["register_arrays"].items() if "register_arrays" in top else []))
-        }
-        self.actions = {node.mapping()["id"].whole(): node for node in top["actions"].items()}
+        self.fields = Fields(top)
+        self.actions = Actions(top, self.fields)
+        nodes = top["actions"].items()
+        self.by_id = {node.mapping(needed=("id",))["id"].whole(): node for node in nodes}
+        self.by_name = {node.mapping(needed=("name",))["name"].text(): node for node in nodes}
         self.pipelines = top["pipelines"].items()
-        self._owner: dict[str, str] = {}
+        self.notes: set[str] = set()
 
     def program(self) -> Program:
         """The tables and conditions of all pipelines, one after the other."""
@@ -51,156 +58,188 @@ class _Reader:
         for k, pipeline in enumerate(self.pipelines):
             follow = next((s for s in starts[k + 1 :] if s), None)
             tables += self._pipeline(pipeline, follow)
-        names = [t.name for t in tables]
-        if not tables:
-            raise InputError(self.file, "pipelines", "there is no table", "give a program that applies one")
+        if not 1 <= len(tables) <= MOST_TABLES:
+            mend = f"give a program that applies 1 to {MOST_TABLES}"
+            raise InputError(self.file, "pipelines", f"there are {len(tables) or 'no'} tables and conditions", mend)
+        held, notes = met(self._in_order(tables), next((s for s in starts if s), None))
+        self.notes |= notes
+        name = self.file.rsplit("/", 1)[-1].removesuffix(".json")
+        return Program(name, held, derive.dependencies(held), notes=tuple(sorted(self.notes)))
+
+    def _in_order(self, tables: list[Table]) -> tuple[Table, ...]:
+        by_name = {t.name: t for t in tables}
+        if len(by_name) < len(tables):
+            twice = next(t.name for k, t in enumerate(tables) if t.name in (u.name for u in tables[:k]))
+            raise InputError(self.file, "pipelines", f'there are two tables "{twice}"', "give each its own name")
         edges = [(t.name, to) for t in tables for _, to in t.next or () if to]
         for before, after in edges:
-            if after not in names:
-                raise InputError(
-                    self.file, "pipelines", f'{before} leads to "{after}", which is not there', "name a table"
-                )
-        line, cycle = order(names, edges)
+            if after not in by_name:
+                what = f'{before} leads to "{after}", which is not there'
+                raise InputError(self.file, "pipelines", what, "name a table")
+        line, cycle = order(by_name, edges)
         if cycle:
             what = f"the control flow goes in a circle: {' -> '.join(cycle)}"
             raise InputError(self.file, "pipelines", what, "let packets only go forward")
-        held = tuple(sorted(tables, key=lambda t: line.index(t.name)))
-        name = self.file.rsplit("/", 1)[-1].removesuffix(".json")
-        return Program(name, held, derive.dependencies(held), "", derive.exclusive_pairs(held))
-
-    def _widths(self, top: dict[str, Node]) -> dict[str, int]:
-        types = {}
-        for node in top["header_types"].items():
-            told = node.mapping()
-            fields = [[part.value for part in one.items()] for one in told["fields"].items()]
-            types[told["name"].text()] = {f[0]: f[1] for f in fields if isinstance(f[1], int)}
-        widths: dict[str, int] = {}
-        for node in top["headers"].items():
-            told = node.mapping()
-            kind = told["header_type"].text()
-            if kind not in types:
-                raise told["header_type"].error(f'there is no header type "{kind}"', "declare it in header_types")
-            widths |= {f"{told['name'].text()}.{field}": width for field, width in types[kind].items()}
-            widths[f"{told['name'].text()}.$valid$"] = 1
-        return widths
+        return tuple(by_name[name] for name in line)
 
     def _start(self, pipeline: Node) -> str | None:
         init = pipeline.mapping().get("init_table")
-        return None if init is None or init.value is None else init.text()
+        if init is None or init.value is None:
+            return None
+        told = pipeline.mapping()
+        nodes = [node for key in NODES if key in told for node in told[key].items()]
+        if init.value not in [node.mapping()["name"].value for node in nodes]:
+            raise init.error(f'there is no table or condition "{init.value}"', "name one of this pipeline")
+        return init.text()
 
     def _pipeline(self, pipeline: Node, follow: str | None) -> list[Table]:
-        told = pipeline.mapping()
-        tables = [self._table(node, follow) for node in told["tables"].items()]
+        told = pipeline.mapping(needed=("name", "tables"))
+        egress = told["name"].value == "egress"
+        profiles = told["action_profiles"].items() if "action_profiles" in told else []
+        by_name = {p["name"].text(): p for p in (node.mapping() for node in profiles)}
+        found = [self._table(node, follow, egress, by_name) for node in told["tables"].items()]
         conditions = told["conditionals"].items() if "conditionals" in told else []
-        return tables + [self._condition(node, follow) for node in conditions]
+        found += [self._condition(node, follow, egress) for node in conditions]
+        calls = told["action_calls"].items() if "action_calls" in told else []
+        return found + [self._call(node, follow, egress) for node in calls]
 
     def _to(self, node: Node | None, follow: str | None) -> str | None:
         return follow if node is None or node.value is None else node.text()
 
-    def _table(self, node: Node, follow: str | None) -> Table:
-        told = node.mapping()
+    def _table(self, node: Node, follow: str | None, egress: bool, profiles: Mapping[str, Mapping[str, Node]]) -> Table:
+        told = node.mapping(needed=("name", "key"))
         name = told["name"].text()
         keys = tuple(self._key(key) for key in told["key"].items())
-        reads: set[str] = set()
-        writes: set[str] = set()
-        registers: set[str] = set()
-        widest = 0
-        for number in told["action_ids"].items():
-            action = self.actions.get(number.whole())
-            if action is None:
-                raise number.error(f"there is no action {number.value}", "declare it in actions")
-            widest = max(widest, self._action(action, reads, writes, registers))
-        after = told["next_tables"].mapping() if "next_tables" in told else {}
-        outcomes = tuple((key, self._to(to, follow)) for key, to in after.items())
-        base = told.get("base_default_next")
-        counted = "with_counters" in told and told["with_counters"].value is True
+        whole, widest, exits = Effect(), 0, {}
+        for action in self._actions_of(told):
+            effect, width = self.actions.effect(action, egress)
+            whole.reads |= effect.reads
+            whole.writes |= effect.writes
+            whole.states |= effect.states
+            self.notes |= effect.notes
+            exits[action.mapping()["name"].text()] = effect.exits
+            widest = max(widest, width)
+        statistics = COUNTER_BITS if "with_counters" in told and told["with_counters"].value is True else 0
+        if "direct_meters" in told and told["direct_meters"].value is not None:
+            statistics += METER_BITS
+            whole.writes |= changed(self._result(told["direct_meters"]), egress)
+        matched = looked({key.field for key in keys}, egress) | looked(self._selected(told, profiles), egress)
         return Table(
             name=name,
             keys=keys,
             entries=told["max_size"].whole(1) if keys and "max_size" in told else 1,
             action_width=widest,
-            statistics_width=COUNTER_BITS if counted else 0,
-            modifies=frozenset(writes),
-            reads=frozenset(reads),
-            next=outcomes or (("default", self._to(base, follow)),),
-            registers=tuple(self._own(r, name, node) for r in sorted(registers)),
+            statistics_width=statistics,
+            modifies=frozenset(whole.writes),
+            reads=frozenset(whole.reads),
+            next=self._outcomes(told, exits, follow),
+            registers=tuple(self._register(state) for state in sorted(whole.states)),
+            through=frozenset(matched - {key.field for key in keys}),
         )
 
-    def _own(self, register: str, table: str, node: Node) -> Register:
-        if register not in self.registers:
-            raise node.error(f'there is no register "{register}"', "declare it in register_arrays")
-        if self._owner.setdefault(register, table) != table:
-            what = f'register "{register}" is used by {self._owner[register]} and by {table}'
-            raise node.error(what, "a register lies in one stage: use it in the actions of one table")
-        return self.registers[register]
-
-    def _key(self, node: Node) -> Key:
-        told = node.mapping()
-        kind = told["match_type"].one_of(KINDS)
-        target = told["target"]
-        name = target.text() + ".$valid$" if isinstance(target.value, str) else self._field(target)
-        return Key(name, self._width(name, target), KINDS[kind])
-
-    def _field(self, node: Node) -> str:
-        parts = node.items()
-        if len(parts) != 2:
-            raise node.error("this names no field", "write [header, field]")
-        return f"{parts[0].text()}.{parts[1].text()}"
-
-    def _width(self, name: str, node: Node) -> int:
-        if name not in self.widths:
-            raise node.error(f'there is no field "{name}"', "declare it in header_types and headers")
-        return self.widths[name]
-
-    def _action(self, node: Node, reads: set[str], writes: set[str], registers: set[str]) -> int:
-        told = node.mapping()
-        for primitive in told["primitives"].items():
-            one = primitive.mapping()
-            op = one["op"].text()
-            parameters = one["parameters"].items() if "parameters" in one else []
-            # What comes first is written; of a register, it is the array.
-            writing = op not in ("register_write", "count", "execute_meter", "drop", "mark_to_drop", "exit")
-            for k, parameter in enumerate(parameters):
-                found = self._mentioned(parameter, registers)
-                (writes if k == 0 and writing else reads).update(found)
-            if op in ("mark_to_drop", "drop"):
-                writes.add("standard_metadata.egress_spec")
-        data = told["runtime_data"].items() if "runtime_data" in told else []
-        return sum(one.mapping()["bitwidth"].whole(1) for one in data)
-
-    def _mentioned(self, node: Node, registers: set[str]) -> set[str]:
-        """Fields in a parameter or an expression."""
-        value = node.value
-        if not isinstance(value, dict):
-            return set()
-        kind, inner = value.get("type"), value.get("value")
-        held = node.mapping()
-        if kind == "field":
-            name = self._field(held["value"])
-            self._width(name, held["value"])
-            return {name}
-        if kind == "header" and isinstance(inner, str):
-            return {f"{inner}.$valid$"}
-        if kind == "register_array" and isinstance(inner, str):
-            registers.add(inner)
-            return set()
-        found: set[str] = set()
-        if kind == "expression" and isinstance(inner, dict):
-            for part in ("left", "right", "cond"):
-                if part in inner:
-                    found |= self._mentioned(held["value"].mapping()[part], registers)
-            if inner.get("type") == "expression":
-                found |= self._mentioned(held["value"], registers)
+    def _actions_of(self, told: Mapping[str, Node]) -> list[Node]:
+        """The actions of a table: by number, or in older JSON by name."""
+        if "action_ids" in told:
+            known: Mapping[Any, Node] = self.by_id
+            named: list[tuple[Node, Any]] = [(node, node.whole()) for node in told["action_ids"].items()]
+        else:
+            known, named = self.by_name, [(n, n.text()) for n in (told["actions"].items() if "actions" in told else [])]
+        for node, called in named:
+            if called not in known:
+                raise node.error(f"there is no action {node.value}", "declare it in actions")
+        found = [known[called] for _, called in named]
+        default = told.get("default_entry")
+        if default is not None and default.value is not None and "action_id" in default.mapping():
+            number = default.mapping()["action_id"]
+            if number.whole() not in self.by_id:
+                raise number.error(f"there is no action {number.value}", "declare it in actions")
+            found += [a for a in [self.by_id[number.whole()]] if all(a is not b for b in found)]
         return found
 
-    def _condition(self, node: Node, follow: str | None) -> Table:
+    def _outcomes(self, told: Mapping[str, Node], exits: Mapping[str, int], follow: str | None) -> Next:
+        after = told["next_tables"].mapping() if "next_tables" in told else {}
+        if not after:
+            base = self._to(told.get("base_default_next"), follow)
+            return leaving((("default", base),), exits, False, follow) if exits else (("default", base),)
+        outcomes = tuple((key, self._to(to, follow)) for key, to in after.items())
+        by_action = not any(key in HIT for key in after)
+        return leaving(outcomes, exits, by_action, follow) if exits else outcomes
+
+    def _result(self, node: Node) -> set[str]:
+        """The field that a direct meter writes."""
+        kind, meter = self.actions.states.get(node.text(), ("", node))
+        if kind != "meter":
+            raise node.error(f'there is no meter "{node.value}"', "declare it in meter_arrays")
+        target = meter.mapping().get("result_target")
+        return set() if target is None or target.value is None else {self.fields.field(target)}
+
+    def _selected(self, told: Mapping[str, Node], profiles: Mapping[str, Mapping[str, Node]]) -> set[str]:
+        """What the selector of a table's action profile goes by."""
+        called = told.get("action_profile") or told.get("act_prof_name")
+        if called is None or called.value is None:
+            if "type" in told and told["type"].value not in ("simple", None):
+                raise told["type"].error("it has no action profile", "name one in action_profile")
+            return set()
+        # Older JSON has the selector in the table.
+        profile = profiles.get(called.text(), told)
+        if called.text() not in profiles and "selector" not in told:
+            raise called.error(f'there is no action profile "{called.value}"', "declare it in action_profiles")
+        selector = profile.get("selector")
+        selects = selector is not None and selector.value is not None
+        self.notes.add(members(told["name"].text(), selects))
+        inputs = selector.mapping(needed=("input",))["input"].items() if selector is not None and selects else []
+        return {name for part in inputs for name in self.actions.mentioned(part, set())}
+
+    def _register(self, name: str) -> Register:
+        kind, node = self.actions.states[name]
         told = node.mapping()
-        reads = sorted(self._mentioned(told["expression"], set()))
-        ordered = any(f'"op": "{op}"' in str(told["expression"].value).replace("'", '"') for op in ORDERED)
-        kind = TERNARY if ordered else EXACT
-        outcomes = (
-            ("true", self._to(told.get("true_next"), follow)),
-            ("false", self._to(told.get("false_next"), follow)),
+        if "size" not in told:
+            raise node.error(f"the {kind}s have no size", 'give "size"')
+        width = {"counter": COUNTER_BITS, "meter": METER_BITS}.get(kind) or told["bitwidth"].whole(1)
+        return Register(name, width, told["size"].whole(1))
+
+    def _key(self, node: Node) -> Key:
+        told = node.mapping(needed=("match_type", "target"))
+        kind = told["match_type"].one_of(KINDS)
+        target = told["target"]
+        if isinstance(target.value, str):
+            self.fields.leaves(target)
+            return Key(f"{target.value}.{VALID}", 1, KINDS[kind])
+        name = self.fields.field(target)
+        return Key(name, max(self.fields.widths[name], 1), KINDS[kind])
+
+    def _condition(self, node: Node, follow: str | None, egress: bool) -> Table:
+        told = node.mapping(needed=("name", "expression"))
+        states: set[str] = set()
+        reads = looked(self.actions.mentioned(told["expression"], states), egress)
+        if states:
+            raise told["expression"].error("a condition looks at a register", "read it into a field first")
+        kind = TERNARY if _ordered(told["expression"].value) else EXACT
+        sides = (("true", "true_next"), ("false", "false_next"))
+        outcomes = tuple((side, self._to(told.get(key), follow)) for side, key in sides)
+        keys = tuple(Key(name, self.fields.widths[name], kind) for name in sorted(reads) if name in self.fields.widths)
+        through = frozenset(name for name in reads if name.endswith(DESTINED))
+        return Table(told["name"].text(), keys, 1, next=outcomes, through=through)
+
+    def _call(self, node: Node, follow: str | None, egress: bool) -> Table:
+        told = node.mapping(needed=("name", "action_id"))
+        if told["action_id"].whole() not in self.by_id:
+            raise told["action_id"].error(f"there is no action {told['action_id'].value}", "declare it in actions")
+        effect, _ = self.actions.effect(self.by_id[told["action_id"].whole()], egress)
+        self.notes |= effect.notes
+        after = (("default", self._to(told.get("next_node"), follow)),)
+        return Table(
+            told["name"].text(),
+            (),
+            1,
+            modifies=frozenset(effect.writes),
+            reads=frozenset(effect.reads),
+            next=leaving(after, {"": effect.exits}, False, follow),
+            registers=tuple(self._register(state) for state in sorted(effect.states)),
         )
-        keys = tuple(Key(name, self.widths[name], kind) for name in reads)
-        return Table(told["name"].text(), keys, 1, next=outcomes)
+
+
+def _ordered(told: Any) -> bool:
+    if isinstance(told, dict):
+        return told.get("op") in ORDERED or any(_ordered(inner) for inner in told.values())
+    return False

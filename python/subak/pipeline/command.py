@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json as json_module
-from collections.abc import Sequence
+import re
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from subak.errors import InputError
+from subak.pipeline.switch import POWER_MODELS
 from subak.progress import waiting
 
 if TYPE_CHECKING:
     from subak.pipeline.fitting import Answer
 
-WHY_SECONDS = 30.0
 TIES = ("program", "reference")
 
 
@@ -26,14 +30,19 @@ def fit(
             metavar="PROGRAM", help="A program of the package, such as l2l3-complex, or a file: JSON or P4."
         ),
     ],
-    switch: Annotated[str, typer.Option(help="rmt, flexpipe, or a TOML file.")] = "rmt",
+    switch: Annotated[str, typer.Option(help="rmt, flexpipe, flexpipe-release, or a TOML file.")] = "rmt",
     objective: Annotated[
         str | None, typer.Option(help="stages, latency, power or blocks: what is to be small.")
     ] = None,
     solver: Annotated[
         str, typer.Option(help="cp-sat, or a greedy one: ffl, ffd, ffls, mcf, each also as -16 and -exact16.")
     ] = "cp-sat",
-    time_limit: Annotated[float, typer.Option(min=0.1, metavar="S", help="Seconds for the solver.")] = 60.0,
+    power_model: Annotated[
+        str, typer.Option(help="text: all blocks assigned, equation 6.6; release: as the published figures have it.")
+    ] = "text",
+    time_limit: Annotated[
+        float, typer.Option(min=0.1, metavar="S", help="Seconds for building, solving and explaining together.")
+    ] = 60.0,
     workers: Annotated[int | None, typer.Option(min=1, help="Threads of the solver; the machine's, at most 8.")] = None,
     ties: Annotated[
         str, typer.Option(help="Of greedy solvers: program, in its order; reference, as the thesis' runs had them.")
@@ -57,14 +66,73 @@ def fit(
 ) -> None:
     """Place a packet program's tables in a switch pipeline: fewest stages, least latency, power or blocks.
 
-    Ends with 0 if the program fits, 1 if it does not (and says why), 2 for unusable input.
+    Ends with 0 if the program fits, 1 if it does not (and says why), 2 for unusable input; with --json what is wrong
+    with the input is a document as well.
     """
+    with _errors_told(json):
+        code = _fit(
+            program,
+            switch,
+            objective,
+            solver,
+            power_model,
+            time_limit,
+            workers,
+            ties,
+            check,
+            compare,
+            why,
+            picture,
+            graph,
+            report,
+            output,
+            json,
+        )
+    raise typer.Exit(code)
+
+
+@contextmanager
+def _errors_told(json: bool) -> Iterator[None]:
+    """Prints an error of the input as JSON too, for tools, where that was asked for."""
+    try:
+        yield
+    except InputError as error:
+        if json:
+            told: dict[str, Any] = {"file": error.file, "place": error.place, "what": error.what, "mend": error.mend}
+            if found := re.match(r"line (\d+)(?:, column (\d+))?", error.place):
+                told |= {"line": int(found[1]), "column": int(found[2]) if found[2] else None}
+            print(json_module.dumps({"schema": 1, "status": "unusable", "error": told}))
+        raise
+
+
+def _fit(
+    program: str,
+    switch: str,
+    objective: str | None,
+    solver: str,
+    power_model: str,
+    time_limit: float,
+    workers: int | None,
+    ties: str,
+    check: Path | None,
+    compare: bool,
+    why: bool,
+    picture: Path | None,
+    graph: Path | None,
+    report: Path | None,
+    output: Path | None,
+    json: bool,
+) -> int:
     from subak.pipeline import graph_svg, map_svg, program_file, show, switch_file
     from subak.pipeline import report as html
 
     if ties not in TIES:
         raise InputError(None, "--ties", f'"{ties}" is none', f"choose one of: {', '.join(TIES)}")
-    target = switch_file.load(switch)
+    if power_model not in POWER_MODELS:
+        mend = f"choose one of: {', '.join(POWER_MODELS)}"
+        raise InputError(None, "--power-model", f'"{power_model}" is none', mend)
+    until = time.monotonic() + time_limit
+    target = replace(switch_file.load(switch), power=power_model)
     source = program_file.load(program, target.name)
     if graph:
         _write(graph, graph_svg.draw(source, target))
@@ -72,9 +140,9 @@ def fit(
         if check:
             found = _checked(source, target, check)
         else:
-            found = _solved(source, target, program, objective, solver, time_limit, workers, ties)
-        others = _others(found) if compare else []
-        core, words = _why(found, time_limit) if (why or not found.fits) and not check else (None, [])
+            found = _solved(source, target, objective, solver, until, workers, ties)
+        others = _others(found, until) if compare else []
+        core, words = _why(found, until) if (why or not found.fits) and not check else (None, [])
     if picture and found.placement:
         _write(picture, map_svg.draw(source, target, found.placement))
     if report:
@@ -86,16 +154,15 @@ def fit(
         print(json_module.dumps(document))
     else:
         show.answer(found, others, words)
-    raise typer.Exit(0 if found.fits else 1)
+    return 0 if found.fits else 1
 
 
 def _solved(
     source: Any,
     target: Any,
-    name: str,
     objective: str | None,
     solver: str,
-    time_limit: float,
+    until: float,
     workers: int | None,
     ties: str,
 ) -> Answer:
@@ -104,9 +171,8 @@ def _solved(
     reference = ties == "reference"
     if reference and solver == "cp-sat":
         raise InputError(None, "--ties", "cp-sat has no ties", "name a greedy solver, such as --solver ffl")
-    return fit(
-        source, target, objective, solver, time_limit=time_limit, workers=workers, reference=reference, file=name
-    )
+    left = max(until - time.monotonic(), 0.1)
+    return fit(source, target, objective, solver, time_limit=left, workers=workers, reference=reference)
 
 
 def _checked(source: Any, target: Any, path: Path) -> Answer:
@@ -125,27 +191,36 @@ def _checked(source: Any, target: Any, path: Path) -> Answer:
     return Answer(source, target, "check", objective, "feasible", placement, measures, wrong=told)
 
 
-def _others(found: Answer) -> list[Answer]:
+def _others(found: Answer, until: float) -> list[Answer]:
     from subak.pipeline.fitting import GREEDY, fit
 
     names = [name for name in GREEDY if name != found.solver]
-    return [fit(found.program, found.switch, found.objective, name) for name in names]
+    answers = []
+    for name in names:
+        left = max(until - time.monotonic(), 0.1)
+        answers.append(fit(found.program, found.switch, found.objective, name, time_limit=left))
+    return answers
 
 
-def _why(found: Answer, time_limit: float) -> tuple[dict[str, Any] | None, list[str]]:
+def _why(found: Answer, until: float) -> tuple[dict[str, Any] | None, list[str]]:
     """What stands in the way: of fitting at all, or of one stage fewer."""
     from subak.pipeline import explain
-    from subak.pipeline.packing import needs
+    from subak.pipeline.packing import NeverFitsError, needs
 
     if found.fits and not (found.objective == "stages" and found.value and found.value > 1):
         return None, []
     depth = int(found.value) - 1 if found.fits and found.value else None
-    asked = needs(found.program, found.switch)
-    core = explain.core(found.program, found.switch, asked, depth, min(time_limit, WHY_SECONDS))
-    if core is None:
-        said = "That it does not fit is not proven." if not found.fits else "That fewer stages do not do is not proven."
-        return None, [said]
-    return core.to_dict(), explain.words(core, found.program, found.switch)
+    try:
+        asked = needs(found.program, found.switch)
+    except NeverFitsError:
+        return None, []
+    core = explain.core(found.program, found.switch, asked, depth, until - time.monotonic())
+    fewer = "fewer stages" if found.fits else "it"
+    if isinstance(core, explain.Core):
+        return core.to_dict(), explain.words(core, found.program, found.switch)
+    if core == explain.UNDECIDED:
+        return None, [f"Whether {fewer} {'do' if found.fits else 'fits'} was not decided in the time."]
+    return None, [f"A placement in {depth} stages exists." if found.fits else "Another solver can place it."]
 
 
 def _document(

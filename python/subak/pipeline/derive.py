@@ -18,12 +18,12 @@ def dependencies(tables: Sequence[Table]) -> tuple[Dependency, ...]:
     """
     flow = Flow(tables)
     found = []
+    place = {table.name: k for k, table in enumerate(tables)}
     for before in tables:
-        for after in tables:
-            if after.name in flow.reach[before.name]:
-                dependency = _between(before, after, flow)
-                if dependency:
-                    found.append(dependency)
+        for k in sorted(place[name] for name in flow.reach[before.name]):
+            dependency = _between(before, tables[k], flow)
+            if dependency:
+                found.append(dependency)
     return tuple(found)
 
 

@@ -7,18 +7,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from subak.pipeline import cpsat, graph
+from subak.pipeline import cpsat, graph, greedy
 from subak.pipeline.cpsat.windows import Windows, fewest_stages
 from subak.pipeline.packing import Needs
+from subak.pipeline.placement import Placement
 from subak.pipeline.program import Dependency, Program
 from subak.pipeline.switch import Switch
 
-LIMITS = ("blocks", "crossbar", "action crossbar", "tables", "fields")
+LIMITS = ("blocks", "crossbar", "action crossbar", "tables", "fields", "registers")
+FAILS, HOLDS, UNDECIDED = "fails", "holds", "undecided"
+TRIAL_SECONDS = 2.0
+ENDLESS = 10**9
+"""Times the blocks of a stage: more than any program has use for."""
 
 
 @dataclass(frozen=True)
 class Core:
-    """Demands that cannot hold together; without any one of them the rest can, if ``minimal``."""
+    """Demands that cannot hold together."""
 
     depth: int
     """Stages that were not enough, those side by side as one."""
@@ -26,9 +31,15 @@ class Core:
     """Tables whose entries are in the way; the others could have a single entry."""
     dependencies: tuple[Dependency, ...]
     limits: tuple[str, ...]
-    minimal: bool
+    undecided: tuple[Any, ...]
+    """Those of the above that the rest might do without: the time did not tell."""
     chain: tuple[str, ...]
     """The longest chain of tables, if it alone is too long."""
+
+    @property
+    def minimal(self) -> bool:
+        """Whether without any one of the demands the rest can hold."""
+        return not self.undecided
 
     def to_dict(self) -> dict[str, Any]:
         """The core as JSON has it."""
@@ -38,45 +49,75 @@ class Core:
             "dependencies": [{"before": d.before, "after": d.after, "kind": d.kind} for d in self.dependencies],
             "limits": list(self.limits),
             "minimal": self.minimal,
+            "undecided": [str(demand) for demand in self.undecided],
             "chain": list(self.chain),
         }
 
 
 def core(
     program: Program, switch: Switch, needs: Mapping[str, Needs], depth: int | None = None, seconds: float = 30.0
-) -> Core | None:
-    """A smallest reason why the program does not fit into ``depth``; ``None`` if that cannot be shown in time."""
+) -> Core | str:
+    """A smallest reason why the program does not fit into ``depth``.
+
+    ``HOLDS`` if it does fit, ``UNDECIDED`` if ``seconds`` were not enough to tell.
+    """
     depth = max(switch.depths) + 1 if depth is None else depth
     until = time.monotonic() + seconds
     # Without its blocks shared memory has no rows to speak of: there they belong to every core.
     fixed = ["blocks"] if switch.shares else []
-    limits = [limit for limit in LIMITS if _has(switch, limit) and limit not in fixed]
+    limits = [limit for limit in LIMITS if _has(program, switch, limit) and limit not in fixed]
     demands: list[Any] = [*limits, *program.dependencies, *(t.name for t in program.tables)]
 
-    def fails(kept: Sequence[Any], patience: float) -> bool:
+    def tried(kept: Sequence[Any]) -> str:
         """Whether these demands alone are already too many."""
+        left = until - time.monotonic()
+        if left <= 0.05:
+            return UNDECIDED
         held = set(kept)
         fewer = _relaxed(program, held)
         without = [limit for limit in limits if limit not in held]
+        if _placed(fewer, switch, needs, without, depth):
+            return HOLDS
+        patience = left if len(kept) == len(demands) else min(left, TRIAL_SECONDS)
         found = cpsat.solve(fewer, switch, needs, None, time_limit=patience, without=without, depth=depth)
-        return found.status == "infeasible"
+        return {"infeasible": FAILS, "unknown": UNDECIDED}.get(found.status, HOLDS)
 
-    if not fails(demands, seconds):
-        return None
-    kept, minimal = _shrink(demands, fails, until)
+    first = tried(demands)
+    if first != FAILS:
+        return first
+    kept, undecided = _shrink(demands, tried)
     sizes = tuple(d for d in kept if isinstance(d, str) and d in program.by_name)
     found = tuple(d for d in kept if isinstance(d, Dependency))
     held = (*fixed, *(d for d in kept if d in limits))
-    return Core(depth, sizes, found, held, minimal, _chain(program, switch, needs, depth))
+    return Core(depth, sizes, found, held, tuple(undecided), _chain(program, switch, needs, depth))
 
 
-def _has(switch: Switch, limit: str) -> bool:
+def _placed(program: Program, switch: Switch, needs: Mapping[str, Needs], without: Sequence[str], depth: int) -> bool:
+    """Whether a greedy solver finds room, which takes less time than to build the model."""
+    if "registers" in without:
+        return False
+    factor = ENDLESS if "blocks" in without else 1
+    stages = (replace(s, blocks={m: n * factor for m, n in s.blocks.items()}) for s in switch.stages)
+    free = replace(
+        switch,
+        stages=tuple(stages),
+        crossbars={} if "crossbar" in without else switch.crossbars,
+        action_bits=None if "action crossbar" in without else switch.action_bits,
+        tables_per_stage=None if "tables" in without else switch.tables_per_stage,
+        fields_per_stage=None if "fields" in without else switch.fields_per_stage,
+    )
+    found = greedy.place(program, free, needs, "ffl", "")
+    return isinstance(found, Placement) and all(switch.depths[row.stage] < depth for row in found.rows)
+
+
+def _has(program: Program, switch: Switch, limit: str) -> bool:
     present = {
         "blocks": True,
         "crossbar": bool(switch.crossbars),
         "action crossbar": switch.action_bits is not None,
         "tables": switch.tables_per_stage is not None,
         "fields": switch.fields_per_stage is not None,
+        "registers": any(t.registers for t in program.tables),
     }
     return present[limit]
 
@@ -87,29 +128,29 @@ def _relaxed(program: Program, held: set[Any]) -> Program:
     return replace(program, tables=tables, dependencies=kept)
 
 
-def _shrink(demands: list[Any], fails: Callable[[Sequence[Any], float], bool], until: float) -> tuple[list[Any], bool]:
-    """Leaves out ever smaller parts, as long as what stays still fails."""
-    kept = list(demands)
+def _shrink(demands: list[Any], tried: Callable[[Sequence[Any]], str]) -> tuple[list[Any], list[Any]]:
+    """Leaves out ever smaller parts, as long as what stays still fails; and what could not be decided of the rest."""
+    kept, needed = list(demands), set()
     size = max(len(kept) // 2, 1)
     while True:
         start = 0
         while start < len(kept):
-            left = until - time.monotonic()
-            if left <= 0:
-                return kept, False
             rest = kept[:start] + kept[start + size :]
-            if fails(rest, min(left, 5.0)):
+            outcome = tried(rest)
+            if outcome == FAILS:
                 kept = rest
-            else:
-                start += size
+                continue
+            if size == 1 and outcome == HOLDS:
+                needed.add(kept[start])
+            start += size
         if size == 1:
-            return kept, True
+            return kept, [demand for demand in kept if demand not in needed]
         size = max(size // 2, 1)
 
 
 def _chain(program: Program, switch: Switch, needs: Mapping[str, Needs], depth: int) -> tuple[str, ...]:
     """The chain of tables that is longer than the pipeline by itself, if one is."""
-    if not switch.layered or Windows(program, switch, needs, depth).least <= depth:
+    if not switch.layered or Windows(program, switch, needs, depth).longest <= depth:
         return ()
     spans = {t.name: fewest_stages(t.entries, switch, needs[t.name]) for t in program.tables}
     # A table that shares its last stage with the next one's first adds one stage fewer.
@@ -125,11 +166,13 @@ def words(found: Core, program: Program, switch: Switch) -> list[str]:
         said.append(f"The chain {' -> '.join(found.chain)} alone is longer.")
     lead = "These demands cannot hold together"
     said.append(f"{lead}{', and any one fewer could' if found.minimal else ''}:")
-    said += [f"- {_limit(limit, switch)}" for limit in found.limits]
-    said += [f"- {d.after} waits for {d.before} ({d.kind} dependency{_fields(d)})" for d in found.dependencies]
+    told: list[tuple[Any, str]] = [(limit, _limit(limit, program, switch)) for limit in found.limits]
+    told += [(d, f"{d.after} waits for {d.before} ({d.kind} dependency{_fields(d)})") for d in found.dependencies]
     for name in found.sizes:
         table = program.by_name[name]
-        said.append(f"- {name} holds {table.entries} entries of {table.width} bits ({table.kind})")
+        told.append((name, f"{name} holds {table.entries} entries of {table.width} bits ({table.kind})"))
+    open_ = set(found.undecided)
+    said += [f"- {line}{' (not decided in the time: it may be needless)' if d in open_ else ''}" for d, line in told]
     return said
 
 
@@ -137,12 +180,13 @@ def _fields(d: Dependency) -> str:
     return f" by {', '.join(d.fields)}" if d.fields else ""
 
 
-def _limit(limit: str, switch: Switch) -> str:
+def _limit(limit: str, program: Program, switch: Switch) -> str:
     blocks: dict[str, set[int]] = {}
     for stage in switch.stages:
         for memory, count in stage.blocks.items():
             if count:
                 blocks.setdefault(memory, set()).add(count)
+    shared = [f"{name} of {' and '.join(users)}" for name, users in program.users.items() if len(users) > 1]
     told = {
         "blocks": "the memory of a stage: "
         + ", ".join(f"{' or '.join(map(str, sorted(n)))} blocks of {m}" for m, n in blocks.items()),
@@ -151,5 +195,7 @@ def _limit(limit: str, switch: Switch) -> str:
         "action crossbar": f"{switch.action_bits} bits of action data a stage",
         "tables": f"{switch.tables_per_stage} tables a stage",
         "fields": f"{switch.fields_per_stage} modified fields a stage",
+        "registers": f"a register lies in one stage, with all tables that use it{': ' if shared else ''}"
+        + ", ".join(shared),
     }
     return told[limit]

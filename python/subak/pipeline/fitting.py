@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from math import inf
+from typing import TYPE_CHECKING, Any
 
 from subak.errors import InputError
 from subak.pipeline import greedy
-from subak.pipeline.packing import Needs, needs
+from subak.pipeline.packing import Needs, NeverFitsError, needs
 from subak.pipeline.placement import Measures, Placement, measure
 from subak.pipeline.program import Program
 from subak.pipeline.sorting import METRICS
 from subak.pipeline.switch import Switch
 from subak.pipeline.validate import violations
+
+if TYPE_CHECKING:
+    from subak.pipeline.cpsat import Found
 
 OBJECTIVES = ("stages", "latency", "power", "blocks")
 GREEDY = tuple(metric + variant for metric in METRICS for variant in greedy.VARIANTS)
@@ -37,12 +41,15 @@ class Answer:
     bound: float | None = None
     """Nothing is better than this."""
     seconds: float = 0.0
+    """Until the objective was decided, or its time over; those after it are not counted."""
     why: str = ""
     """Where a greedy solver gave up."""
     wrong: tuple[str, ...] = ()
     """What the validator found; only the reference's own accounting can leave something."""
     started_from: str = ""
     """The greedy solver whose placement the search began with."""
+    then: tuple[tuple[str, bool], ...] = ()
+    """Objectives that were made small after the first, and whether each is proven."""
 
     @property
     def fits(self) -> bool:
@@ -79,6 +86,11 @@ class Answer:
             "gap": self.gap,
             "valid": self.fits,
             "violations": list(self.wrong),
+            "then": [
+                {"objective": name, "value": value_of(m, name), "proven": proven} for name, proven in self.then if m
+            ],
+            "power_model": self.switch.power,
+            "notes": list(self.program.notes),
             "placement": [row.to_dict() for row in self.placement.rows] if self.placement else [],
             "seconds": self.seconds,
         }
@@ -110,7 +122,6 @@ def fit(
     workers: int | None = None,
     reference: bool = False,
     without: Collection[str] = (),
-    file: str | None = None,
 ) -> Answer:
     """Places ``program`` on ``switch``; ``reference`` makes greedy solvers take ties and room as published."""
     wanted = objective or ("blocks" if switch.shares else "stages")
@@ -118,22 +129,28 @@ def fit(
         raise InputError(None, "--objective", f'"{wanted}" is none', f"choose one of: {', '.join(OBJECTIVES)}")
     if solver not in SOLVERS:
         raise InputError(None, "--solver", f'"{solver}" is none', f"choose one of: {', '.join(SOLVERS)}")
+    begun = time.monotonic()
     try:
         asked = needs(program, switch)
-    except InputError as error:
-        raise InputError(file or program.name, error.place, error.what, error.mend) from None
-    begun = time.monotonic()
+    except NeverFitsError as error:
+        return Answer(program, switch, solver, wanted, "infeasible", why=str(error))
     if solver == "cp-sat":
         return _exact(program, switch, asked, wanted, begun + time_limit, workers, without)
-    return _greedy(program, switch, asked, wanted, solver, reference)
+    return _greedy(program, switch, asked, wanted, solver, begun + time_limit, reference)
 
 
 def _greedy(
-    program: Program, switch: Switch, asked: Mapping[str, Needs], objective: str, solver: str, reference: bool = False
+    program: Program,
+    switch: Switch,
+    asked: Mapping[str, Needs],
+    objective: str,
+    solver: str,
+    until: float,
+    reference: bool = False,
 ) -> Answer:
     begun = time.monotonic()
     metric, dash, variant = solver.partition("-")
-    found = greedy.place(program, switch, asked, metric, dash + variant, reference)
+    found = greedy.place(program, switch, asked, metric, dash + variant, reference, until)
     seconds = time.monotonic() - begun
     if isinstance(found, greedy.Failed):
         return Answer(program, switch, solver, objective, "failed", seconds=seconds, why=found.why)
@@ -142,9 +159,11 @@ def _greedy(
     return Answer(program, switch, solver, objective, "feasible", found, measured, seconds=seconds, wrong=wrong)
 
 
-def best_greedy(program: Program, switch: Switch, asked: Mapping[str, Needs], objective: str) -> Answer | None:
+def best_greedy(
+    program: Program, switch: Switch, asked: Mapping[str, Needs], objective: str, until: float = inf
+) -> Answer | None:
     """The best answer of the greedy solvers, if one of them has any."""
-    answers = [_greedy(program, switch, asked, objective, solver) for solver in GREEDY]
+    answers = [_greedy(program, switch, asked, objective, solver, until) for solver in GREEDY]
     return min((a for a in answers if a.fits), key=lambda a: a.value or 0.0, default=None)
 
 
@@ -160,47 +179,65 @@ def _exact(
     from subak.pipeline import cpsat
 
     begun = time.monotonic()
-    start = best_greedy(program, switch, asked, objective)
+    # Greedy solvers are to leave the exact one its time.
+    start = best_greedy(program, switch, asked, objective, begun + (until - begun) / 4)
     depth = int(start.value) if start and start.value and objective == "stages" else None
     first = start.placement if start else None
     if start is None:
         # Whether it fits at all comes first: the objective only makes that harder.
-        half = (until - begun) / 2
+        half = (until - time.monotonic()) / 2
         any_one = cpsat.solve(program, switch, asked, None, time_limit=half, workers=workers, without=without)
         if any_one.status == "infeasible":
             seconds = time.monotonic() - begun
             return Answer(program, switch, "cp-sat", objective, "infeasible", seconds=seconds)
         first = any_one.placement
+    before = time.monotonic() - begun
     found = cpsat.solve(
         program,
         switch,
         asked,
         objective,
+        then=() if without else OBJECTIVES,
         start=first,
         time_limit=until - time.monotonic(),
         workers=workers,
         without=without,
         depth=depth,
     )
+    seconds = before + found.seconds
     if found.placement is None and first is not None and start is None:
         found = found._replace(status="feasible", placement=first)
     if found.placement is None:
-        seconds = time.monotonic() - begun
         if start and found.status == "unknown":
-            return _improved(start, "feasible", None, seconds, "cp-sat")
+            return replace(start, solver="cp-sat", bound=found.bound, seconds=seconds, started_from=start.solver)
         return Answer(program, switch, "cp-sat", objective, found.status, seconds=seconds)
+    return _checked(program, switch, objective, found, start, seconds, without)
+
+
+def _checked(
+    program: Program,
+    switch: Switch,
+    objective: str,
+    found: Found,
+    start: Answer | None,
+    seconds: float,
+    without: Collection[str],
+) -> Answer:
+    """The exact solver's answer, or the greedy one's where that is better, with what both know of the bound."""
+    assert found.placement is not None
     wrong = tuple(str(v) for v in violations(program, switch, found.placement)) if not without else ()
     if wrong:
         raise RuntimeError(f"the solver's placement is not valid: {'; '.join(wrong)}")
     measured = measure(program, switch, found.placement)
     value, bound = value_of(measured, objective), found.bound
-    better = start is not None and not without and (start.value or 0.0) < value
+    name = start.solver if start else ""
+    # The model counts power in whole microwatts.
+    better = start is not None and not without and (start.value or 0.0) < value - 1e-5
     least = start.value if better and start else value
     if bound is not None and least is not None:
-        # The model counts power in whole microwatts.
         bound = least if found.status == "optimal" else min(bound, least)
     if better and start:
-        return _improved(start, found.status, bound, time.monotonic() - begun, "cp-sat")
+        return replace(start, solver="cp-sat", status=found.status, bound=bound, seconds=seconds, started_from=name)
     return Answer(
         program,
         switch,
@@ -210,22 +247,7 @@ def _exact(
         found.placement,
         measured,
         bound,
-        time.monotonic() - begun,
-        started_from=start.solver if start else "",
-    )
-
-
-def _improved(start: Answer, status: str, bound: float | None, seconds: float, solver: str) -> Answer:
-    """The greedy solver's answer, where the exact one found nothing better in its time."""
-    return Answer(
-        start.program,
-        start.switch,
-        solver,
-        start.objective,
-        status,
-        start.placement,
-        start.measures,
-        bound,
         seconds,
-        started_from=start.solver,
+        started_from=name,
+        then=found.then,
     )

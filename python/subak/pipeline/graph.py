@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 from subak.pipeline.program import ACTION, DEPENDENCY_KINDS, MATCH, Dependency, Program
@@ -17,16 +18,26 @@ class Path(NamedTuple):
 
 def order(names: Iterable[str], edges: Iterable[tuple[str, str]]) -> tuple[list[str], list[str]]:
     """The names with each after what it waits for, in their own order otherwise; and a cycle, if there is one."""
-    names = list(names)
+    names = list(dict.fromkeys(names))
+    place = {name: k for k, name in enumerate(names)}
     waits: dict[str, set[str]] = {name: set() for name in names}
+    follow: dict[str, list[str]] = {name: [] for name in names}
     for before, after in edges:
-        waits[after].add(before)
+        if before not in waits[after]:
+            waits[after].add(before)
+            follow[before].append(after)
+    left = {name: len(held) for name, held in waits.items()}
+    ready = [place[name] for name in names if not left[name]]
     done: dict[str, None] = {}
-    while len(done) < len(names):
-        ready = next((name for name in names if name not in done and waits[name] <= done.keys()), None)
-        if ready is None:
-            return list(done), _cycle({name: waits[name] - done.keys() for name in names if name not in done})
-        done[ready] = None
+    while ready:
+        name = names[heappop(ready)]
+        done[name] = None
+        for after in follow[name]:
+            left[after] -= 1
+            if not left[after]:
+                heappush(ready, place[after])
+    if len(done) < len(names):
+        return list(done), _cycle({name: waits[name] - done.keys() for name in names if name not in done})
     return list(done), []
 
 

@@ -8,10 +8,13 @@ up to 16 blocks of each stage for the action data of the tables that match in ot
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import inf
 from typing import NamedTuple
 
+from subak.pipeline import graph
 from subak.pipeline.packing import Needs, Unit
 from subak.pipeline.placement import ACTION_USE, MATCH_USE, REGISTER_USE, STATISTICS_USE, Placed, Placement
 from subak.pipeline.program import EXACT, Dependency, Program, Table
@@ -63,16 +66,22 @@ class Room:
 
 
 def place(
-    program: Program, switch: Switch, needs: Mapping[str, Needs], metric: str, variant: str, reference: bool = False
+    program: Program,
+    switch: Switch,
+    needs: Mapping[str, Needs],
+    metric: str,
+    variant: str,
+    reference: bool = False,
+    until: float = inf,
 ) -> Placement | Failed:
-    """The placement that ``metric`` leads to.
+    """The placement that ``metric`` leads to, before the time ``until``.
 
     ``reference`` takes ties as the published runs did, and room: they did not count the action data of a match that
     fills what is left of another memory, nor the tables of a stage.
     """
     if variant == "-exact16":
         needs = {name: _exact_apart(program.by_name[name], need, switch) for name, need in needs.items()}
-    return _Greedy(program, switch, needs, RESERVED if variant else 0, reference).run(metric)
+    return _Greedy(program, switch, needs, RESERVED if variant else 0, reference).run(metric, until)
 
 
 def _exact_apart(table: Table, needs: Needs, switch: Switch) -> Needs:
@@ -98,7 +107,7 @@ class _Greedy:
         program = self.program
 
         def excludes(one: str, other: str) -> bool:
-            return not program.has_flow or frozenset((one, other)) in program.exclusive
+            return frozenset((one, other)) in program.exclusive
 
         shared = {m.name: m for m in switch.memories if m.packing == SHARED}
         return Room(
@@ -111,15 +120,21 @@ class _Greedy:
             rows={m: RowRoom(memory, stage.blocks.get(m, 0), excludes) for m, memory in shared.items()},
         )
 
-    def run(self, metric: str) -> Placement | Failed:
+    def run(self, metric: str, until: float) -> Placement | Failed:
         line = sorted_tables(metric, self.program, self.switch, self.needs, self.reference)
         self.left = {name: self.program.by_name[name].entries for name in line}
         waits: dict[str, list[Dependency]] = {name: [] for name in line}
         for d in self.program.dependencies:
             waits[d.after].append(d)
-        while self.left:
-            name = next(n for n in line if n in self.left and all(d.before not in self.left for d in waits[n]))
+        # The first of the line whose dependencies are all placed, again and again.
+        for name in graph.order(line, [(d.before, d.after) for d in self.program.dependencies])[0]:
+            if time.monotonic() > until:
+                return Failed(name, "the time was over")
             stages = [s for s in range(len(self.rooms)) if self._lets(waits[name], s)]
+            for users in (self.program.users[r.name] for r in self.program.by_name[name].registers):
+                if len(users) > 1:
+                    held = [self.stages[other] for other in users if other in self.stages]
+                    stages = [s for s in stages if all(s in there for there in held)]
             if not self._place(self.program.by_name[name], stages):
                 which = f"stage {stages[0] + 1} on" if stages else "no stage"
                 return Failed(name, f"{name} may lie from {which}, and there is too little room left there")
@@ -173,7 +188,7 @@ class _Greedy:
         if needs.subunits[memory] > room.subunits.get(memory, needs.subunits[memory]):
             return None
         first = table.name not in room.here
-        fields = len(table.modifies)
+        fields = table.fields
         if (self.reference or first) and table.action_width > room.action_bits:
             return None
         if not self.reference and first and (room.tables < 1 or room.fields < fields):
@@ -181,7 +196,7 @@ class _Greedy:
         if needs.register_blocks and (not first or left < table.entries):
             return None
         keep = self._kept(stage) if memory == self.switch.overhead else 0
-        most = max((self._most(u, memory, room, needs, keep) for u in formats), key=lambda fit: fit.entries)
+        most = max((self._most(u, memory, room, needs, keep, left) for u in formats), key=lambda fit: fit.entries)
         if not most.entries:
             return None
         if most.entries < left:
@@ -189,8 +204,8 @@ class _Greedy:
         enough = [self._exactly(unit, needs, left) for unit in formats]
         return min((fit for fit in enough if self._goes_in(fit, memory, room, 0)), key=lambda fit: fit.blocks)
 
-    def _most(self, unit: Unit, memory: str, room: Room, needs: Needs, keep: int) -> Fit:
-        units = room.free[memory] // unit.blocks
+    def _most(self, unit: Unit, memory: str, room: Room, needs: Needs, keep: int, left: int) -> Fit:
+        units = min(room.free[memory] // unit.blocks, -(-left // unit.entries))
         while units > 0:
             fit = Fit(unit, units, self._beside(needs, units * unit.entries))
             if self._goes_in(fit, memory, room, keep):
@@ -239,7 +254,7 @@ class _Greedy:
         if self.reference or table.name not in room.here:
             room.action_bits -= table.action_width
             room.tables -= 1
-            room.fields -= len(table.modifies)
+            room.fields -= table.fields
         room.here.add(table.name)
         row = Placed(table.name, stage, memory, MATCH_USE, fit.blocks, fit.entries, fit.unit.blocks)
         self.rows.append(row)
@@ -254,5 +269,5 @@ class _Greedy:
                 blocks, entries = units * unit.blocks, units * unit.entries
                 self.rows.append(Placed(name, stage, overhead, use, blocks, entries, unit.blocks))
         registers = self.program.by_name[name].registers
-        for register, blocks in zip(registers, needs.register_blocks, strict=True):
+        for register, blocks in ((r, b) for r, b in zip(registers, needs.register_blocks, strict=True) if b):
             self.rows.append(Placed(name, stage, overhead, REGISTER_USE, blocks, register.cells, 1))

@@ -6,7 +6,7 @@ from html import escape
 
 from subak.pipeline import colours
 from subak.pipeline.placement import MATCH_USE, Placed, Placement
-from subak.pipeline.program import Program
+from subak.pipeline.program import Dependency, Program
 from subak.pipeline.switch import SHARED, Memory, Switch
 
 LEFT, TOP, GAP = 64.0, 34.0, 30.0
@@ -30,6 +30,7 @@ class _Map:
         )
         self.column = max(26.0, 15.0 * widest, min(900.0 / len(switch.stages), 60.0))
         self.parts: list[str] = []
+        self.ties = {name: _ties(program, name) for name in names}
 
     def svg(self, title: str) -> str:
         width = LEFT + self.column * len(self.switch.stages) + 14
@@ -88,7 +89,7 @@ class _Map:
             bottom -= height
             fill = self.colour[row.table] if row.use == MATCH_USE else colours.ACTION
             told = f"{row.table}, {row.use}: {row.blocks} blocks, {row.entries} entries"
-            self._box(x, bottom, width, height, fill, "#ffffff", told)
+            self._box(x, bottom, width, height, fill, "#ffffff", told, row.table)
             if row.use == MATCH_USE and height >= 9:
                 self._tag(row.table, x + width / 2, bottom + height / 2)
 
@@ -98,14 +99,18 @@ class _Map:
             height = row.entries * unit
             low = bottom - ((row.first_row or 0) + row.entries) * unit
             told = f"{row.table}: {row.entries} rows from {row.first_row} over {row.blocks} blocks"
-            self._box(left, low, row.blocks * width, height, self.colour[row.table], "#ffffff", told)
+            self._box(left, low, row.blocks * width, height, self.colour[row.table], "#ffffff", told, row.table)
             if height >= 9:
                 self._tag(row.table, left + row.blocks * width / 2, low + height / 2)
 
-    def _box(self, x: float, y: float, width: float, height: float, fill: str, edge: str, told: str) -> None:
+    def _box(
+        self, x: float, y: float, width: float, height: float, fill: str, edge: str, told: str, table: str = ""
+    ) -> None:
+        marked = f' data-table="{escape(table)}"' if table else ""
+        told = "\n".join([told, *self.ties.get(table, [])])
         self.parts.append(
-            f'<rect x="{x:g}" y="{y:.2f}" width="{width:g}" height="{height:.2f}" fill="{fill}" stroke="{edge}" '
-            f'stroke-width="0.6"><title>{escape(told)}</title></rect>'
+            f'<rect{marked} x="{x:g}" y="{y:.2f}" width="{width:g}" height="{height:.2f}" fill="{fill}" '
+            f'stroke="{edge}" stroke-width="0.6"><title>{escape(told)}</title></rect>'
         )
 
     def _tag(self, table: str, x: float, y: float) -> None:
@@ -126,3 +131,15 @@ class _Map:
                 f'<text x="{x + 17:g}" y="{at + 9.5:g}" fill="#222">{escape(text)}</text>'
             )
         return y + LEGEND * (-(-len(entries) // columns)) + 8
+
+
+def _ties(program: Program, name: str) -> list[str]:
+    """What a table waits for, and what waits for it, in lines."""
+    before = [d for d in program.dependencies if d.after == name]
+    after = [d for d in program.dependencies if d.before == name]
+    lines = [f"waits for {d.before} ({d.kind}{_by(d)})" for d in before]
+    return lines + [f"{d.after} waits for it ({d.kind}{_by(d)})" for d in after]
+
+
+def _by(d: Dependency) -> str:
+    return f" by {', '.join(d.fields)}" if d.fields else ""

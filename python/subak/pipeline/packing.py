@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, lcm
 
-from subak.errors import InputError
 from subak.pipeline.program import Program, Table
 from subak.pipeline.switch import PACKED, SHARED, Memory, Switch
 
@@ -30,7 +30,7 @@ class Needs:
     """Of action data, in the switch's memory for it."""
     statistics: Unit | None
     register_blocks: tuple[int, ...]
-    """Blocks of each register."""
+    """Blocks of each register; 0 of one that an earlier table has."""
 
     @property
     def overheads(self) -> list[Unit]:
@@ -42,37 +42,47 @@ class Needs:
         return sum(ceil(entries / unit.entries) * unit.blocks for unit in self.overheads)
 
 
+class NeverFitsError(Exception):
+    """A table that no stage of the switch can ever serve."""
+
+    def __init__(self, table: str, what: str, mend: str) -> None:
+        super().__init__(f"{table} {what}; {mend}")
+        self.table = table
+
+
 def needs(program: Program, switch: Switch) -> dict[str, Needs]:
-    """What each table asks of a stage; a table that no memory or crossbar can ever serve is an error."""
-    return {table.name: _needs(table, switch) for table in program.tables}
+    """What each table asks of a stage; ``NeverFitsError`` if no memory or crossbar can ever serve one."""
+    return {table.name: _needs(table, switch, program.users) for table in program.tables}
 
 
-def _needs(table: Table, switch: Switch) -> Needs:
+def _needs(table: Table, switch: Switch, users: Mapping[str, tuple[str, ...]]) -> Needs:
     width = max(table.width, 1)
     memories = [m for m in switch.memories if table.kind in m.kinds]
-    place = f'table "{table.name}"'
     if not memories:
         known = ", ".join(sorted({kind for m in switch.memories for kind in m.kinds}))
-        raise InputError(None, place, f"{switch.name} has no memory for {table.kind} matches", f"it has {known}")
+        what = f"needs {table.kind} matches, and {switch.name} has no memory for them"
+        raise NeverFitsError(table.name, what, f"it has {known}")
     subunits = {m.name: ceil(width / switch.crossbars[m.name].width) for m in memories if m.name in switch.crossbars}
     fits = [m for m in memories if m.name not in subunits or subunits[m.name] <= switch.crossbars[m.name].units]
     if not fits:
         widest = max(switch.crossbars[m.name].units * switch.crossbars[m.name].width for m in memories)
-        what = f"it matches {width} bits, and the crossbar of a stage carries {widest}"
-        raise InputError(None, place, what, "match fewer bits, or split the table")
+        what = f"matches {width} bits, and the crossbar of a stage carries {widest}"
+        raise NeverFitsError(table.name, what, "match fewer bits, or split the table")
     if switch.action_bits is not None and table.action_width > switch.action_bits:
-        what = f"it has {table.action_width} bits of action data, and a stage carries {switch.action_bits}"
-        raise InputError(None, place, what, "give its actions less data, or split the table")
-    if switch.fields_per_stage is not None and len(table.modifies) > switch.fields_per_stage:
-        what = f"it modifies {len(table.modifies)} fields, and a stage can modify {switch.fields_per_stage}"
-        raise InputError(None, place, what, "let it modify fewer, or split the table")
+        what = f"has {table.action_width} bits of action data, and a stage carries {switch.action_bits}"
+        raise NeverFitsError(table.name, what, "give its actions less data, or split the table")
+    if switch.fields_per_stage is not None and table.fields > switch.fields_per_stage:
+        what = f"modifies {table.fields} fields, and a stage can modify {switch.fields_per_stage}"
+        raise NeverFitsError(table.name, what, "let it modify fewer, or split the table")
     beside = switch.memory[switch.overhead] if switch.overhead else None
     return Needs(
         formats={m.name: formats(width, m) for m in fits},
         subunits={m.name: subunits.get(m.name, 0) for m in fits},
         action=_beside(table.action_width, beside),
         statistics=_beside(table.statistics_width, beside),
-        register_blocks=tuple(_register_blocks(r.width, r.cells, beside) for r in table.registers),
+        register_blocks=tuple(
+            _register_blocks(r.width, r.cells, beside) if users[r.name][0] == table.name else 0 for r in table.registers
+        ),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from subak.pipeline.program import Program
 from subak.pipeline.reading import Node
-from subak.pipeline.switch import SHARED, Switch
+from subak.pipeline.switch import ROWS, SHARED, TEXT, Switch
 
 MATCH_USE, ACTION_USE, STATISTICS_USE, REGISTER_USE = "match", "action", "statistics", "register"
 USES = (MATCH_USE, ACTION_USE, STATISTICS_USE, REGISTER_USE)
@@ -107,15 +107,18 @@ def start_cycles(program: Program, switch: Switch, placement: Placement) -> list
 
 
 def power(program: Program, switch: Switch, placement: Placement) -> float:
-    """Power of the memories that a lookup wakes, W.
+    """Power of the memories, W.
 
-    Of packed memory and of what lies beside a match, one unit a table and stage; of memory with an entry a row, every
-    unit, by the share of its width that is matched.
+    ``text``: of all blocks that are assigned (equation 6.6). ``release``: of packed memory and of what lies beside a
+    match, of one unit a table and stage; of memory with an entry a row, of every unit, times the width of its blocks
+    over the width that is matched.
     """
+    if switch.power == TEXT:
+        return sum(switch.memory[row.memory].watts * row.blocks for row in placement.rows)
     watts = 0.0
     for row in placement.rows:
         memory = switch.memory[row.memory]
-        if row.use == MATCH_USE and memory.packing == "rows":
+        if row.use == MATCH_USE and memory.packing == ROWS:
             width = max(program.by_name[row.table].width, 1)
             watts += memory.watts * (row.blocks // row.unit) * (row.unit * memory.width / width)
         else:

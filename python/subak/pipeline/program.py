@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 EXACT, PREFIX, TERNARY, MAPPER = "exact", "prefix", "ternary", "mapper"
@@ -11,6 +11,7 @@ MATCH_KINDS = (EXACT, PREFIX, TERNARY, MAPPER)
 MATCH, ACTION, SUCCESSOR, REVERSE = "match", "action", "successor", "reverse-match"
 DEPENDENCY_KINDS = (MATCH, ACTION, SUCCESSOR, REVERSE)
 """The strictest first."""
+MOST_TABLES = 2000
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Key:
 
 @dataclass(frozen=True)
 class Register:
-    """State that a table's actions read and write; it lies where the table lies, and the table in one stage."""
+    """State of tables' actions: it lies in one stage, and in it all tables that use it."""
 
     name: str
     width: int
@@ -51,6 +52,9 @@ class Table:
     next: tuple[tuple[str, str | None], ...] | None = None
     """Outcome and the table that follows, ``None`` at the program's end; without it no control flow is known."""
     registers: tuple[Register, ...] = ()
+    through: frozenset[str] = frozenset()
+    """Fields that it looks at beside its keys: those that a selector goes by, parts of a key, or what decides a key on
+    the way into egress."""
 
     @cached_property
     def width(self) -> int:
@@ -65,7 +69,12 @@ class Table:
     @cached_property
     def matched(self) -> frozenset[str]:
         """Fields that it matches."""
-        return frozenset(key.field for key in self.keys)
+        return frozenset(key.field for key in self.keys) | self.through
+
+    @cached_property
+    def fields(self) -> int:
+        """How many fields its actions write; what stands for a way of one into egress is none."""
+        return sum(not name.endswith("(queued)") for name in self.modifies)
 
 
 @dataclass(frozen=True)
@@ -91,13 +100,31 @@ class Program:
     dependencies: tuple[Dependency, ...]
     source: str = ""
     """Where its facts come from."""
-    exclusive: frozenset[frozenset[str]] = field(default_factory=frozenset)
-    """Pairs of tables that no packet meets both of."""
+    apart: frozenset[frozenset[str]] = frozenset()
+    """Pairs of tables that no packet meets both of, where no control flow tells."""
+    notes: tuple[str, ...] = ()
+    """What was taken for more than it is."""
 
     @cached_property
     def by_name(self) -> dict[str, Table]:
         """The tables by name."""
         return {table.name: table for table in self.tables}
+
+    @cached_property
+    def users(self) -> dict[str, tuple[str, ...]]:
+        """The tables that use each register, in the program's order; they lie in one stage."""
+        found: dict[str, tuple[str, ...]] = {}
+        for table in self.tables:
+            for register in table.registers:
+                found[register.name] = (*found.get(register.name, ()), table.name)
+        return found
+
+    @cached_property
+    def exclusive(self) -> frozenset[frozenset[str]]:
+        """Pairs of tables that no packet meets both of, as far as anything is known of it."""
+        from subak.pipeline.derive import exclusive_pairs
+
+        return exclusive_pairs(self.tables) if self.has_flow else self.apart
 
     @cached_property
     def has_flow(self) -> bool:
@@ -110,4 +137,4 @@ class Program:
 
     def with_dependencies(self, dependencies: Iterable[Dependency]) -> Program:
         """The same tables under other dependencies."""
-        return Program(self.name, self.tables, tuple(dependencies), self.source, self.exclusive)
+        return replace(self, dependencies=tuple(dependencies))

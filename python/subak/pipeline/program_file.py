@@ -10,11 +10,10 @@ from subak import inputs
 from subak.errors import InputError
 from subak.pipeline import derive
 from subak.pipeline.graph import order
-from subak.pipeline.program import DEPENDENCY_KINDS, MATCH_KINDS, Dependency, Key, Program, Register, Table
+from subak.pipeline.program import DEPENDENCY_KINDS, MATCH_KINDS, MOST_TABLES, Dependency, Key, Program, Register, Table
 from subak.pipeline.reading import Node
 
 FOLDER = Path(__file__).parent / "programs"
-MOST_TABLES = 2000
 _END = "end"
 
 
@@ -26,7 +25,8 @@ def built_in() -> list[str]:
 def load(name: str, switch: str = "") -> Program:
     """The program of that name, in the sizes for ``switch`` where it has some, or the one in that file."""
     if name in built_in():
-        for path in (FOLDER / f"{name}@{switch}.json", FOLDER / f"{name}.json", FOLDER / f"{name}.p4"):
+        sizes = switch.removesuffix("-release")
+        for path in (FOLDER / f"{name}@{sizes}.json", FOLDER / f"{name}.json", FOLDER / f"{name}.p4"):
             if path.exists():
                 return read(path.read_bytes(), path.name)
     if "/" not in name and "." not in name and name != "-" and not Path(name).exists():
@@ -38,15 +38,17 @@ def load(name: str, switch: str = "") -> Program:
 
 def read(data: bytes, file: str) -> Program:
     """The program in ``data``: P4 if the file is called so, else JSON of tables or of bmv2."""
-    if Path(file).suffix == ".p4":
-        from subak.pipeline.p4.compile import Machine
-        from subak.pipeline.p4.lower import lower
-        from subak.pipeline.p4.lower import read as declared
+    try:
+        return _read(data, file)
+    except RecursionError:
+        raise InputError(file, "", "it nests too deep", "nest less, or split its longest expression") from None
 
-        found = lower(data, file)
-        # What could not run is refused as well: widths that do not meet, values for actions that take others.
-        Machine(declared(data, file))
-        return found
+
+def _read(data: bytes, file: str) -> Program:
+    if Path(file).suffix == ".p4":
+        from subak.pipeline.p4.lower import lower
+
+        return lower(data, file)
     try:
         told = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -60,7 +62,9 @@ def read(data: bytes, file: str) -> Program:
 
 def from_json(told: Any, file: str | None) -> Program:
     """A program from a table dependency graph in JSON."""
-    top = Node(told, file).mapping(("schema", "name", "source", "fields", "tables", "dependencies"), ("tables",))
+    top = Node(told, file).mapping(
+        ("schema", "name", "source", "fields", "tables", "dependencies", "exclusive"), ("tables",)
+    )
     if "schema" in top and top["schema"].value != 1:
         raise top["schema"].error(f"schema {top['schema'].value} is not known", 'write "schema": 1')
     nodes = top["tables"].items()
@@ -73,6 +77,7 @@ def from_json(told: Any, file: str | None) -> Program:
     for k, (table, node) in enumerate(zip(tables, nodes, strict=True)):
         if table.name in names[:k]:
             raise node.error(f'there are two tables "{table.name}"', "give each its own name")
+    _check_registers(tables, nodes)
     name = top["name"].text() if "name" in top else Path(file or "program").stem
     source = top["source"].text() if "source" in top else ""
     flows = [_has(node, "next") for node in nodes]
@@ -87,8 +92,10 @@ def from_json(told: Any, file: str | None) -> Program:
         found = derive.dependencies(tables)
     else:
         raise nodes[0].error("nothing says what depends on what", 'give "next" in each table, or "dependencies"')
-    pairs = derive.exclusive_pairs(tables) if all(flows) else frozenset()
-    return Program(name, tables, found, source, pairs)
+    apart = _apart(top["exclusive"], names) if "exclusive" in top else frozenset()
+    if apart and any(flows):
+        raise top["exclusive"].error("the control flow tells which tables exclude each other", "leave it out")
+    return Program(name, tables, found, source, apart)
 
 
 def _has(node: Node, key: str) -> bool:
@@ -162,6 +169,27 @@ def _width(node: Node, widths: dict[str, int]) -> int:
 def _register(node: Node) -> Register:
     told = node.mapping(("name", "width", "cells"), ("name", "width", "cells"))
     return Register(told["name"].text(), told["width"].whole(1), told["cells"].whole(1))
+
+
+def _check_registers(tables: tuple[Table, ...], nodes: list[Node]) -> None:
+    """A register of one name is one register."""
+    known: dict[str, Register] = {}
+    for table, node in zip(tables, nodes, strict=True):
+        for register in table.registers:
+            if known.setdefault(register.name, register) != register:
+                what = f'register "{register.name}" has another size in an earlier table'
+                raise node.mapping()["registers"].error(what, "give it one size, or two names")
+
+
+def _apart(node: Node, names: list[str]) -> frozenset[frozenset[str]]:
+    """Pairs of tables, each of one list and one of the other, that no packet meets both of."""
+    found = set()
+    for pair in node.items():
+        sides = [[one.one_of(names) for one in side.items()] for side in pair.items()]
+        if len(sides) != 2:
+            raise pair.error(f"{len(sides)} lists stand here", "write [[tables], [tables that exclude each of them]]")
+        found |= {frozenset((one, other)) for one in sides[0] for other in sides[1] if one != other}
+    return frozenset(found)
 
 
 def _next(node: Node) -> tuple[tuple[str, str | None], ...]:

@@ -28,7 +28,8 @@ class Node:
         """The entries of an object; keys outside ``known`` are refused."""
         if not isinstance(self.value, dict):
             raise self.error(f"{_kind(self.value)} stands where an object should", "write an object with named values")
-        entries = {str(key): self._inside(f".{key}", value) for key, value in self.value.items()}
+        entries = _Entries((str(key), self._inside(f".{key}", value)) for key, value in self.value.items())
+        entries.owner = self
         if known is not None:
             allowed = list(known)
             for key, node in entries.items():
@@ -82,6 +83,15 @@ class Node:
 
     def _inside(self, step: str, value: Any) -> Node:
         return Node(value, self.file, (self.place + step).lstrip("."))
+
+
+class _Entries(dict[str, Node]):
+    """The entries of an object; to ask for one that is not there is the input's error."""
+
+    owner: Node
+
+    def __missing__(self, key: str) -> Node:
+        raise self.owner.error(f'"{key}" is missing', f'give "{key}"')
 
 
 def _choices(given: str, known: list[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
@@ -16,7 +17,7 @@ def page(found: Answer, others: Sequence[Answer] = (), why: Sequence[str] = ()) 
     css = files("subak.reporting").joinpath("page.css").read_text(encoding="utf-8")
     parts = [("Verdict", _verdict(found, why))]
     if found.placement and not _named_wrong(found):
-        parts.append(("Stages and blocks", _picture(map_svg.draw(found.program, found.switch, found.placement))))
+        parts.append(("Stages and blocks", _map(found)))
     parts.append(("Solvers", _table(show.MEASURES, show.measures([found, *others]))))
     if found.placement and not _named_wrong(found):
         parts.append(("Each stage", _table(*show.stage_rows(found))))
@@ -41,7 +42,9 @@ def _verdict(found: Answer, why: Sequence[str]) -> str:
     said = f"<p>{escape(show.verdict(found))}</p>"
     said += "".join(f'<p class="warn">{escape(wrong)}</p>' for wrong in found.wrong)
     if found.why:
-        said += f"<p>{escape(found.solver)} gave up: {escape(found.why)}.</p>"
+        given_up = "" if found.status == "infeasible" else f"{escape(found.solver)} gave up: "
+        said += f"<p>{given_up}{escape(found.why)}.</p>"
+    said += "".join(f"<p>{escape(line)}</p>" for line in (show.afterwards(found), *found.program.notes) if line)
     items = [line[2:] for line in why if line.startswith("- ")]
     lead = [line for line in why if not line.startswith("- ")]
     said += "".join(f"<p>{escape(line)}</p>" for line in lead)
@@ -50,6 +53,30 @@ def _verdict(found: Answer, why: Sequence[str]) -> str:
 
 def _picture(svg: str) -> str:
     return f'<div class="scroll">{svg}</div>'
+
+
+def _map(found: Answer) -> str:
+    """The map; over a table's blocks, those that it waits for and those that wait for it stand out."""
+    assert found.placement
+    ties: dict[str, list[str]] = {}
+    for d in found.program.dependencies:
+        ties.setdefault(d.before, []).append(d.after)
+        ties.setdefault(d.after, []).append(d.before)
+    told = json.dumps(ties).replace("<", "\\u003c")
+    svg = map_svg.draw(found.program, found.switch, found.placement)
+    return f'<div class="scroll" id="map">{svg}</div><script>const ties = {told};{_HOVER}</script>'
+
+
+_HOVER = """
+const boxes = document.querySelectorAll("#map rect[data-table]");
+for (const box of boxes) {
+  const near = new Set([box.dataset.table, ...(ties[box.dataset.table] || [])]);
+  box.addEventListener("mouseenter", () => {
+    for (const other of boxes) other.style.opacity = near.has(other.dataset.table) ? 1 : 0.15;
+  });
+  box.addEventListener("mouseleave", () => { for (const other of boxes) other.style.opacity = 1; });
+}
+"""
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from subak import units
-from subak.pipeline.fitting import Answer
+from subak.pipeline.fitting import Answer, value_of
 from subak.pipeline.graph_svg import critical_path
 from subak.pipeline.placement import ACTION_USE, MATCH_USE
 from subak.pipeline.program import Program
@@ -31,6 +31,18 @@ def verdict(answer: Answer) -> str:
         if answer.status == "feasible" and answer.bound is not None:
             said += f", at least {number(answer.bound)}, gap {100 * (answer.gap or 0):.1f}%"
     return f"{said} ({answer.solver}, {units.seconds(answer.seconds)})"
+
+
+def afterwards(found: Answer) -> str:
+    """What was made small after the objective, in words."""
+    if not found.then or not found.measures:
+        return ""
+    parts = []
+    for name, proven in found.then:
+        value = number(value_of(found.measures, name))
+        unit = "" if name == UNITS[name] else f" {UNITS[name]}"
+        parts.append(f"{name} {value}{unit}{' (proven)' if proven else ''}")
+    return f"Of those, the least known in {', then '.join(parts)}."
 
 
 def number(value: float) -> str:
@@ -135,9 +147,13 @@ def answer(found: Answer, others: Sequence[Answer] = (), why: Sequence[str] = ()
     out = console()
     out.print(verdict(found))
     if found.why:
-        out.print(f"{found.solver} gave up: {found.why}.")
+        out.print(f"{found.why}." if found.status == "infeasible" else f"{found.solver} gave up: {found.why}.")
+    for note in found.program.notes:
+        out.print(f"Note: {note}.")
     for wrong in found.wrong:
         out.print(f"Not valid: {wrong}")
+    if said := afterwards(found):
+        out.print(said)
     if found.measures:
         rows = table(None, *MEASURES)
         for row in measures([found, *others]):

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 PACKED, ROWS, SHARED = "packed", "rows", "shared"
+TEXT, RELEASE = "text", "release"
+POWER_MODELS = (TEXT, RELEASE)
 PACKINGS = (PACKED, ROWS, SHARED)
 """How entries lie in blocks: several a row over blocks strung together; one a row; one a row, in blocks that several
 tables share row by row."""
@@ -29,7 +31,7 @@ class Memory:
     tables_per_block: int = 1
     """For ``shared``."""
     exclusive: bool = False
-    """For ``shared``: only tables that no packet meets both of share a block, where the control flow is known."""
+    """For ``shared``: only tables that are known to have no packet that meets both share a block."""
     watts: float = 0.0
     """An active block."""
 
@@ -85,6 +87,8 @@ class Switch:
     overhead: str | None = None
     """The memory that holds action data, statistics and registers; without it they are ignored."""
     source: str = ""
+    power: str = "text"
+    """How power is counted: ``text``, by equation 6.6; ``release``, as the thesis' published figures were."""
 
     @cached_property
     def memory(self) -> dict[str, Memory]:

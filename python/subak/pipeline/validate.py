@@ -69,10 +69,13 @@ def _matches(program: Program, switch: Switch, placement: Placement) -> Iterator
 
 
 def _entries(program: Program, switch: Switch, placement: Placement) -> Iterator[Violation]:
+    held: dict[str, int] = defaultdict(int)
+    for row in placement.rows:
+        held[row.table] += row.entries if row.use == MATCH_USE else 0
     for table in program.tables:
-        held = sum(row.entries for row in placement.rows if row.table == table.name and row.use == MATCH_USE)
-        if held < table.entries:
-            yield Violation("entries", table.name, f"{held} of its {table.entries} entries are placed")
+        if held[table.name] < table.entries:
+            what = f"{held[table.name]} of its {table.entries} entries are placed"
+            yield Violation("entries", table.name, what)
 
 
 def _formats(program: Program, switch: Switch, placement: Placement) -> Iterator[Violation]:
@@ -116,10 +119,11 @@ def _beside(program: Program, switch: Switch, placement: Placement) -> Iterator[
     held: dict[tuple[str, int, str], int] = defaultdict(int)
     for row in placement.rows:
         held[row.table, row.stage, row.use] += row.entries
+    tables = {table.name: table for table in program.tables}
     for (name, stage, use), entries in list(held.items()):
         if use != MATCH_USE:
             continue
-        table = next(t for t in program.tables if t.name == name)
+        table = tables[name]
         for beside, width in ((ACTION_USE, table.action_width), (STATISTICS_USE, table.statistics_width)):
             if width and held[name, stage, beside] < entries:
                 what = f"{beside} memory for {held[name, stage, beside]} of {entries} entries"
@@ -130,21 +134,34 @@ def _registers(program: Program, switch: Switch, placement: Placement) -> Iterat
     if switch.overhead is None:
         return
     memory = next(m for m in switch.memories if m.name == switch.overhead)
-    for table in program.tables:
-        if not table.registers:
-            continue
-        rows = [row for row in placement.rows if row.table == table.name]
+    cells = {r.name: r for table in program.tables for r in table.registers}
+    for group in _sharing(program):
+        names = ", ".join(sorted(group))
+        rows = [row for row in placement.rows if row.table in group]
         stages = {row.stage for row in rows}
         if len(stages) > 1:
-            what = f"it lies in {len(stages)} stages, and its registers can lie in one only"
-            yield Violation("registers", table.name, what)
+            what = f"their registers can lie in one stage only, and not in {len(stages)}"
+            yield Violation("registers", names, what)
         needed = 0
-        for register in table.registers:
-            wide = ceil(register.width / memory.width)
-            needed += wide * ceil(register.cells / (wide * memory.width // register.width * memory.depth))
+        for register in {r.name for t in program.tables if t.name in group for r in t.registers}:
+            wide = ceil(cells[register].width / memory.width)
+            held = wide * memory.width // cells[register].width * memory.depth
+            needed += wide * ceil(cells[register].cells / held)
         held = sum(row.blocks for row in rows if row.use == REGISTER_USE)
         if held < needed:
-            yield Violation("registers", table.name, f"{held} of the {needed} blocks that its registers need")
+            yield Violation("registers", names, f"{held} of the {needed} blocks that their registers need")
+
+
+def _sharing(program: Program) -> list[set[str]]:
+    """Tables that registers tie to one stage, each with all that it is tied to."""
+    groups: list[set[str]] = []
+    for name in {r.name for table in program.tables for r in table.registers}:
+        tied = {t.name for t in program.tables if any(r.name == name for r in t.registers)}
+        for group in [g for g in groups if g & tied]:
+            groups.remove(group)
+            tied |= group
+        groups.append(tied)
+    return groups
 
 
 def _blocks(program: Program, switch: Switch, placement: Placement) -> Iterator[Violation]:
@@ -172,7 +189,7 @@ def _crossbars(program: Program, switch: Switch, placement: Placement) -> Iterat
     if switch.action_bits is not None:
         bits: dict[int, int] = defaultdict(int)
         for stage, name in {(stage, name) for stage, _, name in matched}:
-            bits[stage] += next(t.action_width for t in program.tables if t.name == name)
+            bits[stage] += program.by_name[name].action_width
         for stage, used in bits.items():
             if used > switch.action_bits:
                 what = f"{used} bits of action data, the action crossbar carries {switch.action_bits}"
@@ -180,7 +197,7 @@ def _crossbars(program: Program, switch: Switch, placement: Placement) -> Iterat
 
 
 def _width_of(program: Program, name: str) -> int:
-    return next(max(sum(key.width for key in t.keys), 1) for t in program.tables if t.name == name)
+    return max(sum(key.width for key in program.by_name[name].keys), 1)
 
 
 def _limits(program: Program, switch: Switch, placement: Placement) -> Iterator[Violation]:
@@ -191,10 +208,14 @@ def _limits(program: Program, switch: Switch, placement: Placement) -> Iterator[
         if switch.tables_per_stage is not None and len(names) > switch.tables_per_stage:
             what = f"{len(names)} tables are matched, {switch.tables_per_stage} can be"
             yield Violation("tables", _stage(switch, stage), what)
-        fields = sum(len(t.modifies) for t in program.tables if t.name in names)
+        fields = sum(_changed(program.by_name[name]) for name in names)
         if switch.fields_per_stage is not None and fields > switch.fields_per_stage:
             what = f"{fields} fields are modified, {switch.fields_per_stage} can be"
             yield Violation("fields", _stage(switch, stage), what)
+
+
+def _changed(table: Table) -> int:
+    return len([name for name in table.modifies if "(queued)" not in name])
 
 
 def _dependencies(program: Program, switch: Switch, placement: Placement) -> Iterator[Violation]:
@@ -269,14 +290,14 @@ def _one_block(program: Program, switch: Switch, where: str, rows: list[Placed])
     for one, other in combinations(sorted(rows, key=lambda row: row.first_row or 0), 2):
         if (one.first_row or 0) + one.entries > (other.first_row or 0):
             yield Violation("row ranges", where, f"{one.table} and {other.table} overlap")
-    if memory.exclusive and program.has_flow:
+    if memory.exclusive:
         for pair in combinations(sorted(tables), 2):
             if frozenset(pair) not in program.exclusive:
                 yield Violation("exclusive sharing", where, f"a packet may meet both {pair[0]} and {pair[1]}")
 
 
 def _table(program: Program, row: Placed) -> Table:
-    return next(t for t in program.tables if t.name == row.table)
+    return program.by_name[row.table]
 
 
 def _memory(switch: Switch, row: Placed) -> Memory:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import pairwise
+from math import inf
 
 from ortools.sat.python import cp_model
 
@@ -12,6 +15,10 @@ from subak.pipeline.program import Dependency, Program
 from subak.pipeline.switch import Switch
 
 Literal = cp_model.IntVar
+
+
+class OutOfTimeError(Exception):
+    """The time was over before the model was built."""
 
 
 class Model:
@@ -24,29 +31,38 @@ class Model:
         needs: Mapping[str, Needs],
         windows: Windows,
         without: Collection[str] = (),
+        until: float = inf,
     ) -> None:
+        self._until = until
         self.cp = cp_model.CpModel()
         self.program, self.switch, self.needs, self.windows = program, switch, needs, windows
         self.without = without
         self.here: dict[tuple[str, int], Literal] = {}
         """Whether a table lies in a stage."""
+        self._in: dict[int, list[tuple[str, Literal]]] = {}
         for table in program.tables:
+            self.tick()
             for stage in windows.stages(table.name):
-                self.here[table.name, stage] = self.cp.new_bool_var(f"here {table.name} {stage}")
+                here = self.cp.new_bool_var("")
+                self.here[table.name, stage] = here
+                self._in.setdefault(stage, []).append((table.name, here))
             self.cp.add_bool_or([self.here[table.name, s] for s in windows.stages(table.name)])
-            if table.registers:
-                self.cp.add_exactly_one(self.here[table.name, s] for s in windows.stages(table.name))
+        if "registers" not in without:
+            self._keep_together()
         self.started: dict[tuple[str, int], Literal] = {}
         self.finished: dict[tuple[str, int], Literal] = {}
         if "dependencies" not in without:
             self._order()
         self._limits()
 
-    def tables_in(self, stage: int) -> Iterator[tuple[str, Literal]]:
+    def tables_in(self, stage: int) -> Sequence[tuple[str, Literal]]:
         """The tables that may lie in a stage, and whether they do."""
-        for (name, at), here in self.here.items():
-            if at == stage:
-                yield name, here
+        return self._in.get(stage, ())
+
+    def tick(self) -> None:
+        """Stops the building where its time is over."""
+        if time.monotonic() > self._until:
+            raise OutOfTimeError
 
     def _order(self) -> None:
         if not self.switch.layered:
@@ -57,6 +73,7 @@ class Model:
         for name in (t.name for t in self.program.tables if t.name in tied):
             self._follow(name)
         for d in self.program.dependencies:
+            self.tick()
             apart = int(self.switch.delays[d.kind].separate)
             for depth in range(self.windows.depth):
                 started, finished = self._is_started(d.after, depth), self._is_finished(d.before, depth - apart)
@@ -67,12 +84,22 @@ class Model:
                 else:
                     self.cp.add(started == 0)
 
+    def _keep_together(self) -> None:
+        """A register lies in one stage, and so does every table that uses it."""
+        for table in self.program.tables:
+            if table.registers:
+                self.cp.add_exactly_one(self.here[table.name, s] for s in self.windows.stages(table.name))
+        for users in self.program.users.values():
+            for one, other in pairwise(users):
+                for stage in {*self.windows.stages(one), *self.windows.stages(other)}:
+                    self.cp.add(self.here.get((one, stage), 0) == self.here.get((other, stage), 0))
+
     def _follow(self, name: str) -> None:
         """Monotone literals along the pipeline: the table has started by a depth, is finished by a depth."""
         first, last = self.windows.of(name)
         for depth in range(first, last + 1):
-            self.started[name, depth] = self.cp.new_bool_var(f"started {name} {depth}")
-            self.finished[name, depth] = self.cp.new_bool_var(f"finished {name} {depth}")
+            self.started[name, depth] = self.cp.new_bool_var("")
+            self.finished[name, depth] = self.cp.new_bool_var("")
         for depth in range(first, last):
             self.cp.add_implication(self.started[name, depth], self.started[name, depth + 1])
             self.cp.add_implication(self.finished[name, depth], self.finished[name, depth + 1])
@@ -106,7 +133,7 @@ class Model:
         switch, by_name = self.switch, self.program.by_name
         weighed: tuple[tuple[str, int | None, Callable[[str], int]], ...] = (
             ("tables", switch.tables_per_stage, lambda _: 1),
-            ("fields", switch.fields_per_stage, lambda name: len(by_name[name].modifies)),
+            ("fields", switch.fields_per_stage, lambda name: by_name[name].fields),
             ("action crossbar", switch.action_bits, lambda name: by_name[name].action_width),
         )
         for limit, most, weight in weighed:

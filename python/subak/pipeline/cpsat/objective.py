@@ -2,37 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from itertools import pairwise
-from math import ceil, gcd
 
 from ortools.sat.python import cp_model
 
-from subak.pipeline.cpsat.model import Literal, Model
+from subak.pipeline.cpsat.cheapest import cheapest
+from subak.pipeline.cpsat.model import Model
 from subak.pipeline.cpsat.shared import Shared
 from subak.pipeline.cpsat.whole import Whole
-from subak.pipeline.packing import Needs
+from subak.pipeline.packing import Needs, Unit
 from subak.pipeline.placement import Placement, start_cycles
-from subak.pipeline.sorting import capacity
-from subak.pipeline.switch import PACKED
+from subak.pipeline.switch import PACKED, RELEASE
 
 OBJECTIVES = ("stages", "latency", "power", "blocks")
 MICRO = 1e6
 """Power is counted in whole microwatts."""
 
 
-def minimize(objective: str, model: Model, whole: Whole, shared: Shared, start: Placement | None) -> None:
-    """Adds the objective, and the hint that goes with it."""
+def expression(
+    objective: str, model: Model, whole: Whole, shared: Shared, start: Placement | None
+) -> cp_model.LinearExprT:
+    """What an objective comes to; its variables and constraints are added to the model, with hints from ``start``."""
     if objective == "stages":
-        _stages(model)
-    elif objective == "latency":
-        _latency(model, start)
-    elif objective == "power":
-        _power(model, whole)
-    else:
-        _blocks(model, whole, shared)
+        return _stages(model)
+    if objective == "latency":
+        return _latency(model, start)
+    if objective == "blocks":
+        whole_blocks = _weighed(model, whole, {m.name: 1 for m in model.switch.memories}, start)
+        return cp_model.LinearExpr.sum([whole_blocks, *shared.used()])
+    if model.switch.power == RELEASE:
+        return _woken(model, whole)
+    return _weighed(model, whole, {m.name: round(m.watts * MICRO) for m in model.switch.memories}, start)
 
 
-def _stages(model: Model) -> None:
+def _stages(model: Model) -> cp_model.LinearExprT:
     cp, depths = model.cp, model.switch.depths
     used = [cp.new_bool_var(f"used {depth}") for depth in range(model.windows.depth)]
     for earlier, later in pairwise(used):
@@ -41,10 +45,10 @@ def _stages(model: Model) -> None:
         cp.add_implication(here, used[depths[stage]])
     for depth in range(min(model.windows.least, len(used))):
         cp.add(used[depth] == 1)
-    cp.minimize(sum(used))
+    return sum(used)
 
 
-def _latency(model: Model, start: Placement | None) -> None:
+def _latency(model: Model, start: Placement | None) -> cp_model.LinearExprT:
     """Starts of stages, and of the first and last stage of each table that others wait for."""
     cp, switch = model.cp, model.switch
     index = {stage.name: i for i, stage in enumerate(switch.stages)}
@@ -66,7 +70,7 @@ def _latency(model: Model, start: Placement | None) -> None:
     for name, ends in last.items():
         cp.add(ends <= end)
         if name in first:
-            cp.add(first[name] <= ends)
+            cp.add(ends >= first[name] + (model.windows.spans[name] - 1) * switch.step)
     for begin in first.values():
         cp.add(begin <= end)
     if start:
@@ -78,7 +82,7 @@ def _latency(model: Model, start: Placement | None) -> None:
             cp.add_hint(var, hints[start.stages_of[name][-1]])
         for name, var in first.items():
             cp.add_hint(var, hints[start.stages_of[name][0]])
-    cp.minimize(end)
+    return end
 
 
 def _waits(
@@ -93,9 +97,34 @@ def _waits(
         model.cp.add(bound).only_enforce_if(here)
 
 
-def _power(model: Model, whole: Whole) -> None:
+def _weighed(model: Model, whole: Whole, weights: dict[str, int], start: Placement | None) -> cp_model.LinearExprT:
+    """All blocks of whole memory, each by the weight of its memory: the power of equation 6.6, or their number."""
+    costs: dict[str, list[tuple[int, cp_model.IntVar]]] = {t.name: [] for t in model.program.tables}
+    for (name, _, memory, unit), units in whole.units.items():
+        costs[name].append((weights[memory] * unit.blocks, units))
+    beside = weights[model.switch.overhead] if model.switch.overhead else 0
+    for (name, _, _), (unit, units) in whole.beside.items():
+        costs[name].append((beside * unit.blocks, units))
+    for (name, _), here in model.here.items():
+        if held := sum(model.needs[name].register_blocks):
+            costs[name].append((beside * held, here))
+
+    def least(name: str) -> int:
+        def price(memory: str, unit: Unit, units: int) -> int:
+            return weights[memory] * unit.blocks * units
+
+        return cheapest(model, name, price, lambda needs, entries: beside * needs.overhead_blocks(entries))
+
+    known = dict.fromkeys(costs, 0)
+    for row in start.rows if start else ():
+        known[row.table] += weights[row.memory] * row.blocks
+    return _summed(model, costs, least, known if start else {})
+
+
+def _woken(model: Model, whole: Whole) -> cp_model.LinearExprT:
+    """The release's power: of packed memory and of what lies beside a match, one unit a table and stage."""
     watts = {m.name: m.watts * MICRO for m in model.switch.memories}
-    costs: dict[str, list[tuple[int, Literal]]] = {t.name: [] for t in model.program.tables}
+    costs: dict[str, list[tuple[int, cp_model.IntVar]]] = {t.name: [] for t in model.program.tables}
     for (name, stage, memory, unit), chosen in whole.chosen.items():
         if model.switch.memory[memory].packing == PACKED:
             costs[name].append((round(watts[memory] * unit.blocks), chosen))
@@ -106,16 +135,39 @@ def _power(model: Model, whole: Whole) -> None:
         if overhead:
             costs[name].append((round(watts[overhead] * unit.blocks), model.here[name, stage]))
     for (name, _), here in model.here.items():
-        registers = model.needs[name].register_blocks
+        registers = sum(blocks > 0 for blocks in model.needs[name].register_blocks)
         if registers and overhead:
-            costs[name].append((round(watts[overhead] * len(registers)), here))
-    powers = []
+            costs[name].append((round(watts[overhead] * registers), here))
+
+    def least(name: str) -> int:
+        def price(memory: str, unit: Unit, units: int) -> int:
+            if model.switch.memory[memory].packing == PACKED:
+                return round(watts[memory] * unit.blocks)
+            return row_cost(model, name, memory, unit.blocks) * units
+
+        def around(needs: Needs, entries: int) -> int:
+            return sum(round(watts[overhead] * one.blocks) for one in needs.overheads) if overhead else 0
+
+        return cheapest(model, name, price, around)
+
+    return _summed(model, costs, least, {})
+
+
+def _summed(
+    model: Model,
+    costs: dict[str, list[tuple[int, cp_model.IntVar]]],
+    least: Callable[[str], int],
+    known: Mapping[str, int],
+) -> cp_model.LinearExprT:
+    """The sum over all tables, each with its own lower bound, which the sum of all cannot find by itself."""
+    totals = []
     for name, terms in costs.items():
-        most = sum(c * var.proto.domain[1] for c, var in terms)
-        least = cheapest(model, name)
-        powers.append(model.cp.new_int_var(least, max(least, most), f"power {name}"))
-        model.cp.add(powers[-1] == sum(c * var for c, var in terms))
-    model.cp.minimize(sum(powers))
+        most, bound = sum(c * var.proto.domain[1] for c, var in terms), least(name)
+        totals.append(model.cp.new_int_var(bound, max(bound, most), f"cost {name}"))
+        model.cp.add(totals[-1] == sum(c * var for c, var in terms))
+        if name in known:
+            model.cp.add_hint(totals[-1], known[name])
+    return sum(totals)
 
 
 def row_cost(model: Model, name: str, memory: str, blocks: int) -> int:
@@ -123,44 +175,6 @@ def row_cost(model: Model, name: str, memory: str, blocks: int) -> int:
     described = model.switch.memory[memory]
     width = max(model.program.by_name[name].width, 1)
     return round(described.watts * MICRO * blocks * described.width / width)
-
-
-def cheapest(model: Model, name: str) -> int:
-    """A lower bound on the microwatts of a table: each stage empty, each of its options as often as wanted."""
-    needs, table = model.needs[name], model.program.by_name[name]
-    if needs.register_blocks or model.switch.shares or model.without:
-        return 0
-    options = _options(model, name, needs, table.entries)
-    step = gcd(*(held for held, _ in options))
-    best = [0]
-    for k in range(1, ceil(table.entries / step) + 1):
-        best.append(min(cost + best[max(k - held // step, 0)] for held, cost in options))
-    return best[-1]
-
-
-def _options(model: Model, name: str, needs: Needs, entries: int) -> list[tuple[int, int]]:
-    """Entries and microwatts of one stage's worth of a format, or of one row unit."""
-    switch, found = model.switch, []
-    blocks = {m.name: max(s.blocks.get(m.name, 0) for s in switch.stages) for m in switch.memories}
-    beside = switch.memory[switch.overhead].watts * MICRO if switch.overhead else 0.0
-    overhead = sum(round(beside * one.blocks) for one in needs.overheads)
-    for memory, formats in needs.formats.items():
-        for unit in formats:
-            if switch.memory[memory].packing == PACKED:
-                held, _ = capacity(unit, memory, blocks, needs, switch, entries)
-                if held:
-                    found.append((held, round(switch.memory[memory].watts * MICRO * unit.blocks) + overhead))
-            else:
-                found.append((unit.entries, row_cost(model, name, memory, unit.blocks)))
-    return found or [(entries, 0)]
-
-
-def _blocks(model: Model, whole: Whole, shared: Shared) -> None:
-    terms: list[cp_model.LinearExprT] = [unit.blocks * var for (_, _, _, unit), var in whole.units.items()]
-    terms += [unit.blocks * var for unit, var in whole.beside.values()]
-    for (name, _), here in model.here.items():
-        terms.append(sum(model.needs[name].register_blocks) * here)
-    model.cp.minimize(sum([*terms, *shared.used()]))
 
 
 def scale(objective: str) -> float:

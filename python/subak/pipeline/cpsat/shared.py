@@ -28,6 +28,10 @@ class Shared:
     def __init__(self, model: Model) -> None:
         self.model = model
         self.ranges: dict[tuple[str, int, str, int], Range] = {}
+        self._of: dict[tuple[str, int], list[Range]] = {}
+        """The ranges of each table in each stage."""
+        self._over: dict[tuple[int, str, int], list[tuple[str, Range]]] = {}
+        """The ranges that may have rows in each block."""
         for memory in model.switch.memories:
             if memory.packing == SHARED:
                 for (name, stage), here in model.here.items():
@@ -42,9 +46,10 @@ class Shared:
 
     def matched(self, name: str, stage: int) -> list[tuple[int, cp_model.IntVar]]:
         """Entries a row, and rows, of a table in a stage."""
-        return [(1, r.rows) for (n, s, _, _), r in self.ranges.items() if (n, s) == (name, stage)]
+        return [(1, r.rows) for r in self._of.get((name, stage), [])]
 
     def _ranges(self, name: str, stage: int, here: Literal, memory: Memory) -> None:
+        self.model.tick()
         cp, table = self.model.cp, self.model.program.by_name[name]
         wide = spans(table, memory)
         most = min(memory.depth, table.entries)
@@ -58,16 +63,15 @@ class Shared:
             cp.add(rows <= most * there)
             cp.add(rows >= there)
             cp.add_implication(there, here)
-            self.ranges[name, stage, memory.name, block] = Range(there, first, rows, interval)
+            found = Range(there, first, rows, interval)
+            self.ranges[name, stage, memory.name, block] = found
+            self._of.setdefault((name, stage), []).append(found)
+            for over in range(block, block + wide):
+                self._over.setdefault((stage, memory.name, over), []).append((name, found))
 
     def _touching(self, stage: int, memory: Memory, block: int) -> list[tuple[str, Range]]:
         """The ranges that may have rows in a block."""
-        found = []
-        for (name, s, m, first), held in self.ranges.items():
-            wide = spans(self.model.program.by_name[name], memory)
-            if (s, m) == (stage, memory.name) and first <= block < first + wide:
-                found.append((name, held))
-        return found
+        return self._over.get((stage, memory.name, block), [])
 
     def _share(self, memory: Memory, held: list[tuple[str, Range]]) -> None:
         cp, program = self.model.cp, self.model.program
@@ -81,7 +85,7 @@ class Shared:
             by_table.setdefault(name, []).append(r)
         if len(by_table) > memory.tables_per_block:
             cp.add(sum(self._any(ranges) for ranges in by_table.values()) <= memory.tables_per_block)
-        if memory.exclusive and program.has_flow:
+        if memory.exclusive:
             for a, b in combinations(by_table, 2):
                 if frozenset((a, b)) not in program.exclusive:
                     cp.add_bool_or([self._any(by_table[a]).negated(), self._any(by_table[b]).negated()])

@@ -16,9 +16,14 @@ class Whole:
     def __init__(self, model: Model) -> None:
         self.model = model
         self.units: dict[tuple[str, int, str, Unit], cp_model.IntVar] = {}
+        self._of: dict[tuple[str, int], list[tuple[int, cp_model.IntVar]]] = {}
+        """Entries a unit, and units, of each table in each stage."""
+        self._in: dict[tuple[int, str], list[tuple[str, Unit]]] = {}
+        """Whose units there may be in each stage and memory."""
         self.chosen: dict[tuple[str, int, str, Unit], Literal] = {}
         """Whether a table has units of a format in a stage."""
         self.beside: dict[tuple[str, int, str], tuple[Unit, cp_model.IntVar]] = {}
+        self._beside_in: dict[int, list[tuple[Unit, cp_model.IntVar]]] = {}
         for memory in model.switch.memories:
             if memory.packing != SHARED:
                 for (name, stage), here in model.here.items():
@@ -32,11 +37,12 @@ class Whole:
 
     def matched(self, name: str, stage: int) -> list[tuple[int, cp_model.IntVar]]:
         """Entries a unit, and units, of a table in a stage."""
-        return [(u.entries, var) for (n, s, _, u), var in self.units.items() if (n, s) == (name, stage)]
+        return self._of.get((name, stage), [])
 
     def _match(self, name: str, stage: int, here: Literal, memory: Memory) -> None:
+        self.model.tick()
         cp, table = self.model.cp, self.model.program.by_name[name]
-        formats = self.model.needs[name].formats.get(memory.name, ())
+        formats = useful(self.model.needs[name], memory.name, table.entries)
         there = self.model.switch.stages[stage].blocks.get(memory.name, 0)
         chosen = []
         for unit in formats:
@@ -46,10 +52,13 @@ class Whole:
             if most < 1:
                 continue
             key = (name, stage, memory.name, unit)
-            self.units[key] = cp.new_int_var(0, most, f"units {key}")
-            self.chosen[key] = cp.new_bool_var(f"chosen {key}")
-            cp.add(self.units[key] <= most * self.chosen[key])
-            cp.add(self.units[key] >= self.chosen[key])
+            self.chosen[key] = cp.new_bool_var("")
+            self.units[key] = cp.new_int_var(0, most, "") if most > 1 else self.chosen[key]
+            self._of.setdefault((name, stage), []).append((unit.entries, self.units[key]))
+            self._in.setdefault((stage, memory.name), []).append((name, unit))
+            if most > 1:
+                cp.add(self.units[key] <= most * self.chosen[key])
+                cp.add(self.units[key] >= self.chosen[key])
             cp.add_implication(self.chosen[key], here)
             chosen.append(self.chosen[key])
         if len(chosen) > 1:
@@ -63,19 +72,21 @@ class Whole:
             if unit:
                 matched = self.matched(name, stage)
                 most = -(-sum(entries * units.proto.domain[1] for entries, units in matched) // unit.entries)
-                var = self.model.cp.new_int_var(0, most, f"{use} {name} {stage}")
+                var = self.model.cp.new_int_var(0, most, "")
                 entries = sum(entries * units for entries, units in matched)
                 self.model.cp.add(unit.entries * var >= entries)
                 self.beside[name, stage, use] = (unit, var)
+                self._beside_in.setdefault(stage, []).append((unit, var))
 
     def _blocks(self) -> None:
         """Blocks of each stage; and, as a cut, of the entries of one table in each."""
         switch, cp = self.model.switch, self.model.cp
         for stage, described in enumerate(switch.stages):
             for memory in (m for m in switch.memories if m.packing != SHARED):
-                terms = [u.blocks * var for (_, s, m, u), var in self.units.items() if (s, m) == (stage, memory.name)]
+                held = self._in.get((stage, memory.name), [])
+                terms = [unit.blocks * self.units[name, stage, memory.name, unit] for name, unit in held]
                 if memory.name == switch.overhead:
-                    terms += [u.blocks * var for (_, s, _), (u, var) in self.beside.items() if s == stage]
+                    terms += [u.blocks * var for u, var in self._beside_in.get(stage, [])]
                     for name, here in self.model.tables_in(stage):
                         blocks = sum(self.model.needs[name].register_blocks)
                         terms += [blocks * here] if blocks else []
@@ -86,9 +97,8 @@ class Whole:
         for memory, crossbar in self.model.switch.crossbars.items():
             for stage in range(len(self.model.switch.stages)):
                 used: dict[str, list[Literal]] = {}
-                for (name, s, m, _), chosen in self.chosen.items():
-                    if (s, m) == (stage, memory):
-                        used.setdefault(name, []).append(chosen)
+                for name, unit in self._in.get((stage, memory), []):
+                    used.setdefault(name, []).append(self.chosen[name, stage, memory, unit])
                 subunits = {name: self.model.needs[name].subunits[memory] for name in used}
                 if sum(subunits.values()) > crossbar.units:
                     self.model.cp.add(sum(subunits[n] * sum(c) for n, c in used.items()) <= crossbar.units)
@@ -112,7 +122,7 @@ class Whole:
                     rows.append(Placed(name, stage, overhead, use, units * beside.blocks, held, beside.blocks))
             registers = self.model.program.by_name[name].registers
             for register, blocks in zip(registers, needs.register_blocks, strict=True):
-                if overhead:
+                if overhead and blocks:
                     rows.append(Placed(name, stage, overhead, REGISTER_USE, blocks, register.cells))
         return rows
 
@@ -127,8 +137,26 @@ class Whole:
         for key, var in self.units.items():
             name, stage, memory, unit = key
             row = units.get((name, stage, memory, unit.blocks, unit.entries))
-            cp.add_hint(var, row.blocks // row.unit if row else 0)
+            if var is not self.chosen[key]:
+                cp.add_hint(var, row.blocks // row.unit if row else 0)
             cp.add_hint(self.chosen[key], row is not None)
         beside = {(r.table, r.stage, r.use): r.blocks // r.unit for r in placed if r.use != MATCH_USE}
         for place, (_, var) in self.beside.items():
             cp.add_hint(var, beside.get(place, 0))
+
+
+def useful(needs: Needs, memory: str, entries: int) -> tuple[Unit, ...]:
+    """The formats that a best placement may want: the narrowest alone, where one unit of it holds all entries.
+
+    Without anything beside the match, more entries in as few blocks are never worse.
+    """
+    formats = needs.formats.get(memory, ())
+    if formats and entries <= formats[0].entries:
+        return formats[:1]
+    if needs.overheads:
+        return formats
+    return tuple(
+        unit
+        for unit in formats
+        if not any(other != unit and other.blocks <= unit.blocks and other.entries >= unit.entries for other in formats)
+    )

@@ -12,11 +12,14 @@ from typing import Any
 from lark import Tree
 
 from subak.errors import InputError
-from subak.pipeline.p4.lower import applied_table, declare, run_table, runs_something
+from subak.pipeline.frontend import STANDARD
+from subak.pipeline.p4.declared import Action, Table, arguments, parts, walk
+from subak.pipeline.p4.lower import Lowering, applied_table, lower_unit, run_table
 from subak.pipeline.p4.parse import Node
-from subak.pipeline.p4.scope import Scope
+from subak.pipeline.p4.scope import Ref, Scope
 from subak.pipeline.p4.tables import Entries
-from subak.pipeline.p4.unit import Action, Table, Unit, number, parts, walk
+from subak.pipeline.p4.types import number
+from subak.pipeline.p4.unit import Unit
 
 DROP_PORT = 511
 ORDER = {"eq": "==", "ne": "!=", "lt": "<", "gt": ">", "le": "<=", "ge": ">="}
@@ -84,27 +87,29 @@ class _Writer:
         self._lines: list[str] = []
         self._written: set[str] = set()
         self._fresh = 0
+        # What is not right is refused before anything of it is written.
+        lower_unit(self.unit, self.unit.file)
+        self._names = Lowering(self.unit)
         self._exits = any(n.data == "exit" for c in self.unit.controls for n in walk(c.body))
 
     def text(self) -> str:
         """The source of ``process``."""
         for control in self.unit.controls:
-            scope = Scope(self.unit, control)
+            roles = zip(control.taken, ("hdr", "meta", STANDARD), strict=False)
+            scope = self._names.scope(control, {p.name: Ref(p.type, role) for p, role in roles})
+            # An exit ends ingress, or egress: what comes after ingress still goes on.
+            self._put(1, "exited = False") if self._exits else None
             self._put(1, "while True:")
-            for start in control.starts:
+            for start in control.variables:
                 self._statement(start, scope, 2)
             self._statement(control.body, scope, 2)
             self._put(2, "break")
-            if self._exits:
-                self._put(1, "if exited:")
-                self._put(2, "break")
         body = "\n".join("    " + line for line in self._lines)
         head = "".join(f"    f{slot} = F[{slot}]\n" for slot in self.slots.values())
         tail = "".join(f"    F[{self.slots[n]}] = f{self.slots[n]}\n" for n in sorted(self._written))
         for name in self.unit.fields:
             self._slot(name)
-        begin = "    exited = False\n" if self._exits else ""
-        return f"def process(F):\n{head}{begin}    while True:\n{body}\n        break\n{tail}"
+        return f"def process(F):\n{head}    while True:\n{body}\n        break\n{tail}"
 
     def _put(self, depth: int, line: str) -> None:
         self._lines.append("    " * depth + line)
@@ -118,10 +123,12 @@ class _Writer:
 
     def _statement(self, node: Node, scope: Scope, depth: int) -> None:
         if node.data == "block":
+            inside = scope.child({})
             if not scope.in_action:
-                declare(self.unit, scope, parts(node))
+                for inner in (n for n in parts(node) if n.data in ("variable", "constant")):
+                    self._names.declare(inner, inside)
             for inner in parts(node):
-                self._statement(inner, scope, depth)
+                self._statement(inner, inside, depth)
             if not parts(node):
                 self._put(depth, "pass")
         elif node.data == "assignment":
@@ -140,8 +147,13 @@ class _Writer:
         elif node.data == "exit":
             self._put(depth, "exited = True")
             self._put(depth, "break")
-        else:
+        elif node.data in ("empty", "constant"):
             self._put(depth, "pass")
+        else:
+            raise self._cannot(node)
+
+    def _cannot(self, node: Node) -> Exception:
+        return self.unit.error(node, "this is placed, and not run", "run registers, tables and plain statements only")
 
     def _conditional(self, node: Node, scope: Scope, depth: int) -> None:
         condition, then, *otherwise = parts(node)
@@ -159,13 +171,15 @@ class _Writer:
     def _switch(self, node: Node, scope: Scope, depth: int) -> None:
         selector, *cases = parts(node)
         callee = run_table(selector)
-        assert callee is not None
+        if callee is None:
+            raise self._cannot(node)
         ran, table = self._apply(callee, scope, depth)[1:]
         names = [a.name for a in self.machine.actions[table]]
         labels: list[str] = []
         word = "if"
         for case in cases:
-            labels.append(str(case.children[0]))
+            label = case.children[0]
+            labels.append(str(label.children[0] if isinstance(label, Tree) else label))
             if len(case.children) < 2 or case.children[1] is None:
                 continue
             numbers = [names.index(label) for label in labels if label in names]
@@ -177,13 +191,15 @@ class _Writer:
 
     def _variable(self, node: Node, scope: Scope, depth: int) -> None:
         kind, name, *value = parts(node)
-        local = scope.in_action
-        if local:
-            scope.parameters[str(name)] = self.unit.width(kind)
-        target = self._local(str(name), scope) if local else self._slot(scope.control.prefix + str(name))
-        if not local:
-            self._written.add(scope.control.prefix + str(name))
-        said = self._fitted(value[0], scope, self.unit.width(kind)) if value else "0"
+        of = self.unit.type(kind)
+        if scope.in_action:
+            scope.names[str(name)] = Ref(of)
+            target = self._local(str(name), scope)
+        else:
+            path = scope.names[str(name)].path or ""
+            self._written.add(path)
+            target = self._slot(path)
+        said = self._fitted(value[0], scope, of.width or 0) if value else "0"
         self._put(depth, f"{target} = {said}")
 
     def _local(self, name: str, scope: Scope) -> str:
@@ -211,18 +227,20 @@ class _Writer:
         return self._slot(name)
 
     def _call(self, node: Node, scope: Scope, depth: int) -> None:
-        callee, given = node.children[0], node.children[-1]
+        callee, args = node.children[0], arguments(node)
         assert isinstance(callee, Tree)
-        args: list[Node] = list(given.children) if isinstance(given, Tree) and given.data == "arguments" else []  # type: ignore[arg-type]
-        if runs_something(node, scope):
-            if callee.data == "member":
-                self._apply(callee, scope, depth)
-            else:
-                self._run(scope.control.actions[str(callee.children[0])], args, scope, depth)
+        if callee.data == "member" and str(callee.children[1]) == "apply":
+            self._apply(callee, scope, depth)
+            return
+        if callee.data == "name" and str(callee.children[0]) in scope.control.actions:
+            self._run(scope.control.actions[str(callee.children[0])], args, scope, depth)
             return
         if callee.data == "name":
-            self._written.add("standard_metadata.egress_spec")
-            self._put(depth, f"{self._slot('standard_metadata.egress_spec')} = {DROP_PORT}")
+            if str(callee.children[0]) != "mark_to_drop":
+                raise self._cannot(node)
+            for name, value in (("egress_spec", DROP_PORT), ("mcast_grp", 0)):
+                self._written.add(f"{STANDARD}.{name}")
+                self._put(depth, f"{self._slot(f'{STANDARD}.{name}')} = {value}")
             return
         owner, method = callee.children
         assert isinstance(owner, Tree)
@@ -232,6 +250,8 @@ class _Writer:
             self._put(depth, f"{self._slot(name)} = {int(str(method) == 'setValid')}")
             return
         register = str(owner.children[0])
+        if register not in scope.control.registers:
+            raise self._cannot(node)
         width, cells = scope.control.registers[register]
         index = self._value(args[1] if str(method) == "read" else args[0], scope)
         if str(method) == "read":
@@ -277,12 +297,12 @@ class _Writer:
             )
         names = list(dict.fromkeys((*table.actions, table.default[0])))
         nothing: Node = Tree("block", [])
-        actions = [scope.control.actions.get(name) or Action("NoAction", [], nothing) for name in names]
+        actions = [Action("NoAction", [], nothing) if name == "NoAction" else scope.action(name) for name in names]
         self.machine.actions[table.name] = actions
         widths = [scope.width(expression) or 0 for expression, _ in table.keys]
         default = actions[names.index(table.default[0])]
         if len(default.parameters) != len(table.default[1]):
-            raise self.unit.error(table.node, f"{default.name} takes {len(default.parameters)} values", "give as many")
+            raise self._cannot(table.node)
         data = tuple(self.unit.value(v) for v in table.default[1])
         entries = Entries([kind for _, kind in table.keys], widths, (names.index(default.name), data))
         self.machine.tables[table.name] = entries
@@ -292,13 +312,8 @@ class _Writer:
     def _entry(self, table: Table, node: Node, entries: Entries, actions: list[Action], priority: int) -> None:
         keys, name, *given = parts(node)
         names = [a.name for a in actions]
-        if str(name) not in names:
-            raise self.unit.error(name, f'"{name}" is no action of {table.name}', f"use one of: {', '.join(names)}")
-        values = list(keys.children)
-        if len(values) != len(table.keys):
-            raise self.unit.error(node, f"{len(values)} values for {len(table.keys)} keys", "give one a key")
         data = tuple(self.unit.value(v) for v in given[0].children) if given else ()
-        entries.add([self._key_value(v) for v in values], (names.index(str(name)), data), priority)
+        entries.add([self._key_value(v) for v in keys.children], (names.index(str(name)), data), priority)
 
     def _key_value(self, node: Node) -> Any:
         if node.data == "any":
@@ -326,18 +341,21 @@ class _Writer:
         if data == "name" and str(node.children[0]) in self.unit.constants:
             return str(self.unit.constants[str(node.children[0])][0])
         if data in ("name", "member"):
-            return self._slot(scope.field(node))
+            value = scope.ref(node).value
+            return self._slot(scope.field(node)) if value is None else str(value)
         if data == "invoke":
             scope.reads(node)
             callee = node.children[0]
             assert isinstance(callee, Tree)
+            if str(callee.children[-1]) != "isValid":
+                raise self._cannot(node)
             return self._slot(scope.header(callee.children[0]))  # type: ignore[arg-type]
         if data == "slice":
             high, low = scope.bounds(node)
             inner = self._value(node.children[0], scope)  # type: ignore[arg-type]
             return f"(({inner} >> {low}) & {(1 << (high - low + 1)) - 1})"
         if data == "cast":
-            inner, width = self._value(node.children[1], scope), self.unit.width(node.children[0])  # type: ignore[arg-type]
+            inner, width = self._value(node.children[1], scope), self.unit.type(node.children[0]).width or 0  # type: ignore[arg-type]
             held = scope.width(node.children[1])  # type: ignore[arg-type]
             return inner if held is not None and held <= width else f"({inner} & {(1 << width) - 1})"
         if data == "choice":
@@ -356,7 +374,6 @@ class _Writer:
         if data in BITS:
             return f"({values[0]} {BITS[data]} {values[1]})"
         if data in ORDER:
-            self._comparable(node, scope)
             return f"({values[0]} {ORDER[data]} {values[1]})"
         if data in ("and", "or"):
             return f"({values[0]} {data} {values[1]})"
@@ -366,10 +383,8 @@ class _Writer:
             return f"({values[0]} >> {values[1]})"
         if data == "concat":
             return f"(({values[0]} << {scope.width(node.children[1])}) | {values[1]})"  # type: ignore[arg-type]
-        if width is None:
-            raise self.unit.error(
-                node, "the width of this is not known", "write the number with its width, such as 8w1"
-            )
+        if width is None or data in ("div", "mod", "list", "index", "construct"):
+            raise self._cannot(node)
         full = (1 << width) - 1
         if data == "shl":
             return f"(({values[0]} << {values[1]}) & {full} if {values[1]} < {width} else 0)"
@@ -378,9 +393,3 @@ class _Writer:
         if data == "satsub":
             return f"max({values[0]} - {values[1]}, 0)"
         return f"(~{values[0]} & {full})" if data == "inv" else f"(-{values[0]} & {full})"
-
-    def _comparable(self, node: Node, scope: Scope) -> None:
-        widths = {scope.width(child) for child in parts(node)} - {None}
-        if len(widths) > 1:
-            said = " and ".join(f"bit<{w}>" for w in sorted(w for w in widths if w))
-            raise self.unit.error(node, f"{said} are compared", "cast one to the width of the other")

@@ -2,61 +2,65 @@
 
 Each table, each condition and each action or step that the apply block runs by itself is a table of the graph: the
 first with its keys, the others with a single entry. An action counts as one step, however long: the model has no ALUs.
-A condition matches the fields that it looks at, exactly where it only compares for equality.
+A condition matches the fields that it looks at, exactly where it only compares for equality. Other controls that one
+applies stand in its place. What the traffic manager sets between ingress and egress it sets by egress_spec, mcast_grp,
+priority and the copies asked for: who looks at it in egress looks at all of these.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from lark import Token, Tree
+from lark import Tree
 
+from subak.errors import InputError
 from subak.pipeline import derive, program
+from subak.pipeline.frontend import COUNTER_BITS, METER_BITS, NEVER, STANDARD, Next, leaving, members, met
+from subak.pipeline.p4 import keys as table_keys
+from subak.pipeline.p4.controls import read_control
+from subak.pipeline.p4.declared import Action, Control, Table, arguments, is_a, parts, walk
+from subak.pipeline.p4.effects import Effect
 from subak.pipeline.p4.parse import Node, parse
-from subak.pipeline.p4.scope import Scope
-from subak.pipeline.p4.unit import Table, Unit, parts, walk
+from subak.pipeline.p4.scope import COMPARED, Ref, Scope
+from subak.pipeline.p4.unit import Unit
 
-KINDS = {"exact": program.EXACT, "lpm": program.PREFIX, "ternary": program.TERNARY, "range": program.TERNARY}
 MOST_ENTRIES = 1024
 """Of a table that does not say: as bmv2 has it."""
-ORDERED = ("lt", "gt", "le", "ge")
-Next = tuple[tuple[str, str | None], ...]
+
+
+class Ways(NamedTuple):
+    """Where control goes after a statement."""
+
+    follow: str | None
+    """In order."""
+    end: str | None
+    """After a return."""
+    stop: str | None
+    """After an exit: out of the whole of ingress, or of egress."""
+
+    def then(self, follow: str | None) -> Ways:
+        """The same before another statement."""
+        return self._replace(follow=follow)
 
 
 def read(data: bytes, file: str) -> Unit:
     """A program with its declarations."""
-    return Unit(parse(data, file), file)
+    return Unit(*parse(data, file))
 
 
 def lower(data: bytes, file: str) -> program.Program:
-    """The dependency graph of a program's text."""
-    unit = read(data, file)
+    """The dependency graph of a program's text; what is not P4 or not v1model's is an error."""
+    return lower_unit(read(data, file), file)
+
+
+def lower_unit(unit: Unit, file: str) -> program.Program:
+    """The dependency graph of a program."""
     lowering = Lowering(unit)
     tables = lowering.run()
     name = file.rsplit("/", 1)[-1].removesuffix(".p4")
     if not tables:
         raise unit.error(unit.controls[0].body, "no table, condition or action is applied", "apply at least one")
-    return program.Program(name, tables, derive.dependencies(tables), "", derive.exclusive_pairs(tables))
-
-
-@dataclass
-class Effect:
-    """What a piece of code reads and writes."""
-
-    reads: set[str] = field(default_factory=set)
-    writes: set[str] = field(default_factory=set)
-    registers: set[str] = field(default_factory=set)
-    sure: set[str] = field(default_factory=set)
-    """Written on every way so far: what is read of it after that comes from inside."""
-
-    def read(self, names: set[str]) -> None:
-        """The code looks at these fields."""
-        self.reads |= names - self.sure
-
-    def write(self, name: str) -> None:
-        """The code writes this field."""
-        self.writes.add(name)
-        self.sure.add(name)
+    return program.Program(name, tables, derive.dependencies(tables), notes=tuple(sorted(lowering.notes)))
 
 
 class Lowering:
@@ -64,275 +68,351 @@ class Lowering:
 
     def __init__(self, unit: Unit) -> None:
         self.unit = unit
+        self.notes: set[str] = set()
         self._made: list[program.Table] = []
+        self._names: set[str] = set()
         self._applied: set[str] = set()
-        self._owner: dict[str, str] = {}
         self._count: dict[str, int] = {}
+        self._states: dict[tuple[str, str], str] = {}
+        self._variables: dict[int, str] = {}
+        self._inside: list[str] = []
 
     def run(self) -> tuple[program.Table, ...]:
         """The tables, in the order of the program."""
         follow: str | None = None
         for control in reversed(self.unit.controls):
-            scope = Scope(self.unit, control)
-            body = [*control.starts, *parts(control.body)]
-            follow = self._block(body, scope, follow, follow)
-        return tuple(reversed(self._made))
+            roles = zip(control.taken, ("hdr", "meta", STANDARD), strict=False)
+            names = {p.name: Ref(p.type, role) for p, role in roles}
+            follow = self.control(control, names, Ways(follow, follow, follow))
+        tables, notes = met(tuple(reversed(self._made)), follow)
+        self.notes |= notes
+        return tables
 
-    def _block(self, nodes: list[Node], scope: Scope, follow: str | None, end: str | None) -> str | None:
-        """Lowers statements that ``follow`` comes after; ``end`` is where a return leads. Says where they begin."""
-        declare(self.unit, scope, nodes)
+    def control(self, control: Control, names: dict[str, Ref], ways: Ways) -> str | None:
+        """Lowers a control whose parameters stand for ``names``, and says where it begins."""
+        scope = self.scope(control, names)
+        if control.name in self._inside:
+            raise self.unit.error(control.body, f"{control.name} applies itself", "let packets only go forward")
+        self._inside.append(control.name)
+        for name in control.actions:
+            # What no table runs has to be right as well.
+            action = control.actions[name]
+            Effect().add(action.body, scope.inside(name))
+        starts = [node for node in control.variables if len(parts(node)) > 2]
+        first = self._block([*starts, *parts(control.body)], scope, ways._replace(end=ways.follow))
+        for table in (t for name, t in control.tables.items() if control.prefix + name not in self._applied):
+            self._actions(table, scope)
+            table_keys.check_table(scope, table)
+            table_keys.of_table(scope, table)
+        self._inside.pop()
+        return first
+
+    def scope(self, control: Control, names: dict[str, Ref]) -> Scope:
+        """The names inside a control."""
+        scope = Scope(self.unit, control, dict(names))
+        for node in (*control.constants, *control.variables):
+            self.declare(node, scope)
+        return scope
+
+    def declare(self, node: Node, scope: Scope) -> None:
+        """Makes a variable or a constant known."""
+        told, name, *value = parts(node)
+        of = self.unit.type(told)
+        if node.data == "constant":
+            scope.names[str(name)] = Ref(of, None, False, self.unit.value(value[0]))
+            self.unit.constants.setdefault(str(name), (self.unit.value(value[0]), of))
+            return
+        if id(node) not in self._variables:
+            path = scope.control.prefix + str(name)
+            if path in self._variables.values():
+                path = f"{path}_{self.unit.line(name)}"
+            self._variables[id(node)] = path
+            self.unit.expand(path, of)
+        scope.names[str(name)] = Ref(of, self._variables[id(node)])
+
+    def _block(self, nodes: list[Node], outer: Scope, ways: Ways) -> str | None:
+        """Lowers statements, and says where they begin."""
+        scope = outer.child({})
+        for node in nodes:
+            if node.data == "constant" or (node.data == "variable" and node not in outer.control.variables):
+                self.declare(node, scope)
         step: list[Node] = []
         for node in reversed(nodes):
-            if node.data in ("assignment", "variable", "call") and not runs_something(node, scope):
+            if node.data in ("assignment", "compound", "variable", "call") and not self._runs(node, scope):
                 if node.data != "variable" or len(parts(node)) > 2:
                     step.insert(0, node)
                 continue
             if step:
-                follow, step = self._step(step, scope, follow), []
-            follow = self._statement(node, scope, follow, end)
-        return self._step(step, scope, follow) if step else follow
+                ways, step = ways.then(self._step(step, scope, ways)), []
+            ways = ways.then(self._statement(node, scope, ways))
+        return self._step(step, scope, ways) if step else ways.follow
 
-    def _statement(self, node: Node, scope: Scope, follow: str | None, end: str | None) -> str | None:
-        if node.data == "block":
-            return self._block(parts(node), scope, follow, end)
-        if node.data == "empty":
-            return follow
-        if node.data == "return":
-            return end
-        if node.data == "exit":
-            return None
-        if node.data == "call":
+    def _runs(self, node: Node, scope: Scope) -> bool:
+        """Whether a statement applies a table or a control, or runs an action."""
+        if node.data in ("assignment", "variable"):
+            value = parts(node)[-1]
+            return isinstance(value, Tree) and applied_table(value) is not None
+        if node.data != "call":
+            return False
+        callee = node.children[0]
+        assert isinstance(callee, Tree)
+        if callee.data == "member":
+            return str(callee.children[1]) == "apply"
+        return str(callee.children[0]) in scope.control.actions or str(callee.children[0]) in self.unit.actions
+
+    def _statement(self, node: Node, scope: Scope, ways: Ways) -> str | None:
+        kind = str(node.data)
+        if kind == "block":
+            return self._block(parts(node), scope, ways)
+        if kind in ("empty", "constant"):
+            return ways.follow
+        if kind == "return":
+            return ways.end
+        if kind == "exit":
+            return ways.stop
+        if kind == "call":
             callee = node.children[0]
             assert isinstance(callee, Tree)
             if callee.data == "member":
-                return self._table(callee, scope, (("default", follow),))
-            return self._action(str(callee.children[0]), node, scope, follow)
-        if node.data == "conditional":
-            return self._conditional(node, scope, follow, end)
-        if node.data == "switch":
-            return self._switch(node, scope, follow, end)
-        raise self.unit.error(node, f"a {node.data} is outside the P4 that is read", "use tables, actions and if")
+                return self._apply(node, callee, scope, ways)
+            return self._action(scope.action(str(callee.children[0])), node, scope, ways)
+        if kind in ("assignment", "variable"):
+            return self._outcome(node, scope, ways)
+        if kind == "conditional":
+            return self._conditional(node, scope, ways)
+        if kind == "switch":
+            return self._switch(node, scope, ways)
+        raise self.unit.error(node, f"a {kind} cannot stand here", "use tables, actions and if")
 
-    def _conditional(self, node: Node, scope: Scope, follow: str | None, end: str | None) -> str | None:
+    def _apply(self, node: Node, callee: Node, scope: Scope, ways: Ways) -> str | None:
+        owner = callee.children[0]
+        assert isinstance(owner, Tree)
+        name = str(owner.children[0]) if owner.data in ("name", "type_name") else ""
+        if name in scope.control.instances:
+            return self._inline(node, scope.control.instances[name], name, scope, ways)
+        if name in self.unit.declared and name not in scope.control.tables:
+            return self._inline(node, name, name, scope, ways)
+        if arguments(node):
+            raise self.unit.error(node, "a table takes no operands", "write apply()")
+        return self._table(callee, scope, (("default", ways.follow),), ways)
+
+    def _inline(self, node: Node, name: str, instance: str, scope: Scope, ways: Ways) -> str | None:
+        inner = read_control(self.unit, name, f"{scope.control.prefix}{instance}.", scope.control.egress)
+        given = arguments(node)
+        scope.check_arguments(node, Action(name, inner.taken, inner.body), given)
+        paths = {
+            leaf
+            for p, arg in zip(inner.taken, given, strict=True)
+            if p.direction in ("out", "inout")
+            for leaf in scope.written(scope.target(arg))
+        }
+        names, copied = {}, Effect()
+        for parameter, arg in zip(inner.taken, given, strict=True):
+            held = scope.ref(arg) if arg.data in ("name", "member", "index") else None
+            if parameter.direction in ("out", "inout") and held:
+                names[parameter.name] = held
+            elif held and not (parameter.type.scalar and set(scope.looked(held)) & paths):
+                names[parameter.name] = Ref(held.type, held.path, False, held.value, held.weak, held.reads)
+            else:
+                path = inner.prefix + parameter.name
+                self.unit.expand(path, parameter.type)
+                copied.read(scope.reads(arg))
+                names[parameter.name] = Ref(parameter.type, path, False)
+                copied.write(set(self.unit.leaves(path)))
+        first = self.control(inner, names, ways)
+        if not copied.writes:
+            return first
+        return self._make(self._name(f"{instance}_operands"), scope, copied, (("default", first),))
+
+    def _outcome(self, node: Node, scope: Scope, ways: Ways) -> str | None:
+        """A table whose hit or miss is kept in a variable: a step that sets it, on either way."""
+        target, asked = parts(node)[-2], applied_table(parts(node)[-1])
+        assert asked is not None
+        ref = scope.names[str(target)] if node.data == "variable" else scope.target(target)
+        if ref.type.kind != "bool":
+            raise self.unit.error(node, f"hit or miss goes into {ref.type}", "declare a bool")
+        told = Effect()
+        told.write(scope.written(ref), surely=not ref.weak)
+        line = f"outcome_{self.unit.line(node)}"
+        ends = [self._make(self._name(line), scope, told, (("default", ways.follow),)) for _ in range(2)]
+        return self._table(asked[0], scope, (("hit", ends[0]), ("miss", ends[1])), ways)
+
+    def _conditional(self, node: Node, scope: Scope, ways: Ways) -> str | None:
         condition, then, *otherwise = parts(node)
-        # Variables that a branch declares are known in it only, and nothing else may use them.
-        no = self._statement(otherwise[0], scope, follow, end) if otherwise else follow
-        yes = self._statement(then, scope, follow, end)
+        no = self._block([otherwise[0]], scope, ways) if otherwise else ways.follow
+        yes = self._block([then], scope, ways)
         asked = applied_table(condition)
         if asked:
             table, hit = asked
             outcomes = (("hit", yes if hit else no), ("miss", no if hit else yes))
-            return self._table(table, scope, outcomes)
-        name = self._name(f"if_{condition.meta.line}")
-        reads = sorted(scope.reads(condition))
-        ordered = any(inner.data in ORDERED for inner in walk(condition))
-        kind = program.TERNARY if ordered else program.EXACT
-        keys = tuple(program.Key(f, self.unit.fields[f], kind) for f in reads)
-        self._made.append(program.Table(name, keys, 1, next=(("true", yes), ("false", no))))
+            return self._table(table, scope, outcomes, ways)
+        scope.boolean(condition)
+        return self._condition(f"if_{self.unit.line(condition)}", condition, scope, 1, (("true", yes), ("false", no)))
+
+    def _condition(self, called: str, node: Node, scope: Scope, entries: int, outcomes: Next) -> str:
+        ordered = any(inner.data in COMPARED[2:] for inner in walk(node))
+        held, through = table_keys.condition(scope, node, program.TERNARY if ordered else program.EXACT)
+        name = self._name(called)
+        self._add(program.Table(name, held, entries, next=outcomes, through=through))
         return name
 
-    def _switch(self, node: Node, scope: Scope, follow: str | None, end: str | None) -> str | None:
+    def _switch(self, node: Node, scope: Scope, ways: Ways) -> str | None:
         selector, *cases = parts(node)
         table = run_table(selector)
-        if table is None:
-            raise self.unit.error(
-                selector, "this switch is outside the P4 that is read", "switch on t.apply().action_run"
-            )
         outcomes: dict[str, str | None] = {}
-        shared: str | None = follow
+        shared: str | None = ways.follow
         for case in reversed(cases):
-            label = str(case.children[0])
+            label, body = case.children[0], case.children[1] if len(case.children) > 1 else None
             # A case without a block runs that of the next one.
-            if len(case.children) > 1 and case.children[1] is not None:
-                shared = self._statement(case.children[1], scope, follow, end)
-            outcomes[label] = shared
-        outcomes.setdefault("default", follow)
-        return self._table(table, scope, tuple(outcomes.items()))
+            if body is not None:
+                shared = self._block([body], scope, ways)
+            if table is None and isinstance(label, Tree):
+                scope.fits(label, scope.numeric(selector))
+            called = self._label(label)
+            if called in outcomes:
+                raise self.unit.error(case, f"there are two cases {called}", "keep one")
+            outcomes[called] = shared
+        outcomes.setdefault("default", ways.follow)
+        known = scope.control.tables.get(str(table.children[0].children[0])) if table else None  # type: ignore[union-attr]
+        if known and {*known.actions, known.default[0]} <= outcomes.keys():
+            del outcomes["default"]
+        if table is None:
+            scope.numeric(selector)
+            return self._condition(
+                f"switch_{self.unit.line(node)}", selector, scope, len(outcomes), tuple(outcomes.items())
+            )
+        return self._table(table, scope, tuple(outcomes.items()), ways, by_action=True)
 
-    def _table(self, callee: Node, scope: Scope, outcomes: Next) -> str:
+    def _label(self, label: object) -> str:
+        if not isinstance(label, Tree):
+            return str(label)
+        return str(label.children[0]) if label.data in ("name", "number") else str(self.unit.value(label))
+
+    def _table(self, callee: Node, scope: Scope, outcomes: Next, ways: Ways, by_action: bool = False) -> str:
         owner = callee.children[0]
         assert isinstance(owner, Tree)
         name = str(owner.children[0]) if owner.data == "name" else ""
         if name not in scope.control.tables:
             raise self.unit.error(owner, f'there is no table "{name}"', f"declare it in {scope.control.name}")
         if scope.control.prefix + name in self._applied:
-            raise self.unit.error(owner, f'table "{name}" is applied twice', "apply a table in one place only")
+            what = f'table "{name}" is applied twice'
+            raise self.unit.error(owner, what, "it lies in one place of the pipeline: apply it there, or declare two")
         self._applied.add(scope.control.prefix + name)
         table = scope.control.tables[name]
-        effect = Effect()
-        widest = 0
-        for action in dict.fromkeys((*table.actions, table.default[0])):
-            if action != "NoAction":
+        effect, widest, exits = self._actions(table, scope)
+        table_keys.check_table(scope, table)
+        if by_action:
+            for label, _ in outcomes:
+                if label not in (*table.actions, table.default[0], "default"):
+                    raise self.unit.error(owner, f'"{label}" is no action of {name}', f"use {', '.join(table.actions)}")
+        held, through, selects = table_keys.of_table(scope, table)
+        statistics = sum(
+            {"direct_counter": COUNTER_BITS, "direct_meter": METER_BITS}.get(e.kind, 0) for e in table.attached
+        )
+        if any(e.kind.startswith("action_") for e in table.attached):
+            self.notes.add(members(name, selects))
+        return self._make(
+            name,
+            scope,
+            effect,
+            leaving(outcomes, exits, by_action, ways.stop),
+            held,
+            self._entries(table),
+            widest,
+            statistics,
+            through,
+        )
+
+    def _actions(self, table: Table, scope: Scope) -> tuple[Effect, int, dict[str, int]]:
+        """What all actions of a table do, the bits of the widest one's data, and which of them exit."""
+        effect, widest, exits = Effect(), 0, {}
+        for name in dict.fromkeys((*table.actions, table.default[0])):
+            exits[name] = NEVER
+            if name != "NoAction":
                 effect.sure.clear()
-                self._effect(scope.control.actions[action].body, scope.inside(action), effect)
-                widest = max(widest, sum(width for _, width in scope.control.actions[action].parameters))
-        keys = tuple(self._key(expression, kind, scope) for expression, kind in table.keys)
-        return self._make(name, owner, scope, keys, self._entries(table), widest, effect, outcomes)
+                effect.exits = NEVER
+                action = scope.action(name)
+                effect.add(action.body, table_keys.bound(scope, table, action, effect))
+                exits[name] = effect.exits
+                widest = max(widest, sum(width for _, width in action.parameters))
+        effect.exits = NEVER
+        attached = {e.name for e in table.attached}
+        for one in sorted(effect.direct - attached):
+            what = f'"{one}" is used by an action of {table.name}, and not attached to it'
+            raise self.unit.error(table.node, what, f"write counters = {one}; or meters = {one};")
+        return effect, widest, exits
 
     def _entries(self, table: Table) -> int:
         if not table.keys:
             return 1
         return table.size or len(table.entries) or MOST_ENTRIES
 
-    def _key(self, node: Node, kind: str, scope: Scope) -> program.Key:
-        reads = sorted(scope.reads(node))
-        width = scope.width(node)
-        if len(reads) != 1 or width is None:
-            raise self.unit.error(node, "a key looks at one field", "compute it into a field first")
-        return program.Key(reads[0], width, KINDS[kind])
-
-    def _action(self, name: str, node: Node, scope: Scope, follow: str | None) -> str:
+    def _action(self, action: Action, node: Node, scope: Scope, ways: Ways) -> str:
         effect = Effect()
-        args = node.children[-1]
-        if isinstance(args, Tree) and args.data == "arguments":
-            for arg in args.children:
-                effect.read(scope.reads(arg))  # type: ignore[arg-type]
-        self._effect(scope.control.actions[name].body, scope.inside(name), effect)
-        return self._make(self._name(name), node, scope, (), 1, 0, effect, (("default", follow),))
+        effect.run(node, action, arguments(node), scope)
+        for one in sorted(effect.direct):
+            raise self.unit.error(node, f'"{one}" counts entries of a table', "use it in the actions of that table")
+        outcomes = leaving((("default", ways.follow),), {"": effect.exits}, False, ways.stop)
+        return self._make(self._name(action.name), scope, effect, outcomes)
 
-    def _step(self, nodes: list[Node], scope: Scope, follow: str | None) -> str:
+    def _step(self, nodes: list[Node], scope: Scope, ways: Ways) -> str | None:
         effect = Effect()
         for node in nodes:
-            self._effect(node, scope, effect)
-        name = self._name(f"step_{nodes[0].meta.line}")
-        return self._make(name, nodes[0], scope, (), 1, 0, effect, (("default", follow),))
+            effect.add(node, scope)
+        for one in sorted(effect.direct):
+            raise self.unit.error(nodes[0], f'"{one}" counts entries of a table', "use it in the actions of that table")
+        self.notes |= effect.notes
+        if not effect.reads and not effect.writes and not effect.states:
+            return ways.follow
+        return self._make(self._name(f"step_{self.unit.line(nodes[0])}"), scope, effect, (("default", ways.follow),))
 
     def _make(
         self,
         name: str,
-        node: Node | Token,
         scope: Scope,
-        keys: tuple[program.Key, ...],
-        entries: int,
-        action_width: int,
         effect: Effect,
         outcomes: Next,
+        held: tuple[program.Key, ...] = (),
+        entries: int = 1,
+        action_width: int = 0,
+        statistics_width: int = 0,
+        through: frozenset[str] = frozenset(),
     ) -> str:
-        full = name if name not in (t.name for t in self._made) else scope.control.prefix + name
-        registers = []
-        for register in sorted(effect.registers):
-            if register in self._owner:
-                what = f'register "{register}" is used by {self._owner[register]} and by {full}'
-                raise self.unit.error(node, what, "a register lies in one stage: use it in the actions of one table")
-            self._owner[register] = full
-            registers.append(program.Register(register, *scope.control.registers[register]))
-        self._made.append(
-            program.Table(
-                name=full,
-                keys=keys,
-                entries=entries,
-                action_width=action_width,
-                modifies=frozenset(effect.writes),
-                reads=frozenset(effect.reads),
-                next=outcomes,
-                registers=tuple(registers),
-            )
+        full = name if name not in self._names else scope.control.prefix + name
+        self.notes |= effect.notes
+        table = program.Table(
+            name=full,
+            keys=held,
+            entries=entries,
+            action_width=action_width,
+            statistics_width=statistics_width,
+            modifies=frozenset(effect.writes),
+            reads=frozenset(effect.reads),
+            next=outcomes,
+            registers=tuple(self._state(scope, state) for state in sorted(effect.states)),
+            through=through,
         )
+        self._add(table)
         return full
+
+    def _add(self, table: program.Table) -> None:
+        if len(self._made) == program.MOST_TABLES:
+            what = f"it has more than {program.MOST_TABLES} tables, conditions and steps"
+            raise InputError(self.unit.file, "", what, "leave some out")
+        self._made.append(table)
+        self._names.add(table.name)
+
+    def _state(self, scope: Scope, name: str) -> program.Register:
+        """A register, counter or meter; two of one name in different controls are told apart."""
+        extern, place = scope.control.externs[name], (scope.control.prefix, name)
+        if place not in self._states:
+            self._states[place] = name if name not in self._states.values() else scope.control.prefix + name
+        width = {"counter": COUNTER_BITS, "meter": METER_BITS}.get(extern.kind, extern.width)
+        return program.Register(self._states[place], width, extern.cells)
 
     def _name(self, name: str) -> str:
         self._count[name] = self._count.get(name, 0) + 1
         return name if self._count[name] == 1 else f"{name}_{self._count[name]}"
-
-    def _effect(self, node: Node, scope: Scope, effect: Effect) -> None:
-        """Adds what a statement of an action, or a plain one, reads and writes."""
-        if node.data == "block":
-            for inner in parts(node):
-                self._effect(inner, scope, effect)
-        elif node.data == "assignment":
-            target, value = parts(node)
-            effect.read(scope.reads(value))
-            self._write(target, scope, effect)
-        elif node.data == "variable":
-            self._variable(node, scope, effect)
-        elif node.data == "conditional":
-            self._branches(node, scope, effect)
-        elif node.data == "call":
-            self._call(node, scope, effect)
-        elif node.data != "empty":
-            raise self.unit.error(node, f"a {node.data} here is outside the P4 that is read", "assign, or use if")
-
-    def _branches(self, node: Node, scope: Scope, effect: Effect) -> None:
-        condition, *branches = parts(node)
-        effect.read(scope.reads(condition))
-        before = set(effect.sure)
-        ends = []
-        for branch in branches:
-            effect.sure = set(before)
-            self._effect(branch, scope, effect)
-            ends.append(effect.sure)
-        effect.sure = ends[0] & ends[1] if len(ends) == 2 else before
-
-    def _variable(self, node: Node, scope: Scope, effect: Effect) -> None:
-        """A variable of the action's own is nobody else's field."""
-        kind, name, *value = parts(node)
-        if value:
-            effect.read(scope.reads(value[0]))
-        if scope.in_action:
-            scope.parameters[str(name)] = self.unit.width(kind)
-        elif value:
-            effect.write(scope.control.prefix + str(name))
-
-    def _write(self, target: Node, scope: Scope, effect: Effect) -> None:
-        sliced = target.data == "slice"
-        held = target.children[0] if sliced else target
-        assert isinstance(held, Tree)
-        if held.data == "name" and str(held.children[0]) in scope.parameters:
-            return
-        name = scope.field(held)
-        if sliced:
-            effect.read({name})
-        effect.write(name)
-
-    def _call(self, node: Node, scope: Scope, effect: Effect) -> None:
-        callee = node.children[0]
-        given = node.children[-1]
-        args: list[Node] = list(given.children) if isinstance(given, Tree) and given.data == "arguments" else []  # type: ignore[arg-type]
-        assert isinstance(callee, Tree)
-        if callee.data == "name" and str(callee.children[0]) == "mark_to_drop":
-            effect.write("standard_metadata.egress_spec")
-            return
-        method = str(callee.children[1]) if callee.data == "member" else ""
-        owner = callee.children[0]
-        if method in ("read", "write") and isinstance(owner, Tree) and (register := scope.register(owner)):
-            if len(args) != 2:
-                raise self.unit.error(node, f"{method} of {len(args)} operands", "give two")
-            effect.registers.add(register)
-            index, other = (args[1], args[0]) if method == "read" else (args[0], args[1])
-            effect.read(scope.reads(index))
-            if method == "read":
-                self._write(other, scope, effect)
-            else:
-                effect.read(scope.reads(other))
-            return
-        if method in ("setValid", "setInvalid") and isinstance(owner, Tree):
-            effect.write(scope.header(owner))
-            return
-        shown = str(callee.children[-1])
-        raise self.unit.error(
-            node, f"{shown}() is outside the P4 that is read", "use registers, isValid, setValid, mark_to_drop"
-        )
-
-
-def declare(unit: Unit, scope: Scope, nodes: list[Node]) -> None:
-    """Makes the variables of a block known; one name is one variable in a control."""
-    for node in nodes:
-        if node.data == "variable":
-            width, name = unit.width(parts(node)[0]), str(parts(node)[1])
-            if scope.control.variables.setdefault(name, width) != width:
-                raise unit.error(node, f'"{name}" has another width elsewhere', "give it another name")
-            unit.fields[scope.control.prefix + name] = width
-
-
-def runs_something(node: Node, scope: Scope) -> bool:
-    """Whether a statement applies a table or runs an action."""
-    if node.data != "call":
-        return False
-    callee = node.children[0]
-    assert isinstance(callee, Tree)
-    if callee.data == "member":
-        return str(callee.children[1]) == "apply"
-    return str(callee.children[0]) in scope.control.actions
 
 
 def applied_table(condition: Node) -> tuple[Node, bool] | None:
@@ -355,7 +435,7 @@ def run_table(selector: Node) -> Node | None:
 
 def apply_call(node: object) -> Node | None:
     """What ``t.apply`` is called in an expression, if it is."""
-    if isinstance(node, Tree) and node.data == "invoke":
+    if isinstance(node, Tree) and is_a(node, "invoke"):
         callee = node.children[0]
         if isinstance(callee, Tree) and callee.data == "member" and str(callee.children[1]) == "apply":
             return callee

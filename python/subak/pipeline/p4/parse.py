@@ -1,4 +1,4 @@
-"""From the text of a P4 program to its tree; what is outside the part that is read is said with line and column."""
+"""From the text of a P4 program to its tree; what cannot stand where it does is said with its place and construct."""
 
 from __future__ import annotations
 
@@ -9,58 +9,65 @@ from importlib.resources import files
 from typing import Any
 
 from lark import Lark, Token, Tree
-from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, UnexpectedToken
+from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from subak.errors import InputError
+from subak.pipeline.p4.preprocess import Source, preprocess
+from subak.pipeline.p4.types import GIVEN_TYPES
 
 Node = Tree[Token]
-GIVEN_TYPES = ("packet_in", "packet_out", "standard_metadata_t")
-_PLAIN = {"LPAR": "(", "RPAR": ")", "LBRACE": "{", "RBRACE": "}", "SEMICOLON": ";", "TYPE": "a type", "NAME": "a name"}
-_RESERVED = frozenset(
-    [
-        "abstract",
-        "do",
-        "enum",
-        "error",
-        "extern",
-        "for",
-        "header_union",
-        "list",
-        "match_kind",
-        "package",
-        "pattern",
-        "string",
-        "this",
-        "tuple",
-        "value_set",
-        "varbit",
-        "void",
-        "while",
-    ]
+_SHOWN = {"TYPE": "a type", "NAME": "a name", "NUMBER": "a number", "BODY": "a body", "STRING": "a text"}
+_SHOWN |= {"OPEN": "<", "CLOSE": ">", "SHIFT_RIGHT": ">>", "COMPOUND": "+= and its like", "TYPEDEF": "type"}
+_FOREIGN = {
+    "for": ("a loop", "write its rounds out: a packet goes through a pipeline once"),
+    "while": ("a loop", "write its rounds out: a packet goes through a pipeline once"),
+    "do": ("a loop", "write its rounds out: a packet goes through a pipeline once"),
+    "extern": ("an extern of the program's own", "nothing says what it costs: use v1model's externs"),
+    "package": ("a package of the program's own", "write for v1model"),
+    "value_set": ("a value set outside a parser", "use a table"),
+    "abstract": ("an abstract method", "write for v1model"),
+}
+_RESERVED = frozenset(("this", "list", "pattern", *_FOREIGN))
+_IN_TABLES = {"key": "KEY", "actions": "ACTIONS", "default_action": "DEFAULT_ACTION", "size": "SIZE"}
+_IN_TABLES |= {"entries": "ENTRIES"}
+_CONSTRUCTS = (
+    "header",
+    "struct",
+    "header_union",
+    "enum",
+    "error",
+    "match_kind",
+    "parser",
+    "control",
+    "action",
+    "table",
 )
+_TAKES_TYPES = ("bit", "int", "varbit", "tuple")
 _TOO_DEEP = 400
 
 
-def parse(data: bytes, file: str) -> Node:
-    """The tree of a program."""
+def parse(data: bytes, file: str) -> tuple[Node, Source]:
+    """The tree of a program, and where its lines came from."""
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
         raise InputError(file, f"byte {error.start}", "it is not UTF-8", "save it as UTF-8") from None
-    if text.count("(") > _TOO_DEEP and _depth(text) > _TOO_DEEP:
+    if _depth(text) > _TOO_DEEP:
         raise InputError(file, "", f"it nests deeper than {_TOO_DEEP} brackets", "nest less")
-    _refuse_macros(text, file)
+    source = preprocess(text, file)
+    tokens = _Tokens(frozenset((*GIVEN_TYPES, *_declared(source.text))))
     try:
-        _Types.known = frozenset((*GIVEN_TYPES, *_declared(text)))
-        return _parser().parse(text)
+        tree = _parser().parse(source.text)
     except UnexpectedInput as error:
-        raise _fault(error, text, file) from None
+        raise _fault(error, tokens, source, file) from None
+    return tree, source
 
 
 def _declared(text: str) -> Iterator[str]:
     bare = re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)
-    yield from re.findall(r"\btypedef\s+[^;]*?(\w+)\s*;", bare)
-    yield from re.findall(r"\b(?:header|struct)\s+(\w+)\s*\{", bare)
+    yield from re.findall(r"\b(?:typedef|type)\s[^;{}=]*?(\w+)\s*;", bare)
+    yield from re.findall(r"\b(?:header|struct|header_union)\s+(\w+)\s*\{", bare)
+    yield from re.findall(r"\benum\s[^{};]*?(\w+)\s*\{", bare)
 
 
 def _depth(text: str) -> int:
@@ -71,97 +78,171 @@ def _depth(text: str) -> int:
     return most
 
 
-def _refuse_macros(text: str, file: str) -> None:
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.lstrip().startswith("#") and not line.lstrip().startswith("#include"):
-            column = len(line) - len(line.lstrip()) + 1
-            word = line.split()[0]
-            mend = "use const in place of #define, and run the preprocessor for the rest"
-            raise InputError(file, f"line {number}, column {column}", f"{word} is outside the P4 that is read", mend)
-
-
-class _Types:
-    """Tells names of types from other names, and words that are only keywords in their place."""
+class _Tokens:
+    """Gives words and brackets the meaning that they have in their place."""
 
     always_accept = ()
-    known: frozenset[str] = frozenset()
+    current: _Tokens
+
+    def __init__(self, types: frozenset[str]) -> None:
+        self.types = types
+        self.inside: dict[int, str] = {}
+        """By the place of each token, the construct that it stands in."""
+        self._open: list[tuple[str, str]] = []
+        self._parens = 0
+        self._angles: list[int] = []
+        _Tokens.current = self
 
     def process(self, stream: Iterator[Token]) -> Iterator[Token]:
         """The tokens, some under another type."""
-        last, held = "", None
-        for token in _shifts(stream):
-            if held is not None:
-                yield self._named(held, last, token)
-                last = str(held)
-            held = token
-        if held is not None:
-            yield held
+        tokens = list(stream)
+        kind, name, at = "", "", 0
+        while at < len(tokens):
+            token = tokens[at]
+            if token.value == "@" and at + 1 < len(tokens):
+                at = _annotated(tokens, at + 2)
+                continue
+            self.inside[token.start_pos or 0] = self._open[-1][1] if self._open else ""
+            if token.value in _CONSTRUCTS and (at == 0 or tokens[at - 1].value != "."):
+                kind, name = token.value, tokens[at + 1].value if at + 1 < len(tokens) else ""
+            if token.value == "{":
+                if kind == "parser" and not self._open:
+                    at, kind = _past(tokens, at, "{", "}"), ""
+                    yield Token.new_borrow_pos("BODY", "{}", token)
+                    continue
+                named = f"{kind} {name}" if kind else self._open[-1][1] if self._open else ""
+                self._open.append((kind, named))
+                kind = ""
+            elif token.value == "}" and self._open:
+                self._open.pop()
+            elif token.value == ";":
+                kind = ""
+            yield self._meant(tokens, at)
+            # Two > side by side are a shift, but where they close types.
+            shifts = token.value == ">" and not self._closed and tokens[at + 1 : at + 2]
+            at += 1
+            if shifts and tokens[at].value == ">" and tokens[at].start_pos == token.end_pos:
+                at += 1
 
-    def _named(self, token: Token, before: str, follows: Token) -> Token:
-        if token.type == "NAME" and token.value in self.known:
-            return Token.new_borrow_pos("TYPE", token.value, token)
-        if token.type == "NAME" and token.value in _RESERVED and before != ".":
-            return Token.new_borrow_pos("RESERVED", token.value, token)
-        keyword = token.value.isidentifier() and token.type not in ("NAME", "APPLY")
-        elsewhere = (token.type == "SIZE" and follows.value != "=") or (
-            token.type == "REGISTER" and follows.value != "<"
-        )
-        if elsewhere or (keyword and before == "."):
-            return Token.new_borrow_pos("NAME", token.value, token)
-        return token
+    def _meant(self, tokens: list[Token], at: int) -> Token:
+        token, before = tokens[at], tokens[at - 1].value if at else ""
+        after = tokens[at + 1] if at + 1 < len(tokens) else token
+        self._parens += (token.value in ("(", "[")) - (token.value in (")", "]"))
+        self._closed = False
+        meant = token.type
+        if token.value == "<" and self._opens_types(tokens, at):
+            self._angles.append(self._parens)
+            meant = "OPEN"
+        elif token.value == ">" and self._angles and self._angles[-1] == self._parens:
+            self._angles.pop()
+            self._closed = True
+            meant = "CLOSE"
+        elif token.value == ">" and after.value == ">" and after.start_pos == token.end_pos:
+            return Token.new_borrow_pos("SHIFT_RIGHT", ">>", token)
+        elif token.value.isidentifier():
+            meant = "NAME" if before == "." else self._word(token, after)
+        return token if meant == token.type else Token.new_borrow_pos(meant, token.value, token)
+
+    def _word(self, token: Token, after: Token) -> str:
+        word, where = token.value, self._open[-1][0] if self._open else ""
+        if word in _IN_TABLES and where == "table" and after.value == "=":
+            return _IN_TABLES[word]
+        if word == "apply" and where == "control" and after.value == "{":
+            return "APPLY"
+        if word == "type" and not self._open and (after.value in _TAKES_TYPES or after.value in self.types):
+            return "TYPEDEF"
+        if word == "priority" and after.value == "=" and len(self._open) > 2 and self._open[-2][0] == "table":
+            return "PRIORITY"
+        if word == "void":
+            return "VOID"
+        if word in self.types:
+            return "TYPE"
+        return "RESERVED" if word in _RESERVED else token.type
+
+    def _opens_types(self, tokens: list[Token], at: int) -> bool:
+        before, after = tokens[at - 1] if at else None, tokens[at + 1 : at + 3]
+        if before is None or not after:
+            return False
+        if before.value in _TAKES_TYPES or before.value in self.types:
+            return True
+        typed = after[0].value in (*_TAKES_TYPES, "bool", "_") or after[0].value in self.types
+        member = len(after) > 1 and after[1].value == "."
+        return before.value.isidentifier() and typed and not member
 
 
-def _shifts(stream: Iterator[Token]) -> Iterator[Token]:
-    """Two `>` side by side are a shift, but where they close types."""
-    open_types, opens, held = 0, False, None
-    for token in stream:
-        if held is not None and token.value == ">" and held.end_pos == token.start_pos:
-            yield Token.new_borrow_pos("SHIFT_RIGHT", ">>", held)
-            held = None
-            continue
-        if held is not None:
-            yield held
-            held = None
-        if token.value == "<" and opens:
-            open_types += 1
-        opens = token.value in ("bit", "int", "register")
-        if token.value == ">" and open_types:
-            open_types -= 1
-        elif token.value == ">":
-            held = token
-            continue
-        yield token
-    if held is not None:
-        yield held
+def _past(tokens: list[Token], at: int, opens: str, closes: str) -> int:
+    """The place after the bracket that closes what opens here, or the end."""
+    depth = 0
+    while at < len(tokens):
+        depth += (tokens[at].value == opens) - (tokens[at].value == closes)
+        at += 1
+        if not depth:
+            break
+    return at
+
+
+def _annotated(tokens: list[Token], at: int) -> int:
+    """The place after what an annotation holds, if it holds something."""
+    if at < len(tokens) and tokens[at].value in ("(", "["):
+        return _past(tokens, at, tokens[at].value, ")" if tokens[at].value == "(" else "]")
+    return at
+
+
+class _Postlex:
+    """Lark keeps one for all programs; the tokens of each are its own."""
+
+    always_accept = ("AT",)
+
+    def process(self, stream: Iterator[Token]) -> Iterator[Token]:
+        return _Tokens.current.process(stream)
 
 
 @cache
 def _parser() -> Lark:
     grammar = files("subak.pipeline.p4").joinpath("grammar.lark").read_text(encoding="utf-8")
-    options: dict[str, Any] = {"postlex": _Types(), "propagate_positions": True, "maybe_placeholders": True}
+    options: dict[str, Any] = {"postlex": _Postlex(), "propagate_positions": True, "maybe_placeholders": True}
     return Lark(grammar, parser="lalr", lexer="basic", **options)
 
 
-def _fault(error: UnexpectedInput, text: str, file: str) -> InputError:
-    place = f"line {error.line}, column {error.column}"
-    if isinstance(error, UnexpectedCharacters):
-        return InputError(file, place, f'"{text[error.pos_in_stream or 0]}" is no P4', "remove it")
+def _fault(error: UnexpectedInput, tokens: _Tokens, source: Source, file: str) -> InputError:
     if isinstance(error, UnexpectedToken) and error.token.type != "$END":
-        expected = sorted(_plain(name) for name in error.accepts or error.expected)
-        wanted = f"{', '.join(expected[:8])}{' or the like' if len(expected) > 8 else ''} can stand there"
-        return InputError(file, place, f'"{error.token}" is outside the P4 that is read', wanted)
-    if isinstance(error, UnexpectedEOF | UnexpectedToken):
-        last = len(text.rstrip().split("\n"))
-        return InputError(file, f"line {last}", "the program ends too early", "close what is open")
-    return InputError(file, place, "it cannot be read", "check the syntax")
+        said, mend = _unexpected(error)
+        inside = tokens.inside.get(error.token.start_pos or 0, "")
+        held = f" in {inside}" if inside else ""
+        where, place = source.place(error.line, error.column)
+        return InputError(where, place, f"{said}{held}", mend)
+    if isinstance(error, UnexpectedCharacters):
+        where, place = source.place(error.line, error.column)
+        return InputError(where, place, f'"{source.text[error.pos_in_stream or 0]}" is no P4', "remove it")
+    last = len(source.text.rstrip().split("\n"))
+    return InputError(*source.place(last), "the program ends too early", "close what is open")
+
+
+def _unexpected(error: UnexpectedToken) -> tuple[str, str]:
+    word = str(error.token)
+    if error.token.type == "RESERVED" and word in _FOREIGN:
+        what, mend = _FOREIGN[word]
+        return f'"{word}": {what} is not read', mend
+    expected = sorted({_plain(name) for name in error.accepts or error.expected})
+    many = len(expected) > 8
+    return f'"{word}" cannot stand here', f"{', '.join(expected[:8])}{' or the like' if many else ''} can"
 
 
 def _plain(name: str) -> str:
-    return _PLAIN.get(name, name.lower() if name.isalpha() else name)
+    """How a kind of token is written."""
+    return _SHOWN.get(name) or _spelled().get(name) or name.lower()
 
 
-def fault(node: Node | Token, file: str, what: str, mend: str) -> InputError:
+@cache
+def _spelled() -> dict[str, str]:
+    return {one.name: one.pattern.value for one in _parser().terminals if one.pattern.type == "str"}
+
+
+def fault(node: Node | Token, source: Source, what: str, mend: str) -> InputError:
     """An error at the place of ``node``."""
     place = node if isinstance(node, Token) else node.meta
     line, column = getattr(place, "line", None), getattr(place, "column", None)
-    return InputError(file, f"line {line}, column {column}" if line else "", what, mend)
+    if not line:
+        return InputError(source.origins[0][0], "", what, mend)
+    where, said = source.place(line, column)
+    return InputError(where, said, what, mend)

@@ -1,123 +1,375 @@
-"""What names mean inside a control: the fields, constants and parameters of actions that expressions speak of."""
+"""What names mean inside a control, what expressions look at, and whether their types go together."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from lark import Token, Tree
 
+from subak.pipeline import frontend
+from subak.pipeline.p4.declared import Action, Control, arguments, is_a, parts
 from subak.pipeline.p4.parse import Node
-from subak.pipeline.p4.unit import VALID, Control, Unit, number
+from subak.pipeline.p4.types import BOOL, ERROR, INDEX, LIST, NUMBER, STRING, VALID, Type, bits, number
+from subak.pipeline.p4.unit import Unit
+
+COMPARED = ("eq", "ne", "lt", "gt", "le", "ge")
+LOGIC = ("and", "or", "not")
+SUMS = ("add", "sub", "mul", "bitand", "bitor", "xor", "satadd", "satsub", "div", "mod")
+
+
+@dataclass(frozen=True)
+class Ref:
+    """What a name, or a member of one, stands for."""
+
+    type: Type
+    path: str | None = None
+    """Of a field, or of what holds fields; nothing for what an action has of its own."""
+    writable: bool = True
+    value: int | None = None
+    """Of a constant."""
+    weak: bool = False
+    """Whether it is one of several headers, which only the packet tells."""
+    reads: frozenset[str] = frozenset()
+    """What tells which."""
 
 
 @dataclass
 class Scope:
-    """A control, and inside an action its parameters."""
+    """The names that there are in a place of a control."""
 
     unit: Unit
     control: Control
-    parameters: dict[str, int] = field(default_factory=dict)
-    """Bits of each; and of the variables of the action's own."""
+    names: dict[str, Ref] = field(default_factory=dict)
     in_action: bool = False
+    result: Type | None = None
+    """Of the function that this is the inside of."""
+
+    def child(self, names: Mapping[str, Ref], in_action: bool = False, result: Type | None = None) -> Scope:
+        """The same with more names; without the old ones that only an action has."""
+        inside = self.in_action or in_action
+        return Scope(self.unit, self.control, {**self.names, **names}, inside, result or self.result)
+
+    def action(self, name: str) -> Action:
+        """The action of that name, of the control or of the program."""
+        if name in self.control.actions:
+            return self.control.actions[name]
+        return self.unit.actions[name]
 
     def inside(self, action: str) -> Scope:
-        """The scope of an action's body."""
-        return Scope(self.unit, self.control, dict(self.control.actions[action].parameters), in_action=True)
+        """The scope of an action's body where a table runs it: its data, and nothing bound."""
+        taken = self.action(action).taken
+        return self.child({p.name: Ref(p.type, None, bool(p.direction)) for p in taken}, in_action=True)
+
+    @property
+    def parameters(self) -> dict[str, Ref]:
+        """The names that are an action's own: its data and its variables."""
+        return {name: ref for name, ref in self.names.items() if ref.path is None and ref.value is None}
+
+    def ref(self, node: Node) -> Ref:
+        """What a node names."""
+        if node.data == "name":
+            return self._name(node)
+        if node.data == "member":
+            return self._member(node)
+        if node.data == "index":
+            return self._index(node)
+        if node.data == "invoke":
+            self._invoked(node)
+        raise self.unit.error(node, "this is no name", "name a field")
+
+    def _name(self, node: Node) -> Ref:
+        name = str(node.children[0])
+        if name in self.names:
+            return self.names[name]
+        if name in self.unit.constants:
+            value, of = self.unit.constants[name]
+            return Ref(of, None, False, value)
+        raise self.unit.error(node, f'there is no name "{name}"', "declare it before it is used")
+
+    def _member(self, node: Node) -> Ref:
+        owner, member = node.children[0], node.children[1]
+        assert isinstance(owner, Tree)
+        assert isinstance(member, Token)
+        if owner.data == "type_name":
+            value, of = self.unit.enum_value(node)
+            return Ref(of, None, False, value)
+        if owner.data == "error_name":
+            return Ref(ERROR, None, False, self.unit.errors.get(str(member), 0))
+        base = self.ref(owner)
+        if base.type.kind == "stack":
+            return self._of_stack(member, base)
+        held = self.unit.members.get(base.type.name, {}) if base.type.kind in ("header", "struct", "union") else {}
+        if str(member) not in held:
+            mend = f"use one of: {', '.join(held)}" if held else f"{base.type} has no fields"
+            raise self.unit.error(member, f'there is no field "{self._spelled(node)}"', mend)
+        path = None if base.path is None else f"{base.path}.{member}"
+        return replace(base, type=held[str(member)], path=path)
+
+    def _of_stack(self, member: Token, base: Ref) -> Ref:
+        if member == "size":
+            return Ref(bits(32), None, False, base.type.width)
+        if member == "lastIndex":
+            path = None if base.path is None else f"{base.path}.{INDEX}"
+            return replace(base, type=bits(32), path=path, writable=False)
+        mend = "name a header of the stack by its number; next and last are for parsers"
+        raise self.unit.error(member, f'a stack of headers has no "{member}" here', mend)
+
+    def _index(self, node: Node) -> Ref:
+        owner, number_ = node.children[0], node.children[1]
+        assert isinstance(owner, Tree)
+        assert isinstance(number_, Tree)
+        base = self.ref(owner)
+        if base.type.kind != "stack":
+            raise self.unit.error(node, f"{base.type} has no numbered parts", "number the headers of a stack")
+        of = self.unit.types[base.type.name]
+        if self.constant(number_):
+            k = self.unit.value(number_)
+            if not 0 <= k < (base.type.width or 0):
+                raise self.unit.error(number_, f"there is no header {k} in {base.type}", "number from 0")
+            return replace(base, type=of, path=None if base.path is None else f"{base.path}[{k}]")
+        self.numeric(number_)
+        seen = base.reads | self.reads(number_)
+        return replace(base, type=of, path=None if base.path is None else f"{base.path}[*]", weak=True, reads=seen)
+
+    def constant(self, node: Node) -> bool:
+        """Whether an expression is made of constants alone."""
+        if node.data in ("name", "member"):
+            return self.ref(node).value is not None
+        if node.data in ("number", "true", "false"):
+            return True
+        inner = [
+            c for c in node.children if isinstance(c, Tree) and c.data not in ("bits", "signed", "named", "boolean")
+        ]
+        return node.data != "invoke" and bool(inner) and all(self.constant(c) for c in inner)
+
+    def _spelled(self, node: Node) -> str:
+        if node.data in ("name", "type_name"):
+            return str(node.children[0])
+        owner = self._spelled(node.children[0])  # type: ignore[arg-type]
+        return f"{owner}.{node.children[1]}" if node.data == "member" else f"{owner}[...]"
 
     def path(self, node: Node) -> str:
-        """The dotted name that an expression spells, by role: ``hdr.ethernet.dst``."""
-        if node.data == "name":
-            name = str(node.children[0])
-            if name in self.parameters:
-                return name
-            if name in self.control.variables:
-                return self.control.prefix + name
-            return self.control.roles.get(name, name)
-        if node.data == "member":
-            return f"{self.path(node.children[0])}.{node.children[1]}"  # type: ignore[arg-type]
-        raise self.unit.error(node, "this is not a name", "name a field")
+        """The dotted name of a field or of what holds fields."""
+        path = self.ref(node).path
+        if path is None:
+            raise self.unit.error(node, "this is no field", "name a field of a header or of metadata")
+        return path
 
     def field(self, node: Node) -> str:
         """The field that an expression names."""
         path = self.path(node)
-        if path in self.unit.fields:
-            return path
-        last = node.children[-1]
-        shown = path.removeprefix(self.control.prefix)
-        raise self.unit.error(
-            last if isinstance(last, Token) else node, f'there is no field "{shown}"', "declare it before it is used"
-        )
-
-    def register(self, node: Node) -> str | None:
-        """The register that a name is, if it is one."""
-        name = str(node.children[0]) if node.data == "name" else ""
-        return name if name in self.control.registers else None
+        if path not in self.unit.fields:
+            raise self.unit.error(node, "this is no single field", "name a field")
+        return path
 
     def header(self, node: Node) -> str:
         """The validity field of the header that an expression names."""
-        path = f"{self.path(node)}.{VALID}"
-        if path not in self.unit.fields:
-            raise self.unit.error(node, f'"{self.path(node)}" is no header', "name a header of the headers' struct")
-        return path
+        of = self.ref(node)
+        if of.type.kind != "header":
+            raise self.unit.error(node, f'"{self._spelled(node)}" is no header', "name a header of the headers' struct")
+        return f"{of.path}.{VALID}"
+
+    def looked(self, ref: Ref) -> set[str]:
+        """The fields that a look at a name takes in."""
+        if ref.path is None:
+            return set(ref.reads)
+        return frontend.looked(self.unit.leaves(ref.path), self.control.egress) | ref.reads
+
+    def written(self, ref: Ref) -> set[str]:
+        """The fields that a write to a name may change."""
+        return frontend.changed(self.unit.leaves(ref.path), self.control.egress) if ref.path else set()
 
     def reads(self, node: Node) -> set[str]:
         """The fields that an expression looks at."""
-        if node.data == "name" and str(node.children[0]) in self.parameters:
-            return set()
-        if node.data == "name" and str(node.children[0]) in self.unit.constants:
-            return set()
-        if node.data in ("name", "member"):
-            return {self.field(node)}
+        if node.data in ("name", "member", "index"):
+            ref = self.ref(node)
+            return set() if ref.value is not None else self.looked(ref)
         if node.data == "slice":
             return self.reads(node.children[0])  # type: ignore[arg-type]
         if node.data == "invoke":
-            callee = node.children[0]
-            assert isinstance(callee, Tree)
-            if callee.data == "member" and str(callee.children[1]) == "isValid":
-                return {self.header(callee.children[0])}  # type: ignore[arg-type]
-            raise self.unit.error(
-                node, "this call is outside the P4 that is read", "only isValid() stands in expressions"
-            )
+            return self._invoked(node)
+        if node.data == "named":
+            return self.reads(node.children[1])  # type: ignore[arg-type]
         inner = node.children[1:] if node.data == "cast" else node.children
         return {name for child in inner if isinstance(child, Tree) for name in self.reads(child)}
 
+    def _invoked(self, node: Node) -> set[str]:
+        callee = node.children[0]
+        assert isinstance(callee, Tree)
+        given = {name for arg in arguments(node) for name in self.reads(arg)}
+        if callee.data == "member":
+            owner, method = callee.children
+            assert isinstance(owner, Tree)
+            if method == "isValid":
+                return self._valid(owner)
+            if method in ("minSizeInBits", "minSizeInBytes"):
+                return set()
+            if is_a(owner, "name") and str(owner.children[0]) in self.control.externs and method == "get":
+                return given
+            what = f"{method}() cannot stand in an expression"
+            if method == "apply":
+                mend = "keep its outcome first: bool hit = t.apply().hit;"
+                raise self.unit.error(node, "a table is applied inside an expression", mend)
+            raise self.unit.error(node, what, "only isValid() and functions can")
+        name = str(callee.children[0])
+        if name not in self.unit.functions:
+            raise self.unit.error(node, f'there is no function "{name}"', "declare it before it is used")
+        return given
+
+    def _valid(self, owner: Node) -> set[str]:
+        ref = self.ref(owner)
+        if ref.type.kind not in ("header", "union"):
+            raise self.unit.error(
+                owner, f'"{self._spelled(owner)}" is no header', "name a header of the headers' struct"
+            )
+        if ref.path is None:
+            return set(ref.reads)
+        return {leaf for leaf in self.unit.leaves(ref.path) if leaf.endswith(VALID)} | ref.reads
+
     def width(self, node: Node) -> int | None:
         """Bits of an expression; ``None`` for a number without a width."""
+        return self.type(node).width
+
+    def numeric(self, node: Node) -> Type:
+        """The type of an expression that is a number."""
+        of = self.type(node)
+        if of.kind not in ("bit", "int", "number", "enum", "error"):
+            raise self.unit.error(node, f"{of} stands where a number should", "give a bit<N>")
+        return of
+
+    def boolean(self, node: Node) -> None:
+        """Refuses what is not true or false."""
+        of = self.type(node)
+        if of.kind != "bool":
+            raise self.unit.error(node, f"{of} stands where a condition should", "compare it: ... == 1")
+
+    def type(self, node: Node) -> Type:
+        """The type of an expression; types that do not go together are an error."""
         data = str(node.data)
         if data == "number":
             return number(str(node.children[0]))[1]
-        if data == "name" and str(node.children[0]) in self.parameters:
-            return self.parameters[str(node.children[0])]
-        if data == "name" and str(node.children[0]) in self.unit.constants:
-            return self.unit.constants[str(node.children[0])][1]
-        if data in ("name", "member"):
-            return self.unit.fields[self.field(node)]
+        if data in ("name", "member", "index"):
+            return self.ref(node).type
+        if data in ("true", "false"):
+            return BOOL
+        if data == "text":
+            return STRING
+        if data == "list":
+            for inner in (c for c in node.children if isinstance(c, Tree) and c.data == "arguments"):
+                for part in inner.children:
+                    if isinstance(part, Tree):
+                        self.type(part.children[1] if part.data == "named" else part)  # type: ignore[arg-type]
+            return LIST
         if data == "slice":
             high, low = self.bounds(node)
-            return high - low + 1
+            return bits(high - low + 1)
         if data == "cast":
-            return self.unit.width(node.children[0])
+            return self._cast(node)
+        if data == "invoke":
+            return self._invocation(node)
+        if data in LOGIC:
+            for child in parts(node):
+                self.boolean(child)
+            return BOOL
+        if data == "named":
+            raise self.unit.error(node, "operands by their names are not read", "give them in their order")
+        if data == "construct":
+            raise self.unit.error(node, "nothing is made inside an expression", "declare it in the control")
+        return self._operation(node)
+
+    def _operation(self, node: Node) -> Type:
+        data, held = str(node.data), [c for c in parts(node) if isinstance(c, Tree)]
+        if data == "choice":
+            self.boolean(held[0])
+            return self._common(node, held[1], held[2])
+        if data in COMPARED:
+            if data not in ("eq", "ne"):
+                for child in held:
+                    self.numeric(child)
+            self._common(node, *held)
+            return BOOL
+        if data in ("shl", "shr"):
+            self.numeric(held[1])
+            return self.numeric(held[0])
         if data == "concat":
-            widths = [self.width(child) for child in node.children]  # type: ignore[arg-type]
+            widths = [self.numeric(child).width for child in held]
             if None in widths:
                 raise self.unit.error(node, "++ of a number without a width", "write its width, such as 8w5")
-            return sum(w or 0 for w in widths)
-        if data in ("or", "and", "eq", "ne", "lt", "gt", "le", "ge", "not", "true", "false", "invoke"):
-            return 1
-        if data in ("shl", "shr"):
-            return self.width(node.children[0])  # type: ignore[arg-type]
-        held = [child for child in node.children[-2:] if isinstance(child, Tree)]
-        widths = [self.width(child) for child in held]
-        known = {w for w in widths if w is not None}
-        if len(known) > 1:
-            said = " and ".join(f"bit<{w}>" for w in sorted(known))
-            raise self.unit.error(node, f"{said} meet here", "cast one to the width of the other")
-        return known.pop() if known else None
+            return bits(sum(w or 0 for w in widths))
+        types = [self.numeric(child) for child in held]
+        if data in ("div", "mod") and not self.constant(node):
+            raise self.unit.error(node, "v1model divides constants only", "divide by a table of reciprocals, or shift")
+        return self._common(node, *held) if len(types) == 2 else types[0]
+
+    def _common(self, node: Node, left: Node, right: Node) -> Type:
+        one, other = self.type(left), self.type(right)
+        if one == other or (other.kind == "number" and one.kind in ("bit", "int", "number")):
+            return one
+        if one.kind == "number" and other.kind in ("bit", "int"):
+            return other
+        if "list" in (one.kind, other.kind) or ((one.kind, one.width) == (other.kind, other.width) and one.scalar):
+            return one if one.kind != "list" else other
+        raise self.unit.error(node, f"{one} and {other} meet here", "cast one to the type of the other")
+
+    def _cast(self, node: Node) -> Type:
+        to = self.unit.type(node.children[0])
+        of = self.type(node.children[1])  # type: ignore[arg-type]
+        plain = ("bit", "int", "bool", "number", "enum")
+        if of.kind == "list" or of == to:
+            return to
+        one_bit = "bool" not in (of.kind, to.kind) or {of.width, to.width} <= {1, None}
+        if of.kind not in plain or to.kind not in plain or not one_bit:
+            raise self.unit.error(node, f"{of} is not cast to {to}", "cast numbers, or bool and bit<1>")
+        return to
+
+    def _invocation(self, node: Node) -> Type:
+        callee = node.children[0]
+        assert isinstance(callee, Tree)
+        self._invoked(node)
+        if callee.data == "member":
+            method = str(callee.children[1])
+            return BOOL if method == "isValid" else bits(16) if method == "get" else NUMBER
+        function = self.unit.functions[str(callee.children[0])]
+        self.check_arguments(node, function, arguments(node))
+        return function.result or NUMBER
+
+    def check_arguments(self, node: Node, called: Action, given: list[Node]) -> None:
+        """Refuses a call whose operands are not those that an action or a function takes."""
+        if len(given) != len(called.taken):
+            what = f"{called.name} takes {len(called.taken)} operands, and {len(given)} are given"
+            raise self.unit.error(node, what, "give as many")
+        for parameter, arg in zip(called.taken, given, strict=True):
+            if parameter.direction in ("out", "inout"):
+                self.target(arg)
+            self.fits(arg, parameter.type)
+
+    def fits(self, node: Node, to: Type) -> None:
+        """Refuses a value that does not go into the type ``to``."""
+        of = self.type(node)
+        if of == to or of.kind == "list" or (of.kind == "number" and to.kind in ("bit", "int", "number")):
+            return
+        if of.kind == to.kind and of.width == to.width and (of.scalar or of.name == to.name):
+            return
+        raise self.unit.error(node, f"{of} goes into {to}", f"cast it: ({to})(...)")
+
+    def target(self, node: Node) -> Ref:
+        """What a statement may write to."""
+        if node.data == "slice":
+            self.bounds(node)
+            return self.target(node.children[0])  # type: ignore[arg-type]
+        if node.data not in ("name", "member", "index"):
+            raise self.unit.error(node, "this cannot be written to", "name a field or a variable")
+        ref = self.ref(node)
+        if not ref.writable or ref.value is not None:
+            what = f'"{self._spelled(node)}" cannot be written to'
+            raise self.unit.error(node, what, "it is a constant, or only read: write to a field or a variable")
+        return ref
 
     def bounds(self, node: Node) -> tuple[int, int]:
         """The highest and lowest bit of a slice."""
         high, low = self.unit.value(node.children[1]), self.unit.value(node.children[2])
-        width = self.width(node.children[0])  # type: ignore[arg-type]
+        width = self.numeric(node.children[0]).width  # type: ignore[arg-type]
         if not 0 <= low <= high or (width is not None and high >= width):
             raise self.unit.error(node, f"bits {high} to {low} are not all there", f"the value has {width} bits")
         return high, low

@@ -2,313 +2,314 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 from lark import Token, Tree
 
+from subak.pipeline.frontend import STANDARD as STANDARD_NAME
+from subak.pipeline.p4 import types
+from subak.pipeline.p4.declared import Action, Control, Parameter, is_a, parts, token_of
 from subak.pipeline.p4.parse import Node, fault
+from subak.pipeline.p4.preprocess import Source
+from subak.pipeline.p4.types import (
+    BOOL,
+    ENUMS,
+    ERROR,
+    INDEX,
+    NUMBER,
+    STANDARD,
+    STRING,
+    VALID,
+    VOID,
+    WIDEST,
+    Type,
+    number,
+)
 
-WIDEST = 4096
-"""Bits of the widest value."""
-STANDARD = {
-    "ingress_port": 9,
-    "egress_spec": 9,
-    "egress_port": 9,
-    "instance_type": 32,
-    "packet_length": 32,
-    "enq_timestamp": 32,
-    "enq_qdepth": 19,
-    "deq_timedelta": 32,
-    "deq_qdepth": 19,
-    "ingress_global_timestamp": 48,
-    "egress_global_timestamp": 48,
-    "mcast_grp": 16,
-    "egress_rid": 16,
-    "priority": 3,
-}
-VALID = "$valid$"
-ARITHMETIC = {"add": "+", "sub": "-", "mul": "*"}
-
-
-@dataclass
-class Action:
-    """An action: what its table's entries hand it, and what it does."""
-
-    name: str
-    parameters: list[tuple[str, int]]
-    body: Node
-
-
-@dataclass
-class Table:
-    """A table as declared."""
-
-    name: str
-    node: Node
-    keys: list[tuple[Node, str]] = field(default_factory=list)
-    """Expression and match kind."""
-    actions: list[str] = field(default_factory=list)
-    default: tuple[str, list[Node]] = ("NoAction", [])
-    size: int | None = None
-    entries: list[Node] = field(default_factory=list)
-
-
-@dataclass
-class Control:
-    """A control of the pipeline: ingress or egress."""
-
-    name: str
-    prefix: str
-    """What the names of its own variables begin with."""
-    roles: dict[str, str]
-    """``hdr``, ``meta`` or ``standard_metadata``, by what the control calls it."""
-    variables: dict[str, int]
-    actions: dict[str, Action]
-    tables: dict[str, Table]
-    registers: dict[str, tuple[int, int]]
-    """Bits of a cell, and cells."""
-    starts: list[Node]
-    """Variables with a first value."""
-    body: Node
+ARITHMETIC = ("add", "sub", "mul", "div", "mod", "shl", "shr", "bitand", "bitor", "xor")
+MOST_HEADERS = 1024
+"""Of a stack."""
+MOST_STATEMENTS = 200_000
+"""With those of an action again for each call of it."""
 
 
 class Unit:
     """A program after its declarations are read."""
 
-    def __init__(self, tree: Node, file: str) -> None:
-        self.file = file
-        self.constants: dict[str, tuple[int, int | None]] = {}
-        self.widths: dict[str, int] = {}
-        """Of types that are a number of bits."""
-        self.headers: dict[str, dict[str, int]] = {}
-        self.structs: dict[str, dict[str, Node]] = {}
-        self._declared: dict[str, Node] = {}
+    def __init__(self, tree: Node, source: Source) -> None:
+        self.source = source
+        self.constants: dict[str, tuple[int, Type]] = {}
+        self.types: dict[str, Type] = {
+            "PortId_t": types.bits(9),
+            "standard_metadata_t": Type("struct", None, "standard_metadata_t"),
+        }
+        self.enums = {name: {m: k for k, m in enumerate(members)} for name, members in ENUMS.items()}
+        self.types |= {name: Type("enum", 32, name) for name in ENUMS}
+        self.errors = {name: k for k, name in enumerate(types.CORE_ERRORS)}
+        self.members: dict[str, dict[str, Type]] = {"standard_metadata_t": STANDARD}
+        """Fields of each header, struct and header union."""
+        self.fields: dict[str, int] = {}
+        """Bits of each field by its path."""
+        self._inside: dict[str, list[str]] = {}
+        """The paths right below each that is not a field."""
+        self.actions: dict[str, Action] = {}
+        self.functions: dict[str, Action] = {}
+        self.declared: dict[str, Node] = {}
+        """Controls."""
         self._main: Node | None = None
-        self._role_types: dict[str, str] = {}
+        self._statements = 0
         for node in tree.children:
-            assert isinstance(node, Tree)
-            self._declare(node)
-        self.controls = self._controls()
-        self.fields: dict[str, int] = {f"standard_metadata.{name}": width for name, width in STANDARD.items()}
+            if isinstance(node, Tree):
+                self._declare(node)
+        from subak.pipeline.p4.controls import read_control
+
+        self.controls: list[Control] = [
+            read_control(self, name, f"{name}.", bool(k)) for k, name in enumerate(self._pipeline())
+        ]
         for control in self.controls:
-            self._bind(control)
+            self.bind(control)
+
+    @property
+    def file(self) -> str:
+        """The program's own file."""
+        return self.source.origins[0][0]
 
     def error(self, node: Node | Token, what: str, mend: str) -> Exception:
         """An error at the node's place."""
-        return fault(node, self.file, what, mend)
+        return fault(node, self.source, what, mend)
+
+    def spend(self, node: Node) -> None:
+        """Counts a statement, and refuses more of them than can be gone through."""
+        self._statements += 1
+        if self._statements > MOST_STATEMENTS:
+            what = f"written out, its actions have more than {MOST_STATEMENTS} statements"
+            raise self.error(node, what, "let actions call fewer others")
+
+    def line(self, node: Node | Token) -> int:
+        """The line of its file where a node stands."""
+        meta = node if isinstance(node, Token) else node.meta
+        return self.source.origins[min(meta.line or 1, len(self.source.origins)) - 1][1]
 
     def _declare(self, node: Node) -> None:
-        parts = _parts(node)
-        if node.data == "constant":
-            width = self.width(parts[0])
-            self.constants[str(parts[1])] = (self.value(parts[2]), width)
-        elif node.data == "typedef":
-            self.widths[_name(parts[1])] = self.width(parts[0])
-        elif node.data == "header":
-            self.headers[_name(parts[0])] = {str(n): self.width(t) for t, n in map(_typed, parts[1:])}
-        elif node.data == "struct":
-            self.structs[_name(parts[0])] = {str(n): t for t, n in map(_typed, parts[1:])}
-        elif node.data == "control":
-            self._declared[str(parts[0])] = node
-        elif node.data == "instance":
+        held, kind = parts(node), str(node.data)
+        if kind == "constant":
+            self.constant(node)
+        elif kind == "typedef":
+            called = next(p for p in held if is_a(p, "new_name"))
+            self._new_type(called, self.type(next(p for p in held if isinstance(p, Tree) and p is not called)))
+        elif kind in ("header", "struct", "union"):
+            self._struct(kind, held)
+        elif kind == "enum":
+            self._enum(held)
+        elif kind == "error":
+            self.errors |= {str(name): len(self.errors) + k for k, name in enumerate(held)}
+        elif kind in ("control", "parser"):
+            name = token_of(node)
+            if str(name) in self.declared:
+                raise self.error(name, f'there are two of the name "{name}"', "give each its own name")
+            self.declared[str(name)] = node
+        elif kind == "action":
+            self.add_action(self.actions, node)
+        elif kind == "function":
+            result = VOID if isinstance(held[0], Token) else self.type(held[0])
+            self.functions[str(held[1])] = Action(str(held[1]), self.parameters(held[2]), held[3], result)
+        elif kind == "instance" and str(held[-1]) == "main":
             self._main = node
+        elif kind == "instance":
+            raise self.error(node, "an instance outside of a control", "declare it in the control that uses it")
 
-    def width(self, node: Any) -> int:
-        """Bits of a type."""
-        if isinstance(node, Tree) and node.data == "bits":
-            width = self.value(node.children[0])
-            if not 1 <= width <= WIDEST:
-                raise self.error(node, f"bit<{width}> is out of range", f"give 1 to {WIDEST} bits")
-            return width
-        if isinstance(node, Tree) and node.data == "boolean":
-            return 1
-        if isinstance(node, Tree) and node.data == "named" and str(node.children[0]) in self.widths:
-            return self.widths[str(node.children[0])]
-        shown = str(node.children[0]) if isinstance(node, Tree) and node.children else "this type"
-        what = "int<> is outside the P4 that is read" if _is(node, "signed") else f"{shown} is no number of bits"
-        raise self.error(node, what, "use bit<N>, bool, or a typedef of one declared before")
+    def _new_type(self, node: Node, of: Type) -> None:
+        name = str(node.children[0])
+        if name in self.types and name != "PortId_t":
+            raise self.error(node, f'there are two types "{name}"', "give each its own name")
+        self.types[name] = of
+
+    def _struct(self, kind: str, held: list[Any]) -> None:
+        self._new_type(held[0], Type(kind, None, str(held[0].children[0])))
+        members: dict[str, Type] = {}
+        for child in held[1:]:
+            told, name = parts(child)
+            if str(name) in members:
+                raise self.error(child, f'there are two fields "{name}"', "give each its own name")
+            members[str(name)] = self.type(told)
+        self.members[str(held[0].children[0])] = members
+
+    def _enum(self, held: list[Any]) -> None:
+        under = self.type(held[0]) if not is_a(held[0], "new_name") else None
+        called = next(h for h in held if is_a(h, "new_name"))
+        name = str(called.children[0])
+        self._new_type(called, Type("bit", under.width, name) if under else Type("enum", 32, name))
+        members: dict[str, int] = {}
+        for k, item in enumerate(h for h in held if is_a(h, "enum_item")):
+            told = parts(item)
+            members[str(told[0])] = self.value(told[1]) if len(told) > 1 else k
+        self.enums[name] = members
+
+    def constant(self, node: Node) -> None:
+        """Makes a constant known."""
+        told, name, value = parts(node)
+        of = self.type(told)
+        if str(name) in self.constants:
+            raise self.error(name, f'there are two constants "{name}"', "give each its own name")
+        held = self.value(value)
+        self.constants[str(name)] = (held if of.width is None else held & ((1 << of.width) - 1), of)
+
+    def add_action(self, actions: dict[str, Action], node: Node) -> None:
+        """Adds an action to those that there are."""
+        name, taken, body = parts(node)
+        if str(name) in actions:
+            raise self.error(name, f'there are two actions "{name}"', "give each its own name")
+        actions[str(name)] = Action(str(name), self.parameters(taken), body)
+
+    def parameters(self, node: Node) -> list[Parameter]:
+        """The parameters of an action, a control or a function."""
+        found: list[Parameter] = []
+        for one in (c for c in node.children if isinstance(c, Tree)):
+            held = parts(one)
+            direction = str(held[0]) if isinstance(held[0], Token) and held[0].type == "DIRECTION" else ""
+            told, name = held[1:3] if direction else held[:2]
+            if str(name) in (p.name for p in found):
+                raise self.error(name, f'there are two parameters "{name}"', "give each its own name")
+            found.append(Parameter(str(name), self.type(told), direction, one))
+        return found
+
+    def type(self, node: Any) -> Type:
+        """The type that a node writes."""
+        if is_a(node, "bits") or is_a(node, "signed") or is_a(node, "varbits"):
+            kind = {"bits": "bit", "signed": "int", "varbits": "varbit"}[str(node.data)]
+            inner = next((c for c in node.children if isinstance(c, Tree)), None)
+            if inner is None:
+                return NUMBER if kind == "int" else Type("bit", 1)
+            width = self.value(inner)
+            if not 1 <= width <= WIDEST * 8:
+                raise self.error(node, f"{kind}<{width}> is out of range", f"give 1 to {WIDEST * 8} bits")
+            return Type(kind, width)
+        if is_a(node, "boolean"):
+            return BOOL
+        if is_a(node, "error_type"):
+            return ERROR
+        if is_a(node, "string"):
+            return STRING
+        if is_a(node, "stack"):
+            return self._stack(node)
+        if is_a(node, "named"):
+            return self._named(node)
+        raise self.error(node, "a tuple is not read", "declare a struct")
+
+    def _named(self, node: Node) -> Type:
+        name = str(node.children[0])
+        if name in self.types:
+            return self.types[name]
+        if name in types.EXTERNS or name in ("packet_in", "packet_out"):
+            return Type("extern", None, name)
+        raise self.error(node, f'there is no type "{name}"', "declare it before it is used")
+
+    def _stack(self, node: Node) -> Type:
+        of, size = self.type(node.children[0]), self.value(node.children[1])
+        if of.kind not in ("header", "union"):
+            raise self.error(node, f"an array of {of}", "only headers stand in stacks")
+        if not 1 <= size <= MOST_HEADERS:
+            raise self.error(node, f"{size} headers are out of range", f"give 1 to {MOST_HEADERS}")
+        return Type("stack", size, of.name)
 
     def value(self, node: Any) -> int:
         """The value of an expression of constants."""
-        if _is(node, "number"):
+        if is_a(node, "number"):
             return number(str(node.children[0]))[0]
-        if _is(node, "true") or _is(node, "false"):
+        if is_a(node, "true") or is_a(node, "false"):
             return int(node.data == "true")
-        if _is(node, "name") and str(node.children[0]) in self.constants:
+        if is_a(node, "name") and str(node.children[0]) in self.constants:
             return self.constants[str(node.children[0])][0]
+        if is_a(node, "member") and is_a(node.children[0], "type_name"):
+            return self.enum_value(node)[0]
+        if is_a(node, "member") and is_a(node.children[0], "error_name"):
+            return self.errors.get(str(node.children[1]), 0)
+        if is_a(node, "cast"):
+            width = self.type(node.children[0]).width
+            held = self.value(node.children[1])
+            return held & ((1 << width) - 1) if width else held
+        if is_a(node, "neg") or is_a(node, "pos"):
+            return self.value(node.children[0]) * (-1 if node.data == "neg" else 1)
         if isinstance(node, Tree) and node.data in ARITHMETIC:
-            left, right = (self.value(child) for child in node.children)
-            return {"add": left + right, "sub": left - right, "mul": left * right}[str(node.data)]
-        if _is(node, "cast"):
-            return self.value(node.children[1]) & ((1 << self.width(node.children[0])) - 1)
-        if _is(node, "shl"):
-            left, right = (self.value(child) for child in node.children)
-            return left << min(right, WIDEST)
+            return self._computed(node)
         raise self.error(node, "this is no constant", "write a number, or a const declared before")
 
-    def _controls(self) -> list[Control]:
+    def _computed(self, node: Node) -> int:
+        left, right = (self.value(child) for child in node.children)
+        kind = str(node.data)
+        if kind in ("div", "mod"):
+            if right <= 0 or left < 0:
+                raise self.error(node, "this division has no value", "divide what is not negative by 1 or more")
+            return left // right if kind == "div" else left % right
+        if kind in ("shl", "shr"):
+            right = min(max(right, 0), WIDEST)
+            return left << right if kind == "shl" else left >> right
+        sums = {"add": left + right, "sub": left - right, "mul": left * right}
+        return {**sums, "bitand": left & right, "bitor": left | right, "xor": left ^ right}[kind]
+
+    def enum_value(self, node: Node) -> tuple[int, Type]:
+        """The value of ``Enum.member``, and its type."""
+        name, member = str(node.children[0].children[0]), str(node.children[1])  # type: ignore[union-attr]
+        if name not in self.enums:
+            raise self.error(node, f'"{name}" has no members', "name an enum")
+        if member not in self.enums[name]:
+            raise self.error(node, f'{name} has no member "{member}"', f"use one of: {', '.join(self.enums[name])}")
+        return self.enums[name][member], self.types[name]
+
+    def _pipeline(self) -> list[str]:
         if self._main is None:
-            raise fault(
-                Token("NAME", ""), self.file, "it has no main", "end it with V1Switch(parser(), ..., deparser()) main;"
-            )
-        parts = _parts(self._main)
-        named = [str(part.children[0]) for part in parts[1].children] if parts[1] else []
-        if str(parts[0]) != "V1Switch" or len(named) != 6:
+            nowhere = Token("NAME", "")
+            raise fault(nowhere, self.source, "it has no main", "end it with V1Switch(parser(), ..., deparser()) main;")
+        held = parts(self._main)
+        package = held[0] if isinstance(held[0], Token) else held[0].children[0]
+        given = [c for c in held[1].children if c] if is_a(held[1], "arguments") else []
+        if str(package) != "V1Switch" or len(given) != 6:
             mend = "write V1Switch(parser(), verify(), ingress(), egress(), compute(), deparser()) main;"
-            raise self.error(self._main, f"{parts[0]} of {len(named)} parts is not v1model", mend)
-        for name in named[2:4]:
-            if name not in self._declared:
+            raise self.error(self._main, f"{package} of {len(given)} parts is not v1model", mend)
+        names = []
+        by_name = {str(one.children[0]): one.children[1] for one in given if is_a(one, "named")}
+        for one in (by_name["ig"], by_name["eg"]) if {"ig", "eg"} <= by_name.keys() else given[2:4]:
+            callee: Any = one.children[0] if is_a(one, "invoke") else None
+            name = str(callee.children[0]) if is_a(callee, "name") else ""
+            if name not in self.declared or not is_a(self.declared[name], "control"):
                 raise self.error(self._main, f'there is no control "{name}"', "declare it before main")
-        return [self._control(self._declared[name]) for name in named[2:4]]
+            names.append(name)
+        return names
 
-    def _control(self, node: Node) -> Control:
-        parts = _parts(node)
-        name = str(parts[0])
-        control = Control(name, f"{name}.", self._roles(parts[1]), {}, {}, {}, {}, [], parts[-1])
-        for item in parts[2:-1]:
-            self._item(control, item)
-        return control
+    def bind(self, control: Control) -> None:
+        """Makes the fields of a pipeline control's parameters known, by the role of each."""
+        for parameter, role in zip(control.taken, ("hdr", "meta", STANDARD_NAME), strict=False):
+            self.expand(role, parameter.type)
 
-    def _roles(self, parameters: Node) -> dict[str, str]:
-        roles = {}
-        for parameter in parameters.children:
-            if parameter is None:
-                continue
-            kind, name = _parts(parameter)[-2:]
-            struct = str(kind.children[0]) if _is(kind, "named") else ""
-            if struct == "standard_metadata_t":
-                roles[str(name)] = "standard_metadata"
-            elif struct in self.structs:
-                holds = self.structs[struct].values()
-                headers = [t for t in holds if _is(t, "named") and str(t.children[0]) in self.headers]
-                roles[str(name)] = "hdr" if headers else "meta"
-                self._role_types[roles[str(name)]] = struct
-            else:
-                raise self.error(
-                    parameter, "a control takes headers, metadata and standard metadata", "declare structs"
-                )
-        return roles
+    def expand(self, path: str, of: Type) -> None:
+        """Makes the fields at and below a path known."""
+        if path in self.fields or path in self._inside:
+            return
+        if of.scalar or of == NUMBER:
+            self.fields[path] = of.width or 32
+            return
+        if of.kind == "stack":
+            held = {f"{path}[{k}]": self.types[of.name] for k in range(of.width or 0)}
+            self.fields[f"{path}.{INDEX}"] = 32
+            self._inside[path] = [*held, f"{path}.{INDEX}"]
+        elif of.kind in ("header", "struct", "union"):
+            held = {f"{path}.{name}": kind for name, kind in self.members[of.name].items()}
+            self._inside[path] = list(held)
+            if of.kind == "header":
+                self.fields[f"{path}.{VALID}"] = 1
+                self._inside[path].append(f"{path}.{VALID}")
+        else:
+            held = {}
+            self._inside[path] = []
+        for inner, kind in held.items():
+            self.expand(inner, kind)
 
-    def _item(self, control: Control, node: Node) -> None:
-        parts = _parts(node)
-        if node.data == "constant":
-            self._declare(node)
-        elif node.data == "variable":
-            control.variables[str(parts[1])] = self.width(parts[0])
-            if len(parts) > 2 and parts[2] is not None:
-                control.starts.append(node)
-        elif node.data == "register":
-            width, cells = self.width(parts[0]), self.value(parts[1])
-            if not 1 <= cells <= 1 << 24:
-                raise self.error(node, f"{cells} cells are out of range", "give 1 to 2^24")
-            control.registers[str(parts[2])] = (width, cells)
-        elif node.data == "action":
-            control.actions[str(parts[0])] = self._action(node)
-        elif node.data == "table":
-            control.tables[str(parts[0])] = self._table(control, node)
-
-    def _action(self, node: Node) -> Action:
-        name, parameters, body = _parts(node)
-        taken = []
-        for parameter in parameters.children:
-            if parameter is None:
-                continue
-            if any(isinstance(c, Token) and c.type == "DIRECTION" for c in parameter.children):
-                raise self.error(parameter, "directions of an action's parameters are not read", "leave `in` out")
-            kind, called = _parts(parameter)[-2:]
-            taken.append((str(called), self.width(kind)))
-        return Action(str(name), taken, body)
-
-    def _table(self, control: Control, node: Node) -> Table:
-        parts = _parts(node)
-        table = Table(str(parts[0]), node)
-        for item in parts[1:]:
-            held = _parts(item)
-            if item.data == "key":
-                table.keys = [self._key(k) for k in held]
-            elif item.data == "actions":
-                table.actions = [self._known_action(control, ref) for ref in held]
-            elif item.data == "default_action":
-                args = list(held[1].children) if len(held) > 1 and held[1] else []
-                table.default = (self._known_action(control, item), args)
-            elif item.data == "size":
-                table.size = self.value(held[0])
-                if not 1 <= table.size <= 1 << 32:
-                    raise self.error(item, f"{table.size} entries are out of range", "give 1 to 2^32")
-            else:
-                table.entries = held
-        return table
-
-    def _key(self, node: Node) -> tuple[Node, str]:
-        expression, kind = _parts(node)[:2]
-        if str(kind) not in ("exact", "lpm", "ternary", "range"):
-            raise self.error(kind, f'"{kind}" is no match kind that is read', "use exact, lpm, ternary or range")
-        return expression, str(kind)
-
-    def _known_action(self, control: Control, node: Node) -> str:
-        name = next(c for c in node.children if isinstance(c, Token) and c.type == "NAME")
-        if str(name) not in control.actions and str(name) != "NoAction":
-            raise self.error(name, f'there is no action "{name}"', f"declare it in {control.name}, before the table")
-        return str(name)
-
-    def _bind(self, control: Control) -> None:
-        for role in control.roles.values():
-            if role != "standard_metadata":
-                self._struct_fields(self._role_types[role], role)
-        self.fields |= {control.prefix + name: width for name, width in control.variables.items()}
-
-    def _struct_fields(self, struct: str, path: str) -> None:
-        for name, kind in self.structs[struct].items():
-            inner = str(kind.children[0]) if _is(kind, "named") else ""
-            if inner in self.headers:
-                self.fields[f"{path}.{name}.{VALID}"] = 1
-                self.fields |= {f"{path}.{name}.{f}": width for f, width in self.headers[inner].items()}
-            elif inner in self.structs and path.count(".") < 8:
-                self._struct_fields(inner, f"{path}.{name}")
-            else:
-                self.fields[f"{path}.{name}"] = self.width(kind)
-
-
-def number(text: str) -> tuple[int, int | None]:
-    """The value of a literal, and its width if it has one."""
-    digits, width = text.replace("_", ""), None
-    for mark in "ws":
-        head, found, tail = digits.partition(mark)
-        if found and head.isdigit():
-            digits, width = tail, int(head)
-            break
-    base = {"0x": 16, "0b": 2, "0d": 10}.get(digits[:2].lower(), 10)
-    return int(digits[2:] if digits[1:2].isalpha() else digits, base), width
-
-
-def _parts(node: Any) -> list[Any]:
-    """The children that say something: no annotations, and nothing absent at the front."""
-    return [c for c in node.children if c is not None and not _is(c, "annotation")]
-
-
-def parts(node: Any) -> list[Any]:
-    """The children of a node without annotations and absent ones."""
-    return _parts(node)
-
-
-def walk(node: Node) -> Iterator[Node]:
-    """The node and all below it."""
-    yield node
-    for child in node.children:
-        if isinstance(child, Tree):
-            yield from walk(child)
-
-
-def _is(node: object, data: str) -> bool:
-    return isinstance(node, Tree) and node.data == data
-
-
-def _name(node: Node) -> str:
-    return str(node.children[0])
-
-
-def _typed(node: Node) -> tuple[Node, Token]:
-    kind, name = _parts(node)
-    return kind, name
+    def leaves(self, path: str) -> list[str]:
+        """The fields at or below a path; ``[*]`` in it stands for every header of a stack."""
+        head, star, rest = path.partition("[*]")
+        if star:
+            every = [p for p in self._inside[head] if p.endswith("]")]
+            return [leaf for one in every for leaf in self.leaves(one + rest)]
+        if path in self.fields:
+            return [path]
+        return [leaf for inner in self._inside[path] for leaf in self.leaves(inner)]

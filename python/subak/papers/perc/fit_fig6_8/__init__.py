@@ -17,6 +17,6 @@ __all__ = ["draw", "run"]
 
 def draw(raw: RawResults) -> Figure:
     """The placements as maps."""
-    program, switch = program_file.load("fig6.8", "toy-flexpipe"), switch_file.load("toy-flexpipe")
+    program, switch = program_file.load("fig6.8", "toy-flexpipe-release"), switch_file.load("toy-flexpipe-release")
     placements = {label: raw.rows(f"placement {label}") for label in ["mcf", "cp-sat"]}
     return figures.maps(program, switch, placements, width=6.0)

@@ -1,0 +1,30 @@
+// Forwarding by the longest prefix.
+#include "common.p4"
+
+struct headers_t { ethernet_t ethernet; ipv4_t ipv4; }
+struct meta_t { }
+
+parser Parse(packet_in packet, out headers_t hdr, inout meta_t meta, inout standard_metadata_t std) {
+    state start {
+        packet.extract(hdr.ethernet);
+        transition select(hdr.ethernet.type) { TYPE_IPV4: ipv4; default: accept; }
+    }
+    state ipv4 { packet.extract(hdr.ipv4); transition accept; }
+}
+CHECKSUMS(headers_t, meta_t)
+
+control Ingress(PIPELINE(headers_t, meta_t)) {
+    action drop() { DROP(std); }
+    ROUTE(route, 1024)
+    apply {
+        if (hdr.ipv4.isValid() && hdr.ipv4.ttl > 1) {
+            route.apply();
+        } else {
+            drop();
+        }
+    }
+}
+
+control Egress(PIPELINE(headers_t, meta_t)) { apply { } }
+control Deparse(packet_out packet, in headers_t hdr) { apply { packet.emit(hdr.ethernet); packet.emit(hdr.ipv4); } }
+V1Switch(Parse(), Verify(), Ingress(), Egress(), Compute(), Deparse()) main;

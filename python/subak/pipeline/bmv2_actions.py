@@ -1,0 +1,235 @@
+"""What the actions and expressions of bmv2's JSON read and write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from subak.errors import InputError
+from subak.pipeline.bmv2_fields import INDEX, Fields
+from subak.pipeline.frontend import ALWAYS, COPIES, DROPPED, MAYBE, NEVER, STANDARD, again, changed, looked
+from subak.pipeline.reading import Node
+
+READS, WRITES, BOTH, VALIDITY, STATE, CALCULATION, LEARNS, LISTS = "r", "w", "b", "v", "s", "c", "l", "f"
+PRIMITIVES = {
+    **dict.fromkeys(("assign", "assign_VL", "assign_header", "assign_header_stack"), "wr"),
+    **dict.fromkeys(("assign_union", "assign_union_stack", "copy_header"), "wr"),
+    **dict.fromkeys(("add_header", "remove_header", "add_header_fast"), "v"),
+    **dict.fromkeys(("push", "pop"), "br"),
+    **dict.fromkeys(("drop", "mark_to_drop", "exit", "no_op"), ""),
+    **dict.fromkeys(("assert", "assume", "truncate", "_jump"), "r"),
+    **dict.fromkeys(("log_msg", "_jump_if_zero"), "rr"),
+    **dict.fromkeys(("add_to_field", "subtract_from_field"), "br"),
+    **dict.fromkeys(("add", "subtract", "bit_and", "bit_or", "bit_xor", "shift_left", "shift_right"), "wrr"),
+    **dict.fromkeys(("clone_ingress_pkt_to_egress", "clone_egress_pkt_to_egress"), "rf"),
+    **dict.fromkeys(("resubmit", "recirculate"), "f"),
+    "modify_field": "wr",
+    "modify_field_with_hash_based_offset": "wrcr",
+    "modify_field_rng_uniform": "wrr",
+    "register_read": "wsr",
+    "register_write": "srr",
+    "count": "sr",
+    "execute_meter": "srw",
+    "generate_digest": "rl",
+}
+"""What each primitive does with its parameters, in their order."""
+COPYING = ("clone_ingress_pkt_to_egress", "clone_egress_pkt_to_egress", "resubmit", "recirculate", "truncate")
+AGAIN = ("resubmit", "recirculate")
+OPERATORS = (
+    *("+", "-", "*", "/", "%", "<<", ">>", "==", "!=", ">", ">=", "<", "<=", "and", "or", "not", "&", "|", "^", "~"),
+    *("valid", "valid_union", "d2b", "b2d", "two_comp_mod", "sat_cast", "usat_cast", "?", "sat_add", "sat_sub"),
+    *("dereference_header_stack", "last_stack_index", "size_stack", "access_field"),
+    *("dereference_union_stack", "access_union_header"),
+)
+NOTHING = ("hexstr", "bool", "runtime_data", "local", "string")
+"""Types of values that are no field."""
+
+
+@dataclass
+class Effect:
+    """What an action reads and writes."""
+
+    reads: set[str] = field(default_factory=set)
+    writes: set[str] = field(default_factory=set)
+    states: set[str] = field(default_factory=set)
+    exits: int = NEVER
+    notes: set[str] = field(default_factory=set)
+
+
+class Actions:
+    """Reads actions, and the expressions in them and in conditions."""
+
+    def __init__(self, top: Mapping[str, Node], fields: Fields) -> None:
+        self.fields = fields
+        self._calculations = _inputs(top, "calculations", "input", "name")
+        self._learned = _inputs(top, "learn_lists", "elements", "id")
+        self._listed = _inputs(top, "field_lists", "elements", "id")
+        self.states = _states(top)
+
+    def effect(self, action: Node, egress: bool) -> tuple[Effect, int]:
+        """What an action does, and the bits of its data."""
+        told, found = action.mapping(), Effect()
+        primitives = [node.mapping() for node in told["primitives"].items()]
+        jumps = False
+        sure: set[str] = set()
+        for one in primitives:
+            if found.exits == ALWAYS:
+                break
+            reads, writes, surely = self._primitive(one, egress, found)
+            found.reads |= looked(reads, egress) - sure
+            found.writes |= changed(writes, egress)
+            if surely and not jumps:
+                sure |= changed(writes, egress)
+            # What comes after a jump is written on some ways only.
+            jumps = jumps or one["op"].value in ("_jump", "_jump_if_zero")
+            if one["op"].value == "exit":
+                found.exits = MAYBE if jumps else ALWAYS
+        data = told["runtime_data"].items() if "runtime_data" in told else []
+        return found, sum(one.mapping()["bitwidth"].whole(1) for one in data)
+
+    def _primitive(self, one: Mapping[str, Node], egress: bool, found: Effect) -> tuple[set[str], set[str], bool]:
+        """What it reads, what it writes, and whether it writes all of that."""
+        op = one["op"].text()
+        given = one["parameters"].items() if "parameters" in one else []
+        if op not in PRIMITIVES:
+            raise one["op"].error(f'the primitive "{op}" is not modelled', "do without it, or give tables as JSON")
+        ways = PRIMITIVES[op]
+        least = 0 if op in ("mark_to_drop", "drop") else len(ways.rstrip("f"))
+        if not least <= len(given) <= max(len(ways), 1) and op not in ("modify_field", "execute_meter"):
+            raise one["op"].error(f"{op} of {len(given)} parameters", f"give {len(ways)}")
+        reads: set[str] = set()
+        writes: set[str] = set()
+        surely = op not in ("push", "pop")
+        for way, parameter in zip(ways.ljust(len(given), READS), given, strict=False):
+            if way == STATE:
+                found.states.add(self._state(parameter))
+                continue
+            names = self._listed_in(way, parameter) if way in (CALCULATION, LEARNS, LISTS) else None
+            if names is None:
+                names = self.mentioned(parameter, found.states)
+            if way == WRITES and (one_of := self._one_of(parameter, found.states)):
+                writes |= one_of[0]
+                reads |= one_of[1]
+                surely = False
+                continue
+            if way == VALIDITY:
+                writes |= self.fields.validity(parameter)
+                continue
+            reads |= names if way not in (WRITES,) else set()
+            writes |= names if way in (WRITES, BOTH) else set()
+        if op in ("drop", "mark_to_drop"):
+            writes, reads = {f"{STANDARD}.{name}" for name in DROPPED}, set()
+        if op in COPYING and not egress:
+            writes.add(COPIES)
+        if op in AGAIN:
+            found.notes.add(again(op))
+        return reads, writes, surely
+
+    def _listed_in(self, way: str, node: Node) -> set[str]:
+        """The fields of a calculation, or of the list of fields that a number names; 0 names none."""
+        lists = {CALCULATION: self._calculations, LEARNS: self._learned, LISTS: self._listed}[way]
+        value = node.mapping()["value"] if isinstance(node.value, dict) else node
+        key = value.value
+        if isinstance(key, dict | list):
+            raise value.error("this names no list or calculation", "give its name or its id")
+        if isinstance(key, str) and way != CALCULATION:
+            try:
+                key = int(key, 16)
+            except ValueError:
+                raise value.error(f'"{key}" is no number', "name a list of fields by its id") from None
+        if key in lists:
+            return {name for part in lists[key] for name in self.mentioned(part, set())}
+        if way != CALCULATION and key in (0, None):
+            return set()
+        raise value.error(f'there is no list or calculation "{value.value}"', "declare it")
+
+    def _state(self, node: Node) -> str:
+        told = node.mapping()
+        name = told["value"].text()
+        if name not in self.states:
+            raise told["value"].error(f'there is no register, counter or meter "{name}"', "declare its array")
+        return name
+
+    def _one_of(self, node: Node, states: set[str]) -> tuple[set[str], set[str]] | None:
+        """Of a header of a stack that only the packet tells: the fields that may be meant, and what tells which."""
+        told = node.mapping() if isinstance(node.value, dict) else {}
+        if "type" in told:
+            return self._one_of(told["value"], states) if told["type"].value == "expression" else None
+        op = told["op"].value if {"op", "left", "right"} <= told.keys() else ""
+        if op in ("dereference_header_stack", "dereference_union_stack"):
+            names = {name for name in self.mentioned(told["left"], states) if not name.endswith(INDEX)}
+            return names, self.mentioned(told["right"], states)
+        if op in ("access_field", "access_union_header") and (inner := self._one_of(told["left"], states)):
+            return (self.fields.numbered(inner[0], told["right"]) if op == "access_field" else inner[0]), inner[1]
+        return None
+
+    def mentioned(self, node: Node, states: set[str]) -> set[str]:
+        """Fields in a parameter or an expression; the registers that it looks at are added to ``states``."""
+        if node.value is None:
+            return set()
+        told = node.mapping()
+        if "type" not in told:
+            return self._operation(node, states)
+        kind = told["type"].text()
+        if kind in NOTHING:
+            return set()
+        value = told["value"]
+        if kind == "field":
+            return {self.fields.field(value)}
+        if kind in ("header", "header_stack", "header_union", "header_union_stack"):
+            return self.fields.leaves(value)
+        if kind in ("stack_field", "union_stack_field"):
+            return self.fields.stack_field(value)
+        if kind in ("register_array", "counter_array", "meter_array"):
+            states.add(self._state(node))
+            return set()
+        if kind == "register":
+            parts = value.items()
+            states.add(parts[0].text())
+            return self.mentioned(parts[1], states)
+        if kind == "calculation":
+            return self._listed_in(CALCULATION, node)
+        if kind == "parameters_vector":
+            return {name for part in value.items() for name in self.mentioned(part, states)}
+        if kind == "expression":
+            return self.mentioned(value, states)
+        raise told["type"].error(f'a value of the type "{kind}" is not modelled', "do without it")
+
+    def _operation(self, node: Node, states: set[str]) -> set[str]:
+        told = node.mapping()
+        if "op" not in told:
+            raise node.error("this is no expression", "give type and value, or op, left and right")
+        op = told["op"].text()
+        if op not in OPERATORS:
+            raise told["op"].error(f'the operation "{op}" is not modelled', "do without it")
+        if one_of := self._one_of(node, states):
+            return one_of[0] | one_of[1]
+        if op in ("valid", "valid_union"):
+            return self.fields.validity(told["right"])
+        sides = [
+            told[side] for side in ("left", "right", "cond") if side in told and isinstance(told[side].value, dict)
+        ]
+        return {name for side in sides for name in self.mentioned(side, states)}
+
+
+def _inputs(top: Mapping[str, Node], key: str, inner: str, by: str) -> dict[object, list[Node]]:
+    """The parts of each calculation or list of fields that are looked at, by its name or number."""
+    found: dict[object, list[Node]] = {}
+    for node in top[key].items() if key in top else []:
+        told = node.mapping()
+        if by in told and inner in told:
+            parts = [part for part in told[inner].items() if part.mapping()["type"].value not in ("payload", "hexstr")]
+            found[told[by].text() if by == "name" else told[by].whole()] = parts
+    return found
+
+
+def _states(top: Mapping[str, Node]) -> dict[str, tuple[str, Node]]:
+    """Kind and description of each array of registers, counters and meters."""
+    found: dict[str, tuple[str, Node]] = {}
+    for key, kind in (("register_arrays", "register"), ("counter_arrays", "counter"), ("meter_arrays", "meter")):
+        for node in top[key].items() if key in top else []:
+            name = node.mapping(needed=("name",))["name"].text()
+            if name in found:
+                raise InputError(node.file, node.place, f'there are two arrays "{name}"', "give each its own name")
+            found[name] = (kind, node)
+    return found

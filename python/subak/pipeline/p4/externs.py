@@ -1,0 +1,44 @@
+"""What v1model's functions and the methods of its externs take: operands in (i) and out (o), in their order."""
+
+from __future__ import annotations
+
+FUNCTIONS = {
+    "mark_to_drop": ("", "i"),
+    "hash": ("oiiii",),
+    "random": ("oii",),
+    "digest": ("ii",),
+    "clone": ("ii",),
+    "clone3": ("iii",),
+    "clone_preserving_field_list": ("iii",),
+    "resubmit": ("i",),
+    "resubmit_preserving_field_list": ("i",),
+    "recirculate": ("i",),
+    "recirculate_preserving_field_list": ("i",),
+    "truncate": ("i",),
+    "assert": ("i",),
+    "assume": ("i",),
+    "log_msg": ("i", "ii"),
+}
+COPYING: tuple[str, ...] = (
+    "clone",
+    "clone3",
+    "clone_preserving_field_list",
+    "resubmit",
+    "resubmit_preserving_field_list",
+)
+COPYING += ("recirculate", "recirculate_preserving_field_list", "truncate")
+"""What the traffic manager is told with them reaches egress by the copies that it makes, or by their length."""
+AGAIN = ("resubmit", "resubmit_preserving_field_list", "recirculate", "recirculate_preserving_field_list")
+METHODS = {
+    "register": {"read": "oi", "write": "ii"},
+    "counter": {"count": "i"},
+    "meter": {"execute_meter": "io"},
+    "direct_counter": {"count": ""},
+    "direct_meter": {"read": "o"},
+    "Checksum16": {"get": "i"},
+    "action_profile": {},
+    "action_selector": {},
+}
+STATE = ("register", "counter", "meter")
+"""Externs with cells of their own: they lie in one stage, with every table that uses them."""
+CHECKSUMS = ("verify_checksum", "update_checksum", "verify_checksum_with_payload", "update_checksum_with_payload")

@@ -1,0 +1,106 @@
+"""What a table of a P4 program matches, what its actions are handed, and whether its entries fit."""
+
+from __future__ import annotations
+
+from lark import Tree
+
+from subak.pipeline import program
+from subak.pipeline.frontend import DESTINED
+from subak.pipeline.p4.declared import Action, Table, parts
+from subak.pipeline.p4.effects import Effect
+from subak.pipeline.p4.parse import Node
+from subak.pipeline.p4.scope import Ref, Scope
+
+KINDS = {"exact": program.EXACT, "lpm": program.PREFIX, "ternary": program.TERNARY, "range": program.TERNARY}
+KINDS |= {"optional": program.TERNARY}
+
+
+def condition(scope: Scope, node: Node, kind: str) -> tuple[tuple[program.Key, ...], frozenset[str]]:
+    """The fields that a condition matches; and those that decide them on the way into egress."""
+    reads = sorted(scope.reads(node))
+    held = tuple(program.Key(name, scope.unit.fields[name], kind) for name in reads if name in scope.unit.fields)
+    return held, frozenset(name for name in reads if name.endswith(DESTINED))
+
+
+def of_table(scope: Scope, table: Table) -> tuple[tuple[program.Key, ...], frozenset[str], bool]:
+    """The keys of a table, what it looks at beside them, and whether a selector chooses among its actions."""
+    held, through, selects = [], set(), False
+    for node, kind in table.keys:
+        reads = scope.reads(node)
+        of = scope.type(node)
+        if of.width is None or not of.scalar:
+            raise scope.unit.error(node, f"{of} is no key", "match a field")
+        if kind == "selector":
+            through |= reads
+            selects = True
+            continue
+        name = _named(scope, node, reads)
+        held.append(program.Key(name, of.width, KINDS[kind]))
+        through |= reads - {name}
+    return tuple(held), frozenset(through), selects
+
+
+def _named(scope: Scope, node: Node, reads: set[str]) -> str:
+    if node.data in ("name", "member") and (path := scope.ref(node).path) in reads:
+        return path or ""
+    return min(reads) if len(reads) == 1 else ", ".join(sorted(reads)) or "constant"
+
+
+def bound(scope: Scope, table: Table, action: Action, effect: Effect) -> Scope:
+    """The inside of an action as the table runs it: with what its list of actions hands over."""
+    given = table.given.get(action.name, [])
+    directed = [p for p in action.taken if p.direction]
+    if len(given) != len(directed):
+        what = f"{action.name} takes {len(directed)} operands with a direction, and {len(given)} are given"
+        raise scope.unit.error(table.node, what, "give them in the list of actions")
+    names = {p.name: Ref(p.type, None, False) for p in action.taken}
+    for parameter, arg in zip(directed, given, strict=True):
+        scope.fits(arg, parameter.type)
+        if parameter.direction == "in":
+            effect.read(scope.reads(arg))
+        else:
+            names[parameter.name] = scope.target(arg)
+    return scope.child(names, in_action=True)
+
+
+def check_table(scope: Scope, table: Table) -> None:
+    """Refuses a default action or entries whose operands are not what is taken."""
+    _check_data(scope, table, table.default[0], table.default[1], table.node)
+    for node in table.entries:
+        held = [c for c in parts(node) if str(c) != "const" or isinstance(c, Tree)]
+        keys = next(c for c in held if isinstance(c, Tree) and c.data == "key_set")
+        name = next(c for c in held if not isinstance(c, Tree))
+        if str(name) not in table.actions:
+            mend = f"use one of: {', '.join(table.actions)}"
+            raise scope.unit.error(name, f'"{name}" is no action of {table.name}', mend)
+        values = keys.children
+        if len(values) != len(table.keys) and not (len(values) == 1 and values[0].data == "any"):
+            raise scope.unit.error(node, f"{len(values)} values for {len(table.keys)} keys", "give one a key")
+        for value, (key, _) in zip(values, table.keys, strict=False):
+            _check_value(scope, value, key)
+        given = [c for c in held if isinstance(c, Tree) and c.data == "arguments"]
+        _check_data(scope, table, str(name), list(given[0].children) if given else [], node)
+
+
+def _check_value(scope: Scope, value: Node, key: Node) -> None:
+    if value.data == "any":
+        return
+    of = scope.type(key)
+    for one in value.children if value.data in ("masked", "range") else [value]:
+        scope.fits(one, of)  # type: ignore[arg-type]
+        scope.unit.value(one)
+
+
+def _check_data(scope: Scope, table: Table, name: str, given: list[Node], node: Node) -> None:
+    if name == "NoAction":
+        if given:
+            raise scope.unit.error(node, "NoAction takes no operands", "give none")
+        return
+    taken = scope.action(name).taken
+    data = [p for p in taken if not p.direction]
+    wanted = taken if len(given) == len(taken) and len(taken) != len(data) else data
+    if len(given) != len(wanted):
+        what = f"{name} takes {len(data)} values, and {len(given)} are given in {table.name}"
+        raise scope.unit.error(node, what, "give as many")
+    for parameter, arg in zip(wanted, given, strict=True):
+        scope.fits(arg, parameter.type)
