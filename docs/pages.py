@@ -279,7 +279,9 @@ def _older(experiment: Experiment, record: records.Record) -> list[str]:
     changed = records.older(experiment, record)
     if not changed:
         return []
-    return [f"This record is older than changes of {', '.join(f'`{name}`' for name in changed)}. It is to be run anew.\n"]
+    return [
+        f"This record is older than changes of {', '.join(f'`{name}`' for name in changed)}. It is to be run anew.\n"
+    ]
 
 
 def _changed(experiment: Experiment, record: records.Record | None) -> list[dict[str, str]]:

@@ -104,3 +104,36 @@ def test_the_log_of_a_run_without_jobs(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["policy", "log", str(tmp_path / "out"), "--out", str(tmp_path / "log")])
     assert isinstance(done.exception, InputError)
     assert "no jobs" in str(done.exception)
+
+
+def test_the_report_and_the_table_name_each_job(tmp_path: Path) -> None:
+    results = subak.run(ROOT / "examples/jobs.toml", tmp_path / "out")
+    took = {
+        (row["scheme"], row["workload.policy"], row["flow_id"]): row["fct_ns"]
+        for row in results.table("job").to_pylist()
+    }
+    done = CliRunner().invoke(app, ["report", str(tmp_path / "out"), "--output", str(tmp_path / "report.html")])
+    assert done.exit_code == 0
+    report = (tmp_path / "report.html").read_text()
+    for (scheme, policy, job), ns in took.items():
+        shown = "ideal (max-min)" if scheme == "ideal" else scheme
+        row = "".join(f'<td class="name">{text}</td>' for text in (job, shown, f"policy {policy}"))
+        assert f"{row}<td>{ns / 1e6:.3g} ms</td>" in report
+
+
+def test_jobs_without_names_enough_are_drawn_and_those_that_end_late_are_counted(tmp_path: Path) -> None:
+    jobs = [
+        {"id": f"j{k}", "start": f"{k}ms", "flows": [{"id": "f", "src": "h0", "dst": "h1", "size": "400KB"}]}
+        for k in range(30)
+    ]
+    long = {"id": "long", "flows": [{"id": "f", "src": "h2", "dst": "h3", "size": "1GB"}]}
+    spec = {**SPEC, "workload": {"kind": "jobs", "jobs": [*jobs, long]}, "run": {"duration": "50ms", "drain": "1ms"}}
+    results = subak.run(spec, tmp_path / "out")
+    (row,) = results.summary()["rows"]
+    counts = {name: row["metrics"][name]["mean"] for name in ("jobs", "jobs_completed", "jobs_unfinished")}
+    assert counts == {"jobs": 31, "jobs_completed": 30, "jobs_unfinished": 1}
+    assert row["jobs"] == []
+    assert row["metrics"]["job_time_p99_ns"]["mean"] > 30e6
+    done = CliRunner().invoke(app, ["report", str(tmp_path / "out"), "--output", str(tmp_path / "report.html")])
+    assert done.exit_code == 0
+    assert "<h2>Job times</h2>" in (tmp_path / "report.html").read_text()

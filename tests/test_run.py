@@ -136,7 +136,9 @@ def test_cells_are_listed_and_not_run(subak: Subak, spec: Path, tmp_path: Path) 
     order = [(cell["axes"]["workload.load"], cell["scheme"]["name"], cell["seed"]) for cell in cells]
     assert order[:5] == [(0.4, "dctcp", 1), (0.4, "dctcp", 2), (0.4, "dctcp", 3), (0.4, "dctcp", 4), (0.4, "s-perc", 1)]
     assert order[CELLS // 2][0] == 0.7
-    assert all(cell["cost"]["seconds"] > 0 for cell in cells)
+    seconds = {(cell["scheme"]["name"], cell["axes"]["workload.load"]): cell["cost"]["seconds"] for cell in cells}
+    assert 0 < seconds["dctcp", 0.4] < seconds["s-perc", 0.4], "control packets are work too"
+    assert seconds["dctcp", 0.4] < seconds["dctcp", 0.7]
     assert list(tmp_path.iterdir()) == []
     assert "s-perc" in subak("run", spec, "--print-cells").out
 

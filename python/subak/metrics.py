@@ -88,7 +88,7 @@ COMPARED = (
     Metric("flows", "Flows", "flows that count: those that started after the warm-up", _count),
     Metric("completed", "Completed", "flows of these that completed before the run ended", _count),
     Metric("unfinished", "Unfinished", "flows of these that did not; slowdowns count them as far as they came", _count),
-    Metric("slowdown_mean", "Mean slowdown", "completion time over that of the same flow alone, mean", _ratio, "unfinished"),
+    Metric("slowdown_mean", "Mean slowdown", "completion time over that of the flow alone, mean", _ratio, "unfinished"),
     Metric("slowdown_p50", "Median slowdown", "the same, median", _ratio, "unfinished"),
     Metric("slowdown_p99", "p99 slowdown", "the same, 99th percentile", _ratio, "unfinished"),
     Metric("utilization", "Utilization", "data over capacity, over the links into the hosts together", _share),
@@ -116,7 +116,7 @@ CONVERGED = tuple(m for m in COMPARED if m.name.startswith(("converge", "near_at
 
 
 def compared(rows: Sequence[Mapping[str, Any]]) -> list[Metric]:
-    """The metrics that any of the ``rows`` of a comparison has; unfinished flows, lost messages and pauses only if any."""
+    """The metrics that any of the ``rows`` of a comparison has; what should not happen only where it did."""
 
     def some(name: str) -> bool:
         return any(row["metrics"].get(name, {"mean": 0})["mean"] > 0 for row in rows)

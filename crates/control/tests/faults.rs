@@ -310,9 +310,14 @@ fn settle(seed: u64, faults: Faults, changes: usize, patience_ns: Ns) -> (World,
     }
 }
 
+/// 1000 seeds, or what `SUBAK_FAULT_SEEDS` says.
+fn seeds() -> u64 {
+    std::env::var("SUBAK_FAULT_SEEDS").map_or(1000, |n| n.parse().expect("SUBAK_FAULT_SEEDS is a number"))
+}
+
 #[test]
 fn rates_fit_the_links_and_end_at_the_optimum_whatever_is_lost_doubled_or_reordered() {
-    let seeds = 1000u64;
+    let seeds = seeds();
     let worst = std::thread::scope(|scope| {
         let half = |k: u64| {
             scope.spawn(move || {

@@ -12,7 +12,7 @@ from typing import Any
 import subak
 from subak import units
 from subak.errors import InputError
-from subak.metrics import CONVERGED, Metric, compared, setting_of, warning_text
+from subak.metrics import CONVERGED, JOBS, Metric, compared, setting_of, warning_text
 from subak.reporting import sections, sweeps
 from subak.reporting.data import RunData, View
 from subak.reporting.picture import network
@@ -69,6 +69,7 @@ def _run(run: RunData) -> str:
         ("Comparison", _comparison(run)),
         ("Sweep", sweeps.curves(view)),
         ("Network", network(run)),
+        ("Job times", sections.jobs(view)),
         ("Slowdown by size", sections.slowdown(view)),
         ("Rates", sections.rates(view)),
         ("Queueing delay", sections.waits(view)),
@@ -127,8 +128,27 @@ def _comparison(run: RunData) -> str:
     return (
         f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
         f'<p class="quiet">{note}</p><details><summary>What the columns mean</summary><dl>{meanings}</dl></details>'
-        f"{_criteria(rows, axes)}"
+        f"{_jobs(run, rows, axes)}{_criteria(rows, axes)}"
     )
+
+
+def _jobs(run: RunData, rows: Sequence[Mapping[str, Any]], axes: Sequence[str]) -> str:
+    """Each job's time, where there are several and few enough to have names."""
+    names = dict.fromkeys(job["id"] for row in rows for job in row.get("jobs", ()))
+    if len(names) < 2:
+        return ""
+    titles = ("Job", "Scheme", *(["Setting"] if axes else []))
+    head = "".join(f'<th class="name">{title}</th>' for title in titles)
+    head += "".join(f"<th>{escape(m.title.removeprefix('Mean ').capitalize())}</th>" for m in JOBS)
+    body = ""
+    for name in names:
+        for row in rows:
+            mine = [name, run.shown(row["scheme"]), *([setting_of(row["axes"], axes)] if axes else [])]
+            first = "".join(f'<td class="name">{escape(text)}</td>' for text in mine)
+            for job in (job for job in row.get("jobs", ()) if job["id"] == name):
+                values = "".join(f"<td>{escape(m.in_row(job))}</td>" for m in JOBS)
+                body += f"<tr>{first}{values}</tr>"
+    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def _criteria(rows: Sequence[Mapping[str, Any]], axes: Sequence[str]) -> str:

@@ -17,6 +17,7 @@ from subak.reporting.sweeps import numeric_axis
 MOST_POINTS = 300
 MOST_LINES = 8
 MOST_HOT = 4
+MOST_NAMED = 20
 Numbers = NDArray[np.float64]
 Key = tuple[int, int]
 
@@ -44,6 +45,30 @@ def slowdown(view: View) -> str:
     said = "Completion time over that of the same flow alone on the idle network; 1 is the least possible."
     if any(row["seeds"] > 1 for _, _, row in found):
         said += " Bars are the 95% confidence interval over the seeds."
+    return _block(view, said, drawn, charts)
+
+
+def jobs(view: View) -> str:
+    """The distribution of jobs' times, where there are too many to be listed one by one."""
+    charts: dict[str, list[str]] = {}
+    drawn: dict[str, int] = {}
+    if not any(row.get("metrics", {}).get("jobs") for run in view.runs for row in run.summary["rows"]):
+        return ""
+    rows = view.rows("job", "fct_ns", "start_ns")
+    for setting in view.settings:
+        series = []
+        for line in view.lines:
+            cells = [rows[c] for c in view.of(setting, line) if c in rows]
+            warmup_ns = line.run.scene(setting).get("warmup_ns", 0)
+            times = np.concatenate([np.zeros(0), *(c["fct_ns"][c["start_ns"] >= warmup_ns] for c in cells)])
+            done = times[np.isfinite(times)] / 1e6
+            if len(done) > MOST_NAMED:
+                series += _beyond(line, done, np.ones(len(done)))
+        _add(charts, drawn, setting, series, setting or "All jobs", "job time, ms", "share of jobs")
+    if not charts:
+        return ""
+    said = "Share of jobs that took longer than this from their start to the end of their last flow and task, over all "
+    said += "seeds. Jobs that did not finish are left out."
     return _block(view, said, drawn, charts)
 
 

@@ -9,6 +9,8 @@ from subak.reporting.charts import Axis, Series, legend, line_chart
 from subak.reporting.data import Line, View
 
 SHOWN = (
+    "job_time_mean_ns",
+    "job_slowdown_mean",
     "slowdown_mean",
     "slowdown_p99",
     "wait_p99_ns",
@@ -52,7 +54,7 @@ def curves(view: View) -> str:
             drawn |= {s.name: s.slot for s in series}
             title = ", ".join(filter(None, (rest, metric.title)))
             log = _log(metric)
-            start = 1.0 if metric.name.startswith("slowdown") else None if log else 0.0
+            start = 1.0 if "slowdown" in metric.name else None if log else 0.0
             y = Axis(f"{metric.title.lower()}{_unit(metric)}", log=log, start=start)
             charts.append(line_chart(f"{title} against {name}", series, Axis(name), y))
     if not charts:
@@ -91,9 +93,9 @@ def _curve(line: Line, axis: str, rest: str, metric: Metric) -> Series | None:
     if not found or (_log(metric) and not any(y > 0 for _, y, _, _ in found)):
         return None
     xs, ys, low, high = (list(column) for column in zip(*found, strict=True))
-    least = 1.0 if metric.name.startswith("slowdown") else min((y for y in ys if y > 0), default=0.0) / 2
+    least = 1.0 if "slowdown" in metric.name else min((y for y in ys if y > 0), default=0.0) / 2
     return Series(line.label, line.slot, xs, ys, [max(v, least if _log(metric) else 0.0) for v in low], high)
 
 
 def _log(metric: Metric) -> bool:
-    return metric.name.startswith(("slowdown", "wait", "queue", "convergence_"))
+    return metric.name.startswith(("job_", "slowdown", "wait", "queue", "convergence_"))

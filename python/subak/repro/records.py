@@ -129,7 +129,7 @@ def measures(experiment: Experiment) -> dict[str, str]:
 
 
 def sources(experiment: Experiment) -> dict[str, str]:
-    """A hash of each crate that runs it or that it names, with all below, which only a checkout shows; and of its packages."""
+    """Hashes of the crates that run it or that it names, with all below, in a checkout; and of its packages."""
     packages = {f"subak/{name}": _package(name) for name in experiment.packages}
     named = (*kinds.KINDS[experiment.kind].crates, *experiment.crates)
     crates = {f"crates/{name}": _crate(name) for name in sorted({below for name in named for below in _below(name)})}

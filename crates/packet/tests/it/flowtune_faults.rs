@@ -176,10 +176,15 @@ fn run(seed: u64) -> Outcome {
     outcome
 }
 
+/// 1000 seeds, or what `SUBAK_FAULT_SEEDS` says.
+fn seeds() -> u64 {
+    std::env::var("SUBAK_FAULT_SEEDS").map_or(1000, |n| n.parse().expect("SUBAK_FAULT_SEEDS is a number"))
+}
+
 #[test]
 fn rates_fit_the_links_and_end_at_the_optimum_whatever_befalls_messages() {
     let (mut worst, mut late) = (Outcome::default(), 0);
-    let seeds = 1000;
+    let seeds = seeds();
     for seed in 0..seeds {
         let Outcome { off, over_ns, most_over, is_late } = run(seed);
         assert!(off < 0.02, "seed {seed}: {off} off");
