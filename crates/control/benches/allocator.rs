@@ -14,11 +14,19 @@ use subak_wire::Datagram;
 const RACK: usize = 48;
 const SPINES: usize = 8;
 const ROUNDS: usize = 300;
+const CAPACITIES: usize = 100_000;
 
 fn main() {
     println!(
-        "{:>6} {:>8} {:>16} {:>16} {:>16} {:>16} {:>16}",
-        "nodes", "flowlets", "taken, million/s", "start, p50 us", "start, p99 us", "iteration, us", "updates a round"
+        "{:>6} {:>8} {:>16} {:>16} {:>16} {:>16} {:>16} {:>16}",
+        "nodes",
+        "flowlets",
+        "taken, million/s",
+        "start, p50 us",
+        "start, p99 us",
+        "iteration, us",
+        "updates a round",
+        "a capacity, ns"
     );
     for (nodes, flowlets) in [(384, 3072), (4608, 49152)] {
         measure(nodes, flowlets);
@@ -108,10 +116,16 @@ fn measure(nodes: usize, flowlets: usize) {
             }
         }
     }
+    let begin_s = cpu_s();
+    for k in 0..CAPACITIES {
+        let link = rng.below(capacity_bps.len());
+        allocator.set_unscheduled(link as u32, (k % 7) as f64 * 1e9).expect("a link");
+    }
+    let capacity_ns = (cpu_s() - begin_s) * 1e9 / CAPACITIES as f64;
     starts_us.sort_by(f64::total_cmp);
     let at = |q: f64| starts_us[((starts_us.len() - 1) as f64 * q) as usize];
     println!(
-        "{nodes:>6} {flowlets:>8} {:>16.2} {:>16.0} {:>16.0} {:>16.0} {:>16.0}",
+        "{nodes:>6} {flowlets:>8} {:>16.2} {:>16.0} {:>16.0} {:>16.0} {:>16.0} {capacity_ns:>16.0}",
         taken as f64 / taking_s / 1e6,
         at(0.5),
         at(0.99),
