@@ -428,7 +428,10 @@ impl Allocator {
     /// The next datagram, if there is one to send now: it names the endpoint. Ask until there is none, after each iteration and
     /// each datagram taken, and at [`Allocator::due_ns`].
     pub fn poll(&mut self, now_ns: Ns) -> Option<Datagram> {
-        while let Some((_, endpoint)) = self.owing.pop_front_if(|(due_ns, _)| *due_ns <= now_ns) {
+        while let Some(&(due_ns, endpoint)) = self.owing.front()
+            && due_ns <= now_ns
+        {
+            self.owing.pop_front();
             if self.peer(endpoint).is_some_and(|peer| peer.channel.must_speak(now_ns)) {
                 self.make_ready(endpoint);
             }

@@ -6,8 +6,8 @@
 use crate::queue::{Fifo, SfqCodel, SfqPlan, sfq_codel};
 use crate::tcp::{self, Window, Windows};
 use subak_core::scheme::{
-    Ack, FlowInfo, Goal, Info, Io, Kind, Load, Loss, LossKind, Named, Packet, Param, ParamUnit, Params, Pop, Port, Queue,
-    Recovery, Scheme, Settles, Slab, Source, Work,
+    Ack, FlowInfo, Goal, Info, Io, Kind, Load, Loss, LossKind, Named, Packet, Param, ParamUnit, Params, Pop, Port,
+    Queue, Recovery, Scheme, Settles, Slab, Source, Work,
 };
 use subak_core::{Fault, Ns};
 

@@ -527,8 +527,7 @@ impl Centre {
 impl Controller<Flowtune> for Centre {
     fn on_start(&mut self, io: &mut Io<Flowtune>) {
         let paths = Box::new(Turns::new(&self.network));
-        let allocator =
-            Allocator::new(io.now_ns, io.now_ns + 1, self.capacities.bps(), paths, self.scheme.settings);
+        let allocator = Allocator::new(io.now_ns, io.now_ns + 1, self.capacities.bps(), paths, self.scheme.settings);
         // Settings and capacities were checked before.
         self.allocator = allocator.ok().map(|mut allocator| {
             self.network.hosts().for_each(|host| allocator.join(host));

@@ -41,7 +41,7 @@ pub struct SummaryRow {
     pub metrics: Vec<(&'static str, Stat)>,
     /// Completion by size of flow.
     pub sizes: Vec<SizeBin>,
-    /// Each job's completion by its name; empty without jobs, and where there are more than [`MOST_JOBS`].
+    /// Each job's completion by its name; empty without jobs, and where there are more than 20.
     pub jobs: Vec<JobRow>,
     /// Convergence by each criterion of the spec.
     pub convergence: Vec<CriterionRow>,
