@@ -60,7 +60,8 @@ impl FlowPlan {
 /// A flow as it stands.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct FlowView {
-    /// When its last byte arrived at the destination.
+    /// When its last byte arrived at the destination, or its last acknowledgement at the sender
+    /// ([`Driver::complete_at_sender`]).
     pub finished_ns: Option<Ns>,
     /// Distinct payload bytes that were sent at least once.
     pub sent_bytes: u64,
@@ -272,6 +273,15 @@ impl PacketSizes {
     pub fn ack_share(&self) -> f64 {
         f64::from(self.ack_bytes) / f64::from(self.mtu_bytes)
     }
+    /// With a scheme's own header in each: the payload of a full packet stays.
+    #[must_use]
+    pub fn with(self, headers: crate::scheme::Headers) -> Self {
+        PacketSizes {
+            mtu_bytes: self.mtu_bytes + headers.data_bytes,
+            header_bytes: self.header_bytes + headers.data_bytes,
+            ack_bytes: self.ack_bytes + headers.ack_bytes,
+        }
+    }
     /// Payload of a full packet.
     pub fn mss_bytes(&self) -> u32 {
         self.mtu_bytes - self.header_bytes
@@ -287,6 +297,9 @@ impl PacketSizes {
 pub trait Driver: Send {
     /// Adds a flow that starts now or later. Flows are numbered in the order they are added.
     fn add(&mut self, plan: FlowPlan) -> FlowId;
+    /// From now on a flow is complete when its last acknowledgement is back, not when its last byte has arrived. Told before
+    /// flows are added.
+    fn complete_at_sender(&mut self);
     /// Places the scheme's controller: the paths from each node to it and back. To be called before time goes on.
     fn place_controller(&mut self, ways: &[(NodeId, Route)]) {
         let _ = ways;

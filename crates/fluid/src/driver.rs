@@ -1,6 +1,6 @@
 //! Rates at every arrival and departure: the exact ones at once, or as a scheme comes to them.
 
-use crate::idle::{idle_fct_ns, round_trip_ns, wire_time_ns};
+use crate::idle::{acknowledgement_ns, idle_fct_ns, round_trip_ns, wire_time_ns};
 use crate::lag::Lag;
 use crate::rates::Rates;
 use std::cmp::Reverse;
@@ -101,6 +101,8 @@ pub struct Fluid {
     /// Flows that finished since somebody asked.
     finished: Vec<FlowId>,
     handled: u64,
+    /// Whether a flow is complete when its last acknowledgement is back.
+    at_sender: bool,
 }
 
 impl Fluid {
@@ -138,6 +140,7 @@ impl Fluid {
         let events = link_changes.iter().enumerate().map(event).collect();
         Fluid {
             sizes,
+            at_sender: false,
             goal,
             lag,
             now_ns: 0,
@@ -373,9 +376,16 @@ impl Fluid {
 }
 
 impl Driver for Fluid {
+    fn complete_at_sender(&mut self) {
+        self.at_sender = true;
+    }
     fn add(&mut self, mut plan: FlowPlan) -> FlowId {
         let id = self.flows.len() as FlowId;
-        let (fluid_bytes, tail_ns) = self.fluid(&plan);
+        let (fluid_bytes, mut tail_ns) = self.fluid(&plan);
+        if self.at_sender {
+            let back_ns = plan.routes.iter().map(|route| acknowledgement_ns(&self.network, route, self.sizes));
+            tail_ns += back_ns.max().unwrap_or(0);
+        }
         (plan.weight, plan.utility) = self.aim(plan.weight, plan.utility);
         self.rates.add(&plan);
         if let Some(lag) = &mut self.lag {

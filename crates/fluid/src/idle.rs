@@ -12,11 +12,17 @@ pub fn wire_time_ns(bytes: f64, rate_bps: f64) -> Ns {
 
 /// The round trip of a full packet and its acknowledgement on the idle network, ns.
 pub fn round_trip_ns(network: &Network, route: &Route, sizes: PacketSizes) -> Ns {
-    let way = |links: &[LinkId], bytes: u32| -> Ns {
-        let links = links.iter().map(|&l| &network.links()[l as usize]);
-        links.map(|link| link.delay_ns + wire_time_ns(f64::from(bytes), link.capacity_bps)).sum()
-    };
-    way(&route.forward, sizes.mtu_bytes) + way(&route.back, sizes.ack_bytes)
+    way_ns(network, &route.forward, sizes.mtu_bytes) + acknowledgement_ns(network, route, sizes)
+}
+
+/// What an acknowledgement takes over the way back of `route`, idle.
+pub fn acknowledgement_ns(network: &Network, route: &Route, sizes: PacketSizes) -> Ns {
+    way_ns(network, &route.back, sizes.ack_bytes)
+}
+
+fn way_ns(network: &Network, links: &[LinkId], bytes: u32) -> Ns {
+    let links = links.iter().map(|&l| &network.links()[l as usize]);
+    links.map(|link| link.delay_ns + wire_time_ns(f64::from(bytes), link.capacity_bps)).sum()
 }
 
 /// From the start of a flow to the arrival of its last byte, where it is alone: the links of `path` store and forward

@@ -11,5 +11,5 @@ mod lag;
 mod rates;
 
 pub use driver::{Fluid, INFO, Stated, lone_fct_ns};
-pub use idle::{idle_fct_ns, wire_time_ns};
+pub use idle::{acknowledgement_ns, idle_fct_ns, wire_time_ns};
 pub use rates::Rates;

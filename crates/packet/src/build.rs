@@ -53,6 +53,9 @@ impl<S: Scheme> Driver for Sim<S> {
     fn add(&mut self, plan: FlowPlan) -> FlowId {
         self.add_flow(plan)
     }
+    fn complete_at_sender(&mut self) {
+        self.at_sender = true;
+    }
     fn place_controller(&mut self, ways: &[(NodeId, Route)]) {
         self.place_at(ways);
     }

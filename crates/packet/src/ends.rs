@@ -9,7 +9,8 @@ use std::sync::Arc;
 use subak_core::driver::{FlowPlan, FlowView, NOT_YET, Route};
 use subak_core::rng::mix;
 use subak_core::scheme::{
-    Ack, Ask, Blocks, Class, FlowInfo, LossKind, PacketKind, PathInfo, Recovery, Reply, Scheme, Sink, Source, To, Way,
+    Ack, Acks, Ask, Blocks, Class, FlowInfo, LossKind, PacketKind, PathInfo, Recovery, Reply, Scheme, Sink, Source, To,
+    Way,
 };
 use subak_core::{FlowId, LinkId, NodeId, Ns, Utility};
 
@@ -254,6 +255,9 @@ impl<S: Scheme> Sim<S> {
                 packet.way = Way::Back;
                 packet.hop = 0;
                 packet.bytes = self.sizes.ack_bytes;
+                if self.acks != Acks::BehindData {
+                    packet.class = Class::Control;
+                }
                 packet.payload_bytes = sub.receiver.blocks(packet.segment).bits();
                 packet.cumulative = sub.receiver.cumulative();
                 packet.waited_ns = 0;
@@ -270,7 +274,7 @@ impl<S: Scheme> Sim<S> {
             *self.io.asks_mut() = asks;
             self.carry_out(Who::Sink(flow));
         }
-        if done {
+        if done && !self.at_sender {
             self.finish(flow);
         }
     }
@@ -306,6 +310,9 @@ impl<S: Scheme> Sim<S> {
         let all = f.size_bytes == Some(f.acked_bytes);
         self.carry_out(Who::Source(flow));
         if all {
+            if self.at_sender {
+                self.finish(flow);
+            }
             self.say_goodbye(flow);
         } else {
             self.send(at);

@@ -86,7 +86,18 @@ struct Input {
     /// In the headroom.
     over_bytes: [u64; CLASSES],
     headroom_bytes: u64,
+    /// What of a class waits before it counts.
+    reserve_bytes: u64,
+    /// How much faster it comes by the link than from the slowest host.
+    speed: f64,
     paused: [bool; CLASSES],
+}
+
+impl Input {
+    /// What of a class in the shared buffer counts.
+    fn counted_bytes(&self, c: usize) -> u64 {
+        self.shared_bytes[c].saturating_sub(self.reserve_bytes)
+    }
 }
 
 /// The buffers of all nodes, and what of them came by which link.
@@ -104,10 +115,14 @@ impl Pfc {
         let ends: Vec<_> = network.links().iter().map(|link| link.to).collect();
         let mut pfc = Pfc { rules, buffers: Vec::new(), inputs: vec![Input::default(); ends.len()], ends };
         let mut needed = vec![0; network.nodes().len()];
+        let of_hosts = network.hosts().flat_map(|host| network.out_links(host));
+        let slowest_bps = of_hosts.map(|&l| network.links()[l as usize].capacity_bps).fold(f64::INFINITY, f64::min);
         for (l, input) in pfc.inputs.iter_mut().enumerate() {
             let Some(node) = pfc.ends[l] else { continue };
             input.headroom_bytes = rules.headroom_bytes.unwrap_or_else(|| headroom_bytes(network, l as LinkId, sizes));
-            needed[node as usize] += input.headroom_bytes;
+            input.reserve_bytes = rules.reserve_bytes;
+            input.speed = (network.links()[l].capacity_bps / slowest_bps).max(1.0);
+            needed[node as usize] += input.headroom_bytes + rules.reserve_bytes;
         }
         for (node, needed_bytes) in needed.into_iter().enumerate() {
             let of_ports = || network.out_links(node as NodeId).iter().map(|&l| port_bytes(network, l)).sum();
@@ -116,8 +131,9 @@ impl Pfc {
                 Some(all_bytes) if all_bytes / 2 >= needed_bytes => all_bytes - needed_bytes,
                 Some(all_bytes) => {
                     let name = &network.nodes()[node].name;
-                    let what =
-                        format!("a buffer of {all_bytes} bytes, and node \"{name}\" needs {needed_bytes} for headroom");
+                    let what = format!(
+                        "a buffer of {all_bytes} bytes, and node \"{name}\" needs {needed_bytes} for headroom and reserves"
+                    );
                     let mend = format!("give at least {} bytes, or a smaller pfc_headroom", 2 * needed_bytes);
                     return Err(Fault::new("params.pfc_buffer", what, mend));
                 }
@@ -127,11 +143,13 @@ impl Pfc {
         Ok(pfc)
     }
 
-    fn threshold_bytes(&self, node: NodeId) -> u64 {
+    fn threshold_bytes(&self, node: NodeId, speed: f64) -> u64 {
         let Buffer { room_bytes, used_bytes } = self.buffers[node as usize];
         match self.rules.threshold {
             Threshold::Static(bytes) => bytes,
-            Threshold::Dynamic(alpha) => (alpha * room_bytes.saturating_sub(used_bytes) as f64) as u64,
+            Threshold::Dynamic(alpha) => {
+                (alpha.max((alpha * speed).min(1.0)) * room_bytes.saturating_sub(used_bytes) as f64) as u64
+            }
         }
     }
 
@@ -142,18 +160,22 @@ impl Pfc {
         let Some(node) = self.ends[link as usize] else { return (true, false) };
         let (bytes, c) = (u64::from(bytes), class as usize);
         if class == Class::Control {
-            self.inputs[link as usize].shared_bytes[c] += bytes;
-            self.buffers[node as usize].used_bytes += bytes;
+            let input = &mut self.inputs[link as usize];
+            let counted_bytes = input.counted_bytes(c);
+            input.shared_bytes[c] += bytes;
+            self.buffers[node as usize].used_bytes += input.counted_bytes(c) - counted_bytes;
             return (true, false);
         }
-        let threshold_bytes = self.threshold_bytes(node);
+        let threshold_bytes = self.threshold_bytes(node, self.inputs[link as usize].speed);
         let buffer = &mut self.buffers[node as usize];
         let input = &mut self.inputs[link as usize];
-        let fits = buffer.used_bytes + bytes <= buffer.room_bytes;
+        let counted_bytes = input.counted_bytes(c);
+        let grown_bytes = (input.shared_bytes[c] + bytes).saturating_sub(input.reserve_bytes);
+        let fits = buffer.used_bytes + grown_bytes - counted_bytes <= buffer.room_bytes;
         let over: u64 = input.over_bytes.iter().sum();
-        if over == 0 && fits && input.shared_bytes[c] + bytes <= threshold_bytes {
+        if over == 0 && (grown_bytes == 0 || fits && grown_bytes <= threshold_bytes) {
             input.shared_bytes[c] += bytes;
-            buffer.used_bytes += bytes;
+            buffer.used_bytes += grown_bytes - counted_bytes;
             return (true, false);
         }
         let has_room = over + bytes <= input.headroom_bytes;
@@ -170,12 +192,14 @@ impl Pfc {
         let from_over = input.over_bytes[c].min(u64::from(bytes));
         let from_shared = u64::from(bytes) - from_over;
         input.over_bytes[c] -= from_over;
+        let counted_bytes = input.counted_bytes(c);
         input.shared_bytes[c] -= from_shared;
-        self.buffers[node as usize].used_bytes -= from_shared;
+        self.buffers[node as usize].used_bytes -= counted_bytes - input.counted_bytes(c);
         if !input.paused[c] || input.over_bytes[c] > 0 {
             return false;
         }
-        let (held_bytes, threshold_bytes) = (input.shared_bytes[c], self.threshold_bytes(node));
+        let (held_bytes, speed) = (input.counted_bytes(c), input.speed);
+        let threshold_bytes = self.threshold_bytes(node, speed);
         let lets_go = held_bytes == 0 || held_bytes + self.rules.resume_bytes <= threshold_bytes;
         if lets_go {
             self.inputs[link as usize].paused[c] = false;

@@ -13,8 +13,8 @@ use hdrhistogram::Histogram;
 use subak_core::driver::{Befell, Injected, LinkChange, Machine, PacketSizes, Watcher};
 use subak_core::rng::{Stream, mix};
 use subak_core::scheme::{
-    Ask, Controller, Hop, Io, Node, NodeInfo, Packet, PacketKind, Place, Pop, Port, Queue, Scheme, Sink, Slab, Source,
-    Visit, Way,
+    Acks, Ask, Class, Controller, Hop, Io, Node, NodeInfo, Packet, PacketKind, Place, Pop, Port, Queue, Scheme, Sink,
+    Slab, Source, Visit, Way,
 };
 use subak_core::{Fault, FlowId, LinkId, Network, Nic, Ns};
 
@@ -58,6 +58,10 @@ pub struct Sim<S: Scheme> {
     pub(crate) takes_turns: bool,
     /// Whether receivers want segments in order ([`subak_core::scheme::Recovery::go_back`]).
     pub(crate) go_back: bool,
+    /// Where acknowledgements go before data.
+    pub(crate) acks: Acks,
+    /// Whether a flow is complete when its last acknowledgement is back.
+    pub(crate) at_sender: bool,
     /// Flows that finished since somebody asked.
     pub(crate) finished: Vec<FlowId>,
     pub(crate) dropped: Vec<u32>,
@@ -94,6 +98,7 @@ impl<S: Scheme> Sim<S> {
         faults: &[Injected],
         seed: u64,
     ) -> Result<Self, Fault> {
+        let sizes = sizes.with(scheme.headers());
         let pfc = scheme.lossless().map(|rules| Pfc::new(rules, network, sizes)).transpose()?;
         let rtt_ns = crate::sizing::longest_rtt_ns(network, sizes);
         let twins = network.twins();
@@ -134,6 +139,8 @@ impl<S: Scheme> Sim<S> {
             pfc,
             takes_turns: scheme.nic().unwrap_or(network.nic()) == Nic::TakesTurns,
             go_back: scheme.recovery().go_back,
+            acks: scheme.acks(),
+            at_sender: false,
             scheme,
             sizes,
             now_ns: 0,
@@ -434,6 +441,9 @@ impl<S: Scheme> Sim<S> {
                 }
                 let arrives_ns = free_ns + p.port.delay_ns;
                 let turn = if self.takes_turns { self.turn(id) } else { None };
+                if self.acks == Acks::FirstAtNic && hop == 0 && self.slab[id].kind == PacketKind::Ack {
+                    self.slab[id].class = Class::Low;
+                }
                 if self.has_nodes {
                     self.tell_leaving(link, id);
                 }

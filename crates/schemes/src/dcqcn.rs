@@ -12,16 +12,43 @@
 //! and by `hai` once both have run out more than five times (hyper increase); each time R_C = (R_T + R_C) / 2.
 //!
 //! There is no window. A flow starts at line rate. Alpha is worked out when it is needed, so that it costs no timer.
+//!
+//! The simulator that HPCC's authors released has another DCQCN, after a NIC of their vendor: packets are marked as they leave, each
+//! acknowledgement of a marked packet notifies, alpha is looked at once an interval, and cuts come on a grid of intervals that begins
+//! with the first notification. Each of these is a parameter, and the preset `hpcc-simulator` is all of them.
 
 use crate::lossless;
 use crate::queue::Priority;
 use subak_core::rng::Stream;
 use subak_core::scheme::{
-    Ack, Class, FlowInfo, Goal, Hop, Info, Io, Kind, Lossless, Named, Packet, PacketKind, Param, ParamUnit, Params,
-    PathInfo, Port, Recovery, Reply, Scheme, Settles, Sink, Source, To,
+    Ack, Acks, Class, FlowInfo, Goal, Hop, Info, Io, Kind, Lossless, Named, Packet, PacketKind, Param, ParamUnit,
+    Params, PathInfo, Port, Preset, Recovery, Reply, Scheme, Settles, Sink, Source, To, Value,
 };
 use subak_core::{Fault, LinkId, Nic, Ns};
 
+/// Those of its run.py, as shares of its line rate of 100 Gb/s.
+const PRESETS: &[Preset] = &[(
+    "hpcc-simulator",
+    &[
+        ("mark", Value::Word("departure")),
+        ("notify", Value::Word("acks")),
+        ("alpha_update", Value::Word("interval")),
+        ("alpha_timer", Value::Number(1e-6)),
+        ("cut_interval", Value::Number(4e-6)),
+        ("timer", Value::Number(300e-6)),
+        ("counter", Value::Number(0.0)),
+        ("clamp", Value::Flag(false)),
+        ("fast", Value::Number(1.0)),
+        ("ai", Value::Number(0.0002)),
+        ("hai", Value::Number(0.002)),
+        ("min_rate", Value::Number(0.01)),
+        ("k_min", Value::Number(160e3)),
+        ("k_max", Value::Number(640e3)),
+        ("p_max", Value::Number(0.2)),
+        ("acks", Value::Word("first-at-nic")),
+        ("pfc_reserve", Value::Number(4096.0)),
+    ],
+)];
 /// Bytes on the wire of a notification.
 const CNP_BYTES: u32 = 64;
 /// The rate at which the marking thresholds hold.
@@ -31,9 +58,15 @@ const REFERENCE_BPS: f64 = 40e9;
 #[derive(Debug, Clone, Copy)]
 pub struct Dcqcn {
     red: Red,
+    marks_on_leaving: bool,
+    /// Whether acknowledgements notify.
+    by_acks: bool,
     cnp_ns: Ns,
     g: f64,
     alpha_ns: Ns,
+    /// Whether alpha is looked at once an interval, whatever came in it.
+    alpha_by_interval: bool,
+    cut_ns: Ns,
     timer_ns: Ns,
     counter_bytes: u64,
     clamp: bool,
@@ -41,6 +74,7 @@ pub struct Dcqcn {
     ai: f64,
     hai: f64,
     min_rate: f64,
+    acks: Acks,
     lossless: Option<Lossless>,
     recovery: Recovery,
 }
@@ -73,8 +107,14 @@ struct Subflow {
     /// R_T.
     target_bps: f64,
     alpha: f64,
-    /// When alpha was worked out last.
+    /// Up to when alpha is worked out.
     alpha_at_ns: Ns,
+    /// Whether a notification came since then.
+    notified: bool,
+    /// When the first notification came.
+    first_ns: Option<Ns>,
+    /// Whether a cut is due.
+    cuts: bool,
     /// Times that the timer and the counter have run out since the last cut.
     timed: u32,
     counted: u32,
@@ -88,12 +128,14 @@ struct Subflow {
 #[derive(Debug)]
 pub struct Marker {
     red: Red,
+    on_leaving: bool,
     stream: Stream,
 }
 
 /// A receiver: when each subflow's last notification went out.
 #[derive(Debug)]
 pub struct DcqcnSink {
+    by_acks: bool,
     cnp_ns: Ns,
     last_ns: Vec<Option<Ns>>,
 }
@@ -107,6 +149,29 @@ impl Named for Dcqcn {
         lives_on_control: false,
         goal: Goal::Own,
         params: lossless::params![
+            Param::choice("preset", &["paper", "hpcc-simulator"], "whose DCQCN: defaults of the others")
+                .presetting(PRESETS),
+            Param::choice(
+                "mark",
+                &["arrival", "departure"],
+                "when a packet is marked by what waits: as it comes, or as it leaves"
+            ),
+            Param::choice(
+                "notify",
+                &["cnp", "acks"],
+                "what tells a sender of marks: notifications, or each acknowledgement"
+            ),
+            Param::choice(
+                "alpha_update",
+                &["notification", "interval"],
+                "alpha grows with each notification, or with each interval of alpha_timer that had any",
+            ),
+            Param::number(
+                "cut_interval",
+                0.0,
+                ParamUnit::Seconds,
+                "cuts come at most so often, the first so long after the first notification; 0: with each notification",
+            ),
             Param::number("k_min", 5_000.0, ParamUnit::Bytes, "marking begins here, at 40 Gb/s; scales with the link"),
             Param::number("k_max", 200_000.0, ParamUnit::Bytes, "from here on all are marked, at 40 Gb/s; scales"),
             Param::number("p_max", 0.01, ParamUnit::One, "share that is marked just below k_max"),
@@ -144,6 +209,11 @@ impl Scheme for Dcqcn {
         }
         Ok(Dcqcn {
             red,
+            marks_on_leaving: params.word("mark") == "departure",
+            by_acks: params.word("notify") == "acks",
+            alpha_by_interval: params.word("alpha_update") == "interval",
+            cut_ns: params.ns("cut_interval"),
+            acks: lossless::acks(params),
             cnp_ns: params.ns("cnp"),
             g: params.within("g", 1e-9, 1.0)?,
             alpha_ns: params.ns("alpha_timer").max(1),
@@ -167,6 +237,9 @@ impl Scheme for Dcqcn {
     fn recovery(&self) -> Recovery {
         self.recovery
     }
+    fn acks(&self) -> Acks {
+        self.acks
+    }
     fn queue(&self, port: &Port) -> Priority {
         lossless::queue(self.lossless, port)
     }
@@ -181,10 +254,10 @@ impl Scheme for Dcqcn {
         let scale = port.capacity_bps / REFERENCE_BPS;
         let Red { low_bytes, high_bytes, most } = self.red;
         let red = Red { low_bytes: low_bytes * scale, high_bytes: high_bytes * scale, most };
-        Marker { red, stream: Stream::new(port.seed, "red") }
+        Marker { red, on_leaving: self.marks_on_leaving, stream: Stream::new(port.seed, "red") }
     }
     fn sink(&self, flow: &FlowInfo) -> DcqcnSink {
-        DcqcnSink { cnp_ns: self.cnp_ns, last_ns: vec![None; flow.paths.len()] }
+        DcqcnSink { by_acks: self.by_acks, cnp_ns: self.cnp_ns, last_ns: vec![None; flow.paths.len()] }
     }
 }
 
@@ -198,9 +271,9 @@ impl Red {
     }
 }
 
-impl Hop<Dcqcn> for Marker {
+impl Marker {
     #[inline]
-    fn on_enqueue(&mut self, _io: &mut Io<Dcqcn>, packet: &mut Packet<Dcqcn>, port: &Port) {
+    fn mark(&mut self, packet: &mut Packet<Dcqcn>, port: &Port) {
         // Flows take turns at their own link: what waits there is no congestion.
         if packet.kind == PacketKind::Data && packet.hop > 0 && port.queued_bytes as f64 > self.red.low_bytes {
             packet.ecn |= self.stream.unit() < self.red.probability(port.queued_bytes);
@@ -208,10 +281,25 @@ impl Hop<Dcqcn> for Marker {
     }
 }
 
+impl Hop<Dcqcn> for Marker {
+    #[inline]
+    fn on_enqueue(&mut self, _io: &mut Io<Dcqcn>, packet: &mut Packet<Dcqcn>, port: &Port) {
+        if !self.on_leaving {
+            self.mark(packet, port);
+        }
+    }
+    #[inline]
+    fn on_dequeue(&mut self, _io: &mut Io<Dcqcn>, packet: &mut Packet<Dcqcn>, port: &Port) {
+        if self.on_leaving {
+            self.mark(packet, port);
+        }
+    }
+}
+
 impl Sink<Dcqcn> for DcqcnSink {
     fn on_data(&mut self, io: &mut Io<Dcqcn>, packet: &Packet<Dcqcn>) -> Reply<()> {
         let last_ns = &mut self.last_ns[usize::from(packet.subflow)];
-        if packet.ecn && last_ns.is_none_or(|at_ns| io.now_ns >= at_ns + self.cnp_ns) {
+        if packet.ecn && !self.by_acks && last_ns.is_none_or(|at_ns| io.now_ns >= at_ns + self.cnp_ns) {
             *last_ns = Some(io.now_ns);
             io.ctl(To::Source, packet.subflow, Notification, Class::Control, CNP_BYTES);
         }
@@ -227,6 +315,9 @@ impl Subflow {
             target_bps: line_bps,
             alpha: 1.0,
             alpha_at_ns: 0,
+            notified: false,
+            first_ns: None,
+            cuts: false,
             timed: 0,
             counted: 0,
             bytes: 0,
@@ -235,24 +326,58 @@ impl Subflow {
         }
     }
 
+    /// Alpha up to `now_ns`, where nothing was told since it was worked out last, or where an interval decides.
+    fn bring_alpha_to(&mut self, scheme: &Dcqcn, now_ns: Ns) {
+        let mut passed = (now_ns - self.alpha_at_ns) / scheme.alpha_ns;
+        if scheme.alpha_by_interval {
+            self.alpha_at_ns += passed * scheme.alpha_ns;
+        }
+        if passed > 0 && std::mem::take(&mut self.notified) {
+            self.alpha += scheme.g * (1.0 - self.alpha);
+            passed -= 1;
+        }
+        self.alpha *= (1.0 - scheme.g).powi(passed.min(1 << 20) as i32);
+    }
+
+    /// A notification: when the cut is due that follows from it; `None` if one is due already.
+    fn notify(&mut self, scheme: &Dcqcn, now_ns: Ns) -> Option<Ns> {
+        let first_ns = *self.first_ns.get_or_insert(now_ns);
+        if scheme.alpha_by_interval {
+            if first_ns == now_ns {
+                self.alpha_at_ns = now_ns;
+            } else {
+                self.bring_alpha_to(scheme, now_ns);
+                self.notified = true;
+            }
+        }
+        if std::mem::replace(&mut self.cuts, true) {
+            return None;
+        }
+        // The grid of cuts begins with the first notification; a cut comes after alpha was looked at.
+        let passed = (now_ns - first_ns).checked_div(scheme.cut_ns).unwrap_or(0);
+        Some(if scheme.cut_ns == 0 { now_ns } else { first_ns + (passed + 1) * scheme.cut_ns + 1 })
+    }
+
     fn cut(&mut self, scheme: &Dcqcn, now_ns: Ns) {
-        let quiet = (now_ns - self.alpha_at_ns) / scheme.alpha_ns;
-        self.alpha *= (1.0 - scheme.g).powi(quiet.min(1 << 20) as i32);
+        self.cuts = false;
+        self.bring_alpha_to(scheme, now_ns);
         if scheme.clamp || self.timed + self.counted > 0 {
             self.target_bps = self.rate_bps;
         }
         self.rate_bps = (self.rate_bps * (1.0 - self.alpha / 2.0)).max(scheme.min_rate * self.line_bps);
-        self.alpha += scheme.g * (1.0 - self.alpha);
-        self.alpha_at_ns = now_ns;
+        if !scheme.alpha_by_interval {
+            self.alpha += scheme.g * (1.0 - self.alpha);
+            self.alpha_at_ns = now_ns;
+        }
         (self.timed, self.counted, self.bytes) = (0, 0, 0);
         self.due_ns = now_ns + scheme.timer_ns;
     }
 
-    /// The timer or the counter has run out.
+    /// The timer or the counter runs out, once more than it has since the last cut.
     fn raise(&mut self, scheme: &Dcqcn) {
         let least = if scheme.counter_bytes > 0 { self.timed.min(self.counted) } else { self.timed };
         let most = self.timed.max(self.counted);
-        if most > scheme.fast {
+        if most >= scheme.fast {
             let step = if least > scheme.fast { scheme.hai } else { scheme.ai };
             self.target_bps = (self.target_bps + step * self.line_bps).min(self.line_bps);
         }
@@ -268,6 +393,25 @@ impl Subflow {
     }
 }
 
+impl DcqcnSource {
+    fn notified(&mut self, io: &mut Io<Dcqcn>, subflow: u8) {
+        match self.subflows[usize::from(subflow)].notify(&self.scheme, io.now_ns) {
+            Some(due_ns) if due_ns <= io.now_ns => self.cut(io, subflow),
+            Some(due_ns) => io.timer(2 * u32::from(subflow) + 1, due_ns),
+            None => {}
+        }
+    }
+
+    fn cut(&mut self, io: &mut Io<Dcqcn>, subflow: u8) {
+        let s = &mut self.subflows[usize::from(subflow)];
+        s.cut(&self.scheme, io.now_ns);
+        io.pace(subflow, Some(s.rate_bps), None);
+        if !std::mem::replace(&mut s.has_timer, true) {
+            io.timer(2 * u32::from(subflow), s.due_ns);
+        }
+    }
+}
+
 impl Source<Dcqcn> for DcqcnSource {
     fn on_start(&mut self, io: &mut Io<Dcqcn>) {
         for (k, s) in self.subflows.iter_mut().enumerate() {
@@ -276,41 +420,46 @@ impl Source<Dcqcn> for DcqcnSource {
         }
     }
     fn on_ctl(&mut self, io: &mut Io<Dcqcn>, subflow: u8, _cnp: Notification) {
-        let s = &mut self.subflows[usize::from(subflow)];
-        s.cut(&self.scheme, io.now_ns);
-        io.pace(subflow, Some(s.rate_bps), None);
-        if !std::mem::replace(&mut s.has_timer, true) {
-            io.timer(subflow.into(), s.due_ns);
-        }
+        self.notified(io, subflow);
     }
     fn on_ack(&mut self, io: &mut Io<Dcqcn>, ack: &Ack<()>) {
         let s = &mut self.subflows[usize::from(ack.subflow)];
         s.bytes += ack.acked_bytes;
         if self.scheme.counter_bytes > 0 && s.bytes >= self.scheme.counter_bytes && !s.is_at_line_rate() {
             s.bytes = 0;
-            s.counted += 1;
             s.raise(&self.scheme);
+            s.counted += 1;
             io.pace(ack.subflow, Some(s.rate_bps), None);
+        }
+        if self.scheme.by_acks && ack.ecn {
+            self.notified(io, ack.subflow);
         }
     }
     fn on_timer(&mut self, io: &mut Io<Dcqcn>, timer: u32) {
-        let s = &mut self.subflows[timer as usize];
-        if self.finished || s.is_at_line_rate() {
+        let (subflow, cuts) = ((timer / 2) as u8, timer % 2 == 1);
+        if self.finished {
+            return;
+        }
+        if cuts {
+            return self.cut(io, subflow);
+        }
+        let s = &mut self.subflows[usize::from(subflow)];
+        if s.is_at_line_rate() {
             s.has_timer = false;
             return;
         }
         if s.due_ns <= io.now_ns {
-            s.timed += 1;
             s.due_ns = io.now_ns + self.scheme.timer_ns;
             s.raise(&self.scheme);
-            io.pace(timer as u8, Some(s.rate_bps), None);
+            s.timed += 1;
+            io.pace(subflow, Some(s.rate_bps), None);
         }
         io.timer(timer, s.due_ns);
     }
     fn on_reroute(&mut self, io: &mut Io<Dcqcn>, subflow: u8, path: &PathInfo, _links: &[LinkId]) {
         let s = &mut self.subflows[usize::from(subflow)];
-        let has_timer = s.has_timer;
-        *s = Subflow { alpha_at_ns: io.now_ns, has_timer, ..Subflow::new(path.line_rate_bps) };
+        let (has_timer, cuts) = (s.has_timer, s.cuts);
+        *s = Subflow { alpha_at_ns: io.now_ns, has_timer, cuts, ..Subflow::new(path.line_rate_bps) };
         io.pace(subflow, Some(s.rate_bps), None);
     }
     fn on_finish(&mut self, _io: &mut Io<Dcqcn>) {
@@ -351,14 +500,13 @@ mod tests {
         let (scheme, mut s) = (scheme(), Subflow::new(40e9));
         (s.rate_bps, s.target_bps) = (10e9, 20e9);
         for k in 1..=5 {
-            s.timed += 1;
             s.raise(&scheme);
+            s.timed += 1;
             assert!((20e9 - s.rate_bps - 10e9 / f64::from(1 << k)).abs() < 1.0, "{}", s.rate_bps);
         }
-        s.timed += 1;
         s.raise(&scheme);
         assert!((s.target_bps - 20.04e9).abs() < 1.0);
-        s.counted = 6;
+        (s.timed, s.counted) = (6, 6);
         s.raise(&scheme);
         assert!((s.target_bps - 20.24e9).abs() < 1.0);
     }
@@ -373,9 +521,74 @@ mod tests {
             assert_eq!(s.target_bps, 30e9);
         }
         assert!(s.rate_bps < 4e9, "{}", s.rate_bps);
-        s.timed += 1;
         s.raise(&scheme);
+        s.timed += 1;
         assert!((s.rate_bps - 17e9).abs() < 1e9, "halfway back to what it was before: {}", s.rate_bps);
+    }
+
+    fn simulator() -> Dcqcn {
+        let given = serde_json::json!({"preset": "hpcc-simulator"});
+        Dcqcn::new(&Params::resolve(&Dcqcn::INFO, given.as_object().unwrap()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn in_the_simulator_cuts_come_on_a_grid_from_the_first_notification_on() {
+        let (scheme, mut s) = (simulator(), Subflow::new(100e9));
+        assert_eq!(s.notify(&scheme, 10_000), Some(14_001));
+        assert_eq!(s.notify(&scheme, 12_500), None, "one cut for both");
+        s.cut(&scheme, 14_001);
+        // Alpha was 1, and looked at four times: 12.5 us was in the third interval.
+        let alpha = (0..4).fold(1.0, |a, k| a + if k == 2 { (1.0 - a) / 256.0 } else { -a / 256.0 });
+        assert!((s.rate_bps - 100e9 * (1.0 - alpha / 2.0)).abs() < 1.0, "{}", s.rate_bps);
+        assert_eq!(s.target_bps, 100e9, "the first cut after an increase would lower it");
+        assert_eq!(s.notify(&scheme, 30_500), Some(34_001));
+        assert_eq!(s.notify(&scheme, 34_000), None);
+    }
+
+    #[test]
+    fn in_the_simulator_alpha_tends_to_one_under_lasting_congestion() {
+        let (scheme, mut s) = (simulator(), Subflow::new(100e9));
+        s.alpha = 0.0;
+        (0..20_000u64).for_each(|k| {
+            s.notify(&scheme, 500 * k);
+        });
+        s.bring_alpha_to(&scheme, 10_000_000);
+        assert!(s.alpha > 0.999, "{}", s.alpha);
+        s.bring_alpha_to(&scheme, 10_000_000 + 256_000);
+        assert!((s.alpha - 0.37).abs() < 0.01, "{}", s.alpha);
+    }
+
+    #[test]
+    fn in_the_simulator_one_additive_step_comes_before_hyper_increase() {
+        let (scheme, mut s) = (simulator(), Subflow::new(100e9));
+        (s.rate_bps, s.target_bps) = (10e9, 20e9);
+        for target_bps in [20e9, 20.02e9, 20.22e9, 20.42e9] {
+            s.raise(&scheme);
+            s.timed += 1;
+            assert!((s.target_bps - target_bps).abs() < 1.0, "{}", s.target_bps);
+        }
+    }
+
+    #[test]
+    fn a_preset_gives_way_to_what_is_given() {
+        let given = serde_json::json!({"preset": "hpcc-simulator", "timer": "100us"});
+        let scheme = Dcqcn::new(&Params::resolve(&Dcqcn::INFO, given.as_object().unwrap()).unwrap()).unwrap();
+        assert_eq!((scheme.timer_ns, scheme.cut_ns, scheme.by_acks), (100_000, 4000, true));
+        let unknown = serde_json::json!({"preset": "ns-3"});
+        assert!(Params::resolve(&Dcqcn::INFO, unknown.as_object().unwrap()).is_err());
+    }
+
+    #[test]
+    fn every_preset_names_parameters_that_there_are() {
+        for info in [Dcqcn::INFO, crate::timely::Timely::INFO, crate::hpcc::Hpcc::INFO] {
+            for (word, others) in info.params.iter().flat_map(|p| p.presets) {
+                for (name, value) in *others {
+                    let param = info.params.iter().find(|p| p.name == *name).expect(name);
+                    let same = std::mem::discriminant(&param.default) == std::mem::discriminant(value);
+                    assert!(same, "{}, {word}: {name}", info.name);
+                }
+            }
+        }
     }
 
     #[test]

@@ -66,6 +66,7 @@ impl Named for Dctcp {
             tcp::PROBE,
             lossless::PFC_OFF,
             lossless::ALPHA,
+            lossless::RESERVE,
             lossless::THRESHOLD,
             lossless::RESUME,
             lossless::BUFFER,

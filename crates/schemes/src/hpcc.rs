@@ -17,8 +17,8 @@
 use crate::lossless;
 use crate::queue::Priority;
 use subak_core::scheme::{
-    Ack, FlowInfo, Goal, Hop, Info, Io, Kind, Lossless, Named, Packet, PacketKind, Param, ParamUnit, Params, PathInfo,
-    Port, Recovery, Scheme, Settles, Source,
+    Ack, Acks, FlowInfo, Goal, Headers, Hop, Info, Io, Kind, Lossless, Named, Packet, PacketKind, Param, ParamUnit,
+    Params, PathInfo, Port, Preset, Recovery, Scheme, Settles, Source, Value,
 };
 use subak_core::{Fault, LinkId, Nic, Ns};
 
@@ -28,9 +28,25 @@ pub const MAX_HOPS: usize = 8;
 /// Flows for which W_AI leaves the room between eta and the whole: 80 bytes at the paper's 100 Gb/s and 13 us.
 const FLOWS: f64 = 100.0;
 
+/// Those of its run.py, as shares of its line rate of 100 Gb/s.
+const PRESETS: &[Preset] = &[(
+    "hpcc-simulator",
+    &[
+        ("max_stage", Value::Number(0.0)),
+        ("ai", Value::Number(0.0004)),
+        ("min_rate", Value::Number(0.01)),
+        ("acks", Value::Word("first-at-nic")),
+        ("pfc_reserve", Value::Number(4096.0)),
+    ],
+)];
+
 /// The scheme.
 #[derive(Debug, Clone, Copy)]
 pub struct Hpcc {
+    headers: Headers,
+    ai: f64,
+    min_rate: f64,
+    acks: Acks,
     eta: f64,
     max_stage: u32,
     w_ai_bytes: f64,
@@ -98,6 +114,22 @@ impl Named for Hpcc {
         lives_on_control: false,
         goal: Goal::Own,
         params: lossless::params![
+            Param::choice("preset", &["paper", "hpcc-simulator"], "whose settings: defaults of the others")
+                .presetting(PRESETS),
+            Param::number(
+                "header",
+                42.0,
+                ParamUnit::Bytes,
+                "what telemetry adds to each data packet: 2 bytes and 8 for each of five links"
+            ),
+            Param::number(
+                "ack_header",
+                28.0,
+                ParamUnit::Bytes,
+                "what it adds to an acknowledgement, as that fills the shortest frame"
+            ),
+            Param::number("ai", 0.0, ParamUnit::One, "additive step in place of w_ai, as a share of the first window"),
+            Param::number("min_rate", 0.0, ParamUnit::One, "least window, as a share of the first"),
             Param::number("eta", 0.95, ParamUnit::One, "share of a link that is to be in use"),
             Param::number(
                 "max_stage",
@@ -126,7 +158,12 @@ impl Scheme for Hpcc {
     type Sink = ();
 
     fn new(params: &Params) -> Result<Self, Fault> {
+        let bytes = |name| params.within(name, 0.0, 1000.0).map(|bytes| bytes as u32);
         Ok(Hpcc {
+            headers: Headers { data_bytes: bytes("header")?, ack_bytes: bytes("ack_header")? },
+            ai: params.within("ai", 0.0, 1.0)?,
+            min_rate: params.within("min_rate", 0.0, 1.0)?,
+            acks: lossless::acks(params),
             eta: params.within("eta", 0.01, 1.0)?,
             max_stage: params.within("max_stage", 0.0, 1e6)? as u32,
             w_ai_bytes: params.number("w_ai"),
@@ -143,6 +180,12 @@ impl Scheme for Hpcc {
     }
     fn recovery(&self) -> Recovery {
         self.recovery
+    }
+    fn headers(&self) -> Headers {
+        self.headers
+    }
+    fn acks(&self) -> Acks {
+        self.acks
     }
     fn queue(&self, port: &Port) -> Priority {
         lossless::queue(self.lossless, port)
@@ -167,7 +210,11 @@ impl Hpcc {
         // A path that is longer than T says would never be full.
         let t_ns = if self.t_ns > 0 { t_ns } else { t_ns.max(path.base_rtt_ns) } as f64;
         let most = path.line_rate_bps / 8e9 * t_ns;
-        let w_ai = if self.w_ai_bytes > 0.0 { self.w_ai_bytes } else { most * (1.0 - self.eta) / FLOWS };
+        let w_ai = match self.w_ai_bytes > 0.0 {
+            true => self.w_ai_bytes,
+            false if self.ai > 0.0 => most * self.ai,
+            false => most * (1.0 - self.eta) / FLOWS,
+        };
         Subflow {
             t_ns,
             most,
@@ -229,7 +276,7 @@ impl Subflow {
             true => self.reference * scheme.eta / self.in_flight.max(1e-9) + self.w_ai,
             false => self.reference + self.w_ai,
         };
-        let window = window.min(self.most);
+        let window = window.clamp(scheme.min_rate * self.most, self.most);
         if updates {
             self.stage = if overloaded { 0 } else { self.stage + 1 };
             self.reference = window;
@@ -320,6 +367,15 @@ mod tests {
     fn the_additive_step_is_the_papers_at_its_sizes() {
         let (_, s) = subflow(serde_json::json!({}));
         assert!((s.most - 162_500.0).abs() < 1e-6 && (s.w_ai - 81.25).abs() < 1e-6, "{s:?}");
+    }
+
+    #[test]
+    fn telemetry_has_bytes_and_the_simulator_a_least_rate() {
+        let (scheme, mut s) = subflow(serde_json::json!({"preset": "hpcc-simulator"}));
+        assert_eq!(scheme.headers(), Headers { data_bytes: 42, ack_bytes: 28 });
+        assert!((s.w_ai - 65.0).abs() < 1e-6, "40 Mb/s at 100 Gb/s over 13 us: {}", s.w_ai);
+        s.in_flight = 1e6;
+        assert!((s.window(&scheme, true) - 1625.0).abs() < 1e-6, "{}", s.reference);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use crate::queue::Priority;
 use subak_core::Fault;
-use subak_core::scheme::{Lossless, Param, ParamUnit, Params, Port, Recovery, Threshold};
+use subak_core::scheme::{Acks, Lossless, Param, ParamUnit, Params, Port, Recovery, Threshold};
 
 const ABOUT: &str =
     "priority flow control: how much of what came by one link may wait in a switch before the link is paused";
@@ -17,7 +17,15 @@ pub const ALPHA: Param = Param::number(
     "pfc_alpha",
     0.125,
     ParamUnit::One,
-    "dynamic threshold, as a multiple of what is free of the switch's buffer (HPCC's released simulator)",
+    "dynamic threshold, as a multiple of what is free of the switch's buffer; larger where a link is faster than the slowest \
+     host's, by that factor, up to 1 (HPCC's released simulator)",
+);
+/// `params.pfc_reserve`.
+pub const RESERVE: Param = Param::number(
+    "pfc_reserve",
+    0.0,
+    ParamUnit::Bytes,
+    "what may wait of each link before it counts against the threshold; HPCC's released simulator has 4096",
 );
 /// `params.pfc_threshold`.
 pub const THRESHOLD: Param = Param::number("pfc_threshold", 65_536.0, ParamUnit::Bytes, "static threshold");
@@ -57,8 +65,10 @@ macro_rules! params {
     ($($own:expr),* $(,)?) => {
         &[
             $($own,)*
+            $crate::lossless::ACKS,
             $crate::lossless::PFC,
             $crate::lossless::ALPHA,
+            $crate::lossless::RESERVE,
             $crate::lossless::THRESHOLD,
             $crate::lossless::RESUME,
             $crate::lossless::BUFFER,
@@ -69,6 +79,22 @@ macro_rules! params {
     };
 }
 pub(crate) use params;
+
+/// `params.acks`.
+pub const ACKS: Param = Param::choice(
+    "acks",
+    &["behind-data", "first-at-nic", "first"],
+    "where acknowledgements go before data: nowhere, at their own host's link, or everywhere",
+);
+
+/// What [`ACKS`] says.
+pub fn acks(params: &Params) -> Acks {
+    match params.word("acks") {
+        "first-at-nic" => Acks::FirstAtNic,
+        "first" => Acks::First,
+        _ => Acks::BehindData,
+    }
+}
 
 /// The rules of `params.pfc`; `None` if it is off.
 pub fn read(params: &Params) -> Result<Option<Lossless>, Fault> {
@@ -81,6 +107,7 @@ pub fn read(params: &Params) -> Result<Option<Lossless>, Fault> {
     Ok(Some(Lossless {
         threshold,
         resume_bytes: params.number("pfc_resume") as u64,
+        reserve_bytes: params.number("pfc_reserve") as u64,
         buffer_bytes: or_default("pfc_buffer"),
         headroom_bytes: or_default("pfc_headroom"),
     }))

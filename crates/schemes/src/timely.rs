@@ -14,15 +14,33 @@
 //!
 //! which has one fixed point: equal rates, and a round trip of t_low (1 + N delta / (beta C)).
 //!
+//! The simulator that HPCC's authors released looks once a round trip, counts looks below `t_low` towards larger steps, and takes one
+//! look more before the first of these: the preset `hpcc-simulator`.
+//!
 //! The clock starts when a packet leaves the NIC, as there. There is no window, and a flow starts at line rate.
 
 use crate::lossless;
 use crate::queue::Priority;
 use subak_core::scheme::{
-    Ack, FlowInfo, Goal, Hop, Info, Io, Kind, Lossless, Named, Packet, PacketKind, Param, ParamUnit, Params, PathInfo,
-    Port, Recovery, Scheme, Settles, Source,
+    Ack, Acks, FlowInfo, Goal, Headers, Hop, Info, Io, Kind, Lossless, Named, Packet, PacketKind, Param, ParamUnit,
+    Params, PathInfo, Port, Preset, Recovery, Scheme, Settles, Source, Value,
 };
 use subak_core::{Fault, LinkId, Nic, Ns};
+
+/// Those of its run.py, as shares of its line rate of 100 Gb/s.
+const PRESETS: &[Preset] = &[(
+    "hpcc-simulator",
+    &[
+        ("look", Value::Word("round-trip")),
+        ("look_interval", Value::Number(0.0)),
+        ("hai_below", Value::Flag(true)),
+        ("hai_after", Value::Number(6.0)),
+        ("min_rate", Value::Number(0.01)),
+        ("stamp", Value::Number(8.0)),
+        ("acks", Value::Word("first-at-nic")),
+        ("pfc_reserve", Value::Number(4096.0)),
+    ],
+)];
 
 /// The scheme.
 #[derive(Debug, Clone, Copy)]
@@ -33,7 +51,14 @@ pub struct Timely {
     t_low_ns: f64,
     t_high_ns: f64,
     min_rtt_ns: Ns,
+    look_ns: Ns,
+    /// Whether it looks once a round trip.
+    by_rtt: bool,
     segment_bytes: u64,
+    /// Whether looks below `t_low` count towards larger steps.
+    hai_below: bool,
+    stamp_bytes: u32,
+    acks: Acks,
     delta: f64,
     hai_after: u32,
     hai: f64,
@@ -64,6 +89,8 @@ struct Subflow {
     calm: u32,
     bytes: u64,
     looked_ns: Ns,
+    /// First segment whose acknowledgement is of the next round trip.
+    look_from: u32,
 }
 
 /// Notes when a packet leaves the first link.
@@ -79,20 +106,30 @@ impl Named for Timely {
         lives_on_control: false,
         goal: Goal::Own,
         params: lossless::params![
+            Param::choice("preset", &["paper", "hpcc-simulator"], "whose TIMELY: defaults of the others")
+                .presetting(PRESETS),
             Param::flag("patched", false, "the version of Zhu et al., 2016: one fixed point, and fair"),
             Param::number("alpha", 0.875, ParamUnit::One, "weight of the newest difference of round trips"),
             Param::number("beta", 0.0, ParamUnit::One, "gain of cuts; 0: 0.8, and 0.008 if patched"),
             Param::number("t_low", 50e-6, ParamUnit::Seconds, "below this round trip the rate grows"),
             Param::number("t_high", 500e-6, ParamUnit::Seconds, "above it the rate is cut"),
-            Param::number(
-                "min_rtt",
-                20e-6,
-                ParamUnit::Seconds,
-                "unit of the gradient, and shortest time between looks",
+            Param::number("min_rtt", 20e-6, ParamUnit::Seconds, "unit of the gradient"),
+            Param::choice(
+                "look",
+                &["segment", "round-trip"],
+                "a look comes after a segment's bytes, or once a round trip"
             ),
+            Param::number("look_interval", 20e-6, ParamUnit::Seconds, "shortest time between two looks"),
             Param::number("segment", 16_000.0, ParamUnit::Bytes, "bytes acknowledged between two looks"),
             Param::number("delta", 0.001, ParamUnit::One, "additive step, as a share of the line rate"),
             Param::number("hai_after", 5.0, ParamUnit::One, "looks without a rising round trip before larger steps"),
+            Param::flag("hai_below", false, "whether looks below t_low count among these, and may take larger steps"),
+            Param::number(
+                "stamp",
+                0.0,
+                ParamUnit::Bytes,
+                "what the time in each data packet adds to it; 0 where the NIC keeps it"
+            ),
             Param::number("hai", 5.0, ParamUnit::One, "a larger step, in additive steps"),
             Param::number("min_rate", 0.001, ParamUnit::One, "least rate, as a share of the line rate"),
         ],
@@ -122,6 +159,11 @@ impl Scheme for Timely {
             t_low_ns: params.within("t_low", 1e-9, 10.0)? * 1e9,
             t_high_ns: params.within("t_high", 1e-9, 10.0)? * 1e9,
             min_rtt_ns: params.ns("min_rtt").max(1),
+            look_ns: params.ns("look_interval"),
+            by_rtt: params.word("look") == "round-trip",
+            hai_below: params.flag("hai_below"),
+            stamp_bytes: params.within("stamp", 0.0, 1000.0)? as u32,
+            acks: lossless::acks(params),
             segment_bytes: params.number("segment") as u64,
             delta: params.within("delta", 0.0, 1.0)?,
             hai_after: params.within("hai_after", 1.0, 1e6)? as u32,
@@ -139,6 +181,12 @@ impl Scheme for Timely {
     }
     fn recovery(&self) -> Recovery {
         self.recovery
+    }
+    fn headers(&self) -> Headers {
+        Headers { data_bytes: self.stamp_bytes, ack_bytes: 0 }
+    }
+    fn acks(&self) -> Acks {
+        self.acks
     }
     fn queue(&self, port: &Port) -> Priority {
         lossless::queue(self.lossless, port)
@@ -164,7 +212,16 @@ impl Hop<Timely> for Clock {
 
 impl Subflow {
     fn new(line_bps: f64) -> Self {
-        Subflow { line_bps, rate_bps: line_bps, before_ns: None, difference_ns: 0.0, calm: 0, bytes: 0, looked_ns: 0 }
+        Subflow {
+            line_bps,
+            rate_bps: line_bps,
+            before_ns: None,
+            difference_ns: 0.0,
+            calm: 0,
+            bytes: 0,
+            looked_ns: 0,
+            look_from: 0,
+        }
     }
 
     /// The rate after a look at a round trip.
@@ -174,8 +231,8 @@ impl Subflow {
         let gradient = self.difference_ns / scheme.min_rtt_ns as f64;
         let (rate, step) = (self.rate_bps, scheme.delta * self.line_bps);
         let rate = if rtt_ns < scheme.t_low_ns {
-            self.calm = 0;
-            rate + step
+            self.calm = if scheme.hai_below { self.calm + 1 } else { 0 };
+            rate + step * if self.calm >= scheme.hai_after { scheme.hai } else { 1.0 }
         } else if rtt_ns > scheme.t_high_ns {
             self.calm = 0;
             rate * (1.0 - scheme.beta * (1.0 - scheme.t_high_ns / rtt_ns))
@@ -204,16 +261,20 @@ impl Source<Timely> for TimelySource {
     fn on_ack(&mut self, io: &mut Io<Timely>, ack: &Ack<Left>) {
         let s = &mut self.subflows[usize::from(ack.subflow)];
         s.bytes += ack.acked_bytes;
-        if s.bytes < self.scheme.segment_bytes || io.now_ns < s.looked_ns + self.scheme.min_rtt_ns {
+        let is_time = match self.scheme.by_rtt {
+            true => ack.segment >= s.look_from,
+            false => s.bytes >= self.scheme.segment_bytes,
+        };
+        if !is_time || io.now_ns < s.looked_ns + self.scheme.look_ns {
             return;
         }
-        (s.bytes, s.looked_ns) = (0, io.now_ns);
+        (s.bytes, s.looked_ns, s.look_from) = (0, io.now_ns, ack.next_segment);
         s.look(&self.scheme, (io.now_ns - ack.data.0) as f64);
         io.pace(ack.subflow, Some(s.rate_bps), None);
     }
     fn on_reroute(&mut self, io: &mut Io<Timely>, subflow: u8, path: &PathInfo, _links: &[LinkId]) {
         let s = &mut self.subflows[usize::from(subflow)];
-        *s = Subflow { looked_ns: io.now_ns, ..Subflow::new(path.line_rate_bps) };
+        *s = Subflow { looked_ns: io.now_ns, look_from: s.look_from, ..Subflow::new(path.line_rate_bps) };
         io.pace(subflow, Some(s.rate_bps), None);
     }
 }
@@ -247,6 +308,15 @@ mod tests {
         near(rates(serde_json::json!({}), &[100.0, 104.0]), &[5.0, 5.0 * (1.0 - 0.8 * 0.175)]);
         // From the fifth look without a rising round trip on, five steps at once.
         near(rates(serde_json::json!({}), &[100.0; 7]), &[5.0, 5.01, 5.02, 5.03, 5.04, 5.09, 5.14]);
+    }
+
+    #[test]
+    fn in_the_simulator_looks_below_t_low_count_and_five_small_steps_come_first() {
+        let near =
+            |got: Vec<f64>, want: &[f64]| assert!(got.iter().zip(want).all(|(g, w)| (g - w).abs() < 1e-9), "{got:?}");
+        let simulator = serde_json::json!({"preset": "hpcc-simulator"});
+        near(rates(simulator, &[20.0; 8]), &[5.0, 5.01, 5.02, 5.03, 5.04, 5.05, 5.10, 5.15]);
+        near(rates(serde_json::json!({}), &[20.0; 8]), &[5.0, 5.01, 5.02, 5.03, 5.04, 5.05, 5.06, 5.07]);
     }
 
     #[test]

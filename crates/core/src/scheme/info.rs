@@ -120,7 +120,12 @@ pub struct Param {
     pub follows: Option<Follows>,
     /// Its default under the round driver.
     pub in_rounds: InRounds,
+    /// Of a choice: the defaults of other parameters that its words bring.
+    pub presets: &'static [Preset],
 }
+
+/// A word, and the defaults that it brings where a spec gives no value.
+pub type Preset = (&'static str, &'static [(&'static str, Value)]);
 
 /// The default of a parameter under the round driver, which simulates control messages alone.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -138,22 +143,35 @@ pub enum InRounds {
 impl Param {
     /// A number, `default` in base units.
     pub const fn number(name: &'static str, default: f64, unit: ParamUnit, about: &'static str) -> Self {
-        Param { name, default: Value::Number(default), unit, about, follows: None, in_rounds: InRounds::Default }
+        Param {
+            name,
+            default: Value::Number(default),
+            unit,
+            about,
+            follows: None,
+            in_rounds: InRounds::Default,
+            presets: &[],
+        }
     }
     /// Yes or no.
     pub const fn flag(name: &'static str, default: bool, about: &'static str) -> Self {
         let (default, unit) = (Value::Flag(default), ParamUnit::Flag);
-        Param { name, default, unit, about, follows: None, in_rounds: InRounds::Default }
+        Param { name, default, unit, about, follows: None, in_rounds: InRounds::Default, presets: &[] }
     }
     /// One of a few words, the first by default.
     pub const fn choice(name: &'static str, words: &'static [&'static str], about: &'static str) -> Self {
         let (default, unit) = (Value::Word(words[0]), ParamUnit::Choice(words));
-        Param { name, default, unit, about, follows: None, in_rounds: InRounds::Default }
+        Param { name, default, unit, about, follows: None, in_rounds: InRounds::Default, presets: &[] }
     }
     /// The same, following `what`.
     #[must_use]
     pub const fn following(self, what: Follows) -> Self {
         Param { follows: Some(what), ..self }
+    }
+    /// The same choice, whose words bring other parameters' defaults.
+    #[must_use]
+    pub const fn presetting(self, presets: &'static [Preset]) -> Self {
+        Param { presets, ..self }
     }
     /// The same, with another default under the round driver.
     #[must_use]
@@ -213,6 +231,11 @@ impl Params {
     /// of another unit.
     pub fn resolve(info: &Info, given: &serde_json::Map<String, serde_json::Value>) -> Result<Self, Fault> {
         let mut values: BTreeMap<_, _> = info.params.iter().map(|p| (p.name, p.default)).collect();
+        for param in info.params.iter().filter(|p| !p.presets.is_empty()) {
+            let word = given.get(param.name).and_then(|v| v.as_str());
+            let (_, others) = param.presets.iter().find(|(name, _)| Some(*name) == word).unwrap_or(&("", &[]));
+            values.extend(others.iter().copied());
+        }
         let mut faults = Faults::default();
         for (name, value) in given {
             let place = format!("params.{name}");

@@ -13,6 +13,8 @@ pub struct Lossless {
     pub resume_bytes: u64,
     /// The buffer of a switch, headroom included; `None`: the sum of its ports' buffers, and headroom on top.
     pub buffer_bytes: Option<u64>,
+    /// What may wait of a class by each link before it counts against the threshold.
+    pub reserve_bytes: u64,
     /// Headroom of each link into a switch; `None`: what may still arrive after a pause was asked for.
     pub headroom_bytes: Option<u64>,
 }
@@ -22,6 +24,7 @@ pub struct Lossless {
 pub enum Threshold {
     /// So many bytes.
     Static(u64),
-    /// So many times what is free of the shared buffer.
+    /// So many times what is free of the shared buffer; more where what comes by the link comes faster than from the slowest
+    /// host, by that factor, and at most all that is free.
     Dynamic(f64),
 }

@@ -12,7 +12,9 @@ mod lossless;
 mod packet;
 
 pub use follows::{Circumstances, Follows};
-pub use info::{FlowInfo, Goal, InRounds, Info, Kind, Param, ParamUnit, Params, PathInfo, Port, Settles, Value};
+pub use info::{
+    FlowInfo, Goal, InRounds, Info, Kind, Param, ParamUnit, Params, PathInfo, Port, Preset, Settles, Value,
+};
 pub use io::{Ask, Io, To, Update};
 pub use lossless::{Lossless, Threshold};
 pub use packet::{Blocks, Class, Packet, PacketKind, Slab, Way};
@@ -69,6 +71,14 @@ pub trait Scheme: Sized + Send + 'static {
     fn lossless(&self) -> Option<Lossless> {
         None
     }
+    /// What its header adds to a full packet of the network, and to an acknowledgement.
+    fn headers(&self) -> Headers {
+        Headers::default()
+    }
+    /// Where acknowledgements go before data.
+    fn acks(&self) -> Acks {
+        Acks::BehindData
+    }
     /// How a host's own packets come to its link, where the scheme's paper fixes that; `None`: as the network's hosts have it.
     fn nic(&self) -> Option<Nic> {
         None
@@ -116,6 +126,26 @@ impl<T> Carries<T> for T {
     fn open(self) -> Option<T> {
         Some(self)
     }
+}
+
+/// Where acknowledgements go before data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Acks {
+    /// Nowhere: they are of the class of their data.
+    BehindData,
+    /// At their own host's link, as NICs that make them have it.
+    FirstAtNic,
+    /// Everywhere, and nothing pauses them.
+    First,
+}
+
+/// Bytes that a scheme's own header adds to packets on the wire.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Headers {
+    /// To each data packet.
+    pub data_bytes: u32,
+    /// To each acknowledgement.
+    pub ack_bytes: u32,
 }
 
 /// How the driver notices that a segment was lost, and sends it again.

@@ -15,7 +15,7 @@ use crate::spec::workload::Planned;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::atomic::{AtomicBool, Ordering};
-use subak_core::driver::{Driver, FlowView, LinkView};
+use subak_core::driver::{Driver, FlowPlan, FlowView, LinkView};
 use subak_core::{Fault, FlowId, LinkId, NodeId, Ns};
 use subak_fluid::idle_fct_ns;
 
@@ -61,6 +61,9 @@ pub(crate) fn simulate(cell: &Cell, rows: &mut Rows) -> Result<Option<Took>, Err
     let data_share = kind.data_share(&scheme.name, &params)?;
     let scene = Scene { network, sizes: setting.packet, faults: &setting.faults, seed };
     let mut driver = kind.build(&scheme.name, &params, scene)?;
+    if setting.measure.at_sender {
+        driver.complete_at_sender();
+    }
     if let Some(ways) = &setting.controller {
         driver.place_controller(ways);
     }
@@ -461,9 +464,16 @@ impl Run<'_> {
         let network = setting.topology.network();
         if let [route] = plan.routes.as_slice() {
             let most_bps = plan.utility.as_ref().map_or(f64::INFINITY, |u| u.top_bps()).min(plan.demand_bps);
-            return idle_fct_ns(network, &route.forward, setting.packet, size, most_bps);
+            return idle_fct_ns(network, &route.forward, setting.packet, size, most_bps) + self.idle_back_ns(plan);
         }
-        subak_fluid::lone_fct_ns(network, plan, setting.packet)
+        subak_fluid::lone_fct_ns(network, plan, setting.packet) + self.idle_back_ns(plan)
+    }
+
+    /// The last acknowledgement's way back, where a flow is complete at its sender.
+    fn idle_back_ns(&self, plan: &FlowPlan) -> Ns {
+        let setting = self.cell.setting;
+        let back_ns = |route| subak_fluid::acknowledgement_ns(setting.topology.network(), route, setting.packet);
+        if setting.measure.at_sender { plan.routes.iter().map(back_ns).max().unwrap_or(0) } else { 0 }
     }
 
     fn link_row(&self, l: LinkId) -> Row<'_> {

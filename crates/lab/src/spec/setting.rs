@@ -65,6 +65,8 @@ pub(crate) struct Setting {
 pub(crate) struct Measure {
     /// Whether each flow's completion is recorded.
     pub fct: bool,
+    /// Whether a flow is complete when its last acknowledgement is back, not when its last byte has arrived.
+    pub at_sender: bool,
     /// Interval between samples of the flows' rates.
     pub rates_ns: Option<Ns>,
     /// Interval between samples of the queues.
@@ -388,7 +390,7 @@ fn measure(value: Option<&Value>, workload: Option<&Workload>, topology: Option<
     let mut measure = Measure { fct: true, ..Measure::default() };
     let Some(value) = value else { return Ok(measure) };
     let mut section = Section::of(value)?;
-    measure.fct = section.opt("fct", flag).unwrap_or(true);
+    (measure.fct, measure.at_sender) = section.opt("fct", completion).unwrap_or((true, false));
     measure.rates_ns = section.opt("rates", interval);
     measure.queues_ns = section.opt("queues", interval);
     measure.paces_ns = section.opt("paces", interval);
@@ -402,6 +404,16 @@ fn measure(value: Option<&Value>, workload: Option<&Workload>, topology: Option<
         section.note(Fault::new("convergence", what, "use it with churn, incast, permutation or steps"));
     }
     section.end(Ok(measure))
+}
+
+/// Whether completion times are measured, and whether a flow is complete at its sender.
+fn completion(value: &Value) -> Result<(bool, bool), Fault> {
+    match value.as_str() {
+        None => Ok((flag(value)?, false)),
+        Some("receiver") => Ok((true, false)),
+        Some("sender") => Ok((true, true)),
+        Some(other) => Err(unknown_word(other, "end", &["receiver", "sender"])),
+    }
 }
 
 fn convergence(value: &Value) -> Result<Convergence, Fault> {

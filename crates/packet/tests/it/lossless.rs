@@ -5,6 +5,7 @@ use crate::common::*;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use subak_core::driver::{Driver, Kinds, PacketSizes, Route};
+use subak_core::route::Router;
 use subak_core::{FlowId, LinkId, Network, NodeKind};
 
 const US: u64 = 1000;
@@ -335,4 +336,27 @@ proptest! {
             prop_assert_eq!(sim.flow(f).received_bytes, 200_000);
         }
     }
+}
+
+/// Four hosts of another leaf send to one: what comes at 400 Gb/s and leaves at 100 waits behind a link that is four times as fast
+/// as a host's, and may have four times the share.
+#[test]
+fn faster_links_have_a_larger_share_of_the_buffer() {
+    let network = json!({"kind": "leaf-spine", "leaves": 2, "spines": 1, "hosts_per_leaf": 4, "host_rate": 100e9,
+        "spine_rate": 400e9});
+    let (network, _) = subak_core::generate::network(&network).unwrap();
+    let hosts: Vec<_> = network.hosts().collect();
+    let pauses = |alpha: f64| {
+        let params = json!({"k_min": 1e12, "k_max": 1e12, "pfc_alpha": alpha, "pfc_buffer": "4MB"});
+        let mut sim = with("dcqcn", &params, &network);
+        let mut router = Router::new(&network, 1, false);
+        for (k, &host) in hosts[4..].iter().enumerate() {
+            sim.add(plan(router.route(host, hosts[0], k as u64).unwrap(), 0, Some(250_000)));
+        }
+        sim.run_until_done(1000 * MS);
+        (0..network.links().len()).map(|l| sim.link(l as LinkId).pauses).sum::<u64>()
+    };
+    // Of a million bytes 750,000 wait at most. An eighth of 4 MB is less than that, and half of what is free is more.
+    assert_eq!(pauses(0.125), 0);
+    assert!(pauses(0.03) > 0, "an eighth of what is free is not enough");
 }
