@@ -255,3 +255,21 @@ def test_folder_without_results(tmp_path: Path) -> None:
     with pytest.raises(sb.InputError) as caught:
         sb.Results(tmp_path)
     assert caught.value.file == str(tmp_path)
+
+
+@pytest.mark.parametrize("scheme", ["dctcp", "ideal"])
+def test_a_flow_may_be_complete_at_its_sender(scheme: str, tmp_path: Path) -> None:
+    spec: dict[str, Any] = {
+        "network": {"kind": "star", "hosts": 3, "rate": "10Gbps", "link_delay": "1us"},
+        "workload": {"kind": "incast", "senders": 1, "size": "100KB"},
+        "scheme": [{"name": scheme}],
+        "run": {"duration": "10ms"},
+    }
+    (first,) = sb.run(spec, tmp_path / "receiver").table("flow").to_pylist()
+    (last,) = sb.run(spec | {"measure": {"fct": "sender"}}, tmp_path / "sender").table("flow").to_pylist()
+    # Two links of 1 us, and 64 bytes at 10 Gb/s on each.
+    back_ns = 2 * (1000 + 52)
+    assert last["ideal_fct_ns"] - first["ideal_fct_ns"] == back_ns
+    assert abs(last["fct_ns"] - first["fct_ns"] - back_ns) <= 2
+    with pytest.raises(sb.InputError, match="receiver"):
+        sb.run(spec | {"measure": {"fct": "somewhere"}}, tmp_path / "wrong")
