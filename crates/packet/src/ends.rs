@@ -9,8 +9,7 @@ use std::sync::Arc;
 use subak_core::driver::{FlowPlan, FlowView, NOT_YET, Route};
 use subak_core::rng::mix;
 use subak_core::scheme::{
-    Ack, Acks, Ask, Blocks, Class, FlowInfo, LossKind, PacketKind, PathInfo, Recovery, Reply, Scheme, Sink, Source, To,
-    Way,
+    Ack, Ask, Blocks, Class, FlowInfo, LossKind, PacketKind, PathInfo, Recovery, Reply, Scheme, Sink, Source, To, Way,
 };
 use subak_core::{FlowId, LinkId, NodeId, Ns, Utility};
 
@@ -255,9 +254,7 @@ impl<S: Scheme> Sim<S> {
                 packet.way = Way::Back;
                 packet.hop = 0;
                 packet.bytes = self.sizes.ack_bytes;
-                if self.acks != Acks::BehindData {
-                    packet.class = Class::Control;
-                }
+                packet.class = self.acks.unwrap_or(packet.class);
                 packet.payload_bytes = sub.receiver.blocks(packet.segment).bits();
                 packet.cumulative = sub.receiver.cumulative();
                 packet.waited_ns = 0;

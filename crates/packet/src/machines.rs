@@ -93,6 +93,11 @@ impl<S: Scheme> Sim<S> {
                 self.controller_life = self.controller_life.wrapping_add(1);
                 self.start_controller();
             }
+            // Where a node has no machine, what it would forget is the state before its links.
+            Machine::Node(node) if self.nodes.get(node as usize).is_none_or(Option::is_none) => {
+                let links = self.network.out_links(node).to_vec();
+                links.into_iter().for_each(|link| self.restart(Machine::Hop(link)));
+            }
             Machine::Node(node) => {
                 self.node_lives[node as usize] = self.node_lives[node as usize].wrapping_add(1);
                 self.nodes[node as usize] = self.scheme.node(&self.node_infos[node as usize]);

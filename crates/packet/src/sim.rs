@@ -13,8 +13,8 @@ use hdrhistogram::Histogram;
 use subak_core::driver::{Befell, Injected, LinkChange, Machine, PacketSizes, Watcher};
 use subak_core::rng::{Stream, mix};
 use subak_core::scheme::{
-    Acks, Ask, Class, Controller, Hop, Io, Node, NodeInfo, Packet, PacketKind, Place, Pop, Port, Queue, Scheme, Sink,
-    Slab, Source, Visit, Way,
+    Ask, Class, Controller, Hop, Io, Node, NodeInfo, Packet, PacketKind, Place, Pop, Port, Queue, Scheme, Sink, Slab,
+    Source, Visit, Way,
 };
 use subak_core::{Fault, FlowId, LinkId, Network, Nic, Ns};
 
@@ -58,8 +58,8 @@ pub struct Sim<S: Scheme> {
     pub(crate) takes_turns: bool,
     /// Whether receivers want segments in order ([`subak_core::scheme::Recovery::go_back`]).
     pub(crate) go_back: bool,
-    /// Where acknowledgements go before data.
-    pub(crate) acks: Acks,
+    /// The class of acknowledgements, where they have one of their own.
+    pub(crate) acks: Option<Class>,
     /// Whether a flow is complete when its last acknowledgement is back.
     pub(crate) at_sender: bool,
     /// Flows that finished since somebody asked.
@@ -441,9 +441,6 @@ impl<S: Scheme> Sim<S> {
                 }
                 let arrives_ns = free_ns + p.port.delay_ns;
                 let turn = if self.takes_turns { self.turn(id) } else { None };
-                if self.acks == Acks::FirstAtNic && hop == 0 && self.slab[id].kind == PacketKind::Ack {
-                    self.slab[id].class = Class::Low;
-                }
                 if self.has_nodes {
                     self.tell_leaving(link, id);
                 }

@@ -17,12 +17,12 @@
 //! acknowledgement of a marked packet notifies, alpha is looked at once an interval, and cuts come on a grid of intervals that begins
 //! with the first notification. Each of these is a parameter, and the preset `hpcc-simulator` is all of them.
 
-use crate::lossless;
+use crate::lossless::{self, Acks};
 use crate::queue::Priority;
 use subak_core::rng::Stream;
 use subak_core::scheme::{
-    Ack, Acks, Class, FlowInfo, Goal, Hop, Info, Io, Kind, Lossless, Named, Packet, PacketKind, Param, ParamUnit,
-    Params, PathInfo, Port, Preset, Recovery, Reply, Scheme, Settles, Sink, Source, To, Value,
+    Ack, Class, FlowInfo, Goal, Hop, Info, Io, Kind, Lossless, Named, Packet, PacketKind, Param, ParamUnit, Params,
+    PathInfo, Port, Preset, Recovery, Reply, Scheme, Settles, Sink, Source, To, Value,
 };
 use subak_core::{Fault, LinkId, Nic, Ns};
 
@@ -213,7 +213,7 @@ impl Scheme for Dcqcn {
             by_acks: params.word("notify") == "acks",
             alpha_by_interval: params.word("alpha_update") == "interval",
             cut_ns: params.ns("cut_interval"),
-            acks: lossless::acks(params),
+            acks: Acks::of(params),
             cnp_ns: params.ns("cnp"),
             g: params.within("g", 1e-9, 1.0)?,
             alpha_ns: params.ns("alpha_timer").max(1),
@@ -237,11 +237,11 @@ impl Scheme for Dcqcn {
     fn recovery(&self) -> Recovery {
         self.recovery
     }
-    fn acks(&self) -> Acks {
-        self.acks
+    fn acks(&self) -> Option<Class> {
+        self.acks.class()
     }
     fn queue(&self, port: &Port) -> Priority {
-        lossless::queue(self.lossless, port)
+        lossless::queue(self.lossless, self.acks, port)
     }
     fn source(&self, flow: &FlowInfo) -> DcqcnSource {
         DcqcnSource {

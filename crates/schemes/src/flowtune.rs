@@ -23,6 +23,8 @@ use subak_wire::{Datagram, GROUP_BYTES, HEADER_BYTES, Update};
 
 /// Bytes of messages that may come to the allocator at once, of all hosts, and that it may send at once.
 const BURST_BYTES: usize = 64_000;
+/// In which a slow link carries what comes at once, s.
+const BURST_S: f64 = 1e-3;
 /// A path that cannot be told: the flow stays with TCP.
 const NO_PATH: u32 = u32::MAX;
 
@@ -91,7 +93,7 @@ impl Named for Flowtune {
                  what acknowledgements take (64 of 1500 bytes: 0.043)",
             )
             .following(Follows::Acks),
-            Param::number("lease", 2e-3, ParamUnit::Seconds, "rates hold for so long after the allocator was last heard"),
+            Param::number("lease", 2e-3, ParamUnit::Seconds, "rates hold for so long after the last message that the allocator acknowledged was sent"),
             Param::number("ahead", 10e-6, ParamUnit::Seconds, "a flow's end is told so long before it, at its rate"),
             Param::number("control_rto_min", 20e-6, ParamUnit::Seconds, "least timeout of messages to and from the allocator"),
             Param::number(
@@ -365,6 +367,11 @@ struct MessageShare {
     host_bps: f64,
 }
 
+/// So much at once, but no more than the share comes to in a millisecond.
+fn burst_bytes(most: usize, share_bps: f64) -> usize {
+    most.min((share_bps * BURST_S / 8.0) as usize)
+}
+
 impl MessageShare {
     /// Of links of `capacity_bps` in all. At a host data has the rest, and so messages have no more than they need.
     fn bps(&self, place: &Place, capacity_bps: f64) -> f64 {
@@ -435,7 +442,7 @@ impl Node<Flowtune> for Host {
     /// Greets the allocator. The hosts' shares make up the share of the links that messages may take.
     fn on_controller(&mut self, io: &mut Io<Flowtune>, place: &Place) {
         let share_bps = self.messages.bps(place, place.into_bps) / place.hosts.max(1) as f64;
-        let burst_bytes = (BURST_BYTES / place.hosts.max(1)).max(2 * self.settings.most_bytes);
+        let burst_bytes = burst_bytes((BURST_BYTES / place.hosts.max(1)).max(2 * self.settings.most_bytes), share_bps);
         self.endpoint(io.now_ns).set_pace(share_bps, burst_bytes);
         self.speak(io);
     }
@@ -540,7 +547,7 @@ impl Controller<Flowtune> for Centre {
     fn on_place(&mut self, io: &mut Io<Flowtune>, place: &Place) {
         let Some(allocator) = &mut self.allocator else { return };
         let [into_bps, out_bps] = [place.into_bps, place.out_bps].map(|bps| self.scheme.messages.bps(place, bps));
-        allocator.set_pace(out_bps, BURST_BYTES);
+        allocator.set_pace(out_bps, burst_bytes(BURST_BYTES, out_bps));
         if let Some(host) = place.host {
             allocator.set_place(host, into_bps, out_bps);
         }

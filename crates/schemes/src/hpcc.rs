@@ -14,10 +14,10 @@
 //!
 //! The sender's own link is not stamped: its flows take turns there.
 
-use crate::lossless;
+use crate::lossless::{self, Acks};
 use crate::queue::Priority;
 use subak_core::scheme::{
-    Ack, Acks, FlowInfo, Goal, Headers, Hop, Info, Io, Kind, Lossless, Named, Packet, PacketKind, Param, ParamUnit,
+    Ack, Class, FlowInfo, Goal, Headers, Hop, Info, Io, Kind, Lossless, Named, Packet, PacketKind, Param, ParamUnit,
     Params, PathInfo, Port, Preset, Recovery, Scheme, Settles, Source, Value,
 };
 use subak_core::{Fault, LinkId, Nic, Ns};
@@ -163,7 +163,7 @@ impl Scheme for Hpcc {
             headers: Headers { data_bytes: bytes("header")?, ack_bytes: bytes("ack_header")? },
             ai: params.within("ai", 0.0, 1.0)?,
             min_rate: params.within("min_rate", 0.0, 1.0)?,
-            acks: lossless::acks(params),
+            acks: Acks::of(params),
             eta: params.within("eta", 0.01, 1.0)?,
             max_stage: params.within("max_stage", 0.0, 1e6)? as u32,
             w_ai_bytes: params.number("w_ai"),
@@ -184,11 +184,11 @@ impl Scheme for Hpcc {
     fn headers(&self) -> Headers {
         self.headers
     }
-    fn acks(&self) -> Acks {
-        self.acks
+    fn acks(&self) -> Option<Class> {
+        self.acks.class()
     }
     fn queue(&self, port: &Port) -> Priority {
-        lossless::queue(self.lossless, port)
+        lossless::queue(self.lossless, self.acks, port)
     }
     fn source(&self, flow: &FlowInfo) -> HpccSource {
         let t_ns = if self.t_ns > 0 { self.t_ns } else { flow.rtt_ns };

@@ -3,7 +3,7 @@
 
 use crate::queue::Priority;
 use subak_core::Fault;
-use subak_core::scheme::{Acks, Lossless, Param, ParamUnit, Params, Port, Recovery, Threshold};
+use subak_core::scheme::{Class, Lossless, Param, ParamUnit, Params, Port, Recovery, Threshold};
 
 const ABOUT: &str =
     "priority flow control: how much of what came by one link may wait in a switch before the link is paused";
@@ -87,12 +87,30 @@ pub const ACKS: Param = Param::choice(
     "where acknowledgements go before data: nowhere, at their own host's link, or everywhere",
 );
 
-/// What [`ACKS`] says.
-pub fn acks(params: &Params) -> Acks {
-    match params.word("acks") {
-        "first-at-nic" => Acks::FirstAtNic,
-        "first" => Acks::First,
-        _ => Acks::BehindData,
+/// Where acknowledgements go before data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Acks {
+    /// Nowhere.
+    BehindData,
+    /// At their own host's link. Pauses of the data hold them as well.
+    FirstAtNic,
+    /// Everywhere, and nothing pauses them.
+    First,
+}
+
+impl Acks {
+    /// What [`ACKS`] says.
+    pub fn of(params: &Params) -> Acks {
+        match params.word("acks") {
+            "first-at-nic" => Acks::FirstAtNic,
+            "first" => Acks::First,
+            _ => Acks::BehindData,
+        }
+    }
+
+    /// Their own class, if they have one.
+    pub fn class(self) -> Option<Class> {
+        (self == Acks::First).then_some(Class::Control)
     }
 }
 
@@ -129,8 +147,8 @@ pub fn room_bytes(lossless: Option<Lossless>, port: &Port) -> u64 {
 }
 
 /// The queue before a link: control first.
-pub fn queue(lossless: Option<Lossless>, port: &Port) -> Priority {
-    Priority::new(room_bytes(lossless, port))
+pub fn queue(lossless: Option<Lossless>, acks: Acks, port: &Port) -> Priority {
+    Priority::new(room_bytes(lossless, port)).with_acks_first_at_nic(acks == Acks::FirstAtNic)
 }
 
 #[cfg(test)]

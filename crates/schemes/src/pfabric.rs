@@ -91,10 +91,10 @@ impl Scheme for PFabric {
 
     fn new(params: &Params) -> Result<Self, Fault> {
         Ok(PFabric {
-            buffer_packets: params.within("buffer", 0.0, 1e6)?,
-            window_packets: params.within("window", 0.0, 1e6)?,
+            buffer_packets: params.whole("buffer", 0.0, 1e6)?,
+            window_packets: params.whole("window", 0.0, 1e6)?,
             rto_ns: params.ns("rto").max(1000),
-            patience: params.within("patience", 1.0, 1e6)? as u32,
+            patience: params.whole("patience", 1.0, 1e6)? as u32,
         })
     }
     fn recovery(&self) -> Recovery {

@@ -19,10 +19,10 @@
 //!
 //! The clock starts when a packet leaves the NIC, as there. There is no window, and a flow starts at line rate.
 
-use crate::lossless;
+use crate::lossless::{self, Acks};
 use crate::queue::Priority;
 use subak_core::scheme::{
-    Ack, Acks, FlowInfo, Goal, Headers, Hop, Info, Io, Kind, Lossless, Named, Packet, PacketKind, Param, ParamUnit,
+    Ack, Class, FlowInfo, Goal, Headers, Hop, Info, Io, Kind, Lossless, Named, Packet, PacketKind, Param, ParamUnit,
     Params, PathInfo, Port, Preset, Recovery, Scheme, Settles, Source, Value,
 };
 use subak_core::{Fault, LinkId, Nic, Ns};
@@ -163,7 +163,7 @@ impl Scheme for Timely {
             by_rtt: params.word("look") == "round-trip",
             hai_below: params.flag("hai_below"),
             stamp_bytes: params.within("stamp", 0.0, 1000.0)? as u32,
-            acks: lossless::acks(params),
+            acks: Acks::of(params),
             segment_bytes: params.number("segment") as u64,
             delta: params.within("delta", 0.0, 1.0)?,
             hai_after: params.within("hai_after", 1.0, 1e6)? as u32,
@@ -185,11 +185,11 @@ impl Scheme for Timely {
     fn headers(&self) -> Headers {
         Headers { data_bytes: self.stamp_bytes, ack_bytes: 0 }
     }
-    fn acks(&self) -> Acks {
-        self.acks
+    fn acks(&self) -> Option<Class> {
+        self.acks.class()
     }
     fn queue(&self, port: &Port) -> Priority {
-        lossless::queue(self.lossless, port)
+        lossless::queue(self.lossless, self.acks, port)
     }
     fn source(&self, flow: &FlowInfo) -> TimelySource {
         let subflows = flow.paths.iter().map(|path| Subflow::new(path.line_rate_bps)).collect();

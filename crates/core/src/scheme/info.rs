@@ -290,6 +290,15 @@ impl Params {
             format!("give a value from {low} to {high}"),
         ))
     }
+
+    /// The same; refuses a fraction too.
+    pub fn whole(&self, name: &str, low: f64, high: f64) -> Result<f64, Fault> {
+        let x = self.within(name, low, high)?;
+        match x.fract() == 0.0 {
+            true => Ok(x),
+            false => Err(Fault::new(format!("params.{name}"), format!("{name} is {x}"), "give a whole number")),
+        }
+    }
 }
 
 fn unknown_param(info: &Info, name: &str) -> Fault {

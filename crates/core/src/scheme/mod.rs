@@ -75,9 +75,9 @@ pub trait Scheme: Sized + Send + 'static {
     fn headers(&self) -> Headers {
         Headers::default()
     }
-    /// Where acknowledgements go before data.
-    fn acks(&self) -> Acks {
-        Acks::BehindData
+    /// The class in which acknowledgements travel; `None`: that of the data which they acknowledge.
+    fn acks(&self) -> Option<Class> {
+        None
     }
     /// How a host's own packets come to its link, where the scheme's paper fixes that; `None`: as the network's hosts have it.
     fn nic(&self) -> Option<Nic> {
@@ -126,17 +126,6 @@ impl<T> Carries<T> for T {
     fn open(self) -> Option<T> {
         Some(self)
     }
-}
-
-/// Where acknowledgements go before data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Acks {
-    /// Nowhere: they are of the class of their data.
-    BehindData,
-    /// At their own host's link, as NICs that make them have it.
-    FirstAtNic,
-    /// Everywhere, and nothing pauses them.
-    First,
 }
 
 /// Bytes that a scheme's own header adds to packets on the wire.

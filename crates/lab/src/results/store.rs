@@ -113,6 +113,11 @@ impl Store {
         self.dir.join("results.parquet")
     }
 
+    /// Whether the joined table is there and whole.
+    pub fn is_joined(&self) -> bool {
+        read_footer(&self.results_path()).is_ok()
+    }
+
     /// How the cell stands, by what is on disk.
     pub fn standing(&self, cell: usize) -> Standing {
         if let Ok(metadata) = read_footer(&self.cell_path(cell))

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use subak_core::driver::{Injected, Machine, Mishap, Route};
+use subak_core::driver::{Injected, Machine, Route};
 use subak_core::quantity::quoted;
 use subak_core::{LinkId, Nic};
 
@@ -65,7 +65,7 @@ pub(crate) fn of_spec(spec: &ValidSpec) -> Vec<Warning> {
         let cells = (first as u64..(first + per_setting) as u64).collect::<Vec<_>>();
         for choice in spec.schemes.iter().filter(|choice| does_not_recover(setting, choice)) {
             let kind = "no-recovery";
-            let text = "it does not come right again after control messages are lost or a link is down, as faults of this spec \
+            let text = "it does not come right again after control messages are lost, late or doubled, or a link is down, as faults of this spec \
                         bring about: links keep rates of flows that are gone; take a scheme that recovers, such as \
                         s-perc-star for s-perc"
                 .to_string();
@@ -89,8 +89,8 @@ pub(crate) fn of_spec(spec: &ValidSpec) -> Vec<Warning> {
 /// Whether faults of the setting leave the scheme with rates that stay wrong.
 fn does_not_recover(setting: &Setting, choice: &SchemeChoice) -> bool {
     let hurts = |fault: &Injected| match fault {
-        Injected::Packets { mishap, kinds, .. } => kinds.ctl && *mishap == Mishap::Lost,
-        Injected::Down { .. } | Injected::Restart { machine: Machine::Hop(_), .. } => true,
+        Injected::Packets { kinds, .. } => kinds.ctl,
+        Injected::Down { .. } | Injected::Restart { machine: Machine::Hop(_) | Machine::Node(_), .. } => true,
         Injected::Capacity { .. } | Injected::Restart { .. } => false,
     };
     let recovers = || choice.driver().map_or(true, |(driver, _)| driver.recovers(&choice.name, &choice.params));

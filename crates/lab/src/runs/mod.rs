@@ -113,7 +113,7 @@ pub fn run_with(spec: &ValidSpec, dir: &Path, options: &Options, policies: &Poli
     let standings: Vec<Standing> = (0..cells).map(|c| store.standing(c)).collect();
     let complete = standings.iter().filter(|s| matches!(s, Standing::Complete(_))).count();
     let merged = complete == cells;
-    if merged && (count > 0 || !store.results_path().exists()) {
+    if merged && (count > 0 || !store.is_joined()) {
         store.merge(cells)?;
     }
     let elapsed_s = begun.elapsed().as_secs_f64();

@@ -29,7 +29,12 @@ const PARAMS: &[Param] = &[
     Param::number("m", 1.0, ParamUnit::One, "exponent of a round trip's update: above 0 and below 2"),
     ALPHA,
     SMALLEST_WEIGHT,
-    Param::number("unit_flows", 4000.0, ParamUnit::One, "beta is alpha over this number of flows of that weight"),
+    Param::number(
+        "unit_flows",
+        400_000.0,
+        ParamUnit::One,
+        "beta is alpha over this number of flows of that weight; a slower link holds as much less of weights",
+    ),
     Param::number("start_weights", 1000.0, ParamUnit::One, "a flow starts with its weight over this of alpha's line"),
     Param::number(
         "anew",

@@ -4,7 +4,7 @@
 use super::Paused;
 use std::collections::VecDeque;
 use subak_core::Ns;
-use subak_core::scheme::{Class, Pop, Queue, Scheme, Slab};
+use subak_core::scheme::{Class, PacketKind, Pop, Queue, Scheme, Slab};
 
 const CLASSES: usize = 3;
 
@@ -16,12 +16,29 @@ pub struct Priority {
     bytes: [u64; CLASSES],
     limit_bytes: u64,
     paused: Paused,
+    /// Whether acknowledgements go first at their own host's link.
+    acks_first: bool,
+    /// Acknowledgements at the head of each class.
+    acks: [usize; CLASSES],
 }
 
 impl Priority {
     /// An empty queue with room for `limit_bytes` of each class of data.
     pub fn new(limit_bytes: u64) -> Self {
-        Priority { waiting: Default::default(), bytes: [0; CLASSES], limit_bytes, paused: Paused::default() }
+        Priority {
+            waiting: Default::default(),
+            bytes: [0; CLASSES],
+            limit_bytes,
+            paused: Paused::default(),
+            acks_first: false,
+            acks: [0; CLASSES],
+        }
+    }
+
+    /// The same; acknowledgements go before the data of their class at their own host's link.
+    #[must_use]
+    pub fn with_acks_first_at_nic(self, acks_first: bool) -> Self {
+        Priority { acks_first, ..self }
     }
 }
 
@@ -35,7 +52,13 @@ impl<S: Scheme> Queue<S> for Priority {
             return;
         }
         self.bytes[class as usize] += bytes;
-        self.waiting[class as usize].push_back(packet);
+        let class = class as usize;
+        if self.acks_first && slab[packet].kind == PacketKind::Ack && slab[packet].hop == 0 {
+            self.waiting[class].insert(self.acks[class], packet);
+            self.acks[class] += 1;
+        } else {
+            self.waiting[class].push_back(packet);
+        }
     }
 
     #[inline]
@@ -46,6 +69,7 @@ impl<S: Scheme> Queue<S> for Priority {
             }
             if let Some(packet) = class.pop_front() {
                 *bytes -= u64::from(slab[packet].bytes);
+                self.acks[k] = self.acks[k].saturating_sub(1);
                 return Pop::Packet(packet);
             }
         }

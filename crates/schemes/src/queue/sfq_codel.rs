@@ -138,10 +138,10 @@ impl SfqPlan {
         Ok(SfqPlan {
             target_ns: (params.within("target", 0.0, 10.0)? * 1e9).round() as Ns,
             interval_ns: (params.within("codel_interval", 0.0, 100.0)? * 1e9).round() as Ns,
-            bins: params.within("bins", 1.0, 65535.0)? as usize,
+            bins: params.whole("bins", 1.0, 65535.0)? as usize,
             quantum: params.within("quantum", 0.0, 1e6)? as u32,
             drops_tail: params.word("overflow") == "tail",
-            device: params.within("device", 0.0, 1e4)? as usize,
+            device: params.whole("device", 0.0, 1e4)? as usize,
         })
     }
 

@@ -25,7 +25,7 @@ impl Virtual {
             alpha_bps: 0.0,
             beta_bps: 0.0,
             smallest_weight: 1.0,
-            unit_flows: 4000.0,
+            unit_flows: 400_000.0,
             p_ns: 0.0,
             integral_rtts: 3.0,
             k_ns: 3e3,
