@@ -231,7 +231,8 @@ def _measure() -> Schema:
     settled |= {"of": _word("assigned", "received"), "against": _word("policy", "scheme")}
     one = _swept(_table(settled | {"every": QUANTITY, "filter": QUANTITY}))
     packets = _table({"flows": _list(ANY), "links": TEXTS, "from": QUANTITY, "until": QUANTITY})
-    keys = {"fct": _either(FLAG, _word("receiver", "sender")), "rates": QUANTITY, "queues": QUANTITY, "paces": QUANTITY, "packets": _either(FLAG, packets)}
+    fct = _either(FLAG, _word("receiver", "sender"))
+    keys = {"fct": fct, "rates": QUANTITY, "queues": QUANTITY, "paces": QUANTITY, "packets": _either(FLAG, packets)}
     swept = _swept(_table(keys))["properties"]
     return _table({**swept, "convergence": _either(one, _list(one))})
 
