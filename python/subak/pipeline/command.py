@@ -43,7 +43,9 @@ def fit(
     time_limit: Annotated[
         float, typer.Option(min=0.1, metavar="S", help="Seconds for building, solving and explaining together.")
     ] = 60.0,
-    workers: Annotated[int | None, typer.Option(min=1, help="Threads of the solver; the machine's, at most 8.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, max=256, help="Threads of the solver; the machine's, at most 8.")
+    ] = None,
     ties: Annotated[
         str, typer.Option(help="Of greedy solvers: program, in its order; reference, as the thesis' runs had them.")
     ] = "program",

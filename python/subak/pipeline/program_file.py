@@ -51,6 +51,8 @@ def _read(data: bytes, file: str) -> Program:
         return lower(data, file)
     try:
         told = json.loads(data)
+        # A lone surrogate is JSON, and no text.
+        json.dumps(told, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise InputError(file, "", f"it is not JSON: {error}", "give JSON, or P4 in a file called .p4") from None
     if isinstance(told, dict) and "pipelines" in told:

@@ -141,9 +141,7 @@ class Effect:
         if name in scope.control.actions or name in scope.unit.actions:
             self.run(node, scope.action(name), given, scope)
         elif name in scope.unit.functions:
-            scope.check_arguments(node, scope.unit.functions[name], given)
-            ways = "".join("i" if p.direction in ("", "in") else "o" for p in scope.unit.functions[name].taken)
-            self._operands(given, ways, scope)
+            self.run(node, scope.unit.functions[name], given, scope)
         elif name in FUNCTIONS:
             self._function(node, name, given, scope)
         elif name in CHECKSUMS:
@@ -154,7 +152,7 @@ class Effect:
             raise scope.unit.error(node, f'there is no action or function "{name}"', f"v1model has {known}")
 
     def run(self, node: Node, action: Action, given: list[Node], scope: Scope) -> None:
-        """An action called by its name, with operands."""
+        """An action or a function called by its name, with operands."""
         if action.name in self.running:
             raise scope.unit.error(node, f'"{action.name}" calls itself', "let actions only call others")
         scope.check_arguments(node, action, given)
@@ -166,7 +164,7 @@ class Effect:
                 self.read(scope.reads(arg))
                 names[parameter.name] = Ref(parameter.type, None, False)
         self.running.append(action.name)
-        self.add(action.body, scope.child(names, in_action=True))
+        self.add(action.body, scope.child(names, in_action=True, result=action.result))
         self.running.pop()
 
     def _function(self, node: Node, name: str, given: list[Node], scope: Scope) -> None:
@@ -182,6 +180,8 @@ class Effect:
         self._operands(given, ways, scope)
         if name in COPYING and not scope.control.egress:
             self.write({COPIES})
+        if name.endswith("preserving_field_list"):
+            self.notes.add("fields kept by a field list are copied at the end of ingress: no table waits for them")
         if name in AGAIN:
             self.notes.add(frontend.again(name))
 
@@ -209,7 +209,8 @@ class Effect:
             if ref.type.kind != "stack":
                 raise scope.unit.error(node, f"{method}() of {ref.type}", "call it on a stack of headers")
             for arg in given:
-                scope.unit.value(arg)
+                if scope.unit.value(arg) < 1:
+                    raise scope.unit.error(arg, f"{method}() of less than 1 header", "give 1 or more")
             self.read(scope.looked(ref))
             self.write(scope.written(ref), surely=False)
         else:

@@ -104,3 +104,6 @@ def _check_data(scope: Scope, table: Table, name: str, given: list[Node], node: 
         raise scope.unit.error(node, what, "give as many")
     for parameter, arg in zip(wanted, given, strict=True):
         scope.fits(arg, parameter.type)
+        if not parameter.direction and arg.data != "list" and not scope.constant(arg):
+            what = f"{parameter.name} of {name} is what an entry holds, and no constant is given in {table.name}"
+            raise scope.unit.error(arg, what, "give a number, or make it a parameter with the direction in")

@@ -74,12 +74,14 @@ class Lowering:
         self._applied: set[str] = set()
         self._count: dict[str, int] = {}
         self._states: dict[tuple[str, str], str] = {}
-        self._variables: dict[int, str] = {}
+        self._variables: dict[tuple[str, int], str] = {}
         self._inside: list[str] = []
 
     def run(self) -> tuple[program.Table, ...]:
         """The tables, in the order of the program."""
         follow: str | None = None
+        for function in self.unit.functions.values():
+            self._check_function(function)
         for control in reversed(self.unit.controls):
             roles = zip(control.taken, ("hdr", "meta", STANDARD), strict=False)
             names = {p.name: Ref(p.type, role) for p, role in roles}
@@ -87,6 +89,23 @@ class Lowering:
         tables, notes = met(tuple(reversed(self._made)), follow)
         self.notes |= notes
         return tables
+
+    def _check_function(self, function: Action) -> None:
+        """Refuses a function that calls itself, by however many others, or has no value where it needs one."""
+        known, found, left = self.unit.functions, set[str](), [function]
+        while left:
+            calls = (n.children[0] for n in walk(left.pop().body) if n.data in ("invoke", "call"))
+            called = {str(c.children[0]) for c in calls if isinstance(c, Tree) and c.data == "name"} & known.keys()
+            left += [known[name] for name in called - found]
+            found |= called
+        if function.name in found:
+            raise self.unit.error(function.body, f"{function.name} calls itself", "let functions only call others")
+        valued = function.result is not None and function.result.kind != "void"
+        if valued and not any(n.data == "return" for n in walk(function.body)):
+            raise self.unit.error(function.body, f"{function.name} returns nothing", "write return and its value")
+        names = {p.name: Ref(p.type, None, p.direction in ("out", "inout")) for p in function.taken}
+        scope = Scope(self.unit, self.unit.controls[0], names)
+        Effect().add(function.body, scope.child({}, in_action=True, result=function.result))
 
     def control(self, control: Control, names: dict[str, Ref], ways: Ways) -> str | None:
         """Lowers a control whose parameters stand for ``names``, and says where it begins."""
@@ -122,13 +141,15 @@ class Lowering:
             scope.names[str(name)] = Ref(of, None, False, self.unit.value(value[0]))
             self.unit.constants.setdefault(str(name), (self.unit.value(value[0]), of))
             return
-        if id(node) not in self._variables:
+        # Instances of one control have the same nodes, and variables of their own.
+        place = (scope.control.prefix, id(node))
+        if place not in self._variables:
             path = scope.control.prefix + str(name)
             if path in self._variables.values():
                 path = f"{path}_{self.unit.line(name)}"
-            self._variables[id(node)] = path
+            self._variables[place] = path
             self.unit.expand(path, of)
-        scope.names[str(name)] = Ref(of, self._variables[id(node)])
+        scope.names[str(name)] = Ref(of, self._variables[place])
 
     def _block(self, nodes: list[Node], outer: Scope, ways: Ways) -> str | None:
         """Lowers statements, and says where they begin."""

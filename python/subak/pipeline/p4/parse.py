@@ -44,6 +44,8 @@ _CONSTRUCTS = (
 )
 _TAKES_TYPES = ("bit", "int", "varbit", "tuple")
 _TOO_DEEP = 400
+_TOO_LONG = 1000
+"""Characters of a number."""
 
 
 def parse(data: bytes, file: str) -> tuple[Node, Source]:
@@ -54,6 +56,9 @@ def parse(data: bytes, file: str) -> tuple[Node, Source]:
         raise InputError(file, f"byte {error.start}", "it is not UTF-8", "save it as UTF-8") from None
     if _depth(text) > _TOO_DEEP:
         raise InputError(file, "", f"it nests deeper than {_TOO_DEEP} brackets", "nest less")
+    if long := re.search(rf"\b\d\w{{{_TOO_LONG},}}", text):
+        line = text.count("\n", 0, long.start()) + 1
+        raise InputError(file, f"line {line}", f"a number of {len(long[0])} characters", f"write at most {_TOO_LONG}")
     source = preprocess(text, file)
     tokens = _Tokens(frozenset((*GIVEN_TYPES, *_declared(source.text))))
     try:

@@ -215,6 +215,9 @@ class Scope:
         name = str(callee.children[0])
         if name not in self.unit.functions:
             raise self.unit.error(node, f'there is no function "{name}"', "declare it before it is used")
+        if any(p.direction in ("out", "inout") for p in self.unit.functions[name].taken):
+            what = f"{name}() writes its operands where its value is used"
+            raise self.unit.error(node, what, "call it in a statement of its own, with its result as an out operand")
         return given
 
     def _valid(self, owner: Node) -> set[str]:
