@@ -158,7 +158,7 @@ impl Scheme for Hpcc {
     type Sink = ();
 
     fn new(params: &Params) -> Result<Self, Fault> {
-        let bytes = |name| params.within(name, 0.0, 1000.0).map(|bytes| bytes as u32);
+        let bytes = |name| params.whole(name, 0.0, 1000.0).map(|bytes| bytes as u32);
         Ok(Hpcc {
             headers: Headers { data_bytes: bytes("header")?, ack_bytes: bytes("ack_header")? },
             ai: params.within("ai", 0.0, 1.0)?,

@@ -19,8 +19,8 @@ use centre::{Allocator, Told};
 use std::fmt::Debug;
 use std::sync::Arc;
 use subak_core::scheme::{
-    Ack, Carries, Class, Controller, FlowInfo, Goal, Hop, Io, Kind, Loss, Lossless, Packet, PacketKind, Param, Params,
-    PathInfo, Port, Queue, Recovery, Reply, Scheme, Settles, Sink, Source, To, Visit,
+    Ack, Carries, Class, Controller, FlowInfo, Goal, Headers, Hop, Io, Kind, Loss, Lossless, Packet, PacketKind, Param,
+    Params, PathInfo, Port, Queue, Recovery, Reply, Scheme, Settles, Sink, Source, To, Visit,
 };
 use subak_core::{Fault, FlowId, LinkId, Network, Ns, Utility};
 
@@ -103,6 +103,10 @@ pub trait Fabric: Clone + Debug + Send + Sized + 'static {
     /// Whether switches lose nothing, and by which rules.
     fn lossless(&self) -> Option<Lossless> {
         None
+    }
+    /// What its header adds to a full packet of the network, and to an acknowledgement.
+    fn headers(&self) -> Headers {
+        Headers::default()
     }
     /// How losses are noticed.
     fn recovery(&self) -> Recovery {
@@ -418,6 +422,9 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> Scheme for Over<O, F>
     }
     fn lossless(&self) -> Option<Lossless> {
         self.fabric.lossless()
+    }
+    fn headers(&self) -> Headers {
+        self.fabric.headers()
     }
     fn recovery(&self) -> Recovery {
         self.fabric.recovery()

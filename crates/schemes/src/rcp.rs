@@ -17,8 +17,8 @@
 
 use crate::queue::Fifo;
 use subak_core::scheme::{
-    Ack, Class, FlowInfo, Goal, Hop, Info, Io, Kind, Named, Packet, PacketKind, Param, ParamUnit, Params, Port,
-    Recovery, Scheme, Settles, Sink, Source, To, Visit,
+    Ack, Class, FlowInfo, Goal, Headers, Hop, Info, Io, Kind, Named, Packet, PacketKind, Param, ParamUnit, Params,
+    Port, Recovery, Scheme, Settles, Sink, Source, To, Visit,
 };
 use subak_core::{Fault, Ns};
 
@@ -36,6 +36,7 @@ pub struct Rcp {
     probe_ns: Ns,
     min_rate_bps: f64,
     rto_min_ns: Ns,
+    headers: Headers,
 }
 
 /// What packets carry.
@@ -105,6 +106,8 @@ impl Rcp {
             ParamUnit::Seconds,
             "smallest retransmission timeout; 0: the round trip when the buffers of the path are full",
         ),
+        Param::number("header", 8.0, ParamUnit::Bytes, "what the rate and the round trip add to each data packet"),
+        Param::number("ack_header", 4.0, ParamUnit::Bytes, "what the returned rate adds to each acknowledgement"),
     ];
 }
 
@@ -130,6 +133,7 @@ impl Scheme for Rcp {
     type Sink = RcpSink;
 
     fn new(params: &Params) -> Result<Self, Fault> {
+        let bytes = |name| params.whole(name, 0.0, 1000.0).map(|bytes| bytes as u32);
         Ok(Rcp {
             alpha: params.within("alpha", 0.0, 2.0)?,
             beta: params.within("beta", 0.0, 2.0)?,
@@ -139,7 +143,11 @@ impl Scheme for Rcp {
             probe_ns: params.ns("probe").max(1000),
             min_rate_bps: params.within("min_rate", 1.0, 1e12)?,
             rto_min_ns: params.ns("rto_min"),
+            headers: Headers { data_bytes: bytes("header")?, ack_bytes: bytes("ack_header")? },
         })
+    }
+    fn headers(&self) -> Headers {
+        self.headers
     }
     fn recovery(&self) -> Recovery {
         Recovery { rto_min_ns: self.rto_min_ns, ..Recovery::default() }

@@ -123,6 +123,21 @@ fn both_arithmetics_come_to_the_same_rates() {
 }
 
 #[test]
+fn the_delay_takes_two_bytes_in_each_packet() {
+    // 1 Gb/s: a byte is 8 ns. The packet is 1446 + 54 bytes.
+    let network = chain(&[1e9], 2000);
+    for scheme in ["soze", "soze-virtual"] {
+        for (params, bytes) in [(json!({}), 2), (json!({"header": 4}), 4), (json!({"header": 0}), 0)] {
+            let params = params.as_object().unwrap();
+            let mut sim = subak_packet::build(scheme, params, &network, PacketSizes::default(), &[], 1).unwrap();
+            let flow = sim.add(plan(over_chain(&[0]), 0, Some(1446)));
+            sim.run_until_done(MS);
+            assert_eq!(sim.flow(flow).finished_ns, Some(2000 + 8 * (1500 + bytes)), "{scheme}");
+        }
+    }
+}
+
+#[test]
 fn parameters_beyond_their_bounds_are_refused_with_the_reason() {
     let network = chain(&[100e9], 1000);
     let cases = [

@@ -9,7 +9,9 @@ use crate::over::{Fabric, FabricHop, Optimizer, Part, Passing, Weight};
 use crate::queue::Fifo;
 use crate::soze::{Arithmetic, Control, Filter, Floor, Law, Leaving, MaxDelay, Often, Sender, Signal};
 use subak_core::Fault;
-use subak_core::scheme::{Carries, FlowInfo, Goal, Io, PacketKind, Param, ParamUnit, Params, Port, Scheme, Settles};
+use subak_core::scheme::{
+    Carries, FlowInfo, Goal, Headers, Io, PacketKind, Param, ParamUnit, Params, Port, Scheme, Settles,
+};
 
 /// The fabric.
 #[derive(Debug, Clone, Copy)]
@@ -17,8 +19,16 @@ pub struct Soze {
     law: Law,
     signal: Signal,
     filter_ns: f64,
+    header_bytes: u32,
 }
 
+/// What the largest delay takes in each packet.
+pub(crate) const HEADER: Param = Param::number(
+    "header",
+    2.0,
+    ParamUnit::Bytes,
+    "what the delay adds to each data packet and acknowledgement; 4 as an option of TCP",
+);
 pub(crate) const ALPHA: Param = Param::number(
     "alpha_gbps",
     0.0,
@@ -75,6 +85,7 @@ const PARAMS: &[Param] = &[
     Param::number("dt", 1e-6, ParamUnit::Seconds, "longest time between updates for which p is checked (lemma 3.2)"),
     Param::number("start_weights", 10.0, ParamUnit::One, "a flow starts with its weight over this of alpha's line"),
     ARITHMETIC,
+    HEADER,
 ];
 
 impl Fabric for Soze {
@@ -122,7 +133,11 @@ impl Fabric for Soze {
             "backlog" => Signal::Backlog,
             _ => Signal::Utilization,
         };
-        Ok(Soze { law, signal, filter_ns: params.within("filter", 0.0, 1.0)? * 1e9 })
+        let filter_ns = params.within("filter", 0.0, 1.0)? * 1e9;
+        Ok(Soze { law, signal, filter_ns, header_bytes: header_bytes(params)? })
+    }
+    fn headers(&self) -> Headers {
+        Headers { data_bytes: self.header_bytes, ack_bytes: self.header_bytes }
     }
     fn queue<O: Optimizer<Wish = Weight>>(&self, port: &Port) -> Fifo {
         Fifo::new(port.buffer_bytes)
@@ -145,6 +160,11 @@ pub(crate) fn exponent(params: &Params) -> Result<f64, Fault> {
     }
     let why = "rates-per-weight come together only for 0 < m < 2 (Soze, lemma 3.1): the paper has 0.25";
     Err(Fault::new("params.m", format!("m is {m}"), format!("give a value above 0 and below 2; {why}")))
+}
+
+/// `params.header`.
+pub(crate) fn header_bytes(params: &Params) -> Result<u32, Fault> {
+    Ok(params.whole("header", 0.0, 1000.0)? as u32)
 }
 
 /// Floating point or integers.

@@ -5,20 +5,23 @@
 //! they send after a round trip, which the paper's bounds leave out. The page derives the condition. A link that carried
 //! nothing tells the delay of the rate that flows start with, so that many that start at once do not overshoot.
 
-use super::soze::{ALPHA, ARITHMETIC, SMALLEST_WEIGHT, arithmetic, exponent};
+use super::soze::{ALPHA, ARITHMETIC, HEADER, SMALLEST_WEIGHT, arithmetic, exponent, header_bytes};
 use crate::over::{Fabric, FabricHop, Optimizer, Part, Passing, Weight};
 use crate::queue::Fifo;
 use crate::soze::{
     Arithmetic, Control, FixedVirtual, Floor, Law, MaxDelay, Often, Sender, Unit, Virtual, VirtualLink, least_integral,
 };
 use subak_core::scheme::{
-    Carries, FlowInfo, Follows, Goal, Io, PacketKind, Param, ParamUnit, Params, Port, Scheme, Settles,
+    Carries, FlowInfo, Follows, Goal, Headers, Io, PacketKind, Param, ParamUnit, Params, Port, Scheme, Settles,
 };
 use subak_core::{Fault, Ns};
 
 /// The fabric.
 #[derive(Debug, Clone, Copy)]
-pub struct SozeVirtual(Virtual);
+pub struct SozeVirtual {
+    set: Virtual,
+    header_bytes: u32,
+}
 
 const PARAMS: &[Param] = &[
     Param::number("headroom", 0.02, ParamUnit::One, "share of a link that data leaves free").following(Follows::Acks),
@@ -43,6 +46,7 @@ const PARAMS: &[Param] = &[
         "a link tells the delay of the start after so many round trips without data; 0: never",
     ),
     ARITHMETIC,
+    HEADER,
 ];
 
 impl Fabric for SozeVirtual {
@@ -82,25 +86,29 @@ impl Fabric for SozeVirtual {
         };
         let queue = params.within("queue", 0.0, 100.0)?;
         stable(&law, queue)?;
-        Ok(SozeVirtual(Virtual {
+        let set = Virtual {
             law,
             eta: 1.0 - params.within("headroom", 0.0, 0.9)?,
             empties_rtts: params.within("empties", 0.1, 1e9)?,
             queue,
             anew_rtts: params.within("anew", 0.0, 1e12)?,
-        }))
+        };
+        Ok(SozeVirtual { set, header_bytes: header_bytes(params)? })
+    }
+    fn headers(&self) -> Headers {
+        Headers { data_bytes: self.header_bytes, ack_bytes: self.header_bytes }
     }
     fn data_share(&self) -> Option<f64> {
-        Some(self.0.eta)
+        Some(self.set.eta)
     }
     fn queue<O: Optimizer<Wish = Weight>>(&self, port: &Port) -> Fifo {
         Fifo::new(port.buffer_bytes)
     }
     fn source(&self, flow: &FlowInfo) -> Sender {
-        Sender::new(self.0.law, flow)
+        Sender::new(self.set.law, flow)
     }
     fn hop(&self, port: &Port) -> VirtualQueue {
-        VirtualQueue::new(&self.0, port)
+        VirtualQueue::new(&self.set, port)
     }
     fn sink(&self, _flow: &FlowInfo) {}
 }
@@ -248,7 +256,7 @@ mod tests {
         let info =
             subak_core::scheme::Info { params: PARAMS, ..<crate::dctcp::Dctcp as subak_core::scheme::Named>::INFO };
         let params = Params::resolve(&info, &serde_json::Map::new()).unwrap();
-        assert_eq!(SozeVirtual::new(&params).unwrap().0, Virtual::STANDARD);
+        assert_eq!(SozeVirtual::new(&params).unwrap().set, Virtual::STANDARD);
     }
 
     #[test]
