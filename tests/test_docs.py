@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -114,3 +115,15 @@ def test_notes_are_of_something_that_there_is() -> None:
         ("fabrics", [one["name"] for one in _subak.parts() if one["role"] == "fabric"]),
     ):
         assert {path.stem for path in (ROOT / "docs" / folder).glob("*.md")} <= set(known)
+
+
+def test_the_map_of_the_crates_is_true() -> None:
+    """The table of crates has every crate with what it uses of the others."""
+    text = (ROOT / "docs/architecture.md").read_text()
+    rows = dict(re.findall(r"^\| `(\w+)` \| .* \| ([^|]+) \|$", text, flags=re.MULTILINE))
+    crates = {path.parent.name: tomllib.loads(path.read_text()) for path in (ROOT / "crates").glob("*/Cargo.toml")}
+    assert crates.keys() == rows.keys()
+    for name, manifest in crates.items():
+        uses = {one.removeprefix("subak-") for one in manifest.get("dependencies", {}) if one.startswith("subak-")}
+        told = set() if rows[name] == "none of the others" else set(rows[name].split(", "))
+        assert told == uses, name

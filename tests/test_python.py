@@ -211,6 +211,11 @@ def test_schemas(subak: Subak) -> None:
         text = path.read_text()
         cases.validate(json.loads(text) if path.suffix == ".json" else tomllib.loads(text))
     assert not cases.is_valid({"flows": [{"src": "a", "dest": "b"}]})
+    incasts = {"senders": 16, "size": "64KB", "load": 0.05}
+    for more in ({"incasts": incasts}, {"load": [0.2, 0.4]}, {"sizes": [[1000, 0.5], ["1MB", 1]]}):
+        assert specs.is_valid(good | {"workload": good["workload"] | more}), more
+    for more in ({"incasts": incasts | {"sender": 1}}, {"subflows": 65}, {"weights": {"uniform": [1]}}):
+        assert not specs.is_valid(good | {"workload": good["workload"] | more}), more
     swept = good | {"network": good["network"] | {"nic": ["queue", "turns"]}}
     assert specs.is_valid(swept)
     assert not cases.is_valid({"network": good["network"] | {"nic": "turns"}, "flows": []})

@@ -84,15 +84,9 @@ def test_cell_by_cell(subak: Subak, spec: Path, whole: Path, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
 def test_interrupted_and_resumed(subak: Subak, spec: Path, whole: Path, tmp_path: Path, sent: signal.Signals) -> None:
-    out = tmp_path / "out"
-    running = subprocess.Popen([COMMAND, "run", spec, "--out", out, "--jobs", "1"], stderr=subprocess.PIPE)
-    while not (out / "cells" / "1.parquet").exists():
-        assert running.poll() is None
-        time.sleep(0.005)
-    running.send_signal(sent)
-    said = running.communicate(timeout=60)[1].decode()
+    out, running, said = interrupted(tmp_path, [COMMAND, "run", spec, "--out", "OUT", "--jobs", "1"], sent)
     done = len(list(out.glob("cells/[0-9]*.parquet")))
-    assert 2 <= done < CELLS, "it was over before the signal"
+    assert 2 <= done < CELLS
     assert not (out / "results.parquet").exists()
     assert "Traceback" not in said
     if sent == signal.SIGINT:
@@ -102,6 +96,22 @@ def test_interrupted_and_resumed(subak: Subak, spec: Path, whole: Path, tmp_path
     assert ended.json["runs"][0]["ran"] == CELLS - done
     assert results(out) == results(whole)
     assert not list(out.rglob("*.part"))
+
+
+def interrupted(tmp_path: Path, command: list[Any], sent: signal.Signals) -> tuple[Path, subprocess.Popen[bytes], str]:
+    """A run of ``command`` into a folder (OUT), with a signal after two cells: again where it was over before."""
+    for attempt in range(20):
+        out = tmp_path / f"out{attempt}"
+        words = [out if word == "OUT" else word for word in command]
+        running = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        while not (out / "cells" / "1.parquet").exists():
+            assert running.poll() is None or (out / "results.parquet").exists()
+            time.sleep(0.005)
+        running.send_signal(sent)
+        said = running.communicate(timeout=60)[0].decode()
+        if not (out / "results.parquet").exists():
+            return out, running, said
+    raise AssertionError("each run was over before the signal")
 
 
 def test_nothing_left_to_do(subak: Subak, spec: Path, whole: Path) -> None:
@@ -241,14 +251,9 @@ def test_what_a_listener_raises_stops_the_run(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_in_python(spec: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
     code = "import subak, sys\ntry:\n subak.run(*sys.argv[1:], jobs=1)\nexcept KeyboardInterrupt:\n print('stopped')"
-    running = subprocess.Popen([sys.executable, "-c", code, spec, out], stdout=subprocess.PIPE)
-    while not (out / "cells" / "0.parquet").exists():
-        assert running.poll() is None
-        time.sleep(0.005)
-    running.send_signal(signal.SIGINT)
-    assert running.communicate(timeout=60)[0] == b"stopped\n"
+    _, _, said = interrupted(tmp_path, [sys.executable, "-c", code, spec, "OUT"], signal.SIGINT)
+    assert said == "stopped\n"
 
 
 def test_folder_without_results(tmp_path: Path) -> None:

@@ -16,8 +16,6 @@ TEXT: Schema = {"type": "string"}
 FLAG: Schema = {"type": "boolean"}
 WHOLE: Schema = {"type": "integer", "minimum": 0}
 NUMBER: Schema = {"type": "number"}
-SHARE: Schema = {"type": "number", "minimum": 0, "maximum": 1}
-TEXTS: Schema = {"type": "array", "items": TEXT}
 PATH: Schema = {"type": "array", "items": TEXT, "minItems": 1}
 PATHS: Schema = {"type": "array", "items": PATH, "minItems": 1}
 POINTS: Schema = {"type": "array", "items": {"type": "array", "items": QUANTITY, "minItems": 2, "maxItems": 2}}
@@ -61,21 +59,23 @@ def _either(*schemas: Schema) -> Schema:
     return {"anyOf": list(schemas)}
 
 
-def _swept(value: Any, path: tuple[str, ...] = ()) -> Any:
-    """The schema with a list of values in place of each single one, as specs sweep."""
-    single = value.get("type") in ("number", "integer", "string", "boolean", ["number", "string"]) or "enum" in value
-    if single:
-        return _either(value, {"type": "array", "items": value, "minItems": 1})
+def _swept(value: Schema) -> Schema:
+    """The schema of a table with a list of values in place of each one, as specs sweep."""
     out = dict(value)
     for key in ("oneOf", "anyOf"):
         if key in out:
-            out[key] = [_swept(one, path) for one in out[key]]
+            out[key] = [_swept(one) for one in out[key]]
     if "properties" in out:
         out["properties"] = {
-            name: inner if "const" in inner else _swept(inner, (*path, name))
-            for name, inner in out["properties"].items()
+            name: inner if "const" in inner else _one_or_more(inner) for name, inner in out["properties"].items()
         }
     return out
+
+
+def _one_or_more(value: Schema) -> Schema:
+    one = _swept({key: held for key, held in value.items() if key != "description"})
+    about = {"description": value["description"]} if "description" in value else {}
+    return _either(one, {"type": "array", "items": one, "minItems": 1}) | about
 
 
 NIC: Schema = {"nic": _word("queue", "turns")}
@@ -99,19 +99,10 @@ def _network(more: Schema | None = None) -> Schema:
         ["nodes"],
         "node-link data as networkx writes it",
     )
-    made = [_generator(one) for one in json.loads(_subak.generators())]
+    made = _of_kinds(json.loads(_subak.generators()))["oneOf"]
     file = _table({"file": TEXT, "capacity": QUANTITY, "delay": QUANTITY}, ["file"], "a file, and what its edges lack")
     forms = [_table({"links": _list(LINK)}, ["links"]), file, graph, *made]
     return _either(_list(LINK), *({**form, "properties": form["properties"] | (more or {})} for form in forms))
-
-
-def _generator(one: Schema) -> Schema:
-    keys: Schema = {"kind": {"const": one["kind"]}}
-    for key in one["keys"]:
-        holds = key["unit"]
-        value = TEXT if holds == "text" else WHOLE if "whole" in holds else QUANTITY
-        keys[key["name"]] = {**value, "description": f"{key.get('about', '')} (default: {key['default']})"}
-    return _table(keys, ["kind", *(key["name"] for key in one["keys"] if key["default"] == "required")])
 
 
 def _policy() -> Schema:
@@ -143,112 +134,25 @@ def _case() -> Schema:
 
 
 def _spec() -> Schema:
-    sections = {
-        "network": _either(_swept(_network(NIC)), _list(_network(NIC))),
-        "routing": _swept(_table(ROUTING | {"reroute": QUANTITY})),
-        "workload": _workload(),
-        "policy": _swept(_policy()),
-        "measure": _measure(),
-        "packets": _swept(_table({"mtu": QUANTITY, "header": QUANTITY, "ack": QUANTITY})),
-        "controller": _swept(_table({"at": TEXT}, ["at"])),
-        "fault": _list(_swept(_fault())),
-    }
-    times = _swept(_table({"duration": QUANTITY, "warmup": QUANTITY, "drain": QUANTITY}))["properties"]
-    run = _table({**times, "seeds": _either({"type": "integer", "minimum": 1}, _list(WHOLE))}, ["duration"])
-    keys = {"schema": {"const": 1}, "name": TEXT, **sections, "run": run, "scheme": _schemes()}
+    told = json.loads(_subak.sections())
+    sections = {name: one["schema"] for name, one in told.items()}
+    swept = ("routing", "measure", "packets", "controller", "run")
+    keys = sections | {name: _swept(sections[name]) for name in swept}
+    keys["run"]["properties"]["seeds"] = sections["run"]["properties"]["seeds"]
+    keys["network"] = _either(_swept(_network(NIC)), _list(_network(NIC)))
+    kinds = _of_kinds(sections["workload"])
+    keys["workload"] = _either(_swept(kinds), _list(kinds))
+    keys["policy"] = _swept(_policy())
+    keys["fault"] = _list(_swept(_of_kinds(sections["fault"]["items"])))
+    keys["scheme"] = _schemes()
     return _table(keys, ["network", "workload", "scheme", "run"])
 
 
-def _sizes() -> Schema:
-    facebook = ("facebook-web", "facebook-cache", "facebook-hadoop")
-    hpcc = ("fb-hadoop", "ali-storage", "google-rpc")
-    words = _word("web-search", "data-mining", "enterprise", *facebook, *hpcc, "fixed", "uniform")
-    one = _either(words, POINTS, _table({"file": TEXT}, ["file"]))
-    return _either(one, _list(one))
-
-
-def _workload() -> Schema:
-    each = {"connections": WHOLE, "weights": _weights()}
-    sized = {"sizes": _sizes(), "size": QUANTITY, "smallest": QUANTITY, "largest": QUANTITY}
-    step = OF_FLOWS | {"start": QUANTITY, "stop": QUANTITY, "connections": WHOLE, "after": TEXTS}
-    step |= {"weights": _list({"type": "array", "minItems": 2, "maxItems": 2})}
-    kinds = {
-        "poisson": {**sized, "load": SHARE, "subflows": WHOLE, "one_way": FLAG, **each},
-        "churn": {
-            "epoch": QUANTITY,
-            "flows_per_host": NUMBER,
-            "replace": SHARE,
-            "subflows": WHOLE,
-            "alternate": FLAG,
-            "most_per_host": NUMBER,
-            "pairs_per_host": NUMBER,
-            **each,
-        },
-        "incast": {"senders": WHOLE, "size": QUANTITY, "receiver": TEXT, "interval": QUANTITY, **each},
-        "permutation": {"size": QUANTITY, "subflows": WHOLE, "one_way": FLAG, "apart": FLAG, "hashed": FLAG, **each},
-        "steps": {"flows": _either(_list(_table(step)), _list(_list(_table(step))))},
-        "closed": {
-            **sized,
-            "hosts": TEXTS,
-            "to": TEXTS,
-            "clients": WHOLE,
-            "outstanding": WHOLE,
-            "think": QUANTITY,
-            "spread": QUANTITY,
-            "transfers": WHOLE,
-            **each,
-        },
-        "jobs": _jobs(),
-        "trace": {"file": TEXT, "format": _word("csv", "parquet", "hpcc", "htsim"), "origin": QUANTITY, **each},
-    }
-    return _either(
-        _swept(_kinds(kinds, {"steps": ["flows"], "jobs": ["jobs"], "trace": ["file"]})), _list(_kinds(kinds))
-    )
-
-
-def _jobs() -> Schema:
-    flow = _table(
-        {"id": TEXT, "src": TEXT, "dst": TEXT, "size": QUANTITY, "start": QUANTITY, "after": TEXTS},
-        ["id", "src", "dst", "size"],
-    )
-    task = _table({"id": TEXT, "host": TEXT, "time": QUANTITY, "after": TEXTS}, ["id"])
-    policies = json.loads(_subak.weight_policies())
-    kinds = {one["name"]: {param["name"]: QUANTITY for param in one["params"]} for one in policies}
-    policy = _either(_word(*kinds), _kinds(kinds), _table({"callable": TEXT}, ["callable"]))
-    own = {"policy": policy, "every": QUANTITY}
-    job = {"id": TEXT, "start": QUANTITY, "budget": NUMBER, **own, "flows": _list(flow), "tasks": _list(task)}
-    changed = {"spacing": QUANTITY, "compute": NUMBER, "size": QUANTITY, "width": WHOLE, "background": WHOLE}
-    return {"jobs": _either(_word("tpch"), _list(_table(job, ["flows"]))), **own, **changed}
-
-
-def _weights() -> Schema:
-    pair = {"type": "array", "items": NUMBER, "minItems": 2, "maxItems": 2}
-    return _either(_table({"uniform": pair}, ["uniform"]), _table({"powers": pair}, ["powers"]))
-
-
-def _measure() -> Schema:
-    settled = {"within": SHARE, "share": SHARE, "hold": QUANTITY, "lasting": FLAG, "acks": FLAG}
-    settled |= {"of": _word("assigned", "received"), "against": _word("policy", "scheme")}
-    one = _swept(_table(settled | {"every": QUANTITY, "filter": QUANTITY}))
-    packets = _table({"flows": _list(ANY), "links": TEXTS, "from": QUANTITY, "until": QUANTITY})
-    fct = _either(FLAG, _word("receiver", "sender"))
-    keys = {"fct": fct, "rates": QUANTITY, "queues": QUANTITY, "paces": QUANTITY, "packets": _either(FLAG, packets)}
-    swept = _swept(_table(keys))["properties"]
-    return _table({**swept, "convergence": _either(one, _list(one))})
-
-
-def _fault() -> Schema:
-    packets = {"probability": SHARE, "kinds": TEXTS, "links": TEXTS, "from": QUANTITY, "until": QUANTITY}
-    at = {"link": TEXT, "links": TEXTS}
+def _of_kinds(kinds: list[Schema]) -> Schema:
+    """A table whose ``kind`` says which keys it has."""
     return _kinds(
-        {
-            "loss": packets,
-            "duplicate": packets,
-            "delay": packets | {"by": QUANTITY},
-            "capacity": at | {"capacity": QUANTITY, "at": QUANTITY},
-            "down": at | {"both": FLAG, "down": QUANTITY, "up": QUANTITY},
-            "restart": {"machine": TEXT, "node": TEXT, "link": TEXT, "at": QUANTITY},
-        }
+        {one["kind"]: one["schema"]["properties"] for one in kinds},
+        {one["kind"]: one["schema"].get("required", []) for one in kinds},
     )
 
 
@@ -272,5 +176,5 @@ def _params(one: Schema) -> Schema:
     for param in one["params"]:
         value = FLAG if isinstance(param["default"], bool) else QUANTITY
         about = f"{param['about']} (default: {param['default']} {param['unit']})"
-        keys[param["name"]] = {**_swept(value), "description": about}
-    return _table(keys)
+        keys[param["name"]] = {**value, "description": about}
+    return _swept(_table(keys))

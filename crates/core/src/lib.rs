@@ -11,6 +11,7 @@ pub mod fault;
 pub mod flows;
 pub mod formats;
 pub mod generate;
+pub mod keys;
 pub mod network;
 pub mod policy;
 pub mod quantity;

@@ -1,23 +1,15 @@
-//! What the network generators say of themselves.
+//! What the network generators and the sections of specs say of themselves.
 
 use pyo3::prelude::*;
-use serde_json::{Value as Json, json};
-use subak_core::generate::{GENERATORS, Generator};
 
 /// Every kind of network that can be generated, with its keys, as a JSON list.
 #[pyfunction]
 pub fn generators() -> String {
-    Json::from_iter(GENERATORS.iter().map(generator)).to_string()
+    subak_core::generate::described().to_string()
 }
 
-fn generator(generator: &Generator) -> Json {
-    let keys = generator.keys.iter().map(|key| {
-        json!({
-            "name": key.name,
-            "unit": key.unit.name(),
-            "default": key.default.describe(),
-            "about": key.about,
-        })
-    });
-    json!({"kind": generator.kind, "about": generator.about, "keys": Json::from_iter(keys)})
+/// The sections of a spec with their keys and JSON Schemas, as JSON.
+#[pyfunction]
+pub fn sections() -> String {
+    subak_lab::spec::described().to_string()
 }

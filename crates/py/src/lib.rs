@@ -28,6 +28,7 @@ mod _subak {
         converging::converge,
         experiments::{experiment, experiments},
         generators::generators,
+        generators::sections,
         incremental::Incremental,
         links::SPercLinks,
         ned::Ned,

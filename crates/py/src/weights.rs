@@ -70,9 +70,8 @@ impl WeightPolicy for Callable {
 /// The policies for weights, as JSON.
 #[pyfunction]
 pub fn weight_policies() -> String {
-    let param = |p: &policies::Param| serde_json::json!({"name": p.name, "default": p.default, "least": p.range.0, "most": p.range.1, "about": p.about});
     let about = policies::ABOUT.iter().map(|one| {
-        let params: Vec<_> = one.params.iter().map(param).collect();
+        let params: Vec<_> = one.params.iter().map(subak_core::keys::Key::described).collect();
         serde_json::json!({"name": one.name, "about": one.about, "paper": one.paper, "params": params})
     });
     serde_json::Value::Array(about.collect()).to_string()

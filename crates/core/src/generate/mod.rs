@@ -7,6 +7,7 @@ mod b4;
 mod builders;
 
 use crate::document::{check_keys, table, text, unknown_word};
+use crate::keys::{self, Holds, Key, Otherwise};
 use crate::route::Metric;
 use crate::{Fault, Faults, Network, Ns, quantity};
 use serde_json::{Map, Value, json};
@@ -31,98 +32,28 @@ pub struct Generator {
     build: fn(&Given, &mut Network) -> Result<(), Fault>,
 }
 
-/// A key of a generator.
-#[derive(Debug, Clone, Copy)]
-pub struct Key {
-    /// Its name.
-    pub name: &'static str,
-    /// What it holds.
-    pub unit: Unit,
-    /// What holds where it is not given.
-    pub default: Otherwise,
-    /// What it does.
-    pub about: &'static str,
+const fn key(name: &'static str, holds: Holds, default: Otherwise, about: &'static str) -> Key {
+    Key { name, holds, default, about }
 }
 
-/// What a key holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
-    /// A whole number, one or more.
-    Count,
-    /// A positive rate, bit/s.
-    Rate,
-    /// A list of positive rates.
-    Rates,
-    /// A time of zero or more, seconds.
-    Time,
-    /// A size, bytes; one or more.
-    Size,
-    /// One of these words.
-    Word(&'static [&'static str]),
-}
-
-impl Unit {
-    /// How help writes it.
-    pub fn name(self) -> String {
-        match self {
-            Unit::Count => "whole number".into(),
-            Unit::Rate => "bit/s".into(),
-            Unit::Rates => "list of bit/s".into(),
-            Unit::Time => "s".into(),
-            Unit::Size => "bytes".into(),
-            Unit::Word(words) => words.iter().map(|w| format!("\"{w}\"")).collect::<Vec<_>>().join(" or "),
-        }
-    }
-}
-
-/// What holds where a key is not given.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Otherwise {
-    /// It must be given.
-    Required,
-    /// This, as if it were written so.
-    Is(&'static str),
-    /// What the key of this name holds.
-    Same(&'static str),
-    /// Twice what the key of this name holds.
-    Twice(&'static str),
-    /// The largest in the list of this name.
-    Largest(&'static str),
-    /// The key stays open; the words say what that means.
-    Open(&'static str),
-}
-
-impl Otherwise {
-    /// How help writes it.
-    pub fn describe(self) -> String {
-        match self {
-            Otherwise::Required => "required".into(),
-            Otherwise::Is(value) | Otherwise::Open(value) => value.into(),
-            Otherwise::Same(key) => format!("{key}'s"),
-            Otherwise::Twice(key) => format!("twice {key}"),
-            Otherwise::Largest(key) => format!("the largest of {key}"),
-        }
-    }
-}
-
-const fn key(name: &'static str, unit: Unit, default: Otherwise, about: &'static str) -> Key {
-    Key { name, unit, default, about }
-}
+const COUNT: Holds = Holds::Whole(1, 1_000_000_000_000_000);
+const RATES: Holds = Holds::List(&Holds::Rate);
 
 const fn size(name: &'static str, about: &'static str) -> Key {
-    key(name, Unit::Count, Otherwise::Required, about)
+    Key::required(name, COUNT, about)
 }
 
 const fn controller_rate(about: &'static str) -> Key {
-    key("controller_rate", Unit::Rate, Otherwise::Open("no such node"), about)
+    key("controller_rate", Holds::Rate, Otherwise::Open("no such node"), about)
 }
 
-const LINK_DELAY: Key = key("link_delay", Unit::Time, Otherwise::Is("1us"), "propagation delay of each link");
+const LINK_DELAY: Key = key("link_delay", Holds::Time, Otherwise::Is("1us"), "propagation delay of each link");
 const HOST_DELAY: Key =
-    key("host_delay", Unit::Time, Otherwise::Same("link_delay"), "propagation delay of the hosts' links");
-const HOST_RATE: Key = key("host_rate", Unit::Rate, Otherwise::Is("10Gbps"), "capacity of the hosts' links");
-const RATE: Key = key("rate", Unit::Rate, Otherwise::Is("10Gbps"), "capacity of each link");
-const BUFFER: Key = key("buffer", Unit::Size, Otherwise::Open("the simulator's"), "room in the queue before each link");
+    key("host_delay", Holds::Time, Otherwise::Same("link_delay"), "propagation delay of the hosts' links");
+const HOST_RATE: Key = key("host_rate", Holds::Rate, Otherwise::Is("10Gbps"), "capacity of the hosts' links");
+const RATE: Key = key("rate", Holds::Rate, Otherwise::Is("10Gbps"), "capacity of each link");
+const BUFFER: Key =
+    key("buffer", Holds::Size, Otherwise::Open("the simulator's"), "room in the queue before each link");
 
 /// Every kind of network.
 pub const GENERATORS: &[Generator] = &[
@@ -134,8 +65,8 @@ pub const GENERATORS: &[Generator] = &[
             size("spines", "spine switches"),
             size("hosts_per_leaf", "hosts at each leaf"),
             HOST_RATE,
-            key("spine_rate", Unit::Rate, Otherwise::Is("40Gbps"), "capacity of each link between leaf and spine"),
-            key("links_per_spine", Unit::Count, Otherwise::Is("1"), "parallel links from a leaf to each spine"),
+            key("spine_rate", Holds::Rate, Otherwise::Is("40Gbps"), "capacity of each link between leaf and spine"),
+            key("links_per_spine", COUNT, Otherwise::Is("1"), "parallel links from a leaf to each spine"),
             LINK_DELAY,
             HOST_DELAY,
             BUFFER,
@@ -167,11 +98,11 @@ pub const GENERATORS: &[Generator] = &[
         keys: &[
             size("pairs", "hosts on each side"),
             HOST_RATE,
-            key("bottleneck_rate", Unit::Rate, Otherwise::Is("10Gbps"), "capacity of the link between the switches"),
+            key("bottleneck_rate", Holds::Rate, Otherwise::Is("10Gbps"), "capacity of the link between the switches"),
             LINK_DELAY,
             key(
                 "bottleneck_delay",
-                Unit::Time,
+                Holds::Time,
                 Otherwise::Same("link_delay"),
                 "delay of the link between the switches",
             ),
@@ -193,8 +124,8 @@ pub const GENERATORS: &[Generator] = &[
         kind: "chain",
         about: "switch0, switch1, ... in a row, one more than there are rates; host hI at each switchI.",
         keys: &[
-            key("rates", Unit::Rates, Otherwise::Required, "capacities of the links between the switches, in order"),
-            key("host_rate", Unit::Rate, Otherwise::Largest("rates"), "capacity of the hosts' links"),
+            key("rates", RATES, Otherwise::Required, "capacities of the links between the switches, in order"),
+            key("host_rate", Holds::Rate, Otherwise::Largest("rates"), "capacity of the hosts' links"),
             LINK_DELAY,
             HOST_DELAY,
             BUFFER,
@@ -209,18 +140,18 @@ pub const GENERATORS: &[Generator] = &[
                 a switch of its name with one host: h0 at the first site in alphabetical order (with 18), or at site0 \
                 (with 12).",
         keys: &[
-            key("topology", Unit::Word(&["b4-12", "b4-18"]), Otherwise::Required, "which network"),
-            key("rate", Unit::Rate, Otherwise::Is("10Gbps"), "capacity of each link between sites"),
-            key("host_rate", Unit::Rate, Otherwise::Twice("rate"), "capacity of the hosts' links"),
+            key("topology", Holds::Word(&["b4-12", "b4-18"]), Otherwise::Required, "which network"),
+            key("rate", Holds::Rate, Otherwise::Is("10Gbps"), "capacity of each link between sites"),
+            key("host_rate", Holds::Rate, Otherwise::Twice("rate"), "capacity of the hosts' links"),
             key(
                 "link_delay",
-                Unit::Time,
+                Holds::Time,
                 Otherwise::Open(
                     "b4-18: distance over the speed of light; b4-12, whose distances are not published: 10ms",
                 ),
                 "propagation delay of each link between sites",
             ),
-            key("host_delay", Unit::Time, Otherwise::Is("2.5us"), "propagation delay of the hosts' links"),
+            key("host_delay", Holds::Time, Otherwise::Is("2.5us"), "propagation delay of the hosts' links"),
             BUFFER,
         ],
         metric: Metric::Delay,
@@ -230,13 +161,12 @@ pub const GENERATORS: &[Generator] = &[
 ];
 
 /// [`GENERATORS`] as data, for help and documentation: a list of `kind`, `about`, `metric` and `keys`, each with
-/// `name`, `unit`, `default` and `about`.
+/// `name`, `unit`, `default` and `about`, and its `schema`.
 pub fn described() -> Value {
-    let key =
-        |k: &Key| json!({"name": k.name, "unit": k.unit.name(), "default": k.default.describe(), "about": k.about});
     let generator = |g: &Generator| {
         let metric = if g.metric == Metric::Hops { "hops" } else { "delay" };
-        json!({"kind": g.kind, "about": g.about, "metric": metric, "keys": g.keys.iter().map(key).collect::<Vec<_>>()})
+        let keys: Vec<Value> = g.keys.iter().map(Key::described).collect();
+        json!({"kind": g.kind, "about": g.about, "metric": metric, "keys": keys, "schema": keys::table(g.keys)})
     };
     GENERATORS.iter().map(generator).collect()
 }
@@ -290,12 +220,12 @@ impl Given {
         let mut given = Given(BTreeMap::new());
         for key in generator.keys {
             let held = match (map.get(key.name), key.default) {
-                (Some(value), _) => faults.keep(read(key.unit, value).map_err(|e| e.below(key.name))),
+                (Some(value), _) => faults.keep(read(key.holds, value).map_err(|e| e.below(key.name))),
                 (None, Otherwise::Required) => faults.keep(Err(missing(generator, key))),
                 // What others follow from may be at fault.
                 (None, _) if !faults.is_empty() => None,
                 (None, Otherwise::Open(_)) => None,
-                (None, Otherwise::Is(default)) => Some(read_default(key.unit, default)?),
+                (None, Otherwise::Is(default)) => Some(read_default(key.holds, default)?),
                 (None, Otherwise::Same(other)) => given.0.get(other).cloned(),
                 (None, Otherwise::Twice(other)) => Some(Held::Rate(2.0 * given.rate(other))),
                 (None, Otherwise::Largest(other)) => {
@@ -365,34 +295,34 @@ impl Given {
 fn missing(generator: &Generator, key: &Key) -> Fault {
     Fault::new(
         key.name,
-        format!("a {} network needs \"{}\" ({}: {})", generator.kind, key.name, key.about, key.unit.name()),
-        format!("give it, such as {}: {}", key.name, example(key.unit)),
+        format!("a {} network needs \"{}\" ({}: {})", generator.kind, key.name, key.about, key.holds.name()),
+        format!("give it, such as {}: {}", key.name, example(key.holds)),
     )
 }
 
-fn example(unit: Unit) -> String {
-    match unit {
-        Unit::Count => "4".into(),
-        Unit::Rate => "\"10Gbps\"".into(),
-        Unit::Rates => "[\"20Gbps\", \"30Gbps\"]".into(),
-        Unit::Time => "\"1us\"".into(),
-        Unit::Size => "\"64KiB\"".into(),
-        Unit::Word(words) => format!("\"{}\"", words[0]),
+fn example(holds: Holds) -> String {
+    match holds {
+        Holds::Rate => "\"10Gbps\"".into(),
+        Holds::List(_) => "[\"20Gbps\", \"30Gbps\"]".into(),
+        Holds::Time => "\"1us\"".into(),
+        Holds::Size => "\"64KiB\"".into(),
+        Holds::Word(words) => format!("\"{}\"", words[0]),
+        _ => "4".into(),
     }
 }
 
-fn read_default(unit: Unit, default: &str) -> Result<Held, Fault> {
-    match unit {
-        Unit::Count => read(unit, &Value::from(default.parse::<u64>().unwrap_or(0))),
-        _ => read(unit, &Value::from(default)),
+fn read_default(holds: Holds, default: &str) -> Result<Held, Fault> {
+    match holds {
+        Holds::Whole(..) => read(holds, &Value::from(default.parse::<u64>().unwrap_or(0))),
+        _ => read(holds, &Value::from(default)),
     }
 }
 
-fn read(unit: Unit, value: &Value) -> Result<Held, Fault> {
-    match unit {
-        Unit::Count => count(value).map(Held::Count),
-        Unit::Rate => quantity::capacity_from_json(value).map(Held::Rate),
-        Unit::Rates => {
+fn read(holds: Holds, value: &Value) -> Result<Held, Fault> {
+    match holds {
+        Holds::Whole(..) => count(value).map(Held::Count),
+        Holds::Rate => quantity::capacity_from_json(value).map(Held::Rate),
+        Holds::List(_) => {
             let rates = crate::document::list(value, "the list of rates", "[\"20Gbps\", \"30Gbps\"]")?;
             if rates.is_empty() {
                 return Err(Fault::new("", "the list of rates is empty", "give at least one rate"));
@@ -400,13 +330,14 @@ fn read(unit: Unit, value: &Value) -> Result<Held, Fault> {
             let rate = |(i, v)| quantity::capacity_from_json(v).map_err(|e| e.below(&format!("[{i}]")));
             rates.iter().enumerate().map(rate).collect::<Result<_, _>>().map(Held::Rates)
         }
-        Unit::Time => quantity::ns_from_json(value).map(Held::Time),
-        Unit::Size => quantity::positive_bytes_from_json(value).map(Held::Size),
-        Unit::Word(words) => {
+        Holds::Time => quantity::ns_from_json(value).map(Held::Time),
+        Holds::Size => quantity::positive_bytes_from_json(value).map(Held::Size),
+        Holds::Word(words) => {
             let word = text(value, "this")?;
             let found = words.iter().find(|w| **w == word);
             found.map(|w| Held::Word(w)).ok_or_else(|| unknown_word(word, "name", words))
         }
+        other => unreachable!("no network has a key that holds {}", other.name()),
     }
 }
 

@@ -2,7 +2,8 @@
 
 use serde_json::json;
 use std::collections::{HashMap, HashSet};
-use subak_core::generate::{GENERATORS, Otherwise, Unit, described, network};
+use subak_core::generate::{GENERATORS, described, network};
+use subak_core::keys::{Holds, Otherwise};
 use subak_core::{Network, NodeKind};
 
 fn build(value: serde_json::Value) -> Network {
@@ -126,12 +127,12 @@ fn every_default_in_the_table_holds() {
     for generator in GENERATORS {
         let plain = build(small(generator.kind));
         for key in generator.keys {
-            let (Otherwise::Is(default), Unit::Rate | Unit::Time) = (key.default, key.unit) else { continue };
+            let (Otherwise::Is(default), Holds::Rate | Holds::Time) = (key.default, key.holds) else { continue };
             let mut asked = small(generator.kind);
             asked[key.name] = json!(default);
             assert_eq!(build(asked).links(), plain.links(), "{} {}", generator.kind, key.name);
             let mut other = small(generator.kind);
-            other[key.name] = json!(if key.unit == Unit::Rate { "7Gbps" } else { "77us" });
+            other[key.name] = json!(if matches!(key.holds, Holds::Rate) { "7Gbps" } else { "77us" });
             assert_ne!(build(other).links(), plain.links(), "{} {}", generator.kind, key.name);
         }
     }

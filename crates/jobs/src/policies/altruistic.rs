@@ -2,7 +2,8 @@
 //! to what lets it end together with that path. It never has more than a weight of 1. So the job is not later, and others may
 //! be sooner. At a link shared with one transfer of weight 1, a weight of 1/3 brings the quarter of the paper's figure 9.
 
-use super::{About, Param};
+use super::About;
+use subak_core::keys::{Holds, Key, Low};
 use crate::{Standing, Sum, WeightPolicy};
 use subak_core::Fault;
 
@@ -20,7 +21,7 @@ impl Altruistic {
         name: "altruistic",
         about: "transfers off the critical path give up weight, as far as they still end with that path",
         paper: "Soze, section 5.1.4, figure 9",
-        params: &[Param { name: "least", default: 0.02, range: (1e-6, 1.0), about: "the smallest weight" }],
+        params: &[Key::new("least", Holds::Number(Low::From(1e-6), 1.0), "0.02", "the smallest weight")],
     };
 
     pub(super) fn new(params: &[f64]) -> Self {

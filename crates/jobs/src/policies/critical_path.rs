@@ -1,7 +1,8 @@
 //! The critical path first (Soze, section 5.1.1): transfers on the longest way that remains have `ratio` times the weight of
 //! the others. The paper's weights 4/3 and 2/3 are a ratio of 2 with the sum kept at 2.
 
-use super::{About, Param};
+use super::About;
+use subak_core::keys::{Holds, Key, Low};
 use crate::{Standing, Sum, WeightPolicy};
 use subak_core::Fault;
 
@@ -19,12 +20,7 @@ impl CriticalPath {
         name: "critical-path",
         about: "transfers on the longest way that remains have a multiple of the others' weight",
         paper: "Soze, section 5.1.1, figures 5 and 6",
-        params: &[Param {
-            name: "ratio",
-            default: 2.0,
-            range: (1.0, 100.0),
-            about: "weight of a transfer on the longest way over that of another",
-        }],
+        params: &[Key::new("ratio", Holds::Number(Low::From(1.0), 100.0), "2", "weight of a transfer on the longest way over that of another")],
     };
 
     pub(super) fn new(params: &[f64]) -> Self {

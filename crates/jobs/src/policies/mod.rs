@@ -3,24 +3,12 @@
 use crate::WeightPolicy;
 use serde_json::{Map, Value};
 use subak_core::document::{unknown_key, unknown_word};
-use subak_core::quantity::{bytes_from_json, shown};
+use subak_core::keys::Key;
+use subak_core::quantity::shown;
 use subak_core::{Fault, Faults};
 
-/// A number that a policy can be given.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Param {
-    /// Its key.
-    pub name: &'static str,
-    /// What it is if not given.
-    pub default: f64,
-    /// From where to where it may be.
-    pub range: (f64, f64),
-    /// What it does.
-    pub about: &'static str,
-}
-
 /// What a policy is called, what it does, and what it can be given.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy)]
 pub struct About {
     /// Its name.
     pub name: &'static str,
@@ -28,8 +16,8 @@ pub struct About {
     pub about: &'static str,
     /// Where it is from.
     pub paper: &'static str,
-    /// What it can be given.
-    pub params: &'static [Param],
+    /// Numbers that it can be given; 0 for one that stays open.
+    pub params: &'static [Key],
 }
 
 /// A policy as a spec names it, with its parameters in their order.
@@ -106,21 +94,8 @@ pub fn read(value: &Value) -> Result<Choice, Fault> {
     let which =
         NAMES.iter().position(|n| *n == name).ok_or_else(|| unknown_word(name, "policy", NAMES).below(place))?;
     let (mut faults, known) = (Faults::default(), ABOUT[which].params);
-    let params = known.iter().map(|param| faults.keep(param.of(given)).unwrap_or(param.default)).collect();
+    let params = known.iter().map(|key| faults.keep(key.of(given)).flatten().unwrap_or(0.0)).collect();
     let keys: Vec<&'static str> = ["kind"].into_iter().chain(known.iter().map(|p| p.name)).collect();
     given.keys().filter(|k| !keys.contains(&k.as_str())).for_each(|key| faults.push(unknown_key(key, &keys)));
     faults.done().map(|()| Choice { which, params })
-}
-
-impl Param {
-    fn of(&self, given: &Map<String, Value>) -> Result<f64, Fault> {
-        let Some(value) = given.get(self.name) else { return Ok(self.default) };
-        let (low, high) = self.range;
-        // Sizes may carry a unit.
-        let number = value.as_f64().or_else(|| bytes_from_json(value).ok().map(|b| b as f64));
-        number.filter(|x| (low..=high).contains(x)).ok_or_else(|| {
-            let what = format!("{} is out of range", shown(value));
-            Fault::new(self.name, what, format!("give a number from {low} to {high}"))
-        })
-    }
 }

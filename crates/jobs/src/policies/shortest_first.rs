@@ -1,6 +1,7 @@
 //! Shortest first (Soze, section 5.1.5): the weight is the largest size over the transfer's own.
 
-use super::{About, Param};
+use super::About;
+use subak_core::keys::{Holds, Key};
 use crate::{Standing, Sum, WeightPolicy};
 use subak_core::Fault;
 
@@ -15,12 +16,7 @@ impl ShortestFirst {
         name: "shortest-first",
         about: "the weight is the largest size over the transfer's own",
         paper: "Soze, section 5.1.5, figure 10",
-        params: &[Param {
-            name: "largest",
-            default: 0.0,
-            range: (0.0, 1e18),
-            about: "the largest size; 0: that of the job's own transfers",
-        }],
+        params: &[Key::open("largest", Holds::Size, "that of the job's own transfers", "the largest size")],
     };
 
     pub(super) fn new(params: &[f64]) -> Self {

@@ -2,7 +2,8 @@
 //! more weight, as much more as it is late, and less again once it is early. Its weight never falls below 1. The paper
 //! does not say by how much a weight grows.
 
-use super::{About, Param};
+use super::About;
+use subak_core::keys::{Holds, Key, Low};
 use crate::{Standing, Sum, WeightPolicy};
 use subak_core::Fault;
 
@@ -20,7 +21,7 @@ impl Straggler {
         name: "straggler",
         about: "transfers that would end after the first one get more weight, so that all end together",
         paper: "Soze, section 5.1.2, figure 7",
-        params: &[Param { name: "most", default: 16.0, range: (1.0, 1e6), about: "the largest weight" }],
+        params: &[Key::new("most", Holds::Number(Low::From(1.0), 1e6), "16", "the largest weight")],
     };
 
     pub(super) fn new(params: &[f64]) -> Self {

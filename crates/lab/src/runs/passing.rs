@@ -2,7 +2,7 @@
 //! grow with the flows that have finished.
 
 use crate::spec::setting::Setting;
-use crate::spec::workload::{Kind, Planned};
+use crate::spec::workload::Planned;
 use std::collections::BTreeMap;
 use subak_core::FlowId;
 use subak_core::driver::FlowView;
@@ -61,7 +61,7 @@ impl Passing {
             || !measure.convergence.is_empty();
         let named =
             setting.reroute_ns.is_some() || flows.iter().any(|flow| !flow.after.is_empty() || !flow.weights.is_empty());
-        let jobs = matches!(setting.workload.kind, Kind::Jobs(_));
+        let jobs = setting.workload.has_jobs();
         let allowed = !looked_at && !named && !jobs && flows.is_sorted_by_key(|flow| flow.plan.start_ns);
         Passing { allowed, told: 0, gone: Totals::default(), written: 0, waiting: BTreeMap::new() }
     }

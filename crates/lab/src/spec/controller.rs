@@ -5,12 +5,17 @@ use crate::spec::section::{Section, text};
 use crate::spec::topology::{Topology, unknown_name};
 use serde_json::Value;
 use subak_core::driver::Route;
+use subak_core::keys::{Holds, Key};
 use subak_core::quantity::quoted;
 use subak_core::{Fault, NodeId};
 
+/// The keys of `[controller]`.
+pub(super) const KEYS: &[Key] =
+    &[Key::required("at", Holds::Text, "the node that the controller is at, such as \"h0\"")];
+
 /// The way from each host to the controller and back, by the network's own routing.
 pub(crate) fn read(value: &Value, topology: &Topology) -> Result<Vec<(NodeId, Route)>, Fault> {
-    let mut section = Section::of(value)?;
+    let mut section = Section::of(value, KEYS)?;
     let nodes = topology.network().nodes();
     let at = section.must("at", "name the node that the controller is at, such as \"h0\"", |v| {
         let name = text(v)?;

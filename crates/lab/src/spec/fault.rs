@@ -2,22 +2,84 @@
 
 use crate::spec::section::{Section, between, each, flag, list, text};
 use crate::spec::topology::{Topology, unknown_link, unknown_name};
-use serde_json::Value;
+use serde_json::{Value, json};
 use subak_core::document::unknown_word;
 use subak_core::driver::{Injected, Kinds, Machine, Mishap};
+use subak_core::keys::{Holds, Key, SHARE, table};
 use subak_core::quantity::{ns_from_json, rate_bps_from_json};
 use subak_core::{Fault, LinkId, Ns};
 
 const KINDS: &[&str] = &["loss", "duplicate", "delay", "down", "capacity", "restart"];
 
+const KIND: &[Key] = &[Key::required("kind", Holds::Word(KINDS), "the kind of fault")];
+
+const PACKETS: &[Key] = &[
+    Key::required("probability", SHARE, "a number from 0 to 1"),
+    Key::open("kinds", Holds::List(&Holds::Word(&["data", "ack", "ctl"])), "all", "kinds of packets"),
+    Key::open("links", Holds::List(&Holds::Text), "all", "the links that they leave"),
+    Key::new("from", Holds::Time, "0", "when it begins"),
+    Key::open("until", Holds::Time, "the end of the run", "when it ends"),
+];
+
+const LATER: &[Key] = &[Key::required("by", Holds::Time, "how much later packets arrive, such as \"20us\"")];
+
+const LINKS: &[Key] = &[
+    Key::open("link", Holds::Text, "links", "a link"),
+    Key::open("links", Holds::List(&Holds::Text), "link", "several"),
+];
+
+const OUTAGE: &[Key] = &[
+    Key::new("both", Holds::Flag, "false", "the links in the opposite direction too"),
+    Key::new("down", Holds::Time, "0", "when it begins"),
+    Key::open("up", Holds::Time, "never", "when it ends"),
+];
+
+const CHANGE: &[Key] = &[
+    Key::required("capacity", Holds::Rate, "what the link has then, such as \"10Gbps\""),
+    Key::required("at", Holds::Time, "the time of the change, such as \"5ms\""),
+];
+
+const RESTART: &[Key] = &[
+    Key::open("machine", Holds::Text, "node or link", "the machine: \"controller\""),
+    Key::open("node", Holds::Text, "machine or link", "the machines at a node"),
+    Key::open("link", Holds::Text, "machine or node", "the machine at a link"),
+    Key::required("at", Holds::Time, "the time of the restart, such as \"5ms\""),
+];
+
+/// The keys of each kind.
+fn keys(kind: &str) -> &'static [&'static [Key]] {
+    match kind {
+        "delay" => &[LATER, PACKETS],
+        "down" => &[LINKS, OUTAGE],
+        "capacity" => &[LINKS, CHANGE],
+        "restart" => &[RESTART],
+        _ => &[PACKETS],
+    }
+}
+
+/// The keys of every kind.
+pub(super) fn keys_of_all() -> Vec<&'static [Key]> {
+    KINDS.iter().flat_map(|kind| keys(kind)).copied().collect()
+}
+
+/// The JSON Schema of one table of `[[fault]]`, for each kind.
+pub(super) fn described() -> Value {
+    let one = |kind: &&str| {
+        let keys: Vec<Key> = keys(kind).concat();
+        json!({"kind": kind, "schema": table(&keys)})
+    };
+    KINDS.iter().map(one).collect()
+}
+
 /// One table of `[[fault]]`; several links make several faults. None may begin after the end of the run. Without a
 /// topology, because that is at fault itself, names are not looked up.
 pub(crate) fn read(value: &Value, topology: Option<&Topology>, duration_ns: Ns) -> Result<Vec<Injected>, Fault> {
-    let mut section = Section::of(value)?;
+    let mut section = Section::of(value, KIND)?;
     let kind = match section.must("kind", &format!("choose one of: {}", KINDS.join(", ")), text) {
         Ok(kind) => kind,
         Err(fault) => return section.end(Err(fault)),
     };
+    keys(kind).iter().for_each(|some| section.also(some));
     let (faults, key, begin_ns) = match kind {
         "loss" => mishap(&mut section, topology, Mishap::Lost),
         "duplicate" => mishap(&mut section, topology, Mishap::Doubled),

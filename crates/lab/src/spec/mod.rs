@@ -21,7 +21,7 @@ use crate::spec::setting::{Cost, Setting};
 use crate::spec::topology::Topology;
 use drivers::SchemeChoice;
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -30,11 +30,65 @@ use std::sync::Arc;
 use subak_core::case::policy_from_value;
 use subak_core::document::{Format, parse};
 use subak_core::formats::refuse_kind;
+use subak_core::keys::{Holds, Key};
 use subak_core::quantity::quoted;
 use subak_core::scheme::Info;
 use subak_core::{Fault, Faults};
 use subak_schemes::over::Part;
 use sweep::Axis;
+
+/// The keys of `[routing]`.
+const ROUTING: &[Key] = &[
+    Key::new("seed", Holds::Whole(0, u64::MAX), "0", "other paths among equals"),
+    Key::new("symmetric", Holds::Flag, "true", "acknowledgements go back the way that data came"),
+    Key::open("metric", Holds::Word(&["hops", "delay"]), "the network's own", "what a shortest path is"),
+    Key::new("hash", Holds::Word(&["flow", "pair"]), "flow", "what picks among shortest paths"),
+    Key::open("reroute", Holds::Time, "never", "how long after a link fails or comes back new routes are found"),
+];
+
+/// The keys of a spec.
+const ROOT: &[Key] = &[
+    Key::new("schema", Holds::Whole(1, 1), "1", "the version of this form"),
+    Key::new("name", Holds::Text, "run", "what the spec calls itself"),
+    Key::required("network", Holds::Other("network", any), "the network"),
+    Key::open("routing", Holds::Table(ROUTING), "shortest paths", "how paths are found"),
+    Key::required("workload", Holds::Other("workload", workload::described), "the flows"),
+    Key::open("policy", Holds::Other("policy", any), "max-min", "what is wanted"),
+    Key::open("measure", Holds::Table(setting::MEASURE), "completion times", "what is measured"),
+    Key::required("run", Holds::Table(setting::RUN), "how long, and how often"),
+    Key::open("packets", Holds::Table(setting::PACKETS), "of Ethernet", "sizes of packets"),
+    Key::open("fault", Holds::List(&Holds::Other("faults", fault::described)), "none", "what goes wrong"),
+    Key::open("controller", Holds::Table(controller::KEYS), "none", "where the central machine is"),
+    Key::required("scheme", Holds::List(&Holds::Table(SCHEME)), "the schemes"),
+];
+
+/// The keys of `[[scheme]]`.
+const SCHEME: &[Key] = &[
+    Key::open("name", Holds::Text, "optimizer and fabric", "one of those that `subak schemes` lists"),
+    Key::open("optimizer", Holds::Text, "name", "an optimizer"),
+    Key::open("fabric", Holds::Text, "name", "the fabric that it runs over"),
+    Key::open("driver", Holds::Word(&["packet", "fluid"]), "the scheme's own", "what simulates it"),
+    Key::open("label", Holds::Text, "its name", "what results call it"),
+    Key::open("policy", Holds::Other("policy", any), "the spec's", "its own policy"),
+    Key::open("params", Holds::Other("params", any), "the scheme's", "its parameters"),
+];
+
+fn any() -> Value {
+    Value::Object(Map::new())
+}
+
+/// What specs hold, for help and checks: each section with its keys and its JSON Schema. `workload` and `fault` are lists of
+/// their kinds.
+pub fn described() -> Value {
+    let one = |key: &Key| {
+        let keys: Vec<Value> = match key.holds {
+            Holds::Table(keys) => keys.iter().map(Key::described).collect(),
+            _ => Vec::new(),
+        };
+        (key.name.to_string(), json!({"keys": keys, "schema": key.holds.schema()}))
+    };
+    Value::Object(ROOT.iter().map(one).collect())
+}
 
 /// A spec as written.
 #[derive(Debug, Clone)]
@@ -136,7 +190,7 @@ impl ValidSpec {
     }
 
     fn of(spec: Spec) -> Result<Self, Fault> {
-        let mut root = Section::over(&spec.tree);
+        let mut root = Section::over(&spec.tree, ROOT);
         root.opt("schema", |v| whole(v, 1, 1));
         let name = root.opt("name", |v| text(v).map(str::to_string)).unwrap_or_else(|| "run".into());
         let schemes = root.need("scheme", "list at least one: [[scheme]] with a name", Vec::new(), schemes);
@@ -283,11 +337,11 @@ fn schemes(value: &Value) -> Result<Vec<SchemeChoice>, Fault> {
 }
 
 fn scheme(value: &Value) -> Result<Vec<SchemeChoice>, Fault> {
-    let mut section = Section::of(value)?;
+    let mut section = Section::of(value, SCHEME)?;
     let name = scheme_name(&mut section);
     let asked = section.opt("driver", |v| text(v).map(str::to_string));
     let label = section.opt("label", |v| text(v).map(str::to_string));
-    let params = section.opt("params", |v| Section::of(v).map(|_| v.as_object().cloned().unwrap_or_default()));
+    let params = section.opt("params", |v| Section::of(v, &[]).map(|_| v.as_object().cloned().unwrap_or_default()));
     let own_policy = section.opt("policy", |v| policy_from_value(v).map(|read| (v.clone(), read)));
     let found = name.and_then(|name| {
         let found = drivers::find(&name, asked.as_deref()).map(|found| (name, found));

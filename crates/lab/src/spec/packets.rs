@@ -5,8 +5,22 @@ use crate::spec::topology::{Topology, unknown_link, unknown_name};
 use crate::spec::workload::Planned;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use subak_core::quantity::{ns_from_json, shown};
+use subak_core::keys::{Holds, Key};
+use subak_core::quantity::shown;
 use subak_core::{Fault, FlowId, LinkId, Ns};
+
+/// The keys of `[measure] packets`.
+pub(super) const KEYS: &[Key] = &[
+    Key::open(
+        "flows",
+        Holds::List(&Holds::Either(&[Holds::Text, Holds::Whole(0, u64::MAX)])),
+        "all",
+        "only packets of these flows: numbers from 0, or ids. Messages of no flow are then left out",
+    ),
+    Key::open("links", Holds::List(&Holds::Text), "all", "only at these links"),
+    Key::new("from", Holds::Time, "0", "when the recording begins"),
+    Key::open("until", Holds::Time, "the end of the run", "when it ends"),
+];
 
 /// Packets whose way is recorded.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,7 +40,7 @@ impl Recorded {
         if let Some(wanted) = value.as_bool() {
             return Ok(wanted.then_some(all));
         }
-        let mut section = Section::of(value)?;
+        let mut section = Section::of(value, KEYS)?;
         let flows = section.opt("flows", |v| each(v, name_of_flow));
         let links = section.opt("links", |v| each(v, |v| link(v, topology)));
         for (key, is_empty) in [("flows", flows.as_ref().map(Vec::len)), ("links", links.as_ref().map(Vec::len))] {
@@ -34,8 +48,8 @@ impl Recorded {
                 section.note(Fault::new(key, "the list is empty", "name at least one, or leave the key away for all"));
             }
         }
-        let from_ns = section.opt("from", ns_from_json).unwrap_or(0);
-        let until_ns = section.opt("until", ns_from_json).unwrap_or(Ns::MAX);
+        let from_ns = section.take("from");
+        let until_ns = section.given("until").unwrap_or(Ns::MAX);
         if from_ns >= until_ns {
             section.note(Fault::new("until", "the recording ends before it begins", "give a later time"));
         }

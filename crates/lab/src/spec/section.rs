@@ -1,34 +1,63 @@
-//! Reading the tables of a spec: each key is asked for once, and what nobody asked for is refused by name. A key at fault
-//! is noted, and the others are read all the same: whoever wrote the spec is told of every fault at once.
+//! Reading the tables of a spec by their declared keys: what nobody asked for is refused by name. A key at fault is noted,
+//! and the others are read all the same: whoever wrote the spec is told of every fault at once.
 
 use serde_json::{Map, Value};
 use subak_core::document::unknown_key;
+use subak_core::keys::Key;
 use subak_core::quantity::shown;
 use subak_core::{Fault, Faults};
+
+pub(crate) use subak_core::keys::{Taken, between, each, flag, list, text, whole};
 
 /// A table of a spec while it is read. Places in faults are relative to the table.
 pub(crate) struct Section<'a> {
     map: &'a Map<String, Value>,
+    keys: Vec<&'static Key>,
+    /// The keys asked for so far.
     known: Vec<&'static str>,
     faults: Faults,
 }
 
 impl<'a> Section<'a> {
-    /// `value` as a table.
-    pub fn of(value: &'a Value) -> Result<Self, Fault> {
+    /// `value` as a table with `keys`.
+    pub fn of(value: &'a Value, keys: &'static [Key]) -> Result<Self, Fault> {
         let map = value.as_object().ok_or_else(|| {
             Fault::new("", format!("{} is not a table", shown(value)), "give a table of keys and values")
         })?;
-        Ok(Section::over(map))
+        Ok(Section::over(map, keys))
     }
 
-    /// The table `map`.
-    pub fn over(map: &'a Map<String, Value>) -> Self {
-        Section { map, known: Vec::new(), faults: Faults::default() }
+    /// The table `map` with `keys`.
+    pub fn over(map: &'a Map<String, Value>, keys: &'static [Key]) -> Self {
+        Section { map, keys: keys.iter().collect(), known: Vec::new(), faults: Faults::default() }
+    }
+
+    /// It has these keys too.
+    pub fn also(&mut self, keys: &'static [Key]) {
+        self.keys.extend(keys);
+    }
+
+    fn declared(&self, name: &str) -> &'static Key {
+        let found = self.keys.iter().copied().find(|key| key.name == name);
+        found.unwrap_or_else(|| unreachable!("{name} is a key that the table declares"))
+    }
+
+    /// What `key` holds, by its declaration; its default if not given.
+    pub fn take<T: Taken>(&mut self, name: &'static str) -> T {
+        self.known.push(name);
+        let key = self.declared(name);
+        self.faults.keep(key.of(self.map)).flatten().unwrap_or_else(|| T::stand_in(key.holds))
+    }
+
+    /// What `key` holds, by its declaration, if it is given and sound.
+    pub fn given<T: Taken>(&mut self, name: &'static str) -> Option<T> {
+        let holds = self.declared(name).holds;
+        self.opt(name, |value| T::read(holds, value))
     }
 
     /// The value of `key`, if given.
     pub fn get(&mut self, key: &'static str) -> Option<&'a Value> {
+        debug_assert_eq!(self.declared(key).name, key);
         self.known.push(key);
         self.map.get(key)
     }
@@ -120,53 +149,4 @@ impl<'a> Section<'a> {
     pub fn finish(self) -> Result<(), Fault> {
         self.end(Ok(()))
     }
-}
-
-/// Text.
-pub(crate) fn text(value: &Value) -> Result<&str, Fault> {
-    value.as_str().ok_or_else(|| Fault::new("", format!("{} is not a text", shown(value)), "give a text in quotes"))
-}
-
-/// True or false.
-pub(crate) fn flag(value: &Value) -> Result<bool, Fault> {
-    value
-        .as_bool()
-        .ok_or_else(|| Fault::new("", format!("{} is neither true nor false", shown(value)), "give true or false"))
-}
-
-/// A list.
-pub(crate) fn list(value: &Value) -> Result<&[Value], Fault> {
-    let items = value.as_array();
-    items.map(Vec::as_slice).ok_or_else(|| Fault::new("", format!("{} is not a list", shown(value)), "give a list"))
-}
-
-/// A whole number from `low` to `high`.
-pub(crate) fn whole(value: &Value, low: u64, high: u64) -> Result<u64, Fault> {
-    value.as_u64().filter(|n| (low..=high).contains(n)).ok_or_else(|| {
-        Fault::new("", format!("{} is out of range", shown(value)), format!("give a whole number from {low} to {high}"))
-    })
-}
-
-/// A number above `low` (or from it, if `closed`) up to and including `high`.
-pub(crate) fn between(value: &Value, low: f64, closed: bool, high: f64) -> Result<f64, Fault> {
-    let inside = |x: &f64| *x <= high && (*x > low || (closed && *x == low));
-    value.as_f64().filter(inside).ok_or_else(|| {
-        let above = if closed { "from" } else { "above" };
-        let top = if high.is_finite() { format!(" up to {high}") } else { String::new() };
-        Fault::new("", format!("{} is out of range", shown(value)), format!("give a number {above} {low}{top}"))
-    })
-}
-
-/// Each item of a list as `read` understands it.
-pub(crate) fn each<T>(value: &Value, mut read: impl FnMut(&Value) -> Result<T, Fault>) -> Result<Vec<T>, Fault> {
-    let items = list(value)?;
-    let mut faults = Faults::default();
-    let mut made = Vec::with_capacity(items.len());
-    for (i, item) in items.iter().enumerate() {
-        made.extend(faults.keep(read(item).map_err(|e| e.below(&format!("[{i}]")))));
-        if faults.is_full() {
-            break;
-        }
-    }
-    faults.done().map(|()| made)
 }

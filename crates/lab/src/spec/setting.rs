@@ -2,11 +2,10 @@
 
 use crate::spec::drivers::{Expected, SchemeChoice};
 use crate::spec::packets::Recorded;
-use crate::spec::section::{Section, between, each, flag};
+use crate::spec::section::{Section, each, flag};
 use crate::spec::topology::Topology;
-use crate::spec::workload::poisson::Poisson;
-use crate::spec::workload::{Kind, Workload};
-use crate::spec::{controller, fault};
+use crate::spec::workload::Traffic;
+use crate::spec::{controller, fault, packets};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -16,6 +15,7 @@ use std::sync::Arc;
 use subak_core::case::policy_from_value;
 use subak_core::document::unknown_word;
 use subak_core::driver::{Injected, LinkChange, PacketSizes, Route};
+use subak_core::keys::{Holds, Key, Low};
 use subak_core::quantity::{bytes_from_json, ns_from_json};
 use subak_core::scheme::{Circumstances, Goal};
 use subak_core::{Fault, Faults, LinkId, NodeId, Ns, Policy};
@@ -46,7 +46,7 @@ const LOOKS_TO_HOLD: u64 = 10;
 pub(crate) struct Setting {
     pub axis_values: Vec<Value>,
     pub topology: Arc<Topology>,
-    pub workload: Workload,
+    pub workload: Traffic,
     pub policy: Policy,
     pub measure: Measure,
     pub packet: PacketSizes,
@@ -160,7 +160,7 @@ impl Setting {
         let network = needed("network", "say over which network, for example kind = \"star\", hosts = 16");
         let topology = faults.keep(network.and_then(|n| topology(n, routing, base, topologies)));
         let workload = needed("workload", "say which flows, for example kind = \"poisson\"");
-        let workload = workload.and_then(|w| Workload::read(w, base).map_err(|e| e.below("workload")));
+        let workload = workload.and_then(|w| Traffic::read(w, base).map_err(|e| e.below("workload")));
         let workload = faults.keep(workload);
         let packet = faults.keep(packets(section("packets")).map_err(|e| e.below("packets"))).unwrap_or_default();
         let run = needed("run", "say for how long: duration = \"50ms\"");
@@ -248,7 +248,7 @@ impl Setting {
         let seconds = (self.duration_ns - self.warmup_ns) as f64 * 1e-9;
         let topology = &self.topology;
         let hosts = topology.hosts();
-        let is_one_way = self.poisson().is_some_and(|poisson| poisson.one_way);
+        let is_one_way = self.workload.is_one_way();
         let senders = if is_one_way { &hosts[..hosts.len() / 2] } else { hosts };
         let links = topology.network().links()[..topology.described_links()].iter();
         let into = links.filter(|l| l.to.is_some_and(|n| topology.is_host(n))).map(|l| l.capacity_bps);
@@ -301,19 +301,12 @@ impl Setting {
 
     /// The load that the spec gives, where the workload has one.
     pub fn load(&self) -> Option<f64> {
-        self.poisson().map(|poisson| poisson.load)
+        self.workload.loads().map(|(load, _)| load)
     }
 
     /// The load of all flows, where the workload has one.
     pub fn whole_load(&self) -> Option<f64> {
-        self.poisson().map(Poisson::whole_load)
-    }
-
-    fn poisson(&self) -> Option<&Poisson> {
-        match &self.workload.kind {
-            Kind::Poisson(poisson) => Some(poisson),
-            _ => None,
-        }
+        self.workload.loads().map(|(_, load)| load)
     }
 }
 
@@ -340,9 +333,27 @@ fn mean_share_bps(topology: &Topology, live: f64) -> f64 {
     from_hosts.sum::<f64>() / live.max(1.0)
 }
 
+/// The keys of `[run]`.
+pub(super) const RUN: &[Key] = &[
+    Key::required("duration", Holds::Time, "how long flows arrive, such as \"50ms\""),
+    Key::new("warmup", Holds::Time, "0", "flows that start earlier do not count"),
+    Key::open(
+        "drain",
+        Holds::Time,
+        "20 durations",
+        "how much longer flows may take to complete. A run ends as soon as all have completed",
+    ),
+    Key::new(
+        "seeds",
+        Holds::Either(&[Holds::Whole(1, u32::MAX as u64), Holds::List(&Holds::Whole(0, u64::MAX))]),
+        "1",
+        "how many seeds, counted from 1, or a list of seeds",
+    ),
+];
+
 /// Duration, warm-up and drain.
 fn times(value: &Value) -> Result<(Ns, Ns, Ns), Fault> {
-    let mut section = Section::of(value)?;
+    let mut section = Section::of(value, RUN)?;
     let time = |v: &Value| match ns_from_json(v)? {
         ns if ns <= MOST_NS => Ok(ns),
         _ => Err(Fault::new("", "the time is too long", "give at most two hours of simulated time")),
@@ -362,10 +373,17 @@ fn times(value: &Value) -> Result<(Ns, Ns, Ns), Fault> {
     section.end(Ok((duration_ns, warmup_ns, drain_ns)))
 }
 
+/// The keys of `[packets]`.
+pub(super) const PACKETS: &[Key] = &[
+    Key::new("mtu", Holds::Size, "1500", "a full packet on the wire"),
+    Key::new("header", Holds::Size, "54", "headers of each"),
+    Key::new("ack", Holds::Size, "64", "an acknowledgement"),
+];
+
 fn packets(value: Option<&Value>) -> Result<PacketSizes, Fault> {
     let mut sizes = PacketSizes::default();
     let Some(value) = value else { return Ok(sizes) };
-    let mut section = Section::of(value)?;
+    let mut section = Section::of(value, PACKETS)?;
     let bytes = |v: &Value| match bytes_from_json(v)? {
         n @ 1..=65_535 => Ok(n as u32),
         _ => Err(Fault::new("", "the size is out of range", "give 1 to 65535 bytes")),
@@ -386,10 +404,43 @@ fn interval(value: &Value) -> Result<Ns, Fault> {
     }
 }
 
-fn measure(value: Option<&Value>, workload: Option<&Workload>, topology: Option<&Topology>) -> Result<Measure, Fault> {
+/// The keys of `[measure]`.
+pub(super) const MEASURE: &[Key] = &[
+    Key::new(
+        "fct",
+        Holds::Either(&[Holds::Flag, Holds::Word(ENDS)]),
+        "true",
+        "a row for each flow with its completion time and slowdown. `\"sender\"`: a flow is complete when its sender has the last acknowledgement, not when its last byte has arrived (`\"receiver\"`, or true); the flow alone takes that much longer too",
+    ),
+    Key::open("rates", Holds::Time, "none", "interval between samples of each running flow's rate"),
+    Key::open("queues", Holds::Time, "none", "interval between samples of each queue"),
+    Key::open(
+        "paces",
+        Holds::Time,
+        "none",
+        "interval between samples of each subflow's window and pace, as its source set them",
+    ),
+    Key::new(
+        "packets",
+        Holds::Either(&[Holds::Flag, Holds::Table(packets::KEYS)]),
+        "false",
+        "what befalls packets is recorded: true for all, or a table",
+    ),
+    Key::open(
+        "convergence",
+        Holds::Either(&[Holds::Table(CONVERGENCE), Holds::List(&Holds::Table(CONVERGENCE))]),
+        "none",
+        "when rates settle after each change of the flows; not with `poisson`; a list of tables asks for several criteria at once",
+    ),
+];
+
+/// Ends of a flow.
+const ENDS: &[&str] = &["receiver", "sender"];
+
+fn measure(value: Option<&Value>, workload: Option<&Traffic>, topology: Option<&Topology>) -> Result<Measure, Fault> {
     let mut measure = Measure { fct: true, ..Measure::default() };
     let Some(value) = value else { return Ok(measure) };
-    let mut section = Section::of(value)?;
+    let mut section = Section::of(value, MEASURE)?;
     (measure.fct, measure.at_sender) = section.opt("fct", completion).unwrap_or((true, false));
     measure.rates_ns = section.opt("rates", interval);
     measure.queues_ns = section.opt("queues", interval);
@@ -412,27 +463,57 @@ fn completion(value: &Value) -> Result<(bool, bool), Fault> {
         None => Ok((flag(value)?, false)),
         Some("receiver") => Ok((true, false)),
         Some("sender") => Ok((true, true)),
-        Some(other) => Err(unknown_word(other, "end", &["receiver", "sender"])),
+        Some(other) => Err(unknown_word(other, "end", ENDS)),
     }
 }
 
+/// Above zero, up to all.
+const PART: Holds = Holds::Number(Low::Above(0.0), 1.0);
+
+/// The keys of `[measure.convergence]`.
+const CONVERGENCE: &[Key] = &[
+    Key::new("within", PART, "0.1", "how near a rate must be to its goal, relative to it"),
+    Key::new("share", PART, "0.95", "the share of the flows that must be so near"),
+    Key::open("hold", Holds::Time, "10 looks", "how long that must last without a break"),
+    Key::new("lasting", Holds::Flag, "true", "whether it must last until the flows change next or the run ends"),
+    Key::new(
+        "of",
+        Holds::Word(&["assigned", "received"]),
+        "received",
+        "which rates: `received` at the destination, filtered, or `assigned` to the source",
+    ),
+    Key::new(
+        "against",
+        Holds::Word(&["policy", "scheme"]),
+        "policy",
+        "which goal: the optimum of the `policy`, or what the `scheme` itself aims at",
+    ),
+    Key::new(
+        "acks",
+        Holds::Flag,
+        "false",
+        "whether the goal leaves room on each link for the acknowledgements of the flows that cross it the other way",
+    ),
+    Key::new("every", Holds::Time, "10us", "time between two looks"),
+    Key::new(
+        "filter",
+        Holds::Time,
+        "80us",
+        "time constant of the filter over received rates; its lag is subtracted. See below",
+    ),
+];
+
 fn convergence(value: &Value) -> Result<Convergence, Fault> {
-    let mut section = Section::of(value)?;
-    let either = |names: [&'static str; 2]| {
-        move |v: &Value| match names.iter().position(|n| v.as_str() == Some(n)) {
-            Some(at) => Ok(at == 1),
-            None => Err(unknown_word(v.as_str().unwrap_or("that is not a text"), "choice", &names)),
-        }
-    };
+    let mut section = Section::of(value, CONVERGENCE)?;
     let every_ns = section.opt("every", interval).unwrap_or(10_000);
     let convergence = Convergence {
-        within: section.opt("within", |v| between(v, 0.0, false, 1.0)).unwrap_or(0.1),
-        share: section.opt("share", |v| between(v, 0.0, false, 1.0)).unwrap_or(0.95),
+        within: section.take("within"),
+        share: section.take("share"),
         hold_ns: section.opt("hold", ns_from_json).unwrap_or(every_ns.saturating_mul(LOOKS_TO_HOLD)),
-        lasting: section.opt("lasting", flag).unwrap_or(true),
-        received: section.opt("of", either(["assigned", "received"])).unwrap_or(true),
-        own_goal: section.opt("against", either(["policy", "scheme"])).unwrap_or(false),
-        acks: section.opt("acks", flag).unwrap_or(false),
+        lasting: section.take("lasting"),
+        received: section.take::<String>("of") != "assigned",
+        own_goal: section.take::<String>("against") == "scheme",
+        acks: section.take("acks"),
         every_ns,
         filter_ns: section.opt("filter", interval).unwrap_or(80_000),
     };

@@ -1,8 +1,11 @@
 //! Sweeps: a list in place of a scalar is an axis, and a spec's settings are the Cartesian product of its axes in the
 //! order in which they are declared, the last fastest.
 
+use super::{ROOT, fault, workload};
 use serde_json::{Map, Value};
 use subak_core::Fault;
+use subak_core::generate::GENERATORS;
+use subak_core::keys::Key;
 
 /// A key with a list of values to sweep over.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,27 +19,31 @@ pub struct Axis {
 /// Most cells that a spec may have.
 pub(crate) const MOST_CELLS: u64 = 1_000_000;
 
-/// Keys whose value is a list by nature, and how deep: one list deeper, and it is swept.
-const LISTS: &[(&str, usize)] = &[
-    ("network.links", 1),
-    ("network.nodes", 1),
-    ("network.edges", 1),
-    ("network.hosts", 1),
-    ("network.rates", 1),
-    ("workload.flows", 1),
-    ("workload.sizes", 2),
-    ("workload.jobs", 1),
-    ("workload.hosts", 1),
-    ("workload.to", 1),
-    ("workload.weights.uniform", 1),
-    ("workload.weights.powers", 1),
-    ("measure.convergence", 1),
-    ("measure.packets.flows", 1),
-    ("measure.packets.links", 1),
-    ("fault", 1),
-    ("fault[].kinds", 1),
-    ("fault[].links", 1),
-];
+/// Keys of networks that no generator makes, whose value is a list.
+const OF_FILES: &[&str] = &["links", "nodes", "edges"];
+
+/// How deep lists lie in the value of `key` by nature: one list deeper, and it is swept. Numbers of tables in a list are left
+/// out of it: `fault[].kinds`.
+fn natural(key: &str) -> usize {
+    let deepest =
+        |tables: &[&'static [Key]], path: &[&str]| tables.iter().map(|keys| below(keys, path)).max().unwrap_or(0);
+    match *key.split('.').collect::<Vec<_>>() {
+        ["network", name] if OF_FILES.contains(&name) => 1,
+        ["network", ref path @ ..] => {
+            deepest(&GENERATORS.iter().map(|generator| generator.keys).collect::<Vec<_>>(), path)
+        }
+        ["workload", ref path @ ..] => deepest(&workload::keys(), path),
+        ["fault[]", ref path @ ..] => deepest(&fault::keys_of_all(), path),
+        ref path => below(ROOT, path),
+    }
+}
+
+/// The same of the value at `path` in a table with `keys`.
+fn below(keys: &'static [Key], path: &[&str]) -> usize {
+    let [name, rest @ ..] = path else { return 0 };
+    let Some(key) = keys.iter().find(|key| key.name == *name) else { return 0 };
+    if rest.is_empty() { key.holds.depth() } else { key.holds.inner().map_or(0, |inner| below(inner, rest)) }
+}
 
 /// Sections that are not swept as the others are.
 const ASIDE: &[&str] = &["scheme", "schema", "name"];
@@ -58,7 +65,7 @@ fn swept(key: &str, value: &Value) -> bool {
         return items.is_empty() || items.iter().any(whole);
     }
     let plain: String = key.chars().filter(|c| !c.is_ascii_digit()).collect();
-    let natural = LISTS.iter().find(|(k, _)| *k == plain).map_or(0, |(_, d)| *d);
+    let natural = natural(&plain);
     natural == 0 || items.iter().any(|v| v.is_string() || v.is_object()) && natural == 2 || depth(value) > natural
 }
 
@@ -188,6 +195,12 @@ mod tests {
         assert_eq!(axes_of(json!({"network": [{"id": "a", "capacity": 1}, {"id": "b", "capacity": 1}]})), []);
         assert_eq!(axes_of(json!({"network": [{"kind": "star"}, {"file": "x"}, {"kind": "chain"}]})).len(), 1);
         assert_eq!(axes_of(json!({"workload": {"sizes": [[[1, 0], [2, 1]], [[1, 0], [9, 1]]]}})).len(), 1);
+        let hosts = axes_of(json!({"network": {"kind": "star", "hosts": [4, 8]}, "workload": {"hosts": ["h0", "h1"]}}));
+        assert_eq!(hosts, [("network.hosts".to_string(), 2)]);
+        let fixed = json!({"workload": {"weights": {"uniform": [1, 2]}, "flows": [{}], "jobs": [{}], "to": ["h1"]},
+            "network": {"links": [{}]}, "measure": {"convergence": [{}], "packets": {"flows": [1], "links": ["a"]}},
+            "fault": [{"kinds": ["ack"], "links": ["a"]}]});
+        assert_eq!(axes_of(fixed), []);
     }
 
     #[test]

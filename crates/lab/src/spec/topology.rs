@@ -130,6 +130,11 @@ impl Topology {
         self.access_bps[host as usize]
     }
 
+    /// Bytes that the hosts' links carry in `duration_ns`.
+    pub fn capacity_bytes(&self, duration_ns: Ns) -> f64 {
+        self.hosts.iter().map(|&h| self.access_bps(h)).sum::<f64>() * (duration_ns as f64 * 1e-9) / 8.0
+    }
+
     /// The least delay of a link, at least 1 ns: how soon a reaction can reach the network.
     pub fn quickest_ns(&self) -> Ns {
         self.network.links().iter().map(|l| l.delay_ns).min().unwrap_or(1).max(1)

@@ -46,7 +46,7 @@ fn a_byte_in_any_crate_below_or_in_its_data_makes_another_build() {
         assert_ne!(hash(&copied), before, "{name}");
         fs::write(&source, text).unwrap();
     }
-    let data = copied.join("lab/src/spec/workload/tpch.toml");
+    let data = copied.join("lab/src/spec/workload/jobs/tpch.toml");
     let text = fs::read(&data).unwrap();
     fs::write(&data, [&text[..], b"\n"].concat()).unwrap();
     assert_ne!(hash(&copied), before, "included data");

@@ -1,13 +1,46 @@
 //! Endless flows between random hosts, many of which start and stop at once every epoch.
 
-use super::{Expected, Maker, positive_ns, subflows};
-use crate::spec::section::{Section, between, flag};
+use super::{Common, Entry, Expected, Maker, SUBFLOWS, Workload};
+use crate::spec::section::Section;
+use crate::spec::topology::Topology;
+use std::sync::Arc;
+use subak_core::driver::PacketSizes;
+use subak_core::keys::{Holds, Key, Low, SHARE};
 use subak_core::rng::Stream;
 use subak_core::{Fault, NodeId, Ns};
 
-/// The workload `churn`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Churn {
+const PER_HOST: Holds = Holds::Number(Low::Above(0.0), 1e5);
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "churn",
+    about: "endless flows; every `epoch` the share `replace` of them is replaced at once (PERC thesis, section 4.3.1)",
+    keys: &[
+        Key::required("epoch", Holds::Time, "the time between changes, such as \"2ms\""),
+        Key::new("flows_per_host", PER_HOST, "20", "flows over the number of hosts; the fewest where their number changes"),
+        Key::new("replace", SHARE, "0.4", "the share of these that changes"),
+        SUBFLOWS,
+        Key::new("alternate", Holds::Flag, "false", "in turn, a share starts and a share stops (section 2.7.1)"),
+        Key::open(
+            "most_per_host",
+            PER_HOST,
+            "they start and stop by turns",
+            "with `alternate`, the most flows over the number of hosts: chance decides whether flows start or stop, between \
+             `flows_per_host` and this",
+        ),
+        Key::open(
+            "pairs_per_host",
+            PER_HOST,
+            "each flow draws its own",
+            "pairs of hosts and their paths, over the number of hosts, drawn once: a flow takes a pair that no other flow \
+             has (NUMFabric, section 6.1)",
+        ),
+    ],
+    common: Common::All,
+    read: |section, _| Ok(Some(Arc::new(Churn::read(section)))),
+};
+
+#[derive(Debug)]
+struct Churn {
     /// Flows over the number of hosts; the fewest where their number changes.
     flows_per_host: f64,
     /// The share of these that changes.
@@ -43,17 +76,19 @@ struct Ends {
 }
 
 impl Churn {
-    pub(super) fn read(section: &mut Section) -> Self {
-        let per_host = |v: &_| between(v, 0.0, false, 1e5);
+    fn read(section: &mut Section) -> Self {
         let churn = Churn {
-            flows_per_host: section.opt("flows_per_host", per_host).unwrap_or(20.0),
-            replace: section.opt("replace", |v| between(v, 0.0, true, 1.0)).unwrap_or(0.4),
-            epoch_ns: section.need("epoch", "give the time between changes, such as \"2ms\"", 1, positive_ns),
-            subflows: subflows(section),
-            alternate: section.opt("alternate", flag).unwrap_or(false),
-            most_per_host: section.opt("most_per_host", per_host),
-            pairs_per_host: section.opt("pairs_per_host", per_host),
+            flows_per_host: section.take("flows_per_host"),
+            replace: section.take("replace"),
+            epoch_ns: section.take("epoch"),
+            subflows: section.take("subflows"),
+            alternate: section.take("alternate"),
+            most_per_host: section.given("most_per_host"),
+            pairs_per_host: section.given("pairs_per_host"),
         };
+        if churn.epoch_ns == 0 {
+            section.note(Fault::new("epoch", "the time is 0", "give a time of at least 1ns"));
+        }
         if churn.most_per_host.is_some() && !churn.alternate {
             let what = "the number of flows does not change";
             section.note(Fault::new("most_per_host", what, "set alternate = true, or leave it out"));
@@ -71,9 +106,18 @@ impl Churn {
         };
         Counts { fewest, most, changed }
     }
+}
 
+impl Workload for Churn {
+    fn has_sizes(&self) -> bool {
+        false
+    }
+    fn runs_both_ways(&self) -> bool {
+        true
+    }
     /// Refuses bounds between which a change does not fit, and too few pairs.
-    pub(super) fn check(&self, hosts: usize) -> Result<(), Fault> {
+    fn check(&self, topology: &Topology, _duration_ns: Ns) -> Result<(), Fault> {
+        let hosts = topology.hosts().len();
         let Counts { fewest, most, changed } = self.counts(hosts);
         if self.alternate && most < fewest + changed {
             let what = format!("from {fewest} flows, {changed} more are above the most of {most}");
@@ -87,14 +131,15 @@ impl Churn {
         Ok(())
     }
 
-    pub(super) fn expected(&self, hosts: f64, capacity_bytes: f64, duration_ns: Ns) -> Expected {
+    fn expected(&self, topology: &Topology, _packet: PacketSizes, duration_ns: Ns) -> Expected {
+        let hosts = topology.hosts().len() as f64;
         let epochs = (duration_ns / self.epoch_ns) as f64;
         let live = self.most_per_host.map_or(self.flows_per_host, |m| (m + self.flows_per_host) / 2.0) * hosts;
         let replaced = self.flows_per_host * hosts * self.replace * epochs;
-        Expected { flows: live + replaced, live, wire_bytes: capacity_bytes }
+        Expected { flows: live + replaced, live, wire_bytes: topology.capacity_bytes(duration_ns) }
     }
 
-    pub(super) fn flows(&self, maker: &mut Maker) -> Result<(), Fault> {
+    fn flows(&self, maker: &mut Maker) -> Result<(), Fault> {
         let hosts = maker.hosts.len();
         let counts = self.counts(hosts);
         let mut run = Running {

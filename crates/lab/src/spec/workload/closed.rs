@@ -4,20 +4,46 @@
 //! network, so a chain is drawn as long as it could be were its host's link idle, and what never starts leaves no trace. A
 //! chain draws from a stream of its host, so that no chain's draws depend on another's.
 
-use super::{Expected, MOST_FLOWS, Maker, host};
-use crate::spec::section::{Section, each, text, whole};
+use super::sizes::{LARGEST, SIZE, SIZES, SMALLEST};
+use super::{Common, Entry, Expected, MOST_FLOWS, Maker, Workload, host};
+use crate::spec::section::Section;
 use crate::spec::topology::Topology;
 use std::path::Path;
+use std::sync::Arc;
 use subak_core::driver::{Injected, LinkChange, PacketSizes};
-use subak_core::quantity::ns_from_json;
+use subak_core::keys::{Holds, Key};
 use subak_core::rng::{Stream, mix};
 use subak_core::sizes::Sizes;
 use subak_core::{Fault, FlowId, NodeId, Ns};
 use subak_fluid::wire_time_ns;
 
-/// The workload `closed`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Closed {
+pub(super) const ENTRY: Entry = Entry {
+    name: "closed",
+    about: "closed loops: see below",
+    keys: &[
+        SIZES,
+        SIZE,
+        SMALLEST,
+        LARGEST,
+        Key::open("hosts", Holds::List(&Holds::Text), "all", "hosts with clients"),
+        Key::open("to", Holds::List(&Holds::Text), "every other host", "hosts that transfers go to"),
+        Key::new("clients", Holds::Whole(1, 10_000), "1", "clients at each of these hosts"),
+        Key::new("outstanding", Holds::Whole(1, 10_000), "1", "transfers that a client keeps under way"),
+        Key::new("think", Holds::Time, "0", "the time from the end of one to the start of the next"),
+        Key::new("spread", Holds::Time, "0", "the first ones start at random within this time"),
+        Key::open(
+            "transfers",
+            Holds::Whole(1, 1_000_000),
+            "as many as there is time for",
+            "how many a client makes in each place",
+        ),
+    ],
+    common: Common::All,
+    read: |section, base| Ok(Closed::read(section, base).map(|closed| Arc::new(closed) as Arc<dyn Workload>)),
+};
+
+#[derive(Debug)]
+struct Closed {
     sizes: Sizes,
     /// Hosts with clients; all if not given.
     hosts: Option<Vec<String>>,
@@ -36,22 +62,25 @@ pub struct Closed {
 }
 
 impl Closed {
-    pub(super) fn read(section: &mut Section, base: &Path) -> Option<Self> {
-        let names = |v: &_| match each(v, |v| text(v).map(str::to_string))? {
-            names if names.is_empty() => Err(Fault::new("", "the list is empty", "name a host, or leave it out")),
-            names => Ok(names),
-        };
+    fn read(section: &mut Section, base: &Path) -> Option<Self> {
         let sizes = super::sizes::read(section, base);
         let sizes = section.keep(sizes);
+        let [hosts, to] = ["hosts", "to"].map(|key| {
+            let names = section.given::<Vec<String>>(key);
+            if names.as_ref().is_some_and(Vec::is_empty) {
+                section.note(Fault::new(key, "the list is empty", "name a host, or leave it out"));
+            }
+            names
+        });
         let closed = |sizes| Closed {
             sizes,
-            hosts: section.opt("hosts", names),
-            to: section.opt("to", names),
-            clients: section.opt("clients", |v| whole(v, 1, 10_000)).unwrap_or(1) as usize,
-            outstanding: section.opt("outstanding", |v| whole(v, 1, 10_000)).unwrap_or(1) as usize,
-            think_ns: section.opt("think", ns_from_json).unwrap_or(0),
-            spread_ns: section.opt("spread", ns_from_json).unwrap_or(0),
-            transfers: section.opt("transfers", |v| whole(v, 1, 1_000_000)).map(|n| n as usize),
+            hosts,
+            to,
+            clients: section.take("clients"),
+            outstanding: section.take("outstanding"),
+            think_ns: section.take("think"),
+            spread_ns: section.take("spread"),
+            transfers: section.given("transfers"),
         };
         sizes.map(closed)
     }
@@ -67,63 +96,9 @@ impl Closed {
         Ok((self.nodes(self.hosts.as_ref(), "hosts", topology)?, self.nodes(self.to.as_ref(), "to", topology)?))
     }
 
-    /// Refuses hosts that are not there, and clients with nobody to send to.
-    pub(super) fn check(&self, topology: &Topology) -> Result<(), Fault> {
-        let (from, to) = self.ends(topology)?;
-        match from.iter().find(|&src| to.iter().all(|dst| dst == src)) {
-            None => Ok(()),
-            Some(&alone) => {
-                let name = &topology.network().nodes()[alone as usize].name;
-                let what = format!("the clients of {name} have no other host to send to");
-                Err(Fault::new("to", what, "name another host, or leave out hosts that send nothing"))
-            }
-        }
-    }
-
-    pub(super) fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Expected {
-        let (from, to) = self.ends(topology).unwrap_or_default();
-        let rate = |hosts: &[NodeId]| hosts.iter().map(|&h| topology.access_bps(h)).sum::<f64>();
-        let capacity_bps = rate(&from).min(rate(&to));
-        let chains = (from.len() * self.clients * self.outstanding) as f64;
-        let wire = self.sizes.mean_wire_bytes(packet);
-        let each_ns = wire * 8e9 * from.len() as f64 / rate(&from) + self.gap_ns(topology) as f64;
-        let possible = (chains * (1.0 + duration_ns as f64 / each_ns))
-            .min(self.transfers.map_or(f64::INFINITY, |n| chains * n as f64));
-        let wire_bytes = (possible * wire).min(capacity_bps * duration_ns as f64 / 8e9);
-        Expected { flows: possible, live: chains, wire_bytes }
-    }
-
     /// The least time from the end of one to the start of the next.
     fn gap_ns(&self, topology: &Topology) -> Ns {
         self.think_ns.max(topology.quickest_ns())
-    }
-
-    pub(super) fn flows(&self, maker: &mut Maker, packet: PacketSizes, faults: &[Injected]) -> Result<(), Fault> {
-        let topology = maker.topology;
-        let (from, to) = self.ends(topology)?;
-        // No network is quicker than the quickest delay, and the fastest link that leaves the host, as it is or as a fault makes it.
-        let mut fastest_bps: Vec<f64> = topology.network().links().iter().map(|l| l.capacity_bps).collect();
-        for (_, link, change) in Injected::link_changes(faults) {
-            if let LinkChange::Capacity(bps) = change {
-                fastest_bps[link as usize] = fastest_bps[link as usize].max(bps);
-            }
-        }
-        let between_ns = topology.quickest_ns().saturating_add(self.gap_ns(topology));
-        for &src in &from {
-            let others: Vec<NodeId> = to.iter().copied().filter(|&dst| dst != src).collect();
-            let line_bps =
-                topology.network().out_links(src).iter().map(|&l| fastest_bps[l as usize]).fold(1.0, f64::max);
-            let least_ns = |size| {
-                let sending_ns = wire_time_ns(packet.wire_bytes(size) as f64, line_bps);
-                sending_ns.saturating_add(between_ns)
-            };
-            for place in 0..self.clients * self.outstanding {
-                let seed = mix(maker.seed ^ mix(u64::from(src)));
-                let mut stream = Stream::new(mix(seed ^ place as u64), "client");
-                self.chain(maker, src, &others, &least_ns, &mut stream)?;
-            }
-        }
-        Ok(())
     }
 
     /// Transfers of one place, each after the one before; `least_ns` is the least time from the start of one to that of the
@@ -156,6 +131,73 @@ impl Closed {
             }
             at_ns = at_ns.saturating_add(least_ns(size));
             before = Some(number);
+        }
+        Ok(())
+    }
+}
+
+impl Workload for Closed {
+    fn has_sizes(&self) -> bool {
+        true
+    }
+    fn draws_sizes(&self) -> bool {
+        true
+    }
+    fn runs_both_ways(&self) -> bool {
+        true
+    }
+    fn settles(&self) -> bool {
+        false
+    }
+    /// Refuses hosts that are not there, and clients with nobody to send to.
+    fn check(&self, topology: &Topology, _duration_ns: Ns) -> Result<(), Fault> {
+        let (from, to) = self.ends(topology)?;
+        match from.iter().find(|&src| to.iter().all(|dst| dst == src)) {
+            None => Ok(()),
+            Some(&alone) => {
+                let name = &topology.network().nodes()[alone as usize].name;
+                let what = format!("the clients of {name} have no other host to send to");
+                Err(Fault::new("to", what, "name another host, or leave out hosts that send nothing"))
+            }
+        }
+    }
+
+    fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Expected {
+        let (from, to) = self.ends(topology).unwrap_or_default();
+        let rate = |hosts: &[NodeId]| hosts.iter().map(|&h| topology.access_bps(h)).sum::<f64>();
+        let capacity_bps = rate(&from).min(rate(&to));
+        let chains = (from.len() * self.clients * self.outstanding) as f64;
+        let wire = self.sizes.mean_wire_bytes(packet);
+        let each_ns = wire * 8e9 * from.len() as f64 / rate(&from) + self.gap_ns(topology) as f64;
+        let possible = (chains * (1.0 + duration_ns as f64 / each_ns))
+            .min(self.transfers.map_or(f64::INFINITY, |n| chains * n as f64));
+        let wire_bytes = (possible * wire).min(capacity_bps * duration_ns as f64 / 8e9);
+        Expected { flows: possible, live: chains, wire_bytes }
+    }
+    fn flows(&self, maker: &mut Maker) -> Result<(), Fault> {
+        let (topology, packet) = (maker.topology, maker.packet);
+        let (from, to) = self.ends(topology)?;
+        // No network is quicker than the quickest delay, and the fastest link that leaves the host, as it is or as a fault makes it.
+        let mut fastest_bps: Vec<f64> = topology.network().links().iter().map(|l| l.capacity_bps).collect();
+        for (_, link, change) in Injected::link_changes(maker.faults) {
+            if let LinkChange::Capacity(bps) = change {
+                fastest_bps[link as usize] = fastest_bps[link as usize].max(bps);
+            }
+        }
+        let between_ns = topology.quickest_ns().saturating_add(self.gap_ns(topology));
+        for &src in &from {
+            let others: Vec<NodeId> = to.iter().copied().filter(|&dst| dst != src).collect();
+            let line_bps =
+                topology.network().out_links(src).iter().map(|&l| fastest_bps[l as usize]).fold(1.0, f64::max);
+            let least_ns = |size| {
+                let sending_ns = wire_time_ns(packet.wire_bytes(size) as f64, line_bps);
+                sending_ns.saturating_add(between_ns)
+            };
+            for place in 0..self.clients * self.outstanding {
+                let seed = mix(maker.seed ^ mix(u64::from(src)));
+                let mut stream = Stream::new(mix(seed ^ place as u64), "client");
+                self.chain(maker, src, &others, &least_ns, &mut stream)?;
+            }
         }
         Ok(())
     }

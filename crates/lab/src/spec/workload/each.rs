@@ -1,8 +1,9 @@
 //! What every transfer of a workload has, whatever its kind: the connections that it is split over, and its weight.
 
-use super::Planned;
-use crate::spec::section::{Section, between, list, whole};
+use super::{Common, Planned};
+use crate::spec::section::{Section, between, list};
 use serde_json::Value;
+use subak_core::keys::{Holds, Key, Low};
 use subak_core::rng::{Stream, mix};
 use subak_core::{Fault, FlowId};
 
@@ -11,6 +12,23 @@ const MOST_CONNECTIONS: u64 = 64;
 
 /// Most pairs of a connection and one that it waits for, 8 bytes each.
 const MOST_WAITS: usize = 100_000_000;
+
+/// What a transfer is split over.
+pub(super) const CONNECTIONS: Key = Key::new(
+    "connections",
+    Holds::Whole(1, MOST_CONNECTIONS),
+    "1",
+    "each transfer is split over so many flows, which take the same path",
+);
+
+const PAIR: Holds = Holds::Pair(&Holds::Number(Low::Above(0.0), 1e12));
+
+const WEIGHTS: &[Key] = &[
+    Key::open("uniform", PAIR, "powers", "any number between the two"),
+    Key::open("powers", PAIR, "uniform", "a power of two between the two, each as likely"),
+];
+
+const ALL: &[Key] = &[CONNECTIONS, Key::open("weights", Holds::Table(WEIGHTS), "1", "each transfer draws its weight")];
 
 /// The keys `connections` and `weights`.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,25 +47,22 @@ enum Weights {
     Powers(u32, u32),
 }
 
-impl Default for Each {
-    fn default() -> Self {
-        Each { connections: 1, weights: None }
-    }
-}
-
-/// The key `connections`.
-pub(super) fn connections(section: &mut Section) -> usize {
-    section.opt("connections", |v| whole(v, 1, MOST_CONNECTIONS)).unwrap_or(1) as usize
-}
-
 impl Each {
-    pub(super) fn read(section: &mut Section) -> Self {
-        Each { connections: connections(section), weights: section.opt("weights", weights) }
+    /// Those of its keys that a workload has.
+    pub(super) const fn keys(common: Common) -> &'static [Key] {
+        match common {
+            Common::All => ALL,
+            Common::Connections => &[CONNECTIONS],
+            Common::None => &[],
+        }
     }
 
-    /// Where flows bring weights of their own.
-    pub(super) fn connections_alone(section: &mut Section) -> Self {
-        Each { connections: connections(section), weights: None }
+    pub(super) fn read(section: &mut Section, common: Common) -> Self {
+        section.also(Each::keys(common));
+        Each {
+            connections: if common == Common::None { 1 } else { section.take("connections") },
+            weights: if common == Common::All { section.opt("weights", weights) } else { None },
+        }
     }
 
     /// Whether any weight may differ from 1.
@@ -120,7 +135,7 @@ fn split(transfers: Vec<Planned>) -> Vec<Planned> {
 
 /// `{uniform = [low, high]}` or `{powers = [low, high]}`.
 fn weights(value: &Value) -> Result<Weights, Fault> {
-    let mut section = Section::of(value)?;
+    let mut section = Section::of(value, WEIGHTS)?;
     let bounds = |v: &Value| {
         let [low, high] = list(v)? else {
             return Err(Fault::new("", "the bounds are not a pair", "give the least and the most, such as [1, 16]"));

@@ -8,6 +8,7 @@ use crate::spec::section::{Section, between, list, text};
 use serde_json::Value;
 use std::path::Path;
 use subak_core::Fault;
+use subak_core::keys::{Holds, Key};
 use subak_core::quantity::bytes_from_json;
 
 /// Most points of a distribution.
@@ -55,9 +56,13 @@ pub(super) fn listed(value: &Value) -> Result<Vec<(f64, f64)>, Fault> {
     points.finish()
 }
 
+/// The keys of a table of sizes.
+pub(super) const FILE: &[Key] =
+    &[Key::required("file", Holds::Text, "the name of a CSV file with the columns size_bytes and probability")];
+
 /// `{file = "sizes.csv"}`, relative to `base`.
 pub(super) fn of_file(value: &Value, base: &Path) -> Result<Vec<(f64, f64)>, Fault> {
-    let mut section = Section::of(value)?;
+    let mut section = Section::of(value, FILE)?;
     let name = section.must("file", "name a CSV file with the columns size_bytes and probability", text)?;
     section.finish()?;
     let path = base.join(name);

@@ -1,24 +1,60 @@
 //! Flows that arrive at random between random hosts, and incasts among them.
 
-use super::{Expected, Maker, positive_bytes, sizes, subflows};
-use crate::spec::section::{Section, between, flag, whole};
+use super::sizes::{LARGEST, SIZE, SIZES, SMALLEST};
+use super::{Common, Entry, Expected, Maker, SUBFLOWS, Workload, sizes};
+use crate::spec::section::Section;
 use crate::spec::topology::Topology;
 use serde_json::Value;
 use std::path::Path;
+use std::sync::Arc;
 use subak_core::driver::PacketSizes;
+use subak_core::keys::{Holds, Key, Low};
 use subak_core::rng::Stream;
 use subak_core::sizes::Sizes;
 use subak_core::{Fault, NodeId, Ns};
 
-/// The kind `poisson`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Poisson {
+pub(super) const ENTRY: Entry = Entry {
+    name: "poisson",
+    about: "flows arrive at random between random hosts",
+    keys: &[
+        SIZES,
+        SIZE,
+        SMALLEST,
+        LARGEST,
+        Key::required(
+            "load",
+            LOAD,
+            "the load of the hosts' links, such as 0.6: bytes on the wire, headers included, over their capacity",
+        ),
+        SUBFLOWS,
+        Key::new("one_way", Holds::Flag, "false", "only the first half of the hosts send, to the second half"),
+        Key::open(
+            "incasts",
+            Holds::Table(INCASTS),
+            "none",
+            "now and then so many random hosts send `size` each to one, all at once, and add that `load`",
+        ),
+    ],
+    common: Common::All,
+    read: |section, base| Ok(Poisson::read(section, base).map(|poisson| Arc::new(poisson) as Arc<dyn Workload>)),
+};
+
+const LOAD: Holds = Holds::Number(Low::Above(0.0), 1.0);
+
+const INCASTS: &[Key] = &[
+    Key::required("senders", Holds::Whole(1, 100_000), "the number of senders"),
+    Key::required("size", Holds::Size, "the bytes of each sender"),
+    Key::required("load", LOAD, "the load of all incasts"),
+];
+
+#[derive(Debug)]
+struct Poisson {
     sizes: Sizes,
     /// Bytes on the wire over the capacity of the hosts' links, incasts aside.
-    pub load: f64,
+    load: f64,
     subflows: usize,
-    /// Only the first half of the hosts send, and only to the second half; the load is that of their links.
-    pub one_way: bool,
+    /// The load is then that of the links of those that send.
+    one_way: bool,
     incasts: Option<Incasts>,
 }
 
@@ -34,11 +70,11 @@ struct Incasts {
 
 impl Incasts {
     fn read(value: &Value) -> Result<Self, Fault> {
-        let mut section = Section::of(value)?;
+        let mut section = Section::of(value, INCASTS)?;
         let incasts = Incasts {
-            senders: section.need("senders", "give the number of senders", 1, |v| whole(v, 1, 100_000)) as usize,
-            size_bytes: section.need("size", "give the bytes of each sender", 1, positive_bytes),
-            load: section.need("load", "give the load of all incasts", 0.5, |v| between(v, 0.0, false, 1.0)),
+            senders: section.take("senders"),
+            size_bytes: section.take("size"),
+            load: section.take("load"),
         };
         section.all(Some(incasts))
     }
@@ -49,12 +85,10 @@ impl Incasts {
 }
 
 impl Poisson {
-    pub(super) fn read(section: &mut Section, base: &Path) -> Option<Self> {
+    fn read(section: &mut Section, base: &Path) -> Option<Self> {
         let sizes = sizes::read(section, base);
         let sizes = section.keep(sizes);
-        let mend = "give the load of the hosts' links, such as 0.6";
-        let load = section.need("load", mend, 0.5, |v| between(v, 0.0, false, 1.0));
-        let (subflows, one_way) = (subflows(section), section.opt("one_way", flag).unwrap_or(false));
+        let (load, subflows, one_way) = (section.take("load"), section.take("subflows"), section.take("one_way"));
         let incasts = section.opt("incasts", Incasts::read);
         if one_way && incasts.is_some() {
             section.note(Fault::new("incasts", "incasts are between all hosts", "leave one_way or incasts away"));
@@ -62,12 +96,31 @@ impl Poisson {
         sizes.map(|sizes| Poisson { sizes, load, subflows, one_way, incasts })
     }
 
-    /// The load with that of incasts.
-    pub fn whole_load(&self) -> f64 {
-        self.load + self.incasts.map_or(0.0, |incasts| incasts.load)
+    fn mean_gap_ns(&self, topology: &Topology, packet: PacketSizes) -> f64 {
+        let hosts = topology.hosts();
+        let senders = if self.one_way { &hosts[..hosts.len() / 2] } else { hosts };
+        self.sizes.mean_wire_bytes(packet) * 8e9 / (self.load * capacity_bps(topology, senders))
     }
+}
 
-    pub(super) fn flows(&self, maker: &mut Maker, packet: PacketSizes) -> Result<(), Fault> {
+impl Workload for Poisson {
+    fn has_sizes(&self) -> bool {
+        true
+    }
+    fn draws_sizes(&self) -> bool {
+        true
+    }
+    fn runs_both_ways(&self) -> bool {
+        !self.one_way
+    }
+    fn settles(&self) -> bool {
+        false
+    }
+    fn loads(&self) -> Option<(f64, f64)> {
+        Some((self.load, self.load + self.incasts.map_or(0.0, |incasts| incasts.load)))
+    }
+    fn flows(&self, maker: &mut Maker) -> Result<(), Fault> {
+        let packet = maker.packet;
         let (seed, duration_ns) = (maker.seed, maker.duration_ns);
         let (mut arrivals, mut drawn) = (Stream::new(seed, "arrivals"), Stream::new(seed, "sizes"));
         for at_ns in times(&mut arrivals, self.mean_gap_ns(maker.topology, packet), duration_ns) {
@@ -92,7 +145,7 @@ impl Poisson {
         Ok(())
     }
 
-    pub(super) fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Expected {
+    fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Expected {
         let hosts = topology.hosts().len() as f64;
         let capacity = topology.hosts().iter().map(|&h| topology.access_bps(h)).sum::<f64>() * duration_ns as f64 / 8e9;
         let mut expected = Expected {
@@ -107,12 +160,6 @@ impl Poisson {
             expected.live += incasts.senders as f64;
         }
         expected
-    }
-
-    fn mean_gap_ns(&self, topology: &Topology, packet: PacketSizes) -> f64 {
-        let hosts = topology.hosts();
-        let senders = if self.one_way { &hosts[..hosts.len() / 2] } else { hosts };
-        self.sizes.mean_wire_bytes(packet) * 8e9 / (self.load * capacity_bps(topology, senders))
     }
 }
 

@@ -6,15 +6,34 @@ use serde_json::Value;
 use std::path::Path;
 use subak_core::Fault;
 use subak_core::document::unknown_word;
+use subak_core::keys::{Holds, Key};
 use subak_core::quantity::bytes_from_json;
 use subak_core::sizes::Sizes;
+
+/// The key `sizes`.
+pub(super) const SIZES: Key = Key::required("sizes", ANY_SIZES, "the sizes of flows: see below");
+/// The size of `fixed`.
+pub(super) const SIZE: Key = Key::open("size", Holds::Size, "only with `sizes = \"fixed\"`", "the size of every flow");
+/// The least of `uniform`.
+pub(super) const SMALLEST: Key =
+    Key::open("smallest", Holds::Size, "only with `sizes = \"uniform\"`", "the smallest size");
+/// The largest of `uniform`.
+pub(super) const LARGEST: Key =
+    Key::open("largest", Holds::Size, "only with `sizes = \"uniform\"`", "the largest size");
+
+const ANY_SIZES: Holds =
+    Holds::Either(&[Holds::Named(names), Holds::List(&Holds::Pair(&Holds::Size)), Holds::Table(points::FILE)]);
+
+fn names() -> Vec<&'static str> {
+    Sizes::names().chain(SHAPES).collect()
+}
 
 /// Names of distributions that have keys of their own.
 const SHAPES: [&str; 2] = ["fixed", "uniform"];
 
 /// The keys `sizes`, `size`, `smallest` and `largest` of a workload. Files lie relative to `base`.
 pub(super) fn read(section: &mut Section, base: &Path) -> Result<Sizes, Fault> {
-    let names: Vec<&str> = Sizes::names().chain(SHAPES).collect();
+    let names = names();
     let mend = format!(
         "name one of {}, give points [[bytes, share of flows up to it], ...], or a file of them: {{file = \"sizes.csv\"}}",
         names.join(", ")
@@ -58,7 +77,8 @@ mod tests {
     use serde_json::json;
 
     fn sizes(value: Value) -> Result<Sizes, Fault> {
-        let mut section = Section::of(&value).unwrap();
+        const KEYS: &[Key] = &[SIZES, SIZE, SMALLEST, LARGEST];
+        let mut section = Section::of(&value, KEYS).unwrap();
         let read = read(&mut section, Path::new(""));
         section.end(read)
     }

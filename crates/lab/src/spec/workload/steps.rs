@@ -1,19 +1,92 @@
 //! Flows listed one by one.
 
-use super::{Maker, Planned, positive_bytes};
-use crate::spec::section::{Section, between, each, text};
+use super::each::CONNECTIONS;
+use super::{Common, Entry, Expected, Maker, Planned, SUBFLOWS, Workload};
+use crate::spec::section::{Section, between, each};
 use crate::spec::topology::{Topology, unknown_name};
 use serde_json::Value;
 use std::collections::HashMap;
+use std::sync::Arc;
 use subak_core::case::{bandwidth_function_from_value, deadline_from_value};
 use subak_core::driver::{FlowPlan, PacketSizes};
 use subak_core::flows::Extra;
-use subak_core::quantity::{ns_from_json, quoted, rate_bps_from_json};
+use subak_core::keys::{Holds, Key, Low};
+use subak_core::quantity::{ns_from_json, quoted};
 use subak_core::{Fault, FlowId, LinkId, Ns, Policy, Utility};
 
+pub(super) const ENTRY: Entry = Entry {
+    name: "steps",
+    about: "the flows listed",
+    keys: &[Key::required("flows", Holds::List(&Holds::Table(FLOW)), "the flows")],
+    common: Common::None,
+    read: |section, _| Ok(Some(Arc::new(Steps(section.need("flows", "list the flows", Vec::new(), read))))),
+};
+
+const WEIGHT: Holds = Holds::Number(Low::Above(0.0), 1e12);
+const PATH: Holds = Holds::List(&Holds::Text);
+
+/// The keys of a flow.
+const FLOW: &[Key] = &[
+    Key::open("id", Holds::Text, "none", "its name"),
+    Key::open("src", Holds::Text, "of its paths", "the host where it begins"),
+    Key::open("dst", Holds::Text, "of its paths", "the host where it ends"),
+    SUBFLOWS,
+    Key::open("path", PATH, "by routing", "the links that it crosses, in place of `src` and `dst`"),
+    Key::open("paths", Holds::List(&PATH), "by routing", "those of each of its subflows"),
+    Key::new("start", Holds::Time, "0", "when it starts; with `after`, how much later than the last of these ends, and a link's delay later at least"),
+    Key::open("stop", Holds::Time, "when it has sent its size, or the run ends", "when it stops"),
+    Key::open("size", Holds::Size, "endless", "its bytes"),
+    Key::new("weight", WEIGHT, "1", "its weight"),
+    Key::open("weights", Holds::List(&Holds::Pair(&Holds::Time)), "none", "weights from times on"),
+    Key::open("after", Holds::List(&Holds::Text), "none", "it starts once the flows with these ids have completed"),
+    CONNECTIONS,
+    Key::open("demand", Holds::Rate, "no bound", "the most that it sends"),
+    Key::open("deadline", Holds::Time, "none", "seconds from its start"),
+    Key::open(
+        "bandwidth_function",
+        Holds::List(&Holds::Pair(&Holds::Rate)),
+        "none",
+        "its rate at each fair share",
+    ),
+];
+
+/// The flows listed.
+#[derive(Debug)]
+struct Steps(Vec<Step>);
+
+impl Workload for Steps {
+    fn is_between_hosts(&self) -> bool {
+        false
+    }
+    fn check(&self, topology: &Topology, _duration_ns: Ns) -> Result<(), Fault> {
+        check(&self.0, topology)
+    }
+    fn has_sizes(&self) -> bool {
+        self.0.iter().all(|step| step.size_bytes.is_some())
+    }
+    /// Each flow has what `policy` asks of it.
+    fn check_policy(&self, policy: Policy) -> Result<(), Fault> {
+        check_policy(&self.0, policy).map_err(|e| e.below("workload"))
+    }
+    fn has_weights(&self) -> bool {
+        self.0.iter().any(Step::has_weight)
+    }
+    fn settles(&self) -> bool {
+        !self.0.iter().any(Step::waits)
+    }
+    fn flows(&self, maker: &mut Maker) -> Result<(), Fault> {
+        maker.flows = flows(&self.0, maker)?;
+        Ok(())
+    }
+    fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Expected {
+        let flows = self.0.iter().map(|step| step.connections).sum::<usize>() as f64;
+        Expected { flows, live: flows, wire_bytes: wire_bytes(&self.0, topology, packet, duration_ns) }
+    }
+}
+
 /// One flow of the list.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Step {
+#[derive(Debug)]
+struct Step {
     id: Option<String>,
     way: Way,
     start_ns: Ns,
@@ -32,12 +105,12 @@ pub struct Step {
 
 impl Step {
     /// Whether it waits for other flows.
-    pub(super) fn waits(&self) -> bool {
+    fn waits(&self) -> bool {
         !self.after.is_empty()
     }
 
     /// Whether it ever has a weight other than 1.
-    pub(super) fn has_weight(&self) -> bool {
+    fn has_weight(&self) -> bool {
         self.weight != 1.0 || !self.weights.is_empty()
     }
 
@@ -48,7 +121,7 @@ impl Step {
 }
 
 /// How a flow goes.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 enum Way {
     /// Between two hosts, over as many paths.
     Ends(String, String, usize),
@@ -57,7 +130,7 @@ enum Way {
 }
 
 /// The key `flows`.
-pub(crate) fn read(value: &Value) -> Result<Vec<Step>, Fault> {
+fn read(value: &Value) -> Result<Vec<Step>, Fault> {
     let steps = each(value, step)?;
     let mut seen = HashMap::new();
     for (i, id) in steps.iter().enumerate().filter_map(|(i, s)| Some((i, s.id.as_deref()?))) {
@@ -70,22 +143,18 @@ pub(crate) fn read(value: &Value) -> Result<Vec<Step>, Fault> {
 }
 
 fn step(value: &Value) -> Result<Step, Fault> {
-    let mut section = Section::of(value)?;
-    let demand = |v: &Value| match rate_bps_from_json(v)? {
-        0.0 => Err(Fault::new("", "the demand is 0", "give a positive rate, or leave it out for no bound")),
-        rate => Ok(rate),
-    };
+    let mut section = Section::of(value, FLOW)?;
     let step = Step {
-        id: section.opt("id", |v| text(v).map(str::to_string)),
+        id: section.given("id"),
         way: way(&mut section),
-        start_ns: section.opt("start", ns_from_json).unwrap_or(0),
-        stop_ns: section.opt("stop", ns_from_json),
-        size_bytes: section.opt("size", positive_bytes),
-        weight: section.opt("weight", |v| between(v, 0.0, false, 1e12)).unwrap_or(1.0),
+        start_ns: section.take("start"),
+        stop_ns: section.given("stop"),
+        size_bytes: section.given("size"),
+        weight: section.take("weight"),
         weights: section.opt("weights", |v| each(v, reweighing)).unwrap_or_default(),
-        after: section.opt("after", |v| each(v, |v| text(v).map(str::to_string))).unwrap_or_default(),
-        connections: super::each::connections(&mut section),
-        demand_bps: section.opt("demand", demand).unwrap_or(f64::INFINITY),
+        after: section.given("after").unwrap_or_default(),
+        connections: section.take("connections"),
+        demand_bps: section.given("demand").unwrap_or(f64::INFINITY),
         deadline_s: section.opt("deadline", deadline_from_value),
         bandwidth_function: section.opt("bandwidth_function", bandwidth_function_from_value),
     };
@@ -173,14 +242,11 @@ pub(super) fn circle(after: &[Vec<FlowId>]) -> Option<Vec<FlowId>> {
 /// Where that is not clear it is noted, and the way is none.
 fn way(section: &mut Section) -> Way {
     let wrong = section.wrong();
-    let names = |v: &Value| -> Result<Vec<String>, Fault> { each(v, |l| text(l).map(str::to_string)) };
-    let src = section.opt("src", |v| text(v).map(str::to_string));
-    let dst = section.opt("dst", |v| text(v).map(str::to_string));
-    let path = section.opt("path", names);
-    let paths = section.opt("paths", |v| each(v, names));
-    let subflows = section.opt("subflows", |v| crate::spec::section::whole(v, 1, 64));
+    let (src, dst) = (section.given("src"), section.given("dst"));
+    let (path, paths) = (section.given("path"), section.given("paths"));
+    let subflows = section.given("subflows");
     match (src, dst, path, paths) {
-        (Some(src), Some(dst), None, None) => Way::Ends(src, dst, subflows.unwrap_or(1) as usize),
+        (Some(src), Some(dst), None, None) => Way::Ends(src, dst, subflows.unwrap_or(1)),
         (None, None, Some(path), None) if subflows.is_none() => Way::Paths(vec![path]),
         (None, None, None, Some(paths)) if subflows.is_none() => Way::Paths(paths),
         _ => {
@@ -193,13 +259,8 @@ fn way(section: &mut Section) -> Way {
     }
 }
 
-/// How many flows they are, with their connections.
-pub(crate) fn count(steps: &[Step]) -> usize {
-    steps.iter().map(|step| step.connections).sum()
-}
-
 /// Checks that what the flows name is there.
-pub(crate) fn check(steps: &[Step], topology: &Topology) -> Result<(), Fault> {
+fn check(steps: &[Step], topology: &Topology) -> Result<(), Fault> {
     waits(steps)?;
     let mut router = topology.router();
     for (i, step) in steps.iter().enumerate() {
@@ -213,7 +274,7 @@ pub(crate) fn check(steps: &[Step], topology: &Topology) -> Result<(), Fault> {
 }
 
 /// Checks that each flow has what `policy` asks of it.
-pub(crate) fn check_policy(steps: &[Step], policy: Policy) -> Result<(), Fault> {
+fn check_policy(steps: &[Step], policy: Policy) -> Result<(), Fault> {
     if policy == Policy::MaxMin {
         return Ok(());
     }
@@ -224,7 +285,8 @@ pub(crate) fn check_policy(steps: &[Step], policy: Policy) -> Result<(), Fault> 
 }
 
 /// The flows, in the order listed.
-pub(crate) fn flows(steps: &[Step], topology: &Topology, maker: &mut Maker) -> Result<Vec<Planned>, Fault> {
+fn flows(steps: &[Step], maker: &mut Maker) -> Result<Vec<Planned>, Fault> {
+    let topology = maker.topology;
     // A flow that would start after the run is over does not take part, unless others may wait for it.
     let waiting = steps.iter().any(Step::waits);
     let after = waits(steps)?;
@@ -274,7 +336,7 @@ pub(crate) fn flows(steps: &[Step], topology: &Topology, maker: &mut Maker) -> R
 }
 
 /// Bytes on the wire that the flows would send alone, at most what a run of `duration_ns` holds.
-pub(crate) fn wire_bytes(steps: &[Step], topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> f64 {
+fn wire_bytes(steps: &[Step], topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> f64 {
     let fastest = topology.network().links().iter().map(|l| l.capacity_bps).fold(0.0, f64::max);
     let all = steps.iter().map(|step| match step.size_bytes {
         Some(size) => packet.wire_bytes(size) as f64,

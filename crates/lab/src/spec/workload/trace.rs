@@ -9,15 +9,57 @@
 //!
 //! Hosts are named, or numbered in the order of the network's hosts.
 
-use super::{Maker, Planned, host};
+use super::{Common, Entry, Expected, Maker, Planned, Workload, host};
 use crate::spec::section::{Section, text};
 use crate::spec::topology::Topology;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 use subak_core::document::unknown_word;
+use subak_core::driver::PacketSizes;
+use subak_core::keys::{Holds, Key};
 use subak_core::quantity::{bytes_from_json, ns_from_json, quoted};
 use subak_core::{Fault, FlowId, NodeId, Ns};
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "trace",
+    about: "the flows of a file: see below",
+    keys: &[
+        Key::required("file", Holds::Text, "the name of a file of flows, such as \"flows.csv\""),
+        Key::open("format", Holds::Word(FORMATS), "by the file's name", "its format"),
+        Key::open("origin", Holds::Time, "0; 2 s with `hpcc`", "the time in the file at which the run begins"),
+    ],
+    common: Common::Connections,
+    read: |section, base| Ok(Some(Arc::new(Trace(read(section, base)?)))),
+};
+
+/// The flows of a file.
+#[derive(Debug)]
+struct Trace(Vec<Traced>);
+
+impl Workload for Trace {
+    fn check(&self, topology: &Topology, _duration_ns: Ns) -> Result<(), Fault> {
+        check(&self.0, topology).map_err(|e| e.below("file"))
+    }
+    fn has_sizes(&self) -> bool {
+        true
+    }
+    fn has_weights(&self) -> bool {
+        self.0.iter().any(|flow| flow.weight != 1.0)
+    }
+    fn settles(&self) -> bool {
+        false
+    }
+    fn flows(&self, maker: &mut Maker) -> Result<(), Fault> {
+        flows(&self.0, maker)
+    }
+    fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Expected {
+        let (flows, hosts) = (self.0.len() as f64, topology.hosts().len() as f64);
+        let wire_bytes = packet.wire_bytes(bytes(&self.0, duration_ns)) as f64;
+        Expected { flows, live: flows.min(hosts * 100.0), wire_bytes }
+    }
+}
 
 const FORMATS: &[&str] = &["csv", "parquet", "hpcc", "htsim"];
 
@@ -28,8 +70,8 @@ const HPCC_BEGIN_NS: Ns = 2_000_000_000;
 const MOST_FLOWS: usize = 5_000_000;
 
 /// One flow of the file.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Traced {
+#[derive(Debug)]
+struct Traced {
     /// Where it stands in the file, counted from 1.
     line: u64,
     /// Whether that is a row of a table without lines.
@@ -39,13 +81,13 @@ pub struct Traced {
     dst: String,
     size_bytes: u64,
     start_ns: Ns,
-    pub(super) weight: f64,
+    weight: f64,
     /// The flows that it waits for, by their place in the list.
-    pub(super) after: Vec<FlowId>,
+    after: Vec<FlowId>,
 }
 
 /// The keys `file`, `format` and `origin`; files lie relative to `base`.
-pub(crate) fn read(section: &mut Section, base: &Path) -> Result<Vec<Traced>, Fault> {
+fn read(section: &mut Section, base: &Path) -> Result<Vec<Traced>, Fault> {
     let name = section.must("file", "name a file of flows, such as \"flows.csv\"", text)?;
     let by_name = match name.rsplit_once('.').map(|(_, e)| e) {
         Some("csv") => Some("csv"),
@@ -62,7 +104,7 @@ pub(crate) fn read(section: &mut Section, base: &Path) -> Result<Vec<Traced>, Fa
         }
     };
     let standard = if format == "hpcc" { HPCC_BEGIN_NS } else { 0 };
-    let origin_ns = section.opt("origin", ns_from_json).unwrap_or(standard);
+    let origin_ns = section.given("origin").unwrap_or(standard);
     let path = base.join(name);
     let named = |e: Fault| e.in_file(path.display().to_string());
     let mut flows = match format {
@@ -324,7 +366,7 @@ fn ends(flow: &Traced, topology: &Topology) -> Result<(NodeId, NodeId), Fault> {
 }
 
 /// Checks that the hosts are there, and that no flows wait for each other in a circle.
-pub(crate) fn check(flows: &[Traced], topology: &Topology) -> Result<(), Fault> {
+fn check(flows: &[Traced], topology: &Topology) -> Result<(), Fault> {
     flows.iter().try_for_each(|flow| ends(flow, topology).map(|_| ()))?;
     let after: Vec<Vec<FlowId>> = flows.iter().map(|f| f.after.clone()).collect();
     match super::steps::circle(&after) {
@@ -337,7 +379,8 @@ pub(crate) fn check(flows: &[Traced], topology: &Topology) -> Result<(), Fault> 
 }
 
 /// The flows, in the order of the file.
-pub(crate) fn flows(traced: &[Traced], topology: &Topology, maker: &mut Maker) -> Result<(), Fault> {
+fn flows(traced: &[Traced], maker: &mut Maker) -> Result<(), Fault> {
+    let topology = maker.topology;
     let waiting = traced.iter().any(|flow| !flow.after.is_empty());
     let duration_ns = maker.duration_ns;
     for flow in traced.iter().filter(|flow| waiting || flow.start_ns < duration_ns) {
@@ -353,6 +396,6 @@ pub(crate) fn flows(traced: &[Traced], topology: &Topology, maker: &mut Maker) -
 }
 
 /// Bytes of all flows that start within the run.
-pub(crate) fn bytes(traced: &[Traced], duration_ns: Ns) -> u64 {
+fn bytes(traced: &[Traced], duration_ns: Ns) -> u64 {
     traced.iter().filter(|f| f.start_ns < duration_ns).map(|f| f.size_bytes).sum()
 }

@@ -1,0 +1,177 @@
+//! Jobs: transfers and computations that wait for each other, and a policy that sets the weights of a job's transfers.
+
+mod placing;
+mod reading;
+mod waiting;
+
+use super::{Common, Entry, Expected, Maker, Planned, Workload, host};
+use crate::spec::topology::Topology;
+use std::sync::Arc;
+use subak_core::driver::PacketSizes;
+use subak_core::quantity::quoted;
+use subak_core::{Fault, FlowId, Ns};
+use subak_jobs::{Job, policies};
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "jobs",
+    about: "jobs of flows and tasks that wait for each other, with policies that set their weights: see \
+            [applications](applications.md)",
+    keys: reading::KEYS,
+    common: Common::None,
+    read: |section, _| Ok(Some(Arc::new(reading::jobs(section)))),
+};
+
+/// The workload `jobs`.
+#[derive(Debug)]
+pub struct Jobs {
+    jobs: Vec<Described>,
+    /// Endless flows of no job that each host sends.
+    background: usize,
+}
+
+/// Who sets the weights of a job.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Who {
+    /// A policy of the registry.
+    Known(policies::Choice),
+    /// What the caller of the run gave under this name.
+    Callable(String),
+}
+
+/// A job as the spec describes it.
+#[derive(Debug, Clone, PartialEq)]
+struct Described {
+    id: String,
+    start_ns: Ns,
+    who: Who,
+    budget: Option<f64>,
+    every_ns: Option<Ns>,
+    flows: Vec<Transfer>,
+    tasks: Vec<Task>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Transfer {
+    id: String,
+    ends: [End; 2],
+    size_bytes: u64,
+    start_ns: Ns,
+    /// Numbers of pieces: transfers come first, then tasks.
+    after: Vec<usize>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Task {
+    id: String,
+    host: Option<String>,
+    time_ns: Ns,
+    after: Vec<usize>,
+}
+
+/// Where a transfer begins or ends.
+#[derive(Debug, Clone, PartialEq)]
+enum End {
+    Host(String),
+    Task(usize),
+}
+
+/// A job whose tasks have their hosts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Placed {
+    /// Its name.
+    pub id: String,
+    /// When it starts.
+    pub start_ns: Ns,
+    /// Who sets its weights.
+    pub who: Who,
+    /// What the weights of its running transfers may sum up to.
+    pub budget: Option<f64>,
+    /// Time between two looks at its progress.
+    pub every_ns: Option<Ns>,
+    /// Its transfers and computations. A transfer within a host is a computation that takes no time.
+    pub job: Job,
+    /// Names of the pieces.
+    pub names: Vec<String>,
+    /// Of each piece that is a transfer over the network: its flow.
+    pub flows: Vec<Option<FlowId>>,
+}
+
+impl Jobs {
+    pub(super) fn callables(&self) -> impl Iterator<Item = &str> {
+        self.jobs.iter().filter_map(|job| match &job.who {
+            Who::Callable(name) => Some(name.as_str()),
+            Who::Known(_) => None,
+        })
+    }
+
+    /// The jobs with their tasks on hosts, drawn from `seed` where the spec does not name them.
+    pub(super) fn placed(&self, topology: &Topology, seed: u64, packet: PacketSizes) -> Result<Vec<Placed>, Fault> {
+        Ok(self.all(&mut Maker::new(topology, seed, packet, &[], 0))?.0)
+    }
+
+    fn all(&self, maker: &mut Maker) -> Result<(Vec<Placed>, Vec<Planned>), Fault> {
+        let (mut placed, mut planned) = (Vec::with_capacity(self.jobs.len()), Vec::new());
+        for (k, job) in self.jobs.iter().enumerate() {
+            let made = job.place(k as u64, maker, &mut planned);
+            placed.push(made.map_err(|e| e.below(&format!("jobs[{k}]")))?);
+        }
+        Ok((placed, planned))
+    }
+}
+
+impl Workload for Jobs {
+    fn has_sizes(&self) -> bool {
+        true
+    }
+    fn settles(&self) -> bool {
+        false
+    }
+    fn jobs(&self) -> Option<&Jobs> {
+        Some(self)
+    }
+    /// Whether any weight may differ from 1.
+    fn has_weights(&self) -> bool {
+        let even = Who::Known(policies::Choice::default());
+        self.jobs.iter().any(|job| job.who != even || job.budget.is_some())
+    }
+    /// Refuses hosts that are not there, and jobs that begin too late.
+    fn check(&self, topology: &Topology, duration_ns: Ns) -> Result<(), Fault> {
+        for (k, job) in self.jobs.iter().enumerate() {
+            let at = |e: Fault| e.below(&format!("jobs[{k}]"));
+            if job.start_ns >= duration_ns {
+                let what = format!("job {} starts after the end of the run", quoted(&job.id));
+                return Err(at(Fault::new("start", what, "let it start sooner, or give a longer run.duration")));
+            }
+            for (t, task) in job.tasks.iter().enumerate() {
+                let found = task.host.as_ref().map_or(Ok(0), |name| host(topology, name));
+                found.map_err(|e| at(e.below(&format!("tasks[{t}].host"))))?;
+            }
+            for (f, flow) in job.flows.iter().enumerate() {
+                for (end, key) in flow.ends.iter().zip(["src", "dst"]) {
+                    let End::Host(name) = end else { continue };
+                    host(topology, name).map_err(|e| at(e.below(&format!("flows[{f}].{key}"))))?;
+                }
+            }
+        }
+        Ok(())
+    }
+    fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Expected {
+        let own = self.jobs.iter().map(|j| j.flows.len()).sum::<usize>();
+        let flows = (own + self.background * topology.hosts().len()) as f64;
+        let capacity_bps: f64 = topology.hosts().iter().map(|&h| topology.access_bps(h)).sum();
+        let others = if self.background > 0 { capacity_bps * duration_ns as f64 / 8e9 } else { 0.0 };
+        let sizes = self.jobs.iter().flat_map(|j| &j.flows).map(|f| packet.wire_bytes(f.size_bytes) as f64);
+        Expected { flows, live: flows, wire_bytes: sizes.sum::<f64>() + others }
+    }
+    fn flows(&self, maker: &mut Maker) -> Result<(), Fault> {
+        maker.flows = self.all(maker).map_err(|e| e.below("workload"))?.1;
+        let hosts = maker.hosts.clone();
+        for (h, &src) in hosts.iter().enumerate() {
+            // As many come to each host as leave it.
+            for k in 0..self.background {
+                maker.add(src, hosts[(h + 1 + k % (hosts.len() - 1)) % hosts.len()], 0, None, 1)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,78 @@
+//! Tasks of a job get their hosts, and its transfers become flows.
+
+use super::{Described, End, Placed, Task, Transfer};
+use crate::spec::workload::{Maker, Planned, host};
+use subak_core::driver::{FlowPlan, Route};
+use subak_core::flows::Extra;
+use subak_core::rng::{Stream, mix};
+use subak_core::{Fault, FlowId, NodeId};
+use subak_jobs::{Job, Piece, Work};
+
+impl Described {
+    /// The host of each task.
+    fn hosts(&self, k: u64, maker: &Maker) -> Result<Vec<NodeId>, Fault> {
+        let mut stream = Stream::new(mix(maker.seed ^ mix(k)), "placement");
+        let place = |task: &Task| {
+            // Drawn for each, so that a host that is named changes no other's.
+            let drawn = maker.hosts[stream.below(maker.hosts.len())];
+            task.host.as_ref().map_or(Ok(drawn), |name| host(maker.topology, name))
+        };
+        self.tasks.iter().map(place).collect()
+    }
+
+    /// The job numbered `k`; its flows go to `planned`.
+    pub(super) fn place(&self, k: u64, maker: &mut Maker, planned: &mut Vec<Planned>) -> Result<Placed, Fault> {
+        let hosts = self.hosts(k, maker)?;
+        let first_task = self.flows.len();
+        let mut pieces = Vec::with_capacity(first_task + self.tasks.len());
+        let mut flows = vec![None; first_task + self.tasks.len()];
+        let after = self.after();
+        let first_flow = planned.len();
+        for (f, flow) in self.flows.iter().enumerate() {
+            let at = |e: Fault| e.below(&format!("flows[{f}]"));
+            let end = |end: &End| match end {
+                End::Task(t) => Ok(hosts[*t]),
+                End::Host(name) => host(maker.topology, name),
+            };
+            let (src, dst) = (end(&flow.ends[0]).map_err(at)?, end(&flow.ends[1]).map_err(at)?);
+            let key = maker.paths.bits();
+            let work = if src == dst {
+                Work::Compute { ns: flow.start_ns }
+            } else {
+                let routes = maker.topology.routes(&mut maker.router, src, dst, key, 1).map_err(at)?;
+                let links = maker.topology.network().links();
+                let line = routes[0].forward.iter().map(|&l| links[l as usize].capacity_bps).fold(f64::MAX, f64::min);
+                flows[f] = Some(planned.len() as FlowId);
+                planned.push(self.planned(flow, src, dst, routes));
+                let payload = f64::from(maker.packet.mss_bytes()) / f64::from(maker.packet.mtu_bytes);
+                Work::Transfer { bytes: flow.size_bytes, line_bps: line * payload }
+            };
+            pieces.push(Piece { work, after: after[f].clone() });
+        }
+        for (task, after) in self.tasks.iter().zip(&after[first_task..]) {
+            pieces.push(Piece { work: Work::Compute { ns: task.time_ns }, after: after.clone() });
+        }
+        let job = Job::new(pieces).map_err(|_| Fault::new("", "pieces wait for each other in a circle", ""))?;
+        self.wait(&job, &flows, &mut planned[first_flow..], first_flow);
+        let Described { id, start_ns, who, budget, every_ns, .. } = self.clone();
+        let names = self.flows.iter().map(|f| &f.id).chain(self.tasks.iter().map(|t| &t.id)).cloned().collect();
+        Ok(Placed { id, start_ns, who, budget, every_ns, job, names, flows })
+    }
+
+    fn planned(&self, flow: &Transfer, src: NodeId, dst: NodeId, routes: Vec<Route>) -> Planned {
+        let size_bytes = Some(flow.size_bytes);
+        Planned {
+            id: Some(format!("{}/{}", self.id, flow.id)),
+            src: Some(src),
+            dst: Some(dst),
+            extra: Extra { size_bytes, ..Extra::default() },
+            after: Vec::new(),
+            delays_ns: Vec::new(),
+            earliest_ns: 0,
+            weights: Vec::new(),
+            connections: 1,
+            spare: false,
+            plan: FlowPlan { start_ns: flow.start_ns, size_bytes, ..FlowPlan::new(routes) },
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! Jobs as a spec describes them.
+
+use super::{Described, End, Jobs, Task, Transfer, Who};
+use crate::spec::section::{Section, each, text};
+use crate::spec::topology::unknown_name;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use subak_core::keys::{Holds, Key, Low, table};
+use subak_core::quantity::{ns_from_json, quoted};
+use subak_core::{Fault, Ns};
+use subak_jobs::{Job, Piece, Work, policies};
+
+/// Most parts of a task: a transfer between two such tasks is the square of it.
+const MOST_PARTS: u64 = 64;
+
+const POLICY: Key = Key::open("policy", Holds::Other("policy", policy_schema), "even", "who sets the weights");
+const EVERY: Key = Key::open("every", Holds::Time, "only when a flow ends", "the time between two looks at its progress");
+
+pub(super) const KEYS: &[Key] = &[
+    Key::required(
+        "jobs",
+        Holds::Either(&[Holds::Word(&["tpch"]), Holds::List(&Holds::Table(JOB))]),
+        "the jobs, or the name of a set of jobs: \"tpch\"",
+    ),
+    POLICY,
+    EVERY,
+    Key::new("spacing", Holds::Time, "0", "each job starts so much later than the one before"),
+    Key::new("compute", Holds::Number(Low::From(0.0), 1e9), "1", "by what the times of tasks are multiplied"),
+    Key::open("size", Holds::Size, "its own", "bytes of every transfer"),
+    Key::new("width", Holds::Whole(1, MOST_PARTS), "1", "parts that every task is split into"),
+    Key::new("background", Holds::Whole(0, MOST_PARTS), "0", "endless flows of no job that each host sends"),
+];
+
+const JOB: &[Key] = &[
+    Key::open("id", Holds::Text, "job0, job1, ...", "its name"),
+    Key::new("start", Holds::Time, "0", "when it starts"),
+    POLICY,
+    Key::open("budget", Holds::Number(Low::Above(0.0), 1e12), "none", "what the weights of its running transfers may sum up to"),
+    EVERY,
+    Key::required("flows", Holds::List(&Holds::Table(FLOW)), "the job's flows"),
+    Key::open("tasks", Holds::List(&Holds::Table(TASK)), "none", "its computations"),
+];
+
+const AFTER: Key = Key::open("after", Holds::List(&Holds::Text), "none", "names of what is over before it starts");
+
+const FLOW: &[Key] = &[
+    Key::required("id", Holds::Text, "a name of its own"),
+    Key::required("src", Holds::Text, "a host, or a task of the job"),
+    Key::required("dst", Holds::Text, "a host, or a task of the job"),
+    Key::required("size", Holds::Size, "its bytes, such as \"10MB\""),
+    Key::new("start", Holds::Time, "0", "how much later it starts than it could"),
+    AFTER,
+];
+
+const TASK: &[Key] = &[
+    Key::required("id", Holds::Text, "a name of its own"),
+    Key::open("host", Holds::Text, "drawn at random", "where it runs"),
+    Key::new("time", Holds::Time, "0", "how long it computes"),
+    AFTER,
+];
+
+const CALLABLE: &[Key] = &[Key::required("callable", Holds::Text, "the name of a callable of the run")];
+
+/// A policy of the registry by name or with its parameters, or a callable.
+fn policy_schema() -> Value {
+    let kind = |about: &policies::About| {
+        let mut schema = table(about.params);
+        schema["properties"]["kind"] = json!({"const": about.name});
+        schema["required"] = json!(["kind"]);
+        schema
+    };
+    let mut some = vec![json!({"enum": policies::NAMES}), table(CALLABLE)];
+    some.extend(policies::ABOUT.iter().map(kind));
+    json!({"anyOf": some})
+}
+
+/// What holds for all jobs that do not say otherwise.
+struct Common {
+    who: Who,
+    every_ns: Option<Ns>,
+    compute: f64,
+    spacing_ns: Ns,
+    /// Bytes of every transfer, in place of its own.
+    size_bytes: Option<u64>,
+    /// Parts that every task is split into.
+    width: usize,
+}
+
+/// The jobs of a spec.
+pub(super) fn jobs(section: &mut Section) -> Jobs {
+    let common = Common {
+        who: section.opt("policy", who).unwrap_or(Who::Known(policies::Choice::default())),
+        every_ns: section.opt("every", positive_look),
+        compute: section.take("compute"),
+        spacing_ns: section.take("spacing"),
+        size_bytes: section.given("size"),
+        width: section.take("width"),
+    };
+    let mend = "list the jobs, or name a set of jobs: \"tpch\"";
+    let read = |v: &Value| match v {
+        Value::String(name) => builtin(name).and_then(|v| list(&v, &common)),
+        list_of => list(list_of, &common),
+    };
+    let background = section.take("background");
+    Jobs { jobs: section.need("jobs", mend, Vec::new(), read), background }
+}
+
+/// The set of jobs called `name`.
+fn builtin(name: &str) -> Result<Value, Fault> {
+    if name != "tpch" {
+        let what = format!("there is no set of jobs {}", quoted(name));
+        return Err(Fault::new("", what, "take \"tpch\", or list the jobs"));
+    }
+    let read: Result<Value, _> = toml::from_str(include_str!("tpch.toml"));
+    let broken = || Fault::new("", "the built-in set cannot be read", "report this as a defect");
+    read.map_err(|_| broken())?.get("jobs").cloned().ok_or_else(broken)
+}
+
+fn list(value: &Value, common: &Common) -> Result<Vec<Described>, Fault> {
+    let mut number = 0;
+    let jobs = each(value, |v| {
+        number += 1;
+        described(v, common, number - 1)
+    })?;
+    if jobs.is_empty() {
+        return Err(Fault::new("", "there are no jobs", "list at least one"));
+    }
+    let mut seen = BTreeSet::new();
+    for (k, job) in jobs.iter().enumerate() {
+        if !seen.insert(&job.id) {
+            let what = format!("another job is called {}", quoted(&job.id));
+            return Err(Fault::new(format!("[{k}].id"), what, "give every job an id of its own"));
+        }
+    }
+    Ok(jobs)
+}
+
+/// `"critical-path"`, `{kind = "critical-path", ratio = 3}` or `{callable = "mine"}`.
+fn who(value: &Value) -> Result<Who, Fault> {
+    match value.get("callable") {
+        None => policies::read(value).map(Who::Known),
+        Some(name) => {
+            let mut section = Section::of(value, CALLABLE)?;
+            let name = section.opt("callable", |_| text(name).map(str::to_string));
+            section.all(name.map(Who::Callable))
+        }
+    }
+}
+
+fn positive_look(value: &Value) -> Result<Ns, Fault> {
+    match ns_from_json(value)? {
+        ns if ns >= 1000 => Ok(ns),
+        ns => Err(Fault::new("", format!("looks are {ns} ns apart"), "give at least 1us")),
+    }
+}
+
+fn described(value: &Value, common: &Common, number: u64) -> Result<Described, Fault> {
+    let mut section = Section::of(value, JOB)?;
+    let id = section.opt("id", name).unwrap_or_else(|| format!("job{number}"));
+    let start_ns: Ns = section.take("start");
+    let who = section.opt("policy", who).unwrap_or_else(|| common.who.clone());
+    let budget = section.given("budget");
+    let every_ns = section.opt("every", positive_look).or(common.every_ns);
+    let pieces = pieces(&mut section, common.compute);
+    let pieces = section.keep(pieces);
+    let start_ns = start_ns.saturating_add(common.spacing_ns.saturating_mul(number));
+    let job = pieces.map(|(mut flows, tasks)| {
+        flows.iter_mut().for_each(|flow| flow.size_bytes = common.size_bytes.unwrap_or(flow.size_bytes));
+        let (flows, tasks) = spread(&flows, &tasks, common.width);
+        Described { id, start_ns, who, budget, every_ns, flows, tasks }
+    });
+    section.all(job)
+}
+
+/// A name that can stand in `job/flow`.
+fn name(value: &Value) -> Result<String, Fault> {
+    match text(value)? {
+        "" => Err(Fault::new("", "the name is empty", "give it a letter or more")),
+        name if name.contains('/') => {
+            Err(Fault::new("", format!("{} has a slash", quoted(name)), "leave slashes out of names"))
+        }
+        name => Ok(name.to_string()),
+    }
+}
+
+/// A transfer or a task before names are looked up.
+struct Raw {
+    id: String,
+    after: Vec<String>,
+    ends: [String; 2],
+    host: Option<String>,
+    size_bytes: u64,
+    time_ns: Ns,
+}
+
+fn raw_flow(value: &Value) -> Result<Raw, Fault> {
+    let mut section = Section::of(value, FLOW)?;
+    let raw = Raw {
+        id: section.need("id", "give a name of its own", String::new(), name),
+        ends: ["src", "dst"].map(|key| section.take(key)),
+        size_bytes: section.take("size"),
+        time_ns: section.take("start"),
+        after: section.given("after").unwrap_or_default(),
+        host: None,
+    };
+    if section.is_sound() && raw.ends[0] == raw.ends[1] {
+        section.note(Fault::new("dst", "source and destination are the same", "name two hosts or tasks"));
+    }
+    section.end(Ok(raw))
+}
+
+fn raw_task(value: &Value) -> Result<Raw, Fault> {
+    let mut section = Section::of(value, TASK)?;
+    let raw = Raw {
+        id: section.need("id", "give a name of its own", String::new(), name),
+        ends: Default::default(),
+        size_bytes: 0,
+        time_ns: section.take("time"),
+        after: section.given("after").unwrap_or_default(),
+        host: section.given("host"),
+    };
+    section.end(Ok(raw))
+}
+
+/// The keys `flows` and `tasks`, with names looked up.
+fn pieces(section: &mut Section, compute: f64) -> Result<(Vec<Transfer>, Vec<Task>), Fault> {
+    let flows = section.need("flows", "list the job's flows", Vec::new(), |v| each(v, raw_flow));
+    let tasks = section.opt("tasks", |v| each(v, raw_task)).unwrap_or_default();
+    if !section.is_sound() {
+        return Ok((Vec::new(), Vec::new()));
+    }
+    if flows.is_empty() {
+        return Err(Fault::new("flows", "the job has no flow", "list at least one"));
+    }
+    let place = |i: usize| match i.checked_sub(flows.len()) {
+        None => format!("flows[{i}]"),
+        Some(t) => format!("tasks[{t}]"),
+    };
+    let all: Vec<&Raw> = flows.iter().chain(&tasks).collect();
+    let mut known: BTreeMap<&str, usize> = BTreeMap::new();
+    for (i, raw) in all.iter().enumerate() {
+        if let Some(first) = known.insert(&raw.id, i) {
+            let what = format!("{} has the id {} already", place(first), quoted(&raw.id));
+            let mend = "give every flow and task of a job an id of its own";
+            return Err(Fault::new(format!("{}.id", place(i)), what, mend));
+        }
+    }
+    let mut after = Vec::with_capacity(all.len());
+    for (i, raw) in all.iter().enumerate() {
+        let find = |(k, wanted): (usize, &String)| {
+            let missing = || {
+                let ids: Vec<&str> = known.keys().copied().collect();
+                unknown_name(wanted, "flow or task", &ids).below(&format!("{}.after[{k}]", place(i)))
+            };
+            known.get(wanted.as_str()).copied().ok_or_else(missing)
+        };
+        after.push(raw.after.iter().enumerate().map(find).collect::<Result<Vec<usize>, Fault>>()?);
+    }
+    let end = |name: &String| match known.get(name.as_str()).and_then(|&i| i.checked_sub(flows.len())) {
+        Some(task) => End::Task(task),
+        None => End::Host(name.clone()),
+    };
+    let transfer = |(raw, after): (&Raw, &Vec<usize>)| Transfer {
+        id: raw.id.clone(),
+        ends: raw.ends.each_ref().map(end),
+        size_bytes: raw.size_bytes,
+        start_ns: raw.time_ns,
+        after: after.clone(),
+    };
+    let task = |(raw, after): (&Raw, &Vec<usize>)| Task {
+        id: raw.id.clone(),
+        host: raw.host.clone(),
+        time_ns: (raw.time_ns as f64 * compute) as Ns,
+        after: after.clone(),
+    };
+    let made = (
+        flows.iter().zip(&after).map(transfer).collect::<Vec<_>>(),
+        tasks.iter().zip(&after[flows.len()..]).map(task).collect::<Vec<_>>(),
+    );
+    check_circles(&made.0, &made.1, &all, &place)?;
+    Ok(made)
+}
+
+/// Splits every task into parts, each of which does as much and may be on another host. A transfer between two tasks is
+/// shared out evenly over their parts, each with each.
+fn spread(flows: &[Transfer], tasks: &[Task], width: usize) -> (Vec<Transfer>, Vec<Task>) {
+    if width == 1 {
+        return (flows.to_vec(), tasks.to_vec());
+    }
+    let parts = |end: &End| match end {
+        End::Task(t) => (0..width).map(|k| End::Task(t * width + k)).collect(),
+        host @ End::Host(_) => vec![host.clone()],
+    };
+    let (mut split, mut of_piece) = (Vec::new(), Vec::with_capacity(flows.len() + tasks.len()));
+    for flow in flows {
+        let (from, to) = (parts(&flow.ends[0]), parts(&flow.ends[1]));
+        let (count, first) = ((from.len() * to.len()) as u64, split.len());
+        let ends = from.iter().flat_map(|a| to.iter().map(move |b| [a.clone(), b.clone()]));
+        split.extend(ends.enumerate().map(|(k, ends)| Transfer {
+            id: format!("{}.{k}", flow.id),
+            ends,
+            size_bytes: (flow.size_bytes / count + u64::from((k as u64) < flow.size_bytes % count)).max(1),
+            ..flow.clone()
+        }));
+        of_piece.push(first..split.len());
+    }
+    let first_task = split.len();
+    of_piece.extend((0..tasks.len()).map(|t| first_task + t * width..first_task + (t + 1) * width));
+    let after = |pieces: &[usize]| pieces.iter().flat_map(|&i| of_piece[i].clone()).collect::<Vec<_>>();
+    split.iter_mut().for_each(|flow| flow.after = after(&flow.after));
+    let part =
+        |task: &Task, k: usize| Task { id: format!("{}.{k}", task.id), after: after(&task.after), ..task.clone() };
+    let tasks = tasks.iter().flat_map(|task| (0..width).map(move |k| (task, k))).map(|(task, k)| part(task, k));
+    (split, tasks.collect())
+}
+
+fn check_circles(
+    flows: &[Transfer],
+    tasks: &[Task],
+    all: &[&Raw],
+    place: &dyn Fn(usize) -> String,
+) -> Result<(), Fault> {
+    let job = Described {
+        id: String::new(),
+        start_ns: 0,
+        who: Who::Known(policies::Choice::default()),
+        budget: None,
+        every_ns: None,
+        flows: flows.to_vec(),
+        tasks: tasks.to_vec(),
+    };
+    let piece = |after: Vec<usize>| Piece { work: Work::Compute { ns: 0 }, after };
+    let Err(circle) = Job::new(job.after().into_iter().map(piece).collect()) else { return Ok(()) };
+    let names: Vec<&str> = circle.iter().map(|&i| all[i].id.as_str()).collect();
+    let what = format!("flows and tasks wait for each other in a circle: {}", names.join(" after "));
+    Err(Fault::new(place(circle[0]), what, "let one of them wait for nobody"))
+}

@@ -1,0 +1,70 @@
+//! What the pieces of a job wait for.
+
+use super::{Described, End};
+use crate::spec::workload::Planned;
+use std::collections::BTreeMap;
+use subak_core::{FlowId, Ns};
+use subak_jobs::{Job, Work};
+
+/// What has to be over before a piece starts: by flow, how much later than its end; and no sooner than so long after the
+/// start of the job.
+#[derive(Debug, Clone, Default)]
+struct Wait {
+    flows: BTreeMap<FlowId, Ns>,
+    from_start_ns: Ns,
+}
+
+impl Wait {
+    fn also(&mut self, other: &Wait, later_ns: Ns) {
+        for (&flow, &delay_ns) in &other.flows {
+            let known = self.flows.entry(flow).or_default();
+            *known = (*known).max(delay_ns.saturating_add(later_ns));
+        }
+        self.from_start_ns = self.from_start_ns.max(other.from_start_ns.saturating_add(later_ns));
+    }
+}
+
+impl Described {
+    /// The pieces that each piece waits for; a circle is refused.
+    pub(super) fn after(&self) -> Vec<Vec<usize>> {
+        let first_task = self.flows.len();
+        let mut after: Vec<Vec<usize>> = self.flows.iter().map(|f| f.after.clone()).collect();
+        after.extend(self.tasks.iter().map(|t| t.after.clone()));
+        for (f, flow) in self.flows.iter().enumerate() {
+            if let End::Task(t) = flow.ends[0] {
+                after[f].push(first_task + t);
+            }
+            if let End::Task(t) = flow.ends[1] {
+                after[first_task + t].push(f);
+            }
+        }
+        after
+    }
+
+    /// Tells each flow which flows it waits for, over whatever computations lie between. `flows` are the job's, the first
+    /// of which has the number `first`.
+    pub(super) fn wait(&self, job: &Job, numbers: &[Option<FlowId>], flows: &mut [Planned], first: usize) {
+        let mut waits: Vec<Wait> = vec![Wait::default(); job.pieces().len()];
+        for &i in job.order() {
+            let mut wait = Wait::default();
+            for &b in &job.pieces()[i].after {
+                match (numbers[b], job.pieces()[b].work) {
+                    (Some(flow), _) => {
+                        wait.flows.entry(flow).or_default();
+                    }
+                    (None, Work::Compute { ns }) => wait.also(&waits[b], ns),
+                    (None, Work::Transfer { .. }) => {}
+                }
+            }
+            if let Some(flow) = numbers[i].and_then(|f| flows.get_mut(f as usize - first)) {
+                flow.after = wait.flows.keys().copied().collect();
+                flow.delays_ns = wait.flows.values().copied().collect();
+                flow.earliest_ns = self.start_ns.saturating_add(wait.from_start_ns);
+                if flow.after.is_empty() {
+                    flow.plan.start_ns = flow.earliest_ns.saturating_add(flow.plan.start_ns);
+                }
+            }
+            waits[i] = wait;
+        }
+    }
+}

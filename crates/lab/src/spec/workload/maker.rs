@@ -1,0 +1,142 @@
+//! Makes flows between hosts, each purpose from a random stream of its own.
+
+use super::Planned;
+use crate::spec::topology::Topology;
+use subak_core::driver::{FlowPlan, Injected, PacketSizes};
+use subak_core::flows::Extra;
+use subak_core::rng::Stream;
+use subak_core::route::Router;
+use subak_core::{Fault, NodeId, Ns};
+
+/// Makes flows between hosts.
+pub(crate) struct Maker<'a> {
+    pub topology: &'a Topology,
+    pub router: Router,
+    pub hosts: Vec<NodeId>,
+    pub seed: u64,
+    pairs: Stream,
+    /// What picks paths.
+    pub paths: Stream,
+    pub packet: PacketSizes,
+    /// What goes wrong; some of it quickens links.
+    pub faults: &'a [Injected],
+    pub duration_ns: Ns,
+    /// What is made so far.
+    pub flows: Vec<Planned>,
+}
+
+impl<'a> Maker<'a> {
+    pub fn new(
+        topology: &'a Topology,
+        seed: u64,
+        packet: PacketSizes,
+        faults: &'a [Injected],
+        duration_ns: Ns,
+    ) -> Self {
+        Maker {
+            topology,
+            router: topology.router(),
+            hosts: topology.hosts().to_vec(),
+            seed,
+            pairs: Stream::new(seed, "pairs"),
+            paths: Stream::new(seed, "paths"),
+            packet,
+            faults,
+            duration_ns,
+            flows: Vec::new(),
+        }
+    }
+
+    /// Two different hosts.
+    pub fn pair(&mut self) -> (NodeId, NodeId) {
+        let n = self.hosts.len();
+        let src = self.pairs.below(n);
+        let other = self.pairs.below(n - 1);
+        (self.hosts[src], self.hosts[if other < src { other } else { other + 1 }])
+    }
+
+    /// A host of the first half, and one of the others.
+    pub fn pair_across(&mut self) -> (NodeId, NodeId) {
+        let (n, half) = (self.hosts.len(), self.hosts.len() / 2);
+        (self.hosts[self.pairs.below(half)], self.hosts[half + self.pairs.below(n - half)])
+    }
+
+    /// A flow of weight 1; one without a size stops when the run's duration is over.
+    pub fn add(
+        &mut self,
+        src: NodeId,
+        dst: NodeId,
+        start_ns: Ns,
+        size: Option<u64>,
+        subflows: usize,
+    ) -> Result<(), Fault> {
+        let key = self.paths.bits();
+        self.add_over(src, dst, start_ns, size, subflows, key)
+    }
+
+    /// As [`Maker::add`], over the paths that `key` picks.
+    pub fn add_over(
+        &mut self,
+        src: NodeId,
+        dst: NodeId,
+        start_ns: Ns,
+        size: Option<u64>,
+        subflows: usize,
+        key: u64,
+    ) -> Result<(), Fault> {
+        let routes = self.topology.routes(&mut self.router, src, dst, key, subflows)?;
+        let plan = FlowPlan {
+            start_ns,
+            stop_ns: if size.is_none() { Some(self.duration_ns) } else { None },
+            size_bytes: size,
+            ..FlowPlan::new(routes)
+        };
+        let extra = Extra { size_bytes: size, ..Extra::default() };
+        self.flows.push(Planned {
+            id: None,
+            src: Some(src),
+            dst: Some(dst),
+            extra,
+            after: Vec::new(),
+            delays_ns: Vec::new(),
+            earliest_ns: 0,
+            weights: Vec::new(),
+            connections: 1,
+            spare: false,
+            plan,
+        });
+        Ok(())
+    }
+
+    /// Gives the last flow `more` subflows, each over a path of its own hash.
+    pub fn hash_more(&mut self, more: usize) -> Result<(), Fault> {
+        let Some(flow) = self.flows.last_mut() else { return Ok(()) };
+        if let (Some(src), Some(dst)) = (flow.src, flow.dst) {
+            for _ in 0..more {
+                flow.plan.routes.extend(self.topology.routes(&mut self.router, src, dst, self.paths.bits(), 1)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes one of those subflows of the last flow that take the same path: pooled, they have one price.
+    pub fn merge_paths(&mut self) {
+        let Some(flow) = self.flows.last_mut() else { return };
+        let mut seen = Vec::new();
+        flow.plan.routes.retain(|route| {
+            let new = !seen.contains(&route.forward);
+            seen.push(route.forward.clone());
+            new
+        });
+    }
+
+    /// Makes of each subflow of the last flow a flow of its own, each with the size.
+    pub fn take_apart(&mut self) {
+        let Some(whole) = self.flows.pop() else { return };
+        self.flows.extend(whole.plan.routes.iter().map(|route| {
+            let mut one = whole.clone();
+            one.plan.routes = vec![route.clone()];
+            one
+        }));
+    }
+}

@@ -1,0 +1,99 @@
+//! Every host sends to one other and receives from one other, all in one cycle.
+
+use super::{Common, Entry, Expected, Maker, SUBFLOWS, Workload, sized};
+use crate::spec::section::Section;
+use crate::spec::topology::Topology;
+use std::sync::Arc;
+use subak_core::driver::PacketSizes;
+use subak_core::keys::{Holds, Key};
+use subak_core::rng::Stream;
+use subak_core::{Fault, Ns};
+
+pub(super) const ENTRY: Entry = Entry {
+    name: "permutation",
+    about: "every host sends to one other and receives from one other; endless without a `size`",
+    keys: &[
+        Key::open("size", Holds::Size, "endless", "the bytes of each"),
+        SUBFLOWS,
+        Key::new("one_way", Holds::Flag, "false", "each of the first half of the hosts sends to one of the second half"),
+        Key::new("apart", Holds::Flag, "false", "subflows are flows of their own, not pooled"),
+        Key::new(
+            "hashed",
+            Holds::Flag,
+            "false",
+            "each subflow takes a path at random, so two of a flow may take the same; otherwise they differ",
+        ),
+    ],
+    common: Common::All,
+    read: |section, _| Ok(Some(Arc::new(Permutation::read(section)))),
+};
+
+#[derive(Debug)]
+struct Permutation {
+    size_bytes: Option<u64>,
+    subflows: usize,
+    one_way: bool,
+    apart: bool,
+    hashed: bool,
+}
+
+impl Permutation {
+    fn read(section: &mut Section) -> Self {
+        Permutation {
+            size_bytes: section.given("size"),
+            subflows: section.take("subflows"),
+            one_way: section.take("one_way"),
+            apart: section.take("apart"),
+            hashed: section.take("hashed"),
+        }
+    }
+}
+
+impl Workload for Permutation {
+    fn has_sizes(&self) -> bool {
+        self.size_bytes.is_some()
+    }
+    fn runs_both_ways(&self) -> bool {
+        !self.one_way
+    }
+    fn flows(&self, maker: &mut Maker) -> Result<(), Fault> {
+        let (n, mut order) = (maker.hosts.len(), Stream::new(maker.seed, "permutation"));
+        let to = if self.one_way { across(n, &mut order) } else { cycle(n, &mut order) };
+        for (i, &j) in to.iter().enumerate() {
+            let subflows = if self.hashed { 1 } else { self.subflows };
+            maker.add(maker.hosts[i], maker.hosts[j], 0, self.size_bytes, subflows)?;
+            if self.hashed {
+                maker.hash_more(self.subflows - 1)?;
+            }
+            if self.apart {
+                maker.take_apart();
+            } else if self.hashed {
+                maker.merge_paths();
+            }
+        }
+        Ok(())
+    }
+    fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Expected {
+        let share = if self.one_way { 0.5 } else { 1.0 };
+        let each = if self.apart { self.subflows as f64 } else { 1.0 };
+        let flows = topology.hosts().len() as f64 * share * each;
+        sized(flows, self.size_bytes, packet, topology.capacity_bytes(duration_ns) * share)
+    }
+}
+
+/// A random permutation of `0..n` that is a single cycle (Sattolo's algorithm): nobody keeps its place.
+fn cycle(n: usize, stream: &mut Stream) -> Vec<usize> {
+    let mut to: Vec<usize> = (0..n).collect();
+    for i in (1..n).rev() {
+        to.swap(i, stream.below(i));
+    }
+    to
+}
+
+/// For each of the first half of `0..n`, one of the others, all different.
+fn across(n: usize, stream: &mut Stream) -> Vec<usize> {
+    let mut to: Vec<usize> = (n / 2..n).collect();
+    stream.shuffle(&mut to);
+    to.truncate(n / 2);
+    to
+}

@@ -1,0 +1,48 @@
+//! Flows as a workload plans them.
+
+use subak_core::driver::{FlowPlan, NOT_YET};
+use subak_core::flows::Extra;
+use subak_core::{FlowId, NodeId, Ns};
+
+/// A flow and who it is between.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Planned {
+    /// Its name, where the spec gives one.
+    pub id: Option<String>,
+    /// Source, where the spec names ends and not links.
+    pub src: Option<NodeId>,
+    /// Destination.
+    pub dst: Option<NodeId>,
+    /// What some policies ask of it.
+    pub extra: Extra,
+    /// The flows that must have finished before it starts, by their numbers; `plan.start_ns` is then the time from the
+    /// last of these ends to its start.
+    pub after: Vec<FlowId>,
+    /// How long after the end of each of them it may start, where computations lie between; empty for none.
+    pub delays_ns: Vec<Ns>,
+    /// It starts no sooner than this, whatever it waits for.
+    pub earliest_ns: Ns,
+    /// Weights that it has from some times on.
+    pub weights: Vec<(Ns, f64)>,
+    /// Of a transfer that is not split yet: the connections that it is to be split over.
+    pub connections: usize,
+    /// Drawn in case there is time for it: it leaves no row if it never starts.
+    pub spare: bool,
+    /// What the driver is told.
+    pub plan: FlowPlan,
+}
+
+impl Planned {
+    /// What the driver is told at first: a flow that waits for others has no start yet.
+    pub fn first_plan(&self) -> FlowPlan {
+        let start_ns = if self.after.is_empty() { self.plan.start_ns } else { NOT_YET };
+        FlowPlan { start_ns, ..self.plan.clone() }
+    }
+}
+
+/// Flows by their start, the last first.
+pub(crate) fn by_start(flows: &[Planned]) -> Vec<FlowId> {
+    let mut order: Vec<FlowId> = (0..flows.len() as FlowId).collect();
+    order.sort_by_key(|&f| std::cmp::Reverse((flows[f as usize].plan.start_ns, f)));
+    order
+}
