@@ -61,8 +61,11 @@ struct Entry {
     /// The keys that it has in common with others.
     common: Common,
     /// It with its keys; none where one of these is at fault, which the section notes. Files lie relative to the path.
-    read: fn(&mut Section, &Path) -> Result<Option<Arc<dyn Workload>>, Fault>,
+    read: fn(&mut Section, &Path) -> Read,
 }
+
+/// A workload, if all of its keys are sound.
+type Read = Result<Option<Arc<dyn Workload>>, Fault>;
 
 /// Which keys of [`Each`] a workload has.
 #[derive(Clone, Copy, PartialEq)]
