@@ -183,7 +183,7 @@ def one_bottleneck(scheme, nics, trunk, weights, nic, params, duration, delay=0.
 
 
 @pytest.mark.parametrize("nic", ["queue", "turns"])
-@pytest.mark.parametrize("scheme", ["soze-virtual", "s-perc", "s-perc-star", "swift"])
+@pytest.mark.parametrize("scheme", ["soze-virtual", "s-perc", "s-perc-star", "numfabric-swift"])
 @pytest.mark.parametrize(
     ("nics", "trunk", "weights"),
     [([10, 40], 10, [1, 1]), ([1, 10, 25, 40], 20, [1, 1, 1, 1]), ([10, 25, 40, 40], 40, [1, 2, 5, 10])],

@@ -8,6 +8,11 @@ macro_rules! schemes {
         pub(crate) const WHOLE: &[subak_core::scheme::Info] =
             &[$(<crate::$file::$scheme as subak_core::scheme::Named>::INFO),*];
 
+        $(const _: () = assert!(
+            registry::times(<crate::$file::$scheme as subak_core::scheme::Named>::INFO.name) == 1,
+            concat!("another scheme or preset has the name of ", stringify!($file), "::", stringify!($scheme)),
+        );)*
+
         pub(crate) fn with_whole<V: Visitor>(
             name: &str, given: &registry::Given, visitor: V,
         ) -> Result<V::Out, subak_core::Fault> {
@@ -30,6 +35,11 @@ macro_rules! parts {
         /// Every optimizer.
         pub const OPTIMIZERS: &[over::Part] =
             &[$(<crate::optimizers::$of::$o as over::Optimizer>::PART),*];
+
+        $(const _: () = assert!(
+            registry::times_part(OPTIMIZERS, <crate::optimizers::$of::$o as over::Optimizer>::PART.name) == 1,
+            concat!("another optimizer has the name of ", stringify!($of), "::", stringify!($o)),
+        );)*
         parts!(@fabrics $fabrics);
 
         /// Every pair that makes sense.
@@ -67,6 +77,11 @@ macro_rules! parts {
         /// Every fabric.
         pub const FABRICS: &[over::Part] =
             &[$(<crate::fabrics::$ff::$f as over::Fabric>::PART),*];
+
+        $(const _: () = assert!(
+            registry::times_part(FABRICS, <crate::fabrics::$ff::$f as over::Fabric>::PART.name) == 1,
+            concat!("another fabric has the name of ", stringify!($ff), "::", stringify!($f)),
+        );)*
 
         /// What the fabric of that name takes, in a word.
         pub fn kind_of_fabric(name: &str) -> Option<&'static str> {

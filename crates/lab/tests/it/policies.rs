@@ -62,7 +62,7 @@ fn convergence_is_held_against_the_policys_optimum() {
         row["converged"] == "true"
     };
     assert!(converged("numfabric") && !converged("dctcp"));
-    let dir = go(&chain("kind = \"max-min\"", r#"{name = "swift"}, {name = "s-perc"}"#), "max-min");
+    let dir = go(&chain("kind = \"max-min\"", r#"{name = "numfabric-swift"}, {name = "s-perc"}"#), "max-min");
     for (_, gbps) in last_gbps(&dir) {
         assert!((gbps - 5.0).abs() < 0.5, "{gbps}");
     }
@@ -88,7 +88,7 @@ fn narrowing(policy: &str, names: &[&str]) -> Scratch {
 
 #[test]
 fn schemes_of_every_sort_hear_that_a_capacity_changes() {
-    let max_min = ["ideal", "s-perc", "s-perc-star", "n-perc", "fair", "charny", "rcp", "swift"];
+    let max_min = ["ideal", "s-perc", "s-perc-star", "n-perc", "fair", "charny", "rcp", "numfabric-swift"];
     let optimizers = ["ideal", "numfabric", "xwi-s-perc", "dgd", "rcp-star"];
     for (policy, names) in [(r#"kind = "max-min""#, &max_min[..]), (r#"kind = "alpha-fair", alpha = 1"#, &optimizers)] {
         let dir = narrowing(policy, names);

@@ -158,7 +158,7 @@ flows = [
 [[scheme]]
 name = "s-perc"
 [[scheme]]
-name = "swift"
+name = "numfabric-swift"
 [[scheme]]
 name = "ideal"
 
@@ -176,7 +176,7 @@ fn weights_change_in_a_spec_and_the_goal_with_them() {
     let cancel = AtomicBool::new(false);
     run(&spec, &dir.0, &Options { jobs: 1, only: None, progress: &|_| {}, cancel: &cancel }).unwrap();
     let changes = rows(&dir.0, "convergence");
-    for scheme in ["s-perc", "swift", "ideal"] {
+    for scheme in ["s-perc", "numfabric-swift", "ideal"] {
         let mine: Vec<_> = changes.iter().filter(|r| r["scheme"] == scheme).collect();
         let times: Vec<_> = mine.iter().map(|r| r["time_ns"].as_str()).collect();
         assert_eq!(times, ["0", "2000000"], "{scheme}: the change of weight is a change");

@@ -211,7 +211,7 @@ fn schemes_and_workloads_that_cannot_serve_the_policy_are_refused() {
         assert_eq!(spec(fct.clone(), named(name), sized.clone()), Ok(()), "{name}");
         assert_eq!(spec(fct.clone(), named(name), plain.clone()), at("workload.flows[0].size"), "{name}");
     }
-    for name in ["s-perc", "s-perc-star", "fair", "charny", "n-perc", "rcp", "swift"] {
+    for name in ["s-perc", "s-perc-star", "fair", "charny", "n-perc", "rcp", "numfabric-swift"] {
         assert_eq!(spec(json!({"kind": "max-min"}), named(name), plain.clone()), Ok(()), "{name}");
         assert_eq!(spec(log.clone(), named(name), plain.clone()), at("policy.kind"), "{name}");
     }

@@ -298,7 +298,9 @@ fn reweighed(scheme: &str, policy_has_utilities: bool) -> [Vec<f64>; 2] {
 
 #[test]
 fn a_weight_that_changes_at_1_ms_moves_fair_rates_at_1_ms() {
-    for (scheme, utilities) in [("s-perc", false), ("s-perc-star", false), ("swift", false), ("numfabric", true)] {
+    for (scheme, utilities) in
+        [("s-perc", false), ("s-perc-star", false), ("numfabric-swift", false), ("numfabric", true)]
+    {
         let [equal, after] = reweighed(scheme, utilities);
         assert!(equal.iter().all(|share| (share - 0.25).abs() < 0.02), "{scheme}: {equal:?}");
         assert!((after[0] - 0.625).abs() < 0.03, "{scheme}: {after:?}");

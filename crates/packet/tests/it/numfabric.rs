@@ -30,7 +30,7 @@ fn swift_reaches_weighted_max_min_with_short_queues() {
     for seed in 0..6 {
         let plans = random_plans(&net, seed, 40, &[1.0, 2.0, 3.0, 5.0], false);
         let want = exact(&net.network, &plans, Policy::MaxMin);
-        let mut sim = start("swift", json!({}), &net.network);
+        let mut sim = start("numfabric-swift", json!({}), &net.network);
         let flows: Vec<_> = plans.into_iter().map(|p| sim.add(p)).collect();
         sim.run_until(MS);
         let got = received_bps(&mut *sim, &flows, 5 * MS);
@@ -89,7 +89,7 @@ fn swift_follows_a_change_of_weights_within_ten_round_trips() {
         turned.iter_mut().for_each(|p| p.weight = 6.0 - p.weight);
         let want = exact(&net.network, &turned, Policy::MaxMin);
         let before = exact(&net.network, &plans, Policy::MaxMin);
-        let params = Params::resolve(registry::find("swift").unwrap(), &serde_json::Map::new()).unwrap();
+        let params = Params::resolve(registry::find("numfabric-swift").unwrap(), &serde_json::Map::new()).unwrap();
         let scheme = Over::<Turning, SwiftFabric>::new(&params).unwrap();
         let mut sim = subak_packet::Sim::new(scheme, &net.network, PacketSizes::default(), &[], 1);
         let flows: Vec<_> = plans.into_iter().map(|p| sim.add(p)).collect();
