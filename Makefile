@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
 
-.PHONY: setup quick demo test lint fuzz docs records deny bench clean chromium tshark
+.PHONY: setup quick format demo test lint fuzz docs records deny bench clean chromium tshark
 
 ## .venv with the locked packages, the subak package and .venv/bin/subak
 setup: .venv/.installed
@@ -17,6 +17,11 @@ setup: .venv/.installed
 .venv/.installed: .venv/.locked $(SOURCES)
 	$(BIN)/maturin develop --release --locked
 	touch $@
+
+## every file in its form
+format: setup
+	rustfmt --edition 2024 $(shell find crates fuzz -name '*.rs')
+	$(BIN)/ruff format
 
 ## the package again after a change, in seconds: unoptimized at the seams, for whoever writes a scheme
 quick: .venv/.locked
@@ -47,15 +52,15 @@ FUZZ_SECONDS ?= 60
 fuzz:
 	cargo run --locked --release -p subak-fuzz -- all $(FUZZ_SECONDS)
 
-# cargo fmt does not see the modules that the registry's macro declares.
+# cargo fmt does not see the modules that macros declare: registries are lists.
 lint: setup
-	cargo fmt --all --check
-	rustfmt --check --edition 2024 crates/schemes/src/*.rs crates/schemes/src/*/*.rs
+	rustfmt --check --edition 2024 $(shell find crates fuzz -name '*.rs')
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	@command -v cargo-deny >/dev/null && $(MAKE) deny || echo "cargo-deny is not there: tests/test_dependencies.py alone looks at licenses and sources"
 
 # The report's screenshot test wants a browser; where it cannot be had the test says so and skips.
 chromium:

@@ -3,9 +3,9 @@
 //! be sooner. At a link shared with one transfer of weight 1, a weight of 1/3 brings the quarter of the paper's figure 9.
 
 use super::About;
-use subak_core::keys::{Holds, Key, Low};
 use crate::{Standing, Sum, WeightPolicy};
 use subak_core::Fault;
+use subak_core::keys::{Holds, Key, Low};
 
 /// The most that one look changes a weight by.
 const STEP: f64 = 4.0;

@@ -2,9 +2,9 @@
 //! the others. The paper's weights 4/3 and 2/3 are a ratio of 2 with the sum kept at 2.
 
 use super::About;
-use subak_core::keys::{Holds, Key, Low};
 use crate::{Standing, Sum, WeightPolicy};
 use subak_core::Fault;
+use subak_core::keys::{Holds, Key, Low};
 
 /// Ways whose lengths differ by less than this are equally long.
 const TIE: f64 = 1e-9;
@@ -20,7 +20,12 @@ impl CriticalPath {
         name: "critical-path",
         about: "transfers on the longest way that remains have a multiple of the others' weight",
         paper: "Soze, section 5.1.1, figures 5 and 6",
-        params: &[Key::new("ratio", Holds::Number(Low::From(1.0), 100.0), "2", "weight of a transfer on the longest way over that of another")],
+        params: &[Key::new(
+            "ratio",
+            Holds::Number(Low::From(1.0), 100.0),
+            "2",
+            "weight of a transfer on the longest way over that of another",
+        )],
     };
 
     pub(super) fn new(params: &[f64]) -> Self {

@@ -1,9 +1,9 @@
 //! Shortest first (Soze, section 5.1.5): the weight is the largest size over the transfer's own.
 
 use super::About;
-use subak_core::keys::{Holds, Key};
 use crate::{Standing, Sum, WeightPolicy};
 use subak_core::Fault;
+use subak_core::keys::{Holds, Key};
 
 /// The policy `shortest-first`.
 #[derive(Debug)]

@@ -3,9 +3,9 @@
 //! does not say by how much a weight grows.
 
 use super::About;
-use subak_core::keys::{Holds, Key, Low};
 use crate::{Standing, Sum, WeightPolicy};
 use subak_core::Fault;
+use subak_core::keys::{Holds, Key, Low};
 
 /// The most that one look changes a weight by.
 const STEP: f64 = 2.0;

@@ -16,7 +16,12 @@ pub(super) const ENTRY: Entry = Entry {
     about: "endless flows; every `epoch` the share `replace` of them is replaced at once (PERC thesis, section 4.3.1)",
     keys: &[
         Key::required("epoch", Holds::Time, "the time between changes, such as \"2ms\""),
-        Key::new("flows_per_host", PER_HOST, "20", "flows over the number of hosts; the fewest where their number changes"),
+        Key::new(
+            "flows_per_host",
+            PER_HOST,
+            "20",
+            "flows over the number of hosts; the fewest where their number changes",
+        ),
         Key::new("replace", SHARE, "0.4", "the share of these that changes"),
         SUBFLOWS,
         Key::new("alternate", Holds::Flag, "false", "in turn, a share starts and a share stops (section 2.7.1)"),

@@ -15,7 +15,12 @@ pub(super) const ENTRY: Entry = Entry {
     keys: &[
         Key::open("size", Holds::Size, "endless", "the bytes of each"),
         SUBFLOWS,
-        Key::new("one_way", Holds::Flag, "false", "each of the first half of the hosts sends to one of the second half"),
+        Key::new(
+            "one_way",
+            Holds::Flag,
+            "false",
+            "each of the first half of the hosts sends to one of the second half",
+        ),
         Key::new("apart", Holds::Flag, "false", "subflows are flows of their own, not pooled"),
         Key::new(
             "hashed",

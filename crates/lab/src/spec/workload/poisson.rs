@@ -71,11 +71,8 @@ struct Incasts {
 impl Incasts {
     fn read(value: &Value) -> Result<Self, Fault> {
         let mut section = Section::of(value, INCASTS)?;
-        let incasts = Incasts {
-            senders: section.take("senders"),
-            size_bytes: section.take("size"),
-            load: section.take("load"),
-        };
+        let incasts =
+            Incasts { senders: section.take("senders"), size_bytes: section.take("size"), load: section.take("load") };
         section.all(Some(incasts))
     }
 

@@ -33,7 +33,12 @@ const FLOW: &[Key] = &[
     SUBFLOWS,
     Key::open("path", PATH, "by routing", "the links that it crosses, in place of `src` and `dst`"),
     Key::open("paths", Holds::List(&PATH), "by routing", "those of each of its subflows"),
-    Key::new("start", Holds::Time, "0", "when it starts; with `after`, how much later than the last of these ends, and a link's delay later at least"),
+    Key::new(
+        "start",
+        Holds::Time,
+        "0",
+        "when it starts; with `after`, how much later than the last of these ends, and a link's delay later at least",
+    ),
     Key::open("stop", Holds::Time, "when it has sent its size, or the run ends", "when it stops"),
     Key::open("size", Holds::Size, "endless", "its bytes"),
     Key::new("weight", WEIGHT, "1", "its weight"),
@@ -42,12 +47,7 @@ const FLOW: &[Key] = &[
     CONNECTIONS,
     Key::open("demand", Holds::Rate, "no bound", "the most that it sends"),
     Key::open("deadline", Holds::Time, "none", "seconds from its start"),
-    Key::open(
-        "bandwidth_function",
-        Holds::List(&Holds::Pair(&Holds::Rate)),
-        "none",
-        "its rate at each fair share",
-    ),
+    Key::open("bandwidth_function", Holds::List(&Holds::Pair(&Holds::Rate)), "none", "its rate at each fair share"),
 ];
 
 /// The flows listed.

@@ -14,7 +14,8 @@ use subak_jobs::{Job, Piece, Work, policies};
 const MOST_PARTS: u64 = 64;
 
 const POLICY: Key = Key::open("policy", Holds::Other("policy", policy_schema), "even", "who sets the weights");
-const EVERY: Key = Key::open("every", Holds::Time, "only when a flow ends", "the time between two looks at its progress");
+const EVERY: Key =
+    Key::open("every", Holds::Time, "only when a flow ends", "the time between two looks at its progress");
 
 pub(super) const KEYS: &[Key] = &[
     Key::required(
@@ -35,7 +36,12 @@ const JOB: &[Key] = &[
     Key::open("id", Holds::Text, "job0, job1, ...", "its name"),
     Key::new("start", Holds::Time, "0", "when it starts"),
     POLICY,
-    Key::open("budget", Holds::Number(Low::Above(0.0), 1e12), "none", "what the weights of its running transfers may sum up to"),
+    Key::open(
+        "budget",
+        Holds::Number(Low::Above(0.0), 1e12),
+        "none",
+        "what the weights of its running transfers may sum up to",
+    ),
     EVERY,
     Key::required("flows", Holds::List(&Holds::Table(FLOW)), "the job's flows"),
     Key::open("tasks", Holds::List(&Holds::Table(TASK)), "none", "its computations"),
