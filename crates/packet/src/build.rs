@@ -54,7 +54,7 @@ impl<S: Scheme> Driver for Sim<S> {
         self.add_flow(plan)
     }
     fn complete_at_sender(&mut self) {
-        self.at_sender = true;
+        self.set.at_sender = true;
     }
     fn place_controller(&mut self, ways: &[(NodeId, Route)]) {
         self.place_at(ways);
@@ -78,22 +78,22 @@ impl<S: Scheme> Driver for Sim<S> {
         self.set_routes(flow, routes);
     }
     fn run_until_finish(&mut self, until_ns: Ns) {
-        self.run(until_ns, |sim| !sim.finished.is_empty());
+        self.run(until_ns, |sim| !sim.counts.finished.is_empty());
     }
     fn take_finished(&mut self) -> Vec<FlowId> {
-        std::mem::take(&mut self.finished)
+        std::mem::take(&mut self.counts.finished)
     }
     fn run_until(&mut self, until_ns: Ns) {
         self.run(until_ns, |_| false);
     }
     fn run_until_done(&mut self, until_ns: Ns) {
-        self.run(until_ns, |sim| sim.unfinished == 0);
+        self.run(until_ns, |sim| sim.counts.unfinished == 0);
     }
     fn now_ns(&self) -> Ns {
         self.now_ns
     }
     fn open_flows(&self) -> usize {
-        self.open_flows
+        self.counts.open_flows
     }
     fn flow(&self, flow: FlowId) -> FlowView {
         self.flows.get(flow).map_or(FlowView::default(), |f| FlowView { assigned_bps: self.assigned_bps(f), ..f.view })
@@ -115,12 +115,12 @@ impl<S: Scheme> Driver for Sim<S> {
         }
     }
     fn waits_ns(&self) -> Vec<(Ns, u64)> {
-        self.waits.iter_recorded().map(|v| (v.value_iterated_to(), v.count_at_value())).collect()
+        self.counts.waits.iter_recorded().map(|v| (v.value_iterated_to(), v.count_at_value())).collect()
     }
     fn packet_hops(&self) -> u64 {
-        self.packet_hops
+        self.counts.packet_hops
     }
     fn events(&self) -> u64 {
-        self.events
+        self.counts.events
     }
 }

@@ -3,8 +3,10 @@
 //!
 //! The unit of work is the packet-hop: one packet leaving one queue onto one link.
 
+mod admission;
+mod asks;
 mod build;
-mod ends;
+mod delivery;
 mod event;
 mod flow;
 mod flows;
@@ -14,8 +16,11 @@ mod pfc;
 mod port;
 mod routes;
 mod sender;
+mod sending;
+mod setup;
 mod sim;
 mod sizing;
+mod timeouts;
 mod watch;
 mod wheel;
 

@@ -1,7 +1,8 @@
 //! What happens to packets on their way: injected mishaps, links that go down under them, drops; and the counts of it.
 
 use crate::sim::Sim;
-use subak_core::driver::{Befell, Kinds, Mishap};
+use subak_core::driver::{Befell, Kinds, LinkChange, Machine, Mishap};
+use subak_core::rng::Stream;
 use subak_core::scheme::{PacketKind, Scheme};
 use subak_core::{LinkId, Ns};
 
@@ -13,6 +14,17 @@ pub(crate) struct Rule {
     pub probability: f64,
     pub from_ns: Ns,
     pub until_ns: Ns,
+}
+
+/// What goes wrong in the run.
+#[derive(Default)]
+pub(crate) struct Mishaps {
+    pub rules: Vec<Rule>,
+    /// Of what happens to packets: one a link, where anything does.
+    pub rngs: Vec<Stream>,
+    pub restarts: Vec<Machine>,
+    pub has_downs: bool,
+    pub link_changes: Vec<(Ns, LinkId, LinkChange)>,
 }
 
 impl<S: Scheme> Sim<S> {
@@ -41,7 +53,7 @@ impl<S: Scheme> Sim<S> {
 
     pub(crate) fn mishap(&mut self, link: LinkId, kind: PacketKind) -> Option<Mishap> {
         let now_ns = self.now_ns;
-        let rng = &mut self.rngs[link as usize];
+        let rng = &mut self.mishaps.rngs[link as usize];
         let met = |rule: &&Rule| {
             let taken = match kind {
                 PacketKind::Data => rule.kinds.data,
@@ -53,7 +65,7 @@ impl<S: Scheme> Sim<S> {
                 && rule.links.as_ref().is_none_or(|links| links.contains(&link))
                 && rng.unit() < rule.probability
         };
-        self.rules.iter().find(met).map(|rule| rule.mishap)
+        self.mishaps.rules.iter().find(met).map(|rule| rule.mishap)
     }
 
     /// Whether the link went down while the packet that arrives now was on it.
@@ -65,7 +77,7 @@ impl<S: Scheme> Sim<S> {
 
     pub(crate) fn account_drops(&mut self, link: LinkId) {
         while let Some(id) = self.dropped.pop() {
-            if self.has_nodes {
+            if self.machines.has_nodes {
                 self.tell_leaving(link, id);
             }
             self.give_room(id);

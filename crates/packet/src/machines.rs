@@ -6,8 +6,44 @@ use crate::sim::Sim;
 use std::collections::BTreeSet;
 use subak_core::driver::{Machine, Route};
 use subak_core::rng::mix;
-use subak_core::scheme::{Class, Hop, Io, Node, NodeInfo, PacketKind, Place, Port, Queue, Scheme};
+use subak_core::scheme::{Class, Controller, Hop, Io, Node, NodeInfo, PacketKind, Place, Port, Queue, Scheme};
 use subak_core::{LinkId, NodeId, NodeKind, Ns};
+
+/// The machines beside those of flows and links, and letters under way between neighbours.
+pub(crate) struct Machines<S: Scheme> {
+    pub controller: Option<Box<dyn Controller<S>>>,
+    pub controller_life: u8,
+    /// Rows of the ways from each node to the controller and back.
+    pub ways: Vec<Option<(u32, u32)>>,
+    /// Where the controller is, once it is placed.
+    pub place: Option<Place>,
+    /// The machine of each node that has one, and how often it was restarted.
+    pub nodes: Vec<Option<Box<dyn Node<S>>>>,
+    pub node_infos: Vec<NodeInfo>,
+    pub node_lives: Vec<u8>,
+    pub has_nodes: bool,
+    /// Letters, and the places that are free.
+    pub letters: Vec<Option<Letter<S::Ctl>>>,
+    pub free_letters: Vec<u32>,
+}
+
+impl<S: Scheme> Machines<S> {
+    /// None yet, at so many nodes.
+    pub fn none(nodes: usize) -> Self {
+        Machines {
+            controller: None,
+            controller_life: 0,
+            ways: vec![None; nodes],
+            place: None,
+            nodes: Vec::new(),
+            node_infos: Vec::new(),
+            node_lives: vec![0; nodes],
+            has_nodes: false,
+            letters: Vec::new(),
+            free_letters: Vec::new(),
+        }
+    }
+}
 
 impl<S: Scheme> Sim<S> {
     pub(crate) fn make_nodes(&mut self) {
@@ -17,7 +53,7 @@ impl<S: Scheme> Sim<S> {
                 is_host: self.network.nodes()[node as usize].kind == NodeKind::Host,
                 out: self.network.out_links(node).to_vec(),
                 into: Vec::new(),
-                seed: mix(self.seed ^ mix(u64::from(node) | 1 << 40)),
+                seed: mix(self.set.seed ^ mix(u64::from(node) | 1 << 40)),
             })
             .collect();
         for (l, link) in self.network.links().iter().enumerate() {
@@ -25,19 +61,19 @@ impl<S: Scheme> Sim<S> {
                 infos[to as usize].into.push(l as LinkId);
             }
         }
-        self.nodes = infos.iter().map(|info| self.scheme.node(info)).collect();
-        self.has_nodes = self.nodes.iter().any(Option::is_some);
-        self.node_infos = infos;
-        for node in 0..self.nodes.len() as NodeId {
+        self.machines.nodes = infos.iter().map(|info| self.scheme.node(info)).collect();
+        self.machines.has_nodes = self.machines.nodes.iter().any(Option::is_some);
+        self.machines.node_infos = infos;
+        for node in 0..self.machines.nodes.len() as NodeId {
             self.at_node(node, |machine, io| machine.on_start(io));
         }
     }
 
     pub(crate) fn start_controller(&mut self) {
-        self.controller = self.scheme.controller(&self.network);
-        if let Some(controller) = &mut self.controller {
+        self.machines.controller = self.scheme.controller(&self.network);
+        if let Some(controller) = &mut self.machines.controller {
             controller.on_start(&mut self.io);
-            if let Some(place) = &self.place {
+            if let Some(place) = &self.machines.place {
                 controller.on_place(&mut self.io, place);
             }
             self.carry_out(Who::Controller);
@@ -47,16 +83,16 @@ impl<S: Scheme> Sim<S> {
     /// The ways between nodes and the controller: its machine and the nodes' hear of its place.
     pub(crate) fn place_at(&mut self, ways: &[(NodeId, Route)]) {
         for (node, way) in ways {
-            self.ways[*node as usize] = Some((self.routes.add(&way.forward), self.routes.add(&way.back)));
+            self.machines.ways[*node as usize] = Some((self.routes.add(&way.forward), self.routes.add(&way.back)));
         }
         let bps = |links: BTreeSet<LinkId>| links.iter().map(|&l| self.ports[l as usize].port.capacity_bps).sum();
-        self.place = Some(Place {
+        self.machines.place = Some(Place {
             host: ways.iter().find(|(_, way)| way.forward.is_empty()).map(|&(node, _)| node),
             hosts: ways.len(),
             into_bps: bps(ways.iter().filter_map(|(_, way)| way.forward.last().copied()).collect()),
             out_bps: bps(ways.iter().filter_map(|(_, way)| way.back.first().copied()).collect()),
         });
-        if let (Some(controller), Some(place)) = (&mut self.controller, &self.place) {
+        if let (Some(controller), Some(place)) = (&mut self.machines.controller, &self.machines.place) {
             controller.on_place(&mut self.io, place);
             self.carry_out(Who::Controller);
         }
@@ -66,14 +102,14 @@ impl<S: Scheme> Sim<S> {
     }
 
     fn tell_place(&mut self, node: NodeId) {
-        if let Some(place) = self.place {
+        if let Some(place) = self.machines.place {
             self.at_node(node, |machine, io| machine.on_controller(io, &place));
         }
     }
 
     /// Lets the machine of `node` act, if it has one, and carries out what it asks.
     pub(crate) fn at_node(&mut self, node: NodeId, act: impl FnOnce(&mut dyn Node<S>, &mut Io<S>)) {
-        if let Some(Some(machine)) = self.nodes.get_mut(node as usize) {
+        if let Some(Some(machine)) = self.machines.nodes.get_mut(node as usize) {
             act(machine.as_mut(), &mut self.io);
             self.carry_out(Who::Node(node));
         }
@@ -82,7 +118,7 @@ impl<S: Scheme> Sim<S> {
     /// How long the controller takes to hear of `link`, from the nearer of its ends.
     pub(crate) fn news_delay_ns(&self, link: LinkId) -> Ns {
         let Port { from, to, .. } = self.ports[link as usize].port;
-        let way = |node: NodeId| self.ways[node as usize].map(|(out, _)| self.routes.of(out));
+        let way = |node: NodeId| self.machines.ways[node as usize].map(|(out, _)| self.routes.of(out));
         let delay = |links: &[LinkId]| links.iter().map(|&l| self.ports[l as usize].port.delay_ns).sum::<Ns>();
         [from, to].into_iter().flatten().filter_map(way).map(delay).min().unwrap_or(0)
     }
@@ -90,17 +126,17 @@ impl<S: Scheme> Sim<S> {
     pub(crate) fn restart(&mut self, machine: Machine) {
         match machine {
             Machine::Controller => {
-                self.controller_life = self.controller_life.wrapping_add(1);
+                self.machines.controller_life = self.machines.controller_life.wrapping_add(1);
                 self.start_controller();
             }
             // Where a node has no machine, what it would forget is the state before its links.
-            Machine::Node(node) if self.nodes.get(node as usize).is_none_or(Option::is_none) => {
+            Machine::Node(node) if self.machines.nodes.get(node as usize).is_none_or(Option::is_none) => {
                 let links = self.network.out_links(node).to_vec();
                 links.into_iter().for_each(|link| self.restart(Machine::Hop(link)));
             }
             Machine::Node(node) => {
-                self.node_lives[node as usize] = self.node_lives[node as usize].wrapping_add(1);
-                self.nodes[node as usize] = self.scheme.node(&self.node_infos[node as usize]);
+                self.machines.node_lives[node as usize] = self.machines.node_lives[node as usize].wrapping_add(1);
+                self.machines.nodes[node as usize] = self.scheme.node(&self.machines.node_infos[node as usize]);
                 self.at_node(node, |machine, io| machine.on_start(io));
                 self.tell_place(node);
             }
@@ -118,8 +154,8 @@ impl<S: Scheme> Sim<S> {
     pub(crate) fn life(&self, who: Who) -> u8 {
         match who {
             Who::Hop(link) => self.ports[link as usize].life,
-            Who::Node(node) => self.node_lives[node as usize],
-            _ => self.controller_life,
+            Who::Node(node) => self.machines.node_lives[node as usize],
+            _ => self.machines.controller_life,
         }
     }
 
@@ -135,17 +171,17 @@ impl<S: Scheme> Sim<S> {
             }
             None => self.now_ns + self.ports[link as usize].port.delay_ns,
         };
-        let place = self.free_letters.pop().unwrap_or_else(|| {
-            self.letters.push(None);
-            self.letters.len() as u32 - 1
+        let place = self.machines.free_letters.pop().unwrap_or_else(|| {
+            self.machines.letters.push(None);
+            self.machines.letters.len() as u32 - 1
         });
-        self.letters[place as usize] = Some(letter);
+        self.machines.letters[place as usize] = Some(letter);
         self.wheel.push(arrives_ns, Event::Letter(place, link));
     }
 
     pub(crate) fn on_letter(&mut self, letter: u32, link: LinkId) {
-        self.free_letters.push(letter);
-        let message = match self.letters[letter as usize].take() {
+        self.machines.free_letters.push(letter);
+        let message = match self.machines.letters[letter as usize].take() {
             Some(Letter::Message(message)) => message,
             Some(Letter::Pause(class, on)) => return self.pause(link, class, on),
             None => return,
@@ -173,7 +209,7 @@ impl<S: Scheme> Sim<S> {
         let p = &mut self.ports[link as usize];
         p.refresh();
         let Some(node) = p.port.from else { return true };
-        let Some(Some(machine)) = self.nodes.get_mut(node as usize) else { return true };
+        let Some(Some(machine)) = self.machines.nodes.get_mut(node as usize) else { return true };
         let admitted = machine.admits(&mut self.io, &self.slab[id], &p.port);
         self.carry_out(Who::Node(node));
         admitted
@@ -186,7 +222,7 @@ impl<S: Scheme> Sim<S> {
         let Some(node) = p.port.from else { return };
         let packet = &self.slab[id];
         self.io.came_by = packet.hop.checked_sub(1).map(|before| self.routes.link(packet.route, before));
-        let Some(Some(machine)) = self.nodes.get_mut(node as usize) else { return };
+        let Some(Some(machine)) = self.machines.nodes.get_mut(node as usize) else { return };
         machine.on_leave(&mut self.io, packet, &p.port);
         self.carry_out(Who::Node(node));
     }

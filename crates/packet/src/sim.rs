@@ -4,24 +4,21 @@
 use crate::event::{Event, Packed, Who};
 use crate::flow::Subflow;
 use crate::flows::Flows;
-use crate::losses::Rule;
-use crate::pfc::{Letter, Pfc};
+use crate::losses::Mishaps;
+use crate::machines::Machines;
+use crate::pfc::Pfc;
 use crate::port::PortState;
 use crate::routes::Routes;
 use crate::wheel::Wheel;
 use hdrhistogram::Histogram;
-use subak_core::driver::{Befell, Injected, LinkChange, Machine, PacketSizes, Watcher};
-use subak_core::rng::{Stream, mix};
-use subak_core::scheme::{
-    Ask, Class, Controller, Hop, Io, Node, NodeInfo, Packet, PacketKind, Place, Pop, Port, Queue, Scheme, Sink, Slab,
-    Source, Visit, Way,
-};
-use subak_core::{Fault, FlowId, LinkId, Network, Nic, Ns};
+use subak_core::driver::{Befell, LinkChange, PacketSizes, Watcher};
+use subak_core::scheme::{Ask, Class, Hop, Io, Packet, PacketKind, Pop, Queue, Scheme, Sink, Slab, Source, Visit, Way};
+use subak_core::{FlowId, LinkId, Network, Ns};
 
 /// A simulation of one scheme on one network.
 pub struct Sim<S: Scheme> {
     pub(crate) scheme: S,
-    pub(crate) sizes: PacketSizes,
+    pub(crate) set: Setup,
     pub(crate) now_ns: Ns,
     pub(crate) wheel: Wheel<Packed>,
     pub(crate) slab: Slab<S>,
@@ -31,191 +28,50 @@ pub struct Sim<S: Scheme> {
     pub(crate) subs: Vec<Subflow>,
     pub(crate) io: Io<S>,
     pub(crate) scratch: Vec<Ask<S>>,
-    pub(crate) controller: Option<Box<dyn Controller<S>>>,
-    /// Rows of the ways from each node to the controller and back.
-    pub(crate) ways: Vec<Option<(u32, u32)>>,
-    /// Where the controller is, once it is placed.
-    pub(crate) place: Option<Place>,
-    /// The machine of each node that has one, and how often it was restarted.
-    pub(crate) nodes: Vec<Option<Box<dyn Node<S>>>>,
-    pub(crate) node_infos: Vec<NodeInfo>,
-    pub(crate) node_lives: Vec<u8>,
-    pub(crate) has_nodes: bool,
-    pub(crate) controller_life: u8,
     pub(crate) network: Network,
-    /// Letters between neighbours that are under way, and the places that are free.
-    pub(crate) letters: Vec<Option<Letter<S::Ctl>>>,
-    pub(crate) free_letters: Vec<u32>,
-    restarts: Vec<Machine>,
-    pub(crate) seed: u64,
-    /// The longest round trip on the idle network.
-    pub(crate) rtt_ns: Ns,
-    /// The largest line rate.
-    pub(crate) line_rate_bps: f64,
+    pub(crate) machines: Machines<S>,
+    pub(crate) mishaps: Mishaps,
     /// Shared buffers and pauses, if switches lose nothing.
     pub(crate) pfc: Option<Pfc>,
-    /// Whether subflows take turns at the NIC ([`Nic`]).
-    pub(crate) takes_turns: bool,
-    /// Whether receivers want segments in order ([`subak_core::scheme::Recovery::go_back`]).
-    pub(crate) go_back: bool,
-    /// The class of acknowledgements, where they have one of their own.
-    pub(crate) acks: Option<Class>,
-    /// Whether a flow is complete when its last acknowledgement is back.
-    pub(crate) at_sender: bool,
-    /// Flows that finished since somebody asked.
-    pub(crate) finished: Vec<FlowId>,
+    /// Packets that the queue at hand has just dropped.
     pub(crate) dropped: Vec<u32>,
     /// Whoever watches packets. While nobody does, each of its places costs a branch that always goes the same way.
     pub(crate) watcher: Option<Box<dyn Watcher>>,
-    pub(crate) rules: Vec<Rule>,
-    /// Of what happens to packets: one a link, where anything does.
-    pub(crate) rngs: Vec<Stream>,
-    has_downs: bool,
-    pub(crate) link_changes: Vec<(Ns, LinkId, LinkChange)>,
+    pub(crate) counts: Counts,
+}
+
+/// What holds for the whole run.
+pub(crate) struct Setup {
+    pub sizes: PacketSizes,
+    pub seed: u64,
+    /// The longest round trip on the idle network.
+    pub rtt_ns: Ns,
+    /// The largest line rate.
+    pub line_rate_bps: f64,
+    /// Whether subflows take turns at the NIC ([`Nic`]).
+    pub takes_turns: bool,
+    /// Whether receivers want segments in order ([`subak_core::scheme::Recovery::go_back`]).
+    pub go_back: bool,
+    /// The class of acknowledgements, where they have one of their own.
+    pub acks: Option<Class>,
+    /// Whether a flow is complete when its last acknowledgement is back.
+    pub at_sender: bool,
+}
+
+/// What is counted.
+pub(crate) struct Counts {
     /// Flows neither finished nor stopped.
-    pub(crate) open_flows: usize,
+    pub open_flows: usize,
     /// Flows with a size that have not finished.
-    pub(crate) unfinished: usize,
-    pub(crate) waits: Histogram<u64>,
-    pub(crate) packet_hops: u64,
-    pub(crate) events: u64,
+    pub unfinished: usize,
+    /// Flows that finished since somebody asked.
+    pub finished: Vec<FlowId>,
+    pub waits: Histogram<u64>,
+    pub packet_hops: u64,
+    pub events: u64,
 }
 
 impl<S: Scheme> Sim<S> {
-    /// An idle network, its links' machines started.
-    ///
-    /// # Panics
-    /// If the scheme loses nothing and its buffers have no room for headroom: see [`Sim::checked`].
-    pub fn new(scheme: S, network: &Network, sizes: PacketSizes, faults: &[Injected], seed: u64) -> Self {
-        Sim::checked(scheme, network, sizes, faults, seed).expect("buffers have room for headroom")
-    }
-
-    /// As [`Sim::new`]; refuses buffers that have no room for headroom.
-    pub fn checked(
-        scheme: S,
-        network: &Network,
-        sizes: PacketSizes,
-        faults: &[Injected],
-        seed: u64,
-    ) -> Result<Self, Fault> {
-        let sizes = sizes.with(scheme.headers());
-        let pfc = scheme.lossless().map(|rules| Pfc::new(rules, network, sizes)).transpose()?;
-        let rtt_ns = crate::sizing::longest_rtt_ns(network, sizes);
-        let twins = network.twins();
-        let ports = network.links().iter().enumerate().map(|(l, link)| {
-            let port = Port {
-                link: l as LinkId,
-                from: link.from,
-                to: link.to,
-                seed: mix(seed ^ mix(l as u64)),
-                capacity_bps: link.capacity_bps,
-                delay_ns: link.delay_ns,
-                buffer_bytes: link
-                    .buffer_bytes
-                    .unwrap_or_else(|| crate::sizing::default_buffer_bytes(link.capacity_bps)),
-                mtu_bytes: sizes.mtu_bytes,
-                rtt_ns,
-                queued_bytes: 0,
-                queued_packets: 0,
-            };
-            PortState::new(&scheme, port, twins[l])
-        });
-        let mut ports: Vec<PortState<S>> = ports.collect();
-        let mut inputs = vec![0u16; network.nodes().len()];
-        for (l, port) in ports.iter_mut().enumerate() {
-            // Links that know no nodes are told apart by their own numbers.
-            port.input = match port.port.to {
-                Some(to) => {
-                    inputs[to as usize] = inputs[to as usize].wrapping_add(1);
-                    inputs[to as usize]
-                }
-                None => l as u16,
-            };
-        }
-        let mut sim = Sim {
-            ports,
-            rtt_ns,
-            line_rate_bps: crate::sizing::largest_line_bps(network),
-            pfc,
-            takes_turns: scheme.nic().unwrap_or(network.nic()) == Nic::TakesTurns,
-            go_back: scheme.recovery().go_back,
-            acks: scheme.acks(),
-            at_sender: false,
-            scheme,
-            sizes,
-            now_ns: 0,
-            wheel: Wheel::new(crate::sizing::bucket_shift(network)),
-            slab: Slab::default(),
-            routes: Routes::default(),
-            flows: Flows::default(),
-            subs: Vec::new(),
-            io: Io::default(),
-            scratch: Vec::new(),
-            controller: None,
-            ways: vec![None; network.nodes().len()],
-            place: None,
-            nodes: Vec::new(),
-            node_infos: Vec::new(),
-            node_lives: vec![0; network.nodes().len()],
-            has_nodes: false,
-            controller_life: 0,
-            network: network.clone(),
-            letters: Vec::new(),
-            free_letters: Vec::new(),
-            restarts: Vec::new(),
-            seed,
-            finished: Vec::new(),
-            dropped: Vec::new(),
-            watcher: None,
-            rules: Vec::new(),
-            rngs: Vec::new(),
-            has_downs: false,
-            link_changes: Injected::link_changes(faults),
-            open_flows: 0,
-            unfinished: 0,
-            // Bounds are needed: recording saturates rather than grow. 2^40 ns is some 18 minutes.
-            waits: Histogram::new_with_bounds(1, 1 << 40, 2).expect("two digits and a proper range"),
-            packet_hops: 0,
-            events: 0,
-        };
-        for fault in faults {
-            sim.inject(fault);
-        }
-        for (k, &(at_ns, ..)) in sim.link_changes.iter().enumerate() {
-            sim.wheel.push(at_ns, Event::LinkChange(k as u32));
-        }
-        for link in 0..sim.ports.len() as LinkId {
-            sim.ports[link as usize].hop.on_start(&mut sim.io);
-            sim.carry_out(Who::Hop(link));
-        }
-        sim.make_nodes();
-        sim.start_controller();
-        Ok(sim)
-    }
-
-    /// From now on events go into the wheel in a random order, which `seed` decides. The run must be the same for every
-    /// seed: several cores will insert as they please.
-    pub fn scramble(&mut self, seed: u64) {
-        self.wheel.scramble(seed);
-    }
-
-    fn inject(&mut self, fault: &Injected) {
-        match fault.clone() {
-            Injected::Packets { mishap, kinds, links, probability, from_ns, until_ns } => {
-                self.rules.push(Rule { mishap, kinds, links, probability, from_ns, until_ns });
-                if self.rngs.is_empty() {
-                    self.rngs = self.ports.iter().map(|p| Stream::new(p.port.seed, "mishaps")).collect();
-                }
-            }
-            Injected::Restart { machine, at_ns } => {
-                self.wheel.push(at_ns, Event::Restart(self.restarts.len() as u32));
-                self.restarts.push(machine);
-            }
-            Injected::Down { .. } => self.has_downs = true,
-            Injected::Capacity { .. } => {}
-        }
-    }
-
     /// Handles events up to `until_ns`, or until `done` says so.
     pub(crate) fn run(&mut self, until_ns: Ns, done: impl Fn(&Self) -> bool) {
         while !done(self) {
@@ -224,7 +80,7 @@ impl<S: Scheme> Sim<S> {
                 return;
             };
             self.set_now(at_ns);
-            self.events += 1;
+            self.counts.events += 1;
             if self.wheel.has_turned() {
                 self.warm();
             }
@@ -295,32 +151,32 @@ impl<S: Scheme> Sim<S> {
                 self.carry_out(Who::Hop(link));
             }
             Event::NodeTimer(node, timer, life) => {
-                if self.node_lives[node as usize] == life {
+                if self.machines.node_lives[node as usize] == life {
                     self.at_node(node, |machine, io| machine.on_timer(io, timer));
                 }
             }
             Event::Letter(letter, link) => self.on_letter(letter, link),
-            Event::Restart(k) => self.restart(self.restarts[k as usize]),
+            Event::Restart(k) => self.restart(self.mishaps.restarts[k as usize]),
             Event::LinkNews(k) => {
-                let (_, link, change) = self.link_changes[k as usize];
-                if let Some(controller) = &mut self.controller {
+                let (_, link, change) = self.mishaps.link_changes[k as usize];
+                if let Some(controller) = &mut self.machines.controller {
                     controller.on_link(&mut self.io, link, change);
                 }
                 self.carry_out(Who::Controller);
             }
             Event::ControllerTimer(timer, life) => {
-                if life != self.controller_life {
+                if life != self.machines.controller_life {
                     return;
                 }
-                if let Some(controller) = &mut self.controller {
+                if let Some(controller) = &mut self.machines.controller {
                     controller.on_timer(&mut self.io, timer);
                 }
                 self.carry_out(Who::Controller);
             }
             Event::LinkChange(k) => {
-                let (_, link, change) = self.link_changes[k as usize];
+                let (_, link, change) = self.mishaps.link_changes[k as usize];
                 self.change(link, change);
-                if self.controller.is_some() {
+                if self.machines.controller.is_some() {
                     self.wheel.push(self.now_ns + self.news_delay_ns(link), Event::LinkNews(k));
                 }
             }
@@ -366,7 +222,7 @@ impl<S: Scheme> Sim<S> {
     pub(crate) fn enqueue(&mut self, link: LinkId, id: u32, came_by: Option<LinkId>) {
         let now_ns = self.now_ns;
         self.io.came_by = came_by;
-        if self.has_nodes && !self.admits(link, id) {
+        if self.machines.has_nodes && !self.admits(link, id) {
             self.account_drop(link, id);
             return;
         }
@@ -433,22 +289,22 @@ impl<S: Scheme> Sim<S> {
                     p.hop.on_dequeue(&mut self.io, packet, &p.port);
                 }
                 let (bytes, route, hop, input) = (packet.bytes, packet.route, packet.hop, p.input);
-                self.packet_hops += 1;
+                self.counts.packet_hops += 1;
                 let free_ns = p.transmit(now_ns, packet.kind, bytes);
                 if p.queue.packets() > 0 {
                     p.wakes = true;
                     self.wheel.push(free_ns, Event::Wake(link, p.queue.first().unwrap_or(id)));
                 }
                 let arrives_ns = free_ns + p.port.delay_ns;
-                let turn = if self.takes_turns { self.turn(id) } else { None };
-                if self.has_nodes {
+                let turn = if self.set.takes_turns { self.turn(id) } else { None };
+                if self.machines.has_nodes {
                     self.tell_leaving(link, id);
                 }
                 self.give_room(id);
                 if self.watcher.is_some() {
                     self.saw(Befell::Dequeued, link, id);
                 }
-                if !self.rules.is_empty() && self.meets_mishap(link, id, arrives_ns) {
+                if !self.mishaps.rules.is_empty() && self.meets_mishap(link, id, arrives_ns) {
                     // It is lost or under way already.
                 } else {
                     let next = self.routes.next(route, hop).unwrap_or(link);
@@ -489,7 +345,7 @@ impl<S: Scheme> Sim<S> {
         packet.hop += 1;
         let is_ctl = packet.kind == PacketKind::Ctl;
         let link = self.routes.link(route, hop);
-        if self.has_downs && self.went_down_under(link, id) {
+        if self.mishaps.has_downs && self.went_down_under(link, id) {
             self.account_loss(link, id);
             return;
         }

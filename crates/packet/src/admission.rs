@@ -1,0 +1,210 @@
+//! A flow comes, changes and goes: paths, routes, weights, start, stop and end.
+
+use crate::event::{Event, Who};
+use crate::flow::{FlowState, Subflow};
+use crate::sender::{Receiver, Sender};
+use crate::sim::Sim;
+use std::sync::Arc;
+use subak_core::driver::{FlowPlan, FlowView, NOT_YET, Route};
+use subak_core::rng::mix;
+use subak_core::scheme::{FlowInfo, PathInfo, Recovery, Scheme, Source};
+use subak_core::{FlowId, LinkId, NodeId, Ns, Utility};
+
+impl<S: Scheme> Sim<S> {
+    /// Takes a flow in; it starts by itself.
+    pub(crate) fn add_flow(&mut self, plan: FlowPlan) -> FlowId {
+        let flow = self.flows.next();
+        let first_sub = self.flows.reusable(plan.routes.len() as u8).unwrap_or(self.subs.len() as u32);
+        let mut paths = Vec::with_capacity(plan.routes.len());
+        for (number, route) in plan.routes.iter().enumerate() {
+            let info = self.path_info(&route.forward, &route.back);
+            paths.push(info);
+            let sub = Subflow {
+                flow,
+                number: number as u8,
+                forward: self.routes.add(&route.forward),
+                back: self.routes.add(&route.back),
+                symmetric: self.is_symmetric(&route.forward, &route.back),
+                base_rtt_ns: info.base_rtt_ns,
+                sender: Sender::new(self.recovery_over(route, info.base_rtt_ns), info.base_rtt_ns),
+                receiver: Receiver::default(),
+                held: true,
+                rate_bps: None,
+                window_bytes: 0,
+                pace_ps: 0,
+                last_sent_ps: 0,
+                last_bytes: 0,
+                pace_event_ns: None,
+                timeout_pending: false,
+                at_nic: false,
+                had_to_wait: false,
+            };
+            match self.subs.get_mut(first_sub as usize + number) {
+                Some(place) => *place = sub,
+                None => self.subs.push(sub),
+            }
+        }
+        let info = FlowInfo {
+            flow,
+            weight: plan.weight,
+            utility: plan.utility.unwrap_or_else(|| Arc::new(Utility::log(plan.weight))),
+            urgency: plan.urgency,
+            size_bytes: plan.size_bytes,
+            mss_bytes: self.set.sizes.mss_bytes(),
+            mtu_bytes: self.set.sizes.mtu_bytes,
+            paths,
+            ends: plan.routes.first().and_then(|route| self.ends(&route.forward)),
+            links: plan.routes.into_iter().map(|route| route.forward).collect(),
+            rtt_ns: self.set.rtt_ns,
+            line_rate_bps: self.set.line_rate_bps,
+            seed: mix(self.set.seed ^ mix(u64::from(flow) | 2 << 40)),
+        };
+        let subflows = info.links.len();
+        self.flows.add(FlowState {
+            source: self.scheme.source(&info),
+            sink: self.scheme.sink(&info),
+            first_sub,
+            subflows: subflows as u8,
+            size_bytes: plan.size_bytes,
+            unsent_bytes: plan.size_bytes.unwrap_or(u64::MAX),
+            acked_bytes: 0,
+            demand_bps: plan.demand_bps / subflows as f64,
+            open: true,
+            said_goodbye: false,
+            held: 0,
+            view: FlowView::default(),
+        });
+        self.counts.open_flows += 1;
+        self.counts.unfinished += usize::from(plan.size_bytes.is_some());
+        if plan.start_ns != NOT_YET {
+            self.start_at(flow, plan.start_ns);
+        }
+        if let Some(stop_ns) = plan.stop_ns {
+            let earliest_ns = if plan.start_ns == NOT_YET { 0 } else { plan.start_ns };
+            self.wheel.push(stop_ns.max(earliest_ns).max(self.now_ns), Event::Stop(flow));
+        }
+        flow
+    }
+
+    /// How losses are noticed on a path. Acknowledgements wait, too, behind the data of others.
+    pub(crate) fn recovery_over(&self, route: &Route, base_rtt_ns: Ns) -> Recovery {
+        let recovery = self.scheme.recovery();
+        if recovery.rto_min_ns > 0 {
+            return recovery;
+        }
+        let full = |l: &LinkId| {
+            let port = &self.ports[*l as usize].port;
+            (port.buffer_bytes as f64 * 8e9 / port.capacity_bps) as Ns
+        };
+        let rto_min_ns = route.forward.iter().chain(&route.back).map(full).fold(base_rtt_ns, Ns::saturating_add).max(1);
+        Recovery { rto_min_ns, rto_max_ns: recovery.rto_max_ns.max(rto_min_ns.saturating_mul(8)), ..recovery }
+    }
+
+    /// Where a path starts and ends, if the network knows its nodes.
+    pub(crate) fn ends(&self, path: &[LinkId]) -> Option<(NodeId, NodeId)> {
+        let port = |l: &LinkId| self.ports[*l as usize].port;
+        Some((port(path.first()?).from?, port(path.last()?).to?))
+    }
+
+    /// The flow's subflows take other paths from now on.
+    pub(crate) fn set_routes(&mut self, flow: FlowId, routes: &[Route]) {
+        let Some(f) = self.flows.get(flow) else { return };
+        let (first_sub, subflows) = (f.first_sub, f.subflows);
+        for (k, route) in routes.iter().enumerate().take(subflows as usize) {
+            let info = self.path_info(&route.forward, &route.back);
+            let (forward, back) = (self.routes.add(&route.forward), self.routes.add(&route.back));
+            let symmetric = self.is_symmetric(&route.forward, &route.back);
+            let sub = &mut self.subs[first_sub as usize + k];
+            (sub.forward, sub.back, sub.symmetric, sub.base_rtt_ns) = (forward, back, symmetric, info.base_rtt_ns);
+            if self.flows[flow].open {
+                self.flows[flow].source.on_reroute(&mut self.io, k as u8, &info, &route.forward);
+                self.carry_out(Who::Source(flow));
+            }
+        }
+        self.send_all(flow);
+    }
+
+    /// The flow has another weight from now on.
+    pub(crate) fn change_weight(&mut self, flow: FlowId, weight: f64, utility: Option<Arc<Utility>>) {
+        if self.flows.get(flow).is_some_and(|f| f.open) {
+            let utility = utility.unwrap_or_else(|| Arc::new(Utility::log(weight)));
+            self.flows[flow].source.on_weight(&mut self.io, weight, &utility);
+            self.carry_out(Who::Source(flow));
+            self.send_all(flow);
+        }
+    }
+
+    pub(crate) fn is_symmetric(&self, forward: &[LinkId], back: &[LinkId]) -> bool {
+        forward.len() == back.len()
+            && forward.iter().zip(back.iter().rev()).all(|(&l, &t)| self.ports[t as usize].twin == Some(l))
+    }
+
+    pub(crate) fn path_info(&self, forward: &[LinkId], back: &[LinkId]) -> PathInfo {
+        let crossing = |links: &[LinkId], bytes: u32| -> Ns {
+            let one = |&l: &LinkId| {
+                let port = &self.ports[l as usize].port;
+                port.delay_ns + (f64::from(bytes) * 8e9 / port.capacity_bps).ceil() as Ns
+            };
+            links.iter().map(one).sum()
+        };
+        let capacity = |l: &LinkId| self.ports[*l as usize].port.capacity_bps;
+        PathInfo {
+            hops: forward.len() as u16,
+            line_rate_bps: capacity(&forward[0]),
+            min_capacity_bps: forward.iter().map(capacity).fold(f64::INFINITY, f64::min),
+            base_rtt_ns: crossing(forward, self.set.sizes.mtu_bytes) + crossing(back, self.set.sizes.ack_bytes),
+        }
+    }
+
+    pub(crate) fn start_at(&mut self, flow: FlowId, at_ns: Ns) {
+        self.wheel.push(at_ns.max(self.now_ns), Event::Start(flow));
+    }
+
+    pub(crate) fn start(&mut self, flow: FlowId) {
+        if !self.flows.get(flow).is_some_and(|f| f.open) {
+            return; // Told to stop before it began.
+        }
+        self.flows[flow].source.on_start(&mut self.io);
+        self.carry_out(Who::Source(flow));
+        self.send_all(flow);
+        if self.flows[flow].size_bytes == Some(0) {
+            self.finish(flow);
+            self.say_goodbye(flow);
+        }
+    }
+
+    /// The flow sends nothing new from now on; what is under way is still repaired.
+    pub fn stop(&mut self, flow: FlowId) {
+        let Some(f) = self.flows.get_mut(flow).filter(|f| f.open) else { return };
+        f.open = false;
+        self.counts.open_flows -= 1;
+        if f.size_bytes.is_some() {
+            self.counts.unfinished -= 1;
+        }
+        f.unsent_bytes = 0;
+        f.size_bytes = Some(f.view.sent_bytes);
+        self.say_goodbye(flow);
+    }
+
+    pub(crate) fn say_goodbye(&mut self, flow: FlowId) {
+        let f = &mut self.flows[flow];
+        if std::mem::replace(&mut f.said_goodbye, true) {
+            return;
+        }
+        f.source.on_finish(&mut self.io);
+        self.carry_out(Who::Source(flow));
+        self.flows.note_end(flow);
+    }
+
+    /// The last byte has arrived.
+    pub(crate) fn finish(&mut self, flow: FlowId) {
+        let f = &mut self.flows[flow];
+        if f.open {
+            f.open = false;
+            f.view.finished_ns = Some(self.now_ns);
+            self.counts.open_flows -= 1;
+            self.counts.unfinished -= 1;
+            self.counts.finished.push(flow);
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Does what machines ask: paces, timers, messages, pauses.
+
+use crate::event::{Event, Who};
+use crate::flow::{FlowState, blank, set_pace};
+use crate::pfc::Letter;
+use crate::sim::Sim;
+use subak_core::scheme::{Ask, Class, PacketKind, Scheme, To, Way};
+use subak_core::{FlowId, LinkId, NodeId};
+
+impl<S: Scheme> Sim<S> {
+    /// Does what the machine `who` asked.
+    #[inline]
+    pub(crate) fn carry_out(&mut self, who: Who) {
+        if self.io.asks_mut().is_empty() {
+            return;
+        }
+        let mut asks = std::mem::take(&mut self.scratch);
+        std::mem::swap(self.io.asks_mut(), &mut asks);
+        for ask in asks.drain(..) {
+            match (ask, who) {
+                (Ask::Pace { subflow, rate_bps, window_bytes }, Who::Source(flow)) => {
+                    let at = self.sub_of(flow, subflow);
+                    let demand_bps = self.flows[flow].demand_bps;
+                    set_pace(&mut self.subs[at], rate_bps, window_bytes, demand_bps);
+                }
+                (Ask::Timer { timer, at_ns }, who) => {
+                    if let Who::Source(flow) | Who::Sink(flow) = who {
+                        self.flows.hold(flow);
+                    }
+                    let event = match who {
+                        Who::Source(flow) => Event::SourceTimer(flow, timer),
+                        Who::Sink(flow) => Event::SinkTimer(flow, timer),
+                        Who::Hop(link) => Event::HopTimer(link, timer, self.life(who)),
+                        Who::Node(node) => Event::NodeTimer(node, timer, self.life(who)),
+                        Who::Controller => Event::ControllerTimer(timer, self.life(who)),
+                    };
+                    self.wheel.push(at_ns.max(self.now_ns), event);
+                }
+                (Ask::Ctl { to, subflow, message, class, bytes }, who) => {
+                    self.send_ctl(who, subflow, to, message, class, bytes);
+                }
+                (Ask::Pause { class, on, .. }, Who::Hop(link)) => self.pause(link, class, on),
+                (Ask::Pause { link, class, on }, Who::Node(node)) if self.leaves(link, node) => {
+                    self.pause(link, class, on);
+                }
+                (Ask::Pause { .. }, who) => debug_assert!(false, "{who:?} cannot hold that queue"),
+                (Ask::Pace { .. }, _) => debug_assert!(false, "only a source sets a pace"),
+            }
+        }
+        self.scratch = asks;
+    }
+
+    pub(crate) fn leaves(&self, link: LinkId, node: NodeId) -> bool {
+        self.ports.get(link as usize).is_some_and(|p| p.port.from == Some(node))
+    }
+
+    pub(crate) fn send_ctl(&mut self, who: Who, subflow: u8, to: To, message: S::Ctl, class: Class, bytes: u32) {
+        let source_of = |sim: &Self, flow: FlowId| {
+            // A message to a flow that is over goes nowhere, whether it is forgotten yet or not.
+            let f = sim.flows.get(flow).filter(|f| !f.is_over())?;
+            let sub = &sim.subs[f.first_sub as usize];
+            sim.ends(sim.routes.of(sub.forward))
+        };
+        let (flow, way, route, node) = match (who, to) {
+            (Who::Source(flow), To::Sink) => (flow, Way::Out, Some(self.subs[self.sub_of(flow, subflow)].forward), 0),
+            (Who::Sink(flow), To::Source) => (flow, Way::Back, Some(self.subs[self.sub_of(flow, subflow)].back), 0),
+            (Who::Source(flow), To::Controller) => {
+                let ways = source_of(self, flow).and_then(|(node, _)| self.machines.ways[node as usize]);
+                (flow, Way::FlowToController, ways.map(|(out, _)| out), 0)
+            }
+            // Nobody writes to a flow that is over: whether it was forgotten makes no difference.
+            (Who::Controller, To::Flow(flow)) if self.flows.get(flow).is_none_or(FlowState::is_over) => {
+                (flow, Way::ControllerToFlow, None, 0)
+            }
+            (Who::Controller, To::Flow(flow)) => {
+                let ways = source_of(self, flow).and_then(|(node, _)| self.machines.ways[node as usize]);
+                (flow, Way::ControllerToFlow, ways.map(|(_, back)| back), 0)
+            }
+            (Who::Node(node), To::Controller) => {
+                (FlowId::MAX, Way::NodeToController, self.machines.ways[node as usize].map(|(out, _)| out), node)
+            }
+            (Who::Controller, To::Node(node)) => {
+                let ways = self.machines.ways.get(node as usize).copied().flatten();
+                (FlowId::MAX, Way::ControllerToNode, ways.map(|(_, back)| back), node)
+            }
+            (Who::Node(_), To::Flow(flow)) => return self.tell_source(flow, subflow, message),
+            (Who::Source(flow), To::Host) => {
+                let Some((node, _)) = source_of(self, flow) else { return };
+                return self.at_node(node, |machine, io| machine.on_flow(io, flow, message));
+            }
+            (Who::Sink(flow), To::Host) => {
+                let Some((_, node)) = source_of(self, flow) else { return };
+                return self.at_node(node, |machine, io| machine.on_flow(io, flow, message));
+            }
+            (Who::Hop(_) | Who::Node(_), To::Neighbour(link)) => {
+                return self.send_letter(link, Letter::Message(message), bytes);
+            }
+            _ => {
+                debug_assert!(false, "{who:?} cannot send to {to:?}");
+                return;
+            }
+        };
+        // Where no way is known, the message is lost.
+        let Some(route) = route else { return };
+        let mut packet = blank(flow, subflow, route, self.now_ns);
+        packet.kind = PacketKind::Ctl;
+        packet.way = way;
+        packet.segment = node;
+        packet.class = class;
+        packet.bytes = bytes;
+        packet.ctl = Some(Box::new(message));
+        // The controller may be at that very node.
+        if self.routes.of(route).is_empty() {
+            self.flows.hold(flow);
+            let id = self.slab.insert(packet);
+            self.on_ctl(id);
+        } else {
+            self.launch(packet);
+        }
+    }
+}

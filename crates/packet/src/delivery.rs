@@ -1,0 +1,153 @@
+//! What arrives at a flow's ends: data, acknowledgements, messages.
+
+use crate::event::Who;
+use crate::flow::{loss_of, remaining};
+use crate::sim::Sim;
+use subak_core::FlowId;
+use subak_core::scheme::{Ack, Blocks, LossKind, PacketKind, Reply, Scheme, Sink, Source, Way};
+
+impl<S: Scheme> Sim<S> {
+    /// A packet has crossed its last link.
+    #[inline(never)]
+    pub(crate) fn deliver(&mut self, id: u32) {
+        match self.slab[id].kind {
+            PacketKind::Data => self.on_data(id),
+            PacketKind::Ack => self.on_ack(id),
+            PacketKind::Ctl => self.on_ctl(id),
+        }
+    }
+
+    pub(crate) fn on_data(&mut self, id: u32) {
+        let packet = &mut self.slab[id];
+        let flow = packet.flow;
+        let f = &mut self.flows[flow];
+        let sub = &mut self.subs[f.first_sub as usize + packet.subflow as usize];
+        let payload = u64::from(packet.payload_bytes);
+        self.counts.waits.saturating_record(packet.waited_ns);
+        let gap = self.set.go_back && packet.segment > sub.receiver.cumulative();
+        if !gap && sub.receiver.arrived(packet.segment) {
+            f.view.received_bytes += payload;
+            f.view.received_wire_bytes += u64::from(packet.bytes);
+        } else {
+            f.view.duplicate_bytes += payload;
+        }
+        let done = f.open && f.size_bytes == Some(f.view.received_bytes);
+        let mut reply = f.sink.on_data(&mut self.io, packet);
+        if gap && !sub.receiver.complains() {
+            reply = Reply::Withhold;
+        }
+        // The acknowledgement goes first; the hop that sees it has asks of its own.
+        let asks = if self.io.is_asked() { std::mem::take(self.io.asks_mut()) } else { Vec::new() };
+        match reply {
+            Reply::Ack(data) => {
+                packet.kind = PacketKind::Ack;
+                packet.route = sub.back;
+                packet.way = Way::Back;
+                packet.hop = 0;
+                packet.bytes = self.set.sizes.ack_bytes;
+                packet.class = self.set.acks.unwrap_or(packet.class);
+                packet.payload_bytes = sub.receiver.blocks(packet.segment).bits();
+                packet.cumulative = sub.receiver.cumulative();
+                packet.waited_ns = 0;
+                packet.data = data;
+                let first = self.routes.first(sub.back);
+                self.enqueue(first, id, None);
+            }
+            Reply::Withhold => {
+                self.slab.remove(id);
+                self.flows.release(flow);
+            }
+        }
+        if !asks.is_empty() {
+            *self.io.asks_mut() = asks;
+            self.carry_out(Who::Sink(flow));
+        }
+        if done && !self.set.at_sender {
+            self.finish(flow);
+        }
+    }
+
+    pub(crate) fn on_ack(&mut self, id: u32) {
+        let packet = &self.slab[id];
+        let (flow, subflow, segment, cumulative) = (packet.flow, packet.subflow, packet.segment, packet.cumulative);
+        let (sent_ns, ecn, data) = (packet.sent_ns, packet.ecn, packet.data);
+        let blocks = Blocks::from_bits(packet.payload_bytes);
+        self.slab.remove(id);
+        let f = &mut self.flows[flow];
+        let at = f.first_sub + u32::from(subflow);
+        let sub = &mut self.subs[at as usize];
+        let acked = sub.sender.on_ack(segment, blocks, cumulative, sent_ns, self.now_ns);
+        f.acked_bytes += acked.bytes;
+        let ack = Ack {
+            subflow,
+            acked_bytes: acked.bytes,
+            rtt_ns: self.now_ns - sent_ns,
+            ecn,
+            in_flight_bytes: sub.sender.in_flight_bytes(),
+            remaining_bytes: remaining(f),
+            segment,
+            next_segment: sub.sender.next_segment(),
+            data,
+        };
+        f.source.on_ack(&mut self.io, &ack);
+        if let Some(segment) = acked.lost {
+            let kind = if self.set.go_back { LossKind::OutOfOrder } else { LossKind::Reordered };
+            let loss = loss_of(sub, kind, segment);
+            f.source.on_loss(&mut self.io, &loss);
+        }
+        let all = f.size_bytes == Some(f.acked_bytes);
+        self.carry_out(Who::Source(flow));
+        if all {
+            if self.set.at_sender {
+                self.finish(flow);
+            }
+            self.say_goodbye(flow);
+        } else {
+            self.send(at);
+        }
+        self.flows.release(flow);
+    }
+
+    pub(crate) fn on_ctl(&mut self, id: u32) {
+        let flow = self.slab[id].flow;
+        self.take_ctl(id);
+        self.flows.release(flow);
+    }
+
+    pub(crate) fn take_ctl(&mut self, id: u32) {
+        let packet = &self.slab[id];
+        let (flow, subflow, route, bytes) = (packet.flow, packet.subflow, packet.route, packet.bytes);
+        let (way, node) = (packet.way, packet.segment);
+        let Some(message) = self.slab.remove(id) else { return };
+        match way {
+            Way::Out | Way::Back => {
+                let sub = &self.subs[self.sub_of(flow, subflow)];
+                let f = &mut self.flows[flow];
+                // A message on a path that the flow has left is lost.
+                if way == Way::Out && route == sub.forward {
+                    f.sink.on_ctl(&mut self.io, subflow, *message, bytes);
+                    self.carry_out(Who::Sink(flow));
+                } else if way == Way::Back && route == sub.back {
+                    self.tell_source(flow, subflow, *message);
+                }
+            }
+            Way::ControllerToFlow => self.tell_source(flow, subflow, *message),
+            Way::ControllerToNode => self.at_node(node, |machine, io| machine.on_ctl(io, *message)),
+            Way::FlowToController | Way::NodeToController => {
+                let Some(controller) = &mut self.machines.controller else { return };
+                match way {
+                    Way::FlowToController => controller.on_ctl(&mut self.io, flow, *message),
+                    _ => controller.on_node(&mut self.io, node, *message),
+                }
+                self.carry_out(Who::Controller);
+            }
+        }
+    }
+
+    pub(crate) fn tell_source(&mut self, flow: FlowId, subflow: u8, message: S::Ctl) {
+        let Some(f) = self.flows.get_mut(flow).filter(|f| !f.is_over()) else { return };
+        f.source.on_ctl(&mut self.io, subflow, message);
+        self.carry_out(Who::Source(flow));
+        self.send_all(flow);
+    }
+}

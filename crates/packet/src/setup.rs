@@ -1,0 +1,144 @@
+//! How a simulation is made: ports and their machines, faults, nodes, the controller.
+
+use crate::event::{Event, Who};
+use crate::flows::Flows;
+use crate::losses::{Mishaps, Rule};
+use crate::machines::Machines;
+use crate::pfc::Pfc;
+use crate::port::PortState;
+use crate::routes::Routes;
+use crate::sim::{Counts, Setup, Sim};
+use crate::wheel::Wheel;
+use hdrhistogram::Histogram;
+use subak_core::driver::{Injected, PacketSizes};
+use subak_core::rng::{Stream, mix};
+use subak_core::scheme::{Hop, Io, Port, Scheme, Slab};
+use subak_core::{Fault, LinkId, Network, Nic};
+
+impl<S: Scheme> Sim<S> {
+    /// An idle network, its links' machines started.
+    ///
+    /// # Panics
+    /// If the scheme loses nothing and its buffers have no room for headroom: see [`Sim::checked`].
+    pub fn new(scheme: S, network: &Network, sizes: PacketSizes, faults: &[Injected], seed: u64) -> Self {
+        Sim::checked(scheme, network, sizes, faults, seed).expect("buffers have room for headroom")
+    }
+
+    /// As [`Sim::new`]; refuses buffers that have no room for headroom.
+    pub fn checked(
+        scheme: S,
+        network: &Network,
+        sizes: PacketSizes,
+        faults: &[Injected],
+        seed: u64,
+    ) -> Result<Self, Fault> {
+        let sizes = sizes.with(scheme.headers());
+        let pfc = scheme.lossless().map(|rules| Pfc::new(rules, network, sizes)).transpose()?;
+        let rtt_ns = crate::sizing::longest_rtt_ns(network, sizes);
+        let twins = network.twins();
+        let ports = network.links().iter().enumerate().map(|(l, link)| {
+            let port = Port {
+                link: l as LinkId,
+                from: link.from,
+                to: link.to,
+                seed: mix(seed ^ mix(l as u64)),
+                capacity_bps: link.capacity_bps,
+                delay_ns: link.delay_ns,
+                buffer_bytes: link
+                    .buffer_bytes
+                    .unwrap_or_else(|| crate::sizing::default_buffer_bytes(link.capacity_bps)),
+                mtu_bytes: sizes.mtu_bytes,
+                rtt_ns,
+                queued_bytes: 0,
+                queued_packets: 0,
+            };
+            PortState::new(&scheme, port, twins[l])
+        });
+        let mut ports: Vec<PortState<S>> = ports.collect();
+        let mut inputs = vec![0u16; network.nodes().len()];
+        for (l, port) in ports.iter_mut().enumerate() {
+            // Links that know no nodes are told apart by their own numbers.
+            port.input = match port.port.to {
+                Some(to) => {
+                    inputs[to as usize] = inputs[to as usize].wrapping_add(1);
+                    inputs[to as usize]
+                }
+                None => l as u16,
+            };
+        }
+        let set = Setup {
+            sizes,
+            seed,
+            rtt_ns,
+            line_rate_bps: crate::sizing::largest_line_bps(network),
+            takes_turns: scheme.nic().unwrap_or(network.nic()) == Nic::TakesTurns,
+            go_back: scheme.recovery().go_back,
+            acks: scheme.acks(),
+            at_sender: false,
+        };
+        let mut sim = Sim {
+            ports,
+            set,
+            pfc,
+            scheme,
+            now_ns: 0,
+            wheel: Wheel::new(crate::sizing::bucket_shift(network)),
+            slab: Slab::default(),
+            routes: Routes::default(),
+            flows: Flows::default(),
+            subs: Vec::new(),
+            io: Io::default(),
+            scratch: Vec::new(),
+            network: network.clone(),
+            machines: Machines::none(network.nodes().len()),
+            mishaps: Mishaps { link_changes: Injected::link_changes(faults), ..Mishaps::default() },
+            dropped: Vec::new(),
+            watcher: None,
+            counts: Counts {
+                open_flows: 0,
+                unfinished: 0,
+                finished: Vec::new(),
+                // Bounds are needed: recording saturates rather than grow. 2^40 ns is some 18 minutes.
+                waits: Histogram::new_with_bounds(1, 1 << 40, 2).expect("two digits and a proper range"),
+                packet_hops: 0,
+                events: 0,
+            },
+        };
+        for fault in faults {
+            sim.inject(fault);
+        }
+        for (k, &(at_ns, ..)) in sim.mishaps.link_changes.iter().enumerate() {
+            sim.wheel.push(at_ns, Event::LinkChange(k as u32));
+        }
+        for link in 0..sim.ports.len() as LinkId {
+            sim.ports[link as usize].hop.on_start(&mut sim.io);
+            sim.carry_out(Who::Hop(link));
+        }
+        sim.make_nodes();
+        sim.start_controller();
+        Ok(sim)
+    }
+
+    /// From now on events go into the wheel in a random order, which `seed` decides. The run must be the same for every
+    /// seed: several cores will insert as they please.
+    pub fn scramble(&mut self, seed: u64) {
+        self.wheel.scramble(seed);
+    }
+
+    fn inject(&mut self, fault: &Injected) {
+        match fault.clone() {
+            Injected::Packets { mishap, kinds, links, probability, from_ns, until_ns } => {
+                self.mishaps.rules.push(Rule { mishap, kinds, links, probability, from_ns, until_ns });
+                if self.mishaps.rngs.is_empty() {
+                    self.mishaps.rngs = self.ports.iter().map(|p| Stream::new(p.port.seed, "mishaps")).collect();
+                }
+            }
+            Injected::Restart { machine, at_ns } => {
+                self.wheel.push(at_ns, Event::Restart(self.mishaps.restarts.len() as u32));
+                self.mishaps.restarts.push(machine);
+            }
+            Injected::Down { .. } => self.mishaps.has_downs = true,
+            Injected::Capacity { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Silence at a sender, and what is sent again because of it.
+
+use crate::event::{Event, Who};
+use crate::flow::{blank, loss_of, remaining};
+use crate::sender::Next;
+use crate::sim::Sim;
+use subak_core::Ns;
+use subak_core::scheme::{LossKind, Scheme, Source};
+
+impl<S: Scheme> Sim<S> {
+    pub(crate) fn on_timeout(&mut self, at: u32) {
+        let flow = self.subs[at as usize].flow;
+        self.subs[at as usize].timeout_pending = false;
+        self.look_for_silence(at);
+        self.flows.release(flow);
+    }
+
+    /// Notices at `due_ns`, or when that was put off, that nothing has arrived for too long.
+    pub(crate) fn await_silence(&mut self, at: u32, due_ns: Ns) {
+        let sub = &mut self.subs[at as usize];
+        sub.timeout_pending = true;
+        self.flows.hold(sub.flow);
+        self.wheel.push(due_ns.max(self.now_ns), Event::Timeout(sub.flow, at));
+    }
+
+    pub(crate) fn look_for_silence(&mut self, at: u32) {
+        let now_ns = self.now_ns;
+        let sub = &mut self.subs[at as usize];
+        let Some(timeout_ns) = sub.sender.timeout_ns() else { return };
+        if timeout_ns > now_ns {
+            return self.await_silence(at, timeout_ns);
+        }
+        if let Some(next) = sub.sender.probe(now_ns) {
+            return self.send_probe(at, next);
+        }
+        let Some(segment) = sub.sender.on_timeout(now_ns) else { return };
+        let flow = sub.flow;
+        let loss = loss_of(sub, LossKind::Timeout, segment);
+        self.flows[flow].source.on_loss(&mut self.io, &loss);
+        self.carry_out(Who::Source(flow));
+        self.send(at);
+        let sub = &self.subs[at as usize];
+        if !sub.timeout_pending
+            && let Some(due_ns) = sub.sender.timeout_ns()
+        {
+            self.await_silence(at, due_ns);
+        }
+    }
+
+    /// The last segment under way once more, past window and pace: a packet in two round trips.
+    pub(crate) fn send_probe(&mut self, at: u32, next: Next) {
+        let sub = &mut self.subs[at as usize];
+        let f = &mut self.flows[sub.flow];
+        f.view.retransmissions += 1;
+        let mut packet = blank(sub.flow, sub.number, sub.forward, self.now_ns);
+        packet.segment = next.segment;
+        packet.bytes = next.payload_bytes + self.set.sizes.header_bytes;
+        packet.payload_bytes = next.payload_bytes;
+        let remaining = remaining(f);
+        f.source.stamp(self.now_ns, &mut packet, remaining);
+        if let Some(due_ns) = sub.sender.timeout_ns() {
+            self.await_silence(at, due_ns);
+        }
+        self.launch(packet);
+    }
+}
