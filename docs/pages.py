@@ -223,8 +223,11 @@ def _notes_and_params(one: dict[str, Any], notes: Path) -> list[str]:
     note = notes / f"{one['name']}.md"
     parts = [_with_figures(note.read_text())] if note.exists() else []
     if one["params"]:
-        rows = [[f"`{p['name']}`", _default(p["default"], p["unit"]), p["unit"], p["about"]] for p in one["params"]]
-        parts += ["## Parameters\n", table(["key of `params`", "default", "unit of a number", "what it does"], rows)]
+        held = {p["name"]: " or ".join(p.get("choices", [p["unit"]])) for p in one["params"]}
+        rows = [[f"`{p['name']}`", _default(p["default"], p["unit"]), held[p["name"]], p["about"]] for p in one["params"]]
+        presets = [f"- `{p['name']}` = {preset}" for p in one["params"] for preset in p.get("presets", [])]
+        parts += ["## Parameters\n", table(["key of `params`", "default", "holds", "what it does"], rows)]
+        parts += ["What presets set:\n", "\n".join(presets) + "\n"] if presets else []
     return parts
 
 

@@ -175,6 +175,8 @@ def _params(one: Schema) -> Schema:
     keys = {}
     for param in one["params"]:
         value = FLAG if isinstance(param["default"], bool) else QUANTITY
+        if "choices" in param:
+            value = _word(*param["choices"])
         about = f"{param['about']} (default: {param['default']} {param['unit']})"
         keys[param["name"]] = {**value, "description": about}
     return _swept(_table(keys))

@@ -310,9 +310,12 @@ def _paper_and_params(out: Console, one: Mapping[str, Any]) -> None:
     for param in one["params"]:
         default = param["default"]
         text = str(default).lower() if isinstance(default, bool | str) else f"{default:.6g}"
-        rows.add_row(param["name"], text, param["unit"], param["about"])
+        rows.add_row(param["name"], text, " or ".join(param.get("choices", [param["unit"]])), param["about"])
     if one["params"]:
         out.print(rows)
+    for param in one["params"]:
+        for preset in param.get("presets", []):
+            out.print(f"  {param['name']} = {preset}")
 
 
 def checks(made: Sequence[Check]) -> None:

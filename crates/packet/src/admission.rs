@@ -94,7 +94,8 @@ impl<S: Scheme> Sim<S> {
         }
         let full = |l: &LinkId| {
             let port = &self.ports[*l as usize].port;
-            (port.buffer_bytes as f64 * 8e9 / port.capacity_bps) as Ns
+            let shared = self.pfc.as_ref().zip(port.from).map(|(pfc, node)| pfc.shared_bytes(node));
+            (shared.unwrap_or(port.buffer_bytes) as f64 * 8e9 / port.capacity_bps) as Ns
         };
         let rto_min_ns = route.forward.iter().chain(&route.back).map(full).fold(base_rtt_ns, Ns::saturating_add).max(1);
         Recovery { rto_min_ns, rto_max_ns: recovery.rto_max_ns.max(rto_min_ns.saturating_mul(8)), ..recovery }

@@ -88,8 +88,8 @@ struct Input {
     headroom_bytes: u64,
     /// What of a class waits before it counts.
     reserve_bytes: u64,
-    /// How much faster it comes by the link than from the slowest host.
-    speed: f64,
+    /// By how much the dynamic threshold is larger than that of the slowest host's link.
+    growth: f64,
     paused: [bool; CLASSES],
 }
 
@@ -121,34 +121,41 @@ impl Pfc {
             let Some(node) = pfc.ends[l] else { continue };
             input.headroom_bytes = rules.headroom_bytes.unwrap_or_else(|| headroom_bytes(network, l as LinkId, sizes));
             input.reserve_bytes = rules.reserve_bytes;
-            input.speed = (network.links()[l].capacity_bps / slowest_bps).max(1.0);
+            input.growth = doublings(network.links()[l].capacity_bps / slowest_bps);
             needed[node as usize] += input.headroom_bytes + rules.reserve_bytes;
+        }
+        if let (Some(all_bytes), Some(most)) = (rules.buffer_bytes, (0..needed.len()).max_by_key(|&node| needed[node]))
+            && all_bytes / 2 < needed[most]
+        {
+            let (name, needed_bytes) = (&network.nodes()[most].name, needed[most]);
+            let what = format!(
+                "a buffer of {all_bytes} bytes, and node \"{name}\" needs {needed_bytes} for headroom and reserves"
+            );
+            let mend = format!("give at least {} bytes, or a smaller pfc_headroom", 2 * needed_bytes);
+            return Err(Fault::new("params.pfc_buffer", what, mend));
         }
         for (node, needed_bytes) in needed.into_iter().enumerate() {
             let of_ports = || network.out_links(node as NodeId).iter().map(|&l| port_bytes(network, l)).sum();
             let room_bytes = match rules.buffer_bytes {
                 None => of_ports(),
-                Some(all_bytes) if all_bytes / 2 >= needed_bytes => all_bytes - needed_bytes,
-                Some(all_bytes) => {
-                    let name = &network.nodes()[node].name;
-                    let what = format!(
-                        "a buffer of {all_bytes} bytes, and node \"{name}\" needs {needed_bytes} for headroom and reserves"
-                    );
-                    let mend = format!("give at least {} bytes, or a smaller pfc_headroom", 2 * needed_bytes);
-                    return Err(Fault::new("params.pfc_buffer", what, mend));
-                }
+                Some(all_bytes) => all_bytes - needed_bytes,
             };
             pfc.buffers.push(Buffer { room_bytes, used_bytes: 0 });
         }
         Ok(pfc)
     }
 
-    fn threshold_bytes(&self, node: NodeId, speed: f64) -> u64 {
+    /// The buffer that the ports of `node` share, without headroom.
+    pub fn shared_bytes(&self, node: NodeId) -> u64 {
+        self.buffers[node as usize].room_bytes
+    }
+
+    fn threshold_bytes(&self, node: NodeId, growth: f64) -> u64 {
         let Buffer { room_bytes, used_bytes } = self.buffers[node as usize];
         match self.rules.threshold {
             Threshold::Static(bytes) => bytes,
             Threshold::Dynamic(alpha) => {
-                (alpha.max((alpha * speed).min(1.0)) * room_bytes.saturating_sub(used_bytes) as f64) as u64
+                (alpha.max((alpha * growth).min(1.0)) * room_bytes.saturating_sub(used_bytes) as f64) as u64
             }
         }
     }
@@ -166,7 +173,7 @@ impl Pfc {
             self.buffers[node as usize].used_bytes += input.counted_bytes(c) - counted_bytes;
             return (true, false);
         }
-        let threshold_bytes = self.threshold_bytes(node, self.inputs[link as usize].speed);
+        let threshold_bytes = self.threshold_bytes(node, self.inputs[link as usize].growth);
         let buffer = &mut self.buffers[node as usize];
         let input = &mut self.inputs[link as usize];
         let counted_bytes = input.counted_bytes(c);
@@ -198,14 +205,20 @@ impl Pfc {
         if !input.paused[c] || input.over_bytes[c] > 0 {
             return false;
         }
-        let (held_bytes, speed) = (input.counted_bytes(c), input.speed);
-        let threshold_bytes = self.threshold_bytes(node, speed);
+        let (held_bytes, growth) = (input.counted_bytes(c), input.growth);
+        let threshold_bytes = self.threshold_bytes(node, growth);
         let lets_go = held_bytes == 0 || held_bytes + self.rules.resume_bytes <= threshold_bytes;
         if lets_go {
             self.inputs[link as usize].paused[c] = false;
         }
         lets_go
     }
+}
+
+/// The least power of two that is at least `ratio`, and at least 1.
+fn doublings(ratio: f64) -> f64 {
+    // A billionth above a power of two is that power.
+    2f64.powf((ratio * (1.0 - 1e-9)).log2().ceil().max(0.0))
 }
 
 /// The part of a port in its node's buffer.

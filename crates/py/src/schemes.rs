@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use subak_core::Nic;
-use subak_core::scheme::{Info, Kind, Param, Value};
+use subak_core::scheme::{Info, Kind, Param, ParamUnit, Value};
 use subak_schemes::over::Part;
 use subak_schemes::{FABRICS, OPTIMIZERS, registry};
 
@@ -69,6 +69,16 @@ fn part<'py>(py: Python<'py>, role: &str, part: &Part, wish: Option<&str>) -> Py
     Ok(made)
 }
 
+/// `k_min 160000, notify acks`.
+fn settings(of: &[(&str, Value)]) -> String {
+    let shown = |value: &Value| match value {
+        Value::Number(x) => x.to_string(),
+        Value::Flag(x) => x.to_string(),
+        Value::Word(x) => (*x).to_string(),
+    };
+    of.iter().map(|(name, value)| format!("{name} {}", shown(value))).collect::<Vec<_>>().join(", ")
+}
+
 fn params<'py>(py: Python<'py>, params: &[Param]) -> PyResult<Bound<'py, PyList>> {
     let one = |param: &Param| {
         let made = PyDict::new(py);
@@ -79,6 +89,14 @@ fn params<'py>(py: Python<'py>, params: &[Param]) -> PyResult<Bound<'py, PyList>
             Value::Word(x) => made.set_item("default", x)?,
         }
         made.set_item("unit", param.unit.name())?;
+        if let ParamUnit::Choice(words) = param.unit {
+            made.set_item("choices", words)?;
+        }
+        let presets: Vec<_> =
+            param.presets.iter().map(|(word, others)| format!("{word}: {}", settings(others))).collect();
+        if !presets.is_empty() {
+            made.set_item("presets", presets)?;
+        }
         made.set_item("about", param.about)?;
         Ok(made)
     };

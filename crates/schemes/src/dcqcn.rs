@@ -179,7 +179,12 @@ impl Named for Dcqcn {
             Param::number("g", 1.0 / 256.0, ParamUnit::One, "gain of alpha"),
             Param::number("alpha_timer", 55e-6, ParamUnit::Seconds, "alpha falls after so long without a notification"),
             Param::number("timer", 55e-6, ParamUnit::Seconds, "the rate is raised so often"),
-            Param::number("counter", 10e6, ParamUnit::Bytes, "and after so many bytes; 0: by the timer alone"),
+            Param::number(
+                "counter",
+                10e6,
+                ParamUnit::Bytes,
+                "and after so many acknowledged bytes of payload; 0: by the timer alone"
+            ),
             Param::flag("clamp", true, "every cut lowers the target rate; else only the first after the timer ran out"),
             Param::number("fast", 5.0, ParamUnit::One, "steps of fast recovery"),
             Param::number("ai", 0.001, ParamUnit::One, "additive increase, as a share of the line rate"),
@@ -220,7 +225,7 @@ impl Scheme for Dcqcn {
             timer_ns: params.ns("timer").max(100),
             counter_bytes: params.number("counter") as u64,
             clamp: params.flag("clamp"),
-            fast: params.within("fast", 0.0, 1e6)? as u32,
+            fast: params.whole("fast", 0.0, 1e6)? as u32,
             ai: params.within("ai", 0.0, 1.0)?,
             hai: params.within("hai", 0.0, 1.0)?,
             min_rate: params.within("min_rate", 1e-9, 1.0)?,
@@ -342,13 +347,12 @@ impl Subflow {
     /// A notification: when the cut is due that follows from it; `None` if one is due already.
     fn notify(&mut self, scheme: &Dcqcn, now_ns: Ns) -> Option<Ns> {
         let first_ns = *self.first_ns.get_or_insert(now_ns);
-        if scheme.alpha_by_interval {
-            if first_ns == now_ns {
-                self.alpha_at_ns = now_ns;
-            } else {
-                self.bring_alpha_to(scheme, now_ns);
-                self.notified = true;
-            }
+        if first_ns == now_ns {
+            // Nothing is kept of a flow that was never notified: alpha is 1 until now.
+            self.alpha_at_ns = now_ns;
+        } else if scheme.alpha_by_interval {
+            self.bring_alpha_to(scheme, now_ns);
+            self.notified = true;
         }
         if std::mem::replace(&mut self.cuts, true) {
             return None;
@@ -414,8 +418,7 @@ impl DcqcnSource {
 
 impl Source<Dcqcn> for DcqcnSource {
     fn on_start(&mut self, io: &mut Io<Dcqcn>) {
-        for (k, s) in self.subflows.iter_mut().enumerate() {
-            s.alpha_at_ns = io.now_ns;
+        for (k, s) in self.subflows.iter().enumerate() {
             io.pace(k as u8, Some(s.rate_bps), None);
         }
     }
@@ -426,7 +429,7 @@ impl Source<Dcqcn> for DcqcnSource {
         let s = &mut self.subflows[usize::from(ack.subflow)];
         s.bytes += ack.acked_bytes;
         if self.scheme.counter_bytes > 0 && s.bytes >= self.scheme.counter_bytes && !s.is_at_line_rate() {
-            s.bytes = 0;
+            s.bytes %= self.scheme.counter_bytes;
             s.raise(&self.scheme);
             s.counted += 1;
             io.pace(ack.subflow, Some(s.rate_bps), None);
@@ -459,7 +462,7 @@ impl Source<Dcqcn> for DcqcnSource {
     fn on_reroute(&mut self, io: &mut Io<Dcqcn>, subflow: u8, path: &PathInfo, _links: &[LinkId]) {
         let s = &mut self.subflows[usize::from(subflow)];
         let (has_timer, cuts) = (s.has_timer, s.cuts);
-        *s = Subflow { alpha_at_ns: io.now_ns, has_timer, cuts, ..Subflow::new(path.line_rate_bps) };
+        *s = Subflow { has_timer, cuts, ..Subflow::new(path.line_rate_bps) };
         io.pace(subflow, Some(s.rate_bps), None);
     }
     fn on_finish(&mut self, _io: &mut Io<Dcqcn>) {

@@ -165,7 +165,7 @@ impl Scheme for Hpcc {
             min_rate: params.within("min_rate", 0.0, 1.0)?,
             acks: Acks::of(params),
             eta: params.within("eta", 0.01, 1.0)?,
-            max_stage: params.within("max_stage", 0.0, 1e6)? as u32,
+            max_stage: params.whole("max_stage", 0.0, 1e6)? as u32,
             w_ai_bytes: params.number("w_ai"),
             t_ns: params.ns("t"),
             lossless: lossless::read(params)?,

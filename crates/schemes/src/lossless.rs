@@ -17,8 +17,8 @@ pub const ALPHA: Param = Param::number(
     "pfc_alpha",
     0.125,
     ParamUnit::One,
-    "dynamic threshold, as a multiple of what is free of the switch's buffer; larger where a link is faster than the slowest \
-     host's, by that factor, up to 1 (HPCC's released simulator)",
+    "dynamic threshold, as a multiple of what is free of the switch's buffer; doubled, up to 1, for each time that a link's \
+     rate has to be halved to be at most the slowest host's (HPCC's released simulator)",
 );
 /// `params.pfc_reserve`.
 pub const RESERVE: Param = Param::number(
@@ -55,9 +55,9 @@ pub const RECOVERY: Param = Param::choice(
 /// `params.rto_min`.
 pub const RTO_MIN: Param = Param::number(
     "rto_min",
-    4e-3,
+    0.0,
     ParamUnit::Seconds,
-    "smallest retransmission timeout: longer than pauses hold a packet",
+    "smallest retransmission timeout; 0: the round trip when all buffers of the path are full, which switches share",
 );
 
 /// A scheme's own parameters, and those of a lossless network behind them.
@@ -134,7 +134,7 @@ pub fn read(params: &Params) -> Result<Option<Lossless>, Fault> {
 /// With [`RECOVERY`] and [`RTO_MIN`].
 pub fn recovery(params: &Params) -> Recovery {
     let go_back = params.word("recovery") == "go-back-n";
-    let rto_min_ns = params.ns("rto_min").max(1);
+    let rto_min_ns = params.ns("rto_min");
     match go_back {
         true => Recovery { reorder: None, probe: false, rto_min_ns, go_back, ..Recovery::default() },
         false => Recovery { rto_min_ns, ..Recovery::default() },

@@ -166,7 +166,7 @@ impl Scheme for Timely {
             acks: Acks::of(params),
             segment_bytes: params.number("segment") as u64,
             delta: params.within("delta", 0.0, 1.0)?,
-            hai_after: params.within("hai_after", 1.0, 1e6)? as u32,
+            hai_after: params.whole("hai_after", 1.0, 1e6)? as u32,
             hai: params.within("hai", 1.0, 1e6)?,
             min_rate: params.within("min_rate", 1e-9, 1.0)?,
             lossless: lossless::read(params)?,

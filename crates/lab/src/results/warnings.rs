@@ -50,8 +50,8 @@ pub(crate) fn warnings(spec: &ValidSpec, dir: &Path) -> Result<Vec<Warning>, Err
     let mut all = of_spec(spec);
     for group in groups(dir)?.1 {
         let Some(&(cell, _)) = group.runs.first() else { continue };
-        let (setting, _) = spec.setting(cell as usize);
-        of_group(setting, &group, &mut all);
+        let (setting, choice) = spec.setting(cell as usize);
+        of_group(setting, choice, &group, &mut all);
     }
     Ok(all)
 }
@@ -147,7 +147,7 @@ fn unseen_faults(setting: &Setting) -> Option<(&'static str, String)> {
     (over > 0).then_some(("fault-in-warmup", text))
 }
 
-fn of_group(setting: &Setting, group: &Group, all: &mut Vec<Warning>) {
+fn of_group(setting: &Setting, choice: &SchemeChoice, group: &Group, all: &mut Vec<Warning>) {
     let Group { row, runs, .. } = group;
     let mut warn = |kind: &'static str, cells: Vec<u64>, text: String| {
         all.push(Warning { kind, scheme: Some(row.scheme.clone()), axes: row.axes.clone(), cells, text });
@@ -175,6 +175,22 @@ fn of_group(setting: &Setting, group: &Group, all: &mut Vec<Warning>) {
             sum(&|run| run.flows.len())
         );
         warn("unfinished", cells, text);
+    }
+    let cells = cells_where(&|run| run.flows.is_empty() && setting.workload.has_sizes());
+    if !cells.is_empty() {
+        let text = format!(
+            "no flow counts in {} of {} runs: none starts after the warm-up and before run.duration (a trace: see its origin)",
+            cells.len(),
+            runs.len()
+        );
+        warn("no-flow", cells, text);
+    }
+    let cells = cells_where(&|run| run.whole.get("dropped_packets").is_some_and(|&dropped| dropped > 0.0));
+    if !cells.is_empty() && is_lossless(choice) {
+        let text = "packets were dropped under priority flow control, which is to lose none: pfc_headroom is less than what still \
+                    arrives after a pause; leave it at 0 to have it computed"
+            .to_string();
+        warn("pfc-drops", cells, text);
     }
     let cells = cells_where(&|run| run.never_started > 0);
     if !cells.is_empty() {
@@ -212,6 +228,11 @@ fn of_group(setting: &Setting, group: &Group, all: &mut Vec<Warning>) {
         );
         warn("graze", cells, text);
     }
+}
+
+/// Whether the scheme's switches are to lose nothing.
+fn is_lossless(choice: &SchemeChoice) -> bool {
+    choice.driver().is_ok_and(|(driver, _)| driver.is_lossless(&choice.name, &choice.params))
 }
 
 /// A controller's link that messages take this share of is as full as their pace lets it be, by default half of it.

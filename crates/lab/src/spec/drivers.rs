@@ -93,6 +93,11 @@ pub trait DriverKind: Sync {
         let _ = (name, params);
         true
     }
+    /// Whether switches are to lose nothing under the scheme.
+    fn is_lossless(&self, name: &str, params: &Map<String, Value>) -> bool {
+        let _ = (name, params);
+        false
+    }
     /// What the NICs of the hosts of `network` do under the scheme, where the driver has any.
     fn nic(&self, name: &str, params: &Map<String, Value>, network: &Network) -> Option<Nic> {
         let _ = (name, params, network);
@@ -159,6 +164,15 @@ impl Visitor for Recovers {
     }
 }
 
+struct IsLossless;
+
+impl Visitor for IsLossless {
+    type Out = bool;
+    fn visit<S: Scheme>(self, scheme: S) -> bool {
+        scheme.lossless().is_some()
+    }
+}
+
 struct Asked(Load);
 
 impl Visitor for Asked {
@@ -205,6 +219,9 @@ impl DriverKind for Packets {
     }
     fn recovers(&self, name: &str, params: &Map<String, Value>) -> bool {
         subak_schemes::with_scheme(name, params, Recovers).unwrap_or(true)
+    }
+    fn is_lossless(&self, name: &str, params: &Map<String, Value>) -> bool {
+        subak_schemes::with_scheme(name, params, IsLossless).unwrap_or(false)
     }
     /// 150 ns a packet-hop of data or acknowledgement of DCTCP, others as they say; and what a central machine takes.
     fn cost(&self, name: &str, params: &Map<String, Value>, expected: Expected) -> Cost {

@@ -222,6 +222,11 @@ impl Traffic {
         self.workload.jobs().into_iter().flat_map(Jobs::callables)
     }
 
+    /// Whether every flow has a size.
+    pub fn has_sizes(&self) -> bool {
+        self.workload.has_sizes()
+    }
+
     /// Whether the sizes of flows are drawn at random.
     pub fn draws_sizes(&self) -> bool {
         self.workload.draws_sizes()

@@ -250,13 +250,17 @@ fn parquet_as_csv(path: &Path) -> Result<String, String> {
 }
 
 fn from_hpcc(text: &str) -> Result<Vec<Traced>, Fault> {
-    let mut lines = text.lines().enumerate().map(|(k, l)| (k as u64 + 1, l.trim())).filter(|(_, l)| !l.is_empty());
+    let mut lines = text.trim_start_matches('\u{feff}').lines().enumerate().map(|(k, l)| (k as u64 + 1, l.trim())).filter(|(_, l)| !l.is_empty());
     let shape = "a flow is: source destination priority port bytes seconds";
     let (_, first) = lines.next().ok_or_else(|| at_line(1, "the file is empty", "begin with the number of flows"))?;
     let count: usize =
         first.parse().map_err(|_| at_line(1, "is no number of flows", "begin with the number of flows"))?;
     let mut flows = Vec::new();
-    for (line, words) in lines.take(MOST_FLOWS.min(count)) {
+    for (line, words) in lines.take(MOST_FLOWS) {
+        if flows.len() == count {
+            let what = format!("{count} flows are announced, and more follow");
+            return Err(at_line(line, &what, "give the number of the lines that follow in the first line"));
+        }
         let words: Vec<&str> = words.split_whitespace().collect();
         let [src, dst, _, _, bytes, start] = words[..] else {
             return Err(at_line(line, &format!("has {} words", words.len()), shape));
