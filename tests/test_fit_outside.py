@@ -370,3 +370,248 @@ def test_negative_pop(tmp_path):
     """A stack is popped by one header or more."""
     code, _, _ = fit(tmp_path, program(table("t0", ETH, "hdr.tags.pop_front(-1);"), "t0.apply();"))
     assert code == 2
+
+
+# --- what is no valid P4 ---
+
+INGRESS = "control I(inout H hdr, inout M meta, inout standard_metadata_t std)"
+
+
+def run_by_t0(action, **more):
+    """A program whose one table has an action of this body."""
+    return program(table("t0", ETH, action), "t0.apply();", **more)
+
+
+def with_entry(kind, value):
+    """A program whose one table has a constant entry."""
+    entry = f"const entries = {{ {value}: NoAction(); }}"
+    return program(
+        f"table t0 {{ key = {{ hdr.ip.ttl: {kind}; }} actions = {{ NoAction; }} {entry} }}",
+        "t0.apply();",
+    )
+
+
+def with_index(index):
+    """A program that counts at this index."""
+    return program(
+        f"counter(4, CounterType.bytes) n; {table('t0', ETH, f'n.count({index});')}",
+        "t0.apply();",
+    )
+
+
+TWICE = {
+    "variables": run_by_t0("bit<8> x; bit<8> x;"),
+    "variables-of-apply": program(table("t0", ETH, ""), "bit<8> x; bit<8> x; t0.apply();"),
+    "mains": run_by_t0("") + "V1Switch(P(), V(), I(), E(), C(), D()) main;",
+    "functions": run_by_t0("", top="bit<8> f(in bit<8> x) { return x; } bit<8> f(in bit<8> y) { return y; }"),
+    "members": run_by_t0("", top="enum Q { a, a }"),
+    "parameters": run_by_t0("", controls="control Z(inout H h, inout M h) { apply { } }"),
+    "counter-of-two-tables": program(
+        "direct_counter(CounterType.bytes) n;"
+        " table t1 { key = { hdr.ip.ttl: exact; } actions = { NoAction; } counters = n; }"
+        " table t2 { key = { hdr.ip.ttl: exact; } actions = { NoAction; } counters = n; }",
+        "t1.apply(); t2.apply();",
+    ),
+}
+
+
+@pytest.mark.parametrize("text", TWICE.values(), ids=TWICE)
+def test_two_of_one_name(tmp_path, text):
+    """Two things of one name, or one thing in two places, are refused."""
+    code, answer, _ = fit(tmp_path, text)
+    assert code == 2
+    assert answer["error"]["line"]
+
+
+INVALID = {
+    "list-too-short": run_by_t0("hdr.tags[0] = {1};"),
+    "list-too-long": run_by_t0("hdr.tags[0] = {1, 2, 3};"),
+    "list-of-other-types": run_by_t0("hdr.tags[0] = {20w1, true};"),
+    "list-into-a-field": run_by_t0("meta.a = {1};"),
+    "list-cast": run_by_t0("hdr.tags[0] = (tag_t){1};"),
+    "list-compared": run_by_t0("if (hdr.tags[0] == {1}) { meta.a = 1; }"),
+    "isValid": run_by_t0("meta.t = hdr.ip.isValid(1);"),
+    "setValid": run_by_t0("hdr.ip.setValid(1);"),
+    "drop": run_by_t0("mark_to_drop(meta);"),
+    "hash": run_by_t0("hash(meta.a, 5, 16w0, {meta.b}, 16w5);"),
+    "clone": run_by_t0("clone(5, 5);"),
+    "index": with_index("meta.t"),
+    "shift": run_by_t0("meta.a = meta.a << -1;"),
+    "shift-by-signed": run_by_t0("meta.a = meta.a << (int<16>)meta.b;"),
+    "shift-of-constants": run_by_t0("", top="const bit<8> X = 1 << -1;"),
+    "mask-of-exact": with_entry("exact", "1 &&& 3"),
+    "range-of-exact": with_entry("exact", "1 .. 3"),
+    "range-of-ternary": with_entry("ternary", "1 .. 3"),
+    "size": run_by_t0("").replace("size = 64", "size = 0"),
+    "few-operands": run_by_t0("").replace(INGRESS, "control I(inout H hdr, inout M meta)"),
+    "other-operands": run_by_t0("").replace(INGRESS, INGRESS.replace("standard_metadata_t", "M")),
+    "type-in-itself": run_by_t0("", top="struct A { A x; }"),
+    "selector": program("table t { key = { meta.a: selector; } actions = { NoAction; } }", "t.apply();"),
+}
+
+
+@pytest.mark.parametrize("text", INVALID.values(), ids=INVALID)
+def test_invalid_p4(tmp_path, text):
+    """What the language does not allow ends with 2 and its line."""
+    code, answer, _ = fit(tmp_path, text)
+    assert code == 2
+    assert answer["error"]["line"]
+
+
+VALID = {
+    "variables-inside-others": program(table("t0", ETH, ""), "bit<8> x; { bit<8> x; x = 1; } t0.apply();"),
+    "functions-of-other-operands": run_by_t0(
+        "meta.a = f(meta.b) + f(meta.b, meta.c);",
+        top="bit<16> f(in bit<16> x) { return x; } bit<16> f(in bit<16> x, in bit<16> y) { return f(x); }",
+    ),
+    "list": run_by_t0("hdr.tags[0] = {1, 2}; hdr.tags[1] = {rest = 1, label = 2};"),
+    "index": with_index("(bit<32>)meta.a"),
+    "shift": run_by_t0("meta.a = meta.a << 3; meta.b = meta.b >> meta.e;"),
+    "mask": with_entry("ternary", "1 &&& 3"),
+    "range": with_entry("range", "1 .. 3"),
+}
+
+
+@pytest.mark.parametrize("text", VALID.values(), ids=VALID)
+def test_valid_p4(tmp_path, text):
+    """What is like these and allowed is read."""
+    code, _, said = fit(tmp_path, text)
+    assert code == 0, said
+
+
+@pytest.mark.parametrize("how", ["action", "control"])
+def test_part_of_a_field_as_operand(tmp_path, how):
+    """A part of a field handed over to be written is a write of that field, which it also reads."""
+    set_x = "action set(inout bit<8> x) { x = 1; } S() s;"
+    first, apply = ("set(meta.w[7:0]);", "") if how == "action" else ("meta.b = 1;", "s.apply(meta.w[7:0]);")
+    found = dependencies(
+        tmp_path,
+        program(
+            set_x + table("t0", ETH, "meta.w = 1;") + table("t1", ETH, first) + table("t2", "meta.w: exact", ""),
+            f"t0.apply(); t1.apply(); {apply} t2.apply();",
+            controls="control S(inout bit<8> x) { " + table("u", "", "x = 1;") + " apply { u.apply(); } }",
+        ),
+    )
+    writer = "t1" if how == "action" else "u"
+    demand(found, ("t0", writer, "action"), (writer, "t2", "match"))
+
+
+# --- bmv2's JSON ---
+
+NUMBER_1 = {"type": "hexstr", "value": "0x1"}
+SET_A = {"op": "assign", "parameters": [{"type": "field", "value": ["m", "a"]}, NUMBER_1]}
+SET_B = {"op": "assign", "parameters": [{"type": "field", "value": ["m", "b"]}, NUMBER_1]}
+
+
+def action(number, *primitives, name="", data=0):
+    """An action of bmv2's JSON."""
+    held = [{"name": f"d{k}", "bitwidth": 16} for k in range(data)]
+    return {"name": name or f"x{number}", "id": number, "runtime_data": held, "primitives": list(primitives)}
+
+
+def bmv2(*actions, **top):
+    """A document in which t1 runs the first action, and t2, which matches m.a, the last one."""
+    tables = [
+        {
+            "name": f"t{k + 1}",
+            "key": [{"match_type": "exact", "target": ["m", field], "mask": None}],
+            "max_size": 16,
+            "action_ids": [one["id"]],
+            "actions": [one["name"]],
+            "next_tables": {one["name"]: after},
+        }
+        for k, (field, one, after) in enumerate((("c", actions[0], "t2"), ("a", actions[-1], None)))
+    ]
+    return {
+        "header_types": [{"name": "m_t", "id": 0, "fields": [[name, 16, False] for name in "abc"]}],
+        "headers": [{"name": "m", "id": 0, "header_type": "m_t", "metadata": True}],
+        "actions": list(actions),
+        "pipelines": [{"name": "ingress", "id": 0, "init_table": "t1", "tables": tables, "conditionals": []}],
+        **top,
+    }
+
+
+def with_data(kind, number):
+    """An action of one piece of data, which is handed over as this kind and number."""
+    given = [SET_A["parameters"][0], {"type": kind, "value": number}]
+    return action(0, {"op": "assign", "parameters": given}, data=1)
+
+
+def jumping(op, to, *before):
+    """An action that jumps to the primitive of this number."""
+    return action(0, {"op": op, "parameters": [*before, {"type": "hexstr", "value": hex(to)}]}, SET_B)
+
+
+def bound_to(table, array="meter_arrays"):
+    """A direct meter that is bound to a table only by its own word."""
+    return {array: [{"name": "d", "id": 0, "is_direct": True, "binding": table, "result_target": ["m", "a"]}]}
+
+
+def test_meter_bound_by_its_own_word(tmp_path):
+    """A direct meter that its binding alone ties to a table makes that table write its result."""
+    document = json.dumps(bmv2(action(0, SET_B), action(1, SET_B), **bound_to("t1")))
+    demand(dependencies(tmp_path, document, name="case.json"), ("t1", "t2", "match"))
+
+
+def test_action_of_an_entry(tmp_path):
+    """An action that only a constant entry runs writes as well."""
+    document = bmv2(action(0, SET_B), action(2, SET_A), action(1, SET_B))
+    entry = {"match_key": [], "action_entry": {"action_id": 2, "action_data": []}}
+    document["pipelines"][0]["tables"][0]["entries"] = [entry]
+    demand(dependencies(tmp_path, json.dumps(document), name="case.json"), ("t1", "t2", "match"))
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        with_data("runtime_data", 0),
+        jumping("_jump", 1),
+        jumping("_jump", 2),
+        jumping("_jump_if_zero", 2, {"type": "field", "value": ["m", "c"]}),
+    ],
+    ids=["data", "jump-to-the-next", "jump-to-the-end", "jump-if-zero"],
+)
+def test_good_bmv2(tmp_path, first):
+    """Action data that is there, and jumps forward, are read."""
+    code, _, said = fit(tmp_path, json.dumps(bmv2(first, action(1, SET_B))), name="case.json")
+    assert code == 0, said
+
+
+@pytest.mark.parametrize(
+    ("document", "place"),
+    [
+        (bmv2(action(0, SET_A), action(1, SET_B), **bound_to("t9")), "meter_arrays[0].binding"),
+        (bmv2(action(0, SET_A), action(0, SET_B, name="z")), "actions[1].id"),
+        (bmv2(with_data("runtime_data", 1), action(1, SET_B)), "actions[0].primitives[0].parameters[1].value"),
+        (bmv2(with_data("runtime_data", -1), action(1, SET_B)), "actions[0].primitives[0].parameters[1].value"),
+        (bmv2(with_data("local", 0), action(1, SET_B)), "actions[0].primitives[0].parameters[1].type"),
+        (bmv2(jumping("_jump", 0), action(1, SET_B)), "actions[0].primitives[0].parameters[0].value"),
+        (bmv2(jumping("_jump", 3), action(1, SET_B)), "actions[0].primitives[0].parameters[0].value"),
+        (bmv2(action(0, {**SET_A, "parameters": [NUMBER_1, NUMBER_1]}), action(1, SET_B)), "parameters[0]"),
+    ],
+    ids=["binding", "one-id", "data", "negative-data", "local", "jump-back", "jump-out", "writes-a-number"],
+)
+def test_refused_bmv2(tmp_path, document, place):
+    """What such a document cannot mean is refused with its place."""
+    code, answer, _ = fit(tmp_path, json.dumps(document), name="case.json")
+    assert code == 2
+    assert place in answer["error"]["place"]
+
+
+def test_names_beside_ids_of_actions(tmp_path):
+    """A table whose names of actions are not those of its ids is refused."""
+    document = bmv2(action(0, SET_A), action(1, SET_B))
+    document["pipelines"][0]["tables"][0]["action_ids"] = [1]
+    code, answer, _ = fit(tmp_path, json.dumps(document), name="case.json")
+    assert code == 2
+    assert answer["error"]["place"] == "pipelines[0].tables[0].actions[0]"
+
+
+def test_old_bmv2_with_two_actions_of_a_name(tmp_path):
+    """Older JSON names actions: a name of two of them says neither."""
+    document = bmv2(action(0, SET_A, name="x"), action(1, SET_B, name="x"))
+    for one in document["pipelines"][0]["tables"]:
+        del one["action_ids"]
+    code, _, said = fit(tmp_path, json.dumps(document), name="case.json")
+    assert code == 2
+    assert "there are 2 actions" in said

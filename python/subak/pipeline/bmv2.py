@@ -9,7 +9,18 @@ from subak.errors import InputError
 from subak.pipeline import derive
 from subak.pipeline.bmv2_actions import Actions, Effect
 from subak.pipeline.bmv2_fields import VALID, Fields
-from subak.pipeline.frontend import COUNTER_BITS, DESTINED, METER_BITS, Next, changed, leaving, looked, members, met
+from subak.pipeline.frontend import (
+    COUNTER_BITS,
+    DESTINED,
+    MAYBE,
+    METER_BITS,
+    Next,
+    changed,
+    leaving,
+    looked,
+    members,
+    met,
+)
 from subak.pipeline.graph import order
 from subak.pipeline.program import EXACT, MOST_TABLES, PREFIX, TERNARY, Key, Program, Register, Table
 from subak.pipeline.reading import Node
@@ -46,8 +57,10 @@ class _Reader:
         self.fields = Fields(top)
         self.actions = Actions(top, self.fields)
         nodes = top["actions"].items()
-        self.by_id = {node.mapping(needed=("id",))["id"].whole(): node for node in nodes}
-        self.by_name = {node.mapping(needed=("name",))["name"].text(): node for node in nodes}
+        self.by_id = _by_id(nodes)
+        self.by_name: dict[str, list[Node]] = {}
+        for node in nodes:
+            self.by_name.setdefault(node.mapping(needed=("name",))["name"].text(), []).append(node)
         self.pipelines = top["pipelines"].items()
         self.notes: set[str] = set()
 
@@ -63,6 +76,7 @@ class _Reader:
             raise InputError(self.file, "pipelines", f"there are {len(tables) or 'no'} tables and conditions", mend)
         held, notes = met(self._in_order(tables), next((s for s in starts if s), None))
         self.notes |= notes
+        self._check_bound({t.name for t in tables})
         name = self.file.rsplit("/", 1)[-1].removesuffix(".json")
         return Program(name, held, derive.dependencies(held), notes=tuple(sorted(self.notes)))
 
@@ -81,6 +95,12 @@ class _Reader:
             what = f"the control flow goes in a circle: {' -> '.join(cycle)}"
             raise InputError(self.file, "pipelines", what, "let packets only go forward")
         return tuple(by_name[name] for name in line)
+
+    def _check_bound(self, names: set[str]) -> None:
+        for table, arrays in self.actions.bound.items():
+            if table not in names:
+                bound = arrays[0][1].mapping()["binding"]
+                raise bound.error(f'there is no table "{table}"', "bind it to a table of a pipeline")
 
     def _start(self, pipeline: Node) -> str | None:
         init = pipeline.mapping().get("init_table")
@@ -110,19 +130,20 @@ class _Reader:
         told = node.mapping(needed=("name", "key"))
         name = told["name"].text()
         keys = tuple(self._key(key) for key in told["key"].items())
-        whole, widest, exits = Effect(), 0, {}
+        whole, widest = Effect(), 0
+        exits: dict[str, int] = {}
         for action in self._actions_of(told):
             effect, width = self.actions.effect(action, egress)
             whole.reads |= effect.reads
             whole.writes |= effect.writes
             whole.states |= effect.states
             self.notes |= effect.notes
-            exits[action.mapping()["name"].text()] = effect.exits
+            called = action.mapping()["name"].text()
+            exits[called] = effect.exits if exits.get(called, effect.exits) == effect.exits else MAYBE
             widest = max(widest, width)
-        statistics = COUNTER_BITS if "with_counters" in told and told["with_counters"].value is True else 0
-        if "direct_meters" in told and told["direct_meters"].value is not None:
-            statistics += METER_BITS
-            whole.writes |= changed(self._result(told["direct_meters"]), egress)
+        meters = self._meters(told)
+        whole.writes |= changed({name for meter in meters for name in self._result(meter)}, egress)
+        statistics = COUNTER_BITS * self._counted(told) + METER_BITS * len(meters)
         matched = looked({key.field for key in keys}, egress) | looked(self._selected(told, profiles), egress)
         return Table(
             name=name,
@@ -138,23 +159,34 @@ class _Reader:
         )
 
     def _actions_of(self, told: Mapping[str, Node]) -> list[Node]:
-        """The actions of a table: by number, or in older JSON by name."""
+        """The actions of a table: by number, or in older JSON by name; with those of its default and its entries."""
         if "action_ids" in told:
-            known: Mapping[Any, Node] = self.by_id
-            named: list[tuple[Node, Any]] = [(node, node.whole()) for node in told["action_ids"].items()]
+            found = [self._numbered(node) for node in told["action_ids"].items()]
+            _check_names(found, told)
         else:
-            known, named = self.by_name, [(n, n.text()) for n in (told["actions"].items() if "actions" in told else [])]
-        for node, called in named:
-            if called not in known:
-                raise node.error(f"there is no action {node.value}", "declare it in actions")
-        found = [known[called] for _, called in named]
+            found = [self._called(node) for node in (told["actions"].items() if "actions" in told else [])]
+        numbers = []
         default = told.get("default_entry")
         if default is not None and default.value is not None and "action_id" in default.mapping():
-            number = default.mapping()["action_id"]
-            if number.whole() not in self.by_id:
-                raise number.error(f"there is no action {number.value}", "declare it in actions")
-            found += [a for a in [self.by_id[number.whole()]] if all(a is not b for b in found)]
+            numbers.append(default.mapping()["action_id"])
+        entries = told.get("entries")
+        for entry in entries.items() if entries is not None and entries.value is not None else []:
+            numbers.append(entry.mapping()["action_entry"].mapping()["action_id"])
+        for node in map(self._numbered, numbers):
+            found += [node] if all(node is not other for other in found) else []
         return found
+
+    def _numbered(self, number: Node) -> Node:
+        if number.whole() not in self.by_id:
+            raise number.error(f"there is no action {number.value}", "declare it in actions")
+        return self.by_id[number.whole()]
+
+    def _called(self, name: Node) -> Node:
+        known = self.by_name.get(name.text(), [])
+        if len(known) != 1:
+            what = f'there are {len(known)} actions "{name.value}"' if known else f"there is no action {name.value}"
+            raise name.error(what, "name one by its id in action_ids" if known else "declare it in actions")
+        return known[0]
 
     def _outcomes(self, told: Mapping[str, Node], exits: Mapping[str, int], follow: str | None) -> Next:
         after = told["next_tables"].mapping() if "next_tables" in told else {}
@@ -165,11 +197,28 @@ class _Reader:
         by_action = not any(key in HIT for key in after)
         return leaving(outcomes, exits, by_action, follow) if exits else outcomes
 
-    def _result(self, node: Node) -> set[str]:
-        """The field that a direct meter writes."""
-        kind, meter = self.actions.states.get(node.text(), ("", node))
+    def _meters(self, told: Mapping[str, Node]) -> list[Node]:
+        """The direct meters of a table: the one that it names, and those bound to it."""
+        table = told["name"].text()
+        found = [node for kind, node in self.actions.bound.get(table, []) if kind == "meter"]
+        named = told.get("direct_meters")
+        if named is None or named.value is None:
+            return found
+        kind, meter = self.actions.states.get(named.text(), ("", named))
         if kind != "meter":
-            raise node.error(f'there is no meter "{node.value}"', "declare it in meter_arrays")
+            raise named.error(f'there is no meter "{named.value}"', "declare it in meter_arrays")
+        bound = meter.mapping().get("binding")
+        if bound is not None and bound.value not in (None, table):
+            raise named.error(f'the meter "{named.value}" is bound to "{bound.value}"', "name one of this table")
+        return found if any(meter is node for node in found) else [*found, meter]
+
+    def _counted(self, told: Mapping[str, Node]) -> bool:
+        """Whether a table has a direct counter: its own word, or one bound to it."""
+        bound = self.actions.bound.get(told["name"].text(), [])
+        return ("with_counters" in told and told["with_counters"].value is True) or "counter" in (k for k, _ in bound)
+
+    def _result(self, meter: Node) -> set[str]:
+        """The field that a direct meter writes."""
         target = meter.mapping().get("result_target")
         return set() if target is None or target.value is None else {self.fields.field(target)}
 
@@ -223,9 +272,7 @@ class _Reader:
 
     def _call(self, node: Node, follow: str | None, egress: bool) -> Table:
         told = node.mapping(needed=("name", "action_id"))
-        if told["action_id"].whole() not in self.by_id:
-            raise told["action_id"].error(f"there is no action {told['action_id'].value}", "declare it in actions")
-        effect, _ = self.actions.effect(self.by_id[told["action_id"].whole()], egress)
+        effect, _ = self.actions.effect(self._numbered(told["action_id"]), egress)
         self.notes |= effect.notes
         after = (("default", self._to(told.get("next_node"), follow)),)
         return Table(
@@ -237,6 +284,30 @@ class _Reader:
             next=leaving(after, {"": effect.exits}, False, follow),
             registers=tuple(self._register(state) for state in sorted(effect.states)),
         )
+
+
+def _by_id(actions: list[Node]) -> dict[int, Node]:
+    found: dict[int, Node] = {}
+    for node in actions:
+        number = node.mapping(needed=("id",))["id"]
+        if number.whole() in found:
+            raise number.error(f"there are two actions of the id {number.value}", "give each its own")
+        found[number.whole()] = node
+    return found
+
+
+def _check_names(actions: list[Node], told: Mapping[str, Node]) -> None:
+    """Refuses a table whose names of actions are not those of its numbers."""
+    if "actions" not in told:
+        return
+    names = told["actions"].items()
+    if len(names) != len(actions):
+        what = f"there are {len(names)} names for {len(actions)} ids of actions"
+        raise told["actions"].error(what, "name those of action_ids in their order")
+    for name, action in zip(names, actions, strict=True):
+        meant = action.mapping()["name"].text()
+        if name.text() != meant:
+            raise name.error(f'"{name.value}" stands where its id says "{meant}"', "name those of action_ids in order")
 
 
 def _ordered(told: Any) -> bool:

@@ -41,8 +41,13 @@ OPERATORS = (
     *("dereference_header_stack", "last_stack_index", "size_stack", "access_field"),
     *("dereference_union_stack", "access_union_header"),
 )
-NOTHING = ("hexstr", "bool", "runtime_data", "local", "string")
+NOTHING = ("hexstr", "bool", "string")
 """Types of values that are no field."""
+DATA = ("runtime_data", "local")
+"""What an entry holds for an action; local inside expressions."""
+JUMPS = ("_jump", "_jump_if_zero")
+NUMBERED = ("access_field", "access_union_header")
+"""Operations whose second operand is a number by itself."""
 
 
 @dataclass
@@ -65,13 +70,21 @@ class Actions:
         self._learned = _inputs(top, "learn_lists", "elements", "id")
         self._listed = _inputs(top, "field_lists", "elements", "id")
         self.states = _states(top)
+        self.bound = _bound(self.states)
+        """The direct counters and meters of each table that one is bound to."""
+        self._data = 0
 
     def effect(self, action: Node, egress: bool) -> tuple[Effect, int]:
         """What an action does, and the bits of its data."""
         told, found = action.mapping(), Effect()
         primitives = [node.mapping() for node in told["primitives"].items()]
+        data = told["runtime_data"].items() if "runtime_data" in told else []
+        self._data = len(data)
         jumps = False
         sure: set[str] = set()
+        for k, one in enumerate(primitives):
+            if one["op"].value in JUMPS:
+                _check_jump(one, k, len(primitives))
         for one in primitives:
             if found.exits == ALWAYS:
                 break
@@ -81,10 +94,10 @@ class Actions:
             if surely and not jumps:
                 sure |= changed(writes, egress)
             # What comes after a jump is written on some ways only.
-            jumps = jumps or one["op"].value in ("_jump", "_jump_if_zero")
+            jumps = jumps or one["op"].value in JUMPS
             if one["op"].value == "exit":
                 found.exits = MAYBE if jumps else ALWAYS
-        data = told["runtime_data"].items() if "runtime_data" in told else []
+        self._data = 0
         return found, sum(one.mapping()["bitwidth"].whole(1) for one in data)
 
     def _primitive(self, one: Mapping[str, Node], egress: bool, found: Effect) -> tuple[set[str], set[str], bool]:
@@ -115,6 +128,8 @@ class Actions:
             if way == VALIDITY:
                 writes |= self.fields.validity(parameter)
                 continue
+            if way in (WRITES, BOTH) and not names and parameter.mapping()["type"].value != "register":
+                raise parameter.error(f"{op} cannot write to this", "name a field or a header")
             reads |= names if way not in (WRITES,) else set()
             writes |= names if way in (WRITES, BOTH) else set()
         if op in ("drop", "mark_to_drop"):
@@ -138,7 +153,10 @@ class Actions:
             except ValueError:
                 raise value.error(f'"{key}" is no number', "name a list of fields by its id") from None
         if key in lists:
-            return {name for part in lists[key] for name in self.mentioned(part, set())}
+            held, self._data = self._data, 0
+            names = {name for part in lists[key] for name in self.mentioned(part, set())}
+            self._data = held
+            return names
         if way != CALCULATION and key in (0, None):
             return set()
         raise value.error(f'there is no list or calculation "{value.value}"', "declare it")
@@ -157,14 +175,14 @@ class Actions:
             return self._one_of(told["value"], states) if told["type"].value == "expression" else None
         op = told["op"].value if {"op", "left", "right"} <= told.keys() else ""
         if op in ("dereference_header_stack", "dereference_union_stack"):
-            names = {name for name in self.mentioned(told["left"], states) if not name.endswith(INDEX)}
-            return names, self.mentioned(told["right"], states)
+            names = {name for name in self.mentioned(told["left"], states, True) if not name.endswith(INDEX)}
+            return names, self.mentioned(told["right"], states, True)
         if op in ("access_field", "access_union_header") and (inner := self._one_of(told["left"], states)):
             return (self.fields.numbered(inner[0], told["right"]) if op == "access_field" else inner[0]), inner[1]
         return None
 
-    def mentioned(self, node: Node, states: set[str]) -> set[str]:
-        """Fields in a parameter or an expression; the registers that it looks at are added to ``states``."""
+    def mentioned(self, node: Node, states: set[str], inside: bool = False) -> set[str]:
+        """Fields in a parameter, or ``inside`` of an expression; registers looked at are added to ``states``."""
         if node.value is None:
             return set()
         told = node.mapping()
@@ -174,6 +192,9 @@ class Actions:
         if kind in NOTHING:
             return set()
         value = told["value"]
+        if kind in DATA:
+            self._check_data(told, inside)
+            return set()
         if kind == "field":
             return {self.fields.field(value)}
         if kind in ("header", "header_stack", "header_union", "header_union_stack"):
@@ -186,14 +207,23 @@ class Actions:
         if kind == "register":
             parts = value.items()
             states.add(parts[0].text())
-            return self.mentioned(parts[1], states)
+            return self.mentioned(parts[1], states, True)
         if kind == "calculation":
             return self._listed_in(CALCULATION, node)
         if kind == "parameters_vector":
             return {name for part in value.items() for name in self.mentioned(part, states)}
         if kind == "expression":
-            return self.mentioned(value, states)
+            return self.mentioned(value, states, True)
         raise told["type"].error(f'a value of the type "{kind}" is not modelled', "do without it")
+
+    def _check_data(self, told: Mapping[str, Node], inside: bool) -> None:
+        """Refuses action data that the action does not have, or that cannot stand here."""
+        if told["type"].value == "local" and not inside:
+            raise told["type"].error("local stands outside of an expression", "write runtime_data")
+        if told["value"].whole() >= self._data:
+            what = f"there is no action data {told['value'].value} here"
+            mend = f"the action has {self._data}, counted from 0" if self._data else "only actions with runtime_data do"
+            raise told["value"].error(what, mend)
 
     def _operation(self, node: Node, states: set[str]) -> set[str]:
         told = node.mapping()
@@ -206,10 +236,26 @@ class Actions:
             return one_of[0] | one_of[1]
         if op in ("valid", "valid_union"):
             return self.fields.validity(told["right"])
-        sides = [
-            told[side] for side in ("left", "right", "cond") if side in told and isinstance(told[side].value, dict)
-        ]
-        return {name for side in sides for name in self.mentioned(side, states)}
+        found: set[str] = set()
+        for side in ("left", "right", "cond"):
+            if side in told and told[side].value is not None and not (side == "right" and op in NUMBERED):
+                found |= self.mentioned(told[side], states, True)
+        return found
+
+
+def _check_jump(one: Mapping[str, Node], place: int, count: int) -> None:
+    """Refuses a jump that does not go forward inside its action."""
+    given = one["parameters"].items()
+    told = given[-1].mapping() if given else {}
+    if not told or told["type"].value != "hexstr":
+        raise one["op"].error("where it jumps is no number", "give the place of a primitive as hexstr")
+    try:
+        to = int(told["value"].text(), 16)
+    except ValueError:
+        raise told["value"].error(f'"{told["value"].value}" is no number', "write it as 0x...") from None
+    if not place < to <= count:
+        what = f"the primitive {place} jumps to {to}"
+        raise told["value"].error(what, f"jump forward, to {place + 1} up to {count}, the end of the action")
 
 
 def _inputs(top: Mapping[str, Node], key: str, inner: str, by: str) -> dict[object, list[Node]]:
@@ -232,4 +278,14 @@ def _states(top: Mapping[str, Node]) -> dict[str, tuple[str, Node]]:
             if name in found:
                 raise InputError(node.file, node.place, f'there are two arrays "{name}"', "give each its own name")
             found[name] = (kind, node)
+    return found
+
+
+def _bound(states: Mapping[str, tuple[str, Node]]) -> dict[str, list[tuple[str, Node]]]:
+    """Kind and description of the direct counters and meters by the table that they are bound to."""
+    found: dict[str, list[tuple[str, Node]]] = {}
+    for kind, node in states.values():
+        table = node.mapping().get("binding")
+        if table is not None and table.value is not None:
+            found.setdefault(table.text(), []).append((kind, node))
     return found

@@ -109,7 +109,7 @@ def _table(unit: Unit, control: Control, node: Node) -> Table:
             chosen = True
         elif item.data == "size":
             table.size = unit.value(next(c for c in inner if isinstance(c, Tree)))
-            if not 0 <= table.size <= 1 << 32:
+            if not 1 <= table.size <= 1 << 32:
                 raise unit.error(item, f"{table.size} entries are out of range", "give 1 to 2^32")
         elif item.data == "entries":
             table.entries = [c for c in inner if isinstance(c, Tree)]
@@ -156,4 +156,8 @@ def _property(unit: Unit, control: Control, table: Table, node: Node) -> None:
         extern = control.externs[called]
     if extern.kind not in kinds:
         raise unit.error(node, f"{name} of a table is no {extern.kind}", f"give a {' or a '.join(kinds)}")
+    if extern.kind.startswith("direct"):
+        for other in (t for t in control.tables.values() if extern in t.attached):
+            what = f'"{extern.name}" belongs to {other.name} already'
+            raise unit.error(node, what, f"declare another {extern.kind} for {table.name}")
     table.attached.append(extern)

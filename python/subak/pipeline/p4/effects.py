@@ -9,7 +9,7 @@ from lark import Tree
 from subak.pipeline import frontend
 from subak.pipeline.frontend import ALWAYS, COPIES, DROPPED, MAYBE, NEVER, STANDARD
 from subak.pipeline.p4.declared import Action, arguments, is_a, parts
-from subak.pipeline.p4.externs import AGAIN, CHECKSUMS, COPYING, FUNCTIONS, METHODS, STATE
+from subak.pipeline.p4.externs import AGAIN, CHECKSUMS, COPYING, FUNCTIONS, METHODS, STATE, TAKEN
 from subak.pipeline.p4.parse import Node
 from subak.pipeline.p4.scope import Ref, Scope
 from subak.pipeline.p4.types import VALID
@@ -29,8 +29,8 @@ class Effect:
     """Written on every way so far: what is read of it after that comes from inside."""
     exits: int = NEVER
     notes: set[str] = field(default_factory=set)
-    running: list[str] = field(default_factory=list)
-    """The actions that the code stands in, each called by the one before."""
+    running: list[Node] = field(default_factory=list)
+    """The bodies of the actions that the code stands in, each called by the one before."""
 
     def read(self, names: set[str]) -> None:
         """The code looks at these fields."""
@@ -141,7 +141,7 @@ class Effect:
         if name in scope.control.actions or name in scope.unit.actions:
             self.run(node, scope.action(name), given, scope)
         elif name in scope.unit.functions:
-            self.run(node, scope.unit.functions[name], given, scope)
+            self.run(node, scope.function(node, name), given, scope)
         elif name in FUNCTIONS:
             self._function(node, name, given, scope)
         elif name in CHECKSUMS:
@@ -153,17 +153,17 @@ class Effect:
 
     def run(self, node: Node, action: Action, given: list[Node], scope: Scope) -> None:
         """An action or a function called by its name, with operands."""
-        if action.name in self.running:
+        if any(action.body is body for body in self.running):
             raise scope.unit.error(node, f'"{action.name}" calls itself', "let actions only call others")
         scope.check_arguments(node, action, given)
         names = {}
         for parameter, arg in zip(action.taken, given, strict=True):
             if parameter.direction in ("out", "inout"):
-                names[parameter.name] = scope.target(arg)
+                names[parameter.name] = scope.handed(arg, parameter.type)
             else:
                 self.read(scope.reads(arg))
                 names[parameter.name] = Ref(parameter.type, None, False)
-        self.running.append(action.name)
+        self.running.append(action.body)
         self.add(action.body, scope.child(names, in_action=True, result=action.result))
         self.running.pop()
 
@@ -175,8 +175,12 @@ class Effect:
                 node, f"{name}() takes {counts} operands, and {len(given)} are given", "give as many"
             )
         if name == "mark_to_drop":
+            for arg in given:
+                if scope.type(arg).name != "standard_metadata_t":
+                    raise scope.unit.error(arg, f"mark_to_drop() of {scope.type(arg)}", "hand it standard_metadata_t")
             self.write(frontend.changed([f"{STANDARD}.{one}" for one in DROPPED], scope.control.egress))
             return
+        self._check_operands(name, given, scope)
         self._operands(given, ways, scope)
         if name in COPYING and not scope.control.egress:
             self.write({COPIES})
@@ -184,6 +188,16 @@ class Effect:
             self.notes.add("fields kept by a field list are copied at the end of ingress: no table waits for them")
         if name in AGAIN:
             self.notes.add(frontend.again(name))
+
+    def _check_operands(self, name: str, given: list[Node], scope: Scope) -> None:
+        """Refuses operands of v1model's functions that are of another type."""
+        for arg, wanted in zip(given, TAKEN.get(name, ()), strict=False):
+            if wanted == "number":
+                scope.numeric(arg)
+            elif wanted == "bool":
+                scope.boolean(arg)
+            elif wanted and str(scope.type(arg)) != wanted:
+                raise scope.unit.error(arg, f"{scope.type(arg)} stands where a {wanted} should", f"name a {wanted}")
 
     def _operands(self, given: list[Node], ways: str, scope: Scope) -> None:
         for arg, way in zip(given, ways, strict=True):
@@ -203,14 +217,15 @@ class Effect:
         elif method == "apply":
             raise scope.unit.error(node, "an action applies a table or a control", "apply it in the apply block")
         elif method in ("setValid", "setInvalid"):
+            if given:
+                raise scope.unit.error(node, f"{method}() takes no operands", "give none")
             self._validity(owner, scope)
         elif method in ("push_front", "pop_front"):
             ref = scope.target(owner)
             if ref.type.kind != "stack":
                 raise scope.unit.error(node, f"{method}() of {ref.type}", "call it on a stack of headers")
-            for arg in given:
-                if scope.unit.value(arg) < 1:
-                    raise scope.unit.error(arg, f"{method}() of less than 1 header", "give 1 or more")
+            if len(given) != 1 or scope.unit.value(given[0]) < 1:
+                raise scope.unit.error(node, f"{method}() of less than 1 header", "give one number of 1 or more")
             self.read(scope.looked(ref))
             self.write(scope.written(ref), surely=False)
         else:
@@ -242,6 +257,9 @@ class Effect:
             if not is_a(value, "list") and scope.type(value).width not in (None, extern.width):
                 what = f"{scope.type(value)} and cells of {extern.width} bits meet here"
                 raise scope.unit.error(value, what, "cast it to the width of the register's cells")
+        if extern.kind in ("counter", "meter", "direct_meter"):
+            for arg in given:
+                scope.numeric(arg)
         self._operands(given, methods[method], scope)
         if extern.kind in STATE:
             self.states.add(name)

@@ -19,6 +19,21 @@ FUNCTIONS = {
     "assume": ("i",),
     "log_msg": ("i", "ii"),
 }
+TAKEN = {
+    "hash": ("number", "HashAlgorithm", "number", "", "number"),
+    "random": ("number", "number", "number"),
+    "digest": ("number", ""),
+    "clone": ("CloneType", "number"),
+    "clone3": ("CloneType", "number", ""),
+    "clone_preserving_field_list": ("CloneType", "number", "number"),
+    "resubmit_preserving_field_list": ("number",),
+    "recirculate_preserving_field_list": ("number",),
+    "truncate": ("number",),
+    "assert": ("bool",),
+    "assume": ("bool",),
+    "log_msg": ("string", ""),
+}
+"""The type of each operand, where it has to be one."""
 COPYING: tuple[str, ...] = (
     "clone",
     "clone3",

@@ -13,6 +13,8 @@ from subak.pipeline.p4.scope import Ref, Scope
 
 KINDS = {"exact": program.EXACT, "lpm": program.PREFIX, "ternary": program.TERNARY, "range": program.TERNARY}
 KINDS |= {"optional": program.TERNARY}
+RANGED = {"masked": ("ternary", "lpm"), "range": ("range",)}
+"""The match kinds whose entries may be written so."""
 
 
 def condition(scope: Scope, node: Node, kind: str) -> tuple[tuple[program.Key, ...], frozenset[str]]:
@@ -31,6 +33,9 @@ def of_table(scope: Scope, table: Table) -> tuple[tuple[program.Key, ...], froze
         if of.width is None or not of.scalar:
             raise scope.unit.error(node, f"{of} is no key", "match a field")
         if kind == "selector":
+            if all(extern.kind != "action_selector" for extern in table.attached):
+                mend = "write implementation = and an action_selector"
+                raise scope.unit.error(node, f"{table.name} has no selector that goes by this", mend)
             through |= reads
             selects = True
             continue
@@ -59,7 +64,7 @@ def bound(scope: Scope, table: Table, action: Action, effect: Effect) -> Scope:
         if parameter.direction == "in":
             effect.read(scope.reads(arg))
         else:
-            names[parameter.name] = scope.target(arg)
+            names[parameter.name] = scope.handed(arg, parameter.type)
     return scope.child(names, in_action=True)
 
 
@@ -76,15 +81,19 @@ def check_table(scope: Scope, table: Table) -> None:
         values = keys.children
         if len(values) != len(table.keys) and not (len(values) == 1 and values[0].data == "any"):
             raise scope.unit.error(node, f"{len(values)} values for {len(table.keys)} keys", "give one a key")
-        for value, (key, _) in zip(values, table.keys, strict=False):
-            _check_value(scope, value, key)
+        for value, (key, kind) in zip(values, table.keys, strict=False):
+            _check_value(scope, value, key, kind)
         given = [c for c in held if isinstance(c, Tree) and c.data == "arguments"]
         _check_data(scope, table, str(name), list(given[0].children) if given else [], node)
 
 
-def _check_value(scope: Scope, value: Node, key: Node) -> None:
+def _check_value(scope: Scope, value: Node, key: Node, kind: str) -> None:
     if value.data == "any":
         return
+    if value.data in RANGED and kind not in RANGED[str(value.data)]:
+        sign = "&&&" if value.data == "masked" else ".."
+        mend = f"give a value, or match it {' or '.join(RANGED[str(value.data)])}"
+        raise scope.unit.error(value, f"{sign} stands in an entry, and the key is {kind}", mend)
     of = scope.type(key)
     for one in value.children if value.data in ("masked", "range") else [value]:
         scope.fits(one, of)  # type: ignore[arg-type]

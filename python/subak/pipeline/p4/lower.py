@@ -80,7 +80,7 @@ class Lowering:
     def run(self) -> tuple[program.Table, ...]:
         """The tables, in the order of the program."""
         follow: str | None = None
-        for function in self.unit.functions.values():
+        for function in (one for named in self.unit.functions.values() for one in named):
             self._check_function(function)
         for control in reversed(self.unit.controls):
             roles = zip(control.taken, ("hdr", "meta", STANDARD), strict=False)
@@ -92,13 +92,17 @@ class Lowering:
 
     def _check_function(self, function: Action) -> None:
         """Refuses a function that calls itself, by however many others, or has no value where it needs one."""
-        known, found, left = self.unit.functions, set[str](), [function]
+        found: list[Action] = []
+        left = [function]
         while left:
-            calls = (n.children[0] for n in walk(left.pop().body) if n.data in ("invoke", "call"))
-            called = {str(c.children[0]) for c in calls if isinstance(c, Tree) and c.data == "name"} & known.keys()
-            left += [known[name] for name in called - found]
-            found |= called
-        if function.name in found:
+            calls = (n for n in walk(left.pop().body) if n.data in ("invoke", "call") and is_a(n.children[0], "name"))
+            for call in calls:
+                name = str(call.children[0].children[0])  # type: ignore[union-attr]
+                called = self.unit.function(name, len(arguments(call)))
+                if called is not None and all(called is not one for one in found):
+                    left.append(called)
+                    found.append(called)
+        if any(function is one for one in found):
             raise self.unit.error(function.body, f"{function.name} calls itself", "let functions only call others")
         valued = function.result is not None and function.result.kind != "void"
         if valued and not any(n.data == "return" for n in walk(function.body)):
@@ -230,8 +234,8 @@ class Lowering:
         names, copied = {}, Effect()
         for parameter, arg in zip(inner.taken, given, strict=True):
             held = scope.ref(arg) if arg.data in ("name", "member", "index") else None
-            if parameter.direction in ("out", "inout") and held:
-                names[parameter.name] = held
+            if parameter.direction in ("out", "inout"):
+                names[parameter.name] = scope.handed(arg, parameter.type)
             elif held and not (parameter.type.scalar and set(scope.looked(held)) & paths):
                 names[parameter.name] = Ref(held.type, held.path, False, held.value, held.weak, held.reads)
             else:

@@ -56,6 +56,13 @@ class Scope:
             return self.control.actions[name]
         return self.unit.actions[name]
 
+    def function(self, node: Node, name: str) -> Action:
+        """The function that a call means."""
+        found = self.unit.function(name, len(arguments(node)))
+        if found is None:
+            raise self.unit.error(node, f'there is no function "{name}"', "declare it before it is used")
+        return found
+
     def inside(self, action: str) -> Scope:
         """The scope of an action's body where a table runs it: its data, and nothing bound."""
         taken = self.action(action).taken
@@ -202,6 +209,8 @@ class Scope:
             owner, method = callee.children
             assert isinstance(owner, Tree)
             if method == "isValid":
+                if arguments(node):
+                    raise self.unit.error(node, "isValid() takes no operands", "give none")
                 return self._valid(owner)
             if method in ("minSizeInBits", "minSizeInBytes"):
                 return set()
@@ -213,9 +222,7 @@ class Scope:
                 raise self.unit.error(node, "a table is applied inside an expression", mend)
             raise self.unit.error(node, what, "only isValid() and functions can")
         name = str(callee.children[0])
-        if name not in self.unit.functions:
-            raise self.unit.error(node, f'there is no function "{name}"', "declare it before it is used")
-        if any(p.direction in ("out", "inout") for p in self.unit.functions[name].taken):
+        if any(p.direction in ("out", "inout") for p in self.function(node, name).taken):
             what = f"{name}() writes its operands where its value is used"
             raise self.unit.error(node, what, "call it in a statement of its own, with its result as an out operand")
         return given
@@ -293,7 +300,7 @@ class Scope:
             self._common(node, *held)
             return BOOL
         if data in ("shl", "shr"):
-            self.numeric(held[1])
+            self._check_shift(held[1])
             return self.numeric(held[0])
         if data == "concat":
             widths = [self.numeric(child).width for child in held]
@@ -305,8 +312,15 @@ class Scope:
             raise self.unit.error(node, "v1model divides constants only", "divide by a table of reciprocals, or shift")
         return self._common(node, *held) if len(types) == 2 else types[0]
 
+    def _check_shift(self, by: Node) -> None:
+        of = self.numeric(by)
+        if of.kind == "int" or (self.constant(by) and self.unit.value(by) < 0):
+            raise self.unit.error(by, "a shift by what may be negative", "shift by 0 or more, or by a bit<N>")
+
     def _common(self, node: Node, left: Node, right: Node) -> Type:
         one, other = self.type(left), self.type(right)
+        for value, to in ((left, other), (right, one)):
+            self._check_list(value, to)
         if one == other or (other.kind == "number" and one.kind in ("bit", "int", "number")):
             return one
         if one.kind == "number" and other.kind in ("bit", "int"):
@@ -319,6 +333,7 @@ class Scope:
         to = self.unit.type(node.children[0])
         of = self.type(node.children[1])  # type: ignore[arg-type]
         plain = ("bit", "int", "bool", "number", "enum")
+        self._check_list(node.children[1], to)  # type: ignore[arg-type]
         if of.kind == "list" or of == to:
             return to
         one_bit = "bool" not in (of.kind, to.kind) or {of.width, to.width} <= {1, None}
@@ -333,7 +348,7 @@ class Scope:
         if callee.data == "member":
             method = str(callee.children[1])
             return BOOL if method == "isValid" else bits(16) if method == "get" else NUMBER
-        function = self.unit.functions[str(callee.children[0])]
+        function = self.function(node, str(callee.children[0]))
         self.check_arguments(node, function, arguments(node))
         return function.result or NUMBER
 
@@ -350,11 +365,38 @@ class Scope:
     def fits(self, node: Node, to: Type) -> None:
         """Refuses a value that does not go into the type ``to``."""
         of = self.type(node)
+        self._check_list(node, to)
         if of == to or of.kind == "list" or (of.kind == "number" and to.kind in ("bit", "int", "number")):
             return
         if of.kind == to.kind and of.width == to.width and (of.scalar or of.name == to.name):
             return
         raise self.unit.error(node, f"{of} goes into {to}", f"cast it: ({to})(...)")
+
+    def _check_list(self, node: Node, to: Type) -> None:
+        """Refuses a list in braces whose parts are not those of the type ``to``."""
+        if node.data != "list" or to.kind == "list":
+            return
+        given = [p for c in node.children if is_a(c, "arguments") for p in parts(c)]
+        held = self.unit.members.get(to.name, {}) if to.kind in ("header", "struct") else None
+        if to.kind == "stack":
+            held = {str(k): self.unit.types[to.name] for k in range(to.width or 0)}
+        if held is None:
+            raise self.unit.error(node, f"a list goes into {to}", "give a single value")
+        if len(given) != len(held):
+            raise self.unit.error(node, f"a list of {len(given)} goes into {to} of {len(held)}", "give as many")
+        for part, (name, of) in zip(given, held.items(), strict=True):
+            if part.data == "named":
+                name, part = str(part.children[0]), part.children[1]
+                if name not in held:
+                    raise self.unit.error(part, f'{to} has no "{name}"', f"use one of: {', '.join(held)}")
+            self.fits(part, held[name] if to.kind != "stack" else of)
+
+    def handed(self, node: Node, of: Type) -> Ref:
+        """What a parameter that is written stands for; for a part of a field, the field, of which the rest stays."""
+        ref = self.target(node)
+        if node.data != "slice":
+            return ref
+        return replace(ref, type=of, weak=True, reads=ref.reads | frozenset(self.looked(ref)))
 
     def target(self, node: Node) -> Ref:
         """What a statement may write to."""

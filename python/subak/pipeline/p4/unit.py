@@ -7,7 +7,7 @@ from typing import Any
 from lark import Token, Tree
 
 from subak.pipeline.frontend import STANDARD as STANDARD_NAME
-from subak.pipeline.p4 import types
+from subak.pipeline.p4 import distinct, types
 from subak.pipeline.p4.declared import Action, Control, Parameter, is_a, parts, token_of
 from subak.pipeline.p4.parse import Node, fault
 from subak.pipeline.p4.preprocess import Source
@@ -53,11 +53,13 @@ class Unit:
         self._inside: dict[str, list[str]] = {}
         """The paths right below each that is not a field."""
         self.actions: dict[str, Action] = {}
-        self.functions: dict[str, Action] = {}
+        self.functions: dict[str, list[Action]] = {}
+        """Of one name, those with each number of operands."""
         self.declared: dict[str, Node] = {}
         """Controls."""
         self._main: Node | None = None
         self._statements = 0
+        distinct.check(tree, self.error)
         for node in tree.children:
             if isinstance(node, Tree):
                 self._declare(node)
@@ -66,6 +68,7 @@ class Unit:
         self.controls: list[Control] = [
             read_control(self, name, f"{name}.", bool(k)) for k, name in enumerate(self._pipeline())
         ]
+        self._check_pipeline()
         for control in self.controls:
             self.bind(control)
 
@@ -111,12 +114,27 @@ class Unit:
         elif kind == "action":
             self.add_action(self.actions, node)
         elif kind == "function":
-            result = VOID if isinstance(held[0], Token) else self.type(held[0])
-            self.functions[str(held[1])] = Action(str(held[1]), self.parameters(held[2]), held[3], result)
+            self._function(held)
         elif kind == "instance" and str(held[-1]) == "main":
+            if self._main is not None:
+                raise self.error(held[-1], "there are two mains", "keep one")
             self._main = node
         elif kind == "instance":
             raise self.error(node, "an instance outside of a control", "declare it in the control that uses it")
+
+    def _function(self, held: list[Any]) -> None:
+        result = VOID if isinstance(held[0], Token) else self.type(held[0])
+        made = Action(str(held[1]), self.parameters(held[2]), held[3], result)
+        if self.function(made.name, len(made.taken), exactly=True):
+            what = f'there are two functions "{made.name}" of {len(made.taken)} operands'
+            raise self.error(held[1], what, "give each its own name")
+        self.functions.setdefault(made.name, []).append(made)
+
+    def function(self, name: str, count: int, exactly: bool = False) -> Action | None:
+        """The function of that name that takes so many operands; else any of the name."""
+        named = self.functions.get(name, [])
+        fitting = [one for one in named if len(one.taken) == count]
+        return next(iter(fitting if exactly else [*fitting, *named]), None)
 
     def _new_type(self, node: Node, of: Type) -> None:
         name = str(node.children[0])
@@ -131,7 +149,9 @@ class Unit:
             told, name = parts(child)
             if str(name) in members:
                 raise self.error(child, f'there are two fields "{name}"', "give each its own name")
-            members[str(name)] = self.type(told)
+            members[str(name)] = of = self.type(told)
+            if of.name == str(held[0].children[0]):
+                raise self.error(child, f"{of.name} lies in itself", "let it hold other types")
         self.members[str(held[0].children[0])] = members
 
     def _enum(self, held: list[Any]) -> None:
@@ -168,8 +188,6 @@ class Unit:
             held = parts(one)
             direction = str(held[0]) if isinstance(held[0], Token) and held[0].type == "DIRECTION" else ""
             told, name = held[1:3] if direction else held[:2]
-            if str(name) in (p.name for p in found):
-                raise self.error(name, f'there are two parameters "{name}"', "give each its own name")
             found.append(Parameter(str(name), self.type(told), direction, one))
         return found
 
@@ -242,7 +260,9 @@ class Unit:
                 raise self.error(node, "this division has no value", "divide what is not negative by 1 or more")
             return left // right if kind == "div" else left % right
         if kind in ("shl", "shr"):
-            right = min(max(right, 0), WIDEST)
+            if right < 0:
+                raise self.error(node, f"a shift by {right}", "shift by 0 or more")
+            right = min(right, WIDEST)
             return left << right if kind == "shl" else left >> right
         sums = {"add": left + right, "sub": left - right, "mul": left * right}
         return {**sums, "bitand": left & right, "bitor": left | right, "xor": left ^ right}[kind]
@@ -276,9 +296,24 @@ class Unit:
             names.append(name)
         return names
 
+    def _check_pipeline(self) -> None:
+        """Refuses ingress and egress that do not take what v1model hands them."""
+        first, standard = self.controls[0], self.types["standard_metadata_t"]
+        for control in self.controls:
+            if len(control.taken) != 3:
+                what = f"{control.name} takes {len(control.taken)} operands, and v1model hands over 3"
+                mend = "take inout headers, inout metadata, inout standard_metadata_t"
+                raise self.error(token_of(self.declared[control.name]), what, mend)
+            wanted = [p.type for p in first.taken[:2]] + [standard]
+            for parameter, of in zip(control.taken, wanted, strict=True):
+                if parameter.type != of or parameter.type.kind != "struct":
+                    what = f'"{parameter.name}" of {control.name} is {parameter.type}'
+                    mend = f"take {of}" if of.kind == "struct" else "take a struct"
+                    raise self.error(parameter.node, what, mend)
+
     def bind(self, control: Control) -> None:
         """Makes the fields of a pipeline control's parameters known, by the role of each."""
-        for parameter, role in zip(control.taken, ("hdr", "meta", STANDARD_NAME), strict=False):
+        for parameter, role in zip(control.taken, ("hdr", "meta", STANDARD_NAME), strict=True):
             self.expand(role, parameter.type)
 
     def expand(self, path: str, of: Type) -> None:
