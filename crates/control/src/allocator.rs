@@ -1,12 +1,13 @@
 //! The allocator: it knows the flowlets of all endpoints, iterates NED, normalizes to the capacities (F-NORM), and tells rates
 //! that moved (Flowtune, sections 2, 3 and 5.3).
 
-use crate::channel::{self, Channel, Fate, Taken};
+use crate::channel::{self, Fate, Taken};
+use crate::known::{EMPTY, Known, Peer, Slot};
 use crate::pace::Pace;
 use crate::paths::Paths;
 use crate::peer::Told;
 use crate::{Law, Settings};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use subak_core::{Fault, LinkId, Ns};
 use subak_solve::ned::{self, Accelerated, Cluster, Iteration, Key, Ned, Normalizer};
 use subak_wire::{Datagram, Direction, End, GROUP_BYTES, Rate, Start, Update};
@@ -22,43 +23,6 @@ fn law(settings: &Settings) -> Box<dyn ned::Law<f64> + Send> {
         (Law::Ned, Some(gamma)) => Box::new(Ned::with_gamma(gamma)),
         (Law::Accelerated, None) => Box::new(Accelerated::default()),
         (Law::Accelerated, Some(gamma)) => Box::new(Accelerated::with_gamma(gamma)),
-    }
-}
-
-/// A flowlet as its endpoint told of it, and its place in the iteration unless it has no path.
-#[derive(Debug)]
-struct Known {
-    start: Start,
-    key: Option<Key>,
-}
-
-/// Whose flow is in a slot of the iteration; the rate to tell or told last, bit/s: zero if there was none, infinite if the slot
-/// is empty; whether its endpoint knows it, and whether it waits to be told.
-#[derive(Debug, Clone, Copy)]
-struct Slot {
-    bps: f64,
-    endpoint: u32,
-    flowlet: u32,
-    told: Told,
-    is_news: bool,
-}
-
-const EMPTY: Slot = Slot { bps: f64::INFINITY, endpoint: 0, flowlet: 0, told: Told::No, is_news: false };
-
-/// An endpoint as the allocator knows it.
-#[derive(Debug)]
-struct Peer {
-    channel: Channel,
-    flowlets: BTreeMap<u32, Known>,
-    /// Flowlets whose rate is to be told, some of which may be over.
-    news: VecDeque<u32>,
-    /// It stands among those that have something to send.
-    is_ready: bool,
-}
-
-impl Peer {
-    fn new(epoch: u64) -> Self {
-        Peer { channel: Channel::new(epoch), flowlets: BTreeMap::new(), news: VecDeque::new(), is_ready: false }
     }
 }
 

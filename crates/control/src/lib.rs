@@ -15,6 +15,7 @@
 mod allocator;
 mod channel;
 mod endpoint;
+mod known;
 mod pace;
 mod paths;
 mod peer;

@@ -1,5 +1,5 @@
-//! The kernel: the event loop, and packets on their way through queues and links. What happens at a flow's two ends
-//! is in `ends.rs`.
+//! The kernel: the event loop, and packets on their way through queues and links. What happens at a flow's two ends is in
+//! `admission.rs`, `sending.rs`, `delivery.rs`, `timeouts.rs` and `asks.rs`.
 
 use crate::event::{Event, Packed, Who};
 use crate::flow::Subflow;

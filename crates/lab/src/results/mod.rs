@@ -3,6 +3,7 @@
 pub(crate) mod capture;
 pub(crate) mod diff;
 pub(crate) mod export;
+pub(crate) mod facts;
 pub(crate) mod files;
 pub(crate) mod packets;
 mod pcapng;

@@ -1,9 +1,9 @@
 //! The comparison: for each scheme at each value of the axes, its metrics over the seeds.
 
 use crate::error::Error;
-use crate::results::read::{Results, flag, number, text, whole};
+use crate::results::facts::{COLUMNS, FlowFact, Run, Settled, collect};
+use crate::results::read::Results;
 use crate::results::stats::{Stat, quantile, quantile_of_bins};
-use arrow_array::RecordBatch;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -14,7 +14,7 @@ use std::path::Path;
 pub const SIZE_BINS: &[u64] = &[0, 10_000, 100_000, 1_000_000, 10_000_000];
 
 /// What a row `summary` counts over a whole run and the comparison shows.
-const WHOLE: &[&str] = &["dropped_packets", "lost_packets", "retransmissions", "pauses", "packet_hops"];
+pub(crate) const WHOLE: &[&str] = &["dropped_packets", "lost_packets", "retransmissions", "pauses", "packet_hops"];
 
 /// The comparison of a run's schemes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -147,180 +147,6 @@ pub(crate) fn groups(dir: &Path) -> Result<(Results, Vec<Group>), Error> {
     }
     groups.iter_mut().for_each(finish);
     Ok((results, groups))
-}
-
-const COLUMNS: &[&str] = &[
-    "cell",
-    "kind",
-    "size_bytes",
-    "fct_ns",
-    "slowdown",
-    "measured",
-    "wait_ns",
-    "packets",
-    "converged",
-    "convergence_ns",
-    "flows",
-    "completed",
-    "utilization",
-    "dropped_packets",
-    "lost_packets",
-    "retransmissions",
-    "pauses",
-    "deadlock_ns",
-    "link",
-    "packet_hops",
-    "queued_bytes",
-    "end_error",
-    "near_at_end",
-    "criterion",
-    "start_ns",
-    "stop_ns",
-    "ideal_fct_ns",
-    "time_ns",
-    "flow_id",
-    "ctl_drops",
-    "ctl_bytes",
-];
-
-/// A flow or a job that counts.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct FlowFact {
-    pub size_bytes: u64,
-    pub start_ns: u64,
-    fct_ns: Option<u64>,
-    slowdown: Option<f64>,
-    ideal_fct_ns: Option<u64>,
-    /// It was told to stop: that it did not finish says nothing.
-    stopped: bool,
-}
-
-impl FlowFact {
-    fn is_unfinished(&self) -> bool {
-        self.fct_ns.is_none() && !self.stopped
-    }
-
-    /// The completion time; of a flow that did not finish, what it had waited at the end of the run.
-    fn at_least_ns(&self, end_ns: u64) -> Option<u64> {
-        self.fct_ns.or_else(|| self.is_unfinished().then(|| end_ns.saturating_sub(self.start_ns)))
-    }
-
-    /// The slowdown; of a flow that did not finish, what it had come to at the end of the run.
-    fn at_least(&self, end_ns: u64) -> Option<f64> {
-        let so_far = || {
-            let waited_ns = self.is_unfinished().then(|| end_ns.saturating_sub(self.start_ns))?;
-            Some((waited_ns as f64 / self.ideal_fct_ns? as f64).max(1.0))
-        };
-        self.slowdown.or_else(so_far)
-    }
-}
-
-/// What came of one change of the flows, by one criterion.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Settled {
-    pub converged_ns: Option<f64>,
-    /// How far rates were from the optimum at the last look.
-    end_error: Option<f64>,
-    /// Whether they were near enough then.
-    near_at_end: bool,
-}
-
-/// What one cell measured.
-#[derive(Debug, Default)]
-pub(crate) struct Run {
-    pub flows: Vec<FlowFact>,
-    /// Jobs that count, by name.
-    pub jobs: Vec<(String, FlowFact)>,
-    /// Flows that never started.
-    pub never_started: u64,
-    /// Flows that lost control messages.
-    pub ctl_lost: u64,
-    /// Bytes of control messages over each link that carried any.
-    pub ctl_bytes: Vec<(String, u64)>,
-    /// By criterion, one a change.
-    pub settled: BTreeMap<u64, Vec<Settled>>,
-    pub whole: BTreeMap<&'static str, f64>,
-    waits: Vec<(u64, u64)>,
-    /// Links that wait for each other in a circle of pauses, and since when.
-    pub stuck: Vec<(String, u64)>,
-    queued: Vec<f64>,
-    end_ns: u64,
-}
-
-impl Run {
-    /// Flows that finished.
-    pub fn completed(&self) -> usize {
-        self.flows.iter().filter(|f| f.fct_ns.is_some()).count()
-    }
-
-    /// Flows that did not finish, though nobody told them to stop.
-    pub fn unfinished(&self) -> usize {
-        self.flows.iter().filter(|f| f.is_unfinished()).count()
-    }
-
-    /// Changes after which rates counted as settled, and were out of bounds again at the last look.
-    pub fn grazes(&self) -> usize {
-        self.settled.values().flatten().filter(|s| s.converged_ns.is_some() && !s.near_at_end).count()
-    }
-}
-
-fn collect(batch: &RecordBatch, runs: &mut BTreeMap<u64, Run>) {
-    let (cell, kind) = (whole(batch, "cell"), text(batch, "kind"));
-    let (size, fct, slowdown) = (whole(batch, "size_bytes"), whole(batch, "fct_ns"), number(batch, "slowdown"));
-    let (start, stop, ideal) = (whole(batch, "start_ns"), whole(batch, "stop_ns"), whole(batch, "ideal_fct_ns"));
-    let (measured, wait, packets) = (flag(batch, "measured"), whole(batch, "wait_ns"), whole(batch, "packets"));
-    let (converged, settled) = (flag(batch, "converged"), whole(batch, "convergence_ns"));
-    let (criterion, end_error) = (whole(batch, "criterion"), number(batch, "end_error"));
-    let (queued, time, near) = (whole(batch, "queued_bytes"), whole(batch, "time_ns"), flag(batch, "near_at_end"));
-    let (link, stuck, id) = (text(batch, "link"), whole(batch, "deadlock_ns"), text(batch, "flow_id"));
-    let fact = |i: usize| {
-        size(i).zip(start(i)).map(|(size_bytes, start_ns)| FlowFact {
-            size_bytes,
-            start_ns,
-            fct_ns: fct(i),
-            slowdown: slowdown(i),
-            ideal_fct_ns: ideal(i),
-            stopped: stop(i).is_some(),
-        })
-    };
-    let (ctl_drops, ctl_bytes) = (whole(batch, "ctl_drops"), whole(batch, "ctl_bytes"));
-    for i in 0..batch.num_rows() {
-        let Some(number_of_cell) = cell(i) else { continue };
-        let run = runs.entry(number_of_cell).or_default();
-        run.ctl_lost += u64::from(ctl_drops(i).is_some_and(|n| n > 0));
-        match kind(i) {
-            Some("flow") if measured(i) == Some(true) => {
-                run.flows.extend(fact(i));
-            }
-            Some("job") if measured(i) == Some(true) => {
-                run.jobs.extend(fact(i).map(|fact| (id(i).unwrap_or_default().to_string(), fact)));
-            }
-            Some("flow") if start(i).is_none() => run.never_started += 1,
-            Some("link") => {
-                run.stuck.extend(link(i).zip(stuck(i)).map(|(id, since_ns)| (id.to_string(), since_ns)));
-                let carried = ctl_bytes(i).filter(|&bytes| bytes > 0);
-                run.ctl_bytes.extend(link(i).zip(carried).map(|(id, bytes)| (id.to_string(), bytes)));
-            }
-            Some("wait") => run.waits.extend(wait(i).zip(packets(i))),
-            Some("queue") if measured(i) != Some(false) => run.queued.extend(queued(i).map(|b| b as f64)),
-            Some("convergence") => {
-                let at = settled(i).filter(|_| converged(i) == Some(true));
-                run.settled.entry(criterion(i).unwrap_or(0)).or_default().push(Settled {
-                    converged_ns: at.map(|ns| ns as f64),
-                    end_error: end_error(i),
-                    near_at_end: near(i) != Some(false),
-                });
-            }
-            Some("summary") => {
-                run.end_ns = time(i).unwrap_or(0);
-                for name in WHOLE {
-                    run.whole.extend(whole(batch, name)(i).map(|v| (*name, v as f64)));
-                }
-                run.whole.extend(number(batch, "utilization")(i).map(|v| ("utilization", v)));
-            }
-            _ => {}
-        }
-    }
 }
 
 fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {

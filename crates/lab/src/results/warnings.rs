@@ -1,7 +1,8 @@
 //! What a reader of the results should know before believing them.
 
 use crate::error::Error;
-use crate::results::summary::{Group, Run, SummaryRow, groups};
+use crate::results::facts::Run;
+use crate::results::summary::{Group, SummaryRow, groups};
 use crate::spec::ValidSpec;
 use crate::spec::drivers::SchemeChoice;
 use crate::spec::setting::Setting;

@@ -7,7 +7,8 @@
 
 use crate::results::table::Row;
 use crate::runs::actions::Deed;
-use crate::spec::setting::{Convergence, Setting};
+use crate::spec::measure::Convergence;
+use crate::spec::setting::Setting;
 use crate::spec::workload::{Planned, by_start};
 use subak_core::driver::{Driver, Injected, LinkChange};
 use subak_core::{Fault, FlowId, LinkId, Ns};

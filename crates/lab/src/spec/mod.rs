@@ -4,8 +4,10 @@ mod controller;
 pub mod drivers;
 mod fault;
 mod identity;
+pub(crate) mod measure;
 pub(crate) mod packets;
 pub(crate) mod policy;
+mod schemes;
 mod section;
 pub(crate) mod setting;
 pub mod sweep;
@@ -27,14 +29,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use subak_core::case::policy_from_value;
 use subak_core::document::{Format, parse};
 use subak_core::formats::refuse_kind;
 use subak_core::keys::{Holds, Key};
-use subak_core::quantity::quoted;
-use subak_core::scheme::Info;
 use subak_core::{Fault, Faults};
-use subak_schemes::over::Part;
 use sweep::Axis;
 
 /// The keys of `[routing]`.
@@ -54,23 +52,12 @@ const ROOT: &[Key] = &[
     Key::open("routing", Holds::Table(ROUTING), "shortest paths", "how paths are found"),
     Key::required("workload", Holds::Other("workload", workload::described), "the flows"),
     Key::open("policy", Holds::Other("policy", any), "max-min", "what is wanted"),
-    Key::open("measure", Holds::Table(setting::MEASURE), "completion times", "what is measured"),
+    Key::open("measure", Holds::Table(measure::MEASURE), "completion times", "what is measured"),
     Key::required("run", Holds::Table(setting::RUN), "how long, and how often"),
     Key::open("packets", Holds::Table(setting::PACKETS), "of Ethernet", "sizes of packets"),
     Key::open("fault", Holds::List(&Holds::Other("faults", fault::described)), "none", "what goes wrong"),
     Key::open("controller", Holds::Table(controller::KEYS), "none", "where the central machine is"),
-    Key::required("scheme", Holds::List(&Holds::Table(SCHEME)), "the schemes"),
-];
-
-/// The keys of `[[scheme]]`.
-const SCHEME: &[Key] = &[
-    Key::open("name", Holds::Text, "optimizer and fabric", "one of those that `subak schemes` lists"),
-    Key::open("optimizer", Holds::Text, "name", "an optimizer"),
-    Key::open("fabric", Holds::Text, "name", "the fabric that it runs over"),
-    Key::open("driver", Holds::Word(&["packet", "fluid"]), "the scheme's own", "what simulates it"),
-    Key::open("label", Holds::Text, "its name", "what results call it"),
-    Key::open("policy", Holds::Other("policy", any), "the spec's", "its own policy"),
-    Key::open("params", Holds::Other("params", any), "the scheme's", "its parameters"),
+    Key::required("scheme", Holds::List(&Holds::Table(schemes::SCHEME)), "the schemes"),
 ];
 
 fn any() -> Value {
@@ -193,7 +180,7 @@ impl ValidSpec {
         let mut root = Section::over(&spec.tree, ROOT);
         root.opt("schema", |v| whole(v, 1, 1));
         let name = root.opt("name", |v| text(v).map(str::to_string)).unwrap_or_else(|| "run".into());
-        let schemes = root.need("scheme", "list at least one: [[scheme]] with a name", Vec::new(), schemes);
+        let schemes = root.need("scheme", "list at least one: [[scheme]] with a name", Vec::new(), schemes::schemes);
         // What else is in the section is read with each setting.
         let seeds = root.get("run").and_then(Value::as_object).and_then(|run| run.get("seeds"));
         let seeds = seeds.map(|v| seeds_of(v).map_err(|e| e.below("run.seeds"))).transpose();
@@ -316,114 +303,6 @@ fn in_axis(mut fault: Fault, axes: &[Axis], choice: &[usize]) -> Fault {
         }
     }
     fault
-}
-
-/// The list of schemes; a list in place of a parameter makes one of each.
-fn schemes(value: &Value) -> Result<Vec<SchemeChoice>, Fault> {
-    let mut all: Vec<SchemeChoice> = Vec::new();
-    for (place, choices) in each(value, scheme)?.into_iter().enumerate() {
-        all.extend(choices.into_iter().map(|choice| SchemeChoice { place, ..choice }));
-    }
-    if all.is_empty() {
-        return Err(Fault::new("", "there is no scheme", "list at least one: [[scheme]] with a name"));
-    }
-    for (i, choice) in all.iter().enumerate() {
-        if all[..i].iter().any(|c| c.label == choice.label) {
-            let what = format!("two schemes are called {}", quoted(&choice.label));
-            return Err(Fault::new("", what, "give each a label of its own"));
-        }
-    }
-    Ok(all)
-}
-
-fn scheme(value: &Value) -> Result<Vec<SchemeChoice>, Fault> {
-    let mut section = Section::of(value, SCHEME)?;
-    let name = scheme_name(&mut section);
-    let asked = section.opt("driver", |v| text(v).map(str::to_string));
-    let label = section.opt("label", |v| text(v).map(str::to_string));
-    let params = section.opt("params", |v| Section::of(v, &[]).map(|_| v.as_object().cloned().unwrap_or_default()));
-    let own_policy = section.opt("policy", |v| policy_from_value(v).map(|read| (v.clone(), read)));
-    let found = name.and_then(|name| {
-        let found = drivers::find(&name, asked.as_deref()).map(|found| (name, found));
-        section.keep(found)
-    });
-    let (name, (driver, info)) = section.all(found)?;
-    let own_name = || asked.as_ref().map_or_else(|| name.clone(), |driver| format!("{name} {driver}"));
-    let (labelled, label) = (label.is_some(), label.unwrap_or_else(own_name));
-    let params = params.unwrap_or_default();
-    let (policy, own_policy) = own_policy.unzip();
-    // Its own policy is what tells a scheme from the same one under another.
-    let label = match own_policy {
-        Some(policy) if !labelled => format!("{label} ({})", policy::label(policy)),
-        _ => label,
-    };
-    let mut axes = Vec::new();
-    for (key, value) in &params {
-        sweep::collect(key, value, &mut axes).map_err(|e| e.below("params"))?;
-    }
-    let bare = sweep::bare(&params, &axes);
-    let choice = |index| {
-        let choice = sweep::choose(&axes, index);
-        let params = sweep::fix(&bare, &axes, &choice);
-        driver.data_share(&name, &params).map_err(|e| in_half(e, &info))?;
-        let mut label = label.clone();
-        for (axis, &k) in axes.iter().zip(&choice) {
-            let value = &axis.values[k];
-            let _ = write!(label, " {}={}", axis.key, value.as_str().map_or_else(|| value.to_string(), str::to_string));
-        }
-        let policy = policy.clone();
-        Ok(SchemeChoice { name: name.clone(), label, driver: asked.clone(), params, policy, own_policy, place: 0 })
-    };
-    (0..sweep::count(&axes).map_err(|e| e.below("params"))?).map(choice).collect()
-}
-
-/// The scheme that a table of `[[scheme]]` names: `name`, or `optimizer` and `fabric`.
-/// None where that is at fault.
-fn scheme_name(section: &mut Section) -> Option<String> {
-    let wrong = section.wrong();
-    let mut word = |key: &'static str| section.opt(key, |v| text(v).map(str::to_string));
-    let words = (word("name"), word("optimizer"), word("fabric"));
-    if section.wrong() > wrong {
-        return None;
-    }
-    let name = match words {
-        (Some(name), None, None) => Ok(name),
-        (None, Some(optimizer), Some(fabric)) => Ok(format!("{optimizer}/{fabric}")),
-        (None, None, None) => {
-            let known: Vec<&str> = drivers::all().iter().map(|s| s.name).collect();
-            let mend = format!("choose one of: {}; or give an optimizer and a fabric", known.join(", "));
-            Err(Fault::new("name", "it is missing", mend))
-        }
-        (Some(_), ..) => {
-            let what = "a scheme has a name, or an optimizer and a fabric, not both";
-            Err(Fault::new("name", what, "leave name away, or optimizer and fabric"))
-        }
-        (None, Some(_), None) => {
-            Err(Fault::new("fabric", "it is missing", format!("choose one of: {}", names(subak_schemes::FABRICS))))
-        }
-        (None, None, Some(_)) => Err(Fault::new(
-            "optimizer",
-            "it is missing",
-            format!("choose one of: {}", names(subak_schemes::OPTIMIZERS)),
-        )),
-    };
-    section.keep(name)
-}
-
-fn names(parts: &[Part]) -> String {
-    parts.iter().map(|p| p.name).collect::<Vec<_>>().join(", ")
-}
-
-/// A parameter that another optimizer or fabric has is refused with the name of that one.
-fn in_half(mut fault: Fault, info: &Info) -> Fault {
-    fault.more = fault.more.into_iter().map(|f| in_half(f, info)).collect();
-    let name = fault.place.strip_prefix("params.").unwrap_or_default();
-    let has = |part: &&Part| part.params.iter().any(|p| p.name == name);
-    let elsewhere = subak_schemes::OPTIMIZERS.iter().chain(subak_schemes::FABRICS).find(has);
-    match elsewhere.filter(|_| info.name.contains('/') && info.params.iter().all(|p| p.name != name)) {
-        Some(part) => Fault { what: format!("{}; it is one of \"{}\"", fault.what, part.name), ..fault },
-        None => fault,
-    }
 }
 
 /// A number of seeds, counted from 1, or the list of them.

@@ -250,7 +250,12 @@ fn parquet_as_csv(path: &Path) -> Result<String, String> {
 }
 
 fn from_hpcc(text: &str) -> Result<Vec<Traced>, Fault> {
-    let mut lines = text.trim_start_matches('\u{feff}').lines().enumerate().map(|(k, l)| (k as u64 + 1, l.trim())).filter(|(_, l)| !l.is_empty());
+    let mut lines = text
+        .trim_start_matches('\u{feff}')
+        .lines()
+        .enumerate()
+        .map(|(k, l)| (k as u64 + 1, l.trim()))
+        .filter(|(_, l)| !l.is_empty());
     let shape = "a flow is: source destination priority port bytes seconds";
     let (_, first) = lines.next().ok_or_else(|| at_line(1, "the file is empty", "begin with the number of flows"))?;
     let count: usize =

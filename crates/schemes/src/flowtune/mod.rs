@@ -8,17 +8,22 @@
 //! Where the paper uses TCP between hosts and allocator, the exchange has its own way to notice losses: a timeout that follows the
 //! round trip, at least the paper's 20 us. Messages are paced to a share of the links to the allocator. Prices move by NED with restarted acceleration unless `accelerated` is false: that is ours.
 
+mod centre;
+mod host;
+
 use crate::queue::Fifo;
 use crate::tcp::{self, Window, Windows};
+use centre::Centre;
+use host::{Host, MessageShare};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use subak_control::{Allocator, Endpoint, Law, Settings, Turns};
-use subak_core::driver::{Capacities, LinkChange};
+use subak_control::{Law, Settings, Turns};
+use subak_core::driver::Capacities;
 use subak_core::scheme::{
     Ack, Class, Controller, FlowInfo, Follows, Goal, Info, Io, Kind, Load, Loss, Named, Node, NodeInfo, Packet, Param,
-    ParamUnit, Params, PathInfo, Place, Port, Recovery, Scheme, Settles, Source, To, Work,
+    ParamUnit, Params, PathInfo, Port, Recovery, Scheme, Settles, Source, To, Work,
 };
-use subak_core::{Fault, FlowId, LinkId, Network, NodeId, Ns, Utility};
+use subak_core::{Fault, LinkId, Network, NodeId, Ns, Utility};
 use subak_wire::{Datagram, GROUP_BYTES, HEADER_BYTES, Update};
 
 /// Bytes of messages that may come to the allocator at once, of all hosts, and that it may send at once.
@@ -355,228 +360,5 @@ impl Source<Flowtune> for FlowtuneSource {
         for subflow in 0..self.subflows.len() as u8 {
             io.ctl(To::Host, subflow, Message::End { subflow }, Class::Control, 0);
         }
-    }
-}
-
-/// What messages may take of the links to and from the allocator.
-#[derive(Debug, Clone, Copy)]
-struct MessageShare {
-    /// The largest share.
-    most: f64,
-    /// A message with one update to a host at each iteration, bit/s.
-    host_bps: f64,
-}
-
-/// So much at once, but no more than the share comes to in a millisecond.
-fn burst_bytes(most: usize, share_bps: f64) -> usize {
-    most.min((share_bps * BURST_S / 8.0) as usize)
-}
-
-impl MessageShare {
-    /// Of links of `capacity_bps` in all. At a host data has the rest, and so messages have no more than they need.
-    fn bps(&self, place: &Place, capacity_bps: f64) -> f64 {
-        let most_bps = self.most * capacity_bps;
-        if place.host.is_some() { most_bps.min(place.hosts as f64 * self.host_bps) } else { most_bps }
-    }
-}
-
-/// The machine of a host.
-struct Host {
-    node: NodeId,
-    settings: Settings,
-    messages: MessageShare,
-    endpoint: Option<Endpoint>,
-    flows: BTreeMap<u64, Told>,
-    /// When the timer is set for.
-    wakes_ns: Ns,
-}
-
-/// A connection as its source told of it, and whether a rate holds.
-#[derive(Debug, Clone, Copy)]
-struct Told {
-    path: u32,
-    weight: f32,
-    is_granted: bool,
-}
-
-fn connection(flow: FlowId, subflow: u8) -> u64 {
-    u64::from(flow) << 8 | u64::from(subflow)
-}
-
-impl Host {
-    /// The endpoint; a machine that was restarted has another life.
-    fn endpoint(&mut self, now_ns: Ns) -> &mut Endpoint {
-        let (node, settings) = (self.node, self.settings);
-        self.endpoint.get_or_insert_with(|| Endpoint::new(node, now_ns + 1, settings))
-    }
-
-    /// Says what there is to say, and wakes when there will be more.
-    fn speak(&mut self, io: &mut Io<Flowtune>) {
-        let now_ns = io.now_ns;
-        let settings = self.settings;
-        let endpoint = self.endpoint(now_ns);
-        while let Some(datagram) = endpoint.poll(now_ns) {
-            send(io, To::Controller, &datagram, &settings);
-        }
-        let ends = [endpoint.due_ns(), endpoint.next_end_ns(now_ns)];
-        if let Some(due_ns) = ends.into_iter().flatten().min().map(|due| due.max(now_ns + 1))
-            && (self.wakes_ns <= now_ns || due_ns < self.wakes_ns)
-        {
-            self.wakes_ns = due_ns;
-            io.timer(0, due_ns);
-        }
-    }
-
-    fn grant(&mut self, io: &mut Io<Flowtune>, connection: u64) {
-        let now_ns = io.now_ns;
-        let rate_bps = self.endpoint(now_ns).rate_bps(now_ns, connection);
-        if let Some(told) = self.flows.get_mut(&connection) {
-            told.is_granted = rate_bps.is_some();
-            let (flow, subflow) = ((connection >> 8) as FlowId, connection as u8);
-            io.ctl(To::Flow(flow), subflow, Message::Rate(rate_bps), Class::Control, 0);
-        }
-    }
-}
-
-impl Node<Flowtune> for Host {
-    /// Greets the allocator. The hosts' shares make up the share of the links that messages may take.
-    fn on_controller(&mut self, io: &mut Io<Flowtune>, place: &Place) {
-        let share_bps = self.messages.bps(place, place.into_bps) / place.hosts.max(1) as f64;
-        let burst_bytes = burst_bytes((BURST_BYTES / place.hosts.max(1)).max(2 * self.settings.most_bytes), share_bps);
-        self.endpoint(io.now_ns).set_pace(share_bps, burst_bytes);
-        self.speak(io);
-    }
-
-    fn on_flow(&mut self, io: &mut Io<Flowtune>, flow: FlowId, message: Message) {
-        let now_ns = io.now_ns;
-        match message {
-            Message::Begin { subflow, to, path, weight } => {
-                let connection = connection(flow, subflow);
-                let told = Told { path, weight, is_granted: false };
-                match self.flows.get(&connection).copied() {
-                    None => self.endpoint(now_ns).begin(connection, to, path, weight),
-                    Some(before) if (before.path, before.weight) == (path, weight) => return,
-                    Some(_) => {
-                        self.endpoint(now_ns).set_weight(connection, weight);
-                        self.endpoint(now_ns).reroute(connection, path);
-                    }
-                }
-                self.flows.entry(connection).and_modify(|t| (t.path, t.weight) = (path, weight)).or_insert(told);
-            }
-            Message::Ending { subflow } => self.endpoint(now_ns).remaining(now_ns, connection(flow, subflow), 0),
-            Message::End { subflow } => {
-                let connection = connection(flow, subflow);
-                if self.flows.remove(&connection).is_some() {
-                    self.endpoint(now_ns).finish(connection);
-                }
-            }
-            Message::Rate(_) | Message::Wire(_) => return,
-        }
-        self.speak(io);
-    }
-
-    fn on_ctl(&mut self, io: &mut Io<Flowtune>, message: Message) {
-        let Message::Wire(bytes) = message else { return };
-        let Ok(datagram) = Datagram::decode(&bytes) else { return };
-        let now_ns = io.now_ns;
-        for connection in self.endpoint(now_ns).take(now_ns, &datagram) {
-            self.grant(io, connection);
-        }
-        self.speak(io);
-    }
-
-    fn on_timer(&mut self, io: &mut Io<Flowtune>, _timer: u32) {
-        let now_ns = io.now_ns;
-        if now_ns < self.wakes_ns {
-            return;
-        }
-        let granted: Vec<u64> = self.flows.iter().filter(|(_, told)| told.is_granted).map(|(c, _)| *c).collect();
-        for connection in granted {
-            if self.endpoint(now_ns).rate_bps(now_ns, connection).is_none() {
-                self.grant(io, connection);
-            }
-        }
-        self.speak(io);
-    }
-}
-
-/// The allocator's machine.
-struct Centre {
-    scheme: Flowtune,
-    network: Network,
-    capacities: Capacities,
-    allocator: Option<Allocator>,
-    /// When the next iteration is due, and the next message before it.
-    steps_ns: Ns,
-    wakes_ns: Ns,
-}
-
-const STEP: u32 = 0;
-const SPEAK: u32 = 1;
-
-impl Centre {
-    /// Says what there is to say, and wakes if there will be more before the next iteration.
-    fn speak(&mut self, io: &mut Io<Flowtune>) {
-        let Some(allocator) = &mut self.allocator else { return };
-        while let Some(datagram) = allocator.poll(io.now_ns) {
-            send(io, To::Node(datagram.endpoint), &datagram, &self.scheme.settings);
-        }
-        if let Some(due_ns) = allocator.due_ns().map(|due_ns| due_ns.max(io.now_ns + 1))
-            && due_ns < self.steps_ns
-            && (self.wakes_ns <= io.now_ns || due_ns < self.wakes_ns)
-        {
-            self.wakes_ns = due_ns;
-            io.timer(SPEAK, due_ns);
-        }
-    }
-}
-
-impl Controller<Flowtune> for Centre {
-    fn on_start(&mut self, io: &mut Io<Flowtune>) {
-        let paths = Box::new(Turns::new(&self.network));
-        let allocator = Allocator::new(io.now_ns, io.now_ns + 1, self.capacities.bps(), paths, self.scheme.settings);
-        // Settings and capacities were checked before.
-        self.allocator = allocator.ok().map(|mut allocator| {
-            self.network.hosts().for_each(|host| allocator.join(host));
-            if io.now_ns == 0 { allocator.first() } else { allocator }
-        });
-        self.steps_ns = io.now_ns + self.scheme.interval_ns;
-        io.timer(STEP, self.steps_ns);
-    }
-
-    fn on_place(&mut self, io: &mut Io<Flowtune>, place: &Place) {
-        let Some(allocator) = &mut self.allocator else { return };
-        let [into_bps, out_bps] = [place.into_bps, place.out_bps].map(|bps| self.scheme.messages.bps(place, bps));
-        allocator.set_pace(out_bps, burst_bytes(BURST_BYTES, out_bps));
-        if let Some(host) = place.host {
-            allocator.set_place(host, into_bps, out_bps);
-        }
-        self.speak(io);
-    }
-
-    fn on_node(&mut self, io: &mut Io<Flowtune>, node: NodeId, message: Message) {
-        let (Message::Wire(bytes), Some(allocator)) = (message, &mut self.allocator) else { return };
-        if let Ok(datagram) = Datagram::decode(&bytes) {
-            allocator.take(io.now_ns, node, &datagram);
-            self.speak(io);
-        }
-    }
-
-    fn on_link(&mut self, _io: &mut Io<Flowtune>, link: LinkId, change: LinkChange) {
-        let capacity_bps = self.capacities.change(link, change);
-        if let Some(allocator) = &mut self.allocator {
-            let _ = allocator.set_capacity(link, capacity_bps);
-        }
-    }
-
-    fn on_timer(&mut self, io: &mut Io<Flowtune>, timer: u32) {
-        if timer == STEP
-            && let Some(allocator) = &mut self.allocator
-        {
-            allocator.step(io.now_ns);
-            self.steps_ns = io.now_ns + self.scheme.interval_ns;
-            io.timer(STEP, self.steps_ns);
-        }
-        self.speak(io);
     }
 }

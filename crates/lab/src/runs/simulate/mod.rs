@@ -1,23 +1,25 @@
 //! One cell: a scheme under a setting with a seed, run and measured.
 
+mod rows;
+
 use crate::error::Error;
 use crate::results::table::Row;
 use crate::runs::Policies;
 use crate::runs::actions::Actions;
 use crate::runs::convergence::Watch;
 use crate::runs::jobs::Running;
-use crate::runs::passing::{Passing, Totals};
+use crate::runs::passing::Passing;
 use crate::runs::recorder::{Recorder, Shared};
 use crate::runs::window::Counts;
 use crate::spec::drivers::{Scene, SchemeChoice};
-use crate::spec::setting::{Convergence, Setting};
+use crate::spec::measure::Convergence;
+use crate::spec::setting::Setting;
 use crate::spec::workload::Planned;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use subak_core::driver::{Driver, FlowPlan, FlowView, LinkView};
-use subak_core::{Fault, FlowId, LinkId, NodeId, Ns};
-use subak_fluid::idle_fct_ns;
+use subak_core::driver::Driver;
+use subak_core::{Fault, FlowId, LinkId, Ns};
 
 /// How often a run says how far it is and asks whether to go on.
 const SLICES: u64 = 200;
@@ -313,230 +315,5 @@ impl Run<'_> {
 
     fn counts(&self) -> Counts {
         Counts::now(self.driver, self.described().len(), &self.totals())
-    }
-
-    fn sample_rates(&mut self, now_ns: Ns, interval_ns: Ns, rows: &mut Rows) -> Result<(), Error> {
-        self.live.take_started(now_ns);
-        let (driver, flows, seen_bytes) = (&*self.driver, self.flows, &mut self.seen_bytes);
-        self.live.keep(|f| {
-            let view = driver.flow(f);
-            let arrived = view.received_wire_bytes - seen_bytes[f as usize];
-            seen_bytes[f as usize] = view.received_wire_bytes;
-            rows(&Row {
-                kind: Some("rate"),
-                time_ns: Some(now_ns),
-                flow: Some(u64::from(f)),
-                flow_id: flows[f as usize].id.as_deref(),
-                rate_bps: Some(arrived as f64 * 8e9 / interval_ns as f64),
-                assigned_bps: Some(view.assigned_bps),
-                received_bytes: Some(view.received_bytes),
-                ..Row::default()
-            })?;
-            Ok(view.finished_ns.is_none() && flows[f as usize].plan.stop_ns.is_none_or(|s| s > now_ns))
-        })
-    }
-
-    fn sample_paces(&mut self, now_ns: Ns, rows: &mut Rows) -> Result<(), Error> {
-        self.open.take_started(now_ns);
-        let (driver, flows) = (&*self.driver, self.flows);
-        self.open.keep(|f| {
-            for (subflow, pace) in driver.paces(f).into_iter().enumerate() {
-                rows(&Row {
-                    kind: Some("pace"),
-                    time_ns: Some(now_ns),
-                    flow: Some(u64::from(f)),
-                    flow_id: flows[f as usize].id.as_deref(),
-                    subflow: Some(subflow as u64),
-                    pace_bps: pace.pace_bps,
-                    window_bytes: pace.window_bytes,
-                    in_flight_bytes: Some(pace.in_flight_bytes),
-                    ..Row::default()
-                })?;
-            }
-            Ok(driver.flow(f).finished_ns.is_none() && flows[f as usize].plan.stop_ns.is_none_or(|s| s > now_ns))
-        })
-    }
-
-    fn sample_queues(&mut self, now_ns: Ns, rows: &mut Rows) -> Result<(), Error> {
-        for l in self.described() {
-            let view = self.driver.link(l);
-            let before = std::mem::replace(&mut self.seen_at_links[l as usize], view.data_bytes);
-            rows(&Row {
-                kind: Some("queue"),
-                data_bytes: Some(view.data_bytes - before),
-                time_ns: Some(now_ns),
-                link: Some(&self.cell.setting.topology.network().links()[l as usize].id),
-                queued_bytes: Some(view.queued_bytes),
-                queued_packets: Some(view.queued_packets),
-                measured: Some(now_ns >= self.cell.setting.warmup_ns),
-                ..Row::default()
-            })?;
-        }
-        Ok(())
-    }
-
-    fn weight_row(&self, set: (Ns, FlowId, f64)) -> Row<'_> {
-        let (time_ns, flow, weight) = set;
-        let Planned { id, src, dst, .. } = &self.flows[flow as usize];
-        Row {
-            kind: Some("weight"),
-            time_ns: Some(time_ns),
-            flow: Some(u64::from(flow)),
-            flow_id: id.as_deref(),
-            src: self.name(*src),
-            dst: self.name(*dst),
-            weight: Some(weight),
-            ..Row::default()
-        }
-    }
-
-    fn name(&self, node: Option<NodeId>) -> Option<&str> {
-        node.map(|n| self.cell.setting.topology.network().nodes()[n as usize].name.as_str())
-    }
-
-    /// Writes what is known at the end.
-    fn conclude(&self, rows: &mut Rows) -> Result<(), Error> {
-        let idle_ns = |f| self.flows[f as usize].plan.size_bytes.map_or(0, |size| self.idle_ns(f, size));
-        for row in self.jobs.rows(|f| self.driver.flow(f).finished_ns, idle_ns) {
-            rows(&row)?;
-        }
-        if self.cell.setting.measure.fct {
-            for (flow, view) in self.passing.unwritten().filter(|&(f, _)| self.is_real(f)) {
-                rows(&self.flow_row(flow, &view.unwrap_or_else(|| self.driver.flow(flow))))?;
-            }
-        }
-        let stuck: BTreeMap<LinkId, Ns> = self.driver.deadlock().into_iter().collect();
-        for l in self.described() {
-            rows(&Row { deadlock_ns: stuck.get(&l).copied(), ..self.link_row(l) })?;
-        }
-        for (&wait_ns, &packets) in &self.counted.waits {
-            rows(&Row { kind: Some("wait"), wait_ns: Some(wait_ns), packets: Some(packets), ..Row::default() })?;
-        }
-        rows(&self.summary_row())
-    }
-
-    /// Whether the flow is more than one drawn in case there would be time for it, and there was none.
-    fn is_real(&self, f: FlowId) -> bool {
-        !self.flows[f as usize].spare || self.actions.start_ns(f) != Ns::MAX
-    }
-
-    /// Over all flows so far.
-    fn totals(&self) -> Totals {
-        let mut totals = self.passing.gone;
-        let known = self.passing.unwritten().filter(|(f, view)| view.is_none() && self.is_real(*f));
-        known.for_each(|(f, _)| totals.add(&self.driver.flow(f)));
-        totals
-    }
-
-    fn flow_row(&self, f: FlowId, view: &FlowView) -> Row<'_> {
-        let Planned { id, src, dst, plan, .. } = &self.flows[f as usize];
-        let setting = self.cell.setting;
-        let start_ns = Some(self.actions.start_ns(f)).filter(|&at| at != Ns::MAX);
-        let fct_ns = view.finished_ns.zip(start_ns).map(|(at, start)| at - start);
-        let ideal_fct_ns = plan.size_bytes.map(|size| self.idle_ns(f, size));
-        let slowdown = fct_ns.zip(ideal_fct_ns).map(|(fct, ideal)| fct as f64 / ideal as f64);
-        Row {
-            kind: Some("flow"),
-            flow: Some(u64::from(f)),
-            flow_id: id.as_deref(),
-            src: self.name(*src),
-            dst: self.name(*dst),
-            size_bytes: plan.size_bytes,
-            start_ns,
-            stop_ns: plan.stop_ns,
-            weight: Some(plan.weight),
-            fct_ns,
-            ideal_fct_ns,
-            slowdown,
-            measured: Some(start_ns.is_some_and(|at| at >= setting.warmup_ns)),
-            received_bytes: Some(view.received_bytes),
-            duplicate_bytes: Some(view.duplicate_bytes),
-            retransmissions: Some(view.retransmissions),
-            drops: Some(view.drops),
-            ctl_drops: Some(view.ctl_drops),
-            ..Row::default()
-        }
-    }
-
-    /// The completion time of flow `f` alone; over several paths, as the fluid optimum completes it.
-    fn idle_ns(&self, f: FlowId, size: u64) -> Ns {
-        let (setting, plan) = (self.cell.setting, &self.flows[f as usize].plan);
-        let network = setting.topology.network();
-        if let [route] = plan.routes.as_slice() {
-            let most_bps = plan.utility.as_ref().map_or(f64::INFINITY, |u| u.top_bps()).min(plan.demand_bps);
-            return idle_fct_ns(network, &route.forward, setting.packet, size, most_bps) + self.idle_back_ns(plan);
-        }
-        subak_fluid::lone_fct_ns(network, plan, setting.packet) + self.idle_back_ns(plan)
-    }
-
-    /// The last acknowledgement's way back, where a flow is complete at its sender.
-    fn idle_back_ns(&self, plan: &FlowPlan) -> Ns {
-        let setting = self.cell.setting;
-        let back_ns = |route| subak_fluid::acknowledgement_ns(setting.topology.network(), route, setting.packet);
-        if setting.measure.at_sender { plan.routes.iter().map(back_ns).max().unwrap_or(0) } else { 0 }
-    }
-
-    fn link_row(&self, l: LinkId) -> Row<'_> {
-        let setting = self.cell.setting;
-        let link = &setting.topology.network().links()[l as usize];
-        let LinkView { peak_queued_bytes, data_bytes, ack_bytes, ctl_bytes, .. } = self.counted.links[l as usize];
-        let LinkView { dropped_packets, dropped_bytes, lost_packets, pauses, paused_ns, .. } =
-            self.counted.links[l as usize];
-        Row {
-            kind: Some("link"),
-            link: Some(&link.id),
-            peak_queued_bytes: Some(peak_queued_bytes),
-            data_bytes: Some(data_bytes),
-            ack_bytes: Some(ack_bytes),
-            ctl_bytes: Some(ctl_bytes),
-            dropped_packets: Some(dropped_packets),
-            dropped_bytes: Some(dropped_bytes),
-            lost_packets: Some(lost_packets),
-            pauses: Some(pauses),
-            paused_ns: Some(paused_ns),
-            utilization: Some(self.utilization(std::iter::once(l))),
-            ..Row::default()
-        }
-    }
-
-    /// Data over capacity between warm-up and duration, over `links` together; whole bytes may make it a little too much.
-    fn utilization(&self, links: impl Iterator<Item = LinkId>) -> f64 {
-        let (mut bits, mut could) = (0.0, 0.0);
-        for l in links {
-            bits += 8.0 * self.counted.links[l as usize].data_bytes as f64;
-            could += self.cell.setting.could_carry(l, self.counted.time_ns);
-        }
-        (bits / could).min(1.0)
-    }
-
-    fn summary_row(&self) -> Row<'static> {
-        let topology = &self.cell.setting.topology;
-        let totals = self.totals();
-        let into_host = |l: &LinkId| topology.network().links()[*l as usize].to.is_some_and(|n| topology.is_host(n));
-        let last: Vec<LinkId> = self.described().filter(into_host).collect();
-        let last = if last.is_empty() { self.described().collect() } else { last };
-        let links = |field: fn(&LinkView) -> u64| Some(self.counted.links.iter().map(field).sum());
-        Row {
-            kind: Some("summary"),
-            time_ns: Some(self.driver.now_ns()),
-            flows: Some(totals.flows),
-            completed: Some(totals.completed),
-            received_bytes: Some(totals.received_bytes),
-            duplicate_bytes: Some(totals.duplicate_bytes),
-            retransmissions: Some(self.counted.retransmissions),
-            drops: Some(self.counted.drops),
-            data_bytes: links(|l| l.data_bytes),
-            ack_bytes: links(|l| l.ack_bytes),
-            ctl_bytes: links(|l| l.ctl_bytes),
-            dropped_packets: links(|l| l.dropped_packets),
-            dropped_bytes: links(|l| l.dropped_bytes),
-            lost_packets: links(|l| l.lost_packets),
-            pauses: links(|l| l.pauses),
-            paused_ns: links(|l| l.paused_ns),
-            utilization: Some(self.utilization(last.into_iter())),
-            events: Some(self.driver.events()),
-            packet_hops: Some(self.driver.packet_hops()),
-            ..Row::default()
-        }
     }
 }

@@ -1,0 +1,44 @@
+//! What the allocator knows of its endpoints and of their flowlets.
+
+use crate::channel::Channel;
+use crate::peer::Told;
+use std::collections::{BTreeMap, VecDeque};
+use subak_solve::ned::Key;
+use subak_wire::Start;
+
+/// A flowlet as its endpoint told of it, and its place in the iteration unless it has no path.
+#[derive(Debug)]
+pub(crate) struct Known {
+    pub start: Start,
+    pub key: Option<Key>,
+}
+
+/// Whose flow is in a slot of the iteration; the rate to tell or told last, bit/s: zero if there was none, infinite if the slot
+/// is empty; whether its endpoint knows it, and whether it waits to be told.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Slot {
+    pub bps: f64,
+    pub endpoint: u32,
+    pub flowlet: u32,
+    pub told: Told,
+    pub is_news: bool,
+}
+
+pub(crate) const EMPTY: Slot = Slot { bps: f64::INFINITY, endpoint: 0, flowlet: 0, told: Told::No, is_news: false };
+
+/// An endpoint as the allocator knows it.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    pub channel: Channel,
+    pub flowlets: BTreeMap<u32, Known>,
+    /// Flowlets whose rate is to be told, some of which may be over.
+    pub news: VecDeque<u32>,
+    /// It stands among those that have something to send.
+    pub is_ready: bool,
+}
+
+impl Peer {
+    pub fn new(epoch: u64) -> Self {
+        Peer { channel: Channel::new(epoch), flowlets: BTreeMap::new(), news: VecDeque::new(), is_ready: false }
+    }
+}

@@ -1,0 +1,180 @@
+//! What the rows of a run say, before it is summed up.
+
+use super::summary::WHOLE;
+use crate::results::read::{flag, number, text, whole};
+use arrow_array::RecordBatch;
+use std::collections::BTreeMap;
+
+pub(crate) const COLUMNS: &[&str] = &[
+    "cell",
+    "kind",
+    "size_bytes",
+    "fct_ns",
+    "slowdown",
+    "measured",
+    "wait_ns",
+    "packets",
+    "converged",
+    "convergence_ns",
+    "flows",
+    "completed",
+    "utilization",
+    "dropped_packets",
+    "lost_packets",
+    "retransmissions",
+    "pauses",
+    "deadlock_ns",
+    "link",
+    "packet_hops",
+    "queued_bytes",
+    "end_error",
+    "near_at_end",
+    "criterion",
+    "start_ns",
+    "stop_ns",
+    "ideal_fct_ns",
+    "time_ns",
+    "flow_id",
+    "ctl_drops",
+    "ctl_bytes",
+];
+
+/// A flow or a job that counts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FlowFact {
+    pub size_bytes: u64,
+    pub start_ns: u64,
+    pub fct_ns: Option<u64>,
+    pub slowdown: Option<f64>,
+    pub ideal_fct_ns: Option<u64>,
+    /// It was told to stop: that it did not finish says nothing.
+    pub stopped: bool,
+}
+
+impl FlowFact {
+    pub fn is_unfinished(&self) -> bool {
+        self.fct_ns.is_none() && !self.stopped
+    }
+
+    /// The completion time; of a flow that did not finish, what it had waited at the end of the run.
+    pub fn at_least_ns(&self, end_ns: u64) -> Option<u64> {
+        self.fct_ns.or_else(|| self.is_unfinished().then(|| end_ns.saturating_sub(self.start_ns)))
+    }
+
+    /// The slowdown; of a flow that did not finish, what it had come to at the end of the run.
+    pub fn at_least(&self, end_ns: u64) -> Option<f64> {
+        let so_far = || {
+            let waited_ns = self.is_unfinished().then(|| end_ns.saturating_sub(self.start_ns))?;
+            Some((waited_ns as f64 / self.ideal_fct_ns? as f64).max(1.0))
+        };
+        self.slowdown.or_else(so_far)
+    }
+}
+
+/// What came of one change of the flows, by one criterion.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Settled {
+    pub converged_ns: Option<f64>,
+    /// How far rates were from the optimum at the last look.
+    pub end_error: Option<f64>,
+    /// Whether they were near enough then.
+    pub near_at_end: bool,
+}
+
+/// What one cell measured.
+#[derive(Debug, Default)]
+pub(crate) struct Run {
+    pub flows: Vec<FlowFact>,
+    /// Jobs that count, by name.
+    pub jobs: Vec<(String, FlowFact)>,
+    /// Flows that never started.
+    pub never_started: u64,
+    /// Flows that lost control messages.
+    pub ctl_lost: u64,
+    /// Bytes of control messages over each link that carried any.
+    pub ctl_bytes: Vec<(String, u64)>,
+    /// By criterion, one a change.
+    pub settled: BTreeMap<u64, Vec<Settled>>,
+    pub whole: BTreeMap<&'static str, f64>,
+    pub waits: Vec<(u64, u64)>,
+    /// Links that wait for each other in a circle of pauses, and since when.
+    pub stuck: Vec<(String, u64)>,
+    pub queued: Vec<f64>,
+    pub end_ns: u64,
+}
+
+impl Run {
+    /// Flows that finished.
+    pub fn completed(&self) -> usize {
+        self.flows.iter().filter(|f| f.fct_ns.is_some()).count()
+    }
+
+    /// Flows that did not finish, though nobody told them to stop.
+    pub fn unfinished(&self) -> usize {
+        self.flows.iter().filter(|f| f.is_unfinished()).count()
+    }
+
+    /// Changes after which rates counted as settled, and were out of bounds again at the last look.
+    pub fn grazes(&self) -> usize {
+        self.settled.values().flatten().filter(|s| s.converged_ns.is_some() && !s.near_at_end).count()
+    }
+}
+
+pub(crate) fn collect(batch: &RecordBatch, runs: &mut BTreeMap<u64, Run>) {
+    let (cell, kind) = (whole(batch, "cell"), text(batch, "kind"));
+    let (size, fct, slowdown) = (whole(batch, "size_bytes"), whole(batch, "fct_ns"), number(batch, "slowdown"));
+    let (start, stop, ideal) = (whole(batch, "start_ns"), whole(batch, "stop_ns"), whole(batch, "ideal_fct_ns"));
+    let (measured, wait, packets) = (flag(batch, "measured"), whole(batch, "wait_ns"), whole(batch, "packets"));
+    let (converged, settled) = (flag(batch, "converged"), whole(batch, "convergence_ns"));
+    let (criterion, end_error) = (whole(batch, "criterion"), number(batch, "end_error"));
+    let (queued, time, near) = (whole(batch, "queued_bytes"), whole(batch, "time_ns"), flag(batch, "near_at_end"));
+    let (link, stuck, id) = (text(batch, "link"), whole(batch, "deadlock_ns"), text(batch, "flow_id"));
+    let fact = |i: usize| {
+        size(i).zip(start(i)).map(|(size_bytes, start_ns)| FlowFact {
+            size_bytes,
+            start_ns,
+            fct_ns: fct(i),
+            slowdown: slowdown(i),
+            ideal_fct_ns: ideal(i),
+            stopped: stop(i).is_some(),
+        })
+    };
+    let (ctl_drops, ctl_bytes) = (whole(batch, "ctl_drops"), whole(batch, "ctl_bytes"));
+    for i in 0..batch.num_rows() {
+        let Some(number_of_cell) = cell(i) else { continue };
+        let run = runs.entry(number_of_cell).or_default();
+        run.ctl_lost += u64::from(ctl_drops(i).is_some_and(|n| n > 0));
+        match kind(i) {
+            Some("flow") if measured(i) == Some(true) => {
+                run.flows.extend(fact(i));
+            }
+            Some("job") if measured(i) == Some(true) => {
+                run.jobs.extend(fact(i).map(|fact| (id(i).unwrap_or_default().to_string(), fact)));
+            }
+            Some("flow") if start(i).is_none() => run.never_started += 1,
+            Some("link") => {
+                run.stuck.extend(link(i).zip(stuck(i)).map(|(id, since_ns)| (id.to_string(), since_ns)));
+                let carried = ctl_bytes(i).filter(|&bytes| bytes > 0);
+                run.ctl_bytes.extend(link(i).zip(carried).map(|(id, bytes)| (id.to_string(), bytes)));
+            }
+            Some("wait") => run.waits.extend(wait(i).zip(packets(i))),
+            Some("queue") if measured(i) != Some(false) => run.queued.extend(queued(i).map(|b| b as f64)),
+            Some("convergence") => {
+                let at = settled(i).filter(|_| converged(i) == Some(true));
+                run.settled.entry(criterion(i).unwrap_or(0)).or_default().push(Settled {
+                    converged_ns: at.map(|ns| ns as f64),
+                    end_error: end_error(i),
+                    near_at_end: near(i) != Some(false),
+                });
+            }
+            Some("summary") => {
+                run.end_ns = time(i).unwrap_or(0);
+                for name in WHOLE {
+                    run.whole.extend(whole(batch, name)(i).map(|v| (*name, v as f64)));
+                }
+                run.whole.extend(number(batch, "utilization")(i).map(|v| ("utilization", v)));
+            }
+            _ => {}
+        }
+    }
+}

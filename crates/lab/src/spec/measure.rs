@@ -1,0 +1,227 @@
+//! What is measured: the section `measure` of a spec.
+
+use crate::spec::packets;
+use crate::spec::packets::Recorded;
+use crate::spec::section::{Section, each, flag};
+use crate::spec::topology::Topology;
+use crate::spec::workload::Traffic;
+use serde_json::Value;
+use subak_core::document::unknown_word;
+use subak_core::driver::PacketSizes;
+use subak_core::keys::{Holds, Key, Low};
+use subak_core::quantity::ns_from_json;
+use subak_core::{Fault, Ns};
+
+/// Most samples of one sort that a cell may write: about a gigabyte of results.
+const MOST_SAMPLES: f64 = 2e7;
+
+/// Rates have settled once so many looks in a row have found them near, unless the spec says otherwise: a single look
+/// may be a graze.
+const LOOKS_TO_HOLD: u64 = 10;
+
+/// What is measured.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Measure {
+    /// Whether each flow's completion is recorded.
+    pub fct: bool,
+    /// Whether a flow is complete when its last acknowledgement is back, not when its last byte has arrived.
+    pub at_sender: bool,
+    /// Interval between samples of the flows' rates.
+    pub rates_ns: Option<Ns>,
+    /// Interval between samples of the queues.
+    pub queues_ns: Option<Ns>,
+    /// Interval between samples of the flows' windows and paces.
+    pub paces_ns: Option<Ns>,
+    /// Packets whose way is recorded.
+    pub packets: Option<Recorded>,
+    /// One a criterion.
+    pub convergence: Vec<Convergence>,
+}
+
+/// When rates count as settled.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Convergence {
+    /// How near a flow's rate is to the optimum, relative to it.
+    pub within: f64,
+    /// Of how many flows, at least.
+    pub share: f64,
+    /// For how long without a break.
+    pub hold_ns: Ns,
+    /// And until the next change of the flows, or the end of the run.
+    pub lasting: bool,
+    /// Rates as received at the destination, else as assigned to the source.
+    pub received: bool,
+    /// Against what the scheme itself aims at, else the policy's optimum.
+    pub own_goal: bool,
+    /// Against the optimum over what acknowledgements leave of the links, else over all of them.
+    pub acks: bool,
+    /// Time between two looks.
+    pub every_ns: Ns,
+    /// Time constant of the filter over received rates.
+    pub filter_ns: Ns,
+}
+
+impl Measure {
+    /// Refuses filters so short that the packets of an ordinary flow make its smoothed rate swing out of `within`: an
+    /// average over T of packets P apart swings by P / 2T either way.
+    pub fn check_filters(&self, share_bps: f64, packet: PacketSizes) -> Result<(), Fault> {
+        let gap_ns = f64::from(packet.mtu_bytes) * 8e9 / share_bps;
+        let too_short = |c: &&Convergence| c.received && gap_ns / (2.0 * c.filter_ns as f64) > c.within;
+        let Some(c) = self.convergence.iter().find(too_short).filter(|_| gap_ns.is_finite()) else { return Ok(()) };
+        let what = format!(
+            "a flow has {:.0} Mb/s of the hosts' links, a packet every {:.0} us: a filter of {} us swings by more than {}",
+            share_bps / 1e6,
+            gap_ns / 1e3,
+            c.filter_ns as f64 / 1e3,
+            c.within
+        );
+        let mend = format!("give a filter of at least {:.0}us, or of = \"assigned\"", (gap_ns / c.within / 1e3).ceil());
+        Err(Fault::new("convergence.filter", what, mend))
+    }
+
+    /// Refuses intervals at which the samples of `links` queues, or of `live` flows at once, would never end.
+    pub fn check_samples(&self, links: f64, live: f64, duration_ns: Ns) -> Result<(), Fault> {
+        let wanted = [
+            ("rates", self.rates_ns, live, "flows"),
+            ("queues", self.queues_ns, links, "links"),
+            ("paces", self.paces_ns, live, "flows"),
+        ];
+        for (key, interval_ns, each, of) in wanted {
+            let Some(interval_ns) = interval_ns else { continue };
+            let rows = each * (duration_ns as f64 / interval_ns as f64);
+            if rows > MOST_SAMPLES {
+                let what = format!("some {rows:.1e} samples a cell, of {each:.0} {of} at once");
+                let least_us = (each * duration_ns as f64 / MOST_SAMPLES / 1e3).ceil();
+                return Err(Fault::new(key, what, format!("sample less often: every {least_us}us or more")));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The keys of `[measure]`.
+pub(super) const MEASURE: &[Key] = &[
+    Key::new(
+        "fct",
+        Holds::Either(&[Holds::Flag, Holds::Word(ENDS)]),
+        "true",
+        "a row for each flow with its completion time and slowdown. `\"sender\"`: a flow is complete when its sender has the last acknowledgement, not when its last byte has arrived (`\"receiver\"`, or true); the flow alone takes that much longer too",
+    ),
+    Key::open("rates", Holds::Time, "none", "interval between samples of each running flow's rate"),
+    Key::open("queues", Holds::Time, "none", "interval between samples of each queue"),
+    Key::open(
+        "paces",
+        Holds::Time,
+        "none",
+        "interval between samples of each subflow's window and pace, as its source set them",
+    ),
+    Key::new(
+        "packets",
+        Holds::Either(&[Holds::Flag, Holds::Table(packets::KEYS)]),
+        "false",
+        "what befalls packets is recorded: true for all, or a table",
+    ),
+    Key::open(
+        "convergence",
+        Holds::Either(&[Holds::Table(CONVERGENCE), Holds::List(&Holds::Table(CONVERGENCE))]),
+        "none",
+        "when rates settle after each change of the flows; not with `poisson`; a list of tables asks for several criteria at once",
+    ),
+];
+
+/// Ends of a flow.
+const ENDS: &[&str] = &["receiver", "sender"];
+
+pub(super) fn measure(
+    value: Option<&Value>,
+    workload: Option<&Traffic>,
+    topology: Option<&Topology>,
+) -> Result<Measure, Fault> {
+    let mut measure = Measure { fct: true, ..Measure::default() };
+    let Some(value) = value else { return Ok(measure) };
+    let mut section = Section::of(value, MEASURE)?;
+    (measure.fct, measure.at_sender) = section.opt("fct", completion).unwrap_or((true, false));
+    measure.rates_ns = section.opt("rates", interval);
+    measure.queues_ns = section.opt("queues", interval);
+    measure.paces_ns = section.opt("paces", interval);
+    let packets = |v: &Value| topology.map_or(Ok(None), |topology| Recorded::read(v, topology));
+    measure.packets = section.opt("packets", packets).flatten();
+    measure.convergence = section
+        .opt("convergence", |v| if v.is_array() { each(v, convergence) } else { Ok(vec![convergence(v)?]) })
+        .unwrap_or_default();
+    if !measure.convergence.is_empty() && workload.is_some_and(|w| !w.settles()) {
+        let what = "flows come and go all the time: rates cannot settle";
+        section.note(Fault::new("convergence", what, "use it with churn, incast, permutation or steps"));
+    }
+    section.end(Ok(measure))
+}
+
+/// Whether completion times are measured, and whether a flow is complete at its sender.
+fn completion(value: &Value) -> Result<(bool, bool), Fault> {
+    match value.as_str() {
+        None => Ok((flag(value)?, false)),
+        Some("receiver") => Ok((true, false)),
+        Some("sender") => Ok((true, true)),
+        Some(other) => Err(unknown_word(other, "end", ENDS)),
+    }
+}
+
+/// Above zero, up to all.
+const PART: Holds = Holds::Number(Low::Above(0.0), 1.0);
+
+/// The keys of `[measure.convergence]`.
+const CONVERGENCE: &[Key] = &[
+    Key::new("within", PART, "0.1", "how near a rate must be to its goal, relative to it"),
+    Key::new("share", PART, "0.95", "the share of the flows that must be so near"),
+    Key::open("hold", Holds::Time, "10 looks", "how long that must last without a break"),
+    Key::new("lasting", Holds::Flag, "true", "whether it must last until the flows change next or the run ends"),
+    Key::new(
+        "of",
+        Holds::Word(&["assigned", "received"]),
+        "received",
+        "which rates: `received` at the destination, filtered, or `assigned` to the source",
+    ),
+    Key::new(
+        "against",
+        Holds::Word(&["policy", "scheme"]),
+        "policy",
+        "which goal: the optimum of the `policy`, or what the `scheme` itself aims at",
+    ),
+    Key::new(
+        "acks",
+        Holds::Flag,
+        "false",
+        "whether the goal leaves room on each link for the acknowledgements of the flows that cross it the other way",
+    ),
+    Key::new("every", Holds::Time, "10us", "time between two looks"),
+    Key::new(
+        "filter",
+        Holds::Time,
+        "80us",
+        "time constant of the filter over received rates; its lag is subtracted. See below",
+    ),
+];
+
+fn convergence(value: &Value) -> Result<Convergence, Fault> {
+    let mut section = Section::of(value, CONVERGENCE)?;
+    let every_ns = section.opt("every", interval).unwrap_or(10_000);
+    let convergence = Convergence {
+        within: section.take("within"),
+        share: section.take("share"),
+        hold_ns: section.opt("hold", ns_from_json).unwrap_or(every_ns.saturating_mul(LOOKS_TO_HOLD)),
+        lasting: section.take("lasting"),
+        received: section.take::<String>("of") != "assigned",
+        own_goal: section.take::<String>("against") == "scheme",
+        acks: section.take("acks"),
+        every_ns,
+        filter_ns: section.opt("filter", interval).unwrap_or(80_000),
+    };
+    section.end(Ok(convergence))
+}
+
+fn interval(value: &Value) -> Result<Ns, Fault> {
+    match ns_from_json(value)? {
+        ns if ns >= 100 => Ok(ns),
+        ns => Err(Fault::new("", format!("the interval is {ns} ns"), "give at least 100ns")),
+    }
+}

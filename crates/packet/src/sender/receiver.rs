@@ -1,0 +1,66 @@
+//! What a receiver has of the segments of a subflow.
+
+use std::collections::VecDeque;
+use subak_core::scheme::Blocks;
+
+/// Segments of a run, or of a hole, that an acknowledgement tells.
+const LONGEST_RUN: u32 = 256;
+
+/// The receiver's side of one subflow: which segments have arrived.
+#[derive(Debug, Default)]
+pub struct Receiver {
+    /// First segment that has not arrived.
+    next: u32,
+    /// Whether `next + 1 + i` has arrived.
+    beyond: VecDeque<bool>,
+    /// It has said that `next` is missing.
+    complained: bool,
+}
+
+impl Receiver {
+    /// Notes that `segment` arrived; whether for the first time.
+    pub fn arrived(&mut self, segment: u32) -> bool {
+        let Some(ahead) = segment.checked_sub(self.next) else { return false };
+        if ahead > 0 {
+            let at = ahead as usize - 1;
+            if at >= self.beyond.len() {
+                self.beyond.resize(at + 1, false);
+            }
+            return !std::mem::replace(&mut self.beyond[at], true);
+        }
+        self.next += 1;
+        self.complained = false;
+        while let Some(arrived) = self.beyond.pop_front() {
+            if !arrived {
+                break;
+            }
+            self.next += 1;
+        }
+        true
+    }
+
+    /// The runs of segments before `segment`, which has arrived.
+    pub fn blocks(&self, segment: u32) -> Blocks {
+        let Some(ahead) = segment.checked_sub(self.next) else { return Blocks::default() };
+        let mut before = self.beyond.iter().take(ahead.saturating_sub(1) as usize).rev().copied().peekable();
+        let mut count = |arrived: bool| {
+            let mut segments = 0;
+            while segments < LONGEST_RUN && before.next_if_eq(&arrived).is_some() {
+                segments += 1;
+            }
+            segments
+        };
+        let (run, hole) = (count(true), count(false));
+        Blocks::new(run, hole, count(true))
+    }
+
+    /// Whether the sender has to be told that the next segment is missing: once for each gap.
+    pub fn complains(&mut self) -> bool {
+        !std::mem::replace(&mut self.complained, true)
+    }
+
+    /// First segment that has not arrived.
+    pub fn cumulative(&self) -> u32 {
+        self.next
+    }
+}

@@ -1,0 +1,114 @@
+//! The rate of a subflow: cut at notifications, raised by timer and counter.
+
+use super::Dcqcn;
+use subak_core::Ns;
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Subflow {
+    pub line_bps: f64,
+    /// R_C.
+    pub rate_bps: f64,
+    /// R_T.
+    pub target_bps: f64,
+    pub alpha: f64,
+    /// Up to when alpha is worked out.
+    pub alpha_at_ns: Ns,
+    /// Whether a notification came since then.
+    pub notified: bool,
+    /// When the first notification came.
+    pub first_ns: Option<Ns>,
+    /// Whether a cut is due.
+    pub cuts: bool,
+    /// Times that the timer and the counter have run out since the last cut.
+    pub timed: u32,
+    pub counted: u32,
+    pub bytes: u64,
+    /// When the timer runs out.
+    pub due_ns: Ns,
+    pub has_timer: bool,
+}
+
+impl Subflow {
+    pub fn new(line_bps: f64) -> Self {
+        Subflow {
+            line_bps,
+            rate_bps: line_bps,
+            target_bps: line_bps,
+            alpha: 1.0,
+            alpha_at_ns: 0,
+            notified: false,
+            first_ns: None,
+            cuts: false,
+            timed: 0,
+            counted: 0,
+            bytes: 0,
+            due_ns: 0,
+            has_timer: false,
+        }
+    }
+
+    /// Alpha up to `now_ns`, where nothing was told since it was worked out last, or where an interval decides.
+    pub fn bring_alpha_to(&mut self, scheme: &Dcqcn, now_ns: Ns) {
+        let mut passed = (now_ns - self.alpha_at_ns) / scheme.alpha_ns;
+        if scheme.alpha_by_interval {
+            self.alpha_at_ns += passed * scheme.alpha_ns;
+        }
+        if passed > 0 && std::mem::take(&mut self.notified) {
+            self.alpha += scheme.g * (1.0 - self.alpha);
+            passed -= 1;
+        }
+        self.alpha *= (1.0 - scheme.g).powi(passed.min(1 << 20) as i32);
+    }
+
+    /// A notification: when the cut is due that follows from it; `None` if one is due already.
+    pub fn notify(&mut self, scheme: &Dcqcn, now_ns: Ns) -> Option<Ns> {
+        let first_ns = *self.first_ns.get_or_insert(now_ns);
+        if first_ns == now_ns {
+            // Nothing is kept of a flow that was never notified: alpha is 1 until now.
+            self.alpha_at_ns = now_ns;
+        } else if scheme.alpha_by_interval {
+            self.bring_alpha_to(scheme, now_ns);
+            self.notified = true;
+        }
+        if std::mem::replace(&mut self.cuts, true) {
+            return None;
+        }
+        // The grid of cuts begins with the first notification; a cut comes after alpha was looked at.
+        let passed = (now_ns - first_ns).checked_div(scheme.cut_ns).unwrap_or(0);
+        Some(if scheme.cut_ns == 0 { now_ns } else { first_ns + (passed + 1) * scheme.cut_ns + 1 })
+    }
+
+    pub fn cut(&mut self, scheme: &Dcqcn, now_ns: Ns) {
+        self.cuts = false;
+        self.bring_alpha_to(scheme, now_ns);
+        if scheme.clamp || self.timed + self.counted > 0 {
+            self.target_bps = self.rate_bps;
+        }
+        self.rate_bps = (self.rate_bps * (1.0 - self.alpha / 2.0)).max(scheme.min_rate * self.line_bps);
+        if !scheme.alpha_by_interval {
+            self.alpha += scheme.g * (1.0 - self.alpha);
+            self.alpha_at_ns = now_ns;
+        }
+        (self.timed, self.counted, self.bytes) = (0, 0, 0);
+        self.due_ns = now_ns + scheme.timer_ns;
+    }
+
+    /// The timer or the counter runs out, once more than it has since the last cut.
+    pub fn raise(&mut self, scheme: &Dcqcn) {
+        let least = if scheme.counter_bytes > 0 { self.timed.min(self.counted) } else { self.timed };
+        let most = self.timed.max(self.counted);
+        if most >= scheme.fast {
+            let step = if least > scheme.fast { scheme.hai } else { scheme.ai };
+            self.target_bps = (self.target_bps + step * self.line_bps).min(self.line_bps);
+        }
+        self.rate_bps = f64::midpoint(self.target_bps, self.rate_bps);
+        // A billionth below the line rate is the line rate.
+        if self.rate_bps > self.line_bps * (1.0 - 1e-9) {
+            self.rate_bps = self.line_bps;
+        }
+    }
+
+    pub fn is_at_line_rate(&self) -> bool {
+        self.rate_bps >= self.line_bps
+    }
+}

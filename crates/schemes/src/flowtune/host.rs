@@ -1,0 +1,150 @@
+//! The endpoint of a host: what it tells the allocator of its flows, and hears of it.
+
+use super::{BURST_BYTES, BURST_S, Flowtune, Message, send};
+use std::collections::BTreeMap;
+use subak_control::{Endpoint, Settings};
+use subak_core::scheme::{Class, Io, Node, Place, To};
+use subak_core::{FlowId, NodeId, Ns};
+use subak_wire::Datagram;
+
+/// What messages may take of the links to and from the allocator.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MessageShare {
+    /// The largest share.
+    pub(super) most: f64,
+    /// A message with one update to a host at each iteration, bit/s.
+    pub(super) host_bps: f64,
+}
+
+/// So much at once, but no more than the share comes to in a millisecond.
+pub(super) fn burst_bytes(most: usize, share_bps: f64) -> usize {
+    most.min((share_bps * BURST_S / 8.0) as usize)
+}
+
+impl MessageShare {
+    /// Of links of `capacity_bps` in all. At a host data has the rest, and so messages have no more than they need.
+    pub fn bps(&self, place: &Place, capacity_bps: f64) -> f64 {
+        let most_bps = self.most * capacity_bps;
+        if place.host.is_some() { most_bps.min(place.hosts as f64 * self.host_bps) } else { most_bps }
+    }
+}
+
+/// The machine of a host.
+pub(super) struct Host {
+    pub(super) node: NodeId,
+    pub(super) settings: Settings,
+    pub(super) messages: MessageShare,
+    pub(super) endpoint: Option<Endpoint>,
+    pub(super) flows: BTreeMap<u64, Told>,
+    /// When the timer is set for.
+    pub(super) wakes_ns: Ns,
+}
+
+/// A connection as its source told of it, and whether a rate holds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Told {
+    pub(super) path: u32,
+    pub(super) weight: f32,
+    pub(super) is_granted: bool,
+}
+
+pub(super) fn connection(flow: FlowId, subflow: u8) -> u64 {
+    u64::from(flow) << 8 | u64::from(subflow)
+}
+
+impl Host {
+    /// The endpoint; a machine that was restarted has another life.
+    fn endpoint(&mut self, now_ns: Ns) -> &mut Endpoint {
+        let (node, settings) = (self.node, self.settings);
+        self.endpoint.get_or_insert_with(|| Endpoint::new(node, now_ns + 1, settings))
+    }
+
+    /// Says what there is to say, and wakes when there will be more.
+    fn speak(&mut self, io: &mut Io<Flowtune>) {
+        let now_ns = io.now_ns;
+        let settings = self.settings;
+        let endpoint = self.endpoint(now_ns);
+        while let Some(datagram) = endpoint.poll(now_ns) {
+            send(io, To::Controller, &datagram, &settings);
+        }
+        let ends = [endpoint.due_ns(), endpoint.next_end_ns(now_ns)];
+        if let Some(due_ns) = ends.into_iter().flatten().min().map(|due| due.max(now_ns + 1))
+            && (self.wakes_ns <= now_ns || due_ns < self.wakes_ns)
+        {
+            self.wakes_ns = due_ns;
+            io.timer(0, due_ns);
+        }
+    }
+
+    fn grant(&mut self, io: &mut Io<Flowtune>, connection: u64) {
+        let now_ns = io.now_ns;
+        let rate_bps = self.endpoint(now_ns).rate_bps(now_ns, connection);
+        if let Some(told) = self.flows.get_mut(&connection) {
+            told.is_granted = rate_bps.is_some();
+            let (flow, subflow) = ((connection >> 8) as FlowId, connection as u8);
+            io.ctl(To::Flow(flow), subflow, Message::Rate(rate_bps), Class::Control, 0);
+        }
+    }
+}
+
+impl Node<Flowtune> for Host {
+    /// Greets the allocator. The hosts' shares make up the share of the links that messages may take.
+    fn on_controller(&mut self, io: &mut Io<Flowtune>, place: &Place) {
+        let share_bps = self.messages.bps(place, place.into_bps) / place.hosts.max(1) as f64;
+        let burst_bytes = burst_bytes((BURST_BYTES / place.hosts.max(1)).max(2 * self.settings.most_bytes), share_bps);
+        self.endpoint(io.now_ns).set_pace(share_bps, burst_bytes);
+        self.speak(io);
+    }
+
+    fn on_flow(&mut self, io: &mut Io<Flowtune>, flow: FlowId, message: Message) {
+        let now_ns = io.now_ns;
+        match message {
+            Message::Begin { subflow, to, path, weight } => {
+                let connection = connection(flow, subflow);
+                let told = Told { path, weight, is_granted: false };
+                match self.flows.get(&connection).copied() {
+                    None => self.endpoint(now_ns).begin(connection, to, path, weight),
+                    Some(before) if (before.path, before.weight) == (path, weight) => return,
+                    Some(_) => {
+                        self.endpoint(now_ns).set_weight(connection, weight);
+                        self.endpoint(now_ns).reroute(connection, path);
+                    }
+                }
+                self.flows.entry(connection).and_modify(|t| (t.path, t.weight) = (path, weight)).or_insert(told);
+            }
+            Message::Ending { subflow } => self.endpoint(now_ns).remaining(now_ns, connection(flow, subflow), 0),
+            Message::End { subflow } => {
+                let connection = connection(flow, subflow);
+                if self.flows.remove(&connection).is_some() {
+                    self.endpoint(now_ns).finish(connection);
+                }
+            }
+            Message::Rate(_) | Message::Wire(_) => return,
+        }
+        self.speak(io);
+    }
+
+    fn on_ctl(&mut self, io: &mut Io<Flowtune>, message: Message) {
+        let Message::Wire(bytes) = message else { return };
+        let Ok(datagram) = Datagram::decode(&bytes) else { return };
+        let now_ns = io.now_ns;
+        for connection in self.endpoint(now_ns).take(now_ns, &datagram) {
+            self.grant(io, connection);
+        }
+        self.speak(io);
+    }
+
+    fn on_timer(&mut self, io: &mut Io<Flowtune>, _timer: u32) {
+        let now_ns = io.now_ns;
+        if now_ns < self.wakes_ns {
+            return;
+        }
+        let granted: Vec<u64> = self.flows.iter().filter(|(_, told)| told.is_granted).map(|(c, _)| *c).collect();
+        for connection in granted {
+            if self.endpoint(now_ns).rate_bps(now_ns, connection).is_none() {
+                self.grant(io, connection);
+            }
+        }
+        self.speak(io);
+    }
+}

@@ -1,0 +1,305 @@
+//! An optimizer over a fabric is a scheme.
+
+use super::centre::{self, Allocator, RENEW_NS, Told};
+use super::{
+    Arrived, CENTRE_TIMER, Fabric, FabricHop, FabricSink, FabricSource, Feedback, Optimizer, OptimizerSource,
+    PRICE_TIMER, Passing, Price, Wish, Word,
+};
+use crate::queue::VirtualLength;
+use std::fmt::Debug;
+use std::sync::Arc;
+use subak_core::scheme::{
+    Ack, Class, Controller, FlowInfo, Headers, Hop, Io, Loss, Lossless, Packet, PacketKind, Params, PathInfo, Port,
+    Recovery, Reply, Scheme, Sink, Source, To, Visit,
+};
+use subak_core::{Fault, LinkId, Network, Ns, Utility};
+
+/// An optimizer over a fabric, as a scheme.
+#[derive(Debug, Clone)]
+pub struct Over<O, F> {
+    optimizer: O,
+    fabric: F,
+}
+
+/// What a data packet carries.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Header<H, N> {
+    /// The fabric's part.
+    pub fabric: H,
+    /// Sum of the prices of the links crossed.
+    pub path_price: f64,
+    /// What the source tells the links.
+    pub note: N,
+    /// Links crossed.
+    pub path_len: u8,
+}
+
+impl<H: VirtualLength, N> VirtualLength for Header<H, N> {
+    #[inline]
+    fn virtual_len(&self) -> f64 {
+        self.fabric.virtual_len()
+    }
+}
+
+impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> Scheme for Over<O, F> {
+    type Data = Header<F::Header, O::Note>;
+    type Ctl = Word<F::Ctl, W>;
+    type Queue = F::Queue<O>;
+    type Source = OverSource<O, F>;
+    type Hop = OverHop<O, F>;
+    type Sink = OverSink<F>;
+
+    fn new(params: &Params) -> Result<Self, Fault> {
+        Ok(Over { optimizer: O::new(params)?.slowed(F::SLOWDOWN), fabric: F::new(params)? })
+    }
+    fn lossless(&self) -> Option<Lossless> {
+        self.fabric.lossless()
+    }
+    fn headers(&self) -> Headers {
+        self.fabric.headers()
+    }
+    fn recovery(&self) -> Recovery {
+        self.fabric.recovery()
+    }
+    fn recovers(&self) -> bool {
+        self.fabric.recovers()
+    }
+    fn data_share(&self) -> f64 {
+        self.fabric.data_share().unwrap_or(1.0) * self.optimizer.share()
+    }
+    fn queue(&self, port: &Port) -> Self::Queue {
+        self.fabric.queue(port)
+    }
+    fn source(&self, flow: &FlowInfo) -> OverSource<O, F> {
+        OverSource {
+            optimizer: self.optimizer.source(flow),
+            fabric: self.fabric.source(flow),
+            subflows: flow.paths.len() as u8,
+            told: O::CENTRAL.then(|| Box::new(Told::new(flow))),
+        }
+    }
+    fn hop(&self, port: &Port) -> OverHop<O, F> {
+        OverHop {
+            price: self.optimizer.price(port),
+            fabric: self.fabric.hop(port),
+            data_share: self.fabric.data_share(),
+        }
+    }
+    fn sink(&self, flow: &FlowInfo) -> OverSink<F> {
+        OverSink(self.fabric.sink(flow))
+    }
+    fn controller(&self, network: &Network) -> Option<Box<dyn Controller<Self>>> {
+        let fabric = self.fabric.controller(network);
+        match self.optimizer.centre(network).filter(|_| O::CENTRAL) {
+            Some(centre) => Some(Box::new(Allocator::new(centre, fabric, network))),
+            None => fabric,
+        }
+    }
+}
+
+/// Both senders' sides.
+pub struct OverSource<O: Optimizer, F: Fabric> {
+    optimizer: O::Source,
+    fabric: F::Source,
+    subflows: u8,
+    /// What the centre is told, where there is one.
+    told: Option<Box<Told>>,
+}
+
+impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> OverSource<O, F> {
+    fn wish_all(&mut self, io: &mut Io<Over<O, F>>) {
+        for k in 0..self.subflows {
+            self.fabric.wish(io, k, self.optimizer.wish(k));
+        }
+    }
+
+    /// Tells the centre of the flow.
+    fn tell(&mut self, io: &mut Io<Over<O, F>>) {
+        if let Some(told) = &self.told {
+            let mut flow = told.flow.clone();
+            self.optimizer.tell(io.now_ns, &mut flow);
+            let bytes = centre::bytes(&flow);
+            io.ctl(To::Controller, 0, Word::Here(Box::new(flow)), Class::Control, bytes);
+        }
+    }
+
+    /// Tells the centre now, and again after a while: a word may be lost, and the centre may forget.
+    fn tell_and_renew(&mut self, io: &mut Io<Over<O, F>>) {
+        if self.told.as_ref().is_some_and(|told| !told.done) {
+            self.tell(io);
+            io.timer(CENTRE_TIMER, io.now_ns + RENEW_NS);
+        }
+    }
+}
+
+impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> Source<Over<O, F>> for OverSource<O, F> {
+    fn on_start(&mut self, io: &mut Io<Over<O, F>>) {
+        self.optimizer.on_start(io.now_ns);
+        self.wish_all(io);
+        self.fabric.on_start(io);
+        self.tell_and_renew(io);
+    }
+
+    #[inline]
+    fn stamp(&mut self, _now_ns: Ns, packet: &mut Packet<Over<O, F>>, _remaining_bytes: u64) {
+        packet.data.fabric = self.fabric.header(packet.subflow, packet.bytes);
+        packet.data.note = self.optimizer.note(packet.subflow);
+    }
+
+    #[inline]
+    fn on_ack(&mut self, io: &mut Io<Over<O, F>>, ack: &Ack<<Over<O, F> as Scheme>::Data>) {
+        let k = ack.subflow;
+        self.fabric.on_ack(io, ack, &ack.data.fabric);
+        let feedback = Feedback {
+            now_ns: io.now_ns,
+            path_price: ack.data.path_price,
+            path_len: ack.data.path_len,
+            rate_bps: self.fabric.rate_bps(k),
+            rtt_ns: ack.rtt_ns,
+            remaining_bytes: ack.remaining_bytes,
+        };
+        self.optimizer.on_feedback(k, &feedback);
+        self.fabric.wish(io, k, self.optimizer.wish(k));
+    }
+
+    fn on_ctl(&mut self, io: &mut Io<Over<O, F>>, subflow: u8, message: Word<F::Ctl, W>) {
+        match message {
+            Word::Fabric(message) => self.fabric.on_ctl(io, subflow, message),
+            Word::Wish(wish) if self.told.as_ref().is_some_and(|told| !told.done) => {
+                self.optimizer.on_wish(subflow, wish);
+                self.fabric.wish(io, subflow, self.optimizer.wish(subflow));
+            }
+            Word::Wish(_) | Word::Here(_) | Word::Gone => {}
+        }
+    }
+    fn on_timer(&mut self, io: &mut Io<Over<O, F>>, timer: u32) {
+        match timer {
+            CENTRE_TIMER if O::CENTRAL => self.tell_and_renew(io),
+            timer => self.fabric.on_timer(io, timer),
+        }
+    }
+    fn on_loss(&mut self, io: &mut Io<Over<O, F>>, loss: &Loss) {
+        self.fabric.on_loss(io, loss);
+    }
+    fn on_weight(&mut self, io: &mut Io<Over<O, F>>, weight: f64, utility: &Arc<Utility>) {
+        self.optimizer.on_weight(weight, utility);
+        self.wish_all(io);
+        if let Some(told) = &mut self.told {
+            (told.flow.weight, told.flow.utility) = (weight, Arc::clone(utility));
+        }
+        self.tell(io);
+    }
+    fn on_reroute(&mut self, io: &mut Io<Over<O, F>>, k: u8, path: &PathInfo, links: &[LinkId]) {
+        self.fabric.on_reroute(io, k, path);
+        if let Some(told) = &mut self.told {
+            (told.flow.paths[k as usize], told.flow.links[k as usize]) = (*path, links.to_vec());
+        }
+        self.tell(io);
+    }
+    fn on_finish(&mut self, io: &mut Io<Over<O, F>>) {
+        self.fabric.on_finish(io);
+        if let Some(told) = &mut self.told {
+            told.done = true;
+            io.ctl(To::Controller, 0, Word::Gone, Class::Control, centre::WORD_BYTES);
+        }
+    }
+}
+
+/// A link's price beside the fabric's state.
+pub struct OverHop<O: Optimizer, F: Fabric> {
+    price: O::Price,
+    fabric: F::Hop,
+    data_share: Option<f64>,
+}
+
+#[inline]
+fn passing<S: Scheme<Data = Header<H, N>>, H, N>(packet: &mut Packet<S>, wait_ns: Ns) -> Passing<'_, H> {
+    Passing {
+        flow: packet.flow,
+        subflow: packet.subflow,
+        kind: packet.kind,
+        bytes: packet.bytes,
+        wait_ns,
+        ecn: &mut packet.ecn,
+        header: &mut packet.data.fabric,
+    }
+}
+
+impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> Hop<Over<O, F>> for OverHop<O, F> {
+    fn on_start(&mut self, io: &mut Io<Over<O, F>>) {
+        if let Some(at_ns) = self.price.first_update_ns() {
+            io.timer(PRICE_TIMER, at_ns);
+        }
+        self.fabric.on_start(io);
+    }
+
+    fn on_capacity(&mut self, port: &Port) {
+        self.fabric.on_capacity(port);
+    }
+
+    #[inline]
+    fn on_enqueue(&mut self, io: &mut Io<Over<O, F>>, packet: &mut Packet<Over<O, F>>, port: &Port) {
+        let note = (packet.kind == PacketKind::Data).then_some(&packet.data.note);
+        self.price.on_enqueue(io.now_ns, packet.bytes, note);
+        self.fabric.on_enqueue(io, passing(packet, 0), port);
+    }
+
+    #[inline]
+    fn on_dequeue(&mut self, io: &mut Io<Over<O, F>>, packet: &mut Packet<Over<O, F>>, port: &Port) {
+        let data = packet.kind == PacketKind::Data;
+        if data || self.data_share.is_none() {
+            self.price.on_dequeue(io.now_ns, packet.bytes);
+        }
+        if data {
+            packet.data.path_price += self.price.now();
+            packet.data.path_len = packet.data.path_len.saturating_add(1);
+        }
+        let wait_ns = io.now_ns - packet.enqueued_ns;
+        self.fabric.on_dequeue(io, passing(packet, wait_ns), port);
+    }
+
+    fn on_ctl(&mut self, io: &mut Io<Over<O, F>>, message: &mut Word<F::Ctl, W>, visit: Visit, port: &Port) {
+        if let Word::Fabric(message) = message {
+            self.fabric.on_ctl(io, message, visit, port);
+        }
+    }
+
+    fn on_timer(&mut self, io: &mut Io<Over<O, F>>, timer: u32, port: &Port) {
+        if timer == PRICE_TIMER {
+            let usable = Port { capacity_bps: port.capacity_bps * self.data_share.unwrap_or(1.0), ..*port };
+            let next_ns = self.price.update(io.now_ns, &usable);
+            io.timer(PRICE_TIMER, next_ns);
+        } else {
+            self.fabric.on_timer(io, timer, port);
+        }
+    }
+}
+
+/// The fabric's receiver; an optimizer needs none.
+pub struct OverSink<F: Fabric>(F::Sink);
+
+impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> Sink<Over<O, F>> for OverSink<F> {
+    #[inline]
+    fn on_data(&mut self, io: &mut Io<Over<O, F>>, packet: &Packet<Over<O, F>>) -> Reply<<Over<O, F> as Scheme>::Data> {
+        let arrived = Arrived {
+            subflow: packet.subflow,
+            segment: packet.segment,
+            bytes: packet.bytes,
+            ecn: packet.ecn,
+            sent_ns: packet.sent_ns,
+            header: packet.data.fabric,
+        };
+        match self.0.on_data(io, &arrived) {
+            Reply::Ack(fabric) => Reply::Ack(Header { fabric, ..packet.data }),
+            Reply::Withhold => Reply::Withhold,
+        }
+    }
+    fn on_ctl(&mut self, io: &mut Io<Over<O, F>>, subflow: u8, message: Word<F::Ctl, W>, bytes: u32) {
+        if let Word::Fabric(message) = message {
+            self.0.on_ctl(io, subflow, message, bytes);
+        }
+    }
+    fn on_timer(&mut self, io: &mut Io<Over<O, F>>, timer: u32) {
+        self.0.on_timer(io, timer);
+    }
+}
