@@ -1,8 +1,10 @@
 """Programs as people write them, and input that is no program: what `subak fit` reads, orders and refuses."""
 
 import json
+import os
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -494,6 +496,85 @@ def test_part_of_a_field_as_operand(tmp_path, how):
     )
     writer = "t1" if how == "action" else "u"
     demand(found, ("t0", writer, "action"), (writer, "t2", "match"))
+
+
+# --- messages, and answers that are checked ---
+
+SAID = {
+    "missing-semicolon": (run_by_t0("meta.a = 1\nmeta.b = 2;"), "close what stands before it with ;"),
+    "missing-bracket": (run_by_t0("meta.a = (1 + 2;"), "write )"),
+    "leading-dot": (program("action q() { } table t { actions = { .q; } }", "t.apply();"), "a dot before it"),
+    "deep-expression": (run_by_t0("meta.a = " + "-" * 3000 + "1;"), "nests too deep"),
+    "deep-brackets": (run_by_t0("meta.a = " + "(" * 500 + "1" + ")" * 500 + ";"), "nests deeper than"),
+    "shift": ("#if 1 << 9999999999\n#endif\n" + run_by_t0(""), "has no value"),
+    "shift-of-shift": ("#if 1 << (1 << 40)\n#endif\n" + run_by_t0(""), "has no value"),
+    "call": ("#if 9 * f(1)\n#endif\n" + run_by_t0(""), "#if calls f"),
+    "minuses": (f"#if {'-' * 5000}1\n#endif\n" + run_by_t0(""), "-... has no value"),
+}
+
+
+@pytest.mark.parametrize(("text", "wanted"), SAID.values(), ids=SAID)
+def test_what_is_said(tmp_path, text, wanted):
+    """The message has a line, and the true reason or a mend that helps."""
+    started = time.monotonic()
+    code, answer, said = fit(tmp_path, text)
+    assert code == 2
+    assert answer["error"]["line"]
+    assert wanted in said
+    assert time.monotonic() - started < 5
+
+
+def test_conditions_of_the_preprocessor(tmp_path):
+    """Shifts, macros and questions for macros that are not there have their values."""
+    text = "#define F(x) ((x) << 3)\n#if F(2) == 16 && !defined(G) && 1 << 62 > 0\n#else\njunk\n#endif\n"
+    code, _, said = fit(tmp_path, text + run_by_t0(""))
+    assert code == 0, said
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full device")
+@pytest.mark.parametrize("options", [("--json",), ()], ids=["json", "text"])
+@pytest.mark.parametrize("program", ["fig6.8", "nothing.p4"])
+def test_output_that_is_full(tmp_path, program, options):
+    """An output without room ends in one line, with 2."""
+    command = [sys.executable, "-c", "from subak.cli import main; main()", "fit", program, "--switch", "toy-rmt"]
+    with open("/dev/full", "w") as full:
+        run = subprocess.run(
+            [*command, *options], stdout=full, stderr=subprocess.PIPE, text=True, timeout=30, check=False, cwd=tmp_path
+        )
+    assert run.returncode == 2
+    assert len(run.stderr.splitlines()) == 1
+    assert "Traceback" not in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("stages", 7), ("stages", "1"), ("program", "other"), ("switch", "flexpipe"), ("blocks", 10**400)],
+)
+def test_check_of_an_answer_that_says_otherwise(tmp_path, key, value):
+    """An answer whose own fields are not what its placement comes to is no valid one."""
+    text = run_by_t0("meta.a = 1;")
+    _, answer, _ = fit(tmp_path, text)
+    path = tmp_path / "answer.json"
+    path.write_text(json.dumps(answer))
+    assert fit(tmp_path, text, "--check", str(path))[0] == 0
+    path.write_text(json.dumps({**answer, key: value}))
+    code, checked, _ = fit(tmp_path, text, "--check", str(path))
+    assert code == 1
+    assert any(one.startswith(key) for one in checked["violations"])
+
+
+def test_tables_of_instances_have_names_of_one_form(tmp_path):
+    """Of tables that share a name, each is called with its instance."""
+    code, answer, _ = fit(
+        tmp_path,
+        program(
+            "S() s1; S() s2;",
+            "s1.apply(meta.a); s2.apply(meta.b);",
+            controls="control S(inout bit<16> x) { " + table("p", "x: exact", "x = 1;") + " apply { p.apply(); } }",
+        ),
+    )
+    assert code == 0
+    assert {row["table"] for row in answer["placement"]} == {"I.s1.p", "I.s2.p"}
 
 
 # --- bmv2's JSON ---

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json as json_module
+import math
+import os
 import re
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from subak.pipeline.fitting import Answer
 
 TIES = ("program", "reference")
+STDOUT = "standard output"
 
 
 def fit(
@@ -99,12 +103,27 @@ def _errors_told(json: bool) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        if json:
+        if json and error.place != STDOUT:
             told: dict[str, Any] = {"file": error.file, "place": error.place, "what": error.what, "mend": error.mend}
             if found := re.match(r"line (\d+)(?:, column (\d+))?", error.place):
                 told |= {"line": int(found[1]), "column": int(found[2]) if found[2] else None}
-            print(json_module.dumps({"schema": 1, "status": "unusable", "error": told}))
+            with _to_stdout():
+                print(json_module.dumps({"schema": 1, "status": "unusable", "error": told}))
         raise
+
+
+@contextmanager
+def _to_stdout() -> Iterator[None]:
+    """Writes what is printed at once; where that fails, it is an error of the output."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        mend = "write to a place that has room"
+        raise InputError(None, STDOUT, f"it cannot be written: {error.strerror}", mend) from None
 
 
 def _fit(
@@ -152,10 +171,11 @@ def _fit(
     document = _document(found, others, core, words) if json or output else {}
     if output:
         _write(output, json_module.dumps(document, indent=1) + "\n")
-    if json:
-        print(json_module.dumps(document))
-    else:
-        show.answer(found, others, words)
+    with _to_stdout():
+        if json:
+            print(json_module.dumps(document))
+        else:
+            show.answer(found, others, words)
     return 0 if found.fits else 1
 
 
@@ -184,13 +204,34 @@ def _checked(source: Any, target: Any, path: Path) -> Answer:
     from subak.pipeline.reading import Node
     from subak.pipeline.validate import violations
 
-    placement = read_placement(Node(inputs.read_json(path), str(path)))
+    told = inputs.read_json(path)
+    placement = read_placement(Node(told, str(path)))
     wrong = violations(source, target, placement)
     unknown = any(v.constraint == "names" for v in wrong)
     measures = None if unknown else measure(source, target, placement)
     objective = "blocks" if target.shares else "stages"
-    told = tuple(map(str, wrong))
-    return Answer(source, target, "check", objective, "feasible", placement, measures, wrong=told)
+    found = Answer(source, target, "check", objective, "feasible", placement, measures)
+    answered = told if isinstance(told, dict) else {}
+    return replace(found, wrong=(*map(str, wrong), *_untrue(answered, found.to_dict())))
+
+
+def _untrue(told: dict[str, Any], found: dict[str, Any]) -> list[str]:
+    """What an answer says of itself that is not so."""
+    keys = ["program", "switch", "stages", "latency_cycles", "blocks"]
+    if told.get("power_model", found["power_model"]) == found["power_model"]:
+        keys.append("power_w")
+    given = [key for key in keys if key in told and found[key] is not None]
+    return [
+        f"{key}: the answer says {json_module.dumps(told[key])[:60]}, it is {json_module.dumps(found[key])} (answer)"
+        for key in given
+        if not _same(told[key], found[key])
+    ]
+
+
+def _same(told: Any, found: Any) -> bool:
+    if isinstance(told, float) and isinstance(found, float):
+        return math.isclose(told, found, rel_tol=1e-9, abs_tol=1e-12)
+    return bool(told == found) and not isinstance(told, bool)
 
 
 def _others(found: Answer, until: float) -> list[Answer]:

@@ -9,7 +9,9 @@ priority and the copies asked for: who looks at it in egress looks at all of the
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple, TypeVar
 
 from lark import Tree
 
@@ -20,10 +22,12 @@ from subak.pipeline.p4 import keys as table_keys
 from subak.pipeline.p4.controls import read_control
 from subak.pipeline.p4.declared import Action, Control, Table, arguments, is_a, parts, walk
 from subak.pipeline.p4.effects import Effect
-from subak.pipeline.p4.parse import Node, parse
+from subak.pipeline.p4.parse import Node, deepest, fault, parse
+from subak.pipeline.p4.preprocess import Source
 from subak.pipeline.p4.scope import COMPARED, Ref, Scope
 from subak.pipeline.p4.unit import Unit
 
+T = TypeVar("T")
 MOST_ENTRIES = 1024
 """Of a table that does not say: as bmv2 has it."""
 
@@ -45,12 +49,22 @@ class Ways(NamedTuple):
 
 def read(data: bytes, file: str) -> Unit:
     """A program with its declarations."""
-    return Unit(*parse(data, file))
+    return _shallow(data, file, Unit)
 
 
 def lower(data: bytes, file: str) -> program.Program:
     """The dependency graph of a program's text; what is not P4 or not v1model's is an error."""
-    return lower_unit(read(data, file), file)
+    return _shallow(data, file, lambda tree, source: lower_unit(Unit(tree, source), file))
+
+
+def _shallow(data: bytes, file: str, made: Callable[[Node, Source], T]) -> T:
+    """What is made of a program's tree; one that nests too deep for that is an error with its place."""
+    tree, source = parse(data, file)
+    try:
+        return made(tree, source)
+    except RecursionError:
+        mend = "nest less, or split its longest expression"
+        raise fault(deepest(tree), source, "it nests too deep", mend) from None
 
 
 def lower_unit(unit: Unit, file: str) -> program.Program:
@@ -71,6 +85,9 @@ class Lowering:
         self.notes: set[str] = set()
         self._made: list[program.Table] = []
         self._names: set[str] = set()
+        self._shared: set[str] = set()
+        """Names that tables of several controls have."""
+        self._prefixes: dict[str, str] = {}
         self._applied: set[str] = set()
         self._count: dict[str, int] = {}
         self._states: dict[tuple[str, str], str] = {}
@@ -86,9 +103,22 @@ class Lowering:
             roles = zip(control.taken, ("hdr", "meta", STANDARD), strict=False)
             names = {p.name: Ref(p.type, role) for p, role in roles}
             follow = self.control(control, names, Ways(follow, follow, follow))
-        tables, notes = met(tuple(reversed(self._made)), follow)
+        tables, notes = met(*self._told_apart(follow))
         self.notes |= notes
         return tables
+
+    def _told_apart(self, start: str | None) -> tuple[tuple[program.Table, ...], str | None]:
+        """The tables in order, and the first one; of those that share a name, each has its control's before it."""
+        named: dict[str | None, str] = {name: self._prefixes[name] + name for name in self._shared}
+        tables = tuple(
+            replace(
+                table,
+                name=named.get(table.name, table.name),
+                next=tuple((outcome, named.get(to, to)) for outcome, to in table.next or ()),
+            )
+            for table in reversed(self._made)
+        )
+        return tables, named.get(start, start)
 
     def _check_function(self, function: Action) -> None:
         """Refuses a function that calls itself, by however many others, or has no value where it needs one."""
@@ -403,7 +433,11 @@ class Lowering:
         statistics_width: int = 0,
         through: frozenset[str] = frozenset(),
     ) -> str:
-        full = name if name not in self._names else scope.control.prefix + name
+        full = name
+        if name in self._names:
+            full = scope.control.prefix + name
+            self._shared.add(name)
+        self._prefixes.setdefault(name, scope.control.prefix)
         self.notes |= effect.notes
         table = program.Table(
             name=full,

@@ -54,8 +54,8 @@ def parse(data: bytes, file: str) -> tuple[Node, Source]:
         text = data.decode()
     except UnicodeDecodeError as error:
         raise InputError(file, f"byte {error.start}", "it is not UTF-8", "save it as UTF-8") from None
-    if _depth(text) > _TOO_DEEP:
-        raise InputError(file, "", f"it nests deeper than {_TOO_DEEP} brackets", "nest less")
+    if deep := _too_deep(text):
+        raise InputError(file, f"line {deep}", f"it nests deeper than {_TOO_DEEP} brackets", "nest less")
     if long := re.search(rf"\b\d\w{{{_TOO_LONG},}}", text):
         line = text.count("\n", 0, long.start()) + 1
         raise InputError(file, f"line {line}", f"a number of {len(long[0])} characters", f"write at most {_TOO_LONG}")
@@ -75,12 +75,26 @@ def _declared(text: str) -> Iterator[str]:
     yield from re.findall(r"\benum\s[^{};]*?(\w+)\s*\{", bare)
 
 
-def _depth(text: str) -> int:
-    depth = most = 0
+def _too_deep(text: str) -> int:
+    """The line where brackets nest deeper than is read; 0 for none."""
+    depth, line = 0, 1
     for char in text:
+        line += char == "\n"
         depth += (char in "({[") - (char in ")}]")
-        most = max(most, depth)
-    return most
+        if depth > _TOO_DEEP:
+            return line
+    return 0
+
+
+def deepest(tree: Node) -> Node:
+    """The node that most others lie around, of those with a place."""
+    found, most, ahead = tree, 0, [(tree, 1)]
+    while ahead:
+        node, depth = ahead.pop()
+        if depth > most and getattr(node.meta, "line", None):
+            found, most = node, depth
+        ahead += [(child, depth + 1) for child in node.children if isinstance(child, Tree)]
+    return found
 
 
 class _Tokens:
@@ -211,7 +225,7 @@ def _parser() -> Lark:
 
 def _fault(error: UnexpectedInput, tokens: _Tokens, source: Source, file: str) -> InputError:
     if isinstance(error, UnexpectedToken) and error.token.type != "$END":
-        said, mend = _unexpected(error)
+        said, mend = _unexpected(error, source.text)
         inside = tokens.inside.get(error.token.start_pos or 0, "")
         held = f" in {inside}" if inside else ""
         where, place = source.place(error.line, error.column)
@@ -223,14 +237,20 @@ def _fault(error: UnexpectedInput, tokens: _Tokens, source: Source, file: str) -
     return InputError(*source.place(last), "the program ends too early", "close what is open")
 
 
-def _unexpected(error: UnexpectedToken) -> tuple[str, str]:
-    word = str(error.token)
+def _unexpected(error: UnexpectedToken, text: str) -> tuple[str, str]:
+    word, at = str(error.token), error.token.start_pos or 0
     if error.token.type == "RESERVED" and word in _FOREIGN:
         what, mend = _FOREIGN[word]
         return f'"{word}": {what} is not read', mend
     expected = sorted({_plain(name) for name in error.accepts or error.expected})
+    if word == "." and re.match(r"\w", text[at + 1 : at + 2]) and not re.search(r"[\w)\]]\s*$", text[:at][-80:]):
+        mend = "give what is meant a name of its own, and write that without the dot"
+        return "a name with a dot before it, for the outermost one, is not read", mend
+    said = f'"{word}" cannot stand here'
+    if ";" in expected and (word.isidentifier() or word == "}"):
+        return said, "close what stands before it with ;"
     many = len(expected) > 8
-    return f'"{word}" cannot stand here', f"{', '.join(expected[:8])}{' or the like' if many else ''} can"
+    return said, f"write {' or '.join(expected[:8])}{', or the like' if many else ''}"
 
 
 def _plain(name: str) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pcpp import Preprocessor
+from pcpp.evaluator import Value
 
 from subak.errors import InputError
 
@@ -24,6 +25,22 @@ MOST_GROWTH = 300_000
 _CRASHES = (IndexError, KeyError, ValueError, TypeError, AttributeError, AssertionError)
 """What pcpp raises at directives that are cut short."""
 _PRAGMA = re.compile(r"^[ \t]*#pragma\b[^\n]*|@pragma\b[^\n]*", re.MULTILINE)
+
+
+MOST_SHIFT = 63
+"""Bits; a number of the preprocessor has 64."""
+_FAILED = re.compile(r"Could not evaluate expression due to (.*) \(passed to evaluator: '(.*)'\)$", re.DOTALL)
+_shift = Value.__lshift__
+
+
+def _bounded_shift(value: Any, by: Any) -> Any:
+    if not 0 <= int(by) <= MOST_SHIFT:
+        raise ValueError(f"a shift by {int(by)}")
+    return _shift(value, by)
+
+
+# As it comes, a shift makes numbers as long as memory is.
+Value.__lshift__ = _bounded_shift
 
 
 class Source(NamedTuple):
@@ -67,6 +84,10 @@ def _next(pp: Preprocessor) -> Any:
         raise InputError(pp.file, f"line {pp.line}", "this line cannot be preprocessed", "mend its directive") from None
 
 
+def _shortened(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:60]}..."
+
+
 def _blank(found: re.Match[str]) -> str:
     return " " * len(found.group())
 
@@ -77,6 +98,7 @@ class _Preprocessor(Preprocessor):  # type: ignore[misc]
         self.file = file
         self.line_directive = None
         self._opened = 0
+        self._called = ""
         self._grown = 0
         self.line = 1
         for name, value in DEFINED.items():
@@ -90,8 +112,23 @@ class _Preprocessor(Preprocessor):  # type: ignore[misc]
         return self.file if same else str(source)
 
     def on_error(self, file: str, line: int, msg: str) -> None:
+        if failed := _FAILED.match(msg):
+            what = f"#if {_shortened(failed[2])} has no value"
+            mend = f"compare whole numbers, and shift by 0 to {MOST_SHIFT}"
+            raise InputError(self.shown(file), f"line {line}", what, mend)
         what = re.sub(r"\s+", " ", msg).strip()
         raise InputError(self.shown(file), f"line {line}", f"the preprocessor stops: {what}", "mend this line")
+
+    def on_unknown_macro_function_in_expr(self, ident: str) -> Any:
+        self._called = self._called or ident
+        return lambda _: 0
+
+    def evalexpr(self, tokens: list[Any]) -> Any:
+        found = super().evalexpr(tokens)
+        if self._called:
+            what = f"#if calls {_shortened(self._called)}, which is no macro"
+            raise InputError(self.file, f"line {self.line}", what, "define it, or put this inside an #ifdef of it")
+        return found
 
     def on_file_open(self, is_system_include: bool, includepath: str) -> Any:
         if Path(includepath).name in GIVEN:
