@@ -69,7 +69,7 @@ pub trait Fabric: Clone + Debug + Send + Sized + 'static {
     }
 }
 
-/// The sender's side of a fabric. As [`Source`], with a wish for each subflow. Its timers are below [`CENTRE_TIMER`].
+/// The sender's side of a fabric. As [`subak_core::scheme::Source`], with a wish for each subflow. Its timers are below [`super::CENTRE_TIMER`].
 pub trait FabricSource<F: Fabric>: Send {
     /// The flow starts. Every subflow has a wish already.
     fn on_start<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>);
@@ -127,7 +127,7 @@ pub struct Passing<'a, H> {
     pub header: &'a mut H,
 }
 
-/// A fabric's part of a hop. Its timers are below [`PRICE_TIMER`].
+/// A fabric's part of a hop. Its timers are below [`super::PRICE_TIMER`].
 pub trait FabricHop<F: Fabric>: Send {
     /// The network starts.
     fn on_start<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>) {

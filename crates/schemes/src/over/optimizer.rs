@@ -23,7 +23,7 @@ pub trait Optimizer: Clone + Debug + Send + 'static {
 
     /// The optimizer with `params`.
     fn new(params: &Params) -> Result<Self, Fault>;
-    /// The same over a fabric that is `by` times slower: see [`Fabric::SLOWDOWN`].
+    /// The same over a fabric that is `by` times slower: see [`super::Fabric::SLOWDOWN`].
     #[must_use]
     fn slowed(self, by: f64) -> Self {
         let _ = by;
