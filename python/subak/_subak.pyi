@@ -1,5 +1,6 @@
 """The Rust core of Subak."""
 
+from collections.abc import Callable
 from os import PathLike
 from typing import Any, Self
 
@@ -107,9 +108,9 @@ class Spec:
 
     name: str
     @staticmethod
-    def load(path: str | PathLike[str]) -> Spec: ...
+    def load(path: str | PathLike[str], driver: str | None = None) -> Spec: ...
     @staticmethod
-    def parse(json: bytes, folder: str | PathLike[str]) -> Spec: ...
+    def parse(json: bytes, folder: str | PathLike[str], driver: str | None = None) -> Spec: ...
     def cells(self) -> str: ...
     def run(
         self,
@@ -118,6 +119,7 @@ class Spec:
         only: int | None,
         progress: Listener | None,
         policies: dict[str, Weigher] = ...,
+        testbed: Callable[[str, Callable[[float], bool]], str] | None = None,
     ) -> str: ...
 
 def converge(

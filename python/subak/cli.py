@@ -204,15 +204,22 @@ def run(
     ] = None,
     cell: Annotated[int | None, typer.Option(min=0, help="Run this cell only.")] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Threads; as many as processors if not given.")] = None,
+    driver: Annotated[
+        str | None,
+        typer.Option(
+            help="What runs every scheme, whatever the spec asks for: packet, fluid, or testbed, as root: real TCP between "
+            "namespaces of this machine."
+        ),
+    ] = None,
     print_cells: Annotated[
         bool, typer.Option("--print-cells", help="List the cells with an estimate of their cost, and run nothing.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Simulate every scheme x load x seed of a spec. What is complete is kept: the same command resumes."""
+    """Run every scheme x load x seed of a spec. What is complete is kept: the same command resumes."""
     from subak import runs
 
-    loaded = [runs.load(spec) for spec in specs]
+    loaded = [runs.load(spec, driver) for spec in specs]
     if print_cells:
         _print_cells([(spec.name, json_module.loads(spec.cells())) for spec in loaded], json)
         return
@@ -247,10 +254,11 @@ def _folders(specs: list[str], out: Path | None) -> list[Path]:
 def _run_one(spec: Spec, folder: Path, jobs: int | None, cell: int | None) -> dict[str, Any]:
     from subak._subak import summary
     from subak.progress import Reporter
+    from subak.testbed.driver import carry
 
     try:
         with Reporter(spec.name) as reporter:
-            outcome = json_module.loads(spec.run(folder, jobs or 0, cell, reporter))
+            outcome = json_module.loads(spec.run(folder, jobs or 0, cell, reporter, testbed=carry))
     except KeyboardInterrupt:
         print(f"subak: interrupted; what is complete lies in {folder}: the same command resumes", file=sys.stderr)
         raise typer.Exit(INTERRUPTED) from None

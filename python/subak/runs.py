@@ -111,6 +111,7 @@ def run(
     cell: int | None = None,
     progress: Listener | None = None,
     policies: Mapping[str, Weigher] | None = None,
+    driver: str | None = None,
 ) -> Results:
     """Simulates every cell of ``spec``, a file or a dict, that ``out`` does not hold yet.
 
@@ -121,13 +122,18 @@ def run(
     ``KeyboardInterrupt`` and leaves what is complete, so that the same call resumes. A cell that fails leaves the
     others alone and stands in ``Results.failed``. Raises ``InputError`` for a spec that cannot be used.
 
+    ``driver`` runs every scheme in place of what the spec asks for: ``packet``, ``fluid``, or ``testbed`` for real TCP
+    between namespaces of this machine, as root.
+
     ``policies`` are functions that set the weights of jobs whose policy is ``{callable = "NAME"}``. Such a spec is run
     anew each time, because its results depend on more than the spec.
     """
     if jobs is not None and jobs < 1:
         raise InputError(None, "jobs", f"it is {jobs}", "give 1 or more")
-    checked = load(spec)
-    checked.run(Path(out), jobs or 0, cell, progress, dict(policies or {}))
+    from subak.testbed.driver import carry
+
+    checked = load(spec, driver)
+    checked.run(Path(out), jobs or 0, cell, progress, dict(policies or {}), carry)
     return Results(out)
 
 
@@ -216,15 +222,15 @@ def _folder(run: Run) -> Path:
     return run.folder if isinstance(run, Results) else Path(run)
 
 
-def load(spec: Mapping[str, Any] | str | os.PathLike[str]) -> _subak.Spec:
-    """The checked spec in a file or a dict."""
+def load(spec: Mapping[str, Any] | str | os.PathLike[str], driver: str | None = None) -> _subak.Spec:
+    """The checked spec in a file or a dict, every scheme under ``driver`` if one is given."""
     if isinstance(spec, Mapping):
         if isinstance(network := spec.get("network"), _subak.Network):
             from subak.api import network_of
 
             spec = {**spec, "network": network_of(network)}
-        return _subak.Spec.parse(inputs.to_json(spec), Path())
-    return _subak.Spec.load(Path(spec))
+        return _subak.Spec.parse(inputs.to_json(spec), Path(), driver)
+    return _subak.Spec.load(Path(spec), driver)
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:

@@ -19,6 +19,7 @@ pub use results::store::{BUILD, VERSION};
 pub use results::summary::{SIZE_BINS, SizeBin, Summary, SummaryRow, summary};
 pub use results::table::{COLUMNS, Column, KINDS, Row};
 pub use results::warnings::Warning;
+pub use runs::testbed::Testbed;
 pub use runs::{Options, Outcome, Policies, Progress, run, run_with};
 pub use spec::drivers::{self, SchemeChoice};
 pub use spec::setting::Cost;

@@ -7,7 +7,7 @@ use subak_core::{Link, LinkId, Network, NodeId, NodeKind, Ns};
 
 /// Room in a queue where the network says nothing: 360 us of the link's rate (300 full packets at 10 Gb/s), at least
 /// 100 packets.
-pub(crate) fn default_buffer_bytes(capacity_bps: f64) -> u64 {
+pub fn default_buffer_bytes(capacity_bps: f64) -> u64 {
     ((capacity_bps * 360e-6 / 8.0) as u64).max(150_000)
 }
 

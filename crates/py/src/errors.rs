@@ -27,3 +27,13 @@ impl<T> OrInputError<T> for Result<T, Fault> {
         self.map_err(|fault| input_error(py, fault))
     }
 }
+
+/// The fault that an exception tells of: that of an `InputError`, or the exception itself.
+pub fn fault_of(py: Python<'_>, error: &PyErr) -> Fault {
+    let value = error.value(py);
+    let text = |name: &str| value.getattr(name).and_then(|v| v.extract::<String>());
+    match (text("what"), text("mend")) {
+        (Ok(what), Ok(mend)) => Fault::new(text("place").unwrap_or_default(), what, mend),
+        _ => Fault::new("", error.to_string(), "report this as a defect, with the input"),
+    }
+}

@@ -15,6 +15,7 @@ mod schemes;
 mod solving;
 mod structure;
 mod table;
+mod testbed;
 mod weights;
 
 use pyo3::prelude::*;

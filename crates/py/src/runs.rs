@@ -1,6 +1,7 @@
 //! Runs of specs: simulated on threads of their own while the interpreter stays free and answers to Ctrl-C.
 
 use crate::errors::{OrInputError, input_error};
+use crate::testbed::Hosts;
 use crate::weights::callables;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -15,7 +16,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use subak_core::Fault;
-use subak_lab::{Error, Options, Progress, ValidSpec};
+use subak_lab::{Error, Options, Progress, Testbed, ValidSpec};
 
 /// How often Ctrl-C is looked for and progress is passed on.
 const LOOK: Duration = Duration::from_millis(50);
@@ -26,19 +27,21 @@ pub struct Spec(ValidSpec);
 
 #[pymethods]
 impl Spec {
-    /// The spec in the file `path`.
+    /// The spec in the file `path`; every scheme under `driver`, if one is given.
     #[staticmethod]
-    fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        py.detach(|| subak_lab::Spec::load(&path)?.validate()).or_input_error(py).map(Spec)
+    #[pyo3(signature = (path, driver=None))]
+    fn load(py: Python<'_>, path: PathBuf, driver: Option<&str>) -> PyResult<Self> {
+        py.detach(|| under(subak_lab::Spec::load(&path)?, driver).validate()).or_input_error(py).map(Spec)
     }
 
     /// The spec in `json`; files that it names lie in `folder`.
     #[staticmethod]
-    fn parse(py: Python<'_>, json: &[u8], folder: PathBuf) -> PyResult<Self> {
+    #[pyo3(signature = (json, folder, driver=None))]
+    fn parse(py: Python<'_>, json: &[u8], folder: PathBuf, driver: Option<&str>) -> PyResult<Self> {
         let parsed = py.detach(|| {
             let tree: Value = serde_json::from_slice(json)
                 .map_err(|e| Fault::new("", format!("it is not a spec: {e}"), "give the sections of a spec"))?;
-            subak_lab::Spec::from_value(tree, folder)?.validate()
+            under(subak_lab::Spec::from_value(tree, folder)?, driver).validate()
         });
         parsed.or_input_error(py).map(Spec)
     }
@@ -55,8 +58,9 @@ impl Spec {
     }
 
     /// Runs what is not in `out` yet; `progress(done, cells, fraction)` hears how far it is. `policies`: callables by name.
-    /// What came of it, as JSON.
-    #[pyo3(signature = (out, jobs, only, progress, policies=BTreeMap::new()))]
+    /// `testbed`: carries what is for hosts, `testbed(errand, goes_on)` with JSON in and out. What came of it, as JSON.
+    #[pyo3(signature = (out, jobs, only, progress, policies=BTreeMap::new(), testbed=None))]
+    #[expect(clippy::too_many_arguments, reason = "they are the keywords of a Python function")]
     fn run(
         &self,
         py: Python<'_>,
@@ -65,12 +69,20 @@ impl Spec {
         only: Option<usize>,
         progress: Option<Py<PyAny>>,
         policies: BTreeMap<String, Py<PyAny>>,
+        testbed: Option<Py<PyAny>>,
     ) -> PyResult<String> {
         let policies = callables(policies);
+        let hosts = testbed.map(Hosts);
         let cancel = AtomicBool::new(false);
         let latest = Mutex::new(None);
         let note = |p: Progress| *latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(p);
-        let options = Options { jobs, only, progress: &note, cancel: &cancel };
+        let options = Options {
+            jobs,
+            only,
+            progress: &note,
+            cancel: &cancel,
+            testbed: hosts.as_ref().map(|h| h as &dyn Testbed),
+        };
         let (ended, result) = py.detach(|| {
             std::thread::scope(|scope| {
                 let (done, wait) = mpsc::channel::<()>();
@@ -96,6 +108,13 @@ impl Spec {
         };
         tell(py, progress.as_ref(), latest.into_inner().unwrap_or_else(PoisonError::into_inner))?;
         to_json(&outcome)
+    }
+}
+
+fn under(spec: subak_lab::Spec, driver: Option<&str>) -> subak_lab::Spec {
+    match driver {
+        Some(driver) => spec.under_driver(driver),
+        None => spec,
     }
 }
 

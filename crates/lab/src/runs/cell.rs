@@ -5,14 +5,13 @@ use crate::results::files::Part;
 use crate::results::packets::PacketTable;
 use crate::results::store::{self, Store};
 use crate::results::table::TableWriter;
-use crate::runs::Policies;
 use crate::runs::recorder::Shared;
 use crate::runs::simulate::{self, Took};
+use crate::runs::{Options, Policies};
 use crate::spec::ValidSpec;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
 /// Why a cell failed.
 pub(crate) enum CellError {
@@ -41,7 +40,7 @@ pub(crate) fn run(
     number: usize,
     store: &Store,
     policies: &Policies,
-    cancel: &AtomicBool,
+    options: &Options,
     progress: &(dyn Fn(f64) + Sync),
 ) -> Result<bool, CellError> {
     let (setting, scheme) = spec.setting(number);
@@ -62,7 +61,17 @@ pub(crate) fn run(
         }
     };
     let seed = spec.cell(number).seed;
-    let cell = simulate::Cell { number, setting, scheme, seed, packets: packets.as_ref(), policies, cancel, progress };
+    let cell = simulate::Cell {
+        number,
+        setting,
+        scheme,
+        seed,
+        packets: packets.as_ref(),
+        policies,
+        cancel: options.cancel,
+        testbed: options.testbed,
+        progress,
+    };
     let took = simulate::simulate(&cell, &mut |row| table.push(row).map_err(|e| Error::file(Path::new("cell"), e)))?;
     let Some(Took { events, packet_hops }) = took else { return Ok(false) };
     packets.map_or(Ok(()), |packets| packets.close())?;

@@ -8,6 +8,7 @@ mod passing;
 mod recorder;
 pub(crate) mod simulate;
 pub(crate) mod spent;
+pub(crate) mod testbed;
 mod window;
 
 use crate::error::Error;
@@ -28,6 +29,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 use subak_core::Fault;
 use subak_jobs::WeightPolicy;
+use testbed::Testbed;
 
 /// How to run.
 #[derive(Clone, Copy)]
@@ -40,6 +42,8 @@ pub struct Options<'a> {
     pub progress: &'a (dyn Fn(Progress) + Sync),
     /// Set to stop; what is complete stays.
     pub cancel: &'a AtomicBool,
+    /// Hosts for cells that are not simulated: one at a time.
+    pub testbed: Option<&'a dyn Testbed>,
 }
 
 /// How far a run is.
@@ -171,6 +175,8 @@ impl<'a> Work<'a> {
     fn all(&self) -> Result<(), Error> {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
         let jobs = if self.options.jobs == 0 { cores } else { self.options.jobs }.min(self.missing.len());
+        // What hosts do would be felt by the next cell.
+        let jobs = if self.missing.iter().any(|&c| self.spec.is_on_hosts(c)) { 1 } else { jobs };
         std::thread::scope(|scope| {
             let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(|| self.some())).collect();
             // All are joined before the first error is passed up.
@@ -189,9 +195,8 @@ impl<'a> Work<'a> {
             }
             let begun = Spent::now();
             let progress = |share| self.tell(at, share);
-            let caught = crate::quiet::catch(|| {
-                cell::run(self.spec, cell, self.store, self.policies, self.options.cancel, &progress)
-            });
+            let caught =
+                crate::quiet::catch(|| cell::run(self.spec, cell, self.store, self.policies, self.options, &progress));
             match caught.unwrap_or_else(|panic| Err(CellError::Run(format!("a defect of subak: {panic}")))) {
                 Ok(false) => return Ok(()),
                 Ok(true) => self.note(cell, begun),

@@ -4,7 +4,7 @@ use crate::spec::setting::Cost;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use subak_core::driver::{Driver, Injected, PacketSizes};
-use subak_core::scheme::{Goal, Info, Load, Params, Scheme, Work};
+use subak_core::scheme::{Goal, Info, Kind, Load, Params, Scheme, Settles, Work};
 use subak_core::{Fault, Network, Nic, Policy};
 use subak_fluid::Stated;
 use subak_schemes::{Visitor, registry};
@@ -103,12 +103,16 @@ pub trait DriverKind: Sync {
         let _ = (name, params, network);
         None
     }
+    /// Whether hosts carry the flows, so that nothing is simulated: `build` is not called.
+    fn is_real(&self) -> bool {
+        false
+    }
     /// What a run of the scheme takes.
     fn cost(&self, name: &str, params: &Map<String, Value>, expected: Expected) -> Cost;
 }
 
 /// Every driver of `subak run`.
-pub const DRIVERS: &[&dyn DriverKind] = &[&Fluid, &Packets];
+pub const DRIVERS: &[&dyn DriverKind] = &[&Fluid, &Hosts, &Packets];
 
 /// The driver that runs the scheme called `name`, the one `asked` for or the scheme's own, and what the scheme says of
 /// itself.
@@ -294,5 +298,73 @@ impl DriverKind for Fluid {
     fn cost(&self, _name: &str, _params: &Map<String, Value>, expected: Expected) -> Cost {
         let flows = expected.flows;
         Cost { flows, packet_hops: 0.0, seconds: 2.0 * flows * (20e-6 + 1e-7 * flows.sqrt()) }
+    }
+}
+
+/// Network namespaces of this machine, and TCP as its kernel has it.
+struct Hosts;
+
+/// Congestion controls that no simulation has.
+const KERNEL: &[Info] = &[Info {
+    name: "bbr",
+    about: "TCP BBR as the kernel has it, on a testbed alone",
+    paper: "Cardwell et al., ACM Queue 2016",
+    kind: Kind::Reactive,
+    lives_on_control: false,
+    goal: Goal::Own,
+    params: &[],
+    settles: Settles::NEVER,
+}];
+
+/// Congestion controls of kernels that simulations have too.
+const IN_BOTH: &[&str] = &["cubic", "reno", "dctcp"];
+
+impl DriverKind for Hosts {
+    fn name(&self) -> &'static str {
+        "testbed"
+    }
+    fn about(&self) -> &'static str {
+        "network namespaces of this machine, and real TCP between them"
+    }
+    fn schemes(&self) -> Vec<Info> {
+        KERNEL.to_vec()
+    }
+    fn find(&self, name: &str) -> Result<Info, Fault> {
+        let names: Vec<_> = KERNEL.iter().map(|s| s.name).collect();
+        let found = KERNEL.iter().find(|s| s.name == name).copied();
+        found.ok_or_else(|| subak_core::document::unknown_word(name, "scheme", &names))
+    }
+    fn take(&self, name: &str) -> Result<Info, Fault> {
+        if IN_BOTH.contains(&name) {
+            return registry::find(name).copied();
+        }
+        self.find(name).map_err(|_| {
+            let own = KERNEL.iter().map(|s| s.name);
+            let names: Vec<_> = IN_BOTH.iter().copied().chain(own).collect();
+            let what = format!("scheme \"{name}\" does not run on hosts");
+            Fault::new("driver", what, format!("leave driver away, or take one of: {}", names.join(", ")))
+        })
+    }
+    fn data_share(&self, name: &str, params: &Map<String, Value>) -> Result<f64, Fault> {
+        match params.iter().find(|(key, value)| !(name == "cubic" && *key == "queue" && *value == "fifo")) {
+            None if name == "cubic" && params.is_empty() => {
+                let what = "the queues of a testbed are drop-tail, and the scheme's are fair by default";
+                Err(Fault::new("params.queue", what, "write params.queue = \"fifo\""))
+            }
+            None => Ok(1.0),
+            Some((key, _)) => {
+                let what = format!("the kernel's {name} does not have it");
+                Err(Fault::new(format!("params.{key}"), what, "leave it away on a testbed"))
+            }
+        }
+    }
+    fn build(&self, _name: &str, _params: &Map<String, Value>, _scene: Scene) -> Result<Box<dyn Driver>, Fault> {
+        Err(Fault::new("driver", "hosts are not simulated", "report this as a defect"))
+    }
+    fn is_real(&self) -> bool {
+        true
+    }
+    fn cost(&self, _name: &str, _params: &Map<String, Value>, expected: Expected) -> Cost {
+        Cost { flows: expected.flows, packet_hops: 0.0, seconds: expected.seconds }
     }
 }

@@ -57,6 +57,7 @@ const ROOT: &[Key] = &[
     Key::open("packets", Holds::Table(setting::PACKETS), "of Ethernet", "sizes of packets"),
     Key::open("fault", Holds::List(&Holds::Other("faults", fault::described)), "none", "what goes wrong"),
     Key::open("controller", Holds::Table(controller::KEYS), "none", "where the central machine is"),
+    Key::open("testbed", Holds::Table(setting::TESTBED), "the spec's own rates", "how real hosts carry it"),
     Key::required("scheme", Holds::List(&Holds::Table(schemes::SCHEME)), "the schemes"),
 ];
 
@@ -117,6 +118,24 @@ impl Spec {
             Value::Object(tree) => Ok(Spec { tree, toml: None, base, file: None }),
             _ => Err(Fault::new("", "the spec is not a table", "give sections: network, workload, scheme, run")),
         }
+    }
+
+    /// The same with every scheme under `driver`, whatever the spec asks for; results call schemes as they would without.
+    #[must_use]
+    pub fn under_driver(mut self, driver: &str) -> Self {
+        for scheme in self.tree.get_mut("scheme").and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Value::Object(scheme) = scheme {
+                scheme.insert("driver".to_string(), json!(driver));
+                let of = |key: &str| scheme.get(key).and_then(Value::as_str);
+                let pair = of("optimizer").zip(of("fabric")).map(|(optimizer, fabric)| format!("{optimizer}/{fabric}"));
+                if let (None, Some(name)) = (scheme.get("label"), of("name").map(str::to_string).or(pair)) {
+                    scheme.insert("label".to_string(), json!(name));
+                }
+            }
+        }
+        // The text that it was read from says something else.
+        self.toml = None;
+        self
     }
 
     /// Checks everything: a spec that passes can be run.
@@ -214,6 +233,11 @@ impl ValidSpec {
     /// How many cells there are.
     pub fn len(&self) -> usize {
         self.settings.len() * self.schemes.len() * self.seeds.len()
+    }
+
+    /// Whether hosts carry a cell, and nothing is simulated.
+    pub fn is_on_hosts(&self, index: usize) -> bool {
+        self.setting(index).1.driver().is_ok_and(|(driver, _)| driver.is_real())
     }
 
     /// Whether there is none (there always is one).

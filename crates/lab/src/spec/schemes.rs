@@ -17,7 +17,7 @@ pub(super) const SCHEME: &[Key] = &[
     Key::open("name", Holds::Text, "optimizer and fabric", "one of those that `subak schemes` lists"),
     Key::open("optimizer", Holds::Text, "name", "an optimizer"),
     Key::open("fabric", Holds::Text, "name", "the fabric that it runs over"),
-    Key::open("driver", Holds::Word(&["packet", "fluid"]), "the scheme's own", "what simulates it"),
+    Key::open("driver", Holds::Word(&["packet", "fluid", "testbed"]), "the scheme's own", "what runs it"),
     Key::open("label", Holds::Text, "its name", "what results call it"),
     Key::open("policy", Holds::Other("policy", any), "the spec's", "its own policy"),
     Key::open("params", Holds::Other("params", any), "the scheme's", "its parameters"),

@@ -1,5 +1,6 @@
 //! One setting of a spec, all axes fixed: what every scheme and seed of it runs under.
 
+use crate::runs::testbed;
 use crate::spec::drivers::{Expected, SchemeChoice};
 use crate::spec::measure::{Measure, measure};
 use crate::spec::section::{Section, each};
@@ -14,7 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 use subak_core::case::policy_from_value;
 use subak_core::driver::{Injected, LinkChange, PacketSizes, Route};
-use subak_core::keys::{Holds, Key};
+use subak_core::keys::{Holds, Key, Low};
 use subak_core::quantity::{bytes_from_json, ns_from_json};
 use subak_core::scheme::{Circumstances, Goal};
 use subak_core::{Fault, Faults, LinkId, NodeId, Ns, Policy};
@@ -50,12 +51,14 @@ pub(crate) struct Setting {
     pub controller: Option<Vec<(NodeId, Route)>>,
     /// How long after a link fails or comes back new routes are found; `None`: never.
     pub reroute_ns: Option<Ns>,
+    /// Rates of a testbed over those of the spec, and times of the spec over those of a testbed.
+    pub scale: f64,
 }
 
 impl Setting {
     /// The sections that make a setting.
     pub const SECTIONS: &[&str] =
-        &["network", "routing", "workload", "policy", "measure", "run", "packets", "fault", "controller"];
+        &["network", "routing", "workload", "policy", "measure", "run", "packets", "fault", "controller", "testbed"];
 
     /// Reads a spec whose axes are fixed. Networks that were read before are found in `topologies`.
     pub fn read(
@@ -97,6 +100,7 @@ impl Setting {
         let controller = faults.keep(controller.transpose().map_err(|e| e.below("controller"))).flatten();
         let reroute_ns = routing.and_then(|r| r.get("reroute")).map(ns_from_json).transpose();
         let reroute_ns = faults.keep(reroute_ns.map_err(|e| e.below("routing.reroute"))).flatten();
+        let scale = faults.keep(scale(section("testbed")).map_err(|e| e.below("testbed"))).unwrap_or(1.0);
         faults.done()?;
         let made = || {
             let (duration_ns, warmup_ns, drain_ns) = times?;
@@ -113,6 +117,7 @@ impl Setting {
                 drain_ns,
                 reroute_ns,
                 controller,
+                scale,
             })
         };
         let made = made().ok_or_else(|| Fault::new("", "a section is missing", "report this as a defect"))?;
@@ -143,6 +148,9 @@ impl Setting {
                 return Err(Fault::new("workload", what, "leave the weights away, or the scheme out of the spec"));
             }
             crate::spec::policy::check(self.policy, &info, &scheme.params)?;
+            if driver.is_real() {
+                testbed::check(self)?;
+            }
             // Whether traffic runs both ways makes no difference to that.
             let params = self.circumstances(true).complete(&info, &scheme.params);
             if self.controller.is_none() && driver.has_controller(&scheme.name, &params, self.topology.network())? {
@@ -283,6 +291,24 @@ fn times(value: &Value) -> Result<(Ns, Ns, Ns), Fault> {
     let drain_ns = section.opt("drain", time).unwrap_or(duration_ns.saturating_mul(20).min(MOST_NS));
     section.get("seeds");
     section.end(Ok((duration_ns, warmup_ns, drain_ns)))
+}
+
+/// The keys of `[testbed]`.
+pub(super) const TESTBED: &[Key] = &[Key::new(
+    "scale",
+    Holds::Number(Low::From(1e-6), 1e3),
+    "1",
+    "rates of the hosts over those of the spec, and times of the spec over those of the hosts: 0.01 makes 10 Gb/s of 100 Mb/s",
+)];
+
+fn scale(value: Option<&Value>) -> Result<f64, Fault> {
+    let Some(value) = value else { return Ok(1.0) };
+    let mut section = Section::of(value, TESTBED)?;
+    let scale = section.opt("scale", |v| match v.as_f64() {
+        Some(scale) if (1e-6..=1e3).contains(&scale) => Ok(scale),
+        _ => Err(Fault::new("", format!("the scale is {v}"), "give a number from 0.000001 to 1000")),
+    });
+    section.end(Ok(scale.unwrap_or(1.0)))
 }
 
 /// The keys of `[packets]`.

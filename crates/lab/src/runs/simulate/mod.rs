@@ -10,6 +10,7 @@ use crate::runs::convergence::Watch;
 use crate::runs::jobs::Running;
 use crate::runs::passing::Passing;
 use crate::runs::recorder::{Recorder, Shared};
+use crate::runs::testbed::{self, Testbed};
 use crate::runs::window::Counts;
 use crate::spec::drivers::{Scene, SchemeChoice};
 use crate::spec::measure::Convergence;
@@ -38,6 +39,8 @@ pub(crate) struct Cell<'a> {
     /// What sets weights where the spec says a callable does.
     pub policies: &'a Policies,
     pub cancel: &'a AtomicBool,
+    /// Hosts, where the caller has any.
+    pub testbed: Option<&'a dyn Testbed>,
     /// Told the share of the run that is done.
     pub progress: &'a (dyn Fn(f64) + Sync),
 }
@@ -62,7 +65,13 @@ pub(crate) fn simulate(cell: &Cell, rows: &mut Rows) -> Result<Option<Took>, Err
     let params = setting.circumstances(both_ways).complete(&info, &scheme.params);
     let data_share = kind.data_share(&scheme.name, &params)?;
     let scene = Scene { network, sizes: setting.packet, faults: &setting.faults, seed };
-    let mut driver = kind.build(&scheme.name, &params, scene)?;
+    let mut driver = match kind.is_real() {
+        true => match testbed::carried(cell, &flows)? {
+            Some(driver) => driver,
+            None => return Ok(None),
+        },
+        false => kind.build(&scheme.name, &params, scene)?,
+    };
     if setting.measure.at_sender {
         driver.complete_at_sender();
     }

@@ -1,0 +1,8 @@
+//! Subak on Linux hosts: what sends, what steers, and what looks at queues. `subak-agent` is its program.
+
+mod namespace;
+mod netlink;
+mod sys;
+pub mod traffic;
+
+pub use netlink::Malformed;

@@ -1,0 +1,52 @@
+//! `subak-agent`: what a Linux host runs.
+
+use clap::{Parser, Subcommand};
+use std::io::{Read, Write};
+use std::process::ExitCode;
+use subak_agent::traffic;
+use subak_testbed::Schedule;
+
+/// What a Linux host runs for Subak.
+#[derive(Parser)]
+#[command(version, about)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Sends the flows of a schedule between network namespaces and records when they arrive.
+    ///
+    /// The schedule is JSON on standard input, the recording JSON on standard output, and progress JSON lines on standard
+    /// error. It ends early when its parent does.
+    Traffic,
+}
+
+/// The most bytes of a schedule.
+const MOST_INPUT: u64 = 1 << 30;
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Command::Traffic => carry(),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(what) => {
+            eprintln!("subak-agent: {what}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn carry() -> Result<(), String> {
+    let mut text = Vec::new();
+    let read = std::io::stdin().lock().take(MOST_INPUT).read_to_end(&mut text);
+    read.map_err(|e| format!("standard input: {e}"))?;
+    let schedule: Schedule = serde_json::from_slice(&text).map_err(|e| format!("the schedule: {e}"))?;
+    drop(text);
+    let recording = traffic::carry(&schedule, &mut |share| eprintln!("{{\"share\": {share:.4}}}"))?;
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    serde_json::to_writer(&mut out, &recording).map_err(|e| format!("standard output: {e}"))?;
+    out.flush().map_err(|e| format!("standard output: {e}"))
+}

@@ -1,0 +1,304 @@
+//! Sockets: a listener at each host that receives, and two ends for each flow that is connected.
+
+use crate::namespace::Namespace;
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, acceptfrom_with, bind, connect,
+    getsockname, listen, recv, send, socket_with, sockopt,
+};
+use std::collections::{BTreeSet, HashMap};
+use std::net::{Ipv4Addr, SocketAddrV4};
+use subak_testbed::{Carried, Schedule};
+
+/// Where hosts listen.
+const PORT: u16 = 5001;
+/// What a flow may write or read at a time, bytes, before others have their turn.
+const TURN: usize = 1 << 18;
+/// What is sent.
+static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
+
+/// Which socket has something to say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Token {
+    Sender(usize),
+    Receiver(usize),
+    Listener(usize),
+}
+
+impl Token {
+    pub fn of(word: u64) -> Self {
+        let number = (word >> 2) as usize;
+        match word & 3 {
+            0 => Token::Sender(number),
+            1 => Token::Receiver(number),
+            _ => Token::Listener(number),
+        }
+    }
+
+    fn data(self) -> EventData {
+        let (number, kind) = match self {
+            Token::Sender(f) => (f, 0),
+            Token::Receiver(f) => (f, 1),
+            Token::Listener(h) => (h, 2),
+        };
+        EventData::new_u64((number as u64) << 2 | kind)
+    }
+}
+
+struct Sender {
+    socket: OwnedFd,
+    connected: bool,
+}
+
+/// How far a socket has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// It waits for the other side.
+    Waits,
+    /// It could go on; it is others' turn.
+    Ready,
+    /// There is nothing left to do.
+    Over,
+}
+
+/// Every socket of a run.
+pub(super) struct Ends<'a> {
+    schedule: &'a Schedule,
+    places: Vec<Namespace>,
+    pub epoll: OwnedFd,
+    listeners: Vec<Option<OwnedFd>>,
+    senders: Vec<Option<Sender>>,
+    receivers: Vec<Option<OwnedFd>>,
+    /// What each flow has still to write; none without end.
+    left: Vec<Option<u64>>,
+    /// Flows that may write.
+    allowed: Vec<bool>,
+    received: Vec<u64>,
+    /// Flows of which something arrived since the last note.
+    touched: BTreeSet<usize>,
+    by_sender: HashMap<(Ipv4Addr, u16), usize>,
+    /// Flows in the order of their starts.
+    order: Vec<usize>,
+    /// How many of them were asked to connect, and how many are connected.
+    pub asked: usize,
+    pub connected: usize,
+}
+
+fn failed(what: &str, error: Errno) -> String {
+    match error {
+        Errno::MFILE | Errno::NFILE => format!("{what}: too many files are open; raise the limit: ulimit -n"),
+        _ => format!("{what}: {error}"),
+    }
+}
+
+impl<'a> Ends<'a> {
+    pub fn new(schedule: &'a Schedule, places: Vec<Namespace>) -> Result<Self, String> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|e| failed("epoll", e))?;
+        let receives: BTreeSet<usize> = schedule.flows.iter().map(|f| f.dst as usize).collect();
+        let mut listeners = Vec::with_capacity(places.len());
+        for (h, place) in places.iter().enumerate() {
+            listeners.push(receives.contains(&h).then(|| place.within(|| listener(&epoll, h))).transpose()?);
+        }
+        let flows = schedule.flows.len();
+        let mut order: Vec<usize> = (0..flows).collect();
+        order.sort_by_key(|&f| schedule.flows[f].start_ns);
+        Ok(Ends {
+            schedule,
+            places,
+            epoll,
+            listeners,
+            senders: std::iter::repeat_with(|| None).take(flows).collect(),
+            receivers: std::iter::repeat_with(|| None).take(flows).collect(),
+            left: schedule.flows.iter().map(|f| f.size_bytes).collect(),
+            allowed: vec![false; flows],
+            received: vec![0; flows],
+            touched: BTreeSet::new(),
+            by_sender: HashMap::new(),
+            order,
+            asked: 0,
+            connected: 0,
+        })
+    }
+
+    /// Connections that are being made.
+    pub fn connecting(&self) -> usize {
+        self.asked - self.connected
+    }
+
+    /// Begins the connection of the flow that starts next among those that have none.
+    pub fn connect_next(&mut self) -> Result<(), String> {
+        let f = self.order[self.asked];
+        self.asked += 1;
+        let flow = &self.schedule.flows[f];
+        let (epoll, congestion) = (&self.epoll, &self.schedule.congestion);
+        let open = || -> Result<(OwnedFd, u16), String> {
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None);
+            let socket = socket.map_err(|e| failed("a socket cannot be opened", e))?;
+            sockopt::set_tcp_congestion(&socket, congestion).map_err(|e| match e {
+                Errno::NOENT => format!("this kernel has no congestion control \"{congestion}\""),
+                _ => failed(&format!("congestion control \"{congestion}\""), e),
+            })?;
+            let from = SocketAddrV4::new(flow.from, 0);
+            bind(&socket, &from).map_err(|e| failed(&format!("{} cannot be bound", flow.from), e))?;
+            let name = getsockname(&socket).and_then(SocketAddrV4::try_from);
+            let port = name.map_err(|e| failed("a socket has no name", e))?.port();
+            match connect(&socket, &SocketAddrV4::new(flow.to, PORT)) {
+                Ok(()) | Err(Errno::INPROGRESS) => {}
+                Err(e) => return Err(failed(&format!("{} to {} cannot be connected", flow.from, flow.to), e)),
+            }
+            let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+            epoll::add(epoll, &socket, Token::Sender(f).data(), flags).map_err(|e| failed("epoll", e))?;
+            Ok((socket, port))
+        };
+        let (socket, port) = self.places[flow.src as usize].within(open)?;
+        self.by_sender.insert((flow.from, port), f);
+        self.senders[f] = Some(Sender { socket, connected: false });
+        Ok(())
+    }
+
+
+    /// A connection was made, at one end or the other.
+    pub fn hear_connecting(&mut self, token: Token, flags: EventFlags) -> Result<(), String> {
+        match token {
+            Token::Listener(h) => self.accept(h),
+            Token::Receiver(_) => Ok(()),
+            Token::Sender(f) => {
+                let Some(sender) = self.senders[f].as_mut().filter(|s| !s.connected) else { return Ok(()) };
+                let error = sockopt::socket_error(&sender.socket).map_err(|e| failed("a socket", e))?;
+                if let Err(e) = error {
+                    let flow = &self.schedule.flows[f];
+                    return Err(failed(&format!("{} to {} cannot be connected", flow.from, flow.to), e));
+                }
+                if flags.contains(EventFlags::OUT) {
+                    sender.connected = true;
+                    self.connected += 1;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn accept(&mut self, h: usize) -> Result<(), String> {
+        let Some(listener) = &self.listeners[h] else { return Ok(()) };
+        loop {
+            let (socket, from) = match acceptfrom_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+                Ok((socket, Some(from))) => (socket, from),
+                Ok((_, None)) | Err(Errno::CONNABORTED | Errno::INTR) => continue,
+                Err(Errno::AGAIN) => return Ok(()),
+                Err(e) => return Err(failed("a connection cannot be accepted", e)),
+            };
+            // Who is none of ours is turned away.
+            let from = SocketAddrV4::try_from(from).ok().map(|from| (*from.ip(), from.port()));
+            let Some(f) = from.and_then(|from| self.by_sender.remove(&from)) else { continue };
+            let flags = EventFlags::IN | EventFlags::RDHUP | EventFlags::ET;
+            epoll::add(&self.epoll, &socket, Token::Receiver(f).data(), flags).map_err(|e| failed("epoll", e))?;
+            self.receivers[f] = Some(socket);
+        }
+    }
+
+    /// The flow may write from now on.
+    pub fn allow(&mut self, f: usize) {
+        self.allowed[f] = true;
+    }
+
+    /// The flow writes nothing from now on.
+    pub fn stop(&mut self, f: usize) {
+        self.left[f] = Some(0);
+    }
+
+    /// Writes what there is room for; over once the receiver has closed.
+    pub fn send(&mut self, f: usize) -> Result<Progress, String> {
+        let Some(sender) = self.senders[f].as_ref().filter(|s| s.connected && self.allowed[f]) else {
+            return Ok(Progress::Waits);
+        };
+        let (left, mut turn) = (&mut self.left[f], 0);
+        while *left != Some(0) {
+            if turn >= TURN {
+                return Ok(Progress::Ready);
+            }
+            let most = left.map_or(ZEROS.len(), |left| left.min(ZEROS.len() as u64) as usize);
+            match send(&sender.socket, &ZEROS[..most], SendFlags::NOSIGNAL) {
+                Ok(sent) => {
+                    turn += sent;
+                    *left = left.map(|left| left - sent as u64);
+                }
+                Err(Errno::AGAIN) => return Ok(Progress::Waits),
+                Err(Errno::INTR) => {}
+                Err(e) => return Err(failed("sending", e)),
+            }
+        }
+        match recv(&sender.socket, &mut [0u8; 16], RecvFlags::empty()) {
+            Ok((_, 0)) => Ok(Progress::Over),
+            Ok(_) | Err(Errno::AGAIN | Errno::INTR) => Ok(Progress::Waits),
+            Err(e) => Err(failed("sending", e)),
+        }
+    }
+
+    /// Reads what is there; over once all has come, or no more will.
+    pub fn receive(&mut self, f: usize, room: &mut [u8]) -> Result<Progress, String> {
+        let Some(socket) = &self.receivers[f] else { return Ok(Progress::Waits) };
+        let mut turn = 0;
+        while turn < TURN {
+            match recv(socket, &mut *room, RecvFlags::empty()) {
+                Ok((_, 0)) => return Ok(Progress::Over),
+                Ok((_, bytes)) => {
+                    turn += bytes;
+                    self.received[f] += bytes as u64;
+                    self.touched.insert(f);
+                    if self.schedule.flows[f].size_bytes.is_some_and(|size| self.received[f] >= size) {
+                        return Ok(Progress::Over);
+                    }
+                }
+                Err(Errno::AGAIN) => return Ok(Progress::Waits),
+                Err(Errno::INTR) => {}
+                Err(e) => return Err(failed("receiving", e)),
+            }
+        }
+        Ok(Progress::Ready)
+    }
+
+    /// Payload that has arrived, bytes.
+    pub fn received(&self, f: usize) -> u64 {
+        self.received[f]
+    }
+
+    /// Notes what has arrived by `at_ns`.
+    pub fn note_arrivals(&mut self, at_ns: u64, carried: &mut [Carried]) {
+        for f in std::mem::take(&mut self.touched) {
+            if self.receivers[f].is_some() {
+                carried[f].arrivals.push((at_ns, self.received[f]));
+            }
+        }
+    }
+
+    /// The receiver has read what it will.
+    pub fn close_receiver(&mut self, f: usize, now_ns: u64, carried: &mut Carried) {
+        if self.receivers[f].take().is_some() {
+            carried.received_bytes = self.received[f];
+            if self.schedule.flows_every_ns > 0 {
+                carried.arrivals.push((now_ns, self.received[f]));
+            }
+        }
+    }
+
+    /// The sender's socket, if it is still there: who takes it closes it.
+    pub fn close_sender(&mut self, f: usize) -> Option<OwnedFd> {
+        self.senders[f].take().map(|s| s.socket)
+    }
+}
+
+fn listener(epoll: &OwnedFd, h: usize) -> Result<OwnedFd, String> {
+    let open = || {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
+        sockopt::set_socket_reuseaddr(&socket, true)?;
+        bind(&socket, &SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, PORT))?;
+        listen(&socket, 4096)?;
+        epoll::add(epoll, &socket, Token::Listener(h).data(), EventFlags::IN)?;
+        Ok(socket)
+    };
+    open().map_err(|e| failed(&format!("port {PORT} cannot be listened to"), e))
+}

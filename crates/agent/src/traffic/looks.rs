@@ -1,0 +1,37 @@
+//! Ports: one line to the kernel for each namespace, asked once for all of its devices.
+
+use crate::namespace::Namespace;
+use crate::netlink::Queues;
+use std::collections::BTreeMap;
+use subak_testbed::{LinkCounts, Port};
+
+pub(super) struct Looks {
+    lines: Vec<Queues>,
+    /// The line and the device of each port.
+    ports: Vec<(usize, u32)>,
+}
+
+impl Looks {
+    pub fn new(ports: &[Port]) -> Result<Self, String> {
+        let mut known = BTreeMap::new();
+        let (mut lines, mut places) = (Vec::new(), Vec::new());
+        for port in ports {
+            let line = match known.get(port.netns.as_str()) {
+                Some(&line) => line,
+                None => {
+                    lines.push(Namespace::open(&port.netns)?.within(Queues::here)?);
+                    known.insert(port.netns.as_str(), lines.len() - 1);
+                    lines.len() - 1
+                }
+            };
+            places.push((line, port.device));
+        }
+        Ok(Looks { lines, ports: places })
+    }
+
+    /// Every port as it stands.
+    pub fn all(&mut self) -> Result<Vec<LinkCounts>, String> {
+        let seen: Vec<_> = self.lines.iter_mut().map(Queues::look).collect::<Result<_, _>>()?;
+        Ok(self.ports.iter().map(|(line, device)| seen[*line].get(device).copied().unwrap_or_default()).collect())
+    }
+}

@@ -1,0 +1,273 @@
+//! Sends the flows of a schedule over TCP between network namespaces, and notes when their bytes arrive.
+//!
+//! One thread and one clock serve all hosts, so that starts and arrivals are comparable. A flow's connection is made before the
+//! flow starts: what is timed is the transfer, from the moment at which its first byte may be written to that at which its last
+//! is read.
+
+mod ends;
+mod looks;
+mod timers;
+
+use crate::namespace::Namespace;
+use crate::sys;
+use ends::{Ends, Progress, Token};
+use looks::Looks;
+use rustix::event::epoll;
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, set_parent_process_death_signal, setrlimit};
+use rustix::time::{ClockId, Timespec, clock_gettime};
+use subak_testbed::{Carried, Recording, SCHEMA, Schedule};
+use timers::{Due, Timers};
+
+/// Connections that are made ahead of their flows' starts: all of most schedules, and as many as memory bears.
+const AHEAD: usize = 10_000;
+/// Connections that are being made at once.
+const AT_ONCE: usize = 64;
+/// How long the making of connections may take, ns.
+const PATIENCE_NS: u64 = 30_000_000_000;
+/// How often progress is told, ns.
+const TELL_NS: u64 = 500_000_000;
+
+/// Carries `schedule`; `progress` is told the share of its time that has passed. An error says what the machine lacks.
+pub fn carry(schedule: &Schedule, progress: &mut dyn FnMut(f64)) -> Result<Recording, String> {
+    schedule.check()?;
+    // A program that is killed takes its traffic with it.
+    set_parent_process_death_signal(Some(Signal::KILL)).map_err(|e| format!("the parent cannot be watched: {e}"))?;
+    allow_files(schedule);
+    let mut run = Run::new(schedule)?;
+    run.connect_first()?;
+    run.start();
+    while !run.is_over() {
+        run.turn(progress)?;
+    }
+    run.finish()
+}
+
+/// As many open files as the limits of this process allow.
+fn allow_files(schedule: &Schedule) {
+    let wanted = 2 * schedule.flows.len().min(AHEAD) as u64 + 2 * schedule.hosts.len() as u64 + 4096;
+    let limit = getrlimit(Resource::Nofile);
+    let current = limit.maximum.map_or(wanted, |most| most.min(wanted)).max(limit.current.unwrap_or(wanted));
+    // What is not granted shows when a socket cannot be opened.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(current), maximum: limit.maximum });
+}
+
+/// The host's clock, ns: it never goes back.
+fn clock_ns() -> u64 {
+    let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::Monotonic);
+    tv_sec as u64 * 1_000_000_000 + tv_nsec as u64
+}
+
+fn busy_ns() -> u64 {
+    let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::ProcessCPUTime);
+    tv_sec as u64 * 1_000_000_000 + tv_nsec as u64
+}
+
+struct Run<'a> {
+    schedule: &'a Schedule,
+    ends: Ends<'a>,
+    looks: Looks,
+    timers: Timers,
+    carried: Vec<Carried>,
+    samples: Vec<subak_testbed::LinkSample>,
+    /// When the run began, by the clock.
+    begun_ns: u64,
+    /// Flows that have neither ended nor failed.
+    open: usize,
+    /// When the last flow starts or stops, ns: what progress is a share of.
+    horizon_ns: u64,
+    latest_ns: u64,
+    end_ns: u64,
+    told_ns: u64,
+    events: Vec<epoll::Event>,
+    /// Sockets that could go on when it was others' turn.
+    ready: Vec<Token>,
+    room: Vec<u8>,
+}
+
+impl<'a> Run<'a> {
+    fn new(schedule: &'a Schedule) -> Result<Self, String> {
+        let places: Vec<Namespace> = schedule.hosts.iter().map(|h| Namespace::open(&h.netns)).collect::<Result<_, _>>()?;
+        Ok(Run {
+            schedule,
+            ends: Ends::new(schedule, places)?,
+            looks: Looks::new(&schedule.ports)?,
+            timers: Timers::new(schedule),
+            carried: vec![Carried::default(); schedule.flows.len()],
+            samples: Vec::new(),
+            begun_ns: 0,
+            open: schedule.flows.len(),
+            horizon_ns: schedule.flows.iter().map(|f| f.stop_ns.unwrap_or(f.start_ns)).max().unwrap_or(0),
+            latest_ns: 0,
+            end_ns: 0,
+            told_ns: 0,
+            events: Vec::with_capacity(256),
+            ready: Vec::new(),
+            room: vec![0; 1 << 16],
+        })
+    }
+
+    /// Makes the connections of the first flows.
+    fn connect_first(&mut self) -> Result<(), String> {
+        let until_ns = clock_ns() + PATIENCE_NS;
+        while self.ends.connected < self.schedule.flows.len().min(AHEAD) {
+            while self.ends.asked < self.schedule.flows.len().min(AHEAD) && self.ends.connecting() < AT_ONCE {
+                self.ends.connect_next()?;
+            }
+            self.wait(100_000_000)?;
+            for (token, flags) in self.take_events() {
+                self.ends.hear_connecting(token, flags)?;
+            }
+            if clock_ns() > until_ns {
+                let (made, of) = (self.ends.connected, self.schedule.flows.len());
+                return Err(format!("{made} of {of} connections could be made in {} s", PATIENCE_NS / 1_000_000_000));
+            }
+        }
+        Ok(())
+    }
+
+    fn start(&mut self) {
+        self.begun_ns = clock_ns();
+    }
+
+    fn now_ns(&self) -> u64 {
+        clock_ns() - self.begun_ns
+    }
+
+    fn is_over(&self) -> bool {
+        self.open == 0 || self.now_ns() >= self.schedule.until_ns
+    }
+
+    fn wait(&mut self, most_ns: u64) -> Result<(), String> {
+        let timeout =
+            Timespec { tv_sec: (most_ns / 1_000_000_000) as i64, tv_nsec: (most_ns % 1_000_000_000) as i64 };
+        self.events.clear();
+        match epoll::wait(&self.ends.epoll, rustix::buffer::spare_capacity(&mut self.events), Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(e) => Err(format!("sockets cannot be waited for: {e}")),
+        }
+    }
+
+    fn take_events(&mut self) -> Vec<(Token, epoll::EventFlags)> {
+        self.events.drain(..).map(|event| (Token::of(event.data.u64()), event.flags)).collect()
+    }
+
+    /// What is due, and what the sockets have to say.
+    fn turn(&mut self, progress: &mut dyn FnMut(f64)) -> Result<(), String> {
+        let now_ns = self.now_ns();
+        while let Some((at_ns, due)) = self.timers.take(now_ns) {
+            self.latest_ns = self.latest_ns.max(now_ns - at_ns);
+            match due {
+                Due::Start(f) => self.start_flow(f),
+                Due::Stop(f) => self.stop_flow(f),
+                Due::Note => self.ends.note_arrivals(at_ns, &mut self.carried),
+                Due::Look | Due::LookOnce => {
+                    let links = self.looks.all()?;
+                    self.samples.push(subak_testbed::LinkSample { time_ns: now_ns, links });
+                }
+            }
+        }
+        if now_ns >= self.told_ns + TELL_NS {
+            self.told_ns = now_ns;
+            progress((now_ns as f64 / self.horizon_ns.max(1) as f64).min(1.0));
+        }
+        let next_ns = self.timers.next_ns().unwrap_or(u64::MAX).min(self.schedule.until_ns);
+        let ready = std::mem::take(&mut self.ready);
+        let most_ns = if ready.is_empty() { TELL_NS } else { 0 };
+        self.wait(next_ns.saturating_sub(self.now_ns()).min(most_ns))?;
+        for token in ready {
+            match token {
+                Token::Sender(f) => self.send(f),
+                Token::Receiver(f) => self.receive(f),
+                Token::Listener(_) => {}
+            }
+        }
+        for (token, flags) in self.take_events() {
+            match token {
+                Token::Sender(f) => {
+                    self.ends.hear_connecting(token, flags)?;
+                    self.send(f);
+                }
+                Token::Receiver(f) => self.receive(f),
+                Token::Listener(_) => self.ends.hear_connecting(token, flags)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn start_flow(&mut self, f: usize) {
+        self.carried[f].started_ns = Some(self.now_ns());
+        self.ends.allow(f);
+        self.send(f);
+    }
+
+    /// A flow that is told to stop sends nothing new; what is under way still arrives.
+    fn stop_flow(&mut self, f: usize) {
+        self.ends.stop(f);
+        self.close(f);
+    }
+
+    fn send(&mut self, f: usize) {
+        match self.ends.send(f) {
+            Ok(Progress::Waits) => {}
+            Ok(Progress::Ready) => self.ready.push(Token::Sender(f)),
+            // The receiver has read all and has closed: its last acknowledgement was on the way before.
+            Ok(Progress::Over) => {
+                self.carried[f].acknowledged_ns.get_or_insert(clock_ns() - self.begun_ns);
+                self.close(f);
+            }
+            Err(what) => self.fail(f, what),
+        }
+    }
+
+    fn receive(&mut self, f: usize) {
+        match self.ends.receive(f, &mut self.room) {
+            Ok(Progress::Waits) => {}
+            Ok(Progress::Ready) => self.ready.push(Token::Receiver(f)),
+            Ok(Progress::Over) => {
+                let now_ns = self.now_ns();
+                let whole = self.schedule.flows[f].size_bytes.is_some_and(|size| self.ends.received(f) >= size);
+                self.carried[f].finished_ns = whole.then_some(now_ns);
+                self.ends.close_receiver(f, now_ns, &mut self.carried[f]);
+            }
+            Err(what) => self.fail(f, what),
+        }
+    }
+
+    fn fail(&mut self, f: usize, what: String) {
+        self.carried[f].error.get_or_insert(what);
+        self.ends.close_receiver(f, self.now_ns(), &mut self.carried[f]);
+        self.close(f);
+    }
+
+    /// The sender's end is over; another flow may be connected in its place.
+    fn close(&mut self, f: usize) {
+        let Some(socket) = self.ends.close_sender(f) else { return };
+        self.carried[f].retransmissions = sys::retransmissions(&socket);
+        self.open -= 1;
+        self.end_ns = self.now_ns();
+        if self.ends.asked < self.schedule.flows.len() {
+            // A flow that cannot be connected fails when it starts.
+            let _ = self.ends.connect_next();
+        }
+    }
+
+    fn finish(mut self) -> Result<Recording, String> {
+        let now_ns = self.now_ns();
+        let links = self.looks.all()?;
+        self.samples.push(subak_testbed::LinkSample { time_ns: now_ns, links });
+        for f in 0..self.carried.len() {
+            self.ends.close_receiver(f, now_ns, &mut self.carried[f]);
+            if let Some(socket) = self.ends.close_sender(f) {
+                self.carried[f].retransmissions = sys::retransmissions(&socket);
+            }
+        }
+        Ok(Recording {
+            schema: SCHEMA,
+            flows: self.carried,
+            links: self.samples,
+            latest_ns: self.latest_ns,
+            end_ns: if self.open == 0 { self.end_ns } else { now_ns },
+            busy_ns: busy_ns(),
+        })
+    }
+}

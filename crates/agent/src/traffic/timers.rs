@@ -1,0 +1,69 @@
+//! What is due when.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use subak_testbed::Schedule;
+
+/// Something that is due. At one time ports are looked at first and flows start last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Due {
+    /// Ports are looked at, this once.
+    LookOnce,
+    /// Ports are looked at, and will be again.
+    Look,
+    /// What arrived is noted, and will be again.
+    Note,
+    /// A flow stops.
+    Stop(usize),
+    /// A flow starts.
+    Start(usize),
+}
+
+/// Everything that is due, the next first.
+pub(super) struct Timers {
+    heap: BinaryHeap<Reverse<(u64, Due)>>,
+    notes_ns: u64,
+    looks_ns: u64,
+}
+
+impl Timers {
+    pub fn new(schedule: &Schedule) -> Self {
+        let mut heap = BinaryHeap::new();
+        for (f, flow) in schedule.flows.iter().enumerate() {
+            heap.push(Reverse((flow.start_ns, Due::Start(f))));
+            heap.extend(flow.stop_ns.map(|at_ns| Reverse((at_ns, Due::Stop(f)))));
+        }
+        heap.push(Reverse((0, Due::LookOnce)));
+        heap.push(Reverse((schedule.look_ns, Due::LookOnce)));
+        let Schedule { flows_every_ns: notes_ns, links_every_ns: looks_ns, .. } = *schedule;
+        let mut timers = Timers { heap, notes_ns, looks_ns };
+        timers.again(0, Due::Look);
+        timers.again(0, Due::Note);
+        timers
+    }
+
+    /// What repeats comes again after `now_ns`; what was missed is not made up for.
+    fn again(&mut self, now_ns: u64, due: Due) {
+        let interval_ns = match due {
+            Due::Look => self.looks_ns,
+            Due::Note => self.notes_ns,
+            Due::LookOnce | Due::Start(_) | Due::Stop(_) => 0,
+        };
+        if let Some(periods) = now_ns.checked_div(interval_ns) {
+            self.heap.push(Reverse(((periods + 1) * interval_ns, due)));
+        }
+    }
+
+    /// When something is due next, ns.
+    pub fn next_ns(&self) -> Option<u64> {
+        self.heap.peek().map(|next| next.0.0)
+    }
+
+    /// The next that is due by `now_ns`, and when it was.
+    pub fn take(&mut self, now_ns: u64) -> Option<(u64, Due)> {
+        let Reverse((at_ns, due)) = *self.heap.peek().filter(|next| next.0.0 <= now_ns)?;
+        self.heap.pop();
+        self.again(now_ns, due);
+        Some((at_ns, due))
+    }
+}

@@ -1,0 +1,140 @@
+//! Cells that real hosts carry: what they are asked for, and their answer as a driver.
+//!
+//! Hosts are slower than the networks of most specs. Time there runs `scale` times as fast as on the hosts: rates are those of
+//! the spec times `scale`, times those of the spec over it, and bytes stay bytes. Results are in the spec's time.
+
+mod replay;
+
+use crate::runs::simulate::Cell;
+use crate::spec::setting::Setting;
+use crate::spec::workload::Planned;
+use replay::Replay;
+use std::sync::atomic::Ordering;
+use subak_core::driver::{Driver, FlowPlan};
+use subak_core::{Fault, NodeKind, Ns};
+use subak_packet::default_buffer_bytes;
+use subak_testbed::{Errand, ErrandFlow, ErrandLink, ErrandNode, Recording, SCHEMA, WeightChange};
+
+/// Hosts that a caller has.
+pub trait Testbed: Sync {
+    /// Carries `errand`. `progress` is told the share that is done, and says whether to go on; what is broken off is an error.
+    fn carry(&self, errand: &Errand, progress: &(dyn Fn(f64) -> bool + Sync)) -> Result<Recording, Fault>;
+}
+
+/// Looks at flows and links that nobody asked for: so many over the duration. They tell data from acknowledgements and show
+/// queues.
+const LOOKS: u64 = 100;
+/// Looks are no nearer than this, ns of the hosts: each costs them time.
+const NEAREST_NS: u64 = 10_000_000;
+
+const WAITING: &str = "a testbed has no flows that wait for others yet";
+const KNOWN: &str = "take a workload whose flows start at known times, or simulate it";
+
+/// A driver that plays what the hosts did with the flows of `cell`; none if it was cancelled.
+pub(crate) fn carried(cell: &Cell, flows: &[Planned]) -> Result<Option<Box<dyn Driver>>, Fault> {
+    let Some(testbed) = cell.testbed else {
+        let mend = "run it with `subak run SPEC --driver testbed`";
+        return Err(Fault::new("driver", "no hosts are at hand here", mend));
+    };
+    if flows.iter().any(|flow| !flow.after.is_empty()) {
+        return Err(Fault::new("workload", WAITING, KNOWN));
+    }
+    if flows.iter().any(|flow| flow.plan.routes.len() != 1 || flow.plan.demand_bps.is_finite()) {
+        let mend = "give each flow one path and no bound, or simulate it";
+        return Err(Fault::new("workload", "a testbed has no flows over several paths, and no bounds of rates", mend));
+    }
+    let errand = errand(cell, flows);
+    let goes_on = |share| {
+        (cell.progress)(share);
+        !cell.cancel.load(Ordering::Relaxed)
+    };
+    match testbed.carry(&errand, &goes_on) {
+        _ if cell.cancel.load(Ordering::Relaxed) => Ok(None),
+        Err(fault) => Err(fault),
+        Ok(recording) => Ok(Some(Box::new(Replay::new(cell.setting, &errand, recording)?))),
+    }
+}
+
+/// What the hosts are asked for.
+fn errand(cell: &Cell, flows: &[Planned]) -> Errand {
+    let setting = cell.setting;
+    let scale = setting.scale;
+    let wall_ns = |ns: Ns| (ns as f64 / scale).round() as u64;
+    let network = setting.topology.network();
+    let sizes = setting.packet;
+    let link = |link: &subak_core::Link| ErrandLink {
+        id: link.id.clone(),
+        from: link.from.unwrap_or_default(),
+        to: link.to.unwrap_or_default(),
+        rate_bps: link.capacity_bps * scale,
+        buffer_bytes: link.buffer_bytes.unwrap_or_else(|| default_buffer_bytes(link.capacity_bps)),
+        delay_ns: wall_ns(link.delay_ns),
+    };
+    let flow = |planned: &Planned| {
+        let FlowPlan { routes, start_ns, stop_ns, size_bytes, weight, .. } = &planned.plan;
+        let (forward, back) = routes.first().map(|r| (r.forward.clone(), r.back.clone())).unwrap_or_default();
+        let change = |&(at_ns, weight): &(Ns, f64)| WeightChange { at_ns: wall_ns(at_ns), weight };
+        ErrandFlow {
+            forward,
+            back,
+            start_ns: wall_ns(*start_ns),
+            stop_ns: stop_ns.map(wall_ns),
+            size_bytes: *size_bytes,
+            weight: *weight,
+            weights: planned.weights.iter().map(change).collect(),
+        }
+    };
+    let often = |asked: Option<Ns>| {
+        let usual_ns = (wall_ns(setting.duration_ns) / LOOKS).max(NEAREST_NS);
+        asked.map_or(usual_ns, |ns| wall_ns(ns).max(1))
+    };
+    let looks_ns = setting.measure.convergence.iter().map(|c| c.every_ns).chain(setting.measure.rates_ns).min();
+    Errand {
+        schema: SCHEMA,
+        scheme: cell.scheme.name.clone(),
+        params: cell.scheme.params.clone(),
+        scale,
+        mtu_bytes: sizes.mtu_bytes,
+        header_bytes: sizes.header_bytes,
+        least_bytes: sizes.ack_bytes,
+        nodes: network
+            .nodes()
+            .iter()
+            .map(|n| ErrandNode { name: n.name.clone(), host: n.kind == NodeKind::Host })
+            .collect(),
+        links: network.links()[..setting.topology.described_links()].iter().map(link).collect(),
+        flows: flows.iter().map(flow).collect(),
+        duration_ns: wall_ns(setting.duration_ns),
+        until_ns: wall_ns(setting.duration_ns + setting.drain_ns),
+        look_ns: wall_ns(setting.warmup_ns),
+        flows_every_ns: often(looks_ns),
+        links_every_ns: often(setting.measure.queues_ns),
+    }
+}
+
+/// Refuses what hosts cannot be asked for.
+pub(crate) fn check(setting: &Setting) -> Result<(), Fault> {
+    let refuse = |place: &str, what: &str, mend: &str| Err(Fault::new(place, what, mend));
+    let network = setting.topology.network();
+    let described = &network.links()[..setting.topology.described_links()];
+    if described.iter().any(|link| link.from.is_none() || link.to.is_none()) {
+        return refuse("network", "a testbed needs nodes, and some links have no ends", "give each link from and to");
+    }
+    if described.len() < network.links().len() {
+        let mend = "leave the workload's own links away, or simulate it";
+        return refuse("network", "some links are drawn for the flows alone", mend);
+    }
+    if !setting.faults.is_empty() || setting.reroute_ns.is_some() {
+        return refuse("fault", "a testbed injects no faults yet", "leave the section away, or simulate it");
+    }
+    if setting.workload.has_jobs() {
+        return refuse("workload", WAITING, KNOWN);
+    }
+    if setting.measure.packets.is_some() || setting.measure.paces_ns.is_some() {
+        return refuse("measure", "a testbed records no packets and no paces", "measure fct, rates or queues");
+    }
+    if setting.measure.convergence.iter().any(|c| !c.received) {
+        return refuse("measure.convergence", "a testbed knows what was received alone", "write of = \"received\"");
+    }
+    Ok(())
+}

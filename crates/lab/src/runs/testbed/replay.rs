@@ -1,0 +1,210 @@
+//! What hosts did, played as a simulation.
+
+use crate::spec::setting::Setting;
+use std::sync::Arc;
+use subak_core::driver::{Driver, FlowPlan, FlowView, LinkView, PacketSizes, Route};
+use subak_core::{Fault, FlowId, LinkId, Ns, Utility};
+use subak_testbed::{Carried, Errand, LinkCounts, LinkSample, Recording};
+
+/// A run that is over. Flows are those of the errand, in its order.
+pub(super) struct Replay {
+    sizes: PacketSizes,
+    at_sender: bool,
+    now_ns: Ns,
+    flows: Vec<Carried>,
+    /// How many of them the lab has told of.
+    added: usize,
+    /// Flows that are over, by when: when they finished or stopped.
+    ends: Vec<(Ns, FlowId)>,
+    /// How many of `ends` were passed on as finished.
+    passed: usize,
+    samples: Vec<Sample>,
+    /// From which sample on peaks count.
+    peaks_from: usize,
+}
+
+/// All links at a time.
+struct Sample {
+    time_ns: Ns,
+    links: Vec<LinkView>,
+}
+
+impl Replay {
+    /// Refuses a recording of another errand, and one that says that nothing was carried.
+    pub fn new(setting: &Setting, errand: &Errand, recording: Recording) -> Result<Self, Fault> {
+        let broken = |what: String| Fault::new("driver", what, "run it again, and report it with the spec");
+        let Recording { flows, links, .. } = recording;
+        if flows.len() != errand.flows.len() {
+            return Err(broken(format!("hosts answered for {} of {} flows", flows.len(), errand.flows.len())));
+        }
+        if links.iter().any(|sample| sample.links.len() != errand.links.len()) {
+            return Err(broken("hosts answered for other links".to_string()));
+        }
+        if let Some(error) =
+            flows.iter().find_map(|f| f.error.as_ref()).filter(|_| flows.iter().all(|f| f.error.is_some()))
+        {
+            return Err(broken(format!("no flow could be carried: {error}")));
+        }
+        let spec_ns = |wall_ns: u64| (wall_ns as f64 * errand.scale).round() as Ns;
+        let time = |mut carried: Carried| {
+            let at = |ns: &mut Option<u64>| *ns = ns.map(spec_ns);
+            at(&mut carried.started_ns);
+            at(&mut carried.finished_ns);
+            at(&mut carried.acknowledged_ns);
+            carried.arrivals.iter_mut().for_each(|(ns, _)| *ns = spec_ns(*ns));
+            carried.arrivals.sort_unstable();
+            carried
+        };
+        let flows: Vec<Carried> = flows.into_iter().map(time).collect();
+        let samples = samples(setting.packet, errand, &flows, links, spec_ns);
+        Ok(Replay {
+            sizes: setting.packet,
+            at_sender: false,
+            now_ns: 0,
+            flows,
+            added: 0,
+            ends: Vec::new(),
+            passed: 0,
+            samples,
+            peaks_from: 0,
+        })
+    }
+
+    fn finished_ns(&self, flow: FlowId) -> Option<Ns> {
+        let carried = &self.flows[flow as usize];
+        // The receiver closes when it has all, which the sender may hear of only after the run.
+        let at_sender = carried.finished_ns.and(carried.acknowledged_ns);
+        if self.at_sender { at_sender } else { carried.finished_ns }
+    }
+
+    fn sample(&self) -> usize {
+        self.samples.partition_point(|sample| sample.time_ns <= self.now_ns)
+    }
+}
+
+/// Payload of a flow that had arrived by `time_ns`, bytes.
+fn arrived(carried: &Carried, time_ns: Ns) -> u64 {
+    let known = carried.arrivals.partition_point(|&(at_ns, _)| at_ns <= time_ns);
+    let noted = known.checked_sub(1).map_or(0, |last| carried.arrivals[last].1);
+    let finished = carried.finished_ns.is_some_and(|at_ns| at_ns <= time_ns);
+    if finished { carried.received_bytes } else { noted }
+}
+
+/// What links sent, told apart: data is what the flows over a link received by then, the rest are acknowledgements.
+fn samples(
+    sizes: PacketSizes,
+    errand: &Errand,
+    flows: &[Carried],
+    links: Vec<LinkSample>,
+    spec_ns: impl Fn(u64) -> Ns,
+) -> Vec<Sample> {
+    // Connections were made before the run.
+    let first = links.first().map(|sample| sample.links.clone()).unwrap_or_default();
+    let mut before = vec![LinkView::default(); errand.links.len()];
+    let one = |LinkSample { time_ns, links }| {
+        let time_ns = spec_ns(time_ns);
+        let mut data = vec![0; links.len()];
+        for (flow, asked) in flows.iter().zip(&errand.flows) {
+            let bytes = sizes.wire_bytes(arrived(flow, time_ns));
+            asked.forward.iter().for_each(|&l| data[l as usize] += bytes);
+        }
+        let view = |(l, counts): (usize, LinkCounts)| {
+            let before = before[l];
+            let sent_bytes = counts.sent_bytes.saturating_sub(first[l].sent_bytes);
+            let data_bytes = data[l].min(sent_bytes).max(before.data_bytes);
+            LinkView {
+                queued_bytes: counts.queued_bytes,
+                queued_packets: counts.queued_packets,
+                peak_queued_bytes: counts.queued_bytes,
+                data_bytes,
+                ack_bytes: sent_bytes.saturating_sub(data_bytes).max(before.ack_bytes),
+                dropped_packets: counts.dropped_packets.saturating_sub(first[l].dropped_packets),
+                dropped_bytes: 0,
+                ..LinkView::default()
+            }
+        };
+        let links: Vec<LinkView> = links.into_iter().enumerate().map(view).collect();
+        before.clone_from(&links);
+        Sample { time_ns, links }
+    };
+    links.into_iter().map(one).collect()
+}
+
+impl Driver for Replay {
+    fn add(&mut self, plan: FlowPlan) -> FlowId {
+        let flow = self.added as FlowId;
+        self.added += 1;
+        if let Some(end_ns) = self.finished_ns(flow).or(plan.stop_ns) {
+            let at = self.ends.partition_point(|&end| end <= (end_ns, flow));
+            self.ends.insert(at, (end_ns, flow));
+        }
+        flow
+    }
+    fn complete_at_sender(&mut self) {
+        self.at_sender = true;
+    }
+    fn set_weight(&mut self, _flow: FlowId, _weight: f64, _utility: Option<Arc<Utility>>) {}
+    fn start_flow(&mut self, _flow: FlowId, _at_ns: Ns) {}
+    fn stop_flow(&mut self, _flow: FlowId) {}
+    fn reroute(&mut self, _flow: FlowId, _routes: &[Route]) {}
+    fn run_until_finish(&mut self, until_ns: Ns) {
+        let next = self.ends.get(self.passed).map_or(until_ns, |end| end.0);
+        self.run_until(next.clamp(self.now_ns, until_ns));
+    }
+    fn take_finished(&mut self) -> Vec<FlowId> {
+        let over = self.ends.partition_point(|&(end_ns, _)| end_ns <= self.now_ns);
+        let taken = self.ends[self.passed.min(over)..over].iter().map(|end| end.1);
+        let finished = taken.filter(|&f| self.finished_ns(f).is_some()).collect();
+        self.passed = over;
+        finished
+    }
+    fn run_until(&mut self, until_ns: Ns) {
+        self.now_ns = self.now_ns.max(until_ns);
+    }
+    fn run_until_done(&mut self, until_ns: Ns) {
+        let last_ns = self.ends.last().map_or(until_ns, |end| end.0);
+        let all_end = self.ends.len() == self.added;
+        self.run_until(if all_end { last_ns.min(until_ns) } else { until_ns });
+    }
+    fn now_ns(&self) -> Ns {
+        self.now_ns
+    }
+    fn open_flows(&self) -> usize {
+        let over = self.ends.partition_point(|&(end_ns, _)| end_ns <= self.now_ns);
+        self.added - over
+    }
+    fn flow(&self, flow: FlowId) -> FlowView {
+        let carried = &self.flows[flow as usize];
+        let finished_ns = self.finished_ns(flow).filter(|&at_ns| at_ns <= self.now_ns);
+        let received_bytes = arrived(carried, self.now_ns);
+        let over = received_bytes == carried.received_bytes;
+        FlowView {
+            finished_ns,
+            sent_bytes: received_bytes,
+            received_bytes,
+            received_wire_bytes: self.sizes.wire_bytes(received_bytes),
+            retransmissions: if over { carried.retransmissions } else { 0 },
+            ..FlowView::default()
+        }
+    }
+    fn link(&self, link: LinkId) -> LinkView {
+        let seen = self.sample();
+        let Some(last) = seen.checked_sub(1).and_then(|last| self.samples.get(last)) else {
+            return LinkView::default();
+        };
+        let peaks = self.samples[self.peaks_from.min(seen)..seen].iter().map(|s| s.links[link as usize].queued_bytes);
+        LinkView { peak_queued_bytes: peaks.max().unwrap_or(0), ..last.links[link as usize] }
+    }
+    fn restart_peaks(&mut self) {
+        self.peaks_from = self.sample();
+    }
+    fn waits_ns(&self) -> Vec<(Ns, u64)> {
+        Vec::new()
+    }
+    fn packet_hops(&self) -> u64 {
+        0
+    }
+    fn events(&self) -> u64 {
+        self.samples.len() as u64
+    }
+}

@@ -1,0 +1,56 @@
+//! Hosts that a Python function has.
+
+use crate::errors::fault_of;
+use pyo3::prelude::*;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+use subak_core::Fault;
+use subak_lab::Testbed;
+use subak_testbed::{Errand, Recording};
+
+/// How often progress is passed on, and whether to go on is passed back.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// A function that takes an errand and a [`GoesOn`], and gives a recording; both documents are JSON.
+pub struct Hosts(pub Py<PyAny>);
+
+/// Told the share that is done; says whether to go on.
+#[pyclass(frozen, module = "subak")]
+struct GoesOn {
+    share: AtomicU64,
+    stop: AtomicBool,
+}
+
+#[pymethods]
+impl GoesOn {
+    fn __call__(&self, share: f64) -> bool {
+        self.share.store(share.to_bits(), Ordering::Relaxed);
+        !self.stop.load(Ordering::Relaxed)
+    }
+}
+
+impl Testbed for Hosts {
+    fn carry(&self, errand: &Errand, progress: &(dyn Fn(f64) -> bool + Sync)) -> Result<Recording, Fault> {
+        let broken = |what: String| Fault::new("driver", what, "report this as a defect, with the spec");
+        let errand = serde_json::to_string(errand).map_err(|e| broken(e.to_string()))?;
+        let goes_on = Python::attach(|py| {
+            Py::new(py, GoesOn { share: AtomicU64::new(0f64.to_bits()), stop: AtomicBool::new(false) })
+        });
+        let goes_on = goes_on.map_err(|e| broken(e.to_string()))?;
+        let told = Python::attach(|py| goes_on.clone_ref(py));
+        let answer = std::thread::scope(|scope| {
+            let call = || Python::attach(|py| self.0.call1(py, (errand, told))?.extract::<String>(py));
+            let call = scope.spawn(call);
+            while !call.is_finished() {
+                std::thread::sleep(LOOK);
+                let goes_on = goes_on.get();
+                let share = f64::from_bits(goes_on.share.load(Ordering::Relaxed));
+                goes_on.stop.store(!progress(share), Ordering::Relaxed);
+            }
+            call.join()
+        });
+        let answer = answer.map_err(|_| broken("the testbed panicked".to_string()))?;
+        let answer = answer.map_err(|e| Python::attach(|py| fault_of(py, &e)))?;
+        serde_json::from_str(&answer).map_err(|e| broken(format!("the recording is malformed: {e}")))
+    }
+}

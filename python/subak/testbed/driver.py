@@ -1,0 +1,85 @@
+"""Cells of a spec over real hosts: an errand becomes a testbed and a schedule, and the traffic program's recording its answer."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from subak.errors import InputError
+from subak.testbed.layout import Layout, Link, Plan
+from subak.testbed.testbed import Testbed
+
+MOST_HOSTS = 64
+LATE_NS = 5_000_000
+"""A machine that does things later than this has too much to do for what it measures to be believed."""
+
+
+def carry(errand: str, goes_on: Callable[[float], bool]) -> str:
+    """Carries an errand of the lab; both documents are JSON."""
+    asked = json.loads(errand)
+    congestion = _congestion(asked["scheme"])
+    plan = _plan(asked)
+    layout = Layout(plan)
+    try:
+        ways = [(layout.towards(flow["back"]), layout.towards(flow["forward"])) for flow in asked["flows"]]
+    except ValueError as error:
+        raise InputError(None, "workload", str(error), "take fewer flows, or a network with fewer paths") from None
+    with Testbed(plan, layout) as testbed:
+        recording = testbed.carry(_schedule(asked, congestion, plan, ways, testbed), goes_on)
+    if recording["latest_ns"] > LATE_NS:
+        late = f"something was done {recording['latest_ns'] / 1e6:.1f} ms late"
+        print(f"subak: {late}: this machine has too much to do; lower [testbed] scale, or close what runs beside", file=sys.stderr)
+    return json.dumps(recording)
+
+
+def _plan(asked: dict[str, Any]) -> Plan:
+    names = tuple(node["name"] for node in asked["nodes"])
+    hosts = tuple(node["host"] for node in asked["nodes"])
+    if sum(hosts) > MOST_HOSTS:
+        what = f"the network has {sum(hosts)} hosts, and a testbed on one machine carries {MOST_HOSTS}"
+        raise InputError(None, "network", what, "take fewer hosts, or simulate it: leave --driver away")
+    links = [
+        Link(link["id"], link["from"], link["to"], link["rate_bps"], link["buffer_bytes"], link["delay_ns"])
+        for link in asked["links"]
+    ]
+    return Plan(names, hosts, tuple(links), asked["mtu_bytes"])
+
+
+def _schedule(
+    asked: dict[str, Any], congestion: str, plan: Plan, ways: list[tuple[str, str]], testbed: Testbed
+) -> dict[str, Any]:
+    hosts = [node for node, is_host in enumerate(plan.hosts) if is_host]
+    number = {node: place for place, node in enumerate(hosts)}
+    flows = []
+    for flow, (source, target) in zip(asked["flows"], ways, strict=True):
+        ends = {
+            "src": number[plan.links[flow["forward"][0]].source],
+            "dst": number[plan.links[flow["forward"][-1]].target],
+            "from": source,
+            "to": target,
+        }
+        flows.append(ends | {key: flow[key] for key in ("start_ns", "stop_ns", "size_bytes", "weight", "weights")})
+    ports = [
+        {"netns": testbed.namespace(link.source), "device": testbed.devices[number]}
+        for number, link in enumerate(plan.links)
+    ]
+    return {
+        "schema": 1,
+        "congestion": congestion,
+        "hosts": [{"name": plan.names[node], "netns": testbed.namespace(node)} for node in hosts],
+        "ports": ports,
+        "flows": flows,
+        **{key: asked[key] for key in ("until_ns", "look_ns", "flows_every_ns", "links_every_ns")},
+    }
+
+
+def _congestion(scheme: str) -> str:
+    """The kernel's name of a scheme's congestion control."""
+    available = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
+    if scheme not in available:
+        what = f"this kernel has no congestion control {scheme}; it has {', '.join(available)}"
+        raise InputError(None, "scheme", what, f"try `modprobe tcp_{scheme}`, or take another")
+    return scheme

@@ -1,0 +1,55 @@
+"""The process that holds a testbed: it makes the namespaces, says where they are, and keeps them until it ends.
+
+It reads one JSON line on standard input and answers with one on standard output. Unless it is to stay, it ends when its
+standard input does: who started it is gone then, however that came.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from typing import Any
+
+from subak.errors import InputError
+from subak.testbed.layout import Layout, Link, Plan
+from subak.testbed.namespaces import Namespaces
+
+
+def order(plan: Plan, layout: Layout, *, stay: bool) -> dict[str, Any]:
+    """What the holder is told."""
+    return {
+        "stay": stay,
+        "names": plan.names,
+        "hosts": plan.hosts,
+        "links": [vars(link) for link in plan.links],
+        "mtu_bytes": plan.mtu_bytes,
+        "trees": [[node, [list(tree.items()) for tree in trees]] for node, trees in layout.trees.items()],
+    }
+
+
+def main() -> None:
+    """Makes what the first line asks for, and holds it."""
+    # Ctrl-C is for who started it; it goes when that one does.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    told = json.loads(sys.stdin.readline())
+    links = tuple(Link(**link) for link in told["links"])
+    plan = Plan(tuple(told["names"]), tuple(told["hosts"]), links, told["mtu_bytes"])
+    trees = {node: [dict(tree) for tree in held] for node, held in told["trees"]}
+    try:
+        namespaces = Namespaces(plan)
+        namespaces.lay(Layout(plan, trees))
+    except InputError as error:
+        answer = {"error": {"place": error.place, "what": error.what, "mend": error.mend}}
+        print(json.dumps(answer), flush=True)
+        sys.exit(2)
+    print(json.dumps({"pid": os.getpid(), "files": namespaces.files, "devices": namespaces.devices}), flush=True)
+    if told["stay"]:
+        signal.pause()
+    while sys.stdin.readline():
+        pass
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""Namespaces, veths, queues, addresses and routes: a plan and a layout made real, by the process that holds them.
+
+The namespaces have no names. They live as long as a process is in them or holds them open, so that the kernel takes everything
+down when the last of these is gone, however it went.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from pathlib import Path
+from typing import Any
+
+from subak.errors import InputError
+from subak.testbed.layout import Layout, Plan
+
+CLONE_NEWNET = 0x40000000
+GATEWAY = "169.254.0.1"
+"""Stands for the other end of any link: each node knows it at each of its devices."""
+SETTINGS = {
+    "net/ipv4/ip_forward": "1",
+    "net/ipv4/conf/all/rp_filter": "0",
+    "net/ipv4/conf/default/rp_filter": "0",
+    "net/ipv4/conf/all/send_redirects": "0",
+    "net/ipv4/conf/default/send_redirects": "0",
+    "net/ipv6/conf/all/disable_ipv6": "1",
+    "net/ipv6/conf/default/disable_ipv6": "1",
+    # Headers are as long as in the simulator.
+    "net/ipv4/tcp_timestamps": "0",
+    # What is not on its way yet stays with the program, so that a flow stops when it is told to.
+    "net/ipv4/tcp_notsent_lowat": "16384",
+    # Every connection is a new one.
+    "net/ipv4/tcp_no_metrics_save": "1",
+    "net/ipv4/tcp_mtu_probing": "0",
+    "net/core/somaxconn": "16384",
+    "net/ipv4/ip_local_port_range": "10000 65000",
+}
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _fail(what: str) -> InputError:
+    error = os.strerror(ctypes.get_errno())
+    return InputError(None, "", f"{what}: {error}", "run as root, or in a container with CAP_SYS_ADMIN and CAP_NET_ADMIN")
+
+
+def enter(namespace: int) -> None:
+    """The thread is in the namespace of this open file from now on."""
+    if _libc.setns(namespace, CLONE_NEWNET) != 0:
+        raise _fail("the namespace cannot be entered")
+
+
+class Namespaces:
+    """The nodes of a plan, as long as this process lives."""
+
+    def __init__(self, plan: Plan) -> None:
+        from pyroute2 import IPRoute
+
+        self.plan = plan
+        self.files: list[int] = []
+        self._lines: list[Any] = []
+        self.devices: dict[int, int] = {}
+        """The device of each link, by number, in the namespace of its source."""
+        home = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            for _ in plan.names:
+                if _libc.unshare(CLONE_NEWNET) != 0:
+                    raise _fail("a network namespace cannot be made")
+                self.files.append(os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC))
+                for name, value in SETTINGS.items():
+                    _set(name, value)
+                line = IPRoute()
+                line.link("set", index=1, state="up")
+                self._lines.append(line)
+            self._connect()
+        finally:
+            enter(home)
+            os.close(home)
+
+    def _connect(self) -> None:
+        """A veth for each pair of links, a queue at each end that sends, and the other end as a neighbour."""
+        # The Ethernet header is no part of what the kernel calls MTU.
+        mtu = self.plan.mtu_bytes - 14
+        for there, back in self.plan.pairs():
+            link = self.plan.links[there]
+            one, other = self._lines[link.source], self._lines[link.target]
+            here, far = f"l{there}", f"r{there}"
+            common = {"mtu": mtu, "gso_max_segs": 1}
+            peer = {"ifname": far, "net_ns_fd": self.files[link.target], **common}
+            one.link("add", ifname=here, kind="veth", peer=peer, **common)
+            ends = []
+            for line, name in ((one, here), (other, far)):
+                index = line.link_lookup(ifname=name)[0]
+                line.link("set", index=index, state="up", mtu=mtu, gso_max_segs=1)
+                ends.append((index, line.link("get", index=index)[0].get_attr("IFLA_ADDRESS")))
+            (first, first_mac), (second, second_mac) = ends
+            one.neigh("add", dst=GATEWAY, lladdr=second_mac, ifindex=first, state=0x80)
+            other.neigh("add", dst=GATEWAY, lladdr=first_mac, ifindex=second, state=0x80)
+            self._shape(there, first)
+            if back is not None:
+                self._shape(back, second)
+
+    def _shape(self, number: int, device: int) -> None:
+        link = self.plan.links[number]
+        rate = round(link.rate_bps / 8)
+        # As little at once as the timers of this machine bear: two packets, or 50 us.
+        burst = max(2 * self.plan.mtu_bytes, round(link.rate_bps / 8 * 50e-6))
+        limit = max(link.buffer_bytes, self.plan.mtu_bytes)
+        line = self._lines[link.source]
+        line.tc("add", "tbf", device, "1:", rate=rate, burst=burst, limit=limit)
+        self.devices[number] = device
+
+    def lay(self, layout: Layout) -> None:
+        """Gives nodes the addresses and routes of ``layout``."""
+        for node, host_address in layout.addresses():
+            self._lines[node].addr("add", index=1, address=host_address, prefixlen=32)
+        for node, target, link in layout.routes():
+            how = {"oif": self.devices[link], "gateway": GATEWAY, "flags": 4}
+            self._lines[node].route("add", dst=f"{target}/32", **how)
+
+
+def _set(name: str, value: str) -> None:
+    path = Path("/proc/sys") / name
+    try:
+        path.write_text(value)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        what = f"{path} cannot be set: {error.strerror}"
+        raise InputError(None, "", what, "run as root where /proc/sys is writable") from None

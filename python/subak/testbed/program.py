@@ -1,0 +1,77 @@
+"""A program of the hosts, run to its end: text in, text out, progress on standard error."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+from collections.abc import Callable
+from typing import IO
+
+from subak.errors import InputError
+
+LOOK_S = 0.05
+
+
+def run(command: list[str], text: str, goes_on: Callable[[float], bool] | None = None) -> str:
+    """What ``command`` answers to ``text``; it is killed as soon as ``goes_on`` says no, and whenever this ends early."""
+    # Ctrl-C is for this process, which then ends the program.
+    program = subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert program.stdin
+    assert program.stdout
+    assert program.stderr
+    errors = Errors(program.stderr)
+    answer: list[str] = []
+    listeners = [
+        threading.Thread(target=errors.listen, daemon=True),
+        threading.Thread(target=lambda: answer.append(program.stdout.read()), daemon=True),  # type: ignore[union-attr]
+    ]
+    for listener in listeners:
+        listener.start()
+    try:
+        try:
+            with program.stdin:
+                program.stdin.write(text)
+        except BrokenPipeError:
+            pass  # it says why on standard error
+        while program.poll() is None:
+            if goes_on and not goes_on(errors.share):
+                raise KeyboardInterrupt
+            try:
+                program.wait(LOOK_S)
+            except subprocess.TimeoutExpired:
+                continue
+    finally:
+        program.kill()
+        program.wait()
+        for listener in listeners:
+            listener.join()
+    if program.returncode != 0:
+        what = errors.said[-1] if errors.said else f"it ended with {program.returncode}"
+        name = command[0].rpartition("/")[2]
+        raise InputError(None, "", f"{name}: {what.removeprefix(name + ': ')}", "run `subak doctor`")
+    return answer[0]
+
+
+class Errors:
+    """What a program says on standard error: the share that is done as JSON, and what is wrong as text."""
+
+    def __init__(self, source: IO[str]) -> None:
+        self.source = source
+        self.share = 0.0
+        self.said: list[str] = []
+
+    def listen(self) -> None:
+        """Reads to the end."""
+        for line in self.source:
+            try:
+                self.share = json.loads(line)["share"]
+            except (ValueError, TypeError, KeyError):
+                self.said.append(line.strip())

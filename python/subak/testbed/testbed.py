@@ -1,0 +1,90 @@
+"""A testbed that is up: its nodes, what runs in them, and its end."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from subak.errors import InputError
+from subak.testbed import holder
+from subak.testbed.layout import Layout, Plan
+
+MOST_NODES = 512
+
+
+class Testbed:
+    """Namespaces that another process holds. Leaving the ``with`` takes them down, and so does the end of this process."""
+
+    def __init__(self, plan: Plan, layout: Layout, *, stay: bool = False) -> None:
+        check(plan)
+        self.plan = plan
+        self.layout = layout
+        command = [sys.executable, "-m", "subak.testbed.holder"]
+        self._holder = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=stay
+        )
+        assert self._holder.stdin
+        assert self._holder.stdout
+        self._holder.stdin.write(json.dumps(holder.order(plan, layout, stay=stay)) + "\n")
+        self._holder.stdin.flush()
+        answer = self._holder.stdout.readline()
+        told: dict[str, Any] = json.loads(answer) if answer else {}
+        if "error" in told:
+            self.down()
+            raise InputError(None, **told["error"])
+        if not told:
+            self.down()
+            raise InputError(None, "", "the namespaces could not be made", "run `subak doctor`")
+        self.pid: int = told["pid"]
+        self.files: list[int] = told["files"]
+        self.devices: dict[int, int] = {int(link): device for link, device in told["devices"].items()}
+
+    def __enter__(self) -> Testbed:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.down()
+
+    def down(self) -> None:
+        """Takes everything down; what runs in the nodes has to have ended."""
+        for pipe in (self._holder.stdin, self._holder.stdout):
+            if pipe:
+                pipe.close()
+        self._holder.kill()
+        self._holder.wait()
+
+    def namespace(self, node: int) -> str:
+        """The file of a node's namespace, for as long as the testbed is up."""
+        return f"/proc/{self.pid}/fd/{self.files[node]}"
+
+    def carry(self, schedule: dict[str, Any], goes_on: Callable[[float], bool] | None = None) -> dict[str, Any]:
+        """Runs the traffic program on ``schedule`` and gives back its recording; ``goes_on`` hears the share that is done."""
+        from subak.testbed.program import run
+
+        recording: dict[str, Any] = json.loads(run([agent(), "traffic"], json.dumps(schedule), goes_on))
+        return recording
+
+
+def check(plan: Plan) -> None:
+    """Refuses what this machine cannot hold."""
+    if os.geteuid() != 0:
+        raise InputError(None, "", "a testbed makes network namespaces, which only root may", "run it with sudo")
+    if len(plan.names) > MOST_NODES:
+        what = f"the network has {len(plan.names)} nodes, and {MOST_NODES} namespaces are the most here"
+        raise InputError(None, "network", what, "take a smaller network, or simulate it: leave --driver away")
+
+
+def agent() -> str:
+    """The program of the hosts."""
+    beside = Path(sys.executable).with_name("subak-agent")
+    found = str(beside) if beside.is_file() else shutil.which("subak-agent")
+    if found is None:
+        mend = "build it: `make setup` in Subak's folder, or cargo install --path crates/agent"
+        raise InputError(None, "", "subak-agent is not beside subak, nor on the PATH", mend)
+    return found
