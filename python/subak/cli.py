@@ -18,6 +18,7 @@ from subak.pipeline.command import fit
 from subak.policy.command import policy
 from subak.progress import waiting
 from subak.repro.command import repro
+from subak.testbed.command import testbed
 
 if TYPE_CHECKING:
     from subak._subak import Spec
@@ -418,6 +419,7 @@ def doctor(json: Json = False) -> None:
 app.command(epilog="Example: [bold]subak repro perc-fig3.5[/]")(repro)
 app.command(epilog="Example: [bold]subak fit l2l3-complex --switch rmt --objective stages[/]")(fit)
 app.add_typer(policy, name="policy")
+app.add_typer(testbed, name="testbed")
 
 
 def _print_json(value: Any) -> None:

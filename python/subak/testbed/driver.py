@@ -31,7 +31,10 @@ def carry(errand: str, goes_on: Callable[[float], bool]) -> str:
         recording = testbed.carry(_schedule(asked, congestion, plan, ways, testbed), goes_on)
     if recording["latest_ns"] > LATE_NS:
         late = f"something was done {recording['latest_ns'] / 1e6:.1f} ms late"
-        print(f"subak: {late}: this machine has too much to do; lower [testbed] scale, or close what runs beside", file=sys.stderr)
+        print(
+            f"subak: {late}: this machine has too much to do; lower [testbed] scale, or close what runs beside",
+            file=sys.stderr,
+        )
     return json.dumps(recording)
 
 

@@ -1,7 +1,7 @@
 """The process that holds a testbed: it makes the namespaces, says where they are, and keeps them until it ends.
 
-It reads one JSON line on standard input and answers with one on standard output. Unless it is to stay, it ends when its
-standard input does: who started it is gone then, however that came.
+It reads one JSON line on standard input and answers with one on standard output. It ends when its standard input does: who
+started it is gone then, however that came. The line ``stay`` makes it stay without.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from subak.testbed.layout import Layout, Link, Plan
 from subak.testbed.namespaces import Namespaces
 
 
-def order(plan: Plan, layout: Layout, *, stay: bool) -> dict[str, Any]:
+STAY = "stay\n"
+
+
+def order(plan: Plan, layout: Layout) -> dict[str, Any]:
     """What the holder is told."""
     return {
-        "stay": stay,
         "names": plan.names,
         "hosts": plan.hosts,
         "links": [vars(link) for link in plan.links],
@@ -45,10 +47,9 @@ def main() -> None:
         print(json.dumps(answer), flush=True)
         sys.exit(2)
     print(json.dumps({"pid": os.getpid(), "files": namespaces.files, "devices": namespaces.devices}), flush=True)
-    if told["stay"]:
-        signal.pause()
-    while sys.stdin.readline():
-        pass
+    while line := sys.stdin.readline():
+        while line == STAY:
+            signal.pause()
 
 
 if __name__ == "__main__":

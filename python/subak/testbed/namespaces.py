@@ -15,6 +15,9 @@ from subak.errors import InputError
 from subak.testbed.layout import Layout, Plan
 
 CLONE_NEWNET = 0x40000000
+CLONE_NEWNS = 0x00020000
+MS_BIND = 0x1000
+MS_REC_PRIVATE = 0x44000
 GATEWAY = "169.254.0.1"
 """Stands for the other end of any link: each node knows it at each of its devices."""
 SETTINGS = {
@@ -41,7 +44,9 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 def _fail(what: str) -> InputError:
     error = os.strerror(ctypes.get_errno())
-    return InputError(None, "", f"{what}: {error}", "run as root, or in a container with CAP_SYS_ADMIN and CAP_NET_ADMIN")
+    return InputError(
+        None, "", f"{what}: {error}", "run as root, or in a container with CAP_SYS_ADMIN and CAP_NET_ADMIN"
+    )
 
 
 def enter(namespace: int) -> None:
@@ -128,3 +133,43 @@ def _set(name: str, value: str) -> None:
     except OSError as error:
         what = f"{path} cannot be set: {error.strerror}"
         raise InputError(None, "", what, "run as root where /proc/sys is writable") from None
+
+
+def become(namespace: str, hosts: dict[str, str]) -> None:
+    """This process is at a node from now on, and so is what it starts; ``hosts`` are known there by their names."""
+    file = os.open(namespace, os.O_RDONLY | os.O_CLOEXEC)
+    enter(file)
+    os.close(file)
+    # Names are known to this process and its children alone: the mount goes with the last of them.
+    if _libc.unshare(CLONE_NEWNS) != 0 or _libc.mount(b"none", b"/", None, MS_REC_PRIVATE, None) != 0:
+        raise _fail("a mount namespace cannot be made")
+    known = Path("/etc/hosts").read_text() if Path("/etc/hosts").exists() else "127.0.0.1 localhost\n"
+    lines = "".join(f"{address} {name}\n" for name, address in hosts.items())
+    folder = b"/run"
+    if _libc.mount(b"tmpfs", folder, b"tmpfs", 0, None) == 0 and Path("/etc/hosts").exists():
+        Path("/run/hosts").write_text(known + lines)
+        _libc.mount(b"/run/hosts", b"/etc/hosts", None, MS_BIND, None)
+
+
+def counts(namespace: str, device: int) -> dict[str, int]:
+    """What the queue of a device has sent and holds."""
+    from pyroute2 import IPRoute
+
+    home = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+    file = os.open(namespace, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        enter(file)
+        with IPRoute() as line:
+            for queue in line.get_qdiscs(device):
+                told = queue.get_attr("TCA_STATS2")
+                basic, queued = told.get_attr("TCA_STATS_BASIC"), told.get_attr("TCA_STATS_QUEUE")
+                return {
+                    "sent_bytes": basic["bytes"],
+                    "queued_bytes": queued["backlog"],
+                    "dropped_packets": queued["drops"],
+                }
+    finally:
+        enter(home)
+        os.close(home)
+        os.close(file)
+    return {"sent_bytes": 0, "queued_bytes": 0, "dropped_packets": 0}

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from subak.errors import InputError
 from subak.testbed import holder
@@ -21,17 +21,18 @@ MOST_NODES = 512
 class Testbed:
     """Namespaces that another process holds. Leaving the ``with`` takes them down, and so does the end of this process."""
 
-    def __init__(self, plan: Plan, layout: Layout, *, stay: bool = False) -> None:
+    def __init__(self, plan: Plan, layout: Layout) -> None:
         check(plan)
         self.plan = plan
         self.layout = layout
         command = [sys.executable, "-m", "subak.testbed.holder"]
+        # A session of its own: what ends a terminal's programs does not end it.
         self._holder = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=stay
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
         )
         assert self._holder.stdin
         assert self._holder.stdout
-        self._holder.stdin.write(json.dumps(holder.order(plan, layout, stay=stay)) + "\n")
+        self._holder.stdin.write(json.dumps(holder.order(plan, layout)) + "\n")
         self._holder.stdin.flush()
         answer = self._holder.stdout.readline()
         told: dict[str, Any] = json.loads(answer) if answer else {}
@@ -45,11 +46,17 @@ class Testbed:
         self.files: list[int] = told["files"]
         self.devices: dict[int, int] = {int(link): device for link, device in told["devices"].items()}
 
-    def __enter__(self) -> Testbed:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.down()
+
+    def stay(self) -> None:
+        """It outlives this process from now on."""
+        assert self._holder.stdin
+        self._holder.stdin.write(holder.STAY)
+        self._holder.stdin.flush()
 
     def down(self) -> None:
         """Takes everything down; what runs in the nodes has to have ended."""

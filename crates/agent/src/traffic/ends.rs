@@ -5,8 +5,8 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, acceptfrom_with, bind, connect,
-    getsockname, listen, recv, send, socket_with, sockopt,
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, acceptfrom_with, bind, connect, getsockname, listen,
+    recv, send, socket_with, sockopt,
 };
 use std::collections::{BTreeSet, HashMap};
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -158,7 +158,6 @@ impl<'a> Ends<'a> {
         self.senders[f] = Some(Sender { socket, connected: false });
         Ok(())
     }
-
 
     /// A connection was made, at one end or the other.
     pub fn hear_connecting(&mut self, token: Token, flags: EventFlags) -> Result<(), String> {

@@ -86,7 +86,8 @@ struct Run<'a> {
 
 impl<'a> Run<'a> {
     fn new(schedule: &'a Schedule) -> Result<Self, String> {
-        let places: Vec<Namespace> = schedule.hosts.iter().map(|h| Namespace::open(&h.netns)).collect::<Result<_, _>>()?;
+        let places: Vec<Namespace> =
+            schedule.hosts.iter().map(|h| Namespace::open(&h.netns)).collect::<Result<_, _>>()?;
         Ok(Run {
             schedule,
             ends: Ends::new(schedule, places)?,
@@ -138,8 +139,7 @@ impl<'a> Run<'a> {
     }
 
     fn wait(&mut self, most_ns: u64) -> Result<(), String> {
-        let timeout =
-            Timespec { tv_sec: (most_ns / 1_000_000_000) as i64, tv_nsec: (most_ns % 1_000_000_000) as i64 };
+        let timeout = Timespec { tv_sec: (most_ns / 1_000_000_000) as i64, tv_nsec: (most_ns % 1_000_000_000) as i64 };
         self.events.clear();
         match epoll::wait(&self.ends.epoll, rustix::buffer::spare_capacity(&mut self.events), Some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),

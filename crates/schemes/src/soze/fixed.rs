@@ -132,6 +132,11 @@ impl FixedUpdate {
         }
     }
 
+    /// log2 of alpha, the slope, what counts above k, k, m, and whether it is exact.
+    pub(super) fn parts(&self) -> (i64, u64, u64, u32, u32, bool) {
+        (self.log2_alpha, self.slope, self.most_above_ns, self.k_ns, self.m, self.exact)
+    }
+
     /// The exponent of U for an update `rtts` round trips after the one before, with 31 bits after the point.
     #[inline]
     fn exponent(&self, rtts: u64) -> u32 {

@@ -157,7 +157,58 @@ pub struct FixedRate {
     log2_rate: i64,
 }
 
+/// All that a sender in a kernel is told, in integers. Logarithms are base 2, with 32 bits after the point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// Of alpha, bit/s.
+    pub log2_alpha: i64,
+    /// Of the rate that a flow of weight 1 starts with, bit/s.
+    pub log2_start: i64,
+    /// Of half of beta, bit/s.
+    pub log2_least: i64,
+    /// Of a packet in a nanosecond, bit/s.
+    pub log2_packet: i64,
+    /// Of the largest rate, bit/s.
+    pub log2_most: i64,
+    /// log2(alpha / beta) / p, a ns, with 48 bits after the point.
+    pub slope: u64,
+    /// No more than this counts of what a delay is above k, ns.
+    pub most_above_ns: u64,
+    /// ns.
+    pub k_ns: u32,
+    /// m, with 31 bits after the point.
+    pub m: u32,
+    /// As in [`Update`].
+    pub exact: bool,
+    /// The floor is half of beta, else a packet in a round trip.
+    pub floor_beta: bool,
+}
+
 impl FixedRate {
+    /// What it was made with.
+    pub fn settings(&self) -> Settings {
+        let FixedRate { update, floor, log2_start, log2_least, log2_packet, most, .. } = *self;
+        let (log2_alpha, slope, most_above_ns, k_ns, m, exact) = update.parts();
+        let floor_beta = floor == Floor::Beta;
+        Settings {
+            log2_alpha,
+            log2_start,
+            log2_least,
+            log2_packet,
+            log2_most: most.1,
+            slope,
+            most_above_ns,
+            k_ns,
+            m,
+            exact,
+            floor_beta,
+        }
+    }
+    /// The same flow with this rate and this weight, as logarithms.
+    #[must_use]
+    pub fn at(self, log2_rate: i64, log2_weight: i64) -> Self {
+        FixedRate { log2_rate, log2_weight, ..self }
+    }
     /// See [`Rate::new`].
     pub fn new(update: &Update, floor: Floor, start_bps: f64, limits: &Limits) -> Self {
         FixedRate {

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/* What the programs need of the kernel's types. Offsets come from the running kernel (CO-RE), so that names alone count here. */
+#pragma once
+
+#include <linux/bpf.h>
+#include <linux/types.h>
+#include <stdbool.h>
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;
+typedef __s32 s32;
+typedef __s64 s64;
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct sock_common {
+	unsigned short skc_family;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+	unsigned long sk_pacing_rate;
+	unsigned long sk_max_pacing_rate;
+	u32 sk_pacing_status;
+};
+
+struct inet_sock {
+	struct sock sk;
+};
+
+struct inet_connection_sock {
+	struct inet_sock icsk_inet;
+};
+
+struct tcp_sock {
+	struct inet_connection_sock inet_conn;
+	u32 srtt_us;
+	u32 snd_cwnd;
+	u32 snd_ssthresh;
+	u32 mss_cache;
+	u32 packets_out;
+};
+
+struct ack_sample;
+struct rate_sample;
+
+struct tcp_congestion_ops {
+	void (*init)(struct sock *sk);
+	u32 (*ssthresh)(struct sock *sk);
+	void (*cong_control)(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs);
+	u32 (*undo_cwnd)(struct sock *sk);
+	void (*set_state)(struct sock *sk, u8 new_state);
+	u32 flags;
+	char name[16];
+};
+
+#pragma clang attribute pop

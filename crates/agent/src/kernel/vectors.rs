@@ -1,0 +1,55 @@
+//! Soze's functions in the kernel, a batch of inputs at a time: for whoever holds them to their reference.
+
+use super::{Shared, bytes_of, refused, value_of};
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{MapCore, MapFlags, ProgramInput};
+use skeleton::types;
+use std::mem::MaybeUninit;
+use subak_schemes::soze::Settings;
+
+#[allow(missing_docs, dead_code, clippy::all)]
+mod skeleton {
+    include!(concat!(env!("OUT_DIR"), "/vectors.skel.rs"));
+}
+
+/// An input and its answers.
+pub type Trial = types::trial;
+
+// SAFETY: `fixed.h` and `vectors.bpf.c` order their members so that none leaves a gap.
+unsafe impl Shared for types::trials {}
+
+/// Answers each of `trials` in the kernel.
+pub fn answer(settings: &Settings, trials: &mut [Trial]) -> Result<(), String> {
+    let mut room = MaybeUninit::uninit();
+    let opened = skeleton::VectorsSkelBuilder::default().open(&mut room).map_err(refused)?;
+    let loaded = opened.load().map_err(refused)?;
+    let (map, key) = (&loaded.maps.trials, 0u32.to_ne_bytes());
+    let law = law(settings);
+    let mut held = types::trials { law, ..Default::default() };
+    for batch in trials.chunks_mut(held.each.len()) {
+        held.each[..batch.len()].copy_from_slice(batch);
+        map.update(&key, bytes_of(&held), MapFlags::ANY).map_err(refused)?;
+        loaded.progs.try_all.test_run(ProgramInput::default()).map_err(refused)?;
+        let bytes = map.lookup(&key, MapFlags::ANY).map_err(refused)?.unwrap_or_default();
+        let answered: types::trials = value_of(&bytes).ok_or("the kernel's answer is too short")?;
+        batch.copy_from_slice(&answered.each[..batch.len()]);
+    }
+    Ok(())
+}
+
+fn law(settings: &Settings) -> types::law {
+    types::law {
+        log2_alpha: settings.log2_alpha,
+        log2_start: settings.log2_start,
+        log2_least: settings.log2_least,
+        log2_packet: settings.log2_packet,
+        log2_most: settings.log2_most,
+        slope: settings.slope,
+        most_above_ns: settings.most_above_ns,
+        longest_ns: 0,
+        k_ns: settings.k_ns,
+        m: settings.m,
+        exact: settings.exact.into(),
+        floor_beta: settings.floor_beta.into(),
+    }
+}

@@ -1,0 +1,78 @@
+//! Soze's update in the kernel is the fixed-point one of the simulator, bit for bit.
+#![cfg(feature = "bpf")]
+
+use rand_pcg::Pcg64Mcg;
+use rand_pcg::rand_core::Rng;
+use subak_agent::kernel::vectors::{Trial, answer};
+use subak_schemes::soze::{Arithmetic, Control, FixedRate, Floor, Heard, Law, Limits, Often, Rate, Virtual, fixed};
+
+/// Inputs of each setting: four settings make a million.
+const TRIALS: usize = 250_000;
+
+fn laws() -> [Law; 4] {
+    let exact = Law { arithmetic: Arithmetic::Fixed, ..Virtual::STANDARD.law };
+    let paper = Law {
+        alpha_bps: 100e9,
+        beta_bps: 100e6,
+        p_ns: 20e3,
+        k_ns: 4e3,
+        m: 0.25,
+        control: Control::Rate,
+        often: Often::Packet,
+        floor: Floor::Packet,
+        start_weights: 1.0,
+        exact: false,
+        ..exact
+    };
+    let slow = Law { alpha_bps: 100e6, beta_bps: 6.25e6, p_ns: 8e6, k_ns: 1e6, m: 0.78, ..paper };
+    [exact, paper, slow, Law { p_ns: 40e6, ..exact }]
+}
+
+#[test]
+fn a_million_updates_are_those_of_the_simulator() {
+    let mut random = Pcg64Mcg::new(0x5eed);
+    for law in laws() {
+        let limits = Limits { most_bps: 40e9, packet_bits: 12_000, rtt_ns: 10_000 };
+        let Rate::Fixed(fixed) = Rate::new(&law, law.p_ns(10_000), 100e9, &limits) else { panic!("it is in integers") };
+        let settings = fixed.settings();
+        let mut trials: Vec<Trial> = (0..TRIALS).map(|_| trial(&mut random)).collect();
+        if let Err(why) = answer(&settings, &mut trials) {
+            panic!("the kernel cannot be asked: {why}");
+        }
+        for (i, trial) in trials.iter().enumerate() {
+            let expected = expected(fixed, trial, limits);
+            assert_eq!((trial.bounded, trial.bps, trial.log2_rtt), expected, "{law:?}, input {i}: {trial:?}");
+        }
+    }
+}
+
+/// Anything that may come: rates from 1 bit/s to 2^45, weights from 2^-10 to 2^10, all times, all delays.
+fn trial(random: &mut Pcg64Mcg) -> Trial {
+    let mut below = |most: u64| random.next_u64() % most;
+    Trial {
+        log2_rate: below(45 << 32) as i64,
+        log2_weight: below(20 << 32) as i64 - (10 << 32),
+        dt_ns: {
+            let bits = below(64);
+            below(1 << 63) >> bits
+        },
+        rtt_ns: {
+            let bits = below(31);
+            (below(1 << 31) >> bits) + 1
+        },
+        delay_ns: {
+            let bits = below(32);
+            (below(1 << 32) >> bits) as u32
+        },
+        ..Trial::default()
+    }
+}
+
+fn expected(rate: FixedRate, trial: &Trial, limits: Limits) -> (i64, u64, i64) {
+    let limits = Limits { rtt_ns: trial.rtt_ns, ..limits };
+    let mut rate = Rate::Fixed(rate.at(trial.log2_rate, trial.log2_weight));
+    let heard = Heard { delay_ns: trial.delay_ns, passed_ns: trial.dt_ns, rtt_ns: trial.rtt_ns };
+    rate.hear(heard, false, &limits);
+    let Rate::Fixed(after) = rate else { panic!("it is in integers") };
+    (after.log2_rate(), fixed::exp2(after.log2_rate()), fixed::log2(trial.rtt_ns))
+}

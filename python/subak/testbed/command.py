@@ -1,0 +1,218 @@
+"""The command ``subak testbed``."""
+
+from __future__ import annotations
+
+import json as json_module
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from subak.errors import InputError
+
+if TYPE_CHECKING:
+    from subak.testbed.by_hand import ByHand
+    from subak.testbed.standing import Standing
+
+testbed = typer.Typer(
+    no_args_is_help=True, rich_markup_mode="rich", help="A network as namespaces of this machine. For root."
+)
+
+Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+Name = Annotated[str | None, typer.Option(help="Which testbed, where several are up.")]
+Network = Annotated[str, typer.Argument(metavar="NETWORK", help="A spec, a case, node-link JSON or GraphML.")]
+
+
+@testbed.callback()
+def _group() -> None:
+    """A network as namespaces of this machine. For root."""
+
+
+@testbed.command(epilog="Example: [bold]subak testbed up examples/testbed.toml[/]")
+def up(
+    network: Network,
+    name: Annotated[str | None, typer.Option(help="What to call it; the file's name if not given.")] = None,
+    json: Json = False,
+) -> None:
+    """Makes the network, which stays until `subak testbed down`."""
+    from subak.testbed.standing import everything
+
+    name = name or (Path(network).stem if network != "-" else "testbed")
+    if not re.fullmatch(r"[A-Za-z0-9._-]{1,40}", name):
+        raise InputError(None, "--name", f'"{name}" is no name', "use up to 40 letters, digits, dots and dashes")
+    if any(standing.name == name and standing.alive for standing in everything()):
+        what = f'a testbed called "{name}" is up already'
+        raise InputError(None, "--name", what, f"take it down: subak testbed down --name {name}; or give another name")
+    made = _make(network)
+    standing = _standing(name, made)
+    try:
+        standing.save()
+        made.stay()
+    except OSError as error:
+        made.down()
+        what = f"{standing.path} cannot be written: {error.strerror}"
+        raise InputError(None, "", what, "make /run/subak writable for root") from None
+    if json:
+        print(json_module.dumps({"schema": 1, **_told(standing)}))
+        return
+    hosts = [node for node in standing.nodes if node["host"]]
+    switches = len(standing.nodes) - len(hosts)
+    print(f"The testbed {name} is up: {len(hosts)} hosts, {switches} switches, {len(standing.links)} links.")
+    print(f"Try: subak testbed exec {hosts[0]['name']} -- ip route")
+
+
+@testbed.command(
+    "exec",
+    context_settings={"allow_interspersed_args": False},
+    epilog="Example: [bold]subak testbed exec h0 -- iperf3 -c h2[/]",
+)
+def execute(
+    host: Annotated[str, typer.Argument(metavar="HOST", help="A node of the testbed.")],
+    command: Annotated[list[str], typer.Argument(metavar="-- COMMAND...", help="What to run there.")],
+    name: Name = None,
+) -> None:
+    """Runs a command at a node; other hosts are known there by their names."""
+    from subak.testbed.namespaces import become
+    from subak.testbed.standing import one
+
+    _need_root()
+    standing = one(name)
+    become(standing.namespace(host), {node["name"]: node["address"] for node in standing.nodes if node["address"]})
+    _replace(_plain(command))
+
+
+@testbed.command(
+    context_settings={"allow_interspersed_args": False},
+    epilog="Example: [bold]subak testbed run examples/testbed.toml -- ./measure.sh[/]",
+)
+def run(
+    network: Network,
+    command: Annotated[list[str], typer.Argument(metavar="-- COMMAND...", help="What to run while it is up.")],
+) -> None:
+    """Makes the network, runs one command outside of it, and takes it down; `subak testbed exec` works meanwhile."""
+    with _make(network) as made:
+        standing = _standing(f"run-{os.getpid()}", made)
+        standing.save()
+        # Ctrl-C is for the command; this one ends when it does.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            environment = {**os.environ, "SUBAK_TESTBED": standing.name}
+            code = subprocess.run(_plain(command), env=environment, preexec_fn=_hear_interrupts, check=False).returncode
+        except OSError as error:
+            raise InputError(
+                None, "COMMAND", f"{_plain(command)[0]}: {error.strerror}", "name a program on the PATH"
+            ) from None
+        finally:
+            standing.path.unlink(missing_ok=True)
+    raise typer.Exit(code if code >= 0 else 128 - code)
+
+
+@testbed.command(epilog="Example: [bold]subak testbed status --json[/]")
+def status(json: Json = False) -> None:
+    """Which testbeds are up, and what their queues hold."""
+    from subak.testbed.standing import everything
+
+    up = [standing for standing in everything() if standing.alive]
+    if json:
+        print(json_module.dumps({"schema": 1, "testbeds": [_told(standing) for standing in up]}))
+        return
+    if not up:
+        print("no testbed is up")
+    for standing in up:
+        hosts = [f"{node['name']} {node['address']}" for node in standing.nodes if node["address"]]
+        print(f"{standing.name}: {', '.join(hosts)}")
+        for link in _links(standing):
+            print(
+                f"  {link['id']}: {link['rate_bps'] / 1e6:g} Mb/s, {link['sent_bytes']} bytes sent, "
+                f"{link['queued_bytes']} wait, {link['dropped_packets']} packets dropped"
+            )
+
+
+@testbed.command(epilog="Example: [bold]subak testbed down[/]")
+def down(name: Name = None) -> None:
+    """Takes a testbed down, whatever runs in it."""
+    from subak.testbed.standing import one
+
+    _need_root()
+    one(name).down()
+
+
+@testbed.command(epilog="Example: [bold]subak testbed clean[/]")
+def clean(json: Json = False) -> None:
+    """Takes every testbed down, and what is left of those that were killed."""
+    from subak.testbed.standing import everything
+
+    _need_root()
+    found = everything()
+    for standing in found:
+        standing.down()
+    names = [standing.name for standing in found]
+    if json:
+        print(json_module.dumps({"schema": 1, "removed": names}))
+    else:
+        print(f"taken down: {', '.join(names)}" if names else "nothing was left")
+
+
+def _make(network: str) -> ByHand:
+    from subak.testbed.by_hand import made
+
+    _need_root()
+    return made(network)
+
+
+def _standing(name: str, made: ByHand) -> Standing:
+    from subak.testbed.standing import Standing, started
+
+    nodes = [
+        {"name": label, "host": host, "file": file, "address": made.address(number)}
+        for number, (label, host, file) in enumerate(zip(made.plan.names, made.plan.hosts, made.files, strict=True))
+    ]
+    links = [
+        {"id": link.id, "from": link.source, "device": made.devices[number], "rate_bps": link.rate_bps}
+        for number, link in enumerate(made.plan.links)
+    ]
+    return Standing(name, made.pid, started(made.pid), nodes, links)
+
+
+def _told(standing: Standing) -> dict[str, Any]:
+    return {"name": standing.name, "pid": standing.pid, "nodes": standing.nodes, "links": _links(standing)}
+
+
+def _links(standing: Standing) -> list[dict[str, Any]]:
+    from subak.testbed.namespaces import counts
+
+    return [
+        {**link, **counts(standing.namespace(standing.nodes[link["from"]]["name"]), link["device"])}
+        for link in standing.links
+    ]
+
+
+def _plain(command: list[str]) -> list[str]:
+    """The command without the ``--`` before it."""
+    plain = command[1:] if command[0] == "--" else command
+    if not plain:
+        raise InputError(None, "COMMAND", "it is missing", "write it after --, such as: -- ip route")
+    return plain
+
+
+def _need_root() -> None:
+    if os.geteuid() != 0:
+        raise InputError(None, "", "a testbed makes network namespaces, which only root may", "run it with sudo")
+
+
+def _replace(command: list[str]) -> None:
+    program = shutil.which(command[0])
+    if program is None:
+        raise InputError(None, "COMMAND", f'there is no program "{command[0]}"', "name one on the PATH")
+    sys.stdout.flush()
+    os.execv(program, command)
+
+
+def _hear_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -1,0 +1,113 @@
+"""Testbeds that stay up between commands: what is known of each, in a file of /run, and the process that holds it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from subak.errors import InputError
+from subak.testbed.layout import address
+
+FOLDER = Path("/run/subak")
+PATIENCE_S = 5.0
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A testbed that another command made."""
+
+    name: str
+    pid: int
+    started: int
+    nodes: list[dict[str, Any]]
+    links: list[dict[str, Any]]
+
+    @property
+    def path(self) -> Path:
+        """The file that tells of it."""
+        return FOLDER / f"{self.name}.json"
+
+    @property
+    def alive(self) -> bool:
+        """Whether its holder lives: numbers of processes come again, so that its start counts too."""
+        return self.started != 0 and _started(self.pid) == self.started
+
+    def save(self) -> None:
+        """Writes what is known, whole or not at all."""
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        part = self.path.with_suffix(".part")
+        part.write_text(json.dumps(vars(self)))
+        part.replace(self.path)
+
+    def node(self, name: str) -> dict[str, Any]:
+        """The node with this name."""
+        for node in self.nodes:
+            if node["name"] == name:
+                return node
+        names = ", ".join(node["name"] for node in self.nodes[:20])
+        raise InputError(None, "HOST", f'the testbed {self.name} has no node "{name}"', f"choose one of: {names}")
+
+    def namespace(self, name: str) -> str:
+        """The file of a node's namespace."""
+        return f"/proc/{self.pid}/fd/{self.node(name)['file']}"
+
+    def down(self) -> None:
+        """Ends its holder, and with it everything that it held."""
+        if self.alive:
+            os.kill(self.pid, signal.SIGKILL)
+            until = time.monotonic() + PATIENCE_S
+            while self.alive and time.monotonic() < until:
+                time.sleep(0.01)
+        self.path.unlink(missing_ok=True)
+
+
+def started(pid: int) -> int:
+    """When a process began, in ticks of the machine; 0 if there is none."""
+    return _started(pid)
+
+
+def _started(pid: int) -> int:
+    try:
+        # The name stands in parentheses and may hold anything; state is the first field after it.
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0
+    return 0 if fields[0] in "ZX" else int(fields[19])
+
+
+def everything() -> list[Standing]:
+    """What files tell of, whether it is still there or not; files that tell of nothing are taken away."""
+    found = []
+    for path in sorted(FOLDER.glob("*.json")):
+        try:
+            found.append(Standing(**json.loads(path.read_text())))
+        except (OSError, ValueError, TypeError):
+            path.unlink(missing_ok=True)
+    return found
+
+
+def one(name: str | None) -> Standing:
+    """The testbed with this name, or the only one there is."""
+    up = [standing for standing in everything() if standing.alive]
+    if name is not None:
+        for standing in up:
+            if standing.name == name:
+                return standing
+        names = ", ".join(standing.name for standing in up) or "none"
+        raise InputError(None, "--name", f'no testbed called "{name}" is up', f"up are: {names}")
+    if not up:
+        raise InputError(None, "", "no testbed is up", "make one: subak testbed up NETWORK")
+    if len(up) > 1:
+        names = ", ".join(standing.name for standing in up)
+        raise InputError(None, "--name", f"{len(up)} testbeds are up", f"say which: --name with one of {names}")
+    return up[0]
+
+
+def host_address(node: int) -> str:
+    """The address by which a host is reached by hand."""
+    return address(node, 0)
