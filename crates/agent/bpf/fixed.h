@@ -27,6 +27,9 @@ struct law {
 	u32 exact;
 	/* The floor is half of beta, else a packet in a round trip. */
 	u32 floor_beta;
+	/* The field's unit is 2 to the power of this, ns. */
+	u32 unit_shift;
+	u32 reserved;
 };
 
 static __always_inline s64 clamp(s64 value, s64 least, s64 most)
@@ -201,4 +204,85 @@ static __always_inline s64 bound_rate(const struct law *law, s64 log2_rate, s64 
 	if (floor > law->log2_most)
 		floor = law->log2_most;
 	return clamp(log2_rate, floor, law->log2_most);
+}
+
+/* What a link counts. The filter is that of filter.rs, the virtual queue that of fixed_link.rs; times have 32 bits after the
+ * point where the reference has them. */
+struct counts {
+	/* What the filter or the virtual queue holds. */
+	s64 held_ns;
+	u64 at_ns;
+	/* When data came last; 0: never. */
+	u64 data_ns;
+	/* Of both. */
+	u64 ns_per_byte;
+	u64 most_bytes;
+	/* Of the filter. */
+	u64 decay;
+	u64 longest_ns;
+	u64 told_per_byte;
+	u32 is_utilization;
+	/* Of the virtual queue. */
+	u32 is_virtual;
+	s64 eta;
+	u64 queue;
+	u64 k_ns;
+	u64 per_empties;
+	u64 most_excess_ns;
+	s64 most_ns;
+	s64 start_ns;
+	u64 anew_ns;
+};
+
+#define MOST_NS ((s64)0x7fffffffLL << 32)
+
+static __always_inline s64 filtered(struct counts *c, u64 passed_ns, u32 bytes, u64 queued_bytes)
+{
+	u32 gain = c->decay ? lost((s64)((least(passed_ns, c->longest_ns) * c->decay) >> 16)) : 1U << 31;
+	s64 change;
+
+	if (c->is_utilization)
+		change = (s64)((u64)bytes * c->told_per_byte) - times(c->held_ns, gain);
+	else
+		change = times((s64)(least(queued_bytes, c->most_bytes) * c->ns_per_byte) - c->held_ns, gain);
+	c->held_ns = clamp(c->held_ns + change, 0, MOST_NS);
+	return c->held_ns;
+}
+
+static __always_inline u64 excess_ns(const struct counts *c, u64 queued_bytes)
+{
+	u64 time_ns = least(queued_bytes, c->most_bytes) * c->ns_per_byte;
+
+	return time_ns > c->k_ns ? time_ns - c->k_ns : 0;
+}
+
+static __always_inline void drain(struct counts *c, u64 passed_ns, u64 queued_bytes)
+{
+	u64 excess = least(excess_ns(c, queued_bytes), c->most_excess_ns);
+	s64 rate = c->eta - (s64)(((excess >> 16) * c->per_empties) >> 17);
+	s64 passed = (s64)(least(passed_ns, 0x7fffffffULL) << 32), sunk;
+
+	if (rate < -(1LL << 31))
+		rate = -(1LL << 31);
+	sunk = times(passed, rate < 0 ? (u32)-rate : (u32)rate);
+	c->held_ns = clamp(rate < 0 ? c->held_ns + sunk : c->held_ns - sunk, 0, c->most_ns);
+}
+
+static __always_inline void fill(struct counts *c, u32 bytes)
+{
+	s64 next = c->held_ns + (s64)(least(bytes, c->most_bytes) * c->ns_per_byte);
+
+	c->held_ns = next > c->most_ns ? c->most_ns : next;
+}
+
+static __always_inline u64 rounded_ns(s64 held_ns)
+{
+	return ((u64)held_ns + (1ULL << 31)) >> 32;
+}
+
+static __always_inline u64 virtual_ns(const struct counts *c, u64 queued_bytes)
+{
+	u64 queue_ns = ((excess_ns(c, queued_bytes) >> 24) * c->queue) >> 24;
+
+	return least(rounded_ns(c->held_ns) + queue_ns, 0xffffffffULL);
 }

@@ -21,6 +21,11 @@ enum Command {
     /// The schedule is JSON on standard input, the recording JSON on standard output, and progress JSON lines on standard
     /// error. It ends early when its parent does.
     Traffic,
+    /// Puts Soze and queues that tell their delays to work, until standard input ends.
+    ///
+    /// The order is one JSON line on standard input; {"ready": true} on standard output says that all is in place. Nothing stays
+    /// when this program ends, however it ends.
+    Hosts,
 }
 
 /// The most bytes of a schedule.
@@ -29,6 +34,7 @@ const MOST_INPUT: u64 = 1 << 30;
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Traffic => carry(),
+        Command::Hosts => serve(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -49,4 +55,26 @@ fn carry() -> Result<(), String> {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     serde_json::to_writer(&mut out, &recording).map_err(|e| format!("standard output: {e}"))?;
     out.flush().map_err(|e| format!("standard output: {e}"))
+}
+
+#[cfg(feature = "bpf")]
+fn serve() -> Result<(), String> {
+    use std::io::BufRead;
+    use subak_agent::hosts::{Order, Running};
+    let mut input = std::io::stdin().lock();
+    let mut line = String::new();
+    input.by_ref().take(MOST_INPUT).read_line(&mut line).map_err(|e| format!("standard input: {e}"))?;
+    let order: Order = serde_json::from_str(&line).map_err(|e| format!("the order: {e}"))?;
+    let running = Running::new(&order)?;
+    println!("{{\"ready\": true}}");
+    // Whoever asked for it lives as long as this does not end.
+    std::io::copy(&mut input, &mut std::io::sink()).map_err(|e| format!("standard input: {e}"))?;
+    drop(running);
+    Ok(())
+}
+
+#[cfg(not(feature = "bpf"))]
+fn serve() -> Result<(), String> {
+    Err("it was built without eBPF: install clang, libelf-dev and zlib1g-dev, and build with --features bpf"
+        .to_string())
 }

@@ -18,3 +18,39 @@ pub(crate) fn retransmissions(socket: impl AsFd) -> u64 {
     };
     u64::from(info.tcpi_total_retrans)
 }
+
+/// The number by which programs in the kernel know the network namespace of a socket.
+#[cfg(feature = "bpf")]
+pub(crate) fn namespace_cookie(socket: impl AsFd) -> Result<u64, String> {
+    let mut cookie = 0u64;
+    let mut bytes = size_of::<u64>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `bytes` into `cookie`.
+    let done = unsafe {
+        let fd = socket.as_fd().as_raw_fd();
+        libc::getsockopt(fd, libc::SOL_SOCKET, SO_NETNS_COOKIE, (&raw mut cookie).cast(), &raw mut bytes)
+    };
+    match done {
+        0 => Ok(cookie),
+        _ => Err(format!("a namespace has no cookie: {}", std::io::Error::last_os_error())),
+    }
+}
+
+#[cfg(feature = "bpf")]
+const SO_NETNS_COOKIE: libc::c_int = 71;
+
+/// Sets the weight of a connection: 16 bits after the point, by the private option that a program in the kernel hears.
+pub(crate) fn set_weight(socket: impl AsFd, weight: f64) -> Result<(), String> {
+    let value = (weight * 65_536.0).round().clamp(1.0, f64::from(u32::MAX)) as u32;
+    // SAFETY: the kernel reads as many bytes as `value` has.
+    let done = unsafe {
+        let (fd, bytes) = (socket.as_fd().as_raw_fd(), size_of::<u32>() as libc::socklen_t);
+        libc::setsockopt(fd, libc::IPPROTO_TCP, SOZE_WEIGHT, (&raw const value).cast(), bytes)
+    };
+    match done {
+        0 => Ok(()),
+        _ => Err(format!("the weight cannot be set: {}", std::io::Error::last_os_error())),
+    }
+}
+
+/// As `bpf/soze.bpf.c` has it.
+const SOZE_WEIGHT: libc::c_int = 0x5a01;

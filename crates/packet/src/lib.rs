@@ -26,4 +26,4 @@ mod wheel;
 
 pub use build::build;
 pub use sim::Sim;
-pub use sizing::default_buffer_bytes;
+pub use sizing::{default_buffer_bytes, longest_rtt_ns};

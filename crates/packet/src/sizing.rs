@@ -22,7 +22,7 @@ pub(crate) fn bucket_shift(network: &Network) -> u32 {
 /// The longest round trip of a full packet and its acknowledgement on the idle network, found from the two ends of a
 /// longest way (exact on trees and the usual fabrics), by the shortest delay: routes of fewest links may take longer. Links
 /// without ends count as one chain.
-pub(crate) fn longest_rtt_ns(network: &Network, sizes: PacketSizes) -> Ns {
+pub fn longest_rtt_ns(network: &Network, sizes: PacketSizes) -> Ns {
     let crossing = |l: LinkId, bytes: u32| {
         let link = &network.links()[l as usize];
         link.delay_ns + (f64::from(bytes) * 8e9 / link.capacity_bps).ceil() as Ns

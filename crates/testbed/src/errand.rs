@@ -20,6 +20,8 @@ pub struct Errand {
     pub header_bytes: u32,
     /// The least that a packet takes on the wire, bytes.
     pub least_bytes: u32,
+    /// The longest round trip of the idle network, with what hosts take for it, ns.
+    pub rtt_ns: u64,
     /// By number.
     pub nodes: Vec<ErrandNode>,
     /// Directed, by number.

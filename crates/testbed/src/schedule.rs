@@ -16,6 +16,9 @@ pub struct Schedule {
     pub schema: u32,
     /// The congestion control of every flow, as the kernel calls it.
     pub congestion: String,
+    /// Whether it hears of weights, by a private option of the socket.
+    #[serde(default)]
+    pub weighted: bool,
     /// By number.
     pub hosts: Vec<Host>,
     /// Output queues that are looked at, in the order of [`crate::LinkSample::links`].

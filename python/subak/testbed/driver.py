@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,8 +12,12 @@ from typing import Any
 
 from subak.errors import InputError
 from subak.testbed.layout import Layout, Link, Plan
+from subak.testbed.namespaces import enter_device, leave_device
 from subak.testbed.testbed import Testbed
 
+IN_EBPF = ("soze", "soze-virtual")
+"""Schemes that programs in the kernel have."""
+_numbers = itertools.count()
 MOST_HOSTS = 64
 LATE_NS = 5_000_000
 """A machine that does things later than this has too much to do for what it measures to be believed."""
@@ -20,14 +26,17 @@ LATE_NS = 5_000_000
 def carry(errand: str, goes_on: Callable[[float], bool]) -> str:
     """Carries an errand of the lab; both documents are JSON."""
     asked = json.loads(errand)
-    congestion = _congestion(asked["scheme"])
-    plan = _plan(asked)
+    own = asked["scheme"] in IN_EBPF
+    congestion = f"soze{os.getpid():x}_{next(_numbers)}" if own else _congestion(asked["scheme"])
+    plan = _plan(asked, telling=own)
     layout = Layout(plan)
     try:
         ways = [(layout.towards(flow["back"]), layout.towards(flow["forward"])) for flow in asked["flows"]]
     except ValueError as error:
         raise InputError(None, "workload", str(error), "take fewer flows, or a network with fewer paths") from None
     with Testbed(plan, layout) as testbed:
+        if own:
+            testbed.serve(_order(asked, congestion, testbed))
         recording = testbed.carry(_schedule(asked, congestion, plan, ways, testbed), goes_on)
     if recording["latest_ns"] > LATE_NS:
         late = f"something was done {recording['latest_ns'] / 1e6:.1f} ms late"
@@ -38,7 +47,34 @@ def carry(errand: str, goes_on: Callable[[float], bool]) -> str:
     return json.dumps(recording)
 
 
-def _plan(asked: dict[str, Any]) -> Plan:
+def _order(asked: dict[str, Any], name: str, testbed: Testbed) -> dict[str, Any]:
+    """What the programs of hosts and queues are told."""
+    plan = testbed.plan
+    rates: dict[int, float] = {}
+    for link in plan.links:
+        if plan.hosts[link.source]:
+            rates[link.source] = max(rates.get(link.source, 0.0), link.rate_bps)
+    return {
+        "schema": 1,
+        "name": name,
+        **{key: asked[key] for key in ("scheme", "params", "scale", "rtt_ns")},
+        "packet_bytes": asked["mtu_bytes"],
+        "hosts": [{"netns": testbed.namespace(node), "rate_bps": rate_bps} for node, rate_bps in rates.items()],
+        "queues": [
+            {
+                "netns": testbed.namespace(link.source),
+                "enter": enter_device(number),
+                "leave": leave_device(number),
+                "out": testbed.real[number],
+                "at_host": plan.hosts[link.source],
+                "rate_bps": link.rate_bps,
+            }
+            for number, link in enumerate(plan.links)
+        ],
+    }
+
+
+def _plan(asked: dict[str, Any], *, telling: bool) -> Plan:
     names = tuple(node["name"] for node in asked["nodes"])
     hosts = tuple(node["host"] for node in asked["nodes"])
     if sum(hosts) > MOST_HOSTS:
@@ -48,7 +84,7 @@ def _plan(asked: dict[str, Any]) -> Plan:
         Link(link["id"], link["from"], link["to"], link["rate_bps"], link["buffer_bytes"], link["delay_ns"])
         for link in asked["links"]
     ]
-    return Plan(names, hosts, tuple(links), asked["mtu_bytes"])
+    return Plan(names, hosts, tuple(links), asked["mtu_bytes"], telling)
 
 
 def _schedule(
@@ -72,6 +108,7 @@ def _schedule(
     return {
         "schema": 1,
         "congestion": congestion,
+        "weighted": plan.telling,
         "hosts": [{"name": plan.names[node], "netns": testbed.namespace(node)} for node in hosts],
         "ports": ports,
         "flows": flows,

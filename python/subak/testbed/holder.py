@@ -27,6 +27,7 @@ def order(plan: Plan, layout: Layout) -> dict[str, Any]:
         "hosts": plan.hosts,
         "links": [vars(link) for link in plan.links],
         "mtu_bytes": plan.mtu_bytes,
+        "telling": plan.telling,
         "trees": [[node, [list(tree.items()) for tree in trees]] for node, trees in layout.trees.items()],
     }
 
@@ -37,7 +38,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     told = json.loads(sys.stdin.readline())
     links = tuple(Link(**link) for link in told["links"])
-    plan = Plan(tuple(told["names"]), tuple(told["hosts"]), links, told["mtu_bytes"])
+    plan = Plan(tuple(told["names"]), tuple(told["hosts"]), links, told["mtu_bytes"], told["telling"])
     trees = {node: [dict(tree) for tree in held] for node, held in told["trees"]}
     try:
         namespaces = Namespaces(plan)
@@ -46,7 +47,7 @@ def main() -> None:
         answer = {"error": {"place": error.place, "what": error.what, "mend": error.mend}}
         print(json.dumps(answer), flush=True)
         sys.exit(2)
-    print(json.dumps({"pid": os.getpid(), "files": namespaces.files, "devices": namespaces.devices}), flush=True)
+    print(json.dumps({"pid": os.getpid(), "files": namespaces.files, "devices": namespaces.devices, "real": namespaces.real}), flush=True)
     while line := sys.stdin.readline():
         while line == STAY:
             signal.pause()

@@ -37,7 +37,8 @@ class Plan:
     links: tuple[Link, ...]
     mtu_bytes: int = 1500
     """A full packet on the wire, with its Ethernet header."""
-    least_bytes: int = 64
+    telling: bool = False
+    """Queues are pairs of devices between which programs can look at packets."""
 
     def pairs(self) -> list[tuple[int, int | None]]:
         """Links two by two, there and back, each once: parallel ones in their order."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ctypes
 import os
+import socket
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,14 @@ CLONE_NEWNET = 0x40000000
 CLONE_NEWNS = 0x00020000
 MS_BIND = 0x1000
 MS_REC_PRIVATE = 0x44000
+PERMANENT = 0x80
+IFLA_IFNAME = 3
+IFLA_LINKINFO = 18
+IFLA_INFO_KIND = 1
+IFLA_INFO_DATA = 2
+VETH_INFO_PEER = 1
+RTM_NEWLINK = 16
+NLM_F_REQUEST_ACK_CREATE_EXCL = 0x605
 GATEWAY = "169.254.0.1"
 """Stands for the other end of any link: each node knows it at each of its devices."""
 SETTINGS = {
@@ -49,7 +59,37 @@ def _fail(what: str) -> InputError:
     )
 
 
-def enter(namespace: int) -> None:
+def enter_device(link: int) -> int:
+    """The number of the first device of a link's queue: no other device of the testbed has it."""
+    return 100_000 + 2 * link
+
+
+def leave_device(link: int) -> int:
+    """The number of the second."""
+    return enter_device(link) + 1
+
+
+def _make_pair(first: tuple[str, int], second: tuple[str, int]) -> None:
+    """Two veths here that are each other's other end, by name and number: pyroute2 cannot number the second."""
+
+    def attribute(kind: int, value: bytes) -> bytes:
+        return struct.pack("=HH", 4 + len(value), kind) + value + bytes(-len(value) % 4)
+
+    def device(name: str, number: int) -> bytes:
+        return struct.pack("=BxHiII", 0, 0, number, 0, 0) + attribute(IFLA_IFNAME, name.encode() + b"\0")
+
+    veth = attribute(IFLA_INFO_DATA, attribute(VETH_INFO_PEER, device(*second)))
+    body = device(*first) + attribute(IFLA_LINKINFO, attribute(IFLA_INFO_KIND, b"veth") + veth)
+    head = struct.pack("=IHHII", 16 + len(body), RTM_NEWLINK, NLM_F_REQUEST_ACK_CREATE_EXCL, 1, 0)
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as line:
+        line.send(head + body)
+        error = struct.unpack_from("=i", line.recv(4096), 16)[0]
+    if error:
+        ctypes.set_errno(-error)
+        raise _fail("a pair of devices cannot be made")
+
+
+def enter_namespace(namespace: int) -> None:
     """The thread is in the namespace of this open file from now on."""
     if _libc.setns(namespace, CLONE_NEWNET) != 0:
         raise _fail("the namespace cannot be entered")
@@ -65,7 +105,9 @@ class Namespaces:
         self.files: list[int] = []
         self._lines: list[Any] = []
         self.devices: dict[int, int] = {}
-        """The device of each link, by number, in the namespace of its source."""
+        """The device of each link, by number, in the namespace of its source: that with the queue."""
+        self.real: dict[int, int] = {}
+        """The device by which packets leave: the same, unless queues are pairs."""
         home = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
         try:
             for _ in plan.names:
@@ -79,7 +121,7 @@ class Namespaces:
                 self._lines.append(line)
             self._connect()
         finally:
-            enter(home)
+            enter_namespace(home)
             os.close(home)
 
     def _connect(self) -> None:
@@ -99,11 +141,27 @@ class Namespaces:
                 line.link("set", index=index, state="up", mtu=mtu, gso_max_segs=1)
                 ends.append((index, line.link("get", index=index)[0].get_attr("IFLA_ADDRESS")))
             (first, first_mac), (second, second_mac) = ends
-            one.neigh("add", dst=GATEWAY, lladdr=second_mac, ifindex=first, state=0x80)
-            other.neigh("add", dst=GATEWAY, lladdr=first_mac, ifindex=second, state=0x80)
-            self._shape(there, first)
+            self._queue(there, first, second_mac)
             if back is not None:
-                self._shape(back, second)
+                self._queue(back, second, first_mac)
+
+    def _queue(self, number: int, device: int, far_mac: str) -> None:
+        """The queue of a link, before the device that packets leave by."""
+        line = self._lines[self.plan.links[number].source]
+        self.real[number] = device
+        if self.plan.telling:
+            device = self._pair(line, number)
+        line.neigh("add", dst=GATEWAY, lladdr=far_mac, ifindex=device, state=PERMANENT)
+        self._shape(number, device)
+
+    def _pair(self, line: Any, number: int) -> int:
+        """Two devices in one namespace: a packet that goes into the first comes out of the second."""
+        enter, leave = enter_device(number), leave_device(number)
+        enter_namespace(self.files[self.plan.links[number].source])
+        _make_pair((f"q{number}", enter), (f"p{number}", leave))
+        for index in (enter, leave):
+            line.link("set", index=index, state="up", mtu=self.plan.mtu_bytes - 14, gso_max_segs=1)
+        return enter
 
     def _shape(self, number: int, device: int) -> None:
         link = self.plan.links[number]
@@ -138,7 +196,7 @@ def _set(name: str, value: str) -> None:
 def become(namespace: str, hosts: dict[str, str]) -> None:
     """This process is at a node from now on, and so is what it starts; ``hosts`` are known there by their names."""
     file = os.open(namespace, os.O_RDONLY | os.O_CLOEXEC)
-    enter(file)
+    enter_namespace(file)
     os.close(file)
     # Names are known to this process and its children alone: the mount goes with the last of them.
     if _libc.unshare(CLONE_NEWNS) != 0 or _libc.mount(b"none", b"/", None, MS_REC_PRIVATE, None) != 0:
@@ -158,7 +216,7 @@ def counts(namespace: str, device: int) -> dict[str, int]:
     home = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     file = os.open(namespace, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        enter(file)
+        enter_namespace(file)
         with IPRoute() as line:
             for queue in line.get_qdiscs(device):
                 told = queue.get_attr("TCA_STATS2")
@@ -169,7 +227,7 @@ def counts(namespace: str, device: int) -> dict[str, int]:
                     "dropped_packets": queued["drops"],
                 }
     finally:
-        enter(home)
+        enter_namespace(home)
         os.close(home)
         os.close(file)
     return {"sent_bytes": 0, "queued_bytes": 0, "dropped_packets": 0}

@@ -45,6 +45,8 @@ class Testbed:
         self.pid: int = told["pid"]
         self.files: list[int] = told["files"]
         self.devices: dict[int, int] = {int(link): device for link, device in told["devices"].items()}
+        self.real: dict[int, int] = {int(link): device for link, device in told["real"].items()}
+        self._server: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -60,6 +62,9 @@ class Testbed:
 
     def down(self) -> None:
         """Takes everything down; what runs in the nodes has to have ended."""
+        if server := getattr(self, "_server", None):
+            server.kill()
+            server.communicate()
         for pipe in (self._holder.stdin, self._holder.stdout):
             if pipe:
                 pipe.close()
@@ -69,6 +74,30 @@ class Testbed:
     def namespace(self, node: int) -> str:
         """The file of a node's namespace, for as long as the testbed is up."""
         return f"/proc/{self.pid}/fd/{self.files[node]}"
+
+    def serve(self, order: dict[str, Any]) -> None:
+        """Puts the programs of hosts and queues to work, until the testbed goes down."""
+        server = subprocess.Popen(
+            [agent(), "hosts"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self._server = server
+        assert server.stdin
+        assert server.stdout
+        try:
+            server.stdin.write(json.dumps(order) + "\n")
+            server.stdin.flush()
+        except BrokenPipeError:
+            pass  # it says why on standard error
+        if server.stdout.readline():
+            return
+        said = server.communicate()[1].strip().splitlines()
+        what = said[-1] if said else f"subak-agent ended with {server.returncode}"
+        raise InputError(None, "", what, "run `subak doctor`, which says what this machine lacks")
 
     def carry(self, schedule: dict[str, Any], goes_on: Callable[[float], bool] | None = None) -> dict[str, Any]:
         """Runs the traffic program on ``schedule`` and gives back its recording; ``goes_on`` hears the share that is done."""

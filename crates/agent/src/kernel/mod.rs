@@ -1,6 +1,8 @@
 //! The programs that run in the kernel, and what they are set to.
 #![allow(unsafe_code)]
 
+pub(crate) mod queues;
+pub(crate) mod soze;
 pub mod vectors;
 
 use std::mem::size_of;

@@ -46,10 +46,10 @@ fn law(settings: &Settings) -> types::law {
         log2_most: settings.log2_most,
         slope: settings.slope,
         most_above_ns: settings.most_above_ns,
-        longest_ns: 0,
         k_ns: settings.k_ns,
         m: settings.m,
         exact: settings.exact.into(),
         floor_beta: settings.floor_beta.into(),
+        ..types::law::default()
     }
 }

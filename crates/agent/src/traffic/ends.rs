@@ -1,6 +1,7 @@
 //! Sockets: a listener at each host that receives, and two ends for each flow that is connected.
 
 use crate::namespace::Namespace;
+use crate::sys;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -141,6 +142,9 @@ impl<'a> Ends<'a> {
                 Errno::NOENT => format!("this kernel has no congestion control \"{congestion}\""),
                 _ => failed(&format!("congestion control \"{congestion}\""), e),
             })?;
+            if self.schedule.weighted {
+                sys::set_weight(&socket, flow.weight)?;
+            }
             let from = SocketAddrV4::new(flow.from, 0);
             bind(&socket, &from).map_err(|e| failed(&format!("{} cannot be bound", flow.from), e))?;
             let name = getsockname(&socket).and_then(SocketAddrV4::try_from);
@@ -201,6 +205,14 @@ impl<'a> Ends<'a> {
     /// The flow may write from now on.
     pub fn allow(&mut self, f: usize) {
         self.allowed[f] = true;
+    }
+
+    /// The flow has another weight from now on.
+    pub fn weigh(&self, f: usize, weight: f64) -> Result<(), String> {
+        match &self.senders[f] {
+            Some(sender) if self.schedule.weighted => sys::set_weight(&sender.socket, weight),
+            _ => Ok(()),
+        }
     }
 
     /// The flow writes nothing from now on.

@@ -159,6 +159,7 @@ impl<'a> Run<'a> {
             match due {
                 Due::Start(f) => self.start_flow(f),
                 Due::Stop(f) => self.stop_flow(f),
+                Due::Weight(f, k) => self.ends.weigh(f, self.schedule.flows[f].weights[k].weight)?,
                 Due::Note => self.ends.note_arrivals(at_ns, &mut self.carried),
                 Due::Look | Due::LookOnce => {
                     let links = self.looks.all()?;

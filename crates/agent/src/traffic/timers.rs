@@ -13,6 +13,8 @@ pub(super) enum Due {
     Look,
     /// What arrived is noted, and will be again.
     Note,
+    /// A flow has another weight: which flow, and which of its changes.
+    Weight(usize, usize),
     /// A flow stops.
     Stop(usize),
     /// A flow starts.
@@ -31,6 +33,8 @@ impl Timers {
         let mut heap = BinaryHeap::new();
         for (f, flow) in schedule.flows.iter().enumerate() {
             heap.push(Reverse((flow.start_ns, Due::Start(f))));
+            let changes = flow.weights.iter().enumerate().map(|(k, change)| Reverse((change.at_ns, Due::Weight(f, k))));
+            heap.extend(changes);
             heap.extend(flow.stop_ns.map(|at_ns| Reverse((at_ns, Due::Stop(f)))));
         }
         heap.push(Reverse((0, Due::LookOnce)));
@@ -47,7 +51,7 @@ impl Timers {
         let interval_ns = match due {
             Due::Look => self.looks_ns,
             Due::Note => self.notes_ns,
-            Due::LookOnce | Due::Start(_) | Due::Stop(_) => 0,
+            Due::LookOnce | Due::Weight(..) | Due::Start(_) | Due::Stop(_) => 0,
         };
         if let Some(periods) = now_ns.checked_div(interval_ns) {
             self.heap.push(Reverse(((periods + 1) * interval_ns, due)));

@@ -319,6 +319,9 @@ const KERNEL: &[Info] = &[Info {
 /// Congestion controls of kernels that simulations have too.
 const IN_BOTH: &[&str] = &["cubic", "reno", "dctcp"];
 
+/// Schemes of simulations that programs in the kernel have too, with the same parameters.
+const IN_EBPF: &[&str] = &["soze", "soze-virtual"];
+
 impl DriverKind for Hosts {
     fn name(&self) -> &'static str {
         "testbed"
@@ -335,17 +338,20 @@ impl DriverKind for Hosts {
         found.ok_or_else(|| subak_core::document::unknown_word(name, "scheme", &names))
     }
     fn take(&self, name: &str) -> Result<Info, Fault> {
-        if IN_BOTH.contains(&name) {
+        if IN_BOTH.contains(&name) || IN_EBPF.contains(&name) {
             return registry::find(name).copied();
         }
         self.find(name).map_err(|_| {
             let own = KERNEL.iter().map(|s| s.name);
-            let names: Vec<_> = IN_BOTH.iter().copied().chain(own).collect();
+            let names: Vec<_> = IN_BOTH.iter().chain(IN_EBPF).copied().chain(own).collect();
             let what = format!("scheme \"{name}\" does not run on hosts");
             Fault::new("driver", what, format!("leave driver away, or take one of: {}", names.join(", ")))
         })
     }
     fn data_share(&self, name: &str, params: &Map<String, Value>) -> Result<f64, Fault> {
+        if IN_EBPF.contains(&name) {
+            return subak_schemes::with_scheme(name, params, Share);
+        }
         match params.iter().find(|(key, value)| !(name == "cubic" && *key == "queue" && *value == "fifo")) {
             None if name == "cubic" && params.is_empty() => {
                 let what = "the queues of a testbed are drop-tail, and the scheme's are fair by default";

@@ -53,6 +53,8 @@ pub(crate) struct Setting {
     pub reroute_ns: Option<Ns>,
     /// Rates of a testbed over those of the spec, and times of the spec over those of a testbed.
     pub scale: f64,
+    /// What a round trip over a testbed takes beside what the spec's links do, ns of the hosts.
+    pub hosts_rtt_ns: Ns,
 }
 
 impl Setting {
@@ -100,7 +102,7 @@ impl Setting {
         let controller = faults.keep(controller.transpose().map_err(|e| e.below("controller"))).flatten();
         let reroute_ns = routing.and_then(|r| r.get("reroute")).map(ns_from_json).transpose();
         let reroute_ns = faults.keep(reroute_ns.map_err(|e| e.below("routing.reroute"))).flatten();
-        let scale = faults.keep(scale(section("testbed")).map_err(|e| e.below("testbed"))).unwrap_or(1.0);
+        let hosts = faults.keep(hosts(section("testbed")).map_err(|e| e.below("testbed"))).unwrap_or((1.0, 0));
         faults.done()?;
         let made = || {
             let (duration_ns, warmup_ns, drain_ns) = times?;
@@ -117,7 +119,8 @@ impl Setting {
                 drain_ns,
                 reroute_ns,
                 controller,
-                scale,
+                scale: hosts.0,
+                hosts_rtt_ns: hosts.1,
             })
         };
         let made = made().ok_or_else(|| Fault::new("", "a section is missing", "report this as a defect"))?;
@@ -294,21 +297,34 @@ fn times(value: &Value) -> Result<(Ns, Ns, Ns), Fault> {
 }
 
 /// The keys of `[testbed]`.
-pub(super) const TESTBED: &[Key] = &[Key::new(
-    "scale",
-    Holds::Number(Low::From(1e-6), 1e3),
-    "1",
-    "rates of the hosts over those of the spec, and times of the spec over those of the hosts: 0.01 makes 10 Gb/s of 100 Mb/s",
-)];
+pub(super) const TESTBED: &[Key] = &[
+    Key::new(
+        "scale",
+        Holds::Number(Low::From(1e-6), 1e3),
+        "1",
+        "rates of the hosts over those of the spec, and times of the spec over those of the hosts: at 0.01 a link of 10 Gb/s \
+         has 100 Mb/s",
+    ),
+    Key::new(
+        "rtt",
+        Holds::Time,
+        "1ms",
+        "what a round trip over the hosts takes beside what the spec's links do, by the hosts' clock: schemes whose settings \
+         follow the round trip count with it",
+    ),
+];
 
-fn scale(value: Option<&Value>) -> Result<f64, Fault> {
-    let Some(value) = value else { return Ok(1.0) };
+/// The scale, and what hosts take of a round trip, ns.
+fn hosts(value: Option<&Value>) -> Result<(f64, Ns), Fault> {
+    let (scale, rtt_ns) = (1.0, 1_000_000);
+    let Some(value) = value else { return Ok((scale, rtt_ns)) };
     let mut section = Section::of(value, TESTBED)?;
-    let scale = section.opt("scale", |v| match v.as_f64() {
+    let given = section.opt("scale", |v| match v.as_f64() {
         Some(scale) if (1e-6..=1e3).contains(&scale) => Ok(scale),
         _ => Err(Fault::new("", format!("the scale is {v}"), "give a number from 0.000001 to 1000")),
     });
-    section.end(Ok(scale.unwrap_or(1.0)))
+    let taken = section.opt("rtt", ns_from_json);
+    section.end(Ok((given.unwrap_or(scale), taken.unwrap_or(rtt_ns))))
 }
 
 /// The keys of `[packets]`.

@@ -22,6 +22,13 @@ pub struct Soze {
     header_bytes: u32,
 }
 
+impl Soze {
+    /// The senders' side, what links take for their signal, and the time constant of their filter, ns.
+    pub(crate) fn parts(&self) -> (Law, Signal, f64) {
+        (self.law, self.signal, self.filter_ns)
+    }
+}
+
 /// What the largest delay takes in each packet.
 pub(crate) const HEADER: Param = Param::number(
     "header",

@@ -23,6 +23,13 @@ pub struct SozeVirtual {
     header_bytes: u32,
 }
 
+impl SozeVirtual {
+    /// Both sides.
+    pub(crate) fn set(&self) -> Virtual {
+        self.set
+    }
+}
+
 const PARAMS: &[Param] = &[
     Param::number("headroom", 0.02, ParamUnit::One, "share of a link that data leaves free").following(Follows::Acks),
     Param::number("integral", 3.0, ParamUnit::One, "p over ln(alpha / beta), in the network's longest round trips"),

@@ -1,6 +1,7 @@
 //! The link's side: the signal and the filter over it, in floating point and in integers.
 
 use super::fixed::{lost, rounded, times};
+use super::hosts::LinkSettings;
 use super::{Arithmetic, MaxDelay, Unit};
 use subak_core::Ns;
 
@@ -100,6 +101,22 @@ impl Filter {
                 self.unit.put(float.tell(self.signal, passed_ns, packet, filter))
             }
         }
+    }
+}
+
+impl Filter {
+    /// What a program in a kernel is told of it; nothing of one in floating point.
+    pub(super) fn settings(&self) -> Option<LinkSettings> {
+        let Numbers::Fixed(fixed) = &self.numbers else { return None };
+        Some(LinkSettings {
+            ns_per_byte: fixed.ns_per_byte,
+            most_bytes: fixed.most_bytes,
+            decay: fixed.decay,
+            longest_ns: fixed.longest_ns,
+            told_per_byte: fixed.told_per_byte,
+            is_utilization: self.signal == Signal::Utilization,
+            ..LinkSettings::default()
+        })
     }
 }
 

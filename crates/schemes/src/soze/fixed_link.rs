@@ -1,6 +1,7 @@
 //! A virtual queue in integers: what [`super::VirtualLink`] does in floating point.
 
 use super::fixed::{rounded, times};
+use super::hosts::LinkSettings;
 use super::{Virtual, VirtualLink};
 use subak_core::Ns;
 
@@ -47,6 +48,23 @@ impl FixedVirtual {
         };
         queue.resize(capacity_bps);
         queue
+    }
+
+    /// What a program in a kernel is told of it.
+    pub(super) fn settings(&self) -> LinkSettings {
+        LinkSettings {
+            is_virtual: true,
+            ns_per_byte: self.ns_per_byte,
+            most_bytes: self.most_bytes,
+            eta: self.eta,
+            queue: self.queue,
+            k_ns: self.k_ns,
+            per_empties: self.per_empties,
+            most_excess_ns: self.most_excess_ns,
+            most_ns: self.most_ns,
+            start_ns: self.start_ns,
+            ..LinkSettings::default()
+        }
     }
 
     /// The link has another capacity.

@@ -5,6 +5,7 @@ pub mod fixed;
 mod fixed_link;
 #[cfg(test)]
 mod fixed_tests;
+pub mod hosts;
 mod law;
 mod link;
 mod rate;
@@ -140,6 +141,11 @@ impl Unit {
     pub fn put_ns(self, delay_ns: u32) -> MaxDelay {
         let half = (1u64 << self.shift) >> 1;
         MaxDelay(((u64::from(delay_ns) + half) >> self.shift).min(u64::from(u16::MAX)) as u16)
+    }
+
+    /// It is 2 to the power of this, ns.
+    pub fn shift(self) -> u32 {
+        self.shift
     }
 
     /// In ns.

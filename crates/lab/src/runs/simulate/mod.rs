@@ -66,7 +66,7 @@ pub(crate) fn simulate(cell: &Cell, rows: &mut Rows) -> Result<Option<Took>, Err
     let data_share = kind.data_share(&scheme.name, &params)?;
     let scene = Scene { network, sizes: setting.packet, faults: &setting.faults, seed };
     let mut driver = match kind.is_real() {
-        true => match testbed::carried(cell, &flows)? {
+        true => match testbed::carried(cell, &flows, &params)? {
             Some(driver) => driver,
             None => return Ok(None),
         },

@@ -9,10 +9,11 @@ use crate::runs::simulate::Cell;
 use crate::spec::setting::Setting;
 use crate::spec::workload::Planned;
 use replay::Replay;
+use serde_json::{Map, Value};
 use std::sync::atomic::Ordering;
 use subak_core::driver::{Driver, FlowPlan};
 use subak_core::{Fault, NodeKind, Ns};
-use subak_packet::default_buffer_bytes;
+use subak_packet::{default_buffer_bytes, longest_rtt_ns};
 use subak_testbed::{Errand, ErrandFlow, ErrandLink, ErrandNode, Recording, SCHEMA, WeightChange};
 
 /// Hosts that a caller has.
@@ -31,7 +32,11 @@ const WAITING: &str = "a testbed has no flows that wait for others yet";
 const KNOWN: &str = "take a workload whose flows start at known times, or simulate it";
 
 /// A driver that plays what the hosts did with the flows of `cell`; none if it was cancelled.
-pub(crate) fn carried(cell: &Cell, flows: &[Planned]) -> Result<Option<Box<dyn Driver>>, Fault> {
+pub(crate) fn carried(
+    cell: &Cell,
+    flows: &[Planned],
+    params: &Map<String, Value>,
+) -> Result<Option<Box<dyn Driver>>, Fault> {
     let Some(testbed) = cell.testbed else {
         let mend = "run it with `subak run SPEC --driver testbed`";
         return Err(Fault::new("driver", "no hosts are at hand here", mend));
@@ -43,7 +48,7 @@ pub(crate) fn carried(cell: &Cell, flows: &[Planned]) -> Result<Option<Box<dyn D
         let mend = "give each flow one path and no bound, or simulate it";
         return Err(Fault::new("workload", "a testbed has no flows over several paths, and no bounds of rates", mend));
     }
-    let errand = errand(cell, flows);
+    let errand = errand(cell, flows, params);
     let goes_on = |share| {
         (cell.progress)(share);
         !cell.cancel.load(Ordering::Relaxed)
@@ -56,7 +61,7 @@ pub(crate) fn carried(cell: &Cell, flows: &[Planned]) -> Result<Option<Box<dyn D
 }
 
 /// What the hosts are asked for.
-fn errand(cell: &Cell, flows: &[Planned]) -> Errand {
+fn errand(cell: &Cell, flows: &[Planned], params: &Map<String, Value>) -> Errand {
     let setting = cell.setting;
     let scale = setting.scale;
     let wall_ns = |ns: Ns| (ns as f64 / scale).round() as u64;
@@ -92,11 +97,12 @@ fn errand(cell: &Cell, flows: &[Planned]) -> Errand {
     Errand {
         schema: SCHEMA,
         scheme: cell.scheme.name.clone(),
-        params: cell.scheme.params.clone(),
+        params: params.clone(),
         scale,
         mtu_bytes: sizes.mtu_bytes,
         header_bytes: sizes.header_bytes,
         least_bytes: sizes.ack_bytes,
+        rtt_ns: wall_ns(longest_rtt_ns(network, sizes)) + setting.hosts_rtt_ns,
         nodes: network
             .nodes()
             .iter()

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/* A switch's output queue: what it tells, and to whom.
+ *
+ * A queue is a pair of veths in one namespace. `enter` sees a packet before the shaper of the first, `leave` after it, at the
+ * second, and sends it on by the real device. Between the two the packet's mark says how many bytes had come before it, so
+ * that those that wait behind it are known when it leaves, whatever was dropped. */
+#include "option.h"
+
+#define ETH_HLEN 14
+#define ETH_P_IP 0x0800
+#define IPPROTO_TCP 6
+#define TC_ACT_OK 0
+#define TC_ACT_SHOT 2
+#define MOST_OPTIONS 20
+
+struct port {
+	struct bpf_spin_lock lock;
+	/* Where packets go that leave. */
+	u32 device;
+	/* It is a host's: senders are to be free of what has left. */
+	u32 at_host;
+	u32 unit_shift;
+	/* Packets behind which more bytes wait are marked; 0: none. */
+	u64 ecn_bytes;
+	u64 entered_bytes;
+	/* Bytes that have left, or were dropped before one that has. */
+	u64 left_bytes;
+	/* Counters for people. */
+	u64 packets;
+	u64 raised;
+	u64 marked;
+	struct counts counts;
+};
+
+/* By the number of either device: numbers are unique on all nodes. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, u32);
+	__type(value, u32);
+} devices SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 8192);
+	__type(key, u32);
+	__type(value, struct port);
+} ports SEC(".maps");
+
+static __always_inline struct port *port_of(struct __sk_buff *skb)
+{
+	u32 device = skb->ifindex, *number = bpf_map_lookup_elem(&devices, &device);
+
+	return number ? bpf_map_lookup_elem(&ports, number) : NULL;
+}
+
+struct tcp_head {
+	__be16 ports[2];
+	__be32 sequence;
+	__be32 acknowledged;
+	u8 words;
+	u8 flags;
+	__be16 window;
+	__be16 checksum;
+	__be16 urgent;
+};
+
+struct segment {
+	/* Where its header begins, and where its options end. */
+	u32 head;
+	u32 options_end;
+	u32 payload;
+};
+
+/* Finds the TCP header of an IPv4 packet. */
+static __always_inline bool read_segment(struct __sk_buff *skb, struct segment *segment)
+{
+	u8 ip[20], words;
+	u32 length;
+
+	if (skb->protocol != bpf_htons(ETH_P_IP) || bpf_skb_load_bytes(skb, ETH_HLEN, ip, sizeof(ip)))
+		return false;
+	/* Fragments have no header of their own, but for the first. */
+	if (ip[9] != IPPROTO_TCP || (ip[6] & 0x1f) || ip[7])
+		return false;
+	segment->head = ETH_HLEN + (ip[0] & 15) * 4;
+	if (bpf_skb_load_bytes(skb, segment->head + 12, &words, 1))
+		return false;
+	segment->options_end = segment->head + (words >> 4) * 4;
+	length = ETH_HLEN + ((u32)ip[2] << 8 | ip[3]);
+	segment->payload = length > segment->options_end ? length - segment->options_end : 0;
+	return true;
+}
+
+struct search {
+	struct __sk_buff *skb;
+	u32 at;
+	u32 end;
+	u32 found;
+};
+
+static long next_option(u32 number, struct search *search)
+{
+	u8 option[4] = {};
+
+	if (search->at + 2 > search->end || bpf_skb_load_bytes(search->skb, search->at, option, 2))
+		return 1;
+	if (option[0] == 0)
+		return 1;
+	if (option[0] == 1) {
+		search->at += 1;
+		return 0;
+	}
+	if (option[1] < 2)
+		return 1;
+	if (option[0] == OPTION_KIND && option[1] == OPTION_BYTES && search->at + OPTION_BYTES <= search->end &&
+	    !bpf_skb_load_bytes(search->skb, search->at, option, 4) && option[2] == MAGIC_FIRST &&
+	    option[3] == MAGIC_SECOND) {
+		search->found = search->at;
+		return 1;
+	}
+	search->at += option[1];
+	return 0;
+}
+
+/* Raises what the segment's option says to `told`. */
+static __always_inline bool raise(struct __sk_buff *skb, const struct segment *segment, u16 told)
+{
+	struct search search = { .skb = skb, .at = segment->head + 20, .end = segment->options_end };
+	__be16 before, after = bpf_htons(told);
+
+	bpf_loop(MOST_OPTIONS, next_option, &search, 0);
+	if (!search.found || bpf_skb_load_bytes(skb, search.found + 4, &before, 2))
+		return false;
+	if (before != UNTOLD && bpf_ntohs(before) >= told)
+		return false;
+	/* The checksum is over words from the header's begin. */
+	if ((search.found - segment->head) & 1)
+		bpf_l4_csum_replace(skb, segment->head + 16, bpf_htons(before), bpf_htons(after), 2);
+	else
+		bpf_l4_csum_replace(skb, segment->head + 16, before, after, 2);
+	bpf_skb_store_bytes(skb, search.found + 4, &after, 2, 0);
+	return true;
+}
+
+SEC("tc")
+int enter(struct __sk_buff *skb)
+{
+	struct port *port = port_of(skb);
+	struct segment segment;
+	u64 now_ns = bpf_ktime_get_ns(), queued;
+	bool data;
+
+	if (!port)
+		return TC_ACT_OK;
+	data = read_segment(skb, &segment) && segment.payload;
+	bpf_spin_lock(&port->lock);
+	queued = port->entered_bytes - port->left_bytes;
+	port->entered_bytes += skb->len;
+	if (port->counts.is_virtual && data) {
+		struct counts *c = &port->counts;
+
+		drain(c, now_ns - c->at_ns, queued);
+		c->at_ns = now_ns;
+		if (c->anew_ns && (!c->data_ns || now_ns - c->data_ns > c->anew_ns))
+			c->held_ns = c->start_ns;
+		c->data_ns = now_ns;
+		fill(c, skb->len);
+	}
+	skb->mark = (u32)port->entered_bytes;
+	bpf_spin_unlock(&port->lock);
+	return TC_ACT_OK;
+}
+
+SEC("tc")
+int leave(struct __sk_buff *skb)
+{
+	struct port *port = port_of(skb);
+	u64 now_ns = bpf_ktime_get_ns(), told_ns, passed_ns, queued, told;
+	struct segment segment;
+	u32 device;
+
+	if (!port)
+		return TC_ACT_SHOT;
+	bpf_spin_lock(&port->lock);
+	queued = (u32)((u32)port->entered_bytes - skb->mark);
+	port->left_bytes = port->entered_bytes - queued;
+	passed_ns = now_ns - port->counts.at_ns;
+	port->counts.at_ns = now_ns;
+	if (port->counts.is_virtual) {
+		drain(&port->counts, passed_ns, queued);
+		told_ns = virtual_ns(&port->counts, queued);
+	} else {
+		told_ns = rounded_ns(filtered(&port->counts, passed_ns, skb->len, queued));
+	}
+	port->packets++;
+	bpf_spin_unlock(&port->lock);
+	told = (told_ns + ((1ULL << (port->unit_shift & 31)) >> 1)) >> (port->unit_shift & 31);
+	if (told >= UNTOLD)
+		told = UNTOLD - 1;
+	if (read_segment(skb, &segment) && raise(skb, &segment, (u16)told))
+		__sync_fetch_and_add(&port->raised, 1);
+	if (port->ecn_bytes && queued > port->ecn_bytes && bpf_skb_ecn_set_ce(skb))
+		__sync_fetch_and_add(&port->marked, 1);
+	device = port->device;
+	if (!port->at_host)
+		return bpf_redirect(device, 0);
+	/* A packet that is moved on stays charged to its socket, and small queues then hold the sender back. */
+	bpf_clone_redirect(skb, device, 0);
+	return TC_ACT_SHOT;
+}
+
+char _license[] SEC("license") = "GPL";

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/* Soze at a host (Wang and Ng, Soze, section 3): a congestion control whose rate follows the largest delay of the path.
+ *
+ * Every segment has an option of 8 bytes: what the path there has told so far, which switches raise, and what the path back
+ * had told when the last segment came. A connection whose segments come without it for a while has the kernel's own
+ * congestion control until they have it again. */
+#include "option.h"
+
+#include <stddef.h>
+
+#define SOL_SOCKET 1
+#define SOL_TCP 6
+#define TCP_CONGESTION 13
+#define AF_INET 2
+#define SK_PACING_NEEDED 1
+#define TCP_CA_LOSS 4
+#define NSEC_PER_SEC 1000000000ULL
+
+/* The private socket option that sets a weight: 16 bits after the point. */
+#define SOZE_WEIGHT 0x5a01
+
+/* Headers on the wire beside the payload: Ethernet, IPv4, TCP, and the option. */
+#define HEADER_BYTES (14 + 20 + 20 + OPTION_BYTES)
+
+/* A connection, as its host sees it. */
+struct flow {
+	s64 log2_rate;
+	s64 log2_weight;
+	u64 updated_ns;
+	/* When the option came last. */
+	u64 heard_ns;
+	/* Segments came without it since, and since when. */
+	u64 missing_ns;
+	/* What the path there told, and what the path back tells, in the field's unit. */
+	u32 there;
+	u32 back;
+	u32 fresh;
+	u32 started;
+	/* Whether the kernel's own congestion control has it. */
+	u32 given_up;
+	u32 updates;
+};
+
+/* What all of a host's connections have. */
+struct host {
+	struct law law;
+};
+
+/* After so long without the option the kernel's own congestion control takes over. */
+const volatile u64 patience_ns = 500000000;
+/* Names of congestion controls: this one's, and the kernel's own. */
+const volatile char own[16] = "soze";
+const volatile char other[16] = "cubic";
+/* Whether every connection of the hosts has it, or those alone that ask. */
+const volatile u32 all = 0;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct flow);
+} flows SEC(".maps");
+
+/* By the cookie of a network namespace. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, u64);
+	__type(value, struct host);
+} hosts SEC(".maps");
+
+/* Weights by destination, 32 bits after the point, as logarithms. */
+struct destination {
+	u32 bits;
+	__be32 address;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(max_entries, 16384);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct destination);
+	__type(value, s64);
+} destinations SEC(".maps");
+
+/* The law of the namespace that a socket was made in: congestion controls have no way to ask for it, so that it is kept
+ * with the socket's first callback. */
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct law);
+} laws SEC(".maps");
+
+static __always_inline u64 rtt_ns_of(struct tcp_sock *tp)
+{
+	u64 rtt_us = tp->srtt_us >> 3;
+
+	return rtt_us ? rtt_us * 1000 : 1000000;
+}
+
+/* The rate as the kernel has it: payload, bytes a second. */
+static __always_inline void pace(struct sock *sk, struct tcp_sock *tp, const struct law *law, struct flow *flow)
+{
+	u64 wire = exp2_of(flow->log2_rate) >> 19, rtt_ns = rtt_ns_of(tp);
+	u64 mss = tp->mss_cache ? tp->mss_cache : 1448;
+	u64 payload = wire * mss / (mss + HEADER_BYTES - OPTION_BYTES);
+	u64 window = wire * ((rtt_ns + law->longest_ns) >> 10) / (NSEC_PER_SEC >> 10) * 2 / mss + 2;
+
+	sk->sk_pacing_status = SK_PACING_NEEDED;
+	sk->sk_pacing_rate = payload ? payload : 1;
+	/* What is under way is bounded by twice what the longest delay holds, for paths that answer no more. */
+	tp->snd_cwnd = window > 0xffff ? 0xffff : (u32)window;
+}
+
+SEC("struct_ops")
+void BPF_PROG(soze_init, struct sock *sk)
+{
+	struct flow *flow = bpf_sk_storage_get(&flows, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	struct law *law = bpf_sk_storage_get(&laws, sk, NULL, 0);
+
+	if (flow && law) {
+		flow->log2_rate = clamp(law->log2_start + flow->log2_weight, 0, law->log2_most);
+		flow->updated_ns = bpf_ktime_get_ns();
+		flow->started = 1;
+		pace(sk, (struct tcp_sock *)sk, law, flow);
+	}
+}
+
+SEC("struct_ops")
+void BPF_PROG(soze_control, struct sock *sk)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct flow *flow = bpf_sk_storage_get(&flows, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	struct law *law = bpf_sk_storage_get(&laws, sk, NULL, 0);
+	u64 now_ns = bpf_ktime_get_ns(), rtt_ns;
+
+	if (!flow || !law)
+		return;
+	rtt_ns = rtt_ns_of(tp);
+	if (!flow->started) {
+		flow->log2_rate = law->log2_start + flow->log2_weight;
+		flow->updated_ns = now_ns;
+		flow->started = 1;
+	} else if (flow->fresh) {
+		u64 rtts = rtts_of(now_ns - flow->updated_ns, rtt_ns);
+
+		flow->log2_rate = next_rate(law, flow->log2_rate, flow->log2_weight, flow->there << (law->unit_shift & 31), rtts);
+		flow->updated_ns = now_ns;
+		flow->updates++;
+		flow->fresh = 0;
+	}
+	flow->log2_rate = bound_rate(law, flow->log2_rate, flow->log2_weight, rtt_ns);
+	pace(sk, tp, law, flow);
+}
+
+/* Losses say nothing that delays do not, except that nothing came back at all. */
+SEC("struct_ops")
+u32 BPF_PROG(soze_ssthresh, struct sock *sk)
+{
+	return ((struct tcp_sock *)sk)->snd_cwnd;
+}
+
+SEC("struct_ops")
+u32 BPF_PROG(soze_undo, struct sock *sk)
+{
+	return ((struct tcp_sock *)sk)->snd_cwnd;
+}
+
+SEC("struct_ops")
+void BPF_PROG(soze_state, struct sock *sk, u8 state)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct flow *flow = bpf_sk_storage_get(&flows, sk, NULL, 0);
+	struct law *law = bpf_sk_storage_get(&laws, sk, NULL, 0);
+
+	if (state == TCP_CA_LOSS && flow && law) {
+		flow->log2_rate = bound_rate(law, flow->log2_rate - ONE, flow->log2_weight, rtt_ns_of(tp));
+		pace(sk, tp, law, flow);
+	}
+}
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops soze = {
+	.init = (void *)soze_init,
+	.cong_control = (void *)soze_control,
+	.ssthresh = (void *)soze_ssthresh,
+	.undo_cwnd = (void *)soze_undo,
+	.set_state = (void *)soze_state,
+	/* A namespace of its own may choose it. */
+	.flags = 1,
+	.name = "soze",
+};
+
+static __always_inline void choose(struct bpf_sock_ops *ops, const volatile char *name)
+{
+	char chosen[16];
+
+	for (int i = 0; i < 16; i++)
+		chosen[i] = name[i];
+	bpf_setsockopt(ops, SOL_TCP, TCP_CONGESTION, chosen, sizeof(chosen));
+}
+
+/* A connection is there: it has the law of its namespace, its weight, and the option from now on. */
+static __always_inline void begin(struct bpf_sock_ops *ops)
+{
+	u64 cookie = bpf_get_netns_cookie(ops);
+	struct host *host = bpf_map_lookup_elem(&hosts, &cookie);
+	struct bpf_sock *sk = ops->sk;
+	struct destination to = { .bits = 32 };
+	struct law *law;
+	struct flow *flow;
+	s64 *weight;
+
+	if (!host || !sk || ops->family != AF_INET)
+		return;
+	law = bpf_sk_storage_get(&laws, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	flow = bpf_sk_storage_get(&flows, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!law || !flow)
+		return;
+	*law = host->law;
+	flow->heard_ns = bpf_ktime_get_ns();
+	flow->back = 0xffff;
+	to.address = ops->remote_ip4;
+	weight = bpf_map_lookup_elem(&destinations, &to);
+	if (weight)
+		flow->log2_weight = *weight;
+	bpf_sock_ops_cb_flags_set(ops, BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG | BPF_SOCK_OPS_PARSE_ALL_HDR_OPT_CB_FLAG);
+	if (all)
+		choose(ops, own);
+}
+
+static __always_inline void read_option(struct bpf_sock_ops *ops, struct bpf_sock *sk)
+{
+	struct option option = { .kind = OPTION_KIND, .bytes = 4, .magic = { MAGIC_FIRST, MAGIC_SECOND } };
+	struct flow *flow = bpf_sk_storage_get(&flows, sk, NULL, 0);
+	u64 now_ns = bpf_ktime_get_ns();
+
+	if (!flow)
+		return;
+	if (bpf_load_hdr_opt(ops, &option, sizeof(option), 0) == OPTION_BYTES) {
+		flow->back = bpf_ntohs(option.there);
+		if (option.back != UNTOLD) {
+			flow->there = bpf_ntohs(option.back);
+			flow->fresh = 1;
+			flow->heard_ns = now_ns;
+			flow->missing_ns = 0;
+			if (flow->given_up) {
+				flow->given_up = 0;
+				flow->started = 0;
+				choose(ops, own);
+			}
+			return;
+		}
+	}
+	/* A path that strips the option, or that has no switch which tells anything. */
+	if (!flow->missing_ns)
+		flow->missing_ns = now_ns;
+	if (!flow->given_up && now_ns - flow->missing_ns > patience_ns) {
+		flow->given_up = 1;
+		choose(ops, other);
+	}
+}
+
+static __always_inline void write_option(struct bpf_sock_ops *ops, struct bpf_sock *sk)
+{
+	struct option option = {
+		.kind = OPTION_KIND,
+		.bytes = OPTION_BYTES,
+		.magic = { MAGIC_FIRST, MAGIC_SECOND },
+		.there = UNTOLD,
+		.back = UNTOLD,
+	};
+	struct flow *flow = bpf_sk_storage_get(&flows, sk, NULL, 0);
+
+	if (flow)
+		option.back = bpf_htons((u16)flow->back);
+	bpf_store_hdr_opt(ops, &option, sizeof(option), 0);
+}
+
+SEC("sockops")
+int soze_sockets(struct bpf_sock_ops *ops)
+{
+	struct bpf_sock *sk;
+
+	switch (ops->op) {
+	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
+	case BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB:
+		begin(ops);
+		return 1;
+	case BPF_SOCK_OPS_HDR_OPT_LEN_CB:
+		bpf_reserve_hdr_opt(ops, OPTION_BYTES, 0);
+		return 1;
+	case BPF_SOCK_OPS_PARSE_HDR_OPT_CB:
+		sk = ops->sk;
+		if (sk)
+			read_option(ops, sk);
+		return 1;
+	case BPF_SOCK_OPS_WRITE_HDR_OPT_CB:
+		sk = ops->sk;
+		if (sk)
+			write_option(ops, sk);
+		return 1;
+	}
+	return 1;
+}
+
+/* A weight from the program that owns the socket: at once, as far as the rate goes. */
+SEC("cgroup/setsockopt")
+int soze_weight(struct bpf_sockopt *asked)
+{
+	u32 *weight = asked->optval;
+	struct law *law;
+	struct flow *flow;
+	s64 before;
+
+	if (asked->level != SOL_TCP || asked->optname != SOZE_WEIGHT)
+		return 1;
+	if ((void *)(weight + 1) > asked->optval_end || !*weight || !asked->sk)
+		return 0;
+	flow = bpf_sk_storage_get(&flows, asked->sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	law = bpf_sk_storage_get(&laws, asked->sk, NULL, 0);
+	if (!flow)
+		return 0;
+	before = flow->log2_weight;
+	flow->log2_weight = log2_of(*weight) - 16 * ONE;
+	if (law && law->exact && flow->started)
+		flow->log2_rate += flow->log2_weight - before;
+	/* It goes no further than here. */
+	asked->optlen = -1;
+	return 1;
+}
+
+char _license[] SEC("license") = "GPL";

@@ -1,0 +1,210 @@
+//! What hosts and switches of a testbed are to do, and the programs that do it for as long as somebody waits.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::net::Ipv4Addr;
+
+/// Hosts, queues, and the scheme that shares.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Order {
+    /// Of this document.
+    pub schema: u32,
+    /// `soze` or `soze-virtual`; none for queues that mark alone.
+    pub scheme: Option<String>,
+    /// The name of the congestion control in the kernel.
+    #[serde(default)]
+    pub name: String,
+    /// Of the scheme, as a spec has them.
+    #[serde(default)]
+    pub params: Map<String, Value>,
+    /// Rates of the hosts over those of the spec.
+    #[serde(default = "one")]
+    pub scale: f64,
+    /// The longest idle round trip of the hosts, ns.
+    #[serde(default)]
+    pub rtt_ns: u64,
+    /// A full packet on the wire, bytes.
+    #[serde(default = "full")]
+    pub packet_bytes: u32,
+    /// The congestion control where no telemetry arrives.
+    #[serde(default = "cubic")]
+    pub fallback: String,
+    /// Whether every connection has it, or those alone that ask.
+    #[serde(default)]
+    pub all: bool,
+    /// Namespaces whose connections are looked at.
+    #[serde(default)]
+    pub hosts: Vec<HostOrder>,
+    /// Output queues.
+    #[serde(default)]
+    pub queues: Vec<QueueOrder>,
+    /// Weights by destination.
+    #[serde(default)]
+    pub weights: Vec<WeightOrder>,
+}
+
+/// A host.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostOrder {
+    /// The file of its namespace.
+    pub netns: String,
+    /// Its link, bit/s.
+    pub rate_bps: f64,
+}
+
+/// An output queue: a shaper between two devices, and the device that packets then leave by.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QueueOrder {
+    /// The file of its namespace.
+    pub netns: String,
+    /// The device with the shaper.
+    pub enter: u32,
+    /// The one behind it.
+    pub leave: u32,
+    /// The one that packets leave by.
+    pub out: u32,
+    /// It is a host's own.
+    #[serde(default)]
+    pub at_host: bool,
+    /// bit/s.
+    pub rate_bps: f64,
+    /// Packets are marked behind which more bytes wait; 0: none.
+    #[serde(default)]
+    pub ecn_bytes: u64,
+}
+
+/// A weight by destination.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WeightOrder {
+    /// The address.
+    pub to: Ipv4Addr,
+    /// How many bits of it count.
+    #[serde(default = "all_bits")]
+    pub bits: u32,
+    /// Positive.
+    pub weight: f64,
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+fn full() -> u32 {
+    1500
+}
+
+fn cubic() -> String {
+    "cubic".to_string()
+}
+
+fn all_bits() -> u32 {
+    32
+}
+
+impl Order {
+    /// Says what is wrong with it.
+    pub fn check(&self) -> Result<(), String> {
+        let positive = |value: f64| value.is_finite() && value > 0.0;
+        if self.schema != 1 {
+            return Err(format!("schema: it is {}; this program reads 1", self.schema));
+        }
+        if !positive(self.scale) {
+            return Err(format!("scale: it is {}; give a positive number", self.scale));
+        }
+        if self.hosts.iter().any(|h| !positive(h.rate_bps)) || self.queues.iter().any(|q| !positive(q.rate_bps)) {
+            return Err("rate_bps: give positive rates".to_string());
+        }
+        if self.weights.iter().any(|w| !positive(w.weight) || w.bits > 32) {
+            return Err("weights: give positive weights, and at most 32 bits".to_string());
+        }
+        if self.hosts.len() > 4096 || self.queues.len() > 8192 || self.weights.len() > 16_384 {
+            return Err("at most 4096 hosts, 8192 queues and 16384 weights are possible".to_string());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(feature = "bpf")]
+mod running {
+    use super::Order;
+    use crate::kernel::queues::{self, Queue};
+    use crate::kernel::soze::{self, Wanted};
+    use crate::namespace::Namespace;
+    use crate::sys::namespace_cookie;
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+    use subak_schemes::soze::hosts::Hosts;
+
+    /// The programs, at work until this is dropped.
+    pub struct Running {
+        _soze: Option<soze::Loaded>,
+        _queues: queues::Loaded,
+    }
+
+    impl Running {
+        /// Puts them to work.
+        pub fn new(order: &Order) -> Result<Self, String> {
+            order.check()?;
+            let line_bps = order.hosts.iter().map(|h| h.rate_bps).fold(0.0, f64::max);
+            let made = |scheme: &String| {
+                Hosts::new(scheme, &order.params, order.scale, order.rtt_ns.max(1), line_bps).map_err(|e| e.to_string())
+            };
+            let hosts = order.scheme.as_ref().map(made).transpose()?;
+            let mut queues = queues::Loaded::new()?;
+            for queue in &order.queues {
+                let at = Queue {
+                    enter: queue.enter,
+                    leave: queue.leave,
+                    out: queue.out,
+                    at_host: queue.at_host,
+                    rate_bps: queue.rate_bps,
+                    ecn_bytes: queue.ecn_bytes,
+                };
+                queues.add(&Namespace::open(&queue.netns)?, at, hosts.as_ref())?;
+            }
+            let soze = hosts.as_ref().map(|hosts| control(order, hosts)).transpose()?;
+            Ok(Running { _soze: soze, _queues: queues })
+        }
+    }
+
+    fn control(order: &Order, hosts: &Hosts) -> Result<soze::Loaded, String> {
+        let cgroup = control_groups()?;
+        let wanted = Wanted {
+            name: &order.name,
+            fallback: &order.fallback,
+            all: order.all,
+            cgroup: &cgroup,
+            hosts,
+            packet_bytes: order.packet_bytes,
+        };
+        let loaded = soze::Loaded::new(&wanted)?;
+        for weight in &order.weights {
+            loaded.weigh(weight.to, weight.bits, weight.weight)?;
+        }
+        for host in &order.hosts {
+            let cookie = Namespace::open(&host.netns)?.within(|| {
+                let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None);
+                namespace_cookie(socket.map_err(|e| format!("a socket cannot be opened: {e}"))?)
+            })?;
+            loaded.add_host(cookie, host.rate_bps, &wanted)?;
+        }
+        Ok(loaded)
+    }
+
+    /// The root of the control groups of version 2, wherever it is mounted.
+    fn control_groups() -> Result<String, String> {
+        let mounts = std::fs::read_to_string("/proc/mounts").map_err(|e| format!("/proc/mounts: {e}"))?;
+        let found = mounts.lines().find_map(|line| {
+            let mut words = line.split(' ');
+            let (path, kind) = (words.nth(1)?, words.next()?);
+            (kind == "cgroup2").then(|| path.to_string())
+        });
+        found.ok_or_else(|| "no cgroup2 is mounted: mount -t cgroup2 none /sys/fs/cgroup".to_string())
+    }
+}
+
+#[cfg(feature = "bpf")]
+pub use running::Running;

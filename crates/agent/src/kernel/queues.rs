@@ -1,0 +1,110 @@
+//! Output queues that tell their delays: programs at both ends of each shaper, for as long as they are held.
+
+use super::{Shared, bytes_of, refused};
+use crate::namespace::Namespace;
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{MapCore, MapFlags, OpenObject, ProgramMut, libbpf_sys};
+use rustix::fd::{FromRawFd, OwnedFd};
+use skeleton::types;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd};
+use subak_schemes::soze::hosts::{Hosts, LinkSettings};
+
+#[allow(missing_docs, dead_code, clippy::all)]
+mod skeleton {
+    include!(concat!(env!("OUT_DIR"), "/queue.skel.rs"));
+}
+
+// SAFETY: `queue.bpf.c` and `fixed.h` order their members so that none leaves a gap.
+unsafe impl Shared for types::port {}
+
+/// A queue.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Queue {
+    /// The device whose shaper holds it, the one behind the shaper, and the one that packets then leave by.
+    pub enter: u32,
+    pub leave: u32,
+    pub out: u32,
+    /// It is a host's own.
+    pub at_host: bool,
+    pub rate_bps: f64,
+    /// Packets are marked behind which more bytes wait; 0: none.
+    pub ecn_bytes: u64,
+}
+
+/// The programs are there until this is dropped, or the process ends in any way.
+pub(crate) struct Loaded {
+    skeleton: skeleton::QueueSkel<'static>,
+    links: Vec<OwnedFd>,
+    ports: u32,
+}
+
+impl Loaded {
+    /// The programs, at no queue yet.
+    pub fn new() -> Result<Self, String> {
+        // One a process, for as long as the process lives.
+        let room: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
+        let opened = skeleton::QueueSkelBuilder::default().open(room).map_err(refused)?;
+        Ok(Loaded { skeleton: opened.load().map_err(refused)?, links: Vec::new(), ports: 0 })
+    }
+
+    /// Attaches them to a queue of `place`. Numbers of devices are unique on all nodes.
+    pub fn add(&mut self, place: &Namespace, queue: Queue, hosts: Option<&Hosts>) -> Result<(), String> {
+        let told = hosts.and_then(|h| h.link(queue.rate_bps)).unwrap_or_default();
+        let port = types::port {
+            device: queue.out,
+            at_host: queue.at_host.into(),
+            unit_shift: hosts.map_or(0, Hosts::unit_shift),
+            ecn_bytes: queue.ecn_bytes,
+            counts: counts(&told),
+            ..types::port::default()
+        };
+        let (number, maps) = (self.ports.to_ne_bytes(), &self.skeleton.maps);
+        self.ports += 1;
+        maps.ports.update(&number, bytes_of(&port), MapFlags::ANY).map_err(refused)?;
+        for device in [queue.enter, queue.leave] {
+            maps.devices.update(&device.to_ne_bytes(), &number, MapFlags::ANY).map_err(refused)?;
+        }
+        let programs = &self.skeleton.progs;
+        let links = place.within(|| {
+            Ok([
+                attach(&programs.enter, queue.enter, libbpf_sys::BPF_TCX_EGRESS)?,
+                attach(&programs.leave, queue.leave, libbpf_sys::BPF_TCX_INGRESS)?,
+            ])
+        })?;
+        self.links.extend(links);
+        Ok(())
+    }
+}
+
+fn attach(program: &ProgramMut, device: u32, at: libbpf_sys::bpf_attach_type) -> Result<OwnedFd, String> {
+    // SAFETY: both numbers are plain, and no options are given.
+    let link = unsafe { libbpf_sys::bpf_link_create(program.as_fd().as_raw_fd(), device as i32, at, std::ptr::null()) };
+    if link < 0 {
+        let error = std::io::Error::from_raw_os_error(-link);
+        return Err(format!("the kernel attaches no program to device {device}: {error} (Linux 6.6 or later does)"));
+    }
+    // SAFETY: the kernel gave it, and nobody else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(link) })
+}
+
+fn counts(told: &LinkSettings) -> types::counts {
+    types::counts {
+        ns_per_byte: told.ns_per_byte,
+        most_bytes: told.most_bytes,
+        decay: told.decay,
+        longest_ns: told.longest_ns,
+        told_per_byte: told.told_per_byte,
+        is_utilization: told.is_utilization.into(),
+        is_virtual: told.is_virtual.into(),
+        eta: told.eta,
+        queue: told.queue,
+        k_ns: told.k_ns,
+        per_empties: told.per_empties,
+        most_excess_ns: told.most_excess_ns,
+        most_ns: told.most_ns,
+        start_ns: told.start_ns,
+        anew_ns: told.anew_ns,
+        ..types::counts::default()
+    }
+}

@@ -1,0 +1,114 @@
+//! Soze's congestion control, loaded and attached for as long as it is held.
+
+use super::{Shared, bytes_of, refused};
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{Link, MapCore, MapFlags, OpenObject};
+use rustix::fd::AsRawFd;
+use rustix::fs::{Mode, OFlags, open};
+use skeleton::types;
+use std::mem::MaybeUninit;
+use std::net::Ipv4Addr;
+use subak_schemes::soze::Settings;
+use subak_schemes::soze::hosts::Hosts;
+
+#[allow(missing_docs, dead_code, clippy::all)]
+mod skeleton {
+    include!(concat!(env!("OUT_DIR"), "/soze.skel.rs"));
+}
+
+// SAFETY: `fixed.h` and `soze.bpf.c` order their members so that none leaves a gap.
+unsafe impl Shared for types::host {}
+// SAFETY: two words.
+unsafe impl Shared for types::destination {}
+
+/// How it is set.
+pub(crate) struct Wanted<'a> {
+    /// The name of the congestion control, up to 15 letters.
+    pub name: &'a str,
+    /// That which takes over where no telemetry arrives.
+    pub fallback: &'a str,
+    /// Whether every connection of the hosts has it, or those alone that ask.
+    pub all: bool,
+    /// A control group: its processes' connections are looked at.
+    pub cgroup: &'a str,
+    pub hosts: &'a Hosts,
+    /// A full packet on the wire, bytes.
+    pub packet_bytes: u32,
+}
+
+/// The control is there until this is dropped, or the process ends in any way.
+pub(crate) struct Loaded {
+    skeleton: skeleton::SozeSkel<'static>,
+    _links: Vec<Link>,
+}
+
+impl Loaded {
+    /// Loads it, and attaches it to the control group.
+    pub fn new(wanted: &Wanted) -> Result<Self, String> {
+        // One a process, for as long as the process lives.
+        let room: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
+        let mut opened = skeleton::SozeSkelBuilder::default().open(room).map_err(refused)?;
+        let fixed = opened.maps.rodata_data.as_deref_mut().ok_or("the program has no settings")?;
+        fixed.own = name(wanted.name)?.map(|byte| byte as _);
+        fixed.other = name(wanted.fallback)?.map(|byte| byte as _);
+        fixed.all = wanted.all.into();
+        // SAFETY: it points into the object that `opened` holds.
+        let registered = unsafe { &mut *opened.struct_ops.soze };
+        registered.name = name(wanted.name)?.map(|byte| byte as _);
+        let mut skeleton = opened.load().map_err(refused)?;
+        let group = open(wanted.cgroup, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+        let group = group.map_err(|e| format!("the control group {} cannot be opened: {e}", wanted.cgroup))?;
+        let links = vec![
+            skeleton.maps.soze.attach_struct_ops().map_err(refused)?,
+            skeleton.progs.soze_sockets.attach_cgroup(group.as_raw_fd()).map_err(refused)?,
+            skeleton.progs.soze_weight.attach_cgroup(group.as_raw_fd()).map_err(refused)?,
+        ];
+        Ok(Loaded { skeleton, _links: links })
+    }
+
+    /// The connections of the namespace with this cookie, whose host has a link of `rate_bps`, are Soze's.
+    pub fn add_host(&self, cookie: u64, rate_bps: f64, wanted: &Wanted) -> Result<(), String> {
+        let packet_bits = 8 * u64::from(wanted.packet_bytes);
+        let settings = wanted.hosts.sender(rate_bps, packet_bits).ok_or("the law is not in integers")?;
+        let host = types::host { law: law(&settings, wanted.hosts) };
+        let map = &self.skeleton.maps.hosts;
+        map.update(&cookie.to_ne_bytes(), bytes_of(&host), MapFlags::ANY).map_err(refused)
+    }
+
+    /// Connections to these addresses have this weight from their begin on.
+    pub fn weigh(&self, to: Ipv4Addr, bits: u32, weight: f64) -> Result<(), String> {
+        let key = types::destination { bits, address: u32::from_ne_bytes(to.octets()) };
+        let log2_weight = (weight.log2() * 4_294_967_296.0).round() as i64;
+        let map = &self.skeleton.maps.destinations;
+        map.update(bytes_of(&key), &log2_weight.to_ne_bytes(), MapFlags::ANY).map_err(refused)
+    }
+}
+
+/// A name as the kernel has it: with zeros after it.
+fn name(text: &str) -> Result<[u8; 16], String> {
+    let mut bytes = [0; 16];
+    if text.is_empty() || text.len() > 15 || !text.is_ascii() {
+        return Err(format!("\"{text}\" is no name of a congestion control"));
+    }
+    bytes[..text.len()].copy_from_slice(text.as_bytes());
+    Ok(bytes)
+}
+
+fn law(settings: &Settings, hosts: &Hosts) -> types::law {
+    types::law {
+        log2_alpha: settings.log2_alpha,
+        log2_start: settings.log2_start,
+        log2_least: settings.log2_least,
+        log2_packet: settings.log2_packet,
+        log2_most: settings.log2_most,
+        slope: settings.slope,
+        most_above_ns: settings.most_above_ns,
+        longest_ns: hosts.longest_ns() as u64,
+        k_ns: settings.k_ns,
+        m: settings.m,
+        exact: settings.exact.into(),
+        floor_beta: settings.floor_beta.into(),
+        unit_shift: hosts.unit_shift(),
+        reserved: 0,
+    }
+}

@@ -1,0 +1,118 @@
+//! Soze on real hosts: what their kernels and switches are told, from the same parameters as a simulation.
+
+use super::{Arithmetic, Filter, FixedVirtual, Law, Limits, Rate, Settings, Signal, Virtual};
+use crate::fabrics::soze::Soze;
+use crate::fabrics::soze_virtual::SozeVirtual;
+use crate::over::Fabric;
+use crate::registry;
+use serde_json::{Map, Value};
+use subak_core::scheme::Params;
+use subak_core::{Fault, Ns};
+
+/// What a link in a kernel is told, in integers: see `filter.rs` and `fixed_link.rs` for each.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each is what the filter or the virtual queue calls so")]
+pub struct LinkSettings {
+    pub is_virtual: bool,
+    pub ns_per_byte: u64,
+    pub most_bytes: u64,
+    pub decay: u64,
+    pub longest_ns: u64,
+    pub told_per_byte: u64,
+    pub is_utilization: bool,
+    pub eta: i64,
+    pub queue: u64,
+    pub k_ns: u64,
+    pub per_empties: u64,
+    pub most_excess_ns: u64,
+    pub most_ns: i64,
+    pub start_ns: i64,
+    pub anew_ns: u64,
+}
+
+/// A network of hosts that share by Soze.
+#[derive(Debug, Clone, Copy)]
+pub struct Hosts {
+    link: Link,
+    law: Law,
+    rtt_ns: Ns,
+    line_rate_bps: f64,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Link {
+    Filter(Signal, f64),
+    Virtual(Virtual),
+}
+
+impl Hosts {
+    /// By `scheme`, `soze` or `soze-virtual`, with a spec's parameters. Rates of the hosts are those of the spec times `scale`,
+    /// and times of the spec are those of the hosts times `scale`. `rtt_ns`: the longest idle round trip of the hosts;
+    /// `line_rate_bps`: the largest rate of a host's link.
+    pub fn new(
+        scheme: &str,
+        params: &Map<String, Value>,
+        scale: f64,
+        rtt_ns: Ns,
+        line_rate_bps: f64,
+    ) -> Result<Self, Fault> {
+        let params = Params::resolve(registry::find(scheme)?, params)?;
+        let slow = |law: Law| Law {
+            alpha_bps: law.alpha_bps * scale,
+            beta_bps: law.beta_bps * scale,
+            p_ns: law.p_ns / scale,
+            k_ns: law.k_ns / scale,
+            arithmetic: Arithmetic::Fixed,
+            ..law
+        };
+        let (law, link) = match scheme {
+            "soze-virtual" => {
+                let set = SozeVirtual::new(&params)?.set();
+                let law = slow(set.law);
+                (law, Link::Virtual(Virtual { law, ..set }))
+            }
+            "soze" => {
+                let (law, signal, filter_ns) = Soze::new(&params)?.parts();
+                (slow(law), Link::Filter(signal, filter_ns / scale))
+            }
+            _ => {
+                let what = format!("scheme \"{scheme}\" is none of Soze's");
+                return Err(Fault::new("scheme", what, "take soze or soze-virtual"));
+            }
+        };
+        Ok(Hosts { link, law, rtt_ns, line_rate_bps })
+    }
+
+    /// What senders are told that have a link of `most_bps` and packets of `packet_bits` on the wire.
+    pub fn sender(&self, most_bps: f64, packet_bits: u64) -> Option<Settings> {
+        let limits = Limits { most_bps, packet_bits, rtt_ns: self.rtt_ns };
+        match Rate::new(&self.law, self.law.p_ns(self.rtt_ns), self.line_rate_bps, &limits) {
+            Rate::Fixed(rate) => Some(rate.settings()),
+            Rate::Float(_) => None,
+        }
+    }
+
+    /// What a link of `capacity_bps` is told.
+    pub fn link(&self, capacity_bps: f64) -> Option<LinkSettings> {
+        match self.link {
+            Link::Filter(signal, filter_ns) => {
+                Filter::new(signal, filter_ns, self.longest_ns(), capacity_bps, Arithmetic::Fixed).settings()
+            }
+            Link::Virtual(set) => {
+                let anew_ns = (set.anew_rtts * self.rtt_ns as f64) as u64;
+                let settings = FixedVirtual::new(&set, self.rtt_ns, capacity_bps).settings();
+                Some(LinkSettings { anew_ns, ..settings })
+            }
+        }
+    }
+
+    /// k + p, ns.
+    pub fn longest_ns(&self) -> f64 {
+        self.law.k_ns + self.law.p_ns(self.rtt_ns)
+    }
+
+    /// The unit of what packets carry is 2 to the power of this, ns.
+    pub fn unit_shift(&self) -> u32 {
+        self.law.unit(self.rtt_ns).shift()
+    }
+}
