@@ -4,10 +4,18 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
 
-.PHONY: setup quick format demo test lint fuzz docs records deny bench clean chromium tshark
+# The programs of hosts are built where clang and two libraries are; all else is without them.
+BPF = $(shell command -v clang >/dev/null && [ -e /usr/include/libelf.h ] && [ -e /usr/include/zlib.h ] && echo --features subak-agent/bpf)
+
+.PHONY: setup agent clang quick format demo test lint fuzz docs records deny bench clean chromium tshark
 
 ## .venv with the locked packages, the subak package and .venv/bin/subak
-setup: .venv/.installed
+setup: .venv/.installed agent
+
+## .venv/bin/subak-agent, which hosts run: with eBPF where clang is
+agent: .venv/.locked
+	cargo build --quiet --release --locked -p subak-agent $(BPF)
+	install -C target/release/subak-agent .venv/bin/
 
 .venv/.locked: requirements.lock
 	$(PYTHON) -m venv .venv
@@ -42,9 +50,10 @@ export PROPTEST_RNG_SEED
 ## everything that has to pass; what the tests want of the system is installed while Rust builds. A whole build is
 ## faster where nothing is kept for the next one.
 test: export CARGO_INCREMENTAL ?= 0
-test: setup
+test: clang
+	$(MAKE) setup
 	$(MAKE) chromium tshark & $(MAKE) lint && wait
-	cargo test --workspace --locked
+	cargo test --workspace --locked $(BPF)
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
 ## each decoder and the allocator's exchange, `make fuzz FUZZ_SECONDS=600` for longer; what makes one behave in a new way is kept in fuzz/corpus
@@ -55,7 +64,7 @@ fuzz:
 # cargo fmt does not see the modules that macros declare: registries are lists.
 lint: setup
 	rustfmt --check --edition 2024 $(shell find crates fuzz -name '*.rs')
-	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo clippy --workspace --all-targets --locked $(BPF) -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -67,6 +76,12 @@ chromium:
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
 	  { [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } || \
 	  echo "chromium is missing and could not be installed: the screenshot test will be skipped"
+
+# Programs that run in the kernel want clang and two libraries to build; without them hosts have the kernel's own schemes.
+clang:
+	@{ command -v clang >/dev/null && [ -e /usr/include/libelf.h ] && [ -e /usr/include/zlib.h ]; } || \
+	  { [ "$$(id -u)" = 0 ] && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq clang libelf-dev zlib1g-dev >/dev/null; } || \
+	  echo "clang, libelf-dev and zlib1g-dev are missing and could not be installed: subak-agent is built without eBPF"
 
 # The tests of captures want tshark; where it cannot be had they say so and skip.
 tshark:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import json
 import os
 import shutil
+import subprocess
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -33,6 +35,8 @@ def checks() -> list[Check]:
         _package("networkx", "networks from graphs and back: Network.from_networkx"),
         _package("matplotlib", "Results.plot, and the pictures of subak repro"),
         Check("chromium", browser, "the test that looks at the report", "apt-get install chromium"),
+        _package("pyroute2", "subak testbed, and subak run --driver testbed"),
+        *_hosts(),
         Check("cargo", shutil.which("cargo"), "building Subak from source", "install Rust from https://rustup.rs"),
     ]
 
@@ -40,6 +44,23 @@ def checks() -> list[Check]:
 def as_json() -> dict[str, Any]:
     """The checks as ``subak doctor --json`` prints them."""
     return {"schema": 1, "checks": [{**asdict(c), "ok": c.found is not None} for c in checks()]}
+
+
+def _hosts() -> list[Check]:
+    """What the program of the hosts finds in the kernel, each tried."""
+    from subak.errors import InputError
+    from subak.testbed.testbed import agent
+
+    wanted = "subak run --driver testbed"
+    root = Check("root", "yes" if os.geteuid() == 0 else None, "subak testbed", "run it with sudo")
+    try:
+        told = subprocess.run([agent(), "doctor"], capture_output=True, text=True, check=True, timeout=60).stdout
+        needs = json.loads(told)["needs"]
+    except InputError as error:
+        return [root, Check("subak-agent", None, wanted, error.mend)]
+    except (OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
+        return [root, Check("subak-agent", None, wanted, f"it does not run: {error}")]
+    return [root, *(Check(n["name"], n["found"], n["needed_for"], n["mend"]) for n in needs)]
 
 
 def _package(name: str, needed_for: str) -> Check:

@@ -25,6 +25,8 @@ struct port {
 	u64 entered_bytes;
 	/* Bytes that have left, or were dropped before one that has. */
 	u64 left_bytes;
+	/* Until then options are struck out, as some middleboxes do; 0: never. */
+	u64 strips_until_ns;
 	/* Counters for people. */
 	u64 packets;
 	u64 raised;
@@ -123,23 +125,43 @@ static long next_option(u32 number, struct search *search)
 	return 0;
 }
 
+/* Where the segment has its option; 0: nowhere. */
+static __always_inline u32 find_option(struct __sk_buff *skb, const struct segment *segment)
+{
+	struct search search = { .skb = skb, .at = segment->head + 20, .end = segment->options_end };
+
+	bpf_loop(MOST_OPTIONS, next_option, &search, 0);
+	return search.found;
+}
+
+/* Writes nothing where the option was. */
+static __always_inline void strip(struct __sk_buff *skb, const struct segment *segment)
+{
+	u32 at = find_option(skb, segment), before[2], after[2] = { 0x01010101, 0x01010101 };
+
+	/* Ours begins at a whole word. */
+	if (!at || (at - segment->head) & 3 || bpf_skb_load_bytes(skb, at, before, sizeof(before)))
+		return;
+	bpf_l4_csum_replace(skb, segment->head + 16, 0, bpf_csum_diff(before, 8, after, 8, 0), 0);
+	bpf_skb_store_bytes(skb, at, after, sizeof(after), 0);
+}
+
 /* Raises what the segment's option says to `told`. */
 static __always_inline bool raise(struct __sk_buff *skb, const struct segment *segment, u16 told)
 {
-	struct search search = { .skb = skb, .at = segment->head + 20, .end = segment->options_end };
+	u32 at = find_option(skb, segment);
 	__be16 before, after = bpf_htons(told);
 
-	bpf_loop(MOST_OPTIONS, next_option, &search, 0);
-	if (!search.found || bpf_skb_load_bytes(skb, search.found + 4, &before, 2))
+	if (!at || bpf_skb_load_bytes(skb, at + 4, &before, 2))
 		return false;
 	if (before != UNTOLD && bpf_ntohs(before) >= told)
 		return false;
 	/* The checksum is over words from the header's begin. */
-	if ((search.found - segment->head) & 1)
+	if ((at - segment->head) & 1)
 		bpf_l4_csum_replace(skb, segment->head + 16, bpf_htons(before), bpf_htons(after), 2);
 	else
 		bpf_l4_csum_replace(skb, segment->head + 16, before, after, 2);
-	bpf_skb_store_bytes(skb, search.found + 4, &after, 2, 0);
+	bpf_skb_store_bytes(skb, at + 4, &after, 2, 0);
 	return true;
 }
 
@@ -198,8 +220,12 @@ int leave(struct __sk_buff *skb)
 	told = (told_ns + ((1ULL << (port->unit_shift & 31)) >> 1)) >> (port->unit_shift & 31);
 	if (told >= UNTOLD)
 		told = UNTOLD - 1;
-	if (read_segment(skb, &segment) && raise(skb, &segment, (u16)told))
-		__sync_fetch_and_add(&port->raised, 1);
+	if (read_segment(skb, &segment)) {
+		if (now_ns < port->strips_until_ns)
+			strip(skb, &segment);
+		else if (raise(skb, &segment, (u16)told))
+			__sync_fetch_and_add(&port->raised, 1);
+	}
 	if (port->ecn_bytes && queued > port->ecn_bytes && bpf_skb_ecn_set_ce(skb))
 		__sync_fetch_and_add(&port->marked, 1);
 	device = port->device;

@@ -74,6 +74,9 @@ pub struct QueueOrder {
     /// Packets are marked behind which more bytes wait; 0: none.
     #[serde(default)]
     pub ecn_bytes: u64,
+    /// For trials: it strikes options out for so long from now on, as some middleboxes do, ns.
+    #[serde(default)]
+    pub strips_for_ns: u64,
 }
 
 /// A weight by destination.
@@ -162,6 +165,7 @@ mod running {
                     at_host: queue.at_host,
                     rate_bps: queue.rate_bps,
                     ecn_bytes: queue.ecn_bytes,
+                    strips_for_ns: queue.strips_for_ns,
                 };
                 queues.add(&Namespace::open(&queue.netns)?, at, hosts.as_ref())?;
             }

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "bpf")]
 pub mod kernel;
+pub mod doctor;
 pub mod hosts;
 mod namespace;
 mod netlink;

@@ -26,6 +26,12 @@ enum Command {
     /// The order is one JSON line on standard input; {"ready": true} on standard output says that all is in place. Nothing stays
     /// when this program ends, however it ends.
     Hosts,
+    /// Says in JSON what this machine's kernel takes, and how much of Subak's is in it now.
+    Doctor {
+        /// Only how much of Subak's is in the kernel; nothing is tried.
+        #[arg(long)]
+        present: bool,
+    },
 }
 
 /// The most bytes of a schedule.
@@ -35,6 +41,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Traffic => carry(),
         Command::Hosts => serve(),
+        Command::Doctor { present } => doctor(present),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -77,4 +84,11 @@ fn serve() -> Result<(), String> {
 fn serve() -> Result<(), String> {
     Err("it was built without eBPF: install clang, libelf-dev and zlib1g-dev, and build with --features bpf"
         .to_string())
+}
+
+/// What the kernel takes, each with why not.
+fn doctor(present: bool) -> Result<(), String> {
+    let told = subak_agent::doctor::look(!present);
+    println!("{}", serde_json::to_string(&told).map_err(|e| e.to_string())?);
+    Ok(())
 }

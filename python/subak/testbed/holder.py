@@ -47,10 +47,25 @@ def main() -> None:
         answer = {"error": {"place": error.place, "what": error.what, "mend": error.mend}}
         print(json.dumps(answer), flush=True)
         sys.exit(2)
-    print(json.dumps({"pid": os.getpid(), "files": namespaces.files, "devices": namespaces.devices, "real": namespaces.real}), flush=True)
+    print(
+        json.dumps(
+            {"pid": os.getpid(), "files": namespaces.files, "devices": namespaces.devices, "real": namespaces.real}
+        ),
+        flush=True,
+    )
     while line := sys.stdin.readline():
-        while line == STAY:
-            signal.pause()
+        if line == STAY:
+            _let_go()
+            while True:
+                signal.pause()
+
+
+def _let_go() -> None:
+    """Nobody who waits for the end of our output waits for ours."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(nothing, stream)
+    os.close(nothing)
 
 
 if __name__ == "__main__":

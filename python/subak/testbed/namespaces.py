@@ -45,6 +45,9 @@ SETTINGS = {
     # Every connection is a new one.
     "net/ipv4/tcp_no_metrics_save": "1",
     "net/ipv4/tcp_mtu_probing": "0",
+    # Connections of programs that are gone hold their namespace, and their congestion control: not for long.
+    "net/ipv4/tcp_orphan_retries": "1",
+    "net/ipv4/tcp_fin_timeout": "1",
     "net/core/somaxconn": "16384",
     "net/ipv4/ip_local_port_range": "10000 65000",
 }
@@ -166,8 +169,8 @@ class Namespaces:
     def _shape(self, number: int, device: int) -> None:
         link = self.plan.links[number]
         rate = round(link.rate_bps / 8)
-        # As little at once as the timers of this machine bear: two packets, or 50 us.
-        burst = max(2 * self.plan.mtu_bytes, round(link.rate_bps / 8 * 50e-6))
+        # A packet, and what timers that are late by 100 us would lose.
+        burst = self.plan.mtu_bytes + round(link.rate_bps / 8 * 100e-6)
         limit = max(link.buffer_bytes, self.plan.mtu_bytes)
         line = self._lines[link.source]
         line.tc("add", "tbf", device, "1:", rate=rate, burst=burst, limit=limit)

@@ -13,7 +13,7 @@ from subak.errors import InputError
 LOOK_S = 0.05
 
 
-def run(command: list[str], text: str, goes_on: Callable[[float], bool] | None = None) -> str:
+def run(command: list[str], text: str, goes_on: Callable[[float], bool]) -> str:
     """What ``command`` answers to ``text``; it is killed as soon as ``goes_on`` says no, and whenever this ends early."""
     # Ctrl-C is for this process, which then ends the program.
     program = subprocess.Popen(
@@ -42,7 +42,7 @@ def run(command: list[str], text: str, goes_on: Callable[[float], bool] | None =
         except BrokenPipeError:
             pass  # it says why on standard error
         while program.poll() is None:
-            if goes_on and not goes_on(errors.share):
+            if not goes_on(errors.share):
                 raise KeyboardInterrupt
             try:
                 program.wait(LOOK_S)

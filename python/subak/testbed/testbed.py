@@ -103,7 +103,15 @@ class Testbed:
         """Runs the traffic program on ``schedule`` and gives back its recording; ``goes_on`` hears the share that is done."""
         from subak.testbed.program import run
 
-        recording: dict[str, Any] = json.loads(run([agent(), "traffic"], json.dumps(schedule), goes_on))
+        def still(share: float) -> bool:
+            for part, process in (("holder", self._holder), ("programs", self._server)):
+                if process and process.poll() is not None:
+                    what = f"the testbed's {part} ended in the middle of the run, with {process.returncode}"
+                    raise InputError(None, "", what, "run the cell again: the same command resumes")
+            return goes_on is None or goes_on(share)
+
+        recording: dict[str, Any] = json.loads(run([agent(), "traffic"], json.dumps(schedule), still))
+        still(1.0)
         return recording
 
 

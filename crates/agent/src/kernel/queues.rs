@@ -30,6 +30,8 @@ pub(crate) struct Queue {
     pub rate_bps: f64,
     /// Packets are marked behind which more bytes wait; 0: none.
     pub ecn_bytes: u64,
+    /// It strikes options out for so long from now on, as some middleboxes do, ns.
+    pub strips_for_ns: u64,
 }
 
 /// The programs are there until this is dropped, or the process ends in any way.
@@ -56,6 +58,10 @@ impl Loaded {
             at_host: queue.at_host.into(),
             unit_shift: hosts.map_or(0, Hosts::unit_shift),
             ecn_bytes: queue.ecn_bytes,
+            strips_until_ns: match queue.strips_for_ns {
+                0 => 0,
+                for_ns => crate::traffic::clock_ns().saturating_add(for_ns),
+            },
             counts: counts(&told),
             ..types::port::default()
         };

@@ -11,6 +11,7 @@ use rustix::net::{
 };
 use std::collections::{BTreeSet, HashMap};
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::time::Duration;
 use subak_testbed::{Carried, Schedule};
 
 /// Where hosts listen.
@@ -142,6 +143,7 @@ impl<'a> Ends<'a> {
                 Errno::NOENT => format!("this kernel has no congestion control \"{congestion}\""),
                 _ => failed(&format!("congestion control \"{congestion}\""), e),
             })?;
+            abandon(&socket)?;
             if self.schedule.weighted {
                 sys::set_weight(&socket, flow.weight)?;
             }
@@ -196,6 +198,7 @@ impl<'a> Ends<'a> {
             // Who is none of ours is turned away.
             let from = SocketAddrV4::try_from(from).ok().map(|from| (*from.ip(), from.port()));
             let Some(f) = from.and_then(|from| self.by_sender.remove(&from)) else { continue };
+            abandon(&socket)?;
             let flags = EventFlags::IN | EventFlags::RDHUP | EventFlags::ET;
             epoll::add(&self.epoll, &socket, Token::Receiver(f).data(), flags).map_err(|e| failed("epoll", e))?;
             self.receivers[f] = Some(socket);
@@ -215,9 +218,13 @@ impl<'a> Ends<'a> {
         }
     }
 
-    /// The flow writes nothing from now on.
+    /// The flow writes nothing from now on; what it has written still goes.
     pub fn stop(&mut self, f: usize) {
         self.left[f] = Some(0);
+        if let Some(sender) = &self.senders[f] {
+            // Else the rest is lost, and counted as such.
+            let _ = sockopt::set_socket_linger(&sender.socket, None);
+        }
     }
 
     /// Writes what there is room for; over once the receiver has closed.
@@ -287,7 +294,9 @@ impl<'a> Ends<'a> {
 
     /// The receiver has read what it will.
     pub fn close_receiver(&mut self, f: usize, now_ns: u64, carried: &mut Carried) {
-        if self.receivers[f].take().is_some() {
+        if let Some(socket) = self.receivers[f].take() {
+            // The sender hears of an end, not of a failure.
+            let _ = sockopt::set_socket_linger(&socket, None);
             carried.received_bytes = self.received[f];
             if self.schedule.flows_every_ns > 0 {
                 carried.arrivals.push((now_ns, self.received[f]));
@@ -299,6 +308,12 @@ impl<'a> Ends<'a> {
     pub fn close_sender(&mut self, f: usize) -> Option<OwnedFd> {
         self.senders[f].take().map(|s| s.socket)
     }
+}
+
+/// When this program ends, whatever the end, its connections do: a socket that went on would hold its namespace, and the
+/// congestion control with it.
+fn abandon(socket: &OwnedFd) -> Result<(), String> {
+    sockopt::set_socket_linger(socket, Some(Duration::ZERO)).map_err(|e| failed("a socket", e))
 }
 
 fn listener(epoll: &OwnedFd, h: usize) -> Result<OwnedFd, String> {

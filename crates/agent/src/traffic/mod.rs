@@ -52,7 +52,7 @@ fn allow_files(schedule: &Schedule) {
 }
 
 /// The host's clock, ns: it never goes back.
-fn clock_ns() -> u64 {
+pub(crate) fn clock_ns() -> u64 {
     let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::Monotonic);
     tv_sec as u64 * 1_000_000_000 + tv_nsec as u64
 }

@@ -1,0 +1,97 @@
+//! What this machine's kernel takes of what hosts need.
+
+use serde::Serialize;
+use std::path::Path;
+
+/// Something that hosts need.
+#[derive(Debug, Clone, Serialize)]
+pub struct Need {
+    /// What people call it.
+    pub name: &'static str,
+    /// What of it is here; nothing if it is not.
+    pub found: Option<String>,
+    /// What it is needed for.
+    pub needed_for: &'static str,
+    /// Why it is not here, and how to get it.
+    pub mend: String,
+}
+
+/// What was found.
+#[derive(Debug, Clone, Serialize)]
+pub struct Told {
+    /// Of this document.
+    pub schema: u32,
+    /// Each need.
+    pub needs: Vec<Need>,
+    /// How much of Subak's is in the kernel.
+    #[cfg(feature = "bpf")]
+    pub present: crate::kernel::present::Present,
+}
+
+/// Looks; if asked to, tries what each kind of program needs.
+pub fn look(tries: bool) -> Told {
+    // What the trials below put there goes a moment later.
+    #[cfg(feature = "bpf")]
+    let present = crate::kernel::present::present();
+    let mut needs = vec![controls(), btf()];
+    if tries {
+        needs.extend(programs());
+    }
+    Told {
+        schema: 1,
+        needs,
+        #[cfg(feature = "bpf")]
+        present,
+    }
+}
+
+fn controls() -> Need {
+    let read = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").ok();
+    Need {
+        name: "congestion controls",
+        found: read.map(|names| names.trim().replace(' ', ", ")),
+        needed_for: "schemes of the testbed that the kernel has",
+        mend: "modprobe tcp_dctcp, tcp_bbr, ... for more".to_string(),
+    }
+}
+
+fn btf() -> Need {
+    let path = "/sys/kernel/btf/vmlinux";
+    Need {
+        name: "types of the kernel (BTF)",
+        found: Path::new(path).exists().then(|| path.to_string()),
+        needed_for: "soze and soze-virtual on the testbed",
+        mend: "take a kernel built with CONFIG_DEBUG_INFO_BTF".to_string(),
+    }
+}
+
+#[cfg(not(feature = "bpf"))]
+fn programs() -> Vec<Need> {
+    vec![Need {
+        name: "programs in the kernel (eBPF)",
+        found: None,
+        needed_for: "soze and soze-virtual on the testbed",
+        mend: "apt-get install clang libelf-dev zlib1g-dev, then build again: make setup".to_string(),
+    }]
+}
+
+#[cfg(feature = "bpf")]
+fn programs() -> Vec<Need> {
+    use crate::hosts::{Order, Running};
+    let tried = |name, needed_for, order: &str| {
+        let order: Order = serde_json::from_str(order).expect("it is written here");
+        let (found, mend) = match Running::new(&order) {
+            Ok(_) => (Some("loads".to_string()), String::new()),
+            Err(why) => (None, why),
+        };
+        Need { name, found, needed_for, mend }
+    };
+    vec![
+        tried("queues that tell (tc programs)", "soze and soze-virtual on the testbed", r#"{"schema": 1}"#),
+        tried(
+            "Soze as a congestion control (struct_ops)",
+            "soze and soze-virtual on the testbed",
+            r#"{"schema": 1, "scheme": "soze-virtual", "name": "soze_doctor", "rtt_ns": 1000000}"#,
+        ),
+    ]
+}

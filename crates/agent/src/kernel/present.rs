@@ -1,0 +1,39 @@
+//! What of Subak's is in the kernel now, whoever put it there.
+
+use libbpf_rs::query::{LinkInfoIter, MapInfoIter, ProgInfoIter};
+use serde::Serialize;
+
+/// How much of Subak's is in the kernel.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Present {
+    /// Programs.
+    pub programs: usize,
+    /// Maps.
+    pub maps: usize,
+    /// Links of such programs to what they are attached to.
+    pub links: usize,
+}
+
+/// Programs by their names, as the kernel has them: at most 15 letters.
+const PROGRAMS: &[&str] = &[
+    "soze_init",
+    "soze_control",
+    "soze_ssthresh",
+    "soze_undo",
+    "soze_state",
+    "soze_sockets",
+    "soze_weight",
+    "enter",
+    "leave",
+];
+/// Maps that none but Subak's programs have.
+const MAPS: &[&str] = &["flows", "laws", "destinations", "ports"];
+
+/// Counts it.
+pub fn present() -> Present {
+    let is = |names: &[&str], name: &std::ffi::OsStr| names.iter().any(|n| name == *n);
+    let programs: Vec<u32> = ProgInfoIter::default().filter(|p| is(PROGRAMS, &p.name)).map(|p| p.id).collect();
+    let maps = MapInfoIter::default().filter(|m| is(MAPS, &m.name)).count();
+    let links = LinkInfoIter::default().filter(|l| programs.contains(&l.prog_id)).count();
+    Present { programs: programs.len(), maps, links }
+}
