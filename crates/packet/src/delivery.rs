@@ -3,8 +3,8 @@
 use crate::event::Who;
 use crate::flow::{loss_of, remaining};
 use crate::sim::Sim;
-use subak_core::FlowId;
 use subak_core::scheme::{Ack, Blocks, LossKind, PacketKind, Reply, Scheme, Sink, Source, Way};
+use subak_core::{FlowId, NodeId};
 
 impl<S: Scheme> Sim<S> {
     /// A packet has crossed its last link.
@@ -21,7 +21,7 @@ impl<S: Scheme> Sim<S> {
         let packet = &mut self.slab[id];
         let flow = packet.flow;
         let f = &mut self.flows[flow];
-        let sub = &mut self.subs[f.first_sub as usize + packet.subflow as usize];
+        let sub = &mut self.subs[f.first_sub.plus(packet.subflow)];
         let payload = u64::from(packet.payload_bytes);
         self.counts.waits.saturating_record(packet.waited_ns);
         let gap = self.set.go_back && packet.segment > sub.receiver.cumulative();
@@ -74,8 +74,8 @@ impl<S: Scheme> Sim<S> {
         let blocks = Blocks::from_bits(packet.payload_bytes);
         self.slab.remove(id);
         let f = &mut self.flows[flow];
-        let at = f.first_sub + u32::from(subflow);
-        let sub = &mut self.subs[at as usize];
+        let at = f.first_sub.plus(subflow);
+        let sub = &mut self.subs[at];
         let acked = sub.sender.on_ack(segment, blocks, cumulative, sent_ns, self.now_ns);
         f.acked_bytes += acked.bytes;
         let ack = Ack {
@@ -117,7 +117,7 @@ impl<S: Scheme> Sim<S> {
     pub(crate) fn take_ctl(&mut self, id: u32) {
         let packet = &self.slab[id];
         let (flow, subflow, route, bytes) = (packet.flow, packet.subflow, packet.route, packet.bytes);
-        let (way, node) = (packet.way, packet.segment);
+        let (way, node) = (packet.way, NodeId(packet.segment));
         let Some(message) = self.slab.remove(id) else { return };
         match way {
             Way::Out | Way::Back => {

@@ -9,11 +9,24 @@ pub(crate) const PS: u64 = 1000;
 /// A pace slower than a packet in ten days is no pace at all.
 const LONGEST_GAP_PS: f64 = 1e18;
 
+subak_core::id! {
+    /// A subflow by its place among those of all flows.
+    pub(crate) struct SubId(u32);
+}
+
+impl SubId {
+    /// The subflow `number` of the flow whose first one this is.
+    #[inline]
+    pub fn plus(self, number: u8) -> SubId {
+        SubId(self.0 + u32::from(number))
+    }
+}
+
 pub(crate) struct FlowState<S: Scheme> {
     pub source: S::Source,
     pub sink: S::Sink,
     /// Subflows are `subs[first_sub..first_sub + subflows]`.
-    pub first_sub: u32,
+    pub first_sub: SubId,
     pub subflows: u8,
     pub size_bytes: Option<u64>,
     /// Payload not yet given to any subflow.
@@ -31,6 +44,11 @@ pub(crate) struct FlowState<S: Scheme> {
 }
 
 impl<S: Scheme> FlowState<S> {
+    /// Its subflows.
+    pub fn subs(&self) -> impl DoubleEndedIterator<Item = SubId> + use<S> {
+        (self.first_sub.0..self.first_sub.0 + u32::from(self.subflows)).map(SubId)
+    }
+
     /// Whether it has ended and nothing of it is on its way any more.
     pub fn is_over(&self) -> bool {
         self.held == 0 && self.said_goodbye && !self.open

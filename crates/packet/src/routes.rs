@@ -5,7 +5,7 @@ use subak_core::LinkId;
 use subak_core::rng::mix;
 
 /// Stands behind the last link of a route.
-const END: LinkId = LinkId::MAX;
+const END: LinkId = LinkId::NONE;
 
 /// Routes by number. Equal routes have the same number, so that a million flows between the same hosts keep one.
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ pub(crate) struct Routes {
 impl Routes {
     /// The number of the route over `links`.
     pub fn add(&mut self, links: &[LinkId]) -> u32 {
-        let hash = links.iter().fold(links.len() as u64, |h, &l| mix(h ^ u64::from(l)));
+        let hash = links.iter().fold(links.len() as u64, |h, &l| mix(h ^ u64::from(l.0)));
         if let Some(&route) = self.known.get(&hash)
             && self.of(route) == links
         {
@@ -66,11 +66,17 @@ mod tests {
     #[test]
     fn equal_routes_are_kept_once() {
         let mut routes = Routes::default();
-        let (a, none, b) = (routes.add(&[3, 1, 4]), routes.add(&[]), routes.add(&[1, 5]));
-        assert_eq!((routes.add(&[3, 1, 4]), routes.add(&[1, 5]), routes.add(&[])), (a, b, none));
+        let (a, none, b) = (routes.add(&LinkId::each([3, 1, 4])), routes.add(&[]), routes.add(&LinkId::each([1, 5])));
+        assert_eq!(
+            (routes.add(&LinkId::each([3, 1, 4])), routes.add(&LinkId::each([1, 5])), routes.add(&[])),
+            (a, b, none)
+        );
         assert_eq!(routes.of(a), [3, 1, 4]);
-        assert_eq!(routes.of(none), [0; 0]);
-        assert_eq!((routes.first(b), routes.link(b, 1), routes.next(b, 0), routes.next(b, 1)), (1, 5, Some(5), None));
+        assert!(routes.of(none).is_empty());
+        assert_eq!(
+            (routes.first(b), routes.link(b, 1), routes.next(b, 0), routes.next(b, 1)),
+            (LinkId(1), LinkId(5), Some(LinkId(5)), None)
+        );
         assert_eq!(routes.links.len(), 4 + 1 + 3);
     }
 }

@@ -13,11 +13,11 @@ impl<S: Scheme> Sim<S> {
     pub(crate) fn saw(&mut self, befell: Befell, link: LinkId, id: u32) {
         let Some(watcher) = &mut self.watcher else { return };
         let packet = &self.slab[id];
-        let flow = (packet.flow != FlowId::MAX).then_some(packet.flow);
+        let flow = (packet.flow != FlowId::NONE).then_some(packet.flow);
         if !watcher.wants(self.now_ns, flow, link) {
             return;
         }
-        let queue = &self.ports[link as usize].queue;
+        let queue = &self.ports[link].queue;
         let (is_data, is_ack) = (packet.kind == PacketKind::Data, packet.kind == PacketKind::Ack);
         watcher.see(&Sighting {
             at_ns: self.now_ns,
@@ -52,7 +52,7 @@ impl<S: Scheme> Sim<S> {
         if !watcher.wants(self.now_ns, None, link) {
             return;
         }
-        let queue = &self.ports[link as usize].queue;
+        let queue = &self.ports[link].queue;
         watcher.see(&Sighting {
             at_ns: self.now_ns,
             befell: Befell::Letter,
@@ -80,12 +80,11 @@ impl<S: Scheme> Sim<S> {
     /// How fast the subflows of `flow` may send, as its machine asked last.
     pub(crate) fn paces_of(&self, flow: FlowId) -> Vec<PaceView> {
         let Some(f) = self.flows.get(flow).filter(|f| f.open) else { return Vec::new() };
-        let subs = &self.subs[f.first_sub as usize..f.first_sub as usize + f.subflows as usize];
         let view = |sub: &crate::flow::Subflow| PaceView {
             pace_bps: if sub.held { Some(0.0) } else { sub.rate_bps },
             window_bytes: (!sub.held && sub.window_bytes < u64::MAX).then_some(sub.window_bytes),
             in_flight_bytes: sub.sender.in_flight_bytes(),
         };
-        subs.iter().map(view).collect()
+        f.subs().map(|at| view(&self.subs[at])).collect()
     }
 }

@@ -305,17 +305,18 @@ impl Sink<Rcp> for RcpSink {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use subak_core::LinkId;
 
     fn hop() -> RcpHop {
         let params = Params::resolve(&Rcp::INFO, &serde_json::Map::new()).unwrap();
         let port = Port {
-            link: 0,
+            link: LinkId(0),
             capacity_bps: 10e9,
             delay_ns: 1000,
             buffer_bytes: 150_000,
             mtu_bytes: 1500,
             rtt_ns: 12_000,
-            ..Port::example(0, 1.0)
+            ..Port::example(LinkId(0), 1.0)
         };
         Rcp::new(&params).unwrap().hop(&port)
     }

@@ -299,11 +299,12 @@ impl Source<Xcp> for XcpSource {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use subak_core::LinkId;
 
     /// 8 Gb/s: a byte a nanosecond. 100 us: 100 000 bytes an interval.
     fn hop() -> XcpHop {
         let params = Params::resolve(&Xcp::INFO, &serde_json::Map::new()).unwrap();
-        Xcp::new(&params).unwrap().hop(&Port { rtt_ns: 100_000, ..Port::example(0, 8e9) })
+        Xcp::new(&params).unwrap().hop(&Port { rtt_ns: 100_000, ..Port::example(LinkId(0), 8e9) })
     }
 
     fn header(cwnd: f32, rtt_ns: u32) -> Header {

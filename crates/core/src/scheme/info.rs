@@ -376,7 +376,7 @@ impl FlowInfo {
             size_bytes: None,
             mss_bytes: 1446,
             mtu_bytes: 1500,
-            links: paths.iter().map(|p| (0..LinkId::from(p.hops)).collect()).collect(),
+            links: paths.iter().map(|p| LinkId::first(p.hops.into()).collect()).collect(),
             ends: None,
             rtt_ns: paths.iter().map(|p| p.base_rtt_ns).max().unwrap_or(1),
             line_rate_bps: paths.iter().map(|p| p.line_rate_bps).fold(0.0, f64::max),

@@ -15,6 +15,14 @@ pub enum PacketKind {
     Ctl,
 }
 
+impl PacketKind {
+    /// Its place in a list with an entry for each kind.
+    #[inline]
+    pub const fn place(self) -> usize {
+        self as usize
+    }
+}
+
 /// From where to where a packet goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -50,6 +58,12 @@ impl Class {
     pub const ALL: [Class; 3] = [Class::Control, Class::High, Class::Low];
     /// The classes of data: those that priority flow control pauses.
     pub const DATA: [Class; 2] = [Class::High, Class::Low];
+
+    /// Its place in a list with an entry for each class.
+    #[inline]
+    pub const fn place(self) -> usize {
+        self as usize
+    }
 }
 
 /// What an acknowledgement tells beside its segment and the cumulative mark: the run of segments that ends with its segment,

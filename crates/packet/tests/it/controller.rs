@@ -4,7 +4,7 @@
 use crate::common::*;
 use subak_core::driver::{Driver, Kinds, PacketSizes, Route};
 use subak_core::scheme::*;
-use subak_core::{Fault, FlowId, Network, NodeId, Ns};
+use subak_core::{Fault, FlowId, LinkId, Network, NodeId, Ns};
 use subak_schemes::queue::Fifo;
 
 struct Toy;
@@ -98,5 +98,8 @@ fn sources_get_their_rates_from_a_controller_across_a_lossy_network() {
         assert!(view.assigned_bps >= 2e9, "flow {f} was never answered");
         assert!(view.received_bytes > 0);
     }
-    assert!(sim.link(11).ctl_bytes > 0 && sim.link(10).ctl_bytes > 0, "messages cross the controller's own links");
+    assert!(
+        sim.link(LinkId(11)).ctl_bytes > 0 && sim.link(LinkId(10)).ctl_bytes > 0,
+        "messages cross the controller's own links"
+    );
 }

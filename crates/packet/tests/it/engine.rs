@@ -4,7 +4,7 @@
 use crate::common::*;
 use crate::controller::ways;
 use std::collections::BTreeMap;
-use subak_core::driver::{Driver, FlowPlan, Injected, Kinds, Machine, Mishap, PacketSizes, Route};
+use subak_core::driver::{Driver, FlowPlan, Injected, Kinds, Machine, Mishap, PacketSizes};
 use subak_core::scheme::*;
 use subak_core::{Fault, FlowId, LinkId, Network, NodeId, NodeKind, Ns};
 use subak_packet::Sim;
@@ -135,7 +135,7 @@ fn two_switches() -> (Network, Vec<FlowPlan>) {
     network.connect(near, far, 40e9, 1000, None).unwrap();
     let receiver = network.node("receiver", NodeKind::Host);
     network.connect(far, receiver, 10e9, 1000, None).unwrap();
-    let route = |k: LinkId| Route { forward: vec![2 * k, 16, 18], back: vec![19, 17, 2 * k + 1] };
+    let route = |k: u32| route([2 * k, 16, 18], [19, 17, 2 * k + 1]);
     (network, (0..8).map(|k| plan(route(k), 0, Some(1_000_000))).collect())
 }
 
@@ -147,8 +147,8 @@ fn pauses_between_switches_lose_nothing_where_a_scheme_without_them_does() {
         let flows: Vec<_> = plans.into_iter().map(|p| sim.add(p)).collect();
         sim.run_until_done(200 * MS);
         assert!(flows.iter().all(|&f| sim.flow(f).finished_ns.is_some()), "pauses: {pauses}");
-        let dropped: u64 = (0..20).map(|l| sim.link(l).dropped_packets).sum();
-        let pauses_sent: u64 = (0..20).map(|l| sim.link(l).ctl_bytes).sum();
+        let dropped: u64 = (0..20).map(|l| sim.link(LinkId(l)).dropped_packets).sum();
+        let pauses_sent: u64 = (0..20).map(|l| sim.link(LinkId(l)).ctl_bytes).sum();
         assert_eq!((dropped == 0, pauses_sent > 0), (pauses, pauses), "{dropped} dropped");
         if pauses {
             // 8 MB at 10 Gb/s take 6.6 ms on the wire: pausing keeps the last link busy.
@@ -273,7 +273,7 @@ fn hosts_batch_for_a_controller_that_survives_its_restart() {
         }
     }
     // A message a host and 50 us there, at most four back for each: not one a flow.
-    let sent = sim.link(11).ctl_bytes / 64;
+    let sent = sim.link(LinkId(11)).ctl_bytes / 64;
     assert!((250..=4 * 80).contains(&sent), "{sent} messages reached the controller in 80 rounds of four hosts");
 }
 
@@ -328,7 +328,7 @@ fn events_inserted_in_another_order_give_the_same_run() {
                 .collect();
             sim.run_until_done(500 * MS);
             let views = flows.iter().map(|&f| sim.flow(f)).collect();
-            (views, (0..12).map(|l| sim.link(l)).collect(), sim.events(), sim.packet_hops())
+            (views, (0..12).map(|l| sim.link(LinkId(l))).collect(), sim.events(), sim.packet_hops())
         }
     }
     let network = star(6, 10e9, 1000);

@@ -107,7 +107,7 @@ impl Optimizer for Xwi {
         XwiSource { wishes: Wishes::new(flow, self.bounds), residuals: vec![Residual::default(); flow.paths.len()] }
     }
     fn price(&self, port: &Port) -> XwiPrice {
-        let phase_ns = if self.synchronized { 0 } else { mix(u64::from(port.link)) % self.interval_ns };
+        let phase_ns = if self.synchronized { 0 } else { mix(u64::from(port.link.0)) % self.interval_ns };
         XwiPrice {
             xwi: *self,
             price: 0.0,

@@ -305,6 +305,7 @@ mod tests {
     use super::*;
     use crate::s_perc::SPerc;
     use serde_json::{Map, json};
+    use subak_core::FlowId;
     use subak_core::scheme::Named;
     use subak_core::scheme::{Ask, Params, Scheme};
 
@@ -318,7 +319,7 @@ mod tests {
     fn source(scheme: &SPerc) -> <SPerc as Scheme>::Source {
         let path = PathInfo { hops: 2, line_rate_bps: 1e10, min_capacity_bps: 1e10, base_rtt_ns: RTT_NS };
         let utility = Arc::new(Utility::log(2.0));
-        scheme.source(&FlowInfo { weight: 2.0, utility, ..FlowInfo::example(0, vec![path]) })
+        scheme.source(&FlowInfo { weight: 2.0, utility, ..FlowInfo::example(FlowId(0), vec![path]) })
     }
 
     type Sent = Vec<<SPerc as Scheme>::Ctl>;

@@ -72,8 +72,8 @@ impl RoundRobin {
     }
 
     fn key<S: Scheme>(&self, packet: &Packet<S>) -> u64 {
-        let subflow = u64::from(packet.flow) << 8 | u64::from(packet.subflow);
-        self.queues.map_or(subflow, |n| u64::from(packet.flow) % n)
+        let subflow = u64::from(packet.flow.0) << 8 | u64::from(packet.subflow);
+        self.queues.map_or(subflow, |n| u64::from(packet.flow.0) % n)
     }
 
     /// What a packet takes of its quantum, and its quantum.
@@ -213,9 +213,10 @@ mod tests {
     use super::*;
     use crate::wrr::{Header, Wrr};
     use proptest::prelude::*;
+    use subak_core::{FlowId, IdVec};
 
     fn packet(flow: u32, bytes: u32, weight: f64) -> Packet<Wrr> {
-        Packet { bytes, payload_bytes: bytes, data: Header::of(weight), ..Packet::blank(flow) }
+        Packet { bytes, payload_bytes: bytes, data: Header::of(weight), ..Packet::blank(FlowId(flow)) }
     }
 
     /// Packets and bytes of each flow, given as bytes of its packets and its weight, among the first `served` that leave.
@@ -228,13 +229,13 @@ mod tests {
                 queue.push(0, id, &mut slab, &mut dropped);
             }
         }
-        let mut got = vec![(0, 0); flows.len()];
+        let mut got = IdVec::<FlowId, _>::filled((0, 0), flows.len());
         for _ in 0..served {
             let Pop::Packet(id) = queue.pop(0, &mut slab, &mut dropped) else { panic!("it is not empty") };
-            let of = &mut got[slab[id].flow as usize];
+            let of = &mut got[slab[id].flow];
             *of = (of.0 + 1, of.1 + u64::from(slab[id].bytes));
         }
-        got
+        got.into_raw()
     }
 
     #[test]
@@ -274,15 +275,15 @@ mod tests {
             let (mut slab, mut dropped) = (Slab::<Wrr>::default(), Vec::new());
             let unit = if by_bytes { Unit::Bytes } else { Unit::Packets };
             let mut queue = RoundRobin::new(unit, queues, 1500, limit);
-            let (mut came, mut left, mut last) = (0, 0, vec![None; 6]);
+            let (mut came, mut left, mut last) = (0, 0, IdVec::<FlowId, _>::filled(None, 6));
             for (n, &(flow, bytes, weight, pops)) in steps.iter().enumerate() {
                 let id = slab.insert(Packet { segment: n as u32, ..packet(flow, bytes, weight) });
                 queue.push(0, id, &mut slab, &mut dropped);
                 came += 1;
                 if pops && let Pop::Packet(id) = queue.pop(0, &mut slab, &mut dropped) {
                     left += 1;
-                    prop_assert!(last[slab[id].flow as usize] < Some(slab[id].segment));
-                    last[slab[id].flow as usize] = Some(slab[id].segment);
+                    prop_assert!(last[slab[id].flow] < Some(slab[id].segment));
+                    last[slab[id].flow] = Some(slab[id].segment);
                 }
                 prop_assert!(Queue::<Wrr>::bytes(&queue) <= limit);
             }

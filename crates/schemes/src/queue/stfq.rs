@@ -80,7 +80,7 @@ impl Hasher for Spread {
 }
 
 fn key(flow: FlowId, subflow: u8) -> u64 {
-    u64::from(flow) << 8 | u64::from(subflow)
+    u64::from(flow.0) << 8 | u64::from(subflow)
 }
 
 /// Virtual length of a packet: zero for everything but data.

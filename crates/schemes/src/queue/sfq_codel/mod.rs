@@ -210,7 +210,7 @@ struct Bin {
 
 impl SfqCodel {
     fn bin<S: Scheme>(&mut self, packet: &Packet<S>) -> usize {
-        let key = u64::from(packet.flow) << 16 | u64::from(packet.subflow) << 8 | packet.way as u64;
+        let key = u64::from(packet.flow.0) << 16 | u64::from(packet.subflow) << 8 | packet.way as u64;
         let hash = (mix(key ^ self.seed) % self.place.len() as u64) as usize;
         if self.place[hash] == 0 {
             self.bins.push(Bin::default());
