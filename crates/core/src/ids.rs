@@ -86,6 +86,13 @@ macro_rules! id {
             }
         }
 
+        impl From<$Name> for u32 {
+            #[inline]
+            fn from(id: $Name) -> u32 {
+                id.0.into()
+            }
+        }
+
         impl From<$Name> for u64 {
             #[inline]
             fn from(id: $Name) -> u64 {

@@ -36,4 +36,6 @@ pub type Ns = u64;
 id! {
     /// A flow by its place in the list of flows.
     pub struct FlowId(u32);
+    /// A subflow by its place among those of its flow.
+    pub struct SubflowId(u8);
 }

@@ -8,20 +8,20 @@ use std::sync::Arc;
 use subak_core::driver::{FlowPlan, FlowView, NOT_YET, Route};
 use subak_core::rng::mix;
 use subak_core::scheme::{FlowInfo, PathInfo, Recovery, Scheme, Source};
-use subak_core::{FlowId, LinkId, NodeId, Ns, Utility};
+use subak_core::{FlowId, IdVec, LinkId, NodeId, Ns, SubflowId, Utility};
 
 impl<S: Scheme> Sim<S> {
     /// Takes a flow in; it starts by itself.
     pub(crate) fn add_flow(&mut self, plan: FlowPlan) -> FlowId {
         let flow = self.flows.next();
         let first_sub = self.flows.reusable(plan.routes.len() as u8).unwrap_or(self.subs.next_id());
-        let mut paths = Vec::with_capacity(plan.routes.len());
+        let mut paths = IdVec::new();
         for (number, route) in plan.routes.iter().enumerate() {
             let info = self.path_info(&route.forward, &route.back);
             paths.push(info);
             let sub = Subflow {
                 flow,
-                number: number as u8,
+                number: SubflowId::from_index(number),
                 forward: self.routes.add(&route.forward),
                 back: self.routes.add(&route.back),
                 symmetric: self.is_symmetric(&route.forward, &route.back),
@@ -39,7 +39,7 @@ impl<S: Scheme> Sim<S> {
                 at_nic: false,
                 had_to_wait: false,
             };
-            match self.subs.get_mut(first_sub.plus(number as u8)) {
+            match self.subs.get_mut(first_sub.plus(SubflowId::from_index(number))) {
                 Some(place) => *place = sub,
                 None => _ = self.subs.push(sub),
             }

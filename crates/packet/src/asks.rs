@@ -5,7 +5,7 @@ use crate::flow::{FlowState, blank, set_pace};
 use crate::pfc::Letter;
 use crate::sim::Sim;
 use subak_core::scheme::{Ask, Class, PacketKind, Scheme, To, Way};
-use subak_core::{FlowId, LinkId, NodeId};
+use subak_core::{FlowId, LinkId, NodeId, SubflowId};
 
 /// Of messages that no node writes or reads.
 const NOBODY: NodeId = NodeId(0);
@@ -57,7 +57,7 @@ impl<S: Scheme> Sim<S> {
         self.ports.get(link).is_some_and(|p| p.port.from == Some(node))
     }
 
-    pub(crate) fn send_ctl(&mut self, who: Who, subflow: u8, to: To, message: S::Ctl, class: Class, bytes: u32) {
+    pub(crate) fn send_ctl(&mut self, who: Who, subflow: SubflowId, to: To, message: S::Ctl, class: Class, bytes: u32) {
         let source_of = |sim: &Self, flow: FlowId| {
             // A message to a flow that is over goes nowhere, whether it is forgotten yet or not.
             let f = sim.flows.get(flow).filter(|f| !f.is_over())?;

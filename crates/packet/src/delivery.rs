@@ -3,13 +3,13 @@
 use crate::event::Who;
 use crate::flow::{loss_of, remaining};
 use crate::sim::Sim;
-use subak_core::scheme::{Ack, Blocks, LossKind, PacketKind, Reply, Scheme, Sink, Source, Way};
-use subak_core::{FlowId, NodeId};
+use subak_core::scheme::{Ack, Blocks, LossKind, PacketId, PacketKind, Reply, Scheme, Sink, Source, Way};
+use subak_core::{FlowId, NodeId, SubflowId};
 
 impl<S: Scheme> Sim<S> {
     /// A packet has crossed its last link.
     #[inline(never)]
-    pub(crate) fn deliver(&mut self, id: u32) {
+    pub(crate) fn deliver(&mut self, id: PacketId) {
         match self.slab[id].kind {
             PacketKind::Data => self.on_data(id),
             PacketKind::Ack => self.on_ack(id),
@@ -17,7 +17,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    pub(crate) fn on_data(&mut self, id: u32) {
+    pub(crate) fn on_data(&mut self, id: PacketId) {
         let packet = &mut self.slab[id];
         let flow = packet.flow;
         let f = &mut self.flows[flow];
@@ -67,7 +67,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    pub(crate) fn on_ack(&mut self, id: u32) {
+    pub(crate) fn on_ack(&mut self, id: PacketId) {
         let packet = &self.slab[id];
         let (flow, subflow, segment, cumulative) = (packet.flow, packet.subflow, packet.segment, packet.cumulative);
         let (sent_ns, ecn, data) = (packet.sent_ns, packet.ecn, packet.data);
@@ -108,13 +108,13 @@ impl<S: Scheme> Sim<S> {
         self.flows.release(flow);
     }
 
-    pub(crate) fn on_ctl(&mut self, id: u32) {
+    pub(crate) fn on_ctl(&mut self, id: PacketId) {
         let flow = self.slab[id].flow;
         self.take_ctl(id);
         self.flows.release(flow);
     }
 
-    pub(crate) fn take_ctl(&mut self, id: u32) {
+    pub(crate) fn take_ctl(&mut self, id: PacketId) {
         let packet = &self.slab[id];
         let (flow, subflow, route, bytes) = (packet.flow, packet.subflow, packet.route, packet.bytes);
         let (way, node) = (packet.way, NodeId(packet.segment));
@@ -144,7 +144,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    pub(crate) fn tell_source(&mut self, flow: FlowId, subflow: u8, message: S::Ctl) {
+    pub(crate) fn tell_source(&mut self, flow: FlowId, subflow: SubflowId, message: S::Ctl) {
         let Some(f) = self.flows.get_mut(flow).filter(|f| !f.is_over()) else { return };
         f.source.on_ctl(&mut self.io, subflow, message);
         self.carry_out(Who::Source(flow));

@@ -4,6 +4,7 @@ use crate::flow::SubId;
 use crate::losses::{ChangeId, RestartId};
 use crate::machines::LetterId;
 use crate::wheel::Tied;
+use subak_core::scheme::PacketId;
 use subak_core::{FlowId, LinkId, NodeId, Ns};
 
 /// Something that is due at a time.
@@ -11,9 +12,9 @@ use subak_core::{FlowId, LinkId, NodeId, Ns};
 pub(crate) enum Event {
     /// A packet arrives at the far end of the link that it is on; the link that it goes on by (or is on, at the end of its
     /// way), and which of the links into that node it came by.
-    Arrive(u32, LinkId, u16),
+    Arrive(PacketId, LinkId, u16),
     /// A link may take the next packet from its queue; where it was cheap to know, the packet that this will be.
-    Wake(LinkId, u32),
+    Wake(LinkId, PacketId),
     /// A subflow's pace allows the next packet. Its number may be given to another once its flow is over; the flow's is not.
     Pace(FlowId, SubId),
     /// A subflow's retransmission timeout may have run out.
@@ -69,12 +70,12 @@ impl From<Event> for Packed {
             Event::LinkChange(k) => (0, 0, k.0, 0),
             Event::Restart(k) => (1, 0, k.0, 0),
             Event::Letter(letter, link) => (2, 0, link.0, letter.0),
-            Event::Arrive(packet, next, input) => (3, input, next.0, packet),
+            Event::Arrive(packet, next, input) => (3, input, next.0, packet.0),
             Event::HopTimer(link, timer, life) => (4, life.into(), link.0, timer),
             Event::NodeTimer(node, timer, life) => (5, life.into(), node.0, timer),
             Event::LinkNews(k) => (6, 0, k.0, 0),
             Event::ControllerTimer(timer, life) => (7, life.into(), timer, 0),
-            Event::Wake(link, packet) => (8, 0, link.0, packet),
+            Event::Wake(link, packet) => (8, 0, link.0, packet.0),
             Event::Stop(flow) => (10, 0, flow.0, 0),
             Event::Start(flow) => (11, 0, flow.0, 0),
             Event::SourceTimer(flow, timer) => (12, 0, flow.0, timer),
@@ -89,16 +90,16 @@ impl From<Event> for Packed {
 impl Packed {
     /// The packet and the link that an arrival or a wake is about.
     #[inline]
-    pub fn packet_and_link(self) -> Option<(u32, LinkId)> {
+    pub fn packet_and_link(self) -> Option<(PacketId, LinkId)> {
         // One test that nearly always says yes: which of the two it is cannot be foretold.
         let is_either = (1 << 3 | 1 << 8) >> (self.head & 0xFF) & 1 == 1;
-        is_either.then_some((self.what, LinkId(self.who)))
+        is_either.then_some((PacketId(self.what), LinkId(self.who)))
     }
 
     /// The packet, if this is an arrival.
     #[inline]
-    pub fn arrival(self) -> Option<u32> {
-        (self.head & 0xFF == 3).then_some(self.what)
+    pub fn arrival(self) -> Option<PacketId> {
+        (self.head & 0xFF == 3).then_some(PacketId(self.what))
     }
 
     /// The link, if this is a wake.
@@ -116,12 +117,12 @@ impl Packed {
             0 => Event::LinkChange(ChangeId(who)),
             1 => Event::Restart(RestartId(who)),
             2 => Event::Letter(LetterId(what), LinkId(who)),
-            3 => Event::Arrive(what, LinkId(who), aside),
+            3 => Event::Arrive(PacketId(what), LinkId(who), aside),
             4 => Event::HopTimer(LinkId(who), what, aside as u8),
             5 => Event::NodeTimer(NodeId(who), what, aside as u8),
             6 => Event::LinkNews(ChangeId(who)),
             7 => Event::ControllerTimer(who, aside as u8),
-            8 => Event::Wake(LinkId(who), what),
+            8 => Event::Wake(LinkId(who), PacketId(what)),
             10 => Event::Stop(FlowId(who)),
             11 => Event::Start(FlowId(who)),
             12 => Event::SourceTimer(FlowId(who), what),

@@ -2,8 +2,8 @@
 
 use crate::sender::{Receiver, Sender};
 use subak_core::driver::FlowView;
-use subak_core::scheme::{Loss, LossKind, Packet, Scheme};
-use subak_core::{FlowId, Ns};
+use subak_core::scheme::{Loss, LossKind, Packet, RouteId, Scheme};
+use subak_core::{FlowId, Ns, SubflowId};
 
 pub(crate) const PS: u64 = 1000;
 /// A pace slower than a packet in ten days is no pace at all.
@@ -17,8 +17,8 @@ subak_core::id! {
 impl SubId {
     /// The subflow `number` of the flow whose first one this is.
     #[inline]
-    pub fn plus(self, number: u8) -> SubId {
-        SubId(self.0 + u32::from(number))
+    pub fn plus(self, number: SubflowId) -> SubId {
+        SubId(self.0 + u32::from(number.0))
     }
 }
 
@@ -57,10 +57,10 @@ impl<S: Scheme> FlowState<S> {
 
 pub(crate) struct Subflow {
     pub flow: FlowId,
-    pub number: u8,
+    pub number: SubflowId,
     /// Row of its links in the table of routes, out and back.
-    pub forward: u32,
-    pub back: u32,
+    pub forward: RouteId,
+    pub back: RouteId,
     /// Whether the way back runs over the twins of the way out.
     pub symmetric: bool,
     pub base_rtt_ns: Ns,
@@ -84,7 +84,7 @@ pub(crate) struct Subflow {
 }
 
 /// A data packet without content.
-pub(crate) fn blank<S: Scheme>(flow: FlowId, subflow: u8, route: u32, now_ns: Ns) -> Packet<S> {
+pub(crate) fn blank<S: Scheme>(flow: FlowId, subflow: SubflowId, route: RouteId, now_ns: Ns) -> Packet<S> {
     Packet { route, subflow, sent_ns: now_ns, enqueued_ns: now_ns, ..Packet::blank(flow) }
 }
 

@@ -3,7 +3,7 @@
 use crate::sim::Sim;
 use subak_core::driver::{Befell, Kinds, LinkChange, Machine, Mishap};
 use subak_core::rng::Stream;
-use subak_core::scheme::{PacketKind, Scheme};
+use subak_core::scheme::{PacketId, PacketKind, Scheme};
 use subak_core::{IdVec, LinkId, Ns};
 
 subak_core::id! {
@@ -36,7 +36,7 @@ pub(crate) struct Mishaps {
 
 impl<S: Scheme> Sim<S> {
     /// What the rules do to the packet, which would arrive at `arrives_ns`; whether they have seen to it.
-    pub(crate) fn meets_mishap(&mut self, link: LinkId, id: u32, arrives_ns: Ns) -> bool {
+    pub(crate) fn meets_mishap(&mut self, link: LinkId, id: PacketId, arrives_ns: Ns) -> bool {
         match self.mishap(link, self.slab[id].kind) {
             None => false,
             Some(Mishap::Lost) => {
@@ -76,7 +76,7 @@ impl<S: Scheme> Sim<S> {
     }
 
     /// Whether the link went down while the packet that arrives now was on it.
-    pub(crate) fn went_down_under(&self, link: LinkId, id: u32) -> bool {
+    pub(crate) fn went_down_under(&self, link: LinkId, id: PacketId) -> bool {
         let p = &self.ports[link];
         let on_it_ns = p.port.delay_ns + (f64::from(self.slab[id].bytes) * 8e9 / p.port.capacity_bps).ceil() as Ns;
         p.down_ns.is_some_and(|down_ns| down_ns + on_it_ns >= self.now_ns)
@@ -92,7 +92,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    pub(crate) fn account_drop(&mut self, link: LinkId, id: u32) {
+    pub(crate) fn account_drop(&mut self, link: LinkId, id: PacketId) {
         self.saw(Befell::Dropped, link, id);
         let packet = &self.slab[id];
         let view = &mut self.ports[link].view;
@@ -105,13 +105,13 @@ impl<S: Scheme> Sim<S> {
         self.lose(id);
     }
 
-    pub(crate) fn account_loss(&mut self, link: LinkId, id: u32) {
+    pub(crate) fn account_loss(&mut self, link: LinkId, id: PacketId) {
         self.saw(Befell::Lost, link, id);
         self.ports[link].view.lost_packets += 1;
         self.lose(id);
     }
 
-    pub(crate) fn lose(&mut self, id: u32) {
+    pub(crate) fn lose(&mut self, id: PacketId) {
         let packet = &self.slab[id];
         let flow = packet.flow;
         match packet.kind {

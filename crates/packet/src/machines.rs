@@ -6,7 +6,9 @@ use crate::sim::Sim;
 use std::collections::BTreeSet;
 use subak_core::driver::{Machine, Route};
 use subak_core::rng::mix;
-use subak_core::scheme::{Class, Controller, Hop, Io, Node, NodeInfo, PacketKind, Place, Port, Queue, Scheme};
+use subak_core::scheme::{
+    Class, Controller, Hop, Io, Node, NodeInfo, PacketId, PacketKind, Place, Port, Queue, RouteId, Scheme,
+};
 use subak_core::{IdVec, LinkId, NodeId, NodeKind, Ns};
 
 subak_core::id! {
@@ -19,7 +21,7 @@ pub(crate) struct Machines<S: Scheme> {
     pub controller: Option<Box<dyn Controller<S>>>,
     pub controller_life: u8,
     /// Rows of the ways from each node to the controller and back.
-    pub ways: IdVec<NodeId, Option<(u32, u32)>>,
+    pub ways: IdVec<NodeId, Option<(RouteId, RouteId)>>,
     /// Where the controller is, once it is placed.
     pub place: Option<Place>,
     /// The machine of each node that has one, and how often it was restarted.
@@ -203,12 +205,12 @@ impl<S: Scheme> Sim<S> {
         p.gate.set(self.now_ns, class, on);
         if !on && !p.wakes && p.held_down == 0 && p.queue.packets() > 0 {
             p.wakes = true;
-            self.wheel.push(self.now_ns.max(p.serializer.free_ns()), Event::Wake(link, 0));
+            self.wheel.push(self.now_ns.max(p.serializer.free_ns()), Event::Wake(link, PacketId(0)));
         }
     }
 
     /// Whether the node before `link` lets the packet into its queue.
-    pub(crate) fn admits(&mut self, link: LinkId, id: u32) -> bool {
+    pub(crate) fn admits(&mut self, link: LinkId, id: PacketId) -> bool {
         let p = &mut self.ports[link];
         p.refresh();
         let Some(node) = p.port.from else { return true };
@@ -219,7 +221,7 @@ impl<S: Scheme> Sim<S> {
     }
 
     /// Tells the node before `link` that a packet leaves it.
-    pub(crate) fn tell_leaving(&mut self, link: LinkId, id: u32) {
+    pub(crate) fn tell_leaving(&mut self, link: LinkId, id: PacketId) {
         let p = &mut self.ports[link];
         p.refresh();
         let Some(node) = p.port.from else { return };

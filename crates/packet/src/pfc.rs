@@ -3,7 +3,7 @@
 use crate::sim::Sim;
 use std::collections::{BTreeMap, BTreeSet};
 use subak_core::driver::PacketSizes;
-use subak_core::scheme::{Class, Lossless, Scheme, Threshold};
+use subak_core::scheme::{Class, Lossless, PacketId, Scheme, Threshold};
 use subak_core::{Fault, IdVec, LinkId, Network, NodeId, Ns};
 
 /// Bytes on the wire of a pause frame (IEEE 802.1Qbb).
@@ -240,7 +240,7 @@ fn headroom_bytes(network: &Network, l: LinkId, sizes: PacketSizes) -> u64 {
 impl<S: Scheme> Sim<S> {
     /// Whether the node before the queue that packet `id` comes to has room for it; it came by `link`.
     #[inline]
-    pub(crate) fn has_room(&mut self, link: LinkId, id: u32) -> bool {
+    pub(crate) fn has_room(&mut self, link: LinkId, id: PacketId) -> bool {
         let Some(pfc) = &mut self.pfc else { return true };
         let (class, bytes) = (self.slab[id].class, self.slab[id].bytes);
         let (has_room, pauses) = pfc.admit(link, class, bytes);
@@ -252,7 +252,7 @@ impl<S: Scheme> Sim<S> {
 
     /// Packet `id` leaves the queue in which it was.
     #[inline]
-    pub(crate) fn give_room(&mut self, id: u32) {
+    pub(crate) fn give_room(&mut self, id: PacketId) {
         let Some(pfc) = &mut self.pfc else { return };
         let packet = &self.slab[id];
         let (class, Some(before)) = (packet.class, packet.hop.checked_sub(1)) else { return };

@@ -3,12 +3,12 @@
 use crate::event::Event;
 use crate::flow::{FlowState, PS, SubId, Subflow, advance_pace, blank, may_go, remaining};
 use crate::sim::Sim;
-use subak_core::FlowId;
 use subak_core::scheme::{Scheme, Source};
+use subak_core::{FlowId, SubflowId};
 
 impl<S: Scheme> Sim<S> {
     #[inline]
-    pub(crate) fn sub_of(&self, flow: FlowId, subflow: u8) -> SubId {
+    pub(crate) fn sub_of(&self, flow: FlowId, subflow: SubflowId) -> SubId {
         self.flows[flow].first_sub.plus(subflow)
     }
 

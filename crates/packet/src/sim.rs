@@ -12,7 +12,9 @@ use crate::routes::Routes;
 use crate::wheel::Wheel;
 use hdrhistogram::Histogram;
 use subak_core::driver::{Befell, LinkChange, PacketSizes, Watcher};
-use subak_core::scheme::{Ask, Class, Hop, Io, Packet, PacketKind, Pop, Queue, Scheme, Sink, Slab, Source, Visit, Way};
+use subak_core::scheme::{
+    Ask, Class, Hop, Io, Packet, PacketId, PacketKind, Pop, Queue, Scheme, Sink, Slab, Source, Visit, Way,
+};
 use subak_core::{FlowId, IdVec, LinkId, Network, Ns};
 
 /// A simulation of one scheme on one network.
@@ -34,7 +36,7 @@ pub struct Sim<S: Scheme> {
     /// Shared buffers and pauses, if switches lose nothing.
     pub(crate) pfc: Option<Pfc>,
     /// Packets that the queue at hand has just dropped.
-    pub(crate) dropped: Vec<u32>,
+    pub(crate) dropped: Vec<PacketId>,
     /// Whoever watches packets. While nobody does, each of its places costs a branch that always goes the same way.
     pub(crate) watcher: Option<Box<dyn Watcher>>,
     pub(crate) counts: Counts,
@@ -115,7 +117,7 @@ impl<S: Scheme> Sim<S> {
     }
 
     /// The arrival of a packet over `link`.
-    pub(crate) fn arrival(&self, id: u32, link: LinkId) -> Event {
+    pub(crate) fn arrival(&self, id: PacketId, link: LinkId) -> Event {
         let packet = &self.slab[id];
         let next = self.routes.next(packet.route, packet.hop).unwrap_or(link);
         Event::Arrive(id, next, self.ports[link].input)
@@ -194,7 +196,7 @@ impl<S: Scheme> Sim<S> {
                 p.held_down -= 1;
                 if p.held_down == 0 && !p.wakes {
                     p.wakes = true;
-                    self.wheel.push(self.now_ns.max(p.serializer.free_ns()), Event::Wake(link, 0));
+                    self.wheel.push(self.now_ns.max(p.serializer.free_ns()), Event::Wake(link, PacketId(0)));
                 }
                 if p.held_down == 0 {
                     self.repeat_frames(link);
@@ -219,7 +221,7 @@ impl<S: Scheme> Sim<S> {
     }
 
     /// A packet comes to the queue before `link`, by another link or from the host there.
-    pub(crate) fn enqueue(&mut self, link: LinkId, id: u32, came_by: Option<LinkId>) {
+    pub(crate) fn enqueue(&mut self, link: LinkId, id: PacketId, came_by: Option<LinkId>) {
         let now_ns = self.now_ns;
         self.io.came_by = came_by;
         if self.machines.has_nodes && !self.admits(link, id) {
@@ -321,7 +323,7 @@ impl<S: Scheme> Sim<S> {
             }
             Pop::NotBefore(at_ns) => {
                 p.wakes = true;
-                self.wheel.push(at_ns.max(now_ns + 1), Event::Wake(link, 0));
+                self.wheel.push(at_ns.max(now_ns + 1), Event::Wake(link, PacketId(0)));
             }
             Pop::Empty => {}
         }
@@ -332,14 +334,14 @@ impl<S: Scheme> Sim<S> {
 
     /// The subflow that may send again once packet `id` leaves its NIC.
     #[cold]
-    fn turn(&self, id: u32) -> Option<SubId> {
+    fn turn(&self, id: PacketId) -> Option<SubId> {
         let packet = &self.slab[id];
         (packet.hop == 0 && packet.kind == PacketKind::Data).then(|| self.sub_of(packet.flow, packet.subflow))
     }
 
     /// A packet reaches the far end of its link.
     #[inline]
-    fn arrive(&mut self, id: u32) {
+    fn arrive(&mut self, id: PacketId) {
         let packet = &mut self.slab[id];
         let (route, hop) = (packet.route, packet.hop);
         packet.hop += 1;
@@ -364,7 +366,7 @@ impl<S: Scheme> Sim<S> {
     }
 
     /// Shows a control message on its way out to the hop of the link that it is about to enter.
-    fn visit_forward(&mut self, link: LinkId, id: u32) {
+    fn visit_forward(&mut self, link: LinkId, id: PacketId) {
         let packet = &self.slab[id];
         if packet.way != Way::Out {
             return;
@@ -377,7 +379,7 @@ impl<S: Scheme> Sim<S> {
     }
 
     /// Shows a control message on its way back, off `link`, to the hop of the data link that `link` is the twin of.
-    fn visit_back(&mut self, link: LinkId, id: u32) {
+    fn visit_back(&mut self, link: LinkId, id: PacketId) {
         let packet = &self.slab[id];
         if packet.way != Way::Back {
             return;
@@ -392,7 +394,7 @@ impl<S: Scheme> Sim<S> {
         self.show(data_link, id, visit);
     }
 
-    fn show(&mut self, link: LinkId, id: u32, visit: Visit) {
+    fn show(&mut self, link: LinkId, id: PacketId, visit: Visit) {
         let Some(mut message) = self.slab[id].ctl.take() else { return };
         let p = &mut self.ports[link];
         p.refresh();

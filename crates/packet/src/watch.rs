@@ -3,14 +3,14 @@
 use crate::sim::Sim;
 use std::fmt::Debug;
 use subak_core::driver::{Befell, PaceView, Sighting};
-use subak_core::scheme::{Blocks, Class, PacketKind, Queue, Scheme, Way};
-use subak_core::{FlowId, LinkId};
+use subak_core::scheme::{Blocks, Class, PacketId, PacketKind, Queue, Scheme, Way};
+use subak_core::{FlowId, LinkId, SubflowId};
 
 impl<S: Scheme> Sim<S> {
     /// Something befell packet `id` at `link`.
     #[cold]
     #[inline(never)]
-    pub(crate) fn saw(&mut self, befell: Befell, link: LinkId, id: u32) {
+    pub(crate) fn saw(&mut self, befell: Befell, link: LinkId, id: PacketId) {
         let Some(watcher) = &mut self.watcher else { return };
         let packet = &self.slab[id];
         let flow = (packet.flow != FlowId::NONE).then_some(packet.flow);
@@ -58,7 +58,7 @@ impl<S: Scheme> Sim<S> {
             befell: Befell::Letter,
             link,
             flow: None,
-            subflow: 0,
+            subflow: SubflowId(0),
             kind: PacketKind::Ctl,
             way: Way::Back,
             class: Class::Control,

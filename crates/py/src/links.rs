@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde_json::{Map, Value};
 use subak_core::scheme::{Params, Visit};
-use subak_core::{FlowId, IdVec, LinkId};
+use subak_core::{FlowId, IdVec, LinkId, SubflowId};
 use subak_schemes::perc::Rule;
 use subak_schemes::s_perc::{Field, Fields, Link, Stateless};
 
@@ -91,7 +91,7 @@ impl SPercLinks {
         match kind {
             UPDATE | LEAVE => {
                 let link = self.links.get_mut(*flow.path.get(hop as usize)?)?;
-                let visit = Visit { flow: FlowId(id), subflow: 0, hop: hop as u16, forward: true };
+                let visit = Visit { flow: FlowId(id), subflow: SubflowId(0), hop: hop as u16, forward: true };
                 let step = self.rule.update(link, &mut flow.fields, visit, 1.0, kind == LEAVE);
                 let flag = |on: bool| f64::from(u8::from(on));
                 return Some(watched([step.e, step.b, step.a, flag(step.bottlenecked), flag(step.ignored)], link));

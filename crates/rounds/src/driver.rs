@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 use subak_core::rng::Stream;
 use subak_core::scheme::{Ask, FlowInfo, Hop, Io, PathInfo, Port, Scheme, Sink, Source, To, Update, Visit};
-use subak_core::{FlowId, IdVec, LinkId, Ns, Utility};
+use subak_core::{FlowId, IdVec, LinkId, Ns, SubflowId, Utility};
 
 subak_core::id! {
     /// A message under way by its place.
@@ -317,7 +317,7 @@ impl<S: Scheme> Rounds<S> {
     fn arrive(&mut self, mut flight: Flight<S>) {
         let flow = &mut self.flows[flight.flow];
         if flight.forward && usize::from(flight.at) == flow.path.len() {
-            flow.sink.on_ctl(&mut self.io, 0, flight.message, flight.bytes);
+            flow.sink.on_ctl(&mut self.io, SubflowId(0), flight.message, flight.bytes);
             return self.obey_end(flight.flow);
         }
         self.update(&mut flight);
@@ -328,7 +328,7 @@ impl<S: Scheme> Rounds<S> {
             flight.at -= 1;
             self.cross(flight, 0);
         } else {
-            self.flows[flight.flow].source.on_ctl(&mut self.io, 0, flight.message);
+            self.flows[flight.flow].source.on_ctl(&mut self.io, SubflowId(0), flight.message);
             self.obey_end(flight.flow);
         }
     }
@@ -338,7 +338,7 @@ impl<S: Scheme> Rounds<S> {
         let flow = &mut self.flows[flight.flow];
         let id = flow.path[usize::from(flight.at)];
         let Link { port, hop } = &mut self.links[id];
-        let visit = Visit { flow: flight.flow, subflow: 0, hop: flight.at, forward: flight.forward };
+        let visit = Visit { flow: flight.flow, subflow: SubflowId(0), hop: flight.at, forward: flight.forward };
         hop.on_ctl(&mut self.io, &mut flight.message, visit, port);
         self.trace.extend(self.io.take_trace());
         self.updates += 1;

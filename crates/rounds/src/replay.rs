@@ -5,7 +5,7 @@ use crate::run::{Outcome, Plan, params};
 use crate::setup::Setup;
 use serde_json::Value;
 use subak_core::scheme::{Ask, Hop, Io, Port, Scheme, Source, Visit};
-use subak_core::{Case, Fault, FlowId, IdVec, LinkId, Ns};
+use subak_core::{Case, Fault, FlowId, IdVec, LinkId, Ns, SubflowId};
 use subak_schemes::{Visitor, with_scheme};
 
 /// One step of an order.
@@ -147,7 +147,7 @@ impl<S: Scheme> Bench<S> {
     fn update(&mut self, setup: &Setup, flow: FlowId, link: LinkId) -> Option<f64> {
         let hop = setup.paths[flow].iter().position(|&l| l == link)? as u16;
         let message = self.messages[flow].as_mut()?;
-        let visit = Visit { flow, subflow: 0, hop, forward: true };
+        let visit = Visit { flow, subflow: SubflowId(0), hop, forward: true };
         self.hops[link].on_ctl(&mut self.io, message, visit, &self.ports[link]);
         S::allocated(message, hop)
     }

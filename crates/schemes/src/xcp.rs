@@ -19,7 +19,7 @@ use subak_core::scheme::{
     Ack, FlowInfo, Goal, Hop, Info, Io, Kind, Loss, LossKind, Named, Packet, PacketKind, Param, ParamUnit, Params,
     Port, Recovery, Scheme, Settles, Source,
 };
-use subak_core::{Fault, Ns};
+use subak_core::{Fault, IdVec, Ns, SubflowId};
 
 /// The timer of the control interval, and that of the least queue.
 const CONTROL: u32 = 0;
@@ -53,7 +53,7 @@ pub struct Header {
 #[derive(Debug, Clone)]
 pub struct XcpSource {
     mss: f64,
-    subflows: Vec<Subflow>,
+    subflows: IdVec<SubflowId, Subflow>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -254,18 +254,18 @@ impl Hop<Xcp> for XcpHop {
 }
 
 impl XcpSource {
-    fn go_on(&self, io: &mut Io<Xcp>, k: u8) {
-        io.pace(k, None, Some(self.subflows[k as usize].cwnd as u64));
+    fn go_on(&self, io: &mut Io<Xcp>, k: SubflowId) {
+        io.pace(k, None, Some(self.subflows[k].cwnd as u64));
     }
 }
 
 impl Source<Xcp> for XcpSource {
     fn on_start(&mut self, io: &mut Io<Xcp>) {
-        (0..self.subflows.len() as u8).for_each(|k| self.go_on(io, k));
+        self.subflows.ids().for_each(|k| self.go_on(io, k));
     }
 
     fn stamp(&mut self, _now_ns: Ns, packet: &mut Packet<Xcp>, _remaining_bytes: u64) {
-        let s = &self.subflows[packet.subflow as usize];
+        let s = &self.subflows[packet.subflow];
         // What would bring the sender to its line's rate, spread over the packets of a window.
         let wanted = s.line_bps * s.rtt_ns as f64 / 8e9 - s.cwnd;
         let share = f64::from(packet.payload_bytes) / s.cwnd;
@@ -274,7 +274,7 @@ impl Source<Xcp> for XcpSource {
     }
 
     fn on_ack(&mut self, io: &mut Io<Xcp>, ack: &Ack<Header>) {
-        let s = &mut self.subflows[ack.subflow as usize];
+        let s = &mut self.subflows[ack.subflow];
         s.rtt_ns = ack.rtt_ns;
         if ack.data.rtt_ns > 0 {
             s.cwnd = (s.cwnd + f64::from(ack.data.feedback)).max(self.mss);
@@ -283,7 +283,7 @@ impl Source<Xcp> for XcpSource {
     }
 
     fn on_loss(&mut self, io: &mut Io<Xcp>, loss: &Loss) {
-        let s = &mut self.subflows[loss.subflow as usize];
+        let s = &mut self.subflows[loss.subflow];
         if loss.kind == LossKind::Timeout {
             // What is younger than a round trip is still under way; one segment goes out beside it.
             s.cwnd = loss.in_flight_bytes as f64 + self.mss;

@@ -1,8 +1,15 @@
 //! Packets, and the slab that keeps them while they are under way.
 
 use super::Scheme;
-use crate::{FlowId, Ns};
+use crate::{FlowId, IdVec, Ns, SubflowId};
 use std::ops::Range;
+
+crate::id! {
+    /// A packet under way by its number in the [`Slab`].
+    pub struct PacketId(u32);
+    /// The links of a path by their place in the driver's table of routes.
+    pub struct RouteId(u32);
+}
 
 /// What a packet is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,7 +122,7 @@ pub struct Packet<S: Scheme> {
     /// The flow that it belongs to.
     pub flow: FlowId,
     /// Row of the driver's table of routes.
-    pub route: u32,
+    pub route: RouteId,
     /// Segment that a data packet carries, or that an acknowledgement acknowledges.
     pub segment: u32,
     /// Bytes on the wire, headers included.
@@ -127,7 +134,7 @@ pub struct Packet<S: Scheme> {
     /// Links crossed already.
     pub hop: u16,
     /// Which of the flow's subflows.
-    pub subflow: u8,
+    pub subflow: SubflowId,
     /// From where to where.
     pub way: Way,
     /// Data, acknowledgement or control.
@@ -154,13 +161,13 @@ impl<S: Scheme> Packet<S> {
     pub fn blank(flow: FlowId) -> Self {
         Packet {
             flow,
-            route: 0,
+            route: RouteId(0),
             segment: 0,
             bytes: 0,
             payload_bytes: 0,
             cumulative: 0,
             hop: 0,
-            subflow: 0,
+            subflow: SubflowId(0),
             way: Way::Out,
             kind: PacketKind::Data,
             class: Class::Low,
@@ -182,45 +189,44 @@ impl<S: Scheme> Packet<S> {
 /// Packets by number; numbers are used again.
 #[derive(Debug)]
 pub struct Slab<S: Scheme> {
-    packets: Vec<Packet<S>>,
-    free: Vec<u32>,
+    packets: IdVec<PacketId, Packet<S>>,
+    free: Vec<PacketId>,
 }
 
 impl<S: Scheme> Default for Slab<S> {
     fn default() -> Self {
-        Slab { packets: Vec::new(), free: Vec::new() }
+        Slab { packets: IdVec::new(), free: Vec::new() }
     }
 }
 
 impl<S: Scheme> Slab<S> {
     /// Takes a packet in and returns its number.
     #[inline]
-    pub fn insert(&mut self, packet: Packet<S>) -> u32 {
+    pub fn insert(&mut self, packet: Packet<S>) -> PacketId {
         if let Some(id) = self.free.pop() {
-            self.packets[id as usize] = packet;
+            self.packets[id] = packet;
             return id;
         }
-        self.packets.push(packet);
-        self.packets.len() as u32 - 1
+        self.packets.push(packet)
     }
 
     /// Gives the number of a packet back; its message, if any, is returned.
     #[inline]
-    pub fn remove(&mut self, id: u32) -> Option<Box<S::Ctl>> {
+    pub fn remove(&mut self, id: PacketId) -> Option<Box<S::Ctl>> {
         self.free.push(id);
-        self.packets[id as usize].ctl.take()
+        self.packets[id].ctl.take()
     }
 
     /// A packet, or what is left of it since its number was given back.
     #[inline]
-    pub fn get(&self, id: u32) -> Option<&Packet<S>> {
-        self.packets.get(id as usize)
+    pub fn get(&self, id: PacketId) -> Option<&Packet<S>> {
+        self.packets.get(id)
     }
 
     /// Every packet under way.
     pub fn iter(&self) -> impl Iterator<Item = &Packet<S>> {
-        let mut live = vec![true; self.packets.len()];
-        self.free.iter().for_each(|&id| live[id as usize] = false);
+        let mut live = IdVec::filled(true, self.packets.len());
+        self.free.iter().for_each(|&id| live[id] = false);
         self.packets.iter().zip(live).filter_map(|(packet, live)| live.then_some(packet))
     }
 
@@ -235,17 +241,17 @@ impl<S: Scheme> Slab<S> {
     }
 }
 
-impl<S: Scheme> std::ops::Index<u32> for Slab<S> {
+impl<S: Scheme> std::ops::Index<PacketId> for Slab<S> {
     type Output = Packet<S>;
     #[inline]
-    fn index(&self, id: u32) -> &Packet<S> {
-        &self.packets[id as usize]
+    fn index(&self, id: PacketId) -> &Packet<S> {
+        &self.packets[id]
     }
 }
 
-impl<S: Scheme> std::ops::IndexMut<u32> for Slab<S> {
+impl<S: Scheme> std::ops::IndexMut<PacketId> for Slab<S> {
     #[inline]
-    fn index_mut(&mut self, id: u32) -> &mut Packet<S> {
-        &mut self.packets[id as usize]
+    fn index_mut(&mut self, id: PacketId) -> &mut Packet<S> {
+        &mut self.packets[id]
     }
 }

@@ -93,7 +93,7 @@ fn find(name: &Value, planned: &IdVec<FlowId, Planned>) -> Result<FlowId, Fault>
     let name = name.as_str().unwrap_or_default();
     let found = planned.iter().position(|flow| flow.id.as_deref() == Some(name));
     let known: Vec<&str> = planned.iter().filter_map(|flow| flow.id.as_deref()).collect();
-    found.map(|f| FlowId::from_index(f)).ok_or_else(|| match known.len() {
+    found.map(FlowId::from_index).ok_or_else(|| match known.len() {
         0 => Fault::new("", format!("there is no flow \"{name}\""), "these flows have no ids: give numbers, from 0"),
         _ => unknown_name(name, "flow", &known),
     })

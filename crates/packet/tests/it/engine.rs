@@ -6,7 +6,7 @@ use crate::controller::ways;
 use std::collections::BTreeMap;
 use subak_core::driver::{Driver, FlowPlan, Injected, Kinds, Machine, Mishap, PacketSizes};
 use subak_core::scheme::*;
-use subak_core::{Fault, FlowId, LinkId, Network, NodeId, NodeKind, Ns};
+use subak_core::{Fault, FlowId, LinkId, Network, NodeId, NodeKind, Ns, SubflowId};
 use subak_packet::Sim;
 use subak_schemes::queue::Fifo;
 
@@ -70,7 +70,7 @@ impl Scheme for Blast {
 
 impl Source<Blast> for Blaster {
     fn on_start(&mut self, io: &mut Io<Blast>) {
-        io.pace(0, None, Some(60_000));
+        io.pace(SubflowId(0), None, Some(60_000));
     }
 }
 
@@ -91,7 +91,7 @@ impl Node<Blast> for Switch {
             let (held, paused) = self.came.entry(link).or_default();
             *held += bytes;
             if *held > PAUSE_BYTES && !std::mem::replace(paused, true) {
-                io.ctl(To::Neighbour(link), 0, Frame::Pause, Class::Control, 64);
+                io.ctl(To::Neighbour(link), SubflowId(0), Frame::Pause, Class::Control, 64);
             }
         }
         true
@@ -102,7 +102,7 @@ impl Node<Blast> for Switch {
             let (held, paused) = self.came.entry(link).or_default();
             *held -= u64::from(packet.bytes);
             if *held < RESUME_BYTES && std::mem::replace(paused, false) {
-                io.ctl(To::Neighbour(link), 0, Frame::Resume, Class::Control, 64);
+                io.ctl(To::Neighbour(link), SubflowId(0), Frame::Resume, Class::Control, 64);
             }
         }
     }
@@ -215,9 +215,9 @@ impl Scheme for Batched {
 
 impl Source<Batched> for Asking {
     fn on_start(&mut self, io: &mut Io<Batched>) {
-        io.ctl(To::Host, 0, Word::Hello, Class::Control, 0);
+        io.ctl(To::Host, SubflowId(0), Word::Hello, Class::Control, 0);
     }
-    fn on_ctl(&mut self, io: &mut Io<Batched>, subflow: u8, word: Word) {
+    fn on_ctl(&mut self, io: &mut Io<Batched>, subflow: SubflowId, word: Word) {
         if let Word::Rate(rate_bps) = word {
             io.pace(subflow, Some(rate_bps), None);
         }
@@ -233,13 +233,13 @@ impl Node<Batched> for HostOf {
     }
     fn on_timer(&mut self, io: &mut Io<Batched>, _timer: u32) {
         if !self.flows.is_empty() {
-            io.ctl(To::Controller, 0, Word::Flows(self.flows.clone()), Class::Control, 64);
+            io.ctl(To::Controller, SubflowId(0), Word::Flows(self.flows.clone()), Class::Control, 64);
         }
         io.timer(0, io.now_ns + REPEAT_NS);
     }
     fn on_ctl(&mut self, io: &mut Io<Batched>, word: Word) {
         for &flow in &self.flows {
-            io.ctl(To::Flow(flow), 0, word.clone(), Class::Control, 0);
+            io.ctl(To::Flow(flow), SubflowId(0), word.clone(), Class::Control, 0);
         }
     }
 }
@@ -251,7 +251,7 @@ impl Controller<Batched> for Allocator {
         }
         let all: usize = self.by_node.values().map(Vec::len).sum();
         for &node in self.by_node.keys() {
-            io.ctl(To::Node(node), 0, Word::Rate(8e9 / all as f64), Class::Control, 64);
+            io.ctl(To::Node(node), SubflowId(0), Word::Rate(8e9 / all as f64), Class::Control, 64);
         }
     }
 }

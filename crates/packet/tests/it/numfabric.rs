@@ -5,7 +5,7 @@ use serde_json::json;
 use subak_core::driver::{Driver, FlowPlan, PacketSizes};
 use subak_core::rng::Stream;
 use subak_core::scheme::{FlowInfo, Goal, Params, Port, Scheme, Settles};
-use subak_core::{Fault, LinkId, Network, Ns, Policy, Utility};
+use subak_core::{Fault, LinkId, Network, Ns, Policy, SubflowId, Utility};
 use subak_schemes::fabrics::swift::SwiftFabric;
 use subak_schemes::optimizers::given::NoPrice;
 use subak_schemes::over::{Feedback, Optimizer, OptimizerSource, Over, Part, Weight};
@@ -69,13 +69,13 @@ impl Optimizer for Turning {
 }
 
 impl OptimizerSource<Turning> for TurningSource {
-    fn wish(&self, _k: u8) -> Weight {
+    fn wish(&self, _k: SubflowId) -> Weight {
         Weight(if self.now_ns < TURN_NS { self.before } else { 6.0 - self.before })
     }
     fn on_weight(&mut self, weight: f64, _utility: &std::sync::Arc<Utility>) {
         self.before = weight;
     }
-    fn on_feedback(&mut self, _k: u8, feedback: &Feedback) {
+    fn on_feedback(&mut self, _k: SubflowId, feedback: &Feedback) {
         self.now_ns = feedback.now_ns;
     }
 }

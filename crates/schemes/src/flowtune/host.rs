@@ -4,7 +4,7 @@ use super::{BURST_BYTES, BURST_S, Flowtune, Message, send};
 use std::collections::BTreeMap;
 use subak_control::{Endpoint, Settings};
 use subak_core::scheme::{Class, Io, Node, Place, To};
-use subak_core::{FlowId, NodeId, Ns};
+use subak_core::{FlowId, NodeId, Ns, SubflowId};
 use subak_wire::Datagram;
 
 /// What messages may take of the links to and from the allocator.
@@ -48,7 +48,7 @@ pub(super) struct Told {
     pub(super) is_granted: bool,
 }
 
-pub(super) fn connection(flow: FlowId, subflow: u8) -> u64 {
+pub(super) fn connection(flow: FlowId, subflow: SubflowId) -> u64 {
     u64::from(flow.0) << 8 | u64::from(subflow)
 }
 
@@ -81,7 +81,7 @@ impl Host {
         let rate_bps = self.endpoint(now_ns).rate_bps(now_ns, connection);
         if let Some(told) = self.flows.get_mut(&connection) {
             told.is_granted = rate_bps.is_some();
-            let (flow, subflow) = (FlowId((connection >> 8) as u32), connection as u8);
+            let (flow, subflow) = (FlowId((connection >> 8) as u32), SubflowId(connection as u8));
             io.ctl(To::Flow(flow), subflow, Message::Rate(rate_bps), Class::Control, 0);
         }
     }

@@ -186,9 +186,9 @@ mod tests {
     use super::*;
     use crate::s_perc::{SPerc, Stateless};
     use serde_json::Map;
-    use subak_core::FlowId;
     use subak_core::scheme::Named;
     use subak_core::scheme::{Ask, Params, Scheme};
+    use subak_core::{FlowId, SubflowId};
 
     const RTT_NS: Ns = 10_000;
 
@@ -214,7 +214,7 @@ mod tests {
         let fields = Stateless::default().fields(1);
         let mut message =
             Message { weight: 1.0, was: 1.0, serial: 1, first, fin, tx_ns: 0, period_ns: RTT_NS, round_ns: 0, fields };
-        let visit = Visit { flow: FlowId(flow), subflow: 0, hop: 0, forward: true };
+        let visit = Visit { flow: FlowId(flow), subflow: SubflowId(0), hop: 0, forward: true };
         hop.on_ctl(&mut Io::default(), &mut message, visit, &port());
         message
     }

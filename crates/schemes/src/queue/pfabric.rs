@@ -4,8 +4,8 @@
 //! When full it drops the packet of the lowest priority, of several the latest. It serves the flow whose packet has the
 //! highest priority, of several the first, and of that flow the earliest packet, so that flows stay in order.
 
-use subak_core::scheme::{Packet, PacketKind, Pop, Queue, Scheme, Slab};
-use subak_core::{FlowId, Ns};
+use subak_core::scheme::{Packet, PacketId, PacketKind, Pop, Queue, Scheme, Slab};
+use subak_core::{FlowId, Ns, SubflowId};
 
 /// A scheme whose packets have a rank; the lower goes first.
 pub trait Ranked: Scheme {
@@ -24,10 +24,10 @@ pub struct PFabricQueue {
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
-    packet: u32,
+    packet: PacketId,
     bytes: u32,
     rank: u64,
-    flow: (FlowId, u8, PacketKind),
+    flow: (FlowId, SubflowId, PacketKind),
 }
 
 impl PFabricQueue {
@@ -36,7 +36,7 @@ impl PFabricQueue {
         PFabricQueue { waiting: Vec::new(), bytes: 0, limit_bytes }
     }
 
-    fn take(&mut self, at: usize) -> u32 {
+    fn take(&mut self, at: usize) -> PacketId {
         let entry = self.waiting.remove(at);
         self.bytes -= u64::from(entry.bytes);
         entry.packet
@@ -44,7 +44,7 @@ impl PFabricQueue {
 }
 
 impl<S: Ranked> Queue<S> for PFabricQueue {
-    fn push(&mut self, _now_ns: Ns, id: u32, slab: &mut Slab<S>, dropped: &mut Vec<u32>) {
+    fn push(&mut self, _now_ns: Ns, id: PacketId, slab: &mut Slab<S>, dropped: &mut Vec<PacketId>) {
         let packet = &slab[id];
         let flow = (packet.flow, packet.subflow, packet.kind);
         self.waiting.push(Entry { packet: id, bytes: packet.bytes, rank: S::rank(packet), flow });
@@ -56,7 +56,7 @@ impl<S: Ranked> Queue<S> for PFabricQueue {
         }
     }
 
-    fn pop(&mut self, _now_ns: Ns, _slab: &mut Slab<S>, _dropped: &mut Vec<u32>) -> Pop {
+    fn pop(&mut self, _now_ns: Ns, _slab: &mut Slab<S>, _dropped: &mut Vec<PacketId>) -> Pop {
         let Some(best) = self.waiting.iter().min_by_key(|entry| entry.rank) else { return Pop::Empty };
         let flow = best.flow;
         let first = self.waiting.iter().position(|entry| entry.flow == flow).unwrap_or(0);
@@ -86,7 +86,7 @@ mod tests {
     struct Bench {
         queue: PFabricQueue,
         slab: Slab<PFabric>,
-        dropped: Vec<u32>,
+        dropped: Vec<PacketId>,
     }
 
     impl Bench {

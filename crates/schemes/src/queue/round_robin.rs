@@ -10,7 +10,7 @@
 use super::Paused;
 use std::collections::{BTreeMap, VecDeque};
 use subak_core::Ns;
-use subak_core::scheme::{Class, Packet, PacketKind, Pop, Queue, Scheme, Slab};
+use subak_core::scheme::{Class, Packet, PacketId, PacketKind, Pop, Queue, Scheme, Slab};
 
 /// A header that holds its flow's weight.
 pub trait Weighed {
@@ -34,7 +34,7 @@ pub struct RoundRobin {
     /// Physical queues; `None`: one for each subflow.
     queues: Option<u64>,
     mtu_bytes: u32,
-    first: VecDeque<u32>,
+    first: VecDeque<PacketId>,
     waiting: BTreeMap<u64, Waiting>,
     /// Queues with packets, the one that is visited in front.
     round: VecDeque<u64>,
@@ -48,7 +48,7 @@ pub struct RoundRobin {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    packets: VecDeque<u32>,
+    packets: VecDeque<PacketId>,
     bytes: u64,
     deficit: f64,
 }
@@ -111,7 +111,7 @@ impl RoundRobin {
         }
     }
 
-    fn next<S: Scheme>(&mut self, slab: &Slab<S>) -> Option<u32>
+    fn next<S: Scheme>(&mut self, slab: &Slab<S>) -> Option<PacketId>
     where
         S::Data: Weighed,
     {
@@ -140,7 +140,7 @@ impl RoundRobin {
     }
 
     /// Takes the first or the last packet out of a queue; one that is empty leaves the round and keeps nothing.
-    fn take<S: Scheme>(&mut self, key: u64, slab: &Slab<S>, last: bool) -> Option<u32> {
+    fn take<S: Scheme>(&mut self, key: u64, slab: &Slab<S>, last: bool) -> Option<PacketId> {
         let w = self.waiting.get_mut(&key)?;
         let packet = if last { w.packets.pop_back() } else { w.packets.pop_front() }?;
         let bytes = u64::from(slab[packet].bytes);
@@ -162,7 +162,7 @@ impl<S: Scheme> Queue<S> for RoundRobin
 where
     S::Data: Weighed,
 {
-    fn push(&mut self, _now_ns: Ns, packet: u32, slab: &mut Slab<S>, dropped: &mut Vec<u32>) {
+    fn push(&mut self, _now_ns: Ns, packet: PacketId, slab: &mut Slab<S>, dropped: &mut Vec<PacketId>) {
         self.bytes += u64::from(slab[packet].bytes);
         self.packets += 1;
         if slab[packet].kind != PacketKind::Data {
@@ -183,7 +183,7 @@ where
         }
     }
 
-    fn pop(&mut self, _now_ns: Ns, slab: &mut Slab<S>, _dropped: &mut Vec<u32>) -> Pop {
+    fn pop(&mut self, _now_ns: Ns, slab: &mut Slab<S>, _dropped: &mut Vec<PacketId>) -> Pop {
         if let Some(packet) = self.first.pop_front() {
             self.bytes -= u64::from(slab[packet].bytes);
             self.packets -= 1;

@@ -4,7 +4,7 @@
 use serde_json::{Map, json};
 use std::collections::BTreeMap;
 use subak_core::scheme::{FlowInfo, Hop, Io, Named, Params, PathInfo, Port, Source, Update, Visit};
-use subak_core::{FlowId, LinkId};
+use subak_core::{FlowId, LinkId, SubflowId};
 
 const G: f64 = 1e9;
 
@@ -58,7 +58,12 @@ impl<S: Named> Example<S> {
         let (id, path, message) = self.flows.get_mut(flow).unwrap();
         let hop = path.iter().position(|l| *l == link).unwrap() as u16;
         let (machine, port) = self.links.get_mut(link).unwrap();
-        machine.on_ctl(&mut self.io, message, Visit { flow: FlowId(*id), subflow: 0, hop, forward: true }, port);
+        machine.on_ctl(
+            &mut self.io,
+            message,
+            Visit { flow: FlowId(*id), subflow: SubflowId(0), hop, forward: true },
+            port,
+        );
         let Update { values, .. } = self.io.take_trace().pop().expect("each update is traced");
         let rates = |name: &str| !["state", "ignore", "NumB"].contains(&name);
         values.into_iter().map(|(name, x)| (name, if rates(name) { x / G } else { x })).collect()

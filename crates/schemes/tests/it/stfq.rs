@@ -1,7 +1,7 @@
 //! Start-time fair queueing against its definition: shares by weight, order, drops, bounded memory.
 
 use proptest::prelude::*;
-use subak_core::scheme::{Packet, PacketKind, Pop, Port, Queue, Slab};
+use subak_core::scheme::{Packet, PacketId, PacketKind, Pop, Port, Queue, Slab};
 use subak_core::{FlowId, IdVec, LinkId};
 use subak_schemes::fabrics::swift::SwiftFabric;
 use subak_schemes::optimizers::given::Given;
@@ -13,7 +13,7 @@ type Swift = Over<Given, SwiftFabric>;
 struct Link {
     queue: Stfq,
     slab: Slab<Swift>,
-    dropped: Vec<u32>,
+    dropped: Vec<PacketId>,
     now_ns: u64,
 }
 
@@ -31,11 +31,11 @@ impl Link {
         Link { queue: Stfq::new(&port), slab: Slab::default(), dropped: Vec::new(), now_ns: 0 }
     }
 
-    fn push(&mut self, flow: u32, bytes: u32, weight: f64) -> u32 {
+    fn push(&mut self, flow: u32, bytes: u32, weight: f64) -> PacketId {
         self.push_kind(PacketKind::Data, flow, bytes, weight)
     }
 
-    fn push_kind(&mut self, kind: PacketKind, flow: u32, bytes: u32, weight: f64) -> u32 {
+    fn push_kind(&mut self, kind: PacketKind, flow: u32, bytes: u32, weight: f64) -> PacketId {
         let mut packet = Packet { kind, bytes, ..Packet::blank(FlowId(flow)) };
         let header: &mut <Swift as subak_core::scheme::Scheme>::Data = &mut packet.data;
         header.fabric.virtual_len = f64::from(bytes) * 8.0 / weight;

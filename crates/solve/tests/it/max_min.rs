@@ -103,9 +103,9 @@ fn a_solver_used_again_remembers_nothing() {
 
 #[test]
 fn one_long_path_among_many_short_ones() {
-    let n = 64;
+    let n = 64u32;
     let path: Vec<u32> = (0..n).collect();
-    let mut net = Net::new(&vec![10.0; n as usize]).flow(&path);
+    let mut net = Net::new(&path.iter().map(|_| 10.0).collect::<Vec<_>>()).flow(&path);
     for l in 0..n {
         net = net.flow(&[l]).flow(&[l]);
     }
