@@ -112,7 +112,7 @@ impl<S: Scheme> Sim<S> {
         let mut packet = blank(flow, subflow, route, self.now_ns);
         packet.kind = PacketKind::Ctl;
         packet.way = way;
-        packet.segment = node.0;
+        packet.number = node.0;
         packet.class = class;
         packet.bytes = bytes;
         packet.ctl = Some(Box::new(message));

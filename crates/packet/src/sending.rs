@@ -61,10 +61,9 @@ impl<S: Scheme> Sim<S> {
                 f.unsent_bytes -= u64::from(next.payload_bytes);
                 f.view.sent_bytes += u64::from(next.payload_bytes);
             }
-            let mut packet = blank(sub.flow, sub.number, sub.forward, self.now_ns);
-            packet.segment = next.segment;
+            let packet = blank(sub.flow, sub.number, sub.forward, self.now_ns);
+            let mut packet = packet.carrying(next.segment, next.payload_bytes);
             packet.bytes = bytes;
-            packet.payload_bytes = next.payload_bytes;
             let remaining = remaining(f);
             f.source.stamp(self.now_ns, &mut packet, remaining);
             if !sub.timeout_pending {

@@ -52,10 +52,9 @@ impl<S: Scheme> Sim<S> {
         let sub = &mut self.subs[at];
         let f = &mut self.flows[sub.flow];
         f.view.retransmissions += 1;
-        let mut packet = blank(sub.flow, sub.number, sub.forward, self.now_ns);
-        packet.segment = next.segment;
+        let packet = blank(sub.flow, sub.number, sub.forward, self.now_ns);
+        let mut packet = packet.carrying(next.segment, next.payload_bytes);
         packet.bytes = next.payload_bytes + self.set.sizes.header_bytes;
-        packet.payload_bytes = next.payload_bytes;
         let remaining = remaining(f);
         f.source.stamp(self.now_ns, &mut packet, remaining);
         if let Some(due_ns) = sub.sender.timeout_ns() {

@@ -196,7 +196,7 @@ impl Source<Cubic> for CubicSource {
     }
 
     fn stamp(&mut self, _now_ns: Ns, packet: &mut Packet<Cubic>, _remaining_bytes: u64) {
-        self.subflows[packet.subflow].0.sent(packet.payload_bytes);
+        self.subflows[packet.subflow].0.sent(packet.payload_bytes());
     }
 
     fn on_ack(&mut self, io: &mut Io<Cubic>, ack: &Ack<()>) {

@@ -136,7 +136,7 @@ impl Source<Dctcp> for DctcpSource {
     }
 
     fn stamp(&mut self, _now_ns: Ns, packet: &mut Packet<Dctcp>, _remaining_bytes: u64) {
-        self.subflows[packet.subflow].window.sent(packet.payload_bytes);
+        self.subflows[packet.subflow].window.sent(packet.payload_bytes());
     }
 
     fn on_ack(&mut self, io: &mut Io<Dctcp>, ack: &Ack<()>) {

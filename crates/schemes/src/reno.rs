@@ -68,7 +68,7 @@ impl Source<Reno> for RenoSource {
     }
 
     fn stamp(&mut self, _now_ns: Ns, packet: &mut Packet<Reno>, _remaining_bytes: u64) {
-        self.windows[packet.subflow].sent(packet.payload_bytes);
+        self.windows[packet.subflow].sent(packet.payload_bytes());
     }
 
     fn on_ack(&mut self, io: &mut Io<Reno>, ack: &Ack<()>) {

@@ -234,12 +234,12 @@ impl Hop<Xcp> for XcpHop {
         self.arrived_bytes += f64::from(packet.bytes);
         self.least_bytes = Some(self.least_bytes.map_or(port.queued_bytes, |least| least.min(port.queued_bytes)));
         if packet.kind == PacketKind::Data {
-            self.saw(packet.payload_bytes, &packet.data);
+            self.saw(packet.payload_bytes(), &packet.data);
         }
     }
     fn on_dequeue(&mut self, _io: &mut Io<Xcp>, packet: &mut Packet<Xcp>, _port: &Port) {
         if packet.kind == PacketKind::Data && packet.data.rtt_ns > 0 {
-            packet.data.feedback = self.feedback(packet.payload_bytes, &packet.data) as f32;
+            packet.data.feedback = self.feedback(packet.payload_bytes(), &packet.data) as f32;
         }
     }
     fn on_timer(&mut self, io: &mut Io<Xcp>, timer: u32, port: &Port) {
@@ -268,7 +268,7 @@ impl Source<Xcp> for XcpSource {
         let s = &self.subflows[packet.subflow];
         // What would bring the sender to its line's rate, spread over the packets of a window.
         let wanted = s.line_bps * s.rtt_ns as f64 / 8e9 - s.cwnd;
-        let share = f64::from(packet.payload_bytes) / s.cwnd;
+        let share = f64::from(packet.payload_bytes()) / s.cwnd;
         let rtt_ns = s.rtt_ns.min(Ns::from(u32::MAX)) as u32;
         packet.data = Header { cwnd: s.cwnd as f32, feedback: (wanted * share) as f32, rtt_ns };
     }

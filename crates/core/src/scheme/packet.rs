@@ -1,7 +1,7 @@
 //! Packets, and the slab that keeps them while they are under way.
 
 use super::Scheme;
-use crate::{FlowId, IdVec, Ns, SubflowId};
+use crate::{FlowId, IdVec, NodeId, Ns, SubflowId};
 use std::ops::Range;
 
 crate::id! {
@@ -42,9 +42,9 @@ pub enum Way {
     FlowToController,
     /// From the controller to a flow's source.
     ControllerToFlow,
-    /// From the machine of the node whose number stands in `segment` to the controller.
+    /// From the machine of the node that it [names](Packet::node) to the controller.
     NodeToController,
-    /// From the controller to the machine of the node whose number stands in `segment`.
+    /// From the controller to the machine of the node that it [names](Packet::node).
     ControllerToNode,
 }
 
@@ -123,12 +123,12 @@ pub struct Packet<S: Scheme> {
     pub flow: FlowId,
     /// Row of the driver's table of routes.
     pub route: RouteId,
-    /// Segment that a data packet carries, or that an acknowledgement acknowledges.
-    pub segment: u32,
+    /// A segment or a node, by the kind of packet: see [`Packet::segment`] and [`Packet::node`].
+    pub number: u32,
     /// Bytes on the wire, headers included.
     pub bytes: u32,
-    /// Payload bytes of data. Acknowledgements have no payload: their [`Blocks`] stand here.
-    pub payload_bytes: u32,
+    /// Payload or blocks, by the kind of packet: see [`Packet::payload_bytes`] and [`Packet::blocks`].
+    pub content: u32,
     /// First segment that the receiver lacks (acknowledgements).
     pub cumulative: u32,
     /// Links crossed already.
@@ -162,9 +162,9 @@ impl<S: Scheme> Packet<S> {
         Packet {
             flow,
             route: RouteId(0),
-            segment: 0,
+            number: 0,
             bytes: 0,
-            payload_bytes: 0,
+            content: 0,
             cumulative: 0,
             hop: 0,
             subflow: SubflowId(0),
@@ -178,6 +178,48 @@ impl<S: Scheme> Packet<S> {
             data: S::Data::default(),
             ctl: None,
         }
+    }
+
+    /// The same as a data packet that carries a segment of so many payload bytes.
+    #[inline]
+    #[must_use]
+    pub fn carrying(self, segment: u32, payload_bytes: u32) -> Self {
+        Packet { kind: PacketKind::Data, number: segment, content: payload_bytes, ..self }
+    }
+
+    /// Makes it an acknowledgement of its segment that tells of `blocks`.
+    #[inline]
+    pub fn acknowledge(&mut self, blocks: Blocks) {
+        self.kind = PacketKind::Ack;
+        self.content = blocks.bits();
+    }
+
+    /// Segment that a data packet carries, or that an acknowledgement acknowledges.
+    #[inline]
+    pub fn segment(&self) -> u32 {
+        debug_assert!(self.kind != PacketKind::Ctl, "a control packet has no segment");
+        self.number
+    }
+
+    /// The node that a control packet comes from or goes to, where the [`Way`] begins or ends at one.
+    #[inline]
+    pub fn node(&self) -> NodeId {
+        debug_assert!(self.kind == PacketKind::Ctl, "a packet of a flow names no node");
+        NodeId(self.number)
+    }
+
+    /// Payload bytes of a data packet.
+    #[inline]
+    pub fn payload_bytes(&self) -> u32 {
+        debug_assert!(self.kind == PacketKind::Data, "data alone has a payload");
+        self.content
+    }
+
+    /// What an acknowledgement tells beside its segment and the cumulative mark.
+    #[inline]
+    pub fn blocks(&self) -> Blocks {
+        debug_assert!(self.kind == PacketKind::Ack, "acknowledgements alone have blocks");
+        Blocks::from_bits(self.content)
     }
 
     /// A copy of the packet, for networks that duplicate packets.

@@ -140,5 +140,5 @@ fn a_receiver_notifies_once_in_50_us() {
 }
 
 pub(super) fn packet() -> Packet<Dcqcn> {
-    Packet { bytes: 1500, payload_bytes: 1446, hop: 1, ..Packet::blank(FlowId(0)) }
+    Packet { bytes: 1500, hop: 1, ..Packet::blank(FlowId(0)).carrying(0, 1446) }
 }

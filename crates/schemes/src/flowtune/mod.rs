@@ -308,7 +308,7 @@ impl Source<Flowtune> for FlowtuneSource {
     }
 
     fn stamp(&mut self, _now_ns: Ns, packet: &mut Packet<Flowtune>, _remaining_bytes: u64) {
-        self.subflows[packet.subflow].window.sent(packet.payload_bytes);
+        self.subflows[packet.subflow].window.sent(packet.payload_bytes());
     }
 
     fn on_ack(&mut self, io: &mut Io<Flowtune>, ack: &Ack<()>) {

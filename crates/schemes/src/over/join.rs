@@ -283,7 +283,7 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> Sink<Over<O, F>> for 
     fn on_data(&mut self, io: &mut Io<Over<O, F>>, packet: &Packet<Over<O, F>>) -> Reply<<Over<O, F> as Scheme>::Data> {
         let arrived = Arrived {
             subflow: packet.subflow,
-            segment: packet.segment,
+            segment: packet.segment(),
             bytes: packet.bytes,
             ecn: packet.ecn,
             sent_ns: packet.sent_ns,

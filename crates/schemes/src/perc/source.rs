@@ -204,7 +204,7 @@ impl<R: Rule> Source<Perc<R>> for PercSource<R> {
 
     fn stamp(&mut self, _now_ns: Ns, packet: &mut Packet<Perc<R>>, remaining_bytes: u64) {
         self.remaining_bytes = remaining_bytes;
-        self.subflows[packet.subflow].in_flight_bytes += u64::from(packet.payload_bytes);
+        self.subflows[packet.subflow].in_flight_bytes += u64::from(packet.payload_bytes());
         if self.short {
             packet.class = Class::High;
         }

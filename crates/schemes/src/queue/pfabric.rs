@@ -80,7 +80,7 @@ mod tests {
     use subak_core::rng::Stream;
 
     fn packet(flow: u32, segment: u32, rank: u64, bytes: u32) -> Packet<PFabric> {
-        Packet { segment, bytes, payload_bytes: bytes, data: Remaining::of(rank), ..Packet::blank(FlowId(flow)) }
+        Packet { bytes, data: Remaining::of(rank), ..Packet::blank(FlowId(flow)).carrying(segment, bytes) }
     }
 
     struct Bench {
@@ -99,7 +99,7 @@ mod tests {
         }
         fn pop(&mut self) -> Option<(u32, u32)> {
             match Queue::<PFabric>::pop(&mut self.queue, 0, &mut self.slab, &mut self.dropped) {
-                Pop::Packet(id) => Some((self.slab[id].flow.0, self.slab[id].segment)),
+                Pop::Packet(id) => Some((self.slab[id].flow.0, self.slab[id].segment())),
                 _ => None,
             }
         }

@@ -216,7 +216,7 @@ mod tests {
     use subak_core::{FlowId, IdVec};
 
     fn packet(flow: u32, bytes: u32, weight: f64) -> Packet<Wrr> {
-        Packet { bytes, payload_bytes: bytes, data: Header::of(weight), ..Packet::blank(FlowId(flow)) }
+        Packet { bytes, data: Header::of(weight), ..Packet::blank(FlowId(flow)).carrying(0, bytes) }
     }
 
     /// Packets and bytes of each flow, given as bytes of its packets and its weight, among the first `served` that leave.
@@ -277,13 +277,13 @@ mod tests {
             let mut queue = RoundRobin::new(unit, queues, 1500, limit);
             let (mut came, mut left, mut last) = (0, 0, IdVec::<FlowId, _>::filled(None, 6));
             for (n, &(flow, bytes, weight, pops)) in steps.iter().enumerate() {
-                let id = slab.insert(Packet { segment: n as u32, ..packet(flow, bytes, weight) });
+                let id = slab.insert(packet(flow, bytes, weight).carrying(n as u32, bytes));
                 queue.push(0, id, &mut slab, &mut dropped);
                 came += 1;
                 if pops && let Pop::Packet(id) = queue.pop(0, &mut slab, &mut dropped) {
                     left += 1;
-                    prop_assert!(last[slab[id].flow] < Some(slab[id].segment));
-                    last[slab[id].flow] = Some(slab[id].segment);
+                    prop_assert!(last[slab[id].flow] < Some(slab[id].segment()));
+                    last[slab[id].flow] = Some(slab[id].segment());
                 }
                 prop_assert!(Queue::<Wrr>::bytes(&queue) <= limit);
             }

@@ -6,7 +6,7 @@ use subak_core::{FlowId, IdVec, LinkId};
 const MS: Ns = 1_000_000;
 
 fn packet(flow: u32, bytes: u32, segment: u32, enqueued_ns: Ns) -> Packet<Reno> {
-    Packet { segment, bytes, payload_bytes: bytes, enqueued_ns, ..Packet::blank(FlowId(flow)) }
+    Packet { bytes, enqueued_ns, ..Packet::blank(FlowId(flow)).carrying(segment, bytes) }
 }
 
 fn queue(quantum: u32, limit_bytes: u64) -> SfqCodel {
@@ -135,7 +135,7 @@ fn dropped_of_8(drops_tail: bool) -> Vec<u32> {
         let id = slab.insert(packet(u32::from(n == 7), 1400, n, 0));
         queue.push(0, id, &mut slab, &mut dropped);
     }
-    dropped.iter().map(|&id| slab[id].segment).collect()
+    dropped.iter().map(|&id| slab[id].segment()).collect()
 }
 
 #[test]
@@ -162,8 +162,8 @@ proptest! {
             for _ in 0..pops {
                 if let Pop::Packet(id) = queue.pop(now_ns, &mut slab, &mut dropped) {
                     left += 1;
-                    prop_assert!(last[slab[id].flow] < Some(slab[id].segment));
-                    last[slab[id].flow] = Some(slab[id].segment);
+                    prop_assert!(last[slab[id].flow] < Some(slab[id].segment()));
+                    last[slab[id].flow] = Some(slab[id].segment());
                 }
             }
         }
