@@ -174,3 +174,8 @@ proptest! {
         prop_assert_eq!((Queue::<Reno>::bytes(&queue), Queue::<Reno>::packets(&queue)), (0, 0));
     }
 }
+
+#[test]
+fn a_packet_without_a_header_fills_one_cache_line() {
+    assert_eq!(size_of::<Packet<Reno>>(), 64);
+}
