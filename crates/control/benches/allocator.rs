@@ -9,6 +9,7 @@ use subak_control::{Allocator, Ecmp, Endpoint, Settings};
 use subak_core::generate;
 use subak_core::rng::Stream;
 use subak_core::route::Routing;
+use subak_core::{IdVec, LinkId, NodeId};
 use subak_wire::Datagram;
 
 const RACK: usize = 48;
@@ -42,24 +43,24 @@ fn measure(nodes: usize, flowlets: usize) {
     let value = serde_json::json!({"kind": "leaf-spine", "leaves": nodes / RACK, "hosts_per_leaf": RACK, "spines": SPINES,
         "host_rate": 40e9, "spine_rate": 40e9});
     let (network, _) = generate::network(&value).expect("a sound network");
-    let hosts: Vec<u32> = network.hosts().collect();
+    let hosts: Vec<NodeId> = network.hosts().collect();
     let capacity_bps: Vec<f64> = network.links().iter().map(|l| l.capacity_bps).collect();
     let settings = Settings::for_endpoints(nodes);
     let paths = Box::new(Ecmp::new(&network, Routing::default()));
     let numbers = network.nodes().len();
     let mut allocator = Allocator::new(0, 1, &capacity_bps, paths, settings).expect("sound settings").first();
-    hosts.iter().for_each(|&h| allocator.join(h));
-    let mut endpoints: Vec<Option<Endpoint>> = (0..numbers).map(|_| None).collect();
+    hosts.iter().for_each(|&h| allocator.join(h.0));
+    let mut endpoints: IdVec<NodeId, Option<Endpoint>> = (0..numbers).map(|_| None).collect();
     for &h in &hosts {
-        endpoints[h as usize] = Some(Endpoint::new(h, 1, settings));
+        endpoints[h] = Some(Endpoint::new(h.0, 1, settings));
     }
     let mut rng = Stream::new(1, "bench");
     let mut connections = Vec::new();
-    let mut begin = |endpoints: &mut [Option<Endpoint>], connections: &mut Vec<(u32, u64)>, k: u64| {
+    let mut begin = |endpoints: &mut IdVec<NodeId, Option<Endpoint>>, connections: &mut Vec<(NodeId, u64)>, k: u64| {
         let (a, b) = (rng.below(hosts.len()), rng.below(hosts.len() - 1));
         let (from, to) = (hosts[a], hosts[if b >= a { b + 1 } else { b }]);
         let path = rng.bits() as u32;
-        endpoints[from as usize].as_mut().expect("a host").begin(k, to, path, 1.0);
+        endpoints[from].as_mut().expect("a host").begin(k, to.0, path, 1.0);
         connections.push((from, k));
     };
     for k in 0..flowlets as u64 {
@@ -74,17 +75,17 @@ fn measure(nodes: usize, flowlets: usize) {
             // A flowlet in a hundred is another one.
             for k in 0..flowlets / 100 {
                 let (from, connection) = connections.swap_remove((round * 7919 + k * 31) % connections.len());
-                endpoints[from as usize].as_mut().expect("a host").finish(connection);
+                endpoints[from].as_mut().expect("a host").finish(connection);
                 begin(&mut endpoints, &mut connections, (round * flowlets + k + flowlets) as u64);
             }
         }
         let mail: Vec<(u32, Vec<u8>)> = hosts
             .iter()
             .filter_map(|&h| {
-                let datagram = endpoints[h as usize].as_mut()?.poll(now_ns)?;
+                let datagram = endpoints[h].as_mut()?.poll(now_ns)?;
                 let mut bytes = Vec::new();
                 datagram.encode(&mut bytes)?;
-                Some((h, bytes))
+                Some((h.0, bytes))
             })
             .collect();
         let begin_s = cpu_s();
@@ -111,7 +112,7 @@ fn measure(nodes: usize, flowlets: usize) {
             starts_us.clear();
         }
         for datagram in replies {
-            if let Some(endpoint) = endpoints[datagram.endpoint as usize].as_mut() {
+            if let Some(endpoint) = endpoints[NodeId(datagram.endpoint)].as_mut() {
                 endpoint.take(now_ns, &datagram);
             }
         }
@@ -119,11 +120,12 @@ fn measure(nodes: usize, flowlets: usize) {
     let begin_s = cpu_s();
     for k in 0..CAPACITIES {
         let link = rng.below(capacity_bps.len());
-        allocator.set_unscheduled(link as u32, (k % 7) as f64 * 1e9).expect("a link");
+        allocator.set_unscheduled(LinkId(link as u32), (k % 7) as f64 * 1e9).expect("a link");
     }
     let capacity_ns = (cpu_s() - begin_s) * 1e9 / CAPACITIES as f64;
     starts_us.sort_by(f64::total_cmp);
-    let at = |q: f64| starts_us[((starts_us.len() - 1) as f64 * q) as usize];
+    let place = |q: f64| ((starts_us.len() - 1) as f64 * q) as usize;
+    let at = |q: f64| starts_us[place(q)];
     println!(
         "{nodes:>6} {flowlets:>8} {:>16.2} {:>16.0} {:>16.0} {:>16.0} {:>16.0} {capacity_ns:>16.0}",
         taken as f64 / taking_s / 1e6,

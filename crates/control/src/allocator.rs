@@ -8,7 +8,7 @@ use crate::paths::Paths;
 use crate::peer::Told;
 use crate::{Law, Settings};
 use std::collections::VecDeque;
-use subak_core::{Fault, LinkId, Ns};
+use subak_core::{Fault, IdVec, LinkId, Ns};
 use subak_solve::ned::{self, Accelerated, Cluster, Iteration, Key, Ned, Normalizer};
 use subak_wire::{Datagram, Direction, End, GROUP_BYTES, Rate, Start, Update};
 
@@ -58,8 +58,8 @@ pub struct Allocator {
     slots: Vec<Slot>,
     /// Normalized rates of the slots, in the iteration's unit.
     rates: Vec<f64>,
-    capacity_bps: Vec<f64>,
-    unscheduled_bps: Vec<f64>,
+    capacity_bps: IdVec<LinkId, f64>,
+    unscheduled_bps: IdVec<LinkId, f64>,
     /// Until a round trip after that, rates of the allocator before may hold, and none are told.
     quiet_until_ns: Ns,
     /// Endpoints that have something to send, in their turn.
@@ -92,8 +92,8 @@ impl Allocator {
             peers: Vec::new(),
             slots: Vec::new(),
             rates: Vec::new(),
-            capacity_bps: capacity_bps.to_vec(),
-            unscheduled_bps: vec![0.0; capacity_bps.len()],
+            capacity_bps: capacity_bps.to_vec().into(),
+            unscheduled_bps: IdVec::filled(0.0, capacity_bps.len()),
             quiet_until_ns: now_ns + settings.lease_ns,
             ready: VecDeque::new(),
             owing: VecDeque::new(),
@@ -294,25 +294,25 @@ impl Allocator {
     /// sense.
     pub fn set_capacity(&mut self, link: LinkId, capacity_bps: f64) -> Result<(), Fault> {
         let share = self.settings.share();
-        let unscheduled_bps = self.unscheduled_bps.get(link as usize).copied().unwrap_or(0.0);
+        let unscheduled_bps = self.unscheduled_bps.get(link).copied().unwrap_or(0.0);
         let left_bps = (capacity_bps - unscheduled_bps).max(LEAST_SHARE * capacity_bps);
         self.iteration.cluster_mut().set_capacity(link, left_bps * share)?;
-        self.capacity_bps[link as usize] = capacity_bps;
+        self.capacity_bps[link] = capacity_bps;
         Ok(())
     }
 
     /// So much of a link, bit/s, is taken by traffic that nobody schedules (section 6, "External traffic").
     pub fn set_unscheduled(&mut self, link: LinkId, bps: f64) -> Result<(), Fault> {
-        let Some(unscheduled) = self.unscheduled_bps.get_mut(link as usize) else {
+        let Some(unscheduled) = self.unscheduled_bps.get_mut(link) else {
             let what = format!("there is no link {link}");
             return Err(Fault::new("link", what, "give the number of a link of the network"));
         };
         *unscheduled = if bps.is_finite() { bps.max(0.0) } else { 0.0 };
-        self.set_capacity(link, self.capacity_bps[link as usize])
+        self.set_capacity(link, self.capacity_bps[link])
     }
 
     fn observe(&mut self, link: LinkId, bps: f64) {
-        let Some(before_bps) = self.unscheduled_bps.get(link as usize) else { return };
+        let Some(before_bps) = self.unscheduled_bps.get(link) else { return };
         let _ = self.set_unscheduled(link, before_bps + NEWEST * (bps - before_bps));
     }
 
@@ -348,7 +348,7 @@ impl Allocator {
             }
             (slot.bps, slot.told) = (Rate::at_most(bps).bps(), Told::No);
             if !std::mem::replace(&mut slot.is_news, true)
-                && let Some(peer) = &mut self.peers[slot.endpoint as usize]
+                && let Some(peer) = self.peers.get_mut(slot.endpoint as usize).and_then(Option::as_mut)
             {
                 peer.news.push_back(slot.flowlet);
             }

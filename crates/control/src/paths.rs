@@ -14,9 +14,9 @@ pub trait Paths: Send {
 /// The one link out of `node` and the one into it; `None` if there are more.
 fn access(network: &Network, node: NodeId) -> Option<(LinkId, LinkId)> {
     let [out] = network.out_links(node) else { return None };
-    let mut into = network.links().iter().enumerate().filter(|(_, link)| link.to == Some(node));
+    let mut into = network.links().iter_enumerated().filter(|(_, link)| link.to == Some(node));
     match (into.next(), into.next()) {
-        (Some((link, _)), None) => Some((*out, link as LinkId)),
+        (Some((link, _)), None) => Some((*out, link)),
         _ => None,
     }
 }
@@ -30,7 +30,7 @@ pub struct Ecmp {
 impl Ecmp {
     /// Shortest paths of `network`, as `routing` has them.
     pub fn new(network: &Network, routing: Routing) -> Self {
-        let nodes = 0..network.nodes().len() as NodeId;
+        let nodes = network.nodes().ids();
         Ecmp { router: Router::by(network, routing), access: nodes.map(|node| access(network, node)).collect() }
     }
 }
@@ -40,7 +40,7 @@ impl Paths for Ecmp {
         if from.max(to) as usize >= self.access.len() || from == to {
             return None;
         }
-        self.router.path(from, to, path.into()).ok()
+        self.router.path(NodeId(from), NodeId(to), path.into()).ok()
     }
     fn access(&self, endpoint: u32) -> Option<(LinkId, LinkId)> {
         *self.access.get(endpoint as usize)?
@@ -76,7 +76,7 @@ const MOST_TURNS: usize = 32;
 impl Turns {
     /// Turns at the nodes of `network`.
     pub fn new(network: &Network) -> Self {
-        let nodes = 0..network.nodes().len() as NodeId;
+        let nodes = network.nodes().ids();
         Turns { network: network.clone(), access: nodes.map(|node| access(network, node)).collect() }
     }
 
@@ -84,7 +84,7 @@ impl Turns {
     pub fn code(network: &Network, links: &[LinkId]) -> Option<u32> {
         let (mut code, mut base) = (0u32, 1u32);
         for &link in links {
-            let out = network.out_links(network.links().get(link as usize)?.from?);
+            let out = network.out_links(network.links().get(LinkId::from_index(link.index()))?.from?);
             let turn = out.iter().position(|&l| l == link)? as u32;
             code = code.checked_add(turn.checked_mul(base)?)?;
             // A last turn fits where its base does not.
@@ -96,21 +96,21 @@ impl Turns {
 
 impl Paths for Turns {
     fn path(&mut self, from: u32, to: u32, path: u32) -> Option<Vec<LinkId>> {
-        let (mut at, mut code) = (from, path);
-        if at as usize >= self.network.nodes().len() {
+        let (mut at, to, mut code) = (NodeId(from), NodeId(to), path);
+        if at.index() >= self.network.nodes().len() {
             return None;
         }
         let mut links = Vec::new();
         while at != to {
             let out = self.network.out_links(at);
-            let turns = out.len() as u32;
+            let turns = out.len();
             if turns == 0 || links.len() == MOST_TURNS {
                 return None;
             }
-            let link = out[(code % turns) as usize];
-            code /= turns;
+            let link = out[code as usize % turns];
+            code /= turns as u32;
             links.push(link);
-            at = self.network.links()[link as usize].to?;
+            at = self.network.links()[link].to?;
         }
         (!links.is_empty()).then_some(links)
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use subak_control::{Allocator, Ecmp, Endpoint, Settings};
 use subak_core::rng::Stream;
 use subak_core::route::{Router, Routing};
-use subak_core::{Case, Flow, Flows, LinkId, Network, Ns, Policy};
+use subak_core::{Case, Flow, Flows, IdVec, LinkId, Network, NodeId, Ns, Policy};
 use subak_wire::Datagram;
 
 const US: Ns = 1000;
@@ -78,7 +78,7 @@ impl World {
         let value = serde_json::json!({"kind": "leaf-spine", "leaves": 2 + rng.below(3), "hosts_per_leaf": 2 + rng.below(3),
             "spines": 2, "host_rate": "10Gbps", "spine_rate": "10Gbps", "link_delay": "1us"});
         let (network, _) = subak_core::generate::network(&value).unwrap();
-        let hosts: Vec<u32> = network.hosts().collect();
+        let hosts: Vec<u32> = network.hosts().map(|host| host.0).collect();
         // Odd seeds normalize three times.
         let settings = Settings { passes: 1 + 2 * (seed % 2) as usize, ..Settings::default() };
         let endpoints = hosts.iter().map(|&h| (h, Endpoint::new(h, 1, settings))).collect();
@@ -179,7 +179,7 @@ impl World {
             let path = self.rng.bits() as u32;
             let weight = (1 + self.rng.below(4)) as f32;
             let mut router = Router::by(&self.network, Routing::default());
-            let links = router.path(from, to, path.into()).unwrap();
+            let links = router.path(NodeId(from), NodeId(to), path.into()).unwrap();
             self.next_connection += 1;
             self.endpoints.get_mut(&from).unwrap().begin(self.next_connection, to, path, weight);
             self.connections.insert(self.next_connection, Sending { from, links, weight });
@@ -209,19 +209,19 @@ impl World {
 
     /// Rates that hold, on each link, against 1% and the reserve over what may be handed out.
     fn watch(&mut self, now_ns: Ns) {
-        let mut load_bps = vec![0.0; self.network.links().len()];
+        let mut load_bps = IdVec::<LinkId, f64>::filled(0.0, self.network.links().len());
         for (connection, sending) in &self.connections {
             if let Some(bps) = self.endpoints[&sending.from].rate_bps(now_ns, *connection) {
-                sending.links.iter().for_each(|&l| load_bps[l as usize] += bps);
+                sending.links.iter().for_each(|&l| load_bps[l] += bps);
             }
         }
-        for (l, &load) in load_bps.iter().enumerate() {
+        for (l, &load) in load_bps.iter_enumerated() {
             let over = load / self.network.links()[l].capacity_bps;
             self.most_over = self.most_over.max(over);
             if over <= 1.01 {
-                self.over_since.remove(&(l as LinkId));
+                self.over_since.remove(&l);
             } else {
-                let since_ns = *self.over_since.entry(l as LinkId).or_insert(now_ns);
+                let since_ns = *self.over_since.entry(l).or_insert(now_ns);
                 self.longest_over_ns = self.longest_over_ns.max(now_ns - since_ns);
             }
         }
@@ -231,8 +231,8 @@ impl World {
     fn exact(&self) -> BTreeMap<u64, f64> {
         let share = self.settings.share();
         let mut network = self.network.clone();
-        for l in 0..network.links().len() {
-            network.link_mut(l as LinkId).capacity_bps *= share;
+        for l in network.links().ids() {
+            network.link_mut(l).capacity_bps *= share;
         }
         let mut flows = Flows::new();
         for (connection, sending) in &self.connections {
@@ -560,7 +560,7 @@ fn a_live_flowlet_takes_another_path_and_keeps_its_rate_until_then() {
     let mut world = World::new(9, Faults::lossy(4 * US, 0.0));
     let mut router = Router::by(&world.network, Routing::default());
     let (a, b, to) = (world.hosts[0], world.hosts[1], *world.hosts.last().unwrap());
-    let far = |router: &mut Router, from, key: u64| router.path(from, to, key).unwrap();
+    let far = |router: &mut Router, from, key: u64| router.path(NodeId(from), NodeId(to), key).unwrap();
     let other = (1..100).find(|&k| far(&mut router, a, k)[1] != far(&mut router, a, 0)[1]).expect("two spines");
     world.endpoints.get_mut(&a).unwrap().begin(1, to, 0, 1.0);
     world.endpoints.get_mut(&b).unwrap().begin(2, to, 0, 1.0);

@@ -1,6 +1,7 @@
 //! Paths that are told come back as they were.
 
 use subak_control::{BigSwitch, Ecmp, Paths, Turns};
+use subak_core::LinkId;
 use subak_core::route::{Router, Routing};
 
 #[test]
@@ -20,6 +21,7 @@ fn every_path_of_a_leaf_spine_and_of_a_fat_tree_comes_back_from_its_turns() {
                 continue;
             }
             let links = router.path(from, to, key.into()).unwrap();
+            let (from, to) = (from.0, to.0);
             let code = Turns::code(&network, &links).unwrap();
             assert_eq!(turns.path(from, to, code).as_ref(), Some(&links));
             assert_eq!(ecmp.path(from, to, key).as_ref(), Some(&links), "the hash is the switches'");
@@ -29,12 +31,12 @@ fn every_path_of_a_leaf_spine_and_of_a_fat_tree_comes_back_from_its_turns() {
         }
         // What strangers may say: no such node, circles, nowhere.
         for code in 0..10_000 {
-            if let Some(links) = turns.path(hosts[0], hosts[1], code * 429_496) {
-                assert_eq!(network.links()[links[links.len() - 1] as usize].to, Some(hosts[1]));
+            if let Some(links) = turns.path(hosts[0].0, hosts[1].0, code * 429_496) {
+                assert_eq!(network.links()[links[links.len() - 1]].to, Some(hosts[1]));
             }
         }
         assert_eq!(turns.path(u32::MAX, 0, 0), None);
-        assert_eq!(turns.path(hosts[0], u32::MAX, 0), None);
-        assert_eq!(Turns::code(&network, &[u32::MAX]), None);
+        assert_eq!(turns.path(hosts[0].0, u32::MAX, 0), None);
+        assert_eq!(Turns::code(&network, &[LinkId::NONE]), None);
     }
 }

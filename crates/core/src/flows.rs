@@ -1,6 +1,6 @@
 //! Flows over a network: who they are, which paths they take, and what the policy needs to know of them.
 
-use crate::{Fault, LinkId, Network};
+use crate::{Fault, IdVec, LinkId, Network, Offsets};
 use std::collections::HashSet;
 use std::ops::Range;
 
@@ -51,10 +51,10 @@ pub struct Extra {
 
 /// Many flows in compressed rows: flow `f` owns paths `path_ptr[f]..path_ptr[f+1]`, and path `p` the links
 /// `links[link_ptr[p]..link_ptr[p+1]]`. What solvers read directly.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Flows {
-    path_ptr: Vec<u32>,
-    link_ptr: Vec<u32>,
+    path_ptr: Offsets,
+    link_ptr: Offsets,
     links: Vec<LinkId>,
     weight: Vec<f64>,
     demand_bps: Vec<f64>,
@@ -62,20 +62,6 @@ pub struct Flows {
     ids: Vec<String>,
     /// Empty when no flow needs it.
     extra: Vec<Extra>,
-}
-
-impl Default for Flows {
-    fn default() -> Self {
-        Flows {
-            path_ptr: vec![0],
-            link_ptr: vec![0],
-            links: Vec::new(),
-            weight: Vec::new(),
-            demand_bps: Vec::new(),
-            ids: Vec::new(),
-            extra: Vec::new(),
-        }
-    }
 }
 
 impl Flows {
@@ -126,9 +112,10 @@ impl Flows {
         };
         let weight = fill("weight", weight, 1.0)?;
         let demand_bps = fill("demand", demand_bps, f64::INFINITY)?;
-        let mut seen = vec![u32::MAX; network.links().len()];
+        let link_ptr = Offsets::from(link_ptr);
+        let mut seen = IdVec::filled(u32::MAX, network.links().len());
         for f in 0..n {
-            let path = &links[link_ptr[f] as usize..link_ptr[f + 1] as usize];
+            let path = &links[link_ptr.row(f)];
             check_path(path, &mut seen, f as u32, network)
                 .map_err(|e| e.below("path").below(&format!("flows[{f}]")))?;
             check_weight(weight[f])
@@ -136,7 +123,7 @@ impl Flows {
                 .map_err(|e| e.below(&format!("flows[{f}]")))?;
         }
         Ok(Flows {
-            path_ptr: (0..=n as u32).collect(),
+            path_ptr: (0..=n as u32).collect::<Vec<_>>().into(),
             link_ptr,
             links,
             weight,
@@ -153,9 +140,9 @@ impl Flows {
         }
         for path in paths {
             self.links.extend_from_slice(path);
-            self.link_ptr.push(self.links.len() as u32);
+            self.link_ptr.push(self.links.len());
         }
-        self.path_ptr.push(self.link_ptr.len() as u32 - 1);
+        self.path_ptr.push(self.link_ptr.len());
         self.weight.push(weight);
         self.demand_bps.push(demand_bps.unwrap_or(f64::INFINITY));
         Ok(())
@@ -198,13 +185,13 @@ impl Flows {
 
     /// Keeps the flows that `keep` marks, in their order.
     pub fn retain(&mut self, keep: impl Fn(usize) -> bool) {
-        let (mut path_ptr, mut link_ptr, mut links) = (vec![0], vec![0], Vec::new());
+        let (mut path_ptr, mut link_ptr, mut links) = (Offsets::default(), Offsets::default(), Vec::new());
         for f in (0..self.len()).filter(|&f| keep(f)) {
             for p in self.paths_of(f) {
                 links.extend_from_slice(self.links_of(p));
-                link_ptr.push(links.len() as u32);
+                link_ptr.push(links.len());
             }
-            path_ptr.push(link_ptr.len() as u32 - 1);
+            path_ptr.push(link_ptr.len());
         }
         (self.path_ptr, self.link_ptr, self.links) = (path_ptr, link_ptr, links);
         fn only<T>(values: &mut Vec<T>, keep: impl Fn(usize) -> bool) {
@@ -229,7 +216,7 @@ impl Flows {
 
     /// The number of paths of all flows together.
     pub fn path_count(&self) -> usize {
-        self.link_ptr.len() - 1
+        self.link_ptr.len()
     }
 
     /// Whether every flow has exactly one path.
@@ -239,17 +226,17 @@ impl Flows {
 
     /// The paths of flow `f`.
     pub fn paths_of(&self, f: usize) -> Range<usize> {
-        self.path_ptr[f] as usize..self.path_ptr[f + 1] as usize
+        self.path_ptr.row(f)
     }
 
     /// The links of path `p`.
     pub fn links_of(&self, p: usize) -> &[LinkId] {
-        &self.links[self.link_ptr[p] as usize..self.link_ptr[p + 1] as usize]
+        &self.links[self.link_ptr.row(p)]
     }
 
     /// Offsets into [`Flows::links`], one more than there are paths.
     pub fn link_ptr(&self) -> &[u32] {
-        &self.link_ptr
+        self.link_ptr.raw()
     }
 
     /// The links of all paths, one path after the other.
@@ -325,13 +312,13 @@ fn check_paths(paths: &[Vec<LinkId>], network: &Network) -> Result<(), Fault> {
 }
 
 /// As [`check_paths`] for one path, with `seen[l] == mark` in place of a set.
-fn check_path(path: &[LinkId], seen: &mut [u32], mark: u32, network: &Network) -> Result<(), Fault> {
+fn check_path(path: &[LinkId], seen: &mut IdVec<LinkId, u32>, mark: u32, network: &Network) -> Result<(), Fault> {
     if path.is_empty() {
         return Err(Fault::new("", "the path has no link", "name at least one link"));
     }
     for (i, &l) in path.iter().enumerate() {
         known(l, network).map_err(|e| e.below(&format!("[{i}]")))?;
-        if std::mem::replace(&mut seen[l as usize], mark) == mark {
+        if std::mem::replace(&mut seen[l], mark) == mark {
             return Err(twice(l, network).below(&format!("[{i}]")));
         }
     }
@@ -339,7 +326,7 @@ fn check_path(path: &[LinkId], seen: &mut [u32], mark: u32, network: &Network) -
 }
 
 fn known(l: LinkId, network: &Network) -> Result<(), Fault> {
-    if (l as usize) < network.links().len() {
+    if l.index() < network.links().len() {
         return Ok(());
     }
     Err(Fault::new(
@@ -352,7 +339,7 @@ fn known(l: LinkId, network: &Network) -> Result<(), Fault> {
 fn twice(l: LinkId, network: &Network) -> Fault {
     Fault::new(
         "",
-        format!("the path crosses link \"{}\" twice", network.links()[l as usize].id),
+        format!("the path crosses link \"{}\" twice", network.links()[l].id),
         "name each link of a path once",
     )
 }

@@ -11,6 +11,7 @@ pub mod fault;
 pub mod flows;
 pub mod formats;
 pub mod generate;
+pub mod ids;
 pub mod keys;
 pub mod network;
 pub mod policy;
@@ -24,11 +25,17 @@ pub mod utility;
 pub use case::Case;
 pub use fault::{Fault, Faults};
 pub use flows::{Flow, Flows};
+pub use ids::{Id, IdVec, Offsets};
 pub use network::{Link, LinkId, Network, Nic, NodeId, NodeKind};
 pub use policy::Policy;
 pub use utility::Utility;
 
 /// Nanoseconds: of simulated time since its start, or of a span of it.
 pub type Ns = u64;
-/// A flow by its place in the list of flows.
-pub type FlowId = u32;
+
+id! {
+    /// A flow by its place in the list of flows.
+    pub struct FlowId(u32);
+    /// A subflow by its place among those of its flow.
+    pub struct SubflowId(u8);
+}

@@ -1,12 +1,14 @@
 //! A network of directed links between named nodes.
 
-use crate::{Fault, Ns};
+use crate::{Fault, IdVec, Ns};
 use std::collections::HashMap;
 
-/// A directed link by its place in [`Network::links`].
-pub type LinkId = u32;
-/// A node by its place in [`Network::nodes`].
-pub type NodeId = u32;
+crate::id! {
+    /// A directed link by its place in [`Network::links`].
+    pub struct LinkId(u32);
+    /// A node by its place in [`Network::nodes`].
+    pub struct NodeId(u32);
+}
 
 /// Whether a node sends and receives, or only forwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,12 +69,12 @@ pub struct Link {
 /// Directed links between nodes. Built by a generator, a file, or link by link; immutable once routed over.
 #[derive(Debug, Clone, Default)]
 pub struct Network {
-    nodes: Vec<Node>,
-    links: Vec<Link>,
+    nodes: IdVec<NodeId, Node>,
+    links: IdVec<LinkId, Link>,
     node_by_name: HashMap<String, NodeId>,
     link_by_id: HashMap<String, LinkId>,
     /// Outgoing links of each node, in the order they were added.
-    out: Vec<Vec<LinkId>>,
+    out: IdVec<NodeId, Vec<LinkId>>,
     nic: Nic,
 }
 
@@ -87,8 +89,7 @@ impl Network {
         if let Some(&id) = self.node_by_name.get(name) {
             return id;
         }
-        let id = self.nodes.len() as NodeId;
-        self.nodes.push(Node { name: name.to_string(), kind });
+        let id = self.nodes.push(Node { name: name.to_string(), kind });
         self.out.push(Vec::new());
         self.node_by_name.insert(name.to_string(), id);
         id
@@ -110,10 +111,10 @@ impl Network {
                 "give every link an id of its own",
             ));
         }
-        let id = self.links.len() as LinkId;
+        let id = self.links.next_id();
         self.link_by_id.insert(link.id.clone(), id);
         if let Some(from) = link.from {
-            self.out[from as usize].push(id);
+            self.out[from].push(id);
         }
         self.links.push(link);
         Ok(id)
@@ -147,7 +148,7 @@ impl Network {
 
     /// The id of the next link from `a` to `b`: `A->B`, then `A->B#1`, `A->B#2`, ...
     pub fn free_id(&self, a: NodeId, b: NodeId) -> String {
-        let base = format!("{}->{}", self.nodes[a as usize].name, self.nodes[b as usize].name);
+        let base = format!("{}->{}", self.nodes[a].name, self.nodes[b].name);
         if !self.link_by_id.contains_key(&base) {
             return base;
         }
@@ -175,23 +176,23 @@ impl Network {
     }
 
     /// All links; a [`LinkId`] indexes this.
-    pub fn links(&self) -> &[Link] {
+    pub fn links(&self) -> &IdVec<LinkId, Link> {
         &self.links
     }
 
     /// All nodes; a [`NodeId`] indexes this.
-    pub fn nodes(&self) -> &[Node] {
+    pub fn nodes(&self) -> &IdVec<NodeId, Node> {
         &self.nodes
     }
 
     /// Changes a link's capacity, delay or buffer (its ends and id stay).
     pub fn link_mut(&mut self, id: LinkId) -> &mut Link {
-        &mut self.links[id as usize]
+        &mut self.links[id]
     }
 
     /// The links that leave `node`.
     pub fn out_links(&self, node: NodeId) -> &[LinkId] {
-        &self.out[node as usize]
+        &self.out[node]
     }
 
     /// The link called `id`.
@@ -206,22 +207,22 @@ impl Network {
 
     /// The hosts, in the order they were added.
     pub fn hosts(&self) -> impl Iterator<Item = NodeId> + '_ {
-        (0..self.nodes.len() as NodeId).filter(|&n| self.nodes[n as usize].kind == NodeKind::Host)
+        self.nodes.iter_enumerated().filter(|(_, node)| node.kind == NodeKind::Host).map(|(id, _)| id)
     }
 
     /// The link in the opposite direction of each link: the k-th parallel `B->A` is the twin of the k-th `A->B`.
-    pub fn twins(&self) -> Vec<Option<LinkId>> {
+    pub fn twins(&self) -> IdVec<LinkId, Option<LinkId>> {
         let mut by_ends: HashMap<(NodeId, NodeId), Vec<LinkId>> = HashMap::new();
-        for (id, link) in self.links.iter().enumerate() {
+        for (id, link) in self.links.iter_enumerated() {
             if let (Some(a), Some(b)) = (link.from, link.to) {
-                by_ends.entry((a, b)).or_default().push(id as LinkId);
+                by_ends.entry((a, b)).or_default().push(id);
             }
         }
-        let mut twins = vec![None; self.links.len()];
+        let mut twins = IdVec::filled(None, self.links.len());
         for (&(a, b), forward) in &by_ends {
             if let Some(back) = by_ends.get(&(b, a)) {
                 for (&l, &t) in forward.iter().zip(back) {
-                    twins[l as usize] = Some(t);
+                    twins[l] = Some(t);
                 }
             }
         }

@@ -6,7 +6,7 @@
 
 use crate::driver::Route;
 use crate::rng::mix;
-use crate::{Fault, LinkId, Network, NodeId};
+use crate::{Fault, IdVec, LinkId, Network, NodeId, Offsets};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -71,38 +71,42 @@ struct Arc {
 /// The arcs of every node in compressed rows.
 #[derive(Debug)]
 struct Arcs {
-    ptr: Vec<u32>,
+    rows: Offsets<NodeId>,
     arcs: Vec<Arc>,
+}
+
+crate::id! {
+    /// A node by its place in the tables of distances.
+    struct Row(u32);
 }
 
 impl Arcs {
     /// Rows of `nodes` nodes from `(row, arc)`, each row in the order given.
     fn new(nodes: usize, entries: &[(NodeId, Arc)]) -> Self {
-        let mut ptr = vec![0u32; nodes + 1];
-        for &(row, _) in entries {
-            ptr[row as usize + 1] += 1;
+        let mut degree = IdVec::<NodeId, usize>::filled(0, nodes);
+        entries.iter().for_each(|&(node, _)| degree[node] += 1);
+        let mut rows = Offsets::default();
+        let mut end = 0;
+        for &degree in &degree {
+            end += degree;
+            rows.push(end);
         }
-        for n in 0..nodes {
-            ptr[n + 1] += ptr[n];
+        let mut next: IdVec<NodeId, usize> = degree.ids().map(|node| rows.start(node)).collect();
+        let mut arcs = vec![Arc { node: NodeId(0), link: LinkId(0), cost: HERE }; entries.len()];
+        for &(node, arc) in entries {
+            arcs[next[node]] = arc;
+            next[node] += 1;
         }
-        let mut next = ptr.clone();
-        let mut arcs = vec![Arc { node: 0, link: 0, cost: HERE }; entries.len()];
-        for &(row, arc) in entries {
-            arcs[next[row as usize] as usize] = arc;
-            next[row as usize] += 1;
-        }
-        Arcs { ptr, arcs }
+        Arcs { rows, arcs }
     }
 
     fn of(&self, node: NodeId) -> &[Arc] {
-        &self.arcs[self.ptr[node as usize] as usize..self.ptr[node as usize + 1] as usize]
+        &self.arcs[self.rows.row(node)]
     }
 }
 
 /// Distances are kept for at most this many (node, destination) pairs, 16 bytes each; beyond that they are computed again.
 const MOST_DISTANCES: usize = 16 << 20;
-/// Marks a node that has no row of its own in the tables of distances.
-const NO_ROW: u32 = u32::MAX;
 
 /// Finds paths. It has its own copy of what it needs from the network.
 ///
@@ -111,17 +115,17 @@ const NO_ROW: u32 = u32::MAX;
 #[derive(Debug)]
 pub struct Router {
     routing: Routing,
-    names: Vec<String>,
-    twins: Vec<Option<LinkId>>,
+    names: IdVec<NodeId, String>,
+    twins: IdVec<LinkId, Option<LinkId>>,
     out: Arcs,
     into: Arcs,
     /// The only neighbour of a node with one neighbour; any other node itself.
-    hub: Vec<NodeId>,
+    hub: IdVec<NodeId, NodeId>,
     /// The place of a node in each table of distances; nodes that have a hub have none.
-    row: Vec<u32>,
+    row: IdVec<NodeId, Row>,
     rows: usize,
     /// By destination's row, then by row.
-    distances: Vec<Option<Box<[Cost]>>>,
+    distances: IdVec<Row, Option<IdVec<Row, Cost>>>,
     kept: usize,
 }
 
@@ -142,28 +146,29 @@ impl Router {
         let twins = network.twins();
         let nodes = network.nodes().len();
         let (mut out, mut into) = (Vec::new(), Vec::new());
-        for (id, link) in network.links().iter().enumerate() {
+        for (id, link) in network.links().iter_enumerated() {
             let (Some(from), Some(to)) = (link.from, link.to) else { continue };
-            let gone = avoided(id as LinkId) || symmetric && twins[id].is_some_and(&avoided);
+            let gone = avoided(id) || symmetric && twins[id].is_some_and(&avoided);
             if from == to || gone || (symmetric && twins[id].is_none()) {
                 continue;
             }
-            let back_ns = twins[id].filter(|_| symmetric).map_or(0, |t| network.links()[t as usize].delay_ns);
+            let back_ns = twins[id].filter(|_| symmetric).map_or(0, |t| network.links()[t].delay_ns);
             let delay_ns = if metric == Metric::Delay { link.delay_ns.saturating_add(back_ns) } else { 0 };
             let cost = Cost { delay_ns, links: 1 };
-            out.push((from, Arc { node: to, link: id as LinkId, cost }));
-            into.push((to, Arc { node: from, link: id as LinkId, cost }));
+            out.push((from, Arc { node: to, link: id, cost }));
+            into.push((to, Arc { node: from, link: id, cost }));
         }
         let (out, into) = (Arcs::new(nodes, &out), Arcs::new(nodes, &into));
         let hub = hubs(&out, &into, nodes);
         let mut rows = 0;
-        let row = (0..nodes)
-            .map(|n| {
-                if hub[n] == n as NodeId {
+        let row = hub
+            .iter_enumerated()
+            .map(|(node, &hub)| {
+                if hub == node {
                     rows += 1;
-                    rows - 1
+                    Row::from_index(rows - 1)
                 } else {
-                    NO_ROW
+                    Row::NONE
                 }
             })
             .collect();
@@ -175,7 +180,7 @@ impl Router {
             into,
             hub,
             row,
-            rows: rows as usize,
+            rows,
             distances: (0..rows).map(|_| None).collect(),
             kept: 0,
         }
@@ -233,11 +238,11 @@ impl Router {
     }
 
     fn reversed(&self, path: &[LinkId]) -> Vec<LinkId> {
-        path.iter().rev().map(|&l| self.twins[l as usize].expect("symmetric paths use links with twins")).collect()
+        path.iter().rev().map(|&l| self.twins[l].expect("symmetric paths use links with twins")).collect()
     }
 
     fn disconnected(&self, src: NodeId, dst: NodeId) -> Fault {
-        let (from, to) = (&self.names[src as usize], &self.names[dst as usize]);
+        let (from, to) = (&self.names[src], &self.names[dst]);
         let both = if self.routing.symmetric { " by links with a way back" } else { "" };
         Fault::new("", format!("no path leads from \"{from}\" to \"{to}\"{both}"), "connect them, or choose other ends")
     }
@@ -245,42 +250,42 @@ impl Router {
     /// Checks the ends and has the distances to both ready.
     fn prepare(&mut self, src: NodeId, dst: NodeId) -> Result<(), Fault> {
         for node in [src, dst] {
-            if node as usize >= self.names.len() {
+            if node.index() >= self.names.len() {
                 let mend = format!("the network has {} nodes", self.names.len());
                 return Err(Fault::new("", format!("there is no node number {node}"), mend));
             }
         }
         if src == dst {
-            let what = format!("the source and the destination are the same, \"{}\"", self.names[src as usize]);
+            let what = format!("the source and the destination are the same, \"{}\"", self.names[src]);
             return Err(Fault::new("", what, "choose two different nodes"));
         }
         let end = if self.routing.symmetric { src.max(dst) } else { dst };
-        let target = self.row[self.hub[end as usize] as usize] as usize;
+        let target = self.row[self.hub[end]];
         if self.distances[target].is_none() {
             if self.kept + self.rows > MOST_DISTANCES {
                 self.distances.iter_mut().for_each(|table| *table = None);
                 self.kept = 0;
             }
             self.kept += self.rows;
-            self.distances[target] = Some(self.distances_to(self.hub[end as usize]));
+            self.distances[target] = Some(self.distances_to(self.hub[end]));
         }
         Ok(())
     }
 
     /// Dijkstra's algorithm against the links' direction.
-    fn distances_to(&self, end: NodeId) -> Box<[Cost]> {
-        let mut distance = vec![NEVER; self.rows].into_boxed_slice();
+    fn distances_to(&self, end: NodeId) -> IdVec<Row, Cost> {
+        let mut distance = IdVec::filled(NEVER, self.rows);
         let mut frontier = BinaryHeap::from([Reverse((HERE, end))]);
-        distance[self.row[end as usize] as usize] = HERE;
+        distance[self.row[end]] = HERE;
         while let Some(Reverse((cost, node))) = frontier.pop() {
-            if cost > distance[self.row[node as usize] as usize] {
+            if cost > distance[self.row[node]] {
                 continue;
             }
             for arc in self.into.of(node) {
-                let row = self.row[arc.node as usize];
+                let row = self.row[arc.node];
                 let through = cost.plus(arc.cost);
-                if row != NO_ROW && through < distance[row as usize] {
-                    distance[row as usize] = through;
+                if row != Row::NONE && through < distance[row] {
+                    distance[row] = through;
                     frontier.push(Reverse((through, arc.node)));
                 }
             }
@@ -291,18 +296,18 @@ impl Router {
     /// The links by which a shortest path to `dst` leaves `node`, and where they lead.
     fn choices(&self, node: NodeId, dst: NodeId, found: &mut Vec<(LinkId, NodeId)>) {
         found.clear();
-        let hub = self.hub[dst as usize];
+        let hub = self.hub[dst];
         if node == hub {
             cheapest(self.into.of(dst), found);
             found.iter_mut().for_each(|(_, next)| *next = dst);
-        } else if self.hub[node as usize] != node {
+        } else if self.hub[node] != node {
             cheapest(self.out.of(node), found);
         } else {
-            let table = self.distances[self.row[hub as usize] as usize].as_ref().expect("prepared");
-            let here = table[self.row[node as usize] as usize];
+            let table = self.distances[self.row[hub]].as_ref().expect("prepared");
+            let here = table[self.row[node]];
             for arc in self.out.of(node) {
-                let row = self.row[arc.node as usize];
-                if row != NO_ROW && table[row as usize] != NEVER && table[row as usize].plus(arc.cost) == here {
+                let row = self.row[arc.node];
+                if row != Row::NONE && table[row] != NEVER && table[row].plus(arc.cost) == here {
                     found.push((arc.link, arc.node));
                 }
             }
@@ -310,13 +315,13 @@ impl Router {
     }
 
     fn hashed(&self, src: NodeId, dst: NodeId, key: u64) -> Option<Vec<LinkId>> {
-        let ends = (u64::from(src) << 32) | u64::from(dst);
+        let ends = (u64::from(src.0) << 32) | u64::from(dst.0);
         let hash = mix(mix(mix(self.routing.seed) ^ ends) ^ key);
         let (mut path, mut choices) = (Vec::with_capacity(8), Vec::with_capacity(32));
         let mut node = src;
         while node != dst {
             self.choices(node, dst, &mut choices);
-            let drawn = (u128::from(mix(hash ^ u64::from(node))) * choices.len() as u128) >> 64;
+            let drawn = (u128::from(mix(hash ^ u64::from(node.0))) * choices.len() as u128) >> 64;
             let &(link, next) = choices.get(drawn as usize)?;
             path.push(link);
             node = next;
@@ -385,14 +390,14 @@ fn cheapest(arcs: &[Arc], found: &mut Vec<(LinkId, NodeId)>) {
 }
 
 /// The only neighbour of each node that has one, unless that neighbour has no other either; else the node itself.
-fn hubs(out: &Arcs, into: &Arcs, nodes: usize) -> Vec<NodeId> {
-    let only: Vec<Option<NodeId>> = (0..nodes as NodeId)
+fn hubs(out: &Arcs, into: &Arcs, nodes: usize) -> IdVec<NodeId, NodeId> {
+    let only: IdVec<NodeId, Option<NodeId>> = NodeId::first(nodes)
         .map(|n| {
             let mut near = out.of(n).iter().chain(into.of(n)).map(|arc| arc.node);
             let first = near.next()?;
             near.all(|other| other == first).then_some(first)
         })
         .collect();
-    let has_others = |hub: &NodeId| only[*hub as usize].is_none();
-    (0..nodes).map(|n| only[n].filter(has_others).unwrap_or(n as NodeId)).collect()
+    let has_others = |hub: &NodeId| only[*hub].is_none();
+    only.iter_enumerated().map(|(node, hub)| hub.filter(has_others).unwrap_or(node)).collect()
 }

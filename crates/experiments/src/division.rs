@@ -74,7 +74,7 @@ fn settle(kb: usize, k: usize, seed: u64, rtts: f64) -> Result<Vec<f64>, Fault> 
     let mut last = vec![0.0f64; THRESHOLDS.len()];
     // A wrong rate lasts until the next one arrives, a round trip later.
     for assigned in &outcome.assigned {
-        let ideal = ideal_bps[assigned.flow as usize];
+        let ideal = ideal_bps[assigned.flow];
         let error = (assigned.rate_bps / ideal - 1.0).abs();
         let until = (assigned.at_ns as f64 - outcome.start_ns as f64) / outcome.round_ns as f64 + 1.0;
         for (threshold, last) in THRESHOLDS.iter().zip(&mut last) {

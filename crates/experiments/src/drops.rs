@@ -5,8 +5,8 @@
 
 use crate::{Context, largest, quantile};
 use serde_json::json;
-use subak_core::Fault;
 use subak_core::rng::Stream;
+use subak_core::{Fault, IdVec, LinkId};
 use subak_rounds::setup::DELAY_NS;
 use subak_rounds::{Bound, Plan, Setup, Wire, run};
 
@@ -19,16 +19,16 @@ const HOPS: usize = 8;
 /// 400 flows over paths that visit no switch twice.
 fn mesh(flows: usize, seed: u64) -> Setup {
     let mut random = Stream::new(seed, "mesh");
-    let link = |from: usize, to: usize| (from * (SWITCHES - 1) + to - usize::from(to > from)) as u32;
+    let link = |from: usize, to: usize| LinkId::from_index(from * (SWITCHES - 1) + to - usize::from(to > from));
     let mut path = || {
         let mut switches: Vec<usize> = (0..SWITCHES).collect();
         random.shuffle(&mut switches);
         switches[..=HOPS].windows(2).map(|w| link(w[0], w[1])).collect()
     };
     Setup {
-        wires: vec![Wire { capacity_bps: 10e9, delay_ns: DELAY_NS }; SWITCHES * (SWITCHES - 1)],
+        wires: IdVec::filled(Wire { capacity_bps: 10e9, delay_ns: DELAY_NS }, SWITCHES * (SWITCHES - 1)),
         paths: (0..flows).map(|_| path()).collect(),
-        weights: vec![1.0; flows],
+        weights: IdVec::filled(1.0, flows),
     }
 }
 

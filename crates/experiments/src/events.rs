@@ -3,7 +3,7 @@
 use crate::Context;
 use serde_json::{Value, json};
 use subak_core::scheme::Scheme;
-use subak_core::{Fault, Ns};
+use subak_core::{Fault, IdVec, LinkId, Ns};
 use subak_rounds::run::params;
 use subak_rounds::{Conditions, Plan, Rounds, Wire};
 use subak_schemes::{Visitor, with_scheme};
@@ -27,19 +27,19 @@ impl Visitor for Arrivals {
     fn visit<S: Scheme>(self, scheme: S) -> Rates {
         let shared = [70e9, 30e9, 10e9].map(|capacity_bps| Wire { capacity_bps, delay_ns: 0 });
         let own = [Wire { capacity_bps: 1e12, delay_ns: RTT_NS / 2 }; 3];
-        let wires: Vec<Wire> = shared.into_iter().chain(own).collect();
+        let wires: IdVec<LinkId, Wire> = shared.into_iter().chain(own).collect();
         let conditions = Conditions { jitter_ns: 0, drop: 0.0, drop_until_ns: 0, rtt_ns: RTT_NS, seed: self.seed };
         let mut rounds = Rounds::new(scheme, &wires, conditions, false);
         rounds.log_rates();
         let from_ns = 3 * RTT_NS;
         for (k, path) in [vec![3, 0], vec![4, 0, 1], vec![5, 1, 2]].into_iter().enumerate() {
-            rounds.add(path, 1.0, from_ns + k as u64 * GAP_RTTS * RTT_NS, 0.0);
+            rounds.add(path.into_iter().map(LinkId).collect(), 1.0, from_ns + k as u64 * GAP_RTTS * RTT_NS, 0.0);
         }
         rounds.run_until(from_ns + 3 * GAP_RTTS * RTT_NS);
         let mut rates: Rates = Vec::new();
         let mut now = [f64::NAN; 3];
         for assigned in rounds.take_rates() {
-            let flow = assigned.flow as usize;
+            let flow = assigned.flow.index();
             let gbps = assigned.rate_bps / 1e9;
             if gbps != now[flow] {
                 now[flow] = gbps;

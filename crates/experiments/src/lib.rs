@@ -180,7 +180,10 @@ fn quantile(values: &mut [f64], q: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     match values.len() {
         0 => f64::NAN,
-        n => values[((n - 1) as f64 * q).round() as usize],
+        n => {
+            let place = ((n - 1) as f64 * q).round() as usize;
+            values[place]
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{Context, largest, quantile};
 use serde_json::{Value, json};
-use subak_core::Fault;
+use subak_core::{Fault, LinkId};
 use subak_rounds::{Bound, Capacities, Degree, Outcome, Plan, Random, Setup, run};
 
 /// Links and flows of the large setups; setups under n-PERC; one update in how many is drawn.
@@ -164,8 +164,8 @@ fn picture(setup: &Setup, seed: u64, scheme: &str, every: usize) -> Result<Value
     let plan = Plan { seed, stagger_rounds: 2.0, traced: true, ..Plan::default() };
     let Outcome { trace, start_ns, round_ns, rounds, .. } = run(scheme, setup, &ideal_bps, &plan)?;
     let levels = setup.levels(Degree::Two);
-    let link_series = |l: u32| {
-        let capacity = setup.wires[l as usize].capacity_bps;
+    let link_series = |l: LinkId| {
+        let capacity = setup.wires[l].capacity_bps;
         let mine = trace.iter().filter(|u| u.link == l).step_by(every);
         let points = mine.map(|u| {
             let value = |name: &str| u.values.iter().find(|(n, _)| *n == name).map_or(0.0, |(_, x)| *x);
@@ -173,13 +173,13 @@ fn picture(setup: &Setup, seed: u64, scheme: &str, every: usize) -> Result<Value
             let share = if num_b > 0.0 { (capacity - value("SumE")) / num_b / 1e9 } else { -1.0 };
             json!([(u.at_ns as f64 - start_ns as f64) / round_ns as f64, share, value("MaxE") / 1e9])
         });
-        let n = levels.of_link[l as usize];
-        let ideal = levels.link_rates(n)[l as usize] / 1e9;
+        let n = levels.of_link[l];
+        let ideal = levels.link_rates(n)[l] / 1e9;
         json!({
-            "link": l, "level": n, "ideal_gbps": ideal, "columns": ["round", "fair_share_gbps", "MaxE_gbps"],
+            "link": l.0, "level": n, "ideal_gbps": ideal, "columns": ["round", "fair_share_gbps", "MaxE_gbps"],
             "points": points.collect::<Vec<_>>(),
         })
     };
-    let bottlenecks = (0..setup.wires.len() as u32).filter(|&l| levels.of_link[l as usize] > 0);
+    let bottlenecks = setup.wires.ids().filter(|&l| levels.of_link[l] > 0);
     Ok(json!({"seed": seed, "rounds": rounds, "links": bottlenecks.map(link_series).collect::<Vec<_>>()}))
 }

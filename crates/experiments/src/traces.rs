@@ -2,7 +2,7 @@
 
 use crate::Context;
 use serde_json::{Value, json};
-use subak_core::{Case, Fault, Flow, Flows, Link, Network, Policy};
+use subak_core::{Case, Fault, Flow, Flows, Link, LinkId, Network, Policy};
 use subak_rounds::{Options, converge};
 
 /// The order of a figure's updates, a list a round: flow and link.
@@ -20,8 +20,8 @@ fn case() -> Result<Case, Fault> {
         network.add(Link { id, from: None, to: None, capacity_bps: gbps * 1e9, delay_ns: 0, buffer_bytes: None })?;
     }
     let mut flows = Flows::new();
-    flows.push(Flow::over("fB", vec![0, 1]), &network)?;
-    flows.push(Flow::over("fW", vec![1, 2]), &network)?;
+    flows.push(Flow::over("fB", LinkId::each([0, 1]).into()), &network)?;
+    flows.push(Flow::over("fW", LinkId::each([1, 2]).into()), &network)?;
     Ok(Case { network, flows, policy: Policy::MaxMin })
 }
 

@@ -63,7 +63,7 @@ fn case_of(figure: &Figure) -> Result<Case, Fault> {
     }
     let mut flows = Flows::new();
     for (name, path) in figure.flows {
-        flows.push(Flow::over(*name, path.iter().map(|l| l - 1).collect()), &network)?;
+        flows.push(Flow::over(*name, path.iter().map(|l| LinkId(l - 1)).collect()), &network)?;
     }
     Ok(Case { network, flows, policy: Policy::MaxMin })
 }
@@ -73,7 +73,7 @@ fn measure(context: &mut Context, figure: &Figure) -> Result<(), Fault> {
     let (mut rows, mut edges, mut depths) = (Vec::new(), Vec::new(), Vec::new());
     for (name, degree) in DEGREES {
         let found = structure(&case, degree)?;
-        let from_1 = |part: &Vec<LinkId>| part.iter().map(|l| l + 1).collect::<Vec<u32>>();
+        let from_1 = |part: &Vec<LinkId>| part.iter().map(|l| l.0 + 1).collect::<Vec<u32>>();
         let partition: Vec<Vec<u32>> = found.partition.iter().map(from_1).collect();
         let rates: Vec<f64> = found.rates_bps.iter().map(|r| r / 1e9).collect();
         let mut say = |what: &str, value: Value| context.report.value(&format!("{} {name} {what}", figure.key), value);
@@ -106,11 +106,11 @@ fn measure(context: &mut Context, figure: &Figure) -> Result<(), Fault> {
 /// The rate of `link` in iteration `n`, Gb/s.
 fn share(found: &Structure, n: usize, link: u32) -> Option<f64> {
     let shares = found.shares_bps.get(n - 1)?;
-    shares.iter().find(|(l, _)| l + 1 == link).map(|(_, share)| share / 1e9)
+    shares.iter().find(|(l, _)| l.0 + 1 == link).map(|(_, share)| share / 1e9)
 }
 
 fn edges_of(found: &Structure) -> Vec<Edge> {
-    found.precedence.iter().map(|p| (p.precedent + 1, p.kind, p.link + 1, p.via.map(|l| l + 1))).collect()
+    found.precedence.iter().map(|p| (p.precedent.0 + 1, p.kind, p.link.0 + 1, p.via.map(|l| l.0 + 1))).collect()
 }
 
 /// The edges in words, in the order of the alphabet.
@@ -128,9 +128,9 @@ fn shown(edges: &[Edge]) -> Vec<String> {
 fn bottlenecks(case: &Case, found: &Structure) -> Vec<Vec<u32>> {
     let removed = found.frozen_in(case.network.links().len());
     let at = |f: usize| -> Vec<u32> {
-        let path = case.flows.links_of(f).iter().map(|l| l + 1);
-        let first = path.clone().filter_map(|l| removed[l as usize - 1]).min();
-        let mut links: Vec<u32> = path.filter(|&l| removed[l as usize - 1] == first).collect();
+        let path = case.flows.links_of(f);
+        let first = path.iter().filter_map(|&l| removed[l]).min();
+        let mut links: Vec<u32> = path.iter().filter(|&&l| removed[l] == first).map(|l| l.0 + 1).collect();
         links.sort_unstable();
         links
     };

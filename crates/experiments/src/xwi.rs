@@ -8,7 +8,7 @@ use crate::Context;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use subak_core::rng::Stream;
-use subak_core::{Case, Fault, Flow, Flows, Link, LinkId, Network, Policy};
+use subak_core::{Case, Fault, Flow, Flows, IdVec, Link, LinkId, Network, Policy};
 use subak_solve::xwi::{Iteration, PriceLaw, Settings};
 use subak_solve::{Options, Utility, solve};
 
@@ -101,7 +101,7 @@ fn draw(job: &Job, equal: bool) -> Result<Case, Fault> {
         let mut path: Vec<LinkId> = Vec::new();
         let hops = 1 + rng.below(6);
         while path.len() < hops {
-            let l = rng.below(links) as LinkId;
+            let l = LinkId::from_index(rng.below(links));
             if !path.contains(&l) {
                 path.push(l);
             }
@@ -161,11 +161,11 @@ fn run(job: &Job, law: &Law) -> Result<Ran, Fault> {
 
 /// The largest ratio of two optimal rates at one link that has a price.
 fn spread(case: &Case, rates_bps: &[f64], price: &[f64]) -> f64 {
-    let mut bounds = vec![(f64::INFINITY, 0.0f64); price.len()];
+    let mut bounds = IdVec::<LinkId, _>::filled((f64::INFINITY, 0.0f64), price.len());
     for (f, &rate) in rates_bps.iter().enumerate() {
         for p in case.flows.paths_of(f) {
             for &l in case.flows.links_of(p) {
-                let (least, most) = &mut bounds[l as usize];
+                let (least, most) = &mut bounds[l];
                 (*least, *most) = (least.min(rate), most.max(rate));
             }
         }

@@ -21,7 +21,7 @@ pub fn acknowledgement_ns(network: &Network, route: &Route, sizes: PacketSizes) 
 }
 
 fn way_ns(network: &Network, links: &[LinkId], bytes: u32) -> Ns {
-    let links = links.iter().map(|&l| &network.links()[l as usize]);
+    let links = links.iter().map(|&l| &network.links()[l]);
     links.map(|link| link.delay_ns + wire_time_ns(f64::from(bytes), link.capacity_bps)).sum()
 }
 
@@ -35,7 +35,7 @@ pub fn idle_fct_ns(network: &Network, path: &[LinkId], sizes: PacketSizes, size_
     let mss = u64::from(sizes.mss_bytes());
     let packets = size_bytes.div_ceil(mss);
     if packets == 0 {
-        return path.iter().map(|&l| network.links()[l as usize].delay_ns).sum();
+        return path.iter().map(|&l| network.links()[l].delay_ns).sum();
     }
     let full_bits = 8.0 * f64::from(sizes.mtu_bytes);
     let last_bits = 8.0 * (size_bytes - (packets - 1) * mss + u64::from(sizes.header_bytes)) as f64;
@@ -44,7 +44,7 @@ pub fn idle_fct_ns(network: &Network, path: &[LinkId], sizes: PacketSizes, size_
     let mut before_ns = 0.0;
     let mut last_ns = (packets - 1) as f64 * full_bits * 1e9 / demand_bps;
     for &l in path {
-        let link = &network.links()[l as usize];
+        let link = &network.links()[l];
         slowest_bps = slowest_bps.min(link.capacity_bps);
         before_ns += full_bits * 1e9 / link.capacity_bps;
         if packets > 1 {

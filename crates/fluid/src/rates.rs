@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use subak_core::driver::{FlowPlan, LinkChange, Route};
 use subak_core::utility::Urgency;
-use subak_core::{Case, Fault, Flow, FlowId, Flows, LinkId, Network, Ns, Policy, Utility};
+use subak_core::{Case, Fault, Flow, FlowId, Flows, IdVec, LinkId, Network, Ns, Offsets, Policy, Utility};
 use subak_solve::max_min::{MaxMin, Rows};
 use subak_solve::{Answer, Options, maximize_from, solve};
 
@@ -26,21 +26,22 @@ pub struct Rates {
     network: Network,
     solver: MaxMin,
     /// One a flow.
-    utility: Vec<Option<Arc<Utility>>>,
-    urgency: Vec<Urgency>,
-    start_ns: Vec<Ns>,
+    utility: IdVec<FlowId, Option<Arc<Utility>>>,
+    urgency: IdVec<FlowId, Urgency>,
+    start_ns: IdVec<FlowId, Ns>,
     /// Logarithm of what the utility is multiplied by now.
-    ln_urgency: Vec<f64>,
+    ln_urgency: IdVec<FlowId, f64>,
     /// Prices of the last optimum, from which the next is sought.
-    prices: Option<Vec<f64>>,
+    prices: Option<IdVec<LinkId, f64>>,
     failures: u64,
     data_share: f64,
     /// How many faults hold each link down.
-    down: Vec<u32>,
-    capacity_bps: Vec<f64>,
-    /// Subflows of flow `f`: `sub_ptr[f]..sub_ptr[f + 1]`.
-    sub_ptr: Vec<u32>,
-    link_ptr: Vec<u32>,
+    down: IdVec<LinkId, u32>,
+    capacity_bps: IdVec<LinkId, f64>,
+    /// The subflows of each flow.
+    sub_ptr: Offsets<FlowId>,
+    /// The links of each subflow.
+    link_ptr: Offsets,
     links: Vec<LinkId>,
     /// Bytes of acknowledgements for each byte of data.
     ack_share: f64,
@@ -50,29 +51,30 @@ pub struct Rates {
     weight: Vec<f64>,
     demand_bps: Vec<f64>,
     sub_bps: Vec<f64>,
-    active: Vec<u32>,
+    /// Subflows: the flows of the solver.
+    active: Vec<FlowId>,
 }
 
 impl Rates {
     /// No flows yet, over the links of `network` with `data_share` of their capacity.
     pub fn new(network: &Network, data_share: f64) -> Self {
         let mut network = network.clone();
-        for l in 0..network.links().len() as LinkId {
+        for l in LinkId::first(network.links().len()) {
             network.link_mut(l).capacity_bps *= data_share;
         }
         Rates {
             solver: MaxMin::new(),
-            utility: Vec::new(),
-            urgency: Vec::new(),
-            start_ns: Vec::new(),
-            ln_urgency: Vec::new(),
+            utility: IdVec::new(),
+            urgency: IdVec::new(),
+            start_ns: IdVec::new(),
+            ln_urgency: IdVec::new(),
             prices: None,
             failures: 0,
             data_share,
-            down: vec![0; network.links().len()],
+            down: IdVec::filled(0, network.links().len()),
             capacity_bps: network.links().iter().map(|l| l.capacity_bps).collect(),
-            sub_ptr: vec![0],
-            link_ptr: vec![0],
+            sub_ptr: Offsets::default(),
+            link_ptr: Offsets::default(),
             links: Vec::new(),
             ack_share: 0.0,
             back: Vec::new(),
@@ -95,13 +97,13 @@ impl Rates {
     pub fn add(&mut self, plan: &FlowPlan) {
         for route in &plan.routes {
             self.links.extend_from_slice(&route.forward);
-            self.link_ptr.push(self.links.len() as u32);
+            self.link_ptr.push(self.links.len());
             self.weight.push(plan.weight);
             self.demand_bps.push(plan.demand_bps);
             self.sub_bps.push(0.0);
             self.back.push(route.back.clone());
         }
-        self.sub_ptr.push(self.weight.len() as u32);
+        self.sub_ptr.push(self.weight.len());
         self.utility.push(plan.utility.clone());
         self.urgency.push(plan.urgency);
         self.start_ns.push(plan.start_ns);
@@ -110,14 +112,14 @@ impl Rates {
 
     /// Flow `f` starts at `at_ns`.
     pub fn set_start(&mut self, f: FlowId, at_ns: Ns) {
-        self.start_ns[f as usize] = at_ns;
+        self.start_ns[f] = at_ns;
     }
 
     /// Flow `f` has another weight, and with it another utility, when the rates are found next.
     pub fn set_weight(&mut self, f: FlowId, weight: f64, utility: Option<Arc<Utility>>) {
         let subflows = self.subflows(f);
         self.weight[subflows].fill(weight);
-        self.utility[f as usize] = utility;
+        self.utility[f] = utility;
     }
 
     /// The subflows of flow `f` take these paths, one each, when the rates are found next.
@@ -133,31 +135,30 @@ impl Rates {
             self.back[sub].clone_from(&route.back);
         }
         self.links.clear();
-        self.link_ptr.truncate(1);
+        self.link_ptr.clear();
         for path in paths {
             self.links.extend(path);
-            self.link_ptr.push(self.links.len() as u32);
+            self.link_ptr.push(self.links.len());
         }
     }
 
     /// Whether flow `f` becomes more urgent while it runs.
     pub fn hurries(&self, f: FlowId) -> bool {
-        self.urgency[f as usize] != Urgency::Constant
+        self.urgency[f] != Urgency::Constant
     }
 
     /// How urgent flow `f` is at `now_ns`, when `remaining_bytes` of it remain.
     pub fn hurry(&mut self, f: FlowId, now_ns: Ns, remaining_bytes: u64) {
-        let f = f as usize;
         let age_ns = now_ns.saturating_sub(self.start_ns[f]);
         self.ln_urgency[f] = libm::log(self.urgency[f].factor(remaining_bytes, age_ns));
     }
 
     /// The utility of flow `f` as it is now.
     fn utility_now(&self, f: FlowId) -> Option<Utility> {
-        let utility = self.utility[f as usize].as_deref().cloned();
+        let utility = self.utility[f].as_deref().cloned();
         match utility {
             Some(Utility::Power { alpha, ln_gain }) => {
-                Some(Utility::Power { alpha, ln_gain: ln_gain + self.ln_urgency[f as usize] })
+                Some(Utility::Power { alpha, ln_gain: ln_gain + self.ln_urgency[f] })
             }
             other => other,
         }
@@ -171,10 +172,10 @@ impl Rates {
     /// The link goes up or down, or has another capacity, when the rates are found next.
     pub fn change(&mut self, link: LinkId, change: LinkChange) {
         match change {
-            LinkChange::Down => self.down[link as usize] += 1,
-            LinkChange::Up => self.down[link as usize] -= 1,
+            LinkChange::Down => self.down[link] += 1,
+            LinkChange::Up => self.down[link] -= 1,
             LinkChange::Capacity(capacity_bps) => {
-                self.capacity_bps[link as usize] = capacity_bps * self.data_share;
+                self.capacity_bps[link] = capacity_bps * self.data_share;
                 self.network.link_mut(link).capacity_bps = capacity_bps * self.data_share;
             }
         }
@@ -195,17 +196,17 @@ impl Rates {
     }
 
     /// Capacities as they are, or what acknowledgements leave of them at the present rates.
-    fn set_capacities(&mut self, whole_bps: &[f64], less_acks: bool) {
+    fn set_capacities(&mut self, whole_bps: &IdVec<LinkId, f64>, less_acks: bool) {
         self.capacity_bps.copy_from_slice(whole_bps);
         if less_acks {
             for &sub in &self.active {
-                let acks_bps = self.ack_share * self.sub_bps[sub as usize];
-                self.back[sub as usize].iter().for_each(|&l| self.capacity_bps[l as usize] -= acks_bps);
+                let acks_bps = self.ack_share * self.sub_bps[sub.index()];
+                self.back[sub.index()].iter().for_each(|&l| self.capacity_bps[l] -= acks_bps);
             }
         }
-        for (l, left_bps) in self.capacity_bps.iter_mut().enumerate() {
+        for (l, left_bps) in self.capacity_bps.iter_enumerated_mut() {
             *left_bps = left_bps.max(whole_bps[l] * LEAST_LEFT);
-            self.network.link_mut(l as LinkId).capacity_bps = *left_bps;
+            self.network.link_mut(l).capacity_bps = *left_bps;
         }
     }
 
@@ -216,11 +217,11 @@ impl Rates {
             let before = self.active.len();
             for sub in self.subflows(f) {
                 self.sub_bps[sub] = 0.0;
-                if !self.path(sub).iter().any(|&l| self.down[l as usize] > 0) {
-                    self.active.push(sub as u32);
+                if !self.path(sub).iter().any(|&l| self.down[l] > 0) {
+                    self.active.push(FlowId::from_index(sub));
                 }
             }
-            solved |= self.active.len() > before + 1 || self.utility[f as usize].is_some();
+            solved |= self.active.len() > before + 1 || self.utility[f].is_some();
         }
         if self.active.is_empty() {
             return;
@@ -236,7 +237,7 @@ impl Rates {
     fn fill(&mut self) {
         let rows = Rows {
             capacity_bps: &self.capacity_bps,
-            link_ptr: &self.link_ptr,
+            link_ptr: self.link_ptr.raw(),
             links: &self.links,
             weight: &self.weight,
             demand_bps: &self.demand_bps,
@@ -262,26 +263,26 @@ impl Rates {
         }
         self.prices = Some(link_price);
         for (&sub, &rate) in order.iter().zip(&path_rates_bps) {
-            self.sub_bps[sub as usize] = rate;
+            self.sub_bps[sub.index()] = rate;
         }
         Ok(())
     }
 
     /// The flows of `live` with a subflow that is active, their utilities, and which subflow each of their paths is.
-    fn case_flows(&self, live: &[FlowId]) -> Result<(Flows, Vec<Utility>, Vec<u32>), Fault> {
+    fn case_flows(&self, live: &[FlowId]) -> Result<(Flows, Vec<Utility>, Vec<FlowId>), Fault> {
         let (mut flows, mut utilities) = (Flows::new(), Vec::new());
-        let mut order: Vec<u32> = Vec::with_capacity(self.active.len());
+        let mut order: Vec<FlowId> = Vec::with_capacity(self.active.len());
         let mut rest = self.active.as_slice();
         for &f in live {
             let own = self.subflows(f);
-            let (mine, others) = rest.split_at(rest.iter().take_while(|&&s| own.contains(&(s as usize))).count());
+            let (mine, others) = rest.split_at(rest.iter().take_while(|&&s| own.contains(&s.index())).count());
             rest = others;
             let Some(&first) = mine.first() else { continue };
-            let demand = self.demand_bps[first as usize];
+            let demand = self.demand_bps[first.index()];
             let utility = self.utility_now(f);
             let flow = Flow {
-                paths: mine.iter().map(|&s| self.path(s as usize).to_vec()).collect(),
-                weight: self.weight[first as usize],
+                paths: mine.iter().map(|&s| self.path(s.index()).to_vec()).collect(),
+                weight: self.weight[first.index()],
                 demand_bps: Some(demand).filter(|d| d.is_finite()),
                 bandwidth_function: match &utility {
                     Some(Utility::BandwidthFunction { function, .. }) => Some(function.points().to_vec()),
@@ -298,17 +299,17 @@ impl Rates {
 
     /// The subflows of flow `f`.
     pub fn subflows(&self, f: FlowId) -> std::ops::Range<usize> {
-        self.sub_ptr[f as usize] as usize..self.sub_ptr[f as usize + 1] as usize
+        self.sub_ptr.row(f)
     }
 
     /// The links of a subflow.
     pub fn path(&self, sub: usize) -> &[LinkId] {
-        &self.links[self.link_ptr[sub] as usize..self.link_ptr[sub + 1] as usize]
+        &self.links[self.link_ptr.row(sub)]
     }
 
     /// What a link carries now, bit/s: nothing while it is down.
     pub fn capacity_bps(&self, link: LinkId) -> f64 {
-        if self.down[link as usize] > 0 { 0.0 } else { self.capacity_bps[link as usize] }
+        if self.down[link] > 0 { 0.0 } else { self.capacity_bps[link] }
     }
 
     /// The rate of a subflow, bit/s.

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use subak_core::driver::{FlowPlan, PacketSizes, Route};
 use subak_core::rng::Stream;
-use subak_core::{Network, NodeKind};
+use subak_core::{FlowId, LinkId, Network, NodeKind};
 
 /// How far a median may be off ns-3's, relative to it.
 const WITHIN: f64 = 0.1;
@@ -158,7 +158,8 @@ fn their_times(folder: &Path, peer: Peer, hosts: usize, rto_min_ns: u64, flows: 
 
 /// The time that a share of `q` is not above.
 fn quantile(sorted: &[f64], q: f64) -> f64 {
-    sorted[((sorted.len() - 1) as f64 * q) as usize]
+    let place = ((sorted.len() - 1) as f64 * q) as usize;
+    sorted[place]
 }
 
 /// Our median over theirs, for seeds drawn anew each time: the middle 95%.
@@ -242,10 +243,11 @@ fn our_times(peer: Peer, hosts: usize, rto_min_ns: u64, flows: &[Flow]) -> (Vec<
         sim.add(FlowPlan {
             start_ns: f.start_ns,
             size_bytes: Some(f.bytes),
-            ..FlowPlan::new(vec![Route { forward: vec![up, 1], back: vec![0, up + 1] }])
+            ..FlowPlan::new(vec![Route { forward: vec![LinkId(up), LinkId(1)], back: vec![LinkId(0), LinkId(up + 1)] }])
         });
     }
     sim.run_until_done(10_000_000_000);
-    let fct = |(k, f): (usize, &Flow)| sim.flow(k as u32).finished_ns.map_or(0.0, |end| (end - f.start_ns) as f64);
-    (flows.iter().enumerate().map(fct).collect(), sim.link(1).dropped_packets)
+    let fct =
+        |(k, f): (usize, &Flow)| sim.flow(FlowId(k as u32)).finished_ns.map_or(0.0, |end| (end - f.start_ns) as f64);
+    (flows.iter().enumerate().map(fct).collect(), sim.link(LinkId(1)).dropped_packets)
 }

@@ -8,20 +8,20 @@ use std::sync::Arc;
 use subak_core::driver::{FlowPlan, FlowView, NOT_YET, Route};
 use subak_core::rng::mix;
 use subak_core::scheme::{FlowInfo, PathInfo, Recovery, Scheme, Source};
-use subak_core::{FlowId, LinkId, NodeId, Ns, Utility};
+use subak_core::{FlowId, IdVec, LinkId, NodeId, Ns, SubflowId, Utility};
 
 impl<S: Scheme> Sim<S> {
     /// Takes a flow in; it starts by itself.
     pub(crate) fn add_flow(&mut self, plan: FlowPlan) -> FlowId {
         let flow = self.flows.next();
-        let first_sub = self.flows.reusable(plan.routes.len() as u8).unwrap_or(self.subs.len() as u32);
-        let mut paths = Vec::with_capacity(plan.routes.len());
+        let first_sub = self.flows.reusable(plan.routes.len() as u8).unwrap_or(self.subs.next_id());
+        let mut paths = IdVec::new();
         for (number, route) in plan.routes.iter().enumerate() {
             let info = self.path_info(&route.forward, &route.back);
             paths.push(info);
             let sub = Subflow {
                 flow,
-                number: number as u8,
+                number: SubflowId::from_index(number),
                 forward: self.routes.add(&route.forward),
                 back: self.routes.add(&route.back),
                 symmetric: self.is_symmetric(&route.forward, &route.back),
@@ -39,9 +39,9 @@ impl<S: Scheme> Sim<S> {
                 at_nic: false,
                 had_to_wait: false,
             };
-            match self.subs.get_mut(first_sub as usize + number) {
+            match self.subs.get_mut(first_sub.plus(SubflowId::from_index(number))) {
                 Some(place) => *place = sub,
-                None => self.subs.push(sub),
+                None => _ = self.subs.push(sub),
             }
         }
         let info = FlowInfo {
@@ -57,7 +57,7 @@ impl<S: Scheme> Sim<S> {
             links: plan.routes.into_iter().map(|route| route.forward).collect(),
             rtt_ns: self.set.rtt_ns,
             line_rate_bps: self.set.line_rate_bps,
-            seed: mix(self.set.seed ^ mix(u64::from(flow) | 2 << 40)),
+            seed: mix(self.set.seed ^ mix(u64::from(flow.0) | 2 << 40)),
         };
         let subflows = info.links.len();
         self.flows.add(FlowState {
@@ -93,7 +93,7 @@ impl<S: Scheme> Sim<S> {
             return recovery;
         }
         let full = |l: &LinkId| {
-            let port = &self.ports[*l as usize].port;
+            let port = &self.ports[*l].port;
             let shared = self.pfc.as_ref().zip(port.from).map(|(pfc, node)| pfc.shared_bytes(node));
             (shared.unwrap_or(port.buffer_bytes) as f64 * 8e9 / port.capacity_bps) as Ns
         };
@@ -103,22 +103,22 @@ impl<S: Scheme> Sim<S> {
 
     /// Where a path starts and ends, if the network knows its nodes.
     pub(crate) fn ends(&self, path: &[LinkId]) -> Option<(NodeId, NodeId)> {
-        let port = |l: &LinkId| self.ports[*l as usize].port;
+        let port = |l: &LinkId| self.ports[*l].port;
         Some((port(path.first()?).from?, port(path.last()?).to?))
     }
 
     /// The flow's subflows take other paths from now on.
     pub(crate) fn set_routes(&mut self, flow: FlowId, routes: &[Route]) {
         let Some(f) = self.flows.get(flow) else { return };
-        let (first_sub, subflows) = (f.first_sub, f.subflows);
-        for (k, route) in routes.iter().enumerate().take(subflows as usize) {
+        for (at, route) in f.subs().zip(routes) {
+            let k = self.subs[at].number;
             let info = self.path_info(&route.forward, &route.back);
             let (forward, back) = (self.routes.add(&route.forward), self.routes.add(&route.back));
             let symmetric = self.is_symmetric(&route.forward, &route.back);
-            let sub = &mut self.subs[first_sub as usize + k];
+            let sub = &mut self.subs[at];
             (sub.forward, sub.back, sub.symmetric, sub.base_rtt_ns) = (forward, back, symmetric, info.base_rtt_ns);
             if self.flows[flow].open {
-                self.flows[flow].source.on_reroute(&mut self.io, k as u8, &info, &route.forward);
+                self.flows[flow].source.on_reroute(&mut self.io, k, &info, &route.forward);
                 self.carry_out(Who::Source(flow));
             }
         }
@@ -137,18 +137,18 @@ impl<S: Scheme> Sim<S> {
 
     pub(crate) fn is_symmetric(&self, forward: &[LinkId], back: &[LinkId]) -> bool {
         forward.len() == back.len()
-            && forward.iter().zip(back.iter().rev()).all(|(&l, &t)| self.ports[t as usize].twin == Some(l))
+            && forward.iter().zip(back.iter().rev()).all(|(&l, &t)| self.ports[t].twin == Some(l))
     }
 
     pub(crate) fn path_info(&self, forward: &[LinkId], back: &[LinkId]) -> PathInfo {
         let crossing = |links: &[LinkId], bytes: u32| -> Ns {
             let one = |&l: &LinkId| {
-                let port = &self.ports[l as usize].port;
+                let port = &self.ports[l].port;
                 port.delay_ns + (f64::from(bytes) * 8e9 / port.capacity_bps).ceil() as Ns
             };
             links.iter().map(one).sum()
         };
-        let capacity = |l: &LinkId| self.ports[*l as usize].port.capacity_bps;
+        let capacity = |l: &LinkId| self.ports[*l].port.capacity_bps;
         PathInfo {
             hops: forward.len() as u16,
             line_rate_bps: capacity(&forward[0]),

@@ -5,7 +5,10 @@ use crate::flow::{FlowState, blank, set_pace};
 use crate::pfc::Letter;
 use crate::sim::Sim;
 use subak_core::scheme::{Ask, Class, PacketKind, Scheme, To, Way};
-use subak_core::{FlowId, LinkId, NodeId};
+use subak_core::{FlowId, LinkId, NodeId, SubflowId};
+
+/// Of messages that no node writes or reads.
+const NOBODY: NodeId = NodeId(0);
 
 impl<S: Scheme> Sim<S> {
     /// Does what the machine `who` asked.
@@ -51,37 +54,41 @@ impl<S: Scheme> Sim<S> {
     }
 
     pub(crate) fn leaves(&self, link: LinkId, node: NodeId) -> bool {
-        self.ports.get(link as usize).is_some_and(|p| p.port.from == Some(node))
+        self.ports.get(link).is_some_and(|p| p.port.from == Some(node))
     }
 
-    pub(crate) fn send_ctl(&mut self, who: Who, subflow: u8, to: To, message: S::Ctl, class: Class, bytes: u32) {
+    pub(crate) fn send_ctl(&mut self, who: Who, subflow: SubflowId, to: To, message: S::Ctl, class: Class, bytes: u32) {
         let source_of = |sim: &Self, flow: FlowId| {
             // A message to a flow that is over goes nowhere, whether it is forgotten yet or not.
             let f = sim.flows.get(flow).filter(|f| !f.is_over())?;
-            let sub = &sim.subs[f.first_sub as usize];
+            let sub = &sim.subs[f.first_sub];
             sim.ends(sim.routes.of(sub.forward))
         };
         let (flow, way, route, node) = match (who, to) {
-            (Who::Source(flow), To::Sink) => (flow, Way::Out, Some(self.subs[self.sub_of(flow, subflow)].forward), 0),
-            (Who::Sink(flow), To::Source) => (flow, Way::Back, Some(self.subs[self.sub_of(flow, subflow)].back), 0),
+            (Who::Source(flow), To::Sink) => {
+                (flow, Way::Out, Some(self.subs[self.sub_of(flow, subflow)].forward), NOBODY)
+            }
+            (Who::Sink(flow), To::Source) => {
+                (flow, Way::Back, Some(self.subs[self.sub_of(flow, subflow)].back), NOBODY)
+            }
             (Who::Source(flow), To::Controller) => {
-                let ways = source_of(self, flow).and_then(|(node, _)| self.machines.ways[node as usize]);
-                (flow, Way::FlowToController, ways.map(|(out, _)| out), 0)
+                let ways = source_of(self, flow).and_then(|(node, _)| self.machines.ways[node]);
+                (flow, Way::FlowToController, ways.map(|(out, _)| out), NOBODY)
             }
             // Nobody writes to a flow that is over: whether it was forgotten makes no difference.
             (Who::Controller, To::Flow(flow)) if self.flows.get(flow).is_none_or(FlowState::is_over) => {
-                (flow, Way::ControllerToFlow, None, 0)
+                (flow, Way::ControllerToFlow, None, NOBODY)
             }
             (Who::Controller, To::Flow(flow)) => {
-                let ways = source_of(self, flow).and_then(|(node, _)| self.machines.ways[node as usize]);
-                (flow, Way::ControllerToFlow, ways.map(|(_, back)| back), 0)
+                let ways = source_of(self, flow).and_then(|(node, _)| self.machines.ways[node]);
+                (flow, Way::ControllerToFlow, ways.map(|(_, back)| back), NOBODY)
             }
             (Who::Node(node), To::Controller) => {
-                (FlowId::MAX, Way::NodeToController, self.machines.ways[node as usize].map(|(out, _)| out), node)
+                (FlowId::NONE, Way::NodeToController, self.machines.ways[node].map(|(out, _)| out), node)
             }
             (Who::Controller, To::Node(node)) => {
-                let ways = self.machines.ways.get(node as usize).copied().flatten();
-                (FlowId::MAX, Way::ControllerToNode, ways.map(|(_, back)| back), node)
+                let ways = self.machines.ways.get(node).copied().flatten();
+                (FlowId::NONE, Way::ControllerToNode, ways.map(|(_, back)| back), node)
             }
             (Who::Node(_), To::Flow(flow)) => return self.tell_source(flow, subflow, message),
             (Who::Source(flow), To::Host) => {
@@ -105,7 +112,7 @@ impl<S: Scheme> Sim<S> {
         let mut packet = blank(flow, subflow, route, self.now_ns);
         packet.kind = PacketKind::Ctl;
         packet.way = way;
-        packet.segment = node;
+        packet.number = node.0;
         packet.class = class;
         packet.bytes = bytes;
         packet.ctl = Some(Box::new(message));

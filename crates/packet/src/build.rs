@@ -104,7 +104,7 @@ impl<S: Scheme> Driver for Sim<S> {
         views
     }
     fn link(&self, link: LinkId) -> LinkView {
-        self.ports[link as usize].view_at(self.now_ns)
+        self.ports[link].view_at(self.now_ns)
     }
     fn deadlock(&self) -> Vec<(LinkId, Ns)> {
         self.circle_of_pauses()

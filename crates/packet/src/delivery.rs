@@ -3,13 +3,13 @@
 use crate::event::Who;
 use crate::flow::{loss_of, remaining};
 use crate::sim::Sim;
-use subak_core::FlowId;
-use subak_core::scheme::{Ack, Blocks, LossKind, PacketKind, Reply, Scheme, Sink, Source, Way};
+use subak_core::scheme::{Ack, LossKind, PacketId, PacketKind, Reply, Scheme, Sink, Source, Way};
+use subak_core::{FlowId, SubflowId};
 
 impl<S: Scheme> Sim<S> {
     /// A packet has crossed its last link.
     #[inline(never)]
-    pub(crate) fn deliver(&mut self, id: u32) {
+    pub(crate) fn deliver(&mut self, id: PacketId) {
         match self.slab[id].kind {
             PacketKind::Data => self.on_data(id),
             PacketKind::Ack => self.on_ack(id),
@@ -17,15 +17,15 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    pub(crate) fn on_data(&mut self, id: u32) {
+    pub(crate) fn on_data(&mut self, id: PacketId) {
         let packet = &mut self.slab[id];
         let flow = packet.flow;
         let f = &mut self.flows[flow];
-        let sub = &mut self.subs[f.first_sub as usize + packet.subflow as usize];
-        let payload = u64::from(packet.payload_bytes);
+        let sub = &mut self.subs[f.first_sub.plus(packet.subflow)];
+        let payload = u64::from(packet.payload_bytes());
         self.counts.waits.saturating_record(packet.waited_ns);
-        let gap = self.set.go_back && packet.segment > sub.receiver.cumulative();
-        if !gap && sub.receiver.arrived(packet.segment) {
+        let gap = self.set.go_back && packet.segment() > sub.receiver.cumulative();
+        if !gap && sub.receiver.arrived(packet.segment()) {
             f.view.received_bytes += payload;
             f.view.received_wire_bytes += u64::from(packet.bytes);
         } else {
@@ -40,13 +40,12 @@ impl<S: Scheme> Sim<S> {
         let asks = if self.io.is_asked() { std::mem::take(self.io.asks_mut()) } else { Vec::new() };
         match reply {
             Reply::Ack(data) => {
-                packet.kind = PacketKind::Ack;
+                packet.acknowledge(sub.receiver.blocks(packet.segment()));
                 packet.route = sub.back;
                 packet.way = Way::Back;
                 packet.hop = 0;
                 packet.bytes = self.set.sizes.ack_bytes;
                 packet.class = self.set.acks.unwrap_or(packet.class);
-                packet.payload_bytes = sub.receiver.blocks(packet.segment).bits();
                 packet.cumulative = sub.receiver.cumulative();
                 packet.waited_ns = 0;
                 packet.data = data;
@@ -67,15 +66,15 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    pub(crate) fn on_ack(&mut self, id: u32) {
+    pub(crate) fn on_ack(&mut self, id: PacketId) {
         let packet = &self.slab[id];
-        let (flow, subflow, segment, cumulative) = (packet.flow, packet.subflow, packet.segment, packet.cumulative);
+        let (flow, subflow, segment, cumulative) = (packet.flow, packet.subflow, packet.segment(), packet.cumulative);
         let (sent_ns, ecn, data) = (packet.sent_ns, packet.ecn, packet.data);
-        let blocks = Blocks::from_bits(packet.payload_bytes);
+        let blocks = packet.blocks();
         self.slab.remove(id);
         let f = &mut self.flows[flow];
-        let at = f.first_sub + u32::from(subflow);
-        let sub = &mut self.subs[at as usize];
+        let at = f.first_sub.plus(subflow);
+        let sub = &mut self.subs[at];
         let acked = sub.sender.on_ack(segment, blocks, cumulative, sent_ns, self.now_ns);
         f.acked_bytes += acked.bytes;
         let ack = Ack {
@@ -108,16 +107,16 @@ impl<S: Scheme> Sim<S> {
         self.flows.release(flow);
     }
 
-    pub(crate) fn on_ctl(&mut self, id: u32) {
+    pub(crate) fn on_ctl(&mut self, id: PacketId) {
         let flow = self.slab[id].flow;
         self.take_ctl(id);
         self.flows.release(flow);
     }
 
-    pub(crate) fn take_ctl(&mut self, id: u32) {
+    pub(crate) fn take_ctl(&mut self, id: PacketId) {
         let packet = &self.slab[id];
         let (flow, subflow, route, bytes) = (packet.flow, packet.subflow, packet.route, packet.bytes);
-        let (way, node) = (packet.way, packet.segment);
+        let (way, node) = (packet.way, packet.node());
         let Some(message) = self.slab.remove(id) else { return };
         match way {
             Way::Out | Way::Back => {
@@ -144,7 +143,7 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    pub(crate) fn tell_source(&mut self, flow: FlowId, subflow: u8, message: S::Ctl) {
+    pub(crate) fn tell_source(&mut self, flow: FlowId, subflow: SubflowId, message: S::Ctl) {
         let Some(f) = self.flows.get_mut(flow).filter(|f| !f.is_over()) else { return };
         f.source.on_ctl(&mut self.io, subflow, message);
         self.carry_out(Who::Source(flow));

@@ -1,6 +1,10 @@
 //! What can be due at a time, and who can ask for things.
 
+use crate::flow::SubId;
+use crate::losses::{ChangeId, RestartId};
+use crate::machines::LetterId;
 use crate::wheel::Tied;
+use subak_core::scheme::PacketId;
 use subak_core::{FlowId, LinkId, NodeId, Ns};
 
 /// Something that is due at a time.
@@ -8,13 +12,13 @@ use subak_core::{FlowId, LinkId, NodeId, Ns};
 pub(crate) enum Event {
     /// A packet arrives at the far end of the link that it is on; the link that it goes on by (or is on, at the end of its
     /// way), and which of the links into that node it came by.
-    Arrive(u32, LinkId, u16),
+    Arrive(PacketId, LinkId, u16),
     /// A link may take the next packet from its queue; where it was cheap to know, the packet that this will be.
-    Wake(LinkId, u32),
+    Wake(LinkId, PacketId),
     /// A subflow's pace allows the next packet. Its number may be given to another once its flow is over; the flow's is not.
-    Pace(FlowId, u32),
+    Pace(FlowId, SubId),
     /// A subflow's retransmission timeout may have run out.
-    Timeout(FlowId, u32),
+    Timeout(FlowId, SubId),
     /// A flow starts.
     Start(FlowId),
     /// A flow is told to stop.
@@ -30,13 +34,13 @@ pub(crate) enum Event {
     /// The controller's timer.
     ControllerTimer(u32, u8),
     /// A letter between neighbours arrives at the hop before this link.
-    Letter(u32, LinkId),
+    Letter(LetterId, LinkId),
     /// The controller hears of that change.
-    LinkNews(u32),
+    LinkNews(ChangeId),
     /// A machine is restarted: the number of the fault.
-    Restart(u32),
+    Restart(RestartId),
     /// The next of the changes that links were told to undergo.
-    LinkChange(u32),
+    LinkChange(ChangeId),
 }
 
 /// Whose wishes are being carried out.
@@ -63,21 +67,21 @@ impl From<Event> for Packed {
     #[inline(always)]
     fn from(event: Event) -> Self {
         let (kind, aside, who, what) = match event {
-            Event::LinkChange(k) => (0, 0, k, 0),
-            Event::Restart(k) => (1, 0, k, 0),
-            Event::Letter(letter, link) => (2, 0, link, letter),
-            Event::Arrive(packet, next, input) => (3, input, next, packet),
-            Event::HopTimer(link, timer, life) => (4, life.into(), link, timer),
-            Event::NodeTimer(node, timer, life) => (5, life.into(), node, timer),
-            Event::LinkNews(k) => (6, 0, k, 0),
+            Event::LinkChange(k) => (0, 0, k.0, 0),
+            Event::Restart(k) => (1, 0, k.0, 0),
+            Event::Letter(letter, link) => (2, 0, link.0, letter.0),
+            Event::Arrive(packet, next, input) => (3, input, next.0, packet.0),
+            Event::HopTimer(link, timer, life) => (4, life.into(), link.0, timer),
+            Event::NodeTimer(node, timer, life) => (5, life.into(), node.0, timer),
+            Event::LinkNews(k) => (6, 0, k.0, 0),
             Event::ControllerTimer(timer, life) => (7, life.into(), timer, 0),
-            Event::Wake(link, packet) => (8, 0, link, packet),
-            Event::Stop(flow) => (10, 0, flow, 0),
-            Event::Start(flow) => (11, 0, flow, 0),
-            Event::SourceTimer(flow, timer) => (12, 0, flow, timer),
-            Event::SinkTimer(flow, timer) => (13, 0, flow, timer),
-            Event::Timeout(flow, sub) => (14, 0, flow, sub),
-            Event::Pace(flow, sub) => (15, 0, flow, sub),
+            Event::Wake(link, packet) => (8, 0, link.0, packet.0),
+            Event::Stop(flow) => (10, 0, flow.0, 0),
+            Event::Start(flow) => (11, 0, flow.0, 0),
+            Event::SourceTimer(flow, timer) => (12, 0, flow.0, timer),
+            Event::SinkTimer(flow, timer) => (13, 0, flow.0, timer),
+            Event::Timeout(flow, sub) => (14, 0, flow.0, sub.0),
+            Event::Pace(flow, sub) => (15, 0, flow.0, sub.0),
         };
         Packed { head: kind | u32::from(aside) << 8, who, what }
     }
@@ -86,22 +90,22 @@ impl From<Event> for Packed {
 impl Packed {
     /// The packet and the link that an arrival or a wake is about.
     #[inline]
-    pub fn packet_and_link(self) -> Option<(u32, LinkId)> {
+    pub fn packet_and_link(self) -> Option<(PacketId, LinkId)> {
         // One test that nearly always says yes: which of the two it is cannot be foretold.
         let is_either = (1 << 3 | 1 << 8) >> (self.head & 0xFF) & 1 == 1;
-        is_either.then_some((self.what, self.who))
+        is_either.then_some((PacketId(self.what), LinkId(self.who)))
     }
 
     /// The packet, if this is an arrival.
     #[inline]
-    pub fn arrival(self) -> Option<u32> {
-        (self.head & 0xFF == 3).then_some(self.what)
+    pub fn arrival(self) -> Option<PacketId> {
+        (self.head & 0xFF == 3).then_some(PacketId(self.what))
     }
 
     /// The link, if this is a wake.
     #[inline]
     pub fn wake(self) -> Option<LinkId> {
-        (self.head & 0xFF == 8).then_some(self.who)
+        (self.head & 0xFF == 8).then_some(LinkId(self.who))
     }
 
     /// The event.
@@ -110,21 +114,21 @@ impl Packed {
         let Packed { head, who, what } = self;
         let aside = (head >> 8) as u16;
         match head & 0xFF {
-            0 => Event::LinkChange(who),
-            1 => Event::Restart(who),
-            2 => Event::Letter(what, who),
-            3 => Event::Arrive(what, who, aside),
-            4 => Event::HopTimer(who, what, aside as u8),
-            5 => Event::NodeTimer(who, what, aside as u8),
-            6 => Event::LinkNews(who),
+            0 => Event::LinkChange(ChangeId(who)),
+            1 => Event::Restart(RestartId(who)),
+            2 => Event::Letter(LetterId(what), LinkId(who)),
+            3 => Event::Arrive(PacketId(what), LinkId(who), aside),
+            4 => Event::HopTimer(LinkId(who), what, aside as u8),
+            5 => Event::NodeTimer(NodeId(who), what, aside as u8),
+            6 => Event::LinkNews(ChangeId(who)),
             7 => Event::ControllerTimer(who, aside as u8),
-            8 => Event::Wake(who, what),
-            10 => Event::Stop(who),
-            11 => Event::Start(who),
-            12 => Event::SourceTimer(who, what),
-            13 => Event::SinkTimer(who, what),
-            14 => Event::Timeout(who, what),
-            _ => Event::Pace(who, what),
+            8 => Event::Wake(LinkId(who), PacketId(what)),
+            10 => Event::Stop(FlowId(who)),
+            11 => Event::Start(FlowId(who)),
+            12 => Event::SourceTimer(FlowId(who), what),
+            13 => Event::SinkTimer(FlowId(who), what),
+            14 => Event::Timeout(FlowId(who), SubId(what)),
+            _ => Event::Pace(FlowId(who), SubId(what)),
         }
     }
 }

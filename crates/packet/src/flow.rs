@@ -2,18 +2,31 @@
 
 use crate::sender::{Receiver, Sender};
 use subak_core::driver::FlowView;
-use subak_core::scheme::{Loss, LossKind, Packet, Scheme};
-use subak_core::{FlowId, Ns};
+use subak_core::scheme::{Loss, LossKind, Packet, RouteId, Scheme};
+use subak_core::{FlowId, Ns, SubflowId};
 
 pub(crate) const PS: u64 = 1000;
 /// A pace slower than a packet in ten days is no pace at all.
 const LONGEST_GAP_PS: f64 = 1e18;
 
+subak_core::id! {
+    /// A subflow by its place among those of all flows.
+    pub(crate) struct SubId(u32);
+}
+
+impl SubId {
+    /// The subflow `number` of the flow whose first one this is.
+    #[inline]
+    pub fn plus(self, number: SubflowId) -> SubId {
+        SubId(self.0 + u32::from(number.0))
+    }
+}
+
 pub(crate) struct FlowState<S: Scheme> {
     pub source: S::Source,
     pub sink: S::Sink,
     /// Subflows are `subs[first_sub..first_sub + subflows]`.
-    pub first_sub: u32,
+    pub first_sub: SubId,
     pub subflows: u8,
     pub size_bytes: Option<u64>,
     /// Payload not yet given to any subflow.
@@ -31,6 +44,11 @@ pub(crate) struct FlowState<S: Scheme> {
 }
 
 impl<S: Scheme> FlowState<S> {
+    /// Its subflows.
+    pub fn subs(&self) -> impl DoubleEndedIterator<Item = SubId> + use<S> {
+        (self.first_sub.0..self.first_sub.0 + u32::from(self.subflows)).map(SubId)
+    }
+
     /// Whether it has ended and nothing of it is on its way any more.
     pub fn is_over(&self) -> bool {
         self.held == 0 && self.said_goodbye && !self.open
@@ -39,10 +57,10 @@ impl<S: Scheme> FlowState<S> {
 
 pub(crate) struct Subflow {
     pub flow: FlowId,
-    pub number: u8,
+    pub number: SubflowId,
     /// Row of its links in the table of routes, out and back.
-    pub forward: u32,
-    pub back: u32,
+    pub forward: RouteId,
+    pub back: RouteId,
     /// Whether the way back runs over the twins of the way out.
     pub symmetric: bool,
     pub base_rtt_ns: Ns,
@@ -66,7 +84,7 @@ pub(crate) struct Subflow {
 }
 
 /// A data packet without content.
-pub(crate) fn blank<S: Scheme>(flow: FlowId, subflow: u8, route: u32, now_ns: Ns) -> Packet<S> {
+pub(crate) fn blank<S: Scheme>(flow: FlowId, subflow: SubflowId, route: RouteId, now_ns: Ns) -> Packet<S> {
     Packet { route, subflow, sent_ns: now_ns, enqueued_ns: now_ns, ..Packet::blank(flow) }
 }
 

@@ -1,17 +1,20 @@
 //! The flows of a simulation: found by number, forgotten once they are over.
 
-use crate::flow::FlowState;
+use crate::flow::{FlowState, SubId};
 use std::collections::BTreeMap;
 use std::ops::{Index, IndexMut};
-use subak_core::FlowId;
 use subak_core::scheme::Scheme;
+use subak_core::{FlowId, IdVec};
 
 const PAGE: usize = 1024;
-const NOWHERE: u32 = u32::MAX;
+subak_core::id! {
+    /// Where the state of a flow stands.
+    struct Slot(u32);
+}
 
 /// Where the states of 1024 flows with consecutive numbers are; gone once all of them are forgotten.
 struct Page {
-    slots: [u32; PAGE],
+    slots: [Slot; PAGE],
     /// Flows of the page that are not forgotten, or not added yet.
     left: usize,
 }
@@ -19,9 +22,9 @@ struct Page {
 /// States of flows. Numbers are never used again, places are.
 pub(crate) struct Flows<S: Scheme> {
     pages: Vec<Option<Box<Page>>>,
-    states: Vec<FlowState<S>>,
+    states: IdVec<Slot, FlowState<S>>,
     /// Places to be used again, by how many subflows they have.
-    free: BTreeMap<u8, Vec<u32>>,
+    free: BTreeMap<u8, Vec<Slot>>,
     added: FlowId,
     /// Flows that came to an end since somebody asked.
     over: Vec<FlowId>,
@@ -29,7 +32,7 @@ pub(crate) struct Flows<S: Scheme> {
 
 impl<S: Scheme> Default for Flows<S> {
     fn default() -> Self {
-        Flows { pages: Vec::new(), states: Vec::new(), free: BTreeMap::new(), added: 0, over: Vec::new() }
+        Flows { pages: Vec::new(), states: IdVec::new(), free: BTreeMap::new(), added: FlowId(0), over: Vec::new() }
     }
 }
 
@@ -40,28 +43,25 @@ impl<S: Scheme> Flows<S> {
     }
 
     /// The subflows' place of a forgotten flow with so many of them, for a new one.
-    pub fn reusable(&self, subflows: u8) -> Option<u32> {
+    pub fn reusable(&self, subflows: u8) -> Option<SubId> {
         let slot = *self.free.get(&subflows)?.last()?;
-        Some(self.states[slot as usize].first_sub)
+        Some(self.states[slot].first_sub)
     }
 
     /// Takes a flow in. If [`Flows::reusable`] named a place, its subflows are there.
     pub fn add(&mut self, state: FlowState<S>) -> FlowId {
         let slot = match self.free.get_mut(&state.subflows).and_then(Vec::pop) {
             Some(slot) => {
-                self.states[slot as usize] = state;
+                self.states[slot] = state;
                 slot
             }
-            None => {
-                self.states.push(state);
-                self.states.len() as u32 - 1
-            }
+            None => self.states.push(state),
         };
         let flow = self.added;
-        self.added += 1;
-        let at = flow as usize;
+        self.added = FlowId(flow.0 + 1);
+        let at = flow.index();
         if at.is_multiple_of(PAGE) {
-            self.pages.push(Some(Box::new(Page { slots: [NOWHERE; PAGE], left: PAGE })));
+            self.pages.push(Some(Box::new(Page { slots: [Slot::NONE; PAGE], left: PAGE })));
         }
         if let Some(page) = &mut self.pages[at / PAGE] {
             page.slots[at % PAGE] = slot;
@@ -70,10 +70,10 @@ impl<S: Scheme> Flows<S> {
     }
 
     #[inline]
-    fn slot(&self, flow: FlowId) -> Option<usize> {
-        let page = self.pages.get(flow as usize / PAGE)?.as_deref()?;
-        let slot = page.slots[flow as usize % PAGE];
-        (slot != NOWHERE).then_some(slot as usize)
+    fn slot(&self, flow: FlowId) -> Option<Slot> {
+        let page = self.pages.get(flow.index() / PAGE)?.as_deref()?;
+        let slot = page.slots[flow.index() % PAGE];
+        (slot != Slot::NONE).then_some(slot)
     }
 
     /// The flow, if it was added and is not forgotten.
@@ -121,10 +121,10 @@ impl<S: Scheme> Flows<S> {
             // It may have been noted twice, or have come to life again by a message.
             let Some(slot) = self.slot(flow).filter(|&slot| self.states[slot].is_over()) else { continue };
             show(flow, &self.states[slot]);
-            self.free.entry(self.states[slot].subflows).or_default().push(slot as u32);
-            let page = &mut self.pages[flow as usize / PAGE];
+            self.free.entry(self.states[slot].subflows).or_default().push(slot);
+            let page = &mut self.pages[flow.index() / PAGE];
             if let Some(p) = page {
-                p.slots[flow as usize % PAGE] = NOWHERE;
+                p.slots[flow.index() % PAGE] = Slot::NONE;
                 p.left -= 1;
                 if p.left == 0 {
                     *page = None;

@@ -3,8 +3,15 @@
 use crate::sim::Sim;
 use subak_core::driver::{Befell, Kinds, LinkChange, Machine, Mishap};
 use subak_core::rng::Stream;
-use subak_core::scheme::{PacketKind, Scheme};
-use subak_core::{LinkId, Ns};
+use subak_core::scheme::{PacketId, PacketKind, Scheme};
+use subak_core::{IdVec, LinkId, Ns};
+
+subak_core::id! {
+    /// A change of a link by its place in the order of time.
+    pub(crate) struct ChangeId(u32);
+    /// A restart of a machine by its place in the list of faults.
+    pub(crate) struct RestartId(u32);
+}
 
 /// A rule by which something happens to packets.
 pub(crate) struct Rule {
@@ -21,15 +28,15 @@ pub(crate) struct Rule {
 pub(crate) struct Mishaps {
     pub rules: Vec<Rule>,
     /// Of what happens to packets: one a link, where anything does.
-    pub rngs: Vec<Stream>,
-    pub restarts: Vec<Machine>,
+    pub rngs: IdVec<LinkId, Stream>,
+    pub restarts: IdVec<RestartId, Machine>,
     pub has_downs: bool,
-    pub link_changes: Vec<(Ns, LinkId, LinkChange)>,
+    pub link_changes: IdVec<ChangeId, (Ns, LinkId, LinkChange)>,
 }
 
 impl<S: Scheme> Sim<S> {
     /// What the rules do to the packet, which would arrive at `arrives_ns`; whether they have seen to it.
-    pub(crate) fn meets_mishap(&mut self, link: LinkId, id: u32, arrives_ns: Ns) -> bool {
+    pub(crate) fn meets_mishap(&mut self, link: LinkId, id: PacketId, arrives_ns: Ns) -> bool {
         match self.mishap(link, self.slab[id].kind) {
             None => false,
             Some(Mishap::Lost) => {
@@ -53,7 +60,7 @@ impl<S: Scheme> Sim<S> {
 
     pub(crate) fn mishap(&mut self, link: LinkId, kind: PacketKind) -> Option<Mishap> {
         let now_ns = self.now_ns;
-        let rng = &mut self.mishaps.rngs[link as usize];
+        let rng = &mut self.mishaps.rngs[link];
         let met = |rule: &&Rule| {
             let taken = match kind {
                 PacketKind::Data => rule.kinds.data,
@@ -69,8 +76,8 @@ impl<S: Scheme> Sim<S> {
     }
 
     /// Whether the link went down while the packet that arrives now was on it.
-    pub(crate) fn went_down_under(&self, link: LinkId, id: u32) -> bool {
-        let p = &self.ports[link as usize];
+    pub(crate) fn went_down_under(&self, link: LinkId, id: PacketId) -> bool {
+        let p = &self.ports[link];
         let on_it_ns = p.port.delay_ns + (f64::from(self.slab[id].bytes) * 8e9 / p.port.capacity_bps).ceil() as Ns;
         p.down_ns.is_some_and(|down_ns| down_ns + on_it_ns >= self.now_ns)
     }
@@ -85,10 +92,10 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    pub(crate) fn account_drop(&mut self, link: LinkId, id: u32) {
+    pub(crate) fn account_drop(&mut self, link: LinkId, id: PacketId) {
         self.saw(Befell::Dropped, link, id);
         let packet = &self.slab[id];
-        let view = &mut self.ports[link as usize].view;
+        let view = &mut self.ports[link].view;
         view.dropped_packets += 1;
         view.dropped_bytes += u64::from(packet.bytes);
         if packet.hop == 0 && packet.kind == PacketKind::Data {
@@ -98,13 +105,13 @@ impl<S: Scheme> Sim<S> {
         self.lose(id);
     }
 
-    pub(crate) fn account_loss(&mut self, link: LinkId, id: u32) {
+    pub(crate) fn account_loss(&mut self, link: LinkId, id: PacketId) {
         self.saw(Befell::Lost, link, id);
-        self.ports[link as usize].view.lost_packets += 1;
+        self.ports[link].view.lost_packets += 1;
         self.lose(id);
     }
 
-    pub(crate) fn lose(&mut self, id: u32) {
+    pub(crate) fn lose(&mut self, id: PacketId) {
         let packet = &self.slab[id];
         let flow = packet.flow;
         match packet.kind {

@@ -6,25 +6,32 @@ use crate::sim::Sim;
 use std::collections::BTreeSet;
 use subak_core::driver::{Machine, Route};
 use subak_core::rng::mix;
-use subak_core::scheme::{Class, Controller, Hop, Io, Node, NodeInfo, PacketKind, Place, Port, Queue, Scheme};
-use subak_core::{LinkId, NodeId, NodeKind, Ns};
+use subak_core::scheme::{
+    Class, Controller, Hop, Io, Node, NodeInfo, PacketId, PacketKind, Place, Port, Queue, RouteId, Scheme,
+};
+use subak_core::{IdVec, LinkId, NodeId, NodeKind, Ns};
+
+subak_core::id! {
+    /// A letter on its way by its place.
+    pub(crate) struct LetterId(u32);
+}
 
 /// The machines beside those of flows and links, and letters under way between neighbours.
 pub(crate) struct Machines<S: Scheme> {
     pub controller: Option<Box<dyn Controller<S>>>,
     pub controller_life: u8,
     /// Rows of the ways from each node to the controller and back.
-    pub ways: Vec<Option<(u32, u32)>>,
+    pub ways: IdVec<NodeId, Option<(RouteId, RouteId)>>,
     /// Where the controller is, once it is placed.
     pub place: Option<Place>,
     /// The machine of each node that has one, and how often it was restarted.
-    pub nodes: Vec<Option<Box<dyn Node<S>>>>,
-    pub node_infos: Vec<NodeInfo>,
-    pub node_lives: Vec<u8>,
+    pub nodes: IdVec<NodeId, Option<Box<dyn Node<S>>>>,
+    pub node_infos: IdVec<NodeId, NodeInfo>,
+    pub node_lives: IdVec<NodeId, u8>,
     pub has_nodes: bool,
     /// Letters, and the places that are free.
-    pub letters: Vec<Option<Letter<S::Ctl>>>,
-    pub free_letters: Vec<u32>,
+    pub letters: IdVec<LetterId, Option<Letter<S::Ctl>>>,
+    pub free_letters: Vec<LetterId>,
 }
 
 impl<S: Scheme> Machines<S> {
@@ -33,13 +40,13 @@ impl<S: Scheme> Machines<S> {
         Machines {
             controller: None,
             controller_life: 0,
-            ways: vec![None; nodes],
+            ways: IdVec::filled(None, nodes),
             place: None,
-            nodes: Vec::new(),
-            node_infos: Vec::new(),
-            node_lives: vec![0; nodes],
+            nodes: IdVec::new(),
+            node_infos: IdVec::new(),
+            node_lives: IdVec::filled(0, nodes),
             has_nodes: false,
-            letters: Vec::new(),
+            letters: IdVec::new(),
             free_letters: Vec::new(),
         }
     }
@@ -47,24 +54,25 @@ impl<S: Scheme> Machines<S> {
 
 impl<S: Scheme> Sim<S> {
     pub(crate) fn make_nodes(&mut self) {
-        let mut infos: Vec<NodeInfo> = (0..self.network.nodes().len() as NodeId)
-            .map(|node| NodeInfo {
+        let nodes = self.network.nodes().iter_enumerated();
+        let mut infos: IdVec<NodeId, NodeInfo> = nodes
+            .map(|(node, named)| NodeInfo {
                 node,
-                is_host: self.network.nodes()[node as usize].kind == NodeKind::Host,
+                is_host: named.kind == NodeKind::Host,
                 out: self.network.out_links(node).to_vec(),
                 into: Vec::new(),
-                seed: mix(self.set.seed ^ mix(u64::from(node) | 1 << 40)),
+                seed: mix(self.set.seed ^ mix(u64::from(node.0) | 1 << 40)),
             })
             .collect();
-        for (l, link) in self.network.links().iter().enumerate() {
+        for (l, link) in self.network.links().iter_enumerated() {
             if let Some(to) = link.to {
-                infos[to as usize].into.push(l as LinkId);
+                infos[to].into.push(l);
             }
         }
         self.machines.nodes = infos.iter().map(|info| self.scheme.node(info)).collect();
         self.machines.has_nodes = self.machines.nodes.iter().any(Option::is_some);
         self.machines.node_infos = infos;
-        for node in 0..self.machines.nodes.len() as NodeId {
+        for node in self.machines.nodes.ids() {
             self.at_node(node, |machine, io| machine.on_start(io));
         }
     }
@@ -83,9 +91,9 @@ impl<S: Scheme> Sim<S> {
     /// The ways between nodes and the controller: its machine and the nodes' hear of its place.
     pub(crate) fn place_at(&mut self, ways: &[(NodeId, Route)]) {
         for (node, way) in ways {
-            self.machines.ways[*node as usize] = Some((self.routes.add(&way.forward), self.routes.add(&way.back)));
+            self.machines.ways[*node] = Some((self.routes.add(&way.forward), self.routes.add(&way.back)));
         }
-        let bps = |links: BTreeSet<LinkId>| links.iter().map(|&l| self.ports[l as usize].port.capacity_bps).sum();
+        let bps = |links: BTreeSet<LinkId>| links.iter().map(|&l| self.ports[l].port.capacity_bps).sum();
         self.machines.place = Some(Place {
             host: ways.iter().find(|(_, way)| way.forward.is_empty()).map(|&(node, _)| node),
             hosts: ways.len(),
@@ -109,7 +117,7 @@ impl<S: Scheme> Sim<S> {
 
     /// Lets the machine of `node` act, if it has one, and carries out what it asks.
     pub(crate) fn at_node(&mut self, node: NodeId, act: impl FnOnce(&mut dyn Node<S>, &mut Io<S>)) {
-        if let Some(Some(machine)) = self.machines.nodes.get_mut(node as usize) {
+        if let Some(Some(machine)) = self.machines.nodes.get_mut(node) {
             act(machine.as_mut(), &mut self.io);
             self.carry_out(Who::Node(node));
         }
@@ -117,9 +125,9 @@ impl<S: Scheme> Sim<S> {
 
     /// How long the controller takes to hear of `link`, from the nearer of its ends.
     pub(crate) fn news_delay_ns(&self, link: LinkId) -> Ns {
-        let Port { from, to, .. } = self.ports[link as usize].port;
-        let way = |node: NodeId| self.machines.ways[node as usize].map(|(out, _)| self.routes.of(out));
-        let delay = |links: &[LinkId]| links.iter().map(|&l| self.ports[l as usize].port.delay_ns).sum::<Ns>();
+        let Port { from, to, .. } = self.ports[link].port;
+        let way = |node: NodeId| self.machines.ways[node].map(|(out, _)| self.routes.of(out));
+        let delay = |links: &[LinkId]| links.iter().map(|&l| self.ports[l].port.delay_ns).sum::<Ns>();
         [from, to].into_iter().flatten().filter_map(way).map(delay).min().unwrap_or(0)
     }
 
@@ -130,18 +138,18 @@ impl<S: Scheme> Sim<S> {
                 self.start_controller();
             }
             // Where a node has no machine, what it would forget is the state before its links.
-            Machine::Node(node) if self.machines.nodes.get(node as usize).is_none_or(Option::is_none) => {
+            Machine::Node(node) if self.machines.nodes.get(node).is_none_or(Option::is_none) => {
                 let links = self.network.out_links(node).to_vec();
                 links.into_iter().for_each(|link| self.restart(Machine::Hop(link)));
             }
             Machine::Node(node) => {
-                self.machines.node_lives[node as usize] = self.machines.node_lives[node as usize].wrapping_add(1);
-                self.machines.nodes[node as usize] = self.scheme.node(&self.machines.node_infos[node as usize]);
+                self.machines.node_lives[node] = self.machines.node_lives[node].wrapping_add(1);
+                self.machines.nodes[node] = self.scheme.node(&self.machines.node_infos[node]);
                 self.at_node(node, |machine, io| machine.on_start(io));
                 self.tell_place(node);
             }
             Machine::Hop(link) => {
-                let p = &mut self.ports[link as usize];
+                let p = &mut self.ports[link];
                 p.life = p.life.wrapping_add(1);
                 p.hop = self.scheme.hop(&p.port);
                 p.hop.on_start(&mut self.io);
@@ -153,41 +161,38 @@ impl<S: Scheme> Sim<S> {
     /// Which time of its life a machine is in: timers of an earlier one are void.
     pub(crate) fn life(&self, who: Who) -> u8 {
         match who {
-            Who::Hop(link) => self.ports[link as usize].life,
-            Who::Node(node) => self.machines.node_lives[node as usize],
+            Who::Hop(link) => self.ports[link].life,
+            Who::Node(node) => self.machines.node_lives[node],
             _ => self.machines.controller_life,
         }
     }
 
     /// Sends a letter to the hop before `link`, against its direction: over its twin, ahead of what waits there.
     pub(crate) fn send_letter(&mut self, link: LinkId, letter: Letter<S::Ctl>, bytes: u32) {
-        let arrives_ns = match self.ports[link as usize].twin {
+        let arrives_ns = match self.ports[link].twin {
             Some(twin) => {
-                let p = &mut self.ports[twin as usize];
+                let p = &mut self.ports[twin];
                 if p.held_down > 0 {
                     return;
                 }
                 p.transmit(self.now_ns, PacketKind::Ctl, bytes) + p.port.delay_ns
             }
-            None => self.now_ns + self.ports[link as usize].port.delay_ns,
+            None => self.now_ns + self.ports[link].port.delay_ns,
         };
-        let place = self.machines.free_letters.pop().unwrap_or_else(|| {
-            self.machines.letters.push(None);
-            self.machines.letters.len() as u32 - 1
-        });
-        self.machines.letters[place as usize] = Some(letter);
+        let place = self.machines.free_letters.pop().unwrap_or_else(|| self.machines.letters.push(None));
+        self.machines.letters[place] = Some(letter);
         self.wheel.push(arrives_ns, Event::Letter(place, link));
     }
 
-    pub(crate) fn on_letter(&mut self, letter: u32, link: LinkId) {
+    pub(crate) fn on_letter(&mut self, letter: LetterId, link: LinkId) {
         self.machines.free_letters.push(letter);
-        let message = match self.machines.letters[letter as usize].take() {
+        let message = match self.machines.letters[letter].take() {
             Some(Letter::Message(message)) => message,
             Some(Letter::Pause(class, on)) => return self.pause(link, class, on),
             None => return,
         };
         self.saw_letter(link, &message);
-        let p = &mut self.ports[link as usize];
+        let p = &mut self.ports[link];
         p.refresh();
         p.hop.on_neighbour(&mut self.io, message, &p.port);
         self.carry_out(Who::Hop(link));
@@ -195,34 +200,34 @@ impl<S: Scheme> Sim<S> {
 
     /// Holds a class of packets before `link`, or lets it go.
     pub(crate) fn pause(&mut self, link: LinkId, class: Class, on: bool) {
-        let p = &mut self.ports[link as usize];
+        let p = &mut self.ports[link];
         p.queue.pause(class, on);
         p.gate.set(self.now_ns, class, on);
         if !on && !p.wakes && p.held_down == 0 && p.queue.packets() > 0 {
             p.wakes = true;
-            self.wheel.push(self.now_ns.max(p.serializer.free_ns()), Event::Wake(link, 0));
+            self.wheel.push(self.now_ns.max(p.serializer.free_ns()), Event::Wake(link, PacketId(0)));
         }
     }
 
     /// Whether the node before `link` lets the packet into its queue.
-    pub(crate) fn admits(&mut self, link: LinkId, id: u32) -> bool {
-        let p = &mut self.ports[link as usize];
+    pub(crate) fn admits(&mut self, link: LinkId, id: PacketId) -> bool {
+        let p = &mut self.ports[link];
         p.refresh();
         let Some(node) = p.port.from else { return true };
-        let Some(Some(machine)) = self.machines.nodes.get_mut(node as usize) else { return true };
+        let Some(Some(machine)) = self.machines.nodes.get_mut(node) else { return true };
         let admitted = machine.admits(&mut self.io, &self.slab[id], &p.port);
         self.carry_out(Who::Node(node));
         admitted
     }
 
     /// Tells the node before `link` that a packet leaves it.
-    pub(crate) fn tell_leaving(&mut self, link: LinkId, id: u32) {
-        let p = &mut self.ports[link as usize];
+    pub(crate) fn tell_leaving(&mut self, link: LinkId, id: PacketId) {
+        let p = &mut self.ports[link];
         p.refresh();
         let Some(node) = p.port.from else { return };
         let packet = &self.slab[id];
         self.io.came_by = packet.hop.checked_sub(1).map(|before| self.routes.link(packet.route, before));
-        let Some(Some(machine)) = self.machines.nodes.get_mut(node as usize) else { return };
+        let Some(Some(machine)) = self.machines.nodes.get_mut(node) else { return };
         machine.on_leave(&mut self.io, packet, &p.port);
         self.carry_out(Who::Node(node));
     }

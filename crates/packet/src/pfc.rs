@@ -3,8 +3,8 @@
 use crate::sim::Sim;
 use std::collections::{BTreeMap, BTreeSet};
 use subak_core::driver::PacketSizes;
-use subak_core::scheme::{Class, Lossless, Scheme, Threshold};
-use subak_core::{Fault, LinkId, Network, NodeId, Ns};
+use subak_core::scheme::{Class, Lossless, PacketId, Scheme, Threshold};
+use subak_core::{Fault, IdVec, LinkId, Network, NodeId, Ns};
 
 /// Bytes on the wire of a pause frame (IEEE 802.1Qbb).
 pub(crate) const FRAME_BYTES: u32 = 64;
@@ -45,7 +45,7 @@ impl Default for Gate {
 
 impl Gate {
     pub fn set(&mut self, now_ns: Ns, class: Class, on: bool) {
-        let since_ns = &mut self.since_ns[class as usize];
+        let since_ns = &mut self.since_ns[class.place()];
         match (*since_ns == OPEN, on) {
             (true, true) => {
                 *since_ns = now_ns;
@@ -61,7 +61,7 @@ impl Gate {
 
     /// Since when the class is paused.
     pub fn since_ns(&self, class: Class) -> Option<Ns> {
-        Some(self.since_ns[class as usize]).filter(|&since_ns| since_ns != OPEN)
+        Some(self.since_ns[class.place()]).filter(|&since_ns| since_ns != OPEN)
     }
 
     /// Pauses so far, and how long they took up to now.
@@ -104,27 +104,27 @@ impl Input {
 #[derive(Debug)]
 pub(crate) struct Pfc {
     rules: Lossless,
-    buffers: Vec<Buffer>,
-    inputs: Vec<Input>,
-    ends: Vec<Option<NodeId>>,
+    buffers: IdVec<NodeId, Buffer>,
+    inputs: IdVec<LinkId, Input>,
+    ends: IdVec<LinkId, Option<NodeId>>,
 }
 
 impl Pfc {
     /// Empty buffers; refuses one that its headroom would fill.
     pub fn new(rules: Lossless, network: &Network, sizes: PacketSizes) -> Result<Self, Fault> {
-        let ends: Vec<_> = network.links().iter().map(|link| link.to).collect();
-        let mut pfc = Pfc { rules, buffers: Vec::new(), inputs: vec![Input::default(); ends.len()], ends };
-        let mut needed = vec![0; network.nodes().len()];
+        let ends: IdVec<_, _> = network.links().iter().map(|link| link.to).collect();
+        let mut pfc = Pfc { rules, buffers: IdVec::new(), inputs: IdVec::filled(Input::default(), ends.len()), ends };
+        let mut needed = IdVec::filled(0, network.nodes().len());
         let of_hosts = network.hosts().flat_map(|host| network.out_links(host));
-        let slowest_bps = of_hosts.map(|&l| network.links()[l as usize].capacity_bps).fold(f64::INFINITY, f64::min);
-        for (l, input) in pfc.inputs.iter_mut().enumerate() {
+        let slowest_bps = of_hosts.map(|&l| network.links()[l].capacity_bps).fold(f64::INFINITY, f64::min);
+        for (l, input) in pfc.inputs.iter_enumerated_mut() {
             let Some(node) = pfc.ends[l] else { continue };
-            input.headroom_bytes = rules.headroom_bytes.unwrap_or_else(|| headroom_bytes(network, l as LinkId, sizes));
+            input.headroom_bytes = rules.headroom_bytes.unwrap_or_else(|| headroom_bytes(network, l, sizes));
             input.reserve_bytes = rules.reserve_bytes;
             input.growth = doublings(network.links()[l].capacity_bps / slowest_bps);
-            needed[node as usize] += input.headroom_bytes + rules.reserve_bytes;
+            needed[node] += input.headroom_bytes + rules.reserve_bytes;
         }
-        if let (Some(all_bytes), Some(most)) = (rules.buffer_bytes, (0..needed.len()).max_by_key(|&node| needed[node]))
+        if let (Some(all_bytes), Some(most)) = (rules.buffer_bytes, needed.ids().max_by_key(|&node| needed[node]))
             && all_bytes / 2 < needed[most]
         {
             let (name, needed_bytes) = (&network.nodes()[most].name, needed[most]);
@@ -134,8 +134,8 @@ impl Pfc {
             let mend = format!("give at least {} bytes, or a smaller pfc_headroom", 2 * needed_bytes);
             return Err(Fault::new("params.pfc_buffer", what, mend));
         }
-        for (node, needed_bytes) in needed.into_iter().enumerate() {
-            let of_ports = || network.out_links(node as NodeId).iter().map(|&l| port_bytes(network, l)).sum();
+        for (node, needed_bytes) in needed.iter_enumerated() {
+            let of_ports = || network.out_links(node).iter().map(|&l| port_bytes(network, l)).sum();
             let room_bytes = match rules.buffer_bytes {
                 None => of_ports(),
                 Some(all_bytes) => all_bytes - needed_bytes,
@@ -147,11 +147,11 @@ impl Pfc {
 
     /// The buffer that the ports of `node` share, without headroom.
     pub fn shared_bytes(&self, node: NodeId) -> u64 {
-        self.buffers[node as usize].room_bytes
+        self.buffers[node].room_bytes
     }
 
     fn threshold_bytes(&self, node: NodeId, growth: f64) -> u64 {
-        let Buffer { room_bytes, used_bytes } = self.buffers[node as usize];
+        let Buffer { room_bytes, used_bytes } = self.buffers[node];
         match self.rules.threshold {
             Threshold::Static(bytes) => bytes,
             Threshold::Dynamic(alpha) => {
@@ -164,18 +164,18 @@ impl Pfc {
     /// now.
     #[inline]
     fn admit(&mut self, link: LinkId, class: Class, bytes: u32) -> (bool, bool) {
-        let Some(node) = self.ends[link as usize] else { return (true, false) };
-        let (bytes, c) = (u64::from(bytes), class as usize);
+        let Some(node) = self.ends[link] else { return (true, false) };
+        let (bytes, c) = (u64::from(bytes), class.place());
         if class == Class::Control {
-            let input = &mut self.inputs[link as usize];
+            let input = &mut self.inputs[link];
             let counted_bytes = input.counted_bytes(c);
             input.shared_bytes[c] += bytes;
-            self.buffers[node as usize].used_bytes += input.counted_bytes(c) - counted_bytes;
+            self.buffers[node].used_bytes += input.counted_bytes(c) - counted_bytes;
             return (true, false);
         }
-        let threshold_bytes = self.threshold_bytes(node, self.inputs[link as usize].growth);
-        let buffer = &mut self.buffers[node as usize];
-        let input = &mut self.inputs[link as usize];
+        let threshold_bytes = self.threshold_bytes(node, self.inputs[link].growth);
+        let buffer = &mut self.buffers[node];
+        let input = &mut self.inputs[link];
         let counted_bytes = input.counted_bytes(c);
         let grown_bytes = (input.shared_bytes[c] + bytes).saturating_sub(input.reserve_bytes);
         let fits = buffer.used_bytes + grown_bytes - counted_bytes <= buffer.room_bytes;
@@ -193,15 +193,15 @@ impl Pfc {
     /// A packet that came by `link` leaves its end: whether the class may go on.
     #[inline]
     fn leave(&mut self, link: LinkId, class: Class, bytes: u32) -> bool {
-        let Some(node) = self.ends[link as usize] else { return false };
-        let c = class as usize;
-        let input = &mut self.inputs[link as usize];
+        let Some(node) = self.ends[link] else { return false };
+        let c = class.place();
+        let input = &mut self.inputs[link];
         let from_over = input.over_bytes[c].min(u64::from(bytes));
         let from_shared = u64::from(bytes) - from_over;
         input.over_bytes[c] -= from_over;
         let counted_bytes = input.counted_bytes(c);
         input.shared_bytes[c] -= from_shared;
-        self.buffers[node as usize].used_bytes -= counted_bytes - input.counted_bytes(c);
+        self.buffers[node].used_bytes -= counted_bytes - input.counted_bytes(c);
         if !input.paused[c] || input.over_bytes[c] > 0 {
             return false;
         }
@@ -209,7 +209,7 @@ impl Pfc {
         let threshold_bytes = self.threshold_bytes(node, growth);
         let lets_go = held_bytes == 0 || held_bytes + self.rules.resume_bytes <= threshold_bytes;
         if lets_go {
-            self.inputs[link as usize].paused[c] = false;
+            self.inputs[link].paused[c] = false;
         }
         lets_go
     }
@@ -223,15 +223,15 @@ fn doublings(ratio: f64) -> f64 {
 
 /// The part of a port in its node's buffer.
 fn port_bytes(network: &Network, link: LinkId) -> u64 {
-    let link = &network.links()[link as usize];
+    let link = &network.links()[link];
     link.buffer_bytes.unwrap_or_else(|| crate::sizing::default_buffer_bytes(link.capacity_bps))
 }
 
 /// What may still arrive by a link once a pause was asked for: the frame waits for the packet that is on the way back and for
 /// other frames, and travels there. The sender then ends the packet that it has begun. What is on the link arrives.
 fn headroom_bytes(network: &Network, l: LinkId, sizes: PacketSizes) -> u64 {
-    let link = &network.links()[l as usize];
-    let twin = network.twins()[l as usize].map_or(link, |t| &network.links()[t as usize]);
+    let link = &network.links()[l];
+    let twin = network.twins()[l].map_or(link, |t| &network.links()[t]);
     let ahead_bytes = f64::from(sizes.mtu_bytes + FRAMES_AHEAD * FRAME_BYTES);
     let react_ns = ahead_bytes * 8e9 / twin.capacity_bps + (twin.delay_ns + link.delay_ns) as f64;
     (react_ns * link.capacity_bps / 8e9).ceil() as u64 + 3 * u64::from(sizes.mtu_bytes)
@@ -240,7 +240,7 @@ fn headroom_bytes(network: &Network, l: LinkId, sizes: PacketSizes) -> u64 {
 impl<S: Scheme> Sim<S> {
     /// Whether the node before the queue that packet `id` comes to has room for it; it came by `link`.
     #[inline]
-    pub(crate) fn has_room(&mut self, link: LinkId, id: u32) -> bool {
+    pub(crate) fn has_room(&mut self, link: LinkId, id: PacketId) -> bool {
         let Some(pfc) = &mut self.pfc else { return true };
         let (class, bytes) = (self.slab[id].class, self.slab[id].bytes);
         let (has_room, pauses) = pfc.admit(link, class, bytes);
@@ -252,7 +252,7 @@ impl<S: Scheme> Sim<S> {
 
     /// Packet `id` leaves the queue in which it was.
     #[inline]
-    pub(crate) fn give_room(&mut self, id: u32) {
+    pub(crate) fn give_room(&mut self, id: PacketId) {
         let Some(pfc) = &mut self.pfc else { return };
         let packet = &self.slab[id];
         let (class, Some(before)) = (packet.class, packet.hop.checked_sub(1)) else { return };
@@ -269,19 +269,18 @@ impl<S: Scheme> Sim<S> {
 
     /// `link` is up again: frames that it should have carried are sent once more.
     pub(crate) fn repeat_frames(&mut self, link: LinkId) {
-        let (Some(pfc), Some(paused)) = (&self.pfc, self.ports[link as usize].twin) else { return };
-        let asked = pfc.inputs[paused as usize].paused;
+        let (Some(pfc), Some(paused)) = (&self.pfc, self.ports[link].twin) else { return };
+        let asked = pfc.inputs[paused].paused;
         for class in Class::DATA {
-            self.send_frame(paused, class, asked[class as usize]);
+            self.send_frame(paused, class, asked[class.place()]);
         }
     }
 
     /// Links that wait for each other in a circle: each is paused, and packets that came by it wait before the next.
     pub(crate) fn circle_of_pauses(&self) -> Vec<(LinkId, Ns)> {
         let until_ns = self.now_ns.saturating_sub(PATIENCE_NS);
-        let since = |link: LinkId, class: Class| {
-            self.ports[link as usize].gate.since_ns(class).filter(|&since_ns| since_ns <= until_ns)
-        };
+        let since =
+            |link: LinkId, class: Class| self.ports[link].gate.since_ns(class).filter(|&since_ns| since_ns <= until_ns);
         let mut waits: BTreeMap<LinkId, BTreeSet<LinkId>> = BTreeMap::new();
         for packet in self.slab.iter() {
             let Some(before) = packet.hop.checked_sub(1) else { continue };
@@ -333,17 +332,17 @@ fn circle(graph: &BTreeMap<LinkId, BTreeSet<LinkId>>) -> Vec<LinkId> {
 mod tests {
     use super::*;
 
-    fn graph(edges: &[(LinkId, LinkId)]) -> BTreeMap<LinkId, BTreeSet<LinkId>> {
+    fn graph(edges: &[(u32, u32)]) -> BTreeMap<LinkId, BTreeSet<LinkId>> {
         let mut graph: BTreeMap<LinkId, BTreeSet<LinkId>> = BTreeMap::new();
         for &(from, to) in edges {
-            graph.entry(from).or_default().insert(to);
+            graph.entry(LinkId(from)).or_default().insert(LinkId(to));
         }
         graph
     }
 
     #[test]
     fn a_circle_is_found_among_what_only_leads_to_it() {
-        assert_eq!(circle(&graph(&[(1, 2), (2, 3), (3, 4), (5, 2)])), [0; 0]);
+        assert_eq!(circle(&graph(&[(1, 2), (2, 3), (3, 4), (5, 2)])), [LinkId(0); 0]);
         assert_eq!(circle(&graph(&[(9, 4), (4, 7), (7, 2), (2, 4), (7, 1)])), [2, 4, 7]);
         assert_eq!(circle(&graph(&[(3, 3)])), [3]);
     }

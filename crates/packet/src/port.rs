@@ -119,7 +119,7 @@ impl<S: Scheme> PortState<S> {
     #[inline]
     pub fn transmit(&mut self, now_ns: Ns, kind: PacketKind, bytes: u32) -> Ns {
         self.last_kind = kind;
-        self.sent_bytes[kind as usize] += u64::from(bytes);
+        self.sent_bytes[kind.place()] += u64::from(bytes);
         self.serializer.transmit(now_ns, bytes)
     }
 
@@ -130,9 +130,9 @@ impl<S: Scheme> PortState<S> {
         view.queued_packets = self.queue.packets() as u64;
         (view.pauses, view.paused_ns) = self.gate.so_far(now_ns);
         let mut sent_bytes = self.sent_bytes;
-        let last = &mut sent_bytes[self.last_kind as usize];
+        let last = &mut sent_bytes[self.last_kind.place()];
         *last -= self.serializer.unsent_bytes(now_ns).min(*last);
-        let bytes = |kind: PacketKind| sent_bytes[kind as usize];
+        let bytes = |kind: PacketKind| sent_bytes[kind.place()];
         view.data_bytes = bytes(PacketKind::Data);
         view.ack_bytes = bytes(PacketKind::Ack);
         view.ctl_bytes = bytes(PacketKind::Ctl);

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use subak_core::LinkId;
 use subak_core::rng::mix;
+use subak_core::scheme::RouteId;
 
 /// Stands behind the last link of a route.
-const END: LinkId = LinkId::MAX;
+const END: LinkId = LinkId::NONE;
 
 /// Routes by number. Equal routes have the same number, so that a million flows between the same hosts keep one.
 #[derive(Debug, Default)]
@@ -13,19 +14,19 @@ pub(crate) struct Routes {
     /// A route's number is the place of its first link here; [`END`] follows its last.
     links: Vec<LinkId>,
     /// The route of each hash; of two that share one, the first.
-    known: HashMap<u64, u32>,
+    known: HashMap<u64, RouteId>,
 }
 
 impl Routes {
     /// The number of the route over `links`.
-    pub fn add(&mut self, links: &[LinkId]) -> u32 {
-        let hash = links.iter().fold(links.len() as u64, |h, &l| mix(h ^ u64::from(l)));
+    pub fn add(&mut self, links: &[LinkId]) -> RouteId {
+        let hash = links.iter().fold(links.len() as u64, |h, &l| mix(h ^ u64::from(l.0)));
         if let Some(&route) = self.known.get(&hash)
             && self.of(route) == links
         {
             return route;
         }
-        let route = self.links.len() as u32;
+        let route = RouteId::from_index(self.links.len());
         self.links.extend_from_slice(links);
         self.links.push(END);
         self.known.entry(hash).or_insert(route);
@@ -33,30 +34,36 @@ impl Routes {
     }
 
     /// Links of the route.
-    pub fn of(&self, route: u32) -> &[LinkId] {
-        let rest = &self.links[route as usize..];
+    pub fn of(&self, route: RouteId) -> &[LinkId] {
+        let rest = &self.links[route.index()..];
         let hops = rest.iter().position(|&l| l == END).expect("every route has its end");
         &rest[..hops]
     }
 
     /// The first link of the route, if it has any.
     #[inline]
-    pub fn first(&self, route: u32) -> LinkId {
-        self.links[route as usize]
+    pub fn first(&self, route: RouteId) -> LinkId {
+        self.links[route.index()]
     }
 
     /// The link of the route after so many others.
     #[inline]
-    pub fn link(&self, route: u32, hop: u16) -> LinkId {
-        self.links[route as usize + hop as usize]
+    pub fn link(&self, route: RouteId, hop: u16) -> LinkId {
+        self.links[place(route, hop)]
     }
 
     /// The link that follows the one after so many others; `None` at the end of the route.
     #[inline]
-    pub fn next(&self, route: u32, hop: u16) -> Option<LinkId> {
-        let link = self.links[route as usize + hop as usize + 1];
+    pub fn next(&self, route: RouteId, hop: u16) -> Option<LinkId> {
+        let link = self.links[place(route, hop) + 1];
         (link != END).then_some(link)
     }
+}
+
+/// Where the link after `hop` links of `route` stands.
+#[inline]
+fn place(route: RouteId, hop: u16) -> usize {
+    route.index() + usize::from(hop)
 }
 
 #[cfg(test)]
@@ -66,11 +73,17 @@ mod tests {
     #[test]
     fn equal_routes_are_kept_once() {
         let mut routes = Routes::default();
-        let (a, none, b) = (routes.add(&[3, 1, 4]), routes.add(&[]), routes.add(&[1, 5]));
-        assert_eq!((routes.add(&[3, 1, 4]), routes.add(&[1, 5]), routes.add(&[])), (a, b, none));
+        let (a, none, b) = (routes.add(&LinkId::each([3, 1, 4])), routes.add(&[]), routes.add(&LinkId::each([1, 5])));
+        assert_eq!(
+            (routes.add(&LinkId::each([3, 1, 4])), routes.add(&LinkId::each([1, 5])), routes.add(&[])),
+            (a, b, none)
+        );
         assert_eq!(routes.of(a), [3, 1, 4]);
-        assert_eq!(routes.of(none), [0; 0]);
-        assert_eq!((routes.first(b), routes.link(b, 1), routes.next(b, 0), routes.next(b, 1)), (1, 5, Some(5), None));
+        assert!(routes.of(none).is_empty());
+        assert_eq!(
+            (routes.first(b), routes.link(b, 1), routes.next(b, 0), routes.next(b, 1)),
+            (LinkId(1), LinkId(5), Some(LinkId(5)), None)
+        );
         assert_eq!(routes.links.len(), 4 + 1 + 3);
     }
 }

@@ -1,19 +1,19 @@
 //! What a sender sends: as much as window and pace allow.
 
 use crate::event::Event;
-use crate::flow::{FlowState, PS, Subflow, advance_pace, blank, may_go, remaining};
+use crate::flow::{FlowState, PS, SubId, Subflow, advance_pace, blank, may_go, remaining};
 use crate::sim::Sim;
-use subak_core::FlowId;
 use subak_core::scheme::{Scheme, Source};
+use subak_core::{FlowId, SubflowId};
 
 impl<S: Scheme> Sim<S> {
     #[inline]
-    pub(crate) fn sub_of(&self, flow: FlowId, subflow: u8) -> usize {
-        self.flows[flow].first_sub as usize + subflow as usize
+    pub(crate) fn sub_of(&self, flow: FlowId, subflow: SubflowId) -> SubId {
+        self.flows[flow].first_sub.plus(subflow)
     }
 
-    pub(crate) fn on_pace(&mut self, at: u32) {
-        let sub = &mut self.subs[at as usize];
+    pub(crate) fn on_pace(&mut self, at: SubId) {
+        let sub = &mut self.subs[at];
         let flow = sub.flow;
         if sub.pace_event_ns == Some(self.now_ns) {
             sub.pace_event_ns = None;
@@ -23,16 +23,15 @@ impl<S: Scheme> Sim<S> {
     }
 
     pub(crate) fn send_all(&mut self, flow: FlowId) {
-        let f = &self.flows[flow];
-        for at in f.first_sub..f.first_sub + u32::from(f.subflows) {
+        for at in self.flows[flow].subs() {
             self.send(at);
         }
     }
 
     /// Sends what window and pace allow now.
-    pub(crate) fn send(&mut self, at: u32) {
+    pub(crate) fn send(&mut self, at: SubId) {
         loop {
-            let sub = &mut self.subs[at as usize];
+            let sub = &mut self.subs[at];
             let f = &mut self.flows[sub.flow];
             let rate_bps = sub.rate_bps.unwrap_or(f64::INFINITY).min(f.demand_bps);
             if sub.held || rate_bps.is_nan() || rate_bps <= 0.0 || sub.at_nic {
@@ -62,17 +61,16 @@ impl<S: Scheme> Sim<S> {
                 f.unsent_bytes -= u64::from(next.payload_bytes);
                 f.view.sent_bytes += u64::from(next.payload_bytes);
             }
-            let mut packet = blank(sub.flow, sub.number, sub.forward, self.now_ns);
-            packet.segment = next.segment;
+            let packet = blank(sub.flow, sub.number, sub.forward, self.now_ns);
+            let mut packet = packet.carrying(next.segment, next.payload_bytes);
             packet.bytes = bytes;
-            packet.payload_bytes = next.payload_bytes;
             let remaining = remaining(f);
             f.source.stamp(self.now_ns, &mut packet, remaining);
             if !sub.timeout_pending {
                 let due_ns = sub.sender.timeout_ns().expect("a segment was just sent");
                 self.await_silence(at, due_ns);
             }
-            self.subs[at as usize].at_nic = self.set.takes_turns;
+            self.subs[at].at_nic = self.set.takes_turns;
             self.launch(packet);
         }
     }
@@ -88,7 +86,6 @@ impl<S: Scheme> Sim<S> {
             Some(rate_bps) => rate_bps,
             None => sub.window_bytes as f64 * 8e9 / sub.base_rtt_ns as f64 * wire,
         };
-        let subs = &self.subs[f.first_sub as usize..f.first_sub as usize + f.subflows as usize];
-        subs.iter().map(|sub| one(sub).min(f.demand_bps)).sum()
+        f.subs().map(|at| one(&self.subs[at]).min(f.demand_bps)).sum()
     }
 }

@@ -13,7 +13,7 @@ use hdrhistogram::Histogram;
 use subak_core::driver::{Injected, PacketSizes};
 use subak_core::rng::{Stream, mix};
 use subak_core::scheme::{Hop, Io, Port, Scheme, Slab};
-use subak_core::{Fault, LinkId, Network, Nic};
+use subak_core::{Fault, IdVec, LinkId, Network, Nic};
 
 impl<S: Scheme> Sim<S> {
     /// An idle network, its links' machines started.
@@ -36,12 +36,12 @@ impl<S: Scheme> Sim<S> {
         let pfc = scheme.lossless().map(|rules| Pfc::new(rules, network, sizes)).transpose()?;
         let rtt_ns = crate::sizing::longest_rtt_ns(network, sizes);
         let twins = network.twins();
-        let ports = network.links().iter().enumerate().map(|(l, link)| {
+        let ports = network.links().iter_enumerated().map(|(l, link)| {
             let port = Port {
-                link: l as LinkId,
+                link: l,
                 from: link.from,
                 to: link.to,
-                seed: mix(seed ^ mix(l as u64)),
+                seed: mix(seed ^ mix(u64::from(l.0))),
                 capacity_bps: link.capacity_bps,
                 delay_ns: link.delay_ns,
                 buffer_bytes: link
@@ -54,16 +54,16 @@ impl<S: Scheme> Sim<S> {
             };
             PortState::new(&scheme, port, twins[l])
         });
-        let mut ports: Vec<PortState<S>> = ports.collect();
-        let mut inputs = vec![0u16; network.nodes().len()];
-        for (l, port) in ports.iter_mut().enumerate() {
+        let mut ports: IdVec<LinkId, PortState<S>> = ports.collect();
+        let mut inputs = IdVec::filled(0u16, network.nodes().len());
+        for (l, port) in ports.iter_enumerated_mut() {
             // Links that know no nodes are told apart by their own numbers.
             port.input = match port.port.to {
                 Some(to) => {
-                    inputs[to as usize] = inputs[to as usize].wrapping_add(1);
-                    inputs[to as usize]
+                    inputs[to] = inputs[to].wrapping_add(1);
+                    inputs[to]
                 }
-                None => l as u16,
+                None => l.0 as u16,
             };
         }
         let set = Setup {
@@ -86,12 +86,12 @@ impl<S: Scheme> Sim<S> {
             slab: Slab::default(),
             routes: Routes::default(),
             flows: Flows::default(),
-            subs: Vec::new(),
+            subs: IdVec::new(),
             io: Io::default(),
             scratch: Vec::new(),
             network: network.clone(),
             machines: Machines::none(network.nodes().len()),
-            mishaps: Mishaps { link_changes: Injected::link_changes(faults), ..Mishaps::default() },
+            mishaps: Mishaps { link_changes: Injected::link_changes(faults).into(), ..Mishaps::default() },
             dropped: Vec::new(),
             watcher: None,
             counts: Counts {
@@ -107,11 +107,11 @@ impl<S: Scheme> Sim<S> {
         for fault in faults {
             sim.inject(fault);
         }
-        for (k, &(at_ns, ..)) in sim.mishaps.link_changes.iter().enumerate() {
-            sim.wheel.push(at_ns, Event::LinkChange(k as u32));
+        for (k, &(at_ns, ..)) in sim.mishaps.link_changes.iter_enumerated() {
+            sim.wheel.push(at_ns, Event::LinkChange(k));
         }
-        for link in 0..sim.ports.len() as LinkId {
-            sim.ports[link as usize].hop.on_start(&mut sim.io);
+        for link in sim.ports.ids() {
+            sim.ports[link].hop.on_start(&mut sim.io);
             sim.carry_out(Who::Hop(link));
         }
         sim.make_nodes();
@@ -134,8 +134,8 @@ impl<S: Scheme> Sim<S> {
                 }
             }
             Injected::Restart { machine, at_ns } => {
-                self.wheel.push(at_ns, Event::Restart(self.mishaps.restarts.len() as u32));
-                self.mishaps.restarts.push(machine);
+                let restart = self.mishaps.restarts.push(machine);
+                self.wheel.push(at_ns, Event::Restart(restart));
             }
             Injected::Down { .. } => self.mishaps.has_downs = true,
             Injected::Capacity { .. } => {}

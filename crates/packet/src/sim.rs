@@ -2,7 +2,7 @@
 //! `admission.rs`, `sending.rs`, `delivery.rs`, `timeouts.rs` and `asks.rs`.
 
 use crate::event::{Event, Packed, Who};
-use crate::flow::Subflow;
+use crate::flow::{SubId, Subflow};
 use crate::flows::Flows;
 use crate::losses::Mishaps;
 use crate::machines::Machines;
@@ -12,8 +12,10 @@ use crate::routes::Routes;
 use crate::wheel::Wheel;
 use hdrhistogram::Histogram;
 use subak_core::driver::{Befell, LinkChange, PacketSizes, Watcher};
-use subak_core::scheme::{Ask, Class, Hop, Io, Packet, PacketKind, Pop, Queue, Scheme, Sink, Slab, Source, Visit, Way};
-use subak_core::{FlowId, LinkId, Network, Ns};
+use subak_core::scheme::{
+    Ask, Class, Hop, Io, Packet, PacketId, PacketKind, Pop, Queue, Scheme, Sink, Slab, Source, Visit, Way,
+};
+use subak_core::{FlowId, IdVec, LinkId, Network, Ns};
 
 /// A simulation of one scheme on one network.
 pub struct Sim<S: Scheme> {
@@ -22,10 +24,10 @@ pub struct Sim<S: Scheme> {
     pub(crate) now_ns: Ns,
     pub(crate) wheel: Wheel<Packed>,
     pub(crate) slab: Slab<S>,
-    pub(crate) ports: Vec<PortState<S>>,
+    pub(crate) ports: IdVec<LinkId, PortState<S>>,
     pub(crate) routes: Routes,
     pub(crate) flows: Flows<S>,
-    pub(crate) subs: Vec<Subflow>,
+    pub(crate) subs: IdVec<SubId, Subflow>,
     pub(crate) io: Io<S>,
     pub(crate) scratch: Vec<Ask<S>>,
     pub(crate) network: Network,
@@ -34,7 +36,7 @@ pub struct Sim<S: Scheme> {
     /// Shared buffers and pauses, if switches lose nothing.
     pub(crate) pfc: Option<Pfc>,
     /// Packets that the queue at hand has just dropped.
-    pub(crate) dropped: Vec<u32>,
+    pub(crate) dropped: Vec<PacketId>,
     /// Whoever watches packets. While nobody does, each of its places costs a branch that always goes the same way.
     pub(crate) watcher: Option<Box<dyn Watcher>>,
     pub(crate) counts: Counts,
@@ -108,17 +110,17 @@ impl<S: Scheme> Sim<S> {
         let mut read = 0;
         for event in self.wheel.coming() {
             if let Some((packet, link)) = event.packet_and_link() {
-                read ^= self.slab.get(packet).map_or(0, |p| p.hop) ^ u16::from(self.ports[link as usize].wakes);
+                read ^= self.slab.get(packet).map_or(0, |p| p.hop) ^ u16::from(self.ports[link].wakes);
             }
         }
         std::hint::black_box(read);
     }
 
     /// The arrival of a packet over `link`.
-    pub(crate) fn arrival(&self, id: u32, link: LinkId) -> Event {
+    pub(crate) fn arrival(&self, id: PacketId, link: LinkId) -> Event {
         let packet = &self.slab[id];
         let next = self.routes.next(packet.route, packet.hop).unwrap_or(link);
-        Event::Arrive(id, next, self.ports[link as usize].input)
+        Event::Arrive(id, next, self.ports[link].input)
     }
 
     #[inline(never)]
@@ -142,7 +144,7 @@ impl<S: Scheme> Sim<S> {
                 self.flows.release(flow);
             }
             Event::HopTimer(link, timer, life) => {
-                let p = &mut self.ports[link as usize];
+                let p = &mut self.ports[link];
                 if p.life != life {
                     return;
                 }
@@ -151,14 +153,14 @@ impl<S: Scheme> Sim<S> {
                 self.carry_out(Who::Hop(link));
             }
             Event::NodeTimer(node, timer, life) => {
-                if self.machines.node_lives[node as usize] == life {
+                if self.machines.node_lives[node] == life {
                     self.at_node(node, |machine, io| machine.on_timer(io, timer));
                 }
             }
             Event::Letter(letter, link) => self.on_letter(letter, link),
-            Event::Restart(k) => self.restart(self.mishaps.restarts[k as usize]),
+            Event::Restart(k) => self.restart(self.mishaps.restarts[k]),
             Event::LinkNews(k) => {
-                let (_, link, change) = self.mishaps.link_changes[k as usize];
+                let (_, link, change) = self.mishaps.link_changes[k];
                 if let Some(controller) = &mut self.machines.controller {
                     controller.on_link(&mut self.io, link, change);
                 }
@@ -174,7 +176,7 @@ impl<S: Scheme> Sim<S> {
                 self.carry_out(Who::Controller);
             }
             Event::LinkChange(k) => {
-                let (_, link, change) = self.mishaps.link_changes[k as usize];
+                let (_, link, change) = self.mishaps.link_changes[k];
                 self.change(link, change);
                 if self.machines.controller.is_some() {
                     self.wheel.push(self.now_ns + self.news_delay_ns(link), Event::LinkNews(k));
@@ -184,7 +186,7 @@ impl<S: Scheme> Sim<S> {
     }
 
     fn change(&mut self, link: LinkId, change: LinkChange) {
-        let p = &mut self.ports[link as usize];
+        let p = &mut self.ports[link];
         match change {
             LinkChange::Down => {
                 p.held_down += 1;
@@ -194,7 +196,7 @@ impl<S: Scheme> Sim<S> {
                 p.held_down -= 1;
                 if p.held_down == 0 && !p.wakes {
                     p.wakes = true;
-                    self.wheel.push(self.now_ns.max(p.serializer.free_ns()), Event::Wake(link, 0));
+                    self.wheel.push(self.now_ns.max(p.serializer.free_ns()), Event::Wake(link, PacketId(0)));
                 }
                 if p.held_down == 0 {
                     self.repeat_frames(link);
@@ -219,7 +221,7 @@ impl<S: Scheme> Sim<S> {
     }
 
     /// A packet comes to the queue before `link`, by another link or from the host there.
-    pub(crate) fn enqueue(&mut self, link: LinkId, id: u32, came_by: Option<LinkId>) {
+    pub(crate) fn enqueue(&mut self, link: LinkId, id: PacketId, came_by: Option<LinkId>) {
         let now_ns = self.now_ns;
         self.io.came_by = came_by;
         if self.machines.has_nodes && !self.admits(link, id) {
@@ -237,7 +239,7 @@ impl<S: Scheme> Sim<S> {
         if packet.kind == PacketKind::Ctl {
             self.visit_forward(link, id);
         } else {
-            let p = &mut self.ports[link as usize];
+            let p = &mut self.ports[link];
             p.refresh();
             p.hop.on_enqueue(&mut self.io, packet, &p.port);
             if self.io.is_asked() {
@@ -247,13 +249,13 @@ impl<S: Scheme> Sim<S> {
         if self.watcher.is_some() {
             self.saw(Befell::Enqueued, link, id);
         }
-        let p = &mut self.ports[link as usize];
+        let p = &mut self.ports[link];
         p.queue.push(now_ns, id, &mut self.slab, &mut self.dropped);
         p.view.peak_queued_bytes = p.view.peak_queued_bytes.max(p.queue.bytes());
         if !self.dropped.is_empty() {
             self.account_drops(link);
         }
-        let p = &mut self.ports[link as usize];
+        let p = &mut self.ports[link];
         if p.wakes || p.held_down > 0 {
             return;
         }
@@ -267,7 +269,7 @@ impl<S: Scheme> Sim<S> {
     }
 
     fn wake(&mut self, link: LinkId) {
-        let p = &mut self.ports[link as usize];
+        let p = &mut self.ports[link];
         p.wakes = false;
         if p.held_down == 0 {
             self.serve(link);
@@ -278,7 +280,7 @@ impl<S: Scheme> Sim<S> {
     #[inline]
     fn serve(&mut self, link: LinkId) {
         let now_ns = self.now_ns;
-        let p = &mut self.ports[link as usize];
+        let p = &mut self.ports[link];
         let popped = p.queue.pop(now_ns, &mut self.slab, &mut self.dropped);
         match popped {
             Pop::Packet(id) => {
@@ -315,13 +317,13 @@ impl<S: Scheme> Sim<S> {
                 }
                 if let Some(sub) = turn {
                     (self.subs[sub].at_nic, self.subs[sub].had_to_wait) = (false, true);
-                    self.send(sub as u32);
+                    self.send(sub);
                     self.subs[sub].had_to_wait = false;
                 }
             }
             Pop::NotBefore(at_ns) => {
                 p.wakes = true;
-                self.wheel.push(at_ns.max(now_ns + 1), Event::Wake(link, 0));
+                self.wheel.push(at_ns.max(now_ns + 1), Event::Wake(link, PacketId(0)));
             }
             Pop::Empty => {}
         }
@@ -332,14 +334,14 @@ impl<S: Scheme> Sim<S> {
 
     /// The subflow that may send again once packet `id` leaves its NIC.
     #[cold]
-    fn turn(&self, id: u32) -> Option<usize> {
+    fn turn(&self, id: PacketId) -> Option<SubId> {
         let packet = &self.slab[id];
         (packet.hop == 0 && packet.kind == PacketKind::Data).then(|| self.sub_of(packet.flow, packet.subflow))
     }
 
     /// A packet reaches the far end of its link.
     #[inline]
-    fn arrive(&mut self, id: u32) {
+    fn arrive(&mut self, id: PacketId) {
         let packet = &mut self.slab[id];
         let (route, hop) = (packet.route, packet.hop);
         packet.hop += 1;
@@ -364,7 +366,7 @@ impl<S: Scheme> Sim<S> {
     }
 
     /// Shows a control message on its way out to the hop of the link that it is about to enter.
-    fn visit_forward(&mut self, link: LinkId, id: u32) {
+    fn visit_forward(&mut self, link: LinkId, id: PacketId) {
         let packet = &self.slab[id];
         if packet.way != Way::Out {
             return;
@@ -377,7 +379,7 @@ impl<S: Scheme> Sim<S> {
     }
 
     /// Shows a control message on its way back, off `link`, to the hop of the data link that `link` is the twin of.
-    fn visit_back(&mut self, link: LinkId, id: u32) {
+    fn visit_back(&mut self, link: LinkId, id: PacketId) {
         let packet = &self.slab[id];
         if packet.way != Way::Back {
             return;
@@ -388,13 +390,13 @@ impl<S: Scheme> Sim<S> {
         }
         let hops = self.routes.of(sub.forward).len() as u16;
         let visit = Visit { flow: packet.flow, subflow: packet.subflow, hop: hops - packet.hop, forward: false };
-        let data_link = self.ports[link as usize].twin.expect("a symmetric way back runs over twins");
+        let data_link = self.ports[link].twin.expect("a symmetric way back runs over twins");
         self.show(data_link, id, visit);
     }
 
-    fn show(&mut self, link: LinkId, id: u32, visit: Visit) {
+    fn show(&mut self, link: LinkId, id: PacketId, visit: Visit) {
         let Some(mut message) = self.slab[id].ctl.take() else { return };
-        let p = &mut self.ports[link as usize];
+        let p = &mut self.ports[link];
         p.refresh();
         p.hop.on_ctl(&mut self.io, &mut message, visit, &p.port);
         self.slab[id].ctl = Some(message);

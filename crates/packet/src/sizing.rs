@@ -3,7 +3,7 @@
 
 use std::collections::BinaryHeap;
 use subak_core::driver::PacketSizes;
-use subak_core::{Link, LinkId, Network, NodeId, NodeKind, Ns};
+use subak_core::{IdVec, Link, LinkId, Network, NodeId, NodeKind, Ns};
 
 /// Room in a queue where the network says nothing: 360 us of the link's rate (300 full packets at 10 Gb/s), at least
 /// 100 packets.
@@ -24,13 +24,12 @@ pub(crate) fn bucket_shift(network: &Network) -> u32 {
 /// without ends count as one chain.
 pub fn longest_rtt_ns(network: &Network, sizes: PacketSizes) -> Ns {
     let crossing = |l: LinkId, bytes: u32| {
-        let link = &network.links()[l as usize];
+        let link = &network.links()[l];
         link.delay_ns + (f64::from(bytes) * 8e9 / link.capacity_bps).ceil() as Ns
     };
     let rtt = |l: LinkId| crossing(l, sizes.mtu_bytes) + crossing(l, sizes.ack_bytes);
-    let loose: Ns =
-        (0..network.links().len() as LinkId).filter(|&l| network.links()[l as usize].from.is_none()).map(rtt).sum();
-    let Some(start) = network.hosts().next().or((!network.nodes().is_empty()).then_some(0)) else {
+    let loose: Ns = network.links().ids().filter(|&l| network.links()[l].from.is_none()).map(rtt).sum();
+    let Some(start) = network.hosts().next().or((!network.nodes().is_empty()).then_some(NodeId(0))) else {
         return loose.max(1);
     };
     let (far, _) = farthest(network, start, rtt);
@@ -40,7 +39,7 @@ pub fn longest_rtt_ns(network: &Network, sizes: PacketSizes) -> Ns {
 
 /// The largest rate of a link out of a host, bit/s; of any link where the network knows no hosts.
 pub(crate) fn largest_line_bps(network: &Network) -> f64 {
-    let is_line = |link: &&Link| link.from.is_some_and(|n| network.nodes()[n as usize].kind == NodeKind::Host);
+    let is_line = |link: &&Link| link.from.is_some_and(|n| network.nodes()[n].kind == NodeKind::Host);
     let largest =
         |of: &dyn Fn(&&Link) -> bool| network.links().iter().filter(of).map(|link| link.capacity_bps).reduce(f64::max);
     largest(&is_line).or_else(|| largest(&|_| true)).unwrap_or(0.0)
@@ -48,20 +47,20 @@ pub(crate) fn largest_line_bps(network: &Network) -> f64 {
 
 /// The node farthest from `start` by the sum of `cost` over links, and how far it is.
 fn farthest(network: &Network, start: NodeId, cost: impl Fn(LinkId) -> Ns) -> (NodeId, Ns) {
-    let mut distance = vec![Ns::MAX; network.nodes().len()];
+    let mut distance = IdVec::filled(Ns::MAX, network.nodes().len());
     let mut heap = BinaryHeap::from([(std::cmp::Reverse(0), start)]);
-    distance[start as usize] = 0;
+    distance[start] = 0;
     let mut last = (start, 0);
     while let Some((std::cmp::Reverse(d), node)) = heap.pop() {
-        if d > distance[node as usize] {
+        if d > distance[node] {
             continue;
         }
         last = (node, d);
         for &l in network.out_links(node) {
-            let Some(to) = network.links()[l as usize].to else { continue };
+            let Some(to) = network.links()[l].to else { continue };
             let next = d + cost(l);
-            if next < distance[to as usize] {
-                distance[to as usize] = next;
+            if next < distance[to] {
+                distance[to] = next;
                 heap.push((std::cmp::Reverse(next), to));
             }
         }

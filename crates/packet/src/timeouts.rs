@@ -1,31 +1,31 @@
 //! Silence at a sender, and what is sent again because of it.
 
 use crate::event::{Event, Who};
-use crate::flow::{blank, loss_of, remaining};
+use crate::flow::{SubId, blank, loss_of, remaining};
 use crate::sender::Next;
 use crate::sim::Sim;
 use subak_core::Ns;
 use subak_core::scheme::{LossKind, Scheme, Source};
 
 impl<S: Scheme> Sim<S> {
-    pub(crate) fn on_timeout(&mut self, at: u32) {
-        let flow = self.subs[at as usize].flow;
-        self.subs[at as usize].timeout_pending = false;
+    pub(crate) fn on_timeout(&mut self, at: SubId) {
+        let flow = self.subs[at].flow;
+        self.subs[at].timeout_pending = false;
         self.look_for_silence(at);
         self.flows.release(flow);
     }
 
     /// Notices at `due_ns`, or when that was put off, that nothing has arrived for too long.
-    pub(crate) fn await_silence(&mut self, at: u32, due_ns: Ns) {
-        let sub = &mut self.subs[at as usize];
+    pub(crate) fn await_silence(&mut self, at: SubId, due_ns: Ns) {
+        let sub = &mut self.subs[at];
         sub.timeout_pending = true;
         self.flows.hold(sub.flow);
         self.wheel.push(due_ns.max(self.now_ns), Event::Timeout(sub.flow, at));
     }
 
-    pub(crate) fn look_for_silence(&mut self, at: u32) {
+    pub(crate) fn look_for_silence(&mut self, at: SubId) {
         let now_ns = self.now_ns;
-        let sub = &mut self.subs[at as usize];
+        let sub = &mut self.subs[at];
         let Some(timeout_ns) = sub.sender.timeout_ns() else { return };
         if timeout_ns > now_ns {
             return self.await_silence(at, timeout_ns);
@@ -39,7 +39,7 @@ impl<S: Scheme> Sim<S> {
         self.flows[flow].source.on_loss(&mut self.io, &loss);
         self.carry_out(Who::Source(flow));
         self.send(at);
-        let sub = &self.subs[at as usize];
+        let sub = &self.subs[at];
         if !sub.timeout_pending
             && let Some(due_ns) = sub.sender.timeout_ns()
         {
@@ -48,14 +48,13 @@ impl<S: Scheme> Sim<S> {
     }
 
     /// The last segment under way once more, past window and pace: a packet in two round trips.
-    pub(crate) fn send_probe(&mut self, at: u32, next: Next) {
-        let sub = &mut self.subs[at as usize];
+    pub(crate) fn send_probe(&mut self, at: SubId, next: Next) {
+        let sub = &mut self.subs[at];
         let f = &mut self.flows[sub.flow];
         f.view.retransmissions += 1;
-        let mut packet = blank(sub.flow, sub.number, sub.forward, self.now_ns);
-        packet.segment = next.segment;
+        let packet = blank(sub.flow, sub.number, sub.forward, self.now_ns);
+        let mut packet = packet.carrying(next.segment, next.payload_bytes);
         packet.bytes = next.payload_bytes + self.set.sizes.header_bytes;
-        packet.payload_bytes = next.payload_bytes;
         let remaining = remaining(f);
         f.source.stamp(self.now_ns, &mut packet, remaining);
         if let Some(due_ns) = sub.sender.timeout_ns() {

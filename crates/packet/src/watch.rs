@@ -3,21 +3,21 @@
 use crate::sim::Sim;
 use std::fmt::Debug;
 use subak_core::driver::{Befell, PaceView, Sighting};
-use subak_core::scheme::{Blocks, Class, PacketKind, Queue, Scheme, Way};
-use subak_core::{FlowId, LinkId};
+use subak_core::scheme::{Blocks, Class, PacketId, PacketKind, Queue, Scheme, Way};
+use subak_core::{FlowId, LinkId, SubflowId};
 
 impl<S: Scheme> Sim<S> {
     /// Something befell packet `id` at `link`.
     #[cold]
     #[inline(never)]
-    pub(crate) fn saw(&mut self, befell: Befell, link: LinkId, id: u32) {
+    pub(crate) fn saw(&mut self, befell: Befell, link: LinkId, id: PacketId) {
         let Some(watcher) = &mut self.watcher else { return };
         let packet = &self.slab[id];
-        let flow = (packet.flow != FlowId::MAX).then_some(packet.flow);
+        let flow = (packet.flow != FlowId::NONE).then_some(packet.flow);
         if !watcher.wants(self.now_ns, flow, link) {
             return;
         }
-        let queue = &self.ports[link as usize].queue;
+        let queue = &self.ports[link].queue;
         let (is_data, is_ack) = (packet.kind == PacketKind::Data, packet.kind == PacketKind::Ack);
         watcher.see(&Sighting {
             at_ns: self.now_ns,
@@ -28,11 +28,12 @@ impl<S: Scheme> Sim<S> {
             kind: packet.kind,
             way: packet.way,
             class: packet.class,
-            segment: packet.segment,
-            blocks: if is_ack { Blocks::from_bits(packet.payload_bytes) } else { Blocks::default() },
+            // Of a control packet, the node that it names.
+            segment: packet.number,
+            blocks: if is_ack { packet.blocks() } else { Blocks::default() },
             cumulative: packet.cumulative,
             bytes: packet.bytes,
-            payload_bytes: if is_data { packet.payload_bytes } else { 0 },
+            payload_bytes: if is_data { packet.payload_bytes() } else { 0 },
             ecn: packet.ecn,
             hop: packet.hop,
             sent_ns: packet.sent_ns,
@@ -52,13 +53,13 @@ impl<S: Scheme> Sim<S> {
         if !watcher.wants(self.now_ns, None, link) {
             return;
         }
-        let queue = &self.ports[link as usize].queue;
+        let queue = &self.ports[link].queue;
         watcher.see(&Sighting {
             at_ns: self.now_ns,
             befell: Befell::Letter,
             link,
             flow: None,
-            subflow: 0,
+            subflow: SubflowId(0),
             kind: PacketKind::Ctl,
             way: Way::Back,
             class: Class::Control,
@@ -80,12 +81,11 @@ impl<S: Scheme> Sim<S> {
     /// How fast the subflows of `flow` may send, as its machine asked last.
     pub(crate) fn paces_of(&self, flow: FlowId) -> Vec<PaceView> {
         let Some(f) = self.flows.get(flow).filter(|f| f.open) else { return Vec::new() };
-        let subs = &self.subs[f.first_sub as usize..f.first_sub as usize + f.subflows as usize];
         let view = |sub: &crate::flow::Subflow| PaceView {
             pace_bps: if sub.held { Some(0.0) } else { sub.rate_bps },
             window_bytes: (!sub.held && sub.window_bytes < u64::MAX).then_some(sub.window_bytes),
             in_flight_bytes: sub.sender.in_flight_bytes(),
         };
-        subs.iter().map(view).collect()
+        f.subs().map(|at| view(&self.subs[at])).collect()
     }
 }

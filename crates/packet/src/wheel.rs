@@ -8,8 +8,8 @@
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
-use subak_core::Ns;
 use subak_core::rng::Stream;
+use subak_core::{IdVec, Ns};
 
 const BUCKETS: usize = 8192;
 const WORDS: usize = BUCKETS / 64;
@@ -72,6 +72,12 @@ impl<E: Tied> Near<E> {
     }
 }
 
+/// Where the event that a key is about stands in the current bucket: the key's lower half.
+#[inline(always)]
+fn place_of(key: u64) -> usize {
+    key as u32 as usize
+}
+
 /// So many events are put in order without a branch for each comparison; most buckets have no more.
 const FEW: usize = 16;
 
@@ -104,17 +110,22 @@ struct Chunk<E> {
     before: Place,
 }
 
+subak_core::id! {
+    /// A chunk by its place in the pool.
+    struct ChunkId(u32);
+}
+
 /// Where a bucket's last chunk is in the pool and how many events it has; 0 events: the bucket is empty.
 #[derive(Debug, Clone, Copy)]
 struct Place(u32);
 
 impl Place {
     const NONE: Place = Place(0);
-    fn new(chunk: u32, events: usize) -> Place {
-        Place(chunk << 3 | events as u32)
+    fn new(chunk: ChunkId, events: usize) -> Place {
+        Place(chunk.0 << 3 | events as u32)
     }
-    fn chunk(self) -> usize {
-        (self.0 >> 3) as usize
+    fn chunk(self) -> ChunkId {
+        ChunkId(self.0 >> 3)
     }
     fn events(self) -> usize {
         (self.0 & 7) as usize
@@ -128,8 +139,8 @@ pub struct Wheel<E: Tied> {
     shift: u32,
     /// The last chunk of each bucket.
     last: Vec<Place>,
-    pool: Vec<Chunk<E>>,
-    free: Vec<u32>,
+    pool: IdVec<ChunkId, Chunk<E>>,
+    free: Vec<ChunkId>,
     occupied: [u64; WORDS],
     /// Number of the bucket being emptied, counted from time zero.
     turn: u64,
@@ -150,7 +161,7 @@ impl<E: Tied> Wheel<E> {
         Wheel {
             shift,
             last: vec![Place::NONE; BUCKETS],
-            pool: Vec::new(),
+            pool: IdVec::new(),
             free: Vec::new(),
             occupied: [0; WORDS],
             turn: 0,
@@ -199,7 +210,7 @@ impl<E: Tied> Wheel<E> {
     /// The event of the current bucket that `key` is about.
     #[inline(always)]
     fn at(&self, key: u64) -> &Near<E> {
-        &self.current[key as u32 as usize]
+        &self.current[place_of(key)]
     }
 
     #[cold]
@@ -217,16 +228,15 @@ impl<E: Tied> Wheel<E> {
             return;
         }
         let place = self.free.pop().unwrap_or_else(|| self.more_room(event));
-        let chunk = &mut self.pool[place as usize];
+        let chunk = &mut self.pool[place];
         (chunk.events[0], chunk.before) = (event, last);
         self.last[slot] = Place::new(place, 1);
         self.occupied[slot / 64] |= 1 << (slot % 64);
     }
 
     #[cold]
-    fn more_room(&mut self, event: Near<E>) -> u32 {
-        self.pool.push(Chunk { events: [event; ROOM], before: Place::NONE });
-        self.pool.len() as u32 - 1
+    fn more_room(&mut self, event: Near<E>) -> ChunkId {
+        self.pool.push(Chunk { events: [event; ROOM], before: Place::NONE })
     }
 
     /// Moves a bucket's events to the current ones.
@@ -235,7 +245,7 @@ impl<E: Tied> Wheel<E> {
         while last.events() > 0 {
             let chunk = &self.pool[last.chunk()];
             self.current.extend_from_slice(&chunk.events[..last.events()]);
-            self.free.push(last.chunk() as u32);
+            self.free.push(last.chunk());
             last = chunk.before;
         }
         self.occupied[slot / 64] &= !(1 << (slot % 64));
@@ -302,7 +312,8 @@ impl<E: Tied> Wheel<E> {
         {
             self.order.resize(count, 0);
             for (place, &rank) in ranks[..count].iter().enumerate() {
-                self.order[rank as usize] = place as u64;
+                let rank = rank as usize;
+                self.order[rank] = place as u64;
             }
             return;
         }
@@ -317,7 +328,7 @@ impl<E: Tied> Wheel<E> {
     #[cold]
     fn settle_ties(&mut self) {
         let current = &self.current;
-        self.order.sort_by_key(|&key| current[key as u32 as usize].order());
+        self.order.sort_by_key(|&key| current[place_of(key)].order());
     }
 
     /// The nearest bucket after the current one that has events.

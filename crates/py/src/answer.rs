@@ -99,8 +99,8 @@ impl Answer {
             ("id", Arc::new(StringArray::from_iter_values(links.iter().map(|l| l.id.as_str()))) as ArrayRef),
             ("utilization", Arc::new(Float64Array::from_iter_values(utilization))),
             ("capacity_bps", Arc::new(Float64Array::from(capacity))),
-            ("load_bps", Arc::new(Float64Array::from(load.clone()))),
-            ("price", Arc::new(Float64Array::from(self.answer.link_price.clone()))),
+            ("load_bps", Arc::new(Float64Array::from(load.to_vec()))),
+            ("price", Arc::new(Float64Array::from(self.answer.link_price.to_vec()))),
         ])
     }
 
@@ -116,6 +116,6 @@ impl Answer {
 
 impl Answer {
     fn link_id(&self, link: LinkId) -> &str {
-        &self.case.network.links()[link as usize].id
+        &self.case.network.links()[link].id
     }
 }

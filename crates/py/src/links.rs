@@ -5,8 +5,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde_json::{Map, Value};
-use subak_core::LinkId;
 use subak_core::scheme::{Params, Visit};
+use subak_core::{FlowId, IdVec, LinkId, SubflowId};
 use subak_schemes::perc::Rule;
 use subak_schemes::s_perc::{Field, Fields, Link, Stateless};
 
@@ -30,8 +30,8 @@ struct Flow {
 #[pyclass(module = "subak._subak")]
 pub struct SPercLinks {
     rule: Stateless,
-    links: Vec<Link>,
-    flows: Vec<Flow>,
+    links: IdVec<LinkId, Link>,
+    flows: IdVec<FlowId, Flow>,
 }
 
 #[pymethods]
@@ -41,7 +41,7 @@ impl SPercLinks {
     fn new(
         py: Python<'_>,
         capacities_bps: Vec<f64>,
-        paths: Vec<Vec<LinkId>>,
+        paths: Vec<Vec<u32>>,
         division_kb: f64,
         tie: f64,
     ) -> PyResult<Self> {
@@ -52,7 +52,8 @@ impl SPercLinks {
         if paths.iter().flatten().any(|&l| l as usize >= capacities_bps.len()) {
             return Err(PyValueError::new_err("a path names a link that is not there"));
         }
-        let flow = |path: Vec<LinkId>| {
+        let flow = |path: Vec<u32>| {
+            let path: Vec<LinkId> = path.into_iter().map(LinkId).collect();
             let fields = Fields::new(path.len() as u16, false);
             Flow { path, sent: fields.clone(), fields }
         };
@@ -82,15 +83,15 @@ impl SPercLinks {
 impl SPercLinks {
     fn step(&mut self, kind: u32, id: u32, hop: u32) -> Option<[f64; 9]> {
         if kind == ROUND {
-            let link = self.links.get_mut(id as usize)?;
+            let link = self.links.get_mut(LinkId(id))?;
             self.rule.new_round(link);
             return Some(watched([0.0; 5], link));
         }
-        let flow = self.flows.get_mut(id as usize)?;
+        let flow = self.flows.get_mut(FlowId(id))?;
         match kind {
             UPDATE | LEAVE => {
-                let link = self.links.get_mut(*flow.path.get(hop as usize)? as usize)?;
-                let visit = Visit { flow: id, subflow: 0, hop: hop as u16, forward: true };
+                let link = self.links.get_mut(*flow.path.get(hop as usize)?)?;
+                let visit = Visit { flow: FlowId(id), subflow: SubflowId(0), hop: hop as u16, forward: true };
                 let step = self.rule.update(link, &mut flow.fields, visit, 1.0, kind == LEAVE);
                 let flag = |on: bool| f64::from(u8::from(on));
                 return Some(watched([step.e, step.b, step.a, flag(step.bottlenecked), flag(step.ignored)], link));

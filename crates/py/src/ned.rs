@@ -12,7 +12,7 @@ use subak_core::case::policy_from_value;
 use subak_core::document::json;
 use subak_core::flows::Extra;
 use subak_core::quantity::rate_bps_from_json;
-use subak_core::{Fault, LinkId, Policy, Utility};
+use subak_core::{Fault, LinkId, Offsets, Policy, Utility};
 use subak_solve::ned::{AnyLaw, Cluster, Division, Iteration, Key, Method, NewFlow, Normalizer};
 
 /// Flow and link visits between two looks for Ctrl-C.
@@ -91,7 +91,8 @@ impl Ned {
         let columns = [flows.2.to_vec(py)?, flows.3.to_vec(py)?, flows.4.to_vec(py)?, flows.5.to_vec(py)?];
         let (policy, now) = (self.policy, &mut self.now);
         let added = py.detach(|| {
-            let flows = flows_of(policy, &ptr, &links, &columns)?;
+            let links: Vec<LinkId> = links.into_iter().map(LinkId).collect();
+            let flows = flows_of(policy, ptr, &links, &columns)?;
             either!(now, iteration => iteration.cluster_mut().add_all(&flows))
         });
         let keys = added.or_input_error(py)?;
@@ -158,7 +159,7 @@ impl Ned {
                 return Err(Fault::new("prices", what, "give one price a link"));
             }
             either!(&mut self.now, iteration => {
-                let set = |(l, p): (usize, &f64)| iteration.set_price(l as LinkId, *p);
+                let set = |(l, p): (usize, &f64)| iteration.set_price(LinkId::from_index(l), *p);
                 prices.iter().enumerate().filter(|(_, p)| p.is_finite()).try_for_each(set)
             })
         };
@@ -255,8 +256,8 @@ pub fn normalizer_of(name: &str) -> Result<Normalizer, Fault> {
 /// Flows as the iteration takes them.
 fn flows_of<'a>(
     policy: Policy,
-    ptr: &[u32],
-    links: &'a [u32],
+    ptr: Vec<u32>,
+    links: &'a [LinkId],
     [weight, demand_bps, size_bytes, deadline_s]: &[Vec<f64>; 4],
 ) -> Result<Vec<NewFlow<'a>>, Fault> {
     let count = ptr.len().saturating_sub(1);
@@ -273,6 +274,7 @@ fn flows_of<'a>(
             return Err(Fault::new(name, what, "give one a flow"));
         }
     }
+    let offsets = Offsets::from(ptr);
     let flow = |f: usize| {
         let at = |e: Fault| e.below(&format!("flows[{f}]"));
         let weight = weight.get(f).copied().unwrap_or(1.0);
@@ -284,7 +286,7 @@ fn flows_of<'a>(
         let Utility::Power { ln_gain, .. } = Utility::under(policy, weight, &extra).map_err(at)? else {
             unreachable!("the policy has an alpha");
         };
-        let path = &links[ptr[f] as usize..ptr[f + 1] as usize];
+        let path = &links[offsets.row(f)];
         Ok(NewFlow { path, ln_gain, demand_bps: demand_bps.get(f).copied().unwrap_or(f64::INFINITY) })
     };
     (0..count).map(flow).collect()

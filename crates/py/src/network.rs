@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use subak_core::document::json;
 use subak_core::route::Metric;
-use subak_core::{Link, LinkId, NodeId, NodeKind};
+use subak_core::{Link, NodeId, NodeKind};
 
 /// Directed links between named nodes.
 #[pyclass(subclass, module = "subak", name = "Network")]
@@ -34,7 +34,7 @@ impl Network {
         let alone = parse(py, json, Path::new("."))?.network;
         for link in alone.links() {
             let mut end =
-                |node: Option<NodeId>| node.map(|n| self.network.node(&alone.nodes()[n as usize].name, NodeKind::Host));
+                |node: Option<NodeId>| node.map(|n| self.network.node(&alone.nodes()[n].name, NodeKind::Host));
             let (from, to) = (end(link.from), end(link.to));
             self.network.add(Link { from, to, ..link.clone() }).or_input_error(py)?;
         }
@@ -72,9 +72,9 @@ impl Network {
     }
 
     /// The places in ``links`` of the links called ``ids``.
-    fn link_numbers(&self, py: Python<'_>, ids: Vec<String>) -> PyResult<Vec<LinkId>> {
+    fn link_numbers(&self, py: Python<'_>, ids: Vec<String>) -> PyResult<Vec<u32>> {
         let find = |id: &String| {
-            self.network.find_link(id).ok_or_else(|| {
+            self.network.find_link(id).map(|l| l.0).ok_or_else(|| {
                 subak_core::Fault::new("links", format!("there is no link \"{id}\""), "see the column id of links")
             })
         };
@@ -88,7 +88,7 @@ impl Network {
 
 impl Network {
     fn node_name(&self, node: NodeId) -> &str {
-        &self.network.nodes()[node as usize].name
+        &self.network.nodes()[node].name
     }
 }
 

@@ -12,7 +12,7 @@ use subak_core::case::policy_from_value;
 use subak_core::document::{Format, json};
 use subak_core::formats::{flows::resolved, refuse_kind};
 use subak_core::route::Metric;
-use subak_core::{Fault, Flows};
+use subak_core::{Fault, Flows, LinkId};
 use subak_solve::Options;
 use subak_solve::ned::{Method, Run};
 
@@ -56,6 +56,7 @@ impl Case {
         let read = || {
             let policy = policy_from_value(&json::parse(utf8(policy)?)?).map_err(|e| e.below("policy"))?;
             let (link_ptr, links, weight, demand_bps) = rows;
+            let links = links.into_iter().map(LinkId).collect();
             let flows = Flows::from_rows(link_ptr, links, weight, demand_bps, &network)?;
             Ok(subak_core::Case { network, flows, policy })
         };

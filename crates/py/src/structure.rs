@@ -6,7 +6,7 @@ use crate::table::Table;
 use arrow_array::{ArrayRef, Float64Array, StringArray, UInt32Array};
 use pyo3::prelude::*;
 use std::sync::Arc;
-use subak_core::{Fault, LinkId};
+use subak_core::{Fault, IdVec, LinkId};
 use subak_solve::freeze_iterations;
 use subak_solve::structure::{self as solve, Degree};
 
@@ -15,12 +15,12 @@ use subak_solve::structure::{self as solve, Degree};
 pub struct Structure {
     case: Arc<subak_core::Case>,
     found: solve::Structure,
-    freeze_iterations: Vec<Option<usize>>,
+    freeze_iterations: IdVec<LinkId, Option<usize>>,
 }
 
 impl Structure {
     fn id(&self, link: LinkId) -> &str {
-        &self.case.network.links()[link as usize].id
+        &self.case.network.links()[link].id
     }
 
     fn ids<'a>(&'a self, links: &'a [LinkId]) -> Vec<&'a str> {
@@ -31,18 +31,18 @@ impl Structure {
         Arc::new(StringArray::from_iter_values(links.map(|l| self.id(l))))
     }
 
-    fn removed(&self) -> Vec<Option<usize>> {
+    fn removed(&self) -> IdVec<LinkId, Option<usize>> {
         self.found.frozen_in(self.case.network.links().len())
     }
 
     /// The rate of each bottleneck's flows per unit of weight.
-    fn levels_bps(&self) -> Vec<Option<f64>> {
-        let mut level = vec![None; self.case.network.links().len()];
+    fn levels_bps(&self) -> IdVec<LinkId, Option<f64>> {
+        let mut level = IdVec::filled(None, self.case.network.links().len());
         for (part, shares) in self.found.partition.iter().zip(&self.found.shares_bps) {
             let mut shares = shares.iter();
             for &l in part {
                 // Both lists are in the links' order.
-                level[l as usize] = shares.find(|(m, _)| *m == l).map(|(_, share)| *share);
+                level[l] = shares.find(|(m, _)| *m == l).map(|(_, share)| *share);
             }
         }
         level
@@ -113,7 +113,7 @@ impl Structure {
     fn flows(&self, py: Python<'_>) -> PyResult<Table> {
         py.detach(|| {
             let (flows, removed) = (&self.case.flows, self.removed());
-            let first = |f| flows.links_of(f).iter().filter_map(|&l| removed[l as usize]).min();
+            let first = |f| flows.links_of(f).iter().filter_map(|&l| removed[l]).min();
             Table::new(vec![
                 ("id", Arc::new(StringArray::from_iter_values((0..flows.len()).map(|f| flows.id(f)))) as ArrayRef),
                 ("rate_bps", Arc::new(Float64Array::from(self.found.rates_bps.clone()))),

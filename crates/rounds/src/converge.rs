@@ -6,7 +6,7 @@ use crate::setup::Setup;
 use crate::theory::Bound;
 use serde_json::{Value, json};
 use subak_core::scheme::Update;
-use subak_core::{Case, Fault};
+use subak_core::{Case, Fault, FlowId, IdVec, LinkId};
 
 /// How a case is run.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -76,25 +76,25 @@ fn check(plan: &Plan) -> Result<(), Fault> {
     within("tolerance", plan.tolerance, 1e-12, 1.0)
 }
 
-fn summary(case: &Case, setup: &Setup, scheme: &str, ideal_bps: &[f64], outcome: &Outcome) -> Value {
+fn summary(case: &Case, setup: &Setup, scheme: &str, ideal_bps: &IdVec<FlowId, f64>, outcome: &Outcome) -> Value {
     let bound = Bound::of(scheme);
     let levels = setup.levels(bound.degree());
-    let link_name = |l: usize| match case.network.links().get(l) {
+    let link_name = |l: LinkId| match case.network.links().get(l) {
         Some(link) => link.id.clone(),
         // A demand's own link: see `Setup::from_case`.
         None => setup
             .paths
             .iter()
-            .position(|p| p[0] as usize == l)
+            .position(|p| p[0] == l)
             .map_or_else(String::new, |f| format!("demand of {}", case.flows.id(f))),
     };
-    let mut link_rounds = vec![0.0f64; setup.wires.len()];
-    for (f, &l) in levels.bottleneck.iter().enumerate() {
-        link_rounds[l as usize] = link_rounds[l as usize].max(outcome.flow_rounds[f]);
+    let mut link_rounds = IdVec::<LinkId, f64>::filled(0.0, setup.wires.len());
+    for (f, &l) in levels.bottleneck.iter_enumerated() {
+        link_rounds[l] = link_rounds[l].max(outcome.flow_rounds[f]);
     }
     let level = |n: usize| {
-        let links: Vec<usize> = (0..link_rounds.len()).filter(|&l| levels.of_link[l] == n).collect();
-        let rounds = (0..levels.of_flow.len()).filter(|&f| levels.of_flow[f] == n).map(|f| outcome.flow_rounds[f]);
+        let links = levels.frozen_in(n);
+        let rounds = levels.of_flow.ids().filter(|&f| levels.of_flow[f] == n).map(|f| outcome.flow_rounds[f]);
         json!({
             "level": n,
             "links": links.iter().map(|&l| link_name(l)).collect::<Vec<_>>(),
@@ -102,14 +102,14 @@ fn summary(case: &Case, setup: &Setup, scheme: &str, ideal_bps: &[f64], outcome:
         })
     };
     let chain = setup.slowest_chain(&levels, &link_rounds);
-    let flow = |f: usize| {
+    let flow = |f: FlowId| {
         json!({
-            "id": case.flows.id(f),
+            "id": case.flows.id(f.index()),
             "rate": outcome.rates_bps[f],
             "ideal": ideal_bps[f],
             "rounds": outcome.flow_rounds[f],
             "rounds_from_start": outcome.flow_rounds_from_start[f],
-            "bottleneck": link_name(levels.bottleneck[f] as usize),
+            "bottleneck": link_name(levels.bottleneck[f]),
         })
     };
     json!({
@@ -120,9 +120,9 @@ fn summary(case: &Case, setup: &Setup, scheme: &str, ideal_bps: &[f64], outcome:
         "rounds_from_start": outcome.rounds_from_start,
         "bound_rounds": bound.rounds(&levels),
         "levels": (1..=levels.count).map(level).collect::<Vec<_>>(),
-        "chain": chain.iter().map(|&l| json!({"link": link_name(l as usize), "rounds": link_rounds[l as usize]}))
+        "chain": chain.iter().map(|&l| json!({"link": link_name(l), "rounds": link_rounds[l]}))
             .collect::<Vec<_>>(),
-        "flows": (0..case.flows.len()).map(flow).collect::<Vec<_>>(),
+        "flows": FlowId::first(case.flows.len()).map(flow).collect::<Vec<_>>(),
         "updates": outcome.updates,
         "round": outcome.round_ns as f64 / 1e9,
         "drops": outcome.drops,
@@ -133,8 +133,8 @@ fn summary(case: &Case, setup: &Setup, scheme: &str, ideal_bps: &[f64], outcome:
 /// An update with the names of the case; rates without limit are `null`.
 fn trace_row(case: &Case, update: &Update, outcome: &Outcome) -> Value {
     let rounds = (update.at_ns as f64 - outcome.start_ns as f64) / outcome.round_ns as f64;
-    let link = case.network.links().get(update.link as usize).map_or("demand", |link| link.id.as_str());
-    let mut row = json!({"round": rounds, "flow": case.flows.id(update.flow as usize), "link": link});
+    let link = case.network.links().get(update.link).map_or("demand", |link| link.id.as_str());
+    let mut row = json!({"round": rounds, "flow": case.flows.id(update.flow.index()), "link": link});
     for &(name, x) in &update.values {
         row[name] = match name {
             "state" => json!(if x == 1.0 { "B" } else { "E" }),

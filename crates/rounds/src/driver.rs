@@ -8,7 +8,12 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 use subak_core::rng::Stream;
 use subak_core::scheme::{Ask, FlowInfo, Hop, Io, PathInfo, Port, Scheme, Sink, Source, To, Update, Visit};
-use subak_core::{FlowId, LinkId, Ns, Utility};
+use subak_core::{FlowId, IdVec, LinkId, Ns, SubflowId, Utility};
+
+subak_core::id! {
+    /// A message under way by its place.
+    struct FlightId(u32);
+}
 
 /// What the round driver needs to know of a link.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -96,7 +101,7 @@ struct Flight<S: Scheme> {
 }
 
 enum Event {
-    Arrive(u32),
+    Arrive(FlightId),
     Start(FlowId),
     Stop(FlowId),
     SourceTimer(FlowId, u32),
@@ -129,10 +134,10 @@ pub struct Rounds<S: Scheme> {
     conditions: Conditions,
     /// An update within this relative distance of the ideal rate is right.
     pub tolerance: f64,
-    links: Vec<Link<S>>,
-    flows: Vec<Flow<S>>,
-    flights: Vec<Option<Flight<S>>>,
-    free: Vec<u32>,
+    links: IdVec<LinkId, Link<S>>,
+    flows: IdVec<FlowId, Flow<S>>,
+    flights: IdVec<FlightId, Option<Flight<S>>>,
+    free: Vec<FlightId>,
     events: BinaryHeap<Due>,
     serial: u64,
     io: Io<S>,
@@ -149,16 +154,16 @@ pub struct Rounds<S: Scheme> {
 
 impl<S: Scheme> Rounds<S> {
     /// `wires` without flows. Each link starts its timers at its own time, up to one longest round trip after 0.
-    pub fn new(scheme: S, wires: &[Wire], conditions: Conditions, traced: bool) -> Self {
-        let links = wires.iter().enumerate().map(|(k, wire)| {
+    pub fn new(scheme: S, wires: &IdVec<LinkId, Wire>, conditions: Conditions, traced: bool) -> Self {
+        let links = wires.iter_enumerated().map(|(link, wire)| {
             let port = Port {
-                link: k as LinkId,
+                link,
                 capacity_bps: wire.capacity_bps,
                 delay_ns: wire.delay_ns,
                 buffer_bytes: 0,
                 mtu_bytes: 0,
                 rtt_ns: conditions.rtt_ns,
-                ..Port::example(0, 1.0)
+                ..Port::example(link, 1.0)
             };
             Link { hop: scheme.hop(&port), port }
         });
@@ -167,8 +172,8 @@ impl<S: Scheme> Rounds<S> {
             scheme,
             conditions,
             tolerance: 1e-9,
-            flows: Vec::new(),
-            flights: Vec::new(),
+            flows: IdVec::new(),
+            flights: IdVec::new(),
             free: Vec::new(),
             events: BinaryHeap::new(),
             serial: 0,
@@ -182,7 +187,7 @@ impl<S: Scheme> Rounds<S> {
             last_drop_ns: None,
         };
         let mut phases = Stream::new(conditions.seed, "phases");
-        for link in 0..wires.len() as LinkId {
+        for link in LinkId::first(wires.len()) {
             let at_ns = phases.below(conditions.rtt_ns.max(1) as usize) as Ns;
             rounds.schedule(at_ns, Event::LinkStart(link));
         }
@@ -191,9 +196,9 @@ impl<S: Scheme> Rounds<S> {
 
     /// Adds a flow over `path` that starts at `start_ns`, now or later.
     pub fn add(&mut self, path: Vec<LinkId>, weight: f64, start_ns: Ns, ideal_bps: f64) -> FlowId {
-        let flow = self.flows.len() as FlowId;
+        let flow = self.flows.next_id();
         let wire = |&l: &LinkId| {
-            let port = &self.links[l as usize].port;
+            let port = &self.links[l].port;
             Wire { capacity_bps: port.capacity_bps, delay_ns: port.delay_ns + self.conditions.jitter_ns }
         };
         let wires: Vec<_> = path.iter().map(wire).collect();
@@ -212,7 +217,7 @@ impl<S: Scheme> Rounds<S> {
 
     /// From now on `flow` should have `ideal_bps`.
     pub fn set_ideal(&mut self, flow: FlowId, ideal_bps: f64) {
-        self.flows[flow as usize].seen.ideal_bps = ideal_bps;
+        self.flows[flow].seen.ideal_bps = ideal_bps;
     }
 
     /// Lets everything up to and including `until_ns` happen.
@@ -235,7 +240,7 @@ impl<S: Scheme> Rounds<S> {
     }
     /// What was observed of a flow.
     pub fn seen(&self, flow: FlowId) -> &Seen {
-        &self.flows[flow as usize].seen
+        &self.flows[flow].seen
     }
     /// The flows added so far.
     pub fn flow_count(&self) -> usize {
@@ -243,7 +248,7 @@ impl<S: Scheme> Rounds<S> {
     }
     /// A link's machine.
     pub fn hop(&self, link: LinkId) -> &S::Hop {
-        &self.links[link as usize].hop
+        &self.links[link].hop
     }
     /// Updates at links so far.
     pub fn updates(&self) -> u64 {
@@ -278,31 +283,31 @@ impl<S: Scheme> Rounds<S> {
     fn handle(&mut self, event: Event) {
         match event {
             Event::Arrive(slot) => {
-                if let Some(flight) = self.flights[slot as usize].take() {
+                if let Some(flight) = self.flights[slot].take() {
                     self.free.push(slot);
                     self.arrive(flight);
                 }
             }
             Event::Start(flow) => {
-                self.flows[flow as usize].running = true;
-                self.flows[flow as usize].source.on_start(&mut self.io);
+                self.flows[flow].running = true;
+                self.flows[flow].source.on_start(&mut self.io);
                 self.obey_end(flow);
             }
             Event::Stop(flow) => {
-                self.flows[flow as usize].running = false;
-                self.flows[flow as usize].source.on_finish(&mut self.io);
+                self.flows[flow].running = false;
+                self.flows[flow].source.on_finish(&mut self.io);
                 self.obey_end(flow);
             }
             Event::SourceTimer(flow, timer) => {
-                self.flows[flow as usize].source.on_timer(&mut self.io, timer);
+                self.flows[flow].source.on_timer(&mut self.io, timer);
                 self.obey_end(flow);
             }
             Event::LinkStart(link) => {
-                self.links[link as usize].hop.on_start(&mut self.io);
+                self.links[link].hop.on_start(&mut self.io);
                 self.obey_link(link);
             }
             Event::LinkTimer(link, timer) => {
-                let Link { port, hop } = &mut self.links[link as usize];
+                let Link { port, hop } = &mut self.links[link];
                 hop.on_timer(&mut self.io, timer, port);
                 self.obey_link(link);
             }
@@ -310,9 +315,9 @@ impl<S: Scheme> Rounds<S> {
     }
 
     fn arrive(&mut self, mut flight: Flight<S>) {
-        let flow = &mut self.flows[flight.flow as usize];
+        let flow = &mut self.flows[flight.flow];
         if flight.forward && usize::from(flight.at) == flow.path.len() {
-            flow.sink.on_ctl(&mut self.io, 0, flight.message, flight.bytes);
+            flow.sink.on_ctl(&mut self.io, SubflowId(0), flight.message, flight.bytes);
             return self.obey_end(flight.flow);
         }
         self.update(&mut flight);
@@ -323,17 +328,17 @@ impl<S: Scheme> Rounds<S> {
             flight.at -= 1;
             self.cross(flight, 0);
         } else {
-            self.flows[flight.flow as usize].source.on_ctl(&mut self.io, 0, flight.message);
+            self.flows[flight.flow].source.on_ctl(&mut self.io, SubflowId(0), flight.message);
             self.obey_end(flight.flow);
         }
     }
 
     /// The message updates at the link it has come to.
     fn update(&mut self, flight: &mut Flight<S>) {
-        let flow = &mut self.flows[flight.flow as usize];
+        let flow = &mut self.flows[flight.flow];
         let id = flow.path[usize::from(flight.at)];
-        let Link { port, hop } = &mut self.links[id as usize];
-        let visit = Visit { flow: flight.flow, subflow: 0, hop: flight.at, forward: flight.forward };
+        let Link { port, hop } = &mut self.links[id];
+        let visit = Visit { flow: flight.flow, subflow: SubflowId(0), hop: flight.at, forward: flight.forward };
         hop.on_ctl(&mut self.io, &mut flight.message, visit, port);
         self.trace.extend(self.io.take_trace());
         self.updates += 1;
@@ -346,8 +351,8 @@ impl<S: Scheme> Rounds<S> {
     }
 
     /// Sends a message over the link `before` its next stop, unless that is lost.
-    fn cross(&mut self, flight: Flight<S>, before: i32) {
-        let over = self.flows[flight.flow as usize].path[(i32::from(flight.at) + before) as usize];
+    fn cross(&mut self, flight: Flight<S>, before: i16) {
+        let over = self.flows[flight.flow].path[usize::from(flight.at.wrapping_add_signed(before))];
         let Conditions { jitter_ns, drop, drop_until_ns, .. } = self.conditions;
         if drop > 0.0 && self.io.now_ns < drop_until_ns && self.random.unit() < drop {
             self.dropped += 1;
@@ -355,12 +360,9 @@ impl<S: Scheme> Rounds<S> {
             return;
         }
         let jitter_ns = if jitter_ns > 0 { self.random.below(jitter_ns as usize + 1) as Ns } else { 0 };
-        let at_ns = self.io.now_ns + self.links[over as usize].port.delay_ns + jitter_ns;
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.flights.push(None);
-            self.flights.len() as u32 - 1
-        });
-        self.flights[slot as usize] = Some(flight);
+        let at_ns = self.io.now_ns + self.links[over].port.delay_ns + jitter_ns;
+        let slot = self.free.pop().unwrap_or_else(|| self.flights.push(None));
+        self.flights[slot] = Some(flight);
         self.schedule(at_ns, Event::Arrive(slot));
     }
 
@@ -373,7 +375,7 @@ impl<S: Scheme> Rounds<S> {
                     self.arrive(Flight { flow, at: 0, forward: true, bytes, message });
                 }
                 Ask::Ctl { to: To::Source, message, bytes, .. } => {
-                    let at = self.flows[flow as usize].path.len() as u16 - 1;
+                    let at = self.flows[flow].path.len() as u16 - 1;
                     self.cross(Flight { flow, at, forward: false, bytes, message }, 0);
                 }
                 // Nothing but flows and links here: schemes that need more do not live on control messages alone.
@@ -381,7 +383,7 @@ impl<S: Scheme> Rounds<S> {
                 Ask::Timer { timer, at_ns } => self.schedule(at_ns, Event::SourceTimer(flow, timer)),
                 Ask::Pace { rate_bps, .. } => {
                     let now_ns = self.io.now_ns;
-                    let seen = &mut self.flows[flow as usize].seen;
+                    let seen = &mut self.flows[flow].seen;
                     seen.rate_bps = rate_bps.unwrap_or(f64::INFINITY);
                     if let Some(rates) = &mut self.rates {
                         rates.push(Assigned { at_ns: now_ns, flow, rate_bps: seen.rate_bps });

@@ -5,7 +5,7 @@ use crate::run::{Outcome, Plan, params};
 use crate::setup::Setup;
 use serde_json::Value;
 use subak_core::scheme::{Ask, Hop, Io, Port, Scheme, Source, Visit};
-use subak_core::{Case, Fault, FlowId, LinkId, Ns};
+use subak_core::{Case, Fault, FlowId, IdVec, LinkId, Ns, SubflowId};
 use subak_schemes::{Visitor, with_scheme};
 
 /// One step of an order.
@@ -46,7 +46,7 @@ impl Order {
                 .ok_or_else(|| Fault::new(&place, format!("there is no flow \"{flow}\""), "name a flow of the case"))?;
             let path = case.flows.links_of(case.flows.paths_of(f).start);
             match case.network.find_link(link).filter(|l| path.contains(l)) {
-                Some(l) => Ok(Step::Update(f as FlowId, l)),
+                Some(l) => Ok(Step::Update(FlowId::from_index(f), l)),
                 None => Err(Fault::new(
                     &place,
                     format!("link \"{link}\" is not on the path of flow \"{flow}\""),
@@ -60,14 +60,20 @@ impl Order {
 
 /// Replays `order` under the scheme called `name`. Rounds count the ends of rounds; an update lies in the middle of its
 /// round.
-pub fn run(name: &str, setup: &Setup, ideal_bps: &[f64], plan: &Plan, order: &Order) -> Result<Outcome, Fault> {
+pub fn run(
+    name: &str,
+    setup: &Setup,
+    ideal_bps: &IdVec<FlowId, f64>,
+    plan: &Plan,
+    order: &Order,
+) -> Result<Outcome, Fault> {
     let round_ns = setup.rtt_ns(plan.jitter_ns);
     with_scheme(name, &params(name, plan, round_ns)?, Replay { setup, ideal_bps, plan, order, round_ns })
 }
 
 struct Replay<'a> {
     setup: &'a Setup,
-    ideal_bps: &'a [f64],
+    ideal_bps: &'a IdVec<FlowId, f64>,
     plan: &'a Plan,
     order: &'a Order,
     round_ns: Ns,
@@ -93,12 +99,12 @@ impl Visitor for Replay<'_> {
             let allocated = bench.update(setup, f, link);
             outcome.updates += 1;
             outcome.trace.extend(bench.io.take_trace());
-            if allocated.is_some_and(|a| !right(a, ideal_bps[f as usize])) {
-                outcome.flow_rounds[f as usize] = f64::from(round) + 1.0;
-                outcome.flow_last_link[f as usize] = Some(link);
+            if allocated.is_some_and(|a| !right(a, ideal_bps[f])) {
+                outcome.flow_rounds[f] = f64::from(round) + 1.0;
+                outcome.flow_last_link[f] = Some(link);
             }
         }
-        outcome.rates_bps = (0..setup.paths.len()).map(|f| bench.rate(f, setup.paths[f].len() as u16)).collect();
+        outcome.rates_bps = setup.paths.iter_enumerated().map(|(f, path)| bench.rate(f, path.len() as u16)).collect();
         outcome.rounds = outcome.flow_rounds.iter().copied().fold(0.0, f64::max);
         outcome.rounds_from_start = outcome.rounds;
         outcome.flow_rounds_from_start.clone_from(&outcome.flow_rounds);
@@ -110,21 +116,20 @@ impl Visitor for Replay<'_> {
 /// A scheme's links and the flows' messages, none of them under way.
 struct Bench<S: Scheme> {
     io: Io<S>,
-    ports: Vec<Port>,
-    hops: Vec<S::Hop>,
+    ports: IdVec<LinkId, Port>,
+    hops: IdVec<LinkId, S::Hop>,
     /// Timers that each link has set.
     timers: Vec<Vec<u32>>,
-    messages: Vec<Option<S::Ctl>>,
+    messages: IdVec<FlowId, Option<S::Ctl>>,
 }
 
 impl<S: Scheme> Bench<S> {
     fn new(scheme: &S, setup: &Setup, rtt_ns: Ns) -> Self {
         let mut io = Io::traced();
         let ports = ports(setup, rtt_ns);
-        let mut hops: Vec<S::Hop> = ports.iter().map(|port| scheme.hop(port)).collect();
+        let mut hops: IdVec<LinkId, S::Hop> = ports.iter().map(|port| scheme.hop(port)).collect();
         let timers = hops.iter_mut().map(|hop| start(hop, &mut io)).collect();
-        let flows = 0..setup.paths.len() as FlowId;
-        let messages = flows.map(|f| first_message(scheme, setup, f, &mut io)).collect();
+        let messages = setup.paths.ids().map(|f| first_message(scheme, setup, f, &mut io)).collect();
         Bench { io, ports, hops, timers, messages }
     }
 
@@ -140,15 +145,15 @@ impl<S: Scheme> Bench<S> {
 
     /// The flow's message passes the link: what it is allocated there.
     fn update(&mut self, setup: &Setup, flow: FlowId, link: LinkId) -> Option<f64> {
-        let hop = setup.paths[flow as usize].iter().position(|&l| l == link)? as u16;
-        let message = self.messages[flow as usize].as_mut()?;
-        let visit = Visit { flow, subflow: 0, hop, forward: true };
-        self.hops[link as usize].on_ctl(&mut self.io, message, visit, &self.ports[link as usize]);
+        let hop = setup.paths[flow].iter().position(|&l| l == link)? as u16;
+        let message = self.messages[flow].as_mut()?;
+        let visit = Visit { flow, subflow: SubflowId(0), hop, forward: true };
+        self.hops[link].on_ctl(&mut self.io, message, visit, &self.ports[link]);
         S::allocated(message, hop)
     }
 
     /// The least that a flow's message holds for its links; 0 where it holds nothing.
-    fn rate(&self, flow: usize, hops: u16) -> f64 {
+    fn rate(&self, flow: FlowId, hops: u16) -> f64 {
         let held = self.messages[flow].iter().flat_map(|m| (0..hops).filter_map(|k| S::allocated(m, k)));
         Some(held.fold(f64::INFINITY, f64::min)).filter(|rate| rate.is_finite()).unwrap_or(0.0)
     }
@@ -158,11 +163,11 @@ fn empty(flows: usize, round_ns: Ns) -> Outcome {
     Outcome {
         converged: false,
         rounds: 0.0,
-        flow_rounds: vec![0.0; flows],
+        flow_rounds: IdVec::filled(0.0, flows),
         rounds_from_start: 0.0,
-        flow_rounds_from_start: vec![0.0; flows],
-        flow_last_link: vec![None; flows],
-        rates_bps: vec![0.0; flows],
+        flow_rounds_from_start: IdVec::filled(0.0, flows),
+        flow_last_link: IdVec::filled(None, flows),
+        rates_bps: IdVec::filled(0.0, flows),
         updates: 0,
         round_ns,
         start_ns: 0,
@@ -173,17 +178,17 @@ fn empty(flows: usize, round_ns: Ns) -> Outcome {
     }
 }
 
-fn ports(setup: &Setup, rtt_ns: Ns) -> Vec<Port> {
-    let port = |(k, wire): (usize, &crate::Wire)| Port {
-        link: k as LinkId,
+fn ports(setup: &Setup, rtt_ns: Ns) -> IdVec<LinkId, Port> {
+    let port = |(link, wire): (LinkId, &crate::Wire)| Port {
+        link,
         capacity_bps: wire.capacity_bps,
         delay_ns: wire.delay_ns,
         buffer_bytes: 0,
         mtu_bytes: 0,
         rtt_ns,
-        ..Port::example(0, 1.0)
+        ..Port::example(link, 1.0)
     };
-    setup.wires.iter().enumerate().map(port).collect()
+    setup.wires.iter_enumerated().map(port).collect()
 }
 
 fn start<S: Scheme>(hop: &mut S::Hop, io: &mut Io<S>) -> Vec<u32> {
@@ -201,8 +206,8 @@ fn timers_of<S: Scheme>(io: &mut Io<S>) -> Vec<u32> {
 
 /// What a source sends first.
 fn first_message<S: Scheme>(scheme: &S, setup: &Setup, flow: FlowId, io: &mut Io<S>) -> Option<S::Ctl> {
-    let wires: Vec<_> = setup.paths[flow as usize].iter().map(|&l| setup.wires[l as usize]).collect();
-    let info = flow_info(flow, setup.weights[flow as usize], &wires);
+    let wires: Vec<_> = setup.paths[flow].iter().map(|&l| setup.wires[l]).collect();
+    let info = flow_info(flow, setup.weights[flow], &wires);
     scheme.source(&info).on_start(io);
     let message = |ask| match ask {
         Ask::Ctl { message, .. } => Some(message),

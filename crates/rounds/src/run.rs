@@ -5,7 +5,7 @@ use crate::setup::Setup;
 use serde_json::{Map, Value, json};
 use subak_core::rng::Stream;
 use subak_core::scheme::{InRounds, Scheme, Update};
-use subak_core::{Fault, FlowId, LinkId, Ns};
+use subak_core::{Fault, FlowId, IdVec, LinkId, Ns};
 use subak_schemes::{Visitor, registry, with_scheme};
 
 /// Updates kept at most: what a run that never settles would fill memory with.
@@ -68,15 +68,15 @@ pub struct Outcome {
     /// The last wrong update.
     pub rounds: f64,
     /// The last wrong update of each flow.
-    pub flow_rounds: Vec<f64>,
+    pub flow_rounds: IdVec<FlowId, f64>,
     /// As `rounds`, counted from the start of the first flow instead.
     pub rounds_from_start: f64,
     /// As `flow_rounds`, counted from the start of the first flow instead.
-    pub flow_rounds_from_start: Vec<f64>,
+    pub flow_rounds_from_start: IdVec<FlowId, f64>,
     /// The link of each flow's last wrong update.
-    pub flow_last_link: Vec<Option<LinkId>>,
+    pub flow_last_link: IdVec<FlowId, Option<LinkId>>,
     /// The rate at each flow's source at the end, bit/s.
-    pub rates_bps: Vec<f64>,
+    pub rates_bps: IdVec<FlowId, f64>,
     /// Updates at links.
     pub updates: u64,
     /// Length of a round, ns.
@@ -94,7 +94,7 @@ pub struct Outcome {
 }
 
 /// Runs the scheme called `name` on `setup`, whose flows should have `ideal_bps`.
-pub fn run(name: &str, setup: &Setup, ideal_bps: &[f64], plan: &Plan) -> Result<Outcome, Fault> {
+pub fn run(name: &str, setup: &Setup, ideal_bps: &IdVec<FlowId, f64>, plan: &Plan) -> Result<Outcome, Fault> {
     let round_ns = plan.round_ns.unwrap_or_else(|| setup.rtt_ns(plan.jitter_ns));
     let params = params(name, plan, round_ns)?;
     with_scheme(name, &params, Run { setup, ideal_bps, plan, round_ns })
@@ -129,7 +129,7 @@ pub fn names() -> Vec<&'static str> {
 
 struct Run<'a> {
     setup: &'a Setup,
-    ideal_bps: &'a [f64],
+    ideal_bps: &'a IdVec<FlowId, f64>,
     plan: &'a Plan,
     round_ns: Ns,
 }
@@ -159,7 +159,7 @@ impl Visitor for Run<'_> {
         }
         let mut starts = Stream::new(plan.seed, "starts");
         let mut first_start_ns = Ns::MAX;
-        for (f, path) in setup.paths.iter().enumerate() {
+        for (f, path) in setup.paths.iter_enumerated() {
             let at_ns = first_ns + rounds_ns(plan.stagger_rounds * starts.unit());
             first_start_ns = first_start_ns.min(at_ns);
             rounds.add(path.clone(), setup.weights[f], at_ns, ideal_bps[f]);
@@ -196,7 +196,7 @@ fn report<S: Scheme>(
     let since = |from_ns: Ns, at_ns: Option<Ns>| at_ns.unwrap_or(0).saturating_sub(from_ns) as f64 / round_ns as f64;
     let assigned = rounds.take_rates();
     let seen = |f: FlowId| rounds.seen(f);
-    let flows = 0..rounds.flow_count() as FlowId;
+    let flows = FlowId::first(rounds.flow_count());
     let (drops, last_drop_ns) = rounds.drops();
     Outcome {
         converged,

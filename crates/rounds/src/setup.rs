@@ -2,7 +2,7 @@
 
 use crate::driver::Wire;
 use subak_core::rng::Stream;
-use subak_core::{Case, Fault, Flow, Flows, Link, LinkId, Network, Ns, Policy};
+use subak_core::{Case, Fault, Flow, FlowId, Flows, IdVec, Link, LinkId, Network, Ns, Policy};
 
 /// Delay of a link where a case gives none, ns: that of section 3.3.
 pub const DELAY_NS: Ns = 10_000;
@@ -14,11 +14,11 @@ const LONGEST_NS: Ns = 3_600_000_000_000;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setup {
     /// The links.
-    pub wires: Vec<Wire>,
+    pub wires: IdVec<LinkId, Wire>,
     /// The links of each flow.
-    pub paths: Vec<Vec<LinkId>>,
+    pub paths: IdVec<FlowId, Vec<LinkId>>,
     /// The flows' weights.
-    pub weights: Vec<f64>,
+    pub weights: IdVec<FlowId, f64>,
 }
 
 /// Capacities of a random setup.
@@ -58,8 +58,8 @@ impl Random {
             };
             Wire { capacity_bps: gbps * 1e9, delay_ns: DELAY_NS }
         });
-        let wires: Vec<_> = wires.collect();
-        let mut deck: Vec<LinkId> = (0..self.links as LinkId).collect();
+        let wires = wires.collect();
+        let mut deck: Vec<LinkId> = LinkId::first(self.links).collect();
         let mut path = || {
             for k in 0..self.hops.min(self.links) {
                 let other = k + random.below(self.links - k);
@@ -88,7 +88,7 @@ impl Setup {
         let delay = |ns: Ns| if ns == 0 { DELAY_NS } else { ns.min(LONGEST_NS) };
         let links = case.network.links().iter();
         let wires = links.map(|l| Wire { capacity_bps: l.capacity_bps, delay_ns: delay(l.delay_ns) }).collect();
-        let mut setup = Setup { wires, paths: Vec::new(), weights: Vec::new() };
+        let mut setup = Setup { wires, paths: IdVec::new(), weights: IdVec::new() };
         for f in 0..case.flows.len() {
             let paths = case.flows.paths_of(f);
             if paths.len() != 1 {
@@ -102,8 +102,7 @@ impl Setup {
             check(f, &path, case.flows.weight()[f], &setup.wires)?;
             let demand_bps = case.flows.demand_bps()[f];
             if demand_bps.is_finite() {
-                path.insert(0, setup.wires.len() as LinkId);
-                setup.wires.push(Wire { capacity_bps: demand_bps, delay_ns: 0 });
+                path.insert(0, setup.wires.push(Wire { capacity_bps: demand_bps, delay_ns: 0 }));
             }
             setup.paths.push(path);
             setup.weights.push(case.flows.weight()[f]);
@@ -125,7 +124,7 @@ impl Setup {
             })?;
         }
         let mut flows = Flows::new();
-        for (k, path) in self.paths.iter().enumerate() {
+        for (k, path) in self.paths.iter_enumerated() {
             flows.push(Flow { weight: self.weights[k], ..Flow::over(format!("f{k}"), path.clone()) }, &network)?;
         }
         Ok(Case { network, flows, policy: Policy::MaxMin })
@@ -133,8 +132,7 @@ impl Setup {
 
     /// The longest round trip, with `jitter_ns` at most on each crossing.
     pub fn rtt_ns(&self, jitter_ns: Ns) -> Ns {
-        let one_way =
-            |path: &Vec<LinkId>| -> Ns { path.iter().map(|&l| self.wires[l as usize].delay_ns + jitter_ns).sum() };
+        let one_way = |path: &Vec<LinkId>| -> Ns { path.iter().map(|&l| self.wires[l].delay_ns + jitter_ns).sum() };
         2 * self.paths.iter().map(one_way).max().unwrap_or(0).max(1)
     }
 
@@ -146,12 +144,12 @@ impl Setup {
 
 /// What the round driver cannot run: ways of more links than a hop's number counts, or of more than an hour, and weights
 /// whose sums would need more bits than there are.
-fn check(f: usize, path: &[LinkId], weight: f64, wires: &[Wire]) -> Result<(), Fault> {
+fn check(f: usize, path: &[LinkId], weight: f64, wires: &IdVec<LinkId, Wire>) -> Result<(), Fault> {
     let fault = |key: &str, what: String, mend: &str| Err(Fault::new(format!("flows[{f}].{key}"), what, mend));
     if path.len() >= usize::from(u16::MAX) {
         return fault("path", format!("a path of {} links", path.len()), "give paths of fewer than 65,535 links");
     }
-    let way_ns = path.iter().fold(0, |sum: Ns, &l| sum.saturating_add(wires[l as usize].delay_ns));
+    let way_ns = path.iter().fold(0, |sum: Ns, &l| sum.saturating_add(wires[l].delay_ns));
     if way_ns > LONGEST_NS {
         return fault("path", "the path takes over an hour".into(), "give the links shorter delays");
     }

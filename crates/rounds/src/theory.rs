@@ -1,7 +1,7 @@
 //! What theory says of a setup: its max-min rates, and the rounds a scheme may take.
 
 use crate::setup::Setup;
-use subak_core::LinkId;
+use subak_core::{FlowId, IdVec, LinkId, Offsets};
 use subak_solve::max_min::{MaxMin, Rows};
 use subak_solve::wfk::{Degree, WaterFilling};
 
@@ -51,25 +51,25 @@ impl Bound {
 
 impl Setup {
     /// The exact max-min rates, bit/s, and a bottleneck link of each flow.
-    pub fn exact(&self) -> (Vec<f64>, Vec<LinkId>) {
-        let mut link_ptr = vec![0u32];
+    pub fn exact(&self) -> (IdVec<FlowId, f64>, IdVec<FlowId, LinkId>) {
+        let mut link_ptr = Offsets::<usize>::default();
         let mut links = Vec::new();
         for path in &self.paths {
             links.extend_from_slice(path);
-            link_ptr.push(links.len() as u32);
+            link_ptr.push(links.len());
         }
         let (capacity_bps, demand_bps) = (self.capacities_bps(), vec![f64::INFINITY; self.paths.len()]);
         let rows = Rows {
             capacity_bps: &capacity_bps,
-            link_ptr: &link_ptr,
+            link_ptr: link_ptr.raw(),
             links: &links,
             weight: &self.weights,
             demand_bps: &demand_bps,
             active: None,
         };
-        let (mut rates, mut bottleneck) = (vec![0.0; self.paths.len()], vec![0; self.paths.len()]);
+        let (mut rates, mut bottleneck) = (vec![0.0; self.paths.len()], vec![LinkId(0); self.paths.len()]);
         MaxMin::new().solve(&rows, &mut rates, &mut bottleneck);
-        (rates, bottleneck)
+        (rates.into(), bottleneck.into())
     }
 
     /// The run of WF^k.
@@ -79,14 +79,13 @@ impl Setup {
 
     /// The dependency chain that took the time: from the link that was right last, back through the precedents, each time
     /// to the one that was right last itself. `link_rounds[l]` is when `l` was right.
-    pub fn slowest_chain(&self, levels: &WaterFilling, link_rounds: &[f64]) -> Vec<LinkId> {
-        let later =
-            |a: &LinkId, b: &LinkId| link_rounds[*a as usize].total_cmp(&link_rounds[*b as usize]).then(b.cmp(a));
+    pub fn slowest_chain(&self, levels: &WaterFilling, link_rounds: &IdVec<LinkId, f64>) -> Vec<LinkId> {
+        let later = |a: &LinkId, b: &LinkId| link_rounds[*a].total_cmp(&link_rounds[*b]).then(b.cmp(a));
         let bottlenecks = (1..=levels.count).flat_map(|n| levels.frozen_in(n));
         let Some(mut link) = bottlenecks.max_by(later) else { return Vec::new() };
         let mut chain = vec![link];
-        while levels.of_link[link as usize] > 1 {
-            let n = levels.of_link[link as usize] - 1;
+        while levels.of_link[link] > 1 {
+            let n = levels.of_link[link] - 1;
             let before: Vec<LinkId> = match levels.degree {
                 Degree::All => levels.frozen_in(n),
                 _ => levels.precedents(&levels.link_rates(n), link).into_iter().map(|p| p.precedent).collect(),

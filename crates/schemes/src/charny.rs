@@ -16,7 +16,7 @@
 use crate::perc::{self, Perc, Rule, Step, Tie};
 use std::collections::BTreeMap;
 use subak_core::scheme::{Goal, Info, Kind, Params, Settles, Visit};
-use subak_core::{Fault, FlowId};
+use subak_core::{Fault, FlowId, SubflowId};
 
 /// Charny.
 pub type Charny = Perc<Stamped>;
@@ -49,7 +49,7 @@ struct Entry {
 pub struct Link {
     capacity_bps: f64,
     advertised: f64,
-    flows: BTreeMap<(FlowId, u8), Entry>,
+    flows: BTreeMap<(FlowId, SubflowId), Entry>,
 }
 
 impl Link {

@@ -6,10 +6,10 @@
 use crate::queue::{Fifo, SfqCodel, SfqPlan, sfq_codel};
 use crate::tcp::{self, Window, Windows};
 use subak_core::scheme::{
-    Ack, FlowInfo, Goal, Info, Io, Kind, Load, Loss, LossKind, Named, Packet, Param, ParamUnit, Params, Pop, Port,
-    Queue, Recovery, Scheme, Settles, Slab, Source, Work,
+    Ack, FlowInfo, Goal, Info, Io, Kind, Load, Loss, LossKind, Named, Packet, PacketId, Param, ParamUnit, Params, Pop,
+    Port, Queue, Recovery, Scheme, Settles, Slab, Source, Work,
 };
-use subak_core::{Fault, Ns};
+use subak_core::{Fault, IdVec, Ns, SubflowId};
 
 /// The scheme.
 #[derive(Debug, Clone)]
@@ -37,7 +37,7 @@ struct Law {
 pub struct CubicSource {
     law: Law,
     mss: f64,
-    subflows: Vec<(Window, Curve)>,
+    subflows: IdVec<SubflowId, (Window, Curve)>,
 }
 
 /// The cubic of one window, in segments and seconds.
@@ -134,7 +134,11 @@ impl Scheme for Cubic {
     }
     fn source(&self, flow: &FlowInfo) -> CubicSource {
         let subflow = (self.windows.window(flow), Curve::default());
-        CubicSource { law: self.law, mss: f64::from(flow.mss_bytes), subflows: vec![subflow; flow.paths.len()] }
+        CubicSource {
+            law: self.law,
+            mss: f64::from(flow.mss_bytes),
+            subflows: IdVec::filled(subflow, flow.paths.len()),
+        }
     }
     fn hop(&self, _port: &Port) {}
     fn sink(&self, _flow: &FlowInfo) {}
@@ -186,25 +190,25 @@ impl Curve {
 
 impl Source<Cubic> for CubicSource {
     fn on_start(&mut self, io: &mut Io<Cubic>) {
-        for (subflow, (window, _)) in self.subflows.iter().enumerate() {
-            io.pace(subflow as u8, None, Some(window.bytes()));
+        for (subflow, (window, _)) in self.subflows.iter_enumerated() {
+            io.pace(subflow, None, Some(window.bytes()));
         }
     }
 
     fn stamp(&mut self, _now_ns: Ns, packet: &mut Packet<Cubic>, _remaining_bytes: u64) {
-        self.subflows[packet.subflow as usize].0.sent(packet.payload_bytes);
+        self.subflows[packet.subflow].0.sent(packet.payload_bytes());
     }
 
     fn on_ack(&mut self, io: &mut Io<Cubic>, ack: &Ack<()>) {
         let (law, mss, now_ns) = (self.law, self.mss, io.now_ns);
-        let (window, curve) = &mut self.subflows[ack.subflow as usize];
+        let (window, curve) = &mut self.subflows[ack.subflow];
         window.saw(ack);
         window.grow_by(ack, |cwnd, acked| mss * curve.grows(law, now_ns, ack.rtt_ns, cwnd / mss, acked / mss));
         io.pace(ack.subflow, None, Some(window.bytes()));
     }
 
     fn on_loss(&mut self, io: &mut Io<Cubic>, loss: &Loss) {
-        let (window, curve) = &mut self.subflows[loss.subflow as usize];
+        let (window, curve) = &mut self.subflows[loss.subflow];
         let is_timeout = loss.kind == LossKind::Timeout;
         if window.past_cut(loss.segment) {
             curve.on_cut(self.law, window.size() / self.mss, is_timeout);
@@ -217,13 +221,13 @@ impl Source<Cubic> for CubicSource {
 }
 
 impl Queue<Cubic> for CubicQueue {
-    fn push(&mut self, now_ns: Ns, packet: u32, slab: &mut Slab<Cubic>, dropped: &mut Vec<u32>) {
+    fn push(&mut self, now_ns: Ns, packet: PacketId, slab: &mut Slab<Cubic>, dropped: &mut Vec<PacketId>) {
         match self {
             CubicQueue::Fair(queue) => queue.push(now_ns, packet, slab, dropped),
             CubicQueue::Fifo(queue) => queue.push(now_ns, packet, slab, dropped),
         }
     }
-    fn pop(&mut self, now_ns: Ns, slab: &mut Slab<Cubic>, dropped: &mut Vec<u32>) -> Pop {
+    fn pop(&mut self, now_ns: Ns, slab: &mut Slab<Cubic>, dropped: &mut Vec<PacketId>) -> Pop {
         match self {
             CubicQueue::Fair(queue) => queue.pop(now_ns, slab, dropped),
             CubicQueue::Fifo(queue) => queue.pop(now_ns, slab, dropped),

@@ -11,7 +11,7 @@ use subak_core::scheme::{
     Ack, FlowInfo, Goal, Hop, Info, Io, Kind, Loss, Lossless, Named, Packet, PacketKind, Param, ParamUnit, Params,
     Port, Recovery, Scheme, Settles, Source,
 };
-use subak_core::{Fault, Ns};
+use subak_core::{Fault, IdVec, Ns, SubflowId};
 
 const REFERENCE_BPS: f64 = 10e9;
 
@@ -29,7 +29,7 @@ pub struct Dctcp {
 #[derive(Debug, Clone)]
 pub struct DctcpSource {
     g: f64,
-    subflows: Vec<Subflow>,
+    subflows: IdVec<SubflowId, Subflow>,
 }
 
 #[derive(Debug, Clone)]
@@ -110,7 +110,7 @@ impl Scheme for Dctcp {
             marked_bytes: 0,
             observe_until: 0,
         };
-        DctcpSource { g: self.g, subflows: vec![subflow; flow.paths.len()] }
+        DctcpSource { g: self.g, subflows: IdVec::filled(subflow, flow.paths.len()) }
     }
     fn hop(&self, port: &Port) -> Marker {
         let packets = (self.k_packets * port.capacity_bps / REFERENCE_BPS).max(2.0);
@@ -130,17 +130,17 @@ impl Hop<Dctcp> for Marker {
 
 impl Source<Dctcp> for DctcpSource {
     fn on_start(&mut self, io: &mut Io<Dctcp>) {
-        for (subflow, state) in self.subflows.iter().enumerate() {
-            io.pace(subflow as u8, None, Some(state.window.bytes()));
+        for (subflow, state) in self.subflows.iter_enumerated() {
+            io.pace(subflow, None, Some(state.window.bytes()));
         }
     }
 
     fn stamp(&mut self, _now_ns: Ns, packet: &mut Packet<Dctcp>, _remaining_bytes: u64) {
-        self.subflows[packet.subflow as usize].window.sent(packet.payload_bytes);
+        self.subflows[packet.subflow].window.sent(packet.payload_bytes());
     }
 
     fn on_ack(&mut self, io: &mut Io<Dctcp>, ack: &Ack<()>) {
-        let s = &mut self.subflows[ack.subflow as usize];
+        let s = &mut self.subflows[ack.subflow];
         s.window.saw(ack);
         s.acked_bytes += ack.acked_bytes;
         if ack.ecn {
@@ -162,7 +162,7 @@ impl Source<Dctcp> for DctcpSource {
     }
 
     fn on_loss(&mut self, io: &mut Io<Dctcp>, loss: &Loss) {
-        let s = &mut self.subflows[loss.subflow as usize];
+        let s = &mut self.subflows[loss.subflow];
         s.window.on_loss(loss);
         io.pace(loss.subflow, None, Some(s.window.bytes()));
     }

@@ -5,9 +5,9 @@
 
 use crate::perc::{self, Perc, Rule, Step};
 use std::collections::HashMap;
-use subak_core::Fault;
 use subak_core::FlowId;
 use subak_core::scheme::{Goal, Info, Kind, Params, Settles, Visit};
+use subak_core::{Fault, SubflowId};
 
 /// Fair.
 pub type Fair = Perc<LocalMaxMin>;
@@ -26,7 +26,7 @@ pub struct Field {
 }
 
 /// A flow's subflow.
-type Key = (FlowId, u8);
+type Key = (FlowId, SubflowId);
 
 /// What a link keeps of a flow.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -48,7 +48,7 @@ pub struct Link {
 impl Link {
     /// The limit rate stored for a flow.
     pub fn limit(&self, flow: FlowId) -> Option<f64> {
-        self.limit.get(&(flow, 0)).copied()
+        self.limit.get(&(flow, SubflowId(0))).copied()
     }
 
     fn place(&self, e: f64, key: Key) -> Result<usize, usize> {

@@ -20,7 +20,7 @@ use subak_core::scheme::{
     Ack, Class, FlowInfo, Goal, Headers, Hop, Info, Io, Kind, Lossless, Named, Packet, PacketKind, Param, ParamUnit,
     Params, PathInfo, Port, Preset, Recovery, Scheme, Settles, Source, Value,
 };
-use subak_core::{Fault, LinkId, Nic, Ns};
+use subak_core::{Fault, IdVec, LinkId, Nic, Ns, SubflowId};
 
 /// Links that a packet has room for; what links beyond these carry is not seen.
 pub const MAX_HOPS: usize = 8;
@@ -79,7 +79,7 @@ pub struct HpccSource {
     /// Payload in a byte on the wire.
     payload_share: f64,
     mss_bytes: u32,
-    subflows: Vec<Subflow>,
+    subflows: IdVec<SubflowId, Subflow>,
 }
 
 #[derive(Debug, Clone)]
@@ -304,8 +304,8 @@ impl Subflow {
 
 impl HpccSource {
     /// A packet goes while less than the window is in flight, so that a window below a packet still sends, at its pace.
-    fn pace(&self, io: &mut Io<Hpcc>, k: u8, window: f64) {
-        let rate_bps = window * 8e9 / self.subflows[usize::from(k)].t_ns;
+    fn pace(&self, io: &mut Io<Hpcc>, k: SubflowId, window: f64) {
+        let rate_bps = window * 8e9 / self.subflows[k].t_ns;
         let payload = (window * self.payload_share) as u64 + u64::from(self.mss_bytes) - 1;
         io.pace(k, Some(rate_bps), Some(payload));
     }
@@ -313,17 +313,17 @@ impl HpccSource {
 
 impl Source<Hpcc> for HpccSource {
     fn on_start(&mut self, io: &mut Io<Hpcc>) {
-        for k in 0..self.subflows.len() as u8 {
-            self.pace(io, k, self.subflows[usize::from(k)].most);
+        for k in self.subflows.ids() {
+            self.pace(io, k, self.subflows[k].most);
         }
     }
     fn on_ack(&mut self, io: &mut Io<Hpcc>, ack: &Ack<Telemetry>) {
-        if let Some(window) = self.subflows[usize::from(ack.subflow)].on_ack(&self.scheme, ack) {
+        if let Some(window) = self.subflows[ack.subflow].on_ack(&self.scheme, ack) {
             self.pace(io, ack.subflow, window);
         }
     }
-    fn on_reroute(&mut self, io: &mut Io<Hpcc>, subflow: u8, path: &PathInfo, _links: &[LinkId]) {
-        let s = &mut self.subflows[usize::from(subflow)];
+    fn on_reroute(&mut self, io: &mut Io<Hpcc>, subflow: SubflowId, path: &PathInfo, _links: &[LinkId]) {
+        let s = &mut self.subflows[subflow];
         let t_ns = s.t_ns as Ns;
         *s = Subflow { update_from: s.update_from, ..self.scheme.subflow(t_ns, path) };
         let most = s.most;
@@ -351,7 +351,7 @@ mod tests {
 
     fn ack(segment: u32, next_segment: u32, data: Telemetry) -> Ack<Telemetry> {
         Ack {
-            subflow: 0,
+            subflow: SubflowId(0),
             acked_bytes: 1000,
             rtt_ns: 13_000,
             ecn: false,

@@ -14,7 +14,7 @@ use subak_core::scheme::{
     Ack, Class, FlowInfo, Goal, Info, Io, Kind, Loss, Named, Packet, PacketKind, Param, ParamUnit, Params, PathInfo,
     Port, Recovery, Reply, Scheme, Settles, Sink, Source, To,
 };
-use subak_core::{Fault, Ns};
+use subak_core::{Fault, IdVec, Ns, SubflowId};
 
 /// Bytes on the wire of a probe.
 const PROBE_BYTES: u32 = 64;
@@ -44,7 +44,7 @@ impl Remaining {
 pub struct PFabricSource {
     scheme: PFabric,
     mss_bytes: u32,
-    subflows: Vec<Subflow>,
+    subflows: IdVec<SubflowId, Subflow>,
     remaining: Remaining,
     finished: bool,
 }
@@ -157,19 +157,19 @@ impl Ranked for PFabric {
 }
 
 impl PFabricSource {
-    fn go_on(&self, io: &mut Io<PFabric>, k: u8) {
-        let s = &self.subflows[usize::from(k)];
+    fn go_on(&self, io: &mut Io<PFabric>, k: SubflowId) {
+        let s = &self.subflows[k];
         io.pace(k, None, Some(s.window.bytes().min(s.most_bytes).max(u64::from(self.mss_bytes))));
     }
 
-    fn probe(&self, io: &mut Io<PFabric>, k: u8) {
+    fn probe(&self, io: &mut Io<PFabric>, k: SubflowId) {
         io.ctl(To::Sink, k, self.remaining, Class::Low, PROBE_BYTES);
         io.timer(k.into(), io.now_ns + self.scheme.rto_ns);
     }
 
     /// Something came back.
-    fn heard(&mut self, k: u8) {
-        let s = &mut self.subflows[usize::from(k)];
+    fn heard(&mut self, k: SubflowId) {
+        let s = &mut self.subflows[k];
         s.timeouts = 0;
         s.probing = false;
     }
@@ -177,7 +177,7 @@ impl PFabricSource {
 
 impl Source<PFabric> for PFabricSource {
     fn on_start(&mut self, io: &mut Io<PFabric>) {
-        for k in 0..self.subflows.len() as u8 {
+        for k in self.subflows.ids() {
             self.go_on(io, k);
         }
     }
@@ -187,14 +187,14 @@ impl Source<PFabric> for PFabricSource {
     }
     fn on_ack(&mut self, io: &mut Io<PFabric>, ack: &Ack<Remaining>) {
         self.heard(ack.subflow);
-        let s = &mut self.subflows[usize::from(ack.subflow)];
+        let s = &mut self.subflows[ack.subflow];
         if s.window.bytes() < s.most_bytes {
             s.window.grow(ack);
         }
         self.go_on(io, ack.subflow);
     }
     fn on_loss(&mut self, io: &mut Io<PFabric>, loss: &Loss) {
-        let s = &mut self.subflows[usize::from(loss.subflow)];
+        let s = &mut self.subflows[loss.subflow];
         s.window.on_loss(loss);
         s.timeouts += 1;
         if s.timeouts < self.scheme.patience {
@@ -204,13 +204,13 @@ impl Source<PFabric> for PFabricSource {
         io.pace(loss.subflow, Some(0.0), None);
         self.probe(io, loss.subflow);
     }
-    fn on_ctl(&mut self, io: &mut Io<PFabric>, k: u8, _probe: Remaining) {
+    fn on_ctl(&mut self, io: &mut Io<PFabric>, k: SubflowId, _probe: Remaining) {
         self.heard(k);
         self.go_on(io, k);
     }
     fn on_timer(&mut self, io: &mut Io<PFabric>, timer: u32) {
-        let k = timer as u8;
-        if self.subflows[usize::from(k)].probing && !self.finished {
+        let k = SubflowId(timer as u8);
+        if self.subflows[k].probing && !self.finished {
             self.probe(io, k);
         }
     }
@@ -227,7 +227,7 @@ impl Sink<PFabric> for PFabricSink {
     fn on_data(&mut self, _io: &mut Io<PFabric>, _packet: &Packet<PFabric>) -> Reply<Remaining> {
         Reply::Ack(Remaining::default())
     }
-    fn on_ctl(&mut self, io: &mut Io<PFabric>, k: u8, _probe: Remaining, bytes: u32) {
+    fn on_ctl(&mut self, io: &mut Io<PFabric>, k: SubflowId, _probe: Remaining, bytes: u32) {
         io.ctl(To::Source, k, Remaining::default(), Class::Low, bytes);
     }
 }

@@ -20,7 +20,7 @@ use subak_core::scheme::{
     Ack, Class, FlowInfo, Goal, Headers, Hop, Info, Io, Kind, Named, Packet, PacketKind, Param, ParamUnit, Params,
     Port, Recovery, Scheme, Settles, Sink, Source, To, Visit,
 };
-use subak_core::{Fault, Ns};
+use subak_core::{Fault, IdVec, Ns, SubflowId};
 
 /// Bytes on the wire of a request or probe.
 const PROBE_BYTES: u32 = 64;
@@ -65,7 +65,7 @@ pub struct Request {
 #[derive(Debug)]
 pub struct RcpSource {
     probe_ns: Ns,
-    subflows: Vec<Subflow>,
+    subflows: IdVec<SubflowId, Subflow>,
     finished: bool,
 }
 
@@ -156,7 +156,11 @@ impl Scheme for Rcp {
         Fifo::new(port.buffer_bytes)
     }
     fn source(&self, flow: &FlowInfo) -> RcpSource {
-        RcpSource { probe_ns: self.probe_ns, subflows: vec![Subflow::default(); flow.paths.len()], finished: false }
+        RcpSource {
+            probe_ns: self.probe_ns,
+            subflows: IdVec::filled(Subflow::default(), flow.paths.len()),
+            finished: false,
+        }
     }
     fn hop(&self, port: &Port) -> RcpHop {
         let rtt_ns = if self.initial_rtt_ns > 0 { self.initial_rtt_ns } else { port.rtt_ns }.max(1) as f64;
@@ -243,13 +247,13 @@ impl Hop<Rcp> for RcpHop {
 }
 
 impl RcpSource {
-    fn ask(&mut self, io: &mut Io<Rcp>, k: u8) {
-        let header = Header { rate_bps: 0.0, rtt_ns: self.subflows[usize::from(k)].rtt_ns };
+    fn ask(&mut self, io: &mut Io<Rcp>, k: SubflowId) {
+        let header = Header { rate_bps: 0.0, rtt_ns: self.subflows[k].rtt_ns };
         io.ctl(To::Sink, k, Request { header, sent_ns: io.now_ns }, Class::Low, PROBE_BYTES);
     }
 
-    fn heard(&mut self, io: &mut Io<Rcp>, k: u8, header: Header, rtt_ns: Ns) {
-        self.subflows[usize::from(k)] = Subflow { rtt_ns: rtt_ns.min(Ns::from(u32::MAX)) as u32, heard_ns: io.now_ns };
+    fn heard(&mut self, io: &mut Io<Rcp>, k: SubflowId, header: Header, rtt_ns: Ns) {
+        self.subflows[k] = Subflow { rtt_ns: rtt_ns.min(Ns::from(u32::MAX)) as u32, heard_ns: io.now_ns };
         if header.rate_bps > 0.0 {
             io.pace(k, Some(header.rate_bps), None);
         }
@@ -258,28 +262,29 @@ impl RcpSource {
 
 impl Source<Rcp> for RcpSource {
     fn on_start(&mut self, io: &mut Io<Rcp>) {
-        for k in 0..self.subflows.len() as u8 {
+        for k in self.subflows.ids() {
             self.ask(io, k);
             io.timer(k.into(), io.now_ns + self.probe_ns);
         }
     }
     fn stamp(&mut self, _now_ns: Ns, packet: &mut Packet<Rcp>, _remaining_bytes: u64) {
-        packet.data = Header { rate_bps: 0.0, rtt_ns: self.subflows[usize::from(packet.subflow)].rtt_ns };
+        packet.data = Header { rate_bps: 0.0, rtt_ns: self.subflows[packet.subflow].rtt_ns };
     }
     fn on_ack(&mut self, io: &mut Io<Rcp>, ack: &Ack<Header>) {
         self.heard(io, ack.subflow, ack.data, ack.rtt_ns);
     }
-    fn on_ctl(&mut self, io: &mut Io<Rcp>, k: u8, request: Request) {
+    fn on_ctl(&mut self, io: &mut Io<Rcp>, k: SubflowId, request: Request) {
         self.heard(io, k, request.header, io.now_ns - request.sent_ns);
     }
     fn on_timer(&mut self, io: &mut Io<Rcp>, timer: u32) {
         if self.finished {
             return;
         }
-        let heard_ns = self.subflows[timer as usize].heard_ns;
+        let k = SubflowId(timer as u8);
+        let heard_ns = self.subflows[k].heard_ns;
         let mut due_ns = heard_ns + self.probe_ns;
         if due_ns <= io.now_ns {
-            self.ask(io, timer as u8);
+            self.ask(io, k);
             due_ns = io.now_ns + self.probe_ns;
         }
         io.timer(timer, due_ns);
@@ -297,7 +302,7 @@ impl Sink<Rcp> for RcpSink {
     fn on_data(&mut self, _io: &mut Io<Rcp>, packet: &Packet<Rcp>) -> subak_core::scheme::Reply<Header> {
         subak_core::scheme::Reply::Ack(Header { rtt_ns: 0, ..packet.data })
     }
-    fn on_ctl(&mut self, io: &mut Io<Rcp>, k: u8, request: Request, bytes: u32) {
+    fn on_ctl(&mut self, io: &mut Io<Rcp>, k: SubflowId, request: Request, bytes: u32) {
         io.ctl(To::Source, k, request, Class::Low, bytes);
     }
 }
@@ -305,17 +310,18 @@ impl Sink<Rcp> for RcpSink {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use subak_core::LinkId;
 
     fn hop() -> RcpHop {
         let params = Params::resolve(&Rcp::INFO, &serde_json::Map::new()).unwrap();
         let port = Port {
-            link: 0,
+            link: LinkId(0),
             capacity_bps: 10e9,
             delay_ns: 1000,
             buffer_bytes: 150_000,
             mtu_bytes: 1500,
             rtt_ns: 12_000,
-            ..Port::example(0, 1.0)
+            ..Port::example(LinkId(0), 1.0)
         };
         Rcp::new(&params).unwrap().hop(&port)
     }

@@ -8,7 +8,7 @@ use crate::tcp::{self, Window, Windows};
 use subak_core::scheme::{
     Ack, FlowInfo, Goal, Info, Io, Kind, Loss, Named, Packet, Params, Port, Recovery, Scheme, Settles, Source,
 };
-use subak_core::{Fault, Ns};
+use subak_core::{Fault, IdVec, Ns, SubflowId};
 
 /// The scheme.
 #[derive(Debug, Clone)]
@@ -20,7 +20,7 @@ pub struct Reno {
 /// A sender's windows, one a subflow.
 #[derive(Debug, Clone)]
 pub struct RenoSource {
-    windows: Vec<Window>,
+    windows: IdVec<SubflowId, Window>,
 }
 
 impl Named for Reno {
@@ -54,7 +54,7 @@ impl Scheme for Reno {
         Fifo::new(port.buffer_bytes)
     }
     fn source(&self, flow: &FlowInfo) -> RenoSource {
-        RenoSource { windows: vec![self.windows.window(flow); flow.paths.len()] }
+        RenoSource { windows: IdVec::filled(self.windows.window(flow), flow.paths.len()) }
     }
     fn hop(&self, _port: &Port) {}
     fn sink(&self, _flow: &FlowInfo) {}
@@ -62,24 +62,24 @@ impl Scheme for Reno {
 
 impl Source<Reno> for RenoSource {
     fn on_start(&mut self, io: &mut Io<Reno>) {
-        for (subflow, window) in self.windows.iter().enumerate() {
-            io.pace(subflow as u8, None, Some(window.bytes()));
+        for (subflow, window) in self.windows.iter_enumerated() {
+            io.pace(subflow, None, Some(window.bytes()));
         }
     }
 
     fn stamp(&mut self, _now_ns: Ns, packet: &mut Packet<Reno>, _remaining_bytes: u64) {
-        self.windows[packet.subflow as usize].sent(packet.payload_bytes);
+        self.windows[packet.subflow].sent(packet.payload_bytes());
     }
 
     fn on_ack(&mut self, io: &mut Io<Reno>, ack: &Ack<()>) {
-        let window = &mut self.windows[ack.subflow as usize];
+        let window = &mut self.windows[ack.subflow];
         window.saw(ack);
         window.grow(ack);
         io.pace(ack.subflow, None, Some(window.bytes()));
     }
 
     fn on_loss(&mut self, io: &mut Io<Reno>, loss: &Loss) {
-        let window = &mut self.windows[loss.subflow as usize];
+        let window = &mut self.windows[loss.subflow];
         window.on_loss(loss);
         io.pace(loss.subflow, None, Some(window.bytes()));
     }

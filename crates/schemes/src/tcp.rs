@@ -237,10 +237,11 @@ impl Window {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use subak_core::SubflowId;
 
     fn ack(segment: u32, in_flight_bytes: u64) -> Ack<()> {
         Ack {
-            subflow: 0,
+            subflow: SubflowId(0),
             acked_bytes: 1000,
             rtt_ns: 1000,
             ecn: false,
@@ -269,7 +270,7 @@ mod tests {
     #[test]
     fn one_cut_a_window_and_a_restart_after_a_timeout() {
         let mut w = Window::new(1000, 16.0);
-        let loss = |segment, kind| Loss { subflow: 0, kind, segment, next_segment: 40, in_flight_bytes: 0 };
+        let loss = |segment, kind| Loss { subflow: SubflowId(0), kind, segment, next_segment: 40, in_flight_bytes: 0 };
         w.on_loss(&loss(5, LossKind::Reordered));
         w.on_loss(&loss(7, LossKind::Reordered));
         assert_eq!(w.bytes(), 8000);
@@ -298,7 +299,7 @@ mod tests {
             if told {
                 let in_flight_bytes = u64::from(flight) * 1000;
                 w.on_loss(&Loss {
-                    subflow: 0,
+                    subflow: SubflowId(0),
                     kind: LossKind::Reordered,
                     segment: 0,
                     next_segment: next,

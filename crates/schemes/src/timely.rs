@@ -25,7 +25,7 @@ use subak_core::scheme::{
     Ack, Class, FlowInfo, Goal, Headers, Hop, Info, Io, Kind, Lossless, Named, Packet, PacketKind, Param, ParamUnit,
     Params, PathInfo, Port, Preset, Recovery, Scheme, Settles, Source, Value,
 };
-use subak_core::{Fault, LinkId, Nic, Ns};
+use subak_core::{Fault, IdVec, LinkId, Nic, Ns, SubflowId};
 
 /// Those of its run.py, as shares of its line rate of 100 Gb/s.
 const PRESETS: &[Preset] = &[(
@@ -75,7 +75,7 @@ pub struct Left(Ns);
 #[derive(Debug)]
 pub struct TimelySource {
     scheme: Timely,
-    subflows: Vec<Subflow>,
+    subflows: IdVec<SubflowId, Subflow>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -253,13 +253,13 @@ impl Subflow {
 
 impl Source<Timely> for TimelySource {
     fn on_start(&mut self, io: &mut Io<Timely>) {
-        for (k, s) in self.subflows.iter_mut().enumerate() {
+        for (k, s) in self.subflows.iter_enumerated_mut() {
             s.looked_ns = io.now_ns;
-            io.pace(k as u8, Some(s.rate_bps), None);
+            io.pace(k, Some(s.rate_bps), None);
         }
     }
     fn on_ack(&mut self, io: &mut Io<Timely>, ack: &Ack<Left>) {
-        let s = &mut self.subflows[usize::from(ack.subflow)];
+        let s = &mut self.subflows[ack.subflow];
         s.bytes += ack.acked_bytes;
         let is_time = match self.scheme.by_rtt {
             true => ack.segment >= s.look_from,
@@ -272,8 +272,8 @@ impl Source<Timely> for TimelySource {
         s.look(&self.scheme, (io.now_ns - ack.data.0) as f64);
         io.pace(ack.subflow, Some(s.rate_bps), None);
     }
-    fn on_reroute(&mut self, io: &mut Io<Timely>, subflow: u8, path: &PathInfo, _links: &[LinkId]) {
-        let s = &mut self.subflows[usize::from(subflow)];
+    fn on_reroute(&mut self, io: &mut Io<Timely>, subflow: SubflowId, path: &PathInfo, _links: &[LinkId]) {
+        let s = &mut self.subflows[subflow];
         *s = Subflow { looked_ns: io.now_ns, look_from: s.look_from, ..Subflow::new(path.line_rate_bps) };
         io.pace(subflow, Some(s.rate_bps), None);
     }

@@ -11,7 +11,7 @@ use subak_core::scheme::{
     Ack, FlowInfo, Goal, Hop, Info, Io, Kind, Loss, LossKind, Named, Packet, PacketKind, Param, ParamUnit, Params,
     Port, Recovery, Reply, Scheme, Settles, Sink, Source,
 };
-use subak_core::{Fault, Nic, Ns, Utility};
+use subak_core::{Fault, IdVec, Nic, Ns, SubflowId, Utility};
 
 /// The scheme.
 #[derive(Debug, Clone, Copy)]
@@ -58,7 +58,7 @@ pub struct WrrSource {
     scheme: Wrr,
     weight: f64,
     mss: f64,
-    subflows: Vec<Subflow>,
+    subflows: IdVec<SubflowId, Subflow>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -133,7 +133,7 @@ impl Scheme for Wrr {
             scheme: *self,
             weight: flow.weight,
             mss: f64::from(flow.mss_bytes),
-            subflows: vec![Subflow { window: self.initial, until: 0 }; flow.paths.len()],
+            subflows: IdVec::filled(Subflow { window: self.initial, until: 0 }, flow.paths.len()),
         }
     }
     fn hop(&self, _port: &Port) -> FirstWait {
@@ -161,22 +161,22 @@ impl Sink<Wrr> for WrrSink {
 }
 
 impl WrrSource {
-    fn go_on(&self, io: &mut Io<Wrr>, k: u8) {
-        let window = self.subflows[usize::from(k)].window;
+    fn go_on(&self, io: &mut Io<Wrr>, k: SubflowId) {
+        let window = self.subflows[k].window;
         io.pace(k, None, Some((window * self.mss) as u64));
     }
 }
 
 impl Source<Wrr> for WrrSource {
     fn on_start(&mut self, io: &mut Io<Wrr>) {
-        (0..self.subflows.len() as u8).for_each(|k| self.go_on(io, k));
+        self.subflows.ids().for_each(|k| self.go_on(io, k));
     }
     fn stamp(&mut self, _now_ns: Ns, packet: &mut Packet<Wrr>, _remaining_bytes: u64) {
         packet.data.weight = self.weight;
     }
     fn on_ack(&mut self, io: &mut Io<Wrr>, ack: &Ack<Header>) {
         let Wrr { target_ns, step, cut, .. } = self.scheme;
-        let s = &mut self.subflows[usize::from(ack.subflow)];
+        let s = &mut self.subflows[ack.subflow];
         if ack.segment < s.until {
             return;
         }
@@ -191,7 +191,7 @@ impl Source<Wrr> for WrrSource {
     }
     fn on_loss(&mut self, io: &mut Io<Wrr>, loss: &Loss) {
         let cut = if loss.kind == LossKind::Timeout { 0.5 } else { self.scheme.cut };
-        let s = &mut self.subflows[usize::from(loss.subflow)];
+        let s = &mut self.subflows[loss.subflow];
         if loss.segment >= s.until || loss.kind == LossKind::Timeout {
             s.window = (s.window * (1.0 - cut)).max(1.0);
             s.until = loss.next_segment;

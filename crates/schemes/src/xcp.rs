@@ -19,7 +19,7 @@ use subak_core::scheme::{
     Ack, FlowInfo, Goal, Hop, Info, Io, Kind, Loss, LossKind, Named, Packet, PacketKind, Param, ParamUnit, Params,
     Port, Recovery, Scheme, Settles, Source,
 };
-use subak_core::{Fault, Ns};
+use subak_core::{Fault, IdVec, Ns, SubflowId};
 
 /// The timer of the control interval, and that of the least queue.
 const CONTROL: u32 = 0;
@@ -53,7 +53,7 @@ pub struct Header {
 #[derive(Debug, Clone)]
 pub struct XcpSource {
     mss: f64,
-    subflows: Vec<Subflow>,
+    subflows: IdVec<SubflowId, Subflow>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -234,12 +234,12 @@ impl Hop<Xcp> for XcpHop {
         self.arrived_bytes += f64::from(packet.bytes);
         self.least_bytes = Some(self.least_bytes.map_or(port.queued_bytes, |least| least.min(port.queued_bytes)));
         if packet.kind == PacketKind::Data {
-            self.saw(packet.payload_bytes, &packet.data);
+            self.saw(packet.payload_bytes(), &packet.data);
         }
     }
     fn on_dequeue(&mut self, _io: &mut Io<Xcp>, packet: &mut Packet<Xcp>, _port: &Port) {
         if packet.kind == PacketKind::Data && packet.data.rtt_ns > 0 {
-            packet.data.feedback = self.feedback(packet.payload_bytes, &packet.data) as f32;
+            packet.data.feedback = self.feedback(packet.payload_bytes(), &packet.data) as f32;
         }
     }
     fn on_timer(&mut self, io: &mut Io<Xcp>, timer: u32, port: &Port) {
@@ -254,27 +254,27 @@ impl Hop<Xcp> for XcpHop {
 }
 
 impl XcpSource {
-    fn go_on(&self, io: &mut Io<Xcp>, k: u8) {
-        io.pace(k, None, Some(self.subflows[k as usize].cwnd as u64));
+    fn go_on(&self, io: &mut Io<Xcp>, k: SubflowId) {
+        io.pace(k, None, Some(self.subflows[k].cwnd as u64));
     }
 }
 
 impl Source<Xcp> for XcpSource {
     fn on_start(&mut self, io: &mut Io<Xcp>) {
-        (0..self.subflows.len() as u8).for_each(|k| self.go_on(io, k));
+        self.subflows.ids().for_each(|k| self.go_on(io, k));
     }
 
     fn stamp(&mut self, _now_ns: Ns, packet: &mut Packet<Xcp>, _remaining_bytes: u64) {
-        let s = &self.subflows[packet.subflow as usize];
+        let s = &self.subflows[packet.subflow];
         // What would bring the sender to its line's rate, spread over the packets of a window.
         let wanted = s.line_bps * s.rtt_ns as f64 / 8e9 - s.cwnd;
-        let share = f64::from(packet.payload_bytes) / s.cwnd;
+        let share = f64::from(packet.payload_bytes()) / s.cwnd;
         let rtt_ns = s.rtt_ns.min(Ns::from(u32::MAX)) as u32;
         packet.data = Header { cwnd: s.cwnd as f32, feedback: (wanted * share) as f32, rtt_ns };
     }
 
     fn on_ack(&mut self, io: &mut Io<Xcp>, ack: &Ack<Header>) {
-        let s = &mut self.subflows[ack.subflow as usize];
+        let s = &mut self.subflows[ack.subflow];
         s.rtt_ns = ack.rtt_ns;
         if ack.data.rtt_ns > 0 {
             s.cwnd = (s.cwnd + f64::from(ack.data.feedback)).max(self.mss);
@@ -283,7 +283,7 @@ impl Source<Xcp> for XcpSource {
     }
 
     fn on_loss(&mut self, io: &mut Io<Xcp>, loss: &Loss) {
-        let s = &mut self.subflows[loss.subflow as usize];
+        let s = &mut self.subflows[loss.subflow];
         if loss.kind == LossKind::Timeout {
             // What is younger than a round trip is still under way; one segment goes out beside it.
             s.cwnd = loss.in_flight_bytes as f64 + self.mss;
@@ -299,11 +299,12 @@ impl Source<Xcp> for XcpSource {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use subak_core::LinkId;
 
     /// 8 Gb/s: a byte a nanosecond. 100 us: 100 000 bytes an interval.
     fn hop() -> XcpHop {
         let params = Params::resolve(&Xcp::INFO, &serde_json::Map::new()).unwrap();
-        Xcp::new(&params).unwrap().hop(&Port { rtt_ns: 100_000, ..Port::example(0, 8e9) })
+        Xcp::new(&params).unwrap().hop(&Port { rtt_ns: 100_000, ..Port::example(LinkId(0), 8e9) })
     }
 
     fn header(cwnd: f32, rtt_ns: u32) -> Header {

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Instant;
 use subak_core::rng::Stream;
 use subak_core::route::Router;
-use subak_core::{Case, Flow, Flows, Policy, generate};
+use subak_core::{Case, Flow, Flows, LinkId, Policy, generate};
 use subak_solve::ned::parallel::{Parallel, Partition, Share};
 use subak_solve::ned::straight::{Straight, TwoTiers};
 use subak_solve::ned::{Cluster, Division, Iteration, Key, Ned, NewFlow, Normalizer, Real};
@@ -61,7 +61,7 @@ fn parse(size: &str) -> Option<(usize, usize)> {
 }
 
 /// One row of the table: microseconds an iteration, and how much the network's hosts may send.
-fn line<T: Real>(name: &str, nodes: usize, paths: &[Vec<u32>]) {
+fn line<T: Real>(name: &str, nodes: usize, paths: &[Vec<LinkId>]) {
     let links = TwoTiers { nodes }.links();
     let (mut plain, _) = iteration::<T>(links, paths, false);
     let (mut weighted, _) = iteration::<T>(links, paths, true);
@@ -84,7 +84,7 @@ fn line<T: Real>(name: &str, nodes: usize, paths: &[Vec<u32>]) {
     );
 }
 
-fn iteration<T: Real>(links: usize, paths: &[Vec<u32>], weighted: bool) -> (Iteration<T, Ned>, Vec<Key>) {
+fn iteration<T: Real>(links: usize, paths: &[Vec<LinkId>], weighted: bool) -> (Iteration<T, Ned>, Vec<Key>) {
     let mut cluster = Cluster::new(&vec![RATE_BPS; links], 1.0).expect("capacities are sound");
     let weight = |f: usize| if weighted { (1 + f % 16) as f64 } else { 1.0 };
     let flow = |(f, path)| NewFlow { path, ln_gain: weight(f).ln(), demand_bps: f64::INFINITY };
@@ -99,7 +99,7 @@ fn iteration<T: Real>(links: usize, paths: &[Vec<u32>], weighted: bool) -> (Iter
 const STEPS: usize = 200;
 
 /// The same flows in FlowBlocks on one thread and on two, with F-NORM and without: microseconds an iteration.
-fn threads<T: Real>(name: &str, nodes: usize, paths: &[Vec<u32>], groups: usize) {
+fn threads<T: Real>(name: &str, nodes: usize, paths: &[Vec<LinkId>], groups: usize) {
     let tiers = TwoTiers { nodes };
     let partition = Partition::of(&tiers.network().expect("the network is sound"), groups).expect("there are racks");
     let (capacity_bps, flows) = (tiers.capacity_bps(), equal(paths));
@@ -119,7 +119,7 @@ fn threads<T: Real>(name: &str, nodes: usize, paths: &[Vec<u32>], groups: usize)
 }
 
 /// The same across two processes' ends of a socket, each on a thread of its own.
-fn across(nodes: usize, paths: &[Vec<u32>]) {
+fn across(nodes: usize, paths: &[Vec<LinkId>]) {
     let tiers = TwoTiers { nodes };
     let partition = Partition::of(&tiers.network().expect("the network is sound"), 2).expect("there are racks");
     let (capacity_bps, flows) = (tiers.capacity_bps(), equal(paths));
@@ -142,7 +142,7 @@ fn across(nodes: usize, paths: &[Vec<u32>]) {
     );
 }
 
-fn equal(paths: &[Vec<u32>]) -> Vec<NewFlow<'_>> {
+fn equal(paths: &[Vec<LinkId>]) -> Vec<NewFlow<'_>> {
     paths.iter().map(|path| NewFlow { path, ln_gain: 0.0, demand_bps: f64::INFINITY }).collect()
 }
 

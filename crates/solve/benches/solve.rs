@@ -3,7 +3,7 @@
 //! size that Clarabel is asked (it takes a minute there).
 
 use std::time::Instant;
-use subak_core::{Case, Flows, Link, LinkId, Network, Policy, rng::Stream};
+use subak_core::{Case, FlowId, Flows, IdVec, Link, LinkId, Network, Offsets, Policy, rng::Stream};
 use subak_solve::{Answer, LiveMaxMin, MaxMin, Method, Options, max_min, solve};
 
 const K: usize = 16;
@@ -78,7 +78,7 @@ fn repairs(n: usize, case: &Case) {
     }
     let mut moved = 0;
     let change = |live: &mut LiveMaxMin| {
-        live.remove(0);
+        live.remove(FlowId(0));
         live.add(case.flows.links_of(0), 1.0, f64::INFINITY);
     };
     live.solve();
@@ -128,19 +128,20 @@ fn best_ms(mut run: impl FnMut()) -> f64 {
 /// Water-filling without a heap: every round scans all links for the lowest level.
 fn straight_loop(rows: &max_min::Rows, rates: &mut [f64]) {
     let links = rows.capacity_bps.len();
-    let mut members = vec![Vec::new(); links];
-    let mut weight = vec![0.0; links];
-    let mut residual = rows.capacity_bps.to_vec();
-    let path = |f: usize| &rows.links[rows.link_ptr[f] as usize..rows.link_ptr[f + 1] as usize];
+    let mut members = IdVec::<LinkId, _>::filled(Vec::new(), links);
+    let mut weight = IdVec::<LinkId, f64>::filled(0.0, links);
+    let mut residual = IdVec::<LinkId, f64>::from(rows.capacity_bps.to_vec());
+    let offsets = Offsets::from(rows.link_ptr.to_vec());
+    let path = |f: usize| &rows.links[offsets.row(f)];
     for f in 0..rates.len() {
         for &l in path(f) {
-            members[l as usize].push(f);
-            weight[l as usize] += rows.weight[f];
+            members[l].push(f);
+            weight[l] += rows.weight[f];
         }
     }
     let mut open = vec![true; rates.len()];
-    let level = |l: usize, residual: &[f64], weight: &[f64]| residual[l] / weight[l];
-    while let Some(l) = (0..links)
+    let level = |l: LinkId, residual: &IdVec<LinkId, f64>, weight: &IdVec<LinkId, f64>| residual[l] / weight[l];
+    while let Some(l) = LinkId::first(links)
         .filter(|&l| weight[l] > 1e-9)
         .min_by(|&a, &b| level(a, &residual, &weight).total_cmp(&level(b, &residual, &weight)))
     {
@@ -149,8 +150,8 @@ fn straight_loop(rows: &max_min::Rows, rates: &mut [f64]) {
             if std::mem::replace(&mut open[f], false) {
                 rates[f] = at * rows.weight[f];
                 for &m in path(f) {
-                    residual[m as usize] -= rates[f];
-                    weight[m as usize] -= rows.weight[f];
+                    residual[m] -= rates[f];
+                    weight[m] -= rows.weight[f];
                 }
             }
         }
@@ -181,7 +182,7 @@ fn case(n: usize) -> Case {
 /// Up through aggregation switch `a` of the pod and core `c` of its group, and down.
 fn path(from: usize, to: usize, a: usize, c: usize, links: &mut Vec<LinkId>) {
     let (edge, pod) = (|h: usize| h / HALF, |h: usize| h / (HALF * HALF));
-    let block = |kind: usize, i: usize| (kind * HOSTS + i) as LinkId;
+    let block = |kind: usize, i: usize| LinkId::from_index(kind * HOSTS + i);
     links.push(block(0, from));
     if edge(from) != edge(to) {
         links.push(block(2, edge(from) * HALF + a));

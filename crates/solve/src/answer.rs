@@ -1,7 +1,7 @@
 //! What a solver answers, and its form as JSON.
 
 use serde_json::{Value, json};
-use subak_core::{Case, LinkId};
+use subak_core::{Case, IdVec, LinkId, Offsets};
 
 /// How a solve ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,27 +29,21 @@ impl Status {
 }
 
 /// Lists of links in compressed rows.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rows {
-    ptr: Vec<u32>,
+    offsets: Offsets,
     links: Vec<LinkId>,
-}
-
-impl Default for Rows {
-    fn default() -> Self {
-        Rows { ptr: vec![0], links: Vec::new() }
-    }
 }
 
 impl Rows {
     /// Row `i`.
     pub fn row(&self, i: usize) -> &[LinkId] {
-        &self.links[self.ptr[i] as usize..self.ptr[i + 1] as usize]
+        &self.links[self.offsets.row(i)]
     }
 
     /// The number of rows.
     pub fn len(&self) -> usize {
-        self.ptr.len() - 1
+        self.offsets.len()
     }
 
     /// Whether there are no rows.
@@ -59,7 +53,7 @@ impl Rows {
 
     pub(crate) fn push(&mut self, row: impl IntoIterator<Item = LinkId>) {
         self.links.extend(row);
-        self.ptr.push(self.links.len() as u32);
+        self.offsets.push(self.links.len());
     }
 }
 
@@ -95,9 +89,9 @@ pub struct LevelDual {
 impl LevelDual {
     /// The price of each flow's cheapest path.
     pub(crate) fn prices_of(&self, case: &Case) -> Vec<f64> {
-        let mut price = vec![0.0; case.network.links().len()];
-        self.prices.iter().for_each(|&(l, p)| price[l as usize] = p);
-        let of = |p: usize| case.flows.links_of(p).iter().map(|&l| price[l as usize]).sum::<f64>();
+        let mut price = IdVec::filled(0.0, case.network.links().len());
+        self.prices.iter().for_each(|&(l, p)| price[l] = p);
+        let of = |p: usize| case.flows.links_of(p).iter().map(|&l| price[l]).sum::<f64>();
         (0..case.flows.len()).map(|f| case.flows.paths_of(f).map(of).fold(f64::INFINITY, f64::min)).collect()
     }
 }
@@ -114,10 +108,10 @@ pub struct Answer {
     /// The links that hold each flow back; empty for a flow at its demand.
     pub bottlenecks: Rows,
     /// Load of each link, bit/s.
-    pub link_load_bps: Vec<f64>,
+    pub link_load_bps: IdVec<LinkId, f64>,
     /// Price of each link: what the objective gains a bit/s of capacity. For max-min, what the level of the link's
     /// bottlenecked flows gains.
-    pub link_price: Vec<f64>,
+    pub link_price: IdVec<LinkId, f64>,
     /// Where max-min is over pooled paths: the duals of each level.
     pub levels: Vec<LevelDual>,
     /// How good it is.
@@ -133,7 +127,7 @@ pub struct Answer {
 impl Answer {
     /// The answer as `subak solve --json` prints it.
     pub fn to_json(&self, case: &Case) -> Value {
-        let link_id = |&l: &LinkId| case.network.links()[l as usize].id.as_str();
+        let link_id = |&l: &LinkId| case.network.links()[l].id.as_str();
         let flow = |f: usize| {
             json!({
                 "id": case.flows.id(f),
@@ -142,7 +136,7 @@ impl Answer {
                 "bottlenecks": self.bottlenecks.row(f).iter().map(link_id).collect::<Vec<_>>(),
             })
         };
-        let link = |(l, link): (usize, &subak_core::Link)| {
+        let link = |(l, link): (LinkId, &subak_core::Link)| {
             json!({
                 "id": link.id,
                 "load": self.link_load_bps[l],
@@ -154,7 +148,7 @@ impl Answer {
             "schema": 1,
             "status": self.status.name(),
             "flows": (0..case.flows.len()).map(flow).collect::<Vec<_>>(),
-            "links": case.network.links().iter().enumerate().map(link).collect::<Vec<_>>(),
+            "links": case.network.links().iter_enumerated().map(link).collect::<Vec<_>>(),
             "certificate": {
                 "infeasibility": self.certificate.infeasibility,
                 "gap": self.certificate.gap,

@@ -2,7 +2,7 @@
 
 use crate::answer::{Answer, Certificate, Rows};
 use crate::utility::Utility;
-use subak_core::{Case, LinkId, Policy};
+use subak_core::{Case, IdVec, LinkId, Policy};
 
 /// A link with less than this share of its capacity idle is full when bottlenecks are named.
 const FULL: f64 = 1e-7;
@@ -37,8 +37,8 @@ fn certify_by(case: &Case, answer: &Answer, optimality: impl FnOnce(&Loads) -> (
 
 /// Loads and the largest level on each link.
 struct Loads {
-    load: Vec<f64>,
-    level: Vec<f64>,
+    load: IdVec<LinkId, f64>,
+    level: IdVec<LinkId, f64>,
     /// The levels at which each flow has its rate, from and to.
     range: Vec<(f64, f64)>,
 }
@@ -71,13 +71,13 @@ impl Loads {
     fn of(case: &Case, answer: &Answer) -> Self {
         let links = case.network.links().len();
         let range = answer.rates_bps.iter().enumerate().map(|(f, &rate)| levels(case, f, rate)).collect();
-        let mut loads = Loads { load: vec![0.0; links], level: vec![0.0; links], range };
+        let mut loads = Loads { load: IdVec::filled(0.0, links), level: IdVec::filled(0.0, links), range };
         for f in 0..answer.rates_bps.len() {
             let level = loads.range[f].0;
             for p in case.flows.paths_of(f) {
                 for &l in case.flows.links_of(p) {
-                    loads.load[l as usize] += answer.path_rates_bps[p];
-                    loads.level[l as usize] = loads.level[l as usize].max(level);
+                    loads.load[l] += answer.path_rates_bps[p];
+                    loads.level[l] = loads.level[l].max(level);
                 }
             }
         }
@@ -85,7 +85,7 @@ impl Loads {
     }
 
     fn idle(&self, case: &Case, l: LinkId) -> f64 {
-        (1.0 - self.load[l as usize] / case.network.links()[l as usize].capacity_bps).max(0.0)
+        (1.0 - self.load[l] / case.network.links()[l].capacity_bps).max(0.0)
     }
 }
 
@@ -130,7 +130,7 @@ fn max_min(case: &Case, answer: &Answer, loads: &Loads) -> (f64, f64) {
 impl Loads {
     /// By how much flow `f` falls short of the highest level on link `l`.
     fn shortfall(&self, f: usize, l: LinkId) -> f64 {
-        let largest = self.level[l as usize];
+        let largest = self.level[l];
         if largest > 0.0 { (1.0 - self.range[f].1 / largest).max(0.0) } else { 0.0 }
     }
 }
@@ -147,7 +147,7 @@ fn pooled_max_min(case: &Case, answer: &Answer, loads: &Loads) -> (f64, f64) {
     let mut distance: Vec<f64> = vec![1.0; case.flows.len()];
     for dual in &answer.levels {
         let price = dual.prices_of(case);
-        let worth: f64 = dual.prices.iter().map(|(l, p)| p * case.network.links()[*l as usize].capacity_bps).sum();
+        let worth: f64 = dual.prices.iter().map(|(l, p)| p * case.network.links()[*l].capacity_bps).sum();
         let (mut paid, mut paid_here) = (0.0, 0.0);
         for (f, &rate) in answer.rates_bps.iter().enumerate() {
             let (low, high) = loads.range[f];
@@ -176,7 +176,7 @@ const LEAST_PART: f64 = 1e-6;
 
 /// The capacity of the narrowest link of path `p`.
 pub(crate) fn narrowest_link(case: &Case, p: usize) -> f64 {
-    let capacity = |&l: &LinkId| case.network.links()[l as usize].capacity_bps;
+    let capacity = |&l: &LinkId| case.network.links()[l].capacity_bps;
     case.flows.links_of(p).iter().map(capacity).fold(f64::INFINITY, f64::min)
 }
 
@@ -199,7 +199,7 @@ fn rate_at(case: &Case, f: usize, level: f64) -> f64 {
 /// rate at its price, and paths dearer than the best.
 fn maximum(case: &Case, answer: &Answer, loads: &Loads, utility: impl Fn(usize) -> Option<Utility>) -> (f64, f64) {
     let (mut primal, mut worth, mut gap, mut stationarity): (f64, f64, f64, f64) = (0.0, 0.0, 0.0, 0.0);
-    for (l, (price, link)) in answer.link_price.iter().zip(case.network.links()).enumerate() {
+    for ((l, price), link) in answer.link_price.iter_enumerated().zip(case.network.links()) {
         gap += price * (link.capacity_bps - loads.load[l]).max(0.0);
     }
     for (f, &rate) in answer.rates_bps.iter().enumerate() {
@@ -208,7 +208,7 @@ fn maximum(case: &Case, answer: &Answer, loads: &Loads, utility: impl Fn(usize) 
         if most == 0.0 {
             continue;
         }
-        let price_of = |p| case.flows.links_of(p).iter().map(|&l| answer.link_price[l as usize]).sum::<f64>();
+        let price_of = |p| case.flows.links_of(p).iter().map(|&l| answer.link_price[l]).sum::<f64>();
         let price = case.flows.paths_of(f).map(price_of).fold(f64::INFINITY, f64::min);
         gap += case.flows.paths_of(f).map(|p| (price_of(p) - price) * answer.path_rates_bps[p]).sum::<f64>();
         let value = utility.value(rate);
@@ -237,7 +237,7 @@ pub(crate) fn bottlenecks(case: &Case, answer: &Answer, tolerance: f64) -> Rows 
     for (f, &rate) in answer.rates_bps.iter().enumerate() {
         let open = !sated(case, f, rate);
         let holds = |l: &LinkId| {
-            let paid = if by_level { loads.shortfall(f, *l) <= full } else { answer.link_price[*l as usize] > 0.0 };
+            let paid = if by_level { loads.shortfall(f, *l) <= full } else { answer.link_price[*l] > 0.0 };
             loads.idle(case, *l) <= full && paid
         };
         let mut links: Vec<LinkId> = Vec::new();

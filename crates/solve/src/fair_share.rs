@@ -8,7 +8,7 @@ use crate::utility::BandwidthFunction;
 use crate::wfk::members;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use subak_core::{Case, LinkId};
+use subak_core::{Case, FlowId, IdVec, LinkId};
 
 /// A flow as the share rises.
 struct FlowState {
@@ -40,17 +40,22 @@ impl FlowState {
 }
 
 /// Events in the order of the share: a flow's corner comes before a link that fills at the same share.
-type Event = Reverse<(u64, u8, u32, u32)>;
-const CORNER: u8 = 0;
-const FULL: u8 = 1;
+type Event = Reverse<(u64, What, u32)>;
+
+/// What happens at a share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum What {
+    Corner(FlowId),
+    Full(LinkId),
+}
 
 struct Filling<'a> {
     case: &'a Case,
-    flows: Vec<FlowState>,
-    members: Vec<Vec<u32>>,
+    flows: IdVec<FlowId, FlowState>,
+    members: IdVec<LinkId, Vec<FlowId>>,
     events: BinaryHeap<Event>,
     /// A link's event counts only if it carries the link's latest number.
-    version: Vec<u32>,
+    version: IdVec<LinkId, u32>,
     bottlenecks: u64,
 }
 
@@ -62,7 +67,7 @@ pub(crate) fn fill(case: &Case, functions: Vec<BandwidthFunction>) -> (Vec<f64>,
         FlowState { function, most, piece: 0, rate: (most == 0.0).then_some(0.0) }
     });
     let members = members(case.network.links().len(), (0..case.flows.len()).map(|f| case.flows.links_of(f)));
-    let version = vec![0; members.len()];
+    let version = IdVec::filled(0, members.len());
     let mut filling =
         Filling { case, flows: flows.collect(), members, events: BinaryHeap::new(), version, bottlenecks: 0 };
     filling.run();
@@ -71,45 +76,45 @@ pub(crate) fn fill(case: &Case, functions: Vec<BandwidthFunction>) -> (Vec<f64>,
 
 impl Filling<'_> {
     fn run(&mut self) {
-        for f in 0..self.flows.len() {
+        for f in self.flows.ids() {
             self.await_corner(f);
         }
-        for l in 0..self.members.len() {
+        for l in self.members.ids() {
             self.await_full(l, 0.0);
         }
-        while let Some(Reverse((bits, kind, who, version))) = self.events.pop() {
+        while let Some(Reverse((bits, what, version))) = self.events.pop() {
             let share = f64::from_bits(bits);
-            match kind {
-                CORNER if self.flows[who as usize].rate.is_none() => self.turn(who as usize, share),
-                FULL if self.version[who as usize] == version => self.freeze_link(who as usize, share),
+            match what {
+                What::Corner(f) if self.flows[f].rate.is_none() => self.turn(f, share),
+                What::Full(l) if self.version[l] == version => self.freeze_link(l, share),
                 _ => {}
             }
         }
     }
 
-    fn await_corner(&mut self, f: usize) {
+    fn await_corner(&mut self, f: FlowId) {
         if self.flows[f].rate.is_none() {
-            self.events.push(Reverse((self.flows[f].corner().to_bits(), CORNER, f as u32, 0)));
+            self.events.push(Reverse((self.flows[f].corner().to_bits(), What::Corner(f), 0)));
         }
     }
 
     /// Works out anew when link `l` runs full.
-    fn await_full(&mut self, l: usize, now: f64) {
+    fn await_full(&mut self, l: LinkId, now: f64) {
         self.version[l] += 1;
         let (mut base, mut slope) = (0.0, 0.0);
         for &f in &self.members[l] {
-            let line = self.flows[f as usize].line();
+            let line = self.flows[f].line();
             base += line.0;
             slope += line.1;
         }
         if slope > 0.0 {
             let share = ((self.case.network.links()[l].capacity_bps - base) / slope).max(now);
-            self.events.push(Reverse((share.to_bits(), FULL, l as u32, self.version[l])));
+            self.events.push(Reverse((share.to_bits(), What::Full(l), self.version[l])));
         }
     }
 
     /// Flow `f` reaches a corner: its next piece, its top, or its demand.
-    fn turn(&mut self, f: usize, share: f64) {
+    fn turn(&mut self, f: FlowId, share: f64) {
         let flow = &mut self.flows[f];
         flow.piece += 1;
         let points = flow.function.points();
@@ -122,30 +127,29 @@ impl Filling<'_> {
 
     /// Link `l` is full: its flows stay where they are. On a steep piece the nearest double to the share may be far off
     /// in rates, so what these lack of the capacity is shared out by slope.
-    fn freeze_link(&mut self, l: usize, share: f64) {
+    fn freeze_link(&mut self, l: LinkId, share: f64) {
         self.bottlenecks += 1;
-        let open: Vec<u32> =
-            self.members[l].iter().copied().filter(|&f| self.flows[f as usize].rate.is_none()).collect();
+        let open: Vec<FlowId> = self.members[l].iter().copied().filter(|&f| self.flows[f].rate.is_none()).collect();
         let (mut left, mut steepness) = (self.case.network.links()[l].capacity_bps, 0.0);
         for &f in &self.members[l] {
-            let (base, slope) = self.flows[f as usize].line();
+            let (base, slope) = self.flows[f].line();
             left -= base + slope * share;
             steepness += slope;
         }
         for &f in &open {
-            let (base, slope) = self.flows[f as usize].line();
+            let (base, slope) = self.flows[f].line();
             let rate = base + slope * share + left * (slope / steepness);
-            self.flows[f as usize].rate = Some(rate.clamp(0.0, self.flows[f as usize].most));
+            self.flows[f].rate = Some(rate.clamp(0.0, self.flows[f].most));
         }
         let case = self.case;
-        let mut touched: Vec<LinkId> = open.iter().flat_map(|&f| case.flows.links_of(f as usize)).copied().collect();
+        let mut touched: Vec<LinkId> = open.iter().flat_map(|&f| case.flows.links_of(f.index())).copied().collect();
         touched.sort_unstable();
         touched.dedup();
-        touched.into_iter().for_each(|l| self.await_full(l as usize, share));
+        touched.into_iter().for_each(|l| self.await_full(l, share));
     }
 
-    fn refresh(&mut self, f: usize, share: f64) {
+    fn refresh(&mut self, f: FlowId, share: f64) {
         let case = self.case;
-        case.flows.links_of(f).iter().for_each(|&l: &LinkId| self.await_full(l as usize, share));
+        case.flows.links_of(f.index()).iter().for_each(|&l| self.await_full(l, share));
     }
 }

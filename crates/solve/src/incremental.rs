@@ -12,9 +12,12 @@ use crate::solver::{finish, max_min_prices, solve_from};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
-use subak_core::{Case, Fault, Flow, FlowId, Network, Policy};
+use subak_core::{Case, Fault, Flow, FlowId, IdVec, LinkId, Network, Policy};
 
-const NONE: u32 = u32::MAX;
+subak_core::id! {
+    /// A flow for as long as it is there, wherever the case has it.
+    struct Key(u32);
+}
 
 /// Loads are summed up change by change; an exact solve clears what rounding left in them after so many.
 const MOST_CHANGES: usize = 1 << 20;
@@ -25,14 +28,14 @@ pub struct Incremental {
     /// With room for flows that left; see `tidy`.
     case: Arc<Case>,
     /// The key of each flow, by its id. Keys stay while the flow does.
-    keys: HashMap<String, u32>,
+    keys: HashMap<String, Key>,
     /// The place of each key's flow in the case.
-    place: Vec<u32>,
+    place: IdVec<Key, FlowId>,
     /// The key of each place; none where the flow left.
-    key: Vec<u32>,
-    free: Vec<u32>,
+    key: IdVec<FlowId, Key>,
+    free: Vec<Key>,
     left: usize,
-    prices: Option<Vec<f64>>,
+    prices: Option<IdVec<LinkId, f64>>,
     live: Option<Live>,
 }
 
@@ -41,7 +44,7 @@ pub struct Incremental {
 struct Live {
     solver: LiveMaxMin,
     /// The number of each key's flow in the solver.
-    flow: Vec<FlowId>,
+    flow: IdVec<Key, FlowId>,
     /// To which the rates were found last; 0 where exactly.
     tolerance: f64,
     changes: usize,
@@ -54,11 +57,11 @@ impl Incremental {
         let capacity_bps = case.network.links().iter().map(|l| l.capacity_bps).collect();
         let live = (case.policy == Policy::MaxMin && case.flows.single_path()).then(|| Live {
             solver: LiveMaxMin::new(capacity_bps),
-            flow: Vec::new(),
+            flow: IdVec::new(),
             tolerance: 0.0,
             changes: 0,
         });
-        let (keys, place, key, free) = (HashMap::new(), Vec::new(), Vec::new(), Vec::new());
+        let (keys, place, key, free) = (HashMap::new(), IdVec::new(), IdVec::new(), Vec::new());
         let mut now = Incremental { case: Arc::new(case), keys, place, key, free, left: 0, prices: None, live };
         for f in 0..now.case.flows.len() {
             now.enter(f);
@@ -69,11 +72,11 @@ impl Incremental {
     /// Flow `f` of the case gets a key, and goes into the live solver.
     fn enter(&mut self, f: usize) {
         let flows = &self.case.flows;
-        let key = self.free.pop().unwrap_or(self.place.len() as u32);
-        if key as usize == self.place.len() {
-            self.place.push(NONE);
+        let key = self.free.pop().unwrap_or(self.place.next_id());
+        if key == self.place.next_id() {
+            self.place.push(FlowId::NONE);
         }
-        self.place[key as usize] = f as u32;
+        self.place[key] = FlowId::from_index(f);
         self.key.push(key);
         self.keys.insert(flows.id(f), key);
         if flows.paths_of(f).len() > 1 {
@@ -83,7 +86,7 @@ impl Incremental {
             let p = flows.paths_of(f).start;
             let number = live.solver.add(flows.links_of(p), flows.weight()[f], flows.demand_bps()[f]);
             live.flow.resize(self.place.len(), number);
-            live.flow[key as usize] = number;
+            live.flow[key] = number;
         }
     }
 
@@ -103,12 +106,12 @@ impl Incremental {
     pub fn remove(&mut self, id: &str) -> Result<(), Fault> {
         let key = self.find(id)?;
         self.keys.remove(id);
-        self.key[std::mem::replace(&mut self.place[key as usize], NONE) as usize] = NONE;
+        self.key[std::mem::replace(&mut self.place[key], FlowId::NONE)] = Key::NONE;
         self.free.push(key);
         self.left += 1;
         self.changed();
         if let Some(live) = &mut self.live {
-            live.solver.remove(live.flow[key as usize]);
+            live.solver.remove(live.flow[key]);
         }
         // What left takes no more room than what stays.
         if self.left > self.keys.len() + 1024 {
@@ -120,10 +123,10 @@ impl Incremental {
     /// Changes a flow's weight.
     pub fn set_weight(&mut self, id: &str, weight: f64) -> Result<(), Fault> {
         let key = self.find(id)?;
-        Arc::make_mut(&mut self.case).flows.set_weight(self.place[key as usize] as usize, weight)?;
+        Arc::make_mut(&mut self.case).flows.set_weight(self.place[key].index(), weight)?;
         self.changed();
         if let Some(live) = &mut self.live {
-            live.solver.set_weight(live.flow[key as usize], weight);
+            live.solver.set_weight(live.flow[key], weight);
         }
         Ok(())
     }
@@ -131,10 +134,10 @@ impl Incremental {
     /// Changes a flow's demand; `None` for none.
     pub fn set_demand(&mut self, id: &str, demand_bps: Option<f64>) -> Result<(), Fault> {
         let (key, demand_bps) = (self.find(id)?, demand_bps.unwrap_or(f64::INFINITY));
-        Arc::make_mut(&mut self.case).flows.set_demand(self.place[key as usize] as usize, demand_bps)?;
+        Arc::make_mut(&mut self.case).flows.set_demand(self.place[key].index(), demand_bps)?;
         self.changed();
         if let Some(live) = &mut self.live {
-            live.solver.set_demand(live.flow[key as usize], demand_bps);
+            live.solver.set_demand(live.flow[key], demand_bps);
         }
         Ok(())
     }
@@ -222,8 +225,8 @@ impl Incremental {
         self.tidy();
         let live = self.live.as_ref().ok_or_else(not_live)?;
         let start = Instant::now();
-        let rates: Vec<f64> = self.key.iter().map(|&key| live.solver.rate_bps(live.flow[key as usize])).collect();
-        let link_price = vec![0.0; self.case.network.links().len()];
+        let rates: Vec<f64> = self.key.iter().map(|&key| live.solver.rate_bps(live.flow[key])).collect();
+        let link_price = IdVec::filled(0.0, self.case.network.links().len());
         let empty = Answer::empty("live-water-filling");
         let answer = Answer { path_rates_bps: rates.clone(), rates_bps: rates, link_price, ..empty };
         let exact = Options::default();
@@ -237,7 +240,7 @@ impl Incremental {
     /// The rate of the flow called `id`, as the last solve or repair left it.
     pub fn rate_bps(&self, id: &str) -> Result<f64, Fault> {
         let live = self.live.as_ref().ok_or_else(not_live)?;
-        Ok(live.solver.rate_bps(live.flow[self.find(id)? as usize]))
+        Ok(live.solver.rate_bps(live.flow[self.find(id)?]))
     }
 
     fn changed(&mut self) {
@@ -246,7 +249,7 @@ impl Incremental {
         }
     }
 
-    fn find(&self, id: &str) -> Result<u32, Fault> {
+    fn find(&self, id: &str) -> Result<Key, Fault> {
         let unknown = || Fault::new("id", format!("there is no flow \"{id}\""), "name a flow that is there");
         self.keys.get(id).copied().ok_or_else(unknown)
     }
@@ -256,9 +259,9 @@ impl Incremental {
         if std::mem::take(&mut self.left) == 0 {
             return;
         }
-        Arc::make_mut(&mut self.case).flows.retain(|f| self.key[f] != NONE);
-        self.key.retain(|key| *key != NONE);
-        self.key.iter().enumerate().for_each(|(f, &key)| self.place[key as usize] = f as u32);
+        Arc::make_mut(&mut self.case).flows.retain(|f| self.key[FlowId::from_index(f)] != Key::NONE);
+        self.key.raw_mut().retain(|key| *key != Key::NONE);
+        self.key.iter_enumerated().for_each(|(f, &key)| self.place[key] = f);
     }
 }
 

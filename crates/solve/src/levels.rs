@@ -9,7 +9,7 @@ use crate::certificate::{certify, narrowest};
 use crate::conic::Program;
 use crate::throughput::repair;
 use crate::utility::BandwidthFunction;
-use subak_core::{Case, Fault, LinkId};
+use subak_core::{Case, Fault, IdVec, LinkId};
 
 /// The most paths taken: programs of this size take about a minute together.
 pub const MOST_PATHS: usize = 2000;
@@ -67,7 +67,7 @@ struct Levels<'a> {
     /// The rate of each flow that has stopped.
     stopped: Vec<Option<f64>>,
     level: f64,
-    capacity: Vec<f64>,
+    capacity: IdVec<LinkId, f64>,
     unit_bps: f64,
     /// Whether programs are solved at a vertex.
     exactly: bool,
@@ -109,7 +109,7 @@ fn solve_once(case: &Case, rises: &[Rise], exactly: bool) -> Answer {
     };
     let mut answer = Answer::empty(if exactly { "level-lps-simplex" } else { "level-lps" });
     answer.path_rates_bps = vec![0.0; case.flows.path_count()];
-    answer.link_price = vec![0.0; levels.capacity.len()];
+    answer.link_price = IdVec::filled(0.0, levels.capacity.len());
     levels.run(&mut answer);
     for (f, stopped) in levels.stopped.iter().enumerate() {
         let sum: f64 = answer.path_rates_bps[case.flows.paths_of(f)].iter().sum();
@@ -200,14 +200,11 @@ impl Levels<'_> {
         let rise = program.variable(-1.0);
         program.at_most(vec![(rise, 1.0)], 1.0, 1.0);
         program.at_most(vec![(rise, -1.0)], 0.0, 1.0);
-        let mut crossing = vec![Vec::new(); self.capacity.len()];
+        let mut crossing = IdVec::<LinkId, _>::filled(Vec::new(), self.capacity.len());
         for f in 0..flows.len() {
             let scale = self.scale(f, reach) / self.unit_bps;
             for p in flows.paths_of(f) {
-                flows
-                    .links_of(p)
-                    .iter()
-                    .for_each(|&l| crossing[l as usize].push((p, scale / self.capacity[l as usize])));
+                flows.links_of(p).iter().for_each(|&l| crossing[l].push((p, scale / self.capacity[l])));
             }
         }
         let mut first = None;
@@ -231,16 +228,19 @@ impl Levels<'_> {
     }
 
     fn narrowest(&self, p: usize) -> f64 {
-        self.case.flows.links_of(p).iter().map(|&l| self.capacity[l as usize]).fold(f64::INFINITY, f64::min)
+        self.case.flows.links_of(p).iter().map(|&l| self.capacity[l]).fold(f64::INFINITY, f64::min)
     }
 
     /// Stops the flows that the duals of the links hold at the level, and keeps the duals.
     fn hold(&mut self, dual: &[f64], answer: &mut Answer) {
-        let links: Vec<(LinkId, f64)> = (0..self.capacity.len())
-            .map(|l| (l as LinkId, dual[l].max(0.0) / (self.capacity[l] * self.unit_bps)))
+        let links: Vec<(LinkId, f64)> = self
+            .capacity
+            .iter_enumerated()
+            .zip(dual)
+            .map(|((l, capacity), dual)| (l, dual.max(0.0) / (capacity * self.unit_bps)))
             .collect();
-        let worth: f64 = links.iter().map(|(l, p)| p * self.capacity[*l as usize] * self.unit_bps).sum();
-        let paid = links.into_iter().filter(|(l, p)| p * self.capacity[*l as usize] * self.unit_bps > 1e-9 * worth);
+        let worth: f64 = links.iter().map(|(l, p)| p * self.capacity[*l] * self.unit_bps).sum();
+        let paid = links.into_iter().filter(|(l, p)| p * self.capacity[*l] * self.unit_bps > 1e-9 * worth);
         let level = LevelDual { level: self.level, prices: paid.collect() };
         let price = level.prices_of(self.case);
         let open: Vec<usize> = (0..self.stopped.len()).filter(|&f| self.stopped[f].is_none()).collect();
@@ -253,7 +253,7 @@ impl Levels<'_> {
         }
         let all: f64 = open.iter().map(|&f| price[f] * self.rises[f].at(self.level).1).sum();
         for (l, p) in &level.prices {
-            answer.link_price[*l as usize] = answer.link_price[*l as usize].max(p / all.max(f64::MIN_POSITIVE));
+            answer.link_price[*l] = answer.link_price[*l].max(p / all.max(f64::MIN_POSITIVE));
         }
         answer.levels.push(level);
     }

@@ -5,7 +5,7 @@
 
 use crate::max_min::{MaxMin, NO_LINK, Rows};
 use std::cell::RefCell;
-use subak_core::{FlowId, LinkId};
+use subak_core::{FlowId, IdVec, LinkId, Offsets};
 
 /// A repair gives way to an exact solve once this many rounds did not settle it, or half of the flows would move.
 const MOST_ROUNDS: usize = 40;
@@ -25,33 +25,34 @@ pub struct Repair {
 /// flows are given out again.
 #[derive(Debug, Clone, Default)]
 pub struct LiveMaxMin {
-    capacity_bps: Vec<f64>,
+    capacity_bps: IdVec<LinkId, f64>,
     /// Paths in rows, with holes where flows left; `row` says where a flow's path starts and ends.
     links: Vec<LinkId>,
-    row: Vec<(u32, u32)>,
-    weight: Vec<f64>,
-    demand_bps: Vec<f64>,
-    rates_bps: Vec<f64>,
-    frozen_by: Vec<LinkId>,
-    alive: Vec<bool>,
+    row: IdVec<FlowId, (u32, u32)>,
+    weight: IdVec<FlowId, f64>,
+    demand_bps: IdVec<FlowId, f64>,
+    rates_bps: IdVec<FlowId, f64>,
+    frozen_by: IdVec<FlowId, LinkId>,
+    alive: IdVec<FlowId, bool>,
     free: Vec<FlowId>,
-    members: Vec<Vec<FlowId>>,
-    load_bps: Vec<f64>,
+    members: IdVec<LinkId, Vec<FlowId>>,
+    load_bps: IdVec<LinkId, f64>,
     dirty: Vec<LinkId>,
     solver: MaxMin,
 }
 
 impl LiveMaxMin {
     /// Links of the given capacities, without flows.
-    pub fn new(capacity_bps: Vec<f64>) -> Self {
+    pub fn new(capacity_bps: IdVec<LinkId, f64>) -> Self {
         let links = capacity_bps.len();
-        LiveMaxMin { capacity_bps, members: vec![Vec::new(); links], load_bps: vec![0.0; links], ..Self::default() }
+        let (members, load_bps) = (IdVec::filled(Vec::new(), links), IdVec::filled(0.0, links));
+        LiveMaxMin { capacity_bps, members, load_bps, ..Self::default() }
     }
 
     /// Adds a flow; its rate is zero until the next solve or repair. Links are in range and no path crosses one twice.
     pub fn add(&mut self, path: &[LinkId], weight: f64, demand_bps: f64) -> FlowId {
-        let f = self.free.pop().unwrap_or(self.alive.len() as FlowId);
-        if f as usize == self.alive.len() {
+        let f = self.free.pop().unwrap_or(self.alive.next_id());
+        if f == self.alive.next_id() {
             self.row.push((0, 0));
             self.weight.push(0.0);
             self.demand_bps.push(0.0);
@@ -59,61 +60,60 @@ impl LiveMaxMin {
             self.frozen_by.push(NO_LINK);
             self.alive.push(false);
         }
-        let i = f as usize;
         let start = self.links.len() as u32;
         self.links.extend_from_slice(path);
-        self.row[i] = (start, self.links.len() as u32);
-        (self.weight[i], self.demand_bps[i], self.rates_bps[i], self.alive[i]) = (weight, demand_bps, 0.0, true);
-        path.iter().for_each(|&l| self.members[l as usize].push(f));
+        self.row[f] = (start, self.links.len() as u32);
+        (self.weight[f], self.demand_bps[f], self.rates_bps[f], self.alive[f]) = (weight, demand_bps, 0.0, true);
+        path.iter().for_each(|&l| self.members[l].push(f));
         self.dirty.extend_from_slice(path);
         f
     }
 
     /// Removes flow `f`.
     pub fn remove(&mut self, f: FlowId) {
-        if !std::mem::replace(&mut self.alive[f as usize], false) {
+        if !std::mem::replace(&mut self.alive[f], false) {
             return;
         }
         for l in self.path(f).to_vec() {
-            self.members[l as usize].retain(|g| *g != f);
-            self.load_bps[l as usize] = (self.load_bps[l as usize] - self.rates_bps[f as usize]).max(0.0);
+            self.members[l].retain(|g| *g != f);
+            self.load_bps[l] = (self.load_bps[l] - self.rates_bps[f]).max(0.0);
             self.dirty.push(l);
         }
-        self.rates_bps[f as usize] = 0.0;
+        self.rates_bps[f] = 0.0;
         self.free.push(f);
         self.compact();
     }
 
     /// Changes a flow's weight.
     pub fn set_weight(&mut self, f: FlowId, weight: f64) {
-        self.weight[f as usize] = weight;
+        self.weight[f] = weight;
         self.dirty.extend_from_slice(&self.links[self.range(f)]);
     }
 
     /// Changes a flow's demand.
     pub fn set_demand(&mut self, f: FlowId, demand_bps: f64) {
-        self.demand_bps[f as usize] = demand_bps;
+        self.demand_bps[f] = demand_bps;
         self.dirty.extend_from_slice(&self.links[self.range(f)]);
     }
 
     /// Changes a link's capacity.
     pub fn set_capacity(&mut self, l: LinkId, capacity_bps: f64) {
-        self.capacity_bps[l as usize] = capacity_bps;
+        self.capacity_bps[l] = capacity_bps;
         self.dirty.push(l);
     }
 
     /// The rate of flow `f`, as of the last solve or repair.
     pub fn rate_bps(&self, f: FlowId) -> f64 {
-        self.rates_bps[f as usize]
+        self.rates_bps[f]
     }
 
     /// The flows there are.
     pub fn flows(&self) -> impl Iterator<Item = FlowId> + '_ {
-        (0..self.alive.len() as FlowId).filter(|&f| self.alive[f as usize])
+        self.alive.iter_enumerated().filter(|(_, alive)| **alive).map(|(f, _)| f)
     }
 
     /// The load of each link.
-    pub fn load_bps(&self) -> &[f64] {
+    pub fn load_bps(&self) -> &IdVec<LinkId, f64> {
         &self.load_bps
     }
 
@@ -126,7 +126,7 @@ impl LiveMaxMin {
         self.load_bps.fill(0.0);
         for f in all {
             for i in self.range(f) {
-                self.load_bps[self.links[i] as usize] += self.rates_bps[f as usize];
+                self.load_bps[self.links[i]] += self.rates_bps[f];
             }
         }
         self.dirty.clear();
@@ -136,8 +136,8 @@ impl LiveMaxMin {
     /// by more than `tolerance`.
     pub fn repair(&mut self, tolerance: f64) -> Repair {
         let mut moving = self.first(tolerance);
-        let mut inside = vec![false; self.alive.len()];
-        moving.iter().for_each(|&f| inside[f as usize] = true);
+        let mut inside = IdVec::filled(false, self.alive.len());
+        moving.iter().for_each(|&f| inside[f] = true);
         for rounds in 0..MOST_ROUNDS {
             if moving.is_empty() {
                 self.dirty.clear();
@@ -152,7 +152,7 @@ impl LiveMaxMin {
                 self.dirty.clear();
                 return Repair { flows: moving.len(), rounds: rounds + 1, exact: false };
             }
-            more.iter().for_each(|&f| inside[f as usize] = true);
+            more.iter().for_each(|&f| inside[f] = true);
             moving.extend(more);
         }
         self.solve();
@@ -161,12 +161,12 @@ impl LiveMaxMin {
 
     /// The worst miss of the bottleneck condition over all flows.
     pub fn shortfall(&self) -> f64 {
-        let highest: Vec<f64> = (0..self.members.len()).map(|l| self.highest(l as LinkId)).collect();
-        self.flows().map(|f| self.miss(f, |l| highest[l as usize])).fold(0.0, f64::max)
+        let highest: IdVec<LinkId, f64> = self.members.ids().map(|l| self.highest(l)).collect();
+        self.flows().map(|f| self.miss(f, |l| highest[l])).fold(0.0, f64::max)
     }
 
     fn range(&self, f: FlowId) -> std::ops::Range<usize> {
-        let (start, end) = self.row[f as usize];
+        let (start, end) = self.row[f];
         start as usize..end as usize
     }
 
@@ -175,24 +175,24 @@ impl LiveMaxMin {
     }
 
     fn level(&self, f: FlowId) -> f64 {
-        self.rates_bps[f as usize] / self.weight[f as usize]
+        self.rates_bps[f] / self.weight[f]
     }
 
     /// The highest level on link `l`.
     fn highest(&self, l: LinkId) -> f64 {
-        self.members[l as usize].iter().map(|&f| self.level(f)).fold(0.0, f64::max)
+        self.members[l].iter().map(|&f| self.level(f)).fold(0.0, f64::max)
     }
 
     /// By how much flow `f` misses the bottleneck condition on its best link.
     fn miss(&self, f: FlowId, highest: impl Fn(LinkId) -> f64) -> f64 {
-        let (rate, demand) = (self.rates_bps[f as usize], self.demand_bps[f as usize]);
+        let (rate, demand) = (self.rates_bps[f], self.demand_bps[f]);
         if rate >= demand * (1.0 - 1e-12) {
             // A rate above a demand that fell is no matter of tolerance.
             return if rate > demand * (1.0 + 1e-12) { f64::INFINITY } else { 0.0 };
         }
         let level = self.level(f);
         let of = |&l: &LinkId| {
-            let idle = 1.0 - self.load_bps[l as usize] / self.capacity_bps[l as usize];
+            let idle = 1.0 - self.load_bps[l] / self.capacity_bps[l];
             let short = if level > 0.0 { 1.0 - level / highest(l) } else { 1.0 };
             idle.max(short)
         };
@@ -204,10 +204,10 @@ impl LiveMaxMin {
         let mut changed = self.dirty.clone();
         changed.sort_unstable();
         changed.dedup();
-        let mut found = self.missing(&changed, &vec![false; self.alive.len()], tolerance);
+        let mut found = self.missing(&changed, &IdVec::filled(false, self.alive.len()), tolerance);
         for l in changed {
-            if self.load_bps[l as usize] > self.capacity_bps[l as usize] {
-                found.extend(&self.members[l as usize]);
+            if self.load_bps[l] > self.capacity_bps[l] {
+                found.extend(&self.members[l]);
             }
         }
         found.sort_unstable();
@@ -216,34 +216,32 @@ impl LiveMaxMin {
     }
 
     /// Flows outside that must move as well: those that miss the tolerance, and those above a moving one that does.
-    fn missing(&self, touched: &[LinkId], inside: &[bool], tolerance: f64) -> Vec<FlowId> {
+    fn missing(&self, touched: &[LinkId], inside: &IdVec<FlowId, bool>, tolerance: f64) -> Vec<FlowId> {
         let mut found = Vec::new();
-        let known = RefCell::new(vec![f64::NAN; self.members.len()]);
+        let known = RefCell::new(IdVec::<LinkId, _>::filled(f64::NAN, self.members.len()));
         let highest = |l: LinkId| {
             let mut known = known.borrow_mut();
-            if known[l as usize].is_nan() {
-                known[l as usize] = self.highest(l);
+            if known[l].is_nan() {
+                known[l] = self.highest(l);
             }
-            known[l as usize]
+            known[l]
         };
         for &l in touched {
-            for &f in &self.members[l as usize] {
+            for &f in &self.members[l] {
                 if self.miss(f, highest) <= tolerance {
                     continue;
                 }
-                if !inside[f as usize] {
+                if !inside[f] {
                     found.push(f);
                     continue;
                 }
                 let level = self.level(f);
                 // On a full link where others are above it, these give way: on the one where they are the least so.
                 let above = |m: &&LinkId| {
-                    let outside =
-                        |g: &&FlowId| !inside[**g as usize] && self.level(**g) > level * (1.0 + 0.5 * tolerance);
-                    self.members[**m as usize].iter().filter(outside).copied().collect::<Vec<_>>()
+                    let outside = |g: &&FlowId| !inside[**g] && self.level(**g) > level * (1.0 + 0.5 * tolerance);
+                    self.members[**m].iter().filter(outside).copied().collect::<Vec<_>>()
                 };
-                let full =
-                    |m: &&LinkId| self.load_bps[**m as usize] >= self.capacity_bps[**m as usize] * (1.0 - tolerance);
+                let full = |m: &&LinkId| self.load_bps[**m] >= self.capacity_bps[**m] * (1.0 - tolerance);
                 let path = self.path(f).iter().filter(full).map(|m| (highest(*m), above(&m)));
                 let best = path.filter(|(_, above)| !above.is_empty()).min_by(|a, b| a.0.total_cmp(&b.0));
                 found.extend(best.into_iter().flat_map(|(_, above)| above));
@@ -261,38 +259,38 @@ impl LiveMaxMin {
         touched.dedup();
         for &f in moving {
             for i in self.range(f) {
-                self.load_bps[self.links[i] as usize] -= self.rates_bps[f as usize];
+                self.load_bps[self.links[i]] -= self.rates_bps[f];
             }
         }
         let mut left = std::mem::take(&mut self.capacity_bps);
         for &l in &touched {
-            left[l as usize] = (left[l as usize] - self.load_bps[l as usize]).max(0.0);
+            left[l] = (left[l] - self.load_bps[l]).max(0.0);
         }
         self.solve_for(moving, &left);
         for &l in &touched {
-            left[l as usize] += self.load_bps[l as usize];
+            left[l] += self.load_bps[l];
         }
         self.capacity_bps = left;
         for &f in moving {
             for i in self.range(f) {
-                self.load_bps[self.links[i] as usize] += self.rates_bps[f as usize];
+                self.load_bps[self.links[i]] += self.rates_bps[f];
             }
         }
         touched
     }
 
-    fn solve_for(&mut self, flows: &[FlowId], capacity_bps: &[f64]) {
+    fn solve_for(&mut self, flows: &[FlowId], capacity_bps: &IdVec<LinkId, f64>) {
         // Rows of the moving flows only, in their order: the solver wants offsets without holes.
-        let (mut link_ptr, mut links) = (vec![0u32], Vec::new());
+        let (mut link_ptr, mut links) = (Offsets::<usize>::default(), Vec::new());
         for &f in flows {
             links.extend_from_slice(self.path(f));
-            link_ptr.push(links.len() as u32);
+            link_ptr.push(links.len());
         }
-        let pick = |of: &[f64]| flows.iter().map(|&f| of[f as usize]).collect::<Vec<f64>>();
+        let pick = |of: &IdVec<FlowId, f64>| flows.iter().map(|&f| of[f]).collect::<Vec<f64>>();
         let (weight, demand_bps) = (pick(&self.weight), pick(&self.demand_bps));
         let rows = Rows {
             capacity_bps,
-            link_ptr: &link_ptr,
+            link_ptr: link_ptr.raw(),
             links: &links,
             weight: &weight,
             demand_bps: &demand_bps,
@@ -300,7 +298,7 @@ impl LiveMaxMin {
         };
         let mut rates = vec![0.0; flows.len()];
         self.solver.solve(&rows, &mut rates, &mut []);
-        flows.iter().zip(rates).for_each(|(&f, rate)| self.rates_bps[f as usize] = rate);
+        flows.iter().zip(rates).for_each(|(&f, rate)| self.rates_bps[f] = rate);
     }
 
     /// Closes the holes once they are most of the rows.
@@ -310,12 +308,12 @@ impl LiveMaxMin {
             return;
         }
         let mut links = Vec::with_capacity(used);
-        for f in 0..self.alive.len() as FlowId {
+        for f in self.alive.ids() {
             let start = links.len() as u32;
-            if self.alive[f as usize] {
+            if self.alive[f] {
                 links.extend_from_slice(self.path(f));
             }
-            self.row[f as usize] = (start, links.len() as u32);
+            self.row[f] = (start, links.len() as u32);
         }
         self.links = links;
     }

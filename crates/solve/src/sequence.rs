@@ -11,7 +11,7 @@ use crate::conic::Program;
 use crate::options::Options;
 use crate::throughput::repair;
 use crate::utility::Utility;
-use subak_core::{Case, Fault};
+use subak_core::{Case, Fault, IdVec, LinkId};
 
 /// Rounds before it says how far it got.
 const MOST_ROUNDS: u64 = 100;
@@ -34,7 +34,7 @@ pub(crate) fn solve(case: &Case, utilities: &[Utility], options: &Options) -> Re
         return Err(Fault::new("policy.kind", what, "use the default solver"));
     }
     let mut sequence = Sequence::new(case, utilities);
-    let mut best = sequence.answer(vec![0.0; case.network.links().len()]);
+    let mut best = sequence.answer(IdVec::filled(0.0, case.network.links().len()));
     let mut least = f64::INFINITY;
     let (mut iterations, mut since, mut scalings) = (0, 0, SCALINGS.into_iter().skip(1));
     let mut status = Status::IterationLimit;
@@ -79,7 +79,7 @@ struct Model {
     /// The variable of each path.
     variable: Vec<Option<usize>>,
     /// The row of each link.
-    row: Vec<Option<usize>>,
+    row: IdVec<LinkId, Option<usize>>,
     ln_unit: f64,
 }
 
@@ -87,16 +87,16 @@ impl<'a> Sequence<'a> {
     /// Starts from an equal share of each path's narrowest link, by paths.
     fn new(case: &'a Case, utilities: &'a [Utility]) -> Self {
         let flows: Vec<usize> = (0..case.flows.len()).filter(|&f| case.flows.demand_bps()[f] > 0.0).collect();
-        let mut crossing = vec![0.0; case.network.links().len()];
+        let mut crossing = IdVec::filled(0.0, case.network.links().len());
         for p in flows.iter().flat_map(|&f| case.flows.paths_of(f)) {
-            case.flows.links_of(p).iter().for_each(|&l| crossing[l as usize] += 1.0);
+            case.flows.links_of(p).iter().for_each(|&l| crossing[l] += 1.0);
         }
         let mut rate = vec![0.0; case.flows.path_count()];
         for &f in &flows {
             let paths = case.flows.paths_of(f);
             let most = case.flows.demand_bps()[f] / paths.len() as f64;
             for p in paths {
-                let share = |&l: &u32| case.network.links()[l as usize].capacity_bps / crossing[l as usize];
+                let share = |&l: &LinkId| case.network.links()[l].capacity_bps / crossing[l];
                 rate[p] = case.flows.links_of(p).iter().map(share).fold(most, f64::min);
             }
         }
@@ -118,7 +118,7 @@ impl<'a> Sequence<'a> {
     }
 
     /// Solves one model and moves the rates. Returns the links' prices and Clarabel's iterations.
-    fn round(&mut self, tolerance: f64) -> Option<(Vec<f64>, u64)> {
+    fn round(&mut self, tolerance: f64) -> Option<(IdVec<LinkId, f64>, u64)> {
         let model = self.model();
         let found = model.program.solve((tolerance * 1e-6).max(1e-14));
         if !found.solved {
@@ -166,7 +166,7 @@ impl<'a> Sequence<'a> {
         let ln_unit = self.flows.iter().map(|&f| self.ln_payment(f)).fold(f64::NEG_INFINITY, f64::max);
         let mut program = Program::default();
         let mut variable = vec![None; self.rate.len()];
-        let mut crossing = vec![Vec::new(); links.len()];
+        let mut crossing = IdVec::<LinkId, _>::filled(Vec::new(), links.len());
         for &f in &self.flows {
             let (alpha, y) = (self.utilities[f].alpha(), self.total(f));
             let payment = libm::exp(self.ln_payment(f) - ln_unit);
@@ -178,7 +178,7 @@ impl<'a> Sequence<'a> {
                 variable[p] = Some(v);
                 (first..=v).for_each(|u| program.quadratic.push((u, v, alpha * payment / scale / scale)));
                 for &l in self.case.flows.links_of(p) {
-                    crossing[l as usize].push((v, y / scale / links[l as usize].capacity_bps));
+                    crossing[l].push((v, y / scale / links[l].capacity_bps));
                 }
             }
             let sum = |factor: f64| (first..program.cost.len()).map(|v| (v, factor)).collect::<Vec<_>>();
@@ -199,7 +199,7 @@ impl<'a> Sequence<'a> {
     }
 
     /// The rates as they stand, made feasible, with prices.
-    fn answer(&self, link_price: Vec<f64>) -> Answer {
+    fn answer(&self, link_price: IdVec<LinkId, f64>) -> Answer {
         let mut answer = Answer { path_rates_bps: self.rate.clone(), link_price, ..Answer::empty("clarabel") };
         repair(self.case, &mut answer);
         answer

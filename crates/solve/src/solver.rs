@@ -9,7 +9,7 @@ use crate::options::{Method, Options};
 use crate::utility::{BandwidthFunction, Utility};
 use crate::{fair_share, sequence, throughput};
 use std::time::Instant;
-use subak_core::{Case, Fault, LinkId, Policy};
+use subak_core::{Case, Fault, IdVec, LinkId, Policy};
 
 /// Solves `case` exactly. A fault is an unusable case; a case that could not be solved to the tolerance is an answer
 /// whose status says so.
@@ -82,7 +82,7 @@ fn single_path_functions(case: &Case) -> Result<Answer, Fault> {
     Ok(Answer {
         path_rates_bps: rates.clone(),
         rates_bps: rates,
-        link_price: vec![0.0; case.network.links().len()],
+        link_price: IdVec::filled(0.0, case.network.links().len()),
         iterations,
         ..Answer::empty("fair-share-filling")
     })
@@ -141,19 +141,19 @@ fn single_path_max_min(case: &Case) -> Answer {
 
 /// What the level of each link's flows gains a bit/s of its capacity: one over the weight of those that it is the
 /// bottleneck of. `bottlenecks` has one a flow, none where its demand holds it.
-pub(crate) fn max_min_prices(case: &Case, bottlenecks: impl Iterator<Item = Option<LinkId>>) -> Vec<f64> {
-    let mut weight = vec![0.0; case.network.links().len()];
+pub(crate) fn max_min_prices(case: &Case, bottlenecks: impl Iterator<Item = Option<LinkId>>) -> IdVec<LinkId, f64> {
+    let mut weight = IdVec::filled(0.0, case.network.links().len());
     for (l, w) in bottlenecks.zip(case.flows.weight()).filter_map(|(l, w)| Some((l?, w))) {
-        weight[l as usize] += w;
+        weight[l] += w;
     }
     weight.into_iter().map(|w| if w > 0.0 { 1.0 / w } else { 0.0 }).collect()
 }
 
-fn link_loads(case: &Case, path_rates_bps: &[f64]) -> Vec<f64> {
-    let mut load = vec![0.0; case.network.links().len()];
+fn link_loads(case: &Case, path_rates_bps: &[f64]) -> IdVec<LinkId, f64> {
+    let mut load = IdVec::filled(0.0, case.network.links().len());
     for (p, rate) in path_rates_bps.iter().enumerate() {
         for &l in case.flows.links_of(p) {
-            load[l as usize] += rate;
+            load[l] += rate;
         }
     }
     load
@@ -166,8 +166,8 @@ impl Answer {
             rates_bps: Vec::new(),
             path_rates_bps: Vec::new(),
             bottlenecks: Rows::default(),
-            link_load_bps: Vec::new(),
-            link_price: Vec::new(),
+            link_load_bps: IdVec::new(),
+            link_price: IdVec::new(),
             levels: Vec::new(),
             certificate: Certificate::default(),
             solver,

@@ -6,7 +6,7 @@
 use crate::wfk::WaterFilling;
 pub use crate::wfk::{Degree, Kind, Precedence};
 use serde_json::{Value, json};
-use subak_core::{Case, Fault, LinkId, Policy};
+use subak_core::{Case, Fault, IdVec, LinkId, Policy};
 
 /// What WF^k finds.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,17 +34,17 @@ impl Structure {
     }
 
     /// The iteration, from 1, in which each link freezes.
-    pub fn frozen_in(&self, links: usize) -> Vec<Option<usize>> {
-        let mut frozen = vec![None; links];
+    pub fn frozen_in(&self, links: usize) -> IdVec<LinkId, Option<usize>> {
+        let mut frozen = IdVec::filled(None, links);
         for (n, part) in self.partition.iter().enumerate() {
-            part.iter().for_each(|&l| frozen[l as usize] = Some(n + 1));
+            part.iter().for_each(|&l| frozen[l] = Some(n + 1));
         }
         frozen
     }
 
     /// As JSON, with the links' ids.
     pub fn to_json(&self, case: &Case) -> Value {
-        let id = |&l: &LinkId| case.network.links()[l as usize].id.as_str();
+        let id = |&l: &LinkId| case.network.links()[l].id.as_str();
         let ids = |links: &Vec<LinkId>| links.iter().map(id).collect::<Vec<_>>();
         let edge = |p: &Precedence| {
             json!({
@@ -88,9 +88,9 @@ pub fn structure(case: &Case, degree: Degree) -> Result<Structure, Fault> {
 }
 
 fn of_run(run: &WaterFilling, paths: &[Vec<LinkId>], weight: &[f64]) -> Structure {
-    let mut crossed = vec![false; run.of_link.len()];
-    paths.iter().flatten().for_each(|&l| crossed[l as usize] = true);
-    let never = (0..crossed.len()).filter(|&l| crossed[l] && run.of_link[l] == 0).map(|l| l as LinkId);
+    let mut crossed = IdVec::filled(false, run.of_link.len());
+    paths.iter().flatten().for_each(|&l| crossed[l] = true);
+    let never = crossed.ids().filter(|&l| crossed[l] && run.of_link[l] == 0);
     let mut found = Structure {
         degree: run.degree,
         partition: (1..=run.count).map(|n| run.frozen_in(n)).collect(),
@@ -103,8 +103,8 @@ fn of_run(run: &WaterFilling, paths: &[Vec<LinkId>], weight: &[f64]) -> Structur
     for n in 1..=run.count {
         let rates = run.link_rates(n);
         run.frozen_in(n + 1).into_iter().for_each(|l| found.precedence.extend(run.precedents(&rates, l)));
-        let left = rates.into_iter().enumerate().filter(|(_, rate)| rate.is_finite());
-        found.shares_bps.push(left.map(|(l, rate)| (l as LinkId, rate)).collect());
+        let left = rates.iter_enumerated().filter(|(_, rate)| rate.is_finite());
+        found.shares_bps.push(left.map(|(l, &rate)| (l, rate)).collect());
     }
     found.precedence.sort_unstable();
     found.longest_chain = longest_chain(&found, &found.frozen_in(crossed.len()));
@@ -112,22 +112,22 @@ fn of_run(run: &WaterFilling, paths: &[Vec<LinkId>], weight: &[f64]) -> Structur
 }
 
 /// A longest path of the precedence graph, whose edges lead from one iteration to the next.
-fn longest_chain(found: &Structure, frozen: &[Option<usize>]) -> Vec<LinkId> {
-    let mut best: Vec<(usize, Option<LinkId>)> = vec![(1, None); frozen.len()];
+fn longest_chain(found: &Structure, frozen: &IdVec<LinkId, Option<usize>>) -> Vec<LinkId> {
+    let mut best: IdVec<LinkId, (usize, Option<LinkId>)> = IdVec::filled((1, None), frozen.len());
     let mut edges = found.precedence.clone();
-    edges.sort_by_key(|e| frozen[e.link as usize]);
+    edges.sort_by_key(|e| frozen[e.link]);
     for edge in &edges {
-        let longer = best[edge.precedent as usize].0 + 1;
-        if longer > best[edge.link as usize].0 {
-            best[edge.link as usize] = (longer, Some(edge.precedent));
+        let longer = best[edge.precedent].0 + 1;
+        if longer > best[edge.link].0 {
+            best[edge.link] = (longer, Some(edge.precedent));
         }
     }
     let bottlenecks = found.partition.iter().flatten();
-    let Some(&last) = bottlenecks.max_by_key(|&&l| (best[l as usize].0, std::cmp::Reverse(l))) else {
+    let Some(&last) = bottlenecks.max_by_key(|&&l| (best[l].0, std::cmp::Reverse(l))) else {
         return Vec::new();
     };
     let mut chain = vec![last];
-    while let Some(before) = best[chain[chain.len() - 1] as usize].1 {
+    while let Some(before) = best[chain[chain.len() - 1]].1 {
         chain.push(before);
     }
     chain.reverse();

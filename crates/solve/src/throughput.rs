@@ -6,7 +6,7 @@ use crate::certificate::{certify_maximum, narrowest, narrowest_link};
 use crate::conic::{Program, Solution};
 use crate::options::Options;
 use crate::utility::Utility;
-use subak_core::Case;
+use subak_core::{Case, IdVec, LinkId};
 
 struct Model<'a> {
     case: &'a Case,
@@ -16,7 +16,7 @@ struct Model<'a> {
     unit_bps: f64,
     linear: Program,
     /// The row of each link.
-    link_row: Vec<Option<usize>>,
+    link_row: IdVec<LinkId, Option<usize>>,
     /// The variable of each path's rate.
     rate: Vec<Option<usize>>,
 }
@@ -53,7 +53,7 @@ impl<'a> Model<'a> {
                 .map(|f| narrowest(case, f).min(case.flows.demand_bps()[f]))
                 .fold(1.0, f64::max),
             linear: Program::default(),
-            link_row: vec![None; case.network.links().len()],
+            link_row: IdVec::filled(None, case.network.links().len()),
             rate: vec![None; case.flows.path_count()],
         }
     }
@@ -61,7 +61,7 @@ impl<'a> Model<'a> {
     /// Rates of the paths: not negative, below the links' capacities and the flows' demands.
     fn add_rates(&mut self) {
         let flows = &self.case.flows;
-        let mut crossing = vec![Vec::new(); self.link_row.len()];
+        let mut crossing = IdVec::<LinkId, _>::filled(Vec::new(), self.link_row.len());
         for f in 0..flows.len() {
             let demand = flows.demand_bps()[f] / self.unit_bps;
             if demand == 0.0 {
@@ -72,16 +72,16 @@ impl<'a> Model<'a> {
                 self.rate[p] = Some(rate);
                 let room = narrowest_link(self.case, p) / self.unit_bps;
                 self.linear.at_most(vec![(rate, -1.0)], 0.0, room.min(demand));
-                flows.links_of(p).iter().for_each(|&l| crossing[l as usize].push((rate, 1.0)));
+                flows.links_of(p).iter().for_each(|&l| crossing[l].push((rate, 1.0)));
             }
             if demand.is_finite() {
                 self.linear.at_most(self.total(f), demand, demand);
             }
         }
-        for (l, row) in crossing.into_iter().enumerate() {
+        for ((row, link), place) in crossing.into_iter().zip(self.case.network.links()).zip(&mut self.link_row) {
             if !row.is_empty() {
-                let capacity = self.case.network.links()[l].capacity_bps / self.unit_bps;
-                self.link_row[l] = Some(self.linear.at_most(row, capacity, capacity));
+                let capacity = link.capacity_bps / self.unit_bps;
+                *place = Some(self.linear.at_most(row, capacity, capacity));
             }
         }
     }
@@ -107,9 +107,9 @@ impl<'a> Model<'a> {
 /// An interior point leaves small prices to links that have room, and small rates to flows whose price is above their
 /// linear utility: takes them away.
 fn drop_unpaid(case: &Case, utilities: &[Utility], answer: &mut Answer) {
-    let mut load = vec![0.0; case.network.links().len()];
+    let mut load = IdVec::filled(0.0, case.network.links().len());
     for (p, rate) in answer.path_rates_bps.iter().enumerate() {
-        case.flows.links_of(p).iter().for_each(|&l| load[l as usize] += rate);
+        case.flows.links_of(p).iter().for_each(|&l| load[l] += rate);
     }
     let most = utilities.iter().map(|u| u.marginal(1.0)).fold(0.0, f64::max);
     for (price, (load, link)) in answer.link_price.iter_mut().zip(load.iter().zip(case.network.links())) {
@@ -121,7 +121,7 @@ fn drop_unpaid(case: &Case, utilities: &[Utility], answer: &mut Answer) {
         let worth = utility.marginal(1.0);
         for p in case.flows.paths_of(f) {
             let links = case.flows.links_of(p);
-            let price: f64 = links.iter().map(|&l| answer.link_price[l as usize]).sum();
+            let price: f64 = links.iter().map(|&l| answer.link_price[l]).sum();
             if answer.path_rates_bps[p] / narrowest_link(case, p) < price / worth - 1.0 {
                 answer.path_rates_bps[p] = 0.0;
             }
@@ -134,7 +134,7 @@ fn cover(case: &Case, utilities: &[Utility], answer: &mut Answer) {
     let mut lack: f64 = 1.0;
     let total = |f: usize| answer.path_rates_bps[case.flows.paths_of(f)].iter().sum::<f64>();
     for f in (0..case.flows.len()).filter(|&f| total(f) < case.flows.demand_bps()[f] * (1.0 - 1e-9)) {
-        let price = |p: usize| case.flows.links_of(p).iter().map(|&l| answer.link_price[l as usize]).sum::<f64>();
+        let price = |p: usize| case.flows.links_of(p).iter().map(|&l| answer.link_price[l]).sum::<f64>();
         let lowest = case.flows.paths_of(f).map(price).fold(f64::INFINITY, f64::min);
         lack = lack.max(utilities[f].marginal(1.0) / lowest * (1.0 + 4.0 * f64::EPSILON));
     }
@@ -145,9 +145,9 @@ fn cover(case: &Case, utilities: &[Utility], answer: &mut Answer) {
 
 /// Scales each path by its worst overload (Flowtune's F-NORM) and its flow's excess over the demand; sums the flows.
 pub(crate) fn repair(case: &Case, answer: &mut Answer) {
-    let mut load = vec![0.0; case.network.links().len()];
+    let mut load = IdVec::filled(0.0, case.network.links().len());
     for (p, rate) in answer.path_rates_bps.iter().enumerate() {
-        case.flows.links_of(p).iter().for_each(|&l| load[l as usize] += rate);
+        case.flows.links_of(p).iter().for_each(|&l| load[l] += rate);
     }
     answer.rates_bps = vec![0.0; case.flows.len()];
     for f in 0..case.flows.len() {
@@ -155,7 +155,7 @@ pub(crate) fn repair(case: &Case, answer: &mut Answer) {
         let demand = case.flows.demand_bps()[f];
         let above = if sum > demand { sum / demand } else { 1.0 };
         for p in case.flows.paths_of(f) {
-            let over = |&l: &u32| load[l as usize] / case.network.links()[l as usize].capacity_bps;
+            let over = |&l: &LinkId| load[l] / case.network.links()[l].capacity_bps;
             answer.path_rates_bps[p] /= case.flows.links_of(p).iter().map(over).fold(above, f64::max);
             answer.rates_bps[f] += answer.path_rates_bps[p];
         }

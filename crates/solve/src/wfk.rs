@@ -5,7 +5,7 @@
 //! water-filling. Weights count as flows do. In the listing, flows and links are removed after the loop over links, and
 //! links left without flows drop out.
 
-use subak_core::LinkId;
+use subak_core::{FlowId, IdVec, LinkId};
 
 /// How far a link looks before it freezes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,24 +83,24 @@ pub struct WaterFilling {
     /// Iterations taken: D, W2 or W.
     pub count: usize,
     /// Iteration, from 1, in which each link froze; 0 for links that never did.
-    pub of_link: Vec<usize>,
+    pub of_link: IdVec<LinkId, usize>,
     /// Iteration in which each flow froze.
-    pub of_flow: Vec<usize>,
+    pub of_flow: IdVec<FlowId, usize>,
     /// Rate of each flow, per unit of weight, bit/s.
-    pub rate: Vec<f64>,
+    pub rate: IdVec<FlowId, f64>,
     /// A link that froze each flow.
-    pub bottleneck: Vec<LinkId>,
-    capacity_bps: Vec<f64>,
-    paths: Vec<Vec<LinkId>>,
-    weights: Vec<f64>,
-    members: Vec<Vec<u32>>,
+    pub bottleneck: IdVec<FlowId, LinkId>,
+    capacity_bps: IdVec<LinkId, f64>,
+    paths: IdVec<FlowId, Vec<LinkId>>,
+    weights: IdVec<FlowId, f64>,
+    members: IdVec<LinkId, Vec<FlowId>>,
 }
 
 /// The flows of each of so many links; `paths` has one a flow.
-pub(crate) fn members<'a>(links: usize, paths: impl Iterator<Item = &'a [LinkId]>) -> Vec<Vec<u32>> {
-    let mut members = vec![Vec::new(); links];
+pub(crate) fn members<'a>(links: usize, paths: impl Iterator<Item = &'a [LinkId]>) -> IdVec<LinkId, Vec<FlowId>> {
+    let mut members = IdVec::<LinkId, _>::filled(Vec::new(), links);
     for (f, path) in paths.enumerate() {
-        path.iter().for_each(|&l| members[l as usize].push(f as u32));
+        path.iter().for_each(|&l| members[l].push(FlowId::from_index(f)));
     }
     members
 }
@@ -113,16 +113,16 @@ impl WaterFilling {
         let mut run = WaterFilling {
             degree,
             count: 0,
-            of_link: vec![0; links],
-            of_flow: vec![0; flows],
-            rate: vec![0.0; flows],
-            bottleneck: vec![LinkId::MAX; flows],
-            capacity_bps: capacity_bps.to_vec(),
-            paths: paths.to_vec(),
-            weights: weights.to_vec(),
+            of_link: IdVec::filled(0, links),
+            of_flow: IdVec::filled(0, flows),
+            rate: IdVec::filled(0.0, flows),
+            bottleneck: IdVec::filled(LinkId::NONE, flows),
+            capacity_bps: capacity_bps.to_vec().into(),
+            paths: paths.to_vec().into(),
+            weights: weights.to_vec().into(),
             members,
         };
-        let mut left = capacity_bps.to_vec();
+        let mut left = run.capacity_bps.clone();
         let mut open = run.members.clone();
         while run.of_flow.contains(&0) {
             run.iterate(&mut left, &mut open);
@@ -131,51 +131,52 @@ impl WaterFilling {
     }
 
     /// Freezes the links whose rate is the lowest around. `open` are the flows of each link that are not frozen.
-    fn iterate(&mut self, left: &mut [f64], open: &mut [Vec<u32>]) {
-        let rate: Vec<f64> = left.iter().zip(&*open).map(|(left, open)| self.link_rate(*left, open)).collect();
+    fn iterate(&mut self, left: &mut IdVec<LinkId, f64>, open: &mut IdVec<LinkId, Vec<FlowId>>) {
+        let rate: IdVec<LinkId, f64> =
+            left.iter().zip(&*open).map(|(left, open)| self.link_rate(*left, open)).collect();
         let lowest = match self.degree {
             Degree::One => self.spread(&rate),
             Degree::Two => self.spread(&self.spread(&rate)),
-            Degree::All => vec![rate.iter().copied().fold(f64::INFINITY, f64::min); rate.len()],
+            Degree::All => IdVec::filled(rate.iter().copied().fold(f64::INFINITY, f64::min), rate.len()),
         };
         self.count += 1;
-        for l in (0..rate.len()).filter(|&l| !open[l].is_empty() && !below(lowest[l], rate[l])) {
+        for l in rate.ids().filter(|&l| !open[l].is_empty() && !below(lowest[l], rate[l])) {
             self.of_link[l] = self.count;
             for &f in &open[l] {
-                let f = f as usize;
                 if self.of_flow[f] == 0 {
-                    (self.of_flow[f], self.rate[f], self.bottleneck[f]) = (self.count, rate[l], l as LinkId);
-                    self.paths[f].iter().for_each(|&m| left[m as usize] -= rate[l] * self.weights[f]);
+                    (self.of_flow[f], self.rate[f], self.bottleneck[f]) = (self.count, rate[l], l);
+                    self.paths[f].iter().for_each(|&m| left[m] -= rate[l] * self.weights[f]);
                 }
             }
         }
-        open.iter_mut().for_each(|open| open.retain(|&f| self.of_flow[f as usize] == 0));
+        open.iter_mut().for_each(|open| open.retain(|&f| self.of_flow[f] == 0));
     }
 
-    fn link_rate(&self, left: f64, open: &[u32]) -> f64 {
-        let weight: f64 = open.iter().map(|&f| self.weights[f as usize]).sum();
+    fn link_rate(&self, left: f64, open: &[FlowId]) -> f64 {
+        let weight: f64 = open.iter().map(|&f| self.weights[f]).sum();
         if open.is_empty() { f64::INFINITY } else { (left / weight).max(0.0) }
     }
 
     /// The lowest value among each link and those that share a flow with it that is not frozen.
-    fn spread(&self, value: &[f64]) -> Vec<f64> {
-        let mut lowest = value.to_vec();
+    fn spread(&self, value: &IdVec<LinkId, f64>) -> IdVec<LinkId, f64> {
+        let mut lowest = value.clone();
         for path in self.paths.iter().zip(&self.of_flow).filter(|(_, n)| **n == 0).map(|(path, _)| path) {
-            let least = path.iter().map(|&l| value[l as usize]).fold(f64::INFINITY, f64::min);
-            path.iter().for_each(|&l| lowest[l as usize] = lowest[l as usize].min(least));
+            let least = path.iter().map(|&l| value[l]).fold(f64::INFINITY, f64::min);
+            path.iter().for_each(|&l| lowest[l] = lowest[l].min(least));
         }
         lowest
     }
 
     /// The links' rates in iteration `n`, from 1: what flows frozen before left, per unit of weight; infinite for a link
     /// without flows left.
-    pub fn link_rates(&self, n: usize) -> Vec<f64> {
-        let (mut left, mut weight) = (self.capacity_bps.clone(), vec![0.0; self.capacity_bps.len()]);
-        for (f, path) in self.paths.iter().enumerate() {
+    pub fn link_rates(&self, n: usize) -> IdVec<LinkId, f64> {
+        let (mut left, mut weight) =
+            (self.capacity_bps.clone(), IdVec::<LinkId, f64>::filled(0.0, self.capacity_bps.len()));
+        for (f, path) in self.paths.iter_enumerated() {
             for &l in path {
                 match self.of_flow[f] < n {
-                    true => left[l as usize] -= self.rate[f] * self.weights[f],
-                    false => weight[l as usize] += self.weights[f],
+                    true => left[l] -= self.rate[f] * self.weights[f],
+                    false => weight[l] += self.weights[f],
                 }
             }
         }
@@ -185,23 +186,16 @@ impl WaterFilling {
 
     /// The links frozen in iteration `n`.
     pub fn frozen_in(&self, n: usize) -> Vec<LinkId> {
-        (0..self.of_link.len() as LinkId).filter(|&l| self.of_link[l as usize] == n).collect()
+        self.of_link.ids().filter(|&l| self.of_link[l] == n).collect()
     }
 
     /// The other links that `link` compares itself with in iteration `n` at first degree: those it shares an open flow
     /// with, or all that have one.
     fn neighbors(&self, link: LinkId, n: usize) -> Vec<LinkId> {
-        let open = |f: &&u32| self.of_flow[**f as usize] >= n;
+        let open = |f: &&FlowId| self.of_flow[**f] >= n;
         let mut found: Vec<LinkId> = match self.degree {
-            Degree::All => (0..self.members.len() as LinkId)
-                .filter(|&l| self.members[l as usize].iter().any(|f| open(&f)))
-                .collect(),
-            _ => self.members[link as usize]
-                .iter()
-                .filter(open)
-                .flat_map(|&f| &self.paths[f as usize])
-                .copied()
-                .collect(),
+            Degree::All => self.members.ids().filter(|&l| self.members[l].iter().any(|f| open(&f))).collect(),
+            _ => self.members[link].iter().filter(open).flat_map(|&f| &self.paths[f]).copied().collect(),
         };
         found.sort_unstable();
         found.dedup();
@@ -211,10 +205,10 @@ impl WaterFilling {
 
     /// The precedents of a link that froze after the first iteration (definition 3.4.20), given the links' rates in the
     /// iteration before it froze; sorted.
-    pub fn precedents(&self, rate: &[f64], link: LinkId) -> Vec<Precedence> {
-        let Some(n) = self.of_link[link as usize].checked_sub(1).filter(|&n| n > 0) else { return Vec::new() };
-        let lower = |a: LinkId, b: LinkId| below(rate[a as usize], rate[b as usize]);
-        let frozen = |l: LinkId| self.of_link[l as usize] == n;
+    pub fn precedents(&self, rate: &IdVec<LinkId, f64>, link: LinkId) -> Vec<Precedence> {
+        let Some(n) = self.of_link[link].checked_sub(1).filter(|&n| n > 0) else { return Vec::new() };
+        let lower = |a: LinkId, b: LinkId| below(rate[a], rate[b]);
+        let frozen = |l: LinkId| self.of_link[l] == n;
         let first = self.neighbors(link, n);
         let mut found = Vec::new();
         let mut add = |x: LinkId, around: Vec<LinkId>, direct: Kind, indirect: Kind| {

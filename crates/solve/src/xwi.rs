@@ -12,7 +12,7 @@
 use crate::max_min::{MaxMin, Rows};
 use crate::utility::Utility;
 use std::sync::Arc;
-use subak_core::{Case, Fault};
+use subak_core::{Case, Fault, IdVec, LinkId};
 
 /// The largest weight, in line rates.
 pub const MOST: f64 = 1.5;
@@ -132,14 +132,14 @@ pub struct Iteration<'a> {
     case: &'a Case,
     settings: Settings,
     marginal: Vec<Marginal>,
-    capacity_bps: Vec<f64>,
+    capacity_bps: IdVec<LinkId, f64>,
     /// Of each path: first link's capacity.
     line_rate_bps: Vec<f64>,
     demand_bps: Vec<f64>,
     fabric: MaxMin,
-    price: Vec<f64>,
-    min_residual: Vec<f64>,
-    load_bps: Vec<f64>,
+    price: IdVec<LinkId, f64>,
+    min_residual: IdVec<LinkId, f64>,
+    load_bps: IdVec<LinkId, f64>,
     weight: Vec<f64>,
     rate_bps: Vec<f64>,
     steps: u64,
@@ -153,8 +153,8 @@ impl<'a> Iteration<'a> {
             let what = format!("{} utilities for {} flows", utilities.len(), flows.len());
             return Err(Fault::new("utilities", what, "give one a flow"));
         }
-        let capacity_bps: Vec<f64> = case.network.links().iter().map(|l| l.capacity_bps).collect();
-        let line_rate = |p: usize| capacity_bps[flows.links_of(p)[0] as usize];
+        let capacity_bps: IdVec<LinkId, f64> = case.network.links().iter().map(|l| l.capacity_bps).collect();
+        let line_rate = |p: usize| capacity_bps[flows.links_of(p)[0]];
         let line_rate_bps: Vec<f64> = (0..flows.path_count()).map(line_rate).collect();
         let mut demand_bps = vec![f64::INFINITY; flows.path_count()];
         for (f, utility) in utilities.iter().enumerate() {
@@ -171,9 +171,9 @@ impl<'a> Iteration<'a> {
             line_rate_bps,
             demand_bps,
             fabric: MaxMin::new(),
-            price: vec![0.0; links],
-            min_residual: vec![f64::INFINITY; links],
-            load_bps: vec![0.0; links],
+            price: IdVec::filled(0.0, links),
+            min_residual: IdVec::filled(f64::INFINITY, links),
+            load_bps: IdVec::filled(0.0, links),
             steps: 0,
         };
         iteration.allocate();
@@ -191,7 +191,7 @@ impl<'a> Iteration<'a> {
     }
 
     /// Prices of the links.
-    pub fn prices(&self) -> &[f64] {
+    pub fn prices(&self) -> &IdVec<LinkId, f64> {
         &self.price
     }
 
@@ -205,7 +205,7 @@ impl<'a> Iteration<'a> {
     }
 
     fn path_price(&self, p: usize) -> f64 {
-        self.case.flows.links_of(p).iter().map(|&l| self.price[l as usize]).sum()
+        self.case.flows.links_of(p).iter().map(|&l| self.price[l]).sum()
     }
 
     /// One round: prices from the rates, weights from the prices, rates from the weights.
@@ -215,7 +215,7 @@ impl<'a> Iteration<'a> {
         let keep = 1.0 - (1.0 - self.settings.law.beta) / (1.0 + t / self.settings.diminish_after);
         let law = PriceLaw { beta: keep, ..self.settings.law };
         let groups = u64::from(self.settings.groups.max(1));
-        for l in (0..self.price.len()).filter(|&l| l as u64 % groups == self.steps % groups) {
+        for l in self.price.ids().filter(|&l| u64::from(l.0) % groups == self.steps % groups) {
             self.price[l] = law.next(self.price[l], self.min_residual[l], self.load_bps[l] / self.capacity_bps[l]);
         }
         self.weigh();
@@ -236,7 +236,7 @@ impl<'a> Iteration<'a> {
                 let links = flows.links_of(p);
                 let residual = normalized_residual(&self.marginal[f], rate, self.path_price(p), links.len() as f64);
                 for &l in links {
-                    let least = &mut self.min_residual[l as usize];
+                    let least = &mut self.min_residual[l];
                     *least = least.min(residual);
                 }
             }
@@ -270,7 +270,7 @@ impl<'a> Iteration<'a> {
         self.load_bps.fill(0.0);
         for (p, rate) in self.rate_bps.iter().enumerate() {
             for &l in flows.links_of(p) {
-                self.load_bps[l as usize] += rate;
+                self.load_bps[l] += rate;
             }
         }
     }

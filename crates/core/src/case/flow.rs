@@ -199,10 +199,10 @@ fn link(network: &Network, name: &Value) -> Result<LinkId, Fault> {
 
 /// Where both links say where they lead, one starts where the other ends.
 fn check_joined(network: &Network, last: LinkId, next: LinkId) -> Result<(), Fault> {
-    let [last, next] = [last, next].map(|l| &network.links()[l as usize]);
+    let [last, next] = [last, next].map(|l| &network.links()[l]);
     match (last.to, next.from) {
         (Some(end), Some(start)) if end != start => {
-            let [end, start] = [end, start].map(|n| network.nodes()[n as usize].name.as_str());
+            let [end, start] = [end, start].map(|n| network.nodes()[n].name.as_str());
             let what = format!("link \"{}\" leaves \"{start}\", but \"{}\" leads to \"{end}\"", next.id, last.id);
             Err(Fault::new("", what, "let each link start where the one before it ends"))
         }

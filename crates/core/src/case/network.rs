@@ -4,7 +4,7 @@ use crate::document::{Format, check_keys, json, list, parse, table, text, unknow
 use crate::formats::{Defaults, graphml, hpcc, kinds, node_link, refuse_kind};
 use crate::quantity::{capacity_from_json, ns_from_json, positive_bytes_from_json, shown};
 use crate::route::{Hash, Metric, Routing};
-use crate::{Fault, Faults, Link, Network, NodeId, NodeKind, generate};
+use crate::{Fault, Faults, IdVec, Link, Network, NodeId, generate};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
@@ -124,7 +124,7 @@ fn network_from_links(links: &[Value]) -> Result<Network, Fault> {
     }
     faults.done()?;
     let ends: Vec<_> = read.iter().filter_map(|(_, link)| Some((link.from?, link.to?))).collect();
-    let kinds = kinds(&vec![None::<NodeKind>; names.list.len()], &ends);
+    let kinds = kinds(&IdVec::filled(None, names.list.len()), &ends);
     let mut network = Network::new();
     for (name, kind) in names.list.iter().zip(kinds) {
         network.node(name, kind);
@@ -142,7 +142,7 @@ fn network_from_links(links: &[Value]) -> Result<Network, Fault> {
 /// The nodes that links name, in the order of their first mention.
 #[derive(Default)]
 struct Names {
-    list: Vec<String>,
+    list: IdVec<NodeId, String>,
     by_name: HashMap<String, NodeId>,
 }
 
@@ -153,8 +153,7 @@ impl Names {
         if let Some(&id) = self.by_name.get(name) {
             return Ok(Some(id));
         }
-        let id = self.list.len() as NodeId;
-        self.list.push(name.to_string());
+        let id = self.list.push(name.to_string());
         self.by_name.insert(name.to_string(), id);
         Ok(Some(id))
     }

@@ -5,7 +5,7 @@ mod watch;
 pub use watch::{Befell, PaceView, Sighting, Watcher};
 
 use crate::utility::Urgency;
-use crate::{FlowId, LinkId, Network, NodeId, Ns, Utility};
+use crate::{FlowId, IdVec, LinkId, Network, NodeId, Ns, Utility};
 use std::sync::Arc;
 
 /// One subflow's way through the network.
@@ -202,32 +202,31 @@ pub enum LinkChange {
 /// What each link carries while links change, for whoever hears of the changes.
 #[derive(Debug, Clone)]
 pub struct Capacities {
-    bps: Vec<f64>,
+    bps: IdVec<LinkId, f64>,
     /// How many faults hold each link down.
-    down: Vec<u32>,
+    down: IdVec<LinkId, u32>,
 }
 
 impl Capacities {
     /// Those of a network with all links up.
     pub fn of(network: &Network) -> Self {
-        let bps: Vec<f64> = network.links().iter().map(|l| l.capacity_bps).collect();
-        Capacities { down: vec![0; bps.len()], bps }
+        let bps: IdVec<_, _> = network.links().iter().map(|l| l.capacity_bps).collect();
+        Capacities { down: IdVec::filled(0, bps.len()), bps }
     }
 
     /// By link, bit/s, whether it is up or not.
-    pub fn bps(&self) -> &[f64] {
+    pub fn bps(&self) -> &IdVec<LinkId, f64> {
         &self.bps
     }
 
     /// What `link` carries after `change`, bit/s: 0 while it is down.
     pub fn change(&mut self, link: LinkId, change: LinkChange) -> f64 {
-        let l = link as usize;
         match change {
-            LinkChange::Up => self.down[l] = self.down[l].saturating_sub(1),
-            LinkChange::Down => self.down[l] += 1,
-            LinkChange::Capacity(bps) => self.bps[l] = bps,
+            LinkChange::Up => self.down[link] = self.down[link].saturating_sub(1),
+            LinkChange::Down => self.down[link] += 1,
+            LinkChange::Capacity(bps) => self.bps[link] = bps,
         }
-        if self.down[l] > 0 { 0.0 } else { self.bps[l] }
+        if self.down[link] > 0 { 0.0 } else { self.bps[link] }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What befalls packets, told to whoever watches, and how fast subflows may send.
 
 use crate::scheme::{Blocks, Class, PacketKind, Way};
-use crate::{FlowId, LinkId, Ns};
+use crate::{FlowId, LinkId, Ns, SubflowId};
 use std::fmt::Debug;
 
 /// What befell a packet.
@@ -47,7 +47,7 @@ pub struct Sighting<'a> {
     /// Whose packet; `None` for messages of nodes and for letters.
     pub flow: Option<FlowId>,
     /// On which of the flow's subflows.
-    pub subflow: u8,
+    pub subflow: SubflowId,
     /// Data, acknowledgement or control.
     pub kind: PacketKind,
     /// From where to where it goes.

@@ -11,7 +11,7 @@ pub mod node_link;
 mod zoo;
 
 use crate::quantity::{capacity_from_json, ns_from_json};
-use crate::{Fault, Network, NodeId, NodeKind, Ns};
+use crate::{Fault, IdVec, Network, NodeId, NodeKind, Ns};
 use serde_json::{Map, Value};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -59,7 +59,7 @@ pub fn refuse_kind(path: &str) -> Result<(), Fault> {
 /// A graph as a file describes it.
 #[derive(Debug, Default)]
 struct Graph {
-    nodes: Vec<(String, Option<NodeKind>)>,
+    nodes: IdVec<NodeId, (String, Option<NodeKind>)>,
     by_name: HashMap<String, NodeId>,
     edges: Vec<Edge>,
     /// Parallel edges are an error.
@@ -82,7 +82,7 @@ impl Graph {
         if name.is_empty() {
             return Err(Fault::new("id", "the node's id is empty", "give every node a name"));
         }
-        if self.by_name.insert(name.clone(), self.nodes.len() as NodeId).is_some() {
+        if self.by_name.insert(name.clone(), self.nodes.next_id()).is_some() {
             let what = format!("a second node has the id {}", crate::quantity::quoted(&name));
             return Err(Fault::new("id", what, "give every node an id of its own"));
         }
@@ -101,7 +101,7 @@ impl Graph {
     /// The network; `list` is what the file calls its list of edges.
     fn build(self, list: &str) -> Result<Network, Fault> {
         let ends: Vec<_> = self.edges.iter().map(|e| (e.from, e.to)).collect();
-        let given: Vec<_> = self.nodes.iter().map(|(_, kind)| *kind).collect();
+        let given = self.nodes.iter().map(|(_, kind)| *kind).collect();
         let mut network = Network::new();
         for ((name, _), kind) in self.nodes.iter().zip(kinds(&given, &ends)) {
             network.node(name, kind);
@@ -115,7 +115,7 @@ impl Graph {
 
     fn add(&self, edge: &Edge, network: &mut Network, seen: &mut HashSet<(NodeId, NodeId)>) -> Result<(), Fault> {
         let Edge { from, to, capacity_bps, delay_ns, buffer_bytes, .. } = *edge;
-        let name = |node: NodeId| &self.nodes[node as usize].0;
+        let name = |node: NodeId| &self.nodes[node].0;
         if from == to {
             let what = format!("the edge leads from \"{}\" to itself", name(from));
             return Err(Fault::new("", what, "connect two different nodes"));
@@ -136,19 +136,19 @@ impl Graph {
 
 /// Hosts and switches, where a file does not say which is which: nodes with one neighbour are hosts and the others
 /// switches; if that leaves no host at all, every node is both, and counts as a host.
-pub(crate) fn kinds(given: &[Option<NodeKind>], ends: &[(NodeId, NodeId)]) -> Vec<NodeKind> {
-    let mut near = vec![BTreeSet::new(); given.len()];
+pub(crate) fn kinds(given: &IdVec<NodeId, Option<NodeKind>>, ends: &[(NodeId, NodeId)]) -> Vec<NodeKind> {
+    let mut near = IdVec::<NodeId, _>::filled(BTreeSet::new(), given.len());
     for &(a, b) in ends {
         // Two suffice to tell.
-        if near[a as usize].len() < 2 {
-            near[a as usize].insert(b);
+        if near[a].len() < 2 {
+            near[a].insert(b);
         }
-        if near[b as usize].len() < 2 {
-            near[b as usize].insert(a);
+        if near[b].len() < 2 {
+            near[b].insert(a);
         }
     }
-    let guess = |n: usize| given[n].unwrap_or(if near[n].len() == 1 { NodeKind::Host } else { NodeKind::Switch });
-    let kinds: Vec<_> = (0..given.len()).map(guess).collect();
+    let guess = |n: NodeId| given[n].unwrap_or(if near[n].len() == 1 { NodeKind::Host } else { NodeKind::Switch });
+    let kinds: Vec<_> = given.ids().map(guess).collect();
     if kinds.contains(&NodeKind::Host) {
         return kinds;
     }

@@ -3,11 +3,11 @@
 use super::{Given, b4};
 use crate::{Fault, Network, NodeId, NodeKind, Ns};
 
-fn hosts(network: &mut Network, count: u64) -> Vec<NodeId> {
+fn hosts(network: &mut Network, count: usize) -> Vec<NodeId> {
     (0..count).map(|i| network.node(&format!("h{i}"), NodeKind::Host)).collect()
 }
 
-fn switches(network: &mut Network, name: &str, count: u64) -> Vec<NodeId> {
+fn switches(network: &mut Network, name: &str, count: usize) -> Vec<NodeId> {
     (0..count).map(|i| network.node(&format!("{name}{i}"), NodeKind::Switch)).collect()
 }
 
@@ -25,13 +25,13 @@ pub(super) fn leaf_spine_links(given: &Given) -> Result<u128, Fault> {
 }
 
 pub(super) fn leaf_spine(given: &Given, network: &mut Network) -> Result<(), Fault> {
-    let (leaves, per_leaf) = (given.count("leaves"), given.count("hosts_per_leaf"));
+    let (leaves, per_leaf) = (given.size("leaves"), given.size("hosts_per_leaf"));
     let hosts = hosts(network, leaves * per_leaf);
     let leaves = switches(network, "leaf", leaves);
-    let spines = switches(network, "spine", given.count("spines"));
+    let spines = switches(network, "spine", given.size("spines"));
     let buffer = given.buffer();
     for (i, &host) in hosts.iter().enumerate() {
-        let leaf = leaves[i / per_leaf as usize];
+        let leaf = leaves[i / per_leaf];
         network.connect(host, leaf, given.rate("host_rate"), delay(given, "host_delay"), buffer)?;
     }
     for &leaf in &leaves {
@@ -65,7 +65,7 @@ pub(super) fn fat_tree_links(given: &Given) -> Result<u128, Fault> {
 }
 
 pub(super) fn fat_tree(given: &Given, network: &mut Network) -> Result<(), Fault> {
-    let k = given.count("k");
+    let k = given.size("k");
     let half = k / 2;
     let (rate, delay, buffer) = (given.rate("rate"), delay(given, "link_delay"), given.buffer());
     let hosts = hosts(network, k * half * half);
@@ -73,17 +73,17 @@ pub(super) fn fat_tree(given: &Given, network: &mut Network) -> Result<(), Fault
     let aggs = switches(network, "agg", k * half);
     let cores = switches(network, "core", half * half);
     for (i, &host) in hosts.iter().enumerate() {
-        network.connect(host, leaves[i / half as usize], rate, delay, buffer)?;
+        network.connect(host, leaves[i / half], rate, delay, buffer)?;
     }
     for (i, &leaf) in leaves.iter().enumerate() {
-        let pod = i as u64 / half * half;
-        for &agg in &aggs[pod as usize..(pod + half) as usize] {
+        let pod = i / half * half;
+        for &agg in &aggs[pod..pod + half] {
             network.connect(leaf, agg, rate, delay, buffer)?;
         }
     }
     for (i, &agg) in aggs.iter().enumerate() {
-        let first = i as u64 % half * half;
-        for &core in &cores[first as usize..(first + half) as usize] {
+        let first = i % half * half;
+        for &core in &cores[first..first + half] {
             network.connect(agg, core, rate, delay, buffer)?;
         }
     }
@@ -95,11 +95,11 @@ pub(super) fn dumbbell_links(given: &Given) -> Result<u128, Fault> {
 }
 
 pub(super) fn dumbbell(given: &Given, network: &mut Network) -> Result<(), Fault> {
-    let pairs = given.count("pairs");
+    let pairs = given.size("pairs");
     let hosts = hosts(network, 2 * pairs);
     let sides = switches(network, "switch", 2);
     for (i, &host) in hosts.iter().enumerate() {
-        let side = sides[i / pairs as usize];
+        let side = sides[i / pairs];
         network.connect(host, side, given.rate("host_rate"), delay(given, "link_delay"), given.buffer())?;
     }
     let (rate, delay) = (given.rate("bottleneck_rate"), delay(given, "bottleneck_delay"));
@@ -112,7 +112,7 @@ pub(super) fn star_links(given: &Given) -> Result<u128, Fault> {
 }
 
 pub(super) fn star(given: &Given, network: &mut Network) -> Result<(), Fault> {
-    let hosts = hosts(network, given.count("hosts"));
+    let hosts = hosts(network, given.size("hosts"));
     let center = switches(network, "switch", 1)[0];
     for host in hosts {
         network.connect(host, center, given.rate("rate"), delay(given, "link_delay"), given.buffer())?;
@@ -126,8 +126,8 @@ pub(super) fn chain_links(given: &Given) -> Result<u128, Fault> {
 
 pub(super) fn chain(given: &Given, network: &mut Network) -> Result<(), Fault> {
     let rates = given.rates("rates");
-    let hosts = hosts(network, rates.len() as u64 + 1);
-    let switches = switches(network, "switch", rates.len() as u64 + 1);
+    let hosts = hosts(network, rates.len() + 1);
+    let switches = switches(network, "switch", rates.len() + 1);
     for (&host, &switch) in hosts.iter().zip(&switches) {
         network.connect(host, switch, given.rate("host_rate"), delay(given, "host_delay"), given.buffer())?;
     }
@@ -144,7 +144,7 @@ pub(super) fn wan_links(given: &Given) -> Result<u128, Fault> {
 
 pub(super) fn wan(given: &Given, network: &mut Network) -> Result<(), Fault> {
     let map = b4::map(given.word("topology"));
-    let hosts = hosts(network, map.sites.len() as u64);
+    let hosts = hosts(network, map.sites.len());
     let sites: Vec<NodeId> = map.sites.iter().map(|name| network.node(name, NodeKind::Switch)).collect();
     for (&host, &site) in hosts.iter().zip(&sites) {
         network.connect(host, site, given.rate("host_rate"), delay(given, "host_delay"), given.buffer())?;

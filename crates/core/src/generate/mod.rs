@@ -246,6 +246,11 @@ impl Given {
         }
     }
 
+    /// A count of what is in memory.
+    fn size(&self, name: &str) -> usize {
+        self.count(name) as usize
+    }
+
     fn rate(&self, name: &str) -> f64 {
         match self.0.get(name) {
             Some(Held::Rate(bps)) => *bps,

@@ -3,7 +3,7 @@
 use super::follows::Follows;
 use crate::document::{nearest, unknown_word};
 use crate::utility::Urgency;
-use crate::{Fault, Faults, FlowId, LinkId, NodeId, Ns, Policy, Utility, quantity};
+use crate::{Fault, Faults, FlowId, IdVec, LinkId, NodeId, Ns, Policy, SubflowId, Utility, quantity};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -352,7 +352,7 @@ pub struct FlowInfo {
     /// Bytes of a full packet on the wire.
     pub mtu_bytes: u32,
     /// One for each subflow.
-    pub paths: Vec<PathInfo>,
+    pub paths: IdVec<SubflowId, PathInfo>,
     /// Where it starts and where it ends, if the network knows its nodes.
     pub ends: Option<(NodeId, NodeId)>,
     /// The longest round trip on the idle network, ns: for schemes with one time for all flows.
@@ -360,7 +360,7 @@ pub struct FlowInfo {
     /// The largest line rate of the network, bit/s: for schemes with one scale of rates for all flows.
     pub line_rate_bps: f64,
     /// The links of each path, one list for each subflow.
-    pub links: Vec<Vec<LinkId>>,
+    pub links: IdVec<SubflowId, Vec<LinkId>>,
     /// Seed of its random numbers: see [`crate::rng::Stream`].
     pub seed: u64,
 }
@@ -376,12 +376,12 @@ impl FlowInfo {
             size_bytes: None,
             mss_bytes: 1446,
             mtu_bytes: 1500,
-            links: paths.iter().map(|p| (0..LinkId::from(p.hops)).collect()).collect(),
+            links: paths.iter().map(|p| LinkId::first(p.hops.into()).collect()).collect(),
             ends: None,
             rtt_ns: paths.iter().map(|p| p.base_rtt_ns).max().unwrap_or(1),
             line_rate_bps: paths.iter().map(|p| p.line_rate_bps).fold(0.0, f64::max),
             seed: 0,
-            paths,
+            paths: paths.into(),
         }
     }
 }

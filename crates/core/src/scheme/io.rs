@@ -1,7 +1,7 @@
 //! What a state machine may ask of its driver.
 
 use super::{Class, Scheme};
-use crate::{FlowId, LinkId, NodeId, Ns};
+use crate::{FlowId, LinkId, NodeId, Ns, SubflowId};
 
 /// Where a control message goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub enum Ask<S: Scheme> {
         /// In which direction.
         to: To,
         /// On which subflow.
-        subflow: u8,
+        subflow: SubflowId,
         /// What.
         message: S::Ctl,
         /// With which priority.
@@ -50,7 +50,7 @@ pub enum Ask<S: Scheme> {
     /// `window_bytes` of payload in flight (`None`: no limit). A rate of 0 holds it.
     Pace {
         /// Which subflow.
-        subflow: u8,
+        subflow: SubflowId,
         /// Rate on the wire, bit/s.
         rate_bps: Option<f64>,
         /// Payload bytes in flight.
@@ -105,7 +105,7 @@ impl<S: Scheme> Io<S> {
     }
 
     /// Asks for a control message to be sent.
-    pub fn ctl(&mut self, to: To, subflow: u8, message: S::Ctl, class: Class, bytes: u32) {
+    pub fn ctl(&mut self, to: To, subflow: SubflowId, message: S::Ctl, class: Class, bytes: u32) {
         self.asks.push(Ask::Ctl { to, subflow, message, class, bytes });
     }
 
@@ -116,7 +116,7 @@ impl<S: Scheme> Io<S> {
 
     /// Sets how fast a subflow sends: see [`Ask::Pace`].
     #[inline]
-    pub fn pace(&mut self, subflow: u8, rate_bps: Option<f64>, window_bytes: Option<u64>) {
+    pub fn pace(&mut self, subflow: SubflowId, rate_bps: Option<f64>, window_bytes: Option<u64>) {
         self.asks.push(Ask::Pace { subflow, rate_bps, window_bytes });
     }
 

@@ -18,11 +18,11 @@ pub use info::{
 };
 pub use io::{Ask, Io, To, Update};
 pub use lossless::{Lossless, Threshold};
-pub use packet::{Blocks, Class, Packet, PacketKind, Slab, Way};
+pub use packet::{Blocks, Class, Packet, PacketId, PacketKind, RouteId, Slab, Way};
 pub use repair::{Ack, Loss, LossKind, Recovery};
 
 use crate::driver::LinkChange;
-use crate::{Fault, FlowId, LinkId, Network, Nic, NodeId, Ns, Utility};
+use crate::{Fault, FlowId, LinkId, Network, Nic, NodeId, Ns, SubflowId, Utility};
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -153,7 +153,7 @@ pub trait Source<S: Scheme>: Send {
         let _ = (io, ack);
     }
     /// A control message arrived: its own that came back, or one of another machine.
-    fn on_ctl(&mut self, io: &mut Io<S>, subflow: u8, message: S::Ctl) {
+    fn on_ctl(&mut self, io: &mut Io<S>, subflow: SubflowId, message: S::Ctl) {
         let _ = (io, subflow, message);
     }
     /// A timer asked for with [`Io::timer`] is due.
@@ -169,7 +169,7 @@ pub trait Source<S: Scheme>: Send {
         let _ = (io, weight, utility);
     }
     /// Subflow `subflow` takes another path from now on, over `links`. Messages that are under way on the old one are lost.
-    fn on_reroute(&mut self, io: &mut Io<S>, subflow: u8, path: &PathInfo, links: &[LinkId]) {
+    fn on_reroute(&mut self, io: &mut Io<S>, subflow: SubflowId, path: &PathInfo, links: &[LinkId]) {
         let _ = (io, subflow, path, links);
     }
     /// Everything is acknowledged, or the flow was told to stop: say goodbye to the links.
@@ -184,7 +184,7 @@ pub struct Visit {
     /// Whose message it is.
     pub flow: FlowId,
     /// On which of the flow's subflows.
-    pub subflow: u8,
+    pub subflow: SubflowId,
     /// Which link of the data path this is, counted from the source.
     pub hop: u16,
     /// Whether the message travels from source to sink. On the way back it is shown to the hop of the same data link.
@@ -240,7 +240,7 @@ pub trait Sink<S: Scheme>: Send {
         Reply::Ack(packet.data)
     }
     /// A control message arrived: by default it turns back.
-    fn on_ctl(&mut self, io: &mut Io<S>, subflow: u8, message: S::Ctl, bytes: u32) {
+    fn on_ctl(&mut self, io: &mut Io<S>, subflow: SubflowId, message: S::Ctl, bytes: u32) {
         io.ctl(To::Source, subflow, message, Class::Control, bytes);
     }
     /// A timer asked for with [`Io::timer`] is due.
@@ -253,7 +253,7 @@ pub trait Sink<S: Scheme>: Send {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pop {
     /// This packet goes next.
-    Packet(u32),
+    Packet(PacketId),
     /// Something waits, but may not leave before this time.
     NotBefore(Ns),
     /// Nothing waits.
@@ -264,15 +264,15 @@ pub enum Pop {
 /// `dropped`, and the driver accounts for it.
 pub trait Queue<S: Scheme>: Send {
     /// A packet arrives.
-    fn push(&mut self, now_ns: Ns, packet: u32, slab: &mut Slab<S>, dropped: &mut Vec<u32>);
+    fn push(&mut self, now_ns: Ns, packet: PacketId, slab: &mut Slab<S>, dropped: &mut Vec<PacketId>);
     /// The link is free: which packet goes?
-    fn pop(&mut self, now_ns: Ns, slab: &mut Slab<S>, dropped: &mut Vec<u32>) -> Pop;
+    fn pop(&mut self, now_ns: Ns, slab: &mut Slab<S>, dropped: &mut Vec<PacketId>) -> Pop;
     /// Holds the packets of `class`, or lets them go. A queue that knows no classes ignores it.
     fn pause(&mut self, class: Class, on: bool) {
         let _ = (class, on);
     }
     /// The packet that is likely to go next, where that is known at once.
-    fn first(&self) -> Option<u32> {
+    fn first(&self) -> Option<PacketId> {
         None
     }
     /// Bytes waiting.

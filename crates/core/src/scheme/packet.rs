@@ -1,8 +1,15 @@
 //! Packets, and the slab that keeps them while they are under way.
 
 use super::Scheme;
-use crate::{FlowId, Ns};
+use crate::{FlowId, IdVec, NodeId, Ns, SubflowId};
 use std::ops::Range;
+
+crate::id! {
+    /// A packet under way by its number in the [`Slab`].
+    pub struct PacketId(u32);
+    /// The links of a path by their place in the driver's table of routes.
+    pub struct RouteId(u32);
+}
 
 /// What a packet is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,6 +20,14 @@ pub enum PacketKind {
     Ack,
     /// A scheme's message of its own.
     Ctl,
+}
+
+impl PacketKind {
+    /// Its place in a list with an entry for each kind.
+    #[inline]
+    pub const fn place(self) -> usize {
+        self as usize
+    }
 }
 
 /// From where to where a packet goes.
@@ -27,9 +42,9 @@ pub enum Way {
     FlowToController,
     /// From the controller to a flow's source.
     ControllerToFlow,
-    /// From the machine of the node whose number stands in `segment` to the controller.
+    /// From the machine of the node that it [names](Packet::node) to the controller.
     NodeToController,
-    /// From the controller to the machine of the node whose number stands in `segment`.
+    /// From the controller to the machine of the node that it [names](Packet::node).
     ControllerToNode,
 }
 
@@ -50,6 +65,12 @@ impl Class {
     pub const ALL: [Class; 3] = [Class::Control, Class::High, Class::Low];
     /// The classes of data: those that priority flow control pauses.
     pub const DATA: [Class; 2] = [Class::High, Class::Low];
+
+    /// Its place in a list with an entry for each class.
+    #[inline]
+    pub const fn place(self) -> usize {
+        self as usize
+    }
 }
 
 /// What an acknowledgement tells beside its segment and the cumulative mark: the run of segments that ends with its segment,
@@ -101,19 +122,19 @@ pub struct Packet<S: Scheme> {
     /// The flow that it belongs to.
     pub flow: FlowId,
     /// Row of the driver's table of routes.
-    pub route: u32,
-    /// Segment that a data packet carries, or that an acknowledgement acknowledges.
-    pub segment: u32,
+    pub route: RouteId,
+    /// A segment or a node, by the kind of packet: see [`Packet::segment`] and [`Packet::node`].
+    pub number: u32,
     /// Bytes on the wire, headers included.
     pub bytes: u32,
-    /// Payload bytes of data. Acknowledgements have no payload: their [`Blocks`] stand here.
-    pub payload_bytes: u32,
+    /// Payload or blocks, by the kind of packet: see [`Packet::payload_bytes`] and [`Packet::blocks`].
+    pub content: u32,
     /// First segment that the receiver lacks (acknowledgements).
     pub cumulative: u32,
     /// Links crossed already.
     pub hop: u16,
     /// Which of the flow's subflows.
-    pub subflow: u8,
+    pub subflow: SubflowId,
     /// From where to where.
     pub way: Way,
     /// Data, acknowledgement or control.
@@ -140,13 +161,13 @@ impl<S: Scheme> Packet<S> {
     pub fn blank(flow: FlowId) -> Self {
         Packet {
             flow,
-            route: 0,
-            segment: 0,
+            route: RouteId(0),
+            number: 0,
             bytes: 0,
-            payload_bytes: 0,
+            content: 0,
             cumulative: 0,
             hop: 0,
-            subflow: 0,
+            subflow: SubflowId(0),
             way: Way::Out,
             kind: PacketKind::Data,
             class: Class::Low,
@@ -159,6 +180,48 @@ impl<S: Scheme> Packet<S> {
         }
     }
 
+    /// The same as a data packet that carries a segment of so many payload bytes.
+    #[inline]
+    #[must_use]
+    pub fn carrying(self, segment: u32, payload_bytes: u32) -> Self {
+        Packet { kind: PacketKind::Data, number: segment, content: payload_bytes, ..self }
+    }
+
+    /// Makes it an acknowledgement of its segment that tells of `blocks`.
+    #[inline]
+    pub fn acknowledge(&mut self, blocks: Blocks) {
+        self.kind = PacketKind::Ack;
+        self.content = blocks.bits();
+    }
+
+    /// Segment that a data packet carries, or that an acknowledgement acknowledges.
+    #[inline]
+    pub fn segment(&self) -> u32 {
+        debug_assert!(self.kind != PacketKind::Ctl, "a control packet has no segment");
+        self.number
+    }
+
+    /// The node that a control packet comes from or goes to, where the [`Way`] begins or ends at one.
+    #[inline]
+    pub fn node(&self) -> NodeId {
+        debug_assert!(self.kind == PacketKind::Ctl, "a packet of a flow names no node");
+        NodeId(self.number)
+    }
+
+    /// Payload bytes of a data packet.
+    #[inline]
+    pub fn payload_bytes(&self) -> u32 {
+        debug_assert!(self.kind == PacketKind::Data, "data alone has a payload");
+        self.content
+    }
+
+    /// What an acknowledgement tells beside its segment and the cumulative mark.
+    #[inline]
+    pub fn blocks(&self) -> Blocks {
+        debug_assert!(self.kind == PacketKind::Ack, "acknowledgements alone have blocks");
+        Blocks::from_bits(self.content)
+    }
+
     /// A copy of the packet, for networks that duplicate packets.
     pub fn copy(&self) -> Self {
         Packet { ctl: self.ctl.clone(), ..*self }
@@ -168,45 +231,44 @@ impl<S: Scheme> Packet<S> {
 /// Packets by number; numbers are used again.
 #[derive(Debug)]
 pub struct Slab<S: Scheme> {
-    packets: Vec<Packet<S>>,
-    free: Vec<u32>,
+    packets: IdVec<PacketId, Packet<S>>,
+    free: Vec<PacketId>,
 }
 
 impl<S: Scheme> Default for Slab<S> {
     fn default() -> Self {
-        Slab { packets: Vec::new(), free: Vec::new() }
+        Slab { packets: IdVec::new(), free: Vec::new() }
     }
 }
 
 impl<S: Scheme> Slab<S> {
     /// Takes a packet in and returns its number.
     #[inline]
-    pub fn insert(&mut self, packet: Packet<S>) -> u32 {
+    pub fn insert(&mut self, packet: Packet<S>) -> PacketId {
         if let Some(id) = self.free.pop() {
-            self.packets[id as usize] = packet;
+            self.packets[id] = packet;
             return id;
         }
-        self.packets.push(packet);
-        self.packets.len() as u32 - 1
+        self.packets.push(packet)
     }
 
     /// Gives the number of a packet back; its message, if any, is returned.
     #[inline]
-    pub fn remove(&mut self, id: u32) -> Option<Box<S::Ctl>> {
+    pub fn remove(&mut self, id: PacketId) -> Option<Box<S::Ctl>> {
         self.free.push(id);
-        self.packets[id as usize].ctl.take()
+        self.packets[id].ctl.take()
     }
 
     /// A packet, or what is left of it since its number was given back.
     #[inline]
-    pub fn get(&self, id: u32) -> Option<&Packet<S>> {
-        self.packets.get(id as usize)
+    pub fn get(&self, id: PacketId) -> Option<&Packet<S>> {
+        self.packets.get(id)
     }
 
     /// Every packet under way.
     pub fn iter(&self) -> impl Iterator<Item = &Packet<S>> {
-        let mut live = vec![true; self.packets.len()];
-        self.free.iter().for_each(|&id| live[id as usize] = false);
+        let mut live = IdVec::filled(true, self.packets.len());
+        self.free.iter().for_each(|&id| live[id] = false);
         self.packets.iter().zip(live).filter_map(|(packet, live)| live.then_some(packet))
     }
 
@@ -221,17 +283,17 @@ impl<S: Scheme> Slab<S> {
     }
 }
 
-impl<S: Scheme> std::ops::Index<u32> for Slab<S> {
+impl<S: Scheme> std::ops::Index<PacketId> for Slab<S> {
     type Output = Packet<S>;
     #[inline]
-    fn index(&self, id: u32) -> &Packet<S> {
-        &self.packets[id as usize]
+    fn index(&self, id: PacketId) -> &Packet<S> {
+        &self.packets[id]
     }
 }
 
-impl<S: Scheme> std::ops::IndexMut<u32> for Slab<S> {
+impl<S: Scheme> std::ops::IndexMut<PacketId> for Slab<S> {
     #[inline]
-    fn index_mut(&mut self, id: u32) -> &mut Packet<S> {
-        &mut self.packets[id as usize]
+    fn index_mut(&mut self, id: PacketId) -> &mut Packet<S> {
+        &mut self.packets[id]
     }
 }

@@ -1,6 +1,6 @@
 //! How losses are noticed, and what a source hears of its packets.
 
-use crate::Ns;
+use crate::{Ns, SubflowId};
 use std::fmt::Debug;
 
 /// How the driver notices that a segment was lost, and sends it again.
@@ -40,7 +40,7 @@ impl Default for Recovery {
 #[derive(Debug, Clone, Copy)]
 pub struct Ack<D> {
     /// Which of the flow's subflows.
-    pub subflow: u8,
+    pub subflow: SubflowId,
     /// Payload bytes acknowledged for the first time.
     pub acked_bytes: u64,
     /// Time since the acknowledged packet was sent, ns.
@@ -74,7 +74,7 @@ pub enum LossKind {
 #[derive(Debug, Clone, Copy)]
 pub struct Loss {
     /// Which of the flow's subflows.
-    pub subflow: u8,
+    pub subflow: SubflowId,
     /// How it was noticed.
     pub kind: LossKind,
     /// The first lost segment.

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use subak_core::document::Format;
-use subak_core::{Case, Fault, Network, NodeKind, Policy};
+use subak_core::{Case, Fault, LinkId, Network, NodeKind, Policy};
 
 fn no_file(path: &str) -> Result<String, Fault> {
     Err(Fault::new("", format!("no file {path}"), "name one that is there"))
@@ -32,8 +32,8 @@ fn assert_same(a: &Case, b: &Case) {
     assert_eq!(format!("{:?}", a.flows), format!("{:?}", b.flows));
 }
 
-fn names(network: &Network, path: &[u32]) -> Vec<String> {
-    path.iter().map(|&l| network.links()[l as usize].id.clone()).collect()
+fn names(network: &Network, path: &[LinkId]) -> Vec<String> {
+    path.iter().map(|&l| network.links()[l].id.clone()).collect()
 }
 
 fn paths(case: &Case, flow: usize) -> Vec<Vec<String>> {
@@ -204,7 +204,7 @@ fn network_files() {
     };
     let mut with = |path: &str| Case::from_value(&json!({"network": {"file": path}}), &mut files);
     assert_eq!(with("net.json").unwrap().network.links().len(), 2);
-    assert_eq!(with("net.toml").unwrap().network.links()[0].id, "h0->switch0");
+    assert_eq!(with("net.toml").unwrap().network.links()[LinkId(0)].id, "h0->switch0");
     let fault = with("bad.json").unwrap_err();
     assert_eq!((fault.file.as_deref(), fault.place.as_str()), (Some("bad.json"), "edges[0].capacity"));
     let fault = with("broken.json").unwrap_err();
@@ -556,7 +556,7 @@ proptest! {
             }
             link
         }).collect();
-        let path = |bits: u8| (0..8u32).filter(|i| bits >> i & 1 == 1).collect::<Vec<_>>();
+        let path = |bits: u8| LinkId::first(8).filter(|i| bits >> i.0 & 1 == 1).collect::<Vec<_>>();
         let flow = |(i, &(bits, weight, demand, size, deadline)): (usize, &Plan)| {
             let mut flow = json!({"id": format!("f{i}"), "weight": f64::from(weight) / 8.0,
                 "path": path(bits).iter().map(|l| format!("l{l}")).collect::<Vec<_>>()});

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use subak_core::formats::{graphml, node_link};
-use subak_core::{Network, NodeKind};
+use subak_core::{LinkId, Network, NodeKind};
 
 /// A link as text: id, capacity, delay, buffer.
 fn links(network: &Network) -> Vec<(String, f64, u64, Option<u64>)> {
@@ -216,9 +216,9 @@ proptest! {
         let each = if directed { 1 } else { 2 };
         prop_assert_eq!(from_json.links().len(), each * edges.len());
         for (i, &(a, b, mbps, ns)) in edges.iter().enumerate() {
-            let link = &from_json.links()[each * i];
+            let link = &from_json.links()[LinkId::from_index(each * i)];
             prop_assert_eq!((link.capacity_bps, link.delay_ns), (f64::from(mbps) * 1e6, u64::from(ns)));
-            let ends = [link.from, link.to].map(|n| from_json.nodes()[n.unwrap() as usize].name.as_str());
+            let ends = [link.from, link.to].map(|n| from_json.nodes()[n.unwrap()].name.as_str());
             prop_assert_eq!(ends, [names[a].as_str(), names[b].as_str()]);
         }
     }
@@ -244,7 +244,10 @@ fn speeds_of_the_topology_zoo_and_what_stands_beside_a_file() {
     let fault = network_of(json!({"file": "z.graphml", "capacity": 0}), text).unwrap_err();
     assert_eq!(fault.place, "capacity", "{fault}");
     let graph = r#"{"nodes": [{"id": "a"}, {"id": "b"}], "links": [{"source": "a", "target": "b"}]}"#;
-    assert_eq!(network_of(json!({"file": "g.json", "capacity": 5}), graph).unwrap().links()[0].capacity_bps, 5.0);
+    assert_eq!(
+        network_of(json!({"file": "g.json", "capacity": 5}), graph).unwrap().links()[LinkId(0)].capacity_bps,
+        5.0
+    );
     for (name, said) in [("a.gml", "GML"), ("a.csv", "CSV"), ("a.json.gz", "compressed")] {
         let fault = network_of(json!({"file": name}), "").unwrap_err();
         assert!(fault.what.contains(said) && !fault.mend.is_empty(), "{fault}");

@@ -4,7 +4,7 @@ use serde_json::json;
 use std::collections::{HashMap, HashSet};
 use subak_core::generate::{GENERATORS, described, network};
 use subak_core::keys::{Holds, Otherwise};
-use subak_core::{Network, NodeKind};
+use subak_core::{Network, NodeId, NodeKind};
 
 fn build(value: serde_json::Value) -> Network {
     network(&value).unwrap().0
@@ -38,10 +38,10 @@ fn counts_names_and_twins() {
         assert!(net.find_link(name).is_some(), "{kind} has {name}");
         assert!(net.twins().iter().all(Option::is_some), "{kind}");
         for (i, h) in net.hosts().enumerate() {
-            assert_eq!((h as usize, net.nodes()[i].name.clone()), (i, format!("h{i}")), "{kind}");
+            assert_eq!((h.index(), net.nodes()[h].name.clone()), (i, format!("h{i}")), "{kind}");
         }
         for link in net.links() {
-            let name = |n: Option<u32>| net.nodes()[n.unwrap() as usize].name.clone();
+            let name = |n: Option<NodeId>| net.nodes()[n.unwrap()].name.clone();
             assert_eq!(link.id, format!("{}->{}", name(link.from), name(link.to)), "{kind}");
         }
     }
@@ -65,11 +65,11 @@ fn fat_tree_is_wired_as_al_fares_et_al_have_it() {
     for k in [2usize, 4, 6, 16] {
         let net = build(json!({"kind": "fat-tree", "k": k}));
         assert_eq!((net.hosts().count(), net.links().len()), (k * k * k / 4, k * k * k * 3 / 2));
-        let prefix = |n: u32| net.nodes()[n as usize].name.trim_end_matches(|c: char| c.is_ascii_digit()).to_string();
-        for node in 0..net.nodes().len() as u32 {
+        let prefix = |n: NodeId| net.nodes()[n].name.trim_end_matches(|c: char| c.is_ascii_digit()).to_string();
+        for node in net.nodes().ids() {
             let mut near: HashMap<String, usize> = HashMap::new();
             for &l in net.out_links(node) {
-                *near.entry(prefix(net.links()[l as usize].to.unwrap())).or_default() += 1;
+                *near.entry(prefix(net.links()[l].to.unwrap())).or_default() += 1;
             }
             let expected: &[(&str, usize)] = match prefix(node).as_str() {
                 "h" => &[("leaf", 1)],
@@ -80,13 +80,13 @@ fn fat_tree_is_wired_as_al_fares_et_al_have_it() {
             assert_eq!(near, expected.iter().map(|(n, c)| (n.to_string(), *c)).collect());
         }
         // A core reaches every pod once.
-        for core in (0..net.nodes().len() as u32).filter(|&n| prefix(n) == "core") {
+        for core in net.nodes().ids().filter(|&n| prefix(n) == "core") {
             let pods: HashSet<usize> = net
                 .out_links(core)
                 .iter()
                 .map(|&l| {
-                    let agg = net.links()[l as usize].to.unwrap();
-                    net.nodes()[agg as usize].name["agg".len()..].parse::<usize>().unwrap() / (k / 2)
+                    let agg = net.links()[l].to.unwrap();
+                    net.nodes()[agg].name["agg".len()..].parse::<usize>().unwrap() / (k / 2)
                 })
                 .collect();
             assert_eq!(pods.len(), k);
@@ -98,21 +98,21 @@ fn fat_tree_is_wired_as_al_fares_et_al_have_it() {
 fn rates_delays_buffers_and_parallel_links() {
     let net = build(json!({"kind": "leaf-spine", "leaves": 2, "spines": 1, "hosts_per_leaf": 1, "links_per_spine": 3,
         "spine_rate": "100Gbps", "link_delay": "2us", "host_delay": "500ns", "buffer": "1.5MB"}));
-    let link = |id: &str| net.links()[net.find_link(id).unwrap() as usize].clone();
+    let link = |id: &str| net.links()[net.find_link(id).unwrap()].clone();
     assert_eq!((link("h1->leaf1").capacity_bps, link("h1->leaf1").delay_ns), (1e10, 500));
     for id in ["leaf0->spine0", "leaf0->spine0#1", "spine0->leaf1#2"] {
         assert_eq!((link(id).capacity_bps, link(id).delay_ns, link(id).buffer_bytes), (1e11, 2000, Some(1_500_000)));
     }
     let net = build(small("chain"));
-    let link = |id: &str| net.links()[net.find_link(id).unwrap() as usize].clone();
+    let link = |id: &str| net.links()[net.find_link(id).unwrap()].clone();
     assert_eq!((link("switch0->switch1").capacity_bps, link("switch2->switch1").capacity_bps), (2e10, 3e10));
     assert_eq!((link("h0->switch0").capacity_bps, link("h0->switch0").delay_ns), (3e10, 1000));
     assert_eq!(link("h0->switch0").buffer_bytes, None);
     let net = build(json!({"kind": "wan", "topology": "b4-12", "rate": "1Gbps"}));
-    let link = |id: &str| net.links()[net.find_link(id).unwrap() as usize].clone();
+    let link = |id: &str| net.links()[net.find_link(id).unwrap()].clone();
     assert_eq!((link("site8->site10").capacity_bps, link("site8->site10").delay_ns), (1e9, 10_000_000));
     assert_eq!((link("h11->site11").capacity_bps, link("h11->site11").delay_ns), (2e9, 2_500));
-    assert!(net.nodes()[12].kind == NodeKind::Switch && net.find_link("site11->site10").is_some());
+    assert!(net.nodes()[NodeId(12)].kind == NodeKind::Switch && net.find_link("site11->site10").is_some());
 }
 
 #[test]

@@ -3,5 +3,6 @@
 mod case;
 mod formats;
 mod generate;
+mod ids;
 mod mutation;
 mod route;

@@ -174,7 +174,7 @@ fn assert_sound(case: &Case) {
         assert!(!case.flows.paths_of(f).is_empty());
         for p in case.flows.paths_of(f) {
             let mut path = case.flows.links_of(p).to_vec();
-            assert!(!path.is_empty() && path.iter().all(|&l| (l as usize) < links));
+            assert!(!path.is_empty() && path.iter().all(|&l| l.index() < links));
             path.sort_unstable();
             assert!(path.windows(2).all(|w| w[0] != w[1]));
         }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use subak_core::rng::Stream;
 use subak_core::route::{Hash, Metric, Router, Routing, key_of};
-use subak_core::{Link, LinkId, Network, NodeId, NodeKind, generate};
+use subak_core::{IdVec, Link, LinkId, Network, NodeId, NodeKind, generate};
 
 fn build(value: Value) -> Network {
     generate::network(&value).unwrap().0
@@ -19,7 +19,7 @@ fn random(seed: u64, nodes: usize, links: usize) -> Network {
         net.node(&format!("n{i}"), NodeKind::Host);
     }
     for _ in 0..links {
-        let (a, b) = (rng.below(nodes) as NodeId, rng.below(nodes) as NodeId);
+        let (a, b) = (NodeId::from_index(rng.below(nodes)), NodeId::from_index(rng.below(nodes)));
         let delay_ns = rng.below(4) as u64;
         if rng.below(3) > 0 {
             net.connect(a, b, 1e9, delay_ns, None).unwrap();
@@ -34,13 +34,14 @@ fn random(seed: u64, nodes: usize, links: usize) -> Network {
 type Cost = (u64, u64);
 
 /// What one step over each link costs; `None` where it may not be used.
-fn costs(net: &Network, metric: Metric, symmetric: bool) -> Vec<Option<Cost>> {
+fn costs(net: &Network, metric: Metric, symmetric: bool) -> IdVec<LinkId, Option<Cost>> {
     let twins = net.twins();
-    let delay = |l: usize| net.links()[l].delay_ns;
-    (0..net.links().len())
+    let delay = |l: LinkId| net.links()[l].delay_ns;
+    net.links()
+        .ids()
         .map(|l| match (twins[l], symmetric) {
             (None, true) => None,
-            (Some(twin), true) => Some((delay(l) + delay(twin as usize), 1)),
+            (Some(twin), true) => Some((delay(l) + delay(twin), 1)),
             (_, false) => Some((delay(l), 1)),
         })
         .map(|cost| cost.map(|(delay, one)| if metric == Metric::Hops { (0, one) } else { (delay, one) }))
@@ -48,12 +49,12 @@ fn costs(net: &Network, metric: Metric, symmetric: bool) -> Vec<Option<Cost>> {
 }
 
 /// Bellman and Ford: slow and plain, to hold the router against.
-fn distances_from(net: &Network, costs: &[Option<Cost>], src: NodeId) -> Vec<Option<Cost>> {
-    let mut best = vec![None; net.nodes().len()];
-    best[src as usize] = Some((0, 0));
+fn distances_from(net: &Network, costs: &IdVec<LinkId, Option<Cost>>, src: NodeId) -> IdVec<NodeId, Option<Cost>> {
+    let mut best = IdVec::filled(None, net.nodes().len());
+    best[src] = Some((0, 0));
     for _ in 0..net.nodes().len() {
-        for (l, link) in net.links().iter().enumerate() {
-            let (a, b) = (link.from.unwrap() as usize, link.to.unwrap() as usize);
+        for (l, link) in net.links().iter_enumerated() {
+            let (a, b) = (link.from.unwrap(), link.to.unwrap());
             if let (Some((d, h)), Some((dd, dh))) = (best[a], costs[l]) {
                 let through = (d + dd, h + dh);
                 if best[b].is_none_or(|old| through < old) {
@@ -65,15 +66,15 @@ fn distances_from(net: &Network, costs: &[Option<Cost>], src: NodeId) -> Vec<Opt
     best
 }
 
-fn cost_of(path: &[LinkId], costs: &[Option<Cost>]) -> Cost {
-    path.iter().map(|&l| costs[l as usize].unwrap()).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1))
+fn cost_of(path: &[LinkId], costs: &IdVec<LinkId, Option<Cost>>) -> Cost {
+    path.iter().map(|&l| costs[l].unwrap()).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1))
 }
 
 fn assert_leads(net: &Network, path: &[LinkId], src: NodeId, dst: NodeId) {
     let mut at = src;
     let mut seen = HashSet::from([src]);
     for &l in path {
-        let link = &net.links()[l as usize];
+        let link = &net.links()[l];
         assert_eq!(link.from, Some(at));
         at = link.to.unwrap();
         assert!(seen.insert(at), "the path loops");
@@ -82,17 +83,17 @@ fn assert_leads(net: &Network, path: &[LinkId], src: NodeId, dst: NodeId) {
 }
 
 /// The number of shortest paths, by the same slow distances.
-fn count(net: &Network, costs: &[Option<Cost>], src: NodeId, dst: NodeId) -> usize {
+fn count(net: &Network, costs: &IdVec<LinkId, Option<Cost>>, src: NodeId, dst: NodeId) -> usize {
     let from = distances_from(net, costs, src);
     let mut ways = HashMap::from([(src, 1usize)]);
-    let mut order: Vec<NodeId> = (0..net.nodes().len() as NodeId).filter(|&n| from[n as usize].is_some()).collect();
-    order.sort_by_key(|&n| from[n as usize]);
+    let mut order: Vec<NodeId> = from.ids().filter(|&n| from[n].is_some()).collect();
+    order.sort_by_key(|&n| from[n]);
     for node in order.into_iter().filter(|&n| n != src) {
         let mut total = 0;
-        for (l, link) in net.links().iter().enumerate().filter(|(_, link)| link.to == Some(node)) {
+        for (l, link) in net.links().iter_enumerated().filter(|(_, link)| link.to == Some(node)) {
             let before = link.from.unwrap();
-            if let (Some((d, h)), Some((dd, dh))) = (from[before as usize], costs[l])
-                && Some((d + dd, h + dh)) == from[node as usize]
+            if let (Some((d, h)), Some((dd, dh))) = (from[before], costs[l])
+                && Some((d + dd, h + dh)) == from[node]
             {
                 total += ways[&before];
             }
@@ -112,10 +113,10 @@ proptest! {
         let mut router = Router::by(&net, Routing { seed, symmetric, metric, hash: Hash::Flow });
         let costs = costs(&net, metric, symmetric);
         let twins = net.twins();
-        for src in 0..nodes as NodeId {
+        for src in NodeId::first(nodes) {
             let best = distances_from(&net, &costs, src);
-            for dst in (0..nodes as NodeId).filter(|&dst| dst != src) {
-                let Some(least) = best[dst as usize] else {
+            for dst in NodeId::first(nodes).filter(|&dst| dst != src) {
+                let Some(least) = best[dst] else {
                     let fault = router.path(src, dst, key).unwrap_err();
                     let named = format!("from \"n{src}\" to \"n{dst}\"");
                     prop_assert!(fault.what.contains(&named));
@@ -126,7 +127,7 @@ proptest! {
                 prop_assert_eq!(cost_of(&path, &costs), least);
                 prop_assert_eq!(&router.path(src, dst, key).unwrap(), &path);
                 if symmetric {
-                    let reverse: Vec<LinkId> = path.iter().rev().map(|&l| twins[l as usize].unwrap()).collect();
+                    let reverse: Vec<LinkId> = path.iter().rev().map(|&l| twins[l].unwrap()).collect();
                     prop_assert_eq!(&router.path(dst, src, key).unwrap(), &reverse);
                     prop_assert_eq!(&router.route(src, dst, key).unwrap().back, &reverse);
                 } else if let Ok(route) = router.route(src, dst, key) {
@@ -141,7 +142,7 @@ proptest! {
         let net = random(seed, nodes, links);
         let mut router = Router::new(&net, seed, symmetric);
         let costs = costs(&net, Metric::Hops, symmetric);
-        for (src, dst) in [(0, 1), (1, 0)] {
+        for (src, dst) in [(0, 1), (1, 0)].map(|(a, b)| (NodeId(a), NodeId(b))) {
             let there = count(&net, &costs, src, dst);
             let Ok(paths) = router.k_paths(src, dst, key, k) else {
                 prop_assert_eq!(there, 0);
@@ -178,7 +179,7 @@ fn keys_spread_evenly_over_all_paths() {
             let mut router = Router::new(&net, 7, symmetric);
             let mut counts: HashMap<Vec<LinkId>, usize> = HashMap::new();
             for key in 0..choices as u64 * 1000 {
-                *counts.entry(router.path(0, far, key).unwrap()).or_default() += 1;
+                *counts.entry(router.path(NodeId(0), far, key).unwrap()).or_default() += 1;
             }
             // Mean choices - 1, standard deviation sqrt(2 (choices - 1)): five of them.
             let bound = (choices - 1) as f64 + 5.0 * (2.0 * (choices - 1) as f64).sqrt();
@@ -193,11 +194,14 @@ fn flows_of_a_pair_stay_together() {
     let net = build(json!({"kind": "fat-tree", "k": 8}));
     for symmetric in [false, true] {
         let mut router = Router::by(&net, Routing { seed: 7, symmetric, hash: Hash::Pair, ..Routing::default() });
-        let first = router.path(0, 127, 0).unwrap();
-        assert!((1..1000).all(|key| router.path(0, 127, key).unwrap() == first));
-        let taken: HashSet<_> = (64..128).map(|dst| router.path(0, dst, 1).unwrap()[..3].to_vec()).collect();
+        let first = router.path(NodeId(0), NodeId(127), 0).unwrap();
+        assert!((1..1000).all(|key| router.path(NodeId(0), NodeId(127), key).unwrap() == first));
+        let taken: HashSet<_> =
+            (64..128).map(|dst| router.path(NodeId(0), NodeId(dst), 1).unwrap()[..3].to_vec()).collect();
         assert!(taken.len() > 8, "pairs differ: {} of 16 ways up", taken.len());
-        let of = |router: &mut Router, key| router.routes(0, 127, key, 4).unwrap().into_iter().map(|r| r.forward);
+        let of = |router: &mut Router, key| {
+            router.routes(NodeId(0), NodeId(127), key, 4).unwrap().into_iter().map(|r| r.forward)
+        };
         let subflows: Vec<_> = of(&mut router, 3).collect();
         assert_eq!((subflows.len(), &subflows[0]), (4, &first));
         assert!(of(&mut router, 4).eq(subflows.iter().cloned()), "nor do the subflows' paths depend on the key");
@@ -210,16 +214,16 @@ fn flows_of_a_pair_stay_together() {
 fn pairs_spread_evenly_over_the_links_of_a_layer() {
     let net = build(json!({"kind": "fat-tree", "k": 8}));
     let mut router = Router::new(&net, 3, true);
-    let mut load = vec![0usize; net.links().len()];
-    let hosts = net.hosts().count() as NodeId;
+    let mut load = IdVec::<LinkId, usize>::filled(0, net.links().len());
+    let hosts = net.hosts().count() as u32;
     for src in 0..hosts {
         for dst in (0..hosts).filter(|dst| dst / 16 != src / 16) {
-            router.path(src, dst, 0).unwrap().iter().for_each(|&l| load[l as usize] += 1);
+            router.path(NodeId(src), NodeId(dst), 0).unwrap().iter().for_each(|&l| load[l] += 1);
         }
     }
     // Each of the 128 links from agg to core expects as much; binomial, five standard deviations.
     let expected = f64::from(hosts * (hosts - 16)) / 128.0;
-    for (l, link) in net.links().iter().enumerate().filter(|(_, l)| l.id.starts_with("agg") && l.id.contains("core")) {
+    for (l, link) in net.links().iter_enumerated().filter(|(_, l)| l.id.starts_with("agg") && l.id.contains("core")) {
         assert!(
             (load[l] as f64 - expected).abs() < 5.0 * expected.sqrt() * 1.5,
             "{}: {} of {expected}",
@@ -234,7 +238,7 @@ fn the_seed_and_the_key_matter() {
     let net = build(json!({"kind": "fat-tree", "k": 8}));
     let paths = |seed: u64, key: u64| {
         let mut router = Router::new(&net, seed, false);
-        (64..128).map(|dst| router.path(0, dst, key).unwrap()).collect::<Vec<_>>()
+        (64..128).map(|dst| router.path(NodeId(0), NodeId(dst), key).unwrap()).collect::<Vec<_>>()
     };
     assert_eq!(paths(1, 1), paths(1, 1));
     assert_ne!(paths(1, 1), paths(2, 1));
@@ -251,8 +255,8 @@ fn b4_goes_by_delay() {
     let mut longest = 0;
     for src in 0..18 {
         for dst in (0..18).filter(|&dst| dst != src) {
-            let path = router.path(src, dst, 0).unwrap();
-            longest = longest.max(path.iter().map(|&l| net.links()[l as usize].delay_ns).sum());
+            let path = router.path(NodeId(src), NodeId(dst), 0).unwrap();
+            longest = longest.max(path.iter().map(|&l| net.links()[l].delay_ns).sum());
         }
     }
     let expected = 26432 * 10_000 / 3 + 2 * 2_500;
@@ -268,8 +272,8 @@ fn b4_by_hops_has_the_round_trips_of_the_thesis() {
     let (mut sum_ns, mut most, mut paths) = (0, 0, 0);
     for (src, dst) in (0..18).flat_map(|src| (0..18).map(move |dst| (src, dst))).filter(|(src, dst)| src != dst) {
         for key in 0..100 {
-            let path = router.path(src, dst, key).unwrap();
-            sum_ns += path.iter().map(|&l| 2 * net.links()[l as usize].delay_ns).sum::<u64>();
+            let path = router.path(NodeId(src), NodeId(dst), key).unwrap();
+            sum_ns += path.iter().map(|&l| 2 * net.links()[l].delay_ns).sum::<u64>();
             most = most.max(path.len());
             paths += 1;
         }
@@ -286,15 +290,15 @@ fn bad_ends_are_refused() {
     net.add(Link { id: "ab".into(), from: Some(a), to: Some(b), capacity_bps: 1.0, delay_ns: 0, buffer_bytes: None })
         .unwrap();
     let mut router = Router::new(&net, 0, false);
-    assert_eq!(router.path(a, b, 0), Ok(vec![0]));
+    assert_eq!(router.path(a, b, 0), Ok(vec![LinkId(0)]));
     assert_eq!(router.path(b, a, 0).unwrap_err().what, "no path leads from \"b\" to \"a\"");
     assert_eq!(router.route(a, b, 0).unwrap_err().what, "no path leads from \"b\" to \"a\"");
     assert_eq!(router.path(a, a, 0).unwrap_err().what, "the source and the destination are the same, \"a\"");
-    assert_eq!(router.path(a, 9, 0).unwrap_err().what, "there is no node number 9");
+    assert_eq!(router.path(a, NodeId(9), 0).unwrap_err().what, "there is no node number 9");
     let mut symmetric = Router::new(&net, 0, true);
     let fault = symmetric.path(a, b, 0).unwrap_err();
     assert_eq!(fault.what, "no path leads from \"a\" to \"b\" by links with a way back");
-    assert!(Router::new(&Network::new(), 0, true).path(0, 1, 0).is_err());
+    assert!(Router::new(&Network::new(), 0, true).path(NodeId(0), NodeId(1), 0).is_err());
 }
 
 #[test]
@@ -306,23 +310,23 @@ fn delays_near_the_limit_do_not_overflow() {
     }
     for symmetric in [false, true] {
         let mut router = Router::by(&net, Routing { symmetric, metric: Metric::Delay, ..Routing::default() });
-        assert_eq!(router.path(0, 4, 0).unwrap().len(), 4);
+        assert_eq!(router.path(NodeId(0), NodeId(4), 0).unwrap().len(), 4);
     }
 }
 
 /// More destinations than distances are kept of: the answers stay.
 #[test]
 fn tables_that_were_dropped_come_again() {
-    const NODES: NodeId = 4200;
+    const NODES: u32 = 4200;
     let mut net = Network::new();
-    let nodes: Vec<_> = (0..NODES).map(|i| net.node(&format!("n{i}"), NodeKind::Host)).collect();
+    (0..NODES).for_each(|i| _ = net.node(&format!("n{i}"), NodeKind::Host));
     for i in 0..NODES {
-        net.connect(nodes[i as usize], nodes[((i + 1) % NODES) as usize], 1.0, 0, None).unwrap();
+        net.connect(NodeId(i), NodeId((i + 1) % NODES), 1.0, 0, None).unwrap();
     }
     let mut router = Router::new(&net, 0, false);
-    let first = router.path(0, 5, 0).unwrap();
+    let first = router.path(NodeId(0), NodeId(5), 0).unwrap();
     for dst in 1..NODES {
-        assert_eq!(router.path((dst + 2) % NODES, dst, 0).unwrap().len(), 2);
+        assert_eq!(router.path(NodeId((dst + 2) % NODES), NodeId(dst), 0).unwrap().len(), 2);
     }
-    assert_eq!(router.path(0, 5, 0).unwrap(), first);
+    assert_eq!(router.path(NodeId(0), NodeId(5), 0).unwrap(), first);
 }

@@ -4,7 +4,7 @@
 use crate::Context;
 use serde_json::json;
 use std::time::Instant;
-use subak_core::Fault;
+use subak_core::{Fault, LinkId};
 use subak_solve::ned::parallel::{Parallel, Partition};
 use subak_solve::ned::straight::{Straight, TwoTiers};
 use subak_solve::ned::{Cluster, Iteration, Ned, NewFlow, Normalizer, Real};
@@ -107,7 +107,7 @@ pub(super) fn communication(row: usize, seed: u64, seconds: f64) -> Result<f64, 
 /// A network of the table with its flows.
 struct Row {
     tiers: TwoTiers,
-    paths: Vec<Vec<u32>>,
+    paths: Vec<Vec<LinkId>>,
 }
 
 impl Row {

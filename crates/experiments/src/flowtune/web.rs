@@ -9,7 +9,7 @@ use crate::Context;
 use serde_json::{Value, json};
 use subak_core::rng::Stream;
 use subak_core::sizes::Sizes;
-use subak_core::{Case, Fault, Flow, Flows, LinkId, Policy};
+use subak_core::{Case, Fault, Flow, Flows, IdVec, LinkId, Policy};
 use subak_solve::ned::{AnyLaw, Cluster, Division, Iteration, Key, Method, Ned, Normalizer, Real};
 use subak_solve::{Options, Utility, maximize_from};
 
@@ -262,10 +262,10 @@ fn simulate<T: Real>(job: &Job, division: Division) -> Result<Ran, Fault> {
     Ok(seen.summary())
 }
 
-fn loads_bps(active: &[Active], rates_bps: &[f64], links: usize) -> Vec<f64> {
-    let mut load = vec![0.0; links];
+fn loads_bps(active: &[Active], rates_bps: &[f64], links: usize) -> IdVec<LinkId, f64> {
+    let mut load = IdVec::filled(0.0, links);
     for (flow, rate) in active.iter().zip(rates_bps) {
-        flow.path.iter().for_each(|&l| load[l as usize] += rate);
+        flow.path.iter().for_each(|&l| load[l] += rate);
     }
     load
 }
@@ -276,7 +276,7 @@ struct Seen {
     ran: Ran,
     iterations: f64,
     looks: f64,
-    price: Option<Vec<f64>>,
+    price: Option<IdVec<LinkId, f64>>,
 }
 
 impl Seen {

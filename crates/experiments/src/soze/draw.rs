@@ -2,7 +2,7 @@
 
 use subak_core::driver::{FlowPlan, PacketSizes, Route};
 use subak_core::rng::Stream;
-use subak_core::{Case, Fault, Flow, Flows, LinkId, Network, NodeKind, Policy};
+use subak_core::{Case, Fault, Flow, Flows, IdVec, LinkId, Network, NodeKind, Policy};
 use subak_solve::{Options, solve};
 
 /// Section 5's payload of 1000 bytes, with headers of 48.
@@ -105,7 +105,7 @@ fn several(network: &mut Network, rng: &mut Stream) -> Result<Vec<Route>, Fault>
 pub(super) fn idle_rtt_ns(network: &Network, route: &Route) -> u64 {
     let crossing = |links: &[LinkId], bytes: u32| -> f64 {
         let one = |&l: &LinkId| {
-            let link = &network.links()[l as usize];
+            let link = &network.links()[l];
             link.delay_ns as f64 + f64::from(bytes) * 8e9 / link.capacity_bps
         };
         links.iter().map(one).sum()
@@ -116,8 +116,7 @@ pub(super) fn idle_rtt_ns(network: &Network, route: &Route) -> u64 {
 /// The problem of weighted max-min where `share` of each link is for data.
 pub(super) fn case(network: &Network, plans: &[FlowPlan], share: f64) -> Result<Case, Fault> {
     let mut network = network.clone();
-    let links = 0..network.links().len() as LinkId;
-    links.for_each(|l| network.link_mut(l).capacity_bps *= share);
+    network.links().ids().for_each(|l| network.link_mut(l).capacity_bps *= share);
     let mut flows = Flows::new();
     for (f, plan) in plans.iter().enumerate() {
         let mut flow = Flow::over(f.to_string(), plan.routes[0].forward.clone());
@@ -131,11 +130,10 @@ pub(super) fn case(network: &Network, plans: &[FlowPlan], share: f64) -> Result<
 pub(super) fn exact(network: &Network, plans: &[FlowPlan], share: f64) -> Result<(Vec<f64>, Vec<LinkId>), Fault> {
     let case = case(network, plans, share)?;
     let rates = solve(&case, &Options::default())?.rates_bps;
-    let mut load = vec![0.0; case.network.links().len()];
+    let mut load = IdVec::<LinkId, f64>::filled(0.0, case.network.links().len());
     for (plan, rate) in plans.iter().zip(&rates) {
-        plan.routes[0].forward.iter().for_each(|&l| load[l as usize] += rate);
+        plan.routes[0].forward.iter().for_each(|&l| load[l] += rate);
     }
-    let links = 0..load.len() as LinkId;
-    let full = links.filter(|&l| load[l as usize] > 0.9999 * case.network.links()[l as usize].capacity_bps).collect();
+    let full = load.ids().filter(|&l| load[l] > 0.9999 * case.network.links()[l].capacity_bps).collect();
     Ok((rates, full))
 }

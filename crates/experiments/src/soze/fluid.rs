@@ -5,6 +5,7 @@
 //! target and update functions and the links' are those that packets meet.
 
 use super::draw::Setup;
+use subak_core::{IdVec, LinkId};
 use subak_schemes::soze::{Target, Update, Virtual, VirtualLink};
 
 /// Steps a round trip.
@@ -12,16 +13,16 @@ pub(super) const EACH: usize = 4;
 
 pub(super) struct Fluid {
     links: VirtualLink,
-    capacity_bps: Vec<f64>,
-    delay_ns: Vec<f64>,
-    queued_ns: Vec<f64>,
-    load_bps: Vec<f64>,
+    capacity_bps: IdVec<LinkId, f64>,
+    delay_ns: IdVec<LinkId, f64>,
+    queued_ns: IdVec<LinkId, f64>,
+    load_bps: IdVec<LinkId, f64>,
     /// Signals of the last steps, the newest first.
-    told: std::collections::VecDeque<Vec<f64>>,
+    told: std::collections::VecDeque<IdVec<LinkId, f64>>,
     step_ns: f64,
     flows: Vec<Flow>,
     /// The links of all paths, one after the other.
-    path_links: Vec<u32>,
+    path_links: Vec<LinkId>,
     /// The longest real queue so far, ns.
     pub(super) peak_ns: f64,
 }
@@ -36,24 +37,24 @@ struct Flow {
     rtts: f64,
     /// Steps until it hears.
     lag: usize,
-    from: u32,
-    to: u32,
+    /// Its links among those of all paths.
+    path: std::ops::Range<usize>,
 }
 
 impl Fluid {
     pub(super) fn new(set: &Virtual, setup: &Setup, own_rtt_ns: &[u64]) -> Self {
         let links = set.link(setup.rtt_ns);
         let step_ns = setup.rtt_ns as f64 / EACH as f64;
-        let capacity_bps: Vec<f64> = setup.network.links().iter().map(|l| l.capacity_bps).collect();
+        let capacity_bps: IdVec<LinkId, f64> = setup.network.links().iter().map(|l| l.capacity_bps).collect();
         let mut path_links = Vec::new();
         let mut flows = Vec::with_capacity(setup.plans.len());
         for (plan, &rtt_ns) in setup.plans.iter().zip(own_rtt_ns) {
             let path = &plan.routes[0].forward;
-            let line_bps = path.first().map_or(0.0, |&l| capacity_bps[l as usize]);
+            let line_bps = path.first().map_or(0.0, |&l| capacity_bps[l]);
             // All hosts have the same line rate here.
             let target: Target = set.law.target(set.law.p_ns(setup.rtt_ns), line_bps);
             let least_bps = target.least_bps(plan.weight);
-            let from = path_links.len() as u32;
+            let from = path_links.len();
             path_links.extend_from_slice(path);
             flows.push(Flow {
                 update: set.law.update(target),
@@ -63,17 +64,16 @@ impl Fluid {
                 most_bps: line_bps,
                 rtts: step_ns / rtt_ns as f64,
                 lag: ((rtt_ns as f64 / step_ns).round() as usize).clamp(1, EACH),
-                from,
-                to: path_links.len() as u32,
+                path: from..path_links.len(),
             });
         }
         let used = capacity_bps.len();
-        let begin = vec![links.start_ns; used];
+        let begin = IdVec::filled(links.start_ns, used);
         Fluid {
             links,
             delay_ns: begin.clone(),
-            queued_ns: vec![0.0; used],
-            load_bps: vec![0.0; used],
+            queued_ns: IdVec::filled(0.0, used),
+            load_bps: IdVec::filled(0.0, used),
             told: (0..=EACH).map(|_| begin.clone()).collect(),
             capacity_bps,
             step_ns,
@@ -87,12 +87,12 @@ impl Fluid {
     pub(super) fn step(&mut self) {
         self.load_bps.fill(0.0);
         for flow in &self.flows {
-            for &l in &self.path_links[flow.from as usize..flow.to as usize] {
-                self.load_bps[l as usize] += flow.rate_bps;
+            for &l in &self.path_links[flow.path.clone()] {
+                self.load_bps[l] += flow.rate_bps;
             }
         }
         let mut told = self.told.pop_back().unwrap_or_default();
-        for (l, told) in told.iter_mut().enumerate() {
+        for (l, told) in told.iter_enumerated_mut() {
             // What comes beyond the capacity waits here. It counts further on too, so queues are no shorter than with packets.
             let came = self.load_bps[l] / self.capacity_bps[l];
             let queued_ns = &mut self.queued_ns[l];
@@ -105,8 +105,8 @@ impl Fluid {
         self.told.push_front(told);
         for flow in &mut self.flows {
             let told = &self.told[flow.lag];
-            let path = &self.path_links[flow.from as usize..flow.to as usize];
-            let heard_ns = path.iter().map(|&l| told[l as usize]).fold(0.0, f64::max);
+            let path = &self.path_links[flow.path.clone()];
+            let heard_ns = path.iter().map(|&l| told[l]).fold(0.0, f64::max);
             let next_bps = flow.update.next_bps(flow.rate_bps, flow.weight, heard_ns, flow.rtts);
             flow.rate_bps = next_bps.clamp(flow.least_bps, flow.most_bps);
         }

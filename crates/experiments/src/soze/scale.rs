@@ -10,7 +10,7 @@ use std::time::Instant;
 use subak_core::driver::{Driver, FlowPlan};
 use subak_core::rng::Stream;
 use subak_core::route::Router;
-use subak_core::{Fault, FlowId, NodeId, NodeKind, generate};
+use subak_core::{Fault, FlowId, NodeId, generate};
 use subak_schemes::soze::Virtual;
 
 /// The largest fat-tree, and the most flows; packets up to so many ports; flows of figure 19a.
@@ -140,10 +140,7 @@ fn tell(context: &mut Context, all: &[(Job, Seen)]) {
 fn draw(job: &Job) -> Result<(Setup, Vec<u64>), Fault> {
     let told = json!({"kind": "fat-tree", "k": job.ports, "rate": "100Gbps", "link_delay": "1us"});
     let (network, _) = generate::network(&told)?;
-    let hosts: Vec<NodeId> = (0..network.nodes().len())
-        .filter(|&n| network.nodes()[n].kind == NodeKind::Host)
-        .map(|n| n as NodeId)
-        .collect();
+    let hosts: Vec<NodeId> = network.hosts().collect();
     let mut rng = Stream::new(job.seed, &format!("soze scale {} {}", job.ports, job.flows));
     let mut router = Router::new(&network, job.seed, true);
     let mut plans = Vec::with_capacity(job.flows);

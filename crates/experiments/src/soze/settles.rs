@@ -4,8 +4,8 @@ use super::draw::{Hops, SIZES, Setup, exact, weight};
 use super::watch::{Seen, watch};
 use crate::{Context, finite};
 use serde_json::{Map, Value, json};
-use subak_core::Fault;
 use subak_core::rng::Stream;
+use subak_core::{Fault, IdVec, LinkId};
 
 /// Parameters of `soze-virtual`.
 const PARAMS: [&str; 6] = ["headroom", "integral", "queue", "empties", "start_weights", "anew"];
@@ -126,12 +126,12 @@ fn out_of_reach(setup: &Setup) -> Result<(usize, usize, f64), Fault> {
     let (rates, _) = exact(&setup.network, &setup.plans, 1.0)?;
     let packet_bps = f64::from(SIZES.mtu_bytes) * 8e9 / setup.rtt_ns as f64;
     let below = rates.iter().filter(|rate| **rate < packet_bps).count();
-    let mut load = vec![0.0; setup.network.links().len()];
+    let mut load = IdVec::<LinkId, f64>::filled(0.0, setup.network.links().len());
     for plan in &setup.plans {
         let path = &plan.routes[0].forward;
-        let line_bps = setup.network.links()[path[0] as usize].capacity_bps;
+        let line_bps = setup.network.links()[path[0]].capacity_bps;
         let first_bps = (line_bps * plan.weight / START_WEIGHTS).min(line_bps);
-        path.iter().for_each(|&l| load[l as usize] += first_bps);
+        path.iter().for_each(|&l| load[l] += first_bps);
     }
     let fullest = load.iter().zip(setup.network.links()).map(|(load, link)| load / link.capacity_bps);
     Ok((below, rates.len(), fullest.fold(0.0, f64::max)))

@@ -74,16 +74,15 @@ pub(super) fn watch(
     let seconds = HELD as f64 * setup.rtt_ns as f64 * 1e-9;
     for (&l, before) in full.iter().zip(sent_before) {
         let sent_bps = (sim.link(l).data_bytes - before) as f64 * 8.0 / seconds;
-        seen.utilization = seen.utilization.min(sent_bps / (share * setup.network.links()[l as usize].capacity_bps));
+        seen.utilization = seen.utilization.min(sent_bps / (share * setup.network.links()[l].capacity_bps));
     }
     Ok(seen)
 }
 
 /// The longest queue of any link, us.
 pub(super) fn peak_us(sim: &dyn Driver, setup: &Setup) -> f64 {
-    let links = 0..setup.network.links().len() as LinkId;
-    let peak = |l: LinkId| sim.link(l).peak_queued_bytes as f64 * 8e6 / setup.network.links()[l as usize].capacity_bps;
-    links.map(peak).fold(0.0, f64::max)
+    let peak = |l: LinkId| sim.link(l).peak_queued_bytes as f64 * 8e6 / setup.network.links()[l].capacity_bps;
+    setup.network.links().ids().map(peak).fold(0.0, f64::max)
 }
 
 /// Running averages over the last [`OVER`] round trips.

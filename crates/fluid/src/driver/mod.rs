@@ -10,7 +10,7 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 use subak_core::driver::{Driver, FlowPlan, Injected, LinkChange, PacketSizes, Route};
 use subak_core::scheme::{Goal, Info, Kind, Param, Params, Settles};
-use subak_core::{Fault, FlowId, LinkId, Network, Ns, Utility};
+use subak_core::{Fault, FlowId, IdVec, LinkId, Network, Ns, Utility};
 
 /// The scheme `ideal`.
 pub const INFO: Info = Info {
@@ -33,10 +33,15 @@ const ACKS: Param = Param::flag(
 
 const NEVER: Ns = Ns::MAX;
 
+subak_core::id! {
+    /// A change of a link by its place in the order of time.
+    struct ChangeId(u32);
+}
+
 /// What happens at a point in time, in the order in which it is done there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    Link(u32),
+    Link(ChangeId),
     Stop(FlowId),
     Start(FlowId),
     Deliver(FlowId),
@@ -89,11 +94,11 @@ pub struct Fluid {
     /// `None`: rates are the exact ones at once.
     lag: Option<Lag>,
     now_ns: Ns,
-    flows: Vec<FlowState>,
+    flows: IdVec<FlowId, FlowState>,
     rates: Rates,
     sending: Vec<FlowId>,
-    link_changes: Vec<(Ns, LinkId, LinkChange)>,
-    link_bytes: Vec<f64>,
+    link_changes: IdVec<ChangeId, (Ns, LinkId, LinkChange)>,
+    link_bytes: IdVec<LinkId, f64>,
     events: BinaryHeap<Reverse<(Ns, Event)>>,
     /// When the next flow runs out at the present rates.
     next_end_ns: Ns,
@@ -137,20 +142,20 @@ impl Fluid {
         sizes: PacketSizes,
         faults: &[Injected],
     ) -> Self {
-        let link_changes = Injected::link_changes(faults);
-        let event = |(k, change): (usize, &(Ns, LinkId, LinkChange))| Reverse((change.0, Event::Link(k as u32)));
-        let events = link_changes.iter().enumerate().map(event).collect();
+        let link_changes = IdVec::from(Injected::link_changes(faults));
+        let event = |(k, change): (ChangeId, &(Ns, LinkId, LinkChange))| Reverse((change.0, Event::Link(k)));
+        let events = link_changes.iter_enumerated().map(event).collect();
         Fluid {
             sizes,
             at_sender: false,
             goal,
             lag,
             now_ns: 0,
-            flows: Vec::new(),
+            flows: IdVec::new(),
             rates,
             sending: Vec::new(),
             link_changes,
-            link_bytes: vec![0.0; network.links().len()],
+            link_bytes: IdVec::filled(0.0, network.links().len()),
             events,
             next_end_ns: NEVER,
             stale: false,
@@ -169,7 +174,7 @@ impl Fluid {
         let Some(size) = plan.size_bytes else { return (f64::INFINITY, 0) };
         let wire_bytes = self.sizes.wire_bytes(size) as f64;
         let narrowest = |path: &[LinkId]| {
-            path.iter().map(|&l| self.network.links()[l as usize].capacity_bps).fold(plan.demand_bps, f64::min)
+            path.iter().map(|&l| self.network.links()[l].capacity_bps).fold(plan.demand_bps, f64::min)
         };
         let idle_ns = |path: &[LinkId], size| idle_fct_ns(&self.network, path, self.sizes, size, plan.demand_bps);
         if let [route] = plan.routes.as_slice() {
@@ -197,7 +202,7 @@ impl Fluid {
         }
         let shrunk = self.lag.as_ref().map_or(0.0, |lag| lag.left(seconds));
         for &f in &self.sending {
-            let flow = &mut self.flows[f as usize];
+            let flow = &mut self.flows[f];
             let mut left = flow.fluid_bytes - flow.sent_bytes;
             for sub in self.rates.subflows(f) {
                 let mut sent = self.rates.sub_bps(sub) * seconds * 0.125;
@@ -209,7 +214,7 @@ impl Fluid {
                 left -= sent;
                 flow.sent_bytes += sent;
                 for &l in self.rates.path(sub) {
-                    self.link_bytes[l as usize] += sent;
+                    self.link_bytes[l] += sent;
                 }
             }
         }
@@ -220,7 +225,7 @@ impl Fluid {
         self.stale = false;
         for &f in &self.sending {
             if self.rates.hurries(f) {
-                let flow = &self.flows[f as usize];
+                let flow = &self.flows[f];
                 let left = 1.0 - flow.sent_bytes / flow.fluid_bytes;
                 self.rates.hurry(f, self.now_ns, flow.size_bytes.map_or(u64::MAX, |size| (left * size as f64) as u64));
             }
@@ -241,16 +246,16 @@ impl Fluid {
     /// Rates begin from `before`, as far as the links carry them, towards their new goals.
     fn go_on_from(&mut self, before: &[(usize, f64)]) {
         let Some(lag) = &mut self.lag else { return };
-        let mut load_bps = vec![0.0; self.network.links().len()];
+        let mut load_bps = IdVec::<LinkId, f64>::filled(0.0, self.network.links().len());
         for &(sub, bps) in before {
-            self.rates.path(sub).iter().for_each(|&l| load_bps[l as usize] += bps);
+            self.rates.path(sub).iter().for_each(|&l| load_bps[l] += bps);
         }
         for &(sub, bps) in before {
-            let share = |&l: &LinkId| self.rates.capacity_bps(l) / load_bps[l as usize];
+            let share = |&l: &LinkId| self.rates.capacity_bps(l) / load_bps[l];
             let carried = self.rates.path(sub).iter().map(share).fold(1.0, f64::min);
             lag.set_gap(sub, if bps > 0.0 { carried * bps } else { 0.0 } - self.rates.sub_bps(sub));
         }
-        lag.set_rtt(self.sending.iter().map(|&f| self.flows[f as usize].rtt_ns).max().unwrap_or(1));
+        lag.set_rtt(self.sending.iter().map(|&f| self.flows[f].rtt_ns).max().unwrap_or(1));
     }
 
     /// The present rate of flow `f`.
@@ -274,7 +279,7 @@ impl Fluid {
 
     /// When flow `f` runs out at the present rates.
     fn end_ns(&self, f: FlowId) -> Ns {
-        let flow = &self.flows[f as usize];
+        let flow = &self.flows[f];
         if flow.size_bytes.is_none() {
             return NEVER;
         }
@@ -292,26 +297,26 @@ impl Fluid {
     fn handle(&mut self, event: Event) {
         match event {
             Event::Link(k) => {
-                let (_, link, change) = self.link_changes[k as usize];
+                let (_, link, change) = self.link_changes[k];
                 self.rates.change(link, change);
             }
             Event::Start(f) => {
-                let flow = &mut self.flows[f as usize];
+                let flow = &mut self.flows[f];
                 if flow.state == State::Waiting {
                     flow.state = State::Sending;
                     self.sending.push(f);
                 }
             }
             Event::Stop(f) => {
-                if matches!(self.flows[f as usize].state, State::Waiting | State::Sending | State::Sent) {
+                if matches!(self.flows[f].state, State::Waiting | State::Sending | State::Sent) {
                     self.leave(f, State::Stopped);
                     self.close(f);
                 }
             }
             Event::Deliver(f) => {
-                if self.flows[f as usize].state == State::Sent {
-                    self.flows[f as usize].state = State::Finished;
-                    self.flows[f as usize].finished_ns = Some(self.now_ns);
+                if self.flows[f].state == State::Sent {
+                    self.flows[f].state = State::Finished;
+                    self.flows[f].finished_ns = Some(self.now_ns);
                     self.finished.push(f);
                     self.close(f);
                 }
@@ -323,7 +328,7 @@ impl Fluid {
 
     fn leave(&mut self, f: FlowId, state: State) {
         self.sending.retain(|&g| g != f);
-        self.flows[f as usize].state = state;
+        self.flows[f].state = state;
         self.rates.clear(f);
         if let Some(lag) = &mut self.lag {
             self.rates.subflows(f).for_each(|sub| lag.set_gap(sub, 0.0));
@@ -332,7 +337,7 @@ impl Fluid {
 
     fn close(&mut self, f: FlowId) {
         self.open -= 1;
-        self.open_sized -= usize::from(self.flows[f as usize].size_bytes.is_some());
+        self.open_sized -= usize::from(self.flows[f].size_bytes.is_some());
     }
 
     /// Ends the flows that have run out by now.
@@ -340,7 +345,7 @@ impl Fluid {
         let ended: Vec<FlowId> = self.sending.iter().copied().filter(|&f| self.end_ns(f) <= self.now_ns).collect();
         for f in ended {
             self.leave(f, State::Sent);
-            let flow = &mut self.flows[f as usize];
+            let flow = &mut self.flows[f];
             flow.sent_bytes = flow.fluid_bytes;
             let at = self.now_ns.saturating_add(flow.tail_ns);
             self.events.push(Reverse((at, Event::Deliver(f))));

@@ -12,7 +12,7 @@ impl Driver for Fluid {
         self.at_sender = true;
     }
     fn add(&mut self, mut plan: FlowPlan) -> FlowId {
-        let id = self.flows.len() as FlowId;
+        let id = self.flows.next_id();
         let (fluid_bytes, mut tail_ns) = self.fluid(&plan);
         if self.at_sender {
             let back_ns = plan.routes.iter().map(|route| acknowledgement_ns(&self.network, route, self.sizes));
@@ -60,7 +60,7 @@ impl Driver for Fluid {
 
     fn reroute(&mut self, flow: FlowId, routes: &[Route]) {
         self.rates.reroute(flow, routes);
-        self.flows[flow as usize].rtt_ns = self.rtt_ns(routes);
+        self.flows[flow].rtt_ns = self.rtt_ns(routes);
         self.stale = true;
     }
 
@@ -89,7 +89,7 @@ impl Driver for Fluid {
     }
 
     fn flow(&self, flow: FlowId) -> FlowView {
-        let f = &self.flows[flow as usize];
+        let f = &self.flows[flow];
         let payload_share = f64::from(self.sizes.mss_bytes()) / f64::from(self.sizes.mtu_bytes);
         let (received_bytes, received_wire_bytes) = match f.size_bytes {
             Some(size) if matches!(f.state, State::Sent | State::Finished) => (size, self.sizes.wire_bytes(size)),
@@ -107,7 +107,7 @@ impl Driver for Fluid {
     }
 
     fn link(&self, link: LinkId) -> LinkView {
-        LinkView { data_bytes: self.link_bytes[link as usize] as u64, ..LinkView::default() }
+        LinkView { data_bytes: self.link_bytes[link] as u64, ..LinkView::default() }
     }
 
     fn restart_peaks(&mut self) {}

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use subak_core::driver::{Driver, FlowPlan, Injected, PacketSizes, Route};
-use subak_core::{Link, LinkId, Network, Ns};
+use subak_core::{FlowId, Link, LinkId, Network, Ns};
 use subak_fluid::{Fluid, Rates, idle_fct_ns};
 
 const SIZES: PacketSizes = PacketSizes { mtu_bytes: 1500, header_bytes: 50, ack_bytes: 64 };
@@ -16,8 +16,13 @@ fn network(links: &[(f64, Ns)]) -> Network {
     network
 }
 
-fn plan(path: &[LinkId], start_ns: Ns, size_bytes: Option<u64>) -> FlowPlan {
-    FlowPlan { start_ns, size_bytes, ..FlowPlan::new(vec![Route { forward: path.to_vec(), back: Vec::new() }]) }
+/// A flow over one path, its links by number.
+fn plan(path: &[u32], start_ns: Ns, size_bytes: Option<u64>) -> FlowPlan {
+    FlowPlan { start_ns, size_bytes, ..FlowPlan::new(vec![route(path)]) }
+}
+
+fn route(path: &[u32]) -> Route {
+    Route { forward: path.iter().map(|&l| LinkId(l)).collect(), back: Vec::new() }
 }
 
 fn ideal(network: &Network, faults: &[Injected]) -> Fluid {
@@ -36,8 +41,8 @@ fn the_flows_of_thesis_figure_2_1() {
     sim.add(plan(&[0, 1], 0, None));
     sim.add(plan(&[1, 2], 0, None));
     sim.run_until(1_000_000);
-    assert!(near(sim.flow(0).assigned_bps, 18e9) && near(sim.flow(1).assigned_bps, 12e9));
-    assert_eq!(sim.link(1).data_bytes, 30_000_000 / 8);
+    assert!(near(sim.flow(FlowId(0)).assigned_bps, 18e9) && near(sim.flow(FlowId(1)).assigned_bps, 12e9));
+    assert_eq!(sim.link(LinkId(1)).data_bytes, 30_000_000 / 8);
     assert_eq!(sim.open_flows(), 2);
 }
 
@@ -46,13 +51,14 @@ fn acknowledgements_leave_the_rest_of_a_link_to_the_other_way() {
     // Two flows in opposite directions, with acknowledgements of a tenth: x + x / 10 = C.
     let network = network(&[(11e9, 0), (11e9, 0)]);
     let mut rates = Rates::new(&network, 1.0).beside_acks(0.1);
-    for (forward, back) in [(vec![0], vec![1]), (vec![1], vec![0])] {
-        rates.add(&FlowPlan { routes: vec![Route { forward, back }], ..plan(&[0], 0, None) });
+    for (there, back) in [(0, 1), (1, 0)] {
+        let route = Route { forward: vec![LinkId(there)], back: vec![LinkId(back)] };
+        rates.add(&FlowPlan { routes: vec![route], ..plan(&[0], 0, None) });
     }
-    rates.solve(&[0, 1]);
-    assert!((rates.flow_bps(0) / 10e9 - 1.0).abs() < 2e-3, "{}", rates.flow_bps(0));
-    rates.solve(&[0]);
-    assert!(near(rates.flow_bps(0), 11e9), "alone it has the whole link");
+    rates.solve(&FlowId::each([0, 1]));
+    assert!((rates.flow_bps(FlowId(0)) / 10e9 - 1.0).abs() < 2e-3, "{}", rates.flow_bps(FlowId(0)));
+    rates.solve(&[FlowId(0)]);
+    assert!(near(rates.flow_bps(FlowId(0)), 11e9), "alone it has the whole link");
 }
 
 #[test]
@@ -64,10 +70,10 @@ fn a_second_flow_takes_half_while_it_lasts() {
     sim.add(plan(&[0], 500_000, Some(1_450_000)));
     sim.run_until_done(Ns::MAX);
     // The first sends 0.5 MB alone and 1 MB at half rate: 2.5 ms; the second then has 0.5 MB left.
-    assert_eq!(sim.flow(0).finished_ns, Some(2_500_000 + 1000));
-    assert_eq!(sim.flow(1).finished_ns, Some(3_000_000 + 1000));
+    assert_eq!(sim.flow(FlowId(0)).finished_ns, Some(2_500_000 + 1000));
+    assert_eq!(sim.flow(FlowId(1)).finished_ns, Some(3_000_000 + 1000));
     assert_eq!(sim.now_ns(), 3_001_000);
-    assert_eq!(sim.flow(1).received_bytes, 1_450_000);
+    assert_eq!(sim.flow(FlowId(1)).received_bytes, 1_450_000);
 }
 
 #[test]
@@ -77,7 +83,7 @@ fn weights_demands_and_stops_count() {
     sim.add(FlowPlan { weight: 3.0, stop_ns: Some(2000), ..plan(&[0], 0, None) });
     sim.add(FlowPlan { demand_bps: 1e9, ..plan(&[0], 0, None) });
     sim.add(plan(&[0], 1000, None));
-    let rates = |sim: &Fluid| [0, 1, 2].map(|f| (sim.flow(f).assigned_bps / 1e6).round());
+    let rates = |sim: &Fluid| [0, 1, 2].map(|f| (sim.flow(FlowId(f)).assigned_bps / 1e6).round());
     sim.run_until(999);
     assert_eq!(rates(&sim), [9000.0, 1000.0, 0.0]);
     sim.run_until(1000);
@@ -85,18 +91,18 @@ fn weights_demands_and_stops_count() {
     sim.run_until(2000);
     assert_eq!(rates(&sim), [0.0, 1000.0, 9000.0]);
     assert_eq!(sim.open_flows(), 2);
-    assert_eq!(sim.flow(0).finished_ns, None);
+    assert_eq!(sim.flow(FlowId(0)).finished_ns, None);
 }
 
 #[test]
 fn nothing_moves_over_a_link_that_is_down() {
     let network = network(&[(8e9, 0)]);
-    let mut sim = ideal(&network, &[Injected::Down { link: 0, down_ns: 500, up_ns: 10_500 }]);
+    let mut sim = ideal(&network, &[Injected::Down { link: LinkId(0), down_ns: 500, up_ns: 10_500 }]);
     sim.add(plan(&[0], 0, Some(1450)));
     sim.run_until(5000);
-    assert_eq!((sim.flow(0).assigned_bps, sim.link(0).data_bytes), (0.0, 500));
+    assert_eq!((sim.flow(FlowId(0)).assigned_bps, sim.link(LinkId(0)).data_bytes), (0.0, 500));
     sim.run_until_done(Ns::MAX);
-    assert_eq!(sim.flow(0).finished_ns, Some(11_500));
+    assert_eq!(sim.flow(FlowId(0)).finished_ns, Some(11_500));
 }
 
 #[test]
@@ -105,7 +111,7 @@ fn looking_often_changes_nothing() {
     let build = || {
         let mut sim = ideal(&network, &[]);
         for k in 0..40u64 {
-            let path: &[LinkId] = [&[0][..], &[1], &[0, 1]][k as usize % 3];
+            let path: &[u32] = [&[0][..], &[1], &[0, 1]][k as usize % 3];
             sim.add(plan(path, 3000 * k, Some(5000 + 777 * k)));
         }
         sim
@@ -114,7 +120,7 @@ fn looking_often_changes_nothing() {
     once.run_until_done(Ns::MAX);
     (0..20_000).for_each(|k| often.run_until(k * 37));
     for f in 0..40 {
-        assert_eq!(once.flow(f).finished_ns, often.flow(f).finished_ns);
+        assert_eq!(once.flow(FlowId(f)).finished_ns, often.flow(FlowId(f)).finished_ns);
     }
 }
 
@@ -127,13 +133,14 @@ proptest! {
         demand in proptest::option::of(1u32..100),
     ) {
         let links: Vec<_> = links.into_iter().map(|(c, d)| (f64::from(c) * 1e8, d)).collect();
-        let path: Vec<LinkId> = (0..links.len() as LinkId).collect();
+        let numbers: Vec<u32> = (0..links.len() as u32).collect();
+        let path: Vec<LinkId> = LinkId::first(links.len()).collect();
         let network = network(&links);
         let mut sim = ideal(&network, &[]);
         let demand_bps = demand.map_or(f64::INFINITY, |d| f64::from(d) * 1e8);
-        sim.add(FlowPlan { demand_bps, ..plan(&path, start_ns, Some(size_bytes)) });
+        sim.add(FlowPlan { demand_bps, ..plan(&numbers, start_ns, Some(size_bytes)) });
         sim.run_until_done(Ns::MAX);
-        let fct_ns = sim.flow(0).finished_ns.unwrap() - start_ns;
+        let fct_ns = sim.flow(FlowId(0)).finished_ns.unwrap() - start_ns;
         prop_assert_eq!(fct_ns, idle_fct_ns(&network, &path, SIZES, size_bytes, demand_bps));
     }
 }
@@ -143,27 +150,30 @@ fn subflows_are_pooled() {
     // Two disjoint links for one flow, another flow on the first link: 10 and 4 in all, 7 each.
     let network = network(&[(10e9, 0), (4e9, 0)]);
     let mut sim = ideal(&network, &[]);
-    let route = |l| Route { forward: vec![l], back: Vec::new() };
-    sim.add(FlowPlan { routes: vec![route(0), route(1)], ..plan(&[], 0, None) });
+    sim.add(FlowPlan { routes: vec![route(&[0]), route(&[1])], ..plan(&[], 0, None) });
     sim.add(plan(&[0], 0, None));
     sim.run_until(1000);
-    let rates = |sim: &Fluid| [0, 1].map(|f| (sim.flow(f).assigned_bps / 1e6).round());
+    let rates = |sim: &Fluid| [0, 1].map(|f| (sim.flow(FlowId(f)).assigned_bps / 1e6).round());
     assert_eq!(rates(&sim), [7000.0, 7000.0]);
-    assert_eq!((sim.link(0).data_bytes, sim.link(1).data_bytes), (1250, 500));
-    assert_eq!(sim.flow(0).sent_bytes, sim.flow(0).received_bytes);
-    assert!(sim.flow(0).sent_bytes > 800);
+    assert_eq!((sim.link(LinkId(0)).data_bytes, sim.link(LinkId(1)).data_bytes), (1250, 500));
+    assert_eq!(sim.flow(FlowId(0)).sent_bytes, sim.flow(FlowId(0)).received_bytes);
+    assert!(sim.flow(FlowId(0)).sent_bytes > 800);
 }
 
 #[test]
 fn subflows_are_pooled_whichever_flow_starts_first() {
     let network = network(&[(10e9, 0), (4e9, 0)]);
     let mut sim = ideal(&network, &[]);
-    let both = || vec![Route { forward: vec![0], back: Vec::new() }, Route { forward: vec![1], back: Vec::new() }];
+    let both = || vec![route(&[0]), route(&[1])];
     for start_ns in [200, 100, 0] {
         sim.add(FlowPlan { routes: both(), ..plan(&[], start_ns, None) });
     }
     sim.run_until(1000);
     for f in 0..3 {
-        assert!((sim.flow(f).assigned_bps / (14e9 / 3.0) - 1.0).abs() < 1e-6, "{f}: {}", sim.flow(f).assigned_bps);
+        assert!(
+            (sim.flow(FlowId(f)).assigned_bps / (14e9 / 3.0) - 1.0).abs() < 1e-6,
+            "{f}: {}",
+            sim.flow(FlowId(f)).assigned_bps
+        );
     }
 }

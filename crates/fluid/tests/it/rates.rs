@@ -4,10 +4,10 @@ use proptest::prelude::*;
 use std::sync::Arc;
 use subak_core::driver::{FlowPlan, LinkChange, Route};
 use subak_core::utility::BandwidthFunction;
-use subak_core::{FlowId, Link, LinkId, Network, Utility};
+use subak_core::{FlowId, IdVec, Link, LinkId, Network, Utility};
 use subak_fluid::Rates;
 
-const LINKS: u32 = 6;
+const LINKS: usize = 6;
 
 fn network(capacities: &[f64]) -> Network {
     let mut network = Network::new();
@@ -28,7 +28,7 @@ fn plan(paths: Vec<Vec<LinkId>>, weight: f64, utility: Option<Utility>) -> FlowP
 
 /// One path, or two that differ.
 fn paths() -> impl Strategy<Value = Vec<Vec<LinkId>>> {
-    let path = || prop::sample::subsequence((0..LINKS).collect::<Vec<_>>(), 1..=3);
+    let path = || prop::sample::subsequence(LinkId::first(LINKS).collect::<Vec<_>>(), 1..=3);
     (path(), path(), any::<bool>()).prop_map(|(a, b, two)| if two && a != b { vec![a, b] } else { vec![a] })
 }
 
@@ -53,24 +53,25 @@ proptest! {
     fn changes_one_by_one_or_at_once(
         policy in 0usize..5,
         flows in prop::collection::vec((paths(), 0.5f64..4.0), 2..8),
-        capacities in prop::collection::vec(1e9f64..20e9, LINKS as usize),
+        capacities in prop::collection::vec(1e9f64..20e9, LINKS),
         changes in prop::collection::vec((0..LINKS, 1e9f64..20e9, any::<bool>()), 1..6),
     ) {
         let plans: Vec<FlowPlan> = flows.into_iter().map(|(p, w)| plan(p, w, utility(policy, w))).collect();
         let mut live: Vec<FlowId> = Vec::new();
         let mut stepwise = Rates::new(&network(&capacities), 1.0);
-        let mut last = capacities;
-        let mut down = [false; LINKS as usize];
+        let mut last = IdVec::<LinkId, f64>::from(capacities);
+        let mut down = IdVec::<LinkId, bool>::filled(false, LINKS);
         plans.iter().for_each(|p| stepwise.add(p));
         // Flows come one by one; links change, one goes down for good.
-        for f in 0..plans.len() as FlowId {
+        for f in FlowId::first(plans.len()) {
             live.push(f);
-            if let Some(&(l, capacity_bps, fails)) = changes.get(f as usize) {
-                if fails && !down[l as usize] && l < 2 {
-                    down[l as usize] = true;
+            if let Some(&(l, capacity_bps, fails)) = changes.get(f.index()) {
+                let l = LinkId::from_index(l);
+                if fails && !down[l] && l.0 < 2 {
+                    down[l] = true;
                     stepwise.change(l, LinkChange::Down);
                 } else {
-                    last[l as usize] = capacity_bps;
+                    last[l] = capacity_bps;
                     stepwise.change(l, LinkChange::Capacity(capacity_bps));
                 }
             }
@@ -78,21 +79,21 @@ proptest! {
         }
         let mut at_once = Rates::new(&network(&last), 1.0);
         plans.iter().for_each(|p| at_once.add(p));
-        (0..LINKS).filter(|&l| down[l as usize]).for_each(|l| at_once.change(l, LinkChange::Down));
+        LinkId::first(LINKS).filter(|&l| down[l]).for_each(|l| at_once.change(l, LinkChange::Down));
         at_once.solve(&live);
         prop_assert_eq!((stepwise.failures(), at_once.failures()), (0, 0));
-        for f in 0..plans.len() as FlowId {
+        for f in FlowId::first(plans.len()) {
             let (a, b) = (stepwise.flow_bps(f), at_once.flow_bps(f));
             prop_assert!((a - b).abs() <= 1e-4 * b.max(1e6), "policy {policy}, flow {f}: {a}, at once {b}");
         }
-        for l in 0..LINKS {
+        for l in LinkId::first(LINKS) {
             let mut load = 0.0;
-            for f in 0..plans.len() as FlowId {
+            for f in FlowId::first(plans.len()) {
                 for sub in stepwise.subflows(f).filter(|&sub| stepwise.path(sub).contains(&l)) {
                     load += stepwise.sub_bps(sub);
                 }
             }
-            let most = if down[l as usize] { 0.0 } else { last[l as usize] };
+            let most = if down[l] { 0.0 } else { last[l] };
             prop_assert!(load <= most * (1.0 + 1e-6) + 1.0, "link {l}: {load} of {most}");
         }
     }

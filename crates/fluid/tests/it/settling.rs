@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use std::sync::Arc;
 use subak_core::driver::{Driver, FlowPlan, Injected, PacketSizes, Route};
 use subak_core::scheme::{Goal, Settles};
-use subak_core::{Link, LinkId, Network, Ns, Utility};
+use subak_core::{FlowId, Link, LinkId, Network, Ns, Utility};
 use subak_fluid::{Fluid, Stated};
 
 const SIZES: PacketSizes = PacketSizes { mtu_bytes: 1500, header_bytes: 50, ack_bytes: 64 };
@@ -25,15 +25,20 @@ fn one_link() -> Network {
     network(&[(12e9, 9000)])
 }
 
-fn plan(path: &[LinkId], start_ns: Ns, size_bytes: Option<u64>) -> FlowPlan {
-    FlowPlan { start_ns, size_bytes, ..FlowPlan::new(vec![Route { forward: path.to_vec(), back: Vec::new() }]) }
+/// A flow over one path, its links by number.
+fn plan(path: &[u32], start_ns: Ns, size_bytes: Option<u64>) -> FlowPlan {
+    FlowPlan { start_ns, size_bytes, ..FlowPlan::new(vec![route(path)]) }
+}
+
+fn route(path: &[u32]) -> Route {
+    Route { forward: path.iter().map(|&l| LinkId(l)).collect(), back: Vec::new() }
 }
 
 fn fluid(goal: Goal, network: &Network, faults: &[Injected]) -> Fluid {
     Fluid::settling(Stated { goal, settles: SETTLES, data_share: 1.0 }, network, SIZES, faults).unwrap()
 }
 
-fn gbps(sim: &Fluid, flow: u32) -> f64 {
+fn gbps(sim: &Fluid, flow: FlowId) -> f64 {
     sim.flow(flow).assigned_bps / 1e9
 }
 
@@ -42,14 +47,14 @@ fn a_rate_rises_from_nothing_by_the_time_constant() {
     let mut sim = fluid(Goal::MaxMin, &one_link(), &[]);
     sim.add(plan(&[0], 50_000, None));
     sim.run_until(50_000);
-    assert_eq!(gbps(&sim, 0), 0.0);
+    assert_eq!(gbps(&sim, FlowId(0)), 0.0);
     for (at_ns, want) in [(150_000, 1.0 - (-1.0f64).exp()), (350_000, 1.0 - (-3.0f64).exp())] {
         sim.run_until(at_ns);
-        assert!((gbps(&sim, 0) / 12.0 - want).abs() < 1e-9, "{} at {at_ns}", gbps(&sim, 0));
+        assert!((gbps(&sim, FlowId(0)) / 12.0 - want).abs() < 1e-9, "{} at {at_ns}", gbps(&sim, FlowId(0)));
     }
     // The bytes are the area below: C (t - T (1 - e^(-t/T))).
     let want = 12e9 / 8.0 * (300e-6 - 100e-6 * (1.0 - (-3.0f64).exp()));
-    assert!((sim.flow(0).received_wire_bytes as f64 - want).abs() < 2.0);
+    assert!((sim.flow(FlowId(0)).received_wire_bytes as f64 - want).abs() < 2.0);
 }
 
 #[test]
@@ -72,21 +77,21 @@ fn rates_move_when_flows_come_and_go_and_weights_change_and_not_before() {
 #[test]
 fn what_a_link_no_longer_carries_is_cut_at_once() {
     let faults = [
-        Injected::Capacity { link: 0, capacity_bps: 3e9, at_ns: 1_000_000 },
-        Injected::Down { link: 0, down_ns: 2_000_000, up_ns: 3_000_000 },
+        Injected::Capacity { link: LinkId(0), capacity_bps: 3e9, at_ns: 1_000_000 },
+        Injected::Down { link: LinkId(0), down_ns: 2_000_000, up_ns: 3_000_000 },
     ];
     let mut sim = fluid(Goal::MaxMin, &one_link(), &faults);
     sim.add(plan(&[0], 0, None));
     sim.run_until(999_999);
-    let before = sim.link(0).data_bytes;
+    let before = sim.link(LinkId(0)).data_bytes;
     sim.run_until(2_000_000);
-    let carried = (sim.link(0).data_bytes - before) as f64;
+    let carried = (sim.link(LinkId(0)).data_bytes - before) as f64;
     assert!((carried / (3e9 / 8.0 * 1e-3) - 1.0).abs() < 1e-4, "{carried}");
-    let before = sim.link(0).data_bytes;
+    let before = sim.link(LinkId(0)).data_bytes;
     sim.run_until(3_000_000);
-    assert_eq!((sim.link(0).data_bytes, gbps(&sim, 0)), (before, 0.0));
+    assert_eq!((sim.link(LinkId(0)).data_bytes, gbps(&sim, FlowId(0))), (before, 0.0));
     sim.run_until(3_100_000);
-    assert!((gbps(&sim, 0) / 3.0 - (1.0 - (-1.0f64).exp())).abs() < 1e-3, "and then it rises from nothing");
+    assert!((gbps(&sim, FlowId(0)) / 3.0 - (1.0 - (-1.0f64).exp())).abs() < 1e-3, "and then it rises from nothing");
 }
 
 #[test]
@@ -138,7 +143,7 @@ fn what_states_nothing_is_refused() {
     let mut at_once = made(Goal::MaxMin, Settles::AT_ONCE).unwrap();
     at_once.add(plan(&[0], 0, None));
     at_once.run_until(1);
-    assert_eq!(gbps(&at_once, 0), 12.0);
+    assert_eq!(gbps(&at_once, FlowId(0)), 12.0);
 }
 
 #[test]
@@ -149,7 +154,7 @@ fn minutes_take_as_many_events_as_flows() {
     }
     sim.run_until(60_000_000_000);
     assert!(sim.events() < 50, "{} events", sim.events());
-    let sent = sim.link(0).data_bytes as f64;
+    let sent = sim.link(LinkId(0)).data_bytes as f64;
     assert!((sent / (12e9 / 8.0 * 60.0) - 1.0).abs() < 1e-4, "{sent}");
 }
 
@@ -162,11 +167,11 @@ proptest! {
         cut in 1u32..10,
     ) {
         let links: Vec<_> = capacities.iter().map(|&c| (f64::from(c) * 1e9, 2000)).collect();
-        let faults = [Injected::Capacity { link: 0, capacity_bps: f64::from(cut) * 1e8, at_ns: 700_000 }];
+        let faults = [Injected::Capacity { link: LinkId(0), capacity_bps: f64::from(cut) * 1e8, at_ns: 700_000 }];
         let mut sim = fluid(Goal::MaxMin, &network(&links), &faults);
         let mut plans = Vec::new();
         for &(start_ns, size, first, length, weight) in &flows {
-            let path: Vec<LinkId> = (first..(first + length).min(links.len())).map(|l| l as LinkId).collect();
+            let path: Vec<u32> = (first..(first + length).min(links.len())).map(|l| l as u32).collect();
             plans.push(path.clone());
             sim.add(FlowPlan { weight: f64::from(weight), ..plan(&path, start_ns, Some(size)) });
         }
@@ -174,14 +179,14 @@ proptest! {
             sim.run_until(at_us * 1000);
             for (l, &(whole_bps, _)) in links.iter().enumerate() {
                 let capacity_bps = if l == 0 && at_us >= 700 { f64::from(cut) * 1e8 } else { whole_bps };
-                let on: f64 = (0..plans.len()).filter(|&f| plans[f].contains(&(l as LinkId)))
-                    .map(|f| sim.flow(f as u32).assigned_bps).sum();
+                let on: f64 = (0..plans.len()).filter(|&f| plans[f].contains(&(l as u32)))
+                    .map(|f| sim.flow(FlowId::from_index(f)).assigned_bps).sum();
                 prop_assert!(on <= capacity_bps * (1.0 + 1e-9), "{on} on {capacity_bps} at {at_us} us");
             }
         }
         sim.run_until_done(Ns::MAX);
         for (f, &(_, size, ..)) in flows.iter().enumerate() {
-            prop_assert_eq!(sim.flow(f as u32).received_bytes, size);
+            prop_assert_eq!(sim.flow(FlowId::from_index(f)).received_bytes, size);
         }
     }
 }

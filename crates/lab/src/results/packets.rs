@@ -12,8 +12,8 @@ use serde_json::json;
 use std::fs::File;
 use std::io::BufWriter;
 use std::sync::Arc;
-use subak_core::Network;
 use subak_core::driver::PacketSizes;
+use subak_core::{Network, NodeId};
 
 use super::table::Column;
 
@@ -83,7 +83,7 @@ pub(crate) struct PacketTable {
 impl PacketTable {
     /// A table of packets of `cell`, over `network`.
     pub fn new(file: File, spec_hash: &str, cell: usize, network: &Network, sizes: PacketSizes) -> Result<Self> {
-        let name = |n: Option<u32>| n.map(|n| network.nodes()[n as usize].name.as_str());
+        let name = |n: Option<NodeId>| n.map(|n| network.nodes()[n].name.as_str());
         let links = network.links().iter();
         let links = links.map(|l| json!({"id": l.id, "from": name(l.from), "to": name(l.to), "bps": l.capacity_bps}));
         let network = json!({

@@ -6,8 +6,8 @@ use crate::spec::topology::Topology;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use subak_core::NodeKind;
 use subak_core::driver::{Injected, Mishap};
+use subak_core::{LinkId, NodeId, NodeKind};
 
 /// Larger networks are counted, not listed.
 const MOST_LINKS: usize = 1000;
@@ -38,7 +38,7 @@ pub(crate) fn described(spec: &ValidSpec) -> (Value, Value) {
 
 fn network(topology: &Topology) -> Value {
     let network = topology.network();
-    let links = &network.links()[..topology.described_links()];
+    let links = topology.described_links();
     let mut speeds: BTreeMap<u64, usize> = BTreeMap::new();
     links.iter().for_each(|l| *speeds.entry(l.capacity_bps as u64).or_default() += 1);
     let delays = links.iter().map(|l| l.delay_ns);
@@ -51,7 +51,7 @@ fn network(topology: &Topology) -> Value {
         "delays_ns": [delays.clone().min(), delays.max()],
     });
     if links.len() <= MOST_LINKS {
-        let name = |n: Option<u32>| n.map(|n| network.nodes()[n as usize].name.as_str());
+        let name = |n: Option<NodeId>| n.map(|n| network.nodes()[n].name.as_str());
         let kind = |k| if k == NodeKind::Host { "host" } else { "switch" };
         about["graph"] = json!({
             "nodes": network.nodes().iter().map(|n| json!({"id": n.name, "kind": kind(n.kind)})).collect::<Vec<_>>(),
@@ -66,7 +66,7 @@ fn network(topology: &Topology) -> Value {
 
 /// What goes wrong and when, in words; `until_ns` is null where it lasts or is over at once.
 fn faults(setting: &Setting) -> Vec<Value> {
-    let link = |l: u32| setting.topology.network().links()[l as usize].id.clone();
+    let link = |l: LinkId| setting.topology.network().links()[l].id.clone();
     let one = |fault: &Injected| match fault {
         Injected::Packets { mishap, links, probability, from_ns, until_ns, .. } => {
             let what = match mishap {

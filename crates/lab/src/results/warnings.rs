@@ -104,7 +104,7 @@ fn slow_link(spec: &ValidSpec, setting: &Setting) -> Option<(&'static str, Strin
     if !(of_file(network) || network.as_array().is_some_and(|list| list.iter().any(of_file))) {
         return None;
     }
-    let links = &setting.topology.network().links()[..setting.topology.described_links()];
+    let links = setting.topology.described_links();
     let slow = links.iter().filter(|l| l.capacity_bps < SLOW_BPS).count();
     let first = links.iter().find(|l| l.capacity_bps < SLOW_BPS)?;
     let text = format!(
@@ -247,7 +247,7 @@ fn full_of_messages(setting: &Setting, runs: &[(u64, Run)]) -> Option<String> {
     let network = setting.topology.network();
     let seconds = (setting.duration_ns - setting.warmup_ns) as f64 * 1e-9;
     let share = |l: &LinkId| {
-        let link = &network.links()[*l as usize];
+        let link = &network.links()[*l];
         let bytes = runs.iter().flat_map(|(_, run)| &run.ctl_bytes).filter(|(id, _)| *id == link.id).map(|(_, b)| *b);
         let bits = 8.0 * bytes.sum::<u64>() as f64 / runs.len().max(1) as f64;
         (bits / (link.capacity_bps * seconds), link.id.as_str())

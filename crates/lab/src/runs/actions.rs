@@ -8,7 +8,7 @@ use crate::spec::workload::Planned;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use subak_core::driver::{Driver, Injected, LinkChange, Route};
-use subak_core::{Fault, FlowId, LinkId, Ns, Utility};
+use subak_core::{Fault, FlowId, IdVec, LinkId, Ns, Utility};
 
 /// What is to be done to a flow.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,18 +32,17 @@ pub(crate) struct Actions<'a> {
     /// How many flows each flow that waits still waits for, and when it may start as far as the others go.
     waits_for: BTreeMap<FlowId, (u32, Ns)>,
     /// When each flow starts, as far as that is known.
-    starts_ns: Vec<Ns>,
+    starts_ns: IdVec<FlowId, Ns>,
     /// Links that routes avoid now.
     avoided: BTreeSet<LinkId>,
     reaction_ns: Ns,
 }
 
 impl<'a> Actions<'a> {
-    pub fn new(setting: &'a Setting, flows: &[Planned]) -> Self {
+    pub fn new(setting: &'a Setting, flows: &IdVec<FlowId, Planned>) -> Self {
         let mut weights: Vec<_> = flows
-            .iter()
-            .enumerate()
-            .flat_map(|(f, flow)| flow.weights.iter().map(move |&(at_ns, weight)| (at_ns, f as FlowId, weight)))
+            .iter_enumerated()
+            .flat_map(|(f, flow)| flow.weights.iter().map(move |&(at_ns, weight)| (at_ns, f, weight)))
             .collect();
         weights.sort_by_key(|w| std::cmp::Reverse((w.0, w.1)));
         let link_changes = Injected::link_changes(&setting.faults);
@@ -57,7 +56,7 @@ impl<'a> Actions<'a> {
         reroutes.sort_unstable_by_key(|&at| std::cmp::Reverse(at));
         reroutes.dedup();
         let (mut dependents, mut waits_for) = (BTreeMap::<_, Vec<_>>::new(), BTreeMap::new());
-        for (flow, f) in flows.iter().zip(0..).filter(|(flow, _)| !flow.after.is_empty()) {
+        for (f, flow) in flows.iter_enumerated().filter(|(_, flow)| !flow.after.is_empty()) {
             for (k, &before) in flow.after.iter().enumerate() {
                 let delay_ns = flow.delays_ns.get(k).copied().unwrap_or(0);
                 dependents.entry(before).or_default().push((f, delay_ns));
@@ -79,7 +78,7 @@ impl<'a> Actions<'a> {
 
     /// When a flow starts; [`Ns::MAX`] while that is not known.
     pub fn start_ns(&self, f: FlowId) -> Ns {
-        self.starts_ns[f as usize]
+        self.starts_ns[f]
     }
 
     /// Whether flows wait for others, so that each end of one has to be heard.
@@ -94,13 +93,18 @@ impl<'a> Actions<'a> {
     }
 
     /// Starts the flows that waited for those that have `finished`, and says when each does.
-    pub fn react(&mut self, finished: &[FlowId], driver: &mut dyn Driver, flows: &[Planned]) -> Vec<(Ns, FlowId)> {
+    pub fn react(
+        &mut self,
+        finished: &[FlowId],
+        driver: &mut dyn Driver,
+        flows: &IdVec<FlowId, Planned>,
+    ) -> Vec<(Ns, FlowId)> {
         let mut started = Vec::new();
         for before in finished {
             for (f, delay_ns) in self.dependents.remove(before).into_iter().flatten() {
                 let Some((left, ready_ns)) = self.waits_for.get_mut(&f) else { continue };
                 *left -= 1;
-                let after_ns = self.reaction_ns.max(flows[f as usize].plan.start_ns.saturating_add(delay_ns));
+                let after_ns = self.reaction_ns.max(flows[f].plan.start_ns.saturating_add(delay_ns));
                 *ready_ns = driver.now_ns().saturating_add(after_ns).max(*ready_ns);
                 let (left, at_ns) = (*left, *ready_ns);
                 if left > 0 {
@@ -109,7 +113,7 @@ impl<'a> Actions<'a> {
                 self.waits_for.remove(&f);
                 // After the duration nothing new begins.
                 if at_ns < self.setting.duration_ns {
-                    self.starts_ns[f as usize] = at_ns;
+                    self.starts_ns[f] = at_ns;
                     driver.start_flow(f, at_ns);
                     started.push((at_ns, f));
                 }
@@ -119,14 +123,14 @@ impl<'a> Actions<'a> {
     }
 
     /// What is due now by the spec, for the driver and whoever else follows the flows.
-    pub fn due(&mut self, now_ns: Ns, flows: &[Planned]) -> Result<Vec<Deed>, Fault> {
+    pub fn due(&mut self, now_ns: Ns, flows: &IdVec<FlowId, Planned>) -> Result<Vec<Deed>, Fault> {
         let mut deeds = Vec::new();
         while let Some((_, f, weight)) = self.weights.pop_if(|w| w.0 <= now_ns) {
-            let utility = flows[f as usize]
+            let utility = flows[f]
                 .plan
                 .utility
                 .is_some()
-                .then(|| Utility::under(self.setting.policy, weight, &flows[f as usize].extra).map(Arc::new));
+                .then(|| Utility::under(self.setting.policy, weight, &flows[f].extra).map(Arc::new));
             deeds.push(Deed::Weight(f, weight, utility.transpose()?));
         }
         if self.reroutes.pop_if(|at| *at <= now_ns).is_some() {
@@ -136,17 +140,17 @@ impl<'a> Actions<'a> {
     }
 
     /// Finds new routes around the links that have been down for long enough to be noticed, and back where they are up.
-    fn reroute(&mut self, now_ns: Ns, flows: &[Planned], deeds: &mut Vec<Deed>) {
+    fn reroute(&mut self, now_ns: Ns, flows: &IdVec<FlowId, Planned>, deeds: &mut Vec<Deed>) {
         let noticed_ns = now_ns.saturating_sub(self.setting.reroute_ns.unwrap_or(0));
-        let mut down = vec![0i32; self.setting.topology.network().links().len()];
+        let mut down = IdVec::filled(0i32, self.setting.topology.network().links().len());
         for &(_, link, change) in self.link_changes.iter().take_while(|c| c.0 <= noticed_ns) {
-            down[link as usize] += match change {
+            down[link] += match change {
                 LinkChange::Down => 1,
                 LinkChange::Up => -1,
                 LinkChange::Capacity(_) => 0,
             };
         }
-        let avoided: BTreeSet<LinkId> = (0..down.len() as LinkId).filter(|&l| down[l as usize] > 0).collect();
+        let avoided: BTreeSet<LinkId> = down.ids().filter(|&l| down[l] > 0).collect();
         if avoided == self.avoided {
             return;
         }
@@ -154,7 +158,7 @@ impl<'a> Actions<'a> {
             route.forward.iter().chain(&route.back).any(|l| links.contains(l))
         };
         let mut router = self.setting.topology.router_avoiding(&avoided);
-        for (f, flow) in flows.iter().enumerate() {
+        for (f, flow) in flows.iter_enumerated() {
             let (Some(src), Some(dst)) = (flow.src, flow.dst) else { continue };
             let routes = &flow.plan.routes;
             let (now, before) = (&avoided, &self.avoided);
@@ -162,12 +166,12 @@ impl<'a> Actions<'a> {
                 continue;
             }
             let found = |(k, route): (usize, &Route)| match crosses(route, now) {
-                true => router.route(src, dst, subak_core::rng::mix((f as u64) << 8 | k as u64)).ok(),
+                true => router.route(src, dst, subak_core::rng::mix(u64::from(f) << 8 | k as u64)).ok(),
                 false => Some(route.clone()),
             };
             // A flow that no way is left to stays where it is.
             if let Some(routes) = routes.iter().enumerate().map(found).collect::<Option<Vec<_>>>() {
-                deeds.push(Deed::Reroute(f as FlowId, routes));
+                deeds.push(Deed::Reroute(f, routes));
             }
         }
         self.avoided = avoided;

@@ -11,13 +11,13 @@ use crate::spec::measure::Convergence;
 use crate::spec::setting::Setting;
 use crate::spec::workload::{Planned, by_start};
 use subak_core::driver::{Driver, Injected, LinkChange};
-use subak_core::{Fault, FlowId, LinkId, Ns};
+use subak_core::{Fault, FlowId, IdVec, LinkId, Ns};
 use subak_fluid::Rates;
 
 /// Watches a run settle.
 pub(crate) struct Watch<'a> {
     goal: Convergence,
-    flows: &'a [Planned],
+    flows: &'a IdVec<FlowId, Planned>,
     oracle: Rates,
     /// Points in time at which flows start or are stopped or links change, and the end.
     changes: Vec<Ns>,
@@ -29,8 +29,8 @@ pub(crate) struct Watch<'a> {
     live: Vec<FlowId>,
     /// Flows that have not started, the first to start last.
     pending: Vec<FlowId>,
-    filtered_bps: Vec<f64>,
-    seen_bytes: Vec<u64>,
+    filtered_bps: IdVec<FlowId, f64>,
+    seen_bytes: IdVec<FlowId, u64>,
     change_ns: Ns,
     /// Since when enough flows have been near.
     since_ns: Option<Ns>,
@@ -42,7 +42,7 @@ pub(crate) struct Watch<'a> {
 
 impl<'a> Watch<'a> {
     /// Against `data_share` of each link.
-    pub fn new(goal: Convergence, setting: &Setting, flows: &'a [Planned], data_share: f64) -> Self {
+    pub fn new(goal: Convergence, setting: &Setting, flows: &'a IdVec<FlowId, Planned>, data_share: f64) -> Self {
         let (end_ns, link_changes) = (setting.duration_ns, Injected::link_changes(&setting.faults));
         let ack_share = if goal.acks { setting.packet.ack_share() } else { 0.0 };
         let times = flows.iter().flat_map(|f| [Some(f.plan.start_ns), f.plan.stop_ns]).flatten();
@@ -68,8 +68,8 @@ impl<'a> Watch<'a> {
             next_change: 0,
             live: Vec::new(),
             pending,
-            filtered_bps: vec![0.0; flows.len()],
-            seen_bytes: vec![0; flows.len()],
+            filtered_bps: IdVec::filled(0.0, flows.len()),
+            seen_bytes: IdVec::filled(0, flows.len()),
             change_ns: 0,
             since_ns: None,
             settled_ns: None,
@@ -132,9 +132,9 @@ impl<'a> Watch<'a> {
         for &f in &self.live {
             let view = driver.flow(f);
             let rate = if self.goal.received {
-                let arrived = view.received_wire_bytes - self.seen_bytes[f as usize];
-                self.seen_bytes[f as usize] = view.received_wire_bytes;
-                let filtered = &mut self.filtered_bps[f as usize];
+                let arrived = view.received_wire_bytes - self.seen_bytes[f];
+                self.seen_bytes[f] = view.received_wire_bytes;
+                let filtered = &mut self.filtered_bps[f];
                 *filtered += gain * (arrived as f64 * 8e9 / dt_ns as f64 - *filtered);
                 *filtered
             } else {
@@ -192,7 +192,7 @@ impl<'a> Watch<'a> {
 
     /// A new set of flows, a new optimum.
     fn begin(&mut self, now_ns: Ns, driver: &dyn Driver) {
-        let plan = |f: FlowId| &self.flows[f as usize].plan;
+        let plan = |f: FlowId| &self.flows[f].plan;
         while let Some(f) = self.pending.pop_if(|f| plan(*f).start_ns <= now_ns) {
             self.live.push(f);
         }

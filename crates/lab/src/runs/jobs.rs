@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
 use subak_core::driver::Driver;
-use subak_core::{Fault, FlowId, Ns, Utility};
+use subak_core::{Fault, FlowId, IdVec, Ns, Utility};
 use subak_jobs::{Keeper, Work};
 
 /// All jobs of a run.
@@ -49,7 +49,7 @@ impl<'a> Running<'a> {
     pub fn new(
         setting: &'a Setting,
         placed: Vec<Placed>,
-        flows: &[Planned],
+        flows: &IdVec<FlowId, Planned>,
         policies: &Policies,
     ) -> Result<Self, Fault> {
         let mut owner = BTreeMap::new();
@@ -69,8 +69,8 @@ impl<'a> Running<'a> {
             let look_ns = placed.every_ns.map_or(Ns::MAX, |every_ns| placed.start_ns.saturating_add(every_ns));
             jobs.push(One { placed, keeper, look_ns });
         }
-        let known = owner.keys().filter(|&&f| flows[f as usize].after.is_empty());
-        let starts = known.map(|&f| Reverse((flows[f as usize].plan.start_ns, f))).collect();
+        let known = owner.keys().filter(|&&f| flows[f].after.is_empty());
+        let starts = known.map(|&f| Reverse((flows[f].plan.start_ns, f))).collect();
         Ok(Running { setting, jobs, owner, starts, told: BTreeMap::new(), log: Vec::new() })
     }
 
@@ -98,7 +98,7 @@ impl<'a> Running<'a> {
         &mut self,
         finished: &[FlowId],
         driver: &mut dyn Driver,
-        flows: &[Planned],
+        flows: &IdVec<FlowId, Planned>,
     ) -> Result<Vec<Deed>, Fault> {
         let now_ns = driver.now_ns();
         // A job that starts now has no progress to look at.
@@ -138,7 +138,7 @@ impl<'a> Running<'a> {
         k: usize,
         look: bool,
         driver: &dyn Driver,
-        flows: &[Planned],
+        flows: &IdVec<FlowId, Planned>,
         deeds: &mut Vec<Deed>,
     ) -> Result<(), Fault> {
         let now_ns = driver.now_ns();
@@ -152,7 +152,7 @@ impl<'a> Running<'a> {
             if self.told.insert(flow, weight).unwrap_or(1.0) == weight {
                 continue;
             }
-            let Planned { plan, extra, .. } = &flows[flow as usize];
+            let Planned { plan, extra, .. } = &flows[flow];
             let utility =
                 plan.utility.is_some().then(|| Utility::under(self.setting.policy, weight, extra).map(Arc::new));
             deeds.push(Deed::Weight(flow, weight, utility.transpose()?));

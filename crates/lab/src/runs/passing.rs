@@ -4,8 +4,8 @@
 use crate::spec::setting::Setting;
 use crate::spec::workload::Planned;
 use std::collections::BTreeMap;
-use subak_core::FlowId;
 use subak_core::driver::FlowView;
+use subak_core::{FlowId, IdVec};
 
 /// Sums over flows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub(crate) struct Passing {
 
 impl Passing {
     /// No flow told yet.
-    pub fn new(setting: &Setting, flows: &[Planned]) -> Self {
+    pub fn new(setting: &Setting, flows: &IdVec<FlowId, Planned>) -> Self {
         let measure = &setting.measure;
         let looked_at = measure.rates_ns.is_some()
             || measure.paces_ns.is_some()
@@ -63,7 +63,7 @@ impl Passing {
             setting.reroute_ns.is_some() || flows.iter().any(|flow| !flow.after.is_empty() || !flow.weights.is_empty());
         let jobs = setting.workload.has_jobs();
         let allowed = !looked_at && !named && !jobs && flows.is_sorted_by_key(|flow| flow.plan.start_ns);
-        Passing { allowed, told: 0, gone: Totals::default(), written: 0, waiting: BTreeMap::new() }
+        Passing { allowed, told: 0, gone: Totals::default(), written: FlowId(0), waiting: BTreeMap::new() }
     }
 
     /// The flow is over, and this became of it.
@@ -74,13 +74,14 @@ impl Passing {
 
     /// The next flow whose row can be written.
     pub fn next_row(&mut self) -> Option<(FlowId, FlowView)> {
-        let view = self.waiting.remove(&self.written)?;
-        self.written += 1;
-        Some((self.written - 1, view))
+        let flow = self.written;
+        let view = self.waiting.remove(&flow)?;
+        self.written = FlowId(flow.0 + 1);
+        Some((flow, view))
     }
 
     /// The flows whose rows are not written, and what became of those that are over.
     pub fn unwritten(&self) -> impl Iterator<Item = (FlowId, Option<FlowView>)> {
-        (self.written..self.told as FlowId).map(|f| (f, self.waiting.get(&f).copied()))
+        FlowId::first(self.told).skip(self.written.index()).map(|f| (f, self.waiting.get(&f).copied()))
     }
 }

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use subak_core::driver::{Befell, Sighting, Watcher};
 use subak_core::scheme::{Class, PacketKind, Way};
-use subak_core::{FlowId, LinkId, NodeId, Ns};
+use subak_core::{FlowId, IdVec, LinkId, NodeId, Ns};
 
 /// A table that the cell closes and the recorder fills while the run lasts.
 #[derive(Clone)]
@@ -56,7 +56,12 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     /// Of the packets `recorded` of the flows `planned`.
-    pub fn new(setting: &Setting, recorded: &Recorded, planned: &[Planned], table: &Shared) -> Result<Self, Error> {
+    pub fn new(
+        setting: &Setting,
+        recorded: &Recorded,
+        planned: &IdVec<FlowId, Planned>,
+        table: &Shared,
+    ) -> Result<Self, Error> {
         let flows = recorded.flows(planned).map_err(|e| e.below("packets").below("measure"))?;
         Ok(Recorder {
             recorded: recorded.clone(),
@@ -81,15 +86,15 @@ impl Watcher for Recorder {
         // Writing to a text cannot fail.
         let _ = write!(self.header, "{:?}", seen.header);
         let network = self.topology.network();
-        let (src, dst) = seen.flow.and_then(|f| self.ends.get(f as usize).copied()).unwrap_or_default();
-        let name = |n: Option<NodeId>| n.map(|n| network.nodes()[n as usize].name.as_str());
+        let (src, dst) = seen.flow.and_then(|f| self.ends.get(f.index()).copied()).unwrap_or_default();
+        let name = |n: Option<NodeId>| n.map(|n| network.nodes()[n].name.as_str());
         let is_letter = seen.befell == Befell::Letter;
         let packet = |value: u64| Some(value).filter(|_| !is_letter);
         let ack = |value: u32| Some(u64::from(value)).filter(|_| seen.kind == PacketKind::Ack);
         self.table.push(&Row {
             time_ns: Some(seen.at_ns),
             event: Some(seen.befell.name()),
-            link: Some(&network.links()[seen.link as usize].id),
+            link: Some(&network.links()[seen.link].id),
             flow: seen.flow.map(u64::from),
             src: name(src),
             dst: name(dst),

@@ -3,7 +3,7 @@
 use crate::runs::passing::Totals;
 use std::collections::BTreeMap;
 use subak_core::driver::{Driver, LinkView};
-use subak_core::{LinkId, Ns};
+use subak_core::{IdVec, LinkId, Ns};
 
 /// Counters of a run at a point in time, or between two.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -11,7 +11,7 @@ pub(crate) struct Counts {
     /// When; between two points, how long.
     pub time_ns: Ns,
     /// Of each link.
-    pub links: Vec<LinkView>,
+    pub links: IdVec<LinkId, LinkView>,
     /// Data packets sent again, over all flows.
     pub retransmissions: u64,
     /// Data packets dropped or lost, over all flows.
@@ -25,7 +25,7 @@ impl Counts {
     pub fn now(driver: &dyn Driver, links: usize, flows: &Totals) -> Self {
         Counts {
             time_ns: driver.now_ns(),
-            links: (0..links as LinkId).map(|l| driver.link(l)).collect(),
+            links: LinkId::first(links).map(|l| driver.link(l)).collect(),
             retransmissions: flows.retransmissions,
             drops: flows.drops,
             waits: driver.waits_ns().into_iter().collect(),

@@ -44,6 +44,6 @@ pub(crate) fn mend(topology: &Topology) -> String {
     if network.find_node("spine0").or_else(|| network.find_node("core0")).is_some() {
         return "give it a node of its own: controller_rate = \"40Gbps\" in [network], and [controller] at = \"controller\"".into();
     }
-    let host = topology.hosts().first().map_or("h0", |&host| network.nodes()[host as usize].name.as_str());
+    let host = topology.hosts().first().map_or("h0", |&host| network.nodes()[host].name.as_str());
     format!("name its node: [controller] at = {}; the data of that host then shares its link", quoted(host))
 }

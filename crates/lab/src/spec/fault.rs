@@ -142,7 +142,7 @@ fn down(section: &mut Section, topology: Option<&Topology>) -> Read {
     let both = section.opt("both", flag).unwrap_or(false);
     if let Some(topology) = topology.filter(|_| both) {
         let twins = topology.network().twins();
-        let other: Vec<LinkId> = links.iter().filter_map(|&l| twins[l as usize]).collect();
+        let other: Vec<LinkId> = links.iter().filter_map(|&l| twins[l]).collect();
         links.extend(other);
         links.sort_unstable();
         links.dedup();
@@ -178,7 +178,7 @@ fn links(section: &mut Section, topology: Option<&Topology>) -> Vec<LinkId> {
 
 fn link(value: &Value, topology: Option<&Topology>) -> Result<LinkId, Fault> {
     let name = text(value)?;
-    let Some(topology) = topology else { return Ok(0) };
+    let Some(topology) = topology else { return Ok(LinkId(0)) };
     topology.network().find_link(name).ok_or_else(|| unknown_link(name, topology.network()))
 }
 

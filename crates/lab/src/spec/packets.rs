@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use subak_core::keys::{Holds, Key};
 use subak_core::quantity::shown;
-use subak_core::{Fault, FlowId, LinkId, Ns};
+use subak_core::{Fault, FlowId, IdVec, LinkId, Ns};
 
 /// The keys of `[measure] packets`.
 pub(super) const KEYS: &[Key] = &[
@@ -62,7 +62,7 @@ impl Recorded {
     }
 
     /// The flows named, among those of a run; `None` for all.
-    pub fn flows(&self, planned: &[Planned]) -> Result<Option<BTreeSet<FlowId>>, Fault> {
+    pub fn flows(&self, planned: &IdVec<FlowId, Planned>) -> Result<Option<BTreeSet<FlowId>>, Fault> {
         let find =
             |(i, name): (usize, &Value)| find(name, planned).map_err(|e| e.below(&format!("[{i}]")).below("flows"));
         self.flows.as_ref().map(|names| names.iter().enumerate().map(find).collect()).transpose()
@@ -81,19 +81,19 @@ fn link(value: &Value, topology: &Topology) -> Result<LinkId, Fault> {
     topology.network().find_link(name).ok_or_else(|| unknown_link(name, topology.network()))
 }
 
-fn find(name: &Value, planned: &[Planned]) -> Result<FlowId, Fault> {
+fn find(name: &Value, planned: &IdVec<FlowId, Planned>) -> Result<FlowId, Fault> {
     if let Some(number) = name.as_u64() {
         let mend = match planned.len() {
             0 => "the run has none: leave flows away".to_string(),
             n => format!("the run has flows 0 to {}", n - 1),
         };
-        let there = (number < planned.len() as u64).then_some(number as FlowId);
+        let there = (number < planned.len() as u64).then_some(FlowId(number as u32));
         return there.ok_or_else(|| Fault::new("", format!("there is no flow {number}"), mend));
     }
     let name = name.as_str().unwrap_or_default();
     let found = planned.iter().position(|flow| flow.id.as_deref() == Some(name));
     let known: Vec<&str> = planned.iter().filter_map(|flow| flow.id.as_deref()).collect();
-    found.map(|f| f as FlowId).ok_or_else(|| match known.len() {
+    found.map(FlowId::from_index).ok_or_else(|| match known.len() {
         0 => Fault::new("", format!("there is no flow \"{name}\""), "these flows have no ids: give numbers, from 0"),
         _ => unknown_name(name, "flow", &known),
     })

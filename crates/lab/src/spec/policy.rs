@@ -5,10 +5,10 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use subak_core::scheme::{Follows, Goal, Info};
 use subak_core::utility::Urgency;
-use subak_core::{Fault, Policy, Utility};
+use subak_core::{Fault, FlowId, IdVec, Policy, Utility};
 
 /// Gives every flow its utility under `policy`; under max-min it has none.
-pub(crate) fn apply(policy: Policy, flows: &mut [Planned]) -> Result<(), Fault> {
+pub(crate) fn apply(policy: Policy, flows: &mut IdVec<FlowId, Planned>) -> Result<(), Fault> {
     if policy == Policy::MaxMin {
         return Ok(());
     }

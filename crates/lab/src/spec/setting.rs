@@ -130,7 +130,7 @@ impl Setting {
 
     fn check_measure(&self) -> Result<(), Fault> {
         let live = self.workload.expected(&self.topology, self.packet, self.duration_ns).live;
-        self.measure.check_samples(self.topology.described_links() as f64, live, self.duration_ns)?;
+        self.measure.check_samples(self.topology.described_links().len() as f64, live, self.duration_ns)?;
         self.measure.check_filters(mean_share_bps(&self.topology, live), self.packet)
     }
 
@@ -173,7 +173,7 @@ impl Setting {
         let hosts = topology.hosts();
         let is_one_way = self.workload.is_one_way();
         let senders = if is_one_way { &hosts[..hosts.len() / 2] } else { hosts };
-        let links = topology.network().links()[..topology.described_links()].iter();
+        let links = topology.described_links().iter();
         let into = links.filter(|l| l.to.is_some_and(|n| topology.is_host(n))).map(|l| l.capacity_bps);
         (senders.iter().map(|&h| topology.access_bps(h)).sum::<f64>() * seconds, into.sum::<f64>() * seconds)
     }
@@ -192,7 +192,7 @@ impl Setting {
 
     /// Bits that link `l` could carry in the last `span_ns` of the duration.
     pub fn could_carry(&self, l: LinkId, span_ns: Ns) -> f64 {
-        let mut capacity_bps = self.topology.network().links()[l as usize].capacity_bps;
+        let mut capacity_bps = self.topology.network().links()[l].capacity_bps;
         let (mut bits, mut from_ns) = (0.0, self.duration_ns.saturating_sub(span_ns));
         for (at_ns, link, change) in Injected::link_changes(&self.faults) {
             if let LinkChange::Capacity(next_bps) = change

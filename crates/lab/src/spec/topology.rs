@@ -7,7 +7,7 @@ use subak_core::document::{nearest, unknown_word};
 use subak_core::driver::Route;
 use subak_core::quantity::{quoted, shown};
 use subak_core::route::{Router, Routing};
-use subak_core::{Fault, Faults, Link, LinkId, Network, Nic, NodeId, Ns};
+use subak_core::{Fault, Faults, IdVec, Link, LinkId, Network, Nic, NodeId, Ns};
 
 /// A network, its hosts and its routes.
 #[derive(Debug)]
@@ -16,8 +16,8 @@ pub struct Topology {
     /// The network as described: the router sees no links that were added for the way back.
     described: Network,
     hosts: Vec<NodeId>,
-    access_bps: Vec<f64>,
-    twins: Vec<LinkId>,
+    access_bps: IdVec<NodeId, f64>,
+    twins: IdVec<LinkId, LinkId>,
     routing: Routing,
 }
 
@@ -80,28 +80,26 @@ impl Topology {
     /// Adds to each link that lacks a twin one of the same capacity and delay, so that acknowledgements have a way back.
     fn over(described: Network, routing: Routing) -> Result<Self, Fault> {
         let mut network = described.clone();
-        let mut twins = Vec::with_capacity(described.links().len());
-        let count = described.links().len() as LinkId;
+        let mut twins = IdVec::new();
         let mut added = Vec::new();
-        for (l, twin) in described.twins().into_iter().enumerate() {
+        for (l, &twin) in described.twins().iter_enumerated() {
             let twin = match twin {
                 Some(twin) => twin,
                 None => {
                     let link = &described.links()[l];
                     let id = format!("{}~back", link.id);
-                    added.push(l as LinkId);
+                    added.push(l);
                     network.add(Link { id, from: link.to, to: link.from, ..link.clone() })?
                 }
             };
             twins.push(twin);
         }
-        debug_assert_eq!(network.links().len(), count as usize + added.len());
+        debug_assert_eq!(network.links().len(), described.links().len() + added.len());
         twins.extend(added);
         let hosts: Vec<NodeId> = described.hosts().collect();
-        let access =
-            |h: NodeId| described.out_links(h).iter().map(|&l| described.links()[l as usize].capacity_bps).sum();
-        let mut access_bps = vec![0.0; described.nodes().len()];
-        hosts.iter().for_each(|&h| access_bps[h as usize] = access(h));
+        let access = |h: NodeId| described.out_links(h).iter().map(|&l| described.links()[l].capacity_bps).sum();
+        let mut access_bps = IdVec::filled(0.0, described.nodes().len());
+        hosts.iter().for_each(|&h| access_bps[h] = access(h));
         Ok(Topology { network, described, hosts, access_bps, twins, routing })
     }
 
@@ -110,9 +108,9 @@ impl Topology {
         &self.network
     }
 
-    /// How many links the spec describes; those added come after them.
-    pub fn described_links(&self) -> usize {
-        self.described.links().len()
+    /// The links that the spec describes; those added come after them.
+    pub fn described_links(&self) -> &IdVec<LinkId, Link> {
+        self.described.links()
     }
 
     /// The hosts, in order.
@@ -127,7 +125,7 @@ impl Topology {
 
     /// What the links out of a host carry together, bit/s.
     pub fn access_bps(&self, host: NodeId) -> f64 {
-        self.access_bps[host as usize]
+        self.access_bps[host]
     }
 
     /// Bytes that the hosts' links carry in `duration_ns`.
@@ -145,8 +143,8 @@ impl Topology {
         let Some(&start) = self.hosts.first() else { return Ok(()) };
         for there in [true, false] {
             let reached = self.reached(start, there);
-            if let Some(&far) = self.hosts.iter().find(|&&h| !reached[h as usize]) {
-                let name = |n: NodeId| quoted(&self.described.nodes()[n as usize].name);
+            if let Some(&far) = self.hosts.iter().find(|&&h| !reached[h]) {
+                let name = |n: NodeId| quoted(&self.described.nodes()[n].name);
                 let (from, to) = if there { (start, far) } else { (far, start) };
                 return Err(Fault::new(
                     "",
@@ -159,22 +157,22 @@ impl Topology {
     }
 
     /// The nodes that can be reached from `start`, or from which it can be; symmetric routing uses links with twins.
-    fn reached(&self, start: NodeId, there: bool) -> Vec<bool> {
-        let mut next: Vec<Vec<NodeId>> = vec![Vec::new(); self.described.nodes().len()];
+    fn reached(&self, start: NodeId, there: bool) -> IdVec<NodeId, bool> {
+        let mut next: IdVec<NodeId, Vec<NodeId>> = IdVec::filled(Vec::new(), self.described.nodes().len());
         for (link, twin) in self.described.links().iter().zip(self.described.twins()) {
             if let (Some(from), Some(to)) = (link.from, link.to)
                 && (twin.is_some() || !self.routing.symmetric)
             {
                 let (from, to) = if there { (from, to) } else { (to, from) };
-                next[from as usize].push(to);
+                next[from].push(to);
             }
         }
-        let mut reached = vec![false; next.len()];
-        reached[start as usize] = true;
+        let mut reached = IdVec::filled(false, next.len());
+        reached[start] = true;
         let mut frontier = vec![start];
         while let Some(node) = frontier.pop() {
-            for &to in &next[node as usize] {
-                if !std::mem::replace(&mut reached[to as usize], true) {
+            for &to in &next[node] {
+                if !std::mem::replace(&mut reached[to], true) {
                     frontier.push(to);
                 }
             }
@@ -206,7 +204,7 @@ impl Topology {
 
     /// A route over `forward` and back over the twins.
     pub(crate) fn route_over(&self, forward: Vec<LinkId>) -> Route {
-        let back = forward.iter().rev().map(|&l| self.twins[l as usize]).collect();
+        let back = forward.iter().rev().map(|&l| self.twins[l]).collect();
         Route { forward, back }
     }
 
@@ -225,7 +223,7 @@ impl Topology {
             if path.contains(&link) {
                 return Err(at(format!("the path crosses {} twice", quoted(name)), "name each link of a path once"));
             }
-            let ends = |l: LinkId| (self.network.links()[l as usize].from, self.network.links()[l as usize].to);
+            let ends = |l: LinkId| (self.network.links()[l].from, self.network.links()[l].to);
             if let Some(&before) = path.last()
                 && let (Some(arrives), Some(leaves)) = (ends(before).1, ends(link).0)
                 && arrives != leaves
@@ -242,7 +240,7 @@ impl Topology {
 
     /// The first and the last node of a path, where links know them.
     pub(crate) fn ends(&self, path: &[LinkId]) -> (Option<NodeId>, Option<NodeId>) {
-        let link = |l: &LinkId| &self.network.links()[*l as usize];
+        let link = |l: &LinkId| &self.network.links()[*l];
         (path.first().and_then(|l| link(l).from), path.last().and_then(|l| link(l).to))
     }
 }

@@ -4,7 +4,7 @@
 use rustix::time::{ClockId, clock_gettime};
 use subak_core::driver::{FlowPlan, PacketSizes, Route};
 use subak_core::rng::Stream;
-use subak_core::{Network, NodeKind};
+use subak_core::{LinkId, Network, NodeKind};
 
 pub const LEAVES: usize = 9;
 pub const HOSTS: usize = 16;
@@ -13,9 +13,9 @@ const SPINES: usize = 4;
 pub struct Fabric {
     network: Network,
     /// Links of host `h`: up, down.
-    access: Vec<(u32, u32)>,
+    access: Vec<(LinkId, LinkId)>,
     /// Links of leaf and spine: up, down.
-    core: Vec<[(u32, u32); SPINES]>,
+    core: Vec<[(LinkId, LinkId); SPINES]>,
 }
 
 pub fn fabric(leaves: usize) -> Fabric {

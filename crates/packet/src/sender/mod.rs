@@ -137,7 +137,8 @@ impl Sender {
         let sent = Segment { payload_bytes, transmission, sent_ns: now_ns, state: State::InFlight };
         if next.again {
             self.lost.pop_front();
-            self.segments[(next.segment - self.base) as usize] = sent;
+            let place = (next.segment - self.base) as usize;
+            self.segments[place] = sent;
         } else {
             self.segments.push_back(sent);
         }
@@ -244,7 +245,8 @@ impl Sender {
     }
 
     fn hold_lost(&mut self, segment: u32) {
-        let s = &mut self.segments[(segment - self.base) as usize];
+        let place = (segment - self.base) as usize;
+        let s = &mut self.segments[place];
         s.state = State::Lost;
         self.in_flight_bytes -= u64::from(s.payload_bytes);
         self.lost.push_back(segment);
@@ -323,12 +325,12 @@ impl Sender {
         }
         let round_ns = if self.srtt_ns == 0 { self.base_rtt_ns } else { self.srtt_ns + self.rttvar_ns };
         let mut first = None;
-        for at in 0..self.segments.len() as u32 {
-            let s = self.segments[at as usize];
+        for at in 0..self.segments.len() {
+            let (s, segment) = (self.segments[at], self.base + at as u32);
             let is_old = first.is_none() || self.recovery.timeout_loses_all || s.sent_ns + round_ns <= now_ns;
             if s.state == State::InFlight && is_old {
-                self.hold_lost(self.base + at);
-                first = first.or(Some(self.base + at));
+                self.hold_lost(segment);
+                first = first.or(Some(segment));
             }
         }
         first

@@ -2,12 +2,13 @@
 
 use crate::common::*;
 use subak_core::driver::{Driver, PacketSizes};
+use subak_core::{FlowId, LinkId};
 
 const MS: u64 = 1_000_000;
 /// Of a full packet over a star with delays of 10 us, and its acknowledgement.
 const RTT_NS: u64 = 43_000;
 
-fn received_bps(sim: &mut dyn Driver, flows: &[u32], from_ns: u64, until_ns: u64) -> Vec<f64> {
+fn received_bps(sim: &mut dyn Driver, flows: &[FlowId], from_ns: u64, until_ns: u64) -> Vec<f64> {
     sim.run_until(from_ns);
     let before: Vec<u64> = flows.iter().map(|&f| sim.flow(f).received_wire_bytes).collect();
     sim.run_until(until_ns);
@@ -20,7 +21,7 @@ fn xcp_is_fair_on_one_link_20_round_trips_after_a_flow_comes_or_goes() {
     // Up to four flows: windows of ten packets, so that a packet more or less is a tenth.
     let mut sim = start("xcp", &star(5, 10e9, 10_000), &[], 1);
     let phase_ns = 60 * RTT_NS;
-    let flows: Vec<u32> = (0..4u64)
+    let flows: Vec<FlowId> = (0..4u64)
         .map(|k| {
             let mut plan = plan(over_star(1 + k as usize, 0), k * phase_ns, None);
             plan.stop_ns = Some((4 + k) * phase_ns);
@@ -28,31 +29,32 @@ fn xcp_is_fair_on_one_link_20_round_trips_after_a_flow_comes_or_goes() {
         })
         .collect();
     for phase in 0..7u64 {
-        let active: Vec<u32> = (0..4).filter(|&k| k <= phase && phase < 4 + k).map(|k| flows[k as usize]).collect();
+        let active: Vec<FlowId> =
+            (0..4).filter(|&k| k as u64 <= phase && phase < 4 + k as u64).map(|k| flows[k]).collect();
         let (from_ns, until_ns) = (phase * phase_ns + 20 * RTT_NS, (phase + 1) * phase_ns);
         let got = received_bps(&mut *sim, &active, from_ns, until_ns);
         println!("phase {phase}: {got:?}");
         let fair = 10e9 / active.len() as f64;
         assert!(got.iter().all(|g| (0.95..1.05).contains(&(g / fair))), "phase {phase}: {got:?} of {fair}");
     }
-    assert_eq!(sim.link(1).dropped_packets, 0);
+    assert_eq!(sim.link(LinkId(1)).dropped_packets, 0);
 }
 
 fn cubic(timing: serde_json::Value, buffer_bytes: u64) -> (Vec<f64>, u64, f64) {
     let mut network = star(5, 10e9, 2000);
-    network.link_mut(1).buffer_bytes = Some(buffer_bytes);
+    network.link_mut(LinkId(1)).buffer_bytes = Some(buffer_bytes);
     let params = timing.as_object().expect("a table").clone();
     let mut sim = subak_packet::build("cubic", &params, &network, PacketSizes::default(), &[], 1).unwrap();
-    let flows: Vec<u32> = (1..5).map(|h| sim.add(plan(over_star(h, 0), 0, None))).collect();
+    let flows: Vec<FlowId> = (1..5).map(|h| sim.add(plan(over_star(h, 0), 0, None))).collect();
     sim.run_until(20 * MS);
-    let dropped = sim.link(1).dropped_packets;
+    let dropped = sim.link(LinkId(1)).dropped_packets;
     let mut queued = 0.0;
     for k in 0..1000 {
         sim.run_until(20 * MS + k * 10_000);
-        queued += sim.link(1).queued_bytes as f64 / 1500.0 / 1000.0;
+        queued += sim.link(LinkId(1)).queued_bytes as f64 / 1500.0 / 1000.0;
     }
     let got = received_bps(&mut *sim, &flows, 30 * MS, 60 * MS);
-    (got, sim.link(1).dropped_packets - dropped, queued)
+    (got, sim.link(LinkId(1)).dropped_packets - dropped, queued)
 }
 
 #[test]

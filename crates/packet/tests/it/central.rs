@@ -4,7 +4,7 @@ use crate::common::*;
 use serde_json::Map;
 use std::sync::Arc;
 use subak_core::driver::{Driver, FlowPlan, Injected, Kinds, Machine, PacketSizes};
-use subak_core::{FlowId, Network, Utility};
+use subak_core::{FlowId, LinkId, Network, Utility};
 
 const MS: u64 = 1_000_000;
 /// What is handed out of a link.
@@ -30,7 +30,7 @@ fn assert_near(got: &[f64], want: &[f64]) {
 #[test]
 fn rates_take_the_way_from_the_centre_and_follow_flows_weights_and_links() {
     let network = star(6, 10e9, 5000);
-    let fault = Injected::Capacity { link: 1, capacity_bps: 5e9, at_ns: 6 * MS };
+    let fault = Injected::Capacity { link: LinkId(1), capacity_bps: 5e9, at_ns: 6 * MS };
     let mut sim = start_with(&network, &[fault]);
     let a = sim.add(log_plan(1, 0, 0, 1.0));
     let b = sim.add(FlowPlan { stop_ns: Some(4 * MS), ..log_plan(2, 0, 2 * MS, 1.0) });
@@ -48,7 +48,7 @@ fn rates_take_the_way_from_the_centre_and_follow_flows_weights_and_links() {
     assert_near(&gbps(&*sim, &[a]), &[SHARE * 10.0]);
     sim.run_until(7 * MS);
     assert_near(&gbps(&*sim, &[a]), &[SHARE * 5.0]);
-    assert_eq!(sim.link(1).dropped_packets, 0);
+    assert_eq!(sim.link(LinkId(1)).dropped_packets, 0);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use crate::common::*;
 use subak_core::driver::{Driver, Kinds, PacketSizes, Route};
 use subak_core::scheme::*;
-use subak_core::{Fault, FlowId, Network, NodeId, Ns};
+use subak_core::{Fault, FlowId, LinkId, Network, NodeId, Ns, SubflowId};
 use subak_schemes::queue::Fifo;
 
 struct Toy;
@@ -50,7 +50,7 @@ impl Scheme for Toy {
 
 impl Source<Toy> for Asker {
     fn on_start(&mut self, io: &mut Io<Toy>) {
-        io.ctl(To::Controller, 0, Message::Hello, Class::Control, 64);
+        io.ctl(To::Controller, SubflowId(0), Message::Hello, Class::Control, 64);
         io.timer(0, io.now_ns + RETRY_NS);
     }
     fn on_timer(&mut self, io: &mut Io<Toy>, _timer: u32) {
@@ -58,7 +58,7 @@ impl Source<Toy> for Asker {
             self.on_start(io);
         }
     }
-    fn on_ctl(&mut self, io: &mut Io<Toy>, subflow: u8, message: Message) {
+    fn on_ctl(&mut self, io: &mut Io<Toy>, subflow: SubflowId, message: Message) {
         if let Message::Rate(rate_bps) = message {
             self.answered = true;
             io.pace(subflow, Some(rate_bps), None);
@@ -72,7 +72,7 @@ impl Controller<Toy> for Allocator {
             self.flows.push(flow);
         }
         for &f in &self.flows {
-            io.ctl(To::Flow(f), 0, Message::Rate(8e9 / self.flows.len() as f64), Class::Control, 64);
+            io.ctl(To::Flow(f), SubflowId(0), Message::Rate(8e9 / self.flows.len() as f64), Class::Control, 64);
         }
     }
 }
@@ -98,5 +98,8 @@ fn sources_get_their_rates_from_a_controller_across_a_lossy_network() {
         assert!(view.assigned_bps >= 2e9, "flow {f} was never answered");
         assert!(view.received_bytes > 0);
     }
-    assert!(sim.link(11).ctl_bytes > 0 && sim.link(10).ctl_bytes > 0, "messages cross the controller's own links");
+    assert!(
+        sim.link(LinkId(11)).ctl_bytes > 0 && sim.link(LinkId(10)).ctl_bytes > 0,
+        "messages cross the controller's own links"
+    );
 }

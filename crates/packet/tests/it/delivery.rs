@@ -2,9 +2,9 @@
 
 use crate::common::*;
 use proptest::prelude::*;
-use subak_core::Nic;
 use subak_core::driver::{Injected, Kinds, PacketSizes};
 use subak_core::scheme::{Goal, Scheme};
+use subak_core::{LinkId, Nic};
 use subak_schemes::Visitor;
 
 const MS: u64 = 1_000_000;
@@ -23,7 +23,7 @@ fn an_incast_of_100_loses_packets_and_recovers_everything() {
     for (scheme, (_, nic)) in schemes().flat_map(|scheme| Nic::ALL.map(|nic| (scheme, nic))) {
         let mut network = star(101, 10e9, 1000);
         network.set_nic(nic);
-        network.link_mut(1).buffer_bytes = Some(60_000);
+        network.link_mut(LinkId(1)).buffer_bytes = Some(60_000);
         let mut sim = start(scheme, &network, &[], 1);
         let flows: Vec<_> = (1..=100).map(|h| sim.add(plan(over_star(h, 0), 0, Some(100_000)))).collect();
         sim.run_until_done(2_000 * MS);
@@ -33,7 +33,7 @@ fn an_incast_of_100_loses_packets_and_recovers_everything() {
             assert!(view.finished_ns.is_some(), "{scheme}, flow {f}");
         }
         if matches!(scheme, "reno" | "dctcp") {
-            assert!(sim.link(1).dropped_packets > 0, "{scheme}: a buffer of 40 packets must overflow");
+            assert!(sim.link(LinkId(1)).dropped_packets > 0, "{scheme}: a buffer of 40 packets must overflow");
         }
     }
 }
@@ -71,7 +71,7 @@ fn one_percent_loss_of_every_kind_of_packet_loses_no_byte() {
 fn a_link_that_goes_down_and_comes_up_costs_time_but_no_byte() {
     let mut lost = 0;
     for scheme in schemes() {
-        let down = Injected::Down { link: 1, down_ns: MS / 2, up_ns: 3 * MS };
+        let down = Injected::Down { link: LinkId(1), down_ns: MS / 2, up_ns: 3 * MS };
         let mut sim = start(scheme, &star(3, 10e9, 1000), &[down], 1);
         let flows =
             [sim.add(plan(over_star(1, 0), 0, Some(2_000_000))), sim.add(plan(over_star(2, 0), 0, Some(2_000_000)))];
@@ -84,14 +84,14 @@ fn a_link_that_goes_down_and_comes_up_costs_time_but_no_byte() {
             assert!(sim.flow(f).finished_ns.is_some_and(|at| at > 3 * MS), "{scheme}");
         }
         // A scheme that paces may have left the link empty at that very moment.
-        lost += u64::from(sim.link(1).lost_packets > 0);
+        lost += u64::from(sim.link(LinkId(1)).lost_packets > 0);
     }
     assert!(2 * lost > schemes().count() as u64, "what is on a link that goes down is lost, in {lost} schemes only");
 }
 
 #[test]
 fn a_link_is_up_again_when_the_last_of_its_faults_is_over() {
-    let down = |from, until| Injected::Down { link: 1, down_ns: from * MS, up_ns: until * MS };
+    let down = |from, until| Injected::Down { link: LinkId(1), down_ns: from * MS, up_ns: until * MS };
     let mut sim = start("dctcp", &star(2, 10e9, 1000), &[down(1, 3), down(2, 5)], 1);
     let flow = sim.add(plan(over_star(1, 0), 0, None));
     let mut received_at = |at| {
@@ -138,7 +138,7 @@ fn subflows_pool_one_flow_over_two_paths() {
         let flow = sim.add(pooled);
         sim.run_until_done(100 * MS);
         assert_eq!(sim.flow(flow).received_bytes, 5_000_000, "{scheme}");
-        assert!(sim.link(0).data_bytes > 1_000_000 && sim.link(2).data_bytes > 1_000_000, "{scheme}");
+        assert!(sim.link(LinkId(0)).data_bytes > 1_000_000 && sim.link(LinkId(2)).data_bytes > 1_000_000, "{scheme}");
     }
 }
 
@@ -158,7 +158,7 @@ proptest! {
                 let mut faults = vec![
                     lose(data, only(true, false, false)), lose(ack, only(false, true, false)), lose(ctl, only(false, false, true)),
                 ];
-                faults.extend(down.map(|(link, down_ns, span_ns)| Injected::Down { link, down_ns, up_ns: down_ns + span_ns }));
+                faults.extend(down.map(|(link, down_ns, span_ns)| Injected::Down { link: LinkId(link), down_ns, up_ns: down_ns + span_ns }));
                 let mut sim = start(scheme, &star(6, 10e9, 500), &faults, seed);
                 let flows: Vec<_> = sizes.iter()
                     .map(|&(size, at, src, hop)| sim.add(plan(over_star(src, (src + hop) % 6), at, Some(size))))
@@ -215,7 +215,7 @@ fn few_flows_of_an_incast_are_late() {
     for scheme in ["dctcp", "reno"] {
         // Eight waves of 32 to 1, each of 20 KB a flow.
         let mut network = star(33, 10e9, 1000);
-        network.link_mut(1).buffer_bytes = Some(150_000);
+        network.link_mut(LinkId(1)).buffer_bytes = Some(150_000);
         let mut sim = start(scheme, &network, &[], 1);
         let flows: Vec<_> = (0..256usize)
             .map(|k| sim.add(plan(over_star(1 + k % 32, 0), (k / 32) as u64 * 5 * MS, Some(20_000))))

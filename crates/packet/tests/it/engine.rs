@@ -4,9 +4,9 @@
 use crate::common::*;
 use crate::controller::ways;
 use std::collections::BTreeMap;
-use subak_core::driver::{Driver, FlowPlan, Injected, Kinds, Machine, Mishap, PacketSizes, Route};
+use subak_core::driver::{Driver, FlowPlan, Injected, Kinds, Machine, Mishap, PacketSizes};
 use subak_core::scheme::*;
-use subak_core::{Fault, FlowId, LinkId, Network, NodeId, NodeKind, Ns};
+use subak_core::{Fault, FlowId, LinkId, Network, NodeId, NodeKind, Ns, SubflowId};
 use subak_packet::Sim;
 use subak_schemes::queue::Fifo;
 
@@ -70,7 +70,7 @@ impl Scheme for Blast {
 
 impl Source<Blast> for Blaster {
     fn on_start(&mut self, io: &mut Io<Blast>) {
-        io.pace(0, None, Some(60_000));
+        io.pace(SubflowId(0), None, Some(60_000));
     }
 }
 
@@ -91,7 +91,7 @@ impl Node<Blast> for Switch {
             let (held, paused) = self.came.entry(link).or_default();
             *held += bytes;
             if *held > PAUSE_BYTES && !std::mem::replace(paused, true) {
-                io.ctl(To::Neighbour(link), 0, Frame::Pause, Class::Control, 64);
+                io.ctl(To::Neighbour(link), SubflowId(0), Frame::Pause, Class::Control, 64);
             }
         }
         true
@@ -102,7 +102,7 @@ impl Node<Blast> for Switch {
             let (held, paused) = self.came.entry(link).or_default();
             *held -= u64::from(packet.bytes);
             if *held < RESUME_BYTES && std::mem::replace(paused, false) {
-                io.ctl(To::Neighbour(link), 0, Frame::Resume, Class::Control, 64);
+                io.ctl(To::Neighbour(link), SubflowId(0), Frame::Resume, Class::Control, 64);
             }
         }
     }
@@ -135,7 +135,7 @@ fn two_switches() -> (Network, Vec<FlowPlan>) {
     network.connect(near, far, 40e9, 1000, None).unwrap();
     let receiver = network.node("receiver", NodeKind::Host);
     network.connect(far, receiver, 10e9, 1000, None).unwrap();
-    let route = |k: LinkId| Route { forward: vec![2 * k, 16, 18], back: vec![19, 17, 2 * k + 1] };
+    let route = |k: u32| route([2 * k, 16, 18], [19, 17, 2 * k + 1]);
     (network, (0..8).map(|k| plan(route(k), 0, Some(1_000_000))).collect())
 }
 
@@ -147,8 +147,8 @@ fn pauses_between_switches_lose_nothing_where_a_scheme_without_them_does() {
         let flows: Vec<_> = plans.into_iter().map(|p| sim.add(p)).collect();
         sim.run_until_done(200 * MS);
         assert!(flows.iter().all(|&f| sim.flow(f).finished_ns.is_some()), "pauses: {pauses}");
-        let dropped: u64 = (0..20).map(|l| sim.link(l).dropped_packets).sum();
-        let pauses_sent: u64 = (0..20).map(|l| sim.link(l).ctl_bytes).sum();
+        let dropped: u64 = (0..20).map(|l| sim.link(LinkId(l)).dropped_packets).sum();
+        let pauses_sent: u64 = (0..20).map(|l| sim.link(LinkId(l)).ctl_bytes).sum();
         assert_eq!((dropped == 0, pauses_sent > 0), (pauses, pauses), "{dropped} dropped");
         if pauses {
             // 8 MB at 10 Gb/s take 6.6 ms on the wire: pausing keeps the last link busy.
@@ -215,9 +215,9 @@ impl Scheme for Batched {
 
 impl Source<Batched> for Asking {
     fn on_start(&mut self, io: &mut Io<Batched>) {
-        io.ctl(To::Host, 0, Word::Hello, Class::Control, 0);
+        io.ctl(To::Host, SubflowId(0), Word::Hello, Class::Control, 0);
     }
-    fn on_ctl(&mut self, io: &mut Io<Batched>, subflow: u8, word: Word) {
+    fn on_ctl(&mut self, io: &mut Io<Batched>, subflow: SubflowId, word: Word) {
         if let Word::Rate(rate_bps) = word {
             io.pace(subflow, Some(rate_bps), None);
         }
@@ -233,13 +233,13 @@ impl Node<Batched> for HostOf {
     }
     fn on_timer(&mut self, io: &mut Io<Batched>, _timer: u32) {
         if !self.flows.is_empty() {
-            io.ctl(To::Controller, 0, Word::Flows(self.flows.clone()), Class::Control, 64);
+            io.ctl(To::Controller, SubflowId(0), Word::Flows(self.flows.clone()), Class::Control, 64);
         }
         io.timer(0, io.now_ns + REPEAT_NS);
     }
     fn on_ctl(&mut self, io: &mut Io<Batched>, word: Word) {
         for &flow in &self.flows {
-            io.ctl(To::Flow(flow), 0, word.clone(), Class::Control, 0);
+            io.ctl(To::Flow(flow), SubflowId(0), word.clone(), Class::Control, 0);
         }
     }
 }
@@ -251,7 +251,7 @@ impl Controller<Batched> for Allocator {
         }
         let all: usize = self.by_node.values().map(Vec::len).sum();
         for &node in self.by_node.keys() {
-            io.ctl(To::Node(node), 0, Word::Rate(8e9 / all as f64), Class::Control, 64);
+            io.ctl(To::Node(node), SubflowId(0), Word::Rate(8e9 / all as f64), Class::Control, 64);
         }
     }
 }
@@ -273,7 +273,7 @@ fn hosts_batch_for_a_controller_that_survives_its_restart() {
         }
     }
     // A message a host and 50 us there, at most four back for each: not one a flow.
-    let sent = sim.link(11).ctl_bytes / 64;
+    let sent = sim.link(LinkId(11)).ctl_bytes / 64;
     assert!((250..=4 * 80).contains(&sent), "{sent} messages reached the controller in 80 rounds of four hosts");
 }
 
@@ -328,7 +328,7 @@ fn events_inserted_in_another_order_give_the_same_run() {
                 .collect();
             sim.run_until_done(500 * MS);
             let views = flows.iter().map(|&f| sim.flow(f)).collect();
-            (views, (0..12).map(|l| sim.link(l)).collect(), sim.events(), sim.packet_hops())
+            (views, (0..12).map(|l| sim.link(LinkId(l))).collect(), sim.events(), sim.packet_hops())
         }
     }
     let network = star(6, 10e9, 1000);

@@ -4,7 +4,7 @@ use crate::common::*;
 use serde_json::json;
 use std::sync::Arc;
 use subak_core::driver::{Driver, FlowPlan, Injected, Kinds, Mishap, PacketSizes};
-use subak_core::{Network, Utility};
+use subak_core::{FlowId, LinkId, Network, Utility};
 
 const MS: u64 = 1_000_000;
 
@@ -30,7 +30,7 @@ fn lot(scheme: &str, params: serde_json::Value, rates_bps: &[f64]) -> Box<dyn Dr
 fn dropped(sim: &mut dyn Driver, links: usize) -> f64 {
     sim.run_until(50 * MS);
     let share = |k: u32| {
-        let link = sim.link(2 * k);
+        let link = sim.link(LinkId(2 * k));
         let (drops, sent) = (link.dropped_packets as f64, link.data_bytes as f64 / 1500.0);
         assert!(sent > 1000.0, "link {k} carries {sent} packets");
         drops / (drops + sent)
@@ -63,7 +63,7 @@ fn the_floor_is_a_share_of_the_slowest_link() {
         let pace = |params: serde_json::Value| {
             let mut sim = lot(scheme, params, &rates);
             sim.run_until(50 * MS);
-            sim.flow(0).assigned_bps
+            sim.flow(FlowId(0)).assigned_bps
         };
         let (free, held) = (pace(json!({})), pace(json!({"floor": floor})));
         assert!(free < 0.4e9 && held >= 0.599e9, "{scheme}: {free} and {held}");

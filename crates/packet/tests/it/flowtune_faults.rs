@@ -6,7 +6,7 @@ use serde_json::json;
 use subak_core::driver::{Driver, FlowPlan, Injected, Kinds, Machine, Mishap, PacketSizes, Route};
 use subak_core::rng::Stream;
 use subak_core::route::Router;
-use subak_core::{Case, Flow, FlowId, Flows, LinkId, Network, Ns, Policy};
+use subak_core::{Case, Flow, FlowId, Flows, IdVec, LinkId, Network, Ns, Policy};
 use subak_solve::{Options, solve};
 
 const US: Ns = 1000;
@@ -63,7 +63,7 @@ fn faults(rng: &mut Stream) -> Vec<Injected> {
 
 /// Some twelve flows between random hosts: most endless, of which half stop again, some of a size.
 fn send(sim: &mut dyn Driver, rng: &mut Stream, network: &Network) -> Vec<Sending> {
-    let hosts: Vec<u32> = network.hosts().collect();
+    let hosts: Vec<_> = network.hosts().collect();
     let mut router = Router::new(network, 0, true);
     let mut one = |k: u64| {
         let (a, b) = (rng.below(hosts.len()), rng.below(hosts.len() - 1));
@@ -103,7 +103,7 @@ fn pace_bps(sim: &dyn Driver, s: &Sending) -> Option<f64> {
 fn exact(network: &Network, open: &[&Sending]) -> Vec<f64> {
     let mut network = network.clone();
     for l in 0..network.links().len() {
-        network.link_mut(l as LinkId).capacity_bps *= SHARE;
+        network.link_mut(LinkId::from_index(l)).capacity_bps *= SHARE;
     }
     let mut flows = Flows::new();
     for s in open {
@@ -129,7 +129,7 @@ fn run(seed: u64) -> Outcome {
     place_controller(&mut *sim, &network);
     let sendings = send(&mut *sim, &mut rng, &network);
     let mut outcome = Outcome::default();
-    let mut over_since = vec![None; network.links().len()];
+    let mut over_since = IdVec::<LinkId, _>::filled(None, network.links().len());
     let mut now_ns = 0;
     loop {
         let calm_ns = now_ns - last_change_ns(&*sim, &sendings, now_ns).min(now_ns);
@@ -142,12 +142,12 @@ fn run(seed: u64) -> Outcome {
         }
         now_ns += 10 * US;
         sim.run_until(now_ns);
-        let mut load_bps = vec![0.0; network.links().len()];
+        let mut load_bps = IdVec::<LinkId, f64>::filled(0.0, network.links().len());
         for s in sendings.iter().filter(|s| is_open(&*sim, s, now_ns)) {
             let bps = pace_bps(&*sim, s).unwrap_or(0.0);
-            s.links.iter().for_each(|&l| load_bps[l as usize] += bps);
+            s.links.iter().for_each(|&l| load_bps[l] += bps);
         }
-        for (l, load) in load_bps.iter().enumerate() {
+        for (l, load) in load_bps.iter_enumerated() {
             let over = load / network.links()[l].capacity_bps;
             outcome.most_over = outcome.most_over.max(over);
             let since_ns = *over_since[l].get_or_insert(now_ns);

@@ -32,8 +32,8 @@ fn run(scheme: &str, forgetful: bool) -> (BTreeMap<FlowId, FlowView>, u64) {
             forget(sim.as_mut());
         }
         // What is over hears nothing any more, whoever speaks to it.
-        sim.set_weight(flow / 2, 2.0, None);
-        sim.stop_flow(flow / 3);
+        sim.set_weight(FlowId(flow.0 / 2), 2.0, None);
+        sim.stop_flow(FlowId(flow.0 / 3));
     }
     sim.run_until_done(3_000 * MS);
     // Timeouts that were set before the end run out.

@@ -36,7 +36,7 @@ fn flows(net: &LeafSpine, seed: u64, goal: Goal) -> Vec<FlowPlan> {
 
 fn scaled(network: &Network, share: f64) -> Network {
     let mut scaled = network.clone();
-    (0..network.links().len() as LinkId).for_each(|l| scaled.link_mut(l).capacity_bps *= share);
+    network.links().ids().for_each(|l| scaled.link_mut(l).capacity_bps *= share);
     scaled
 }
 

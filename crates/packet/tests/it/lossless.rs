@@ -22,7 +22,7 @@ fn unmarked(pfc: &str, threshold_bytes: u64) -> Value {
 }
 
 fn dropped(sim: &dyn Driver, network: &Network) -> u64 {
-    (0..network.links().len() as LinkId).map(|l| sim.link(l).dropped_packets).sum()
+    network.links().ids().map(|l| sim.link(l).dropped_packets).sum()
 }
 
 /// Rates on the wire in Gb/s from now over `span_ns`.
@@ -55,7 +55,7 @@ fn hpcc_holds_an_incast_at_eta_with_short_queues() {
         let load = rates.iter().sum::<f64>() / rate_gbps;
         // A packet's round trip on the idle star: two links out, two back.
         let rtt_ns = 4000.0 + 2.0 * (1500.0 + 64.0) * 8.0 / rate_gbps;
-        let peak_bdp = sim.link(1).peak_queued_bytes as f64 * 8.0 / (rate_gbps * rtt_ns);
+        let peak_bdp = sim.link(LinkId(1)).peak_queued_bytes as f64 * 8.0 / (rate_gbps * rtt_ns);
         println!(
             "hpcc {max_stage} {senders}:1 at {rate_gbps}: load {load:.4}, peak {peak_bdp:.3} BDP, fair {:.4}",
             fairness(&rates)
@@ -79,14 +79,14 @@ fn nothing_is_dropped_in_an_incast_of_100_under_pfc() {
     ] {
         let mut network = star(101, 100e9, 1000);
         // Buffers of 40 KB a port: they fill, and pauses have to do the rest.
-        (0..202).for_each(|l| network.link_mut(l).buffer_bytes = Some(40_000));
+        (0..202).for_each(|l| network.link_mut(LinkId(l)).buffer_bytes = Some(40_000));
         let mut sim = with(scheme, &given, &network);
         let flows: Vec<_> = (1..=100).map(|h| sim.add(plan(over_star(h, 0), 0, Some(500_000)))).collect();
         sim.run_until_done(200 * MS);
         let views: Vec<_> = flows.iter().map(|&f| sim.flow(f)).collect();
         assert!(views.iter().all(|v| v.finished_ns.is_some()), "{scheme} {given}");
         let again: u64 = views.iter().map(|v| v.retransmissions).sum();
-        let pauses: u64 = (0..202).map(|l| sim.link(l).pauses).sum();
+        let pauses: u64 = (0..202).map(|l| sim.link(LinkId(l)).pauses).sum();
         let last = views.iter().filter_map(|v| v.finished_ns).max().unwrap();
         println!("{scheme} {given}: {pauses} pauses, all done after {} us", last / US);
         assert_eq!((dropped(&*sim, &network), again), (0, 0), "{scheme} {given}");
@@ -99,7 +99,7 @@ fn nothing_is_dropped_in_an_incast_of_100_under_pfc() {
 fn without_pfc_the_same_incast_drops_and_both_repairs_deliver() {
     for recovery in ["go-back-n", "selective"] {
         let mut network = star(101, 100e9, 1000);
-        network.link_mut(1).buffer_bytes = Some(400_000);
+        network.link_mut(LinkId(1)).buffer_bytes = Some(400_000);
         let given = json!({"pfc": "off", "recovery": recovery, "rto_min": "1ms"});
         let mut sim = with("dcqcn", &given, &network);
         let flows: Vec<_> = (1..=100).map(|h| sim.add(plan(over_star(h, 0), 0, Some(500_000)))).collect();
@@ -114,7 +114,7 @@ fn without_pfc_the_same_incast_drops_and_both_repairs_deliver() {
         );
         assert!(flows.iter().all(|&f| sim.flow(f).received_bytes == 500_000), "{recovery}");
         assert!(dropped(&*sim, &network) > 100, "{recovery}");
-        assert!((0..202).all(|l| sim.link(l).pauses == 0), "{recovery}");
+        assert!((0..202).all(|l| sim.link(LinkId(l)).pauses == 0), "{recovery}");
     }
 }
 
@@ -154,7 +154,7 @@ fn chain_with_a_victim() -> (Network, Vec<Route>) {
         let host = network.node(name, NodeKind::Host);
         network.connect(far, host, 10e9, 1000, None).unwrap();
     }
-    let route = |k: LinkId, last: LinkId| Route { forward: vec![2 * k, 10, last], back: vec![last + 1, 11, 2 * k + 1] };
+    let route = |k: u32, last: u32| route([2 * k, 10, last], [last + 1, 11, 2 * k + 1]);
     let routes = (0..4).map(|k| route(k, 12)).chain([route(4, 14)]).collect();
     (network, routes)
 }
@@ -168,9 +168,14 @@ fn pauses_spread_along_a_chain_to_a_flow_that_is_not_to_blame() {
         sim.run_until(5 * MS);
         let rates = rates_gbps(&mut *sim, &flows, 5 * MS);
         let paused = |l: LinkId| sim.link(l).pauses > 0;
-        assert_eq!(sim.link(14).pauses + sim.link(12).pauses, 0, "receivers pause nobody");
+        assert_eq!(sim.link(LinkId(14)).pauses + sim.link(LinkId(12)).pauses, 0, "receivers pause nobody");
         assert!(sim.deadlock().is_empty());
-        (rates[4], paused(10), (0..5).map(|k| paused(2 * k)).collect::<Vec<_>>(), sim.link(10).paused_ns)
+        (
+            rates[4],
+            paused(LinkId(10)),
+            (0..5).map(|k| paused(LinkId(2 * k))).collect::<Vec<_>>(),
+            sim.link(LinkId(10)).paused_ns,
+        )
     };
     // Nothing but pauses slows the senders: the far switch pauses the trunk, then the near one all five senders. The trunk
     // carries what five equal flows have of it when four of them share 10 Gb/s: the victim gets a fourth of its line.
@@ -200,11 +205,11 @@ fn ring() -> (Network, Vec<Route>) {
         network.connect(switches[k], switches[(k + 1) % 3], 10e9, 1000, None).unwrap();
     }
     // Each host to the one two switches on, the same way around.
-    let route = |k: LinkId| {
+    let route = |k: u32| {
         let (next, last) = ((k + 1) % 3, (k + 2) % 3);
-        let forward = vec![2 * k, 6 + 2 * k, 6 + 2 * next, 2 * last + 1];
-        let back = vec![2 * last, 7 + 2 * next, 7 + 2 * k, 2 * k + 1];
-        Route { forward, back }
+        let forward = [2 * k, 6 + 2 * k, 6 + 2 * next, 2 * last + 1];
+        let back = [2 * last, 7 + 2 * next, 7 + 2 * k, 2 * k + 1];
+        route(forward, back)
     };
     (network, (0..3).map(route).collect())
 }
@@ -244,7 +249,7 @@ fn a_resume_that_a_broken_link_lost_is_said_again() {
     use subak_core::driver::Injected;
     // The way back of the trunk is down for 2 ms: pause frames get lost, and so does the last resume.
     let (network, routes) = chain_with_a_victim();
-    let faults = [1, 2, 3].map(|k| Injected::Down { link: 11, down_ns: k * MS, up_ns: k * MS + 700 * US });
+    let faults = [1, 2, 3].map(|k| Injected::Down { link: LinkId(11), down_ns: k * MS, up_ns: k * MS + 700 * US });
     let given = unmarked("static", 30_000);
     let mut sim =
         subak_packet::build("dcqcn", given.as_object().unwrap(), &network, PacketSizes::default(), &faults, 1).unwrap();
@@ -263,7 +268,7 @@ fn timely_pair(given: &Value, late_ns: u64) -> (Vec<f64>, f64) {
     for _ in 0..1000 {
         let now = rates_gbps(&mut *sim, &flows, 50 * US);
         rates.iter_mut().zip(now).for_each(|(sum, r)| *sum += r / 1000.0);
-        queued += sim.link(1).queued_bytes as f64 / 1000.0;
+        queued += sim.link(LinkId(1)).queued_bytes as f64 / 1000.0;
     }
     (rates, queued)
 }
@@ -311,9 +316,8 @@ proptest! {
         let mut network = Network::new();
         let [near, far] = ["near", "far"].map(|name| network.node(name, NodeKind::Switch));
         let connect = |network: &mut Network, a, b, k: usize| {
-            let at = network.links().len() as LinkId;
-            network.connect(a, b, f64::from(rates[k]) * 1e9, delays[k], None).unwrap();
-            (at..at + 2).for_each(|l| network.link_mut(l).buffer_bytes = Some(buffer));
+            let (there, back) = network.connect(a, b, f64::from(rates[k]) * 1e9, delays[k], None).unwrap();
+            [there, back].into_iter().for_each(|l| network.link_mut(l).buffer_bytes = Some(buffer));
         };
         for k in 0..5 {
             let host = network.node(&format!("h{k}"), NodeKind::Host);
@@ -328,7 +332,7 @@ proptest! {
         });
         let params = given.as_object().unwrap();
         let mut sim = subak_packet::build("dcqcn", params, &network, PacketSizes::default(), &[], seed).unwrap();
-        let route = |k: LinkId| Route { forward: vec![2 * k, 10, 12], back: vec![13, 11, 2 * k + 1] };
+        let route = |k: u32| route([2 * k, 10, 12], [13, 11, 2 * k + 1]);
         let flows: Vec<_> = (0..5).map(|k| sim.add(plan(route(k), seed % 7 * u64::from(k) * 100, Some(200_000)))).collect();
         sim.run_until_done(2_000 * MS);
         prop_assert_eq!(dropped(&*sim, &network), 0);
@@ -354,7 +358,7 @@ fn faster_links_have_a_larger_share_of_the_buffer() {
             sim.add(plan(router.route(host, hosts[0], k as u64).unwrap(), 0, Some(250_000)));
         }
         sim.run_until_done(1000 * MS);
-        (0..network.links().len()).map(|l| sim.link(l as LinkId).pauses).sum::<u64>()
+        network.links().ids().map(|l| sim.link(l).pauses).sum::<u64>()
     };
     // Of a million bytes 750,000 wait at most. An eighth of 4 MB is less than that, and half of what is free is more.
     assert_eq!(pauses(0.125), 0);

@@ -1,7 +1,7 @@
 //! What hosts do at their own links: flows wait in one queue, or take turns.
 
 use crate::common::*;
-use subak_core::Nic;
+use subak_core::{LinkId, Nic};
 
 const MS: u64 = 1_000_000;
 
@@ -18,7 +18,7 @@ fn flows_of_one_host_take_turns_at_its_nic() {
         let short = sim.add(plan(over_star(0, 2), MS, Some(1000)));
         sim.run_until(2 * MS);
         // Control packets beside them, of schemes that have some.
-        let queued = sim.link(0).peak_queued_bytes;
+        let queued = sim.link(LinkId(0)).peak_queued_bytes;
         assert!(queued <= 3 * 1500, "{scheme}: {queued}");
         if ["hpcc", "dcqcn", "timely", "dctcp", "soze"].contains(&scheme) {
             let fct = sim.flow(short).finished_ns.unwrap() - MS;
@@ -39,7 +39,7 @@ fn only_schemes_that_say_so_have_a_nic_of_their_own() {
             sim.add(plan(over_star(0, to), 0, Some(200_000)));
         }
         sim.run_until(MS);
-        sim.link(0).peak_queued_bytes
+        sim.link(LinkId(0)).peak_queued_bytes
     };
     for scheme in schemes() {
         let own = subak_schemes::registry::own_nic(scheme, &serde_json::Map::new()).unwrap();

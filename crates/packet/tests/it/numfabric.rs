@@ -5,14 +5,14 @@ use serde_json::json;
 use subak_core::driver::{Driver, FlowPlan, PacketSizes};
 use subak_core::rng::Stream;
 use subak_core::scheme::{FlowInfo, Goal, Params, Port, Scheme, Settles};
-use subak_core::{Fault, Network, Ns, Policy, Utility};
+use subak_core::{Fault, LinkId, Network, Ns, Policy, SubflowId, Utility};
 use subak_schemes::fabrics::swift::SwiftFabric;
 use subak_schemes::optimizers::given::NoPrice;
 use subak_schemes::over::{Feedback, Optimizer, OptimizerSource, Over, Part, Weight};
 use subak_schemes::registry;
 
 fn deepest_queue(sim: &dyn Driver, network: &Network) -> u64 {
-    (0..network.links().len() as u32).map(|l| sim.link(l).queued_packets).max().unwrap()
+    (0..network.links().len() as u32).map(|l| sim.link(LinkId(l)).queued_packets).max().unwrap()
 }
 
 fn random_plans(net: &LeafSpine, seed: u64, flows: usize, weights: &[f64], log: bool) -> Vec<FlowPlan> {
@@ -69,13 +69,13 @@ impl Optimizer for Turning {
 }
 
 impl OptimizerSource<Turning> for TurningSource {
-    fn wish(&self, _k: u8) -> Weight {
+    fn wish(&self, _k: SubflowId) -> Weight {
         Weight(if self.now_ns < TURN_NS { self.before } else { 6.0 - self.before })
     }
     fn on_weight(&mut self, weight: f64, _utility: &std::sync::Arc<Utility>) {
         self.before = weight;
     }
-    fn on_feedback(&mut self, _k: u8, feedback: &Feedback) {
+    fn on_feedback(&mut self, _k: SubflowId, feedback: &Feedback) {
         self.now_ns = feedback.now_ns;
     }
 }

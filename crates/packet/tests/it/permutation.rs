@@ -5,7 +5,7 @@ use crate::common::*;
 use subak_core::driver::Driver;
 use subak_core::rng::Stream;
 use subak_core::route::Router;
-use subak_core::{Case, Flow, Flows, Network, Policy, generate};
+use subak_core::{Case, Flow, FlowId, Flows, LinkId, Network, Policy, generate};
 use subak_solve::{Options, solve};
 
 const MS: u64 = 1_000_000;
@@ -19,7 +19,7 @@ fn fabric() -> Network {
 }
 
 /// One long flow from every host, a single cycle of all hosts; and the sum of their exact max-min rates.
-fn permutation(network: &Network, sim: &mut dyn Driver) -> (Vec<u32>, f64) {
+fn permutation(network: &Network, sim: &mut dyn Driver) -> (Vec<FlowId>, f64) {
     let hosts: Vec<_> = network.hosts().collect();
     let mut to = hosts.clone();
     let mut rng = Stream::new(1, "permutation");
@@ -38,7 +38,7 @@ fn permutation(network: &Network, sim: &mut dyn Driver) -> (Vec<u32>, f64) {
     (ids, solve(&case, &Options::default()).unwrap().rates_bps.iter().sum())
 }
 
-fn received_bps(sim: &dyn Driver, flows: &[u32], seconds: f64) -> f64 {
+fn received_bps(sim: &dyn Driver, flows: &[FlowId], seconds: f64) -> f64 {
     flows.iter().map(|&f| sim.flow(f).received_wire_bytes).sum::<u64>() as f64 * 8.0 / seconds
 }
 
@@ -47,8 +47,9 @@ fn dctcp_reaches_nine_tenths_of_the_optimum_with_queues_near_the_threshold() {
     let network = fabric();
     let mut sim = start("dctcp", &network, &[], 1);
     let (flows, optimum_bps) = permutation(&network, &mut *sim);
-    let dropped =
-        |sim: &dyn Driver| -> u64 { (0..network.links().len() as u32).map(|l| sim.link(l).dropped_packets).sum() };
+    let dropped = |sim: &dyn Driver| -> u64 {
+        (0..network.links().len() as u32).map(|l| sim.link(LinkId(l)).dropped_packets).sum()
+    };
     // Slow start overshoots while acknowledgements wait behind the receivers' own data; after it nothing is dropped.
     sim.run_until(2 * MS);
     let overshoot = dropped(&*sim);
@@ -57,7 +58,7 @@ fn dctcp_reaches_nine_tenths_of_the_optimum_with_queues_near_the_threshold() {
     let share = received_bps(&*sim, &flows, 6e-3) / optimum_bps;
     assert!(share >= 0.9, "{share:.3} of the optimum of {optimum_bps:.4e} bit/s");
     assert!(share <= 1.0, "more than the optimum is impossible: {share:.3}");
-    let bytes_at = |l: u32| sim.link(l).queued_bytes as f64;
+    let bytes_at = |l: u32| sim.link(LinkId(l)).queued_bytes as f64;
     // A bottleneck's queue stands near K (65 packets at 10 Gb/s, 260 at 40 Gb/s), never near the end of the buffer.
     for (l, link) in network.links().iter().enumerate() {
         let k_bytes = 65.0 * 1500.0 * link.capacity_bps / 10e9;

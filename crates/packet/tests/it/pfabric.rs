@@ -1,6 +1,7 @@
 //! pFabric in packets: the shortest first, line rate at once, probes when nothing gets through.
 
 use crate::common::*;
+use subak_core::LinkId;
 use subak_core::driver::Injected;
 
 const US: u64 = 1000;
@@ -35,15 +36,15 @@ fn flows_are_served_in_the_order_of_what_they_have_left() {
 
 #[test]
 fn a_sender_that_hears_nothing_only_probes() {
-    let down = Injected::Down { link: 1, down_ns: 100 * US, up_ns: 5_000 * US };
+    let down = Injected::Down { link: LinkId(1), down_ns: 100 * US, up_ns: 5_000 * US };
     let mut sim = start("pfabric", &star(2, 10e9, 1000), &[down], 1);
     let flow = sim.add(plan(over_star(1, 0), 0, Some(2_000_000)));
     sim.run_until(1_000 * US);
     let before = sim.flow(flow).retransmissions;
-    let probes = sim.link(2).ctl_bytes;
+    let probes = sim.link(LinkId(2)).ctl_bytes;
     sim.run_until(4_900 * US);
     assert_eq!(sim.flow(flow).retransmissions, before, "no data while probing");
-    let sent = (sim.link(2).ctl_bytes - probes) / 64;
+    let sent = (sim.link(LinkId(2)).ctl_bytes - probes) / 64;
     assert!((80..=90).contains(&sent), "{sent} probes in 3.9 ms at one in 45 us");
     sim.run_until_done(20_000 * US);
     assert_eq!(sim.flow(flow).received_bytes, 2_000_000);

@@ -5,7 +5,7 @@ use serde_json::json;
 use subak_core::driver::{FlowPlan, Route};
 use subak_core::rng::Stream;
 use subak_core::utility::{BandwidthFunction, Urgency};
-use subak_core::{Network, NodeKind, Policy, Utility};
+use subak_core::{LinkId, Network, NodeKind, Policy, Utility};
 
 /// Parallel links of `rates_bps` with a round trip of about 16 us: link k forward is `2 k`, its twin `2 k + 1`.
 fn parallel(rates_bps: &[f64]) -> Network {
@@ -19,7 +19,7 @@ fn parallel(rates_bps: &[f64]) -> Network {
 }
 
 fn over(link: u32) -> Route {
-    Route { forward: vec![2 * link], back: vec![2 * link + 1] }
+    Route { forward: vec![LinkId(2 * link)], back: vec![LinkId(2 * link + 1)] }
 }
 
 fn urgent(routes: Vec<Route>, per: f64, size_bytes: u64) -> FlowPlan {

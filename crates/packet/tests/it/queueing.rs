@@ -3,6 +3,7 @@
 use crate::common::*;
 use subak_core::driver::{FlowPlan, PacketSizes};
 use subak_core::rng::Stream;
+use subak_core::{FlowId, LinkId};
 
 const RATE_BPS: f64 = 10e9;
 /// A full packet's time on the link.
@@ -15,7 +16,7 @@ fn mean_delay_ns(load: f64, runs: u64, flows: u32) -> f64 {
     let mut total_ns = 0;
     for seed in 0..runs {
         let mut network = chain(&[RATE_BPS], PROPAGATION_NS);
-        network.link_mut(0).buffer_bytes = Some(u64::MAX / 2);
+        network.link_mut(LinkId(0)).buffer_bytes = Some(u64::MAX / 2);
         let mut sim = start("reno", &network, &[], seed);
         let mut arrivals = Stream::new(seed, "arrivals");
         let mut at_ns = 0.0;
@@ -30,11 +31,11 @@ fn mean_delay_ns(load: f64, runs: u64, flows: u32) -> f64 {
         }
         sim.run_until_done(u64::MAX / 4);
         let delay_ns = |(f, start_ns): (u32, &u64)| {
-            let finished_ns = sim.flow(f).finished_ns.expect("every flow finishes");
+            let finished_ns = sim.flow(FlowId(f)).finished_ns.expect("every flow finishes");
             finished_ns - start_ns - PROPAGATION_NS
         };
         total_ns += (0..flows).zip(&starts).map(delay_ns).sum::<u64>();
-        assert_eq!(sim.link(0).dropped_packets, 0);
+        assert_eq!(sim.link(LinkId(0)).dropped_packets, 0);
     }
     total_ns as f64 / (runs * u64::from(flows)) as f64
 }

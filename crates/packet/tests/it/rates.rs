@@ -2,11 +2,12 @@
 
 use crate::common::*;
 use subak_core::driver::Driver;
+use subak_core::{FlowId, LinkId};
 
 const MS: u64 = 1_000_000;
 
 /// Bytes on the wire received by each flow between two times, as bit/s.
-fn received_bps(sim: &mut dyn Driver, flows: &[u32], from_ns: u64, until_ns: u64) -> Vec<f64> {
+fn received_bps(sim: &mut dyn Driver, flows: &[FlowId], from_ns: u64, until_ns: u64) -> Vec<f64> {
     sim.run_until(from_ns);
     let before: Vec<u64> = flows.iter().map(|&f| sim.flow(f).received_wire_bytes).collect();
     sim.run_until(until_ns);
@@ -65,7 +66,7 @@ fn dctcp_keeps_its_queue_near_the_threshold_and_the_link_full() {
     let mut queued = Vec::new();
     for k in 0..1000 {
         sim.run_until(5 * MS + k * 10_000);
-        queued.push(sim.link(1).queued_bytes as f64 / 1500.0);
+        queued.push(sim.link(LinkId(1)).queued_bytes as f64 / 1500.0);
     }
     let mean = queued.iter().sum::<f64>() / queued.len() as f64;
     assert!((45.0..=75.0).contains(&mean), "a mean of {mean} packets beside K = 65");

@@ -1,6 +1,7 @@
 //! RCP in packets: the rates of its papers, and what it costs to be reactive.
 
 use crate::common::*;
+use subak_core::{FlowId, LinkId};
 
 const US: u64 = 1000;
 
@@ -13,7 +14,7 @@ fn one_link_is_shared_evenly_and_kept_full() {
         let rate = sim.flow(f).assigned_bps;
         assert!((rate / 2.5e9 - 1.0).abs() < 0.05, "flow {f} has {rate}");
     }
-    assert!(sim.link(0).queued_bytes < 30_000, "{} bytes wait", sim.link(0).queued_bytes);
+    assert!(sim.link(LinkId(0)).queued_bytes < 30_000, "{} bytes wait", sim.link(LinkId(0)).queued_bytes);
 }
 
 #[test]
@@ -28,7 +29,7 @@ fn a_chain_of_dependent_links_settles_much_later_than_under_fair() {
         let mut last = 0;
         for us in (0..6000).step_by(10) {
             sim.run_until((2000 + us) * US);
-            let off = |(f, w): (&u32, f64)| (sim.flow(*f).assigned_bps / (w * share) - 1.0).abs() > 0.1;
+            let off = |(f, w): (&FlowId, f64)| (sim.flow(*f).assigned_bps / (w * share) - 1.0).abs() > 0.1;
             if flows.iter().zip(want).any(off) {
                 last = us;
             }

@@ -2,9 +2,9 @@
 
 use crate::leaf_spine::*;
 use serde_json::json;
-use subak_core::Policy;
 use subak_core::driver::{Driver, Injected, Kinds, Mishap, PacketSizes};
 use subak_core::rng::Stream;
+use subak_core::{LinkId, Policy};
 
 /// What default parameters leave to data: all but 4% control, 2% headroom.
 const DATA_SHARE: f64 = 0.94;
@@ -61,7 +61,7 @@ fn recovers(seed: u64) -> u64 {
 }
 
 fn lost(sim: &dyn Driver, links: u32) -> u64 {
-    (0..links).map(|l| sim.link(l).lost_packets).sum()
+    (0..links).map(|l| sim.link(LinkId(l)).lost_packets).sum()
 }
 
 #[test]

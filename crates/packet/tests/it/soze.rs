@@ -2,8 +2,8 @@
 
 use crate::common::*;
 use serde_json::json;
-use subak_core::Network;
 use subak_core::driver::{Driver, PacketSizes};
+use subak_core::{FlowId, LinkId, Network};
 
 const MS: u64 = 1_000_000;
 /// What `soze-virtual` aims at without acknowledgements in the way.
@@ -14,14 +14,14 @@ fn build(scheme: &str, network: &Network, params: &serde_json::Value) -> Box<dyn
     subak_packet::build(scheme, params, network, PacketSizes::default(), &[], 1).unwrap()
 }
 
-fn weighted(sim: &mut dyn Driver, links: &[u32], weight: f64) -> u32 {
+fn weighted(sim: &mut dyn Driver, links: &[u32], weight: f64) -> FlowId {
     let mut plan = plan(over_chain(links), 0, None);
     plan.weight = weight;
     sim.add(plan)
 }
 
 /// Rates received over the next 2 ms, in Gb/s.
-fn received_gbps(sim: &mut dyn Driver, flows: &[u32]) -> Vec<f64> {
+fn received_gbps(sim: &mut dyn Driver, flows: &[FlowId]) -> Vec<f64> {
     let until_ns = sim.now_ns() + 2 * MS;
     let before: Vec<u64> = flows.iter().map(|&f| sim.flow(f).received_wire_bytes).collect();
     sim.run_until(until_ns);
@@ -50,7 +50,7 @@ fn the_bottleneck_moves_with_a_weight_and_queues_stay_empty() {
         let want = [100.0 - 3.0 * through, through, through, through, rest, rest];
         near(&received_gbps(&mut *sim, &flows), &want, 0.01);
         for link in [0, 2] {
-            let packets = sim.link(link).peak_queued_bytes / 1500;
+            let packets = sim.link(LinkId(link)).peak_queued_bytes / 1500;
             assert!(packets <= 10, "{packets} packets wait at link {link} with weight {weight}");
         }
     }

@@ -1,7 +1,7 @@
 //! `converge` on cases: answers, traces, replays, and what it refuses.
 
 use serde_json::{Value, json};
-use subak_core::{Case, Flow, Flows, Link, Network, Policy};
+use subak_core::{Case, Flow, Flows, Link, LinkId, Network, Policy};
 use subak_rounds::{Options, Plan, converge};
 
 /// Figure 2.1 of the PERC thesis: 12 and 18 Gb/s.
@@ -13,8 +13,8 @@ fn case() -> Case {
         network.add(link).unwrap();
     }
     let mut flows = Flows::new();
-    flows.push(Flow::over("fB", vec![0, 1]), &network).unwrap();
-    flows.push(Flow::over("fW", vec![1, 2]), &network).unwrap();
+    flows.push(Flow::over("fB", vec![LinkId(0), LinkId(1)]), &network).unwrap();
+    flows.push(Flow::over("fW", vec![LinkId(1), LinkId(2)]), &network).unwrap();
     Case { network, flows, policy: Policy::MaxMin }
 }
 
@@ -49,7 +49,7 @@ fn levels_and_the_chain_that_took_the_time() {
 fn who_wants_nothing_gets_nothing_and_the_others_all() {
     let mut case = case();
     let without = converge(&case, "s-perc", &Options::default()).unwrap();
-    let flow = |id: &str| Flow { demand_bps: Some(0.0), ..Flow::over(id, vec![0, 2]) };
+    let flow = |id: &str| Flow { demand_bps: Some(0.0), ..Flow::over(id, vec![LinkId(0), LinkId(2)]) };
     case.flows.push(flow("idle"), &case.network).unwrap();
     let answer = converge(&case, "s-perc", &Options::default()).unwrap();
     assert_eq!(
@@ -59,7 +59,7 @@ fn who_wants_nothing_gets_nothing_and_the_others_all() {
     assert_eq!(answer["flows"].as_array().unwrap()[..2], without["flows"].as_array().unwrap()[..]);
     assert_eq!((&answer["converged"], &answer["rounds"]), (&without["converged"], &without["rounds"]));
     // What is wrong with another flow is said of its place in the whole case.
-    let pooled = Flow { paths: vec![vec![0], vec![1]], ..Flow::over("pooled", vec![]) };
+    let pooled = Flow { paths: vec![vec![LinkId(0)], vec![LinkId(1)]], ..Flow::over("pooled", vec![]) };
     case.flows.push(pooled, &case.network).unwrap();
     assert_eq!(converge(&case, "s-perc", &Options::default()).unwrap_err().place, "flows[3].paths");
     // Nobody wants anything.
@@ -71,7 +71,7 @@ fn who_wants_nothing_gets_nothing_and_the_others_all() {
 #[test]
 fn a_demand_is_a_link_of_its_own() {
     let mut case = case();
-    let flow = Flow { demand_bps: Some(5e9), ..Flow::over("d", vec![0]) };
+    let flow = Flow { demand_bps: Some(5e9), ..Flow::over("d", vec![LinkId(0)]) };
     case.flows.push(flow, &case.network).unwrap();
     let answer = converge(&case, "s-perc", &Options::default()).unwrap();
     assert_eq!(answer["converged"], true);
@@ -144,7 +144,7 @@ fn what_it_refuses() {
     let plan = Plan { drop: f64::NAN, ..Plan::default() };
     assert_eq!(place(&case(), "s-perc", &Options { plan, order: None }), "drop");
     let mut several = case();
-    let two = Flow { paths: vec![vec![0], vec![1]], ..Flow::over("m", vec![]) };
+    let two = Flow { paths: vec![vec![LinkId(0)], vec![LinkId(1)]], ..Flow::over("m", vec![]) };
     several.flows.push(two, &several.network).unwrap();
     assert_eq!(place(&several, "s-perc", &options), "flows[2].paths");
 }
@@ -152,15 +152,15 @@ fn what_it_refuses() {
 #[test]
 fn extremes_are_refused_or_run_without_overflow() {
     let mut slow = case();
-    slow.network.link_mut(1).delay_ns = u64::MAX;
+    slow.network.link_mut(LinkId(1)).delay_ns = u64::MAX;
     let fault = converge(&slow, "s-perc", &Options::default()).unwrap_err();
     assert_eq!(fault.place, "flows[0].path");
     let mut heavy = case();
-    heavy.flows.push(Flow { weight: 1e200, ..Flow::over("w", vec![0]) }, &heavy.network).unwrap();
+    heavy.flows.push(Flow { weight: 1e200, ..Flow::over("w", vec![LinkId(0)]) }, &heavy.network).unwrap();
     assert_eq!(converge(&heavy, "s-perc", &Options::default()).unwrap_err().place, "flows[2].weight");
     let mut tiny = case();
     for (link, capacity_bps) in [(0, 1e-300), (1, 1e300), (2, f64::MIN_POSITIVE)] {
-        tiny.network.link_mut(link).capacity_bps = capacity_bps;
+        tiny.network.link_mut(LinkId(link)).capacity_bps = capacity_bps;
     }
     let plan = Plan { max_rounds: 20.0, ..Plan::default() };
     for scheme in subak_rounds::names() {

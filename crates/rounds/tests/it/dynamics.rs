@@ -20,8 +20,8 @@ impl ComeAndGo {
         let chosen: Vec<usize> = (0..present.len()).filter(|&f| present[f]).collect();
         let setup = Setup {
             wires: self.setup.wires.clone(),
-            paths: chosen.iter().map(|&f| self.setup.paths[f].clone()).collect(),
-            weights: chosen.iter().map(|&f| self.setup.weights[f]).collect(),
+            paths: chosen.iter().map(|&f| self.setup.paths[FlowId::from_index(f)].clone()).collect(),
+            weights: chosen.iter().map(|&f| self.setup.weights[FlowId::from_index(f)]).collect(),
         };
         let mut ideal = vec![0.0; present.len()];
         for (f, rate) in chosen.iter().zip(setup.exact().0) {
@@ -47,21 +47,26 @@ impl Visitor for ComeAndGo {
                 _ => present.iter_mut().step_by(3).for_each(|p| *p = false),
             }
             for f in rounds.flow_count()..present.iter().rposition(|p| *p).unwrap() + 1 {
-                rounds.add(self.setup.paths[f].clone(), self.setup.weights[f], now + f as Ns * 977, 0.0);
+                rounds.add(
+                    self.setup.paths[FlowId::from_index(f)].clone(),
+                    self.setup.weights[FlowId::from_index(f)],
+                    now + f as Ns * 977,
+                    0.0,
+                );
             }
             for f in (0..50).filter(|&f| phase == 2 && !present[f]) {
-                rounds.stop(f as FlowId, now + f as Ns * 977);
+                rounds.stop(FlowId::from_index(f), now + f as Ns * 977);
             }
             let ideal = self.ideal(&present);
             for (f, rate) in ideal.iter().enumerate().take(rounds.flow_count()) {
-                rounds.set_ideal(f as FlowId, *rate);
+                rounds.set_ideal(FlowId::from_index(f), *rate);
             }
             now += 120 * ROUND_NS;
             rounds.run_until(now);
             let wrong_ns = rounds.last_wrong_ns().unwrap();
             assert!(wrong_ns + 30 * ROUND_NS < now, "{}: phase {phase} did not settle", self.name);
             for f in (0..50).filter(|&f| present[f]) {
-                let rate = rounds.seen(f as FlowId).rate_bps;
+                let rate = rounds.seen(FlowId::from_index(f)).rate_bps;
                 assert!((rate / ideal[f] - 1.0).abs() < 1e-9, "{}: phase {phase}, flow {f}", self.name);
             }
         }

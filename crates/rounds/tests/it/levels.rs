@@ -1,5 +1,6 @@
 //! WF^k against the exact solver, and what the thesis proves of its partitions.
 
+use subak_core::{FlowId, LinkId};
 use subak_rounds::{Capacities, Degree, Random};
 use subak_solve::freeze_iterations;
 use subak_solve::structure::structure;
@@ -23,7 +24,7 @@ fn every_degree_finds_the_exact_rates() {
         let counts = [Degree::One, Degree::Two, Degree::All].map(|degree| {
             let levels = setup.levels(degree);
             for (f, rate) in exact.iter().enumerate() {
-                let error = levels.rate[f] * setup.weights[f] / rate - 1.0;
+                let error = levels.rate[FlowId::from_index(f)] * setup.weights[FlowId::from_index(f)] / rate - 1.0;
                 assert!(error.abs() < 1e-9, "{random:?}: flow {f} off by {error}");
             }
             levels.count
@@ -38,12 +39,12 @@ fn every_link_above_the_first_level_has_a_precedent() {
         let setup = random.draw();
         for degree in [Degree::One, Degree::Two] {
             let levels = setup.levels(degree);
-            for l in (0..60).filter(|&l| levels.of_link[l as usize] > 1) {
-                let before = levels.of_link[l as usize] - 1;
+            for l in (0..60).filter(|&l| levels.of_link[LinkId::from_index(l as usize)] > 1) {
+                let before = levels.of_link[LinkId::from_index(l as usize)] - 1;
                 let rates = levels.link_rates(before);
-                let precedents = levels.precedents(&rates, l);
+                let precedents = levels.precedents(&rates, LinkId(l));
                 assert!(!precedents.is_empty(), "{random:?}: link {l}");
-                assert!(precedents.iter().all(|p| levels.of_link[p.precedent as usize] == before));
+                assert!(precedents.iter().all(|p| levels.of_link[p.precedent] == before));
             }
         }
     }
@@ -56,9 +57,11 @@ fn rates_rise_until_the_freeze_iteration_and_stay() {
         let levels = setup.levels(Degree::Two);
         let case = setup.to_case().unwrap();
         let freezes = freeze_iterations(&case, &structure(&case, Degree::Two).unwrap());
-        for l in (0..60usize).filter(|&l| levels.of_link[l] > 0) {
-            let freeze = freezes[l].unwrap();
-            let rates: Vec<f64> = (1..=levels.of_link[l]).map(|n| levels.link_rates(n)[l]).collect();
+        for l in (0..60usize).filter(|&l| levels.of_link[LinkId::from_index(l)] > 0) {
+            let freeze = freezes[LinkId::from_index(l)].unwrap();
+            let rates: Vec<f64> = (1..=levels.of_link[LinkId::from_index(l)])
+                .map(|n| levels.link_rates(n)[LinkId::from_index(l)])
+                .collect();
             assert!(rates.windows(2).all(|w| w[0] <= w[1] * (1.0 + 1e-9)), "lemma 3.4.1 at link {l}: {rates:?}");
             let frozen = &rates[freeze - 1..];
             assert!(frozen.iter().all(|r| (r / frozen[0] - 1.0).abs() < 1e-8), "lemma 3.4.7 at link {l}: {rates:?}");

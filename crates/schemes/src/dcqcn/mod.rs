@@ -27,7 +27,7 @@ use subak_core::scheme::{
     Ack, Class, FlowInfo, Goal, Hop, Info, Io, Kind, Lossless, Named, Packet, PacketKind, Param, ParamUnit, Params,
     PathInfo, Port, Preset, Recovery, Reply, Scheme, Settles, Sink, Source, To, Value,
 };
-use subak_core::{Fault, LinkId, Nic, Ns};
+use subak_core::{Fault, IdVec, LinkId, Nic, Ns, SubflowId};
 
 /// Those of its run.py, as shares of its line rate of 100 Gb/s.
 const PRESETS: &[Preset] = &[(
@@ -98,7 +98,7 @@ pub struct Notification;
 #[derive(Debug)]
 pub struct DcqcnSource {
     scheme: Dcqcn,
-    subflows: Vec<Subflow>,
+    subflows: IdVec<SubflowId, Subflow>,
     finished: bool,
 }
 
@@ -115,7 +115,7 @@ pub struct Marker {
 pub struct DcqcnSink {
     by_acks: bool,
     cnp_ns: Ns,
-    last_ns: Vec<Option<Ns>>,
+    last_ns: IdVec<SubflowId, Option<Ns>>,
 }
 
 impl Named for Dcqcn {
@@ -240,7 +240,7 @@ impl Scheme for Dcqcn {
         Marker { red, on_leaving: self.marks_on_leaving, stream: Stream::new(port.seed, "red") }
     }
     fn sink(&self, flow: &FlowInfo) -> DcqcnSink {
-        DcqcnSink { by_acks: self.by_acks, cnp_ns: self.cnp_ns, last_ns: vec![None; flow.paths.len()] }
+        DcqcnSink { by_acks: self.by_acks, cnp_ns: self.cnp_ns, last_ns: IdVec::filled(None, flow.paths.len()) }
     }
 }
 
@@ -281,7 +281,7 @@ impl Hop<Dcqcn> for Marker {
 
 impl Sink<Dcqcn> for DcqcnSink {
     fn on_data(&mut self, io: &mut Io<Dcqcn>, packet: &Packet<Dcqcn>) -> Reply<()> {
-        let last_ns = &mut self.last_ns[usize::from(packet.subflow)];
+        let last_ns = &mut self.last_ns[packet.subflow];
         if packet.ecn && !self.by_acks && last_ns.is_none_or(|at_ns| io.now_ns >= at_ns + self.cnp_ns) {
             *last_ns = Some(io.now_ns);
             io.ctl(To::Source, packet.subflow, Notification, Class::Control, CNP_BYTES);
@@ -291,16 +291,16 @@ impl Sink<Dcqcn> for DcqcnSink {
 }
 
 impl DcqcnSource {
-    fn notified(&mut self, io: &mut Io<Dcqcn>, subflow: u8) {
-        match self.subflows[usize::from(subflow)].notify(&self.scheme, io.now_ns) {
+    fn notified(&mut self, io: &mut Io<Dcqcn>, subflow: SubflowId) {
+        match self.subflows[subflow].notify(&self.scheme, io.now_ns) {
             Some(due_ns) if due_ns <= io.now_ns => self.cut(io, subflow),
             Some(due_ns) => io.timer(2 * u32::from(subflow) + 1, due_ns),
             None => {}
         }
     }
 
-    fn cut(&mut self, io: &mut Io<Dcqcn>, subflow: u8) {
-        let s = &mut self.subflows[usize::from(subflow)];
+    fn cut(&mut self, io: &mut Io<Dcqcn>, subflow: SubflowId) {
+        let s = &mut self.subflows[subflow];
         s.cut(&self.scheme, io.now_ns);
         io.pace(subflow, Some(s.rate_bps), None);
         if !std::mem::replace(&mut s.has_timer, true) {
@@ -311,15 +311,15 @@ impl DcqcnSource {
 
 impl Source<Dcqcn> for DcqcnSource {
     fn on_start(&mut self, io: &mut Io<Dcqcn>) {
-        for (k, s) in self.subflows.iter().enumerate() {
-            io.pace(k as u8, Some(s.rate_bps), None);
+        for (k, s) in self.subflows.iter_enumerated() {
+            io.pace(k, Some(s.rate_bps), None);
         }
     }
-    fn on_ctl(&mut self, io: &mut Io<Dcqcn>, subflow: u8, _cnp: Notification) {
+    fn on_ctl(&mut self, io: &mut Io<Dcqcn>, subflow: SubflowId, _cnp: Notification) {
         self.notified(io, subflow);
     }
     fn on_ack(&mut self, io: &mut Io<Dcqcn>, ack: &Ack<()>) {
-        let s = &mut self.subflows[usize::from(ack.subflow)];
+        let s = &mut self.subflows[ack.subflow];
         s.bytes += ack.acked_bytes;
         if self.scheme.counter_bytes > 0 && s.bytes >= self.scheme.counter_bytes && !s.is_at_line_rate() {
             s.bytes %= self.scheme.counter_bytes;
@@ -332,14 +332,14 @@ impl Source<Dcqcn> for DcqcnSource {
         }
     }
     fn on_timer(&mut self, io: &mut Io<Dcqcn>, timer: u32) {
-        let (subflow, cuts) = ((timer / 2) as u8, timer % 2 == 1);
+        let (subflow, cuts) = (SubflowId((timer / 2) as u8), timer % 2 == 1);
         if self.finished {
             return;
         }
         if cuts {
             return self.cut(io, subflow);
         }
-        let s = &mut self.subflows[usize::from(subflow)];
+        let s = &mut self.subflows[subflow];
         if s.is_at_line_rate() {
             s.has_timer = false;
             return;
@@ -352,8 +352,8 @@ impl Source<Dcqcn> for DcqcnSource {
         }
         io.timer(timer, s.due_ns);
     }
-    fn on_reroute(&mut self, io: &mut Io<Dcqcn>, subflow: u8, path: &PathInfo, _links: &[LinkId]) {
-        let s = &mut self.subflows[usize::from(subflow)];
+    fn on_reroute(&mut self, io: &mut Io<Dcqcn>, subflow: SubflowId, path: &PathInfo, _links: &[LinkId]) {
+        let s = &mut self.subflows[subflow];
         let (has_timer, cuts) = (s.has_timer, s.cuts);
         *s = Subflow { has_timer, cuts, ..Subflow::new(path.line_rate_bps) };
         io.pace(subflow, Some(s.rate_bps), None);

@@ -1,4 +1,5 @@
 use super::*;
+use subak_core::FlowId;
 
 fn scheme() -> Dcqcn {
     Dcqcn::new(&Params::resolve(&Dcqcn::INFO, &serde_json::Map::new()).unwrap()).unwrap()
@@ -123,7 +124,7 @@ fn every_preset_names_parameters_that_there_are() {
 #[test]
 fn a_receiver_notifies_once_in_50_us() {
     let sink = &mut scheme().sink(&FlowInfo::example(
-        0,
+        FlowId(0),
         vec![PathInfo { hops: 2, line_rate_bps: 40e9, min_capacity_bps: 40e9, base_rtt_ns: 9000 }],
     ));
     let mut io = Io::<Dcqcn>::default();
@@ -139,5 +140,5 @@ fn a_receiver_notifies_once_in_50_us() {
 }
 
 pub(super) fn packet() -> Packet<Dcqcn> {
-    Packet { bytes: 1500, payload_bytes: 1446, hop: 1, ..Packet::blank(0) }
+    Packet { bytes: 1500, hop: 1, ..Packet::blank(FlowId(0)).carrying(0, 1446) }
 }

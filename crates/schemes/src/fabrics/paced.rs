@@ -4,7 +4,7 @@
 use crate::over::{Fabric, FabricSource, Optimizer, Part, Rate};
 use crate::queue::Fifo;
 use subak_core::scheme::{Carries, FlowInfo, Goal, Io, Param, ParamUnit, Params, Port, Scheme, Settles};
-use subak_core::{Fault, Ns};
+use subak_core::{Fault, IdVec, Ns, SubflowId};
 
 /// `params.window`.
 const WINDOW: Param = Param::number(
@@ -24,7 +24,7 @@ pub struct Paced {
 #[derive(Debug, Clone)]
 pub struct PacedSource {
     mss_bytes: u32,
-    subflows: Vec<Subflow>,
+    subflows: IdVec<SubflowId, Subflow>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -75,22 +75,22 @@ impl Fabric for Paced {
 
 impl FabricSource<Paced> for PacedSource {
     fn on_start<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>) {
-        for (k, s) in self.subflows.iter_mut().enumerate() {
+        for (k, s) in self.subflows.iter_enumerated_mut() {
             s.started = true;
-            io.pace(k as u8, Some(s.rate_bps), Some(s.window_bytes.max(u64::from(self.mss_bytes))));
+            io.pace(k, Some(s.rate_bps), Some(s.window_bytes.max(u64::from(self.mss_bytes))));
         }
     }
 
     #[inline]
-    fn wish<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>, k: u8, Rate(rate_bps): Rate) {
-        let s = &mut self.subflows[k as usize];
+    fn wish<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>, k: SubflowId, Rate(rate_bps): Rate) {
+        let s = &mut self.subflows[k];
         s.rate_bps = rate_bps;
         if s.started {
             io.pace(k, Some(rate_bps), Some(s.window_bytes));
         }
     }
 
-    fn rate_bps(&self, k: u8) -> Option<f64> {
-        Some(self.subflows[k as usize].rate_bps)
+    fn rate_bps(&self, k: SubflowId) -> Option<f64> {
+        Some(self.subflows[k].rate_bps)
     }
 }

@@ -7,10 +7,10 @@ use crate::over::{Fabric, FabricHop, FabricSink, FabricSource, Optimizer, Part, 
 use crate::perc::{Message, PercHop, PercSink, PercSource};
 use crate::queue::Priority;
 use crate::s_perc::{SPerc, Stateless};
-use subak_core::Fault;
 use subak_core::scheme::{
     Ask, Carries, FlowInfo, Goal, Hop, Io, Kind, Named, Params, PathInfo, Port, Scheme, Sink, Source, Visit,
 };
+use subak_core::{Fault, IdVec, SubflowId};
 
 /// The fabric.
 #[derive(Debug, Clone)]
@@ -22,7 +22,7 @@ pub struct SPercFabric {
 fn relay<S: Scheme<Ctl: Carries<Message<Stateless>>>>(
     inner: &mut Io<SPerc>,
     outer: &mut Io<S>,
-    mut paced: impl FnMut(u8, Option<f64>),
+    mut paced: impl FnMut(SubflowId, Option<f64>),
     act: impl FnOnce(&mut Io<SPerc>),
 ) {
     inner.now_ns = outer.now_ns;
@@ -76,7 +76,7 @@ impl Fabric for SPercFabric {
         SPercSource {
             source: self.s_perc.source(flow),
             io: Io::default(),
-            rate_bps: vec![None; flow.paths.len()],
+            rate_bps: IdVec::filled(None, flow.paths.len()),
             top_bps: flow.utility.top_bps(),
         }
     }
@@ -94,7 +94,7 @@ pub struct SPercSource {
     source: PercSource<Stateless>,
     io: Io<SPerc>,
     /// Allocated last, a subflow.
-    rate_bps: Vec<Option<f64>>,
+    rate_bps: IdVec<SubflowId, Option<f64>>,
     top_bps: f64,
 }
 
@@ -105,7 +105,7 @@ impl SPercSource {
         act: impl FnOnce(&mut PercSource<Stateless>, &mut Io<SPerc>),
     ) {
         let SPercSource { source, io, rate_bps, top_bps } = self;
-        let note = |k: u8, rate: Option<f64>| rate_bps[k as usize] = rate.map(|r| r.min(*top_bps));
+        let note = |k: SubflowId, rate: Option<f64>| rate_bps[k] = rate.map(|r| r.min(*top_bps));
         relay(io, outer, note, |io| act(source, io));
     }
 }
@@ -114,16 +114,21 @@ impl FabricSource<SPercFabric> for SPercSource {
     fn on_start<S: Scheme<Ctl: Carries<Message<Stateless>>>>(&mut self, io: &mut Io<S>) {
         self.relay(io, |source, io| source.on_start(io));
     }
-    fn wish<S: Scheme<Ctl: Carries<Message<Stateless>>>>(&mut self, _io: &mut Io<S>, k: u8, Weight(weight): Weight) {
+    fn wish<S: Scheme<Ctl: Carries<Message<Stateless>>>>(
+        &mut self,
+        _io: &mut Io<S>,
+        k: SubflowId,
+        Weight(weight): Weight,
+    ) {
         self.source.set_weight(k, weight);
     }
-    fn rate_bps(&self, k: u8) -> Option<f64> {
-        self.rate_bps[k as usize]
+    fn rate_bps(&self, k: SubflowId) -> Option<f64> {
+        self.rate_bps[k]
     }
     fn on_ctl<S: Scheme<Ctl: Carries<Message<Stateless>>>>(
         &mut self,
         io: &mut Io<S>,
-        k: u8,
+        k: SubflowId,
         message: Message<Stateless>,
     ) {
         self.relay(io, |source, io| source.on_ctl(io, k, message));
@@ -131,7 +136,12 @@ impl FabricSource<SPercFabric> for SPercSource {
     fn on_timer<S: Scheme<Ctl: Carries<Message<Stateless>>>>(&mut self, io: &mut Io<S>, timer: u32) {
         self.relay(io, |source, io| source.on_timer(io, timer));
     }
-    fn on_reroute<S: Scheme<Ctl: Carries<Message<Stateless>>>>(&mut self, io: &mut Io<S>, k: u8, path: &PathInfo) {
+    fn on_reroute<S: Scheme<Ctl: Carries<Message<Stateless>>>>(
+        &mut self,
+        io: &mut Io<S>,
+        k: SubflowId,
+        path: &PathInfo,
+    ) {
         self.relay(io, |source, io| source.on_reroute(io, k, path, &[]));
     }
     fn on_finish<S: Scheme<Ctl: Carries<Message<Stateless>>>>(&mut self, io: &mut Io<S>) {
@@ -178,7 +188,7 @@ impl FabricSink<SPercFabric> for SPercSink {
     fn on_ctl<S: Scheme<Ctl: Carries<Message<Stateless>>>>(
         &mut self,
         io: &mut Io<S>,
-        k: u8,
+        k: SubflowId,
         message: Message<Stateless>,
         bytes: u32,
     ) {

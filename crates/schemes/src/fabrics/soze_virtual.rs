@@ -241,13 +241,14 @@ impl FabricHop<SozeVirtual> for VirtualQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use subak_core::LinkId;
 
     const RTT_NS: Ns = 10_000;
 
     fn queue(anew_rtts: f64) -> VirtualQueue {
         VirtualQueue::new(
             &Virtual { anew_rtts, ..Virtual::STANDARD },
-            &Port { rtt_ns: RTT_NS, ..Port::example(0, 10e9) },
+            &Port { rtt_ns: RTT_NS, ..Port::example(LinkId(0), 10e9) },
         )
     }
 

@@ -14,7 +14,7 @@ use crate::queue::{Stfq, VirtualLength};
 use subak_core::scheme::{
     Ack, Carries, FlowInfo, Goal, Io, Param, ParamUnit, Params, PathInfo, Port, Reply, Scheme, Settles,
 };
-use subak_core::{Fault, Ns};
+use subak_core::{Fault, IdVec, Ns, SubflowId};
 
 /// `params.dt`.
 const DT: Param = Param::number(
@@ -106,7 +106,7 @@ impl Fabric for SwiftFabric {
     }
     fn hop(&self, _port: &Port) {}
     fn sink(&self, flow: &FlowInfo) -> SwiftSink {
-        SwiftSink { last_ns: vec![None; flow.paths.len()] }
+        SwiftSink { last_ns: IdVec::filled(None, flow.paths.len()) }
     }
 }
 
@@ -117,7 +117,7 @@ pub struct SwiftSource {
     mss_bytes: u32,
     mtu_bytes: u32,
     top_bps: Option<f64>,
-    subflows: Vec<Subflow>,
+    subflows: IdVec<SubflowId, Subflow>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -132,14 +132,14 @@ struct Subflow {
 }
 
 impl SwiftSource {
-    fn pace<S: Scheme>(&self, io: &mut Io<S>, k: u8) {
-        let window = self.subflows[k as usize].window_packets * u64::from(self.mss_bytes);
+    fn pace<S: Scheme>(&self, io: &mut Io<S>, k: SubflowId) {
+        let window = self.subflows[k].window_packets * u64::from(self.mss_bytes);
         io.pace(k, self.top_bps, Some(window));
     }
 
     /// A rate sample of `bits` in `gap_ns`.
     #[inline]
-    fn sample(&mut self, k: usize, bits: f64, gap_ns: f64) {
+    fn sample(&mut self, k: SubflowId, bits: f64, gap_ns: f64) {
         let SwiftFabric { dt_ns, ewma_ns, .. } = self.fabric;
         let s = &mut self.subflows[k];
         let sample = bits * 1e9 / gap_ns;
@@ -158,33 +158,33 @@ impl SwiftSource {
 
 impl FabricSource<SwiftFabric> for SwiftSource {
     fn on_start<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>) {
-        for k in 0..self.subflows.len() as u8 {
+        for k in self.subflows.ids() {
             self.pace(io, k);
         }
     }
 
     #[inline]
-    fn wish<S: Scheme<Ctl: Carries<()>>>(&mut self, _io: &mut Io<S>, k: u8, Weight(weight): Weight) {
-        self.subflows[k as usize].weight = weight;
+    fn wish<S: Scheme<Ctl: Carries<()>>>(&mut self, _io: &mut Io<S>, k: SubflowId, Weight(weight): Weight) {
+        self.subflows[k].weight = weight;
     }
 
     #[inline]
-    fn rate_bps(&self, k: u8) -> Option<f64> {
-        self.subflows[k as usize].rate_bps
+    fn rate_bps(&self, k: SubflowId) -> Option<f64> {
+        self.subflows[k].rate_bps
     }
 
-    fn on_reroute<S: Scheme<Ctl: Carries<()>>>(&mut self, _io: &mut Io<S>, k: u8, path: &PathInfo) {
-        self.subflows[k as usize].d0_ns = path.base_rtt_ns;
+    fn on_reroute<S: Scheme<Ctl: Carries<()>>>(&mut self, _io: &mut Io<S>, k: SubflowId, path: &PathInfo) {
+        self.subflows[k].d0_ns = path.base_rtt_ns;
     }
 
     #[inline]
-    fn header(&mut self, k: u8, bytes: u32) -> SwiftHeader {
-        SwiftHeader { virtual_len: f64::from(bytes) * 8.0 / self.subflows[k as usize].weight, gap_ns: 0 }
+    fn header(&mut self, k: SubflowId, bytes: u32) -> SwiftHeader {
+        SwiftHeader { virtual_len: f64::from(bytes) * 8.0 / self.subflows[k].weight, gap_ns: 0 }
     }
 
     #[inline]
     fn on_ack<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>, ack: &Ack<S::Data>, header: &SwiftHeader) {
-        let k = ack.subflow as usize;
+        let k = ack.subflow;
         let before = self.subflows[k].window_packets;
         if header.gap_ns > 0 && ack.acked_bytes > 0 {
             let overhead = u64::from(self.mtu_bytes - self.mss_bytes);
@@ -202,7 +202,7 @@ impl FabricSource<SwiftFabric> for SwiftSource {
 /// The receiver: when the last packet of each subflow came.
 #[derive(Debug, Clone)]
 pub struct SwiftSink {
-    last_ns: Vec<Option<Ns>>,
+    last_ns: IdVec<SubflowId, Option<Ns>>,
 }
 
 impl FabricSink<SwiftFabric> for SwiftSink {
@@ -212,7 +212,7 @@ impl FabricSink<SwiftFabric> for SwiftSink {
         io: &mut Io<S>,
         packet: &Arrived<SwiftHeader>,
     ) -> Reply<SwiftHeader> {
-        let last = self.last_ns[packet.subflow as usize].replace(io.now_ns);
+        let last = self.last_ns[packet.subflow].replace(io.now_ns);
         let gap_ns = last.map_or(0, |last| (io.now_ns - last).clamp(1, u64::from(u32::MAX)) as u32);
         Reply::Ack(SwiftHeader { gap_ns, ..packet.header })
     }

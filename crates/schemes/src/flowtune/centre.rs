@@ -27,7 +27,7 @@ impl Centre {
     fn speak(&mut self, io: &mut Io<Flowtune>) {
         let Some(allocator) = &mut self.allocator else { return };
         while let Some(datagram) = allocator.poll(io.now_ns) {
-            send(io, To::Node(datagram.endpoint), &datagram, &self.scheme.settings);
+            send(io, To::Node(NodeId(datagram.endpoint)), &datagram, &self.scheme.settings);
         }
         if let Some(due_ns) = allocator.due_ns().map(|due_ns| due_ns.max(io.now_ns + 1))
             && due_ns < self.steps_ns
@@ -45,7 +45,7 @@ impl Controller<Flowtune> for Centre {
         let allocator = Allocator::new(io.now_ns, io.now_ns + 1, self.capacities.bps(), paths, self.scheme.settings);
         // Settings and capacities were checked before.
         self.allocator = allocator.ok().map(|mut allocator| {
-            self.network.hosts().for_each(|host| allocator.join(host));
+            self.network.hosts().for_each(|host| allocator.join(host.0));
             if io.now_ns == 0 { allocator.first() } else { allocator }
         });
         self.steps_ns = io.now_ns + self.scheme.interval_ns;
@@ -57,7 +57,7 @@ impl Controller<Flowtune> for Centre {
         let [into_bps, out_bps] = [place.into_bps, place.out_bps].map(|bps| self.scheme.messages.bps(place, bps));
         allocator.set_pace(out_bps, burst_bytes(BURST_BYTES, out_bps));
         if let Some(host) = place.host {
-            allocator.set_place(host, into_bps, out_bps);
+            allocator.set_place(host.0, into_bps, out_bps);
         }
         self.speak(io);
     }
@@ -65,7 +65,7 @@ impl Controller<Flowtune> for Centre {
     fn on_node(&mut self, io: &mut Io<Flowtune>, node: NodeId, message: Message) {
         let (Message::Wire(bytes), Some(allocator)) = (message, &mut self.allocator) else { return };
         if let Ok(datagram) = Datagram::decode(&bytes) {
-            allocator.take(io.now_ns, node, &datagram);
+            allocator.take(io.now_ns, node.0, &datagram);
             self.speak(io);
         }
     }

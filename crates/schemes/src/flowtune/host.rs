@@ -4,7 +4,7 @@ use super::{BURST_BYTES, BURST_S, Flowtune, Message, send};
 use std::collections::BTreeMap;
 use subak_control::{Endpoint, Settings};
 use subak_core::scheme::{Class, Io, Node, Place, To};
-use subak_core::{FlowId, NodeId, Ns};
+use subak_core::{FlowId, NodeId, Ns, SubflowId};
 use subak_wire::Datagram;
 
 /// What messages may take of the links to and from the allocator.
@@ -48,15 +48,15 @@ pub(super) struct Told {
     pub(super) is_granted: bool,
 }
 
-pub(super) fn connection(flow: FlowId, subflow: u8) -> u64 {
-    u64::from(flow) << 8 | u64::from(subflow)
+pub(super) fn connection(flow: FlowId, subflow: SubflowId) -> u64 {
+    u64::from(flow.0) << 8 | u64::from(subflow)
 }
 
 impl Host {
     /// The endpoint; a machine that was restarted has another life.
     fn endpoint(&mut self, now_ns: Ns) -> &mut Endpoint {
         let (node, settings) = (self.node, self.settings);
-        self.endpoint.get_or_insert_with(|| Endpoint::new(node, now_ns + 1, settings))
+        self.endpoint.get_or_insert_with(|| Endpoint::new(node.0, now_ns + 1, settings))
     }
 
     /// Says what there is to say, and wakes when there will be more.
@@ -81,7 +81,7 @@ impl Host {
         let rate_bps = self.endpoint(now_ns).rate_bps(now_ns, connection);
         if let Some(told) = self.flows.get_mut(&connection) {
             told.is_granted = rate_bps.is_some();
-            let (flow, subflow) = ((connection >> 8) as FlowId, connection as u8);
+            let (flow, subflow) = (FlowId((connection >> 8) as u32), SubflowId(connection as u8));
             io.ctl(To::Flow(flow), subflow, Message::Rate(rate_bps), Class::Control, 0);
         }
     }
@@ -103,7 +103,7 @@ impl Node<Flowtune> for Host {
                 let connection = connection(flow, subflow);
                 let told = Told { path, weight, is_granted: false };
                 match self.flows.get(&connection).copied() {
-                    None => self.endpoint(now_ns).begin(connection, to, path, weight),
+                    None => self.endpoint(now_ns).begin(connection, to.0, path, weight),
                     Some(before) if (before.path, before.weight) == (path, weight) => return,
                     Some(_) => {
                         self.endpoint(now_ns).set_weight(connection, weight);

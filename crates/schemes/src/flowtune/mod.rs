@@ -23,7 +23,7 @@ use subak_core::scheme::{
     Ack, Class, Controller, FlowInfo, Follows, Goal, Info, Io, Kind, Load, Loss, Named, Node, NodeInfo, Packet, Param,
     ParamUnit, Params, PathInfo, Port, Recovery, Scheme, Settles, Source, To, Work,
 };
-use subak_core::{Fault, LinkId, Network, NodeId, Ns, Utility};
+use subak_core::{Fault, IdVec, LinkId, Network, NodeId, Ns, SubflowId, Utility};
 use subak_wire::{Datagram, GROUP_BYTES, HEADER_BYTES, Update};
 
 /// Bytes of messages that may come to the allocator at once, of all hosts, and that it may send at once.
@@ -51,7 +51,7 @@ pub enum Message {
     /// From a source to its host's machine: a subflow has something to send.
     Begin {
         /// Which.
-        subflow: u8,
+        subflow: SubflowId,
         /// The host at the other end.
         to: NodeId,
         /// Its links, as turns.
@@ -62,12 +62,12 @@ pub enum Message {
     /// From a source: the flow will be done before the allocator can hear of it.
     Ending {
         /// Which.
-        subflow: u8,
+        subflow: SubflowId,
     },
     /// From a source: the flow is done.
     End {
         /// Which.
-        subflow: u8,
+        subflow: SubflowId,
     },
     /// From the machine to a source: a rate, bit/s, or that none holds.
     Rate(Option<f64>),
@@ -241,7 +241,7 @@ fn send(io: &mut Io<Flowtune>, to: To, datagram: &Datagram, settings: &Settings)
     let mut bytes = Vec::new();
     if datagram.encode(&mut bytes).is_some() {
         let frame = (bytes.len() + settings.frame_bytes) as u32;
-        io.ctl(to, 0, Message::Wire(bytes.into()), Class::Control, frame);
+        io.ctl(to, SubflowId(0), Message::Wire(bytes.into()), Class::Control, frame);
     }
 }
 
@@ -254,9 +254,9 @@ pub struct FlowtuneSource {
     alpha: f64,
     ahead_ns: Ns,
     beat_ns: Ns,
-    links: Vec<Vec<LinkId>>,
+    links: IdVec<SubflowId, Vec<LinkId>>,
     network: Arc<std::sync::OnceLock<Network>>,
-    subflows: Vec<Subflow>,
+    subflows: IdVec<SubflowId, Subflow>,
     is_done: bool,
 }
 
@@ -273,15 +273,15 @@ impl FlowtuneSource {
     fn tell(&self, io: &mut Io<Flowtune>) {
         let Some(to) = self.to else { return };
         let share = self.subflows.len() as f64;
-        for (k, _) in self.subflows.iter().enumerate().filter(|(_, s)| !s.is_ending) {
+        for (k, _) in self.subflows.iter_enumerated().filter(|(_, s)| !s.is_ending) {
             let path = self.network.get().and_then(|n| Turns::code(n, &self.links[k])).unwrap_or(NO_PATH);
             let weight = (self.weight / share) as f32;
-            io.ctl(To::Host, k as u8, Message::Begin { subflow: k as u8, to, path, weight }, Class::Control, 0);
+            io.ctl(To::Host, k, Message::Begin { subflow: k, to, path, weight }, Class::Control, 0);
         }
     }
 
-    fn pace(&self, io: &mut Io<Flowtune>, k: u8) {
-        let s = &self.subflows[k as usize];
+    fn pace(&self, io: &mut Io<Flowtune>, k: SubflowId) {
+        let s = &self.subflows[k];
         match s.rate_bps {
             Some(bps) => io.pace(k, Some(bps), None),
             None => io.pace(k, None, Some(s.window.bytes())),
@@ -291,7 +291,7 @@ impl FlowtuneSource {
 
 impl Source<Flowtune> for FlowtuneSource {
     fn on_start(&mut self, io: &mut Io<Flowtune>) {
-        for k in 0..self.subflows.len() as u8 {
+        for k in self.subflows.ids() {
             self.pace(io, k);
         }
         self.tell(io);
@@ -308,11 +308,11 @@ impl Source<Flowtune> for FlowtuneSource {
     }
 
     fn stamp(&mut self, _now_ns: Ns, packet: &mut Packet<Flowtune>, _remaining_bytes: u64) {
-        self.subflows[packet.subflow as usize].window.sent(packet.payload_bytes);
+        self.subflows[packet.subflow].window.sent(packet.payload_bytes());
     }
 
     fn on_ack(&mut self, io: &mut Io<Flowtune>, ack: &Ack<()>) {
-        let s = &mut self.subflows[ack.subflow as usize];
+        let s = &mut self.subflows[ack.subflow];
         s.window.saw(ack);
         let Some(bps) = s.rate_bps else {
             s.window.grow(ack);
@@ -321,13 +321,13 @@ impl Source<Flowtune> for FlowtuneSource {
         };
         let left_ns = ack.remaining_bytes as f64 * 8e9 / bps.max(1.0);
         if left_ns <= self.ahead_ns as f64 && !s.is_ending && self.subflows.len() == 1 {
-            self.subflows[0].is_ending = true;
-            io.ctl(To::Host, 0, Message::Ending { subflow: 0 }, Class::Control, 0);
+            self.subflows[SubflowId(0)].is_ending = true;
+            io.ctl(To::Host, SubflowId(0), Message::Ending { subflow: SubflowId(0) }, Class::Control, 0);
         }
     }
 
-    fn on_ctl(&mut self, io: &mut Io<Flowtune>, subflow: u8, message: Message) {
-        let (Message::Rate(rate_bps), Some(s)) = (message, self.subflows.get_mut(subflow as usize)) else { return };
+    fn on_ctl(&mut self, io: &mut Io<Flowtune>, subflow: SubflowId, message: Message) {
+        let (Message::Rate(rate_bps), Some(s)) = (message, self.subflows.get_mut(subflow)) else { return };
         if let (None, Some(bps)) = (rate_bps, s.rate_bps) {
             s.window.resume(bps * s.base_rtt_ns as f64 / 8e9);
         }
@@ -337,7 +337,7 @@ impl Source<Flowtune> for FlowtuneSource {
     }
 
     fn on_loss(&mut self, io: &mut Io<Flowtune>, loss: &Loss) {
-        let s = &mut self.subflows[loss.subflow as usize];
+        let s = &mut self.subflows[loss.subflow];
         if s.rate_bps.is_none() {
             s.window.on_loss(loss);
             self.pace(io, loss.subflow);
@@ -349,15 +349,15 @@ impl Source<Flowtune> for FlowtuneSource {
         self.tell(io);
     }
 
-    fn on_reroute(&mut self, io: &mut Io<Flowtune>, subflow: u8, path: &PathInfo, links: &[LinkId]) {
-        self.links[subflow as usize] = links.to_vec();
-        self.subflows[subflow as usize].base_rtt_ns = path.base_rtt_ns;
+    fn on_reroute(&mut self, io: &mut Io<Flowtune>, subflow: SubflowId, path: &PathInfo, links: &[LinkId]) {
+        self.links[subflow] = links.to_vec();
+        self.subflows[subflow].base_rtt_ns = path.base_rtt_ns;
         self.tell(io);
     }
 
     fn on_finish(&mut self, io: &mut Io<Flowtune>) {
         self.is_done = true;
-        for subflow in 0..self.subflows.len() as u8 {
+        for subflow in self.subflows.ids() {
             io.ctl(To::Host, subflow, Message::End { subflow }, Class::Control, 0);
         }
     }

@@ -10,7 +10,7 @@ use super::prices::Wishes;
 use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Rate};
 use std::sync::Arc;
 use subak_core::scheme::{FlowInfo, Goal, Param, ParamUnit, Params, Port, Settles};
-use subak_core::{Fault, Ns, Utility};
+use subak_core::{Fault, Ns, SubflowId, Utility};
 
 /// `params.price_interval`.
 pub(super) const PRICE_INTERVAL: Param =
@@ -93,14 +93,14 @@ impl OptimizerSource<GradientDescent> for PriceTaker {
     fn on_start(&mut self, now_ns: Ns) {
         self.wishes.on_start(now_ns);
     }
-    fn wish(&self, k: u8) -> Rate {
+    fn wish(&self, k: SubflowId) -> Rate {
         Rate(self.wishes.wish_bps(k))
     }
     fn on_weight(&mut self, _weight: f64, utility: &Arc<Utility>) {
         self.wishes.set_utility(utility);
         self.price_unit = price_unit(utility);
     }
-    fn on_feedback(&mut self, k: u8, feedback: &Feedback) {
+    fn on_feedback(&mut self, k: SubflowId, feedback: &Feedback) {
         self.wishes.on_feedback(k, feedback.path_price * self.price_unit, feedback);
     }
 }

@@ -3,7 +3,7 @@
 use crate::over::{Optimizer, OptimizerSource, Part, Price, Weight};
 use std::sync::Arc;
 use subak_core::scheme::{FlowInfo, Goal, Params, Port, Settles};
-use subak_core::{Fault, Utility};
+use subak_core::{Fault, SubflowId, Utility};
 
 /// The weights that the flows were given.
 #[derive(Debug, Clone, Copy)]
@@ -42,7 +42,7 @@ impl Optimizer for Given {
 }
 
 impl OptimizerSource<Given> for GivenSource {
-    fn wish(&self, _k: u8) -> Weight {
+    fn wish(&self, _k: SubflowId) -> Weight {
         Weight(self.weight / self.subflows as f64)
     }
     fn on_weight(&mut self, weight: f64, _utility: &Arc<Utility>) {

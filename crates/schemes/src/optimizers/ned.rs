@@ -16,7 +16,7 @@ use super::prices::Wishes;
 use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Rate};
 use std::sync::Arc;
 use subak_core::scheme::{FlowInfo, Goal, Param, ParamUnit, Params, Port, Settles};
-use subak_core::{Fault, Ns, Utility};
+use subak_core::{Fault, IdVec, Ns, SubflowId, Utility};
 
 /// Least rate, as a share of the slowest link of the path: a flow that is never heard of could never be told to go faster.
 const FLOOR: f64 = 0.001;
@@ -59,11 +59,11 @@ impl Optimizer for Ned {
         })
     }
     fn source(&self, flow: &FlowInfo) -> NedSource {
-        let line_rate_bps: Vec<f64> = flow.paths.iter().map(|p| p.line_rate_bps).collect();
+        let line_rate_bps: IdVec<_, f64> = flow.paths.iter().map(|p| p.line_rate_bps).collect();
         NedSource {
             wishes: Wishes::for_rates(flow, FLOOR),
             alpha: flow.utility.alpha(),
-            answers: vec![Answer::default(); line_rate_bps.len()],
+            answers: IdVec::filled(Answer::default(), line_rate_bps.len()),
             line_rate_bps,
         }
     }
@@ -77,8 +77,8 @@ impl Optimizer for Ned {
 pub struct NedSource {
     wishes: Wishes,
     alpha: f64,
-    line_rate_bps: Vec<f64>,
-    answers: Vec<Answer>,
+    line_rate_bps: IdVec<SubflowId, f64>,
+    answers: IdVec<SubflowId, Answer>,
 }
 
 impl OptimizerSource<Ned> for NedSource {
@@ -86,7 +86,7 @@ impl OptimizerSource<Ned> for NedSource {
         self.wishes.on_start(now_ns);
     }
     #[inline]
-    fn wish(&self, k: u8) -> Rate {
+    fn wish(&self, k: SubflowId) -> Rate {
         Rate(self.wishes.wish_bps(k))
     }
     fn on_weight(&mut self, _weight: f64, utility: &Arc<Utility>) {
@@ -94,15 +94,15 @@ impl OptimizerSource<Ned> for NedSource {
         self.alpha = utility.alpha();
     }
     #[inline]
-    fn note(&self, k: u8) -> Answer {
-        self.answers[k as usize]
+    fn note(&self, k: SubflowId) -> Answer {
+        self.answers[k]
     }
     #[inline]
-    fn on_feedback(&mut self, k: u8, feedback: &Feedback) {
+    fn on_feedback(&mut self, k: SubflowId, feedback: &Feedback) {
         self.wishes.on_feedback(k, feedback.path_price, feedback);
-        let floor = self.wishes.marginal().at(self.line_rate_bps[k as usize]);
+        let floor = self.wishes.marginal().at(self.line_rate_bps[k]);
         let answer = 1.0 / (self.alpha * feedback.path_price.max(floor));
-        self.answers[k as usize] = Answer(if answer.is_finite() { answer } else { 0.0 });
+        self.answers[k] = Answer(if answer.is_finite() { answer } else { 0.0 });
     }
 }
 

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use subak_core::scheme::{FlowInfo, Follows, Goal, Param, ParamUnit, Params, Port, Settles};
 use subak_core::utility::Urgency;
-use subak_core::{Fault, FlowId, LinkId, Network, Ns, Utility};
+use subak_core::{Fault, FlowId, IdVec, LinkId, Network, Ns, SubflowId, Utility};
 use subak_solve::ned::{Cluster, Iteration, Key, Ned, Normalizer};
 
 /// The least share of its flow's weight that a subflow stands for: with none it would never come back.
@@ -99,7 +99,7 @@ impl Optimizer for NedCentral {
 /// The sender's side: it does as it is told.
 #[derive(Debug, Clone)]
 pub struct NedCentralSource {
-    wish_bps: Vec<f64>,
+    wish_bps: IdVec<SubflowId, f64>,
     urgency: Urgency,
     start_ns: Ns,
     remaining_bytes: u64,
@@ -110,12 +110,12 @@ impl OptimizerSource<NedCentral> for NedCentralSource {
         self.start_ns = now_ns;
     }
     #[inline]
-    fn wish(&self, k: u8) -> Rate {
-        Rate(self.wish_bps[k as usize])
+    fn wish(&self, k: SubflowId) -> Rate {
+        Rate(self.wish_bps[k])
     }
     fn on_weight(&mut self, _weight: f64, _utility: &Arc<Utility>) {}
-    fn on_wish(&mut self, k: u8, Rate(bps): Rate) {
-        if let Some(wish) = self.wish_bps.get_mut(k as usize) {
+    fn on_wish(&mut self, k: SubflowId, Rate(bps): Rate) {
+        if let Some(wish) = self.wish_bps.get_mut(k) {
             *wish = bps;
         }
     }
@@ -127,7 +127,7 @@ impl OptimizerSource<NedCentral> for NedCentralSource {
         }
     }
     #[inline]
-    fn on_feedback(&mut self, _k: u8, feedback: &Feedback) {
+    fn on_feedback(&mut self, _k: SubflowId, feedback: &Feedback) {
         self.remaining_bytes = feedback.remaining_bytes;
     }
 }
@@ -142,8 +142,8 @@ struct NedCentre {
 /// A flow, as the centre knows it.
 struct Known {
     weight: f64,
-    links: Vec<Vec<LinkId>>,
-    subflows: Vec<Subflow>,
+    links: IdVec<SubflowId, Vec<LinkId>>,
+    subflows: IdVec<SubflowId, Subflow>,
 }
 
 /// A subflow: where it is in the iteration, unless its path makes no sense, and what was told.
@@ -203,7 +203,7 @@ impl Centre<Rate> for NedCentre {
         let _ = self.iteration.cluster_mut().set_capacity(link, capacity_bps * self.ned.share());
     }
 
-    fn step(&mut self, _now_ns: Ns, tell: &mut dyn FnMut(FlowId, u8, Rate)) {
+    fn step(&mut self, _now_ns: Ns, tell: &mut dyn FnMut(FlowId, SubflowId, Rate)) {
         let NedCentre { ned, iteration, flows } = self;
         iteration.step();
         let keys: Vec<Key> = flows.values().flat_map(|known| &known.subflows).filter_map(|s| s.key).collect();
@@ -211,7 +211,7 @@ impl Centre<Rate> for NedCentre {
         for (&flow, known) in flows.iter_mut() {
             let mut sum_bps = 0.0;
             let mut own_bps = Vec::with_capacity(known.subflows.len());
-            for (k, subflow) in known.subflows.iter_mut().enumerate() {
+            for (k, subflow) in known.subflows.iter_enumerated_mut() {
                 let bps = if subflow.key.is_some() { rates.next().unwrap_or(0.0) } else { 0.0 };
                 sum_bps += bps;
                 own_bps.push(bps);
@@ -219,7 +219,7 @@ impl Centre<Rate> for NedCentre {
                 // A rate of zero is told as the least there is: the flow would never be heard of again.
                 if subflow.key.is_some() && subflow.told_bps.is_none_or(differs) {
                     subflow.told_bps = Some(bps);
-                    tell(flow, k as u8, Rate(bps.max(1.0)));
+                    tell(flow, k, Rate(bps.max(1.0)));
                 }
             }
             if known.subflows.len() > 1 && sum_bps > 0.0 {
@@ -233,8 +233,8 @@ impl Centre<Rate> for NedCentre {
         }
     }
 
-    fn told(&self, flow: FlowId, k: u8) -> Option<Rate> {
+    fn told(&self, flow: FlowId, k: SubflowId) -> Option<Rate> {
         let known = self.flows.get(&flow)?;
-        known.subflows.get(k as usize)?.told_bps.map(|bps| Rate(bps.max(1.0)))
+        known.subflows.get(k)?.told_bps.map(|bps| Rate(bps.max(1.0)))
     }
 }

@@ -6,7 +6,7 @@ use crate::over::Feedback;
 use std::sync::Arc;
 use subak_core::scheme::{FlowInfo, PathInfo};
 use subak_core::utility::Urgency;
-use subak_core::{Ns, Utility};
+use subak_core::{IdVec, Ns, SubflowId, Utility};
 use subak_solve::xwi::{self, Marginal};
 
 /// Bounds of a wish for a weight, in line rates.
@@ -24,7 +24,7 @@ pub struct Wishes {
     marginal: Marginal,
     urgency: Urgency,
     start_ns: Ns,
-    subflows: Vec<Subflow>,
+    subflows: IdVec<SubflowId, Subflow>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -76,8 +76,8 @@ impl Wishes {
     }
 
     /// What subflow `k` wishes.
-    pub fn wish_bps(&self, k: u8) -> f64 {
-        self.subflows[k as usize].wish_bps
+    pub fn wish_bps(&self, k: SubflowId) -> f64 {
+        self.subflows[k].wish_bps
     }
 
     /// The flow's marginal utility.
@@ -87,24 +87,24 @@ impl Wishes {
 
     /// The flow's rate, if that of any subflow is known.
     pub fn rate_bps(&self) -> Option<f64> {
-        match self.subflows[..] {
+        match self.subflows.raw() {
             [only] => only.rate_bps,
             _ => self.subflows.iter().filter_map(|s| s.rate_bps).reduce(|a, b| a + b),
         }
     }
 
     /// Feedback for subflow `k`, whose path has the price `path_price`.
-    pub fn on_feedback(&mut self, k: u8, path_price: f64, feedback: &Feedback) {
+    pub fn on_feedback(&mut self, k: SubflowId, path_price: f64, feedback: &Feedback) {
         self.hurry(feedback);
-        self.subflows[k as usize].rate_bps = feedback.rate_bps;
-        let share = self.share(k as usize);
-        let s = &mut self.subflows[k as usize];
+        self.subflows[k].rate_bps = feedback.rate_bps;
+        let share = self.share(k);
+        let s = &mut self.subflows[k];
         s.wish_bps = xwi::weight(&self.marginal, path_price, share, s.most_bps).max(s.least_bps);
     }
 
     /// Subflow `k`'s share of the flow's rate.
-    fn share(&self, k: usize) -> f64 {
-        if let [_] = self.subflows[..] {
+    fn share(&self, k: SubflowId) -> f64 {
+        if let [_] = self.subflows.raw() {
             return 1.0;
         }
         match (self.subflows[k].rate_bps, self.rate_bps()) {

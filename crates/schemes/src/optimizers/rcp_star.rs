@@ -16,7 +16,7 @@ use super::prices::Wishes;
 use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Rate};
 use std::sync::Arc;
 use subak_core::scheme::{FlowInfo, Follows, Goal, Param, ParamUnit, Params, Port, Settles};
-use subak_core::{Fault, Ns, Utility};
+use subak_core::{Fault, IdVec, Ns, SubflowId, Utility};
 
 /// Gain of the average of round trips.
 const RTT_GAIN: f64 = 0.5;
@@ -65,7 +65,10 @@ impl Optimizer for FairShare {
         })
     }
     fn source(&self, flow: &FlowInfo) -> RcpSource {
-        RcpSource { wishes: Wishes::for_rates(flow, self.floor), rtt: vec![RoundTrip::default(); flow.paths.len()] }
+        RcpSource {
+            wishes: Wishes::for_rates(flow, self.floor),
+            rtt: IdVec::filled(RoundTrip::default(), flow.paths.len()),
+        }
     }
     fn price(&self, port: &Port) -> Share {
         let mut share = Share {
@@ -85,25 +88,25 @@ impl Optimizer for FairShare {
 #[derive(Debug, Clone)]
 pub struct RcpSource {
     wishes: Wishes,
-    rtt: Vec<RoundTrip>,
+    rtt: IdVec<SubflowId, RoundTrip>,
 }
 
 impl OptimizerSource<FairShare> for RcpSource {
     fn on_start(&mut self, now_ns: Ns) {
         self.wishes.on_start(now_ns);
     }
-    fn wish(&self, k: u8) -> Rate {
+    fn wish(&self, k: SubflowId) -> Rate {
         Rate(self.wishes.wish_bps(k))
     }
     fn on_weight(&mut self, _weight: f64, utility: &Arc<Utility>) {
         self.wishes.set_utility(utility);
     }
-    fn note(&self, k: u8) -> RoundTrip {
-        self.rtt[k as usize]
+    fn note(&self, k: SubflowId) -> RoundTrip {
+        self.rtt[k]
     }
-    fn on_feedback(&mut self, k: u8, feedback: &Feedback) {
+    fn on_feedback(&mut self, k: SubflowId, feedback: &Feedback) {
         self.wishes.on_feedback(k, feedback.path_price, feedback);
-        self.rtt[k as usize] = RoundTrip(feedback.rtt_ns.min(u64::from(u32::MAX)) as u32);
+        self.rtt[k] = RoundTrip(feedback.rtt_ns.min(u64::from(u32::MAX)) as u32);
     }
 }
 

@@ -12,7 +12,7 @@ use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Weight};
 use std::sync::Arc;
 use subak_core::rng::mix;
 use subak_core::scheme::{FlowInfo, Follows, Goal, Param, ParamUnit, Params, Port, Settles};
-use subak_core::{Fault, Ns, Utility};
+use subak_core::{Fault, IdVec, Ns, SubflowId, Utility};
 use subak_solve::xwi::{MOST, PriceLaw, normalized_residual};
 
 /// `params.price_interval`.
@@ -104,10 +104,13 @@ impl Optimizer for Xwi {
         Xwi { interval_ns: (self.interval_ns as f64 * by).round().max(1.0) as Ns, ..self }
     }
     fn source(&self, flow: &FlowInfo) -> XwiSource {
-        XwiSource { wishes: Wishes::new(flow, self.bounds), residuals: vec![Residual::default(); flow.paths.len()] }
+        XwiSource {
+            wishes: Wishes::new(flow, self.bounds),
+            residuals: IdVec::filled(Residual::default(), flow.paths.len()),
+        }
     }
     fn price(&self, port: &Port) -> XwiPrice {
-        let phase_ns = if self.synchronized { 0 } else { mix(u64::from(port.link)) % self.interval_ns };
+        let phase_ns = if self.synchronized { 0 } else { mix(u64::from(port.link.0)) % self.interval_ns };
         XwiPrice {
             xwi: *self,
             price: 0.0,
@@ -123,7 +126,7 @@ impl Optimizer for Xwi {
 #[derive(Debug, Clone)]
 pub struct XwiSource {
     wishes: Wishes,
-    residuals: Vec<Residual>,
+    residuals: IdVec<SubflowId, Residual>,
 }
 
 impl OptimizerSource<Xwi> for XwiSource {
@@ -131,18 +134,18 @@ impl OptimizerSource<Xwi> for XwiSource {
         self.wishes.on_start(now_ns);
     }
     #[inline]
-    fn wish(&self, k: u8) -> Weight {
+    fn wish(&self, k: SubflowId) -> Weight {
         Weight::of_rate(self.wishes.wish_bps(k))
     }
     fn on_weight(&mut self, _weight: f64, utility: &Arc<Utility>) {
         self.wishes.set_utility(utility);
     }
     #[inline]
-    fn note(&self, k: u8) -> Residual {
-        self.residuals[k as usize]
+    fn note(&self, k: SubflowId) -> Residual {
+        self.residuals[k]
     }
     #[inline]
-    fn on_feedback(&mut self, k: u8, feedback: &Feedback) {
+    fn on_feedback(&mut self, k: SubflowId, feedback: &Feedback) {
         self.wishes.on_feedback(k, feedback.path_price, feedback);
         let Some(rate) = self.wishes.rate_bps() else { return };
         let marginal = self.wishes.marginal();
@@ -152,7 +155,7 @@ impl OptimizerSource<Xwi> for XwiSource {
         } else {
             f64::INFINITY
         };
-        self.residuals[k as usize] = Residual(residual);
+        self.residuals[k] = Residual(residual);
     }
 }
 

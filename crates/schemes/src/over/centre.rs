@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use subak_core::driver::{Capacities, LinkChange};
 use subak_core::scheme::{Carries, Class, Controller, FlowInfo, Io, Scheme, To};
-use subak_core::{FlowId, LinkId, Network, NodeId, Ns};
+use subak_core::{FlowId, LinkId, Network, NodeId, Ns, SubflowId};
 
 /// Time between two words of a source that say the same.
 pub const RENEW_NS: Ns = 1_000_000;
@@ -76,9 +76,9 @@ pub trait Centre<W: Wish>: Send {
     /// The link carries so much from now on, bit/s; 0 while it is down.
     fn on_capacity(&mut self, link: LinkId, capacity_bps: f64);
     /// One iteration. `tell` takes the wishes that have changed enough to be sent.
-    fn step(&mut self, now_ns: Ns, tell: &mut dyn FnMut(FlowId, u8, W));
+    fn step(&mut self, now_ns: Ns, tell: &mut dyn FnMut(FlowId, SubflowId, W));
     /// The wish told last.
-    fn told(&self, flow: FlowId, k: u8) -> Option<W>;
+    fn told(&self, flow: FlowId, k: SubflowId) -> Option<W>;
 }
 
 /// The controller around a centre.
@@ -118,7 +118,7 @@ impl<C: Clone + Debug + Send, W: Wish, S: Scheme<Ctl = Word<C, W>>> Controller<S
                 let subflows = info.links.len() as u8;
                 self.centre.on_flow(&info);
                 self.flows.insert(flow, (subflows, io.now_ns));
-                for k in 0..subflows {
+                for k in info.links.ids() {
                     if let Some(wish) = self.centre.told(flow, k) {
                         io.ctl(To::Flow(flow), k, Word::Wish(wish), Class::Control, WORD_BYTES);
                     }

@@ -6,7 +6,7 @@ use subak_core::scheme::{
     Ack, Carries, Controller, FlowInfo, Headers, Io, Kind, Loss, Lossless, PacketKind, Params, PathInfo, Port, Queue,
     Recovery, Reply, Scheme, Visit,
 };
-use subak_core::{Fault, FlowId, Network, Ns};
+use subak_core::{Fault, FlowId, Network, Ns, SubflowId};
 
 /// A fabric: brings a flow's subflows to rates that follow from their wishes, which may change at any time.
 pub trait Fabric: Clone + Debug + Send + Sized + 'static {
@@ -74,11 +74,11 @@ pub trait FabricSource<F: Fabric>: Send {
     /// The flow starts. Every subflow has a wish already.
     fn on_start<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>);
     /// Subflow `k` has this wish from now on.
-    fn wish<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>, k: u8, wish: F::Wish);
+    fn wish<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>, k: SubflowId, wish: F::Wish);
     /// The rate of subflow `k` as far as it is known, bit/s on the wire.
-    fn rate_bps(&self, k: u8) -> Option<f64>;
+    fn rate_bps(&self, k: SubflowId) -> Option<f64>;
     /// The header of a data packet of subflow `k`, of `bytes` on the wire.
-    fn header(&mut self, k: u8, bytes: u32) -> F::Header {
+    fn header(&mut self, k: SubflowId, bytes: u32) -> F::Header {
         let _ = (k, bytes);
         F::Header::default()
     }
@@ -87,7 +87,7 @@ pub trait FabricSource<F: Fabric>: Send {
         let _ = (io, ack, header);
     }
     /// A control message arrived.
-    fn on_ctl<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>, k: u8, message: F::Ctl) {
+    fn on_ctl<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>, k: SubflowId, message: F::Ctl) {
         let _ = (io, k, message);
     }
     /// A timer is due.
@@ -99,7 +99,7 @@ pub trait FabricSource<F: Fabric>: Send {
         let _ = (io, loss);
     }
     /// Subflow `k` takes another path from now on.
-    fn on_reroute<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>, k: u8, path: &PathInfo) {
+    fn on_reroute<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>, k: SubflowId, path: &PathInfo) {
         let _ = (io, k, path);
     }
     /// The flow is done.
@@ -114,7 +114,7 @@ pub struct Passing<'a, H> {
     /// Whose.
     pub flow: FlowId,
     /// Which of the flow's subflows.
-    pub subflow: u8,
+    pub subflow: SubflowId,
     /// Data or acknowledgement.
     pub kind: PacketKind,
     /// Bytes on the wire.
@@ -165,7 +165,7 @@ pub trait FabricHop<F: Fabric>: Send {
 #[derive(Debug, Clone, Copy)]
 pub struct Arrived<H> {
     /// On which of the flow's subflows.
-    pub subflow: u8,
+    pub subflow: SubflowId,
     /// Which segment.
     pub segment: u32,
     /// Bytes on the wire.
@@ -190,7 +190,7 @@ pub trait FabricSink<F: Fabric>: Send {
         Reply::Ack(packet.header)
     }
     /// A control message arrived.
-    fn on_ctl<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>, k: u8, message: F::Ctl, bytes: u32) {
+    fn on_ctl<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>, k: SubflowId, message: F::Ctl, bytes: u32) {
         let _ = (io, k, message, bytes);
     }
     /// A timer is due.

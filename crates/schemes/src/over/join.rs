@@ -12,7 +12,7 @@ use subak_core::scheme::{
     Ack, Class, Controller, FlowInfo, Headers, Hop, Io, Loss, Lossless, Packet, PacketKind, Params, PathInfo, Port,
     Recovery, Reply, Scheme, Sink, Source, To, Visit,
 };
-use subak_core::{Fault, LinkId, Network, Ns, Utility};
+use subak_core::{Fault, LinkId, Network, Ns, SubflowId, Utility};
 
 /// An optimizer over a fabric, as a scheme.
 #[derive(Debug, Clone)]
@@ -108,7 +108,7 @@ pub struct OverSource<O: Optimizer, F: Fabric> {
 
 impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> OverSource<O, F> {
     fn wish_all(&mut self, io: &mut Io<Over<O, F>>) {
-        for k in 0..self.subflows {
+        for k in (0..self.subflows).map(SubflowId) {
             self.fabric.wish(io, k, self.optimizer.wish(k));
         }
     }
@@ -119,7 +119,7 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> OverSource<O, F> {
             let mut flow = told.flow.clone();
             self.optimizer.tell(io.now_ns, &mut flow);
             let bytes = centre::bytes(&flow);
-            io.ctl(To::Controller, 0, Word::Here(Box::new(flow)), Class::Control, bytes);
+            io.ctl(To::Controller, SubflowId(0), Word::Here(Box::new(flow)), Class::Control, bytes);
         }
     }
 
@@ -162,7 +162,7 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> Source<Over<O, F>> fo
         self.fabric.wish(io, k, self.optimizer.wish(k));
     }
 
-    fn on_ctl(&mut self, io: &mut Io<Over<O, F>>, subflow: u8, message: Word<F::Ctl, W>) {
+    fn on_ctl(&mut self, io: &mut Io<Over<O, F>>, subflow: SubflowId, message: Word<F::Ctl, W>) {
         match message {
             Word::Fabric(message) => self.fabric.on_ctl(io, subflow, message),
             Word::Wish(wish) if self.told.as_ref().is_some_and(|told| !told.done) => {
@@ -189,10 +189,10 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> Source<Over<O, F>> fo
         }
         self.tell(io);
     }
-    fn on_reroute(&mut self, io: &mut Io<Over<O, F>>, k: u8, path: &PathInfo, links: &[LinkId]) {
+    fn on_reroute(&mut self, io: &mut Io<Over<O, F>>, k: SubflowId, path: &PathInfo, links: &[LinkId]) {
         self.fabric.on_reroute(io, k, path);
         if let Some(told) = &mut self.told {
-            (told.flow.paths[k as usize], told.flow.links[k as usize]) = (*path, links.to_vec());
+            (told.flow.paths[k], told.flow.links[k]) = (*path, links.to_vec());
         }
         self.tell(io);
     }
@@ -200,7 +200,7 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> Source<Over<O, F>> fo
         self.fabric.on_finish(io);
         if let Some(told) = &mut self.told {
             told.done = true;
-            io.ctl(To::Controller, 0, Word::Gone, Class::Control, centre::WORD_BYTES);
+            io.ctl(To::Controller, SubflowId(0), Word::Gone, Class::Control, centre::WORD_BYTES);
         }
     }
 }
@@ -283,7 +283,7 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> Sink<Over<O, F>> for 
     fn on_data(&mut self, io: &mut Io<Over<O, F>>, packet: &Packet<Over<O, F>>) -> Reply<<Over<O, F> as Scheme>::Data> {
         let arrived = Arrived {
             subflow: packet.subflow,
-            segment: packet.segment,
+            segment: packet.segment(),
             bytes: packet.bytes,
             ecn: packet.ecn,
             sent_ns: packet.sent_ns,
@@ -294,7 +294,7 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> Sink<Over<O, F>> for 
             Reply::Withhold => Reply::Withhold,
         }
     }
-    fn on_ctl(&mut self, io: &mut Io<Over<O, F>>, subflow: u8, message: Word<F::Ctl, W>, bytes: u32) {
+    fn on_ctl(&mut self, io: &mut Io<Over<O, F>>, subflow: SubflowId, message: Word<F::Ctl, W>, bytes: u32) {
         if let Word::Fabric(message) = message {
             self.0.on_ctl(io, subflow, message, bytes);
         }

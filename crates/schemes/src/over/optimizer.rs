@@ -4,7 +4,7 @@ use super::{Centre, Part, Wish};
 use std::fmt::Debug;
 use std::sync::Arc;
 use subak_core::scheme::{FlowInfo, Params, Port};
-use subak_core::{Fault, Network, Ns, Utility};
+use subak_core::{Fault, Network, Ns, SubflowId, Utility};
 
 /// An optimizer: wishes at the source, a price at the link.
 pub trait Optimizer: Clone + Debug + Send + 'static {
@@ -68,11 +68,11 @@ pub trait OptimizerSource<O: Optimizer>: Send {
         let _ = now_ns;
     }
     /// What subflow `k` wishes now.
-    fn wish(&self, k: u8) -> O::Wish;
+    fn wish(&self, k: SubflowId) -> O::Wish;
     /// The flow has another weight from now on, and with it this utility.
     fn on_weight(&mut self, weight: f64, utility: &Arc<Utility>);
     /// The centre wishes this for subflow `k` from now on.
-    fn on_wish(&mut self, k: u8, wish: O::Wish) {
+    fn on_wish(&mut self, k: SubflowId, wish: O::Wish) {
         let _ = (k, wish);
     }
     /// What the centre is told of the flow: `flow` as it was when it started, or got another weight or path.
@@ -80,12 +80,12 @@ pub trait OptimizerSource<O: Optimizer>: Send {
         let _ = (now_ns, flow);
     }
     /// What its packets tell the links.
-    fn note(&self, k: u8) -> O::Note {
+    fn note(&self, k: SubflowId) -> O::Note {
         let _ = k;
         O::Note::default()
     }
     /// Feedback for subflow `k`.
-    fn on_feedback(&mut self, k: u8, feedback: &Feedback) {
+    fn on_feedback(&mut self, k: SubflowId, feedback: &Feedback) {
         let _ = (k, feedback);
     }
 }

@@ -68,15 +68,16 @@ impl Tables {
     fn log2(&self, x: u64) -> i64 {
         let exponent = x.ilog2();
         let behind = x ^ (1 << exponent);
-        let index = (behind << self.log_index_bits) >> exponent;
-        (i64::from(exponent) << LOG_BITS) + i64::from(self.logs[index as usize])
+        let index = ((behind << self.log_index_bits) >> exponent) as usize;
+        (i64::from(exponent) << LOG_BITS) + i64::from(self.logs[index])
     }
 
     /// About `x` / `y`, for positive integers below 2^40.
     fn divide(&self, x: u64, y: u64) -> f64 {
         let log = self.log2(x) - self.log2(y);
         let (whole, fraction) = (log >> LOG_BITS, log & ((1 << LOG_BITS) - 1));
-        let power = self.powers[(fraction >> (LOG_BITS - self.power_index_bits)) as usize];
+        let index = (fraction >> (LOG_BITS - self.power_index_bits)) as usize;
+        let power = self.powers[index];
         libm::ldexp(f64::from(power), whole as i32 - POWER_BITS as i32)
     }
 }

@@ -68,7 +68,7 @@ impl<R: Rule> PercHop<R> {
 impl<R: Rule> Hop<Perc<R>> for PercHop<R> {
     fn on_start(&mut self, io: &mut Io<Perc<R>>) {
         if let Some(round) = &self.round {
-            let phase_ns = mix(u64::from(self.id)) % round.ns;
+            let phase_ns = mix(u64::from(self.id.0)) % round.ns;
             io.timer(ROUND_OVER, io.now_ns + 1 + phase_ns);
         }
     }
@@ -188,18 +188,19 @@ mod tests {
     use serde_json::Map;
     use subak_core::scheme::Named;
     use subak_core::scheme::{Ask, Params, Scheme};
+    use subak_core::{FlowId, SubflowId};
 
     const RTT_NS: Ns = 10_000;
 
     fn port() -> Port {
         Port {
-            link: 7,
+            link: LinkId(7),
             capacity_bps: 10e9,
             delay_ns: 1000,
             buffer_bytes: 1 << 20,
             mtu_bytes: 1500,
             rtt_ns: RTT_NS,
-            ..Port::example(0, 1.0)
+            ..Port::example(LinkId(0), 1.0)
         }
     }
 
@@ -213,7 +214,7 @@ mod tests {
         let fields = Stateless::default().fields(1);
         let mut message =
             Message { weight: 1.0, was: 1.0, serial: 1, first, fin, tx_ns: 0, period_ns: RTT_NS, round_ns: 0, fields };
-        let visit = Visit { flow, subflow: 0, hop: 0, forward: true };
+        let visit = Visit { flow: FlowId(flow), subflow: SubflowId(0), hop: 0, forward: true };
         hop.on_ctl(&mut Io::default(), &mut message, visit, &port());
         message
     }
@@ -271,7 +272,7 @@ mod tests {
     #[test]
     fn resets_come_every_round_in_the_links_own_phase() {
         let (scheme, mut hop) = hop();
-        let mut other = scheme.hop(&Port { link: 8, ..port() });
+        let mut other = scheme.hop(&Port { link: LinkId(8), ..port() });
         let mut io = Io::default();
         let due = |io: &mut Io<SPerc>| match io.take_asks().next() {
             Some(Ask::Timer { at_ns, .. }) => at_ns,

@@ -9,7 +9,7 @@
 use super::{Message, Perc, Rule, Settings, wire_bytes};
 use std::sync::Arc;
 use subak_core::scheme::{Ack, Class, FlowInfo, Io, Loss, Packet, PathInfo, Sink, Source, To};
-use subak_core::{LinkId, Ns, Utility};
+use subak_core::{IdVec, LinkId, Ns, SubflowId, Utility};
 
 const SEND: u32 = 0;
 const WATCH: u32 = 1;
@@ -28,7 +28,7 @@ pub struct PercSource<R: Rule> {
     tells: bool,
     /// Payload not acknowledged; `u64::MAX` for a flow without end.
     remaining_bytes: u64,
-    subflows: Vec<Subflow<R>>,
+    subflows: IdVec<SubflowId, Subflow<R>>,
     finishing: bool,
 }
 
@@ -96,22 +96,22 @@ impl<R: Rule> PercSource<R> {
     }
 
     /// Subflow `k` has this weight from its next trip on.
-    pub fn set_weight(&mut self, k: u8, weight: f64) {
-        self.subflows[k as usize].weight = weight;
+    pub fn set_weight(&mut self, k: SubflowId, weight: f64) {
+        self.subflows[k].weight = weight;
     }
 
     /// A packet as for a new flow.
-    fn start(&mut self, io: &mut Io<Perc<R>>, k: u8) {
-        let hops = self.subflows[k as usize].path.hops;
+    fn start(&mut self, io: &mut Io<Perc<R>>, k: SubflowId) {
+        let hops = self.subflows[k].path.hops;
         let fields = self.rule.fields(hops);
-        let Subflow { fresh: first, weight, .. } = self.subflows[k as usize];
+        let Subflow { fresh: first, weight, .. } = self.subflows[k];
         let (was, tx_ns, period_ns, round_ns) = (weight, 0, 0, 0);
         self.send(io, k, Message { weight, was, serial: 0, first, fin: false, tx_ns, period_ns, round_ns, fields });
     }
 
-    fn send(&mut self, io: &mut Io<Perc<R>>, k: u8, mut message: Message<R>) {
+    fn send(&mut self, io: &mut Io<Perc<R>>, k: SubflowId, mut message: Message<R>) {
         let demand_bps = self.demand_bps(k);
-        let subflow = &mut self.subflows[k as usize];
+        let subflow = &mut self.subflows[k];
         subflow.serial = subflow.serial.wrapping_add(1);
         subflow.sent_ns = io.now_ns;
         message.serial = subflow.serial;
@@ -126,8 +126,8 @@ impl<R: Rule> PercSource<R> {
         io.ctl(To::Sink, k, message, Class::Control, bytes);
     }
 
-    fn patience_ns(&self, k: u8) -> Ns {
-        let subflow = &self.subflows[k as usize];
+    fn patience_ns(&self, k: SubflowId) -> Ns {
+        let subflow = &self.subflows[k];
         if self.rto_ns > 0 {
             return self.rto_ns;
         }
@@ -140,18 +140,18 @@ impl<R: Rule> PercSource<R> {
     }
 
     /// Rate on the wire that would bring what is left to send through in a round trip, bit/s.
-    fn demand_bps(&self, k: u8) -> f64 {
+    fn demand_bps(&self, k: SubflowId) -> f64 {
         if !self.tells || self.remaining_bytes == u64::MAX {
             return f64::INFINITY;
         }
         let in_flight: u64 = self.subflows.iter().map(|s| s.in_flight_bytes).sum();
         let left = self.remaining_bytes.saturating_sub(in_flight) as f64;
         let wire = f64::from(self.mtu_bytes) / f64::from(self.mss_bytes);
-        left * wire * 8e9 / self.subflows[usize::from(k)].path.base_rtt_ns.max(1) as f64
+        left * wire * 8e9 / self.subflows[k].path.base_rtt_ns.max(1) as f64
     }
 
     /// Whether subflow `k` can send all that the flow has in its first round trip.
-    fn fits(&self, k: usize) -> bool {
+    fn fits(&self, k: SubflowId) -> bool {
         let path = &self.subflows[k].path;
         let wire = self.remaining_bytes as f64 * f64::from(self.mtu_bytes) / f64::from(self.mss_bytes);
         wire * 8e9 <= path.line_rate_bps * path.base_rtt_ns as f64
@@ -165,9 +165,9 @@ impl<R: Rule> PercSource<R> {
     }
 
     /// The packet is late: hold it lost and start the flow anew.
-    fn watch(&mut self, io: &mut Io<Perc<R>>, k: u8) {
+    fn watch(&mut self, io: &mut Io<Perc<R>>, k: SubflowId) {
         let patience = self.patience_ns(k);
-        let subflow = &mut self.subflows[k as usize];
+        let subflow = &mut self.subflows[k];
         let mut due = io.now_ns + patience;
         match subflow.place {
             Place::Gone => return,
@@ -190,10 +190,10 @@ impl<R: Rule> PercSource<R> {
 
 impl<R: Rule> Source<Perc<R>> for PercSource<R> {
     fn on_start(&mut self, io: &mut Io<Perc<R>>) {
-        for k in 0..self.subflows.len() as u8 {
+        for k in self.subflows.ids() {
             if self.short {
-                io.pace(k, Some(self.subflows[k as usize].path.line_rate_bps), None);
-                if self.fits(k.into()) {
+                io.pace(k, Some(self.subflows[k].path.line_rate_bps), None);
+                if self.fits(k) {
                     continue;
                 }
             }
@@ -204,7 +204,7 @@ impl<R: Rule> Source<Perc<R>> for PercSource<R> {
 
     fn stamp(&mut self, _now_ns: Ns, packet: &mut Packet<Perc<R>>, remaining_bytes: u64) {
         self.remaining_bytes = remaining_bytes;
-        self.subflows[packet.subflow as usize].in_flight_bytes += u64::from(packet.payload_bytes);
+        self.subflows[packet.subflow].in_flight_bytes += u64::from(packet.payload_bytes());
         if self.short {
             packet.class = Class::High;
         }
@@ -212,15 +212,15 @@ impl<R: Rule> Source<Perc<R>> for PercSource<R> {
 
     fn on_ack(&mut self, _io: &mut Io<Perc<R>>, ack: &Ack<()>) {
         self.remaining_bytes = ack.remaining_bytes;
-        self.subflows[ack.subflow as usize].in_flight_bytes = ack.in_flight_bytes;
+        self.subflows[ack.subflow].in_flight_bytes = ack.in_flight_bytes;
     }
 
     fn on_loss(&mut self, _io: &mut Io<Perc<R>>, loss: &Loss) {
-        self.subflows[loss.subflow as usize].in_flight_bytes = loss.in_flight_bytes;
+        self.subflows[loss.subflow].in_flight_bytes = loss.in_flight_bytes;
     }
 
-    fn on_ctl(&mut self, io: &mut Io<Perc<R>>, k: u8, mut message: Message<R>) {
-        let subflow = &mut self.subflows[k as usize];
+    fn on_ctl(&mut self, io: &mut Io<Perc<R>>, k: SubflowId, mut message: Message<R>) {
+        let subflow = &mut self.subflows[k];
         if message.serial != subflow.serial || !matches!(subflow.place, Place::Out) {
             return; // Given up before: the flow has another packet by now.
         }
@@ -240,13 +240,13 @@ impl<R: Rule> Source<Perc<R>> for PercSource<R> {
         if self.finishing || next_ns <= io.now_ns {
             self.send(io, k, message);
         } else {
-            self.subflows[k as usize].place = Place::Held(message);
+            self.subflows[k].place = Place::Held(message);
             io.timer(TIMERS * u32::from(k) + SEND, next_ns);
         }
     }
 
     fn on_timer(&mut self, io: &mut Io<Perc<R>>, timer: u32) {
-        let k = (timer / TIMERS) as u8;
+        let k = SubflowId((timer / TIMERS) as u8);
         if timer % TIMERS == WATCH {
             return self.watch(io, k);
         }
@@ -260,8 +260,8 @@ impl<R: Rule> Source<Perc<R>> for PercSource<R> {
 
     /// The flow starts anew on the other path. Links of the old one that keep no state of a flow go on counting it until
     /// they notice that its packet is gone, where the rule lets them.
-    fn on_reroute(&mut self, io: &mut Io<Perc<R>>, k: u8, path: &PathInfo, _links: &[LinkId]) {
-        let subflow = &mut self.subflows[k as usize];
+    fn on_reroute(&mut self, io: &mut Io<Perc<R>>, k: SubflowId, path: &PathInfo, _links: &[LinkId]) {
+        let subflow = &mut self.subflows[k];
         (subflow.path, subflow.rtt_ns, subflow.fresh) = (*path, path.base_rtt_ns, true);
         if !matches!(subflow.place, Place::Gone) {
             self.start(io, k);
@@ -270,7 +270,7 @@ impl<R: Rule> Source<Perc<R>> for PercSource<R> {
 
     fn on_finish(&mut self, io: &mut Io<Perc<R>>) {
         self.finishing = true;
-        for k in 0..self.subflows.len() as u8 {
+        for k in self.subflows.ids() {
             self.release(io, k);
         }
     }
@@ -278,8 +278,8 @@ impl<R: Rule> Source<Perc<R>> for PercSource<R> {
 
 impl<R: Rule> PercSource<R> {
     /// Sends the packet that is held here, if there is one. One that is out says goodbye when it comes back.
-    fn release(&mut self, io: &mut Io<Perc<R>>, k: u8) {
-        let place = &mut self.subflows[k as usize].place;
+    fn release(&mut self, io: &mut Io<Perc<R>>, k: SubflowId) {
+        let place = &mut self.subflows[k].place;
         if matches!(place, Place::Held(_))
             && let Place::Held(message) = std::mem::replace(place, Place::Out)
         {
@@ -293,7 +293,7 @@ impl<R: Rule> PercSource<R> {
 pub struct PercSink;
 
 impl<R: Rule> Sink<Perc<R>> for PercSink {
-    fn on_ctl(&mut self, io: &mut Io<Perc<R>>, subflow: u8, message: Message<R>, bytes: u32) {
+    fn on_ctl(&mut self, io: &mut Io<Perc<R>>, subflow: SubflowId, message: Message<R>, bytes: u32) {
         if !message.fin {
             io.ctl(To::Source, subflow, message, Class::Control, bytes);
         }
@@ -305,6 +305,7 @@ mod tests {
     use super::*;
     use crate::s_perc::SPerc;
     use serde_json::{Map, json};
+    use subak_core::FlowId;
     use subak_core::scheme::Named;
     use subak_core::scheme::{Ask, Params, Scheme};
 
@@ -318,7 +319,7 @@ mod tests {
     fn source(scheme: &SPerc) -> <SPerc as Scheme>::Source {
         let path = PathInfo { hops: 2, line_rate_bps: 1e10, min_capacity_bps: 1e10, base_rtt_ns: RTT_NS };
         let utility = Arc::new(Utility::log(2.0));
-        scheme.source(&FlowInfo { weight: 2.0, utility, ..FlowInfo::example(0, vec![path]) })
+        scheme.source(&FlowInfo { weight: 2.0, utility, ..FlowInfo::example(FlowId(0), vec![path]) })
     }
 
     type Sent = Vec<<SPerc as Scheme>::Ctl>;
@@ -351,7 +352,7 @@ mod tests {
         let (mut sent, _, paces) = asks(&mut io);
         assert!(sent[0].first && paces.is_empty());
         io.now_ns = RTT_NS;
-        source.on_ctl(&mut io, 0, back(sent.remove(0), 3e9));
+        source.on_ctl(&mut io, SubflowId(0), back(sent.remove(0), 3e9));
         let (sent, _, paces) = asks(&mut io);
         assert_eq!(paces, [6e9], "3 Gb/s a unit of weight");
         assert!(!sent[0].first && !sent[0].fin, "the packet goes out again at once");
@@ -365,7 +366,7 @@ mod tests {
         let mut message = asks(&mut io).0.remove(0);
         message.tx_ns = 3 * RTT_NS;
         io.now_ns = RTT_NS;
-        source.on_ctl(&mut io, 0, back(message, 1e9));
+        source.on_ctl(&mut io, SubflowId(0), back(message, 1e9));
         let (sent, timers, _) = asks(&mut io);
         assert!(sent.is_empty());
         assert_eq!(timers, [(SEND, 3 * RTT_NS)]);
@@ -385,10 +386,10 @@ mod tests {
         let (mut sent, timers, _) = asks(&mut io);
         assert_eq!(sent[0].fields, crate::s_perc::Fields::new(2, false), "as a new flow");
         assert_eq!(timers, [(WATCH, 16 * RTT_NS)], "and it is watched again");
-        source.on_ctl(&mut io, 0, back(lost, 9e9));
+        source.on_ctl(&mut io, SubflowId(0), back(lost, 9e9));
         let (again, _, paces) = asks(&mut io);
         assert!(again.is_empty() && paces.is_empty(), "the old packet ends here");
-        source.on_ctl(&mut io, 0, back(sent.remove(0), 1e9));
+        source.on_ctl(&mut io, SubflowId(0), back(sent.remove(0), 1e9));
         assert_eq!(asks(&mut io).2, [2e9]);
     }
 
@@ -400,7 +401,7 @@ mod tests {
         let out = asks(&mut io).0.remove(0);
         source.on_finish(&mut io);
         assert!(asks(&mut io).0.is_empty(), "the packet that is out holds what links must take back");
-        source.on_ctl(&mut io, 0, back(out, 1e9));
+        source.on_ctl(&mut io, SubflowId(0), back(out, 1e9));
         let (sent, _, paces) = asks(&mut io);
         assert!(sent[0].fin && paces.is_empty());
         source.on_timer(&mut io, WATCH);
@@ -414,7 +415,7 @@ mod tests {
         let mut io = Io::default();
         source.on_start(&mut io);
         let out = asks(&mut io).0.remove(0);
-        source.on_ctl(&mut io, 0, back(out, 0.0));
+        source.on_ctl(&mut io, SubflowId(0), back(out, 0.0));
         assert_eq!(asks(&mut io).2, [1e10 / 1000.0]);
     }
 }

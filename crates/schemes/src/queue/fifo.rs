@@ -3,12 +3,12 @@
 use super::Paused;
 use std::collections::VecDeque;
 use subak_core::Ns;
-use subak_core::scheme::{Class, Pop, Queue, Scheme, Slab};
+use subak_core::scheme::{Class, PacketId, Pop, Queue, Scheme, Slab};
 
 /// A drop-tail queue of limited bytes.
 #[derive(Debug, Clone)]
 pub struct Fifo {
-    waiting: VecDeque<u32>,
+    waiting: VecDeque<PacketId>,
     bytes: u64,
     limit_bytes: u64,
     paused: Paused,
@@ -23,7 +23,7 @@ impl Fifo {
 
 impl<S: Scheme> Queue<S> for Fifo {
     #[inline]
-    fn push(&mut self, _now_ns: Ns, packet: u32, slab: &mut Slab<S>, dropped: &mut Vec<u32>) {
+    fn push(&mut self, _now_ns: Ns, packet: PacketId, slab: &mut Slab<S>, dropped: &mut Vec<PacketId>) {
         let bytes = u64::from(slab[packet].bytes);
         if self.bytes + bytes > self.limit_bytes {
             dropped.push(packet);
@@ -34,9 +34,9 @@ impl<S: Scheme> Queue<S> for Fifo {
     }
 
     #[inline]
-    fn pop(&mut self, _now_ns: Ns, slab: &mut Slab<S>, _dropped: &mut Vec<u32>) -> Pop {
+    fn pop(&mut self, _now_ns: Ns, slab: &mut Slab<S>, _dropped: &mut Vec<PacketId>) -> Pop {
         // One that is held holds all behind it.
-        let held = |&packet: &u32| !self.paused.is_none() && self.paused.holds(slab[packet].class);
+        let held = |&packet: &PacketId| !self.paused.is_none() && self.paused.holds(slab[packet].class);
         if self.waiting.front().is_some_and(held) {
             return Pop::Empty;
         }
@@ -53,7 +53,7 @@ impl<S: Scheme> Queue<S> for Fifo {
         self.paused.set(class, on);
     }
 
-    fn first(&self) -> Option<u32> {
+    fn first(&self) -> Option<PacketId> {
         self.waiting.front().copied()
     }
 

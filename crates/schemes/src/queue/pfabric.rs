@@ -4,8 +4,8 @@
 //! When full it drops the packet of the lowest priority, of several the latest. It serves the flow whose packet has the
 //! highest priority, of several the first, and of that flow the earliest packet, so that flows stay in order.
 
-use subak_core::Ns;
-use subak_core::scheme::{Packet, PacketKind, Pop, Queue, Scheme, Slab};
+use subak_core::scheme::{Packet, PacketId, PacketKind, Pop, Queue, Scheme, Slab};
+use subak_core::{FlowId, Ns, SubflowId};
 
 /// A scheme whose packets have a rank; the lower goes first.
 pub trait Ranked: Scheme {
@@ -24,10 +24,10 @@ pub struct PFabricQueue {
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
-    packet: u32,
+    packet: PacketId,
     bytes: u32,
     rank: u64,
-    flow: (u32, u8, PacketKind),
+    flow: (FlowId, SubflowId, PacketKind),
 }
 
 impl PFabricQueue {
@@ -36,7 +36,7 @@ impl PFabricQueue {
         PFabricQueue { waiting: Vec::new(), bytes: 0, limit_bytes }
     }
 
-    fn take(&mut self, at: usize) -> u32 {
+    fn take(&mut self, at: usize) -> PacketId {
         let entry = self.waiting.remove(at);
         self.bytes -= u64::from(entry.bytes);
         entry.packet
@@ -44,7 +44,7 @@ impl PFabricQueue {
 }
 
 impl<S: Ranked> Queue<S> for PFabricQueue {
-    fn push(&mut self, _now_ns: Ns, id: u32, slab: &mut Slab<S>, dropped: &mut Vec<u32>) {
+    fn push(&mut self, _now_ns: Ns, id: PacketId, slab: &mut Slab<S>, dropped: &mut Vec<PacketId>) {
         let packet = &slab[id];
         let flow = (packet.flow, packet.subflow, packet.kind);
         self.waiting.push(Entry { packet: id, bytes: packet.bytes, rank: S::rank(packet), flow });
@@ -56,7 +56,7 @@ impl<S: Ranked> Queue<S> for PFabricQueue {
         }
     }
 
-    fn pop(&mut self, _now_ns: Ns, _slab: &mut Slab<S>, _dropped: &mut Vec<u32>) -> Pop {
+    fn pop(&mut self, _now_ns: Ns, _slab: &mut Slab<S>, _dropped: &mut Vec<PacketId>) -> Pop {
         let Some(best) = self.waiting.iter().min_by_key(|entry| entry.rank) else { return Pop::Empty };
         let flow = best.flow;
         let first = self.waiting.iter().position(|entry| entry.flow == flow).unwrap_or(0);
@@ -76,16 +76,17 @@ impl<S: Ranked> Queue<S> for PFabricQueue {
 mod tests {
     use super::*;
     use crate::pfabric::{PFabric, Remaining};
+    use subak_core::IdVec;
     use subak_core::rng::Stream;
 
     fn packet(flow: u32, segment: u32, rank: u64, bytes: u32) -> Packet<PFabric> {
-        Packet { segment, bytes, payload_bytes: bytes, data: Remaining::of(rank), ..Packet::blank(flow) }
+        Packet { bytes, data: Remaining::of(rank), ..Packet::blank(FlowId(flow)).carrying(segment, bytes) }
     }
 
     struct Bench {
         queue: PFabricQueue,
         slab: Slab<PFabric>,
-        dropped: Vec<u32>,
+        dropped: Vec<PacketId>,
     }
 
     impl Bench {
@@ -98,7 +99,7 @@ mod tests {
         }
         fn pop(&mut self) -> Option<(u32, u32)> {
             match Queue::<PFabric>::pop(&mut self.queue, 0, &mut self.slab, &mut self.dropped) {
-                Pop::Packet(id) => Some((self.slab[id].flow, self.slab[id].segment)),
+                Pop::Packet(id) => Some((self.slab[id].flow.0, self.slab[id].segment())),
                 _ => None,
             }
         }
@@ -131,7 +132,7 @@ mod tests {
         for seed in 0..50 {
             let mut random = Stream::new(seed, "queue");
             let mut b = Bench::new(20_000);
-            let (mut arrived, mut served, mut last) = (0, 0, [None; 8]);
+            let (mut arrived, mut served, mut last) = (0, 0, IdVec::<FlowId, _>::filled(None, 8));
             for step in 0..2000 {
                 if random.unit() < 0.6 {
                     let flow = random.below(8) as u32;
@@ -140,11 +141,11 @@ mod tests {
                 } else {
                     let best = b.queue.waiting.iter().map(|e| e.rank).min();
                     let of_best: Vec<u32> =
-                        b.queue.waiting.iter().filter(|e| Some(e.rank) == best).map(|e| e.flow.0).collect();
+                        b.queue.waiting.iter().filter(|e| Some(e.rank) == best).map(|e| e.flow.0.0).collect();
                     if let Some((flow, segment)) = b.pop() {
                         assert!(of_best.contains(&flow), "seed {seed}: flow {flow} is not the best");
-                        assert!(last[flow as usize] < Some(segment), "seed {seed}: flow {flow} is out of order");
-                        last[flow as usize] = Some(segment);
+                        let before = last[FlowId(flow)].replace(segment);
+                        assert!(before < Some(segment), "seed {seed}: flow {flow} is out of order");
                         served += 1;
                     }
                 }

@@ -4,7 +4,7 @@
 use super::Paused;
 use std::collections::VecDeque;
 use subak_core::Ns;
-use subak_core::scheme::{Class, PacketKind, Pop, Queue, Scheme, Slab};
+use subak_core::scheme::{Class, PacketId, PacketKind, Pop, Queue, Scheme, Slab};
 
 const CLASSES: usize = 3;
 
@@ -12,7 +12,7 @@ const CLASSES: usize = 3;
 /// limit their rate.
 #[derive(Debug, Clone)]
 pub struct Priority {
-    waiting: [VecDeque<u32>; CLASSES],
+    waiting: [VecDeque<PacketId>; CLASSES],
     bytes: [u64; CLASSES],
     limit_bytes: u64,
     paused: Paused,
@@ -44,15 +44,15 @@ impl Priority {
 
 impl<S: Scheme> Queue<S> for Priority {
     #[inline]
-    fn push(&mut self, _now_ns: Ns, packet: u32, slab: &mut Slab<S>, dropped: &mut Vec<u32>) {
+    fn push(&mut self, _now_ns: Ns, packet: PacketId, slab: &mut Slab<S>, dropped: &mut Vec<PacketId>) {
         let bytes = u64::from(slab[packet].bytes);
         let class = slab[packet].class;
-        if class != Class::Control && self.bytes[class as usize] + bytes > self.limit_bytes {
+        if class != Class::Control && self.bytes[class.place()] + bytes > self.limit_bytes {
             dropped.push(packet);
             return;
         }
-        self.bytes[class as usize] += bytes;
-        let class = class as usize;
+        self.bytes[class.place()] += bytes;
+        let class = class.place();
         if self.acks_first && slab[packet].kind == PacketKind::Ack && slab[packet].hop == 0 {
             self.waiting[class].insert(self.acks[class], packet);
             self.acks[class] += 1;
@@ -62,7 +62,7 @@ impl<S: Scheme> Queue<S> for Priority {
     }
 
     #[inline]
-    fn pop(&mut self, _now_ns: Ns, slab: &mut Slab<S>, _dropped: &mut Vec<u32>) -> Pop {
+    fn pop(&mut self, _now_ns: Ns, slab: &mut Slab<S>, _dropped: &mut Vec<PacketId>) -> Pop {
         for (k, (class, bytes)) in self.waiting.iter_mut().zip(&mut self.bytes).enumerate() {
             if self.paused.holds_number(k) {
                 continue;

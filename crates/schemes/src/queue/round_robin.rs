@@ -10,7 +10,7 @@
 use super::Paused;
 use std::collections::{BTreeMap, VecDeque};
 use subak_core::Ns;
-use subak_core::scheme::{Class, Packet, PacketKind, Pop, Queue, Scheme, Slab};
+use subak_core::scheme::{Class, Packet, PacketId, PacketKind, Pop, Queue, Scheme, Slab};
 
 /// A header that holds its flow's weight.
 pub trait Weighed {
@@ -34,7 +34,7 @@ pub struct RoundRobin {
     /// Physical queues; `None`: one for each subflow.
     queues: Option<u64>,
     mtu_bytes: u32,
-    first: VecDeque<u32>,
+    first: VecDeque<PacketId>,
     waiting: BTreeMap<u64, Waiting>,
     /// Queues with packets, the one that is visited in front.
     round: VecDeque<u64>,
@@ -48,7 +48,7 @@ pub struct RoundRobin {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    packets: VecDeque<u32>,
+    packets: VecDeque<PacketId>,
     bytes: u64,
     deficit: f64,
 }
@@ -72,8 +72,8 @@ impl RoundRobin {
     }
 
     fn key<S: Scheme>(&self, packet: &Packet<S>) -> u64 {
-        let subflow = u64::from(packet.flow) << 8 | u64::from(packet.subflow);
-        self.queues.map_or(subflow, |n| u64::from(packet.flow) % n)
+        let subflow = u64::from(packet.flow.0) << 8 | u64::from(packet.subflow);
+        self.queues.map_or(subflow, |n| u64::from(packet.flow.0) % n)
     }
 
     /// What a packet takes of its quantum, and its quantum.
@@ -111,7 +111,7 @@ impl RoundRobin {
         }
     }
 
-    fn next<S: Scheme>(&mut self, slab: &Slab<S>) -> Option<u32>
+    fn next<S: Scheme>(&mut self, slab: &Slab<S>) -> Option<PacketId>
     where
         S::Data: Weighed,
     {
@@ -140,7 +140,7 @@ impl RoundRobin {
     }
 
     /// Takes the first or the last packet out of a queue; one that is empty leaves the round and keeps nothing.
-    fn take<S: Scheme>(&mut self, key: u64, slab: &Slab<S>, last: bool) -> Option<u32> {
+    fn take<S: Scheme>(&mut self, key: u64, slab: &Slab<S>, last: bool) -> Option<PacketId> {
         let w = self.waiting.get_mut(&key)?;
         let packet = if last { w.packets.pop_back() } else { w.packets.pop_front() }?;
         let bytes = u64::from(slab[packet].bytes);
@@ -162,7 +162,7 @@ impl<S: Scheme> Queue<S> for RoundRobin
 where
     S::Data: Weighed,
 {
-    fn push(&mut self, _now_ns: Ns, packet: u32, slab: &mut Slab<S>, dropped: &mut Vec<u32>) {
+    fn push(&mut self, _now_ns: Ns, packet: PacketId, slab: &mut Slab<S>, dropped: &mut Vec<PacketId>) {
         self.bytes += u64::from(slab[packet].bytes);
         self.packets += 1;
         if slab[packet].kind != PacketKind::Data {
@@ -183,7 +183,7 @@ where
         }
     }
 
-    fn pop(&mut self, _now_ns: Ns, slab: &mut Slab<S>, _dropped: &mut Vec<u32>) -> Pop {
+    fn pop(&mut self, _now_ns: Ns, slab: &mut Slab<S>, _dropped: &mut Vec<PacketId>) -> Pop {
         if let Some(packet) = self.first.pop_front() {
             self.bytes -= u64::from(slab[packet].bytes);
             self.packets -= 1;
@@ -213,9 +213,10 @@ mod tests {
     use super::*;
     use crate::wrr::{Header, Wrr};
     use proptest::prelude::*;
+    use subak_core::{FlowId, IdVec};
 
     fn packet(flow: u32, bytes: u32, weight: f64) -> Packet<Wrr> {
-        Packet { bytes, payload_bytes: bytes, data: Header::of(weight), ..Packet::blank(flow) }
+        Packet { bytes, data: Header::of(weight), ..Packet::blank(FlowId(flow)).carrying(0, bytes) }
     }
 
     /// Packets and bytes of each flow, given as bytes of its packets and its weight, among the first `served` that leave.
@@ -228,13 +229,13 @@ mod tests {
                 queue.push(0, id, &mut slab, &mut dropped);
             }
         }
-        let mut got = vec![(0, 0); flows.len()];
+        let mut got = IdVec::<FlowId, _>::filled((0, 0), flows.len());
         for _ in 0..served {
             let Pop::Packet(id) = queue.pop(0, &mut slab, &mut dropped) else { panic!("it is not empty") };
-            let of = &mut got[slab[id].flow as usize];
+            let of = &mut got[slab[id].flow];
             *of = (of.0 + 1, of.1 + u64::from(slab[id].bytes));
         }
-        got
+        got.into_raw()
     }
 
     #[test]
@@ -274,15 +275,15 @@ mod tests {
             let (mut slab, mut dropped) = (Slab::<Wrr>::default(), Vec::new());
             let unit = if by_bytes { Unit::Bytes } else { Unit::Packets };
             let mut queue = RoundRobin::new(unit, queues, 1500, limit);
-            let (mut came, mut left, mut last) = (0, 0, vec![None; 6]);
+            let (mut came, mut left, mut last) = (0, 0, IdVec::<FlowId, _>::filled(None, 6));
             for (n, &(flow, bytes, weight, pops)) in steps.iter().enumerate() {
-                let id = slab.insert(Packet { segment: n as u32, ..packet(flow, bytes, weight) });
+                let id = slab.insert(packet(flow, bytes, weight).carrying(n as u32, bytes));
                 queue.push(0, id, &mut slab, &mut dropped);
                 came += 1;
                 if pops && let Pop::Packet(id) = queue.pop(0, &mut slab, &mut dropped) {
                     left += 1;
-                    prop_assert!(last[slab[id].flow as usize] < Some(slab[id].segment));
-                    last[slab[id].flow as usize] = Some(slab[id].segment);
+                    prop_assert!(last[slab[id].flow] < Some(slab[id].segment()));
+                    last[slab[id].flow] = Some(slab[id].segment());
                 }
                 prop_assert!(Queue::<Wrr>::bytes(&queue) <= limit);
             }

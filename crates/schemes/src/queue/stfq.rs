@@ -12,8 +12,8 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
-use subak_core::scheme::{Packet, PacketKind, Pop, Port, Queue, Scheme, Slab};
-use subak_core::{FlowId, Ns};
+use subak_core::scheme::{Packet, PacketId, PacketKind, Pop, Port, Queue, Scheme, Slab};
+use subak_core::{FlowId, Ns, SubflowId};
 
 /// A header that holds a virtual packet length.
 pub trait VirtualLength {
@@ -47,7 +47,7 @@ pub struct Stfq {
 struct Waiting {
     start_bits: u64,
     came: u64,
-    packet: u32,
+    packet: PacketId,
 }
 
 /// What is remembered of a flow.
@@ -79,8 +79,8 @@ impl Hasher for Spread {
     }
 }
 
-fn key(flow: FlowId, subflow: u8) -> u64 {
-    u64::from(flow) << 8 | u64::from(subflow)
+fn key(flow: FlowId, subflow: SubflowId) -> u64 {
+    u64::from(flow.0) << 8 | u64::from(subflow)
 }
 
 /// Virtual length of a packet: zero for everything but data.
@@ -144,7 +144,7 @@ impl Stfq {
 
     /// Drops what has the largest virtual length, the newest among equals.
     #[cold]
-    fn drop_largest<S: Scheme>(&mut self, slab: &Slab<S>, dropped: &mut Vec<u32>)
+    fn drop_largest<S: Scheme>(&mut self, slab: &Slab<S>, dropped: &mut Vec<PacketId>)
     where
         S::Data: VirtualLength,
     {
@@ -171,7 +171,7 @@ where
     S::Data: VirtualLength,
 {
     #[inline]
-    fn push(&mut self, now_ns: Ns, packet: u32, slab: &mut Slab<S>, dropped: &mut Vec<u32>) {
+    fn push(&mut self, now_ns: Ns, packet: PacketId, slab: &mut Slab<S>, dropped: &mut Vec<PacketId>) {
         let start = self.start(now_ns, &slab[packet]);
         debug_assert!(start >= 0.0 && start.is_finite());
         self.waiting.push(Reverse(Waiting { start_bits: start.to_bits(), came: self.came, packet }));
@@ -186,7 +186,7 @@ where
     }
 
     #[inline]
-    fn pop(&mut self, _now_ns: Ns, slab: &mut Slab<S>, _dropped: &mut Vec<u32>) -> Pop {
+    fn pop(&mut self, _now_ns: Ns, slab: &mut Slab<S>, _dropped: &mut Vec<PacketId>) -> Pop {
         let Some(Reverse(next)) = self.waiting.pop() else { return Pop::Empty };
         self.virtual_time = self.virtual_time.max(f64::from_bits(next.start_bits));
         self.bytes -= u64::from(slab[next.packet].bytes);

@@ -3,8 +3,8 @@
 use super::rate::{Heard, Limits, Rate};
 use super::{Control, Law, MaxDelay, Often, Unit};
 use crate::over::{Fabric, FabricSource, Weight};
-use subak_core::Ns;
 use subak_core::scheme::{Ack, Carries, FlowInfo, Io, Loss, LossKind, PathInfo, Scheme};
+use subak_core::{IdVec, Ns, SubflowId};
 
 /// A sender.
 #[derive(Debug, Clone)]
@@ -16,7 +16,7 @@ pub struct Sender {
     mss_bytes: u32,
     mtu_bytes: u32,
     top_bps: f64,
-    subflows: Vec<Subflow>,
+    subflows: IdVec<SubflowId, Subflow>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -52,8 +52,8 @@ impl Sender {
         }
     }
 
-    fn pace<S: Scheme>(&self, io: &mut Io<S>, k: u8) {
-        let s = &self.subflows[usize::from(k)];
+    fn pace<S: Scheme>(&self, io: &mut Io<S>, k: SubflowId) {
+        let s = &self.subflows[k];
         let (bps, rtt_ns) = (s.rate.bps(), s.limits.rtt_ns as f64);
         let payload = f64::from(self.mss_bytes) / f64::from(self.mtu_bytes) / 8e9;
         let mss = u64::from(self.mss_bytes);
@@ -70,29 +70,29 @@ impl Sender {
 
 impl<F: Fabric<Wish = Weight, Header = MaxDelay, Ctl = (), Source = Sender>> FabricSource<F> for Sender {
     fn on_start<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>) {
-        for k in 0..self.subflows.len() {
+        for k in self.subflows.ids() {
             let s = &mut self.subflows[k];
             s.rate.start(&s.limits);
             (s.updated_ns, s.started) = (io.now_ns, true);
-            self.pace(io, k as u8);
+            self.pace(io, k);
         }
     }
 
     #[inline]
-    fn wish<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>, k: u8, Weight(weight): Weight) {
-        let s = &mut self.subflows[usize::from(k)];
+    fn wish<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>, k: SubflowId, Weight(weight): Weight) {
+        let s = &mut self.subflows[k];
         let at_once = self.law.exact && s.started;
         if s.rate.weigh(weight, at_once, &s.limits) && at_once {
             self.pace(io, k);
         }
     }
 
-    fn rate_bps(&self, k: u8) -> Option<f64> {
-        Some(self.subflows[usize::from(k)].rate.bps())
+    fn rate_bps(&self, k: SubflowId) -> Option<f64> {
+        Some(self.subflows[k].rate.bps())
     }
 
-    fn on_reroute<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>, k: u8, path: &PathInfo) {
-        let s = &mut self.subflows[usize::from(k)];
+    fn on_reroute<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>, k: SubflowId, path: &PathInfo) {
+        let s = &mut self.subflows[k];
         s.base_rtt_ns = path.base_rtt_ns.max(1);
         s.limits = Limits { most_bps: path.line_rate_bps.min(self.top_bps), rtt_ns: s.base_rtt_ns, ..s.limits };
         s.rate.bound(&s.limits);
@@ -101,7 +101,7 @@ impl<F: Fabric<Wish = Weight, Header = MaxDelay, Ctl = (), Source = Sender>> Fab
 
     #[inline]
     fn on_ack<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>, ack: &Ack<S::Data>, header: &MaxDelay) {
-        let s = &mut self.subflows[usize::from(ack.subflow)];
+        let s = &mut self.subflows[ack.subflow];
         s.limits.rtt_ns = ack.rtt_ns.max(1);
         let rtt_ns = if self.law.exact { s.base_rtt_ns } else { s.limits.rtt_ns };
         let passed_ns = io.now_ns - s.updated_ns;
@@ -116,7 +116,7 @@ impl<F: Fabric<Wish = Weight, Header = MaxDelay, Ctl = (), Source = Sender>> Fab
 
     fn on_loss<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>, loss: &Loss) {
         if loss.kind == LossKind::Timeout {
-            let s = &mut self.subflows[usize::from(loss.subflow)];
+            let s = &mut self.subflows[loss.subflow];
             s.rate.time_out(&s.limits);
             self.pace(io, loss.subflow);
         }

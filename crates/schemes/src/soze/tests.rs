@@ -2,7 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
-use subak_core::{Case, Flow, Flows, Link, LinkId, Network, Policy};
+use subak_core::{Case, Flow, Flows, IdVec, Link, LinkId, Network, Policy};
 
 /// Appendix D's example: 100 Gb/s and 0.1 Gb/s, with section 4's p and k.
 const PAPER: Target = Target { alpha_bps: 100e9, beta_bps: 0.1e9, p_ns: 20e3, k_ns: 3e3 };
@@ -136,7 +136,7 @@ fn settled(links: usize, flows: &[(Vec<usize>, f64)], capacities: &[f64]) -> (Ca
     }
     let mut all = Flows::new();
     for (f, (path, weight)) in flows.iter().enumerate() {
-        let mut path: Vec<LinkId> = path.iter().map(|l| (l % links) as LinkId).collect();
+        let mut path: Vec<LinkId> = path.iter().map(|l| LinkId::from_index(l % links)).collect();
         path.sort_unstable();
         path.dedup();
         let mut flow = Flow::over(format!("f{f}"), path);
@@ -158,22 +158,21 @@ proptest! {
     ) {
         let (case, rates) = settled(links, &flows, &capacities);
         let share = |f: usize| rates[f] / case.flows.weight()[f];
-        let mut load = vec![0.0; links];
-        let mut largest = vec![0.0f64; links];
+        let mut load = IdVec::<LinkId, f64>::filled(0.0, links);
+        let mut largest = IdVec::<LinkId, f64>::filled(0.0, links);
         for (f, rate) in rates.iter().enumerate() {
             for &l in case.flows.links_of(f) {
-                load[l as usize] += rate;
-                largest[l as usize] = largest[l as usize].max(share(f));
+                load[l] += rate;
+                largest[l] = largest[l].max(share(f));
             }
         }
-        let full = |l: usize| load[l] > (1.0 - 1e-9) * capacities[l];
-        let delay_ns = |l: usize| if full(l) { PAPER.delay_ns(largest[l]) } else { 0.0 };
+        let full = |l: LinkId| load[l] > (1.0 - 1e-9) * capacities[l.index()];
+        let delay_ns = |l: LinkId| if full(l) { PAPER.delay_ns(largest[l]) } else { 0.0 };
         for f in 0..case.flows.len() {
-            let path: Vec<usize> = case.flows.links_of(f).iter().map(|&l| l as usize).collect();
-            let heard_ns = path.iter().map(|&l| delay_ns(l)).fold(0.0, f64::max);
+            let heard_ns = case.flows.links_of(f).iter().map(|&l| delay_ns(l)).fold(0.0, f64::max);
             prop_assert!((heard_ns - PAPER.delay_ns(share(f))).abs() < 1e-3);
             prop_assert!((PAPER.ratio(share(f), heard_ns, 0.25) - 1.0).abs() < 1e-6, "a fixed point");
-            for &l in &path {
+            for &l in case.flows.links_of(f) {
                 let bottleneck = full(l) && share(f) >= largest[l] * (1.0 - 1e-9);
                 prop_assert_eq!(bottleneck, delay_ns(l) >= heard_ns - 1e-3 && full(l));
             }

@@ -4,6 +4,7 @@
 use serde_json::{Map, json};
 use std::collections::BTreeMap;
 use subak_core::scheme::{FlowInfo, Hop, Io, Named, Params, PathInfo, Port, Source, Update, Visit};
+use subak_core::{FlowId, LinkId, SubflowId};
 
 const G: f64 = 1e9;
 
@@ -23,13 +24,13 @@ impl<S: Named> Example<S> {
         let links = [("l20", 20.0), ("l30", 30.0), ("l12", 12.0)];
         let links = links.iter().enumerate().map(|(k, &(name, gbps))| {
             let port = Port {
-                link: k as u32,
+                link: LinkId(k as u32),
                 capacity_bps: gbps * G,
                 delay_ns: 0,
                 buffer_bytes: 0,
                 mtu_bytes: 1500,
                 rtt_ns: 10,
-                ..Port::example(0, 1.0)
+                ..Port::example(LinkId(0), 1.0)
             };
             (name, (scheme.hop(&port), port))
         });
@@ -41,7 +42,7 @@ impl<S: Named> Example<S> {
                 min_capacity_bps: 12.0 * G,
                 base_rtt_ns: 10,
             };
-            let info = FlowInfo::example(k as u32, vec![path_info]);
+            let info = FlowInfo::example(FlowId(k as u32), vec![path_info]);
             scheme.source(&info).on_start(&mut io);
             let message = io.take_asks().find_map(|ask| match ask {
                 subak_core::scheme::Ask::Ctl { message, .. } => Some(message),
@@ -57,7 +58,12 @@ impl<S: Named> Example<S> {
         let (id, path, message) = self.flows.get_mut(flow).unwrap();
         let hop = path.iter().position(|l| *l == link).unwrap() as u16;
         let (machine, port) = self.links.get_mut(link).unwrap();
-        machine.on_ctl(&mut self.io, message, Visit { flow: *id, subflow: 0, hop, forward: true }, port);
+        machine.on_ctl(
+            &mut self.io,
+            message,
+            Visit { flow: FlowId(*id), subflow: SubflowId(0), hop, forward: true },
+            port,
+        );
         let Update { values, .. } = self.io.take_trace().pop().expect("each update is traced");
         let rates = |name: &str| !["state", "ignore", "NumB"].contains(&name);
         values.into_iter().map(|(name, x)| (name, if rates(name) { x / G } else { x })).collect()
@@ -202,7 +208,7 @@ fn figure_2_3_fair() {
         for &(link, blue, white) in states {
             let state = example.links[link].0.link();
             let stored = |flow| state.limit(flow).map(|e| e / G);
-            assert_eq!((stored(0), stored(1)), (blue, white), "{link} after round {}", round + 1);
+            assert_eq!((stored(FlowId(0)), stored(FlowId(1))), (blue, white), "{link} after round {}", round + 1);
         }
     }
     // The text has f_B's and f_W's bottleneck rates at l30 swapped.

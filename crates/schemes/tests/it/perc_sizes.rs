@@ -3,6 +3,7 @@
 use serde_json::Map;
 use subak_core::rng::Stream;
 use subak_core::scheme::{Named, Params, Visit};
+use subak_core::{FlowId, SubflowId};
 use subak_schemes::perc::{Perc, Rule, content_bytes, wire_bytes};
 use subak_schemes::{charny, fair, n_perc, s_perc, s_perc_star};
 
@@ -14,7 +15,7 @@ where
     let rule = R::new(&Params::resolve(&R::INFO, &Map::new()).unwrap()).unwrap();
     let mut link = rule.link(10e9);
     for flow in 0..flows {
-        let visit = Visit { flow, subflow: 0, hop: 0, forward: true };
+        let visit = Visit { flow: FlowId(flow), subflow: SubflowId(0), hop: 0, forward: true };
         rule.update(&mut link, &mut rule.fields(3), visit, 1.0, false);
     }
     R::state_bytes(&link)
@@ -55,7 +56,7 @@ fn the_round_number_is_one_byte_that_wraps_past_zero() {
     let rule = s_perc_star::Robust::default();
     let mut link = rule.link(10e9);
     let mut fields = rule.fields(1);
-    let visit = Visit { flow: 0, subflow: 0, hop: 0, forward: true };
+    let visit = Visit { flow: FlowId(0), subflow: SubflowId(0), hop: 0, forward: true };
     for round in 0..1000 {
         rule.update(&mut link, &mut fields, visit, 1.0, false);
         rule.update(&mut link, &mut fields, visit, 1.0, false);
@@ -79,7 +80,7 @@ fn sums_do_not_drift_over_ten_million_updates() {
         let (weight, fields) = &mut packets[flow];
         let elsewhere = 400e6 * random.unit();
         fields.links[1] = s_perc::Field { a: elsewhere, b: elsewhere, bottlenecked: true, ignored: false };
-        let visit = Visit { flow: flow as u32, subflow: 0, hop: 0, forward: true };
+        let visit = Visit { flow: FlowId(flow as u32), subflow: SubflowId(0), hop: 0, forward: true };
         rule.update(&mut link, fields, visit, *weight, false);
     }
     let (mut sum_e, mut num_b) = (0.0, 0.0);
@@ -99,7 +100,7 @@ fn sums_do_not_drift_over_ten_million_updates() {
 fn what_a_given_up_packet_left_behind_is_gone_after_two_rounds() {
     let rule = s_perc_star::Robust::default();
     let mut link = rule.link(10e9);
-    let visit = Visit { flow: 0, subflow: 0, hop: 0, forward: true };
+    let visit = Visit { flow: FlowId(0), subflow: SubflowId(0), hop: 0, forward: true };
     let (mut old, mut new) = (rule.fields(1), rule.fields(1));
     rule.update(&mut link, &mut old, visit, 1.0, false);
     rule.new_round(&mut link);

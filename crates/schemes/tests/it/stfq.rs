@@ -1,7 +1,8 @@
 //! Start-time fair queueing against its definition: shares by weight, order, drops, bounded memory.
 
 use proptest::prelude::*;
-use subak_core::scheme::{Packet, PacketKind, Pop, Port, Queue, Slab};
+use subak_core::scheme::{Packet, PacketId, PacketKind, Pop, Port, Queue, Slab};
+use subak_core::{FlowId, IdVec, LinkId};
 use subak_schemes::fabrics::swift::SwiftFabric;
 use subak_schemes::optimizers::given::Given;
 use subak_schemes::over::Over;
@@ -12,30 +13,30 @@ type Swift = Over<Given, SwiftFabric>;
 struct Link {
     queue: Stfq,
     slab: Slab<Swift>,
-    dropped: Vec<u32>,
+    dropped: Vec<PacketId>,
     now_ns: u64,
 }
 
 impl Link {
     fn new(buffer_bytes: u64) -> Self {
         let port = Port {
-            link: 0,
+            link: LinkId(0),
             capacity_bps: 10e9,
             delay_ns: 0,
             buffer_bytes,
             mtu_bytes: 1500,
             rtt_ns: 16_000,
-            ..Port::example(0, 1.0)
+            ..Port::example(LinkId(0), 1.0)
         };
         Link { queue: Stfq::new(&port), slab: Slab::default(), dropped: Vec::new(), now_ns: 0 }
     }
 
-    fn push(&mut self, flow: u32, bytes: u32, weight: f64) -> u32 {
+    fn push(&mut self, flow: u32, bytes: u32, weight: f64) -> PacketId {
         self.push_kind(PacketKind::Data, flow, bytes, weight)
     }
 
-    fn push_kind(&mut self, kind: PacketKind, flow: u32, bytes: u32, weight: f64) -> u32 {
-        let mut packet = Packet { kind, bytes, ..Packet::blank(flow) };
+    fn push_kind(&mut self, kind: PacketKind, flow: u32, bytes: u32, weight: f64) -> PacketId {
+        let mut packet = Packet { kind, bytes, ..Packet::blank(FlowId(flow)) };
         let header: &mut <Swift as subak_core::scheme::Scheme>::Data = &mut packet.data;
         header.fabric.virtual_len = f64::from(bytes) * 8.0 / weight;
         let id = self.slab.insert(packet);
@@ -47,7 +48,7 @@ impl Link {
     fn pop(&mut self) -> Option<(u32, u32)> {
         let Pop::Packet(id) = self.queue.pop(self.now_ns, &mut self.slab, &mut self.dropped) else { return None };
         let packet = &self.slab[id];
-        let left = (packet.flow, packet.bytes);
+        let left = (packet.flow.0, packet.bytes);
         self.now_ns += u64::from(packet.bytes) * 8 / 10;
         self.slab.remove(id);
         Some(left)
@@ -158,9 +159,10 @@ proptest! {
                 }
             }
             let Some((flow, bytes)) = link.pop() else { break };
-            if (flow as usize) < n {
-                waiting[flow as usize] -= 1;
-                served[flow as usize] += f64::from(bytes) * 8.0 / weights[flow as usize];
+            let flow = flow as usize;
+            if flow < n {
+                waiting[flow] -= 1;
+                served[flow] += f64::from(bytes) * 8.0 / weights[flow];
             }
             if waiting.contains(&0) {
                 break;
@@ -181,13 +183,13 @@ proptest! {
         buffer in 3000u64..20_000,
     ) {
         let mut link = Link::new(buffer);
-        let mut came = vec![Vec::new(); 5];
+        let mut came = IdVec::<FlowId, _>::filled(Vec::new(), 5);
         let (mut pushed, mut left) = (0, 0);
         for (flow, bytes, weight, pop) in moves {
             if pop {
                 left += usize::from(link.pop().is_some());
             } else {
-                came[flow as usize].push(link.push(flow, bytes, weight));
+                came[FlowId(flow)].push(link.push(flow, bytes, weight));
                 pushed += 1;
             }
             prop_assert!(link.bytes() <= buffer);

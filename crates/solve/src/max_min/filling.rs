@@ -6,7 +6,13 @@
 
 use super::levels::Levels;
 use super::{NO_LINK, Rows};
-use subak_core::LinkId;
+use std::ops::Range;
+use subak_core::{IdVec, LinkId};
+
+subak_core::id! {
+    /// A flow by its place among those that the solver fills.
+    struct Place(u32);
+}
 
 /// Links in a row. Places that a path leaves are filled with numbers beyond the links, a different one in each place; the
 /// last place of a longer path holds the number beyond those.
@@ -34,23 +40,23 @@ const BATCH: usize = 256;
 /// The memory of a solve. Flows are numbered `k` in the order they take part; links as they are.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Filling {
-    rows: Vec<Row>,
+    rows: IdVec<Place, Row>,
     /// Whether all flows have the same weight. It counts as 1 then, and levels are rates.
     uniform: bool,
-    water: Vec<Water>,
+    water: IdVec<LinkId, Water>,
     /// The weight of each link when it was last summed anew; 0 where weights are uniform and cannot cancel.
-    summed: Vec<f64>,
+    summed: IdVec<LinkId, f64>,
     /// The flows of link `l` are `members[start[l]..end[l]]`.
-    start: Vec<u32>,
-    end: Vec<u32>,
-    members: Vec<u32>,
+    start: IdVec<LinkId, u32>,
+    end: IdVec<LinkId, u32>,
+    members: Vec<Place>,
     /// The level at which each link ran full.
-    full: Vec<f64>,
+    full: IdVec<LinkId, f64>,
     done: Vec<u64>,
     left: usize,
-    ready: Vec<u32>,
+    ready: Vec<Place>,
     batch: Vec<(Row, f64)>,
-    by_demand: Vec<(f64, u32)>,
+    by_demand: Vec<(f64, Place)>,
     levels: Levels,
 }
 
@@ -62,8 +68,8 @@ impl Filling {
         self.list_members(rows);
         self.sum_weights(rows);
         let mut levels = std::mem::take(&mut self.levels);
-        let used = (0..rows.capacity_bps.len()).filter(|&l| self.end[l] > self.start[l]);
-        levels.fill(rows.capacity_bps.len(), used.map(|l| (self.level(l), l as LinkId)));
+        let used = LinkId::first(rows.capacity_bps.len()).filter(|&l| self.end[l] > self.start[l]);
+        levels.fill(rows.capacity_bps.len(), used.map(|l| (self.level(l), l)));
         let by_demand = std::mem::take(&mut self.by_demand);
         let mut demands = by_demand.iter().peekable();
         let mut filled = 0;
@@ -78,7 +84,7 @@ impl Filling {
                 continue;
             }
             filled += 1;
-            self.full[l as usize] = level;
+            self.full[l] = level;
             self.find_ready(l);
             self.freeze(rows, level);
         }
@@ -88,13 +94,13 @@ impl Filling {
     }
 
     fn take_weights(&mut self, rows: &Rows) {
-        let weight = |k: usize| rows.weight[rows.flow(k) as usize];
+        let weight = |k: usize| rows.weight(rows.flow(k));
         self.uniform = (1..rows.len()).all(|k| weight(k) == weight(0));
         self.by_demand.clear();
         for k in 0..rows.len() {
-            let demand = rows.demand_bps[rows.flow(k) as usize];
+            let demand = rows.demand_bps(rows.flow(k));
             if demand < f64::INFINITY {
-                self.by_demand.push((demand / self.weight(rows, k), k as u32));
+                self.by_demand.push((demand / self.weight(rows, k), Place::from_index(k)));
             }
         }
         self.by_demand.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
@@ -104,19 +110,19 @@ impl Filling {
     }
 
     fn weight(&self, rows: &Rows, k: usize) -> f64 {
-        if self.uniform { 1.0 } else { rows.weight[rows.flow(k) as usize] }
+        if self.uniform { 1.0 } else { rows.weight(rows.flow(k)) }
     }
 
     /// Copies the paths into rows, and counts the flows of each link into `end`.
     fn take_paths(&mut self, rows: &Rows) {
         let links = rows.capacity_bps.len();
-        let empty: [LinkId; ROW] = std::array::from_fn(|i| (links + i) as LinkId);
+        let empty: [LinkId; ROW] = std::array::from_fn(|i| LinkId::from_index(links + i));
         self.end.clear();
         self.end.resize(links + ROW + 1, 0);
         self.rows.resize(rows.len(), Row(empty));
         for (k, row) in self.rows.iter_mut().enumerate() {
-            let f = rows.flow(k) as usize;
-            let (start, length) = (rows.link_ptr[f] as usize, (rows.link_ptr[f + 1] - rows.link_ptr[f]) as usize);
+            let places = rows.places(rows.flow(k));
+            let (start, length) = (places.start, places.len());
             *row = Row(empty);
             // What lies behind the path is read too where there is something: that is quicker than to stop.
             match rows.links.get(start..start + ROW) {
@@ -124,40 +130,40 @@ impl Filling {
                 None => row.0[..length].copy_from_slice(&rows.links[start..start + length]),
             }
             if length > ROW {
-                row.0[ROW - 1] = (links + ROW) as LinkId;
-                rows.links[start..start + length][ROW - 1..].iter().for_each(|&l| self.end[l as usize] += 1);
+                row.0[ROW - 1] = LinkId::from_index(links + ROW);
+                rows.links[start..start + length][ROW - 1..].iter().for_each(|&l| self.end[l] += 1);
             }
-            row.0.iter().for_each(|&l| self.end[l as usize] += 1);
+            row.0.iter().for_each(|&l| self.end[l] += 1);
         }
     }
 
     /// What the row of a longer path leaves out.
     fn tail<'a>(row: &Row, rows: &Rows<'a>, k: usize) -> &'a [LinkId] {
-        if row.0[ROW - 1] as usize != rows.capacity_bps.len() + ROW {
+        if row.0[ROW - 1].index() != rows.capacity_bps.len() + ROW {
             return &[];
         }
-        let f = rows.flow(k) as usize;
-        &rows.links[rows.link_ptr[f] as usize..rows.link_ptr[f + 1] as usize][ROW - 1..]
+        &rows.links[rows.places(rows.flow(k))][ROW - 1..]
     }
 
     fn list_members(&mut self, rows: &Rows) {
         let links = rows.capacity_bps.len();
-        self.end.truncate(links);
+        self.end.resize(links, 0);
         self.start.clear();
         let mut total = 0;
         for end in &mut self.end {
             self.start.push(total);
             total += std::mem::replace(end, total);
         }
-        self.members.resize(total as usize, 0);
+        self.members.resize(total as usize, Place(0));
         let mut add = |l: LinkId, k: usize| {
-            let end = &mut self.end[l as usize];
-            self.members[*end as usize] = k as u32;
+            let end = &mut self.end[l];
+            let place = *end as usize;
+            self.members[place] = Place::from_index(k);
             *end += 1;
         };
         for (k, row) in self.rows.iter().enumerate() {
             for &l in &row.0 {
-                if l as usize >= links {
+                if l.index() >= links {
                     break;
                 }
                 add(l, k);
@@ -168,51 +174,56 @@ impl Filling {
 
     fn sum_weights(&mut self, rows: &Rows) {
         let links = rows.capacity_bps.len();
-        let flows = |l: usize| f64::from(self.end[l] - self.start[l]);
-        let water = |l: usize| Water { residual_bps: rows.capacity_bps[l], weight: flows(l) };
+        let flows = |l: LinkId| f64::from(self.end[l] - self.start[l]);
+        let water = |l: LinkId| Water { residual_bps: rows.capacity_bps(l), weight: flows(l) };
         self.water.clear();
-        self.water.extend((0..links).map(water));
+        self.water.extend(LinkId::first(links).map(water));
         self.water.resize(links + ROW + 1, Water::default());
         self.full.clear();
         self.full.resize(links + ROW + 1, f64::INFINITY);
         self.summed.clear();
         self.summed.resize(links, 0.0);
         if !self.uniform {
-            for l in 0..links {
+            for l in LinkId::first(links) {
                 self.sum_weight(rows, l);
             }
         }
     }
 
-    fn sum_weight(&mut self, rows: &Rows, l: usize) {
-        let members = self.members[self.start[l] as usize..self.end[l] as usize].iter();
-        let live = members.filter(|&&k| !self.is_done(k)).map(|&k| self.weight(rows, k as usize));
+    fn sum_weight(&mut self, rows: &Rows, l: LinkId) {
+        let members = self.members[self.members_of(l)].iter();
+        let live = members.filter(|&&k| !self.is_done(k)).map(|&k| self.weight(rows, k.index()));
         self.summed[l] = live.sum();
         self.water[l].weight = self.summed[l];
     }
 
-    fn level(&self, l: usize) -> f64 {
+    fn level(&self, l: LinkId) -> f64 {
         (self.water[l].residual_bps / self.water[l].weight).max(0.0)
     }
 
     /// The level of link `l` from a weight that has not cancelled; `None` if none of its flows is left.
     fn true_level(&mut self, rows: &Rows, l: LinkId) -> Option<f64> {
-        let l = l as usize;
         if self.water[l].weight < CANCELLED * self.summed[l] {
             self.sum_weight(rows, l);
         }
         (self.water[l].weight > 0.0).then(|| self.level(l))
     }
 
-    fn is_done(&self, k: u32) -> bool {
-        self.done[k as usize / 64] >> (k % 64) & 1 == 1
+    /// Where the flows of link `l` stand among the members.
+    fn members_of(&self, l: LinkId) -> Range<usize> {
+        let (start, end) = (self.start[l], self.end[l]);
+        start as usize..end as usize
+    }
+
+    fn is_done(&self, k: Place) -> bool {
+        self.done[k.index() / 64] >> (k.0 % 64) & 1 == 1
     }
 
     /// The flows of link `l` that are not frozen.
     fn find_ready(&mut self, l: LinkId) {
         let mut ready = std::mem::take(&mut self.ready);
-        let members = &self.members[self.start[l as usize] as usize..self.end[l as usize] as usize];
-        ready.resize(members.len(), 0);
+        let members = &self.members[self.members_of(l)];
+        ready.resize(members.len(), Place(0));
         // Without a branch: which flows are frozen already cannot be foreseen.
         let mut n = 0;
         for &k in members {
@@ -229,11 +240,11 @@ impl Filling {
         let mut batch = std::mem::take(&mut self.batch);
         for ready in self.ready.chunks(BATCH) {
             batch.clear();
-            batch.extend(ready.iter().map(|&k| (self.rows[k as usize], self.weight(rows, k as usize))));
+            batch.extend(ready.iter().map(|&k| (self.rows[k], self.weight(rows, k.index()))));
             for (&k, (row, weight)) in ready.iter().zip(&batch) {
-                self.done[k as usize / 64] |= 1 << (k % 64);
-                for &l in row.0.iter().chain(Self::tail(row, rows, k as usize)) {
-                    let water = &mut self.water[l as usize];
+                self.done[k.index() / 64] |= 1 << (k.0 % 64);
+                for &l in row.0.iter().chain(Self::tail(row, rows, k.index())) {
+                    let water = &mut self.water[l];
                     water.residual_bps -= weight * level;
                     water.weight -= weight;
                 }
@@ -246,12 +257,12 @@ impl Filling {
     fn write(&self, rows: &Rows, rates_bps: &mut [f64], bottleneck: &mut [LinkId]) {
         for (k, row) in self.rows.iter().enumerate() {
             let path = || row.0.iter().chain(Self::tail(row, rows, k));
-            let lowest = path().map(|&l| self.full[l as usize]).fold(f64::INFINITY, f64::min);
-            let (f, weight) = (rows.flow(k) as usize, self.weight(rows, k));
+            let lowest = path().map(|&l| self.full[l]).fold(f64::INFINITY, f64::min);
+            let (f, weight) = (rows.flow(k).index(), self.weight(rows, k));
             let sated = rows.demand_bps[f] / weight <= lowest;
             rates_bps[f] = if sated { rows.demand_bps[f] } else { weight * lowest };
             if let Some(place) = bottleneck.get_mut(f) {
-                let by = path().find(|&&l| !sated && self.full[l as usize] == lowest);
+                let by = path().find(|&&l| !sated && self.full[l] == lowest);
                 *place = by.copied().unwrap_or(NO_LINK);
             }
         }

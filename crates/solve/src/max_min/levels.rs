@@ -5,10 +5,10 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use subak_core::LinkId;
+use subak_core::{IdVec, LinkId};
 
 /// End of a bucket's list.
-const NONE: LinkId = LinkId::MAX;
+const NONE: LinkId = LinkId::NONE;
 
 /// Links by level.
 #[derive(Debug, Clone, Default)]
@@ -18,7 +18,7 @@ pub(super) struct Levels {
     width: u32,
     /// The first link of each bucket, and the link after each link.
     first: Vec<LinkId>,
-    after: Vec<LinkId>,
+    after: IdVec<LinkId, LinkId>,
     /// The buckets before this one are in the heap.
     turn: usize,
     heap: BinaryHeap<Reverse<(u64, LinkId)>>,
@@ -51,7 +51,7 @@ impl Levels {
         if bucket < self.turn {
             self.heap.push(Reverse((bits, l)));
         } else {
-            self.after[l as usize] = std::mem::replace(&mut self.first[bucket], l);
+            self.after[l] = std::mem::replace(&mut self.first[bucket], l);
         }
     }
 
@@ -68,7 +68,7 @@ impl Levels {
             self.turn += 1;
             let mut l = std::mem::replace(self.first.get_mut(self.turn - 1)?, NONE);
             while l != NONE {
-                let after = self.after[l as usize];
+                let after = self.after[l];
                 if let Some(now) = level(l) {
                     self.push(now, l);
                 }

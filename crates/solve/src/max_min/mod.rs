@@ -12,10 +12,11 @@ mod rounds;
 
 use filling::Filling;
 use rounds::Rounds;
+use std::ops::Range;
 use subak_core::{FlowId, LinkId};
 
 /// No link: the bottleneck of a flow at its demand.
-pub const NO_LINK: LinkId = LinkId::MAX;
+pub const NO_LINK: LinkId = LinkId::NONE;
 
 /// Single-path flows over links, borrowed from whoever keeps them.
 #[derive(Debug, Clone, Copy)]
@@ -35,8 +36,26 @@ pub struct Rows<'a> {
 }
 
 impl Rows<'_> {
+    /// Where the links of flow `f` stand.
+    fn places(&self, f: FlowId) -> Range<usize> {
+        let (start, end) = (self.link_ptr[f.index()], self.link_ptr[f.index() + 1]);
+        start as usize..end as usize
+    }
+
+    fn weight(&self, f: FlowId) -> f64 {
+        self.weight[f.index()]
+    }
+
+    fn demand_bps(&self, f: FlowId) -> f64 {
+        self.demand_bps[f.index()]
+    }
+
+    fn capacity_bps(&self, l: LinkId) -> f64 {
+        self.capacity_bps[l.index()]
+    }
+
     fn path(&self, f: FlowId) -> &[LinkId] {
-        &self.links[self.link_ptr[f as usize] as usize..self.link_ptr[f as usize + 1] as usize]
+        &self.links[self.places(f)]
     }
 
     /// The number of flows that take part.
@@ -46,7 +65,7 @@ impl Rows<'_> {
 
     /// The `k`-th flow that takes part.
     fn flow(&self, k: usize) -> FlowId {
-        self.active.map_or(k as FlowId, |active| active[k])
+        self.active.map_or(FlowId::from_index(k), |active| active[k])
     }
 }
 
@@ -117,7 +136,7 @@ mod tests {
         let capacity = prop_oneof![Just(1e9), Just(1e10), (3.0..12.0f64).prop_map(|e| 10f64.powf(e))];
         prop::collection::vec(capacity, 1..20).prop_flat_map(|capacity_bps| {
             let n = capacity_bps.len();
-            let path = prop::sample::subsequence((0..n as LinkId).collect::<Vec<_>>(), 1..=n.min(12)).prop_shuffle();
+            let path = prop::sample::subsequence(LinkId::first(n).collect::<Vec<_>>(), 1..=n.min(12)).prop_shuffle();
             let weight = prop_oneof![Just(1.0), Just(0.1), (-6.0..6.0f64).prop_map(|e| 10f64.powf(e))];
             let demand = prop_oneof![3 => Just(f64::INFINITY), 1 => (3.0..12.0f64).prop_map(|e| 10f64.powf(e))];
             let uniform = prop_oneof![Just(None), weight.clone().prop_map(Some)];
@@ -145,7 +164,7 @@ mod tests {
         #[test]
         fn rounds_and_filling_agree(net in nets(), some in prop::collection::vec(any::<bool>(), 40)) {
             let n = net.weight.len();
-            let some: Vec<FlowId> = (0..n).filter(|&f| some[f]).map(|f| f as FlowId).collect();
+            let some: Vec<FlowId> = (0..n).filter(|&f| some[f]).map(FlowId::from_index).collect();
             let (mut rounds, mut filling) = (Rounds::default(), Filling::default());
             for active in [None, Some(&some[..]), None] {
                 let rows = Rows { active, ..net.rows() };
@@ -155,11 +174,11 @@ mod tests {
                 filling.solve(&rows, &mut many, &mut many_by);
                 for f in 0..n {
                     // What large flows leave of a link is known as well as the link's capacity is.
-                    let widest = rows.path(f as FlowId).iter().map(|&l| net.capacity_bps[l as usize]).fold(0.0, f64::max);
+                    let widest = rows.path(FlowId::from_index(f)).iter().map(|&l| net.capacity_bps[l.index()]).fold(0.0, f64::max);
                     let apart = (few[f] - many[f]).abs();
                     prop_assert!(apart <= 1e-9 * few[f] + 1e-12 * widest, "{}: {:?} {:?}", f, few, many);
                     prop_assert_eq!(few_by[f] == NO_LINK, many_by[f] == NO_LINK);
-                    prop_assert!(many_by[f] == NO_LINK || rows.path(f as FlowId).contains(&many_by[f]));
+                    prop_assert!(many_by[f] == NO_LINK || rows.path(FlowId::from_index(f)).contains(&many_by[f]));
                 }
             }
         }

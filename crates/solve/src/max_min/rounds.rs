@@ -2,7 +2,7 @@
 //! links that its flows cross fills at once. A flow's demand is a link of its own.
 
 use super::{NO_LINK, Rows};
-use subak_core::{FlowId, LinkId};
+use subak_core::{FlowId, IdVec, LinkId};
 
 /// After so many rounds what is left is a long chain of links that wait for one another.
 const MOST_ROUNDS: usize = 30;
@@ -21,7 +21,7 @@ struct State {
 /// The memory of a solve.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rounds {
-    state: Vec<State>,
+    state: IdVec<LinkId, State>,
     used: Vec<LinkId>,
     /// Flows not frozen, with the lowest level they meet.
     open: Vec<(f64, FlowId)>,
@@ -30,7 +30,7 @@ pub(super) struct Rounds {
 /// What the rounds leave to others.
 pub(super) struct Rest {
     pub flows: Vec<FlowId>,
-    pub capacity_bps: Vec<f64>,
+    pub capacity_bps: IdVec<LinkId, f64>,
 }
 
 impl Rounds {
@@ -44,7 +44,7 @@ impl Rounds {
                 return (filled, None);
             }
             self.meet(rows);
-            let full = |l: &&LinkId| self.state[**l as usize].level <= self.state[**l as usize].lowest;
+            let full = |l: &&LinkId| self.state[**l].level <= self.state[**l].lowest;
             filled += self.used.iter().filter(full).count() as u64;
             self.freeze(rows, rates_bps, bottleneck);
         }
@@ -59,12 +59,12 @@ impl Rounds {
         for f in (0..rows.len()).map(|k| rows.flow(k)) {
             open.push((0.0, f));
             for &l in rows.path(f) {
-                let state = &mut state[l as usize];
+                let state = &mut state[l];
                 if state.weight == 0.0 {
-                    state.residual_bps = rows.capacity_bps[l as usize];
+                    state.residual_bps = rows.capacity_bps(l);
                     used.push(l);
                 }
-                state.weight += rows.weight[f as usize];
+                state.weight += rows.weight(f);
             }
         }
     }
@@ -74,7 +74,7 @@ impl Rounds {
     fn take_levels(&mut self) {
         let state = &mut self.state;
         self.used.retain(|&l| {
-            let state = &mut state[l as usize];
+            let state = &mut state[l];
             let weight = std::mem::take(&mut state.weight);
             state.level = (state.residual_bps / weight).max(0.0);
             state.lowest = state.level;
@@ -86,10 +86,10 @@ impl Rounds {
     fn meet(&mut self, rows: &Rows) {
         for (lowest, f) in &mut self.open {
             let path = rows.path(*f);
-            let at_demand = rows.demand_bps[*f as usize] / rows.weight[*f as usize];
-            *lowest = path.iter().map(|&l| self.state[l as usize].level).fold(at_demand, f64::min);
+            let at_demand = rows.demand_bps(*f) / rows.weight(*f);
+            *lowest = path.iter().map(|&l| self.state[l].level).fold(at_demand, f64::min);
             for &l in path {
-                let state = &mut self.state[l as usize];
+                let state = &mut self.state[l];
                 state.lowest = state.lowest.min(*lowest);
             }
         }
@@ -99,19 +99,19 @@ impl Rounds {
     fn freeze(&mut self, rows: &Rows, rates_bps: &mut [f64], bottleneck: &mut [LinkId]) {
         let state = &mut self.state;
         self.open.retain(|&(lowest, f)| {
-            let (path, weight, demand) = (rows.path(f), rows.weight[f as usize], rows.demand_bps[f as usize]);
-            let full = |l: &&LinkId| state[**l as usize].level == lowest && state[**l as usize].lowest == lowest;
+            let (path, weight, demand) = (rows.path(f), rows.weight(f), rows.demand_bps(f));
+            let full = |l: &&LinkId| state[**l].level == lowest && state[**l].lowest == lowest;
             let (rate, by) = match path.iter().find(full) {
                 _ if demand / weight <= lowest => (demand, NO_LINK),
                 Some(&l) => (weight * lowest, l),
                 None => {
-                    path.iter().for_each(|&l| state[l as usize].weight += weight);
+                    path.iter().for_each(|&l| state[l].weight += weight);
                     return true;
                 }
             };
-            path.iter().for_each(|&l| state[l as usize].residual_bps -= rate);
-            rates_bps[f as usize] = rate;
-            if let Some(place) = bottleneck.get_mut(f as usize) {
+            path.iter().for_each(|&l| state[l].residual_bps -= rate);
+            rates_bps[f.index()] = rate;
+            if let Some(place) = bottleneck.get_mut(f.index()) {
                 *place = by;
             }
             false
@@ -119,10 +119,10 @@ impl Rounds {
     }
 
     fn rest(&mut self, rows: &Rows) -> Option<Rest> {
-        let mut capacity_bps = rows.capacity_bps.to_vec();
+        let mut capacity_bps = IdVec::from(rows.capacity_bps.to_vec());
         for &l in &self.used {
-            let state = &mut self.state[l as usize];
-            capacity_bps[l as usize] = state.residual_bps.max(0.0);
+            let state = &mut self.state[l];
+            capacity_bps[l] = state.residual_bps.max(0.0);
             state.weight = 0.0;
         }
         let flows: Vec<FlowId> = self.open.iter().map(|&(_, f)| f).collect();

@@ -6,7 +6,7 @@
 use super::LANES;
 use super::real::Real;
 use super::slices::{Slices, tiled};
-use subak_core::{Case, Fault, LinkId, Utility};
+use subak_core::{Case, Fault, IdVec, LinkId, Utility};
 
 /// A flow of a [`Cluster`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -40,11 +40,11 @@ pub struct Cluster<T> {
     /// A rate is at most so many times its path's narrowest link.
     most_lines: f64,
     ln_gain_unit: Option<f64>,
-    pub(super) capacity: Vec<T>,
+    pub(super) capacity: IdVec<LinkId, T>,
     /// The most links of a path: rows of a block of flows.
     pub(super) width: usize,
     /// Blocks of 16 flows: `width` rows of their links.
-    pub(super) paths: Vec<[u32; LANES]>,
+    pub(super) paths: Vec<[LinkId; LANES]>,
     /// The least price of each flow's path: at it the flow has all of its narrowest link, or its demand.
     pub(super) floor: Vec<[T; LANES]>,
     pub(super) gain: Vec<[T; LANES]>,
@@ -88,7 +88,7 @@ impl<T: Real> Cluster<T> {
             free: Vec::new(),
             top: 1,
             uneven: 0,
-            slices: Slices::build(capacity_bps.len(), EMPTY, std::iter::empty::<(u32, std::iter::Empty<u32>)>()),
+            slices: Slices::build(capacity_bps.len(), EMPTY, std::iter::empty::<(u32, std::iter::Empty<LinkId>)>()),
             version: 0,
         };
         cluster.grow();
@@ -109,7 +109,7 @@ impl<T: Real> Cluster<T> {
     /// Some of the links, numbered anew, without flows; in the same scale, where a gain of `ln_gain_unit` is 1.
     pub(super) fn part(&self, links: &[LinkId], ln_gain_unit: f64) -> Self {
         let mut part = Cluster::new(&vec![0.0; links.len()], self.alpha).expect("zeros are sound");
-        part.capacity = links.iter().map(|&l| self.capacity[l as usize]).collect();
+        part.capacity = links.iter().map(|&l| self.capacity[l]).collect();
         part.unit_bps = self.unit_bps;
         part.most_lines = self.most_lines;
         part.ln_gain_unit = Some(ln_gain_unit);
@@ -159,7 +159,7 @@ impl<T: Real> Cluster<T> {
         if path.is_empty() {
             return fault("path", "it has no links".into(), "give at least one");
         }
-        if let Some(l) = path.iter().find(|&&l| l as usize >= links) {
+        if let Some(l) = path.iter().find(|&&l| l.index() >= links) {
             return fault("path", format!("there is no link {l}; there are {links}"), "give links that exist");
         }
         if (1..path.len()).any(|i| path[..i].contains(&path[i])) {
@@ -192,12 +192,13 @@ impl<T: Real> Cluster<T> {
         }
         let slot = self.free.pop().expect("there are free slots now");
         self.top = self.top.max(slot + 1);
-        let (block, lane) = (slot as usize / LANES, slot as usize % LANES);
+        let s = slot as usize;
+        let (block, lane) = (s / LANES, s % LANES);
         for k in 0..self.width {
             self.paths[block * self.width + k][lane] = flow.path.get(k).copied().unwrap_or(self.padding());
         }
-        self.ln_gain[slot as usize] = flow.ln_gain;
-        self.demand[slot as usize] = flow.demand_bps / self.unit_bps;
+        self.ln_gain[s] = flow.ln_gain;
+        self.demand[s] = flow.demand_bps / self.unit_bps;
         self.weigh(slot);
         self.uneven += usize::from(self.gain[block][lane] != T::ONE);
         self.version += 1;
@@ -209,7 +210,7 @@ impl<T: Real> Cluster<T> {
         let s = slot as usize;
         let unit = *self.ln_gain_unit.get_or_insert(self.ln_gain[s]);
         let gain = libm::exp(self.ln_gain[s] - unit).clamp(1e-30, 1e30);
-        let narrowest = self.path(Key(slot)).map(|l| self.capacity[l as usize].f64()).fold(f64::INFINITY, f64::min);
+        let narrowest = self.path(Key(slot)).map(|l| self.capacity[l].f64()).fold(f64::INFINITY, f64::min);
         let most = (narrowest * self.most_lines).min(self.demand[s]);
         // A failed link on the path sets the price; any floor will do.
         let floor = if most > 0.0 { gain * libm::pow(most, -self.alpha) } else { gain };
@@ -221,7 +222,7 @@ impl<T: Real> Cluster<T> {
     /// Removes a flow.
     pub fn remove(&mut self, key: Key) -> Result<(), Fault> {
         self.known(key)?;
-        let path: Vec<u32> = self.path(key).collect();
+        let path: Vec<LinkId> = self.path(key).collect();
         path.iter().for_each(|&l| self.slices.remove(l, key.0, EMPTY));
         let (block, lane) = (key.0 as usize / LANES, key.0 as usize % LANES);
         self.uneven -= usize::from(self.gain[block][lane] != T::ONE);
@@ -237,7 +238,7 @@ impl<T: Real> Cluster<T> {
         self.known(key)?;
         let (block, lane) = (key.0 as usize / LANES, key.0 as usize % LANES);
         self.uneven -= usize::from(self.gain[block][lane] != T::ONE);
-        self.ln_gain[key.0 as usize] = ln_gain;
+        self.ln_gain[key.slot()] = ln_gain;
         self.weigh(key.0);
         self.uneven += usize::from(self.gain[block][lane] != T::ONE);
         self.version += 1;
@@ -248,7 +249,7 @@ impl<T: Real> Cluster<T> {
     pub fn set_capacity(&mut self, link: LinkId, capacity_bps: f64) -> Result<(), Fault> {
         check_capacities(&[capacity_bps])?;
         let links = self.capacity.len();
-        let Some(capacity) = self.capacity.get_mut(link as usize) else {
+        let Some(capacity) = self.capacity.get_mut(link) else {
             return Err(Fault::new(
                 "link",
                 format!("there is no link {link}; there are {links}"),
@@ -345,13 +346,13 @@ impl<T: Real> Cluster<T> {
     }
 
     /// Stands after the last link of a short path: free, and never full.
-    pub(super) fn padding(&self) -> u32 {
-        self.capacity.len() as u32
+    pub(super) fn padding(&self) -> LinkId {
+        self.capacity.next_id()
     }
 
     /// Stands on the path of a slot without a flow: infinitely dear.
-    pub(super) fn dead(&self) -> u32 {
-        self.capacity.len() as u32 + 1
+    pub(super) fn dead(&self) -> LinkId {
+        LinkId::from_index(self.capacity.len() + 1)
     }
 
     fn bury(&mut self, slot: u32) {

@@ -5,7 +5,7 @@ use super::kernels::{self, Sums};
 use super::normalize::{self, Normalizer};
 use super::real::Real;
 use super::{Answers, LANES, Law, Seen};
-use subak_core::{Fault, LinkId};
+use subak_core::{Fault, IdVec, LinkId};
 
 /// How inverse prices are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -45,8 +45,8 @@ impl<T: Real, L: Law<T>> Iteration<T, L> {
     /// All prices 1, in the cluster's scale, as the paper starts.
     pub fn new(cluster: Cluster<T>, law: L) -> Self {
         let mut price = vec![T::ONE; cluster.table()];
-        price[cluster.padding() as usize] = T::ZERO;
-        price[cluster.dead() as usize] = T::INFINITY;
+        price[cluster.padding().index()] = T::ZERO;
+        price[cluster.dead().index()] = T::INFINITY;
         let sums = vec![[T::ZERO; 2]; cluster.links()];
         let (division, response) = (Division::Exact, Response::default());
         let mut iteration = Iteration { cluster, law, division, price, response, sums, steps: 0, restored: None };
@@ -120,7 +120,7 @@ impl<T: Real, L: Law<T>> Iteration<T, L> {
             return Err(Fault::new("price", format!("it is {price}"), "give a finite price of zero or more"));
         }
         let links = self.cluster.links();
-        match self.price[..links].get_mut(link as usize) {
+        match self.price[..links].get_mut(link.index()) {
             Some(price) => *price = scaled,
             None => return Err(Fault::new("link", format!("there is no link {link}"), "give one that exists")),
         }
@@ -160,9 +160,9 @@ impl<T: Real, L: Law<T>> Iteration<T, L> {
     /// paper normalizes once.
     pub fn normalize_again(&self, rates: &mut [T]) {
         let cluster = &self.cluster;
-        let mut ratio = vec![0.0; cluster.links()];
+        let mut ratio = IdVec::<LinkId, f64>::filled(0.0, cluster.links());
         for (key, rate) in cluster.keys().filter_map(|key| Some((key, rates.get(key.slot())?.f64()))) {
-            cluster.path(key).for_each(|l| ratio[l as usize] += rate);
+            cluster.path(key).for_each(|l| ratio[l] += rate);
         }
         // Each link's sum is rounded up, so that rates fit after it.
         let margin = normalize::margin::<T>(cluster.len().max(1));
@@ -170,7 +170,7 @@ impl<T: Real, L: Law<T>> Iteration<T, L> {
             *ratio = if capacity.f64() > 0.0 { *ratio * margin / capacity.f64() } else { f64::INFINITY };
         }
         for key in cluster.keys().filter(|key| key.slot() < rates.len()).collect::<Vec<_>>() {
-            let fullest = cluster.path(key).map(|l| ratio[l as usize]).fold(0.0, f64::max);
+            let fullest = cluster.path(key).map(|l| ratio[l]).fold(0.0, f64::max);
             if fullest > 0.0 {
                 rates[key.slot()] = T::of(rates[key.slot()].f64() / fullest);
             }
@@ -311,14 +311,14 @@ impl<T: Real> Response<T> {
         let slices = &cluster.slices;
         let (inverse, pairs) = (self.inverse.as_flattened(), self.pairs.as_flattened());
         for (s, links) in slices.link.iter().enumerate() {
-            let first = slices.start[s] as usize;
-            let rows = &slices.entries[first..first + slices.used[s] as usize];
+            let (first, used) = (slices.start[s] as usize, slices.used[s] as usize);
+            let rows = &slices.entries[first..first + used];
             let slice = match pairs.is_empty() {
                 true => kernels::gather_plain(rows, inverse),
                 false => kernels::gather_pairs(rows, pairs),
             };
             for (&l, &sum) in links.iter().zip(&slice) {
-                if let Some(place) = sums.get_mut(l as usize) {
+                if let Some(place) = sums.get_mut(l.index()) {
                     *place = sum;
                 }
             }
@@ -362,15 +362,15 @@ impl<T: Real> Answers<T> for Around<'_, T> {
                 None => self.response.inverse[block][lane] * self.response.inverse[block][lane],
             };
             let mut sum = T::ZERO;
-            cluster.path(key).for_each(|l| sum += change[l as usize]);
-            cluster.path(key).for_each(|l| product[l as usize] += answer * sum);
+            cluster.path(key).for_each(|l| sum += change[l.index()]);
+            cluster.path(key).for_each(|l| product[l.index()] += answer * sum);
         }
     }
 
     fn at_floor(&self) -> Vec<[T; 2]> {
         let cluster = self.cluster;
         let mut price = vec![T::ZERO; cluster.table()];
-        price[cluster.dead() as usize] = T::INFINITY;
+        price[cluster.dead().index()] = T::INFINITY;
         for (price, &capacity) in price.iter_mut().zip(&cluster.capacity) {
             *price = if capacity > T::ZERO { T::ZERO } else { T::INFINITY };
         }

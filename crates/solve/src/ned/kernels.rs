@@ -6,6 +6,7 @@
 
 use super::LANES;
 use super::real::Real;
+use subak_core::LinkId;
 
 /// What a link gathers: the sum of its flows' rates, and of how strongly they answer to its price (-H).
 pub(super) type Sums<T> = [T; 2];
@@ -45,7 +46,7 @@ impl<'a, U: Copy> Table<'a, U> {
 /// One over each flow's path price, which is at least `floor` (equation 3 of a logarithm of weight 1).
 #[inline(always)]
 pub(super) fn inverse_prices<T: Real, const QUICK: bool>(
-    paths: &[[u32; LANES]],
+    paths: &[[LinkId; LANES]],
     width: usize,
     price: &[T],
     floor: &[[T; LANES]],
@@ -59,7 +60,7 @@ pub(super) fn inverse_prices<T: Real, const QUICK: bool>(
             let mut q = [T::ZERO; LANES];
             for row in rows {
                 for i in 0..LANES {
-                    q[i] += price.at(row[i]);
+                    q[i] += price.at(row[i].0);
                 }
             }
             *out = q;
@@ -122,7 +123,7 @@ pub(super) fn gather_pairs<T: Real>(rows: &[[u32; LANES]], pairs: &[Sums<T>]) ->
 /// The greatest of `ratio` on each flow's path.
 #[inline(always)]
 pub(super) fn worst_ratios<T: Real>(
-    paths: &[[u32; LANES]],
+    paths: &[[LinkId; LANES]],
     width: usize,
     ratio: &[T],
     mut with: impl FnMut(usize, [T; LANES]),
@@ -132,7 +133,7 @@ pub(super) fn worst_ratios<T: Real>(
         let mut worst = [T::TINY; LANES];
         for row in rows {
             for i in 0..LANES {
-                worst[i] = ratio.at(row[i]).or_more(worst[i]);
+                worst[i] = ratio.at(row[i].0).or_more(worst[i]);
             }
         }
         with(b, worst);

@@ -40,7 +40,7 @@ impl<T: Real> Law<T> for NewtonLike<T> {
         self.last.resize(price.len(), [T::ZERO; 2]);
         for (l, price) in price.iter_mut().enumerate() {
             let (load, capacity) = (seen.sums[l][0], seen.capacity[l]);
-            let flows = seen.cluster.slices.degree[l];
+            let flows = seen.cluster.slices.degree.raw()[l];
             if flows == 0 || capacity <= T::ZERO {
                 continue;
             }

@@ -2,6 +2,7 @@
 //! links gather what their flows say without a scattered write. Links of a similar number of flows share a slice.
 
 use super::LANES;
+use subak_core::{IdVec, LinkId};
 
 /// Spare places a link has for flows to come: an eighth of its flows and these.
 const SPARE: usize = 4;
@@ -13,9 +14,9 @@ const MOST_IN_CACHE: u64 = 30_000;
 
 /// The order of `paths` that has flows near each other in which both the first link and the last are near: Morton's. Then
 /// links near each other gather from few places, whether they stand at the beginning of paths or at the end.
-pub(super) fn tiled<'a>(paths: impl ExactSizeIterator<Item = &'a [u32]>) -> Vec<usize> {
-    let spread = |x: u32| {
-        let mut x = u64::from(x);
+pub(super) fn tiled<'a>(paths: impl ExactSizeIterator<Item = &'a [LinkId]>) -> Vec<usize> {
+    let spread = |x: LinkId| {
+        let mut x = u64::from(x.0);
         for (shift, mask) in [
             (16, 0x0000_ffff_0000_ffff),
             (8, 0x00ff_00ff_00ff_00ff),
@@ -27,7 +28,7 @@ pub(super) fn tiled<'a>(paths: impl ExactSizeIterator<Item = &'a [u32]>) -> Vec<
         }
         x
     };
-    let code = |path: &[u32]| spread(path[0]) | spread(path[path.len() - 1]) << 1;
+    let code = |path: &[LinkId]| spread(path[0]) | spread(path[path.len() - 1]) << 1;
     let mut order: Vec<(u64, usize)> = paths.map(code).zip(0..).collect();
     if order.len() as u64 * 4 > MOST_IN_CACHE {
         order.sort_unstable();
@@ -52,36 +53,37 @@ pub(super) struct Slices {
     /// Rows of each slice that hold flows.
     pub used: Vec<u32>,
     /// The link in each lane of each slice; `u32::MAX` for none.
-    pub link: Vec<[u32; LANES]>,
+    pub link: Vec<[LinkId; LANES]>,
     /// Where each link is: slice times 16 plus lane.
-    place: Vec<u32>,
+    place: IdVec<LinkId, u32>,
     /// The number of flows of each link.
-    pub degree: Vec<u32>,
+    pub degree: IdVec<LinkId, u32>,
 }
 
 impl Slices {
     /// The slices of `paths`, which come as (slot, links).
-    pub fn build<P: Iterator<Item = u32>>(
+    pub fn build<P: Iterator<Item = LinkId>>(
         links: usize,
         empty: u32,
         paths: impl Iterator<Item = (u32, P)> + Clone,
     ) -> Self {
-        let mut degree = vec![0u32; links];
+        let mut degree = IdVec::filled(0u32, links);
         for (_, path) in paths.clone() {
-            path.for_each(|l| degree[l as usize] += 1);
+            path.for_each(|l| degree[l] += 1);
         }
-        let mut order: Vec<u32> = (0..links as u32).collect();
+        let mut order: Vec<LinkId> = LinkId::first(links).collect();
         let places: u64 = degree.iter().map(|&d| u64::from(d)).sum();
         let near = if places > MOST_IN_CACHE { NEAR } else { u32::BITS - 1 };
-        order.sort_by_key(|&l| (l >> near, degree[l as usize]));
-        let mut slices = Slices { place: vec![0; links], degree: vec![0; links], ..Slices::default() };
+        order.sort_by_key(|&l| (l.0 >> near, degree[l]));
+        let mut slices =
+            Slices { place: IdVec::filled(0, links), degree: IdVec::filled(0, links), ..Slices::default() };
         for group in order.chunks(LANES) {
-            let mut lanes = [u32::MAX; LANES];
+            let mut lanes = [LinkId::NONE; LANES];
             for (lane, &l) in group.iter().enumerate() {
                 lanes[lane] = l;
-                slices.place[l as usize] = (slices.link.len() * LANES + lane) as u32;
+                slices.place[l] = (slices.link.len() * LANES + lane) as u32;
             }
-            let most = degree[group[group.len() - 1] as usize] as usize;
+            let most = degree[group[group.len() - 1]] as usize;
             slices.link.push(lanes);
             slices.start.push(slices.entries.len() as u32);
             slices.entries.resize(slices.entries.len() + most + most / 8 + SPARE, [empty; LANES]);
@@ -99,14 +101,15 @@ impl Slices {
     }
 
     /// Adds a flow to a link; false if there is no room, and the slices have to be built anew.
-    pub fn add(&mut self, link: u32, slot: u32, empty: u32) -> bool {
+    pub fn add(&mut self, link: LinkId, slot: u32, empty: u32) -> bool {
         let (slice, lane) = self.locate(link);
-        let k = self.degree[link as usize];
+        let k = self.degree[link];
         if self.start[slice] + k >= self.end[slice] && !self.relocate(slice, empty) {
             return false;
         }
-        self.entries[(self.start[slice] + k) as usize][lane] = slot;
-        self.degree[link as usize] = k + 1;
+        let row = (self.start[slice] + k) as usize;
+        self.entries[row][lane] = slot;
+        self.degree[link] = k + 1;
         self.places += 1;
         self.used[slice] = self.used[slice].max(k + 1);
         true
@@ -129,28 +132,28 @@ impl Slices {
     }
 
     /// Takes a flow off a link; the last one takes its place.
-    pub fn remove(&mut self, link: u32, slot: u32, empty: u32) {
+    pub fn remove(&mut self, link: LinkId, slot: u32, empty: u32) {
         let (slice, lane) = self.locate(link);
         let first = self.start[slice] as usize;
-        let last = first + self.degree[link as usize] as usize - 1;
+        let last = first + self.degree[link] as usize - 1;
         let own = (first..=last).find(|&k| self.entries[k][lane] == slot).expect("the link has the flow");
         self.entries[own][lane] = self.entries[last][lane];
         self.entries[last][lane] = empty;
-        self.degree[link as usize] -= 1;
+        self.degree[link] -= 1;
         self.places -= 1;
-        let most = self.link[slice].iter().filter(|&&l| l != u32::MAX).map(|&l| self.degree[l as usize]).max();
+        let most = self.link[slice].iter().filter(|&&l| l != LinkId::NONE).map(|&l| self.degree[l]).max();
         self.used[slice] = most.unwrap_or(0);
     }
 
     /// The slots of the flows of a link.
-    pub fn flows(&self, link: u32) -> impl Iterator<Item = u32> + '_ {
+    pub fn flows(&self, link: LinkId) -> impl Iterator<Item = u32> + '_ {
         let (slice, lane) = self.locate(link);
         let first = self.start[slice] as usize;
-        self.entries[first..first + self.degree[link as usize] as usize].iter().map(move |row| row[lane])
+        self.entries[first..].iter().take(self.degree[link] as usize).map(move |row| row[lane])
     }
 
-    fn locate(&self, link: u32) -> (usize, usize) {
-        let place = self.place[link as usize] as usize;
+    fn locate(&self, link: LinkId) -> (usize, usize) {
+        let place = self.place[link] as usize;
         (place / LANES, place % LANES)
     }
 }

@@ -3,7 +3,7 @@
 
 use super::real::Real;
 use subak_core::rng::Stream;
-use subak_core::{Fault, LinkId, Network, generate};
+use subak_core::{Fault, IdVec, LinkId, Network, Offsets, generate};
 
 /// Racks of 48 servers under 8 spines; all links are 40 Gb/s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,13 +47,15 @@ impl TwoTiers {
     pub fn paths(self, flows: usize, seed: u64) -> Vec<Vec<LinkId>> {
         let (nodes, spines) = (self.nodes, Self::SPINES);
         let mut rng = Stream::new(seed, "bench");
-        let up = |rack: usize, spine: usize| (2 * nodes + (rack * spines + spine) * 2) as LinkId;
+        let up = |rack: usize, spine: usize| 2 * nodes + (rack * spines + spine) * 2;
         let path = |_| {
             let (src, spine) = (rng.below(nodes), rng.below(spines));
             let dst = (src + 1 + rng.below(nodes - 1)) % nodes;
             let (from, to) = (src / Self::RACK, dst / Self::RACK);
-            let (first, last) = (2 * src as LinkId, 2 * dst as LinkId + 1);
-            if from == to { vec![first, last] } else { vec![first, up(from, spine), up(to, spine) + 1, last] }
+            let (first, last) = (2 * src, 2 * dst + 1);
+            let links =
+                if from == to { vec![first, last] } else { vec![first, up(from, spine), up(to, spine) + 1, last] };
+            links.into_iter().map(LinkId::from_index).collect()
         };
         (0..flows).map(path).collect()
     }
@@ -62,21 +64,24 @@ impl TwoTiers {
 /// NED flow by flow, adding to links as it goes: weights of 1 and capacities of 1.
 #[derive(Debug, Clone)]
 pub struct Straight<T> {
-    ptr: Vec<u32>,
+    ptr: Offsets,
     links: Vec<LinkId>,
     rate: Vec<T>,
-    price: Vec<T>,
-    load: Vec<T>,
-    answer: Vec<T>,
+    price: IdVec<LinkId, T>,
+    load: IdVec<LinkId, T>,
+    answer: IdVec<LinkId, T>,
 }
 
 impl<T: Real> Straight<T> {
     /// Over `links` links, all prices 8.
     pub fn new(links: usize, paths: &[Vec<LinkId>]) -> Self {
-        let mut ptr = vec![0];
-        paths.iter().for_each(|p| ptr.push(ptr[ptr.len() - 1] + p.len() as u32));
-        let zeros = vec![T::ZERO; links];
-        let price = vec![T::of(8.0); links];
+        let (mut ptr, mut end) = (Offsets::default(), 0);
+        for path in paths {
+            end += path.len();
+            ptr.push(end);
+        }
+        let zeros = IdVec::filled(T::ZERO, links);
+        let price = IdVec::filled(T::of(8.0), links);
         let rate = vec![T::ZERO; paths.len()];
         Straight { ptr, links: paths.concat(), rate, price, load: zeros.clone(), answer: zeros }
     }
@@ -86,14 +91,14 @@ impl<T: Real> Straight<T> {
         self.load.fill(T::ZERO);
         self.answer.fill(T::ZERO);
         for (f, rate) in self.rate.iter_mut().enumerate() {
-            let path = &self.links[self.ptr[f] as usize..self.ptr[f + 1] as usize];
+            let path = &self.links[self.ptr.row(f)];
             let mut q = T::ZERO;
-            path.iter().for_each(|&l| q += self.price[l as usize]);
+            path.iter().for_each(|&l| q += self.price[l]);
             let x = T::ONE / q.or_more(T::ONE);
             *rate = x;
             for &l in path {
-                self.load[l as usize] += x;
-                self.answer[l as usize] += x * x;
+                self.load[l] += x;
+                self.answer[l] += x * x;
             }
         }
         for ((price, &load), &answer) in self.price.iter_mut().zip(&self.load).zip(&self.answer) {

@@ -1,6 +1,7 @@
 //! Network utility maximization (NUMFabric, equation 1), exact: a damped Newton method on the dual.
 
 mod newton;
+mod order;
 mod program;
 mod response;
 
@@ -9,7 +10,7 @@ use crate::options::Options;
 use crate::utility::Utility;
 use newton::{Limits, Outcome, Start};
 use program::Program;
-use subak_core::{Case, Fault};
+use subak_core::{Case, Fault, IdVec, LinkId};
 
 /// Maximizes the sum of `utilities`, one a flow, all of one kind and alpha > 0.
 ///
@@ -51,9 +52,9 @@ const MANY_PATHS: usize = 200;
 /// Rates made feasible (each flow scaled by its worst overload, Flowtune's F-NORM) and both in the case's units.
 fn answer(case: &Case, program: &Program, outcome: Outcome, limits: Limits) -> Answer {
     let Outcome { prices, response, iterations, converged, .. } = outcome;
-    let (mut rate, mut load) = (response.rate, vec![0.0; program.capacity.len()]);
+    let (mut rate, mut load) = (response.rate, IdVec::<LinkId, f64>::filled(0.0, program.capacity.len()));
     rate.resize(program.paths.len(), 0.0);
-    let price = |p: usize| program.path(p).iter().map(|&l| prices[l as usize]).sum::<f64>();
+    let price = |p: usize| program.sum(p, &prices);
     for f in 0..program.flows.len() {
         // A pooled flow takes what it wants at the price of its cheapest path.
         let wanted = program.respond(f, program.paths_of(f).map(price).fold(f64::INFINITY, f64::min)).0;
@@ -64,24 +65,24 @@ fn answer(case: &Case, program: &Program, outcome: Outcome, limits: Limits) -> A
                 _ if sum > 0.0 => rate[p] * (wanted / sum),
                 _ => 0.0,
             };
-            program.path(p).iter().for_each(|&l| load[l as usize] += rate[p]);
+            program.path(p).iter().for_each(|&l| load[l] += rate[p]);
         }
     }
     let mut path_rates_bps = vec![0.0; case.flows.path_count()];
     let mut rates_bps = vec![0.0; case.flows.len()];
     for (f, &flow) in program.flows.iter().enumerate() {
         for p in program.paths_of(f) {
-            let over = |&l: &u32| load[l as usize] / program.capacity[l as usize];
+            let over = |&l: &LinkId| load[l] / program.capacity[l];
             let worst = program.path(p).iter().map(over).fold(1.0, f64::max);
             let rate = rate[p] / worst * program.rate_unit_bps;
-            path_rates_bps[program.paths[p] as usize] = rate;
-            rates_bps[flow as usize] += rate;
+            path_rates_bps[program.paths[p].index()] = rate;
+            rates_bps[flow.index()] += rate;
         }
     }
-    let mut link_price = vec![0.0; case.network.links().len()];
+    let mut link_price = IdVec::filled(0.0, case.network.links().len());
     let ln_unit = -program.alpha * program.ln_level_unit;
     for (price, &l) in prices.iter().zip(&program.links) {
-        link_price[l as usize] = libm::exp(libm::log(*price) + ln_unit);
+        link_price[l] = libm::exp(libm::log(*price) + ln_unit);
     }
     let status = match converged {
         true => Status::Optimal,

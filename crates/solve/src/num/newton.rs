@@ -77,8 +77,8 @@ impl System {
         self.rhs.clear();
         for l in 0..prices.len() {
             let (barrier, rhs) =
-                row(response.pooled(), prices[l], program.capacity[l], self.load[l], idle[l], mu * weight[l]);
-            self.barrier.push(barrier + 0.1 * response.proximal * program.capacity[l] / prices[l]);
+                row(response.pooled(), prices[l], program.capacity.raw()[l], self.load[l], idle[l], mu * weight[l]);
+            self.barrier.push(barrier + 0.1 * response.proximal * program.capacity.raw()[l] / prices[l]);
             self.rhs.push(rhs);
         }
         response.diagonal(program, &mut self.precondition);
@@ -187,7 +187,7 @@ pub(crate) fn solve(program: &mut Program, mut prices: Vec<f64>, limits: Limits)
         }
         if !response.pooled() {
             for l in 0..prices.len() {
-                idle[l] = (program.capacity[l] - response.load[l]).max(mu * weight[l] / prices[l]);
+                idle[l] = (program.capacity.raw()[l] - response.load[l]).max(mu * weight[l] / prices[l]);
             }
         }
         system.build(program, &prices, &idle, &mut response, weight, mu);
@@ -231,7 +231,7 @@ fn approach(program: &Program, prices: &mut [f64], response: &mut Response) {
     for _ in 0..APPROACH {
         response.diagonal(program, &mut diagonal);
         for (l, price) in prices.iter_mut().enumerate() {
-            let step = GAMMA * (response.load[l] - program.capacity[l]) / diagonal[l].max(f64::MIN_POSITIVE);
+            let step = GAMMA * (response.load[l] - program.capacity.raw()[l]) / diagonal[l].max(f64::MIN_POSITIVE);
             *price = (*price + step).clamp(0.3 * *price, 3.0 * *price);
         }
         response.evaluate(program, prices);
@@ -270,7 +270,7 @@ struct Step<'a> {
 impl Step<'_> {
     /// The barrier function's derivative by the price of link `l`.
     fn upward(&self, program: &Program, prices: &[f64], response: &Response, l: usize) -> f64 {
-        program.capacity[l] - response.load[l] - self.mu * self.weight[l] / prices[l]
+        program.capacity.raw()[l] - response.load[l] - self.mu * self.weight[l] / prices[l]
     }
 
     fn idle_change(&self, prices: &[f64], idle: &[f64], l: usize) -> f64 {

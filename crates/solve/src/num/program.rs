@@ -1,10 +1,16 @@
 //! A utility maximization in the solver's own units: only flows that want something, only links they cross, capacities
 //! near 1 and prices near 1.
 
+use super::order::{self, Place};
 use crate::max_min::{self, MaxMin};
 use crate::utility::{BandwidthFunction, Utility};
 use std::ops::Range;
-use subak_core::{Case, Fault, LinkId};
+use subak_core::{Case, Fault, FlowId, IdVec, LinkId, Offsets};
+
+subak_core::id! {
+    /// A path by its place among those of the case.
+    pub(crate) struct PathId(u32);
+}
 
 /// Rate of each flow over its level (see [`crate::utility`]).
 #[derive(Debug)]
@@ -21,17 +27,17 @@ pub(crate) struct Program {
     pub alpha: f64,
     pub shape: Shape,
     /// Flow `f` here is flow `flows[f]` of the case.
-    pub flows: Vec<u32>,
+    pub flows: Vec<FlowId>,
     /// Its paths are `path_ptr[f]..path_ptr[f + 1]`, which are paths `paths[..]` of the case.
-    pub path_ptr: Vec<u32>,
-    pub paths: Vec<u32>,
-    pub link_ptr: Vec<u32>,
-    pub path_links: Vec<u32>,
+    path_ptr: Offsets,
+    pub paths: Vec<PathId>,
+    link_ptr: Offsets,
+    path_links: Vec<LinkId>,
     /// Paths of one length that follow each other.
     runs: Vec<Range<usize>>,
     /// Link `l` here is link `links[l]` of the case.
-    pub links: Vec<LinkId>,
-    pub capacity: Vec<f64>,
+    pub links: IdVec<LinkId, LinkId>,
+    pub capacity: IdVec<LinkId, f64>,
     pub demand: Vec<f64>,
     /// One here is so many bit/s.
     pub rate_unit_bps: f64,
@@ -49,8 +55,20 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    pub fn path(&self, p: usize) -> &[u32] {
-        &self.path_links[self.link_ptr[p] as usize..self.link_ptr[p + 1] as usize]
+    pub fn path(&self, p: usize) -> &[LinkId] {
+        &self.path_links[self.link_ptr.row(p)]
+    }
+
+    /// The sum of `values`, one for each link, along a path.
+    #[inline]
+    pub fn sum(&self, p: usize, values: &[f64]) -> f64 {
+        sum(self.path(p), values)
+    }
+
+    /// Adds `amount` to the value of each link of a path.
+    #[inline]
+    pub fn add(&self, p: usize, amount: f64, values: &mut [f64]) {
+        self.path(p).iter().for_each(|&l| values[l.index()] += amount);
     }
 
     /// For every path in order: sums `values` over its links, asks `answer`, and gives what it says to each of the links by
@@ -60,10 +78,10 @@ impl Program {
         &self,
         values: &[f64],
         mut answer: impl FnMut(usize, f64) -> T,
-        mut add: impl FnMut(usize, T),
+        mut add: impl FnMut(LinkId, T),
     ) {
         for run in &self.runs {
-            let links = &self.path_links[self.link_ptr[run.start] as usize..self.link_ptr[run.end] as usize];
+            let links = &self.path_links[self.link_ptr.rows(run.clone())];
             let (first, answer, add) = (run.start, &mut answer, &mut add);
             match links.len() / run.len() {
                 1 => through::<1, T>(links.as_chunks().0, first, values, answer, add),
@@ -74,8 +92,8 @@ impl Program {
                 6 => through::<6, T>(links.as_chunks().0, first, values, answer, add),
                 _ => {
                     for p in run.clone() {
-                        let told = answer(p, self.path(p).iter().map(|&l| values[l as usize]).sum());
-                        self.path(p).iter().for_each(|&l| add(l as usize, told));
+                        let told = answer(p, self.sum(p, values));
+                        self.path(p).iter().for_each(|&l| add(l, told));
                     }
                 }
             }
@@ -83,7 +101,7 @@ impl Program {
     }
 
     pub fn paths_of(&self, f: usize) -> Range<usize> {
-        self.path_ptr[f] as usize..self.path_ptr[f + 1] as usize
+        self.path_ptr.row(f)
     }
 
     /// Whether some flow has several paths.
@@ -125,19 +143,19 @@ impl Program {
             Utility::Power { .. } => f64::INFINITY,
         };
         let demand_bps = |f: usize| all.demand_bps()[f].min(top(f));
-        let flows: Vec<u32> = (0..all.len()).filter(|&f| demand_bps(f) > 0.0).map(|f| f as u32).collect();
+        let flows: Vec<FlowId> = FlowId::first(all.len()).filter(|f| demand_bps(f.index()) > 0.0).collect();
         let mut program = Program {
             alpha: utilities.first().map_or(1.0, Utility::alpha),
             shape: Shape::Linear(Vec::new()),
-            demand: flows.iter().map(|&f| demand_bps(f as usize)).collect(),
+            demand: flows.iter().map(|&f| demand_bps(f.index())).collect(),
             flows,
-            path_ptr: vec![0],
+            path_ptr: Offsets::default(),
             paths: Vec::new(),
-            link_ptr: vec![0],
+            link_ptr: Offsets::default(),
             path_links: Vec::new(),
             runs: Vec::new(),
-            links: Vec::new(),
-            capacity: Vec::new(),
+            links: IdVec::new(),
+            capacity: IdVec::new(),
             rate_unit_bps: 1.0,
             ln_level_unit: 0.0,
             price: Vec::new(),
@@ -156,25 +174,24 @@ impl Program {
     }
 
     fn take_links(&mut self, case: &Case) {
-        let mut number = vec![u32::MAX; case.network.links().len()];
+        let mut number = IdVec::filled(LinkId::NONE, case.network.links().len());
         self.link_ptr.reserve(case.flows.link_ptr().len());
         self.path_links.reserve(case.flows.links().len());
         for &f in &self.flows {
-            for p in case.flows.paths_of(f as usize) {
+            for p in case.flows.paths_of(f.index()) {
                 for &l in case.flows.links_of(p) {
-                    let number = &mut number[l as usize];
-                    if *number == u32::MAX {
-                        *number = self.links.len() as u32;
-                        self.links.push(l);
+                    let number = &mut number[l];
+                    if *number == LinkId::NONE {
+                        *number = self.links.push(l);
                     }
                     self.path_links.push(*number);
                 }
-                self.paths.push(p as u32);
-                self.link_ptr.push(self.path_links.len() as u32);
+                self.paths.push(PathId::from_index(p));
+                self.link_ptr.push(self.path_links.len());
             }
-            self.path_ptr.push(self.paths.len() as u32);
+            self.path_ptr.push(self.paths.len());
         }
-        self.capacity = self.links.iter().map(|&l| case.network.links()[l as usize].capacity_bps).collect();
+        self.capacity = self.links.iter().map(|&l| case.network.links()[l].capacity_bps).collect();
         self.rate_unit_bps = self.capacity.iter().fold(0.0, |a: f64, &b| a.max(b)).max(f64::MIN_POSITIVE);
         let unit = self.rate_unit_bps;
         self.capacity.iter_mut().chain(&mut self.demand).for_each(|c| *c /= unit);
@@ -183,42 +200,40 @@ impl Program {
     /// Drops links that carry one path only where another link of that path is no wider: they bind nothing of their own.
     /// With few flows these are most links.
     fn drop_dominated(&mut self) {
-        let mut carries = vec![0u32; self.capacity.len()];
-        self.path_links.iter().for_each(|&l| carries[l as usize] += 1);
-        let narrower = |l: u32, m: u32| {
-            let key = |l: u32| (self.capacity[l as usize], std::cmp::Reverse(carries[l as usize]), l);
+        let mut carries = IdVec::<LinkId, u32>::filled(0, self.capacity.len());
+        self.path_links.iter().for_each(|&l| carries[l] += 1);
+        let narrower = |l: LinkId, m: LinkId| {
+            let key = |l: LinkId| (self.capacity[l], std::cmp::Reverse(carries[l]), l);
             let ((a, b, c), (d, e, f)) = (key(m), key(l));
             (a < d) || (a == d && (b, c) < (e, f))
         };
-        let mut kept = vec![true; self.capacity.len()];
+        let mut kept = IdVec::filled(true, self.capacity.len());
         for p in 0..self.paths.len() {
             let path = self.path(p);
             for &l in path {
-                kept[l as usize] = carries[l as usize] > 1 || !path.iter().any(|&m| narrower(l, m));
+                kept[l] = carries[l] > 1 || !path.iter().any(|&m| narrower(l, m));
             }
         }
-        let mut number = vec![u32::MAX; kept.len()];
-        let mut next = 0;
-        for (l, number) in number.iter_mut().enumerate().filter(|(l, _)| kept[*l]) {
-            (self.links[next], self.capacity[next], *number) = (self.links[l], self.capacity[l], next as u32);
-            next += 1;
+        let mut number = IdVec::filled(LinkId::NONE, kept.len());
+        let (mut links, mut capacity) = (IdVec::new(), IdVec::new());
+        for l in kept.ids().filter(|&l| kept[l]) {
+            number[l] = links.push(self.links[l]);
+            capacity.push(self.capacity[l]);
         }
-        self.links.truncate(next);
-        self.capacity.truncate(next);
+        (self.links, self.capacity) = (links, capacity);
+        let mut link_ptr = Offsets::default();
         let mut end = 0;
-        let mut begin = 0;
         for p in 0..self.paths.len() {
-            let stop = self.link_ptr[p + 1] as usize;
-            for i in begin..stop {
-                let l = number[self.path_links[i] as usize];
-                if l != u32::MAX {
+            for i in self.link_ptr.row(p) {
+                let l = number[self.path_links[i]];
+                if l != LinkId::NONE {
                     self.path_links[end] = l;
                     end += 1;
                 }
             }
-            self.link_ptr[p + 1] = end as u32;
-            begin = stop;
+            link_ptr.push(end);
         }
+        self.link_ptr = link_ptr;
         self.path_links.truncate(end);
     }
 
@@ -228,24 +243,24 @@ impl Program {
         if self.pooled() {
             return;
         }
-        let all = (0..self.flows.len() as u32).collect();
-        let by_link = counting_sort(all, |f| self.path(f).first().map_or(0, |&l| l as usize));
-        let order = counting_sort(by_link, |f| self.path(f).len());
-        let of = |list: &[u32]| order.iter().map(|&f| list[f as usize]).collect();
-        (self.flows, self.paths) = (of(&self.flows), of(&self.paths));
-        self.demand = order.iter().map(|&f| self.demand[f as usize]).collect();
+        let all = Place::first(self.flows.len()).collect();
+        let by_link = order::counting_sort(all, |f| self.path(f).first().map_or(0, |l| l.index()));
+        let order = order::counting_sort(by_link, |f| self.path(f).len());
+        self.flows = order.iter().map(|f| self.flows[f.index()]).collect();
+        self.paths = order.iter().map(|f| self.paths[f.index()]).collect();
+        self.demand = order.iter().map(|f| self.demand[f.index()]).collect();
         let mut path_links = Vec::with_capacity(self.path_links.len());
-        let mut link_ptr = Vec::with_capacity(self.link_ptr.len());
-        link_ptr.push(0);
+        let mut link_ptr = Offsets::default();
+        link_ptr.reserve(self.link_ptr.len());
         for f in order {
-            path_links.extend_from_slice(self.path(f as usize));
-            link_ptr.push(path_links.len() as u32);
+            path_links.extend_from_slice(self.path(f.index()));
+            link_ptr.push(path_links.len());
         }
         (self.path_links, self.link_ptr) = (path_links, link_ptr);
     }
 
     fn find_runs(&mut self) {
-        let length = |p: usize| self.link_ptr[p + 1] - self.link_ptr[p];
+        let length = |p: usize| self.link_ptr.row(p).len();
         for p in 0..self.paths.len() {
             match self.runs.last_mut() {
                 Some(run) if length(run.start) == length(p) => run.end = p + 1,
@@ -256,7 +271,7 @@ impl Program {
 
     /// Gains are normalized by their largest: the level unit takes the rest.
     fn take_shapes(&mut self, utilities: &[Utility]) {
-        let of = |f: &u32| &utilities[*f as usize];
+        let of = |f: &FlowId| &utilities[f.index()];
         if let Some(Utility::BandwidthFunction { .. }) = self.flows.first().map(of) {
             let scale = |u: &Utility| match u {
                 Utility::BandwidthFunction { function, .. } => {
@@ -304,7 +319,7 @@ impl Program {
         for round in 0..rounds {
             let rows = max_min::Rows {
                 capacity_bps: &self.capacity,
-                link_ptr: &self.link_ptr,
+                link_ptr: self.link_ptr.raw(),
                 links: &self.path_links,
                 weight: &weight,
                 demand_bps: &demand,
@@ -319,20 +334,20 @@ impl Program {
                 }
             }
         }
-        let mut top_level = vec![0.0f64; self.capacity.len()];
-        let mut bottleneck = vec![false; self.capacity.len()];
+        let mut top_level = IdVec::<LinkId, f64>::filled(0.0, self.capacity.len());
+        let mut bottleneck = IdVec::filled(false, self.capacity.len());
         let (mut low, mut high) = (f64::INFINITY, 0.0f64);
         for p in 0..paths {
             // Next to flows of much larger gain the rest of a link may round to nothing.
-            let narrowest = self.path(p).iter().map(|&l| self.capacity[l as usize]).fold(f64::INFINITY, f64::min);
+            let narrowest = self.path(p).iter().map(|&l| self.capacity[l]).fold(f64::INFINITY, f64::min);
             rate[p] = rate[p].max(1e-16 * narrowest.min(demand[p]));
             let level = rate[p] / weight[p];
             (low, high) = (low.min(level), high.max(level));
             for &l in self.path(p) {
-                top_level[l as usize] = top_level[l as usize].max(level);
+                top_level[l] = top_level[l].max(level);
             }
             if frozen_by[p] != max_min::NO_LINK {
-                bottleneck[frozen_by[p] as usize] = true;
+                bottleneck[frozen_by[p]] = true;
             }
         }
         let ln_price = |level: f64| self.alpha * (libm::log(level) + self.ln_level_unit);
@@ -344,14 +359,14 @@ impl Program {
             ));
         }
         let unit = if high > 0.0 { (low * high).sqrt() } else { 1.0 };
-        let price = |(l, level): (usize, &f64)| {
+        let price = |(l, level): (LinkId, &f64)| {
             let at_level = self.level_to_price(level / unit);
             if bottleneck[l] { at_level } else { at_level * 0.1 }
         };
-        self.price = top_level.iter().enumerate().map(price).collect();
+        self.price = top_level.iter_enumerated().map(price).collect();
         let mut load = vec![0.0; self.capacity.len()];
         for (p, rate) in rate.iter().enumerate() {
-            self.path(p).iter().for_each(|&l| load[l as usize] += rate);
+            self.add(p, *rate, &mut load);
         }
         self.link_revenue = load.iter().zip(&self.price).map(|(load, price)| load * price).collect();
         if self.pooled() {
@@ -368,7 +383,7 @@ impl Program {
     /// Prices of the case's links in these units, none so low that it could not rise again.
     pub fn scaled_prices(&self, prices: &[f64]) -> Vec<f64> {
         let ln_unit = self.alpha * self.ln_level_unit;
-        let scaled = |(&l, start): (&LinkId, &f64)| match prices.get(l as usize) {
+        let scaled = |(&l, start): (&LinkId, &f64)| match prices.get(l.index()) {
             Some(&price) if price > 0.0 => libm::exp(libm::log(price) + ln_unit).max(1e-6 * start),
             _ => 1e-6 * start,
         };
@@ -379,7 +394,7 @@ impl Program {
     pub fn reweigh(&mut self, prices: &[f64], rate: &[f64]) {
         let pooled = self.pooled();
         for f in (0..self.flows.len()).filter(|_| pooled) {
-            let price = |p: usize| self.path(p).iter().map(|&l| prices[l as usize]).sum::<f64>();
+            let price = |p: usize| self.sum(p, prices);
             let revenue: f64 = self.paths_of(f).map(|p| rate[p] * price(p)).sum();
             if self.paths_of(f).len() > 1 && revenue > 0.0 {
                 self.revenue[f] = revenue;
@@ -406,37 +421,22 @@ impl Program {
     }
 }
 
-/// `items` by their keys; those of one key stay in order.
-fn counting_sort(items: Vec<u32>, key: impl Fn(usize) -> usize) -> Vec<u32> {
-    let mut place = Vec::new();
-    for &i in &items {
-        let key = key(i as usize);
-        place.resize(place.len().max(key + 1), 0);
-        place[key] += 1;
-    }
-    let mut next = 0;
-    for place in &mut place {
-        next += std::mem::replace(place, next);
-    }
-    let mut sorted = vec![0; items.len()];
-    for i in items {
-        let place = &mut place[key(i as usize)];
-        sorted[*place] = i;
-        *place += 1;
-    }
-    sorted
-}
-
 #[inline(always)]
 fn through<const N: usize, T: Copy>(
-    paths: &[[u32; N]],
+    paths: &[[LinkId; N]],
     first: usize,
     values: &[f64],
     answer: &mut impl FnMut(usize, f64) -> T,
-    add: &mut impl FnMut(usize, T),
+    add: &mut impl FnMut(LinkId, T),
 ) {
     for (p, path) in paths.iter().enumerate() {
-        let told = answer(first + p, path.iter().map(|&l| values[l as usize]).sum());
-        path.iter().for_each(|&l| add(l as usize, told));
+        let told = answer(first + p, sum(path, values));
+        path.iter().for_each(|&l| add(l, told));
     }
+}
+
+/// The sum of `values`, one for each link, over `path`.
+#[inline(always)]
+pub(super) fn sum(path: &[LinkId], values: &[f64]) -> f64 {
+    path.iter().map(|&l| values[l.index()]).sum()
 }

@@ -6,6 +6,7 @@
 //! flow. They solve x_p z_p = mu w_p with z_p = q_p - v, and sum x_p = U'^-1(v). At its demand a flow no longer responds.
 
 use super::program::Program;
+use subak_core::{IdVec, LinkId};
 
 /// How far below its target a product of complements may lie.
 pub(super) const OFF_CENTER: f64 = 10.0;
@@ -24,7 +25,7 @@ pub(crate) struct Response {
     /// Load of each link.
     pub load: Vec<f64>,
     /// Load of each link, and what the diagonal of the dual's curvature has of flows of one path.
-    sums: Vec<(f64, f64)>,
+    sums: IdVec<LinkId, (f64, f64)>,
     /// -dy/dq of each flow, with the barriers on its paths in the way.
     held: Vec<f64>,
     /// x_p / z_p of each path of a pooled flow.
@@ -53,7 +54,7 @@ impl Response {
             dearness: size(paths),
             proximal: 0.0,
             load: Vec::new(),
-            sums: Vec::new(),
+            sums: IdVec::new(),
             held: vec![0.0; flows],
             swap: size(paths),
             ahead: size(paths),
@@ -66,7 +67,7 @@ impl Response {
         if self.pooled() {
             for f in 0..program.flows.len() {
                 for p in program.paths_of(f) {
-                    let price: f64 = program.path(p).iter().map(|&l| prices[l as usize]).sum();
+                    let price: f64 = program.sum(p, prices);
                     self.dearness[p] = (price - self.marginal[f]).max(0.1 * self.marginal[f]);
                 }
             }
@@ -84,7 +85,7 @@ impl Response {
         if program.pooled() {
             (0..program.flows.len()).for_each(|f| self.evaluate_pooled(program, prices, f));
         } else {
-            let (held, sums) = (&mut self.held[..], &mut self.sums[..]);
+            let (held, sums) = (&mut self.held[..], &mut self.sums);
             let answer = |f: usize, price| {
                 let (rate, slope) = program.respond(f, price);
                 held[f] = slope;
@@ -101,12 +102,12 @@ impl Response {
     fn evaluate_pooled(&mut self, program: &Program, prices: &[f64], f: usize) {
         let paths = program.paths_of(f);
         if paths.len() == 1 {
-            let price = program.path(paths.start).iter().map(|&l| prices[l as usize]).sum();
+            let price = program.sum(paths.start, prices);
             (self.rate[paths.start], self.held[f]) = program.respond(f, price);
         }
         for p in paths.clone() {
             for &l in program.path(p) {
-                let sum = &mut self.sums[l as usize];
+                let sum = &mut self.sums[l];
                 sum.0 += self.rate[p];
                 sum.1 += if paths.len() == 1 { self.held[f] } else { 0.0 };
             }
@@ -123,9 +124,7 @@ impl Response {
             if paths.len() > 1 {
                 self.linearize(program, prices, f, mu);
                 for p in paths {
-                    for &l in program.path(p) {
-                        load[l as usize] += self.ahead[p] - self.rate[p];
-                    }
+                    program.add(p, self.ahead[p] - self.rate[p], load);
                 }
             }
         }
@@ -137,7 +136,7 @@ impl Response {
         let (wanted, slope) = program.respond(f, self.marginal[f]);
         let (mut all, mut excess) = (0.0, 0.0);
         for p in paths.clone() {
-            let price: f64 = program.path(p).iter().map(|&l| prices[l as usize]).sum();
+            let price: f64 = program.sum(p, prices);
             let z = self.dearness[p];
             let own = self.rate[p] / z;
             self.swap[p] = own / (1.0 + self.proximal * own * (self.marginal[f] / wanted));
@@ -154,34 +153,32 @@ impl Response {
 
     /// Adds the dual's curvature without the barrier: `out += R M^-1 R' v`, M block-diagonal by flow.
     pub fn multiply(&self, program: &Program, v: &[f64], out: &mut [f64]) {
-        let sum = |path: &[u32]| path.iter().map(|&l| v[l as usize]).sum::<f64>();
+        let sum = |p: usize| program.sum(p, v);
         if !self.pooled() {
-            program.through_paths(v, |f, sum| self.held[f] * sum, |l, flow| out[l] += flow);
+            program.through_paths(v, |f, sum| self.held[f] * sum, |l, flow| out[l.index()] += flow);
             return;
         }
         for f in 0..program.flows.len() {
             let paths = program.paths_of(f);
             if paths.len() == 1 {
-                let path = program.path(paths.start);
-                let flow = self.held[f] * sum(path);
-                path.iter().for_each(|&l| out[l as usize] += flow);
+                let flow = self.held[f] * sum(paths.start);
+                program.add(paths.start, flow, out);
                 continue;
             }
             let (all, mean) = self.mean(program, f, &sum);
             for p in paths {
-                let path = program.path(p);
-                let flow = self.swap[p] * (sum(path) - mean) + self.swap[p] / all * self.held[f] * mean;
-                path.iter().for_each(|&l| out[l as usize] += flow);
+                let flow = self.swap[p] * (sum(p) - mean) + self.swap[p] / all * self.held[f] * mean;
+                program.add(p, flow, out);
             }
         }
     }
 
     /// The sum of a pooled flow's swaps, and the mean of `sum` over its paths by them.
-    fn mean(&self, program: &Program, f: usize, sum: &impl Fn(&[u32]) -> f64) -> (f64, f64) {
+    fn mean(&self, program: &Program, f: usize, sum: &impl Fn(usize) -> f64) -> (f64, f64) {
         let (mut all, mut mean) = (0.0, 0.0);
         for p in program.paths_of(f) {
             all += self.swap[p];
-            mean += self.swap[p] * sum(program.path(p));
+            mean += self.swap[p] * sum(p);
         }
         (all, mean / all)
     }
@@ -199,7 +196,7 @@ impl Response {
             for p in paths {
                 let own = self.swap[p];
                 let term = own * ((all - own) / all) + (own / all) * (own / all) * self.held[f];
-                program.path(p).iter().for_each(|&l| out[l as usize] += term);
+                program.add(p, term, out);
             }
         }
     }
@@ -212,7 +209,7 @@ impl Response {
         step.rate.resize(self.rate.len(), 0.0);
         step.dearness.resize(self.rate.len(), 0.0);
         step.marginal.resize(program.flows.len(), 0.0);
-        let sum = |path: &[u32]| path.iter().map(|&l| change[l as usize]).sum::<f64>();
+        let sum = |p: usize| program.sum(p, change);
         for f in 0..program.flows.len() {
             let paths = program.paths_of(f);
             if paths.len() > 1 {
@@ -221,7 +218,7 @@ impl Response {
                 let lag = self.held[f] / all;
                 step.marginal[f] = self.marginal_ahead[f] + mean * (1.0 - lag);
                 for p in paths {
-                    let follow = self.swap[p] * (sum(program.path(p)) - mean + mean * lag);
+                    let follow = self.swap[p] * (sum(p) - mean + mean * lag);
                     step.rate[p] = self.ahead[p] - self.rate[p] - follow;
                     let barrier = mu * program.revenue[f] / program.paths_of(f).len() as f64;
                     step.dearness[p] =
@@ -265,7 +262,7 @@ impl Response {
                 let sum: f64 = self.rate[program.paths_of(f)].iter().sum();
                 miss = miss.max((sum / program.respond(f, self.marginal[f]).0 - 1.0).abs());
                 for p in program.paths_of(f) {
-                    let price: f64 = program.path(p).iter().map(|&l| prices[l as usize]).sum();
+                    let price: f64 = program.sum(p, prices);
                     idle += self.rate[p] * (price - self.marginal[f]).max(0.0);
                     miss = miss.max(1.0 - price / self.marginal[f]);
                 }

@@ -4,15 +4,15 @@ use crate::common;
 use crate::common::{Net, close};
 use proptest::prelude::*;
 use subak_core::rng::Stream;
-use subak_core::{Flow, Policy};
+use subak_core::{Flow, LinkId, Policy};
 use subak_solve::{Incremental, Options, Status, certify, solve};
 
 const G: f64 = 1e9;
 
 fn start(policy: Policy) -> Incremental {
     let mut now = Incremental::new(Net::new(&[12.0 * G, 20.0 * G, 30.0 * G]).case(policy));
-    now.add(Flow::over("green", vec![0, 2])).unwrap();
-    now.add(Flow::over("brown", vec![1, 2])).unwrap();
+    now.add(Flow::over("green", LinkId::each([0, 2]).into())).unwrap();
+    now.add(Flow::over("brown", LinkId::each([1, 2]).into())).unwrap();
     now
 }
 
@@ -44,7 +44,7 @@ fn prices_carry_over() {
     let policy = Policy::AlphaFair { alpha: 1.0 };
     let mut now = Incremental::new(Net::new(&[10.0 * G; 60]).case(policy));
     let path = |random: &mut Stream| {
-        let mut path: Vec<u32> = (0..4).map(|_| random.below(60) as u32).collect();
+        let mut path: Vec<LinkId> = (0..4).map(|_| LinkId::from_index(random.below(60))).collect();
         path.sort_unstable();
         path.dedup();
         path
@@ -71,8 +71,8 @@ fn prices_carry_over() {
 fn what_is_not_there_is_refused() {
     let mut now = start(Policy::MaxMin);
     assert!(now.contains("green") && !now.is_empty());
-    assert_eq!(now.add(Flow::over("green", vec![0])).unwrap_err().place, "id");
-    assert_eq!(now.add(Flow::over("blue", vec![7])).unwrap_err().place, "path[0]");
+    assert_eq!(now.add(Flow::over("green", vec![LinkId(0)])).unwrap_err().place, "id");
+    assert_eq!(now.add(Flow::over("blue", vec![LinkId(7)])).unwrap_err().place, "path[0]");
     assert_eq!(now.remove("blue").unwrap_err().place, "id");
     assert_eq!(now.set_weight("green", -1.0).unwrap_err().place, "weight");
     assert_eq!(now.set_capacity("l9", 1.0).unwrap_err().place, "link");
@@ -96,7 +96,7 @@ fn change(now: &mut Incremental, net: &mut Net, random: &mut Stream, count: &mut
             let mut flow = Flow::over(format!("new{count}"), Vec::new());
             *count += 1;
             let path = |random: &mut Stream| {
-                let mut path: Vec<u32> = (0..3).map(|_| random.below(links) as u32).collect();
+                let mut path: Vec<LinkId> = (0..3).map(|_| LinkId::from_index(random.below(links))).collect();
                 path.sort_unstable();
                 path.dedup();
                 path

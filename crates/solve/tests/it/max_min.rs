@@ -3,8 +3,8 @@
 use crate::common;
 use crate::common::{Net, certified, close, max_min_by_the_book};
 use proptest::prelude::*;
-use subak_core::Policy;
 use subak_core::rng::Stream;
+use subak_core::{FlowId, LinkId, Policy};
 use subak_solve::{MaxMin, Options, Status, certify, max_min, solve};
 
 const G: f64 = 1e9;
@@ -15,7 +15,10 @@ fn thesis_figure_2_1() {
     let case = Net::new(&[12.0 * G, 20.0 * G, 30.0 * G]).flow(&[0, 2]).flow(&[1, 2]).case(Policy::MaxMin);
     let answer = solve(&case, &Options::default()).unwrap();
     close(&answer.rates_bps, &[12.0 * G, 18.0 * G], 1e-15);
-    assert_eq!((answer.bottlenecks.row(0), answer.bottlenecks.row(1)), (&[0][..], &[2][..]));
+    assert_eq!(
+        (answer.bottlenecks.row(0), answer.bottlenecks.row(1)),
+        (&LinkId::each([0])[..], &LinkId::each([2])[..])
+    );
     assert_eq!(answer.status, Status::Optimal);
 }
 
@@ -76,7 +79,7 @@ fn rates_as_json() {
 #[test]
 fn a_solver_used_again_remembers_nothing() {
     let capacity_bps = [10.0, 6.0, 1.0];
-    let (link_ptr, links) = ([0, 2, 3, 4, 5], [0, 1, 0, 1, 2]);
+    let (link_ptr, links) = ([0, 2, 3, 4, 5], LinkId::each([0, 1, 0, 1, 2]));
     let (weight, demand_bps) = ([1.0; 4], [f64::INFINITY; 4]);
     let rows = max_min::Rows {
         capacity_bps: &capacity_bps,
@@ -90,9 +93,9 @@ fn a_solver_used_again_remembers_nothing() {
     let mut rates = [0.0; 4];
     solver.solve(&rows, &mut rates, &mut []);
     assert_eq!(rates, [3.0, 7.0, 3.0, 1.0]);
-    solver.solve(&max_min::Rows { active: Some(&[0, 1]), ..rows }, &mut rates, &mut []);
+    solver.solve(&max_min::Rows { active: Some(&FlowId::each([0, 1])), ..rows }, &mut rates, &mut []);
     assert_eq!(rates, [5.0, 5.0, 3.0, 1.0]);
-    solver.solve(&max_min::Rows { active: Some(&[3, 2]), ..rows }, &mut rates, &mut []);
+    solver.solve(&max_min::Rows { active: Some(&FlowId::each([3, 2])), ..rows }, &mut rates, &mut []);
     assert_eq!(rates, [5.0, 5.0, 6.0, 1.0]);
     solver.solve(&rows, &mut rates, &mut []);
     assert_eq!(rates, [3.0, 7.0, 3.0, 1.0]);
@@ -100,9 +103,9 @@ fn a_solver_used_again_remembers_nothing() {
 
 #[test]
 fn one_long_path_among_many_short_ones() {
-    let n = 64;
+    let n = 64u32;
     let path: Vec<u32> = (0..n).collect();
-    let mut net = Net::new(&vec![10.0; n as usize]).flow(&path);
+    let mut net = Net::new(&path.iter().map(|_| 10.0).collect::<Vec<_>>()).flow(&path);
     for l in 0..n {
         net = net.flow(&[l]).flow(&[l]);
     }

@@ -3,7 +3,7 @@
 use crate::common;
 use crate::common::{Net, certified, close};
 use proptest::prelude::*;
-use subak_core::Policy;
+use subak_core::{LinkId, Policy};
 use subak_solve::{MOST_PATHS, Options, certify, solve};
 
 #[test]
@@ -80,7 +80,7 @@ proptest! {
         let extra = net.capacity_bps.len() as u32;
         for flow in &mut pooled.flows {
             let mut longer = flow.paths[0].clone();
-            longer.push(extra);
+            longer.push(LinkId(extra));
             flow.paths.push(longer);
         }
         let answer = certified(&pooled.case(Policy::MaxMin));

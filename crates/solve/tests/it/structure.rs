@@ -3,7 +3,7 @@
 use crate::common;
 use crate::common::{Net, close};
 use proptest::prelude::*;
-use subak_core::{LinkId, Policy};
+use subak_core::{IdVec, LinkId, Policy};
 use subak_solve::structure::{Degree, Kind, Structure, structure};
 use subak_solve::{Options, freeze_iterations, solve};
 
@@ -13,8 +13,8 @@ fn of(net: &Net, degree: Degree) -> Structure {
     structure(&net.case(Policy::MaxMin), degree).unwrap()
 }
 
-fn edges(found: &Structure) -> Vec<(LinkId, LinkId, Kind, Option<LinkId>)> {
-    found.precedence.iter().map(|p| (p.precedent, p.link, p.kind, p.via)).collect()
+fn edges(found: &Structure) -> Vec<(u32, u32, Kind, Option<u32>)> {
+    found.precedence.iter().map(|p| (p.precedent.0, p.link.0, p.kind, p.via.map(|l| l.0))).collect()
 }
 
 /// Links 1, 2, 3 of the figures are 0, 1, 2 here.
@@ -26,8 +26,9 @@ fn figure_3_7() {
     close(&two.rates_bps, &[5.0 * G, 5.0 * G, 7.0 * G, 3.0 * G], 1e-14);
     assert_eq!(two.partition, [vec![2], vec![0], vec![1]]);
     // All start at 5, 5, 3; link 2 has 6 once green is gone.
-    assert_eq!(two.shares_bps[0], [(0, 5.0 * G), (1, 5.0 * G), (2, 3.0 * G)]);
-    assert_eq!(two.shares_bps[1], [(0, 5.0 * G), (1, 6.0 * G)]);
+    let shares = |n: usize| two.shares_bps[n].iter().map(|(l, share)| (l.0, *share)).collect::<Vec<_>>();
+    assert_eq!(shares(0), [(0, 5.0 * G), (1, 5.0 * G), (2, 3.0 * G)]);
+    assert_eq!(shares(1), [(0, 5.0 * G), (1, 6.0 * G)]);
     assert_eq!(edges(&two), [(0, 1, Kind::Direct, None), (2, 0, Kind::SecondDirect, None)]);
     assert_eq!(two.longest_chain, [2, 0, 1]);
     // Link 1 does not wait where it only looks at its neighbors.
@@ -146,7 +147,7 @@ proptest! {
                     let before = found.precedence.iter().filter(|p| p.link == *l).map(|p| p.precedent);
                     let before: Vec<_> = before.collect();
                     prop_assert!(!before.is_empty(), "{} has no precedent", l);
-                    prop_assert!(before.iter().all(|p| frozen[*p as usize] == Some(n)));
+                    prop_assert!(before.iter().all(|p| frozen[*p] == Some(n)));
                 }
             }
         }
@@ -154,18 +155,18 @@ proptest! {
 }
 
 /// Definition 3.4.5 as it stands: the first iteration with the lowest rate among the links that share a flow left in it.
-fn freezes_by_the_book(net: &Net, found: &Structure) -> Vec<Option<usize>> {
+fn freezes_by_the_book(net: &Net, found: &Structure) -> IdVec<LinkId, Option<usize>> {
     let removed = found.frozen_in(net.capacity_bps.len());
-    let left = |path: &[LinkId], n: usize| path.iter().all(|&l| removed[l as usize].is_none_or(|at| at >= n));
+    let left = |path: &[LinkId], n: usize| path.iter().all(|&l| removed[l].is_none_or(|at| at >= n));
     let freezes = |l: LinkId| {
-        let last = removed[l as usize]?;
+        let last = removed[l]?;
         (1..=last).find(|&n| {
             let share = |m: LinkId| found.shares_bps[n - 1].iter().find(|(x, _)| *x == m).map(|(_, share)| *share);
             let around = net.flows.iter().map(|f| &f.paths[0]).filter(|path| path.contains(&l) && left(path, n));
             around.flatten().all(|&m| share(m) >= share(l).map(|own| own * (1.0 - 1e-12)))
         })
     };
-    (0..net.capacity_bps.len() as LinkId).map(freezes).collect()
+    LinkId::first(net.capacity_bps.len()).map(freezes).collect()
 }
 
 proptest! {

@@ -3,7 +3,7 @@
 use crate::common::{Net, certified, close};
 use std::sync::Arc;
 use subak_core::rng::Stream;
-use subak_core::{Case, LinkId, Policy};
+use subak_core::{Case, Policy};
 use subak_solve::Utility;
 use subak_solve::xwi::{Iteration, Marginal, PriceLaw, Settings, normalized_residual, weight};
 
@@ -23,7 +23,7 @@ fn random(seed: u64, alpha: f64) -> Case {
     let capacities: Vec<f64> = (0..links).map(|_| [10e9, 25e9, 40e9, 100e9][rng.below(4)]).collect();
     let mut net = Net::new(&capacities);
     for _ in 0..50 + rng.below(151) {
-        let mut path: Vec<LinkId> = (0..1 + rng.below(6)).map(|_| rng.below(links) as LinkId).collect();
+        let mut path: Vec<u32> = (0..1 + rng.below(6)).map(|_| rng.below(links) as u32).collect();
         path.sort_unstable();
         path.dedup();
         net = net.flow(&path);

@@ -5,7 +5,7 @@
 use crate::flowtune::Fabric;
 use serde_json::json;
 use subak_core::rng::Stream;
-use subak_core::{Case, Fault, Flow, Flows, LinkId, Network, NodeId, NodeKind, Policy};
+use subak_core::{Case, Fault, Flow, Flows, IdVec, LinkId, Network, NodeId, NodeKind, Policy};
 use subak_solve::{Options, solve};
 
 const HOST_BPS: f64 = 10e9;
@@ -36,10 +36,10 @@ fn optimum(network: &Network, paths: &[Vec<LinkId>]) -> Result<Vec<f64>, Fault> 
     Ok(solve(&case, &Options { tolerance: 1e-6, ..Options::default() })?.rates_bps)
 }
 
-fn loads_bps(network: &Network, paths: &[Vec<LinkId>], rates_bps: &[f64]) -> Vec<f64> {
-    let mut load = vec![0.0; network.links().len()];
+fn loads_bps(network: &Network, paths: &[Vec<LinkId>], rates_bps: &[f64]) -> IdVec<LinkId, f64> {
+    let mut load = IdVec::filled(0.0, network.links().len());
     for (path, rate) in paths.iter().zip(rates_bps) {
-        path.iter().for_each(|&l| load[l as usize] += rate);
+        path.iter().for_each(|&l| load[l] += rate);
     }
     load
 }
@@ -47,7 +47,7 @@ fn loads_bps(network: &Network, paths: &[Vec<LinkId>], rates_bps: &[f64]) -> Vec
 /// Rates that fit, and the largest overload before, percent.
 fn scaled(network: &Network, paths: &[Vec<LinkId>], rates_bps: &[f64]) -> (Vec<f64>, f64) {
     let load = loads_bps(network, paths, rates_bps);
-    let over = |&l: &LinkId| load[l as usize] / network.links()[l as usize].capacity_bps;
+    let over = |&l: &LinkId| load[l] / network.links()[l].capacity_bps;
     let worst = |path: &Vec<LinkId>| path.iter().map(over).fold(1.0, f64::max);
     let fitting = paths.iter().zip(rates_bps).map(|(path, rate)| rate / worst(path)).collect();
     (fitting, 100.0 * (paths.iter().map(worst).fold(1.0, f64::max) - 1.0))
@@ -77,7 +77,7 @@ pub(super) fn big_switch(spine_bps: f64, flows_a_host: usize, seed: u64) -> Resu
     for key in 0..(flows_a_host * hosts) as u64 {
         let (src, dst) = two(&mut rng, hosts);
         paths.push(fabric.router.path(fabric.hosts[src], fabric.hosts[dst], key)?);
-        edges.push(vec![2 * src as LinkId, 2 * dst as LinkId + 1]);
+        edges.push([2 * src, 2 * dst + 1].map(LinkId::from_index).to_vec());
     }
     cost(&fabric.network, &paths, &optimum(&switch, &edges)?)
 }
@@ -122,17 +122,17 @@ struct Pods<'a> {
 impl Pods<'_> {
     /// Rates that the allocators hand out once each has seen what comes from the others.
     fn settle(&self) -> Result<Vec<f64>, Fault> {
-        let mut others_bps = vec![0.0; self.network.links().len()];
+        let mut others_bps = IdVec::filled(0.0, self.network.links().len());
         let mut rates_bps = vec![0.0; self.paths.len()];
         for _ in 0..LOOKS {
             for pod in 0..self.k {
                 self.rate(pod, &others_bps, &mut rates_bps)?;
             }
             let (carried_bps, _) = scaled(self.network, self.paths, &rates_bps);
-            let mut coming_bps = vec![0.0; others_bps.len()];
+            let mut coming_bps = IdVec::<LinkId, f64>::filled(0.0, others_bps.len());
             for ((path, &(from, to)), rate) in self.paths.iter().zip(self.homes).zip(&carried_bps) {
                 if from != to {
-                    self.beyond(path).iter().for_each(|&l| coming_bps[l as usize] += rate);
+                    self.beyond(path).iter().for_each(|&l| coming_bps[l] += rate);
                 }
             }
             for (before, now) in others_bps.iter_mut().zip(coming_bps) {
@@ -149,17 +149,17 @@ impl Pods<'_> {
 
     /// How many links of a path its own pod's allocator sees: those up to a core, or all.
     fn own(&self, path: &[LinkId]) -> usize {
-        let cores = (self.network.nodes().len() - (self.k / 2).pow(2)) as NodeId;
-        let to_core = |&l: &LinkId| self.network.links()[l as usize].to.is_some_and(|node| node >= cores);
+        let cores = NodeId::from_index(self.network.nodes().len() - (self.k / 2).pow(2));
+        let to_core = |&l: &LinkId| self.network.links()[l].to.is_some_and(|node| node >= cores);
         path.iter().position(to_core).map_or(path.len(), |at| at + 1)
     }
 
-    fn rate(&self, pod: usize, others_bps: &[f64], rates_bps: &mut [f64]) -> Result<(), Fault> {
+    fn rate(&self, pod: usize, others_bps: &IdVec<LinkId, f64>, rates_bps: &mut [f64]) -> Result<(), Fault> {
         let mine: Vec<usize> = (0..self.paths.len()).filter(|&f| self.homes[f].0 == pod).collect();
         let seen: Vec<Vec<LinkId>> = mine.iter().map(|&f| self.paths[f][..self.own(&self.paths[f])].to_vec()).collect();
         let mut network = self.network.clone();
-        for (l, others) in others_bps.iter().enumerate() {
-            let link = network.link_mut(l as LinkId);
+        for (l, others) in others_bps.iter_enumerated() {
+            let link = network.link_mut(l);
             link.capacity_bps = (link.capacity_bps - others).max(LEAST_SHARE * link.capacity_bps);
         }
         for (&f, rate) in mine.iter().zip(optimum(&network, &seen)?) {

@@ -98,8 +98,8 @@ impl World {
         let settings = Settings { law: Law::Ned, gamma: Some(web::GAMMA), reserve: 0.0, ..Settings::default() };
         let paths = Ecmp::new(&fabric.network, Routing { seed, ..Routing::default() });
         let mut allocator = Allocator::new(0, 1, &fabric.capacities_bps(), Box::new(paths), settings)?.first();
-        fabric.hosts.iter().for_each(|&h| allocator.join(h));
-        let endpoints = fabric.hosts.iter().map(|&h| Endpoint::new(h, 1, settings)).collect();
+        fabric.hosts.iter().for_each(|&h| allocator.join(h.0));
+        let endpoints = fabric.hosts.iter().map(|&h| Endpoint::new(h.0, 1, settings)).collect();
         let legs = if group == 1 { 1 } else { 2 };
         let down = (0..legs).map(|_| Vec::new()).collect();
         let (sendings, up) = (Vec::new(), Vec::new());
@@ -111,7 +111,7 @@ impl World {
         let host = rng.below(hosts);
         let (from, to) = (self.fabric.hosts[host], self.fabric.hosts[(host + 1 + rng.below(hosts - 1)) % hosts]);
         let path = self.fabric.router.path(from, to, connection)?;
-        self.endpoints[host].begin(connection, to, connection as u32, 1.0);
+        self.endpoints[host].begin(connection, to.0, connection as u32, 1.0);
         self.sendings.push(Sending { host, connection, path, left_bits: bits });
         Ok(())
     }
@@ -126,7 +126,8 @@ impl World {
         self.down.push_back(told);
         for datagram in self.down.pop_front().unwrap_or_default() {
             // Hosts have the first numbers of the network's nodes.
-            self.endpoints[datagram.endpoint as usize].take(now_ns, &datagram);
+            let host = datagram.endpoint as usize;
+            self.endpoints[host].take(now_ns, &datagram);
         }
         let World { endpoints, sendings, up, .. } = self;
         sendings.retain_mut(|s| {

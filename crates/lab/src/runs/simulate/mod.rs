@@ -20,7 +20,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use subak_core::driver::Driver;
-use subak_core::{Fault, FlowId, LinkId, Ns};
+use subak_core::{Fault, FlowId, IdVec, LinkId, Ns};
 
 /// How often a run says how far it is and asks whether to go on.
 const SLICES: u64 = 200;
@@ -99,10 +99,10 @@ pub(crate) fn simulate(cell: &Cell, rows: &mut Rows) -> Result<Option<Took>, Err
         actions: Actions::new(setting, &flows),
         jobs: Running::new(setting, placed, &flows, cell.policies)?,
         driver: driver.as_mut(),
-        live: Live::new(if setting.measure.rates_ns.is_some() { &flows } else { &[] }),
-        open: Live::new(if setting.measure.paces_ns.is_some() { &flows } else { &[] }),
-        seen_at_links: vec![0; setting.topology.described_links()],
-        seen_bytes: if setting.measure.rates_ns.is_some() { vec![0; flows.len()] } else { Vec::new() },
+        live: Live::new(setting.measure.rates_ns.map(|_| &flows)),
+        open: Live::new(setting.measure.paces_ns.map(|_| &flows)),
+        seen_at_links: IdVec::filled(0, setting.topology.described_links().len()),
+        seen_bytes: setting.measure.rates_ns.map_or(IdVec::new(), |_| IdVec::filled(0, flows.len())),
         passing,
         counted: Counts::default(),
     };
@@ -125,9 +125,10 @@ struct Live {
 }
 
 impl Live {
-    fn new(flows: &[Planned]) -> Self {
-        let known = flows.iter().zip(0..).filter(|(f, _)| f.after.is_empty());
-        Live { pending: known.map(|(f, n)| Reverse((f.plan.start_ns, n))).collect(), live: Vec::new() }
+    /// Nobody, where no flows are given.
+    fn new(flows: Option<&IdVec<FlowId, Planned>>) -> Self {
+        let known = flows.into_iter().flat_map(|flows| flows.iter_enumerated().filter(|(_, f)| f.after.is_empty()));
+        Live { pending: known.map(|(n, f)| Reverse((f.plan.start_ns, n))).collect(), live: Vec::new() }
     }
 
     fn take_started(&mut self, now_ns: Ns) {
@@ -157,16 +158,16 @@ struct Run<'a> {
     cell: &'a Cell<'a>,
     /// The share of a link that the scheme means to give to data.
     data_share: f64,
-    flows: &'a [Planned],
+    flows: &'a IdVec<FlowId, Planned>,
     actions: Actions<'a>,
     jobs: Running<'a>,
     driver: &'a mut dyn Driver,
     /// Flows whose rates are sampled, and those whose paces are.
     live: Live,
     open: Live,
-    seen_bytes: Vec<u64>,
+    seen_bytes: IdVec<FlowId, u64>,
     /// Data bytes that each link had sent at the last sample of the queues.
-    seen_at_links: Vec<u64>,
+    seen_at_links: IdVec<LinkId, u64>,
     passing: Passing,
     /// What counts: from the end of the warm-up to that of the duration.
     counted: Counts,
@@ -235,7 +236,7 @@ impl Run<'_> {
             if now_ns >= end_ns {
                 self.tell_until(Ns::MAX);
                 // What has not begun by now never will.
-                let never = (0..self.flows.len() as FlowId).filter(|&f| self.actions.start_ns(f) == Ns::MAX);
+                let never = self.flows.ids().filter(|&f| self.actions.start_ns(f) == Ns::MAX);
                 never.for_each(|f| self.driver.stop_flow(f));
                 watches.iter().try_for_each(|(_, watch)| watch.check())?;
                 self.counted = self.counts().since(&before);
@@ -273,7 +274,9 @@ impl Run<'_> {
     /// Tells the driver of the flows that start by `until_ns`; of all of them at once, where they are spoken of by number.
     fn tell_until(&mut self, until_ns: Ns) {
         let Passing { allowed, told, .. } = &mut self.passing;
-        while let Some(flow) = self.flows.get(*told).filter(|f| !*allowed || f.plan.start_ns <= until_ns) {
+        while let Some(flow) =
+            self.flows.get(FlowId::from_index(*told)).filter(|f| !*allowed || f.plan.start_ns <= until_ns)
+        {
             self.driver.add(flow.first_plan());
             *told += 1;
         }
@@ -318,8 +321,8 @@ impl Run<'_> {
         self.cell.cancel.load(Ordering::Relaxed)
     }
 
-    fn described(&self) -> std::ops::Range<LinkId> {
-        0..self.cell.setting.topology.described_links() as LinkId
+    fn described(&self) -> impl ExactSizeIterator<Item = LinkId> + use<> {
+        self.cell.setting.topology.described_links().ids()
     }
 
     fn counts(&self) -> Counts {

@@ -16,19 +16,19 @@ impl Run<'_> {
         let (driver, flows, seen_bytes) = (&*self.driver, self.flows, &mut self.seen_bytes);
         self.live.keep(|f| {
             let view = driver.flow(f);
-            let arrived = view.received_wire_bytes - seen_bytes[f as usize];
-            seen_bytes[f as usize] = view.received_wire_bytes;
+            let arrived = view.received_wire_bytes - seen_bytes[f];
+            seen_bytes[f] = view.received_wire_bytes;
             rows(&Row {
                 kind: Some("rate"),
                 time_ns: Some(now_ns),
                 flow: Some(u64::from(f)),
-                flow_id: flows[f as usize].id.as_deref(),
+                flow_id: flows[f].id.as_deref(),
                 rate_bps: Some(arrived as f64 * 8e9 / interval_ns as f64),
                 assigned_bps: Some(view.assigned_bps),
                 received_bytes: Some(view.received_bytes),
                 ..Row::default()
             })?;
-            Ok(view.finished_ns.is_none() && flows[f as usize].plan.stop_ns.is_none_or(|s| s > now_ns))
+            Ok(view.finished_ns.is_none() && flows[f].plan.stop_ns.is_none_or(|s| s > now_ns))
         })
     }
 
@@ -41,7 +41,7 @@ impl Run<'_> {
                     kind: Some("pace"),
                     time_ns: Some(now_ns),
                     flow: Some(u64::from(f)),
-                    flow_id: flows[f as usize].id.as_deref(),
+                    flow_id: flows[f].id.as_deref(),
                     subflow: Some(subflow as u64),
                     pace_bps: pace.pace_bps,
                     window_bytes: pace.window_bytes,
@@ -49,19 +49,19 @@ impl Run<'_> {
                     ..Row::default()
                 })?;
             }
-            Ok(driver.flow(f).finished_ns.is_none() && flows[f as usize].plan.stop_ns.is_none_or(|s| s > now_ns))
+            Ok(driver.flow(f).finished_ns.is_none() && flows[f].plan.stop_ns.is_none_or(|s| s > now_ns))
         })
     }
 
     pub(super) fn sample_queues(&mut self, now_ns: Ns, rows: &mut Rows) -> Result<(), Error> {
         for l in self.described() {
             let view = self.driver.link(l);
-            let before = std::mem::replace(&mut self.seen_at_links[l as usize], view.data_bytes);
+            let before = std::mem::replace(&mut self.seen_at_links[l], view.data_bytes);
             rows(&Row {
                 kind: Some("queue"),
                 data_bytes: Some(view.data_bytes - before),
                 time_ns: Some(now_ns),
-                link: Some(&self.cell.setting.topology.network().links()[l as usize].id),
+                link: Some(&self.cell.setting.topology.network().links()[l].id),
                 queued_bytes: Some(view.queued_bytes),
                 queued_packets: Some(view.queued_packets),
                 measured: Some(now_ns >= self.cell.setting.warmup_ns),
@@ -73,7 +73,7 @@ impl Run<'_> {
 
     pub(super) fn weight_row(&self, set: (Ns, FlowId, f64)) -> Row<'_> {
         let (time_ns, flow, weight) = set;
-        let Planned { id, src, dst, .. } = &self.flows[flow as usize];
+        let Planned { id, src, dst, .. } = &self.flows[flow];
         Row {
             kind: Some("weight"),
             time_ns: Some(time_ns),
@@ -87,12 +87,12 @@ impl Run<'_> {
     }
 
     pub(super) fn name(&self, node: Option<NodeId>) -> Option<&str> {
-        node.map(|n| self.cell.setting.topology.network().nodes()[n as usize].name.as_str())
+        node.map(|n| self.cell.setting.topology.network().nodes()[n].name.as_str())
     }
 
     /// Writes what is known at the end.
     pub(super) fn conclude(&self, rows: &mut Rows) -> Result<(), Error> {
-        let idle_ns = |f| self.flows[f as usize].plan.size_bytes.map_or(0, |size| self.idle_ns(f, size));
+        let idle_ns = |f| self.flows[f].plan.size_bytes.map_or(0, |size| self.idle_ns(f, size));
         for row in self.jobs.rows(|f| self.driver.flow(f).finished_ns, idle_ns) {
             rows(&row)?;
         }
@@ -113,7 +113,7 @@ impl Run<'_> {
 
     /// Whether the flow is more than one drawn in case there would be time for it, and there was none.
     pub(super) fn is_real(&self, f: FlowId) -> bool {
-        !self.flows[f as usize].spare || self.actions.start_ns(f) != Ns::MAX
+        !self.flows[f].spare || self.actions.start_ns(f) != Ns::MAX
     }
 
     /// Over all flows so far.
@@ -125,7 +125,7 @@ impl Run<'_> {
     }
 
     pub(super) fn flow_row(&self, f: FlowId, view: &FlowView) -> Row<'_> {
-        let Planned { id, src, dst, plan, .. } = &self.flows[f as usize];
+        let Planned { id, src, dst, plan, .. } = &self.flows[f];
         let setting = self.cell.setting;
         let start_ns = Some(self.actions.start_ns(f)).filter(|&at| at != Ns::MAX);
         let fct_ns = view.finished_ns.zip(start_ns).map(|(at, start)| at - start);
@@ -156,7 +156,7 @@ impl Run<'_> {
 
     /// The completion time of flow `f` alone; over several paths, as the fluid optimum completes it.
     pub(super) fn idle_ns(&self, f: FlowId, size: u64) -> Ns {
-        let (setting, plan) = (self.cell.setting, &self.flows[f as usize].plan);
+        let (setting, plan) = (self.cell.setting, &self.flows[f].plan);
         let network = setting.topology.network();
         if let [route] = plan.routes.as_slice() {
             let most_bps = plan.utility.as_ref().map_or(f64::INFINITY, |u| u.top_bps()).min(plan.demand_bps);
@@ -174,10 +174,9 @@ impl Run<'_> {
 
     pub(super) fn link_row(&self, l: LinkId) -> Row<'_> {
         let setting = self.cell.setting;
-        let link = &setting.topology.network().links()[l as usize];
-        let LinkView { peak_queued_bytes, data_bytes, ack_bytes, ctl_bytes, .. } = self.counted.links[l as usize];
-        let LinkView { dropped_packets, dropped_bytes, lost_packets, pauses, paused_ns, .. } =
-            self.counted.links[l as usize];
+        let link = &setting.topology.network().links()[l];
+        let LinkView { peak_queued_bytes, data_bytes, ack_bytes, ctl_bytes, .. } = self.counted.links[l];
+        let LinkView { dropped_packets, dropped_bytes, lost_packets, pauses, paused_ns, .. } = self.counted.links[l];
         Row {
             kind: Some("link"),
             link: Some(&link.id),
@@ -199,7 +198,7 @@ impl Run<'_> {
     pub(super) fn utilization(&self, links: impl Iterator<Item = LinkId>) -> f64 {
         let (mut bits, mut could) = (0.0, 0.0);
         for l in links {
-            bits += 8.0 * self.counted.links[l as usize].data_bytes as f64;
+            bits += 8.0 * self.counted.links[l].data_bytes as f64;
             could += self.cell.setting.could_carry(l, self.counted.time_ns);
         }
         (bits / could).min(1.0)
@@ -208,7 +207,7 @@ impl Run<'_> {
     pub(super) fn summary_row(&self) -> Row<'static> {
         let topology = &self.cell.setting.topology;
         let totals = self.totals();
-        let into_host = |l: &LinkId| topology.network().links()[*l as usize].to.is_some_and(|n| topology.is_host(n));
+        let into_host = |l: &LinkId| topology.network().links()[*l].to.is_some_and(|n| topology.is_host(n));
         let last: Vec<LinkId> = self.described().filter(into_host).collect();
         let last = if last.is_empty() { self.described().collect() } else { last };
         let links = |field: fn(&LinkView) -> u64| Some(self.counted.links.iter().map(field).sum());

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use subak_core::driver::PacketSizes;
 use subak_core::keys::{Holds, Key, Low, SHARE};
 use subak_core::rng::Stream;
-use subak_core::{Fault, NodeId, Ns};
+use subak_core::{Fault, FlowId, NodeId, Ns};
 
 const PER_HOST: Holds = Holds::Number(Low::Above(0.0), 1e5);
 
@@ -205,7 +205,7 @@ impl Running<'_, '_> {
     fn stop(&mut self, count: usize, at_ns: Ns) {
         for _ in 0..count {
             let (flow, ends) = self.live.swap_remove(self.choice.below(self.live.len()));
-            self.maker.flows[flow].plan.stop_ns = Some(at_ns);
+            self.maker.flows[FlowId::from_index(flow)].plan.stop_ns = Some(at_ns);
             if let Some(idle) = &mut self.idle {
                 idle.push(ends);
             }

@@ -14,7 +14,7 @@ use subak_core::driver::{Injected, LinkChange, PacketSizes};
 use subak_core::keys::{Holds, Key};
 use subak_core::rng::{Stream, mix};
 use subak_core::sizes::Sizes;
-use subak_core::{Fault, FlowId, NodeId, Ns};
+use subak_core::{Fault, FlowId, IdVec, LinkId, NodeId, Ns};
 use subak_fluid::wire_time_ns;
 
 pub(super) const ENTRY: Entry = Entry {
@@ -123,7 +123,7 @@ impl Closed {
             }
             let (dst, size) = (others[stream.below(others.len())], self.sizes.draw(stream));
             let start_ns = if before.is_some() { self.think_ns } else { at_ns };
-            let number = maker.flows.len() as FlowId;
+            let number = FlowId::from_index(maker.flows.len());
             maker.add_over(src, dst, start_ns, Some(size), 1, stream.bits())?;
             if let Some(transfer) = maker.flows.last_mut() {
                 transfer.after.extend(before);
@@ -155,7 +155,7 @@ impl Workload for Closed {
         match from.iter().find(|&src| to.iter().all(|dst| dst == src)) {
             None => Ok(()),
             Some(&alone) => {
-                let name = &topology.network().nodes()[alone as usize].name;
+                let name = &topology.network().nodes()[alone].name;
                 let what = format!("the clients of {name} have no other host to send to");
                 Err(Fault::new("to", what, "name another host, or leave out hosts that send nothing"))
             }
@@ -178,17 +178,16 @@ impl Workload for Closed {
         let (topology, packet) = (maker.topology, maker.packet);
         let (from, to) = self.ends(topology)?;
         // No network is quicker than the quickest delay, and the fastest link that leaves the host, as it is or as a fault makes it.
-        let mut fastest_bps: Vec<f64> = topology.network().links().iter().map(|l| l.capacity_bps).collect();
+        let mut fastest_bps: IdVec<LinkId, f64> = topology.network().links().iter().map(|l| l.capacity_bps).collect();
         for (_, link, change) in Injected::link_changes(maker.faults) {
             if let LinkChange::Capacity(bps) = change {
-                fastest_bps[link as usize] = fastest_bps[link as usize].max(bps);
+                fastest_bps[link] = fastest_bps[link].max(bps);
             }
         }
         let between_ns = topology.quickest_ns().saturating_add(self.gap_ns(topology));
         for &src in &from {
             let others: Vec<NodeId> = to.iter().copied().filter(|&dst| dst != src).collect();
-            let line_bps =
-                topology.network().out_links(src).iter().map(|&l| fastest_bps[l as usize]).fold(1.0, f64::max);
+            let line_bps = topology.network().out_links(src).iter().map(|&l| fastest_bps[l]).fold(1.0, f64::max);
             let least_ns = |size| {
                 let sending_ns = wire_time_ns(packet.wire_bytes(size) as f64, line_bps);
                 sending_ns.saturating_add(between_ns)

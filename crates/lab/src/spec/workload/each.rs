@@ -5,7 +5,7 @@ use crate::spec::section::{Section, between, list};
 use serde_json::Value;
 use subak_core::keys::{Holds, Key, Low};
 use subak_core::rng::{Stream, mix};
-use subak_core::{Fault, FlowId};
+use subak_core::{Fault, FlowId, IdVec};
 
 /// Most connections of a transfer.
 const MOST_CONNECTIONS: u64 = 64;
@@ -71,7 +71,11 @@ impl Each {
     }
 
     /// Gives every transfer its weight and splits it over its connections.
-    pub(super) fn apply(&self, mut transfers: Vec<Planned>, seed: u64) -> Result<Vec<Planned>, Fault> {
+    pub(super) fn apply(
+        &self,
+        mut transfers: IdVec<FlowId, Planned>,
+        seed: u64,
+    ) -> Result<IdVec<FlowId, Planned>, Fault> {
         for (t, transfer) in transfers.iter_mut().enumerate() {
             if let Some(weights) = self.weights {
                 transfer.plan.weight = weights.draw(&mut Stream::new(mix(seed ^ mix(t as u64)), "weight"));
@@ -81,7 +85,7 @@ impl Each {
         if transfers.iter().all(|t| t.connections == 1) {
             return Ok(transfers);
         }
-        let over = |&t: &FlowId| transfers[t as usize].connections;
+        let over = |&t: &FlowId| transfers[t].connections;
         let waits = transfers.iter().map(|t| t.connections * t.after.iter().map(over).sum::<usize>()).sum::<usize>();
         if waits > MOST_WAITS {
             let what = format!("connections wait for others {waits} times");
@@ -108,16 +112,17 @@ fn split_over(transfer: &Planned, connections: usize) -> usize {
 
 /// Each connection is a flow with an even part of the size, over the transfer's paths. What waits for a transfer waits for
 /// all of them.
-fn split(transfers: Vec<Planned>) -> Vec<Planned> {
-    let mut first = Vec::with_capacity(transfers.len());
+fn split(transfers: IdVec<FlowId, Planned>) -> IdVec<FlowId, Planned> {
+    let mut first = IdVec::<FlowId, _>::new();
     let mut count = 0;
     for transfer in &transfers {
-        first.push(count..count + transfer.connections as FlowId);
-        count += transfer.connections as FlowId;
+        first.push(count..count + transfer.connections);
+        count += transfer.connections;
     }
-    let mut flows = Vec::with_capacity(count as usize);
+    let mut flows = IdVec::new();
     for transfer in transfers {
-        let after: Vec<FlowId> = transfer.after.iter().flat_map(|&t| first[t as usize].clone()).collect();
+        let after: Vec<FlowId> =
+            transfer.after.iter().flat_map(|&t| first[t].clone()).map(FlowId::from_index).collect();
         let n = transfer.connections as u64;
         for k in 0..n {
             let size_bytes = transfer.plan.size_bytes.map(|size| size / n + u64::from(k < size % n));

@@ -6,7 +6,7 @@ use subak_core::driver::{FlowPlan, Injected, PacketSizes};
 use subak_core::flows::Extra;
 use subak_core::rng::Stream;
 use subak_core::route::Router;
-use subak_core::{Fault, NodeId, Ns};
+use subak_core::{Fault, FlowId, IdVec, NodeId, Ns};
 
 /// Makes flows between hosts.
 pub(crate) struct Maker<'a> {
@@ -22,7 +22,7 @@ pub(crate) struct Maker<'a> {
     pub faults: &'a [Injected],
     pub duration_ns: Ns,
     /// What is made so far.
-    pub flows: Vec<Planned>,
+    pub flows: IdVec<FlowId, Planned>,
 }
 
 impl<'a> Maker<'a> {
@@ -43,7 +43,7 @@ impl<'a> Maker<'a> {
             packet,
             faults,
             duration_ns,
-            flows: Vec::new(),
+            flows: IdVec::new(),
         }
     }
 

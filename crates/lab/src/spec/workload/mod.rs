@@ -26,7 +26,7 @@ use std::sync::Arc;
 use subak_core::document::unknown_word;
 use subak_core::driver::{Injected, PacketSizes, Route};
 use subak_core::keys::{Holds, Key};
-use subak_core::{Fault, LinkId, NodeId, Ns, Policy};
+use subak_core::{Fault, FlowId, IdVec, LinkId, NodeId, Ns, Policy};
 
 /// Declares a module for each workload, in which `ENTRY` says what there is to say of it, and lists them.
 macro_rules! workloads {
@@ -197,7 +197,7 @@ impl Traffic {
         packet: PacketSizes,
         faults: &[Injected],
         duration_ns: Ns,
-    ) -> Result<Vec<Planned>, Fault> {
+    ) -> Result<IdVec<FlowId, Planned>, Fault> {
         let mut maker = Maker::new(topology, seed, packet, faults, duration_ns);
         self.workload.flows(&mut maker)?;
         let flows = self.each.apply(maker.flows, seed)?;
@@ -233,7 +233,7 @@ impl Traffic {
     }
 
     /// Whether data and acknowledgements share links. Where pairs are random they do, whatever pairs a seed has drawn.
-    pub fn runs_both_ways(&self, flows: &[Planned]) -> bool {
+    pub fn runs_both_ways(&self, flows: &IdVec<FlowId, Planned>) -> bool {
         let links = |way: fn(&Route) -> &Vec<LinkId>| {
             flows.iter().flat_map(|f| &f.plan.routes).flat_map(way).copied().collect::<HashSet<LinkId>>()
         };
@@ -298,8 +298,7 @@ fn check_sizes(sized: bool, policy: Policy) -> Result<(), Fault> {
 fn host(topology: &Topology, name: &str) -> Result<NodeId, Fault> {
     let node = topology.network().find_node(name).filter(|n| topology.hosts().contains(n));
     node.ok_or_else(|| {
-        let known: Vec<&str> =
-            topology.hosts().iter().map(|&h| topology.network().nodes()[h as usize].name.as_str()).collect();
+        let known: Vec<&str> = topology.hosts().iter().map(|&h| topology.network().nodes()[h].name.as_str()).collect();
         unknown_name(name, "host", &known)
     })
 }

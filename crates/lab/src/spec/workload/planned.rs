@@ -2,7 +2,7 @@
 
 use subak_core::driver::{FlowPlan, NOT_YET};
 use subak_core::flows::Extra;
-use subak_core::{FlowId, NodeId, Ns};
+use subak_core::{FlowId, IdVec, NodeId, Ns};
 
 /// A flow and who it is between.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,8 +41,8 @@ impl Planned {
 }
 
 /// Flows by their start, the last first.
-pub(crate) fn by_start(flows: &[Planned]) -> Vec<FlowId> {
-    let mut order: Vec<FlowId> = (0..flows.len() as FlowId).collect();
-    order.sort_by_key(|&f| std::cmp::Reverse((flows[f as usize].plan.start_ns, f)));
+pub(crate) fn by_start(flows: &IdVec<FlowId, Planned>) -> Vec<FlowId> {
+    let mut order: Vec<FlowId> = flows.ids().collect();
+    order.sort_by_key(|&f| std::cmp::Reverse((flows[f].plan.start_ns, f)));
     order
 }

@@ -12,7 +12,7 @@ use subak_core::driver::{FlowPlan, PacketSizes};
 use subak_core::flows::Extra;
 use subak_core::keys::{Holds, Key, Low};
 use subak_core::quantity::{ns_from_json, quoted};
-use subak_core::{Fault, FlowId, LinkId, Ns, Policy, Utility};
+use subak_core::{Fault, FlowId, IdVec, LinkId, NodeId, Ns, Policy, Utility};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "steps",
@@ -178,10 +178,10 @@ fn reweighing(value: &Value) -> Result<(Ns, f64), Fault> {
 }
 
 /// The flows that each flow waits for, by number. Refuses names that are not there, flows that never end, and circles.
-fn waits(steps: &[Step]) -> Result<Vec<Vec<FlowId>>, Fault> {
+fn waits(steps: &[Step]) -> Result<IdVec<FlowId, Vec<FlowId>>, Fault> {
     let by_id: HashMap<&str, usize> =
         steps.iter().enumerate().filter_map(|(i, s)| Some((s.id.as_deref()?, i))).collect();
-    let mut after = Vec::with_capacity(steps.len());
+    let mut after = IdVec::new();
     for (i, step) in steps.iter().enumerate() {
         let mut list = Vec::with_capacity(step.after.len());
         for (k, name) in step.after.iter().enumerate() {
@@ -194,7 +194,7 @@ fn waits(steps: &[Step]) -> Result<Vec<Vec<FlowId>>, Fault> {
                 let what = format!("flow {} has no size, and never ends", quoted(name));
                 return Err(at(Fault::new("", what, "give it a size")));
             }
-            list.push(before as FlowId);
+            list.push(FlowId::from_index(before));
         }
         after.push(list);
     }
@@ -202,7 +202,7 @@ fn waits(steps: &[Step]) -> Result<Vec<Vec<FlowId>>, Fault> {
         None => Ok(after),
         Some(circle) => {
             let names: Vec<String> =
-                circle.iter().map(|&f| steps[f as usize].id.clone().unwrap_or_else(|| format!("[{f}]"))).collect();
+                circle.iter().map(|&f| steps[f.index()].id.clone().unwrap_or_else(|| format!("[{f}]"))).collect();
             let what = format!("flows wait for each other in a circle: {}", names.join(" after "));
             Err(Fault::new(format!("flows[{}].after", circle[0]), what, "let one of them wait for nobody"))
         }
@@ -210,12 +210,12 @@ fn waits(steps: &[Step]) -> Result<Vec<Vec<FlowId>>, Fault> {
 }
 
 /// A circle of flows that wait for each other, each after the next, if there is one.
-pub(super) fn circle(after: &[Vec<FlowId>]) -> Option<Vec<FlowId>> {
-    let mut left: Vec<usize> = after.iter().map(Vec::len).collect();
-    let mut free: Vec<usize> = (0..after.len()).filter(|&f| left[f] == 0).collect();
-    let mut dependents = vec![Vec::new(); after.len()];
-    for (f, list) in after.iter().enumerate() {
-        list.iter().for_each(|&b| dependents[b as usize].push(f));
+pub(super) fn circle(after: &IdVec<FlowId, Vec<FlowId>>) -> Option<Vec<FlowId>> {
+    let mut left: IdVec<FlowId, usize> = after.iter().map(Vec::len).collect();
+    let mut free: Vec<FlowId> = after.ids().filter(|&f| left[f] == 0).collect();
+    let mut dependents = IdVec::<FlowId, _>::filled(Vec::new(), after.len());
+    for (f, list) in after.iter_enumerated() {
+        list.iter().for_each(|&b| dependents[b].push(f));
     }
     while let Some(f) = free.pop() {
         for &d in &dependents[f] {
@@ -226,10 +226,10 @@ pub(super) fn circle(after: &[Vec<FlowId>]) -> Option<Vec<FlowId>> {
         }
     }
     // Every flow that is left waits for one that is left: following them leads into a circle.
-    let stuck = |f: &FlowId| left[*f as usize] > 0;
-    let mut path = vec![(0..after.len() as FlowId).find(stuck)?];
+    let stuck = |f: &FlowId| left[*f] > 0;
+    let mut path = vec![after.ids().find(stuck)?];
     loop {
-        let next = *after[*path.last()? as usize].iter().find(|f| stuck(f))?;
+        let next = *after[*path.last()?].iter().find(|f| stuck(f))?;
         if let Some(at) = path.iter().position(|&f| f == next) {
             path.drain(..at);
             path.push(next);
@@ -285,7 +285,7 @@ fn check_policy(steps: &[Step], policy: Policy) -> Result<(), Fault> {
 }
 
 /// The flows, in the order listed.
-fn flows(steps: &[Step], maker: &mut Maker) -> Result<Vec<Planned>, Fault> {
+fn flows(steps: &[Step], maker: &mut Maker) -> Result<IdVec<FlowId, Planned>, Fault> {
     let topology = maker.topology;
     // A flow that would start after the run is over does not take part, unless others may wait for it.
     let waiting = steps.iter().any(Step::waits);
@@ -316,7 +316,7 @@ fn flows(steps: &[Step], maker: &mut Maker) -> Result<Vec<Planned>, Fault> {
             demand_bps: step.demand_bps,
             ..FlowPlan::new(routes)
         };
-        let (after, weights) = (after[i].clone(), step.weights.clone());
+        let (after, weights) = (after[FlowId::from_index(i)].clone(), step.weights.clone());
         Ok(Planned {
             id: step.id.clone(),
             src,
@@ -348,7 +348,7 @@ fn wire_bytes(steps: &[Step], topology: &Topology, packet: PacketSizes, duration
     all.sum()
 }
 
-fn ends(topology: &Topology, src: &str, dst: &str) -> Result<(u32, u32), Fault> {
+fn ends(topology: &Topology, src: &str, dst: &str) -> Result<(NodeId, NodeId), Fault> {
     let find = |key: &str, name: &str| super::host(topology, name).map_err(|e| e.below(key));
     let (a, b) = (find("src", src)?, find("dst", dst)?);
     if a == b {

@@ -20,7 +20,7 @@ use subak_core::document::unknown_word;
 use subak_core::driver::PacketSizes;
 use subak_core::keys::{Holds, Key};
 use subak_core::quantity::{bytes_from_json, ns_from_json, quoted};
-use subak_core::{Fault, FlowId, NodeId, Ns};
+use subak_core::{Fault, FlowId, IdVec, NodeId, Ns};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "trace",
@@ -315,7 +315,7 @@ fn from_htsim(text: &str) -> Result<Vec<Traced>, Fault> {
             value.insert(pair[0], number);
         }
         let bytes = *value.get("size").ok_or_else(|| at_line(line, "there is no size", "give size and bytes"))?;
-        let flow = flows.len() as FlowId;
+        let flow = FlowId::from_index(flows.len());
         for key in ["send_done_trigger", "recv_done_trigger"] {
             if let Some(&trigger) = value.get(key) {
                 fires.entry(trigger).or_default().push(flow);
@@ -377,11 +377,11 @@ fn ends(flow: &Traced, topology: &Topology) -> Result<(NodeId, NodeId), Fault> {
 /// Checks that the hosts are there, and that no flows wait for each other in a circle.
 fn check(flows: &[Traced], topology: &Topology) -> Result<(), Fault> {
     flows.iter().try_for_each(|flow| ends(flow, topology).map(|_| ()))?;
-    let after: Vec<Vec<FlowId>> = flows.iter().map(|f| f.after.clone()).collect();
+    let after: IdVec<FlowId, Vec<FlowId>> = flows.iter().map(|f| f.after.clone()).collect();
     match super::steps::circle(&after) {
         None => Ok(()),
         Some(circle) => {
-            let line = flows[circle[0] as usize].line;
+            let line = flows[circle[0].index()].line;
             Err(at_line(line, "connections wait for each other in a circle", "let one of them start by itself"))
         }
     }

@@ -19,8 +19,8 @@ pub fn star(hosts: usize, rate_bps: f64, delay_ns: u64) -> Network {
 
 /// The way over a star.
 pub fn over_star(src: usize, dst: usize) -> Route {
-    let (src, dst) = (src as LinkId, dst as LinkId);
-    Route { forward: vec![2 * src, 2 * dst + 1], back: vec![2 * dst, 2 * src + 1] }
+    let (src, dst) = (src as u32, dst as u32);
+    route([2 * src, 2 * dst + 1], [2 * dst, 2 * src + 1])
 }
 
 /// A row of switches joined by links of `rates_bps`: link k forward is `2 k`, its twin `2 k + 1`. Paths over links
@@ -37,8 +37,15 @@ pub fn chain(rates_bps: &[f64], delay_ns: u64) -> Network {
 }
 
 /// The way over a chain's links `links`, in order.
-pub fn over_chain(links: &[LinkId]) -> Route {
-    Route { forward: links.iter().map(|l| 2 * l).collect(), back: links.iter().rev().map(|l| 2 * l + 1).collect() }
+pub fn over_chain(links: &[u32]) -> Route {
+    route(links.iter().map(|l| 2 * l), links.iter().rev().map(|l| 2 * l + 1))
+}
+
+/// A route by the numbers of its links.
+pub fn route(forward: impl IntoIterator<Item = u32>, back: impl IntoIterator<Item = u32>) -> Route {
+    let [forward, back] = [forward.into_iter().collect::<Vec<_>>(), back.into_iter().collect()];
+    let links = |numbers: Vec<u32>| numbers.into_iter().map(LinkId).collect();
+    Route { forward: links(forward), back: links(back) }
 }
 
 pub fn plan(route: Route, start_ns: u64, size_bytes: Option<u64>) -> FlowPlan {
@@ -55,12 +62,12 @@ pub fn start(scheme: &str, network: &Network, faults: &[Injected], seed: u64) ->
 /// Puts the controller, where the scheme has one, at the last node.
 pub fn place_controller(sim: &mut dyn Driver, network: &Network) {
     let mut router = Router::new(network, 0, true);
-    let nodes = network.nodes().len() as NodeId;
-    let mut way = |node: NodeId| match node == nodes - 1 {
+    let last = network.nodes().ids().next_back().expect("there are nodes");
+    let mut way = |node: NodeId| match node == last {
         true => Some(Route { forward: Vec::new(), back: Vec::new() }),
-        false => router.route(node, nodes - 1, 0).ok(),
+        false => router.route(node, last, 0).ok(),
     };
-    let ways: Vec<(NodeId, Route)> = (0..nodes).filter_map(|node| Some((node, way(node)?))).collect();
+    let ways: Vec<(NodeId, Route)> = network.nodes().ids().filter_map(|node| Some((node, way(node)?))).collect();
     sim.place_controller(&ways);
 }
 

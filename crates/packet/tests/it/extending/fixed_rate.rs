@@ -1,7 +1,7 @@
 //! A fabric that sends every subflow at one fixed rate, whatever is wished: as a constant bit rate does.
 
-use subak_core::Fault;
 use subak_core::scheme::{Carries, FlowInfo, Goal, Io, Param, ParamUnit, Params, Port, Scheme, Settles};
+use subak_core::{Fault, IdVec, SubflowId};
 use subak_schemes::over::{Fabric, FabricSource, Optimizer, Part, Weight};
 use subak_schemes::queue::Fifo;
 
@@ -14,7 +14,7 @@ pub struct FixedRate {
 /// The sender's side: the rate of each subflow, bit/s.
 #[derive(Debug, Clone)]
 pub struct FixedSource {
-    rates_bps: Vec<f64>,
+    rates_bps: IdVec<SubflowId, f64>,
 }
 
 impl Fabric for FixedRate {
@@ -49,12 +49,12 @@ impl Fabric for FixedRate {
 
 impl FabricSource<FixedRate> for FixedSource {
     fn on_start<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>) {
-        for (k, &rate_bps) in self.rates_bps.iter().enumerate() {
-            io.pace(k as u8, Some(rate_bps), None);
+        for (k, &rate_bps) in self.rates_bps.iter_enumerated() {
+            io.pace(k, Some(rate_bps), None);
         }
     }
-    fn wish<S: Scheme<Ctl: Carries<()>>>(&mut self, _io: &mut Io<S>, _k: u8, _wish: Weight) {}
-    fn rate_bps(&self, k: u8) -> Option<f64> {
-        Some(self.rates_bps[k as usize])
+    fn wish<S: Scheme<Ctl: Carries<()>>>(&mut self, _io: &mut Io<S>, _k: SubflowId, _wish: Weight) {}
+    fn rate_bps(&self, k: SubflowId) -> Option<f64> {
+        Some(self.rates_bps[k])
     }
 }

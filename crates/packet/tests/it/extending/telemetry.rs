@@ -1,10 +1,10 @@
 //! A fabric of telemetry: links stamp the largest queueing delay of the path into each data packet, the receiver echoes it,
 //! and the source steers its rate to the weight that it wishes at that delay. A sketch of what such schemes need.
 
-use subak_core::Fault;
 use subak_core::scheme::{
     Ack, Carries, FlowInfo, Goal, Io, PacketKind, Param, ParamUnit, Params, PathInfo, Port, Scheme, Settles,
 };
+use subak_core::{Fault, IdVec, SubflowId};
 use subak_schemes::over::{Fabric, FabricHop, FabricSource, Optimizer, Part, Passing, Weight};
 use subak_schemes::queue::Fifo;
 
@@ -23,7 +23,7 @@ pub struct LargestWait(pub u32);
 #[derive(Debug, Clone)]
 pub struct TelemetrySource {
     fabric: Telemetry,
-    subflows: Vec<Subflow>,
+    subflows: IdVec<SubflowId, Subflow>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -84,22 +84,22 @@ impl FabricHop<Telemetry> for Stamp {
 
 impl FabricSource<Telemetry> for TelemetrySource {
     fn on_start<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>) {
-        for (k, s) in self.subflows.iter().enumerate() {
-            io.pace(k as u8, Some(s.rate_bps), None);
+        for (k, s) in self.subflows.iter_enumerated() {
+            io.pace(k, Some(s.rate_bps), None);
         }
     }
-    fn wish<S: Scheme<Ctl: Carries<()>>>(&mut self, _io: &mut Io<S>, k: u8, Weight(weight): Weight) {
-        self.subflows[k as usize].weight = weight;
+    fn wish<S: Scheme<Ctl: Carries<()>>>(&mut self, _io: &mut Io<S>, k: SubflowId, Weight(weight): Weight) {
+        self.subflows[k].weight = weight;
     }
-    fn rate_bps(&self, k: u8) -> Option<f64> {
-        Some(self.subflows[k as usize].rate_bps)
+    fn rate_bps(&self, k: SubflowId) -> Option<f64> {
+        Some(self.subflows[k].rate_bps)
     }
-    fn on_reroute<S: Scheme<Ctl: Carries<()>>>(&mut self, _io: &mut Io<S>, k: u8, path: &PathInfo) {
-        self.subflows[k as usize].line_rate_bps = path.line_rate_bps;
+    fn on_reroute<S: Scheme<Ctl: Carries<()>>>(&mut self, _io: &mut Io<S>, k: SubflowId, path: &PathInfo) {
+        self.subflows[k].line_rate_bps = path.line_rate_bps;
     }
     fn on_ack<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>, ack: &Ack<S::Data>, header: &LargestWait) {
         let Telemetry { scale_ns, gain } = self.fabric;
-        let s = &mut self.subflows[ack.subflow as usize];
+        let s = &mut self.subflows[ack.subflow];
         let target_bps = s.weight * s.line_rate_bps * libm::exp(-f64::from(header.0) / scale_ns);
         let step = libm::exp(gain * libm::log(target_bps / s.rate_bps));
         s.rate_bps = (s.rate_bps * step).clamp(1e-3 * s.line_rate_bps, s.line_rate_bps);

@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 use subak_core::rng::mix;
-use subak_core::scheme::{Packet, Param, ParamUnit, Params, Pop, Port, Queue, Scheme, Slab};
+use subak_core::scheme::{Packet, PacketId, Param, ParamUnit, Params, Pop, Port, Queue, Scheme, Slab};
 use subak_core::{Fault, Ns};
 
 /// `params.target`.
@@ -194,14 +194,14 @@ pub struct SfqCodel {
     bytes: u64,
     packets: usize,
     /// What has left them.
-    device: VecDeque<u32>,
+    device: VecDeque<PacketId>,
     device_room: usize,
     device_bytes: u64,
 }
 
 #[derive(Debug, Default)]
 struct Bin {
-    packets: VecDeque<u32>,
+    packets: VecDeque<PacketId>,
     bytes: u64,
     credit: i64,
     is_listed: bool,
@@ -210,7 +210,7 @@ struct Bin {
 
 impl SfqCodel {
     fn bin<S: Scheme>(&mut self, packet: &Packet<S>) -> usize {
-        let key = u64::from(packet.flow) << 16 | u64::from(packet.subflow) << 8 | packet.way as u64;
+        let key = u64::from(packet.flow.0) << 16 | u64::from(packet.subflow) << 8 | packet.way as u64;
         let hash = (mix(key ^ self.seed) % self.place.len() as u64) as usize;
         if self.place[hash] == 0 {
             self.bins.push(Bin::default());
@@ -219,7 +219,7 @@ impl SfqCodel {
         usize::from(self.place[hash]) - 1
     }
 
-    fn take<S: Scheme>(&mut self, bin: usize, slab: &Slab<S>, from_tail: bool) -> Option<u32> {
+    fn take<S: Scheme>(&mut self, bin: usize, slab: &Slab<S>, from_tail: bool) -> Option<PacketId> {
         let bin = &mut self.bins[bin];
         let packet = if from_tail { bin.packets.pop_back() } else { bin.packets.pop_front() }?;
         let bytes = u64::from(slab[packet].bytes);
@@ -230,7 +230,13 @@ impl SfqCodel {
     }
 
     /// The next packet of a bin that CoDel lets through.
-    fn through<S: Scheme>(&mut self, now_ns: Ns, at: usize, slab: &Slab<S>, dropped: &mut Vec<u32>) -> Option<u32> {
+    fn through<S: Scheme>(
+        &mut self,
+        now_ns: Ns,
+        at: usize,
+        slab: &Slab<S>,
+        dropped: &mut Vec<PacketId>,
+    ) -> Option<PacketId> {
         while let Some(packet) = self.take(at, slab, false) {
             let waited_ns = now_ns.saturating_sub(slab[packet].enqueued_ns);
             let bin = &mut self.bins[at];
@@ -244,7 +250,7 @@ impl SfqCodel {
     }
 
     /// The next packet by turns.
-    fn next<S: Scheme>(&mut self, now_ns: Ns, slab: &Slab<S>, dropped: &mut Vec<u32>) -> Option<u32> {
+    fn next<S: Scheme>(&mut self, now_ns: Ns, slab: &Slab<S>, dropped: &mut Vec<PacketId>) -> Option<PacketId> {
         loop {
             let is_fresh = !self.fresh.is_empty();
             let list = if is_fresh { &mut self.fresh } else { &mut self.old };
@@ -272,7 +278,7 @@ impl SfqCodel {
     }
 
     /// Fills the device.
-    fn fill<S: Scheme>(&mut self, now_ns: Ns, slab: &Slab<S>, dropped: &mut Vec<u32>) {
+    fn fill<S: Scheme>(&mut self, now_ns: Ns, slab: &Slab<S>, dropped: &mut Vec<PacketId>) {
         while self.device.len() < self.device_room
             && let Some(packet) = self.next(now_ns, slab, dropped)
         {
@@ -291,7 +297,7 @@ impl SfqCodel {
 }
 
 impl<S: Scheme> Queue<S> for SfqCodel {
-    fn push(&mut self, now_ns: Ns, packet: u32, slab: &mut Slab<S>, dropped: &mut Vec<u32>) {
+    fn push(&mut self, now_ns: Ns, packet: PacketId, slab: &mut Slab<S>, dropped: &mut Vec<PacketId>) {
         let (at, turn) = (self.bin(&slab[packet]), self.turn());
         let bytes = u64::from(slab[packet].bytes);
         let bin = &mut self.bins[at];
@@ -311,7 +317,7 @@ impl<S: Scheme> Queue<S> for SfqCodel {
         self.fill(now_ns, slab, dropped);
     }
 
-    fn pop(&mut self, now_ns: Ns, slab: &mut Slab<S>, dropped: &mut Vec<u32>) -> Pop {
+    fn pop(&mut self, now_ns: Ns, slab: &mut Slab<S>, dropped: &mut Vec<PacketId>) -> Pop {
         let first = self.device.pop_front();
         if let Some(packet) = first {
             self.device_bytes -= u64::from(slab[packet].bytes);

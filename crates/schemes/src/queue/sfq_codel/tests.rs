@@ -1,16 +1,17 @@
 use super::*;
 use crate::reno::Reno;
 use proptest::prelude::*;
+use subak_core::{FlowId, IdVec, LinkId};
 
 const MS: Ns = 1_000_000;
 
 fn packet(flow: u32, bytes: u32, segment: u32, enqueued_ns: Ns) -> Packet<Reno> {
-    Packet { segment, bytes, payload_bytes: bytes, enqueued_ns, ..Packet::blank(flow) }
+    Packet { bytes, enqueued_ns, ..Packet::blank(FlowId(flow)).carrying(segment, bytes) }
 }
 
 fn queue(quantum: u32, limit_bytes: u64) -> SfqCodel {
     let plan = SfqPlan { target_ns: 5 * MS, interval_ns: 100 * MS, bins: 1024, quantum, drops_tail: false, device: 0 };
-    plan.queue(&Port { buffer_bytes: limit_bytes, ..Port::example(0, 1e9) })
+    plan.queue(&Port { buffer_bytes: limit_bytes, ..Port::example(LinkId(0), 1e9) })
 }
 
 /// Times, in ns from the first, at which CoDel drops while the wait is always above its target and the link is free each
@@ -70,10 +71,10 @@ fn a_last_packet_is_never_dropped_however_long_it_waited() {
 #[test]
 fn times_follow_the_round_trip_if_asked() {
     let plan = SfqPlan { target_ns: 0, interval_ns: 0, bins: 1, quantum: 0, drops_tail: false, device: 0 };
-    let port = Port { rtt_ns: 100_000, ..Port::example(0, 10e9) };
+    let port = Port { rtt_ns: 100_000, ..Port::example(LinkId(0), 10e9) };
     assert_eq!(plan.timing(&port), Timing { target_ns: 5000, interval_ns: 100_000 });
     // A twentieth of 12 us would be less than a packet.
-    let port = Port { rtt_ns: 12_000, ..Port::example(0, 10e9) };
+    let port = Port { rtt_ns: 12_000, ..Port::example(LinkId(0), 10e9) };
     assert_eq!(plan.timing(&port), Timing { target_ns: 1200, interval_ns: 12_000 });
 }
 
@@ -87,13 +88,13 @@ fn served(quantum: u32, flows: &[u32], served: usize) -> Vec<(usize, u64)> {
             queue.push(0, id, &mut slab, &mut dropped);
         }
     }
-    let mut got = vec![(0, 0); flows.len()];
+    let mut got = IdVec::<FlowId, _>::filled((0, 0), flows.len());
     for _ in 0..served {
         let Pop::Packet(id) = queue.pop(0, &mut slab, &mut dropped) else { panic!("it is not empty") };
-        let of = &mut got[slab[id].flow as usize];
+        let of = &mut got[slab[id].flow];
         *of = (of.0 + 1, of.1 + u64::from(slab[id].bytes));
     }
-    got
+    got.into_raw()
 }
 
 #[test]
@@ -134,7 +135,7 @@ fn dropped_of_8(drops_tail: bool) -> Vec<u32> {
         let id = slab.insert(packet(u32::from(n == 7), 1400, n, 0));
         queue.push(0, id, &mut slab, &mut dropped);
     }
-    dropped.iter().map(|&id| slab[id].segment).collect()
+    dropped.iter().map(|&id| slab[id].segment()).collect()
 }
 
 #[test]
@@ -152,7 +153,7 @@ proptest! {
     ) {
         let (mut slab, mut dropped) = (Slab::<Reno>::default(), Vec::new());
         let mut queue = SfqCodel { drops_tail, ..queue(quantum, limit) };
-        let (mut now_ns, mut left, mut last) = (0, 0, vec![None; 6]);
+        let (mut now_ns, mut left, mut last) = (0, 0, IdVec::<FlowId, _>::filled(None, 6));
         for (n, &(flow, bytes, gap_ns, pops)) in steps.iter().enumerate() {
             now_ns += gap_ns;
             let id = slab.insert(packet(flow, bytes, n as u32, now_ns));
@@ -161,8 +162,8 @@ proptest! {
             for _ in 0..pops {
                 if let Pop::Packet(id) = queue.pop(now_ns, &mut slab, &mut dropped) {
                     left += 1;
-                    prop_assert!(last[slab[id].flow as usize] < Some(slab[id].segment));
-                    last[slab[id].flow as usize] = Some(slab[id].segment);
+                    prop_assert!(last[slab[id].flow] < Some(slab[id].segment()));
+                    last[slab[id].flow] = Some(slab[id].segment());
                 }
             }
         }
@@ -172,4 +173,9 @@ proptest! {
         prop_assert_eq!(left + dropped.len(), steps.len());
         prop_assert_eq!((Queue::<Reno>::bytes(&queue), Queue::<Reno>::packets(&queue)), (0, 0));
     }
+}
+
+#[test]
+fn a_packet_without_a_header_fills_one_cache_line() {
+    assert_eq!(size_of::<Packet<Reno>>(), 64);
 }

@@ -153,8 +153,8 @@ impl<T: Real> Parallel<T> {
     /// What both ends have to have in common.
     fn hello(&self, steps: usize) -> Vec<u8> {
         // However many LinkBlocks there are, both ends wait for as many bytes.
-        let links = self.link_blocks.iter().flat_map(|block| block.links.iter().chain(&[LinkId::MAX]));
-        let partition = links.fold(0, |hash, &l| mix(hash ^ u64::from(l)));
+        let links = self.link_blocks.iter().flat_map(|block| block.links.iter().chain(&[LinkId::NONE]));
+        let partition = links.fold(0, |hash, &l| mix(hash ^ u64::from(l.0)));
         let sizes = [steps, self.share.count, self.flow_blocks.len(), T::BYTES].map(|n| n as u64);
         let words = sizes.into_iter().chain([partition, self.gamma.f64().to_bits()]);
         words.flat_map(u64::to_le_bytes).collect()

@@ -88,13 +88,14 @@ impl<T: Real> FlowBlock<T> {
         let here = [&links[up][..], &links[down]].concat();
         let unit = flows.first().map_or(0.0, |f| f.ln_gain);
         let mut cluster = whole.part(&here, unit);
-        let local: std::collections::HashMap<LinkId, LinkId> = here.iter().zip(0..).map(|(&l, i)| (l, i)).collect();
+        let local: std::collections::HashMap<LinkId, LinkId> =
+            here.iter().zip(0..).map(|(&l, i)| (l, LinkId(i))).collect();
         let paths: Vec<Vec<LinkId>> = own.iter().map(|&f| flows[f].path.iter().map(|l| local[l]).collect()).collect();
         let own: Vec<NewFlow<'_>> = own.iter().zip(&paths).map(|(&f, path)| NewFlow { path, ..flows[f] }).collect();
         let keys = cluster.add_all(&own)?;
         let mut price = vec![T::ONE; cluster.table()];
-        price[cluster.padding() as usize] = T::ZERO;
-        price[cluster.dead() as usize] = T::INFINITY;
+        price[cluster.padding().index()] = T::ZERO;
+        price[cluster.dead().index()] = T::INFINITY;
         let middle = links[up].len();
         let link_blocks = [(up, 0..middle), (down, middle..here.len())];
         Ok((FlowBlock { number, cluster, response: Response::default(), link_blocks, price, rates: Vec::new() }, keys))
@@ -134,7 +135,7 @@ impl<T: Real> FlowBlock<T> {
         let margin = T::of(margin);
         for (block, range) in link_blocks {
             let loads = &shared.kept(*block).load;
-            let links = ratios[range.clone()].iter_mut().zip(&cluster.capacity[range.clone()]);
+            let links = ratios[range.clone()].iter_mut().zip(&cluster.capacity.raw()[range.clone()]);
             for ((ratio, &capacity), &load) in links.zip(loads) {
                 *ratio = if capacity > T::ZERO { load / capacity * margin } else { T::ZERO };
             }
@@ -167,7 +168,7 @@ impl<T: Real> LinkBlock<T> {
         LinkBlock {
             number,
             links: links[number].clone(),
-            capacity: links[number].iter().map(|&l| whole.capacity[l as usize]).collect(),
+            capacity: links[number].iter().map(|&l| whole.capacity[l]).collect(),
             copies: (0..groups).map(copy).collect(),
             keeper: if number.is_multiple_of(2) { g * (groups + 1) } else { (groups - 1 - g) * groups + g },
         }
@@ -223,7 +224,7 @@ fn pairwise<T: Real>(copies: &[&[[T; 2]]], first: usize, count: usize) -> [[T; 2
 /// The links of each LinkBlock.
 pub(super) fn links_of(partition: &Partition, links: usize) -> Vec<Vec<LinkId>> {
     let mut of = vec![Vec::new(); 2 * partition.groups()];
-    (0..links as LinkId).for_each(|l| of[partition.block(l) as usize].push(l));
+    LinkId::first(links).for_each(|l| of[partition.block(l)].push(l));
     of
 }
 

@@ -29,7 +29,7 @@ use super::normalize::margin;
 use super::real::Real;
 use barrier::Barrier;
 use blocks::{FlowBlock, LinkBlock, Shared, flows_of, links_of};
-use subak_core::Fault;
+use subak_core::{Fault, IdVec, LinkId};
 
 /// NED over FlowBlocks.
 #[derive(Debug)]
@@ -138,11 +138,11 @@ impl<T: Real> Parallel<T> {
     }
 
     /// Price of each link, in the cluster's scale.
-    pub fn prices(&self) -> Vec<f64> {
-        let mut prices = vec![0.0; self.link_blocks.iter().map(|block| block.links.len()).sum()];
+    pub fn prices(&self) -> IdVec<LinkId, f64> {
+        let mut prices = IdVec::filled(0.0, self.link_blocks.iter().map(|block| block.links.len()).sum());
         for (k, block) in self.link_blocks.iter().enumerate() {
             for (&l, price) in block.links.iter().zip(&self.shared.kept(k).price) {
-                prices[l as usize] = price.f64();
+                prices[l] = price.f64();
             }
         }
         prices
@@ -157,9 +157,10 @@ impl<T: Real> Parallel<T> {
         };
         let rate = |place: &Option<(u32, Key)>| {
             let Some((b, key)) = *place else { return 0.0 };
-            let block = &self.flow_blocks[b as usize];
-            let x = match normal.get(b as usize) {
-                Some(rates) => rates[key.0 as usize],
+            let b = b as usize;
+            let block = &self.flow_blocks[b];
+            let x = match normal.get(b) {
+                Some(rates) => rates[key.slot()],
                 None => block.response.rate(&block.cluster, key),
             };
             x.f64() * self.unit_bps

@@ -6,14 +6,14 @@
 //! not: so groups are what falls apart when the topmost switches are taken away, racks on two tiers, pods on three.
 
 use std::collections::VecDeque;
-use subak_core::{Fault, LinkId, Network, NodeKind};
+use subak_core::{Fault, IdVec, LinkId, Network, NodeId};
 
 /// The LinkBlock of each link.
 #[derive(Debug, Clone)]
 pub struct Partition {
     groups: usize,
     /// Twice the group, and one more for a downward link.
-    block: Vec<u32>,
+    block: IdVec<LinkId, u32>,
 }
 
 impl Partition {
@@ -24,10 +24,10 @@ impl Partition {
         let component = components(network, |n| level[n] < top);
         let pods = component.iter().filter_map(|c| *c).max().map_or(0, |c| c + 1);
         let groups = groups.clamp(1, pods.max(1));
-        let group = |n: u32| component[n as usize].map(|c| (c * groups / pods) as u32);
+        let group = |n: NodeId| component[n].map(|c| (c * groups / pods) as u32);
         let block = |link: &subak_core::Link| {
             let (from, to) = (link.from?, link.to?);
-            match level[from as usize] < level[to as usize] {
+            match level[from] < level[to] {
                 true => Some(2 * group(from)?),
                 false => Some(2 * group(to)? + 1),
             }
@@ -47,14 +47,14 @@ impl Partition {
     }
 
     /// The LinkBlock of a link: twice the group, and one more for a downward link.
-    pub fn block(&self, link: LinkId) -> u32 {
-        self.block[link as usize]
+    pub fn block(&self, link: LinkId) -> usize {
+        self.block[link] as usize
     }
 
     /// The FlowBlock of a path, (source group, destination group); a fault if it touches a third.
     pub fn flow_block(&self, path: &[LinkId]) -> Result<(usize, usize), Fault> {
-        let of = |down: u32| {
-            let mut blocks = path.iter().map(|&l| self.block(l)).filter(|b| b % 2 == down).map(|b| b as usize / 2);
+        let of = |down: usize| {
+            let mut blocks = path.iter().map(|&l| self.block(l)).filter(|b| b % 2 == down).map(|b| b / 2);
             let first = blocks.next();
             if blocks.any(|b| Some(b) != first) {
                 let what = "it crosses the links of more than one group upwards, or downwards";
@@ -69,17 +69,16 @@ impl Partition {
 }
 
 /// Links from the nearest host.
-fn levels(network: &Network) -> Vec<u32> {
-    let mut level = vec![u32::MAX; network.nodes().len()];
-    let hosts = (0..level.len()).filter(|&n| network.nodes()[n].kind == NodeKind::Host);
-    let mut next: VecDeque<usize> = hosts.collect();
+fn levels(network: &Network) -> IdVec<NodeId, u32> {
+    let mut level = IdVec::filled(u32::MAX, network.nodes().len());
+    let mut next: VecDeque<NodeId> = network.hosts().collect();
     next.iter().for_each(|&n| level[n] = 0);
     while let Some(n) = next.pop_front() {
-        for &l in network.out_links(n as u32) {
-            let Some(to) = network.links()[l as usize].to else { continue };
-            if level[to as usize] == u32::MAX {
-                level[to as usize] = level[n] + 1;
-                next.push_back(to as usize);
+        for &l in network.out_links(n) {
+            let Some(to) = network.links()[l].to else { continue };
+            if level[to] == u32::MAX {
+                level[to] = level[n] + 1;
+                next.push_back(to);
             }
         }
     }
@@ -87,17 +86,17 @@ fn levels(network: &Network) -> Vec<u32> {
 }
 
 /// The connected part that each node with `inside` is in, numbered in the order of the first node.
-fn components(network: &Network, inside: impl Fn(usize) -> bool) -> Vec<Option<usize>> {
+fn components(network: &Network, inside: impl Fn(NodeId) -> bool) -> IdVec<NodeId, Option<usize>> {
     let nodes = network.nodes().len();
-    let mut near = vec![Vec::new(); nodes];
+    let mut near = IdVec::<NodeId, _>::filled(Vec::new(), nodes);
     for link in network.links() {
         if let (Some(a), Some(b)) = (link.from, link.to) {
-            near[a as usize].push(b as usize);
-            near[b as usize].push(a as usize);
+            near[a].push(b);
+            near[b].push(a);
         }
     }
-    let (mut component, mut count) = (vec![None; nodes], 0);
-    for first in 0..nodes {
+    let (mut component, mut count) = (IdVec::filled(None, nodes), 0);
+    for first in NodeId::first(nodes) {
         if component[first].is_some() || !inside(first) {
             continue;
         }

@@ -18,15 +18,15 @@ impl Net {
         Net { capacity_bps: capacity_bps.to_vec(), flows: Vec::new() }
     }
 
-    /// Adds a flow over one path.
-    pub fn flow(self, path: &[LinkId]) -> Self {
+    /// Adds a flow over one path, its links by number.
+    pub fn flow(self, path: &[u32]) -> Self {
         self.pooled(&[path])
     }
 
     /// Adds a flow over several paths.
-    pub fn pooled(mut self, paths: &[&[LinkId]]) -> Self {
+    pub fn pooled(mut self, paths: &[&[u32]]) -> Self {
         let mut flow = Flow::over(format!("f{}", self.flows.len()), Vec::new());
-        flow.paths = paths.iter().map(|p| p.to_vec()).collect();
+        flow.paths = paths.iter().map(|path| path.iter().map(|&l| LinkId(l)).collect()).collect();
         self.flows.push(flow);
         self
     }
@@ -116,7 +116,7 @@ fn nets_over(paths: usize, capacities: f64, weights: f64) -> impl Strategy<Value
     let links = prop::collection::vec(capacity(capacities), 1..9);
     links.prop_flat_map(move |capacity_bps| {
         let n = capacity_bps.len();
-        let path = move || prop::sample::subsequence((0..n as LinkId).collect::<Vec<_>>(), 1..=n.min(4)).prop_shuffle();
+        let path = move || prop::sample::subsequence((0..n as u32).collect::<Vec<_>>(), 1..=n.min(4)).prop_shuffle();
         let demand = prop_oneof![3 => Just(None), 1 => (12.0 - capacities..12.0).prop_map(|e| Some(10f64.powf(e)))];
         let flow = (prop::collection::vec(path(), 1..=paths), weight(weights), demand);
         prop::collection::vec(flow, 0..14).prop_map(move |flows| {
@@ -138,12 +138,13 @@ pub fn max_min_by_the_book(case: &Case) -> Vec<f64> {
     let mut rates = vec![None; flows.len()];
     loop {
         let open = |f: &usize| rates[*f].is_none();
-        let crossing = |l: usize| (0..flows.len()).filter(move |&f| flows.links_of(f).contains(&(l as LinkId)));
-        let level = |l: usize| {
+        let crossing = |l: LinkId| (0..flows.len()).filter(move |&f| flows.links_of(f).contains(&l));
+        let level = |l: LinkId| {
             let used: f64 = crossing(l).filter_map(|f| rates[f]).sum();
             (links[l].capacity_bps - used).max(0.0) / crossing(l).filter(open).map(|f| flows.weight()[f]).sum::<f64>()
         };
-        let lowest_link = (0..links.len())
+        let lowest_link = links
+            .ids()
             .filter(|&l| crossing(l).any(|f| open(&f)))
             .map(|l| (level(l), l))
             .min_by(|a, b| a.0.total_cmp(&b.0));

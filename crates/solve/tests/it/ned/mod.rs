@@ -9,7 +9,7 @@ mod settling;
 use serde_json::json;
 use subak_core::rng::Stream;
 use subak_core::route::Router;
-use subak_core::{Case, Flow, Flows, NodeId, Policy, generate};
+use subak_core::{Case, Flow, Flows, IdVec, LinkId, NodeId, Policy, generate};
 use subak_solve::ned::{Cluster, Iteration, Key, Law, Normalizer, Real};
 
 /// A leaf-spine (even seeds) or fat-tree network of random size and oversubscription, its flows between random hosts over
@@ -45,7 +45,7 @@ pub fn scatter_prices<T: Real, L: Law<T>>(iteration: &mut Iteration<T, L>, seed:
     let mut rng = Stream::new(seed, "prices");
     let unit = iteration.cluster().price_unit();
     for l in 0..iteration.cluster().links() {
-        iteration.set_price(l as u32, unit * 10f64.powf(6.0 * rng.unit() - 3.0)).unwrap();
+        iteration.set_price(LinkId::from_index(l), unit * 10f64.powf(6.0 * rng.unit() - 3.0)).unwrap();
     }
 }
 
@@ -75,9 +75,9 @@ pub fn steps_to<T: Real, L: Law<T>>(
 
 /// The worst share by which a link is over capacity.
 pub fn overload(case: &Case, rates_bps: &[f64]) -> f64 {
-    let mut load = vec![0.0; case.network.links().len()];
+    let mut load = IdVec::<LinkId, f64>::filled(0.0, case.network.links().len());
     for (f, rate) in rates_bps.iter().enumerate() {
-        case.flows.links_of(f).iter().for_each(|&l| load[l as usize] += rate);
+        case.flows.links_of(f).iter().for_each(|&l| load[l] += rate);
     }
     load.iter().zip(case.network.links()).map(|(load, link)| load / link.capacity_bps - 1.0).fold(-1.0, f64::max)
 }

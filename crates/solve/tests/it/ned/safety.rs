@@ -3,7 +3,7 @@
 use super::{overload, random_datacenter, scatter_prices, start, steps_to, worst};
 use crate::common::{Net, certified};
 use subak_core::rng::Stream;
-use subak_core::{Case, LinkId, Policy};
+use subak_core::{Case, IdVec, LinkId, Policy};
 use subak_solve::ned::straight::TwoTiers;
 use subak_solve::ned::{
     Accelerated, Cluster, Fgm, Gradient, Iteration, Key, Law, Ned, NewFlow, Newton, NewtonLike, Normalizer, Real,
@@ -40,7 +40,7 @@ fn the_normalizers_by_hand() {
     // Rates of 1, 1 and 0.5 (prices 1, 1 and 2): link 0 is asked for twice what it has, link 1 for a half.
     let case = Net::new(&[10e9, 10e9]).flow(&[0]).flow(&[0]).flow(&[1]).case(LOG);
     let (mut ned, keys) = start::<f64, _>(&case, Ned::default());
-    ned.set_price(1, 2.0 / 10e9).unwrap();
+    ned.set_price(LinkId(1), 2.0 / 10e9).unwrap();
     ned.step();
     assert!(worst(&ned.rates_bps(Normalizer::None, &keys), &[10e9, 10e9, 5e9]) < 1e-14);
     assert!(worst(&ned.rates_bps(Normalizer::Uniform, &keys), &[5e9, 5e9, 2.5e9]) < 1e-14);
@@ -77,7 +77,7 @@ fn prices_of_zero_are_left_again() {
         [Box::new(Ned::default()) as Box<dyn Law<f64>>, Box::new(Newton::default()), Box::new(Accelerated::default())]
     {
         let (mut iteration, keys) = start(&case, law);
-        (0..2).for_each(|l| iteration.set_price(l, 0.0).unwrap());
+        (0..2).for_each(|l| iteration.set_price(LinkId(l), 0.0).unwrap());
         assert!(steps_to(&mut iteration, &keys, &want, 1e-6, 500).is_some());
     }
 }
@@ -139,7 +139,7 @@ fn a_failed_link_carries_nothing_and_comes_back() {
         let case = Net::new(&[10e9, 10e9]).flow(&[0]).flow(&[0, 1]).flow(&[1]).case(LOG);
         let (mut iteration, keys) = start(&case, law);
         (0..5).for_each(|_| iteration.step());
-        iteration.cluster_mut().set_capacity(1, 0.0).unwrap();
+        iteration.cluster_mut().set_capacity(LinkId(1), 0.0).unwrap();
         iteration.step();
         assert_eq!(&iteration.rates_bps(Normalizer::Flow, &keys)[1..], &[0.0, 0.0], "from the first step on");
         (0..2000).for_each(|_| iteration.step());
@@ -148,7 +148,7 @@ fn a_failed_link_carries_nothing_and_comes_back() {
             assert!((rates[0] / 10e9 - 1.0).abs() < 1e-2, "{normalizer:?}: {rates:?}");
             assert_eq!(&rates[1..], &[0.0, 0.0]);
         }
-        iteration.cluster_mut().set_capacity(1, 10e9).unwrap();
+        iteration.cluster_mut().set_capacity(LinkId(1), 10e9).unwrap();
         (0..2000).for_each(|_| iteration.step());
         assert!(iteration.rates_bps(Normalizer::Flow, &keys).iter().all(|r| *r > 1e9));
     }
@@ -183,7 +183,7 @@ fn fits_under_churn<T: Real>() {
                 // A link fails, and one that had comes back.
                 let l = rng.below(whole.len());
                 capacities[l] = if capacities[l] > 0.0 { 0.0 } else { whole[l] };
-                iteration.cluster_mut().set_capacity(l as LinkId, capacities[l]).unwrap();
+                iteration.cluster_mut().set_capacity(LinkId::from_index(l), capacities[l]).unwrap();
                 for _ in 0..3 {
                     iteration.step();
                     fits(&case, &capacities, &iteration, &there);
@@ -198,9 +198,9 @@ fn fits<T: Real, L: Law<T>>(case: &Case, capacities: &[f64], iteration: &Iterati
     for normalizer in [Normalizer::Flow, Normalizer::Uniform] {
         let rates = iteration.rates_bps(normalizer, &keys);
         assert!(rates.iter().all(|r| r.is_finite() && *r >= 0.0), "{rates:?}");
-        let mut load = vec![0.0; case.network.links().len()];
+        let mut load = IdVec::<LinkId, f64>::filled(0.0, case.network.links().len());
         for ((f, _), rate) in there.iter().zip(&rates) {
-            case.flows.links_of(*f).iter().for_each(|&l| load[l as usize] += rate);
+            case.flows.links_of(*f).iter().for_each(|&l| load[l] += rate);
         }
         for ((load, capacity), link) in load.iter().zip(capacities).zip(case.network.links()) {
             assert!(*load <= capacity * (1.0 + 1e-6), "{normalizer:?}: {load} over {}", link.id);
@@ -261,15 +261,15 @@ fn bad_input_is_refused_with_its_place() {
     assert_eq!(place(Cluster::<f64>::new(&[1e9, f64::NAN], 1.0).unwrap_err()), "capacity");
     assert_eq!(place(Cluster::<f64>::new(&[1e9], 0.0).unwrap_err()), "alpha");
     let mut cluster = Cluster::<f64>::new(&[1e9, 1e9], 1.0).unwrap();
-    let paths: [&[LinkId]; 3] = [&[], &[2], &[0, 1, 0]];
+    let paths: [&[LinkId]; 3] = [&[], &LinkId::each([2]), &LinkId::each([0, 1, 0])];
     for path in paths {
         assert_eq!(place(cluster.add(path, 1.0).unwrap_err()), "path");
     }
-    assert_eq!(place(cluster.add(&[0], -1.0).unwrap_err()), "weight");
-    let key = cluster.add(&[0], 1.0).unwrap();
+    assert_eq!(place(cluster.add(&[LinkId(0)], -1.0).unwrap_err()), "weight");
+    let key = cluster.add(&[LinkId(0)], 1.0).unwrap();
     cluster.remove(key).unwrap();
     assert_eq!(place(cluster.remove(key).unwrap_err()), "flow");
-    assert_eq!(place(cluster.set_capacity(7, 1e9).unwrap_err()), "link");
+    assert_eq!(place(cluster.set_capacity(LinkId(7), 1e9).unwrap_err()), "link");
     assert!(cluster.is_empty());
     let pooled = Net::new(&[1e9, 1e9]).pooled(&[&[0], &[1]]).case(LOG);
     assert_eq!(place(Cluster::<f64>::of(&pooled).unwrap_err()), "flows");
@@ -285,9 +285,9 @@ fn normalizing_again_fits_the_links_and_takes_nobody_anything_away() {
         let mut ned = Iteration::new(Cluster::<f64>::new(&capacity_bps, 1.0).unwrap(), Ned::default());
         let mut paths = Vec::new();
         for _ in 0..1 + rng.below(30) {
-            let mut path: Vec<u32> = (0..links as u32).filter(|_| rng.unit() < 0.4).collect();
+            let mut path: Vec<LinkId> = LinkId::first(links).filter(|_| rng.unit() < 0.4).collect();
             if path.is_empty() {
-                path.push(rng.below(links) as u32);
+                path.push(LinkId::from_index(rng.below(links)));
             }
             paths.push((ned.cluster_mut().add(&path, 1.0).unwrap(), path));
         }
@@ -298,11 +298,11 @@ fn normalizing_again_fits_the_links_and_takes_nobody_anything_away() {
         let before = rates.clone();
         ned.normalize_again(&mut rates);
         let unit_bps = ned.cluster().unit_bps();
-        let mut load_bps = vec![0.0; links];
+        let mut load_bps = IdVec::<LinkId, f64>::filled(0.0, links);
         for (key, path) in &paths {
             let (rate, was) = (rates[key.slot()], before[key.slot()]);
             assert!(rate >= was * (1.0 - 1e-9), "{rate} after {was}");
-            path.iter().for_each(|&l| load_bps[l as usize] += rate * unit_bps);
+            path.iter().for_each(|&l| load_bps[l] += rate * unit_bps);
         }
         assert!(load_bps.iter().zip(&capacity_bps).all(|(load, c)| *load <= c * (1.0 + 1e-9)), "{load_bps:?}");
         assert!(load_bps.iter().zip(&capacity_bps).any(|(load, c)| load / c > 0.999), "{load_bps:?}");

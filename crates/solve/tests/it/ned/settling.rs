@@ -8,7 +8,8 @@ use subak_solve::ned::{Accelerated, Cluster, Division, Fgm, Gradient, Iteration,
 fn quantile(steps: &[usize], q: f64) -> usize {
     let mut sorted = steps.to_vec();
     sorted.sort_unstable();
-    sorted[((sorted.len() - 1) as f64 * q).round() as usize]
+    let place = ((sorted.len() - 1) as f64 * q).round() as usize;
+    sorted[place]
 }
 
 /// Steps to within a thousandth on random networks, from scattered prices; a network that does not settle counts as `most`.

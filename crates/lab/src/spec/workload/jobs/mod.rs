@@ -9,7 +9,7 @@ use crate::spec::topology::Topology;
 use std::sync::Arc;
 use subak_core::driver::PacketSizes;
 use subak_core::quantity::quoted;
-use subak_core::{Fault, FlowId, Ns};
+use subak_core::{Fault, FlowId, IdVec, Ns};
 use subak_jobs::{Job, policies};
 
 pub(super) const ENTRY: Entry = Entry {
@@ -109,8 +109,8 @@ impl Jobs {
         Ok(self.all(&mut Maker::new(topology, seed, packet, &[], 0))?.0)
     }
 
-    fn all(&self, maker: &mut Maker) -> Result<(Vec<Placed>, Vec<Planned>), Fault> {
-        let (mut placed, mut planned) = (Vec::with_capacity(self.jobs.len()), Vec::new());
+    fn all(&self, maker: &mut Maker) -> Result<(Vec<Placed>, IdVec<FlowId, Planned>), Fault> {
+        let (mut placed, mut planned) = (Vec::with_capacity(self.jobs.len()), IdVec::new());
         for (k, job) in self.jobs.iter().enumerate() {
             let made = job.place(k as u64, maker, &mut planned);
             placed.push(made.map_err(|e| e.below(&format!("jobs[{k}]")))?);
@@ -143,7 +143,7 @@ impl Workload for Jobs {
                 return Err(at(Fault::new("start", what, "let it start sooner, or give a longer run.duration")));
             }
             for (t, task) in job.tasks.iter().enumerate() {
-                let found = task.host.as_ref().map_or(Ok(0), |name| host(topology, name));
+                let found = task.host.as_ref().map_or(Ok(()), |name| host(topology, name).map(drop));
                 found.map_err(|e| at(e.below(&format!("tasks[{t}].host"))))?;
             }
             for (f, flow) in job.flows.iter().enumerate() {

@@ -5,7 +5,7 @@ use crate::spec::workload::{Maker, Planned, host};
 use subak_core::driver::{FlowPlan, Route};
 use subak_core::flows::Extra;
 use subak_core::rng::{Stream, mix};
-use subak_core::{Fault, FlowId, NodeId};
+use subak_core::{Fault, FlowId, IdVec, NodeId};
 use subak_jobs::{Job, Piece, Work};
 
 impl Described {
@@ -21,13 +21,17 @@ impl Described {
     }
 
     /// The job numbered `k`; its flows go to `planned`.
-    pub(super) fn place(&self, k: u64, maker: &mut Maker, planned: &mut Vec<Planned>) -> Result<Placed, Fault> {
+    pub(super) fn place(
+        &self,
+        k: u64,
+        maker: &mut Maker,
+        planned: &mut IdVec<FlowId, Planned>,
+    ) -> Result<Placed, Fault> {
         let hosts = self.hosts(k, maker)?;
         let first_task = self.flows.len();
         let mut pieces = Vec::with_capacity(first_task + self.tasks.len());
         let mut flows = vec![None; first_task + self.tasks.len()];
         let after = self.after();
-        let first_flow = planned.len();
         for (f, flow) in self.flows.iter().enumerate() {
             let at = |e: Fault| e.below(&format!("flows[{f}]"));
             let end = |end: &End| match end {
@@ -41,9 +45,8 @@ impl Described {
             } else {
                 let routes = maker.topology.routes(&mut maker.router, src, dst, key, 1).map_err(at)?;
                 let links = maker.topology.network().links();
-                let line = routes[0].forward.iter().map(|&l| links[l as usize].capacity_bps).fold(f64::MAX, f64::min);
-                flows[f] = Some(planned.len() as FlowId);
-                planned.push(self.planned(flow, src, dst, routes));
+                let line = routes[0].forward.iter().map(|&l| links[l].capacity_bps).fold(f64::MAX, f64::min);
+                flows[f] = Some(planned.push(self.planned(flow, src, dst, routes)));
                 let payload = f64::from(maker.packet.mss_bytes()) / f64::from(maker.packet.mtu_bytes);
                 Work::Transfer { bytes: flow.size_bytes, line_bps: line * payload }
             };
@@ -53,7 +56,7 @@ impl Described {
             pieces.push(Piece { work: Work::Compute { ns: task.time_ns }, after: after.clone() });
         }
         let job = Job::new(pieces).map_err(|_| Fault::new("", "pieces wait for each other in a circle", ""))?;
-        self.wait(&job, &flows, &mut planned[first_flow..], first_flow);
+        self.wait(&job, &flows, planned);
         let Described { id, start_ns, who, budget, every_ns, .. } = self.clone();
         let names = self.flows.iter().map(|f| &f.id).chain(self.tasks.iter().map(|t| &t.id)).cloned().collect();
         Ok(Placed { id, start_ns, who, budget, every_ns, job, names, flows })

@@ -3,7 +3,7 @@
 use super::{Described, End};
 use crate::spec::workload::Planned;
 use std::collections::BTreeMap;
-use subak_core::{FlowId, Ns};
+use subak_core::{FlowId, IdVec, Ns};
 use subak_jobs::{Job, Work};
 
 /// What has to be over before a piece starts: by flow, how much later than its end; and no sooner than so long after the
@@ -41,9 +41,9 @@ impl Described {
         after
     }
 
-    /// Tells each flow which flows it waits for, over whatever computations lie between. `flows` are the job's, the first
-    /// of which has the number `first`.
-    pub(super) fn wait(&self, job: &Job, numbers: &[Option<FlowId>], flows: &mut [Planned], first: usize) {
+    /// Tells each flow which flows it waits for, over whatever computations lie between. Flows have
+    /// the `numbers`.
+    pub(super) fn wait(&self, job: &Job, numbers: &[Option<FlowId>], flows: &mut IdVec<FlowId, Planned>) {
         let mut waits: Vec<Wait> = vec![Wait::default(); job.pieces().len()];
         for &i in job.order() {
             let mut wait = Wait::default();
@@ -56,7 +56,7 @@ impl Described {
                     (None, Work::Transfer { .. }) => {}
                 }
             }
-            if let Some(flow) = numbers[i].and_then(|f| flows.get_mut(f as usize - first)) {
+            if let Some(flow) = numbers[i].and_then(|f| flows.get_mut(f)) {
                 flow.after = wait.flows.keys().copied().collect();
                 flow.delays_ns = wait.flows.values().copied().collect();
                 flow.earliest_ns = self.start_ns.saturating_add(wait.from_start_ns);

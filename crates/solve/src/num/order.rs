@@ -1,0 +1,27 @@
+//! The order in which a program keeps its flows.
+
+subak_core::id! {
+    /// A flow by its place among those of the program.
+    pub(super) struct Place(u32);
+}
+
+/// `items` by their keys; those of one key stay in order.
+pub(super) fn counting_sort(items: Vec<Place>, key: impl Fn(usize) -> usize) -> Vec<Place> {
+    let mut place = Vec::new();
+    for &i in &items {
+        let key = key(i.index());
+        place.resize(place.len().max(key + 1), 0);
+        place[key] += 1;
+    }
+    let mut next = 0;
+    for place in &mut place {
+        next += std::mem::replace(place, next);
+    }
+    let mut sorted = vec![Place(0); items.len()];
+    for i in items {
+        let place = &mut place[key(i.index())];
+        sorted[*place] = i;
+        *place += 1;
+    }
+    sorted
+}
