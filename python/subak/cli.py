@@ -208,8 +208,8 @@ def run(
     driver: Annotated[
         str | None,
         typer.Option(
-            help="What runs every scheme, whatever the spec asks for: packet, fluid, or testbed, as root: real TCP between "
-            "namespaces of this machine."
+            help="What runs every scheme, whatever the spec asks for: packet, fluid, or testbed: "
+            "real TCP between namespaces of this machine, as root."
         ),
     ] = None,
     print_cells: Annotated[

@@ -1,4 +1,4 @@
-"""Cells of a spec over real hosts: an errand becomes a testbed and a schedule, and the traffic program's recording its answer."""
+"""Cells of a spec over real hosts: an errand becomes a testbed and a schedule, and what arrived its answer."""
 
 from __future__ import annotations
 

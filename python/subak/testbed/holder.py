@@ -1,7 +1,7 @@
 """The process that holds a testbed: it makes the namespaces, says where they are, and keeps them until it ends.
 
-It reads one JSON line on standard input and answers with one on standard output. It ends when its standard input does: who
-started it is gone then, however that came. The line ``stay`` makes it stay without.
+It reads one JSON line on standard input and answers with one on standard output. It ends when its standard input does:
+who started it is gone then, however that came. The line ``stay`` makes it stay without.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import Any
 from subak.errors import InputError
 from subak.testbed.layout import Layout, Link, Plan
 from subak.testbed.namespaces import Namespaces
-
 
 STAY = "stay\n"
 

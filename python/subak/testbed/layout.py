@@ -1,7 +1,7 @@
 """Which addresses hosts have and which routes nodes, so that every flow takes its path.
 
-A host has an address for each set of paths towards it that no tree of routes holds at once: two flows to one host that part and
-meet again go to two of its addresses. Routes are by destination alone, as any router has them.
+A host has an address for each set of paths towards it that no tree of routes holds at once: two flows to one host that
+part and meet again go to two of its addresses. Routes are by destination alone, as any router has them.
 """
 
 from __future__ import annotations

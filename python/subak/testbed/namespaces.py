@@ -1,7 +1,7 @@
 """Namespaces, veths, queues, addresses and routes: a plan and a layout made real, by the process that holds them.
 
-The namespaces have no names. They live as long as a process is in them or holds them open, so that the kernel takes everything
-down when the last of these is gone, however it went.
+The namespaces have no names. They live as long as a process is in them or holds them open, so that the kernel takes
+everything down when the last of these is gone, however it went.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ def _set(name: str, value: str) -> None:
 
 
 def become(namespace: str, hosts: dict[str, str]) -> None:
-    """This process is at a node from now on, and so is what it starts; ``hosts`` are known there by their names."""
+    """Moves the process to a node, with what it starts; ``hosts`` are known there by their names."""
     file = os.open(namespace, os.O_RDONLY | os.O_CLOEXEC)
     enter_namespace(file)
     os.close(file)

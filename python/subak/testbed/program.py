@@ -14,7 +14,7 @@ LOOK_S = 0.05
 
 
 def run(command: list[str], text: str, goes_on: Callable[[float], bool]) -> str:
-    """What ``command`` answers to ``text``; it is killed as soon as ``goes_on`` says no, and whenever this ends early."""
+    """What ``command`` answers to ``text``; it is killed once ``goes_on`` says no, and whenever this ends early."""
     # Ctrl-C is for this process, which then ends the program.
     program = subprocess.Popen(
         command,

@@ -19,7 +19,7 @@ MOST_NODES = 512
 
 
 class Testbed:
-    """Namespaces that another process holds. Leaving the ``with`` takes them down, and so does the end of this process."""
+    """Namespaces that another process holds. Leaving the ``with`` takes them down, as does the end of this process."""
 
     def __init__(self, plan: Plan, layout: Layout) -> None:
         check(plan)
@@ -100,7 +100,7 @@ class Testbed:
         raise InputError(None, "", what, "run `subak doctor`, which says what this machine lacks")
 
     def carry(self, schedule: dict[str, Any], goes_on: Callable[[float], bool] | None = None) -> dict[str, Any]:
-        """Runs the traffic program on ``schedule`` and gives back its recording; ``goes_on`` hears the share that is done."""
+        """Runs the traffic program on ``schedule``: its recording; ``goes_on`` hears the share that is done."""
         from subak.testbed.program import run
 
         def still(share: float) -> bool:

@@ -134,6 +134,7 @@ impl<'a> Ends<'a> {
         let f = self.order[self.asked];
         self.asked += 1;
         let flow = &self.schedule.flows[f];
+        let Some(place) = self.places.get(flow.src as usize) else { return Err(format!("there is no host {}", flow.src)) };
         let (epoll, congestion) = (&self.epoll, &self.schedule.congestion);
         let open = || -> Result<(OwnedFd, u16), String> {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -159,7 +160,7 @@ impl<'a> Ends<'a> {
             epoll::add(epoll, &socket, Token::Sender(f).data(), flags).map_err(|e| failed("epoll", e))?;
             Ok((socket, port))
         };
-        let (socket, port) = self.places[flow.src as usize].within(open)?;
+        let (socket, port) = place.within(open)?;
         self.by_sender.insert((flow.from, port), f);
         self.senders[f] = Some(Sender { socket, connected: false });
         Ok(())

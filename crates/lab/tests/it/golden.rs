@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::atomic::AtomicBool;
 use subak_core::Policy;
+use subak_core::scheme::Info;
 use subak_lab::{Options, Spec, run};
 
 use crate::common::{Scratch, rows};
@@ -51,7 +52,9 @@ up = "1500us"
 /// The schemes that serve max-min, then the others under proportional fairness.
 fn specs(name: &str, fault: &str) -> [String; 2] {
     let unnamed = subak_schemes::registry::all().into_iter().filter(|info| info.name.contains('/'));
-    let schemes: Vec<_> = subak_lab::drivers::all().into_iter().chain(unnamed).collect();
+    let is_simulated = |info: &Info| subak_lab::drivers::find(info.name, None).is_ok_and(|found| !found.0.is_real());
+    let named = subak_lab::drivers::all().into_iter().filter(is_simulated);
+    let schemes: Vec<_> = named.chain(unnamed).collect();
     let packet = || schemes.iter();
     [("kind = \"max-min\"", true), ("kind = \"alpha-fair\"\nalpha = 1", false)].map(|(policy, max_min)| {
         let mut text = format!("schema = 1\nname = \"{name}\"\n{BASE}{fault}\n[policy]\n{policy}\n");

@@ -12,7 +12,7 @@ use replay::Replay;
 use serde_json::{Map, Value};
 use std::sync::atomic::Ordering;
 use subak_core::driver::{Driver, FlowPlan};
-use subak_core::{Fault, NodeKind, Ns};
+use subak_core::{Fault, LinkId, NodeKind, Ns};
 use subak_packet::{default_buffer_bytes, longest_rtt_ns};
 use subak_testbed::{Errand, ErrandFlow, ErrandLink, ErrandNode, Recording, SCHEMA, WeightChange};
 
@@ -69,15 +69,16 @@ fn errand(cell: &Cell, flows: &[Planned], params: &Map<String, Value>) -> Errand
     let sizes = setting.packet;
     let link = |link: &subak_core::Link| ErrandLink {
         id: link.id.clone(),
-        from: link.from.unwrap_or_default(),
-        to: link.to.unwrap_or_default(),
+        from: link.from.unwrap_or_default().into(),
+        to: link.to.unwrap_or_default().into(),
         rate_bps: link.capacity_bps * scale,
         buffer_bytes: link.buffer_bytes.unwrap_or_else(|| default_buffer_bytes(link.capacity_bps)),
         delay_ns: wall_ns(link.delay_ns),
     };
     let flow = |planned: &Planned| {
         let FlowPlan { routes, start_ns, stop_ns, size_bytes, weight, .. } = &planned.plan;
-        let (forward, back) = routes.first().map(|r| (r.forward.clone(), r.back.clone())).unwrap_or_default();
+        let numbers = |links: &[LinkId]| links.iter().map(|&l| l.into()).collect();
+        let (forward, back) = routes.first().map(|r| (numbers(&r.forward), numbers(&r.back))).unwrap_or_default();
         let change = |&(at_ns, weight): &(Ns, f64)| WeightChange { at_ns: wall_ns(at_ns), weight };
         ErrandFlow {
             forward,
@@ -108,7 +109,7 @@ fn errand(cell: &Cell, flows: &[Planned], params: &Map<String, Value>) -> Errand
             .iter()
             .map(|n| ErrandNode { name: n.name.clone(), host: n.kind == NodeKind::Host })
             .collect(),
-        links: network.links()[..setting.topology.described_links()].iter().map(link).collect(),
+        links: setting.topology.described_links().iter().map(link).collect(),
         flows: flows.iter().map(flow).collect(),
         duration_ns: wall_ns(setting.duration_ns),
         until_ns: wall_ns(setting.duration_ns + setting.drain_ns),
@@ -122,7 +123,7 @@ fn errand(cell: &Cell, flows: &[Planned], params: &Map<String, Value>) -> Errand
 pub(crate) fn check(setting: &Setting) -> Result<(), Fault> {
     let refuse = |place: &str, what: &str, mend: &str| Err(Fault::new(place, what, mend));
     let network = setting.topology.network();
-    let described = &network.links()[..setting.topology.described_links()];
+    let described = setting.topology.described_links();
     if described.iter().any(|link| link.from.is_none() || link.to.is_none()) {
         return refuse("network", "a testbed needs nodes, and some links have no ends", "give each link from and to");
     }

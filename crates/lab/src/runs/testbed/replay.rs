@@ -3,6 +3,7 @@
 use crate::spec::setting::Setting;
 use std::sync::Arc;
 use subak_core::driver::{Driver, FlowPlan, FlowView, LinkView, PacketSizes, Route};
+use subak_core::ids::IdVec;
 use subak_core::{Fault, FlowId, LinkId, Ns, Utility};
 use subak_testbed::{Carried, Errand, LinkCounts, LinkSample, Recording};
 
@@ -11,7 +12,7 @@ pub(super) struct Replay {
     sizes: PacketSizes,
     at_sender: bool,
     now_ns: Ns,
-    flows: Vec<Carried>,
+    flows: IdVec<FlowId, Carried>,
     /// How many of them the lab has told of.
     added: usize,
     /// Flows that are over, by when: when they finished or stopped.
@@ -26,7 +27,7 @@ pub(super) struct Replay {
 /// All links at a time.
 struct Sample {
     time_ns: Ns,
-    links: Vec<LinkView>,
+    links: IdVec<LinkId, LinkView>,
 }
 
 impl Replay {
@@ -55,7 +56,7 @@ impl Replay {
             carried.arrivals.sort_unstable();
             carried
         };
-        let flows: Vec<Carried> = flows.into_iter().map(time).collect();
+        let flows: IdVec<FlowId, Carried> = flows.into_iter().map(time).collect();
         let samples = samples(setting.packet, errand, &flows, links, spec_ns);
         Ok(Replay {
             sizes: setting.packet,
@@ -71,7 +72,7 @@ impl Replay {
     }
 
     fn finished_ns(&self, flow: FlowId) -> Option<Ns> {
-        let carried = &self.flows[flow as usize];
+        let carried = &self.flows[flow];
         // The receiver closes when it has all, which the sender may hear of only after the run.
         let at_sender = carried.finished_ns.and(carried.acknowledged_ns);
         if self.at_sender { at_sender } else { carried.finished_ns }
@@ -94,21 +95,22 @@ fn arrived(carried: &Carried, time_ns: Ns) -> u64 {
 fn samples(
     sizes: PacketSizes,
     errand: &Errand,
-    flows: &[Carried],
+    flows: &IdVec<FlowId, Carried>,
     links: Vec<LinkSample>,
     spec_ns: impl Fn(u64) -> Ns,
 ) -> Vec<Sample> {
     // Connections were made before the run.
-    let first = links.first().map(|sample| sample.links.clone()).unwrap_or_default();
-    let mut before = vec![LinkView::default(); errand.links.len()];
+    let first: IdVec<LinkId, LinkCounts> = links.first().map(|sample| sample.links.clone()).unwrap_or_default().into();
+    let count = errand.links.len();
+    let mut before: IdVec<LinkId, LinkView> = IdVec::filled(LinkView::default(), count);
     let one = |LinkSample { time_ns, links }| {
         let time_ns = spec_ns(time_ns);
-        let mut data = vec![0; links.len()];
+        let mut data: IdVec<LinkId, u64> = IdVec::filled(0, count);
         for (flow, asked) in flows.iter().zip(&errand.flows) {
             let bytes = sizes.wire_bytes(arrived(flow, time_ns));
-            asked.forward.iter().for_each(|&l| data[l as usize] += bytes);
+            asked.forward.iter().for_each(|&l| data[LinkId(l)] += bytes);
         }
-        let view = |(l, counts): (usize, LinkCounts)| {
+        let view = |(counts, l): (LinkCounts, LinkId)| {
             let before = before[l];
             let sent_bytes = counts.sent_bytes.saturating_sub(first[l].sent_bytes);
             let data_bytes = data[l].min(sent_bytes).max(before.data_bytes);
@@ -123,7 +125,7 @@ fn samples(
                 ..LinkView::default()
             }
         };
-        let links: Vec<LinkView> = links.into_iter().enumerate().map(view).collect();
+        let links: IdVec<LinkId, LinkView> = links.into_iter().zip(LinkId::first(count)).map(view).collect();
         before.clone_from(&links);
         Sample { time_ns, links }
     };
@@ -132,7 +134,7 @@ fn samples(
 
 impl Driver for Replay {
     fn add(&mut self, plan: FlowPlan) -> FlowId {
-        let flow = self.added as FlowId;
+        let flow = FlowId::from_index(self.added);
         self.added += 1;
         if let Some(end_ns) = self.finished_ns(flow).or(plan.stop_ns) {
             let at = self.ends.partition_point(|&end| end <= (end_ns, flow));
@@ -174,7 +176,7 @@ impl Driver for Replay {
         self.added - over
     }
     fn flow(&self, flow: FlowId) -> FlowView {
-        let carried = &self.flows[flow as usize];
+        let carried = &self.flows[flow];
         let finished_ns = self.finished_ns(flow).filter(|&at_ns| at_ns <= self.now_ns);
         let received_bytes = arrived(carried, self.now_ns);
         let over = received_bytes == carried.received_bytes;
@@ -192,8 +194,8 @@ impl Driver for Replay {
         let Some(last) = seen.checked_sub(1).and_then(|last| self.samples.get(last)) else {
             return LinkView::default();
         };
-        let peaks = self.samples[self.peaks_from.min(seen)..seen].iter().map(|s| s.links[link as usize].queued_bytes);
-        LinkView { peak_queued_bytes: peaks.max().unwrap_or(0), ..last.links[link as usize] }
+        let peaks = self.samples[self.peaks_from.min(seen)..seen].iter().map(|s| s.links[link].queued_bytes);
+        LinkView { peak_queued_bytes: peaks.max().unwrap_or(0), ..last.links[link] }
     }
     fn restart_peaks(&mut self) {
         self.peaks_from = self.sample();
