@@ -89,8 +89,9 @@ tshark:
 	  { [ "$$(id -u)" = 0 ] && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq tshark >/dev/null; } || \
 	  echo "tshark is missing and could not be installed: the tests of captures will be skipped"
 
-## the documentation in docs/_build/html; warnings are errors, and the tests build it too
+## the documentation in docs/_build/html, and the README's count of verdicts; warnings are errors, and the tests build it too
 docs: setup
+	$(BIN)/python docs/record.py
 	$(BIN)/sphinx-build -q -W --keep-going docs docs/_build/html
 
 ## the papers' experiments anew, the oldest and least certain records first; `make records BUDGET=60` for more core-minutes

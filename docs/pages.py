@@ -14,7 +14,7 @@ import typer
 from subak import _subak, units
 from subak.cli import app
 from subak.repro import Check, Experiment, catalogue, records
-from subak.repro.catalogue import paper
+from subak.repro.catalogue import heading, paper
 from subak.repro.command import mark, side_by_side
 from typer.testing import CliRunner
 
@@ -32,18 +32,6 @@ LEGIBLE = 0.5
 
 WIDTH = 86
 """Columns of the commands' help: what a page shows without scrolling."""
-
-GALLERY = {
-    "Proactive congestion control (PERC thesis)": lambda e: e.paper == "perc" and not e.name.startswith("fit-"),
-    "NUMFabric": lambda e: e.paper == "numfabric",
-    "Flowtune": lambda e: e.paper == "flowtune",
-    "Soze": lambda e: e.paper == "soze",
-    "HPCC, DCQCN and TIMELY": lambda e: e.paper == "hpcc",
-    "Packet programs on switch pipelines (PERC thesis, chapter 6)": lambda e: e.name.startswith("fit-"),
-}
-"""The front page's groups of experiments."""
-
-VERDICTS = ["met", "met with a changed setup", "not met", "contradicted", "undecided", records.NOT_RECORDED]
 
 
 def write(docs: Path) -> None:
@@ -124,28 +112,19 @@ def _with_figures(text: str) -> str:
 
 def gallery(experiments: list[Experiment]) -> str:
     """Every experiment as a picture with its verdict, for the front page; paths are relative to that."""
-    parts = [_tally(experiments)]
-    for title, chosen in GALLERY.items():
-        parts += [f"### {title}\n", "::::{container} gallery"]
-        parts += [_card(e) for e in experiments if chosen(e)]
-        parts.append("::::\n")
+    groups: dict[str, list[Experiment]] = {}
+    for experiment in experiments:
+        groups.setdefault(heading(experiment), []).append(experiment)
+    parts = [f"{records.tally(experiments)}\n"]
+    for title, members in groups.items():
+        parts += [f"### {title}\n", "::::{container} gallery", *map(_card, members), "::::\n"]
     return "\n".join(parts)
-
-
-def _tally(experiments: list[Experiment]) -> str:
-    verdicts = [_verdict(e) for e in experiments]
-    counts = [f"{verdicts.count(one)} {one}" for one in VERDICTS if one in verdicts]
-    return f"{len(verdicts)} experiments at the papers' size: {', '.join(counts)}.\n"
-
-
-def _verdict(experiment: Experiment) -> str:
-    record = records.of(experiment)
-    return record.verdict if record else records.NOT_RECORDED
 
 
 def _card(experiment: Experiment) -> str:
     page = f"generated/experiments/{experiment.name}.md"
-    look = "met" if _verdict(experiment).startswith("met") else _verdict(experiment).replace(" ", "-")
+    verdict = records.verdict(experiment)
+    look = "met" if verdict.startswith("met") else verdict.replace(" ", "-")
     lines = [f":::{{container}} card is-{look}"]
     if (FIGURES / f"{experiment.name}.png").exists():
         lines.append(f"[![{experiment.title}](records/{experiment.name}.png)]({page})\n")
@@ -224,7 +203,9 @@ def _notes_and_params(one: dict[str, Any], notes: Path) -> list[str]:
     parts = [_with_figures(note.read_text())] if note.exists() else []
     if one["params"]:
         held = {p["name"]: " or ".join(p.get("choices", [p["unit"]])) for p in one["params"]}
-        rows = [[f"`{p['name']}`", _default(p["default"], p["unit"]), held[p["name"]], p["about"]] for p in one["params"]]
+        rows = [
+            [f"`{p['name']}`", _default(p["default"], p["unit"]), held[p["name"]], p["about"]] for p in one["params"]
+        ]
         presets = [f"- `{p['name']}` = {preset}" for p in one["params"] for preset in p.get("presets", [])]
         parts += ["## Parameters\n", table(["key of `params`", "default", "holds", "what it does"], rows)]
         parts += ["What presets set:\n", "\n".join(presets) + "\n"] if presets else []

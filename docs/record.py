@@ -2,14 +2,17 @@
 
 ``python docs/record.py out/repro/NAME-paper ...`` keeps what is there. ``python docs/record.py --budget 20`` runs anew
 what is oldest and least certain, for so many core-minutes, and keeps it; the same command goes on where it stopped.
+Each call counts the verdicts anew in README.md.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import shutil
 import sys
+import textwrap
 import time
 from pathlib import Path
 
@@ -18,6 +21,7 @@ from subak.repro import catalogue, find, records, reproduce
 from subak.repro.experiment import Experiment
 
 FIGURES = Path(__file__).parent / "records"
+README = Path(__file__).parents[1] / "README.md"
 WORK = Path("out/records")
 
 
@@ -98,6 +102,22 @@ def _begun(experiment: Experiment) -> int | None:
     return next((int(p.name.rsplit("-", 1)[1]) for p in begun), None)
 
 
+def counted(readme: str) -> str:
+    """The text of ``README.md`` with its sentences on the experiments as their folders have them today."""
+    experiments = list(catalogue().values())
+    old = sum(record.old_form for record in map(records.of, experiments) if record)
+    item = (
+        f"- Not every result of the papers shows here. {records.tally(experiments)} {old} of these verdicts are from "
+        "before we asked for confidence intervals, and many are from few runs. The site's front page shows each.\n"
+    )
+    lines = textwrap.fill(item, 120, subsequent_indent="  ", break_on_hyphens=False) + "\n"
+    begins = re.compile(r"^- Not every result of the papers shows here\..*?(?=^(?!  ))", re.MULTILINE | re.DOTALL)
+    told, found = begins.subn(lambda _: lines, readme)
+    if found != 1:
+        sys.exit(f"{README}: one item has to begin with: Not every result of the papers shows here.")
+    return told
+
+
 def main() -> None:
     """The command."""
     asked = argparse.ArgumentParser(description=__doc__)
@@ -109,6 +129,7 @@ def main() -> None:
         print(keep(folder))
     if told.budget is not None:
         redo(60 * told.budget, told.jobs)
+    README.write_text(counted(README.read_text()))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,7 +12,7 @@ from typing import Any
 import pytest
 from subak import InputError
 from subak.repro import Experiment, kinds
-from subak.repro.catalogue import read
+from subak.repro.catalogue import catalogue, heading, read, refuse_one_name
 from subak.repro.results import RawResults, RunPlan
 
 EXPERIMENT = """
@@ -128,6 +130,20 @@ def test_missing_files_are_named(make: Make, tmp_path: Path) -> None:
     (tmp_path / "published.toml").unlink()
     with pytest.raises(InputError, match=r"published\.toml: it is missing"):
         read(tmp_path)
+
+
+def test_two_of_one_name_are_refused_and_both_named(make: Make, tmp_path: Path) -> None:
+    folders = [tmp_path / "paper" / name for name in ("fig1", "fig2")]
+    for folder in folders:
+        shutil.copytree(make(), folder, ignore=lambda *_: ["paper"])
+    with pytest.raises(InputError, match=r'fig2/experiment\.toml.*fig1 is called "x-fig1" too'):
+        refuse_one_name([read(folder) for folder in folders])
+
+
+def test_an_experiment_without_a_heading_is_named() -> None:
+    known = next(iter(catalogue().values()))
+    with pytest.raises(InputError, match=r"front\.new: nothing says where new-fig1 stands"):
+        heading(replace(known, name="new-fig1"))
 
 
 def _python(run: Any, folder: Path) -> Any:

@@ -77,15 +77,10 @@ def test_one_page_a_part(site: Path) -> None:
 
 def test_the_front_page_shows_every_experiment(site: Path) -> None:
     page = (site / "index.html").read_text()
-    assert all(f"generated/experiments/{name}.html" in page for name in catalogue())
+    cards = re.findall(r'<div class="card is-.*?href="generated/experiments/([^"]+)\.html"', page, re.DOTALL)
+    assert sorted(cards) == sorted(catalogue()), "one card each; links elsewhere on the page do not count"
     assert "<svg" in page
     assert "images/demo.png" in page
-
-
-def test_the_readme_has_the_recorded_verdicts(site: Path) -> None:
-    """Where this fails, records have changed: put the front page's sentence into README.md."""
-    gallery = (site.parent / "docs/generated/gallery.md").read_text()
-    assert gallery.splitlines()[0] in " ".join((ROOT / "README.md").read_text().split())
 
 
 def test_equations_need_no_script(site: Path) -> None:

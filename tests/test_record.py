@@ -72,6 +72,13 @@ def test_runs_fit_the_budget(record: ModuleType, known: dict[str, Any]) -> None:
     assert record.runs_for(experiment, 10 * 2 * 10 + 1) == 10, "by what the record took: 10 s a run and a variant"
 
 
+def test_the_readme_counts_the_recorded_verdicts(record: ModuleType) -> None:
+    """Where this fails, experiments or records have changed: ``make docs`` writes the sentences anew."""
+    readme = (ROOT / "README.md").read_text()
+    assert record.counted(readme) == readme
+    assert record.counted(readme.replace("experiments at the papers' size: ", "")) == readme
+
+
 def test_only_paper_scale_is_kept(record: ModuleType, tmp_path: Any) -> None:
     (tmp_path / "verdict.json").write_text('{"scale": "smoke", "name": "perc-fig2.3"}')
     with pytest.raises(SystemExit, match="pages show paper scale"):

@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 import subak as sb
 from conftest import COMMAND, Subak
-from subak import _subak, runs
+from subak import _subak
+from subak.results import KINDS
 
 SPEC: dict[str, Any] = {
     "name": "small",
@@ -232,7 +233,7 @@ def test_from_python(whole: Path, tmp_path: Path) -> None:
         run.table("flew")
     with pytest.raises(sb.InputError) as refused:  # the core knows the same kinds
         _subak.export(tmp_path / "out", "flew", None)
-    assert ", ".join(runs.KINDS) in refused.value.mend
+    assert ", ".join(KINDS) in refused.value.mend
     assert min(flows["slowdown"].to_pylist()) > 0.99
     assert [row["seeds"] for row in run.summary()["rows"]] == [4] * 6
     assert sb.Results(tmp_path / "out").manifest["name"] == "small"

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from subak.api import Network, Rows, converge, solve, structure
     from subak.incremental import Incremental
     from subak.ned import Ned
-    from subak.runs import Difference, Results, diff, report, run
+    from subak.results import Results
+    from subak.runs import Difference, diff, report, run
     from subak.schemas import schema
     from subak.structures import Structure
 
@@ -54,7 +55,7 @@ _HOMES = {
     "structure": "api",
     "Structure": "structures",
     "Difference": "runs",
-    "Results": "runs",
+    "Results": "results",
     "diff": "runs",
     "report": "runs",
     "schema": "schemas",

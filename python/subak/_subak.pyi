@@ -4,7 +4,7 @@ from collections.abc import Callable
 from os import PathLike
 from typing import Any, Self
 
-from subak.runs import Listener, Weigher
+from subak.hooks import Listener, Weigher
 
 __version__: str
 __build__: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,6 @@ from subak import units
 
 if TYPE_CHECKING:
     from subak._subak import Answer, Network
-    from subak.runs import Difference, Results
 
 MOST_ROWS = 12
 
@@ -37,14 +36,13 @@ def network(given: Network) -> str:
     return _table(("Link", "Capacity", "Delay"), rows, len(given.links), f"{len(given.hosts)} hosts")
 
 
-def results(run: Results) -> str:
-    """The comparison of the schemes."""
+def results(name: str, manifest: dict[str, Any], summary: dict[str, Any] | None) -> str:
+    """The comparison of the schemes; without a summary, no cell is complete."""
     from subak.metrics import COMPARED, setting_of, shown_labels
 
-    if not any(cell["status"] == "complete" for cell in run.manifest["cells"]):
-        return f"<p>{escape(repr(run))}</p>"
-    summary = run.summary()
-    labels = shown_labels(run.manifest)
+    if summary is None:
+        return f"<p>{escape(name)}</p>"
+    labels = shown_labels(manifest)
     shown = [m for m in COMPARED if any(m.name in row["metrics"] for row in summary["rows"])]
     setting = ("Setting",) if summary["axes"] else ()
     rows = [
@@ -55,12 +53,12 @@ def results(run: Results) -> str:
         )
         for row in summary["rows"]
     ]
-    return _table((*setting, "Scheme", *(m.title for m in shown)), rows, len(rows), repr(run)[1:-1], most=100)
+    return _table((*setting, "Scheme", *(m.title for m in shown)), rows, len(rows), name[1:-1], most=100)
 
 
-def difference(found: Difference) -> str:
+def difference(identical: bool, compared: Iterable[Mapping[str, Any]]) -> str:
     """One row for each scheme and metric that differs."""
-    if found.identical:
+    if identical:
         return "<p>The results are the same, byte for byte.</p>"
     rows = [
         (
@@ -71,7 +69,7 @@ def difference(found: Difference) -> str:
             f"{row['second']:.5g}",
             _p(row["p_value"]),
         )
-        for row in found.to_pylist()
+        for row in compared
         if row["first"] != row["second"]
     ]
     return _table(("Scheme", "Setting", "Metric", "First", "Second", "p"), rows, len(rows), "", most=100)

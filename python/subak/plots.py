@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from subak.errors import InputError
@@ -10,23 +11,20 @@ from subak.metrics import COMPARED, setting_of, shown_labels
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from subak.runs import Results
-
 MARKERS = "os^Dvp*X"
 
 
-def plot(results: Results, metric: str, ax: Axes | None) -> Axes:
+def plot(folder: Path, manifest: dict[str, Any], summary: dict[str, Any], metric: str, ax: Axes | None) -> Axes:
     """A metric against what is swept, else slowdown by size of flow or a bar for each scheme."""
     known = {one.name: one for one in COMPARED}
     if metric not in known:
         raise InputError(None, "metric", f'there is no metric "{metric}"', f"choose one of: {', '.join(known)}")
     axes = ax if ax is not None else _new_axes()
-    summary = results.summary()
-    labels = shown_labels(results.manifest)
+    labels = shown_labels(manifest)
     rows = [row for row in summary["rows"] if metric in row["metrics"]]
     swept = _numeric(rows, summary["axes"])
     if not rows:
-        raise InputError(str(results.folder), "", f"the run did not measure {metric}", "see Results.summary()")
+        raise InputError(str(folder), "", f"the run did not measure {metric}", "see Results.summary()")
     title = known[metric].title
     if swept:
         _against(axes, rows, summary["axes"], swept, metric, labels)

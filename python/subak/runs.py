@@ -1,106 +1,20 @@
-"""Running specs from Python, and their results."""
+"""Running specs from Python, and comparing what they came to."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from subak import _subak, inputs
 from subak.errors import InputError
+from subak.hooks import Listener, Weigher
+from subak.results import Results
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from matplotlib.axes import Axes
-
-Listener = Callable[[int, int, float], None]
-"""Hears the cells that are done, the cells there are, and the share of the work that is done."""
-
-Weigher = Callable[[dict[str, Any]], Sequence[float]]
-"""Sets the weights of a job: see :doc:`the page on applications <applications>`."""
-
-KINDS = ("flow", "rate", "pace", "queue", "link", "wait", "convergence", "summary", "job", "weight")
-"""The kinds of row of a results table."""
-
-
-class Results:
-    """The results of a run: a folder with ``results.parquet``, ``manifest.json`` and ``spec.toml``."""
-
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self.folder = Path(folder)
-        self.manifest: dict[str, Any] = read_manifest(self.folder)
-
-    @property
-    def complete(self) -> bool:
-        """Whether every cell ran and the results are merged."""
-        return (self.folder / "results.parquet").is_file()
-
-    @property
-    def failed(self) -> dict[int, str]:
-        """The cells that failed, and why."""
-        return {c["cell"]: c["error"] for c in self.manifest["cells"] if c["status"] == "failed"}
-
-    @property
-    def warnings(self) -> list[dict[str, Any]]:
-        """What to know before believing the results: each a ``kind``, ``scheme``, ``axes``, ``cells`` and ``text``.
-
-        Kinds are ``nothing-finished``, ``unfinished``, ``never-started``, ``load-not-reached``, ``still-ramping``,
-        ``deadlock``, ``few-flows``, ``wide-interval``, ``graze``, ``slow-link`` and ``fault-in-warmup``.
-        """
-        return list(self.manifest.get("warnings", []))
-
-    def table(
-        self, kind: str | None = None, columns: Sequence[str] | None = None, *, partial: bool = False
-    ) -> pa.Table:
-        """The rows of a ``kind`` (``flow``, ``rate``, ``queue``, ...), or all, as an Arrow table.
-
-        ``partial`` takes the cells that are complete, where not all are.
-        """
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        if kind is not None and kind not in KINDS:
-            raise InputError(None, "kind", f'there is no kind of row "{kind}"', f"choose one of: {', '.join(KINDS)}")
-        path = self.folder / "results.parquet"
-        paths = self._cells_so_far() if partial and not self.complete else []
-        filters = None if kind is None else [("kind", "==", kind)]
-        try:
-            return pq.read_table(paths or path, columns=None if columns is None else list(columns), filters=filters)
-        except FileNotFoundError:
-            mend = "resume it with subak.run and the same folder"
-            raise InputError(str(self.folder), "", "the run is not complete", mend) from None
-        except (OSError, pa.ArrowException) as error:
-            raise InputError(str(path), "", f"it cannot be read: {error}", "run the spec again") from None
-
-    def _cells_so_far(self) -> list[Path]:
-        done = [c["cell"] for c in self.manifest["cells"] if c["status"] == "complete"]
-        return [self.folder / "cells" / f"{cell}.parquet" for cell in done]
-
-    def summary(self) -> dict[str, Any]:
-        """The comparison of the schemes: for each, its metrics over the seeds with their confidence intervals."""
-        summary: dict[str, Any] = json.loads(_subak.summary(self.folder))
-        return summary
-
-    def plot(self, metric: str = "slowdown_mean", ax: Axes | None = None) -> Axes:
-        """Draws a metric of ``summary`` with matplotlib and gives back the axes.
-
-        It stands against the number that the spec sweeps; without a sweep slowdown stands against the size of the
-        flow, and any other metric is a bar for each scheme.
-        """
-        from subak.plots import plot
-
-        return plot(self, metric, ax)
-
-    def _repr_html_(self) -> str:
-        from subak import notebook
-
-        return notebook.results(self)
-
-    def __repr__(self) -> str:
-        state = "complete" if self.complete else "not complete"
-        return f"<subak.Results: {self.folder}, {len(self.manifest['cells'])} cells, {state}>"
 
 
 def run(
@@ -210,7 +124,7 @@ class Difference:
     def _repr_html_(self) -> str:
         from subak import notebook
 
-        return notebook.difference(self)
+        return notebook.difference(self.identical, self.to_pylist())
 
 
 def diff(first: Run, second: Run) -> Difference:
@@ -231,18 +145,3 @@ def load(spec: Mapping[str, Any] | str | os.PathLike[str], driver: str | None = 
             spec = {**spec, "network": network_of(network)}
         return _subak.Spec.parse(inputs.to_json(spec), Path(), driver)
     return _subak.Spec.load(Path(spec), driver)
-
-
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """What ``subak run`` wrote of a run into its folder."""
-    path = folder / "manifest.json"
-    mend = "name a folder that `subak run --out` has filled"
-    try:
-        manifest = json.loads(path.read_bytes())
-    except (FileNotFoundError, NotADirectoryError):
-        raise InputError(str(folder), "", "there is no manifest.json: this is not the result of a run", mend) from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(str(path), "", f"it cannot be read: {error}", mend) from None
-    if not isinstance(manifest, dict) or not isinstance(manifest.get("cells"), list):
-        raise InputError(str(path), "", "it is not the manifest of a run", mend)
-    return manifest

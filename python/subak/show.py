@@ -140,7 +140,7 @@ def outcome(ended: Mapping[str, Any]) -> None:
         out.print(f"cell {cell} failed: {error}")
     if ended["summary"]:
         from subak.metrics import shown_labels
-        from subak.runs import read_manifest
+        from subak.results import read_manifest
 
         comparison(ended["summary"], shown_labels(read_manifest(Path(ended["out"]))))
     warnings(ended["warnings"])

@@ -1,9 +1,9 @@
 //! Subak on Linux hosts: what sends, what steers, and what looks at queues. `subak-agent` is its program.
 
-#[cfg(feature = "bpf")]
-pub mod kernel;
 pub mod doctor;
 pub mod hosts;
+#[cfg(feature = "bpf")]
+pub mod kernel;
 mod namespace;
 mod netlink;
 mod sys;

@@ -3,51 +3,28 @@
 //! Soze's random networks in packets.
 //!
 //! An experiment measures. What was published, and what must hold of what it measured, stands in its `published.toml`;
-//! how often it repeats and with which settings in its `experiment.toml`.
+//! how often it repeats and with which settings in its `experiment.toml`. Papers and experiments have the names here that
+//! their folders have in `python/subak/papers`.
 //!
 //! [`run`] answers `{"schema", "setup", "tables", "series", "values", "notes"}`. A table is `{"columns", "rows"}`. A value is
 //! exact as it stands, or a sample: `{"statistic", "data", "of"}`, the values of one statistic that are to be resampled
 //! and what each is of; `"over"` beside `"data"` makes it a ratio, pair by pair; a share is `{"statistic": "share", "hits",
 //! "count", "of"}`. What never came, and so has no number, is null.
 
-mod division;
-mod drops;
-mod events;
-mod flowtune;
-mod ratio;
+#[macro_use]
+mod registry;
+
 mod report;
-mod soze;
-mod sweep;
-mod traces;
-mod water;
-mod xwi;
+
+pub use registry::Kind;
 
 use rayon::prelude::*;
+use registry::{Entry, entries};
 use report::Report;
 use serde_json::{Map, Value, json};
 use subak_core::Fault;
 
-/// What an experiment is computed with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// The round driver.
-    Rounds,
-    /// The exact solvers.
-    Solver,
-    /// The packet simulator.
-    Packets,
-}
-
-impl Kind {
-    /// As `experiment.toml` says it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Rounds => "rounds",
-            Kind::Solver => "solver",
-            Kind::Packets => "packets",
-        }
-    }
-}
+papers![perc, numfabric, flowtune, soze];
 
 /// How an experiment is run.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,55 +40,15 @@ pub struct Plan {
 /// Told of progress: runs done, and all.
 pub type Progress<'a> = dyn FnMut(usize, usize) + Send + 'a;
 
-struct Experiment {
-    name: &'static str,
-    kind: Kind,
-    settings: &'static [&'static str],
-    compute: fn(&mut Context) -> Result<(), Fault>,
-}
-
-const EXPERIMENTS: &[Experiment] = &[
-    Experiment { name: "perc-fig1.3", kind: Kind::Rounds, settings: &[], compute: events::fig_1_3 },
-    Experiment { name: "perc-fig2.3", kind: Kind::Rounds, settings: &[], compute: traces::fig_2_3 },
-    Experiment { name: "perc-fig3.2", kind: Kind::Rounds, settings: &[], compute: traces::fig_3_2 },
-    Experiment { name: "perc-fig3.4", kind: Kind::Rounds, settings: &[], compute: traces::fig_3_4 },
-    Experiment { name: "perc-fig3.5", kind: Kind::Rounds, settings: sweep::SETTINGS, compute: sweep::fig_3_5 },
-    Experiment { name: "perc-wfk", kind: Kind::Solver, settings: &[], compute: water::wfk },
-    Experiment { name: "perc-rounds", kind: Kind::Rounds, settings: ratio::SETTINGS, compute: ratio::rounds },
-    Experiment { name: "perc-drops", kind: Kind::Rounds, settings: drops::SETTINGS, compute: drops::drops },
-    Experiment { name: "perc-fig4.5", kind: Kind::Rounds, settings: division::SETTINGS, compute: division::fig_4_5 },
-    Experiment { name: "numfabric-xwi-ideal", kind: Kind::Solver, settings: xwi::SETTINGS, compute: xwi::ideal },
-    Experiment { name: "flowtune-sizes", kind: Kind::Solver, settings: &[], compute: flowtune::sizes },
-    Experiment { name: "flowtune-gamma", kind: Kind::Solver, settings: flowtune::GAMMA, compute: flowtune::gamma },
-    Experiment {
-        name: "flowtune-fig16",
-        kind: Kind::Solver,
-        settings: flowtune::WEB,
-        compute: flowtune::over_allocation,
-    },
-    Experiment { name: "flowtune-fig17", kind: Kind::Solver, settings: flowtune::WEB, compute: flowtune::normalizers },
-    Experiment {
-        name: "flowtune-table-multicore",
-        kind: Kind::Solver,
-        settings: flowtune::TABLE,
-        compute: flowtune::multicore,
-    },
-    Experiment { name: "flowtune-scale", kind: Kind::Solver, settings: flowtune::SCALE, compute: flowtune::scale },
-    Experiment { name: "soze-settles", kind: Kind::Packets, settings: soze::SETTLES, compute: soze::settles },
-    Experiment { name: "soze-fig18a", kind: Kind::Packets, settings: soze::COFLOW, compute: soze::coflow },
-    Experiment { name: "soze-fig19", kind: Kind::Packets, settings: soze::SCALE, compute: soze::scale },
-    Experiment { name: "soze-params", kind: Kind::Packets, settings: soze::PARAMS, compute: soze::params },
-];
-
 /// The experiments here, by name.
 pub fn all() -> Vec<(&'static str, Kind)> {
-    EXPERIMENTS.iter().map(|e| (e.name, e.kind)).collect()
+    entries().map(|e| (e.name, e.kind)).collect()
 }
 
 /// Computes the experiment called `name`.
 pub fn run(name: &str, plan: &Plan, progress: &mut Progress) -> Result<Value, Fault> {
-    let Some(experiment) = EXPERIMENTS.iter().find(|known| known.name == name) else {
-        let known: Vec<_> = EXPERIMENTS.iter().map(|e| e.name).collect();
+    let Some(experiment) = entries().find(|known| known.name == name) else {
+        let known: Vec<_> = entries().map(|e| e.name).collect();
         let mend = format!("choose one of: {}", known.join(", "));
         return Err(Fault::new("name", format!("there is no experiment \"{name}\" here"), mend));
     };

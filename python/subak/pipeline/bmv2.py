@@ -21,7 +21,7 @@ from subak.pipeline.frontend import (
     members,
     met,
 )
-from subak.pipeline.graph import order
+from subak.pipeline.ordering import order
 from subak.pipeline.program import EXACT, MOST_TABLES, PREFIX, TERNARY, Key, Program, Register, Table
 from subak.pipeline.reading import Node
 

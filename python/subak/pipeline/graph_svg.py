@@ -6,6 +6,7 @@ from html import escape
 from itertools import pairwise
 
 from subak.pipeline import colours, graph
+from subak.pipeline.ordering import order
 from subak.pipeline.program import EXACT, Dependency, Program
 from subak.pipeline.switch import Switch
 
@@ -52,7 +53,7 @@ def draw(program: Program, switch: Switch) -> str:
 def _columns(program: Program) -> list[list[str]]:
     """Tables by the longest chain to them, each column in the order of what it waits for."""
     names = [t.name for t in program.tables]
-    line, _ = graph.order(names, [(d.before, d.after) for d in program.dependencies])
+    line, _ = order(names, [(d.before, d.after) for d in program.dependencies])
     depth = dict.fromkeys(names, 0)
     for name in line:
         for d in program.dependencies:

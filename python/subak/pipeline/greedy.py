@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import NamedTuple
 
-from subak.pipeline import graph
+from subak.pipeline.ordering import order
 from subak.pipeline.packing import Needs, Unit
 from subak.pipeline.placement import ACTION_USE, MATCH_USE, REGISTER_USE, STATISTICS_USE, Placed, Placement
 from subak.pipeline.program import EXACT, Dependency, Program, Table
@@ -127,7 +127,7 @@ class _Greedy:
         for d in self.program.dependencies:
             waits[d.after].append(d)
         # The first of the line whose dependencies are all placed, again and again.
-        for name in graph.order(line, [(d.before, d.after) for d in self.program.dependencies])[0]:
+        for name in order(line, [(d.before, d.after) for d in self.program.dependencies])[0]:
             if time.monotonic() > until:
                 return Failed(name, "the time was over")
             stages = [s for s in range(len(self.rooms)) if self._lets(waits[name], s)]

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from subak.pipeline.flow import exclusive_pairs
+
 EXACT, PREFIX, TERNARY, MAPPER = "exact", "prefix", "ternary", "mapper"
 MATCH_KINDS = (EXACT, PREFIX, TERNARY, MAPPER)
 MATCH, ACTION, SUCCESSOR, REVERSE = "match", "action", "successor", "reverse-match"
@@ -91,6 +93,11 @@ class Dependency:
         return f"{self.before} -> {self.after} ({self.kind})"
 
 
+def ways(tables: Iterable[Table]) -> dict[str, list[str | None]]:
+    """Where a packet may go from each table, as far as is known."""
+    return {table.name: [to for _, to in table.next or ()] for table in tables}
+
+
 @dataclass(frozen=True)
 class Program:
     """Tables in the order of the program, and their dependencies, acyclic."""
@@ -122,9 +129,7 @@ class Program:
     @cached_property
     def exclusive(self) -> frozenset[frozenset[str]]:
         """Pairs of tables that no packet meets both of, as far as anything is known of it."""
-        from subak.pipeline.derive import exclusive_pairs
-
-        return exclusive_pairs(self.tables) if self.has_flow else self.apart
+        return exclusive_pairs(ways(self.tables)) if self.has_flow else self.apart
 
     @cached_property
     def has_flow(self) -> bool:

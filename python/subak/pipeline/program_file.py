@@ -9,7 +9,7 @@ from typing import Any
 from subak import inputs
 from subak.errors import InputError
 from subak.pipeline import derive
-from subak.pipeline.graph import order
+from subak.pipeline.ordering import order
 from subak.pipeline.program import DEPENDENCY_KINDS, MATCH_KINDS, MOST_TABLES, Dependency, Key, Program, Register, Table
 from subak.pipeline.reading import Node
 

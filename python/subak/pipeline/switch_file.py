@@ -7,7 +7,7 @@ from pathlib import Path
 
 from subak import inputs
 from subak.errors import InputError
-from subak.pipeline.graph import order
+from subak.pipeline.ordering import order
 from subak.pipeline.program import DEPENDENCY_KINDS, MATCH_KINDS
 from subak.pipeline.reading import Node
 from subak.pipeline.switch import PACKED, PACKINGS, SHARED, Crossbar, Delay, Memory, Stage, Switch

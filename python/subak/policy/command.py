@@ -49,7 +49,7 @@ def log(
 ) -> None:
     """Writes the weights that the jobs of a run set as logs, and the jobs' budgets as policies, for `policy check`."""
     from subak.policy.log import write
-    from subak.runs import Results
+    from subak.results import Results
 
     files = [str(path) for path in write(Results(folder), out)]
     print(json_module.dumps({"schema": 1, "files": files}) if json else "\n".join(files))

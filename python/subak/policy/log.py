@@ -8,7 +8,7 @@ from typing import Any
 
 from subak.errors import InputError
 from subak.policy import COLUMNS
-from subak.runs import Results
+from subak.results import Results
 
 FIRST_PORT, COUNT = 49152, 16384
 """As in captures of the same run: a flow's source port follows from its number."""

@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from subak.metrics import setting_of, shown_labels
-from subak.runs import Results
+from subak.results import Results
 
 Columns = dict[str, NDArray[Any]]
 

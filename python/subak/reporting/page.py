@@ -9,8 +9,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import subak
 from subak import units
+from subak._subak import __version__
 from subak.errors import InputError
 from subak.metrics import CONVERGED, JOBS, Metric, compared, setting_of, warning_text
 from subak.reporting import sections, sweeps
@@ -189,7 +189,7 @@ def _about(run: RunData) -> str:
     machine = manifest.get("machine", {})
     facts = {
         "Spec": f"{manifest['name']} (SHA-256 {manifest['spec_sha256'][:16]}...)",
-        "Version": f"subak {manifest['version']}; this report: subak {subak.__version__}",
+        "Version": f"subak {manifest['version']}; this report: subak {__version__}",
         "Seeds": ", ".join(map(str, manifest["seeds"])),
         "Cells": f"{len(run.cells)}",
         "Swept": ", ".join(manifest["axes"]) or "nothing",

@@ -25,6 +25,7 @@ PAPERS = PACKAGE / "papers"
 def catalogue() -> dict[str, Experiment]:
     """Every experiment by name, in the order of the papers and of their figures."""
     found = [read(path.parent) for path in PAPERS.glob("*/*/experiment.toml")]
+    refuse_one_name(found)
     return {e.name: e for e in sorted(found, key=lambda e: (e.paper, _natural(e.folder.name)))}
 
 
@@ -41,6 +42,15 @@ def paper(folder: str) -> dict[str, str]:
     """Title, authors and place of the paper whose experiments lie in ``folder``."""
     told = Section.of_file(PAPERS / folder / "paper.toml")
     return {key: told.text(key) for key in ("title", "authors", "place")}
+
+
+def heading(experiment: Experiment) -> str:
+    """What the experiment stands under on the front page: ``paper.toml`` says so for the first word of its name."""
+    told, word = Section.of_file(PAPERS / experiment.paper / "paper.toml"), experiment.name.split("-")[0]
+    headings = told.get("front", dict)
+    if word not in headings:
+        raise told.error(f"front.{word}", f"nothing says where {experiment.name} stands", "give the heading")
+    return str(headings[word])
 
 
 def read(folder: Path) -> Experiment:
@@ -113,6 +123,7 @@ def _checks(path: Path) -> tuple[Check, ...]:
     told = Section.of_file(path)
     sections = told.sections("check")
     checks = tuple(_check(one) for one in sections)
+    told.get("rows", dict, {})  # of a published table: the experiment's own code reads them
     told.done()
     if not any(c.rule or c.claim for c in checks):
         raise told.error("check", "nothing has to hold of what is measured", "give at least one [[check]] a rule")
@@ -190,6 +201,16 @@ def _refuse_twice(told: Section, place: str, names: list[str]) -> None:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise told.error(place, f'there are two called "{twice}"', "rename one, or leave it out")
+
+
+def refuse_one_name(found: list[Experiment]) -> None:
+    """Refuses two experiments of one name, and names both."""
+    folders: dict[str, Path] = {}
+    for experiment in found:
+        other = folders.setdefault(experiment.name, experiment.folder)
+        if other != experiment.folder:
+            what = f'the experiment in {other} is called "{experiment.name}" too'
+            raise InputError(str(experiment.folder / "experiment.toml"), "name", what, "rename one")
 
 
 def _natural(name: str) -> list[int | str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
@@ -25,6 +26,7 @@ CRATES = Path(__file__).parents[3] / "crates"
 """In a checkout; an installed package has none."""
 OLD_FORM = "recorded before intervals were asked; not run anew yet"
 NOT_RECORDED = "not recorded"
+VERDICTS = ("met", "met with a changed setup", "not met", "contradicted", "undecided", NOT_RECORDED)
 MOST_SAID = 3
 """Checks that a sentence names."""
 
@@ -66,6 +68,19 @@ def short(experiment: Experiment) -> str:
     """The recorded verdict for a table: ``met, 3 runs``; a star where it is in the old form."""
     record = of(experiment)
     return f"{record.verdict}{'*' if record.old_form else ''}, {record.runs}" if record else NOT_RECORDED
+
+
+def verdict(experiment: Experiment) -> str:
+    """The recorded verdict in a word or two."""
+    record = of(experiment)
+    return record.verdict if record else NOT_RECORDED
+
+
+def tally(experiments: Iterable[Experiment]) -> str:
+    """How many experiments came to which verdict, in a sentence."""
+    verdicts = [verdict(e) for e in experiments]
+    counts = [f"{verdicts.count(one)} {one}" for one in VERDICTS if one in verdicts]
+    return f"{len(verdicts)} experiments at the papers' size: {', '.join(counts)}."
 
 
 def found(record: Record | None) -> str:

@@ -14,7 +14,7 @@ from subak.repro import stats
 from subak.repro.values import Value
 
 if TYPE_CHECKING:
-    from subak.runs import Results
+    from subak.results import Results
 
 Listener = Callable[[int, int, float], None]
 """Hears what is done, how much there is, and the share of the work that is done."""
@@ -88,7 +88,7 @@ class RawResults:
 
     def simulated(self, spec: str = "") -> Results:
         """The results of the spec of that name."""
-        from subak.runs import Results
+        from subak.results import Results
 
         if spec not in self._read:
             self._read[spec] = Results(self.folder / (spec or "run"))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from subak.runs import Results
+    from subak.results import Results
 
 
 def times(

@@ -134,7 +134,9 @@ impl<'a> Ends<'a> {
         let f = self.order[self.asked];
         self.asked += 1;
         let flow = &self.schedule.flows[f];
-        let Some(place) = self.places.get(flow.src as usize) else { return Err(format!("there is no host {}", flow.src)) };
+        let Some(place) = self.places.get(flow.src as usize) else {
+            return Err(format!("there is no host {}", flow.src));
+        };
         let (epoll, congestion) = (&self.epoll, &self.schedule.congestion);
         let open = || -> Result<(OwnedFd, u16), String> {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;

@@ -2,12 +2,14 @@
 //! stream of flows (section 5.3: "in the range [0.2, 1.5], the network exhibits similar performance").
 
 use super::{Fabric, web};
-use crate::{Context, finite};
+use crate::{Context, Entry, Kind, finite};
 use serde_json::{Value, json};
 use subak_core::rng::Stream;
 use subak_core::{Case, Fault, Flow, Flows, Policy};
 use subak_solve::ned::{Cluster, Iteration, Ned, Normalizer, worst_off};
 use subak_solve::{Options, solve};
+
+pub(super) const ENTRY: Entry = Entry { name: "flowtune-gamma", kind: Kind::Solver, settings: SETTINGS, compute };
 
 const GAMMAS: [f64; 8] = [0.1, 0.2, 0.4, 0.5, 0.6, 0.8, 1.0, 1.5];
 const STREAMED: [f64; 5] = [0.2, 0.4, 0.8, 1.0, 1.5];
@@ -17,7 +19,7 @@ const MOST_STEPS: usize = 5000;
 const STAYS: usize = 20;
 
 /// Flows a host on the largest networks; intervals of the stream.
-pub(crate) const SETTINGS: &[&str] = &["most_a_host", "steps", "warmup"];
+const SETTINGS: &[&str] = &["most_a_host", "steps", "warmup"];
 
 /// A network of the paper's table, and one of three tiers.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -75,7 +77,7 @@ impl Tiers {
     }
 }
 
-pub(crate) fn gamma(context: &mut Context) -> Result<(), Fault> {
+fn compute(context: &mut Context) -> Result<(), Fault> {
     let most = context.count("most_a_host", 64, 1000)?;
     let timing = web::Timing::of(context, 3000, 1000)?;
     let sizes: Vec<usize> = [1, 8, 64].into_iter().filter(|n| *n <= most).collect();

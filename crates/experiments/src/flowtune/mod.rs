@@ -1,21 +1,13 @@
 //! Flowtune's experiments without packets: the optimizer alone (sections 5.2 and 5.4, table 1), and beyond one allocator
 //! (section 6).
 
-mod gamma;
-mod scale;
-mod sizes;
-mod table;
 mod web;
-
-pub(crate) use gamma::{SETTINGS as GAMMA, gamma};
-pub(crate) use scale::{SETTINGS as SCALE, scale};
-pub(crate) use sizes::sizes;
-pub(crate) use table::{SETTINGS as TABLE, multicore};
-pub(crate) use web::{SETTINGS as WEB, normalizers, over_allocation};
 
 use serde_json::Value;
 use subak_core::route::Router;
 use subak_core::{Fault, LinkId, Network, NodeId, generate};
+
+experiments![sizes, gamma, fig16, fig17, table_multicore, scale];
 
 /// A network and ways through it.
 struct Fabric {

@@ -1,4 +1,4 @@
-//! Optimizers under a stream of flows (section 5.4, figures 16 and 17): Poisson arrivals with the sizes of the web workload,
+//! Optimizers under a stream of flows (section 5.4): what figures 16 and 17 share: Poisson arrivals with the sizes of the web workload,
 //! an iteration every 10 us. Nothing but the optimizer is simulated: no messages, no packets.
 //!
 //! A flow is there from the iteration after its arrival, and sends at the rate that F-NORM gives it until the next one. It
@@ -13,7 +13,7 @@ use subak_core::{Case, Fault, Flow, Flows, IdVec, LinkId, Policy};
 use subak_solve::ned::{AnyLaw, Cluster, Division, Iteration, Key, Method, Ned, Normalizer, Real};
 use subak_solve::{Options, Utility, maximize_from};
 
-const LOADS: [f64; 4] = [0.2, 0.4, 0.6, 0.8];
+pub(super) const LOADS: [f64; 4] = [0.2, 0.4, 0.6, 0.8];
 pub(super) const HOST_BPS: f64 = 10e9;
 /// Section 5.3: "an iteration every 10 us".
 const INTERVAL_US: f64 = 10.0;
@@ -23,29 +23,29 @@ pub(super) const GAMMA: f64 = 0.4;
 /// Intervals in all, and of them those before measuring; intervals between two looks at the optimum; Gradient's gamma; the
 /// length of an interval, us, and the steps that are made in it; lines that a rate may be at most before normalizing;
 /// times that rates are put through F-NORM; 1 where NED's prices fall to a quarter at most in a step.
-pub(crate) const SETTINGS: &[&str] =
+pub(super) const SETTINGS: &[&str] =
     &["steps", "warmup", "every", "gradient_gamma", "interval_us", "steps_each", "most_lines", "passes", "bounded"];
 
 /// An optimizer of figure 16.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Entry {
-    name: &'static str,
+pub(super) struct Optimizer {
+    pub name: &'static str,
     method: Method,
     single: bool,
 }
 
-const ENTRIES: [Entry; 5] = [
-    Entry { name: "NED", method: Method::Ned, single: false },
-    Entry { name: "NED-RT", method: Method::Ned, single: true },
-    Entry { name: "Gradient", method: Method::Gradient, single: false },
-    Entry { name: "Gradient-RT", method: Method::Gradient, single: true },
-    Entry { name: "FGM", method: Method::Fgm, single: false },
+pub(super) const OPTIMIZERS: [Optimizer; 5] = [
+    Optimizer { name: "NED", method: Method::Ned, single: false },
+    Optimizer { name: "NED-RT", method: Method::Ned, single: true },
+    Optimizer { name: "Gradient", method: Method::Gradient, single: false },
+    Optimizer { name: "Gradient-RT", method: Method::Gradient, single: true },
+    Optimizer { name: "FGM", method: Method::Fgm, single: false },
 ];
 
 /// A simulation to make.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Job {
-    entry: Entry,
+    entry: Optimizer,
     load: f64,
     seed: u64,
     gamma: Option<f64>,
@@ -83,14 +83,14 @@ impl Timing {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ran {
     /// Over-allocation without normalizing, Gb/s over all links: mean of the iterations, and most of one.
-    over_gbps: f64,
-    most_over_gbps: f64,
+    pub over_gbps: f64,
+    pub most_over_gbps: f64,
     /// Total rates over those of the optimum, percent: F-NORM, U-NORM; mean of the looks.
-    flow: f64,
-    uniform: f64,
+    pub flow: f64,
+    pub uniform: f64,
     /// The worst share by which F-NORM's rates overload a link, over all iterations.
-    overload: f64,
-    flows: f64,
+    pub overload: f64,
+    pub flows: f64,
 }
 
 /// A flow that is there.
@@ -100,51 +100,7 @@ struct Active {
     left_bits: f64,
 }
 
-pub(crate) fn over_allocation(context: &mut Context) -> Result<(), Fault> {
-    let jobs = jobs(context, &ENTRIES, false)?;
-    let ran = context.each(&jobs, jobs.len(), run)?;
-    for entry in ENTRIES {
-        for load in LOADS {
-            let of = |get: fn(&Ran) -> f64| select(&jobs, &ran, entry, load, get);
-            let name = format!("{} {load}", entry.name);
-            context.report.sample(&format!("over {name}"), "mean", "runs", &of(|r| r.over_gbps));
-            context.report.sample(&format!("most {name}"), "mean", "runs", &of(|r| r.most_over_gbps));
-            if let Some(exact) = ENTRIES.into_iter().find(|e| entry.name.strip_suffix("-RT") == Some(e.name)) {
-                let plain = select(&jobs, &ran, exact, load, |r| r.over_gbps);
-                context.report.ratio(&format!("rt {name}"), "mean", "runs", &of(|r| r.over_gbps), &plain);
-            }
-        }
-    }
-    for load in LOADS {
-        let [ned, gradient, fgm] = [0, 2, 4].map(|e| select(&jobs, &ran, ENTRIES[e], load, |r| r.over_gbps));
-        context.report.ratio(&format!("NED over Gradient {load}"), "mean", "runs", &ned, &gradient);
-        context.report.ratio(&format!("FGM over NED {load}"), "mean", "runs", &fgm, &ned);
-    }
-    finish(context, &jobs, &ran);
-    Ok(())
-}
-
-pub(crate) fn normalizers(context: &mut Context) -> Result<(), Fault> {
-    let entries = [ENTRIES[0], ENTRIES[2]];
-    let jobs = jobs(context, &entries, true)?;
-    let ran = context.each(&jobs, jobs.len(), run)?;
-    for load in LOADS {
-        let [ned, gradient] = entries.map(|entry| {
-            let of = |get: fn(&Ran) -> f64| select(&jobs, &ran, entry, load, get);
-            let (flow, uniform) = (of(|r| r.flow), of(|r| r.uniform));
-            context.report.sample(&format!("F-NORM {} {load}", entry.name), "mean", "runs", &flow);
-            context.report.sample(&format!("U-NORM {} {load}", entry.name), "mean", "runs", &uniform);
-            context.report.ratio(&format!("F over U {} {load}", entry.name), "mean", "runs", &flow, &uniform);
-            (flow, uniform)
-        });
-        context.report.ratio(&format!("NED over Gradient F-NORM {load}"), "mean", "runs", &ned.0, &gradient.0);
-        context.report.ratio(&format!("Gradient over NED U-NORM {load}"), "mean", "runs", &gradient.1, &ned.1);
-    }
-    finish(context, &jobs, &ran);
-    Ok(())
-}
-
-fn jobs(context: &Context, entries: &[Entry], looks: bool) -> Result<Vec<Job>, Fault> {
+pub(super) fn jobs(context: &Context, entries: &[Optimizer], looks: bool) -> Result<Vec<Job>, Fault> {
     let timing = Timing::of(context, 4000, 2000)?;
     let most_lines = context.number("most_lines", 1.0, 1.0, 1e9)?;
     let passes = context.count("passes", 1, 100)?;
@@ -172,16 +128,17 @@ fn jobs(context: &Context, entries: &[Entry], looks: bool) -> Result<Vec<Job>, F
 /// NED with this gamma at this load, and its looks at the optimum.
 pub(super) fn with_gamma(gamma: f64, load: f64, seed: u64, timing: Timing) -> Result<f64, Fault> {
     let (gamma, every) = (Some(gamma), Some(20));
-    let job = Job { entry: ENTRIES[0], load, seed, gamma, timing, most_lines: 1.0, passes: 1, bounded: false, every };
+    let job =
+        Job { entry: OPTIMIZERS[0], load, seed, gamma, timing, most_lines: 1.0, passes: 1, bounded: false, every };
     run(&job).map(|ran| ran.flow)
 }
 
-fn select(jobs: &[Job], ran: &[Ran], entry: Entry, load: f64, get: fn(&Ran) -> f64) -> Vec<f64> {
+pub(super) fn select(jobs: &[Job], ran: &[Ran], entry: Optimizer, load: f64, get: fn(&Ran) -> f64) -> Vec<f64> {
     let mine = jobs.iter().zip(ran).filter(|(job, _)| job.entry == entry && job.load == load);
     mine.map(|(_, ran)| get(ran)).collect()
 }
 
-fn finish(context: &mut Context, jobs: &[Job], ran: &[Ran]) {
+pub(super) fn finish(context: &mut Context, jobs: &[Job], ran: &[Ran]) {
     let worst = ran.iter().map(|r| r.overload).fold(0.0, f64::max);
     context.report.value("overload", worst);
     let row = |(job, ran): (&Job, &Ran)| -> Value {
@@ -192,7 +149,7 @@ fn finish(context: &mut Context, jobs: &[Job], ran: &[Ran]) {
     context.report.table("runs", &columns, jobs.iter().zip(ran).map(row).collect());
 }
 
-fn run(job: &Job) -> Result<Ran, Fault> {
+pub(super) fn run(job: &Job) -> Result<Ran, Fault> {
     match job.entry.single {
         true => simulate::<f32>(job, Division::Approximate),
         false => simulate::<f64>(job, Division::Exact),

@@ -3,13 +3,15 @@
 use super::draw::{Hops, SIZES};
 use super::recurrence::{comes_together, delay_settles, delayed_settles};
 use super::watch::watch;
-use crate::Context;
+use crate::{Context, Entry, Kind};
 use serde_json::json;
 use subak_core::Fault;
 use subak_schemes::soze::least_integral;
 
+pub(super) const ENTRY: Entry = Entry { name: "soze-params", kind: Kind::Packets, settings: SETTINGS, compute };
+
 /// Of the exponents, how many are tried in packets.
-pub(crate) const SETTINGS: &[&str] = &["exponents"];
+const SETTINGS: &[&str] = &["exponents"];
 
 const INSIDE: [f64; 7] = [0.01, 0.25, 0.5, 1.0, 1.5, 1.9, 1.99];
 const OUTSIDE: [f64; 5] = [0.0, 2.0, 2.01, 2.1, 3.0];
@@ -40,7 +42,7 @@ impl Signal {
     const ALL: [(Signal, &str); 3] = [(Signal::Wait, "wait"), (Signal::Backlog, "backlog"), (Signal::Exact, "exact")];
 }
 
-pub(crate) fn params(context: &mut Context) -> Result<(), Fault> {
+fn compute(context: &mut Context) -> Result<(), Fault> {
     let networks = context.runs();
     let exponents = &EXPONENTS[..context.count("exponents", EXPONENTS.len(), EXPONENTS.len())?];
     on_recurrences(context);

@@ -2,16 +2,18 @@
 
 use super::draw::{Hops, SIZES, Setup, exact, weight};
 use super::watch::{Seen, watch};
-use crate::{Context, finite};
+use crate::{Context, Entry, Kind, finite};
 use serde_json::{Map, Value, json};
 use subak_core::rng::Stream;
 use subak_core::{Fault, IdVec, LinkId};
+
+pub(super) const ENTRY: Entry = Entry { name: "soze-settles", kind: Kind::Packets, settings: SETTINGS, compute };
 
 /// Parameters of `soze-virtual`.
 const PARAMS: [&str; 6] = ["headroom", "integral", "queue", "empties", "start_weights", "anew"];
 /// These; how many networks have one congested hop and how many several, in place of the runs; whether (1 or 0) the paper's
 /// parameters run too.
-pub(crate) const SETTINGS: &[&str] =
+const SETTINGS: &[&str] =
     &["headroom", "integral", "queue", "empties", "start_weights", "anew", "one", "several", "published"];
 
 /// The default of `soze`'s `start_weights`.
@@ -30,7 +32,7 @@ struct Job {
 /// From a cold start, and after half of the weights have changed.
 type Both = (Seen, Seen, f64);
 
-pub(crate) fn settles(context: &mut Context) -> Result<(), Fault> {
+fn compute(context: &mut Context) -> Result<(), Fault> {
     let mut params = Map::new();
     for name in PARAMS {
         if let Some(value) = context.plan.settings.get(name) {

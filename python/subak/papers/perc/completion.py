@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from subak.runs import Results
+    from subak.results import Results
 
 Flows = dict[str, "np.ndarray"]
 """``size`` in bytes, ``fct`` and ``idle`` in seconds, ``seed``, one entry a flow; what did not complete is infinite."""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from fractions import Fraction
 from math import ceil
 
-from subak.pipeline import graph
+from subak.pipeline.ordering import order
 from subak.pipeline.packing import Needs
 from subak.pipeline.program import Dependency, Program, Table
 from subak.pipeline.sorting import capacity
@@ -25,7 +25,7 @@ class Windows:
         self._stages: dict[str, list[int]] = {}
         names = [t.name for t in program.tables]
         dependencies = program.dependencies if switch.layered and "dependencies" not in without else ()
-        line, _ = graph.order(names, [(d.before, d.after) for d in dependencies])
+        line, _ = order(names, [(d.before, d.after) for d in dependencies])
         whole = "blocks" in without
         self.spans = {t.name: 1 if whole else fewest_stages(t.entries, switch, needs[t.name]) for t in program.tables}
         """Fewest stages of each table."""

@@ -8,6 +8,7 @@ from lark import Token, Tree
 
 from subak.pipeline.p4.declared import Control, Extern, Table, arguments, is_a, parts, token_of
 from subak.pipeline.p4.parse import Node
+from subak.pipeline.p4.preprocess import Source
 from subak.pipeline.p4.types import EXTERNS
 from subak.pipeline.p4.unit import Unit
 
@@ -17,6 +18,13 @@ DIRECT: dict[str, tuple[str, ...]] = {"counters": ("direct_counter",), "meters":
 DIRECT |= {"implementation": ("action_profile", "action_selector")}
 IGNORED = ("support_timeout",)
 """Properties of a table that place nothing."""
+
+
+def read_unit(tree: Node, source: Source) -> Unit:
+    """A program after its declarations and its controls are read."""
+    unit = Unit(tree, source)
+    unit.hold([read_control(unit, name, f"{name}.", bool(k)) for k, name in enumerate(unit.pipeline())])
+    return unit
 
 
 def read_control(unit: Unit, name: str, prefix: str, egress: bool) -> Control:

@@ -19,7 +19,7 @@ from subak.errors import InputError
 from subak.pipeline import derive, program
 from subak.pipeline.frontend import COUNTER_BITS, METER_BITS, NEVER, STANDARD, Next, leaving, members, met
 from subak.pipeline.p4 import keys as table_keys
-from subak.pipeline.p4.controls import read_control
+from subak.pipeline.p4.controls import read_control, read_unit
 from subak.pipeline.p4.declared import Action, Control, Table, arguments, is_a, parts, walk
 from subak.pipeline.p4.effects import Effect
 from subak.pipeline.p4.parse import Node, deepest, fault, parse
@@ -49,12 +49,12 @@ class Ways(NamedTuple):
 
 def read(data: bytes, file: str) -> Unit:
     """A program with its declarations."""
-    return _shallow(data, file, Unit)
+    return _shallow(data, file, read_unit)
 
 
 def lower(data: bytes, file: str) -> program.Program:
     """The dependency graph of a program's text; what is not P4 or not v1model's is an error."""
-    return _shallow(data, file, lambda tree, source: lower_unit(Unit(tree, source), file))
+    return _shallow(data, file, lambda tree, source: lower_unit(read_unit(tree, source), file))
 
 
 def _shallow(data: bytes, file: str, made: Callable[[Node, Source], T]) -> T:

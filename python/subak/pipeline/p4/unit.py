@@ -63,14 +63,8 @@ class Unit:
         for node in tree.children:
             if isinstance(node, Tree):
                 self._declare(node)
-        from subak.pipeline.p4.controls import read_control
-
-        self.controls: list[Control] = [
-            read_control(self, name, f"{name}.", bool(k)) for k, name in enumerate(self._pipeline())
-        ]
-        self._check_pipeline()
-        for control in self.controls:
-            self.bind(control)
+        self.controls: list[Control] = []
+        """Ingress and egress."""
 
     @property
     def file(self) -> str:
@@ -276,7 +270,8 @@ class Unit:
             raise self.error(node, f'{name} has no member "{member}"', f"use one of: {', '.join(self.enums[name])}")
         return self.enums[name][member], self.types[name]
 
-    def _pipeline(self) -> list[str]:
+    def pipeline(self) -> list[str]:
+        """The names of ingress and egress."""
         if self._main is None:
             nowhere = Token("NAME", "")
             raise fault(nowhere, self.source, "it has no main", "end it with V1Switch(parser(), ..., deparser()) main;")
@@ -295,6 +290,13 @@ class Unit:
                 raise self.error(self._main, f'there is no control "{name}"', "declare it before main")
             names.append(name)
         return names
+
+    def hold(self, controls: list[Control]) -> None:
+        """Takes ingress and egress as they were read."""
+        self.controls = controls
+        self._check_pipeline()
+        for control in controls:
+            self.bind(control)
 
     def _check_pipeline(self) -> None:
         """Refuses ingress and egress that do not take what v1model hands them."""

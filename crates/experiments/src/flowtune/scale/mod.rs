@@ -4,20 +4,22 @@
 mod knowledge;
 mod telling;
 
-use super::table;
-use crate::Context;
+use super::table_multicore;
+use crate::{Context, Entry, Kind};
 use knowledge::Cost;
 use serde_json::{Value, json};
 use subak_core::Fault;
 
+pub(super) const ENTRY: Entry = Entry { name: "flowtune-scale", kind: Kind::Solver, settings: SETTINGS, compute };
+
 /// Steps of 10 us that messages are counted in, and those before; flows a host, of those whose optimum is compared; ports
 /// of the fat-tree's switches; seconds that an iteration's time is taken over; rows of the table of section 5.2.
-pub(crate) const SETTINGS: &[&str] = &["steps", "warmup", "flows_a_host", "k", "seconds", "rows"];
+const SETTINGS: &[&str] = &["steps", "warmup", "flows_a_host", "k", "seconds", "rows"];
 
 /// Hosts of an intermediary: a rack's, and three racks'. One: there is none.
 const GROUPS: [usize; 3] = [1, 16, 48];
 
-pub(crate) fn scale(context: &mut Context) -> Result<(), Fault> {
+fn compute(context: &mut Context) -> Result<(), Fault> {
     telling(context)?;
     big_switch(context)?;
     pods(context)?;
@@ -91,11 +93,11 @@ fn communication(context: &mut Context) -> Result<(), Fault> {
     let mut seen: Vec<Vec<f64>> = vec![Vec::new(); rows];
     for seed in seeds(context) {
         for (share, row) in seen.iter_mut().zip(0..rows) {
-            share.push(table::communication(row, seed, seconds)?);
+            share.push(table_multicore::communication(row, seed, seconds)?);
         }
     }
     for (row, shares) in seen.iter().enumerate() {
-        context.report.sample(&format!("communication {}", table::name(row)), "median", "runs", shares);
+        context.report.sample(&format!("communication {}", table_multicore::name(row)), "median", "runs", shares);
     }
     Ok(())
 }

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-from subak.pipeline import colours
-from subak.pipeline.experiments import l2l3 as run
+from subak.papers.perc.fitting import Progress, Report
+from subak.pipeline import colours, program_file
 from subak.repro import figures
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from subak.repro import RawResults
-
-__all__ = ["draw", "run"]
 
 PLACES = {
     "source_mac": (0, 2),
@@ -24,6 +23,23 @@ PLACES = {
     "switching": (2, 2),
     "access_list": (3, 2),
 }
+
+
+def run(settings: Mapping[str, Any], runs: int, seed: int, progress: Progress) -> Report:
+    """Figure 6.4: the dependencies of the L2/L3 program, as far as the text tells them."""
+    program = program_file.load("l2l3")
+    kinds = {(d.before, d.after): d.kind for d in program.dependencies}
+    rows = [[d.before, d.after, d.kind, ", ".join(d.fields)] for d in program.dependencies]
+    values = {
+        "unicast_switching": kinds.get(("unicast_routing", "switching"), "none"),
+        "learning_unicast": kinds.get(("source_mac", "unicast_routing"), "none"),
+        "routable_multicast": kinds.get(("routable", "multicast_routing"), "none"),
+        "routable_igmp": kinds.get(("routable", "igmp"), "none"),
+        "multicast_igmp": kinds.get(("multicast_routing", "igmp"), "none"),
+        "tables": len(program.tables),
+    }
+    columns = ["before", "after", "kind", "fields"]
+    return {"values": values, "tables": {"dependencies": {"columns": columns, "rows": rows}}}
 
 
 def draw(raw: RawResults) -> Figure:

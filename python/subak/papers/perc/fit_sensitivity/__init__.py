@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-from subak.pipeline.experiments import sensitivity as run
+from subak.papers.perc.fitting import Progress, Report, workers
+from subak.pipeline import program_file, switch_file
+from subak.pipeline.fitting import fit
+from subak.pipeline.program import Program
+from subak.pipeline.switch import Switch
 from subak.repro import figures
 
 if TYPE_CHECKING:
@@ -12,7 +17,35 @@ if TYPE_CHECKING:
 
     from subak.repro import RawResults
 
-__all__ = ["draw", "run"]
+RELAXED = ("tables", "fields", "action crossbar", "crossbar")
+
+
+def run(settings: Mapping[str, Any], runs: int, seed: int, progress: Progress) -> Report:
+    """Section 6.7.3: L2L3-Complex with constraints left out or resources doubled."""
+    program, rmt = program_file.load("l2l3-complex", "rmt"), switch_file.load("rmt")
+    cases: dict[str, tuple[Program, Switch, tuple[str, ...]]] = {
+        "baseline": (program, rmt, ()),
+        "no dependencies": (program.with_dependencies(()), rmt, ()),
+        "TCAMs doubled": (program, rmt.changed({"tcam": 2}), ()),
+        "SRAMs doubled": (program, rmt.changed({"sram": 2}), ()),
+        "crossbars doubled": (program, rmt.changed(crossbars=2), ()),
+    }
+    cases |= {f"without the limit on {limit}": (program, rmt, (limit,)) for limit in RELAXED}
+    asked = [(label, "stages") for label in settings.get("cases", cases)]
+    asked += [(label, "latency") for label in settings["latency_of"]]
+    rows, values = [], {}
+    for done, (label, objective) in enumerate(asked, 1):
+        changed, switch, without = cases[label]
+        seconds = settings["seconds"]
+        answer = fit(changed, switch, objective, time_limit=seconds, workers=workers(), without=without)
+        rows.append([label, objective, answer.status, answer.value, answer.bound, round(answer.seconds, 2)])
+        key = f"{label}_{objective}".replace(" ", "_")
+        values[key] = answer.value
+        values[f"{key}_proven"] = answer.status == "optimal"
+        values[f"{key}_seconds"] = round(answer.seconds, 2)
+        progress(done, len(asked), done / len(asked))
+    columns = ["case", "objective", "status", "value", "bound", "seconds"]
+    return {"values": values, "tables": {"cases": {"columns": columns, "rows": rows}}}
 
 
 def draw(raw: RawResults) -> Figure:

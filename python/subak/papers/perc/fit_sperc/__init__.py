@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-from subak.pipeline import figures, program_file, switch_file
-from subak.pipeline.experiments import s_perc as run
+from subak.papers.perc import pictures
+from subak.papers.perc.fitting import Progress, Report, drawn, workers
+from subak.pipeline import program_file, switch_file
+from subak.pipeline.fitting import fit
+from subak.pipeline.p4 import sperc
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from subak.repro import RawResults
 
-__all__ = ["draw", "run"]
+
+def run(settings: Mapping[str, Any], runs: int, seed: int, progress: Progress) -> Report:
+    """Algorithm 6 in P4 beside the Rust scheme, and its tables beside the thesis' (section 4.2.1)."""
+    found = sperc.compare(settings["updates"], seed, lambda done, every: progress(done, every, done / every))
+    answer = fit(program_file.load("s-perc"), switch_file.load("rmt"), "stages", workers=workers())
+    values = {**found["counted"], **found["memory"]}
+    values["different"] = sum(found["differ"].values())
+    values["stages"] = answer.value
+    values["latency_cycles"] = answer.measures.latency_cycles if answer.measures else None
+    rows = [[name, count] for name, count in found["differ"].items()]
+    notes = [f"The first difference: {found['first']}"] if found["first"] else []
+    tables = {"fields": {"columns": ["field", "different"], "rows": rows}} | drawn({"cp-sat": answer})
+    return {"values": values, "tables": tables, "notes": notes}
 
 
 def draw(raw: RawResults) -> Figure:
     """Where the program's tables lie in RMT."""
     placement = raw.rows("placement cp-sat")
-    return figures.maps(program_file.load("s-perc"), switch_file.load("rmt"), {"cp-sat": placement})
+    return pictures.maps(program_file.load("s-perc"), switch_file.load("rmt"), {"cp-sat": placement})

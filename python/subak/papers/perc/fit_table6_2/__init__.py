@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-from subak.pipeline.experiments import counts as run
+from subak.papers.perc.fitting import Progress, Report, mtag_11
+from subak.pipeline import graph, program_file
 from subak.repro import figures
 
 if TYPE_CHECKING:
@@ -12,7 +14,26 @@ if TYPE_CHECKING:
 
     from subak.repro import RawResults
 
-__all__ = ["draw", "run"]
+
+def run(settings: Mapping[str, Any], runs: int, seed: int, progress: Progress) -> Report:
+    """Table 6.2: dependencies of the benchmark programs, raw and without what others imply."""
+    named = [(n, "rmt") for n in ("l2l3-complex", "l2l3-simple", "l2l3-mtag", "l3dc")]
+    named += [("l2l3-simple", "flexpipe"), ("l2l3-mtag", "flexpipe")]
+    rows, values = [], {}
+    for name, switch in named:
+        program = program_file.load(name, switch)
+        raw, reduced = program.counts(), graph.reduced(program).counts()
+        held = [len(program.tables), raw["match"], raw["action"], raw["successor"]]
+        left = [reduced["match"], reduced["action"], reduced["successor"]]
+        rows.append([name, switch, *held, *left])
+        key = f"{name.removeprefix('l2l3-')}_{switch}"
+        values[key] = held
+        values[f"{key}_reduced"] = left
+    small = mtag_11()
+    values["mtag_flexpipe_11"] = [len(small.tables), *list(small.counts().values())[:3]]
+    columns = ["program", "switch", "tables", "match", "action", "successor"]
+    columns += ["match_reduced", "action_reduced", "successor_reduced"]
+    return {"values": values, "tables": {"counts": {"columns": columns, "rows": rows}}}
 
 
 def draw(raw: RawResults) -> Figure:

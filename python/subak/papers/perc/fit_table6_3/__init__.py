@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import replace
+from random import Random
+from typing import TYPE_CHECKING, Any
 
-from subak.pipeline.experiments import flexpipe_variants as run
+from subak.papers.perc.fitting import Progress, Report, mtag_11, workers
+from subak.pipeline import program_file, switch_file
+from subak.pipeline.fitting import fit
+from subak.pipeline.program import Program
 from subak.repro import figures
 
 if TYPE_CHECKING:
@@ -12,7 +18,46 @@ if TYPE_CHECKING:
 
     from subak.repro import RawResults
 
-__all__ = ["draw", "run"]
+
+def run(settings: Mapping[str, Any], runs: int, seed: int, progress: Progress) -> Report:
+    """Table 6.3: sized variants of the two programs on FlexPipe, greedily and by CP-SAT, on both models."""
+    bases = {"simple": program_file.load("l2l3-simple", "flexpipe"), "mtag": mtag_11()}
+    rows: list[list[Any]] = []
+    values: dict[str, Any] = {"missed": 0, "undecided": 0}
+    every = len(settings["switches"]) * sum(settings["variants"].values())
+    for model, name in settings["switches"].items():
+        switch = switch_file.load(name)
+        for key, base in bases.items():
+            random = Random(seed)
+            low, high = settings["sizes"][model][key]
+            fits = {"mcf": 0, "greedy": 0, "cp-sat": 0}
+            for k in range(settings["variants"][key]):
+                program = sized(base, low, high, random)
+                greedy = [s for s in ("ffd", "ffl", "ffls", "mcf") if fit(program, switch, "blocks", s).fits]
+                # How few blocks a variant that fits anyway can do with is not asked.
+                seconds = 1.0 if greedy else settings["seconds"]
+                answer = fit(program, switch, "blocks", time_limit=seconds, workers=workers())
+                fits["mcf"] += "mcf" in greedy
+                fits["greedy"] += bool(greedy)
+                fits["cp-sat"] += answer.fits
+                values["missed"] += bool(greedy) and not answer.fits
+                values["undecided"] += answer.status == "unknown"
+                held = [", ".join(greedy), answer.status, answer.value, round(answer.seconds, 2)]
+                rows.append([model, key, k + 1, *held])
+                progress(len(rows), every, len(rows) / every)
+            count = settings["variants"][key]
+            values |= {f"{model}_{key}_{solver}": 100 * n / count for solver, n in fits.items()}
+    columns = ["model", "program", "variant", "greedy", "status", "blocks", "seconds"]
+    return {"values": values, "tables": {"variants": {"columns": columns, "rows": rows}}}
+
+
+def sized(program: Program, low: float, high: float, random: Random) -> Program:
+    """The program with each table's entries times a factor from ``low`` to ``high``, drawn on a logarithmic scale."""
+    tables = [
+        t if t.kind == "mapper" else replace(t, entries=max(int(t.entries * low * (high / low) ** random.random()), 2))
+        for t in program.tables
+    ]
+    return replace(program, tables=tuple(tables))
 
 
 def draw(raw: RawResults) -> Figure:

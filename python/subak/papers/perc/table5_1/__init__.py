@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from subak.runs import Results
+    from subak.results import Results
 
 RTT = 76e-3
 """The average over the flows, as the thesis gives it."""

@@ -1,14 +1,16 @@
 //! Figure 18a: ten flows of a coflow, with sizes drawn at random, that should end together.
 
 use super::draw::SIZES;
-use crate::Context;
+use crate::{Context, Entry, Kind};
 use serde_json::{Value, json};
 use subak_core::driver::{FlowPlan, Route};
 use subak_core::rng::Stream;
 use subak_core::{Fault, Network, NodeKind};
 
+pub(super) const ENTRY: Entry = Entry { name: "soze-fig18a", kind: Kind::Packets, settings: SETTINGS, compute };
+
 /// What sizes of 1 to 3 GB are multiplied by.
-pub(crate) const SETTINGS: &[&str] = &["scale"];
+const SETTINGS: &[&str] = &["scale"];
 
 const FLOWS: usize = 10;
 const RATE_BPS: f64 = 100e9;
@@ -43,7 +45,7 @@ struct Connection {
     weight: f64,
 }
 
-pub(crate) fn coflow(context: &mut Context) -> Result<(), Fault> {
+fn compute(context: &mut Context) -> Result<(), Fault> {
     let scale = context.number("scale", 0.02, 1e-5, 1.0)?;
     let mut jobs = Vec::new();
     for seed in (0..context.runs() as u64).map(|k| context.seed() + k) {

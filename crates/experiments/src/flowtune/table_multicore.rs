@@ -1,7 +1,7 @@
 //! The time of an iteration at the sizes of Flowtune's table (section 5.2), on one thread and on several, beside a straight
 //! loop. It is measured on this machine: nothing else should run.
 
-use crate::Context;
+use crate::{Context, Entry, Kind};
 use serde_json::json;
 use std::time::Instant;
 use subak_core::{Fault, LinkId};
@@ -9,8 +9,11 @@ use subak_solve::ned::parallel::{Parallel, Partition};
 use subak_solve::ned::straight::{Straight, TwoTiers};
 use subak_solve::ned::{Cluster, Iteration, Ned, NewFlow, Normalizer, Real};
 
+pub(super) const ENTRY: Entry =
+    Entry { name: "flowtune-table-multicore", kind: Kind::Solver, settings: SETTINGS, compute };
+
 /// Seconds that each time is taken over; threads; the table's rows, from the first on.
-pub(crate) const SETTINGS: &[&str] = &["seconds", "threads", "rows"];
+const SETTINGS: &[&str] = &["seconds", "threads", "rows"];
 
 /// Tbit/s a core of Fastpass: "2.2 Tbit/s on 8 cores".
 const FASTPASS: f64 = 2.2 / 8.0;
@@ -31,7 +34,7 @@ struct Times {
     threads: f64,
 }
 
-pub(crate) fn multicore(context: &mut Context) -> Result<(), Fault> {
+fn compute(context: &mut Context) -> Result<(), Fault> {
     let seconds = context.number("seconds", 0.3, 1e-4, 100.0)?;
     let threads = context.count("threads", 2, 1024)?;
     let rows = context.count("rows", TwoTiers::TABLE.len(), TwoTiers::TABLE.len())?;

@@ -1,12 +1,14 @@
 //! Figure 3.5 and section 3.3: random setups by the thousand under s-PERC, weighted s-PERC, Fair and n-PERC.
 
-use crate::{Context, largest, quantile};
+use crate::{Context, Entry, Kind, largest, quantile};
 use serde_json::{Value, json};
 use subak_core::{Fault, LinkId};
 use subak_rounds::{Bound, Capacities, Degree, Outcome, Plan, Random, Setup, run};
 
+pub(super) const ENTRY: Entry = Entry { name: "perc-fig3.5", kind: Kind::Rounds, settings: SETTINGS, compute };
+
 /// Links and flows of the large setups; setups under n-PERC; one update in how many is drawn.
-pub(crate) const SETTINGS: &[&str] = &["large", "n_perc", "every"];
+const SETTINGS: &[&str] = &["large", "n_perc", "every"];
 
 /// One setup under one scheme.
 #[derive(Clone)]
@@ -26,7 +28,7 @@ struct Taken {
 
 const P: [usize; 8] = [3, 5, 8, 10, 20, 40, 50, 80];
 
-pub(crate) fn fig_3_5(context: &mut Context) -> Result<(), Fault> {
+fn compute(context: &mut Context) -> Result<(), Fault> {
     let count = context.runs();
     let large = context.count("large", 1000, 1000)?;
     let slow = context.count("n_perc", count.div_ceil(8).clamp(4, 300), 100_000)?;

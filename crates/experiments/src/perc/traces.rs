@@ -6,12 +6,12 @@ use subak_core::{Case, Fault, Flow, Flows, Link, LinkId, Network, Policy};
 use subak_rounds::{Options, converge};
 
 /// The order of a figure's updates, a list a round: flow and link.
-type Order = [[(&'static str, &'static str); 4]];
+pub(super) type Order = [[(&'static str, &'static str); 4]];
 
-const B20: (&str, &str) = ("fB", "l20");
-const B30: (&str, &str) = ("fB", "l30");
-const W30: (&str, &str) = ("fW", "l30");
-const W12: (&str, &str) = ("fW", "l12");
+pub(super) const B20: (&str, &str) = ("fB", "l20");
+pub(super) const B30: (&str, &str) = ("fB", "l30");
+pub(super) const W30: (&str, &str) = ("fW", "l30");
+pub(super) const W12: (&str, &str) = ("fW", "l12");
 
 fn case() -> Result<Case, Fault> {
     let mut network = Network::new();
@@ -26,7 +26,7 @@ fn case() -> Result<Case, Fault> {
 }
 
 /// Replays the updates in `order`; each answers e, b and a in Gb/s, then what `more` names.
-fn replay(context: &mut Context, scheme: &str, order: &Order, more: &[&str]) -> Result<(), Fault> {
+pub(super) fn replay(context: &mut Context, scheme: &str, order: &Order, more: &[&str]) -> Result<(), Fault> {
     let mut steps = Vec::new();
     for round in order {
         steps.extend(round.iter().map(|(flow, link)| json!([flow, link])));
@@ -80,17 +80,5 @@ fn replay(context: &mut Context, scheme: &str, order: &Order, more: &[&str]) -> 
     Ok(())
 }
 
-pub(crate) fn fig_2_3(context: &mut Context) -> Result<(), Fault> {
-    replay(context, "fair", &[[B20, B30, W30, W12], [W30, W12, B20, B30]], &[])
-}
-
 /// The order of figures 3.2 and 3.4.
-const THREE_ROUNDS: &Order = &[[B20, B30, W30, W12], [W30, W12, B20, B30], [W30, W12, B30, B20]];
-
-pub(crate) fn fig_3_2(context: &mut Context) -> Result<(), Fault> {
-    replay(context, "n-perc", THREE_ROUNDS, &["state"])
-}
-
-pub(crate) fn fig_3_4(context: &mut Context) -> Result<(), Fault> {
-    replay(context, "s-perc", THREE_ROUNDS, &["state", "ignore"])
-}
+pub(super) const THREE_ROUNDS: &Order = &[[B20, B30, W30, W12], [W30, W12, B20, B30], [W30, W12, B30, B20]];

@@ -4,15 +4,17 @@
 //! 8 to 10 links a flow); 1000 round trips. Converged is the first time from which on each flow's rate stays within T% of
 //! the exact one, at least 200 round trips before the end.
 
-use crate::{Context, finite, quantile};
+use crate::{Context, Entry, Kind, finite, quantile};
 use serde_json::{Value, json};
 use subak_core::Fault;
 use subak_rounds::{Capacities, Plan, Random, run};
 use subak_schemes::perc::division::Tables;
 
+pub(super) const ENTRY: Entry = Entry { name: "perc-fig4.5", kind: Kind::Rounds, settings: SETTINGS, compute };
+
 const TABLES_KB: [usize; 3] = [13, 52, 340];
 /// Round trips of a run.
-pub(crate) const SETTINGS: &[&str] = &["rtts"];
+const SETTINGS: &[&str] = &["rtts"];
 const THRESHOLDS: [f64; 5] = [0.01, 0.1, 0.2, 0.3, 0.4];
 
 /// Links, flows and links a flow of the `k`-th workload.
@@ -20,7 +22,7 @@ fn size(k: usize) -> (usize, usize, usize) {
     [(56, 140, 8), (72, 160, 9), (90, 200, 9), (110, 220, 10), (132, 264, 10)][k % 5]
 }
 
-pub(crate) fn fig_4_5(context: &mut Context) -> Result<(), Fault> {
+fn compute(context: &mut Context) -> Result<(), Fault> {
     let workloads = context.runs();
     let rtts = context.number("rtts", 1000.0, 201.0, 1e5)?;
     let jobs: Vec<(usize, usize, u64)> = TABLES_KB

@@ -2,11 +2,13 @@
 //!
 //! The figures are pictures; capacities and paths here are those that fit the text's rates.
 
-use crate::Context;
+use crate::{Context, Entry};
 use serde_json::{Value, json};
 use subak_core::{Case, Fault, Flow, Flows, Link, LinkId, Network, Policy};
 use subak_solve::freeze_iterations;
 use subak_solve::structure::{Degree, Kind, Structure, structure};
+
+pub(super) const ENTRY: Entry = Entry { name: "perc-wfk", kind: crate::Kind::Solver, settings: &[], compute };
 
 /// Precedent, how, of which link, and the medium link.
 type Edge = (u32, Kind, u32, Option<u32>);
@@ -44,7 +46,7 @@ const FIGURES: &[Figure] = &[
     },
 ];
 
-pub(crate) fn wfk(context: &mut Context) -> Result<(), Fault> {
+fn compute(context: &mut Context) -> Result<(), Fault> {
     for figure in FIGURES {
         measure(context, figure)?;
     }

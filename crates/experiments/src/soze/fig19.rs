@@ -4,7 +4,7 @@
 use super::draw::{SIZES, Setup, exact, idle_rtt_ns};
 use super::fluid::{EACH, Fluid};
 use super::watch::Averages;
-use crate::{Context, finite};
+use crate::{Context, Entry, Kind, finite};
 use serde_json::{Value, json};
 use std::time::Instant;
 use subak_core::driver::{Driver, FlowPlan};
@@ -13,8 +13,10 @@ use subak_core::route::Router;
 use subak_core::{Fault, FlowId, NodeId, generate};
 use subak_schemes::soze::Virtual;
 
+pub(super) const ENTRY: Entry = Entry { name: "soze-fig19", kind: Kind::Packets, settings: SETTINGS, compute };
+
 /// The largest fat-tree, and the most flows; packets up to so many ports; flows of figure 19a.
-pub(crate) const SETTINGS: &[&str] = &["ports", "flows", "packet_ports", "flows_by_size"];
+const SETTINGS: &[&str] = &["ports", "flows", "packet_ports", "flows_by_size"];
 
 const WITHIN: f64 = 0.03;
 /// Of the flows that have to be so near.
@@ -42,7 +44,7 @@ struct Seen {
     solve_ms: f64,
 }
 
-pub(crate) fn scale(context: &mut Context) -> Result<(), Fault> {
+fn compute(context: &mut Context) -> Result<(), Fault> {
     let ports = context.count("ports", 16, 32)?;
     let most = context.count("flows", 1_000_000, 10_000_000)?;
     let packet_ports = context.count("packet_ports", 8, 16)?;

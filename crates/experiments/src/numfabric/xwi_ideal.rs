@@ -4,13 +4,15 @@
 //! 20 to 200 links of 10 to 100 Gb/s, 50 to 500 flows over 1 to 6 of them. The average of equation 11 is the paper's, or one
 //! whose share of the new price diminishes, (1 - beta) / (1 + t / 100) after t steps.
 
-use crate::Context;
+use crate::{Context, Entry, Kind};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use subak_core::rng::Stream;
 use subak_core::{Case, Fault, Flow, Flows, IdVec, Link, LinkId, Network, Policy};
 use subak_solve::xwi::{Iteration, PriceLaw, Settings};
 use subak_solve::{Options, Utility, solve};
+
+pub(super) const ENTRY: Entry = Entry { name: "numfabric-xwi-ideal", kind: Kind::Solver, settings: SETTINGS, compute };
 
 const ALPHAS: [f64; 4] = [0.5, 1.0, 2.0, 4.0];
 /// Steps that a run may take.
@@ -21,7 +23,7 @@ const END: u64 = 100;
 const SETTLED: u64 = 1000;
 
 /// The price law's beta and eta; whether the new price's share diminishes; whether all links have 10 Gb/s: 1 for yes.
-pub(crate) const SETTINGS: &[&str] = &["beta", "eta", "diminishing", "equal"];
+const SETTINGS: &[&str] = &["beta", "eta", "diminishing", "equal"];
 
 /// What the plan sets.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -54,7 +56,7 @@ struct Ran {
     spread: f64,
 }
 
-pub(crate) fn ideal(context: &mut Context) -> Result<(), Fault> {
+fn compute(context: &mut Context) -> Result<(), Fault> {
     let networks = context.runs() as u64;
     let usual = PriceLaw::default();
     let law = Law {

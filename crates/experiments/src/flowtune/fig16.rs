@@ -1,0 +1,31 @@
+//! Figure 16: how much each optimizer allocates beyond the links, at each load.
+
+use super::web::{LOADS, OPTIMIZERS, Ran, SETTINGS, finish, jobs, run, select};
+use crate::{Context, Entry, Kind};
+use subak_core::Fault;
+
+pub(super) const ENTRY: Entry = Entry { name: "flowtune-fig16", kind: Kind::Solver, settings: SETTINGS, compute };
+
+fn compute(context: &mut Context) -> Result<(), Fault> {
+    let jobs = jobs(context, &OPTIMIZERS, false)?;
+    let ran = context.each(&jobs, jobs.len(), run)?;
+    for entry in OPTIMIZERS {
+        for load in LOADS {
+            let of = |get: fn(&Ran) -> f64| select(&jobs, &ran, entry, load, get);
+            let name = format!("{} {load}", entry.name);
+            context.report.sample(&format!("over {name}"), "mean", "runs", &of(|r| r.over_gbps));
+            context.report.sample(&format!("most {name}"), "mean", "runs", &of(|r| r.most_over_gbps));
+            if let Some(exact) = OPTIMIZERS.into_iter().find(|e| entry.name.strip_suffix("-RT") == Some(e.name)) {
+                let plain = select(&jobs, &ran, exact, load, |r| r.over_gbps);
+                context.report.ratio(&format!("rt {name}"), "mean", "runs", &of(|r| r.over_gbps), &plain);
+            }
+        }
+    }
+    for load in LOADS {
+        let [ned, gradient, fgm] = [0, 2, 4].map(|e| select(&jobs, &ran, OPTIMIZERS[e], load, |r| r.over_gbps));
+        context.report.ratio(&format!("NED over Gradient {load}"), "mean", "runs", &ned, &gradient);
+        context.report.ratio(&format!("FGM over NED {load}"), "mean", "runs", &fgm, &ned);
+    }
+    finish(context, &jobs, &ran);
+    Ok(())
+}

@@ -1,0 +1,6 @@
+//! The PERC thesis' experiments beyond a spec: control messages alone on the round driver, and the structure of
+//! water-filling.
+
+mod traces;
+
+experiments![fig1_3, fig2_3, fig3_2, fig3_4, fig3_5, fig4_5, wfk, rounds, drops];

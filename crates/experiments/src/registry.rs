@@ -1,0 +1,92 @@
+//! The registry: the experiments of each paper, by name.
+//!
+//! An experiment is one file in the folder of its paper, with its `ENTRY`, and one word in the list of the paper's module.
+
+use crate::Context;
+use subak_core::Fault;
+
+/// What an experiment is computed with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The round driver.
+    Rounds,
+    /// The exact solvers.
+    Solver,
+    /// The packet simulator.
+    Packets,
+}
+
+impl Kind {
+    /// As `experiment.toml` says it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Rounds => "rounds",
+            Kind::Solver => "solver",
+            Kind::Packets => "packets",
+        }
+    }
+}
+
+/// What an experiment says of itself.
+pub(crate) struct Entry {
+    /// As `experiment.toml` says it.
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    /// What it can be told.
+    pub(crate) settings: &'static [&'static str],
+    pub(crate) compute: fn(&mut Context) -> Result<(), Fault>,
+}
+
+/// Declares a module for each experiment of a paper, in which `ENTRY` says what there is to say of it, and lists them. Two
+/// of one name do not compile: each of the errors names one.
+macro_rules! experiments {
+    ($($module:ident),* $(,)?) => {
+        $(mod $module;)*
+
+        /// Every experiment of the paper.
+        pub(crate) const ALL: &[crate::registry::Entry] = &[$($module::ENTRY),*];
+
+        $(const _: () = assert!(
+            crate::registry::times($module::ENTRY.name) == 1,
+            concat!("another experiment has the name of ", module_path!(), "::", stringify!($module)),
+        );)*
+    };
+}
+
+/// Declares a module for each paper, and lists them.
+macro_rules! papers {
+    ($($paper:ident),* $(,)?) => {
+        $(mod $paper;)*
+
+        /// The experiments of every paper.
+        pub(crate) const PAPERS: &[&[registry::Entry]] = &[$($paper::ALL),*];
+    };
+}
+
+/// Every experiment.
+pub(crate) fn entries() -> impl Iterator<Item = &'static Entry> {
+    crate::PAPERS.iter().copied().flatten()
+}
+
+/// How many experiments are called `name`.
+pub(crate) const fn times(name: &str) -> usize {
+    let (mut count, mut paper) = (0, 0);
+    while paper < crate::PAPERS.len() {
+        let mut k = 0;
+        while k < crate::PAPERS[paper].len() {
+            count += same(crate::PAPERS[paper][k].name, name) as usize;
+            k += 1;
+        }
+        paper += 1;
+    }
+    count
+}
+
+const fn same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut k = 0;
+    while k < a.len() && k < b.len() && a[k] == b[k] {
+        k += 1;
+    }
+    k == a.len() && k == b.len()
+}

@@ -1,0 +1,40 @@
+"""What the experiments of chapter 6 share: programs on switch pipelines, fitted by several solvers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from subak.pipeline import program_file
+from subak.pipeline.fitting import Answer
+from subak.pipeline.program import Program
+
+Progress = Callable[[int, int, float], None]
+Report = dict[str, Any]
+MTAG_DROPPED = ("Vrf", "UrpfV6", "Igmp_Snooping", "Ipv6_Prefix", "Ipv6_Forwarding")
+"""A reading of the 11 tables that table 6.2 counts for FlexPipe: without these five the counts are 9, 1 and 3."""
+
+
+def workers() -> int:
+    """Threads of the exact solver."""
+    return min(os.cpu_count() or 1, 8)
+
+
+def mtag_11() -> Program:
+    """L2L3-Mtag for FlexPipe with as many tables and dependencies as table 6.2 counts."""
+    whole = program_file.load("l2l3-mtag", "flexpipe")
+    tables = tuple(t for t in whole.tables if t.name not in MTAG_DROPPED)
+    kept = [d for d in whole.dependencies if d.before not in MTAG_DROPPED and d.after not in MTAG_DROPPED]
+    return replace(whole, tables=tables, dependencies=tuple(kept))
+
+
+def drawn(answers: Mapping[str, Answer]) -> dict[str, Any]:
+    """Placements as tables, for the figures: one a label."""
+    columns = ["table", "stage", "memory", "use", "blocks", "entries", "unit", "first_block", "first_row"]
+    tables = {}
+    for label, answer in answers.items():
+        rows = [row.to_dict() for row in answer.placement.rows] if answer.placement else []
+        tables[f"placement {label}"] = {"columns": columns, "rows": [[r.get(c) for c in columns] for r in rows]}
+    return tables

@@ -1,0 +1,45 @@
+"""The control flow between tables: what a packet may meet after what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from subak.pipeline.ordering import order
+
+END = None
+Ways = Mapping[str, Iterable[str | None]]
+"""Where a packet may go from each table, in the program's order."""
+
+
+def exclusive_pairs(ways: Ways) -> frozenset[frozenset[str]]:
+    """Pairs of tables that no packet meets both of, as far as the control flow tells."""
+    reach = Flow(ways).reach
+    names = list(ways)
+    return frozenset(
+        frozenset((a, b))
+        for i, a in enumerate(names)
+        for b in names[i + 1 :]
+        if b not in reach[a] and a not in reach[b]
+    )
+
+
+class Flow:
+    """The control flow between tables."""
+
+    def __init__(self, ways: Ways) -> None:
+        self.next: dict[str, set[str | None]] = {name: set(follow) or {END} for name, follow in ways.items()}
+        edges = [(name, to) for name, after in self.next.items() for to in after if to is not END]
+        line, _ = order(self.next, edges)
+        self.reach: dict[str, set[str]] = {}
+        self._always: dict[str, set[str]] = {}
+        for name in reversed(line):
+            follow = [to for to in self.next[name] if to is not END]
+            self.reach[name] = set(follow).union(*(self.reach[to] for to in follow))
+            paths = [set() if to is END else {to} | self._always[to] for to in self.next[name]]
+            self._always[name] = set.intersection(*paths)
+
+    def decides(self, before: str, after: str) -> bool:
+        """Whether the outcome of ``before`` decides if a packet meets ``after``, and nothing later does."""
+        if after in self._always[before]:
+            return False
+        return any(to == after or after in self._always[to] for to in self.next[before] if to is not END)
