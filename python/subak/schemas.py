@@ -158,7 +158,7 @@ def _of_kinds(kinds: list[Schema]) -> Schema:
 
 def _schemes() -> Schema:
     """Those with a name, each with its parameters, and any optimizer over any fabric."""
-    own = {"driver": _word("packet", "fluid"), "label": TEXT, "policy": _policy()}
+    own = {"driver": _word("packet", "fluid", "testbed"), "label": TEXT, "policy": _policy()}
     made = [
         _table({"name": {"const": one["name"]}, **own, "params": _params(one)}, ["name"], one["about"])
         for one in _subak.schemes()
