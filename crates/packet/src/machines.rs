@@ -1,0 +1,193 @@
+//! What the machines beside those of flows and links do: nodes, the controller, letters between neighbours, pauses, restarts.
+
+use crate::event::{Event, Who};
+use crate::pfc::Letter;
+use crate::sim::Sim;
+use std::collections::BTreeSet;
+use subak_core::driver::{Machine, Route};
+use subak_core::rng::mix;
+use subak_core::scheme::{Class, Hop, Io, Node, NodeInfo, PacketKind, Place, Port, Queue, Scheme};
+use subak_core::{LinkId, NodeId, NodeKind, Ns};
+
+impl<S: Scheme> Sim<S> {
+    pub(crate) fn make_nodes(&mut self) {
+        let mut infos: Vec<NodeInfo> = (0..self.network.nodes().len() as NodeId)
+            .map(|node| NodeInfo {
+                node,
+                is_host: self.network.nodes()[node as usize].kind == NodeKind::Host,
+                out: self.network.out_links(node).to_vec(),
+                into: Vec::new(),
+                seed: mix(self.set.seed ^ mix(u64::from(node) | 1 << 40)),
+            })
+            .collect();
+        for (l, link) in self.network.links().iter().enumerate() {
+            if let Some(to) = link.to {
+                infos[to as usize].into.push(l as LinkId);
+            }
+        }
+        self.machines.nodes = infos.iter().map(|info| self.scheme.node(info)).collect();
+        self.machines.has_nodes = self.machines.nodes.iter().any(Option::is_some);
+        self.machines.node_infos = infos;
+        for node in 0..self.machines.nodes.len() as NodeId {
+            self.at_node(node, |machine, io| machine.on_start(io));
+        }
+    }
+
+    pub(crate) fn start_controller(&mut self) {
+        self.machines.controller = self.scheme.controller(&self.network);
+        if let Some(controller) = &mut self.machines.controller {
+            controller.on_start(&mut self.io);
+            if let Some(place) = &self.machines.place {
+                controller.on_place(&mut self.io, place);
+            }
+            self.carry_out(Who::Controller);
+        }
+    }
+
+    /// The ways between nodes and the controller: its machine and the nodes' hear of its place.
+    pub(crate) fn place_at(&mut self, ways: &[(NodeId, Route)]) {
+        for (node, way) in ways {
+            self.machines.ways[*node as usize] = Some((self.routes.add(&way.forward), self.routes.add(&way.back)));
+        }
+        let bps = |links: BTreeSet<LinkId>| links.iter().map(|&l| self.ports[l as usize].port.capacity_bps).sum();
+        self.machines.place = Some(Place {
+            host: ways.iter().find(|(_, way)| way.forward.is_empty()).map(|&(node, _)| node),
+            hosts: ways.len(),
+            into_bps: bps(ways.iter().filter_map(|(_, way)| way.forward.last().copied()).collect()),
+            out_bps: bps(ways.iter().filter_map(|(_, way)| way.back.first().copied()).collect()),
+        });
+        if let (Some(controller), Some(place)) = (&mut self.machines.controller, &self.machines.place) {
+            controller.on_place(&mut self.io, place);
+            self.carry_out(Who::Controller);
+        }
+        for (node, _) in ways {
+            self.tell_place(*node);
+        }
+    }
+
+    fn tell_place(&mut self, node: NodeId) {
+        if let Some(place) = self.machines.place {
+            self.at_node(node, |machine, io| machine.on_controller(io, &place));
+        }
+    }
+
+    /// Lets the machine of `node` act, if it has one, and carries out what it asks.
+    pub(crate) fn at_node(&mut self, node: NodeId, act: impl FnOnce(&mut dyn Node<S>, &mut Io<S>)) {
+        if let Some(Some(machine)) = self.machines.nodes.get_mut(node as usize) {
+            act(machine.as_mut(), &mut self.io);
+            self.carry_out(Who::Node(node));
+        }
+    }
+
+    /// How long the controller takes to hear of `link`, from the nearer of its ends.
+    pub(crate) fn news_delay_ns(&self, link: LinkId) -> Ns {
+        let Port { from, to, .. } = self.ports[link as usize].port;
+        let way = |node: NodeId| self.machines.ways[node as usize].map(|(out, _)| self.routes.of(out));
+        let delay = |links: &[LinkId]| links.iter().map(|&l| self.ports[l as usize].port.delay_ns).sum::<Ns>();
+        [from, to].into_iter().flatten().filter_map(way).map(delay).min().unwrap_or(0)
+    }
+
+    pub(crate) fn restart(&mut self, machine: Machine) {
+        match machine {
+            Machine::Controller => {
+                self.machines.controller_life = self.machines.controller_life.wrapping_add(1);
+                self.start_controller();
+            }
+            // Where a node has no machine, what it would forget is the state before its links.
+            Machine::Node(node) if self.machines.nodes.get(node as usize).is_none_or(Option::is_none) => {
+                let links = self.network.out_links(node).to_vec();
+                links.into_iter().for_each(|link| self.restart(Machine::Hop(link)));
+            }
+            Machine::Node(node) => {
+                self.machines.node_lives[node as usize] = self.machines.node_lives[node as usize].wrapping_add(1);
+                self.machines.nodes[node as usize] = self.scheme.node(&self.machines.node_infos[node as usize]);
+                self.at_node(node, |machine, io| machine.on_start(io));
+                self.tell_place(node);
+            }
+            Machine::Hop(link) => {
+                let p = &mut self.ports[link as usize];
+                p.life = p.life.wrapping_add(1);
+                p.hop = self.scheme.hop(&p.port);
+                p.hop.on_start(&mut self.io);
+                self.carry_out(Who::Hop(link));
+            }
+        }
+    }
+
+    /// Which time of its life a machine is in: timers of an earlier one are void.
+    pub(crate) fn life(&self, who: Who) -> u8 {
+        match who {
+            Who::Hop(link) => self.ports[link as usize].life,
+            Who::Node(node) => self.machines.node_lives[node as usize],
+            _ => self.machines.controller_life,
+        }
+    }
+
+    /// Sends a letter to the hop before `link`, against its direction: over its twin, ahead of what waits there.
+    pub(crate) fn send_letter(&mut self, link: LinkId, letter: Letter<S::Ctl>, bytes: u32) {
+        let arrives_ns = match self.ports[link as usize].twin {
+            Some(twin) => {
+                let p = &mut self.ports[twin as usize];
+                if p.held_down > 0 {
+                    return;
+                }
+                p.transmit(self.now_ns, PacketKind::Ctl, bytes) + p.port.delay_ns
+            }
+            None => self.now_ns + self.ports[link as usize].port.delay_ns,
+        };
+        let place = self.machines.free_letters.pop().unwrap_or_else(|| {
+            self.machines.letters.push(None);
+            self.machines.letters.len() as u32 - 1
+        });
+        self.machines.letters[place as usize] = Some(letter);
+        self.wheel.push(arrives_ns, Event::Letter(place, link));
+    }
+
+    pub(crate) fn on_letter(&mut self, letter: u32, link: LinkId) {
+        self.machines.free_letters.push(letter);
+        let message = match self.machines.letters[letter as usize].take() {
+            Some(Letter::Message(message)) => message,
+            Some(Letter::Pause(class, on)) => return self.pause(link, class, on),
+            None => return,
+        };
+        self.saw_letter(link, &message);
+        let p = &mut self.ports[link as usize];
+        p.refresh();
+        p.hop.on_neighbour(&mut self.io, message, &p.port);
+        self.carry_out(Who::Hop(link));
+    }
+
+    /// Holds a class of packets before `link`, or lets it go.
+    pub(crate) fn pause(&mut self, link: LinkId, class: Class, on: bool) {
+        let p = &mut self.ports[link as usize];
+        p.queue.pause(class, on);
+        p.gate.set(self.now_ns, class, on);
+        if !on && !p.wakes && p.held_down == 0 && p.queue.packets() > 0 {
+            p.wakes = true;
+            self.wheel.push(self.now_ns.max(p.serializer.free_ns()), Event::Wake(link, 0));
+        }
+    }
+
+    /// Whether the node before `link` lets the packet into its queue.
+    pub(crate) fn admits(&mut self, link: LinkId, id: u32) -> bool {
+        let p = &mut self.ports[link as usize];
+        p.refresh();
+        let Some(node) = p.port.from else { return true };
+        let Some(Some(machine)) = self.machines.nodes.get_mut(node as usize) else { return true };
+        let admitted = machine.admits(&mut self.io, &self.slab[id], &p.port);
+        self.carry_out(Who::Node(node));
+        admitted
+    }
+
+    /// Tells the node before `link` that a packet leaves it.
+    pub(crate) fn tell_leaving(&mut self, link: LinkId, id: u32) {
+        let p = &mut self.ports[link as usize];
+        p.refresh();
+        let Some(node) = p.port.from else { return };
+        let packet = &self.slab[id];
+        self.io.came_by = packet.hop.checked_sub(1).map(|before| self.routes.link(packet.route, before));
+        let Some(Some(machine)) = self.machines.nodes.get_mut(node as usize) else { return };
+        machine.on_leave(&mut self.io, packet, &p.port);
+        self.carry_out(Who::Node(node));
+    }
+}

@@ -1,0 +1,26 @@
+//! What is to go wrong in a run.
+
+use subak_core::driver::{Kinds, LinkChange, Machine, Mishap};
+use subak_core::rng::Stream;
+use subak_core::{LinkId, Ns};
+
+/// A rule by which something happens to packets.
+pub(crate) struct Rule {
+    pub mishap: Mishap,
+    pub kinds: Kinds,
+    pub links: Option<Vec<LinkId>>,
+    pub probability: f64,
+    pub from_ns: Ns,
+    pub until_ns: Ns,
+}
+
+/// What goes wrong in the run.
+#[derive(Default)]
+pub(crate) struct Mishaps {
+    pub rules: Vec<Rule>,
+    /// Of what happens to packets: one a link, where anything does.
+    pub rngs: Vec<Stream>,
+    pub restarts: Vec<Machine>,
+    pub has_downs: bool,
+    pub link_changes: Vec<(Ns, LinkId, LinkChange)>,
+}
