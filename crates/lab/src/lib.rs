@@ -4,24 +4,25 @@
 //! Only this crate reads and writes files.
 
 mod error;
+mod files;
 mod quiet;
 mod results;
 mod runs;
 pub mod spec;
 
 pub use error::Error;
+pub use files::read_text;
 pub use results::capture::{Captured, capture};
 pub use results::diff::{Compared, Difference, Pair, Who, diff};
 pub use results::export::export;
-pub use results::files::read_text;
 pub use results::stats;
 pub use results::store::{BUILD, VERSION};
 pub use results::summary::{SIZE_BINS, SizeBin, Summary, SummaryRow, summary};
 pub use results::table::{COLUMNS, Column, KINDS, Row};
 pub use results::warnings::Warning;
 pub use runs::testbed::Testbed;
-pub use runs::{Options, Outcome, Policies, Progress, run, run_with};
-pub use spec::drivers::{self, SchemeChoice};
-pub use spec::setting::Cost;
+pub use runs::{Options, Outcome, Progress, run, run_with};
+pub use spec::drivers::{self, Cost, SchemeChoice};
 pub use spec::topology::Topology;
+pub use spec::workload::jobs::Policies;
 pub use spec::{Cell, Spec, ValidSpec, sweep, workload};

@@ -1,8 +1,8 @@
 //! What can be due at a time, and who can ask for things.
 
 use crate::flow::SubId;
-use crate::losses::{ChangeId, RestartId};
-use crate::machines::LetterId;
+use crate::mishaps::{ChangeId, RestartId};
+use crate::nodes::LetterId;
 use crate::wheel::Tied;
 use subak_core::scheme::PacketId;
 use subak_core::{FlowId, LinkId, NodeId, Ns};

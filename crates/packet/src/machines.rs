@@ -1,56 +1,14 @@
-//! The machines beside those of flows and links: nodes, the controller, letters between neighbours, pauses, restarts.
+//! What the machines beside those of flows and links do: nodes, the controller, letters between neighbours, pauses, restarts.
 
 use crate::event::{Event, Who};
+use crate::nodes::LetterId;
 use crate::pfc::Letter;
 use crate::sim::Sim;
 use std::collections::BTreeSet;
 use subak_core::driver::{Machine, Route};
 use subak_core::rng::mix;
-use subak_core::scheme::{
-    Class, Controller, Hop, Io, Node, NodeInfo, PacketId, PacketKind, Place, Port, Queue, RouteId, Scheme,
-};
+use subak_core::scheme::{Class, Hop, Io, Node, NodeInfo, PacketId, PacketKind, Place, Port, Queue, Scheme};
 use subak_core::{IdVec, LinkId, NodeId, NodeKind, Ns};
-
-subak_core::id! {
-    /// A letter on its way by its place.
-    pub(crate) struct LetterId(u32);
-}
-
-/// The machines beside those of flows and links, and letters under way between neighbours.
-pub(crate) struct Machines<S: Scheme> {
-    pub controller: Option<Box<dyn Controller<S>>>,
-    pub controller_life: u8,
-    /// Rows of the ways from each node to the controller and back.
-    pub ways: IdVec<NodeId, Option<(RouteId, RouteId)>>,
-    /// Where the controller is, once it is placed.
-    pub place: Option<Place>,
-    /// The machine of each node that has one, and how often it was restarted.
-    pub nodes: IdVec<NodeId, Option<Box<dyn Node<S>>>>,
-    pub node_infos: IdVec<NodeId, NodeInfo>,
-    pub node_lives: IdVec<NodeId, u8>,
-    pub has_nodes: bool,
-    /// Letters, and the places that are free.
-    pub letters: IdVec<LetterId, Option<Letter<S::Ctl>>>,
-    pub free_letters: Vec<LetterId>,
-}
-
-impl<S: Scheme> Machines<S> {
-    /// None yet, at so many nodes.
-    pub fn none(nodes: usize) -> Self {
-        Machines {
-            controller: None,
-            controller_life: 0,
-            ways: IdVec::filled(None, nodes),
-            place: None,
-            nodes: IdVec::new(),
-            node_infos: IdVec::new(),
-            node_lives: IdVec::filled(0, nodes),
-            has_nodes: false,
-            letters: IdVec::new(),
-            free_letters: Vec::new(),
-        }
-    }
-}
 
 impl<S: Scheme> Sim<S> {
     pub(crate) fn make_nodes(&mut self) {

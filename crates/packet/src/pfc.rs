@@ -1,9 +1,7 @@
-//! Priority flow control: buffers that the ports of a switch share, links that are paused, and circles of pauses.
+//! Priority flow control: buffers that the ports of a switch share, and links that are paused.
 
-use crate::sim::Sim;
-use std::collections::{BTreeMap, BTreeSet};
 use subak_core::driver::PacketSizes;
-use subak_core::scheme::{Class, Lossless, PacketId, Scheme, Threshold};
+use subak_core::scheme::{Class, Lossless, Threshold};
 use subak_core::{Fault, IdVec, LinkId, Network, NodeId, Ns};
 
 /// Bytes on the wire of a pause frame (IEEE 802.1Qbb).
@@ -16,9 +14,6 @@ const CLASSES: usize = Class::ALL.len();
 
 /// Since when a class is not paused.
 const OPEN: Ns = Ns::MAX;
-
-/// A link that has been paused for less says nothing of a deadlock yet.
-const PATIENCE_NS: Ns = 1_000_000;
 
 /// What is sent against a link's direction to the hop before it.
 #[derive(Debug, Clone)]
@@ -150,6 +145,11 @@ impl Pfc {
         self.buffers[node].room_bytes
     }
 
+    /// Which classes are asked to pause on `link`.
+    pub fn asked(&self, link: LinkId) -> [bool; CLASSES] {
+        self.inputs[link].paused
+    }
+
     fn threshold_bytes(&self, node: NodeId, growth: f64) -> u64 {
         let Buffer { room_bytes, used_bytes } = self.buffers[node];
         match self.rules.threshold {
@@ -163,7 +163,7 @@ impl Pfc {
     /// A packet that came by `link` is to wait at its end: whether there is room for it, and whether the class has to be paused
     /// now.
     #[inline]
-    fn admit(&mut self, link: LinkId, class: Class, bytes: u32) -> (bool, bool) {
+    pub fn admit(&mut self, link: LinkId, class: Class, bytes: u32) -> (bool, bool) {
         let Some(node) = self.ends[link] else { return (true, false) };
         let (bytes, c) = (u64::from(bytes), class.place());
         if class == Class::Control {
@@ -192,7 +192,7 @@ impl Pfc {
 
     /// A packet that came by `link` leaves its end: whether the class may go on.
     #[inline]
-    fn leave(&mut self, link: LinkId, class: Class, bytes: u32) -> bool {
+    pub fn leave(&mut self, link: LinkId, class: Class, bytes: u32) -> bool {
         let Some(node) = self.ends[link] else { return false };
         let c = class.place();
         let input = &mut self.inputs[link];
@@ -237,115 +237,9 @@ fn headroom_bytes(network: &Network, l: LinkId, sizes: PacketSizes) -> u64 {
     (react_ns * link.capacity_bps / 8e9).ceil() as u64 + 3 * u64::from(sizes.mtu_bytes)
 }
 
-impl<S: Scheme> Sim<S> {
-    /// Whether the node before the queue that packet `id` comes to has room for it; it came by `link`.
-    #[inline]
-    pub(crate) fn has_room(&mut self, link: LinkId, id: PacketId) -> bool {
-        let Some(pfc) = &mut self.pfc else { return true };
-        let (class, bytes) = (self.slab[id].class, self.slab[id].bytes);
-        let (has_room, pauses) = pfc.admit(link, class, bytes);
-        if pauses {
-            self.send_frame(link, class, true);
-        }
-        has_room
-    }
-
-    /// Packet `id` leaves the queue in which it was.
-    #[inline]
-    pub(crate) fn give_room(&mut self, id: PacketId) {
-        let Some(pfc) = &mut self.pfc else { return };
-        let packet = &self.slab[id];
-        let (class, Some(before)) = (packet.class, packet.hop.checked_sub(1)) else { return };
-        let link = self.routes.link(packet.route, before);
-        if pfc.leave(link, class, packet.bytes) {
-            self.send_frame(link, class, false);
-        }
-    }
-
-    #[cold]
-    fn send_frame(&mut self, link: LinkId, class: Class, on: bool) {
-        self.send_letter(link, Letter::Pause(class, on), FRAME_BYTES);
-    }
-
-    /// `link` is up again: frames that it should have carried are sent once more.
-    pub(crate) fn repeat_frames(&mut self, link: LinkId) {
-        let (Some(pfc), Some(paused)) = (&self.pfc, self.ports[link].twin) else { return };
-        let asked = pfc.inputs[paused].paused;
-        for class in Class::DATA {
-            self.send_frame(paused, class, asked[class.place()]);
-        }
-    }
-
-    /// Links that wait for each other in a circle: each is paused, and packets that came by it wait before the next.
-    pub(crate) fn circle_of_pauses(&self) -> Vec<(LinkId, Ns)> {
-        let until_ns = self.now_ns.saturating_sub(PATIENCE_NS);
-        let since =
-            |link: LinkId, class: Class| self.ports[link].gate.since_ns(class).filter(|&since_ns| since_ns <= until_ns);
-        let mut waits: BTreeMap<LinkId, BTreeSet<LinkId>> = BTreeMap::new();
-        for packet in self.slab.iter() {
-            let Some(before) = packet.hop.checked_sub(1) else { continue };
-            let came_by = self.routes.link(packet.route, before);
-            let waits_for = self.routes.link(packet.route, packet.hop);
-            if since(waits_for, packet.class).is_some() && since(came_by, packet.class).is_some() {
-                waits.entry(came_by).or_default().insert(waits_for);
-            }
-        }
-        let since_ns = |link| Class::DATA.into_iter().filter_map(|class| since(link, class)).min().unwrap_or(0);
-        circle(&waits).into_iter().map(|link| (link, since_ns(link))).collect()
-    }
-}
-
-/// A circle in a graph, from its smallest member on; empty if there is none.
-fn circle(graph: &BTreeMap<LinkId, BTreeSet<LinkId>>) -> Vec<LinkId> {
-    // What nothing waits for, or what waits for nothing, is in no circle: what is left when all such are gone has one.
-    let mut left = graph.clone();
-    loop {
-        let waited_for: BTreeSet<LinkId> = left.values().flatten().copied().collect();
-        let in_circle = |l: &LinkId| waited_for.contains(l) && left.contains_key(l);
-        let keep: BTreeSet<LinkId> = left.keys().copied().filter(in_circle).collect();
-        let next: BTreeMap<LinkId, BTreeSet<LinkId>> = keep
-            .iter()
-            .map(|l| (*l, left[l].intersection(&keep).copied().collect::<BTreeSet<_>>()))
-            .filter(|(_, to)| !to.is_empty())
-            .collect();
-        if next == left {
-            break;
-        }
-        left = next;
-    }
-    let Some(&first) = left.keys().next() else { return Vec::new() };
-    // Whoever walks on comes back to where it was.
-    let mut path = vec![first];
-    loop {
-        let next = *left[&path[path.len() - 1]].iter().next().expect("each waits for one that is left");
-        if let Some(at) = path.iter().position(|&l| l == next) {
-            let mut circle = path.split_off(at);
-            let least = circle.iter().enumerate().min_by_key(|(_, l)| **l).map_or(0, |(k, _)| k);
-            circle.rotate_left(least);
-            return circle;
-        }
-        path.push(next);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn graph(edges: &[(u32, u32)]) -> BTreeMap<LinkId, BTreeSet<LinkId>> {
-        let mut graph: BTreeMap<LinkId, BTreeSet<LinkId>> = BTreeMap::new();
-        for &(from, to) in edges {
-            graph.entry(LinkId(from)).or_default().insert(LinkId(to));
-        }
-        graph
-    }
-
-    #[test]
-    fn a_circle_is_found_among_what_only_leads_to_it() {
-        assert_eq!(circle(&graph(&[(1, 2), (2, 3), (3, 4), (5, 2)])), [LinkId(0); 0]);
-        assert_eq!(circle(&graph(&[(9, 4), (4, 7), (7, 2), (2, 4), (7, 1)])), [2, 4, 7]);
-        assert_eq!(circle(&graph(&[(3, 3)])), [3]);
-    }
 
     #[test]
     fn a_gate_counts_pauses_and_their_time() {

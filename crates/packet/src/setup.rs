@@ -2,8 +2,8 @@
 
 use crate::event::{Event, Who};
 use crate::flows::Flows;
-use crate::losses::{Mishaps, Rule};
-use crate::machines::Machines;
+use crate::mishaps::{Mishaps, Rule};
+use crate::nodes::Machines;
 use crate::pfc::Pfc;
 use crate::port::PortState;
 use crate::routes::Routes;

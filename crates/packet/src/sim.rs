@@ -4,8 +4,8 @@
 use crate::event::{Event, Packed, Who};
 use crate::flow::{SubId, Subflow};
 use crate::flows::Flows;
-use crate::losses::Mishaps;
-use crate::machines::Machines;
+use crate::mishaps::Mishaps;
+use crate::nodes::Machines;
 use crate::pfc::Pfc;
 use crate::port::PortState;
 use crate::routes::Routes;

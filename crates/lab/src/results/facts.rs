@@ -1,9 +1,11 @@
 //! What the rows of a run say, before it is summed up.
 
-use super::summary::WHOLE;
 use crate::results::read::{flag, number, text, whole};
 use arrow_array::RecordBatch;
 use std::collections::BTreeMap;
+
+/// What a row `summary` counts over a whole run and the comparison shows.
+pub(crate) const WHOLE: &[&str] = &["dropped_packets", "lost_packets", "retransmissions", "pauses", "packet_hops"];
 
 pub(crate) const COLUMNS: &[&str] = &[
     "cell",

@@ -1,7 +1,7 @@
 //! Reading a results table back.
 
 use crate::error::Error;
-use crate::results::store::read_manifest;
+use crate::files;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt64Type};
 use arrow_array::{Array, RecordBatch};
@@ -44,6 +44,18 @@ impl Results {
         mut each: impl FnMut(&RecordBatch) -> Result<(), Error>,
     ) -> Result<(), Error> {
         self.tables.iter().try_for_each(|path| table_in(path, columns, &mut each))
+    }
+}
+
+/// The manifest of a directory of results.
+pub(crate) fn read_manifest(dir: &Path) -> Result<Map<String, Value>, Error> {
+    let path = dir.join("manifest.json");
+    let text = files::read_text(&path)?;
+    match serde_json::from_str(&text) {
+        Ok(Value::Object(map)) => Ok(map),
+        _ => Err(Fault::new("", "is no manifest of results", "give a directory that `subak run` wrote")
+            .in_file(path.display().to_string())
+            .into()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The comparison: for each scheme at each value of the axes, its metrics over the seeds.
 
 use crate::error::Error;
-use crate::results::facts::{COLUMNS, FlowFact, Run, Settled, collect};
+use crate::results::facts::{COLUMNS, FlowFact, Run, Settled, WHOLE, collect};
 use crate::results::read::Results;
 use crate::results::stats::{Stat, quantile, quantile_of_bins};
 use serde::ser::SerializeMap;
@@ -12,9 +12,6 @@ use std::path::Path;
 
 /// Lower edges of the size bins, bytes; the last has no upper edge.
 pub const SIZE_BINS: &[u64] = &[0, 10_000, 100_000, 1_000_000, 10_000_000];
-
-/// What a row `summary` counts over a whole run and the comparison shows.
-pub(crate) const WHOLE: &[&str] = &["dropped_packets", "lost_packets", "retransmissions", "pauses", "packet_hops"];
 
 /// The comparison of a run's schemes.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -1,14 +1,16 @@
 //! A cell as one function: from a spec and a number to a table, which goes to disk while the run lasts.
 
 use crate::error::Error;
-use crate::results::files::Part;
+use crate::files::Part;
 use crate::results::packets::PacketTable;
+use crate::results::spent::Took;
 use crate::results::store::{self, Store};
 use crate::results::table::TableWriter;
+use crate::runs::Options;
 use crate::runs::recorder::Shared;
-use crate::runs::simulate::{self, Took};
-use crate::runs::{Options, Policies};
+use crate::runs::simulate;
 use crate::spec::ValidSpec;
+use crate::spec::workload::jobs::Policies;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use std::path::Path;

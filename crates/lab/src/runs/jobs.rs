@@ -1,11 +1,10 @@
 //! Jobs while they run: policies hear of starts, progress and ends, and weights change.
 
 use crate::results::table::Row;
-use crate::runs::Policies;
 use crate::runs::actions::Deed;
 use crate::spec::setting::Setting;
 use crate::spec::workload::Planned;
-use crate::spec::workload::jobs::{Placed, Who};
+use crate::spec::workload::jobs::{Placed, Policies, Who, no_callable};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
@@ -223,11 +222,4 @@ impl Placed {
         }
         ends_ns.into_iter().max().unwrap_or(0)
     }
-}
-
-/// A spec asks for a policy that the caller did not bring.
-pub(crate) fn no_callable(name: &str) -> Fault {
-    let what = format!("the policy \"{name}\" is a callable that was not given");
-    let mend = format!("run it from Python: subak.run(spec, out, policies={{\"{name}\": function}})");
-    Fault::new("workload.policy", what, mend)
 }

@@ -7,18 +7,17 @@ pub(crate) mod jobs;
 mod passing;
 mod recorder;
 pub(crate) mod simulate;
-pub(crate) mod spent;
 pub(crate) mod testbed;
 mod window;
 
 use crate::error::Error;
+use crate::results::read::read_manifest;
 use crate::results::scenes::described;
-use crate::results::store::{BUILD, Standing, Store, VERSION, read_manifest};
+use crate::results::spent::{Spent, Took};
+use crate::results::store::{BUILD, Standing, Store, VERSION};
 use crate::results::warnings::{self, Warning};
-use crate::runs::simulate::Took;
-use crate::runs::spent::Spent;
 use crate::spec::ValidSpec;
-use crate::spec::workload::jobs::Placed;
+use crate::spec::workload::jobs::Policies;
 use cell::CellError;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -28,7 +27,6 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 use subak_core::Fault;
-use subak_jobs::WeightPolicy;
 use testbed::Testbed;
 
 /// How to run.
@@ -75,10 +73,6 @@ pub struct Outcome {
     /// What a reader of the results should know before believing them.
     pub warnings: Vec<Warning>,
 }
-
-/// Policies for the weights of jobs that a caller brings, by the name under which a spec asks for them; each makes one for a
-/// job.
-pub type Policies = BTreeMap<String, Box<dyn Fn(&Placed) -> Box<dyn WeightPolicy> + Send + Sync>>;
 
 /// Runs `spec` into `dir`. Cells that are complete there are not run again; a cell that fails is recorded and leaves the
 /// others alone. Once all cells are there they are merged in order, so that the bytes do not depend on how often or on

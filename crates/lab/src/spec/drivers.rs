@@ -1,6 +1,5 @@
 //! The drivers: what can run a scheme. One entry each; nothing else in this crate knows a driver or a scheme by name.
 
-use crate::spec::setting::Cost;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use subak_core::driver::{Driver, Injected, PacketSizes};
@@ -8,6 +7,17 @@ use subak_core::scheme::{Goal, Info, Kind, Load, Params, Scheme, Settles, Work};
 use subak_core::{Fault, Network, Nic, Policy};
 use subak_fluid::Stated;
 use subak_schemes::{Visitor, registry};
+
+/// An estimate of what a cell takes.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Cost {
+    /// Flows.
+    pub flows: f64,
+    /// Packets leaving one queue onto one link (0 for a fluid scheme).
+    pub packet_hops: f64,
+    /// Seconds on one core.
+    pub seconds: f64,
+}
 
 /// A scheme with its parameters, as a spec lists it.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -14,13 +14,13 @@ pub mod sweep;
 pub(crate) mod topology;
 pub mod workload;
 
-use crate::results::files;
-use crate::runs::Policies;
-use crate::runs::jobs::no_callable;
+use crate::files;
+use crate::spec::drivers::Cost;
 use crate::spec::packets::Recorded;
 use crate::spec::section::{Section, each, text, whole};
-use crate::spec::setting::{Cost, Setting};
+use crate::spec::setting::Setting;
 use crate::spec::topology::Topology;
+use crate::spec::workload::jobs::{Policies, no_callable};
 use drivers::SchemeChoice;
 use serde::Serialize;
 use serde_json::{Map, Value, json};

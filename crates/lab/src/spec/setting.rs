@@ -1,13 +1,12 @@
 //! One setting of a spec, all axes fixed: what every scheme and seed of it runs under.
 
 use crate::runs::testbed;
-use crate::spec::drivers::{Expected, SchemeChoice};
+use crate::spec::drivers::{Cost, Expected, SchemeChoice};
 use crate::spec::measure::{Measure, measure};
 use crate::spec::section::{Section, each};
 use crate::spec::topology::Topology;
 use crate::spec::workload::Traffic;
 use crate::spec::{controller, fault};
-use serde::Serialize;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -19,17 +18,6 @@ use subak_core::keys::{Holds, Key, Low};
 use subak_core::quantity::{bytes_from_json, ns_from_json};
 use subak_core::scheme::{Circumstances, Goal};
 use subak_core::{Fault, Faults, LinkId, NodeId, Ns, Policy};
-
-/// An estimate of what a cell takes.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Cost {
-    /// Flows.
-    pub flows: f64,
-    /// Packets leaving one queue onto one link (0 for a fluid scheme).
-    pub packet_hops: f64,
-    /// Seconds on one core.
-    pub seconds: f64,
-}
 
 /// The longest duration, and the longest drain, ns: two hours. The packet simulator's finest clock counts five.
 const MOST_NS: Ns = 2 * 3600 * 1_000_000_000;

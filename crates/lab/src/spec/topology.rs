@@ -58,7 +58,7 @@ impl Topology {
     pub(crate) fn read(network: &Value, routing: Option<&Value>, base: &Path) -> Result<Self, Fault> {
         let mut faults = Faults::default();
         let (network, nic) = faults.keep(nic(network)).unwrap_or((network.clone(), Nic::default()));
-        let read = crate::results::files::network(&network, base).map_err(|e| e.below("network"));
+        let read = crate::files::network(&network, base).map_err(|e| e.below("network"));
         let (mut described, metric) = faults.keep(read).unwrap_or_default();
         described.set_nic(nic);
         if let Some(slow) = described.links().iter().find(|l| l.capacity_bps < 1e3) {

@@ -5,8 +5,9 @@ mod frame;
 
 use crate::error::Error;
 use crate::results::pcapng::Pcapng;
+use crate::results::read::read_manifest;
 use crate::results::read::{flag, text, whole};
-use crate::results::store::{packets_path, read_manifest};
+use crate::results::store::packets_path;
 use arrow_array::RecordBatch;
 use frame::{Frame, Transport};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;

@@ -3,7 +3,7 @@
 
 use super::{Store, copy_groups, metadata, metadata_of_cell, packets_path, read_footer};
 use crate::error::Error;
-use crate::results::files;
+use crate::files;
 use crate::results::read::table_in;
 use crate::results::store::{BUILD, VERSION};
 use crate::results::table::{TableWriter, properties};

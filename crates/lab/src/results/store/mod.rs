@@ -3,17 +3,17 @@
 mod adopt;
 
 use crate::error::Error;
-use crate::results::files::{self, Part};
+use crate::files::{self, Part};
+use crate::results::read::read_manifest;
+use crate::results::spent::{Spent, Took};
 use crate::results::table::properties;
-use crate::runs::simulate::Took;
-use crate::runs::spent::Spent;
 use crate::spec::ValidSpec;
 use adopt::Adopted;
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{KeyValue, ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::writer::SerializedFileWriter;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
@@ -265,16 +265,4 @@ fn is_free(dir: &Path) -> io::Result<bool> {
 
 fn read_footer(path: &Path) -> Result<ParquetMetaData, ParquetError> {
     ParquetMetaDataReader::new().parse_and_finish(&File::open(path)?)
-}
-
-/// The manifest of a directory of results.
-pub(crate) fn read_manifest(dir: &Path) -> Result<Map<String, Value>, Error> {
-    let path = dir.join("manifest.json");
-    let text = files::read_text(&path)?;
-    match serde_json::from_str(&text) {
-        Ok(Value::Object(map)) => Ok(map),
-        _ => Err(Fault::new("", "is no manifest of results", "give a directory that `subak run` wrote")
-            .in_file(path.display().to_string())
-            .into()),
-    }
 }

@@ -3,8 +3,8 @@
 mod rows;
 
 use crate::error::Error;
+use crate::results::spent::Took;
 use crate::results::table::Row;
-use crate::runs::Policies;
 use crate::runs::actions::Actions;
 use crate::runs::convergence::Watch;
 use crate::runs::jobs::Running;
@@ -16,6 +16,7 @@ use crate::spec::drivers::{Scene, SchemeChoice};
 use crate::spec::measure::Convergence;
 use crate::spec::setting::Setting;
 use crate::spec::workload::Planned;
+use crate::spec::workload::jobs::Policies;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,13 +44,6 @@ pub(crate) struct Cell<'a> {
     pub testbed: Option<&'a dyn Testbed>,
     /// Told the share of the run that is done.
     pub progress: &'a (dyn Fn(f64) + Sync),
-}
-
-/// What a cell took.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Took {
-    pub events: u64,
-    pub packet_hops: u64,
 }
 
 /// Runs the cell; `None` if it was cancelled.

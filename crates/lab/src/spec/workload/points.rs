@@ -3,7 +3,7 @@
 //! A file is CSV with the columns `size_bytes` and `probability`: the share of flows up to that size. Sizes rise, shares
 //! never fall, and the last is 1.
 
-use crate::results::files;
+use crate::files;
 use crate::spec::section::{Section, between, list, text};
 use serde_json::Value;
 use std::path::Path;

@@ -109,9 +109,9 @@ fn read(section: &mut Section, base: &Path) -> Result<Vec<Traced>, Fault> {
     let named = |e: Fault| e.in_file(path.display().to_string());
     let mut flows = match format {
         "parquet" => from_parquet(&path)?,
-        "csv" => from_csv(&crate::results::files::read_text(&path)?).map_err(named)?,
-        "hpcc" => from_hpcc(&crate::results::files::read_text(&path)?).map_err(named)?,
-        _ => from_htsim(&crate::results::files::read_text(&path)?).map_err(named)?,
+        "csv" => from_csv(&crate::files::read_text(&path)?).map_err(named)?,
+        "hpcc" => from_hpcc(&crate::files::read_text(&path)?).map_err(named)?,
+        _ => from_htsim(&crate::files::read_text(&path)?).map_err(named)?,
     };
     for flow in flows.iter_mut().filter(|flow| flow.after.is_empty()) {
         flow.start_ns = flow.start_ns.checked_sub(origin_ns).ok_or_else(|| {

@@ -6,11 +6,12 @@ mod waiting;
 
 use super::{Common, Entry, Expected, Maker, Planned, Workload, host};
 use crate::spec::topology::Topology;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use subak_core::driver::PacketSizes;
 use subak_core::quantity::quoted;
 use subak_core::{Fault, FlowId, IdVec, Ns};
-use subak_jobs::{Job, policies};
+use subak_jobs::{Job, WeightPolicy, policies};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "jobs",
@@ -174,4 +175,15 @@ impl Workload for Jobs {
         }
         Ok(())
     }
+}
+
+/// Policies for the weights of jobs that a caller brings, by the name under which a spec asks for them; each makes one for a
+/// job.
+pub type Policies = BTreeMap<String, Box<dyn Fn(&Placed) -> Box<dyn WeightPolicy> + Send + Sync>>;
+
+/// A spec asks for a policy that the caller did not bring.
+pub(crate) fn no_callable(name: &str) -> Fault {
+    let what = format!("the policy \"{name}\" is a callable that was not given");
+    let mend = format!("run it from Python: subak.run(spec, out, policies={{\"{name}\": function}})");
+    Fault::new("workload.policy", what, mend)
 }

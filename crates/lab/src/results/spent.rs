@@ -1,7 +1,14 @@
-//! What a cell took: time on the clock, and of a processor.
+//! What a cell took: events and packet-hops; time on the clock, and of a processor.
 
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Map, Value, json};
+
+/// What the simulator did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Took {
+    pub events: u64,
+    pub packet_hops: u64,
+}
 
 /// Seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,0 +1,46 @@
+//! The machines beside those of flows and links, as they stand.
+
+use crate::pfc::Letter;
+use subak_core::scheme::{Controller, Node, NodeInfo, Place, RouteId, Scheme};
+use subak_core::{IdVec, NodeId};
+
+subak_core::id! {
+    /// A letter on its way by its place.
+    pub(crate) struct LetterId(u32);
+}
+
+/// The machines beside those of flows and links, and letters under way between neighbours.
+pub(crate) struct Machines<S: Scheme> {
+    pub controller: Option<Box<dyn Controller<S>>>,
+    pub controller_life: u8,
+    /// Rows of the ways from each node to the controller and back.
+    pub ways: IdVec<NodeId, Option<(RouteId, RouteId)>>,
+    /// Where the controller is, once it is placed.
+    pub place: Option<Place>,
+    /// The machine of each node that has one, and how often it was restarted.
+    pub nodes: IdVec<NodeId, Option<Box<dyn Node<S>>>>,
+    pub node_infos: IdVec<NodeId, NodeInfo>,
+    pub node_lives: IdVec<NodeId, u8>,
+    pub has_nodes: bool,
+    /// Letters, and the places that are free.
+    pub letters: IdVec<LetterId, Option<Letter<S::Ctl>>>,
+    pub free_letters: Vec<LetterId>,
+}
+
+impl<S: Scheme> Machines<S> {
+    /// None yet, at so many nodes.
+    pub fn none(nodes: usize) -> Self {
+        Machines {
+            controller: None,
+            controller_life: 0,
+            ways: IdVec::filled(None, nodes),
+            place: None,
+            nodes: IdVec::new(),
+            node_infos: IdVec::new(),
+            node_lives: IdVec::filled(0, nodes),
+            has_nodes: false,
+            letters: IdVec::new(),
+            free_letters: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! What priority flow control does in the simulation: room for packets, frames, and circles of pauses.
+
+use crate::pfc::{FRAME_BYTES, Letter};
+use crate::sim::Sim;
+use std::collections::{BTreeMap, BTreeSet};
+use subak_core::scheme::{Class, PacketId, Scheme};
+use subak_core::{LinkId, Ns};
+
+/// A link that has been paused for less says nothing of a deadlock yet.
+const PATIENCE_NS: Ns = 1_000_000;
+
+impl<S: Scheme> Sim<S> {
+    /// Whether the node before the queue that packet `id` comes to has room for it; it came by `link`.
+    #[inline]
+    pub(crate) fn has_room(&mut self, link: LinkId, id: PacketId) -> bool {
+        let Some(pfc) = &mut self.pfc else { return true };
+        let (class, bytes) = (self.slab[id].class, self.slab[id].bytes);
+        let (has_room, pauses) = pfc.admit(link, class, bytes);
+        if pauses {
+            self.send_frame(link, class, true);
+        }
+        has_room
+    }
+
+    /// Packet `id` leaves the queue in which it was.
+    #[inline]
+    pub(crate) fn give_room(&mut self, id: PacketId) {
+        let Some(pfc) = &mut self.pfc else { return };
+        let packet = &self.slab[id];
+        let (class, Some(before)) = (packet.class, packet.hop.checked_sub(1)) else { return };
+        let link = self.routes.link(packet.route, before);
+        if pfc.leave(link, class, packet.bytes) {
+            self.send_frame(link, class, false);
+        }
+    }
+
+    #[cold]
+    fn send_frame(&mut self, link: LinkId, class: Class, on: bool) {
+        self.send_letter(link, Letter::Pause(class, on), FRAME_BYTES);
+    }
+
+    /// `link` is up again: frames that it should have carried are sent once more.
+    pub(crate) fn repeat_frames(&mut self, link: LinkId) {
+        let (Some(pfc), Some(paused)) = (&self.pfc, self.ports[link].twin) else { return };
+        let asked = pfc.asked(paused);
+        for class in Class::DATA {
+            self.send_frame(paused, class, asked[class.place()]);
+        }
+    }
+
+    /// Links that wait for each other in a circle: each is paused, and packets that came by it wait before the next.
+    pub(crate) fn circle_of_pauses(&self) -> Vec<(LinkId, Ns)> {
+        let until_ns = self.now_ns.saturating_sub(PATIENCE_NS);
+        let since =
+            |link: LinkId, class: Class| self.ports[link].gate.since_ns(class).filter(|&since_ns| since_ns <= until_ns);
+        let mut waits: BTreeMap<LinkId, BTreeSet<LinkId>> = BTreeMap::new();
+        for packet in self.slab.iter() {
+            let Some(before) = packet.hop.checked_sub(1) else { continue };
+            let came_by = self.routes.link(packet.route, before);
+            let waits_for = self.routes.link(packet.route, packet.hop);
+            if since(waits_for, packet.class).is_some() && since(came_by, packet.class).is_some() {
+                waits.entry(came_by).or_default().insert(waits_for);
+            }
+        }
+        let since_ns = |link| Class::DATA.into_iter().filter_map(|class| since(link, class)).min().unwrap_or(0);
+        circle(&waits).into_iter().map(|link| (link, since_ns(link))).collect()
+    }
+}
+
+/// A circle in a graph, from its smallest member on; empty if there is none.
+fn circle(graph: &BTreeMap<LinkId, BTreeSet<LinkId>>) -> Vec<LinkId> {
+    // What nothing waits for, or what waits for nothing, is in no circle: what is left when all such are gone has one.
+    let mut left = graph.clone();
+    loop {
+        let waited_for: BTreeSet<LinkId> = left.values().flatten().copied().collect();
+        let in_circle = |l: &LinkId| waited_for.contains(l) && left.contains_key(l);
+        let keep: BTreeSet<LinkId> = left.keys().copied().filter(in_circle).collect();
+        let next: BTreeMap<LinkId, BTreeSet<LinkId>> = keep
+            .iter()
+            .map(|l| (*l, left[l].intersection(&keep).copied().collect::<BTreeSet<_>>()))
+            .filter(|(_, to)| !to.is_empty())
+            .collect();
+        if next == left {
+            break;
+        }
+        left = next;
+    }
+    let Some(&first) = left.keys().next() else { return Vec::new() };
+    // Whoever walks on comes back to where it was.
+    let mut path = vec![first];
+    loop {
+        let next = *left[&path[path.len() - 1]].iter().next().expect("each waits for one that is left");
+        if let Some(at) = path.iter().position(|&l| l == next) {
+            let mut circle = path.split_off(at);
+            let least = circle.iter().enumerate().min_by_key(|(_, l)| **l).map_or(0, |(k, _)| k);
+            circle.rotate_left(least);
+            return circle;
+        }
+        path.push(next);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn graph(edges: &[(LinkId, LinkId)]) -> BTreeMap<LinkId, BTreeSet<LinkId>> {
+        let mut graph: BTreeMap<LinkId, BTreeSet<LinkId>> = BTreeMap::new();
+        for &(from, to) in edges {
+            graph.entry(from).or_default().insert(to);
+        }
+        graph
+    }
+
+    #[test]
+    fn a_circle_is_found_among_what_only_leads_to_it() {
+        assert_eq!(circle(&graph(&[(1, 2), (2, 3), (3, 4), (5, 2)])), [0; 0]);
+        assert_eq!(circle(&graph(&[(9, 4), (4, 7), (7, 2), (2, 4), (7, 1)])), [2, 4, 7]);
+        assert_eq!(circle(&graph(&[(3, 3)])), [3]);
+    }
+}
