@@ -104,17 +104,17 @@ fn circle(graph: &BTreeMap<LinkId, BTreeSet<LinkId>>) -> Vec<LinkId> {
 mod tests {
     use super::*;
 
-    fn graph(edges: &[(LinkId, LinkId)]) -> BTreeMap<LinkId, BTreeSet<LinkId>> {
+    fn graph(edges: &[(u32, u32)]) -> BTreeMap<LinkId, BTreeSet<LinkId>> {
         let mut graph: BTreeMap<LinkId, BTreeSet<LinkId>> = BTreeMap::new();
         for &(from, to) in edges {
-            graph.entry(from).or_default().insert(to);
+            graph.entry(LinkId(from)).or_default().insert(LinkId(to));
         }
         graph
     }
 
     #[test]
     fn a_circle_is_found_among_what_only_leads_to_it() {
-        assert_eq!(circle(&graph(&[(1, 2), (2, 3), (3, 4), (5, 2)])), [0; 0]);
+        assert_eq!(circle(&graph(&[(1, 2), (2, 3), (3, 4), (5, 2)])), [LinkId(0); 0]);
         assert_eq!(circle(&graph(&[(9, 4), (4, 7), (7, 2), (2, 4), (7, 1)])), [2, 4, 7]);
         assert_eq!(circle(&graph(&[(3, 3)])), [3]);
     }
