@@ -18,7 +18,7 @@ pub struct Need {
 
 /// What was found.
 #[derive(Debug, Clone, Serialize)]
-pub struct Told {
+pub struct Findings {
     /// Of this document.
     pub schema: u32,
     /// Each need.
@@ -29,7 +29,7 @@ pub struct Told {
 }
 
 /// Looks; if asked to, tries what each kind of program needs.
-pub fn look(tries: bool) -> Told {
+pub fn look(tries: bool) -> Findings {
     // What the trials below put there goes a moment later.
     #[cfg(feature = "bpf")]
     let present = crate::kernel::present::present();
@@ -37,7 +37,7 @@ pub fn look(tries: bool) -> Told {
     if tries {
         needs.extend(programs());
     }
-    Told {
+    Findings {
         schema: 1,
         needs,
         #[cfg(feature = "bpf")]

@@ -4,7 +4,9 @@
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng;
 use subak_agent::kernel::vectors::{Trial, answer};
-use subak_schemes::soze::{Arithmetic, Control, FixedRate, Floor, Heard, Law, Limits, Often, Rate, Virtual, fixed};
+use subak_schemes::soze::{
+    Arithmetic, Control, FixedRate, Floor, Heard, Law, Limits, Often, SenderRate, Virtual, fixed,
+};
 
 /// Inputs of each setting: four settings make a million.
 const TRIALS: usize = 250_000;
@@ -33,7 +35,9 @@ fn a_million_updates_are_those_of_the_simulator() {
     let mut random = Pcg64Mcg::new(0x5eed);
     for law in laws() {
         let limits = Limits { most_bps: 40e9, packet_bits: 12_000, rtt_ns: 10_000 };
-        let Rate::Fixed(fixed) = Rate::new(&law, law.p_ns(10_000), 100e9, &limits) else { panic!("it is in integers") };
+        let SenderRate::Fixed(fixed) = SenderRate::new(&law, law.p_ns(10_000), 100e9, &limits) else {
+            panic!("it is in integers")
+        };
         let settings = fixed.settings();
         let mut trials: Vec<Trial> = (0..TRIALS).map(|_| trial(&mut random)).collect();
         if let Err(why) = answer(&settings, &mut trials) {
@@ -70,9 +74,9 @@ fn trial(random: &mut Pcg64Mcg) -> Trial {
 
 fn expected(rate: FixedRate, trial: &Trial, limits: Limits) -> (i64, u64, i64) {
     let limits = Limits { rtt_ns: trial.rtt_ns, ..limits };
-    let mut rate = Rate::Fixed(rate.at(trial.log2_rate, trial.log2_weight));
+    let mut rate = SenderRate::Fixed(rate.at(trial.log2_rate, trial.log2_weight));
     let heard = Heard { delay_ns: trial.delay_ns, passed_ns: trial.dt_ns, rtt_ns: trial.rtt_ns };
     rate.hear(heard, false, &limits);
-    let Rate::Fixed(after) = rate else { panic!("it is in integers") };
+    let SenderRate::Fixed(after) = rate else { panic!("it is in integers") };
     (after.log2_rate(), fixed::exp2(after.log2_rate()), fixed::log2(trial.rtt_ns))
 }

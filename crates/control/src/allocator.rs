@@ -5,24 +5,24 @@ use crate::channel::{self, Fate, Taken};
 use crate::known::{EMPTY, Known, Peer, Slot};
 use crate::pace::Pace;
 use crate::paths::Paths;
-use crate::peer::Told;
-use crate::{Law, Settings};
+use crate::peer::Acked;
+use crate::{PriceLaw, Settings};
 use std::collections::VecDeque;
 use subak_core::{Fault, IdVec, LinkId, Ns};
 use subak_solve::ned::{self, Accelerated, Cluster, Iteration, Key, Ned, Normalizer};
-use subak_wire::{Datagram, Direction, End, GROUP_BYTES, Rate, Start, Update};
+use subak_wire::{Datagram, Direction, End, GROUP_BYTES, Rate16, Start, Update};
 
 /// The share of a link that traffic which nobody schedules leaves to the rest, at least.
 const LEAST_SHARE: f64 = 0.05;
 /// How much a new observation of such traffic counts beside those before.
 const NEWEST: f64 = 0.25;
 
-fn law(settings: &Settings) -> Box<dyn ned::Law<f64> + Send> {
+fn law(settings: &Settings) -> Box<dyn ned::PriceUpdate<f64> + Send> {
     match (settings.law, settings.gamma) {
-        (Law::Ned, None) => Box::new(Ned::default()),
-        (Law::Ned, Some(gamma)) => Box::new(Ned::with_gamma(gamma)),
-        (Law::Accelerated, None) => Box::new(Accelerated::default()),
-        (Law::Accelerated, Some(gamma)) => Box::new(Accelerated::with_gamma(gamma)),
+        (PriceLaw::Ned, None) => Box::new(Ned::default()),
+        (PriceLaw::Ned, Some(gamma)) => Box::new(Ned::with_gamma(gamma)),
+        (PriceLaw::Accelerated, None) => Box::new(Accelerated::default()),
+        (PriceLaw::Accelerated, Some(gamma)) => Box::new(Accelerated::with_gamma(gamma)),
     }
 }
 
@@ -50,7 +50,7 @@ pub struct Counters {
 /// The allocator's state.
 pub struct Allocator {
     settings: Settings,
-    iteration: Iteration<f64, Box<dyn ned::Law<f64> + Send>>,
+    iteration: Iteration<f64, Box<dyn ned::PriceUpdate<f64> + Send>>,
     paths: Box<dyn Paths>,
     epoch: u64,
     /// By number; those that did not join, or left, are none.
@@ -346,7 +346,7 @@ impl Allocator {
             if (bps - slot.bps).abs() <= self.settings.threshold * slot.bps {
                 continue;
             }
-            (slot.bps, slot.told) = (Rate::at_most(bps).bps(), Told::No);
+            (slot.bps, slot.told) = (Rate16::at_most(bps).bps(), Acked::No);
             if !std::mem::replace(&mut slot.is_news, true)
                 && let Some(peer) = self.peers.get_mut(slot.endpoint as usize).and_then(Option::as_mut)
             {
@@ -428,7 +428,7 @@ impl Allocator {
                     continue;
                 }
                 slot.told.tell(number);
-                datagram.updates.push(Update { flowlet: id, rate: Rate::at_most(slot.bps) });
+                datagram.updates.push(Update { flowlet: id, rate: Rate16::at_most(slot.bps) });
                 told.push(id);
             }
             counters.updates += told.len() as u64;

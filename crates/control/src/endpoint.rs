@@ -3,10 +3,10 @@
 use crate::Settings;
 use crate::channel::{self, Channel, Taken};
 use crate::pace::Pace;
-use crate::peer::Told;
+use crate::peer::Acked;
 use std::collections::{BTreeMap, BTreeSet};
 use subak_core::Ns;
-use subak_wire::{Datagram, Direction, End, GROUP_BYTES, Observed, Rate, Start};
+use subak_wire::{Datagram, Direction, End, GROUP_BYTES, Observed, Rate16, Start};
 
 /// A flowlet, from its start until the allocator knows of its end.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ struct Flowlet {
     sends: u32,
     /// The allocator is told, or is to be told, that it is over.
     over: bool,
-    told: Told,
+    told: Acked,
     rate: Option<Granted>,
 }
 
@@ -85,7 +85,7 @@ impl Endpoint {
         self.last_flowlet = self.last_flowlet.wrapping_add(1);
         let flowlet = self.last_flowlet;
         let start = Start { flowlet, to, path, weight };
-        self.flowlets.insert(flowlet, Flowlet { connection, start, sends, over: false, told: Told::No, rate });
+        self.flowlets.insert(flowlet, Flowlet { connection, start, sends, over: false, told: Acked::No, rate });
         if let Some(earlier) = self.active.insert(connection, flowlet) {
             self.forget_if_known(earlier);
         }
@@ -123,14 +123,14 @@ impl Endpoint {
         let Some(flowlet) = self.flowlets.get_mut(&id) else { return };
         if !flowlet.over {
             flowlet.over = true;
-            flowlet.told = Told::No;
+            flowlet.told = Acked::No;
             self.news.insert(id);
         }
     }
 
     fn forget_if_known(&mut self, id: u32) {
         let Some(flowlet) = self.flowlets.get(&id) else { return };
-        if flowlet.over && flowlet.told == Told::Yes && self.active.get(&flowlet.connection) != Some(&id) {
+        if flowlet.over && flowlet.told == Acked::Yes && self.active.get(&flowlet.connection) != Some(&id) {
             self.flowlets.remove(&id);
         }
     }
@@ -150,14 +150,14 @@ impl Endpoint {
         let Some(flowlet) = self.flowlets.get_mut(&id).filter(|f| !f.over) else { return };
         let start = new(flowlet.start);
         if start != flowlet.start {
-            (flowlet.start, flowlet.told) = (start, Told::No);
+            (flowlet.start, flowlet.told) = (start, Acked::No);
             self.news.insert(id);
         }
     }
 
     /// Traffic of this host that no allocator schedules, bit/s.
     pub fn observe(&mut self, out_bps: f64, into_bps: f64) {
-        self.observed = Some(Observed { out: Rate::at_most(out_bps), into: Rate::at_most(into_bps) });
+        self.observed = Some(Observed { out: Rate16::at_most(out_bps), into: Rate16::at_most(into_bps) });
     }
 
     /// What `connection` may send, bit/s. `None`: nothing was granted, or the lease is over, and the host's own congestion
@@ -231,7 +231,7 @@ impl Endpoint {
             if let Some(granted) = &mut flowlet.rate {
                 granted.until_ns.get_or_insert(lease_until_ns);
             }
-            flowlet.told = if flowlet.over { Told::Yes } else { Told::No };
+            flowlet.told = if flowlet.over { Acked::Yes } else { Acked::No };
             if !flowlet.over {
                 news.insert(*id);
             }

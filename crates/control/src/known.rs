@@ -1,7 +1,7 @@
 //! What the allocator knows of its endpoints and of their flowlets.
 
 use crate::channel::Channel;
-use crate::peer::Told;
+use crate::peer::Acked;
 use std::collections::{BTreeMap, VecDeque};
 use subak_solve::ned::Key;
 use subak_wire::Start;
@@ -20,11 +20,11 @@ pub(crate) struct Slot {
     pub bps: f64,
     pub endpoint: u32,
     pub flowlet: u32,
-    pub told: Told,
+    pub told: Acked,
     pub is_news: bool,
 }
 
-pub(crate) const EMPTY: Slot = Slot { bps: f64::INFINITY, endpoint: 0, flowlet: 0, told: Told::No, is_news: false };
+pub(crate) const EMPTY: Slot = Slot { bps: f64::INFINITY, endpoint: 0, flowlet: 0, told: Acked::No, is_news: false };
 
 /// An endpoint as the allocator knows it.
 #[derive(Debug)]

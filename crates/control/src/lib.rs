@@ -28,7 +28,7 @@ use subak_core::Ns;
 
 /// How the allocator's prices move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Law {
+pub enum PriceLaw {
     /// Newton-Exact-Diagonal, the paper's.
     Ned,
     /// NED with restarted acceleration, ours: it needs half the iterations at the median, and a sixth at worst.
@@ -39,7 +39,7 @@ pub enum Law {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
     /// How prices move.
-    pub law: Law,
+    pub law: PriceLaw,
     /// Step of NED, in shares of Newton's; `None` for the largest that is safe on the paths there are.
     pub gamma: Option<f64>,
     /// The policy's alpha; 1 is the logarithm.
@@ -80,7 +80,7 @@ impl Settings {
     /// For round trips of some 20 us, an iteration each 10 us, and endpoints by the hundred. Threshold and least timeout are the
     /// paper's; leases are of 200 iterations.
     pub const DEFAULT: Settings = Settings {
-        law: Law::Accelerated,
+        law: PriceLaw::Accelerated,
         gamma: None,
         alpha: 1.0,
         passes: 1,

@@ -2,7 +2,7 @@
 
 /// Whether the other side knows the newest of a flowlet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Told {
+pub(crate) enum Acked {
     /// It was not told.
     #[default]
     No,
@@ -12,26 +12,26 @@ pub(crate) enum Told {
     Yes,
 }
 
-impl Told {
+impl Acked {
     /// The datagram `number` tells it.
     pub fn tell(&mut self, number: u32) {
         *self = match *self {
-            Told::In { first, .. } => Told::In { first, last: number },
-            _ => Told::In { first: number, last: number },
+            Acked::In { first, .. } => Acked::In { first, last: number },
+            _ => Acked::In { first: number, last: number },
         }
     }
 
     /// The datagram `number`, which told of the flowlet, arrived: whether the newest is known by that.
     pub fn acknowledge(&mut self, number: u32) -> bool {
-        let told_then = matches!(*self, Told::In { first, .. } if number.wrapping_sub(first) < 1 << 31);
+        let told_then = matches!(*self, Acked::In { first, .. } if number.wrapping_sub(first) < 1 << 31);
         if told_then {
-            *self = Told::Yes;
+            *self = Acked::Yes;
         }
         told_then
     }
 
     /// Whether it has to be told again, now that the datagram `number` is held lost.
     pub fn needs_again(self, number: u32) -> bool {
-        matches!(self, Told::In { last, .. } if last == number)
+        matches!(self, Acked::In { last, .. } if last == number)
     }
 }

@@ -29,7 +29,7 @@ struct Sending {
     weight: f32,
 }
 
-/// What befalls datagrams.
+/// What happens to datagrams.
 #[derive(Debug, Clone, Copy)]
 struct Faults {
     one_way_ns: Ns,

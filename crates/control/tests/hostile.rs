@@ -4,7 +4,7 @@ use subak_control::{Allocator, Ecmp, Endpoint, Settings};
 use subak_core::rng::Stream;
 use subak_core::route::Routing;
 use subak_core::{Network, NodeKind, Ns};
-use subak_wire::{Datagram, Direction, End, Rate, Start, Update};
+use subak_wire::{Datagram, Direction, End, Rate16, Start, Update};
 
 const ENEMY: u32 = 3;
 const MESSAGES: u64 = 1_000_000;
@@ -36,7 +36,7 @@ fn hostile(rng: &mut Stream, k: u64, before: &mut Vec<Vec<u8>>) -> Vec<u8> {
         datagram.ends.push(End { flowlet: rng.bits() as u32 });
     }
     if rng.unit() < 0.1 {
-        datagram.updates.push(Update { flowlet: 1, rate: Rate::from_code(u16::MAX) });
+        datagram.updates.push(Update { flowlet: 1, rate: Rate16::from_code(u16::MAX) });
     }
     let mut bytes = Vec::new();
     datagram.encode(&mut bytes).unwrap();

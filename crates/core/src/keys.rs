@@ -3,7 +3,9 @@
 //! They are declared once. Readers, help, the JSON Schema and the tables of the documentation go by them.
 
 use crate::document::unknown_word;
-use crate::quantity::{capacity_from_json, ns_from_json, positive_bytes_from_json, shown};
+use crate::quantity::{
+    bytes_from_json, capacity_from_json, ns_from_json, positive_bytes_from_json, seconds_from_json, shown,
+};
 use crate::{Fault, Faults};
 use serde_json::{Map, Value, json};
 
@@ -35,6 +37,10 @@ pub enum Holds {
     Time,
     /// A size, bytes; one or more.
     Size,
+    /// Bytes; zero or more.
+    Bytes,
+    /// A number of packets, zero or more; a part of one counts too.
+    Packets,
     /// A text.
     Text,
     /// One of these words.
@@ -62,13 +68,26 @@ pub enum Low {
     From(f64),
 }
 
+/// A number, a flag or a word.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Setting {
+    /// A number in base units: bit/s, seconds, bytes.
+    Number(f64),
+    /// Yes or no.
+    Flag(bool),
+    /// One of a few words.
+    Word(&'static str),
+}
+
 /// What stands in for a key that is not given.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Otherwise {
     /// It must be given.
     Required,
     /// This, as if it were written so.
     Is(&'static str),
+    /// This, in base units.
+    Set(Setting),
     /// What the key of this name holds.
     Same(&'static str),
     /// Twice what the key of this name holds.
@@ -79,6 +98,8 @@ pub enum Otherwise {
     Open(&'static str),
 }
 
+/// A number of zero or more.
+pub const AMOUNT: Holds = Holds::Number(Low::From(0.0), f64::INFINITY);
 /// A share of a whole.
 pub const SHARE: Holds = Holds::Number(Low::From(0.0), 1.0);
 
@@ -135,7 +156,8 @@ impl Holds {
             Holds::Number(..) => "number".into(),
             Holds::Rate => "bit/s".into(),
             Holds::Time => "s".into(),
-            Holds::Size => "bytes".into(),
+            Holds::Size | Holds::Bytes => "bytes".into(),
+            Holds::Packets => "packets".into(),
             Holds::Text => "text".into(),
             Holds::Word(words) => words.iter().map(|w| format!("\"{w}\"")).collect::<Vec<_>>().join(" or "),
             Holds::Named(_) => "name".into(),
@@ -163,7 +185,8 @@ impl Holds {
                 range.extend(high.is_finite().then(|| ("maximum".into(), json!(high))));
                 range.into()
             }
-            Holds::Rate | Holds::Time | Holds::Size => {
+            Holds::Packets => AMOUNT.schema(),
+            Holds::Rate | Holds::Time | Holds::Size | Holds::Bytes => {
                 json!({"type": ["number", "string"], "description": "a number in base units, or text with a unit"})
             }
             Holds::Text => json!({"type": "string"}),
@@ -203,6 +226,7 @@ impl Otherwise {
         match self {
             Otherwise::Required => "required".into(),
             Otherwise::Is(value) | Otherwise::Open(value) => value.into(),
+            Otherwise::Set(value) => value.to_string(),
             Otherwise::Same(key) => format!("{key}'s"),
             Otherwise::Twice(key) => format!("twice {key}"),
             Otherwise::Largest(key) => format!("the largest of {key}"),
@@ -272,7 +296,7 @@ impl Taken for usize {
     }
 }
 
-/// A number, a rate in bit/s, or a size in bytes.
+/// A number, a rate in bit/s, a time in seconds, or a size in bytes.
 impl Taken for f64 {
     fn read(holds: Holds, value: &Value) -> Result<Self, Fault> {
         match holds {
@@ -280,11 +304,41 @@ impl Taken for f64 {
             Holds::Number(Low::From(low), high) => between(value, low, true, high),
             Holds::Rate => capacity_from_json(value),
             Holds::Size => positive_bytes_from_json(value).map(|bytes| bytes as f64),
+            Holds::Bytes => bytes_from_json(value).map(|bytes| bytes as f64),
+            Holds::Time => seconds_from_json(value),
+            Holds::Packets => f64::read(AMOUNT, value),
             other => unreachable!("{} is no number", other.name()),
         }
     }
     fn stand_in(holds: Holds) -> Self {
         if let Holds::Number(_, high) = holds { high.min(1.0) } else { 1e9 }
+    }
+}
+
+impl Taken for Setting {
+    fn read(holds: Holds, value: &Value) -> Result<Self, Fault> {
+        match holds {
+            Holds::Flag => flag(value).map(Setting::Flag),
+            Holds::Word(words) => {
+                let told = value.as_str().map_or_else(|| shown(value), str::to_string);
+                let found = words.iter().find(|word| **word == told);
+                found.map(|word| Setting::Word(word)).ok_or_else(|| unknown_word(&told, "choice", words))
+            }
+            _ => f64::read(holds, value).map(Setting::Number),
+        }
+    }
+    fn stand_in(_: Holds) -> Self {
+        Setting::Flag(false)
+    }
+}
+
+impl std::fmt::Display for Setting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Setting::Number(x) => x.fmt(f),
+            Setting::Flag(yes) => yes.fmt(f),
+            Setting::Word(word) => f.write_str(word),
+        }
     }
 }
 

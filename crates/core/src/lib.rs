@@ -11,6 +11,7 @@ pub mod fault;
 pub mod flows;
 pub mod formats;
 pub mod generate;
+pub mod idle;
 pub mod ids;
 pub mod keys;
 pub mod network;

@@ -16,7 +16,7 @@ mod registry;
 
 mod report;
 
-pub use registry::Kind;
+pub use registry::Backend;
 
 use rayon::prelude::*;
 use registry::{Entry, entries};
@@ -41,8 +41,8 @@ pub struct Plan {
 pub type Progress<'a> = dyn FnMut(usize, usize) + Send + 'a;
 
 /// The experiments here, by name.
-pub fn all() -> Vec<(&'static str, Kind)> {
-    entries().map(|e| (e.name, e.kind)).collect()
+pub fn all() -> Vec<(&'static str, Backend)> {
+    entries().map(|e| (e.name, e.backend)).collect()
 }
 
 /// Computes the experiment called `name`.

@@ -7,7 +7,7 @@ use subak_core::Fault;
 
 /// What an experiment is computed with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum Backend {
     /// The round driver.
     Rounds,
     /// The exact solvers.
@@ -16,13 +16,13 @@ pub enum Kind {
     Packets,
 }
 
-impl Kind {
+impl Backend {
     /// As `experiment.toml` says it.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Rounds => "rounds",
-            Kind::Solver => "solver",
-            Kind::Packets => "packets",
+            Backend::Rounds => "rounds",
+            Backend::Solver => "solver",
+            Backend::Packets => "packets",
         }
     }
 }
@@ -31,7 +31,7 @@ impl Kind {
 pub(crate) struct Entry {
     /// As `experiment.toml` says it.
     pub(crate) name: &'static str,
-    pub(crate) kind: Kind,
+    pub(crate) backend: Backend,
     /// What it can be told.
     pub(crate) settings: &'static [&'static str],
     pub(crate) compute: fn(&mut Context) -> Result<(), Fault>,

@@ -2,7 +2,7 @@
 
 use crate::mishaps::Rule;
 use crate::sim::Sim;
-use subak_core::driver::{Befell, Mishap};
+use subak_core::driver::{Mishap, PacketEvent};
 use subak_core::scheme::{PacketId, PacketKind, Scheme};
 use subak_core::{LinkId, Ns};
 
@@ -65,7 +65,7 @@ impl<S: Scheme> Sim<S> {
     }
 
     pub(crate) fn account_drop(&mut self, link: LinkId, id: PacketId) {
-        self.saw(Befell::Dropped, link, id);
+        self.saw(PacketEvent::Dropped, link, id);
         let packet = &self.slab[id];
         let view = &mut self.ports[link].view;
         view.dropped_packets += 1;
@@ -78,7 +78,7 @@ impl<S: Scheme> Sim<S> {
     }
 
     pub(crate) fn account_loss(&mut self, link: LinkId, id: PacketId) {
-        self.saw(Befell::Lost, link, id);
+        self.saw(PacketEvent::Lost, link, id);
         self.ports[link].view.lost_packets += 1;
         self.lose(id);
     }

@@ -11,7 +11,7 @@ use crate::port::PortState;
 use crate::routes::Routes;
 use crate::wheel::Wheel;
 use hdrhistogram::Histogram;
-use subak_core::driver::{Befell, LinkChange, PacketSizes, Watcher};
+use subak_core::driver::{LinkChange, PacketEvent, PacketSizes, Watcher};
 use subak_core::scheme::{
     Ask, Class, Hop, Io, Packet, PacketId, PacketKind, Pop, Queue, Scheme, Sink, Slab, Source, Visit, Way,
 };
@@ -247,7 +247,7 @@ impl<S: Scheme> Sim<S> {
             }
         }
         if self.watcher.is_some() {
-            self.saw(Befell::Enqueued, link, id);
+            self.saw(PacketEvent::Enqueued, link, id);
         }
         let p = &mut self.ports[link];
         p.queue.push(now_ns, id, &mut self.slab, &mut self.dropped);
@@ -304,7 +304,7 @@ impl<S: Scheme> Sim<S> {
                 }
                 self.give_room(id);
                 if self.watcher.is_some() {
-                    self.saw(Befell::Dequeued, link, id);
+                    self.saw(PacketEvent::Dequeued, link, id);
                 }
                 if !self.mishaps.rules.is_empty() && self.meets_mishap(link, id, arrives_ns) {
                     // It is lost or under way already.
@@ -358,7 +358,7 @@ impl<S: Scheme> Sim<S> {
             Some(next) => self.enqueue(next, id, Some(link)),
             None => {
                 if self.watcher.is_some() {
-                    self.saw(Befell::Delivered, link, id);
+                    self.saw(PacketEvent::Delivered, link, id);
                 }
                 self.deliver(id);
             }

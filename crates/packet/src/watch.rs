@@ -1,16 +1,16 @@
-//! Telling whoever watches what befalls packets, and how fast subflows may send.
+//! Telling whoever watches what happens to packets, and how fast subflows may send.
 
 use crate::sim::Sim;
 use std::fmt::Debug;
-use subak_core::driver::{Befell, PaceView, Sighting};
+use subak_core::driver::{PaceView, PacketEvent, Sighting};
 use subak_core::scheme::{Blocks, Class, PacketId, PacketKind, Queue, Scheme, Way};
 use subak_core::{FlowId, LinkId, SubflowId};
 
 impl<S: Scheme> Sim<S> {
-    /// Something befell packet `id` at `link`.
+    /// Something happened to packet `id` at `link`.
     #[cold]
     #[inline(never)]
-    pub(crate) fn saw(&mut self, befell: Befell, link: LinkId, id: PacketId) {
+    pub(crate) fn saw(&mut self, event: PacketEvent, link: LinkId, id: PacketId) {
         let Some(watcher) = &mut self.watcher else { return };
         let packet = &self.slab[id];
         let flow = (packet.flow != FlowId::NONE).then_some(packet.flow);
@@ -21,7 +21,7 @@ impl<S: Scheme> Sim<S> {
         let (is_data, is_ack) = (packet.kind == PacketKind::Data, packet.kind == PacketKind::Ack);
         watcher.see(&Sighting {
             at_ns: self.now_ns,
-            befell,
+            event,
             link,
             flow,
             subflow: packet.subflow,
@@ -56,7 +56,7 @@ impl<S: Scheme> Sim<S> {
         let queue = &self.ports[link].queue;
         watcher.see(&Sighting {
             at_ns: self.now_ns,
-            befell: Befell::Letter,
+            event: PacketEvent::Letter,
             link,
             flow: None,
             subflow: SubflowId(0),

@@ -13,15 +13,15 @@ use subak_core::document::json;
 use subak_core::flows::Extra;
 use subak_core::quantity::rate_bps_from_json;
 use subak_core::{Fault, LinkId, Offsets, Policy, Utility};
-use subak_solve::ned::{AnyLaw, Cluster, Division, Iteration, Key, Method, NewFlow, Normalizer};
+use subak_solve::ned::{AnyUpdate, Cluster, Division, Iteration, Key, Method, NewFlow, Normalizer};
 
 /// Flow and link visits between two looks for Ctrl-C.
 const VISITS: usize = 20_000_000;
 
 /// An iteration in one of the precisions.
 enum Now {
-    Single(Iteration<f32, AnyLaw<f32>>),
-    Double(Iteration<f64, AnyLaw<f64>>),
+    Single(Iteration<f32, AnyUpdate<f32>>),
+    Double(Iteration<f64, AnyUpdate<f64>>),
 }
 
 /// `$body` with `$iteration` in whichever precision it is.

@@ -3,7 +3,8 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use subak_core::Nic;
-use subak_core::scheme::{Info, Kind, Param, ParamUnit, Value};
+use subak_core::keys::{Holds, Setting};
+use subak_core::scheme::{Info, Param, SchemeKind};
 use subak_schemes::over::Part;
 use subak_schemes::{FABRICS, OPTIMIZERS, registry};
 
@@ -36,9 +37,9 @@ fn list<'py>(
 
 fn scheme<'py>(py: Python<'py>, info: &Info) -> PyResult<Bound<'py, PyDict>> {
     let kind = match info.kind {
-        Kind::Oracle => "oracle",
-        Kind::Proactive => "proactive",
-        Kind::Reactive => "reactive",
+        SchemeKind::Oracle => "oracle",
+        SchemeKind::Proactive => "proactive",
+        SchemeKind::Reactive => "reactive",
     };
     let made = PyDict::new(py);
     made.set_item("name", info.name)?;
@@ -70,34 +71,33 @@ fn part<'py>(py: Python<'py>, role: &str, part: &Part, wish: Option<&str>) -> Py
 }
 
 /// `k_min 160000, notify acks`.
-fn settings(of: &[(&str, Value)]) -> String {
-    let shown = |value: &Value| match value {
-        Value::Number(x) => x.to_string(),
-        Value::Flag(x) => x.to_string(),
-        Value::Word(x) => (*x).to_string(),
-    };
-    of.iter().map(|(name, value)| format!("{name} {}", shown(value))).collect::<Vec<_>>().join(", ")
+fn settings(of: &[(&str, Setting)]) -> String {
+    of.iter().map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ")
 }
 
 fn params<'py>(py: Python<'py>, params: &[Param]) -> PyResult<Bound<'py, PyList>> {
     let one = |param: &Param| {
         let made = PyDict::new(py);
-        made.set_item("name", param.name)?;
-        match param.default {
-            Value::Number(x) => made.set_item("default", x)?,
-            Value::Flag(x) => made.set_item("default", x)?,
-            Value::Word(x) => made.set_item("default", x)?,
+        made.set_item("name", param.key.name)?;
+        match param.default() {
+            Setting::Number(x) => made.set_item("default", x)?,
+            Setting::Flag(x) => made.set_item("default", x)?,
+            Setting::Word(x) => made.set_item("default", x)?,
         }
-        made.set_item("unit", param.unit.name())?;
-        if let ParamUnit::Choice(words) = param.unit {
-            made.set_item("choices", words)?;
+        match param.key.holds {
+            Holds::Number(..) => made.set_item("unit", "")?,
+            Holds::Word(words) => {
+                made.set_item("unit", "a word")?;
+                made.set_item("choices", words)?;
+            }
+            holds => made.set_item("unit", holds.name())?,
         }
         let presets: Vec<_> =
             param.presets.iter().map(|(word, others)| format!("{word}: {}", settings(others))).collect();
         if !presets.is_empty() {
             made.set_item("presets", presets)?;
         }
-        made.set_item("about", param.about)?;
+        made.set_item("about", param.key.about)?;
         Ok(made)
     };
     list(py, params.iter().map(one))

@@ -117,7 +117,7 @@ pub fn params(name: &str, plan: &Plan, round_ns: Ns) -> Result<Map<String, Value
                 }
             }
         };
-        params.entry(param.name).or_insert(default);
+        params.entry(param.key.name).or_insert(default);
     }
     Ok(params)
 }

@@ -15,7 +15,7 @@
 
 use crate::perc::{self, Perc, Rule, Step, Tie};
 use std::collections::BTreeMap;
-use subak_core::scheme::{Goal, Info, Kind, Params, Settles, Visit};
+use subak_core::scheme::{Goal, Info, Params, SchemeKind, Settles, Visit};
 use subak_core::{Fault, FlowId, SubflowId};
 
 /// Charny.
@@ -93,7 +93,7 @@ impl Rule for Stamped {
         name: "charny",
         about: "one rate stamped by the links in turn, with per-flow marks at links",
         paper: "PERC thesis, section 2.7; Charny, Clark and Jain, ICC 1995",
-        kind: Kind::Proactive,
+        kind: SchemeKind::Proactive,
         lives_on_control: true,
         goal: Goal::MaxMin,
         params: &[perc::CONTROL, perc::HEADROOM, perc::REVERSE, perc::RTO, perc::TIE],

@@ -5,16 +5,17 @@
 
 use crate::queue::{Fifo, SfqCodel, SfqPlan, sfq_codel};
 use crate::tcp::{self, Window, Windows};
+use subak_core::keys::AMOUNT;
 use subak_core::scheme::{
-    Ack, FlowInfo, Goal, Info, Io, Kind, Load, Loss, LossKind, Named, Packet, PacketId, Param, ParamUnit, Params, Pop,
-    Port, Queue, Recovery, Scheme, Settles, Slab, Source, Work,
+    Ack, FlowInfo, Goal, Info, Io, Load, Loss, LossKind, Named, Packet, PacketId, Param, Params, Pop, Port, Queue,
+    Recovery, Scheme, SchemeKind, Settles, Slab, Source, Work,
 };
 use subak_core::{Fault, IdVec, Ns, SubflowId};
 
 /// The scheme.
 #[derive(Debug, Clone)]
 pub struct Cubic {
-    law: Law,
+    law: Constants,
     windows: Windows,
     recovery: Recovery,
     /// `None`: drop-tail queues.
@@ -23,7 +24,7 @@ pub struct Cubic {
 
 /// The constants of the cubic.
 #[derive(Debug, Clone, Copy)]
-struct Law {
+struct Constants {
     /// C, segments a cubic second.
     c: f64,
     /// The share of the window that a loss leaves.
@@ -35,7 +36,7 @@ struct Law {
 /// A sender's windows, one a subflow.
 #[derive(Debug, Clone)]
 pub struct CubicSource {
-    law: Law,
+    law: Constants,
     mss: f64,
     subflows: IdVec<SubflowId, (Window, Curve)>,
 }
@@ -69,12 +70,12 @@ impl Named for Cubic {
         name: "cubic",
         about: "TCP CUBIC over fair queues under CoDel (sfqCoDel), or over drop-tail queues",
         paper: "RFC 9438; RFC 8290 and RFC 8289",
-        kind: Kind::Reactive,
+        kind: SchemeKind::Reactive,
         lives_on_control: false,
         goal: Goal::Own,
         params: &[
-            Param::number("c", 0.4, ParamUnit::One, "how steep the cubic is, segments per cubic second"),
-            Param::number("beta", 0.7, ParamUnit::One, "share of the window that a loss leaves"),
+            Param::number("c", 0.4, AMOUNT, "how steep the cubic is, segments per cubic second"),
+            Param::number("beta", 0.7, AMOUNT, "share of the window that a loss leaves"),
             Param::flag("fast_convergence", true, "a window cut before it reached its old size gives way to others"),
             Param::flag(
                 "reno_friendly",
@@ -109,7 +110,7 @@ impl Scheme for Cubic {
     fn new(params: &Params) -> Result<Self, Fault> {
         let plan = SfqPlan::of(params)?;
         Ok(Cubic {
-            law: Law {
+            law: Constants {
                 c: params.within("c", 1e-6, 1e12)?,
                 beta: params.within("beta", 0.1, 0.99)?,
                 has_fast_convergence: params.flag("fast_convergence"),
@@ -146,7 +147,7 @@ impl Scheme for Cubic {
 
 impl Curve {
     /// A loss cuts a window of `cwnd`.
-    fn on_cut(&mut self, law: Law, cwnd: f64, is_timeout: bool) {
+    fn on_cut(&mut self, law: Constants, cwnd: f64, is_timeout: bool) {
         let gives_way = law.has_fast_convergence && cwnd < self.w_max;
         *self = Curve {
             w_max: if gives_way { cwnd * (1.0 + law.beta) / 2.0 } else { cwnd },
@@ -157,7 +158,7 @@ impl Curve {
     }
 
     /// Congestion avoidance begins with a window of `cwnd`.
-    fn begin(&mut self, law: Law, now_ns: Ns, cwnd: f64) {
+    fn begin(&mut self, law: Constants, now_ns: Ns, cwnd: f64) {
         self.epoch_ns = Some(now_ns);
         self.w_est = cwnd;
         if self.is_after_timeout || self.w_max < cwnd {
@@ -167,13 +168,13 @@ impl Curve {
     }
 
     /// W_cubic(t).
-    fn at(&self, law: Law, t: f64) -> f64 {
+    fn at(&self, law: Constants, t: f64) -> f64 {
         let since = t - self.k;
         law.c * since * since * since + self.w_max
     }
 
     /// What a window of `cwnd` grows by when `acked` segments are acknowledged.
-    fn grows(&mut self, law: Law, now_ns: Ns, rtt_ns: Ns, cwnd: f64, acked: f64) -> f64 {
+    fn grows(&mut self, law: Constants, now_ns: Ns, rtt_ns: Ns, cwnd: f64, acked: f64) -> f64 {
         if self.epoch_ns.is_none() {
             self.begin(law, now_ns, cwnd);
         }
@@ -251,7 +252,7 @@ impl Queue<Cubic> for CubicQueue {
 mod tests {
     use super::*;
 
-    const LAW: Law = Law { c: 0.4, beta: 0.7, has_fast_convergence: true, is_reno_friendly: true };
+    const LAW: Constants = Constants { c: 0.4, beta: 0.7, has_fast_convergence: true, is_reno_friendly: true };
 
     #[test]
     fn the_cubic_is_back_at_its_old_size_after_k_seconds() {
@@ -286,7 +287,7 @@ mod tests {
     /// The average window over `cycles` losses, one in each `1/p` packets, with a round trip of `rtt_s`.
     fn average_window(p: f64, rtt_s: f64, cycles: u32) -> f64 {
         // The model behind the equation knows no fast convergence.
-        let law = Law { has_fast_convergence: false, ..LAW };
+        let law = Constants { has_fast_convergence: false, ..LAW };
         let (mut curve, mut cwnd, mut now, mut sums) = (Curve::default(), 100.0f64, 0.0f64, (0.0, 0.0));
         let rtt_ns = (rtt_s * 1e9) as Ns;
         for cycle in 0..cycles {
@@ -325,7 +326,7 @@ mod tests {
         let reno = (1.5f64 / 1e-4).sqrt();
         assert!((window / reno - 1.0).abs() < 0.05, "{window}, {reno}");
         // Without the bound the cubic hardly grows in so short a time.
-        let law = Law { is_reno_friendly: false, ..LAW };
+        let law = Constants { is_reno_friendly: false, ..LAW };
         let mut curve = Curve::default();
         curve.on_cut(law, 100.0, false);
         assert!(curve.grows(law, 0, 100_000, 70.0, 70.0) < 0.01);

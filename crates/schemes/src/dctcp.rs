@@ -7,9 +7,10 @@
 use crate::lossless;
 use crate::queue::Fifo;
 use crate::tcp::{self, Window, Windows};
+use subak_core::keys::{AMOUNT, Holds};
 use subak_core::scheme::{
-    Ack, FlowInfo, Goal, Hop, Info, Io, Kind, Loss, Lossless, Named, Packet, PacketKind, Param, ParamUnit, Params,
-    Port, Recovery, Scheme, Settles, Source,
+    Ack, FlowInfo, Goal, Hop, Info, Io, Loss, Lossless, Named, Packet, PacketKind, Param, Params, Port, Recovery,
+    Scheme, SchemeKind, Settles, Source,
 };
 use subak_core::{Fault, IdVec, Ns, SubflowId};
 
@@ -53,12 +54,12 @@ impl Named for Dctcp {
         name: "dctcp",
         about: "DCTCP: marking at a queue threshold, window cut by the marked share",
         paper: "Alizadeh et al., SIGCOMM 2010",
-        kind: Kind::Reactive,
+        kind: SchemeKind::Reactive,
         lives_on_control: false,
         goal: Goal::Own,
         params: &[
-            Param::number("k", 65.0, ParamUnit::Packets, "marking threshold at 10 Gb/s; scales with the link"),
-            Param::number("g", 1.0 / 16.0, ParamUnit::One, "gain of the estimate of the marked share"),
+            Param::number("k", 65.0, Holds::Packets, "marking threshold at 10 Gb/s; scales with the link"),
+            Param::number("g", 1.0 / 16.0, AMOUNT, "gain of the estimate of the marked share"),
             tcp::INITIAL_WINDOW,
             tcp::REDUCTION,
             tcp::RTO_MIN,

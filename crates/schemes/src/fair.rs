@@ -6,7 +6,7 @@
 use crate::perc::{self, Perc, Rule, Step};
 use std::collections::HashMap;
 use subak_core::FlowId;
-use subak_core::scheme::{Goal, Info, Kind, Params, Settles, Visit};
+use subak_core::scheme::{Goal, Info, Params, SchemeKind, Settles, Visit};
 use subak_core::{Fault, SubflowId};
 
 /// Fair.
@@ -92,7 +92,7 @@ impl Rule for LocalMaxMin {
         name: "fair",
         about: "local max-min rates from per-flow state at links",
         paper: "PERC thesis, section 2.2, Algorithms 1 and 2",
-        kind: Kind::Proactive,
+        kind: SchemeKind::Proactive,
         lives_on_control: true,
         goal: Goal::MaxMin,
         params: &[perc::CONTROL, perc::HEADROOM, perc::REVERSE, perc::RTO],

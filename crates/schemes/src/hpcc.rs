@@ -16,9 +16,10 @@
 
 use crate::lossless::{self, Acks};
 use crate::queue::Priority;
+use subak_core::keys::{AMOUNT, Holds, Setting};
 use subak_core::scheme::{
-    Ack, Class, FlowInfo, Goal, Headers, Hop, Info, Io, Kind, Lossless, Named, Packet, PacketKind, Param, ParamUnit,
-    Params, PathInfo, Port, Preset, Recovery, Scheme, Settles, Source, Value,
+    Ack, Class, FlowInfo, Goal, Headers, Hop, Info, Io, Lossless, Named, Packet, PacketKind, Param, Params, PathInfo,
+    Port, Preset, Recovery, Scheme, SchemeKind, Settles, Source,
 };
 use subak_core::{Fault, IdVec, LinkId, Nic, Ns, SubflowId};
 
@@ -32,11 +33,11 @@ const FLOWS: f64 = 100.0;
 const PRESETS: &[Preset] = &[(
     "hpcc-simulator",
     &[
-        ("max_stage", Value::Number(0.0)),
-        ("ai", Value::Number(0.0004)),
-        ("min_rate", Value::Number(0.01)),
-        ("acks", Value::Word("first-at-nic")),
-        ("pfc_reserve", Value::Number(4096.0)),
+        ("max_stage", Setting::Number(0.0)),
+        ("ai", Setting::Number(0.0004)),
+        ("min_rate", Setting::Number(0.01)),
+        ("acks", Setting::Word("first-at-nic")),
+        ("pfc_reserve", Setting::Number(4096.0)),
     ],
 )];
 
@@ -110,7 +111,7 @@ impl Named for Hpcc {
         name: "hpcc",
         about: "HPCC: switches stamp their load into packets, windows keep each link at a share of its capacity",
         paper: "Li et al., SIGCOMM 2019",
-        kind: Kind::Reactive,
+        kind: SchemeKind::Reactive,
         lives_on_control: false,
         goal: Goal::Own,
         params: lossless::params![
@@ -119,31 +120,26 @@ impl Named for Hpcc {
             Param::number(
                 "header",
                 42.0,
-                ParamUnit::Bytes,
+                Holds::Bytes,
                 "what telemetry adds to each data packet: 2 bytes and 8 for each of five links"
             ),
             Param::number(
                 "ack_header",
                 28.0,
-                ParamUnit::Bytes,
+                Holds::Bytes,
                 "what it adds to an acknowledgement, as that fills the shortest frame"
             ),
-            Param::number("ai", 0.0, ParamUnit::One, "additive step in place of w_ai, as a share of the first window"),
-            Param::number("min_rate", 0.0, ParamUnit::One, "least window, as a share of the first"),
-            Param::number("eta", 0.95, ParamUnit::One, "share of a link that is to be in use"),
-            Param::number(
-                "max_stage",
-                5.0,
-                ParamUnit::One,
-                "additive steps in a row before the next multiplicative one",
-            ),
+            Param::number("ai", 0.0, AMOUNT, "additive step in place of w_ai, as a share of the first window"),
+            Param::number("min_rate", 0.0, AMOUNT, "least window, as a share of the first"),
+            Param::number("eta", 0.95, AMOUNT, "share of a link that is to be in use"),
+            Param::number("max_stage", 5.0, AMOUNT, "additive steps in a row before the next multiplicative one",),
             Param::number(
                 "w_ai",
                 0.0,
-                ParamUnit::Bytes,
+                Holds::Bytes,
                 "additive step; 0: (1 - eta) / 100 of the first window, the paper's 80 bytes at 100 Gb/s and 13 us",
             ),
-            Param::number("t", 0.0, ParamUnit::Seconds, "base round trip T of all flows; 0: the network's longest"),
+            Param::number("t", 0.0, Holds::Time, "base round trip T of all flows; 0: the network's longest"),
         ],
         settles: Settles::NEVER,
     };

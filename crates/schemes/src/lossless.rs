@@ -3,7 +3,8 @@
 
 use crate::queue::Priority;
 use subak_core::Fault;
-use subak_core::scheme::{Class, Lossless, Param, ParamUnit, Params, Port, Recovery, Threshold};
+use subak_core::keys::{AMOUNT, Holds};
+use subak_core::scheme::{Class, Lossless, Param, Params, Port, Recovery, Threshold};
 
 const ABOUT: &str =
     "priority flow control: how much of what came by one link may wait in a switch before the link is paused";
@@ -16,7 +17,7 @@ pub const PFC_OFF: Param = Param::choice("pfc", &["off", "dynamic", "static"], A
 pub const ALPHA: Param = Param::number(
     "pfc_alpha",
     0.125,
-    ParamUnit::One,
+    AMOUNT,
     "dynamic threshold, as a multiple of what is free of the switch's buffer; doubled, up to 1, for each time that a link's \
      rate has to be halved to be at most the slowest host's (HPCC's released simulator)",
 );
@@ -24,26 +25,26 @@ pub const ALPHA: Param = Param::number(
 pub const RESERVE: Param = Param::number(
     "pfc_reserve",
     0.0,
-    ParamUnit::Bytes,
+    Holds::Bytes,
     "what may wait of each link before it counts against the threshold; HPCC's released simulator has 4096",
 );
 /// `params.pfc_threshold`.
-pub const THRESHOLD: Param = Param::number("pfc_threshold", 65_536.0, ParamUnit::Bytes, "static threshold");
+pub const THRESHOLD: Param = Param::number("pfc_threshold", 65_536.0, Holds::Bytes, "static threshold");
 /// `params.pfc_resume`.
 pub const RESUME: Param =
-    Param::number("pfc_resume", 3000.0, ParamUnit::Bytes, "a link goes on once so much less than the threshold waits");
+    Param::number("pfc_resume", 3000.0, Holds::Bytes, "a link goes on once so much less than the threshold waits");
 /// `params.pfc_buffer`.
 pub const BUFFER: Param = Param::number(
     "pfc_buffer",
     0.0,
-    ParamUnit::Bytes,
+    Holds::Bytes,
     "buffer that the ports of a switch share, headroom included; 0: the sum of its ports' buffers, and headroom on top",
 );
 /// `params.pfc_headroom`.
 pub const HEADROOM: Param = Param::number(
     "pfc_headroom",
     0.0,
-    ParamUnit::Bytes,
+    Holds::Bytes,
     "room for what still arrives by a link after its pause was asked for; 0: what can arrive at most",
 );
 /// `params.recovery`.
@@ -56,7 +57,7 @@ pub const RECOVERY: Param = Param::choice(
 pub const RTO_MIN: Param = Param::number(
     "rto_min",
     0.0,
-    ParamUnit::Seconds,
+    Holds::Time,
     "smallest retransmission timeout; 0: the round trip when all buffers of the path are full, which switches share",
 );
 

@@ -5,7 +5,7 @@
 
 use crate::perc::{self, Perc, Rule, Scale, Step, Sums, Tie};
 use subak_core::Fault;
-use subak_core::scheme::{Goal, Info, Kind, Params, Settles, Visit};
+use subak_core::scheme::{Goal, Info, Params, SchemeKind, Settles, Visit};
 
 /// n-PERC.
 pub type NPerc = Perc<Naive>;
@@ -46,7 +46,7 @@ impl Rule for Naive {
         name: "n-perc",
         about: "s-PERC without the check that keeps rates that are too low from spreading",
         paper: "PERC thesis, section 3.1, Algorithm 4",
-        kind: Kind::Proactive,
+        kind: SchemeKind::Proactive,
         lives_on_control: true,
         goal: Goal::MaxMin,
         params: &[perc::CONTROL, perc::HEADROOM, perc::REVERSE, perc::RTO, perc::TIE],

@@ -10,9 +10,10 @@
 
 use crate::queue::{PFabricQueue, Ranked};
 use crate::tcp::Window;
+use subak_core::keys::{AMOUNT, Holds};
 use subak_core::scheme::{
-    Ack, Class, FlowInfo, Goal, Info, Io, Kind, Loss, Named, Packet, PacketKind, Param, ParamUnit, Params, PathInfo,
-    Port, Recovery, Reply, Scheme, Settles, Sink, Source, To,
+    Ack, Class, FlowInfo, Goal, Info, Io, Loss, Named, Packet, PacketKind, Param, Params, PathInfo, Port, Recovery,
+    Reply, Scheme, SchemeKind, Settles, Sink, Source, To,
 };
 use subak_core::{Fault, IdVec, Ns, SubflowId};
 
@@ -63,19 +64,19 @@ impl Named for PFabric {
         name: "pfabric",
         about: "pFabric: links serve the flows with the least left to send, senders start at line rate",
         paper: "Alizadeh et al., SIGCOMM 2013",
-        kind: Kind::Reactive,
+        kind: SchemeKind::Reactive,
         lives_on_control: false,
         goal: Goal::Own,
         params: &[
             Param::number(
                 "buffer",
                 0.0,
-                ParamUnit::Packets,
+                Holds::Packets,
                 "room before every link; 0: two bandwidth-delay products of the longest round trip",
             ),
-            Param::number("window", 0.0, ParamUnit::Packets, "first window; 0: the path's bandwidth-delay product"),
-            Param::number("rto", 45e-6, ParamUnit::Seconds, "constant retransmission timeout: about three round trips"),
-            Param::number("patience", 5.0, ParamUnit::One, "timeouts in a row before a sender only probes"),
+            Param::number("window", 0.0, Holds::Packets, "first window; 0: the path's bandwidth-delay product"),
+            Param::number("rto", 45e-6, Holds::Time, "constant retransmission timeout: about three round trips"),
+            Param::number("patience", 5.0, AMOUNT, "timeouts in a row before a sender only probes"),
         ],
         settles: Settles::NEVER,
     };

@@ -16,9 +16,10 @@
 //! The phases of the links' intervals are spread by the link's number where the authors' program draws them at random.
 
 use crate::queue::Fifo;
+use subak_core::keys::{AMOUNT, Holds};
 use subak_core::scheme::{
-    Ack, Class, FlowInfo, Goal, Headers, Hop, Info, Io, Kind, Named, Packet, PacketKind, Param, ParamUnit, Params,
-    Port, Recovery, Scheme, Settles, Sink, Source, To, Visit,
+    Ack, Class, FlowInfo, Goal, Headers, Hop, Info, Io, Named, Packet, PacketKind, Param, Params, Port, Recovery,
+    Scheme, SchemeKind, Settles, Sink, Source, To, Visit,
 };
 use subak_core::{Fault, IdVec, Ns, SubflowId};
 
@@ -93,21 +94,21 @@ pub struct RcpHop {
 
 impl Rcp {
     const PARAMS: &[Param] = &[
-        Param::number("alpha", 0.4, ParamUnit::One, "gain of spare capacity"),
-        Param::number("beta", 0.2, ParamUnit::One, "gain of the queue"),
-        Param::number("initial", 0.5, ParamUnit::One, "rate offered at first, as a share of capacity"),
-        Param::number("initial_rtt", 0.0, ParamUnit::Seconds, "average round trip at first; 0: the network's longest"),
-        Param::number("timeslot", 10e-3, ParamUnit::Seconds, "longest interval between corrections"),
-        Param::number("probe", 100e-6, ParamUnit::Seconds, "a sender that has heard of no rate for so long asks"),
-        Param::number("min_rate", 1.2e6, ParamUnit::One, "least rate a link offers, bit/s"),
+        Param::number("alpha", 0.4, AMOUNT, "gain of spare capacity"),
+        Param::number("beta", 0.2, AMOUNT, "gain of the queue"),
+        Param::number("initial", 0.5, AMOUNT, "rate offered at first, as a share of capacity"),
+        Param::number("initial_rtt", 0.0, Holds::Time, "average round trip at first; 0: the network's longest"),
+        Param::number("timeslot", 10e-3, Holds::Time, "longest interval between corrections"),
+        Param::number("probe", 100e-6, Holds::Time, "a sender that has heard of no rate for so long asks"),
+        Param::number("min_rate", 1.2e6, AMOUNT, "least rate a link offers, bit/s"),
         Param::number(
             "rto_min",
             0.0,
-            ParamUnit::Seconds,
+            Holds::Time,
             "smallest retransmission timeout; 0: the round trip when the buffers of the path are full",
         ),
-        Param::number("header", 8.0, ParamUnit::Bytes, "what the rate and the round trip add to each data packet"),
-        Param::number("ack_header", 4.0, ParamUnit::Bytes, "what the returned rate adds to each acknowledgement"),
+        Param::number("header", 8.0, Holds::Bytes, "what the rate and the round trip add to each data packet"),
+        Param::number("ack_header", 4.0, Holds::Bytes, "what the returned rate adds to each acknowledgement"),
     ];
 }
 
@@ -116,7 +117,7 @@ impl Named for Rcp {
         name: "rcp",
         about: "RCP: one rate a link for all its flows, corrected by spare capacity and queue",
         paper: "Dukkipati, Stanford 2007; PERC thesis, sections 2.7 and 4.3",
-        kind: Kind::Reactive,
+        kind: SchemeKind::Reactive,
         lives_on_control: false,
         goal: Goal::EqualMaxMin,
         params: Rcp::PARAMS,

@@ -172,8 +172,8 @@ fn leak(text: String) -> &'static str {
 fn joined(optimizer: &[Param], fabric: &[Param]) -> Vec<Param> {
     let mut all = fabric.to_vec();
     for param in optimizer {
-        match all.iter_mut().find(|p| p.name == param.name) {
-            Some(shared) => shared.about = leak(format!("{}; {}", shared.about, param.about)),
+        match all.iter_mut().find(|p| p.key.name == param.key.name) {
+            Some(shared) => shared.key.about = leak(format!("{}; {}", shared.key.about, param.key.about)),
             None => all.push(*param),
         }
     }
@@ -284,7 +284,12 @@ mod tests {
         for info in schemes().iter().chain(pairs()) {
             assert!(!info.about.is_empty() && !info.paper.is_empty(), "{}", info.name);
             for (k, param) in info.params.iter().enumerate() {
-                assert!(info.params[..k].iter().all(|p| p.name != param.name), "{}: {} twice", info.name, param.name);
+                assert!(
+                    info.params[..k].iter().all(|p| p.key.name != param.key.name),
+                    "{}: {} twice",
+                    info.name,
+                    param.key.name
+                );
             }
         }
     }
@@ -294,8 +299,8 @@ mod tests {
         let pairs = OPTIMIZERS.iter().flat_map(|o| FABRICS.iter().map(move |f| (o, f)));
         for (o, f) in pairs.filter(|(o, f)| kind_of_optimizer(o.name) == kind_of_fabric(f.name)) {
             for (a, b) in o.params.iter().flat_map(|a| f.params.iter().map(move |b| (a, b))) {
-                let same = (a.unit, a.default) == (b.unit, b.default);
-                assert!(a.name != b.name || same, "{} over {}: {}", o.name, f.name, a.name);
+                let same = (a.key.holds.name(), a.default()) == (b.key.holds.name(), b.default());
+                assert!(a.key.name != b.key.name || same, "{} over {}: {}", o.name, f.name, a.key.name);
             }
         }
     }

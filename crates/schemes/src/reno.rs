@@ -6,7 +6,7 @@
 use crate::queue::Fifo;
 use crate::tcp::{self, Window, Windows};
 use subak_core::scheme::{
-    Ack, FlowInfo, Goal, Info, Io, Kind, Loss, Named, Packet, Params, Port, Recovery, Scheme, Settles, Source,
+    Ack, FlowInfo, Goal, Info, Io, Loss, Named, Packet, Params, Port, Recovery, Scheme, SchemeKind, Settles, Source,
 };
 use subak_core::{Fault, IdVec, Ns, SubflowId};
 
@@ -28,7 +28,7 @@ impl Named for Reno {
         name: "reno",
         about: "TCP NewReno over drop-tail queues",
         paper: "RFC 5681, RFC 6582",
-        kind: Kind::Reactive,
+        kind: SchemeKind::Reactive,
         lives_on_control: false,
         goal: Goal::Own,
         params: &[tcp::INITIAL_WINDOW, tcp::REDUCTION, tcp::RTO_MIN, tcp::TIMEOUT, tcp::PROBE],

@@ -14,7 +14,7 @@
 use crate::perc::division::Division;
 use crate::perc::{self, Perc, Rule, Scale, Step, Sums, Tie};
 use subak_core::Fault;
-use subak_core::scheme::{Goal, Info, Kind, Param, Params, Settles, Visit};
+use subak_core::scheme::{Goal, Info, Param, Params, SchemeKind, Settles, Visit};
 
 /// s-PERC.
 pub type SPerc = Perc<Stateless>;
@@ -171,7 +171,7 @@ impl Rule for Stateless {
         name: "s-perc",
         about: "exact max-min by control packets, without per-flow state at links",
         paper: "PERC thesis, section 3.2, Algorithms 5 and 6",
-        kind: Kind::Proactive,
+        kind: SchemeKind::Proactive,
         lives_on_control: true,
         goal: Goal::MaxMin,
         params: &[

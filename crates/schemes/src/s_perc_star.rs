@@ -16,7 +16,7 @@
 use crate::perc::{self, Perc, Rule, Scale, Step, Sums};
 use crate::s_perc::{Arithmetic, COMPACT, Fields, MaxE};
 use subak_core::Fault;
-use subak_core::scheme::{Goal, Info, Kind, Params, Settles, Visit};
+use subak_core::scheme::{Goal, Info, Params, SchemeKind, Settles, Visit};
 
 /// s-PERC*.
 pub type SPercStar = Perc<Robust>;
@@ -70,7 +70,7 @@ impl Rule for Robust {
         name: "s-perc-star",
         about: "s-PERC that recovers from lost control packets",
         paper: "PERC thesis, section 4.1, Algorithms 8 and 9",
-        kind: Kind::Proactive,
+        kind: SchemeKind::Proactive,
         lives_on_control: true,
         goal: Goal::MaxMin,
         params: &[

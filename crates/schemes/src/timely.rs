@@ -21,9 +21,10 @@
 
 use crate::lossless::{self, Acks};
 use crate::queue::Priority;
+use subak_core::keys::{AMOUNT, Holds, Setting};
 use subak_core::scheme::{
-    Ack, Class, FlowInfo, Goal, Headers, Hop, Info, Io, Kind, Lossless, Named, Packet, PacketKind, Param, ParamUnit,
-    Params, PathInfo, Port, Preset, Recovery, Scheme, Settles, Source, Value,
+    Ack, Class, FlowInfo, Goal, Headers, Hop, Info, Io, Lossless, Named, Packet, PacketKind, Param, Params, PathInfo,
+    Port, Preset, Recovery, Scheme, SchemeKind, Settles, Source,
 };
 use subak_core::{Fault, IdVec, LinkId, Nic, Ns, SubflowId};
 
@@ -31,14 +32,14 @@ use subak_core::{Fault, IdVec, LinkId, Nic, Ns, SubflowId};
 const PRESETS: &[Preset] = &[(
     "hpcc-simulator",
     &[
-        ("look", Value::Word("round-trip")),
-        ("look_interval", Value::Number(0.0)),
-        ("hai_below", Value::Flag(true)),
-        ("hai_after", Value::Number(6.0)),
-        ("min_rate", Value::Number(0.01)),
-        ("stamp", Value::Number(8.0)),
-        ("acks", Value::Word("first-at-nic")),
-        ("pfc_reserve", Value::Number(4096.0)),
+        ("look", Setting::Word("round-trip")),
+        ("look_interval", Setting::Number(0.0)),
+        ("hai_below", Setting::Flag(true)),
+        ("hai_after", Setting::Number(6.0)),
+        ("min_rate", Setting::Number(0.01)),
+        ("stamp", Setting::Number(8.0)),
+        ("acks", Setting::Word("first-at-nic")),
+        ("pfc_reserve", Setting::Number(4096.0)),
     ],
 )];
 
@@ -102,36 +103,36 @@ impl Named for Timely {
         name: "timely",
         about: "TIMELY: rates by the gradient of the round trip; patched, with one fixed point",
         paper: "Mittal et al., SIGCOMM 2015; Zhu et al., CoNEXT 2016",
-        kind: Kind::Reactive,
+        kind: SchemeKind::Reactive,
         lives_on_control: false,
         goal: Goal::Own,
         params: lossless::params![
             Param::choice("preset", &["paper", "hpcc-simulator"], "whose TIMELY: defaults of the others")
                 .presetting(PRESETS),
             Param::flag("patched", false, "the version of Zhu et al., 2016: one fixed point, and fair"),
-            Param::number("alpha", 0.875, ParamUnit::One, "weight of the newest difference of round trips"),
-            Param::number("beta", 0.0, ParamUnit::One, "gain of cuts; 0: 0.8, and 0.008 if patched"),
-            Param::number("t_low", 50e-6, ParamUnit::Seconds, "below this round trip the rate grows"),
-            Param::number("t_high", 500e-6, ParamUnit::Seconds, "above it the rate is cut"),
-            Param::number("min_rtt", 20e-6, ParamUnit::Seconds, "unit of the gradient"),
+            Param::number("alpha", 0.875, AMOUNT, "weight of the newest difference of round trips"),
+            Param::number("beta", 0.0, AMOUNT, "gain of cuts; 0: 0.8, and 0.008 if patched"),
+            Param::number("t_low", 50e-6, Holds::Time, "below this round trip the rate grows"),
+            Param::number("t_high", 500e-6, Holds::Time, "above it the rate is cut"),
+            Param::number("min_rtt", 20e-6, Holds::Time, "unit of the gradient"),
             Param::choice(
                 "look",
                 &["segment", "round-trip"],
                 "a look comes after a segment's bytes, or once a round trip"
             ),
-            Param::number("look_interval", 20e-6, ParamUnit::Seconds, "shortest time between two looks"),
-            Param::number("segment", 16_000.0, ParamUnit::Bytes, "bytes acknowledged between two looks"),
-            Param::number("delta", 0.001, ParamUnit::One, "additive step, as a share of the line rate"),
-            Param::number("hai_after", 5.0, ParamUnit::One, "looks without a rising round trip before larger steps"),
+            Param::number("look_interval", 20e-6, Holds::Time, "shortest time between two looks"),
+            Param::number("segment", 16_000.0, Holds::Bytes, "bytes acknowledged between two looks"),
+            Param::number("delta", 0.001, AMOUNT, "additive step, as a share of the line rate"),
+            Param::number("hai_after", 5.0, AMOUNT, "looks without a rising round trip before larger steps"),
             Param::flag("hai_below", false, "whether looks below t_low count among these, and may take larger steps"),
             Param::number(
                 "stamp",
                 0.0,
-                ParamUnit::Bytes,
+                Holds::Bytes,
                 "what the time in each data packet adds to it; 0 where the NIC keeps it"
             ),
-            Param::number("hai", 5.0, ParamUnit::One, "a larger step, in additive steps"),
-            Param::number("min_rate", 0.001, ParamUnit::One, "least rate, as a share of the line rate"),
+            Param::number("hai", 5.0, AMOUNT, "a larger step, in additive steps"),
+            Param::number("min_rate", 0.001, AMOUNT, "least rate, as a share of the line rate"),
         ],
         settles: Settles::NEVER,
     };

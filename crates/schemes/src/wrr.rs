@@ -7,9 +7,10 @@
 use crate::queue::{RoundRobin, Unit, Weighed};
 use crate::tcp;
 use std::sync::Arc;
+use subak_core::keys::{AMOUNT, Holds};
 use subak_core::scheme::{
-    Ack, FlowInfo, Goal, Hop, Info, Io, Kind, Loss, LossKind, Named, Packet, PacketKind, Param, ParamUnit, Params,
-    Port, Recovery, Reply, Scheme, Settles, Sink, Source,
+    Ack, FlowInfo, Goal, Hop, Info, Io, Loss, LossKind, Named, Packet, PacketKind, Param, Params, Port, Recovery,
+    Reply, Scheme, SchemeKind, Settles, Sink, Source,
 };
 use subak_core::{Fault, IdVec, Nic, Ns, SubflowId, Utility};
 
@@ -82,15 +83,15 @@ impl Named for Wrr {
         name: "wrr",
         about: "weighted round robin at the links, windows by additive increase and multiplicative decrease on delay",
         paper: "Wang and Ng, Soze, section 5.3, figure 17c; Shreedhar and Varghese, SIGCOMM 1995",
-        kind: Kind::Reactive,
+        kind: SchemeKind::Reactive,
         lives_on_control: false,
         goal: Goal::Own,
         params: &[
             Param::choice("unit", &["packets", "bytes"], "what a turn counts: weighted or deficit round robin"),
-            Param::number("queues", 0.0, ParamUnit::One, "physical queues before a link; 0: one for each flow"),
-            Param::number("target", 20e-6, ParamUnit::Seconds, "wait in queues below which the window grows"),
-            Param::number("step", 1.0, ParamUnit::Packets, "what it grows by in a window"),
-            Param::number("cut", 0.2, ParamUnit::One, "share that is taken off"),
+            Param::number("queues", 0.0, AMOUNT, "physical queues before a link; 0: one for each flow"),
+            Param::number("target", 20e-6, Holds::Time, "wait in queues below which the window grows"),
+            Param::number("step", 1.0, Holds::Packets, "what it grows by in a window"),
+            Param::number("cut", 0.2, AMOUNT, "share that is taken off"),
             tcp::INITIAL_WINDOW,
             tcp::RTO_MIN,
             tcp::TIMEOUT,

@@ -15,9 +15,10 @@
 
 use crate::queue::Fifo;
 use crate::tcp;
+use subak_core::keys::{AMOUNT, Holds};
 use subak_core::scheme::{
-    Ack, FlowInfo, Goal, Hop, Info, Io, Kind, Loss, LossKind, Named, Packet, PacketKind, Param, ParamUnit, Params,
-    Port, Recovery, Scheme, Settles, Source,
+    Ack, FlowInfo, Goal, Hop, Info, Io, Loss, LossKind, Named, Packet, PacketKind, Param, Params, Port, Recovery,
+    Scheme, SchemeKind, Settles, Source,
 };
 use subak_core::{Fault, IdVec, Ns, SubflowId};
 
@@ -97,20 +98,20 @@ impl Named for Xcp {
         name: "xcp",
         about: "XCP: links tell each packet by how much its sender's window may change",
         paper: "Katabi et al., SIGCOMM 2002",
-        kind: Kind::Reactive,
+        kind: SchemeKind::Reactive,
         lives_on_control: false,
         goal: Goal::Own,
         params: &[
-            Param::number("alpha", 0.4, ParamUnit::One, "gain of spare capacity"),
-            Param::number("beta", 0.226, ParamUnit::One, "gain of the queue"),
-            Param::number("gamma", 0.1, ParamUnit::One, "share of the traffic that is shuffled each interval"),
+            Param::number("alpha", 0.4, AMOUNT, "gain of spare capacity"),
+            Param::number("beta", 0.226, AMOUNT, "gain of the queue"),
+            Param::number("gamma", 0.1, AMOUNT, "share of the traffic that is shuffled each interval"),
             Param::number(
                 "first_interval",
                 0.0,
-                ParamUnit::Seconds,
+                Holds::Time,
                 "a link's first control interval; 0: the network's longest round trip",
             ),
-            Param::number("initial_window", 2.0, ParamUnit::Packets, "window at the start of a flow"),
+            Param::number("initial_window", 2.0, Holds::Packets, "window at the start of a flow"),
             tcp::RTO_MIN,
             tcp::TIMEOUT,
             tcp::PROBE,

@@ -4,7 +4,7 @@
 //! Definition 3.4.20) link one part to the next.
 
 use crate::wfk::WaterFilling;
-pub use crate::wfk::{Degree, Kind, Precedence};
+pub use crate::wfk::{Degree, EdgeKind, Precedence};
 use serde_json::{Value, json};
 use subak_core::{Case, Fault, IdVec, LinkId, Policy};
 

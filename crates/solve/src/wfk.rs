@@ -31,7 +31,7 @@ impl Degree {
 
 /// How one link precedes another (Definition 3.4.20).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum EdgeKind {
     /// They share a flow.
     Direct,
     /// Through a medium link that shares a flow with both and is not frozen yet.
@@ -42,14 +42,14 @@ pub enum Kind {
     SecondIndirect,
 }
 
-impl Kind {
+impl EdgeKind {
     /// Its name in answers.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Direct => "direct",
-            Kind::Indirect => "indirect",
-            Kind::SecondDirect => "second-direct",
-            Kind::SecondIndirect => "second-indirect",
+            EdgeKind::Direct => "direct",
+            EdgeKind::Indirect => "indirect",
+            EdgeKind::SecondDirect => "second-direct",
+            EdgeKind::SecondIndirect => "second-indirect",
         }
     }
 }
@@ -62,7 +62,7 @@ pub struct Precedence {
     /// Frozen in the next.
     pub link: LinkId,
     /// How.
-    pub kind: Kind,
+    pub kind: EdgeKind,
     /// The medium link of an indirect precedence.
     pub via: Option<LinkId>,
 }
@@ -211,7 +211,7 @@ impl WaterFilling {
         let frozen = |l: LinkId| self.of_link[l] == n;
         let first = self.neighbors(link, n);
         let mut found = Vec::new();
-        let mut add = |x: LinkId, around: Vec<LinkId>, direct: Kind, indirect: Kind| {
+        let mut add = |x: LinkId, around: Vec<LinkId>, direct: EdgeKind, indirect: EdgeKind| {
             if frozen(x) {
                 found.push(Precedence { precedent: x, link, kind: direct, via: None });
                 return;
@@ -221,7 +221,7 @@ impl WaterFilling {
             }
         };
         for &x in first.iter().filter(|&&x| lower(x, link)) {
-            add(x, self.neighbors(x, n), Kind::Direct, Kind::Indirect);
+            add(x, self.neighbors(x, n), EdgeKind::Direct, EdgeKind::Indirect);
         }
         if self.degree == Degree::Two {
             let mut second: Vec<LinkId> = first.iter().flat_map(|&x| self.neighbors(x, n)).collect();
@@ -231,7 +231,7 @@ impl WaterFilling {
                 let around = self.neighbors(y, n);
                 // Every link between the two has at least the rate of `link`.
                 if !around.iter().any(|&x| first.contains(&x) && lower(x, link)) {
-                    add(y, around, Kind::SecondDirect, Kind::SecondIndirect);
+                    add(y, around, EdgeKind::SecondDirect, EdgeKind::SecondIndirect);
                 }
             }
         }

@@ -25,7 +25,7 @@ mod rate;
 mod reader;
 
 pub use bundle::Bundle;
-pub use rate::Rate;
+pub use rate::Rate16;
 pub use reader::Malformed;
 use reader::Reader;
 
@@ -73,16 +73,16 @@ pub struct Update {
     /// Its number.
     pub flowlet: u32,
     /// How fast it may send.
-    pub rate: Rate,
+    pub rate: Rate16,
 }
 
 /// What an endpoint sees of traffic that no allocator schedules: 4 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Observed {
     /// Sent.
-    pub out: Rate,
+    pub out: Rate16,
     /// Received.
-    pub into: Rate,
+    pub into: Rate16,
 }
 
 /// One message between an endpoint and the allocator.
@@ -264,9 +264,9 @@ impl Datagram {
                     self.starts.push(Start { flowlet, to, path, weight });
                 }
                 END => self.ends.push(End { flowlet: reader.u32()? }),
-                UPDATE => self.updates.push(Update { flowlet: reader.u32()?, rate: Rate::from_code(reader.u16()?) }),
+                UPDATE => self.updates.push(Update { flowlet: reader.u32()?, rate: Rate16::from_code(reader.u16()?) }),
                 OBSERVED if self.observed.is_none() => {
-                    let (out, into) = (Rate::from_code(reader.u16()?), Rate::from_code(reader.u16()?));
+                    let (out, into) = (Rate16::from_code(reader.u16()?), Rate16::from_code(reader.u16()?));
                     self.observed = Some(Observed { out, into });
                 }
                 OBSERVED => return Err(reader.before(0, "other traffic told twice")),

@@ -7,7 +7,7 @@ fn datagrams() -> impl Strategy<Value = Datagram> {
     let start = (any::<u32>(), any::<u32>(), any::<u32>(), 1e-30f32..1e30)
         .prop_map(|(flowlet, to, path, weight)| Start { flowlet, to, path, weight });
     let end = any::<u32>().prop_map(|flowlet| End { flowlet });
-    let rate = || any::<u16>().prop_map(Rate::from_code);
+    let rate = || any::<u16>().prop_map(Rate16::from_code);
     let update = (any::<u32>(), rate()).prop_map(|(flowlet, rate)| Update { flowlet, rate });
     let observed = (rate(), rate()).prop_map(|(out, into)| Observed { out, into });
     let records = (
@@ -45,7 +45,7 @@ fn records_take_the_papers_bytes() {
     let empty = Datagram::new(Direction::Up, 1, 1);
     assert_eq!(encoded(&empty).len(), HEADER_BYTES);
     let start = Start { flowlet: 1, to: 2, path: 3, weight: 1.0 };
-    let update = Update { flowlet: 1, rate: Rate::at_most(1e9) };
+    let update = Update { flowlet: 1, rate: Rate16::at_most(1e9) };
     for count in 1..4 {
         let body = |d: Datagram| encoded(&d).len() - HEADER_BYTES - GROUP_BYTES;
         assert_eq!(body(Datagram { starts: vec![start; count], ..empty.clone() }), 16 * count);
@@ -56,7 +56,7 @@ fn records_take_the_papers_bytes() {
 
 #[test]
 fn too_much_for_one_datagram_is_refused() {
-    let update = Update { flowlet: 1, rate: Rate::ZERO };
+    let update = Update { flowlet: 1, rate: Rate16::ZERO };
     let mut datagram = Datagram { updates: vec![update; 10_922], ..Datagram::new(Direction::Down, 1, 1) };
     assert_eq!(encoded(&datagram).len(), HEADER_BYTES + MOST_BYTES);
     datagram.updates.push(update);
@@ -132,7 +132,7 @@ proptest! {
 
     #[test]
     fn a_rate_is_rounded_down_by_at_most_a_step(bps in 1.0f64..1e19) {
-        let rate = Rate::at_most(bps).bps();
+        let rate = Rate16::at_most(bps).bps();
         prop_assert!(rate == 0.0 && bps < 1.001 || rate <= bps && rate > bps / 1.00098, "{} for {}", rate, bps);
     }
 }
@@ -140,8 +140,8 @@ proptest! {
 #[test]
 fn every_rate_comes_back() {
     for code in 0..=u16::MAX {
-        assert_eq!(Rate::at_most(Rate::from_code(code).bps()).code(), code);
+        assert_eq!(Rate16::at_most(Rate16::from_code(code).bps()).code(), code);
     }
-    assert_eq!([f64::NAN, -1.0, 0.0, 0.5].map(Rate::at_most), [Rate::ZERO; 4]);
-    assert_eq!(Rate::at_most(f64::INFINITY).code(), u16::MAX);
+    assert_eq!([f64::NAN, -1.0, 0.0, 0.5].map(Rate16::at_most), [Rate16::ZERO; 4]);
+    assert_eq!(Rate16::at_most(f64::INFINITY).code(), u16::MAX);
 }

@@ -2,7 +2,7 @@
 
 mod watch;
 
-pub use watch::{Befell, PaceView, Sighting, Watcher};
+pub use watch::{PaceView, PacketEvent, Sighting, Watcher};
 
 use crate::utility::Urgency;
 use crate::{FlowId, IdVec, LinkId, Network, NodeId, Ns, Utility};

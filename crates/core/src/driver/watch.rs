@@ -1,12 +1,12 @@
-//! What befalls packets, told to whoever watches, and how fast subflows may send.
+//! What happens to packets, told to whoever watches, and how fast subflows may send.
 
 use crate::scheme::{Blocks, Class, PacketKind, Way};
 use crate::{FlowId, LinkId, Ns, SubflowId};
 use std::fmt::Debug;
 
-/// What befell a packet.
+/// What happened to a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Befell {
+pub enum PacketEvent {
     /// It came to the queue before the link. A queue that has no room drops it next.
     Enqueued,
     /// It left the queue onto the link.
@@ -21,27 +21,27 @@ pub enum Befell {
     Letter,
 }
 
-impl Befell {
+impl PacketEvent {
     /// In a word.
     pub fn name(self) -> &'static str {
         match self {
-            Befell::Enqueued => "enqueue",
-            Befell::Dequeued => "dequeue",
-            Befell::Dropped => "drop",
-            Befell::Lost => "loss",
-            Befell::Delivered => "deliver",
-            Befell::Letter => "letter",
+            PacketEvent::Enqueued => "enqueue",
+            PacketEvent::Dequeued => "dequeue",
+            PacketEvent::Dropped => "drop",
+            PacketEvent::Lost => "loss",
+            PacketEvent::Delivered => "deliver",
+            PacketEvent::Letter => "letter",
         }
     }
 }
 
-/// A packet at a link, as it was when something befell it. The fields of a letter other than time, link and header say nothing.
+/// A packet at a link, as it was when something happened to it. The fields of a letter other than time, link and header say nothing.
 #[derive(Debug)]
 pub struct Sighting<'a> {
     /// When.
     pub at_ns: Ns,
     /// What.
-    pub befell: Befell,
+    pub event: PacketEvent,
     /// At which link.
     pub link: LinkId,
     /// Whose packet; `None` for messages of nodes and for letters.
@@ -82,9 +82,9 @@ pub struct Sighting<'a> {
 
 /// Hears of packets while a simulation runs.
 pub trait Watcher: Send {
-    /// Whether it wants to hear of what befalls packets of `flow` at `link` now.
+    /// Whether it wants to hear of what happens to packets of `flow` at `link` now.
     fn wants(&self, at_ns: Ns, flow: Option<FlowId>, link: LinkId) -> bool;
-    /// Something befell one.
+    /// Something happened to one.
     fn see(&mut self, sighting: &Sighting);
 }
 

@@ -226,6 +226,7 @@ impl Given {
                 (None, _) if !faults.is_empty() => None,
                 (None, Otherwise::Open(_)) => None,
                 (None, Otherwise::Is(default)) => Some(read_default(key.holds, default)?),
+                (None, Otherwise::Set(_)) => unreachable!("{} has its default in words", key.name),
                 (None, Otherwise::Same(other)) => given.0.get(other).cloned(),
                 (None, Otherwise::Twice(other)) => Some(Held::Rate(2.0 * given.rate(other))),
                 (None, Otherwise::Largest(other)) => {

@@ -1,7 +1,8 @@
 //! Defaults of parameters that follow what a scheme runs under.
 
-use super::info::{Info, Param, Value};
+use super::info::{Info, Param};
 use crate::Policy;
+use crate::keys::Setting;
 use serde_json::{Map, Value as Json};
 
 /// What a parameter may follow.
@@ -36,7 +37,7 @@ impl Circumstances {
     pub fn complete(&self, info: &Info, given: &Map<String, Json>) -> Map<String, Json> {
         let mut params = given.clone();
         for (param, value) in self.followed(info) {
-            params.entry(param.name).or_insert(value.into());
+            params.entry(param.key.name).or_insert(value.into());
         }
         params
     }
@@ -49,9 +50,9 @@ impl Circumstances {
     fn value(&self, param: &Param) -> Option<f64> {
         match param.follows? {
             Follows::Alpha => self.policy.alpha(),
-            Follows::Acks => match param.default {
-                Value::Number(least) => Some((least + self.ack_share).min(MOST_SET_ASIDE)),
-                Value::Flag(_) | Value::Word(_) => None,
+            Follows::Acks => match param.default() {
+                Setting::Number(least) => Some((least + self.ack_share).min(MOST_SET_ASIDE)),
+                Setting::Flag(_) | Setting::Word(_) => None,
             },
             Follows::Urgency => self.policy.ranks().then_some(UNBOUNDED),
         }

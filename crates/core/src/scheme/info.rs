@@ -1,15 +1,16 @@
 //! What a scheme says of itself, and what it is told of flows and ports.
 
 use super::follows::Follows;
-use crate::document::{nearest, unknown_word};
+use crate::document::nearest;
+use crate::keys::{Holds, Key, Otherwise, Setting, Taken};
 use crate::utility::Urgency;
-use crate::{Fault, Faults, FlowId, IdVec, LinkId, NodeId, Ns, Policy, SubflowId, Utility, quantity};
+use crate::{Fault, Faults, FlowId, IdVec, LinkId, NodeId, Ns, Policy, SubflowId, Utility};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What sort of scheme it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum SchemeKind {
     /// Computes the exact rates; no packets.
     Oracle,
     /// Explicit rates from the links, in control packets of their own.
@@ -71,7 +72,7 @@ pub struct Info {
     /// Paper and section.
     pub paper: &'static str,
     /// What sort of scheme it is.
-    pub kind: Kind,
+    pub kind: SchemeKind,
     /// Whether it lives on control messages alone, so that the round driver can run it.
     pub lives_on_control: bool,
     /// What it brings rates to.
@@ -108,14 +109,8 @@ impl Settles {
 /// A parameter of a scheme.
 #[derive(Debug, Clone, Copy)]
 pub struct Param {
-    /// Name, below `params.` in a spec.
-    pub name: &'static str,
-    /// Value where none is given, in base units.
-    pub default: Value,
-    /// Its unit.
-    pub unit: ParamUnit,
-    /// What it does.
-    pub about: &'static str,
+    /// Its name below `params.` in a spec, what it holds, its default, and what it does.
+    pub key: Key,
     /// What it is set from where no value is given, and the driver knows it.
     pub follows: Option<Follows>,
     /// Its default under the round driver.
@@ -125,7 +120,7 @@ pub struct Param {
 }
 
 /// A word, and the defaults that it brings where a spec gives no value.
-pub type Preset = (&'static str, &'static [(&'static str, Value)]);
+pub type Preset = (&'static str, &'static [(&'static str, Setting)]);
 
 /// The default of a parameter under the round driver, which simulates control messages alone.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -142,26 +137,25 @@ pub enum InRounds {
 
 impl Param {
     /// A number, `default` in base units.
-    pub const fn number(name: &'static str, default: f64, unit: ParamUnit, about: &'static str) -> Self {
-        Param {
-            name,
-            default: Value::Number(default),
-            unit,
-            about,
-            follows: None,
-            in_rounds: InRounds::Default,
-            presets: &[],
-        }
+    pub const fn number(name: &'static str, default: f64, holds: Holds, about: &'static str) -> Self {
+        Param::of(name, holds, Setting::Number(default), about)
     }
     /// Yes or no.
     pub const fn flag(name: &'static str, default: bool, about: &'static str) -> Self {
-        let (default, unit) = (Value::Flag(default), ParamUnit::Flag);
-        Param { name, default, unit, about, follows: None, in_rounds: InRounds::Default, presets: &[] }
+        Param::of(name, Holds::Flag, Setting::Flag(default), about)
     }
     /// One of a few words, the first by default.
     pub const fn choice(name: &'static str, words: &'static [&'static str], about: &'static str) -> Self {
-        let (default, unit) = (Value::Word(words[0]), ParamUnit::Choice(words));
-        Param { name, default, unit, about, follows: None, in_rounds: InRounds::Default, presets: &[] }
+        Param::of(name, Holds::Word(words), Setting::Word(words[0]), about)
+    }
+    const fn of(name: &'static str, holds: Holds, default: Setting, about: &'static str) -> Self {
+        let key = Key { name, holds, default: Otherwise::Set(default), about };
+        Param { key, follows: None, in_rounds: InRounds::Default, presets: &[] }
+    }
+    /// Its value where none is given.
+    pub fn default(&self) -> Setting {
+        let Otherwise::Set(default) = self.key.default else { unreachable!("{} has a default", self.key.name) };
+        default
     }
     /// The same, following `what`.
     #[must_use]
@@ -180,70 +174,29 @@ impl Param {
     }
 }
 
-/// A parameter's value.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Value {
-    /// A number in base units.
-    Number(f64),
-    /// Yes or no.
-    Flag(bool),
-    /// One of a few words.
-    Word(&'static str),
-}
-
-/// The unit of a parameter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ParamUnit {
-    /// A pure number.
-    One,
-    /// Packets.
-    Packets,
-    /// Seconds; a string may say "12us".
-    Seconds,
-    /// Bytes; a string may say "64KiB".
-    Bytes,
-    /// Yes or no.
-    Flag,
-    /// One of these words.
-    Choice(&'static [&'static str]),
-}
-
-impl ParamUnit {
-    /// How `subak schemes` writes it.
-    pub fn name(self) -> &'static str {
-        match self {
-            ParamUnit::One => "",
-            ParamUnit::Packets => "packets",
-            ParamUnit::Seconds => "s",
-            ParamUnit::Bytes => "bytes",
-            ParamUnit::Flag => "true or false",
-            ParamUnit::Choice(_) => "a word",
-        }
-    }
-}
-
 /// The parameters of one scheme, each with a value.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Params(BTreeMap<&'static str, Value>);
+pub struct Params(BTreeMap<&'static str, Setting>);
 
 impl Params {
     /// The defaults of `info`, overridden by `given`; refuses names that the scheme does not have and values
     /// of another unit.
     pub fn resolve(info: &Info, given: &serde_json::Map<String, serde_json::Value>) -> Result<Self, Fault> {
-        let mut values: BTreeMap<_, _> = info.params.iter().map(|p| (p.name, p.default)).collect();
+        let mut values: BTreeMap<_, _> = info.params.iter().map(|p| (p.key.name, p.default())).collect();
         for param in info.params.iter().filter(|p| !p.presets.is_empty()) {
-            let word = given.get(param.name).and_then(|v| v.as_str());
+            let word = given.get(param.key.name).and_then(|v| v.as_str());
             let (_, others) = param.presets.iter().find(|(name, _)| Some(*name) == word).unwrap_or(&("", &[]));
             values.extend(others.iter().copied());
         }
         let mut faults = Faults::default();
         for (name, value) in given {
             let place = format!("params.{name}");
-            let Some(param) = info.params.iter().find(|p| p.name == name) else {
+            let Some(param) = info.params.iter().find(|p| p.key.name == name) else {
                 faults.push(unknown_param(info, name).below(&place));
                 continue;
             };
-            values.extend(faults.keep(read(param.unit, value).map_err(|e| e.below(&place))).map(|v| (param.name, v)));
+            let read = Setting::read(param.key.holds, value).map_err(|e| e.below(&place));
+            values.extend(faults.keep(read).map(|v| (param.key.name, v)));
         }
         faults.done()?;
         Ok(Params(values))
@@ -252,7 +205,7 @@ impl Params {
     /// The number `name` in base units. Asking for a parameter that the scheme did not declare is a bug.
     pub fn number(&self, name: &str) -> f64 {
         match self.0.get(name) {
-            Some(Value::Number(x)) => *x,
+            Some(Setting::Number(x)) => *x,
             other => unreachable!("parameter {name} is declared as a number, found {other:?}"),
         }
     }
@@ -265,7 +218,7 @@ impl Params {
     /// The flag `name`.
     pub fn flag(&self, name: &str) -> bool {
         match self.0.get(name) {
-            Some(Value::Flag(x)) => *x,
+            Some(Setting::Flag(x)) => *x,
             other => unreachable!("parameter {name} is declared as a flag, found {other:?}"),
         }
     }
@@ -273,7 +226,7 @@ impl Params {
     /// The word `name`.
     pub fn word(&self, name: &str) -> &'static str {
         match self.0.get(name) {
-            Some(Value::Word(word)) => word,
+            Some(Setting::Word(word)) => word,
             other => unreachable!("parameter {name} is declared as a choice, found {other:?}"),
         }
     }
@@ -302,36 +255,13 @@ impl Params {
 }
 
 fn unknown_param(info: &Info, name: &str) -> Fault {
-    let known: Vec<_> = info.params.iter().map(|p| p.name).collect();
+    let known: Vec<_> = info.params.iter().map(|p| p.key.name).collect();
     let mend = match nearest(name, &known) {
         _ if known.is_empty() => "it takes none".to_string(),
         Some(near) => format!("did you mean \"{near}\"? it takes: {}", known.join(", ")),
         None => format!("it takes: {}", known.join(", ")),
     };
     Fault::new("", format!("scheme \"{}\" has no parameter \"{name}\"", info.name), mend)
-}
-
-fn read(unit: ParamUnit, value: &serde_json::Value) -> Result<Value, Fault> {
-    use serde_json::Value as Json;
-    match (unit, value) {
-        (ParamUnit::Flag, Json::Bool(b)) => Ok(Value::Flag(*b)),
-        (ParamUnit::Flag, other) => {
-            Err(Fault::new("", format!("{other} is neither true nor false"), "give true or false"))
-        }
-        (ParamUnit::One | ParamUnit::Packets, Json::Number(n)) => {
-            let x = n.as_f64().filter(|x| x.is_finite() && *x >= 0.0);
-            x.map(Value::Number)
-                .ok_or_else(|| Fault::new("", format!("the value is {n}"), "give a finite number of zero or more"))
-        }
-        (ParamUnit::Choice(words), v) => {
-            let found = words.iter().find(|word| v.as_str() == Some(word));
-            let shown = v.as_str().map_or_else(|| quantity::shown(v), str::to_string);
-            found.map(|word| Value::Word(word)).ok_or_else(|| unknown_word(&shown, "choice", words))
-        }
-        (ParamUnit::Seconds, v) => quantity::seconds_from_json(v).map(Value::Number),
-        (ParamUnit::Bytes, v) => quantity::bytes_from_json(v).map(|b| Value::Number(b as f64)),
-        (_, other) => Err(Fault::new("", format!("{other} is not a number"), "give a number")),
-    }
 }
 
 /// What a scheme is told of a flow when its source and sink are made.

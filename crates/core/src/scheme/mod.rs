@@ -13,9 +13,7 @@ mod packet;
 mod repair;
 
 pub use follows::{Circumstances, Follows};
-pub use info::{
-    FlowInfo, Goal, InRounds, Info, Kind, Param, ParamUnit, Params, PathInfo, Port, Preset, Settles, Value,
-};
+pub use info::{FlowInfo, Goal, InRounds, Info, Param, Params, PathInfo, Port, Preset, SchemeKind, Settles};
 pub use io::{Ask, Io, To, Update};
 pub use lossless::{Lossless, Threshold};
 pub use packet::{Blocks, Class, Packet, PacketId, PacketKind, RouteId, Slab, Way};

@@ -2,14 +2,14 @@
 //! stream of flows (section 5.3: "in the range [0.2, 1.5], the network exhibits similar performance").
 
 use super::{Fabric, web};
-use crate::{Context, Entry, Kind, finite};
+use crate::{Backend, Context, Entry, finite};
 use serde_json::{Value, json};
 use subak_core::rng::Stream;
 use subak_core::{Case, Fault, Flow, Flows, Policy};
 use subak_solve::ned::{Cluster, Iteration, Ned, Normalizer, worst_off};
 use subak_solve::{Options, solve};
 
-pub(super) const ENTRY: Entry = Entry { name: "flowtune-gamma", kind: Kind::Solver, settings: SETTINGS, compute };
+pub(super) const ENTRY: Entry = Entry { name: "flowtune-gamma", backend: Backend::Solver, settings: SETTINGS, compute };
 
 const GAMMAS: [f64; 8] = [0.1, 0.2, 0.4, 0.5, 0.6, 0.8, 1.0, 1.5];
 const STREAMED: [f64; 5] = [0.2, 0.4, 0.8, 1.0, 1.5];

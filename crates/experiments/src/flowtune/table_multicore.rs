@@ -1,7 +1,7 @@
 //! The time of an iteration at the sizes of Flowtune's table (section 5.2), on one thread and on several, beside a straight
 //! loop. It is measured on this machine: nothing else should run.
 
-use crate::{Context, Entry, Kind};
+use crate::{Backend, Context, Entry};
 use serde_json::json;
 use std::time::Instant;
 use subak_core::{Fault, LinkId};
@@ -10,7 +10,7 @@ use subak_solve::ned::straight::{Straight, TwoTiers};
 use subak_solve::ned::{Cluster, Iteration, Ned, NewFlow, Normalizer, Real};
 
 pub(super) const ENTRY: Entry =
-    Entry { name: "flowtune-table-multicore", kind: Kind::Solver, settings: SETTINGS, compute };
+    Entry { name: "flowtune-table-multicore", backend: Backend::Solver, settings: SETTINGS, compute };
 
 /// Seconds that each time is taken over; threads; the table's rows, from the first on.
 const SETTINGS: &[&str] = &["seconds", "threads", "rows"];

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use subak_core::rng::Stream;
 use subak_core::sizes::Sizes;
 use subak_core::{Case, Fault, Flow, Flows, IdVec, LinkId, Policy};
-use subak_solve::ned::{AnyLaw, Cluster, Division, Iteration, Key, Method, Ned, Normalizer, Real};
+use subak_solve::ned::{AnyUpdate, Cluster, Division, Iteration, Key, Method, Ned, Normalizer, Real};
 use subak_solve::{Options, Utility, maximize_from};
 
 pub(super) const LOADS: [f64; 4] = [0.2, 0.4, 0.6, 0.8];
@@ -171,7 +171,7 @@ fn simulate<T: Real>(job: &Job, division: Division) -> Result<Ran, Fault> {
     let mut fabric = Fabric::of(&topology(), job.seed)?;
     let capacity_bps = fabric.capacities_bps();
     let sizes = sizes();
-    let law: AnyLaw<T> = match (job.entry.method, job.gamma) {
+    let law: AnyUpdate<T> = match (job.entry.method, job.gamma) {
         (Method::Ned, Some(gamma)) if job.bounded => Box::new(Ned::with_gamma(gamma).bounded()),
         (method, gamma) => method.law(gamma)?,
     };
@@ -243,7 +243,7 @@ impl Seen {
         self.ran.overload = self.ran.overload.max(worst);
     }
 
-    fn over<T: Real>(&mut self, iteration: &Iteration<T, AnyLaw<T>>, capacity_bps: &[f64], flows: usize) {
+    fn over<T: Real>(&mut self, iteration: &Iteration<T, AnyUpdate<T>>, capacity_bps: &[f64], flows: usize) {
         let over: f64 = iteration.loads_bps().zip(capacity_bps).map(|(load, c)| (load - c).max(0.0) / 1e9).sum();
         self.ran.over_gbps += over;
         self.ran.most_over_gbps = self.ran.most_over_gbps.max(over);

@@ -4,7 +4,7 @@
 //! 20 to 200 links of 10 to 100 Gb/s, 50 to 500 flows over 1 to 6 of them. The average of equation 11 is the paper's, or one
 //! whose share of the new price diminishes, (1 - beta) / (1 + t / 100) after t steps.
 
-use crate::{Context, Entry, Kind};
+use crate::{Backend, Context, Entry};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use subak_core::rng::Stream;
@@ -12,7 +12,8 @@ use subak_core::{Case, Fault, Flow, Flows, IdVec, Link, LinkId, Network, Policy}
 use subak_solve::xwi::{Iteration, PriceLaw, Settings};
 use subak_solve::{Options, Utility, solve};
 
-pub(super) const ENTRY: Entry = Entry { name: "numfabric-xwi-ideal", kind: Kind::Solver, settings: SETTINGS, compute };
+pub(super) const ENTRY: Entry =
+    Entry { name: "numfabric-xwi-ideal", backend: Backend::Solver, settings: SETTINGS, compute };
 
 const ALPHAS: [f64; 4] = [0.5, 1.0, 2.0, 4.0];
 /// Steps that a run may take.
@@ -27,7 +28,7 @@ const SETTINGS: &[&str] = &["beta", "eta", "diminishing", "equal"];
 
 /// What the plan sets.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Law {
+struct Setup {
     beta: f64,
     eta: f64,
     diminishing: bool,
@@ -59,7 +60,7 @@ struct Ran {
 fn compute(context: &mut Context) -> Result<(), Fault> {
     let networks = context.runs() as u64;
     let usual = PriceLaw::default();
-    let law = Law {
+    let law = Setup {
         beta: context.number("beta", usual.beta, 0.0, 0.999)?,
         eta: context.number("eta", usual.eta, 0.0, 1e3)?,
         diminishing: context.number("diminishing", 0.0, 0.0, 1.0)? > 0.0,
@@ -118,7 +119,7 @@ fn worst(got: &[f64], want: &[f64]) -> f64 {
     got.iter().zip(want).map(|(g, w)| (g / w - 1.0).abs()).fold(0.0, f64::max)
 }
 
-fn run(job: &Job, law: &Law) -> Result<Ran, Fault> {
+fn run(job: &Job, law: &Setup) -> Result<Ran, Fault> {
     let case = draw(job, law.equal)?;
     let answer = solve(&case, &Options { tolerance: 1e-10, ..Options::default() })?;
     let want = answer.rates_bps;

@@ -1,11 +1,11 @@
 //! Figure 3.5 and section 3.3: random setups by the thousand under s-PERC, weighted s-PERC, Fair and n-PERC.
 
-use crate::{Context, Entry, Kind, largest, quantile};
+use crate::{Backend, Context, Entry, largest, quantile};
 use serde_json::{Value, json};
 use subak_core::{Fault, LinkId};
 use subak_rounds::{Bound, Capacities, Degree, Outcome, Plan, Random, Setup, run};
 
-pub(super) const ENTRY: Entry = Entry { name: "perc-fig3.5", kind: Kind::Rounds, settings: SETTINGS, compute };
+pub(super) const ENTRY: Entry = Entry { name: "perc-fig3.5", backend: Backend::Rounds, settings: SETTINGS, compute };
 
 /// Links and flows of the large setups; setups under n-PERC; one update in how many is drawn.
 const SETTINGS: &[&str] = &["large", "n_perc", "every"];

@@ -4,13 +4,13 @@
 //! 8 to 10 links a flow); 1000 round trips. Converged is the first time from which on each flow's rate stays within T% of
 //! the exact one, at least 200 round trips before the end.
 
-use crate::{Context, Entry, Kind, finite, quantile};
+use crate::{Backend, Context, Entry, finite, quantile};
 use serde_json::{Value, json};
 use subak_core::Fault;
 use subak_rounds::{Capacities, Plan, Random, run};
 use subak_schemes::perc::division::Tables;
 
-pub(super) const ENTRY: Entry = Entry { name: "perc-fig4.5", kind: Kind::Rounds, settings: SETTINGS, compute };
+pub(super) const ENTRY: Entry = Entry { name: "perc-fig4.5", backend: Backend::Rounds, settings: SETTINGS, compute };
 
 const TABLES_KB: [usize; 3] = [13, 52, 340];
 /// Round trips of a run.

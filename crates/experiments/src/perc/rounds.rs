@@ -1,11 +1,11 @@
 //! s-PERC against Fair, in rounds on the same random setups (the paper's abstract).
 
-use crate::{Context, Entry, Kind, largest, quantile};
+use crate::{Backend, Context, Entry, largest, quantile};
 use serde_json::json;
 use subak_core::Fault;
 use subak_rounds::{Bound, Capacities, Plan, Random, run};
 
-pub(super) const ENTRY: Entry = Entry { name: "perc-rounds", kind: Kind::Rounds, settings: SETTINGS, compute };
+pub(super) const ENTRY: Entry = Entry { name: "perc-rounds", backend: Backend::Rounds, settings: SETTINGS, compute };
 
 /// Capacities of 1 to 100 Gb/s in place of 10 Gb/s everywhere, if 1.
 const SETTINGS: &[&str] = &["mixed"];

@@ -6,12 +6,12 @@ use crate::{Context, Entry};
 use serde_json::{Value, json};
 use subak_core::{Case, Fault, Flow, Flows, Link, LinkId, Network, Policy};
 use subak_solve::freeze_iterations;
-use subak_solve::structure::{Degree, Kind, Structure, structure};
+use subak_solve::structure::{Degree, EdgeKind, Structure, structure};
 
-pub(super) const ENTRY: Entry = Entry { name: "perc-wfk", kind: crate::Kind::Solver, settings: &[], compute };
+pub(super) const ENTRY: Entry = Entry { name: "perc-wfk", backend: crate::Backend::Solver, settings: &[], compute };
 
 /// Precedent, how, of which link, and the medium link.
-type Edge = (u32, Kind, u32, Option<u32>);
+type Edge = (u32, EdgeKind, u32, Option<u32>);
 
 /// One example. Links are numbered from 1.
 struct Figure {

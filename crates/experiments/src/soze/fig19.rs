@@ -4,7 +4,7 @@
 use super::draw::{SIZES, Setup, exact, idle_rtt_ns};
 use super::fluid::{EACH, Fluid};
 use super::watch::Averages;
-use crate::{Context, Entry, Kind, finite};
+use crate::{Backend, Context, Entry, finite};
 use serde_json::{Value, json};
 use std::time::Instant;
 use subak_core::driver::{Driver, FlowPlan};
@@ -13,7 +13,7 @@ use subak_core::route::Router;
 use subak_core::{Fault, FlowId, NodeId, generate};
 use subak_schemes::soze::Virtual;
 
-pub(super) const ENTRY: Entry = Entry { name: "soze-fig19", kind: Kind::Packets, settings: SETTINGS, compute };
+pub(super) const ENTRY: Entry = Entry { name: "soze-fig19", backend: Backend::Packets, settings: SETTINGS, compute };
 
 /// The largest fat-tree, and the most flows; packets up to so many ports; flows of figure 19a.
 const SETTINGS: &[&str] = &["ports", "flows", "packet_ports", "flows_by_size"];

@@ -3,12 +3,12 @@
 use super::draw::{Hops, SIZES};
 use super::recurrence::{comes_together, delay_settles, delayed_settles};
 use super::watch::watch;
-use crate::{Context, Entry, Kind};
+use crate::{Backend, Context, Entry};
 use serde_json::json;
 use subak_core::Fault;
 use subak_schemes::soze::least_integral;
 
-pub(super) const ENTRY: Entry = Entry { name: "soze-params", kind: Kind::Packets, settings: SETTINGS, compute };
+pub(super) const ENTRY: Entry = Entry { name: "soze-params", backend: Backend::Packets, settings: SETTINGS, compute };
 
 /// Of the exponents, how many are tried in packets.
 const SETTINGS: &[&str] = &["exponents"];

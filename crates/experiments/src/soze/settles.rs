@@ -2,12 +2,12 @@
 
 use super::draw::{Hops, SIZES, Setup, exact, weight};
 use super::watch::{Seen, watch};
-use crate::{Context, Entry, Kind, finite};
+use crate::{Backend, Context, Entry, finite};
 use serde_json::{Map, Value, json};
 use subak_core::rng::Stream;
 use subak_core::{Fault, IdVec, LinkId};
 
-pub(super) const ENTRY: Entry = Entry { name: "soze-settles", kind: Kind::Packets, settings: SETTINGS, compute };
+pub(super) const ENTRY: Entry = Entry { name: "soze-settles", backend: Backend::Packets, settings: SETTINGS, compute };
 
 /// Parameters of `soze-virtual`.
 const PARAMS: [&str; 6] = ["headroom", "integral", "queue", "empties", "start_weights", "anew"];

@@ -1,7 +1,7 @@
 //! Every experiment in small: its values are those that theory says, its tables have their columns, its progress ends.
 
 use serde_json::{Map, Value, json};
-use subak_experiments::{Kind, Plan, all, run};
+use subak_experiments::{Backend, Plan, all, run};
 
 fn plan(runs: usize, settings: &Value) -> Plan {
     Plan { runs, seed: 1, settings: settings.as_object().cloned().unwrap_or_default() }
@@ -81,7 +81,7 @@ fn unknown_names_and_settings_are_refused_and_the_known_ones_listed() {
 
 #[test]
 fn each_has_its_kind() {
-    assert!(all().contains(&("perc-wfk", Kind::Solver)) && all().contains(&("perc-drops", Kind::Rounds)));
+    assert!(all().contains(&("perc-wfk", Backend::Solver)) && all().contains(&("perc-drops", Backend::Rounds)));
 }
 
 #[test]

@@ -2,14 +2,14 @@
 
 mod run;
 
-use crate::idle::{idle_fct_ns, round_trip_ns, wire_time_ns};
 use crate::lag::Lag;
 use crate::rates::Rates;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 use subak_core::driver::{Driver, FlowPlan, Injected, LinkChange, PacketSizes, Route};
-use subak_core::scheme::{Goal, Info, Kind, Param, Params, Settles};
+use subak_core::idle::{idle_fct_ns, round_trip_ns, wire_time_ns};
+use subak_core::scheme::{Goal, Info, Param, Params, SchemeKind, Settles};
 use subak_core::{Fault, FlowId, IdVec, LinkId, Network, Ns, Utility};
 
 /// The scheme `ideal`.
@@ -17,7 +17,7 @@ pub const INFO: Info = Info {
     name: "ideal",
     about: "fluid: the policy's exact rates at every arrival and departure, without packets or delay in finding them",
     paper: "PERC thesis, section 4.3.2 (ideal max-min)",
-    kind: Kind::Oracle,
+    kind: SchemeKind::Oracle,
     lives_on_control: false,
     goal: Goal::Any,
     params: &[ACKS],

@@ -1,10 +1,10 @@
 //! The fluid as a driver.
 
 use super::{Event, FlowState, Fluid, State};
-use crate::idle::acknowledgement_ns;
 use std::cmp::Reverse;
 use std::sync::Arc;
 use subak_core::driver::{Driver, FlowPlan, FlowView, LinkView, NOT_YET, Route};
+use subak_core::idle::acknowledgement_ns;
 use subak_core::{FlowId, LinkId, Ns, Utility};
 
 impl Driver for Fluid {

@@ -2,8 +2,9 @@
 
 use proptest::prelude::*;
 use subak_core::driver::{Driver, FlowPlan, Injected, PacketSizes, Route};
+use subak_core::idle::idle_fct_ns;
 use subak_core::{FlowId, Link, LinkId, Network, Ns};
-use subak_fluid::{Fluid, Rates, idle_fct_ns};
+use subak_fluid::{Fluid, Rates};
 
 const SIZES: PacketSizes = PacketSizes { mtu_bytes: 1500, header_bytes: 50, ack_bytes: 64 };
 

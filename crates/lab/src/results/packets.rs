@@ -1,4 +1,4 @@
-//! The table of packets of a cell, beside its other results: what befell each at each link, streamed to disk.
+//! The table of packets of a cell, beside its other results: what happened to each at each link, streamed to disk.
 
 use crate::results::store;
 use crate::results::table::{columns, properties};
@@ -20,7 +20,7 @@ use super::table::Column;
 columns! {
     /// when, from the start of the run
     time_ns: whole,
-    /// what befell it: enqueue, dequeue, drop (for want of room), loss (by a fault), deliver, letter (between neighbours)
+    /// what happened to it: enqueue, dequeue, drop (for want of room), loss (by a fault), deliver, letter (between neighbours)
     event: text,
     /// id of the link; the queue is the one before it
     link: text,

@@ -12,7 +12,7 @@ use subak_core::{Fault, FlowId, IdVec, LinkId, Ns, Utility};
 
 /// What is to be done to a flow.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Deed {
+pub(crate) enum Action {
     /// It has another weight, and with it another utility.
     Weight(FlowId, f64, Option<Arc<Utility>>),
     /// Its subflows take these paths.
@@ -123,24 +123,24 @@ impl<'a> Actions<'a> {
     }
 
     /// What is due now by the spec, for the driver and whoever else follows the flows.
-    pub fn due(&mut self, now_ns: Ns, flows: &IdVec<FlowId, Planned>) -> Result<Vec<Deed>, Fault> {
-        let mut deeds = Vec::new();
+    pub fn due(&mut self, now_ns: Ns, flows: &IdVec<FlowId, Planned>) -> Result<Vec<Action>, Fault> {
+        let mut actions = Vec::new();
         while let Some((_, f, weight)) = self.weights.pop_if(|w| w.0 <= now_ns) {
             let utility = flows[f]
                 .plan
                 .utility
                 .is_some()
                 .then(|| Utility::under(self.setting.policy, weight, &flows[f].extra).map(Arc::new));
-            deeds.push(Deed::Weight(f, weight, utility.transpose()?));
+            actions.push(Action::Weight(f, weight, utility.transpose()?));
         }
         if self.reroutes.pop_if(|at| *at <= now_ns).is_some() {
-            self.reroute(now_ns, flows, &mut deeds);
+            self.reroute(now_ns, flows, &mut actions);
         }
-        Ok(deeds)
+        Ok(actions)
     }
 
     /// Finds new routes around the links that have been down for long enough to be noticed, and back where they are up.
-    fn reroute(&mut self, now_ns: Ns, flows: &IdVec<FlowId, Planned>, deeds: &mut Vec<Deed>) {
+    fn reroute(&mut self, now_ns: Ns, flows: &IdVec<FlowId, Planned>, actions: &mut Vec<Action>) {
         let noticed_ns = now_ns.saturating_sub(self.setting.reroute_ns.unwrap_or(0));
         let mut down = IdVec::filled(0i32, self.setting.topology.network().links().len());
         for &(_, link, change) in self.link_changes.iter().take_while(|c| c.0 <= noticed_ns) {
@@ -171,19 +171,19 @@ impl<'a> Actions<'a> {
             };
             // A flow that no way is left to stays where it is.
             if let Some(routes) = routes.iter().enumerate().map(found).collect::<Option<Vec<_>>>() {
-                deeds.push(Deed::Reroute(f, routes));
+                actions.push(Action::Reroute(f, routes));
             }
         }
         self.avoided = avoided;
     }
 }
 
-impl Deed {
+impl Action {
     /// Does it.
     pub fn done_by(&self, driver: &mut dyn Driver) {
         match self {
-            Deed::Weight(f, weight, utility) => driver.set_weight(*f, *weight, utility.clone()),
-            Deed::Reroute(f, routes) => driver.reroute(*f, routes),
+            Action::Weight(f, weight, utility) => driver.set_weight(*f, *weight, utility.clone()),
+            Action::Reroute(f, routes) => driver.reroute(*f, routes),
         }
     }
 }

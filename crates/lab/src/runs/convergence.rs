@@ -6,7 +6,7 @@
 //! x of a new rate, which is subtracted.
 
 use crate::results::table::Row;
-use crate::runs::actions::Deed;
+use crate::runs::actions::Action;
 use crate::spec::measure::Convergence;
 use crate::spec::setting::Setting;
 use crate::spec::workload::{Planned, by_start};
@@ -84,10 +84,10 @@ impl<'a> Watch<'a> {
     }
 
     /// Something happened to a flow: the goal moves with it.
-    pub fn hear(&mut self, deed: &Deed) {
-        match deed {
-            Deed::Weight(f, weight, utility) => self.oracle.set_weight(*f, *weight, utility.clone()),
-            Deed::Reroute(f, routes) => self.oracle.reroute(*f, routes),
+    pub fn hear(&mut self, action: &Action) {
+        match action {
+            Action::Weight(f, weight, utility) => self.oracle.set_weight(*f, *weight, utility.clone()),
+            Action::Reroute(f, routes) => self.oracle.reroute(*f, routes),
         }
     }
 

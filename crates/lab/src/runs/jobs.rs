@@ -1,7 +1,7 @@
 //! Jobs while they run: policies hear of starts, progress and ends, and weights change.
 
 use crate::results::table::Row;
-use crate::runs::actions::Deed;
+use crate::runs::actions::Action;
 use crate::spec::setting::Setting;
 use crate::spec::workload::Planned;
 use crate::spec::workload::jobs::{Placed, Policies, Who, no_callable};
@@ -98,7 +98,7 @@ impl<'a> Running<'a> {
         finished: &[FlowId],
         driver: &mut dyn Driver,
         flows: &IdVec<FlowId, Planned>,
-    ) -> Result<Vec<Deed>, Fault> {
+    ) -> Result<Vec<Action>, Fault> {
         let now_ns = driver.now_ns();
         // A job that starts now has no progress to look at.
         let looks: Vec<bool> = (0..self.jobs.len()).map(|k| self.look_due(k, now_ns)).collect();
@@ -115,13 +115,13 @@ impl<'a> Running<'a> {
             self.jobs[k].keeper.started(piece, now_ns);
             concerned.insert(k);
         }
-        let mut deeds = Vec::new();
+        let mut actions = Vec::new();
         for (k, look) in looks.into_iter().enumerate() {
             if look || concerned.contains(&k) {
-                self.weigh(k, look, driver, flows, &mut deeds)?;
+                self.weigh(k, look, driver, flows, &mut actions)?;
             }
         }
-        Ok(deeds)
+        Ok(actions)
     }
 
     /// Whether job `k` is to be looked at now.
@@ -138,7 +138,7 @@ impl<'a> Running<'a> {
         look: bool,
         driver: &dyn Driver,
         flows: &IdVec<FlowId, Planned>,
-        deeds: &mut Vec<Deed>,
+        actions: &mut Vec<Action>,
     ) -> Result<(), Fault> {
         let now_ns = driver.now_ns();
         let one = &mut self.jobs[k];
@@ -154,7 +154,7 @@ impl<'a> Running<'a> {
             let Planned { plan, extra, .. } = &flows[flow];
             let utility =
                 plan.utility.is_some().then(|| Utility::under(self.setting.policy, weight, extra).map(Arc::new));
-            deeds.push(Deed::Weight(flow, weight, utility.transpose()?));
+            actions.push(Action::Weight(flow, weight, utility.transpose()?));
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use subak_core::driver::{Befell, Sighting, Watcher};
+use subak_core::driver::{PacketEvent, Sighting, Watcher};
 use subak_core::scheme::{Class, PacketKind, Way};
 use subak_core::{FlowId, IdVec, LinkId, NodeId, Ns};
 
@@ -88,12 +88,12 @@ impl Watcher for Recorder {
         let network = self.topology.network();
         let (src, dst) = seen.flow.and_then(|f| self.ends.get(f.index()).copied()).unwrap_or_default();
         let name = |n: Option<NodeId>| n.map(|n| network.nodes()[n].name.as_str());
-        let is_letter = seen.befell == Befell::Letter;
+        let is_letter = seen.event == PacketEvent::Letter;
         let packet = |value: u64| Some(value).filter(|_| !is_letter);
         let ack = |value: u32| Some(u64::from(value)).filter(|_| seen.kind == PacketKind::Ack);
         self.table.push(&Row {
             time_ns: Some(seen.at_ns),
-            event: Some(seen.befell.name()),
+            event: Some(seen.event.name()),
             link: Some(&network.links()[seen.link].id),
             flow: seen.flow.map(u64::from),
             src: name(src),

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 use subak_core::driver::{Driver, Injected, PacketSizes};
-use subak_core::scheme::{Goal, Info, Kind, Load, Params, Scheme, Settles, Work};
+use subak_core::scheme::{Goal, Info, Load, Params, Scheme, SchemeKind, Settles, Work};
 use subak_core::{Fault, Network, Nic, Policy};
 use subak_fluid::Stated;
 use subak_schemes::{Visitor, registry};
@@ -319,7 +319,7 @@ const KERNEL: &[Info] = &[Info {
     name: "bbr",
     about: "TCP BBR as the kernel has it, on a testbed alone",
     paper: "Cardwell et al., ACM Queue 2016",
-    kind: Kind::Reactive,
+    kind: SchemeKind::Reactive,
     lives_on_control: false,
     goal: Goal::Own,
     params: &[],

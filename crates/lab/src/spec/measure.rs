@@ -119,7 +119,7 @@ pub(super) const MEASURE: &[Key] = &[
         "packets",
         Holds::Either(&[Holds::Flag, Holds::Table(packets::KEYS)]),
         "false",
-        "what befalls packets is recorded: true for all, or a table",
+        "what happens to packets is recorded: true for all, or a table",
     ),
     Key::open(
         "convergence",

@@ -25,9 +25,10 @@ pub(crate) fn check(policy: Policy, info: &Info, given: &Map<String, Value>) -> 
     if info.goal.serves(policy) {
         let follow = info.params.iter().filter(|p| p.follows == Some(Follows::Alpha));
         for (param, of_policy) in follow.flat_map(|p| policy.alpha().map(|alpha| (p, alpha))) {
-            let Some(own) = given.get(param.name).filter(|own| own.as_f64() != Some(of_policy)) else { continue };
-            let what = format!("scheme \"{}\" has params.{} = {own}, its policy {of_policy}", info.name, param.name);
-            let mend = format!("leave params.{} away: the scheme takes it from the policy", param.name);
+            let Some(own) = given.get(param.key.name).filter(|own| own.as_f64() != Some(of_policy)) else { continue };
+            let what =
+                format!("scheme \"{}\" has params.{} = {own}, its policy {of_policy}", info.name, param.key.name);
+            let mend = format!("leave params.{} away: the scheme takes it from the policy", param.key.name);
             return Err(Fault::new("policy", what, mend));
         }
         return Ok(());

@@ -123,9 +123,9 @@ fn names(parts: &[Part]) -> String {
 fn in_half(mut fault: Fault, info: &Info) -> Fault {
     fault.more = fault.more.into_iter().map(|f| in_half(f, info)).collect();
     let name = fault.place.strip_prefix("params.").unwrap_or_default();
-    let has = |part: &&Part| part.params.iter().any(|p| p.name == name);
+    let has = |part: &&Part| part.params.iter().any(|p| p.key.name == name);
     let elsewhere = subak_schemes::OPTIMIZERS.iter().chain(subak_schemes::FABRICS).find(has);
-    match elsewhere.filter(|_| info.name.contains('/') && info.params.iter().all(|p| p.name != name)) {
+    match elsewhere.filter(|_| info.name.contains('/') && info.params.iter().all(|p| p.key.name != name)) {
         Some(part) => Fault { what: format!("{}; it is one of \"{}\"", fault.what, part.name), ..fault },
         None => fault,
     }

@@ -182,7 +182,7 @@ fn seeds() -> u64 {
 }
 
 #[test]
-fn rates_fit_the_links_and_end_at_the_optimum_whatever_befalls_messages() {
+fn rates_fit_the_links_and_end_at_the_optimum_whatever_happens_to_messages() {
     let (mut worst, mut late) = (Outcome::default(), 0);
     let seeds = seeds();
     for seed in 0..seeds {

@@ -22,10 +22,11 @@ mod rate;
 use crate::lossless::{self, Acks};
 use crate::queue::Priority;
 use rate::Subflow;
+use subak_core::keys::{AMOUNT, Holds, Setting};
 use subak_core::rng::Stream;
 use subak_core::scheme::{
-    Ack, Class, FlowInfo, Goal, Hop, Info, Io, Kind, Lossless, Named, Packet, PacketKind, Param, ParamUnit, Params,
-    PathInfo, Port, Preset, Recovery, Reply, Scheme, Settles, Sink, Source, To, Value,
+    Ack, Class, FlowInfo, Goal, Hop, Info, Io, Lossless, Named, Packet, PacketKind, Param, Params, PathInfo, Port,
+    Preset, Recovery, Reply, Scheme, SchemeKind, Settles, Sink, Source, To,
 };
 use subak_core::{Fault, IdVec, LinkId, Nic, Ns, SubflowId};
 
@@ -33,23 +34,23 @@ use subak_core::{Fault, IdVec, LinkId, Nic, Ns, SubflowId};
 const PRESETS: &[Preset] = &[(
     "hpcc-simulator",
     &[
-        ("mark", Value::Word("departure")),
-        ("notify", Value::Word("acks")),
-        ("alpha_update", Value::Word("interval")),
-        ("alpha_timer", Value::Number(1e-6)),
-        ("cut_interval", Value::Number(4e-6)),
-        ("timer", Value::Number(300e-6)),
-        ("counter", Value::Number(0.0)),
-        ("clamp", Value::Flag(false)),
-        ("fast", Value::Number(1.0)),
-        ("ai", Value::Number(0.0002)),
-        ("hai", Value::Number(0.002)),
-        ("min_rate", Value::Number(0.01)),
-        ("k_min", Value::Number(160e3)),
-        ("k_max", Value::Number(640e3)),
-        ("p_max", Value::Number(0.2)),
-        ("acks", Value::Word("first-at-nic")),
-        ("pfc_reserve", Value::Number(4096.0)),
+        ("mark", Setting::Word("departure")),
+        ("notify", Setting::Word("acks")),
+        ("alpha_update", Setting::Word("interval")),
+        ("alpha_timer", Setting::Number(1e-6)),
+        ("cut_interval", Setting::Number(4e-6)),
+        ("timer", Setting::Number(300e-6)),
+        ("counter", Setting::Number(0.0)),
+        ("clamp", Setting::Flag(false)),
+        ("fast", Setting::Number(1.0)),
+        ("ai", Setting::Number(0.0002)),
+        ("hai", Setting::Number(0.002)),
+        ("min_rate", Setting::Number(0.01)),
+        ("k_min", Setting::Number(160e3)),
+        ("k_max", Setting::Number(640e3)),
+        ("p_max", Setting::Number(0.2)),
+        ("acks", Setting::Word("first-at-nic")),
+        ("pfc_reserve", Setting::Number(4096.0)),
     ],
 )];
 /// Bytes on the wire of a notification.
@@ -123,7 +124,7 @@ impl Named for Dcqcn {
         name: "dcqcn",
         about: "DCQCN: RED marks, notifications by the receiver, rates cut and raised as in QCN",
         paper: "Zhu et al., SIGCOMM 2015",
-        kind: Kind::Reactive,
+        kind: SchemeKind::Reactive,
         lives_on_control: false,
         goal: Goal::Own,
         params: lossless::params![
@@ -147,27 +148,27 @@ impl Named for Dcqcn {
             Param::number(
                 "cut_interval",
                 0.0,
-                ParamUnit::Seconds,
+                Holds::Time,
                 "cuts come at most so often, the first so long after the first notification; 0: with each notification",
             ),
-            Param::number("k_min", 5_000.0, ParamUnit::Bytes, "marking begins here, at 40 Gb/s; scales with the link"),
-            Param::number("k_max", 200_000.0, ParamUnit::Bytes, "from here on all are marked, at 40 Gb/s; scales"),
-            Param::number("p_max", 0.01, ParamUnit::One, "share that is marked just below k_max"),
-            Param::number("cnp", 50e-6, ParamUnit::Seconds, "a receiver notifies a flow at most once in this time"),
-            Param::number("g", 1.0 / 256.0, ParamUnit::One, "gain of alpha"),
-            Param::number("alpha_timer", 55e-6, ParamUnit::Seconds, "alpha falls after so long without a notification"),
-            Param::number("timer", 55e-6, ParamUnit::Seconds, "the rate is raised so often"),
+            Param::number("k_min", 5_000.0, Holds::Bytes, "marking begins here, at 40 Gb/s; scales with the link"),
+            Param::number("k_max", 200_000.0, Holds::Bytes, "from here on all are marked, at 40 Gb/s; scales"),
+            Param::number("p_max", 0.01, AMOUNT, "share that is marked just below k_max"),
+            Param::number("cnp", 50e-6, Holds::Time, "a receiver notifies a flow at most once in this time"),
+            Param::number("g", 1.0 / 256.0, AMOUNT, "gain of alpha"),
+            Param::number("alpha_timer", 55e-6, Holds::Time, "alpha falls after so long without a notification"),
+            Param::number("timer", 55e-6, Holds::Time, "the rate is raised so often"),
             Param::number(
                 "counter",
                 10e6,
-                ParamUnit::Bytes,
+                Holds::Bytes,
                 "and after so many acknowledged bytes of payload; 0: by the timer alone"
             ),
             Param::flag("clamp", true, "every cut lowers the target rate; else only the first after the timer ran out"),
-            Param::number("fast", 5.0, ParamUnit::One, "steps of fast recovery"),
-            Param::number("ai", 0.001, ParamUnit::One, "additive increase, as a share of the line rate"),
-            Param::number("hai", 0.005, ParamUnit::One, "hyper increase, as a share of the line rate"),
-            Param::number("min_rate", 0.001, ParamUnit::One, "least rate, as a share of the line rate"),
+            Param::number("fast", 5.0, AMOUNT, "steps of fast recovery"),
+            Param::number("ai", 0.001, AMOUNT, "additive increase, as a share of the line rate"),
+            Param::number("hai", 0.005, AMOUNT, "hyper increase, as a share of the line rate"),
+            Param::number("min_rate", 0.001, AMOUNT, "least rate, as a share of the line rate"),
         ],
         settles: Settles::NEVER,
     };

@@ -113,8 +113,8 @@ fn every_preset_names_parameters_that_there_are() {
     for info in [Dcqcn::INFO, crate::timely::Timely::INFO, crate::hpcc::Hpcc::INFO] {
         for (word, others) in info.params.iter().flat_map(|p| p.presets) {
             for (name, value) in *others {
-                let param = info.params.iter().find(|p| p.name == *name).expect(name);
-                let same = std::mem::discriminant(&param.default) == std::mem::discriminant(value);
+                let param = info.params.iter().find(|p| p.key.name == *name).expect(name);
+                let same = std::mem::discriminant(&param.default()) == std::mem::discriminant(value);
                 assert!(same, "{}, {word}: {name}", info.name);
             }
         }

@@ -3,14 +3,15 @@
 
 use crate::over::{Fabric, FabricSource, Optimizer, Part, Rate};
 use crate::queue::Fifo;
-use subak_core::scheme::{Carries, FlowInfo, Goal, Io, Param, ParamUnit, Params, Port, Scheme, Settles};
+use subak_core::keys::AMOUNT;
+use subak_core::scheme::{Carries, FlowInfo, Goal, Io, Param, Params, Port, Scheme, Settles};
 use subak_core::{Fault, IdVec, Ns, SubflowId};
 
 /// `params.window`.
 const WINDOW: Param = Param::number(
     "window",
     2.0,
-    ParamUnit::One,
+    AMOUNT,
     "most bytes under way, in products of the path's slowest link and its round trip",
 );
 

@@ -8,7 +8,7 @@ use crate::perc::{Message, PercHop, PercSink, PercSource};
 use crate::queue::Priority;
 use crate::s_perc::{SPerc, Stateless};
 use subak_core::scheme::{
-    Ask, Carries, FlowInfo, Goal, Hop, Io, Kind, Named, Params, PathInfo, Port, Scheme, Sink, Source, Visit,
+    Ask, Carries, FlowInfo, Goal, Hop, Io, Named, Params, PathInfo, Port, Scheme, SchemeKind, Sink, Source, Visit,
 };
 use subak_core::{Fault, IdVec, SubflowId};
 
@@ -51,7 +51,7 @@ impl Fabric for SPercFabric {
         goal: Goal::MaxMin,
         settles: SPerc::INFO.settles,
     };
-    const KIND: Kind = Kind::Proactive;
+    const KIND: SchemeKind = SchemeKind::Proactive;
     type Wish = Weight;
     type Header = ();
     type Ctl = Message<Stateless>;

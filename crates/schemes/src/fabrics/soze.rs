@@ -9,9 +9,8 @@ use crate::over::{Fabric, FabricHop, Optimizer, Part, Passing, Weight};
 use crate::queue::Fifo;
 use crate::soze::{Arithmetic, Control, Filter, Floor, Law, Leaving, MaxDelay, Often, Sender, Signal};
 use subak_core::Fault;
-use subak_core::scheme::{
-    Carries, FlowInfo, Goal, Headers, Io, PacketKind, Param, ParamUnit, Params, Port, Scheme, Settles,
-};
+use subak_core::keys::{AMOUNT, Holds};
+use subak_core::scheme::{Carries, FlowInfo, Goal, Headers, Io, PacketKind, Param, Params, Port, Scheme, Settles};
 
 /// The fabric.
 #[derive(Debug, Clone, Copy)]
@@ -33,21 +32,17 @@ impl Soze {
 pub(crate) const HEADER: Param = Param::number(
     "header",
     2.0,
-    ParamUnit::Bytes,
+    Holds::Bytes,
     "what the delay adds to each data packet and acknowledgement; 4 as an option of TCP",
 );
 pub(crate) const ALPHA: Param = Param::number(
     "alpha_gbps",
     0.0,
-    ParamUnit::One,
+    AMOUNT,
     "largest rate-per-weight of the network (alpha), Gb/s; 0: its largest line rate over smallest_weight",
 );
-pub(crate) const SMALLEST_WEIGHT: Param = Param::number(
-    "smallest_weight",
-    1.0,
-    ParamUnit::One,
-    "alpha is the largest line rate of the network over this weight",
-);
+pub(crate) const SMALLEST_WEIGHT: Param =
+    Param::number("smallest_weight", 1.0, AMOUNT, "alpha is the largest line rate of the network over this weight");
 pub(crate) const ARITHMETIC: Param = Param::choice(
     "arithmetic",
     &["float", "fixed"],
@@ -55,19 +50,19 @@ pub(crate) const ARITHMETIC: Param = Param::choice(
 );
 
 const PARAMS: &[Param] = &[
-    Param::number("p", 20e-6, ParamUnit::Seconds, "scale of queueing delays: that of beta less that of alpha"),
-    Param::number("k", 3e-6, ParamUnit::Seconds, "queueing delay of a link that a flow has for itself"),
-    Param::number("m", 0.25, ParamUnit::One, "exponent of an update: above 0 and below 2"),
+    Param::number("p", 20e-6, Holds::Time, "scale of queueing delays: that of beta less that of alpha"),
+    Param::number("k", 3e-6, Holds::Time, "queueing delay of a link that a flow has for itself"),
+    Param::number("m", 0.25, AMOUNT, "exponent of an update: above 0 and below 2"),
     ALPHA,
     Param::number(
         "beta_gbps",
         0.0,
-        ParamUnit::One,
+        AMOUNT,
         "smallest rate-per-weight expected (beta), Gb/s, where alpha_gbps is given; 0: alpha over unit_flows",
     ),
     SMALLEST_WEIGHT,
-    Param::number("unit_flows", 1000.0, ParamUnit::One, "beta is alpha over this number of flows of that weight"),
-    Param::number("filter", 10e-6, ParamUnit::Seconds, "time constant of the hop's filter over its signal; 0: none"),
+    Param::number("unit_flows", 1000.0, AMOUNT, "beta is alpha over this number of flows of that weight"),
+    Param::number("filter", 10e-6, Holds::Time, "time constant of the hop's filter over its signal; 0: none"),
     Param::choice(
         "signal",
         &["wait", "backlog", "utilization"],
@@ -89,8 +84,8 @@ const PARAMS: &[Param] = &[
         "least rate: a packet a round trip, or half of what beta gives a flow",
     ),
     Param::choice("control", &["rate", "window"], "a rate paces packets, or makes a window of it and the round trip"),
-    Param::number("dt", 1e-6, ParamUnit::Seconds, "longest time between updates for which p is checked (lemma 3.2)"),
-    Param::number("start_weights", 10.0, ParamUnit::One, "a flow starts with its weight over this of alpha's line"),
+    Param::number("dt", 1e-6, Holds::Time, "longest time between updates for which p is checked (lemma 3.2)"),
+    Param::number("start_weights", 10.0, AMOUNT, "a flow starts with its weight over this of alpha's line"),
     ARITHMETIC,
     HEADER,
 ];

@@ -11,8 +11,9 @@ use crate::queue::Fifo;
 use crate::soze::{
     Arithmetic, Control, FixedVirtual, Floor, Law, MaxDelay, Often, Sender, Unit, Virtual, VirtualLink, least_integral,
 };
+use subak_core::keys::{AMOUNT, Holds};
 use subak_core::scheme::{
-    Carries, FlowInfo, Follows, Goal, Headers, Io, PacketKind, Param, ParamUnit, Params, Port, Scheme, Settles,
+    Carries, FlowInfo, Follows, Goal, Headers, Io, PacketKind, Param, Params, Port, Scheme, Settles,
 };
 use subak_core::{Fault, Ns};
 
@@ -31,25 +32,25 @@ impl SozeVirtual {
 }
 
 const PARAMS: &[Param] = &[
-    Param::number("headroom", 0.02, ParamUnit::One, "share of a link that data leaves free").following(Follows::Acks),
-    Param::number("integral", 3.0, ParamUnit::One, "p over ln(alpha / beta), in the network's longest round trips"),
-    Param::number("empties", 4.0, ParamUnit::One, "a real queue falls by 63% in so many round trips"),
-    Param::number("queue", 2.0, ParamUnit::One, "by how much a real queue counts in the signal beside the virtual one"),
-    Param::number("k", 3e-6, ParamUnit::Seconds, "virtual delay of a link that a flow has for itself"),
-    Param::number("m", 1.0, ParamUnit::One, "exponent of a round trip's update: above 0 and below 2"),
+    Param::number("headroom", 0.02, AMOUNT, "share of a link that data leaves free").following(Follows::Acks),
+    Param::number("integral", 3.0, AMOUNT, "p over ln(alpha / beta), in the network's longest round trips"),
+    Param::number("empties", 4.0, AMOUNT, "a real queue falls by 63% in so many round trips"),
+    Param::number("queue", 2.0, AMOUNT, "by how much a real queue counts in the signal beside the virtual one"),
+    Param::number("k", 3e-6, Holds::Time, "virtual delay of a link that a flow has for itself"),
+    Param::number("m", 1.0, AMOUNT, "exponent of a round trip's update: above 0 and below 2"),
     ALPHA,
     SMALLEST_WEIGHT,
     Param::number(
         "unit_flows",
         400_000.0,
-        ParamUnit::One,
+        AMOUNT,
         "beta is alpha over this number of flows of that weight; a slower link holds as much less of weights",
     ),
-    Param::number("start_weights", 1000.0, ParamUnit::One, "a flow starts with its weight over this of alpha's line"),
+    Param::number("start_weights", 1000.0, AMOUNT, "a flow starts with its weight over this of alpha's line"),
     Param::number(
         "anew",
         100.0,
-        ParamUnit::One,
+        AMOUNT,
         "a link tells the delay of the start after so many round trips without data; 0: never",
     ),
     ARITHMETIC,

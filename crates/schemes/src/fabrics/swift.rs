@@ -11,26 +11,21 @@
 
 use crate::over::{Arrived, Fabric, FabricSink, FabricSource, Optimizer, Part, Weight};
 use crate::queue::{Stfq, VirtualLength};
-use subak_core::scheme::{
-    Ack, Carries, FlowInfo, Goal, Io, Param, ParamUnit, Params, PathInfo, Port, Reply, Scheme, Settles,
-};
+use subak_core::keys::{AMOUNT, Holds};
+use subak_core::scheme::{Ack, Carries, FlowInfo, Goal, Io, Param, Params, PathInfo, Port, Reply, Scheme, Settles};
 use subak_core::{Fault, IdVec, Ns, SubflowId};
 
 /// `params.dt`.
-const DT: Param = Param::number(
-    "dt",
-    6e-6,
-    ParamUnit::Seconds,
-    "slack in the window R (d0 + dt): about so much waits at the bottleneck",
-);
+const DT: Param =
+    Param::number("dt", 6e-6, Holds::Time, "slack in the window R (d0 + dt): about so much waits at the bottleneck");
 /// `params.ewma_time`.
 const EWMA_TIME: Param =
-    Param::number("ewma_time", 20e-6, ParamUnit::Seconds, "time constant of the filter over rate samples");
+    Param::number("ewma_time", 20e-6, Holds::Time, "time constant of the filter over rate samples");
 /// `params.initial_window`.
 const INITIAL_WINDOW: Param =
-    Param::number("initial_window", 3.0, ParamUnit::Packets, "packets of the burst at a flow's start");
+    Param::number("initial_window", 3.0, Holds::Packets, "packets of the burst at a flow's start");
 /// `params.slowdown`.
-const SLOWDOWN: Param = Param::number("slowdown", 1.0, ParamUnit::One, "multiplies ewma_time");
+const SLOWDOWN: Param = Param::number("slowdown", 1.0, AMOUNT, "multiplies ewma_time");
 
 /// After so long without a packet, the next sample stands for itself.
 pub const FORGET_NS: Ns = 8_000_000;

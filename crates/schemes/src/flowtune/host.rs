@@ -35,14 +35,14 @@ pub(super) struct Host {
     pub(super) settings: Settings,
     pub(super) messages: MessageShare,
     pub(super) endpoint: Option<Endpoint>,
-    pub(super) flows: BTreeMap<u64, Told>,
+    pub(super) flows: BTreeMap<u64, KnownFlow>,
     /// When the timer is set for.
     pub(super) wakes_ns: Ns,
 }
 
 /// A connection as its source told of it, and whether a rate holds.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Told {
+pub(super) struct KnownFlow {
     pub(super) path: u32,
     pub(super) weight: f32,
     pub(super) is_granted: bool,
@@ -101,7 +101,7 @@ impl Node<Flowtune> for Host {
         match message {
             Message::Begin { subflow, to, path, weight } => {
                 let connection = connection(flow, subflow);
-                let told = Told { path, weight, is_granted: false };
+                let told = KnownFlow { path, weight, is_granted: false };
                 match self.flows.get(&connection).copied() {
                     None => self.endpoint(now_ns).begin(connection, to.0, path, weight),
                     Some(before) if (before.path, before.weight) == (path, weight) => return,

@@ -17,11 +17,12 @@ use centre::Centre;
 use host::{Host, MessageShare};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use subak_control::{Law, Settings, Turns};
+use subak_control::{PriceLaw, Settings, Turns};
 use subak_core::driver::Capacities;
+use subak_core::keys::{AMOUNT, Holds};
 use subak_core::scheme::{
-    Ack, Class, Controller, FlowInfo, Follows, Goal, Info, Io, Kind, Load, Loss, Named, Node, NodeInfo, Packet, Param,
-    ParamUnit, Params, PathInfo, Port, Recovery, Scheme, Settles, Source, To, Work,
+    Ack, Class, Controller, FlowInfo, Follows, Goal, Info, Io, Load, Loss, Named, Node, NodeInfo, Packet, Param,
+    Params, PathInfo, Port, Recovery, Scheme, SchemeKind, Settles, Source, To, Work,
 };
 use subak_core::{Fault, IdVec, LinkId, Network, NodeId, Ns, SubflowId, Utility};
 use subak_wire::{Datagram, GROUP_BYTES, HEADER_BYTES, Update};
@@ -80,49 +81,49 @@ impl Named for Flowtune {
         name: "flowtune",
         about: "a central allocator tells hosts the rates of their flowlets; TCP where none holds",
         paper: "Perry et al., Flowtune, NSDI 2017",
-        kind: Kind::Proactive,
+        kind: SchemeKind::Proactive,
         lives_on_control: false,
         goal: Goal::AlphaFair,
         params: &[
-            Param::number("alpha", 1.0, ParamUnit::One, "the policy's alpha").following(Follows::Alpha),
-            Param::number("gamma", 0.4, ParamUnit::One, "the share of Newton's step that a price moves by; half of it if accelerated"),
+            Param::number("alpha", 1.0, AMOUNT, "the policy's alpha").following(Follows::Alpha),
+            Param::number("gamma", 0.4, AMOUNT, "the share of Newton's step that a price moves by; half of it if accelerated"),
             Param::flag("accelerated", true, "NED with restarted acceleration"),
-            Param::number("interval", 10e-6, ParamUnit::Seconds, "time between two iterations"),
-            Param::number("passes", 1.0, ParamUnit::One, "how often rates are normalized after an iteration"),
-            Param::number("threshold", 0.01, ParamUnit::One, "a rate that moved by that share is told; links are filled less by it"),
+            Param::number("interval", 10e-6, Holds::Time, "time between two iterations"),
+            Param::number("passes", 1.0, AMOUNT, "how often rates are normalized after an iteration"),
+            Param::number("threshold", 0.01, AMOUNT, "a rate that moved by that share is told; links are filled less by it"),
             Param::number(
                 "reserve",
                 0.02,
-                ParamUnit::One,
+                AMOUNT,
                 "the share of a link left to what is not scheduled yet; where traffic runs both ways, the default is larger by \
                  what acknowledgements take (64 of 1500 bytes: 0.043)",
             )
             .following(Follows::Acks),
-            Param::number("lease", 2e-3, ParamUnit::Seconds, "rates hold for so long after the last message that the allocator acknowledged was sent"),
-            Param::number("ahead", 10e-6, ParamUnit::Seconds, "a flow's end is told so long before it, at its rate"),
-            Param::number("control_rto_min", 20e-6, ParamUnit::Seconds, "least timeout of messages to and from the allocator"),
+            Param::number("lease", 2e-3, Holds::Time, "rates hold for so long after the last message that the allocator acknowledged was sent"),
+            Param::number("ahead", 10e-6, Holds::Time, "a flow's end is told so long before it, at its rate"),
+            Param::number("control_rto_min", 20e-6, Holds::Time, "least timeout of messages to and from the allocator"),
             Param::number(
                 "control_rto_max",
                 1.0,
-                ParamUnit::Seconds,
+                Holds::Time,
                 "the timeout follows the round trip and doubles with each in a row, up to this",
             ),
             Param::number(
                 "control_ack_delay",
                 10e-6,
-                ParamUnit::Seconds,
+                Holds::Time,
                 "an acknowledgement of messages waits so long, at most, for others to go with",
             ),
             Param::number(
                 "control_share",
                 0.5,
-                ParamUnit::One,
+                AMOUNT,
                 "messages take that share of the links to and from the allocator, at most; at a host, an update to each host an iteration, if that is less",
             ),
             Param::number(
                 "control_header",
                 58.0,
-                ParamUnit::Bytes,
+                Holds::Bytes,
                 "bytes around a message of the exchange, whose own header has 36: Ethernet, IP, and TCP as the paper has it",
             ),
             tcp::INITIAL_WINDOW,
@@ -148,7 +149,7 @@ impl Scheme for Flowtune {
         let accelerated = params.flag("accelerated");
         let gamma = params.within("gamma", 1e-6, 2.0)?;
         let settings = Settings {
-            law: if accelerated { Law::Accelerated } else { Law::Ned },
+            law: if accelerated { PriceLaw::Accelerated } else { PriceLaw::Ned },
             gamma: Some(if accelerated { gamma / 2.0 } else { gamma }),
             alpha: params.within("alpha", 0.01, 100.0)?,
             passes: params.within("passes", 1.0, 100.0)? as usize,

@@ -9,20 +9,17 @@
 use super::prices::Wishes;
 use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Rate};
 use std::sync::Arc;
-use subak_core::scheme::{FlowInfo, Goal, Param, ParamUnit, Params, Port, Settles};
+use subak_core::keys::{AMOUNT, Holds};
+use subak_core::scheme::{FlowInfo, Goal, Param, Params, Port, Settles};
 use subak_core::{Fault, Ns, SubflowId, Utility};
 
 /// `params.price_interval`.
 pub(super) const PRICE_INTERVAL: Param =
-    Param::number("price_interval", 16e-6, ParamUnit::Seconds, "time between two updates of a link's price");
+    Param::number("price_interval", 16e-6, Holds::Time, "time between two updates of a link's price");
 
 /// `params.floor`.
-pub(super) const FLOOR: Param = Param::number(
-    "floor",
-    0.012,
-    ParamUnit::One,
-    "least rate that a flow wishes, as a share of the slowest link of its path",
-);
+pub(super) const FLOOR: Param =
+    Param::number("floor", 0.012, AMOUNT, "least rate that a flow wishes, as a share of the slowest link of its path");
 
 /// The optimizer.
 #[derive(Debug, Clone, Copy)]
@@ -39,8 +36,8 @@ impl Optimizer for GradientDescent {
         about: "rates that maximize utility, from link prices moved by dual gradient descent (DGD)",
         paper: "NUMFabric, section 3 and equation 14",
         params: &[
-            Param::number("a", 4e-9, ParamUnit::One, "price for each Mb/s that arrives beyond the capacity"),
-            Param::number("b", 1.2e-10, ParamUnit::One, "price for each byte that waits"),
+            Param::number("a", 4e-9, AMOUNT, "price for each Mb/s that arrives beyond the capacity"),
+            Param::number("b", 1.2e-10, AMOUNT, "price for each byte that waits"),
             PRICE_INTERVAL,
             FLOOR,
         ],

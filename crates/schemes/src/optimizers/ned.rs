@@ -15,7 +15,8 @@ use super::dgd::interval_ns;
 use super::prices::Wishes;
 use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Rate};
 use std::sync::Arc;
-use subak_core::scheme::{FlowInfo, Goal, Param, ParamUnit, Params, Port, Settles};
+use subak_core::keys::{AMOUNT, Holds};
+use subak_core::scheme::{FlowInfo, Goal, Param, Params, Port, Settles};
 use subak_core::{Fault, IdVec, Ns, SubflowId, Utility};
 
 /// Least rate, as a share of the slowest link of the path: a flow that is never heard of could never be told to go faster.
@@ -39,9 +40,9 @@ impl Optimizer for Ned {
         about: "rates that maximize utility, from link prices moved by Newton's exact diagonal (NED), without a centre",
         paper: "Perry et al., Flowtune, NSDI 2017, section 2.3 and equation 4",
         params: &[
-            Param::number("gamma", 0.2, ParamUnit::One, "the share of Newton's step that a price moves by"),
-            Param::number("drain", 10.0, ParamUnit::One, "intervals over which a queue is to be drained"),
-            Param::number("price_interval", 50e-6, ParamUnit::Seconds, "time between two updates of a link's price"),
+            Param::number("gamma", 0.2, AMOUNT, "the share of Newton's step that a price moves by"),
+            Param::number("drain", 10.0, AMOUNT, "intervals over which a queue is to be drained"),
+            Param::number("price_interval", 50e-6, Holds::Time, "time between two updates of a link's price"),
         ],
         goal: Goal::Utility,
         settles: Settles { within: 0.1, rtts: 500.0 },

@@ -11,7 +11,8 @@ use super::given::NoPrice;
 use crate::over::{Centre, Feedback, Optimizer, OptimizerSource, Part, Rate};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use subak_core::scheme::{FlowInfo, Follows, Goal, Param, ParamUnit, Params, Port, Settles};
+use subak_core::keys::{AMOUNT, Holds};
+use subak_core::scheme::{FlowInfo, Follows, Goal, Param, Params, Port, Settles};
 use subak_core::utility::Urgency;
 use subak_core::{Fault, FlowId, IdVec, LinkId, Network, Ns, SubflowId, Utility};
 use subak_solve::ned::{Cluster, Iteration, Key, Ned, Normalizer};
@@ -39,24 +40,19 @@ impl Optimizer for NedCentral {
         about: "rates that maximize utility, handed out by a central allocator (NED with F-NORM)",
         paper: "Perry et al., Flowtune, NSDI 2017, sections 2 and 3",
         params: &[
-            Param::number("gamma", 0.2, ParamUnit::One, "the share of Newton's step that a price moves by"),
-            Param::number("alpha", 1.0, ParamUnit::One, "the policy's alpha").following(Follows::Alpha),
-            Param::number("interval", 10e-6, ParamUnit::Seconds, "time between two iterations"),
-            Param::number(
-                "threshold",
-                0.01,
-                ParamUnit::One,
-                "a rate that differs by that share from the one told is told",
-            ),
+            Param::number("gamma", 0.2, AMOUNT, "the share of Newton's step that a price moves by"),
+            Param::number("alpha", 1.0, AMOUNT, "the policy's alpha").following(Follows::Alpha),
+            Param::number("interval", 10e-6, Holds::Time, "time between two iterations"),
+            Param::number("threshold", 0.01, AMOUNT, "a rate that differs by that share from the one told is told"),
             Param::number(
                 "reserve",
                 0.02,
-                ParamUnit::One,
+                AMOUNT,
                 "the share of a link left to messages; where traffic runs both ways, the default is larger by what \
                         acknowledgements take (64 of 1500 bytes: 0.043)",
             )
             .following(Follows::Acks),
-            Param::number("first", 0.01, ParamUnit::One, "line rates that a source sends at before it is told one"),
+            Param::number("first", 0.01, AMOUNT, "line rates that a source sends at before it is told one"),
         ],
         goal: Goal::AlphaFair,
         settles: Settles { within: 0.05, rtts: 100.0 },

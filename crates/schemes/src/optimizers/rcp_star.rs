@@ -15,7 +15,8 @@ use super::dgd::{FLOOR, PRICE_INTERVAL, interval_ns};
 use super::prices::Wishes;
 use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Rate};
 use std::sync::Arc;
-use subak_core::scheme::{FlowInfo, Follows, Goal, Param, ParamUnit, Params, Port, Settles};
+use subak_core::keys::AMOUNT;
+use subak_core::scheme::{FlowInfo, Follows, Goal, Param, Params, Port, Settles};
 use subak_core::{Fault, IdVec, Ns, SubflowId, Utility};
 
 /// Gain of the average of round trips.
@@ -41,9 +42,9 @@ impl Optimizer for FairShare {
         about: "alpha-fair rates from the fair-share rates that links advertise (RCP*)",
         paper: "NUMFabric, equations 15 and 16",
         params: &[
-            Param::number("a", 0.9, ParamUnit::One, "gain on capacity that is free"),
-            Param::number("b", 0.45, ParamUnit::One, "gain on what waits"),
-            Param::number("alpha", 1.0, ParamUnit::One, "the policy's alpha").following(Follows::Alpha),
+            Param::number("a", 0.9, AMOUNT, "gain on capacity that is free"),
+            Param::number("b", 0.45, AMOUNT, "gain on what waits"),
+            Param::number("alpha", 1.0, AMOUNT, "the policy's alpha").following(Follows::Alpha),
             PRICE_INTERVAL,
             FLOOR,
         ],

@@ -10,35 +10,36 @@
 use super::prices::{Bounds, Wishes};
 use crate::over::{Feedback, Optimizer, OptimizerSource, Part, Price, Weight};
 use std::sync::Arc;
+use subak_core::keys::{AMOUNT, Holds};
 use subak_core::rng::mix;
-use subak_core::scheme::{FlowInfo, Follows, Goal, Param, ParamUnit, Params, Port, Settles};
+use subak_core::scheme::{FlowInfo, Follows, Goal, Param, Params, Port, Settles};
 use subak_core::{Fault, IdVec, Ns, SubflowId, Utility};
 use subak_solve::xwi::{MOST, PriceLaw, normalized_residual};
 
 /// `params.price_interval`.
 const PRICE_INTERVAL: Param =
-    Param::number("price_interval", 30e-6, ParamUnit::Seconds, "time between two updates of a link's price");
+    Param::number("price_interval", 30e-6, Holds::Time, "time between two updates of a link's price");
 /// `params.guard`.
 const GUARD: Param =
-    Param::number("guard", 3e-6, ParamUnit::Seconds, "time after an update during which packets are not looked at");
+    Param::number("guard", 3e-6, Holds::Time, "time after an update during which packets are not looked at");
 /// `params.eta`.
-const ETA: Param = Param::number("eta", 5.0, ParamUnit::One, "how fast the price of a link that is not full decays");
+const ETA: Param = Param::number("eta", 5.0, AMOUNT, "how fast the price of a link that is not full decays");
 /// `params.beta`.
-const BETA: Param = Param::number("beta", 0.5, ParamUnit::One, "what the average keeps of the price at each update");
+const BETA: Param = Param::number("beta", 0.5, AMOUNT, "what the average keeps of the price at each update");
 /// `params.synchronized`.
 const SYNCHRONIZED: Param = Param::flag("synchronized", true, "all links update their prices at the same times");
 /// `params.least_weight`.
 const LEAST_WEIGHT: Param = Param::number(
     "least_weight",
     1e-4,
-    ParamUnit::One,
+    AMOUNT,
     "smallest weight, in line rates: keeps a few packets of every flow going",
 );
 /// `params.most_weight`.
 const MOST_WEIGHT: Param = Param::number(
     "most_weight",
     MOST,
-    ParamUnit::One,
+    AMOUNT,
     "largest weight, in line rates; also the weight at a price of zero; under fct, srpt and edf the default is 1e6",
 )
 .following(Follows::Urgency);
@@ -47,7 +48,7 @@ const MOST_WEIGHT: Param = Param::number(
 const SLOWDOWN: Param = Param::number(
     "slowdown",
     1.0,
-    ParamUnit::One,
+    AMOUNT,
     "multiplies price_interval: 2 for alpha below 0.5 or above 2 (NUMFabric, section 6.2)",
 );
 

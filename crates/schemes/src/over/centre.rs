@@ -29,7 +29,7 @@ pub(super) fn bytes(flow: &FlowInfo) -> u32 {
 
 /// A message of a pair.
 #[derive(Debug, Clone)]
-pub enum Word<C, W> {
+pub enum PairMessage<C, W> {
     /// One of the fabric's own.
     Fabric(C),
     /// To the centre: this flow is there.
@@ -40,13 +40,13 @@ pub enum Word<C, W> {
     Wish(W),
 }
 
-impl<C, W> Carries<C> for Word<C, W> {
+impl<C, W> Carries<C> for PairMessage<C, W> {
     fn of(message: C) -> Self {
-        Word::Fabric(message)
+        PairMessage::Fabric(message)
     }
     fn open(self) -> Option<C> {
         match self {
-            Word::Fabric(message) => Some(message),
+            PairMessage::Fabric(message) => Some(message),
             _ => None,
         }
     }
@@ -54,14 +54,14 @@ impl<C, W> Carries<C> for Word<C, W> {
 
 /// What a source tells.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct Announcement {
     pub flow: FlowInfo,
     pub done: bool,
 }
 
-impl Told {
+impl Announcement {
     pub fn new(flow: &FlowInfo) -> Self {
-        Told { flow: flow.clone(), done: false }
+        Announcement { flow: flow.clone(), done: false }
     }
 }
 
@@ -105,32 +105,32 @@ impl<S: Scheme, W: Wish> Allocator<S, W> {
     }
 }
 
-impl<C: Clone + Debug + Send, W: Wish, S: Scheme<Ctl = Word<C, W>>> Controller<S> for Allocator<S, W> {
+impl<C: Clone + Debug + Send, W: Wish, S: Scheme<Ctl = PairMessage<C, W>>> Controller<S> for Allocator<S, W> {
     fn on_start(&mut self, io: &mut Io<S>) {
         if let Some(fabric) = &mut self.fabric {
             fabric.on_start(io);
         }
     }
 
-    fn on_ctl(&mut self, io: &mut Io<S>, flow: FlowId, message: Word<C, W>) {
+    fn on_ctl(&mut self, io: &mut Io<S>, flow: FlowId, message: PairMessage<C, W>) {
         match message {
-            Word::Here(info) => {
+            PairMessage::Here(info) => {
                 let subflows = info.links.len() as u8;
                 self.centre.on_flow(&info);
                 self.flows.insert(flow, (subflows, io.now_ns));
                 for k in info.links.ids() {
                     if let Some(wish) = self.centre.told(flow, k) {
-                        io.ctl(To::Flow(flow), k, Word::Wish(wish), Class::Control, WORD_BYTES);
+                        io.ctl(To::Flow(flow), k, PairMessage::Wish(wish), Class::Control, WORD_BYTES);
                     }
                 }
                 self.tick(io);
             }
-            Word::Gone => {
+            PairMessage::Gone => {
                 if self.flows.remove(&flow).is_some() {
                     self.centre.on_gone(flow);
                 }
             }
-            Word::Fabric(_) | Word::Wish(_) => {
+            PairMessage::Fabric(_) | PairMessage::Wish(_) => {
                 if let Some(fabric) = &mut self.fabric {
                     fabric.on_ctl(io, flow, message);
                 }
@@ -138,7 +138,7 @@ impl<C: Clone + Debug + Send, W: Wish, S: Scheme<Ctl = Word<C, W>>> Controller<S
         }
     }
 
-    fn on_node(&mut self, io: &mut Io<S>, node: NodeId, message: Word<C, W>) {
+    fn on_node(&mut self, io: &mut Io<S>, node: NodeId, message: PairMessage<C, W>) {
         if let Some(fabric) = &mut self.fabric {
             fabric.on_node(io, node, message);
         }
@@ -169,7 +169,7 @@ impl<C: Clone + Debug + Send, W: Wish, S: Scheme<Ctl = Word<C, W>>> Controller<S
         });
         let now_ns = io.now_ns;
         centre.step(now_ns, &mut |flow, k, wish| {
-            io.ctl(To::Flow(flow), k, Word::Wish(wish), Class::Control, WORD_BYTES);
+            io.ctl(To::Flow(flow), k, PairMessage::Wish(wish), Class::Control, WORD_BYTES);
         });
         self.tick(io);
     }

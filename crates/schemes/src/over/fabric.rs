@@ -3,8 +3,8 @@
 use super::{Optimizer, Over, Part, Wish};
 use std::fmt::Debug;
 use subak_core::scheme::{
-    Ack, Carries, Controller, FlowInfo, Headers, Io, Kind, Loss, Lossless, PacketKind, Params, PathInfo, Port, Queue,
-    Recovery, Reply, Scheme, Visit,
+    Ack, Carries, Controller, FlowInfo, Headers, Io, Loss, Lossless, PacketKind, Params, PathInfo, Port, Queue,
+    Recovery, Reply, Scheme, SchemeKind, Visit,
 };
 use subak_core::{Fault, FlowId, Network, Ns, SubflowId};
 
@@ -13,7 +13,7 @@ pub trait Fabric: Clone + Debug + Send + Sized + 'static {
     /// Name, parameters, source.
     const PART: Part;
     /// Whether links allot rates in packets of their own, or sources react to what they see.
-    const KIND: Kind = Kind::Reactive;
+    const KIND: SchemeKind = SchemeKind::Reactive;
     /// By how much it is slower to follow new wishes than Swift, for which the intervals of optimizers are made.
     const SLOWDOWN: f64 = 1.0;
     /// What it follows.

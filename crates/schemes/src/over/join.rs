@@ -1,9 +1,9 @@
 //! An optimizer over a fabric is a scheme.
 
-use super::centre::{self, Allocator, RENEW_NS, Told};
+use super::centre::{self, Allocator, Announcement, RENEW_NS};
 use super::{
     Arrived, CENTRE_TIMER, Fabric, FabricHop, FabricSink, FabricSource, Feedback, Optimizer, OptimizerSource,
-    PRICE_TIMER, Passing, Price, Wish, Word,
+    PRICE_TIMER, PairMessage, Passing, Price, Wish,
 };
 use crate::queue::VirtualLength;
 use std::fmt::Debug;
@@ -43,7 +43,7 @@ impl<H: VirtualLength, N> VirtualLength for Header<H, N> {
 
 impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> Scheme for Over<O, F> {
     type Data = Header<F::Header, O::Note>;
-    type Ctl = Word<F::Ctl, W>;
+    type Ctl = PairMessage<F::Ctl, W>;
     type Queue = F::Queue<O>;
     type Source = OverSource<O, F>;
     type Hop = OverHop<O, F>;
@@ -75,7 +75,7 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> Scheme for Over<O, F>
             optimizer: self.optimizer.source(flow),
             fabric: self.fabric.source(flow),
             subflows: flow.paths.len() as u8,
-            told: O::CENTRAL.then(|| Box::new(Told::new(flow))),
+            told: O::CENTRAL.then(|| Box::new(Announcement::new(flow))),
         }
     }
     fn hop(&self, port: &Port) -> OverHop<O, F> {
@@ -103,7 +103,7 @@ pub struct OverSource<O: Optimizer, F: Fabric> {
     fabric: F::Source,
     subflows: u8,
     /// What the centre is told, where there is one.
-    told: Option<Box<Told>>,
+    told: Option<Box<Announcement>>,
 }
 
 impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> OverSource<O, F> {
@@ -119,7 +119,7 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> OverSource<O, F> {
             let mut flow = told.flow.clone();
             self.optimizer.tell(io.now_ns, &mut flow);
             let bytes = centre::bytes(&flow);
-            io.ctl(To::Controller, SubflowId(0), Word::Here(Box::new(flow)), Class::Control, bytes);
+            io.ctl(To::Controller, SubflowId(0), PairMessage::Here(Box::new(flow)), Class::Control, bytes);
         }
     }
 
@@ -162,14 +162,14 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> Source<Over<O, F>> fo
         self.fabric.wish(io, k, self.optimizer.wish(k));
     }
 
-    fn on_ctl(&mut self, io: &mut Io<Over<O, F>>, subflow: SubflowId, message: Word<F::Ctl, W>) {
+    fn on_ctl(&mut self, io: &mut Io<Over<O, F>>, subflow: SubflowId, message: PairMessage<F::Ctl, W>) {
         match message {
-            Word::Fabric(message) => self.fabric.on_ctl(io, subflow, message),
-            Word::Wish(wish) if self.told.as_ref().is_some_and(|told| !told.done) => {
+            PairMessage::Fabric(message) => self.fabric.on_ctl(io, subflow, message),
+            PairMessage::Wish(wish) if self.told.as_ref().is_some_and(|told| !told.done) => {
                 self.optimizer.on_wish(subflow, wish);
                 self.fabric.wish(io, subflow, self.optimizer.wish(subflow));
             }
-            Word::Wish(_) | Word::Here(_) | Word::Gone => {}
+            PairMessage::Wish(_) | PairMessage::Here(_) | PairMessage::Gone => {}
         }
     }
     fn on_timer(&mut self, io: &mut Io<Over<O, F>>, timer: u32) {
@@ -200,7 +200,7 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> Source<Over<O, F>> fo
         self.fabric.on_finish(io);
         if let Some(told) = &mut self.told {
             told.done = true;
-            io.ctl(To::Controller, SubflowId(0), Word::Gone, Class::Control, centre::WORD_BYTES);
+            io.ctl(To::Controller, SubflowId(0), PairMessage::Gone, Class::Control, centre::WORD_BYTES);
         }
     }
 }
@@ -258,8 +258,8 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> Hop<Over<O, F>> for O
         self.fabric.on_dequeue(io, passing(packet, wait_ns), port);
     }
 
-    fn on_ctl(&mut self, io: &mut Io<Over<O, F>>, message: &mut Word<F::Ctl, W>, visit: Visit, port: &Port) {
-        if let Word::Fabric(message) = message {
+    fn on_ctl(&mut self, io: &mut Io<Over<O, F>>, message: &mut PairMessage<F::Ctl, W>, visit: Visit, port: &Port) {
+        if let PairMessage::Fabric(message) = message {
             self.fabric.on_ctl(io, message, visit, port);
         }
     }
@@ -294,8 +294,8 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> Sink<Over<O, F>> for 
             Reply::Withhold => Reply::Withhold,
         }
     }
-    fn on_ctl(&mut self, io: &mut Io<Over<O, F>>, subflow: SubflowId, message: Word<F::Ctl, W>, bytes: u32) {
-        if let Word::Fabric(message) = message {
+    fn on_ctl(&mut self, io: &mut Io<Over<O, F>>, subflow: SubflowId, message: PairMessage<F::Ctl, W>, bytes: u32) {
+        if let PairMessage::Fabric(message) = message {
             self.0.on_ctl(io, subflow, message, bytes);
         }
     }

@@ -15,7 +15,7 @@ mod fabric;
 mod join;
 mod optimizer;
 
-pub use centre::{Centre, RENEW_NS, Word};
+pub use centre::{Centre, PairMessage, RENEW_NS};
 pub use fabric::{Arrived, Fabric, FabricHop, FabricSink, FabricSource, Passing};
 pub use join::{Header, Over, OverHop, OverSink, OverSource};
 pub use optimizer::{Feedback, Optimizer, OptimizerSource, Price};

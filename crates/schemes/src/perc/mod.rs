@@ -24,16 +24,15 @@ pub use sum::{Scale, Sum, Sums, Unit};
 
 use crate::queue::Priority;
 use std::fmt::Debug;
-use subak_core::scheme::{
-    FlowInfo, Follows, InRounds, Info, Load, Named, Param, ParamUnit, Params, Port, Scheme, Visit, Work,
-};
+use subak_core::keys::{AMOUNT, Holds};
+use subak_core::scheme::{FlowInfo, Follows, InRounds, Info, Load, Named, Param, Params, Port, Scheme, Visit, Work};
 use subak_core::{Fault, Ns};
 
 /// `params.tie`.
 pub const TIE: Param = Param::number(
     "tie",
     1e-9,
-    ParamUnit::One,
+    AMOUNT,
     "relative difference within which rates count as equal, in b <= e and b < MaxE; at 0 rounding errors keep a few \
             networks in ten thousand from ever settling",
 );
@@ -148,7 +147,7 @@ pub struct Message<R: Rule> {
 pub const CONTROL: Param = Param::number(
     "control",
     0.04,
-    ParamUnit::One,
+    AMOUNT,
     "share of each link for control packets; 0 takes nothing and limits nothing",
 )
 .in_rounds(InRounds::Zero);
@@ -156,7 +155,7 @@ pub const CONTROL: Param = Param::number(
 pub const HEADROOM: Param = Param::number(
     "headroom",
     0.02,
-    ParamUnit::One,
+    AMOUNT,
     "share of each link left unallocated, so that queues drain; where traffic runs both ways, the default is larger by \
             what acknowledgements take (64 of 1500 bytes: 0.043)",
 )
@@ -168,7 +167,7 @@ pub const REVERSE: Param = Param::flag("reverse", true, "links also update packe
 pub const RTO: Param = Param::number(
     "rto",
     0.0,
-    ParamUnit::Seconds,
+    Holds::Time,
     "a control packet not back after this is held lost; 0: two periods after two rounds of the links on \
             its way; eight periods where links have no rounds",
 )
@@ -177,7 +176,7 @@ pub const RTO: Param = Param::number(
 pub const ROUND: Param = Param::number(
     "round",
     0.0,
-    ParamUnit::Seconds,
+    Holds::Time,
     "constant time between resets of MaxE; 0: from `first_round` on, adjusted as section 4.1 says",
 )
 .in_rounds(InRounds::Rounds(1.0));
@@ -185,7 +184,7 @@ pub const ROUND: Param = Param::number(
 pub const FIRST_ROUND: Param = Param::number(
     "first_round",
     0.0,
-    ParamUnit::Seconds,
+    Holds::Time,
     "time between resets of MaxE at first, where it is adjusted; 0: two of the network's longest round trips",
 );
 
@@ -193,7 +192,7 @@ pub const FIRST_ROUND: Param = Param::number(
 pub const DIVISION: Param = Param::number(
     "division_kb",
     0.0,
-    ParamUnit::One,
+    AMOUNT,
     "divide by look-up tables of at most so many KB, as hardware does (section 4.1); 0 divides exactly",
 );
 
@@ -201,7 +200,7 @@ pub const DIVISION: Param = Param::number(
 pub const SHORT: Param = Param::number(
     "short",
     0.0,
-    ParamUnit::Bytes,
+    Holds::Bytes,
     "flows of at most so many bytes start at line rate and go before others; those that fit into a round trip send no \
             control packets",
 );
@@ -239,7 +238,7 @@ impl Settings {
 
     /// A member has those of the last five that it declares.
     fn read(info: &Info, params: &Params) -> Result<Self, Fault> {
-        let has = |p: Param| info.params.iter().any(|q| q.name == p.name);
+        let has = |p: Param| info.params.iter().any(|q| q.key.name == p.key.name);
         let control = params.within("control", 0.0, 0.5)?;
         let headroom = params.within("headroom", 0.0, 0.5)?;
         Ok(Settings {

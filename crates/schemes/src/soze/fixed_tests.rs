@@ -1,7 +1,7 @@
 //! Both arithmetics: the vectors that other programs are held to as well, many small updates, and whatever may come.
 
 use super::fixed::{ONE, exp2, log2, lost, rtts, times};
-use super::rate::{Heard, Limits, Rate};
+use super::rate::{Heard, Limits, SenderRate};
 use super::*;
 use proptest::prelude::*;
 
@@ -42,12 +42,12 @@ fn set(name: &str) -> (Law, Limits, f64) {
     (law, Limits { most_bps, packet_bits: 8 * bytes, rtt_ns }, rtt_ns as f64)
 }
 
-fn rate(law: &Law, limits: &Limits, arithmetic: Arithmetic) -> Rate {
-    Rate::new(&Law { arithmetic, ..*law }, law.p_ns, law.alpha_bps, limits)
+fn rate(law: &Law, limits: &Limits, arithmetic: Arithmetic) -> SenderRate {
+    SenderRate::new(&Law { arithmetic, ..*law }, law.p_ns, law.alpha_bps, limits)
 }
 
 /// Does what a row says; `x`, `y` and `z` as the head of the vectors has them.
-fn carry_out(rate: &mut Rate, law: &Law, limits: &mut Limits, base_rtt_ns: u64, row: &[&str], started: bool) {
+fn carry_out(rate: &mut SenderRate, law: &Law, limits: &mut Limits, base_rtt_ns: u64, row: &[&str], started: bool) {
     let number = |k: usize| row[k].parse::<f64>().unwrap();
     match row[1] {
         "start" => rate.start(limits),
@@ -70,7 +70,7 @@ fn carry_out(rate: &mut Rate, law: &Law, limits: &mut Limits, base_rtt_ns: u64, 
 fn both_forms_agree_with_the_vectors() {
     let text = include_str!("vectors.csv");
     let rows = text.lines().filter(|line| !line.starts_with('#')).skip(1).map(|line| line.split(',').collect());
-    let mut now: Option<(String, Law, Limits, u64, Rate, Rate, bool)> = None;
+    let mut now: Option<(String, Law, Limits, u64, SenderRate, SenderRate, bool)> = None;
     let mut wrong = Vec::new();
     for row in rows {
         let row: Vec<&str> = row;
@@ -87,7 +87,7 @@ fn both_forms_agree_with_the_vectors() {
         if !*started {
             continue;
         }
-        let Rate::Fixed(integers) = *fixed else { unreachable!("it was made so") };
+        let SenderRate::Fixed(integers) = *fixed else { unreachable!("it was made so") };
         let (want, log2_want): (f64, i64) = (row[5].parse().unwrap(), row[6].parse().unwrap());
         let off = [float.bps() / want - 1.0, fixed.bps() / want - 1.0].map(f64::abs);
         if off[0] > 1e-9 || off[1] > 1e-6 || integers.log2_rate() != log2_want {
@@ -153,7 +153,7 @@ fn happens() -> impl Strategy<Value = Happens> {
     ]
 }
 
-fn happen(rate: &mut Rate, what: &Happens, law: &Law, limits: &mut Limits) {
+fn happen(rate: &mut SenderRate, what: &Happens, law: &Law, limits: &mut Limits) {
     match *what {
         Happens::Hear(delay_ns, passed_ns, rtt_ns) => {
             limits.rtt_ns = rtt_ns;

@@ -1,6 +1,6 @@
 //! Soze on real hosts: what their kernels and switches are told, from the same parameters as a simulation.
 
-use super::{Arithmetic, Filter, FixedVirtual, Law, Limits, Rate, Settings, Signal, Virtual};
+use super::{Arithmetic, Filter, FixedVirtual, Law, Limits, SenderRate, Settings, Signal, Virtual};
 use crate::fabrics::soze::Soze;
 use crate::fabrics::soze_virtual::SozeVirtual;
 use crate::over::Fabric;
@@ -86,9 +86,9 @@ impl Hosts {
     /// What senders are told that have a link of `most_bps` and packets of `packet_bits` on the wire.
     pub fn sender(&self, most_bps: f64, packet_bits: u64) -> Option<Settings> {
         let limits = Limits { most_bps, packet_bits, rtt_ns: self.rtt_ns };
-        match Rate::new(&self.law, self.law.p_ns(self.rtt_ns), self.line_rate_bps, &limits) {
-            Rate::Fixed(rate) => Some(rate.settings()),
-            Rate::Float(_) => None,
+        match SenderRate::new(&self.law, self.law.p_ns(self.rtt_ns), self.line_rate_bps, &limits) {
+            SenderRate::Fixed(rate) => Some(rate.settings()),
+            SenderRate::Float(_) => None,
         }
     }
 

@@ -18,7 +18,7 @@ pub use fixed::FixedUpdate;
 pub use fixed_link::FixedVirtual;
 pub use law::{Arithmetic, Control, Floor, Law, Often};
 pub use link::{Virtual, VirtualLink};
-pub use rate::{FixedRate, Heard, Limits, Rate, Settings};
+pub use rate::{FixedRate, Heard, Limits, SenderRate, Settings};
 pub use sender::Sender;
 
 /// The target function (equation 6): which delay stands for which rate-per-weight.

@@ -38,7 +38,7 @@ pub struct Heard {
 
 /// A rate.
 #[derive(Debug, Clone, Copy)]
-pub enum Rate {
+pub enum SenderRate {
     /// In floating point.
     Float(FloatRate),
     /// In integers.
@@ -49,20 +49,22 @@ pub enum Rate {
 macro_rules! either {
     ($rate:expr, $r:ident => $do:expr) => {
         match $rate {
-            Rate::Float($r) => $do,
-            Rate::Fixed($r) => $do,
+            SenderRate::Float($r) => $do,
+            SenderRate::Fixed($r) => $do,
         }
     };
 }
 
-impl Rate {
+impl SenderRate {
     /// Of a flow of weight 1 that did not start, with p and the network's largest line rate.
     pub fn new(law: &Law, p_ns: f64, line_rate_bps: f64, limits: &Limits) -> Self {
         let update = law.update(law.target(p_ns, line_rate_bps));
         let start_bps = law.start_bps(update.target.alpha_bps);
         match law.arithmetic {
-            Arithmetic::Float => Rate::Float(FloatRate { update, floor: law.floor, start_bps, weight: 1.0, bps: 0.0 }),
-            Arithmetic::Fixed => Rate::Fixed(FixedRate::new(&update, law.floor, start_bps, limits)),
+            Arithmetic::Float => {
+                SenderRate::Float(FloatRate { update, floor: law.floor, start_bps, weight: 1.0, bps: 0.0 })
+            }
+            Arithmetic::Fixed => SenderRate::Fixed(FixedRate::new(&update, law.floor, start_bps, limits)),
         }
     }
 
@@ -92,8 +94,8 @@ impl Rate {
     #[inline]
     pub fn bps(&self) -> f64 {
         match self {
-            Rate::Float(r) => r.bps,
-            Rate::Fixed(r) => fixed::exp2(r.log2_rate) as f64 / 65_536.0,
+            SenderRate::Float(r) => r.bps,
+            SenderRate::Fixed(r) => fixed::exp2(r.log2_rate) as f64 / 65_536.0,
         }
     }
 }
@@ -209,7 +211,7 @@ impl FixedRate {
     pub fn at(self, log2_rate: i64, log2_weight: i64) -> Self {
         FixedRate { log2_rate, log2_weight, ..self }
     }
-    /// See [`Rate::new`].
+    /// See [`SenderRate::new`].
     pub fn new(update: &Update, floor: Floor, start_bps: f64, limits: &Limits) -> Self {
         FixedRate {
             update: FixedUpdate::new(update),

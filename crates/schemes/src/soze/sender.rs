@@ -1,6 +1,6 @@
 //! The sender's side: algorithm 1, once a round trip or at each packet.
 
-use super::rate::{Heard, Limits, Rate};
+use super::rate::{Heard, Limits, SenderRate};
 use super::{Control, Law, MaxDelay, Often, Unit};
 use crate::over::{Fabric, FabricSource, Weight};
 use subak_core::scheme::{Ack, Carries, FlowInfo, Io, Loss, LossKind, PathInfo, Scheme};
@@ -23,7 +23,7 @@ pub struct Sender {
 struct Subflow {
     base_rtt_ns: Ns,
     limits: Limits,
-    rate: Rate,
+    rate: SenderRate,
     updated_ns: Ns,
     started: bool,
 }
@@ -38,7 +38,7 @@ impl Sender {
                 packet_bits: 8 * u64::from(flow.mtu_bytes),
                 rtt_ns: path.base_rtt_ns.max(1),
             };
-            let rate = Rate::new(&law, p_ns, flow.line_rate_bps, &limits);
+            let rate = SenderRate::new(&law, p_ns, flow.line_rate_bps, &limits);
             Subflow { base_rtt_ns: path.base_rtt_ns.max(1), limits, rate, updated_ns: 0, started: false }
         };
         Sender {

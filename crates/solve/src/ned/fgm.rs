@@ -6,7 +6,7 @@
 //! bound is computed anew, which costs as much as an iteration.
 
 use super::real::Real;
-use super::{Law, Seen};
+use super::{PriceUpdate, Seen};
 
 /// The fast weighted gradient method.
 #[derive(Debug, Clone)]
@@ -24,7 +24,7 @@ impl<T> Default for Fgm<T> {
     }
 }
 
-impl<T: Real> Law<T> for Fgm<T> {
+impl<T: Real> PriceUpdate<T> for Fgm<T> {
     fn update(&mut self, seen: &Seen<'_, T>, price: &mut [T]) {
         if self.version != Some(seen.cluster.version) {
             let longest = T::of(seen.cluster.longest_path() as f64);

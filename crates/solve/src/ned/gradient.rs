@@ -1,7 +1,7 @@
 //! Gradient projection (Low and Lapsley 1999; Flowtune, appendix B): a price moves by gamma times the over-allocation.
 
 use super::real::Real;
-use super::{Law, Seen};
+use super::{PriceUpdate, Seen};
 
 /// Gradient projection, in the cluster's scale: capacities and weights of order 1.
 #[derive(Debug, Clone, Copy)]
@@ -23,7 +23,7 @@ impl Gradient {
     }
 }
 
-impl<T: Real> Law<T> for Gradient {
+impl<T: Real> PriceUpdate<T> for Gradient {
     fn update(&mut self, seen: &Seen<'_, T>, price: &mut [T]) {
         let gamma = T::of(self.gamma);
         for ((price, &capacity), &[load, h]) in price.iter_mut().zip(seen.capacity).zip(seen.sums) {

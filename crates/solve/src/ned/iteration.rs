@@ -4,7 +4,7 @@ use super::cluster::{Cluster, Key};
 use super::kernels::{self, Sums};
 use super::normalize::{self, Normalizer};
 use super::real::Real;
-use super::{Answers, LANES, Law, Seen};
+use super::{Answers, LANES, PriceUpdate, Seen};
 use subak_core::{Fault, IdVec, LinkId};
 
 /// How inverse prices are computed.
@@ -41,7 +41,7 @@ pub(super) struct Response<T> {
     pairs: Vec<[[T; 2]; LANES]>,
 }
 
-impl<T: Real, L: Law<T>> Iteration<T, L> {
+impl<T: Real, L: PriceUpdate<T>> Iteration<T, L> {
     /// All prices 1, in the cluster's scale, as the paper starts.
     pub fn new(cluster: Cluster<T>, law: L) -> Self {
         let mut price = vec![T::ONE; cluster.table()];

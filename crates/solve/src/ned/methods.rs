@@ -3,7 +3,7 @@
 use super::iteration::{Division, Iteration};
 use super::normalize::Normalizer;
 use super::real::Real;
-use super::{Accelerated, Cluster, Fgm, Gradient, Law, Ned, Newton, NewtonLike};
+use super::{Accelerated, Cluster, Fgm, Gradient, Ned, Newton, NewtonLike, PriceUpdate};
 use crate::answer::Answer;
 use crate::certificate::certify;
 use crate::options::Options;
@@ -13,7 +13,7 @@ use subak_core::document::unknown_word;
 use subak_core::{Case, Fault};
 
 /// A law that may be any of them.
-pub type AnyLaw<T> = Box<dyn Law<T> + Send + Sync>;
+pub type AnyUpdate<T> = Box<dyn PriceUpdate<T> + Send + Sync>;
 
 /// A law by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -58,7 +58,7 @@ impl Method {
     }
 
     /// The law with this `gamma`, or its default.
-    pub fn law<T: Real>(self, gamma: Option<f64>) -> Result<AnyLaw<T>, Fault> {
+    pub fn law<T: Real>(self, gamma: Option<f64>) -> Result<AnyUpdate<T>, Fault> {
         if let Some(gamma) = gamma.filter(|g| !(g.is_finite() && *g > 0.0)) {
             return Err(Fault::new("gamma", format!("it is {gamma}"), "give a positive number, such as 0.4"));
         }

@@ -1,7 +1,7 @@
 //! Central optimizers as iterations, one step at a time: Newton-Exact-Diagonal (NED; Flowtune, section 2.3 and
 //! algorithm 1) and its rivals (appendix B), with the normalizers of section 3.
 //!
-//! An [`Iteration`] is a [`Cluster`] of links and flows, prices, and a [`Law`] that moves them. A step computes rates from
+//! An [`Iteration`] is a [`Cluster`] of links and flows, prices, and a [`PriceUpdate`] that moves them. A step computes rates from
 //! prices, then prices from rates. One file a law; what they share stands here.
 //!
 //! What the paper leaves out, and stands here:
@@ -35,7 +35,7 @@ pub use diagonal::{Ned, safe_gamma};
 pub use fgm::Fgm;
 pub use gradient::Gradient;
 pub use iteration::{Division, Iteration};
-pub use methods::{AnyLaw, Method, Run, worst_off};
+pub use methods::{AnyUpdate, Method, Run, worst_off};
 pub use newton::Newton;
 pub use newton_like::NewtonLike;
 pub use normalize::Normalizer;
@@ -78,13 +78,13 @@ impl<T: Real> Seen<'_, T> {
 }
 
 /// How prices move.
-pub trait Law<T: Real> {
+pub trait PriceUpdate<T: Real> {
     /// Moves `price`, one value a link, by what is seen at it. Prices of failed links are left alone or restored by the
     /// caller; every other price stays finite and at least zero.
     fn update(&mut self, seen: &Seen<'_, T>, price: &mut [T]);
 }
 
-impl<T: Real, L: Law<T> + ?Sized> Law<T> for Box<L> {
+impl<T: Real, L: PriceUpdate<T> + ?Sized> PriceUpdate<T> for Box<L> {
     fn update(&mut self, seen: &Seen<'_, T>, price: &mut [T]) {
         (**self).update(seen, price);
     }

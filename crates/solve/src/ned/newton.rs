@@ -3,7 +3,7 @@
 //! it settles; from prices far off it may go round in circles, for it has no line search.
 
 use super::real::Real;
-use super::{Law, Seen};
+use super::{PriceUpdate, Seen};
 
 /// Rounds of conjugate gradients at most.
 const MOST_ROUNDS: usize = 200;
@@ -27,7 +27,7 @@ impl Newton {
     }
 }
 
-impl<T: Real> Law<T> for Newton {
+impl<T: Real> PriceUpdate<T> for Newton {
     fn update(&mut self, seen: &Seen<'_, T>, price: &mut [T]) {
         let gap = |l: usize| seen.sums[l][0].f64() - seen.capacity[l].f64();
         let free = |l: usize| seen.capacity[l] > T::ZERO && seen.sums[l][1] > T::TINY;

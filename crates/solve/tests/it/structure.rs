@@ -4,7 +4,7 @@ use crate::common;
 use crate::common::{Net, close};
 use proptest::prelude::*;
 use subak_core::{IdVec, LinkId, Policy};
-use subak_solve::structure::{Degree, Kind, Structure, structure};
+use subak_solve::structure::{Degree, EdgeKind, Structure, structure};
 use subak_solve::{Options, freeze_iterations, solve};
 
 const G: f64 = 1e9;
@@ -13,7 +13,7 @@ fn of(net: &Net, degree: Degree) -> Structure {
     structure(&net.case(Policy::MaxMin), degree).unwrap()
 }
 
-fn edges(found: &Structure) -> Vec<(u32, u32, Kind, Option<u32>)> {
+fn edges(found: &Structure) -> Vec<(u32, u32, EdgeKind, Option<u32>)> {
     found.precedence.iter().map(|p| (p.precedent.0, p.link.0, p.kind, p.via.map(|l| l.0))).collect()
 }
 
@@ -29,7 +29,7 @@ fn figure_3_7() {
     let shares = |n: usize| two.shares_bps[n].iter().map(|(l, share)| (l.0, *share)).collect::<Vec<_>>();
     assert_eq!(shares(0), [(0, 5.0 * G), (1, 5.0 * G), (2, 3.0 * G)]);
     assert_eq!(shares(1), [(0, 5.0 * G), (1, 6.0 * G)]);
-    assert_eq!(edges(&two), [(0, 1, Kind::Direct, None), (2, 0, Kind::SecondDirect, None)]);
+    assert_eq!(edges(&two), [(0, 1, EdgeKind::Direct, None), (2, 0, EdgeKind::SecondDirect, None)]);
     assert_eq!(two.longest_chain, [2, 0, 1]);
     // Link 1 does not wait where it only looks at its neighbors.
     let one = of(&net, Degree::One);
@@ -48,7 +48,11 @@ fn figure_3_8a() {
     assert_eq!(two.partition, [vec![3], vec![0, 1, 2]]);
     assert_eq!(
         edges(&two),
-        [(3, 0, Kind::SecondIndirect, Some(2)), (3, 1, Kind::Indirect, Some(2)), (3, 2, Kind::Direct, None),]
+        [
+            (3, 0, EdgeKind::SecondIndirect, Some(2)),
+            (3, 1, EdgeKind::Indirect, Some(2)),
+            (3, 2, EdgeKind::Direct, None),
+        ]
     );
 }
 
@@ -67,10 +71,10 @@ fn figure_3_8b() {
     assert_eq!(
         edges(&two),
         [
-            (0, 1, Kind::Direct, None),
-            (2, 1, Kind::Direct, None),
-            (3, 0, Kind::SecondIndirect, Some(2)),
-            (3, 2, Kind::Direct, None),
+            (0, 1, EdgeKind::Direct, None),
+            (2, 1, EdgeKind::Direct, None),
+            (3, 0, EdgeKind::SecondIndirect, Some(2)),
+            (3, 2, EdgeKind::Direct, None),
         ]
     );
 }
@@ -81,7 +85,7 @@ fn figure_2_4() {
     // link 2 directly. The flows and capacities of figure 3.7 show it.
     let net = Net::new(&[10.0 * G, 15.0 * G, 3.0 * G]).flow(&[0]).flow(&[0, 1]).flow(&[1]).flow(&[1, 2]);
     let one = of(&net, Degree::One);
-    assert_eq!(edges(&one), [(2, 1, Kind::Direct, None)]);
+    assert_eq!(edges(&one), [(2, 1, EdgeKind::Direct, None)]);
     assert_eq!(one.frozen_in(3), [Some(1), Some(2), Some(1)]);
 }
 

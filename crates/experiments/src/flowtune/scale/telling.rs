@@ -4,7 +4,7 @@
 
 use crate::flowtune::{Fabric, web};
 use std::collections::VecDeque;
-use subak_control::{Allocator, Ecmp, Endpoint, Law, Settings};
+use subak_control::{Allocator, Ecmp, Endpoint, PriceLaw, Settings};
 use subak_core::rng::Stream;
 use subak_core::route::Routing;
 use subak_core::{Case, Fault, Flow, Flows, LinkId, Ns, Policy};
@@ -95,7 +95,7 @@ pub(super) fn run(seed: u64, group: usize, steps: usize, warmup: usize) -> Resul
 impl World {
     fn new(seed: u64, group: usize) -> Result<Self, Fault> {
         let fabric = Fabric::of(&web::topology(), seed)?;
-        let settings = Settings { law: Law::Ned, gamma: Some(web::GAMMA), reserve: 0.0, ..Settings::default() };
+        let settings = Settings { law: PriceLaw::Ned, gamma: Some(web::GAMMA), reserve: 0.0, ..Settings::default() };
         let paths = Ecmp::new(&fabric.network, Routing { seed, ..Routing::default() });
         let mut allocator = Allocator::new(0, 1, &fabric.capacities_bps(), Box::new(paths), settings)?.first();
         fabric.hosts.iter().for_each(|&h| allocator.join(h.0));

@@ -192,9 +192,9 @@ impl Run<'_> {
             for set in self.jobs.take_log() {
                 rows(&self.weight_row(set))?;
             }
-            for deed in self.actions.due(now_ns, self.flows)? {
-                deed.done_by(self.driver);
-                watches.iter_mut().for_each(|(_, watch)| watch.hear(&deed));
+            for action in self.actions.due(now_ns, self.flows)? {
+                action.done_by(self.driver);
+                watches.iter_mut().for_each(|(_, watch)| watch.hear(&action));
             }
             for (number, watch) in &mut watches {
                 if let Some(row) = watch.look(self.driver) {
@@ -303,8 +303,8 @@ impl Run<'_> {
                 self.open.pending.push(Reverse(started));
                 self.jobs.will_start(started);
             }
-            for deed in self.jobs.go_on(&finished, self.driver, self.flows)? {
-                deed.done_by(self.driver);
+            for action in self.jobs.go_on(&finished, self.driver, self.flows)? {
+                action.done_by(self.driver);
             }
         }
         self.driver.run_until(until_ns);

@@ -7,8 +7,8 @@ use crate::runs::passing::Totals;
 use crate::spec::workload::Planned;
 use std::collections::BTreeMap;
 use subak_core::driver::{FlowPlan, FlowView, LinkView};
+use subak_core::idle::{acknowledgement_ns, idle_fct_ns};
 use subak_core::{FlowId, LinkId, NodeId, Ns};
-use subak_fluid::idle_fct_ns;
 
 impl Run<'_> {
     pub(super) fn sample_rates(&mut self, now_ns: Ns, interval_ns: Ns, rows: &mut Rows) -> Result<(), Error> {
@@ -168,7 +168,7 @@ impl Run<'_> {
     /// The last acknowledgement's way back, where a flow is complete at its sender.
     pub(super) fn idle_back_ns(&self, plan: &FlowPlan) -> Ns {
         let setting = self.cell.setting;
-        let back_ns = |route| subak_fluid::acknowledgement_ns(setting.topology.network(), route, setting.packet);
+        let back_ns = |route| acknowledgement_ns(setting.topology.network(), route, setting.packet);
         if setting.measure.at_sender { plan.routes.iter().map(back_ns).max().unwrap_or(0) } else { 0 }
     }
 

@@ -11,11 +11,11 @@ use crate::spec::topology::Topology;
 use std::path::Path;
 use std::sync::Arc;
 use subak_core::driver::{Injected, LinkChange, PacketSizes};
+use subak_core::idle::wire_time_ns;
 use subak_core::keys::{Holds, Key};
 use subak_core::rng::{Stream, mix};
 use subak_core::sizes::Sizes;
 use subak_core::{Fault, FlowId, IdVec, LinkId, NodeId, Ns};
-use subak_fluid::wire_time_ns;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "closed",

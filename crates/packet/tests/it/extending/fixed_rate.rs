@@ -1,6 +1,7 @@
 //! A fabric that sends every subflow at one fixed rate, whatever is wished: as a constant bit rate does.
 
-use subak_core::scheme::{Carries, FlowInfo, Goal, Io, Param, ParamUnit, Params, Port, Scheme, Settles};
+use subak_core::keys::AMOUNT;
+use subak_core::scheme::{Carries, FlowInfo, Goal, Io, Param, Params, Port, Scheme, Settles};
 use subak_core::{Fault, IdVec, SubflowId};
 use subak_schemes::over::{Fabric, FabricSource, Optimizer, Part, Weight};
 use subak_schemes::queue::Fifo;
@@ -22,7 +23,7 @@ impl Fabric for FixedRate {
         name: "fixed-rate",
         about: "a fixed share of the line rate for every subflow",
         paper: "none",
-        params: &[Param::number("share", 0.1, ParamUnit::One, "of the line rate")],
+        params: &[Param::number("share", 0.1, AMOUNT, "of the line rate")],
         goal: Goal::Own,
         settles: Settles::NEVER,
     };

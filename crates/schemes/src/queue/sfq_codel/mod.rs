@@ -7,29 +7,30 @@
 //! program for ns-2.
 
 use std::collections::VecDeque;
+use subak_core::keys::{AMOUNT, Holds};
 use subak_core::rng::mix;
-use subak_core::scheme::{Packet, PacketId, Param, ParamUnit, Params, Pop, Port, Queue, Scheme, Slab};
+use subak_core::scheme::{Packet, PacketId, Param, Params, Pop, Port, Queue, Scheme, Slab};
 use subak_core::{Fault, Ns};
 
 /// `params.target`.
 pub const TARGET: Param = Param::number(
     "target",
     5e-3,
-    ParamUnit::Seconds,
+    Holds::Time,
     "wait that CoDel brings queues to; 0: a twentieth of the interval, at least a full packet's time",
 );
 /// `params.codel_interval`.
 pub const INTERVAL: Param = Param::number(
     "codel_interval",
     100e-3,
-    ParamUnit::Seconds,
+    Holds::Time,
     "time above the target after which CoDel drops; 0: the network's longest round trip",
 );
 /// `params.bins`.
-pub const BINS: Param = Param::number("bins", 1024.0, ParamUnit::One, "queues that flows are hashed to");
+pub const BINS: Param = Param::number("bins", 1024.0, AMOUNT, "queues that flows are hashed to");
 /// `params.quantum`.
 pub const QUANTUM: Param =
-    Param::number("quantum", 1514.0, ParamUnit::Bytes, "bytes of a queue's turn; 0: a packet, as in the ns-2 program");
+    Param::number("quantum", 1514.0, Holds::Bytes, "bytes of a queue's turn; 0: a packet, as in the ns-2 program");
 /// `params.overflow`.
 pub const OVERFLOW: Param = Param::choice(
     "overflow",
@@ -40,7 +41,7 @@ pub const OVERFLOW: Param = Param::choice(
 pub const DEVICE: Param = Param::number(
     "device",
     0.0,
-    ParamUnit::One,
+    AMOUNT,
     "packets that have left the fair queues and wait first in, first out, as in a network card: ns-3 has one at least",
 );
 

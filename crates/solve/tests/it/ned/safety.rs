@@ -6,12 +6,13 @@ use subak_core::rng::Stream;
 use subak_core::{Case, IdVec, LinkId, Policy};
 use subak_solve::ned::straight::TwoTiers;
 use subak_solve::ned::{
-    Accelerated, Cluster, Fgm, Gradient, Iteration, Key, Law, Ned, NewFlow, Newton, NewtonLike, Normalizer, Real,
+    Accelerated, Cluster, Fgm, Gradient, Iteration, Key, Ned, NewFlow, Newton, NewtonLike, Normalizer, PriceUpdate,
+    Real,
 };
 
 const LOG: Policy = Policy::AlphaFair { alpha: 1.0 };
 
-fn laws<T: Real>() -> [Box<dyn Law<T>>; 6] {
+fn laws<T: Real>() -> [Box<dyn PriceUpdate<T>>; 6] {
     [
         Box::new(Ned::default()),
         Box::new(Gradient::default()),
@@ -73,9 +74,11 @@ fn no_flows_at_all_and_no_links() {
 fn prices_of_zero_are_left_again() {
     let case = Net::new(&[10e9, 10e9]).flow(&[0, 1]).flow(&[0]).flow(&[0]).flow(&[1]).case(LOG);
     let want = certified(&case).rates_bps;
-    for law in
-        [Box::new(Ned::default()) as Box<dyn Law<f64>>, Box::new(Newton::default()), Box::new(Accelerated::default())]
-    {
+    for law in [
+        Box::new(Ned::default()) as Box<dyn PriceUpdate<f64>>,
+        Box::new(Newton::default()),
+        Box::new(Accelerated::default()),
+    ] {
         let (mut iteration, keys) = start(&case, law);
         (0..2).for_each(|l| iteration.set_price(LinkId(l), 0.0).unwrap());
         assert!(steps_to(&mut iteration, &keys, &want, 1e-6, 500).is_some());
@@ -193,7 +196,12 @@ fn fits_under_churn<T: Real>() {
     }
 }
 
-fn fits<T: Real, L: Law<T>>(case: &Case, capacities: &[f64], iteration: &Iteration<T, L>, there: &[(usize, Key)]) {
+fn fits<T: Real, L: PriceUpdate<T>>(
+    case: &Case,
+    capacities: &[f64],
+    iteration: &Iteration<T, L>,
+    there: &[(usize, Key)],
+) {
     let keys: Vec<Key> = there.iter().map(|t| t.1).collect();
     for normalizer in [Normalizer::Flow, Normalizer::Uniform] {
         let rates = iteration.rates_bps(normalizer, &keys);

@@ -3,7 +3,9 @@
 use super::{random_datacenter, scatter_prices, start, steps_to};
 use crate::common::{Net, certified};
 use subak_core::Policy;
-use subak_solve::ned::{Accelerated, Cluster, Division, Fgm, Gradient, Iteration, Law, Ned, Newton, NewtonLike};
+use subak_solve::ned::{
+    Accelerated, Cluster, Division, Fgm, Gradient, Iteration, Ned, Newton, NewtonLike, PriceUpdate,
+};
 
 fn quantile(steps: &[usize], q: f64) -> usize {
     let mut sorted = steps.to_vec();
@@ -13,7 +15,7 @@ fn quantile(steps: &[usize], q: f64) -> usize {
 }
 
 /// Steps to within a thousandth on random networks, from scattered prices; a network that does not settle counts as `most`.
-fn steps_of<L: Law<f64>>(networks: u64, most: usize, law: impl Fn() -> L) -> Vec<usize> {
+fn steps_of<L: PriceUpdate<f64>>(networks: u64, most: usize, law: impl Fn() -> L) -> Vec<usize> {
     let steps = |seed| {
         let case = random_datacenter(seed, 1.0);
         let want = certified(&case).rates_bps;
@@ -45,7 +47,7 @@ fn every_law_settles_on_a_small_network() {
     let case = Net::new(&[10e9, 8e9, 12e9]).flow(&[0, 1]).flow(&[0]).flow(&[1, 2]).flow(&[2]).flow(&[2]);
     let case = case.case(Policy::AlphaFair { alpha: 1.0 });
     let want = certified(&case).rates_bps;
-    let laws: [(&str, Box<dyn Law<f64>>); 4] = [
+    let laws: [(&str, Box<dyn PriceUpdate<f64>>); 4] = [
         ("newton", Box::new(Newton::default())),
         ("newton-like", Box::new(NewtonLike::default())),
         ("gradient", Box::new(Gradient::default())),

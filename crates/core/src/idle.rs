@@ -1,7 +1,7 @@
 //! How long a flow takes alone on the idle network, to which slowdown is relative.
 
-use subak_core::driver::{PacketSizes, Route};
-use subak_core::{LinkId, Network, Ns};
+use crate::driver::{PacketSizes, Route};
+use crate::{LinkId, Network, Ns};
 
 /// Time for `bytes` at `rate_bps`, ns, rounded up but for the thousandth of a nanosecond that sums of floating-point
 /// numbers may be off; the largest number where the rate is 0.
@@ -60,8 +60,8 @@ pub fn idle_fct_ns(network: &Network, path: &[LinkId], sizes: PacketSizes, size_
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Link;
     use proptest::prelude::*;
-    use subak_core::Link;
 
     fn chain(links: &[(f64, Ns)]) -> (Network, Vec<LinkId>) {
         let mut network = Network::new();
