@@ -14,14 +14,14 @@
 //!
 //! The sender's own link is not stamped: its flows take turns there.
 
-use crate::lossless::{self, Acks};
+use crate::lossless::{self, Rdma};
 use crate::queue::Priority;
 use subak_core::keys::{AMOUNT, Holds, Setting};
 use subak_core::scheme::{
-    Ack, Class, FlowInfo, Goal, Headers, Hop, Info, Io, Lossless, Named, Packet, PacketKind, Param, Params, PathInfo,
-    Port, Preset, Recovery, Scheme, SchemeKind, Settles, Source,
+    Ack, FlowInfo, Goal, Headers, Hop, Info, Io, Named, Packet, PacketKind, Param, Params, PathInfo, Port, Preset,
+    Scheme, SchemeKind, Settles, Source,
 };
-use subak_core::{Fault, IdVec, LinkId, Nic, Ns, SubflowId};
+use subak_core::{Fault, IdVec, LinkId, Ns, SubflowId};
 
 /// Links that a packet has room for; what links beyond these carry is not seen.
 pub const MAX_HOPS: usize = 8;
@@ -47,13 +47,11 @@ pub struct Hpcc {
     headers: Headers,
     ai: f64,
     min_rate: f64,
-    acks: Acks,
     eta: f64,
     max_stage: u32,
     w_ai_bytes: f64,
     t_ns: Ns,
-    lossless: Option<Lossless>,
-    recovery: Recovery,
+    rdma: Rdma,
 }
 
 /// What a link writes: the time and the bytes sent wrap around.
@@ -159,32 +157,16 @@ impl Scheme for Hpcc {
             headers: Headers { data_bytes: bytes("header")?, ack_bytes: bytes("ack_header")? },
             ai: params.within("ai", 0.0, 1.0)?,
             min_rate: params.within("min_rate", 0.0, 1.0)?,
-            acks: Acks::of(params),
             eta: params.within("eta", 0.01, 1.0)?,
             max_stage: params.whole("max_stage", 0.0, 1e6)? as u32,
             w_ai_bytes: params.number("w_ai"),
             t_ns: params.ns("t"),
-            lossless: lossless::read(params)?,
-            recovery: lossless::recovery(params),
+            rdma: Rdma::new(params)?,
         })
     }
-    fn lossless(&self) -> Option<Lossless> {
-        self.lossless
-    }
-    fn nic(&self) -> Option<Nic> {
-        Some(Nic::TakesTurns)
-    }
-    fn recovery(&self) -> Recovery {
-        self.recovery
-    }
+    lossless::network!();
     fn headers(&self) -> Headers {
         self.headers
-    }
-    fn acks(&self) -> Option<Class> {
-        self.acks.class()
-    }
-    fn queue(&self, port: &Port) -> Priority {
-        lossless::queue(self.lossless, self.acks, port)
     }
     fn source(&self, flow: &FlowInfo) -> HpccSource {
         let t_ns = if self.t_ns > 0 { self.t_ns } else { flow.rtt_ns };

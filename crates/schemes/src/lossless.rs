@@ -1,5 +1,5 @@
 //! What schemes over a lossless network have in common: priority flow control and its parameters, repair as NICs do it, and a
-//! queue that no longer drops. A scheme stands on it with `lossless::read` and `Scheme::lossless`.
+//! queue that no longer drops. A scheme stands on it with `lossless::params!`, a field [`Rdma`] and `lossless::network!`.
 
 use crate::queue::Priority;
 use subak_core::Fault;
@@ -101,7 +101,7 @@ pub enum Acks {
 
 impl Acks {
     /// What [`ACKS`] says.
-    pub fn of(params: &Params) -> Acks {
+    fn of(params: &Params) -> Acks {
         match params.word("acks") {
             "first-at-nic" => Acks::FirstAtNic,
             "first" => Acks::First,
@@ -110,10 +110,55 @@ impl Acks {
     }
 
     /// Their own class, if they have one.
-    pub fn class(self) -> Option<Class> {
+    pub(crate) fn class(self) -> Option<Class> {
         (self == Acks::First).then_some(Class::Control)
     }
 }
+
+/// What a lossless network's parameters ask for.
+#[derive(Debug, Clone, Copy)]
+pub struct Rdma {
+    /// Priority flow control; `None` if it is off.
+    pub pfc: Option<Lossless>,
+    /// How losses are repaired.
+    pub recovery: Recovery,
+    /// Where acknowledgements go before data.
+    pub acks: Acks,
+}
+
+impl Rdma {
+    /// With the parameters that [`params!`] gives a scheme.
+    pub fn new(params: &Params) -> Result<Self, Fault> {
+        Ok(Rdma { pfc: read(params)?, recovery: recovery(params), acks: Acks::of(params) })
+    }
+
+    /// The queue before a link: control first.
+    pub fn queue(&self, port: &Port) -> Priority {
+        Priority::new(room_bytes(self.pfc, port)).with_acks_first_at_nic(self.acks == Acks::FirstAtNic)
+    }
+}
+
+/// What a scheme with a field `rdma` says of its network. Flows take turns at NICs that pace.
+macro_rules! network {
+    () => {
+        fn lossless(&self) -> Option<subak_core::scheme::Lossless> {
+            self.rdma.pfc
+        }
+        fn nic(&self) -> Option<subak_core::Nic> {
+            Some(subak_core::Nic::TakesTurns)
+        }
+        fn recovery(&self) -> subak_core::scheme::Recovery {
+            self.rdma.recovery
+        }
+        fn acks(&self) -> Option<subak_core::scheme::Class> {
+            self.rdma.acks.class()
+        }
+        fn queue(&self, port: &Port) -> $crate::queue::Priority {
+            self.rdma.queue(port)
+        }
+    };
+}
+pub(crate) use network;
 
 /// The rules of `params.pfc`; `None` if it is off.
 pub fn read(params: &Params) -> Result<Option<Lossless>, Fault> {
@@ -133,7 +178,7 @@ pub fn read(params: &Params) -> Result<Option<Lossless>, Fault> {
 }
 
 /// With [`RECOVERY`] and [`RTO_MIN`].
-pub fn recovery(params: &Params) -> Recovery {
+fn recovery(params: &Params) -> Recovery {
     let go_back = params.word("recovery") == "go-back-n";
     let rto_min_ns = params.ns("rto_min");
     match go_back {
@@ -145,11 +190,6 @@ pub fn recovery(params: &Params) -> Recovery {
 /// Room in the queue before a link. Where switches lose nothing, the buffer that the ports share is the only bound.
 pub fn room_bytes(lossless: Option<Lossless>, port: &Port) -> u64 {
     if lossless.is_some() { u64::MAX } else { port.buffer_bytes }
-}
-
-/// The queue before a link: control first.
-pub fn queue(lossless: Option<Lossless>, acks: Acks, port: &Port) -> Priority {
-    Priority::new(room_bytes(lossless, port)).with_acks_first_at_nic(acks == Acks::FirstAtNic)
 }
 
 #[cfg(test)]

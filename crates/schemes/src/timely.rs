@@ -19,14 +19,14 @@
 //!
 //! The clock starts when a packet leaves the NIC, as there. There is no window, and a flow starts at line rate.
 
-use crate::lossless::{self, Acks};
+use crate::lossless::{self, Rdma};
 use crate::queue::Priority;
 use subak_core::keys::{AMOUNT, Holds, Setting};
 use subak_core::scheme::{
-    Ack, Class, FlowInfo, Goal, Headers, Hop, Info, Io, Lossless, Named, Packet, PacketKind, Param, Params, PathInfo,
-    Port, Preset, Recovery, Scheme, SchemeKind, Settles, Source,
+    Ack, FlowInfo, Goal, Headers, Hop, Info, Io, Named, Packet, PacketKind, Param, Params, PathInfo, Port, Preset,
+    Scheme, SchemeKind, Settles, Source,
 };
-use subak_core::{Fault, IdVec, LinkId, Nic, Ns, SubflowId};
+use subak_core::{Fault, IdVec, LinkId, Ns, SubflowId};
 
 /// Those of its run.py, as shares of its line rate of 100 Gb/s.
 const PRESETS: &[Preset] = &[(
@@ -59,13 +59,11 @@ pub struct Timely {
     /// Whether looks below `t_low` count towards larger steps.
     hai_below: bool,
     stamp_bytes: u32,
-    acks: Acks,
     delta: f64,
     hai_after: u32,
     hai: f64,
     min_rate: f64,
-    lossless: Option<Lossless>,
-    recovery: Recovery,
+    rdma: Rdma,
 }
 
 /// When the packet left the NIC.
@@ -164,33 +162,17 @@ impl Scheme for Timely {
             by_rtt: params.word("look") == "round-trip",
             hai_below: params.flag("hai_below"),
             stamp_bytes: params.within("stamp", 0.0, 1000.0)? as u32,
-            acks: Acks::of(params),
             segment_bytes: params.number("segment") as u64,
             delta: params.within("delta", 0.0, 1.0)?,
             hai_after: params.whole("hai_after", 1.0, 1e6)? as u32,
             hai: params.within("hai", 1.0, 1e6)?,
             min_rate: params.within("min_rate", 1e-9, 1.0)?,
-            lossless: lossless::read(params)?,
-            recovery: lossless::recovery(params),
+            rdma: Rdma::new(params)?,
         })
     }
-    fn lossless(&self) -> Option<Lossless> {
-        self.lossless
-    }
-    fn nic(&self) -> Option<Nic> {
-        Some(Nic::TakesTurns)
-    }
-    fn recovery(&self) -> Recovery {
-        self.recovery
-    }
+    lossless::network!();
     fn headers(&self) -> Headers {
         Headers { data_bytes: self.stamp_bytes, ack_bytes: 0 }
-    }
-    fn acks(&self) -> Option<Class> {
-        self.acks.class()
-    }
-    fn queue(&self, port: &Port) -> Priority {
-        lossless::queue(self.lossless, self.acks, port)
     }
     fn source(&self, flow: &FlowInfo) -> TimelySource {
         let subflows = flow.paths.iter().map(|path| Subflow::new(path.line_rate_bps)).collect();

@@ -19,16 +19,16 @@
 
 mod rate;
 
-use crate::lossless::{self, Acks};
+use crate::lossless::{self, Rdma};
 use crate::queue::Priority;
 use rate::Subflow;
 use subak_core::keys::{AMOUNT, Holds, Setting};
 use subak_core::rng::Stream;
 use subak_core::scheme::{
-    Ack, Class, FlowInfo, Goal, Hop, Info, Io, Lossless, Named, Packet, PacketKind, Param, Params, PathInfo, Port,
-    Preset, Recovery, Reply, Scheme, SchemeKind, Settles, Sink, Source, To,
+    Ack, Class, FlowInfo, Goal, Hop, Info, Io, Named, Packet, PacketKind, Param, Params, PathInfo, Port, Preset, Reply,
+    Scheme, SchemeKind, Settles, Sink, Source, To,
 };
-use subak_core::{Fault, IdVec, LinkId, Nic, Ns, SubflowId};
+use subak_core::{Fault, IdVec, LinkId, Ns, SubflowId};
 
 /// Those of its run.py, as shares of its line rate of 100 Gb/s.
 const PRESETS: &[Preset] = &[(
@@ -78,9 +78,7 @@ pub struct Dcqcn {
     ai: f64,
     hai: f64,
     min_rate: f64,
-    acks: Acks,
-    lossless: Option<Lossless>,
-    recovery: Recovery,
+    rdma: Rdma,
 }
 
 /// Random early detection: how likely a packet is marked that finds so much waiting.
@@ -197,7 +195,6 @@ impl Scheme for Dcqcn {
             by_acks: params.word("notify") == "acks",
             alpha_by_interval: params.word("alpha_update") == "interval",
             cut_ns: params.ns("cut_interval"),
-            acks: Acks::of(params),
             cnp_ns: params.ns("cnp"),
             g: params.within("g", 1e-9, 1.0)?,
             alpha_ns: params.ns("alpha_timer").max(1),
@@ -208,25 +205,10 @@ impl Scheme for Dcqcn {
             ai: params.within("ai", 0.0, 1.0)?,
             hai: params.within("hai", 0.0, 1.0)?,
             min_rate: params.within("min_rate", 1e-9, 1.0)?,
-            lossless: lossless::read(params)?,
-            recovery: lossless::recovery(params),
+            rdma: Rdma::new(params)?,
         })
     }
-    fn lossless(&self) -> Option<Lossless> {
-        self.lossless
-    }
-    fn nic(&self) -> Option<Nic> {
-        Some(Nic::TakesTurns)
-    }
-    fn recovery(&self) -> Recovery {
-        self.recovery
-    }
-    fn acks(&self) -> Option<Class> {
-        self.acks.class()
-    }
-    fn queue(&self, port: &Port) -> Priority {
-        lossless::queue(self.lossless, self.acks, port)
-    }
+    lossless::network!();
     fn source(&self, flow: &FlowInfo) -> DcqcnSource {
         DcqcnSource {
             scheme: *self,
