@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from subak.results import Results
     from subak.runs import Difference, diff, report, run
     from subak.schemas import schema
+    from subak.sockets import set_weight
     from subak.structures import Structure
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "report",
     "run",
     "schema",
+    "set_weight",
     "solve",
     "structure",
 ]
@@ -59,6 +61,7 @@ _HOMES = {
     "diff": "runs",
     "report": "runs",
     "schema": "schemas",
+    "set_weight": "sockets",
     "run": "runs",
 }
 

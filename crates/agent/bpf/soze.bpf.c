@@ -12,6 +12,7 @@
 #define SOL_TCP 6
 #define TCP_CONGESTION 13
 #define AF_INET 2
+#define AF_INET6 10
 #define SK_PACING_NEEDED 1
 #define TCP_CA_LOSS 4
 #define NSEC_PER_SEC 1000000000ULL
@@ -39,6 +40,9 @@ struct flow {
 	/* Whether the kernel's own congestion control has it. */
 	u32 given_up;
 	u32 updates;
+	/* Whether its program, or its control group, has said a weight. */
+	u32 weighted;
+	u32 reserved;
 };
 
 /* What all of a host's connections have. */
@@ -56,7 +60,8 @@ const volatile u32 all = 0;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
+	/* What a listener has, its connections have. */
+	__uint(map_flags, BPF_F_NO_PREALLOC | BPF_F_CLONE);
 	__type(key, int);
 	__type(value, struct flow);
 } flows SEC(".maps");
@@ -83,6 +88,14 @@ struct {
 	__type(value, s64);
 } destinations SEC(".maps");
 
+/* Weights by control group, likewise. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, u64);
+	__type(value, s64);
+} groups SEC(".maps");
+
 /* The law of the namespace that a socket was made in: congestion controls have no way to ask for it, so that it is kept
  * with the socket's first callback. */
 struct {
@@ -98,6 +111,26 @@ static __always_inline u64 rtt_ns_of(struct tcp_sock *tp)
 
 	return rtt_us ? rtt_us * 1000 : 1000000;
 }
+
+/* A segment came on which nobody told a delay: whether that has gone on for too long. */
+static __always_inline bool misses(struct flow *flow, u64 now_ns)
+{
+	if (!flow->missing_ns)
+		flow->missing_ns = now_ns;
+	if (flow->given_up || now_ns - flow->missing_ns <= patience_ns)
+		return false;
+	flow->given_up = 1;
+	return true;
+}
+
+/* Hands a connection to this congestion control. A macro, for each kind of program has its own type of socket. */
+#define CHOOSE(of, name)                                                                           \
+	({                                                                                         \
+		char chosen[16];                                                                   \
+		for (int i = 0; i < 16; i++)                                                       \
+			chosen[i] = (name)[i];                                                     \
+		bpf_setsockopt(of, SOL_TCP, TCP_CONGESTION, chosen, sizeof(chosen));               \
+	})
 
 /* The rate as the kernel has it: payload, bytes a second. */
 static __always_inline void pace(struct sock *sk, struct tcp_sock *tp, const struct law *law, struct flow *flow)
@@ -149,6 +182,10 @@ void BPF_PROG(soze_control, struct sock *sk)
 		flow->updated_ns = now_ns;
 		flow->updates++;
 		flow->fresh = 0;
+	} else if (misses(flow, now_ns)) {
+		/* A segment without any option is seen here alone. */
+		CHOOSE(sk, other);
+		return;
 	}
 	flow->log2_rate = bound_rate(law, flow->log2_rate, flow->log2_weight, rtt_ns);
 	pace(sk, tp, law, flow);
@@ -192,13 +229,21 @@ struct tcp_congestion_ops soze = {
 	.name = "soze",
 };
 
-static __always_inline void choose(struct bpf_sock_ops *ops, const volatile char *name)
+/* Over IPv4, by whatever kind of socket. */
+static __always_inline bool is_ipv4(const struct bpf_sock_ops *ops)
 {
-	char chosen[16];
+	if (ops->family == AF_INET)
+		return true;
+	return ops->family == AF_INET6 && !ops->remote_ip6[0] && !ops->remote_ip6[1] &&
+	       ops->remote_ip6[2] == bpf_htonl(0xffff);
+}
 
-	for (int i = 0; i < 16; i++)
-		chosen[i] = name[i];
-	bpf_setsockopt(ops, SOL_TCP, TCP_CONGESTION, chosen, sizeof(chosen));
+/* Both words are read: the verifier takes no place in the context that depends on the family. */
+static __always_inline __be32 remote_ipv4(const struct bpf_sock_ops *ops)
+{
+	__be32 one = *(const volatile __u32 *)&ops->remote_ip4, other = *(const volatile __u32 *)&ops->remote_ip6[3];
+
+	return ops->family == AF_INET ? one : other;
 }
 
 /* A connection is there: it has the law of its namespace, its weight, and the option from now on. */
@@ -212,7 +257,7 @@ static __always_inline void begin(struct bpf_sock_ops *ops)
 	struct flow *flow;
 	s64 *weight;
 
-	if (!host || !sk || ops->family != AF_INET)
+	if (!host || !sk || !is_ipv4(ops))
 		return;
 	law = bpf_sk_storage_get(&laws, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 	flow = bpf_sk_storage_get(&flows, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
@@ -220,24 +265,21 @@ static __always_inline void begin(struct bpf_sock_ops *ops)
 		return;
 	*law = host->law;
 	flow->heard_ns = bpf_ktime_get_ns();
-	flow->back = 0xffff;
-	to.address = ops->remote_ip4;
+	flow->back = UNTOLD;
+	to.address = remote_ipv4(ops);
 	weight = bpf_map_lookup_elem(&destinations, &to);
-	if (weight)
+	if (weight && !flow->weighted)
 		flow->log2_weight = *weight;
 	bpf_sock_ops_cb_flags_set(ops, BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG | BPF_SOCK_OPS_PARSE_ALL_HDR_OPT_CB_FLAG);
 	if (all)
-		choose(ops, own);
+		CHOOSE(ops, own);
 }
 
-static __always_inline void read_option(struct bpf_sock_ops *ops, struct bpf_sock *sk)
+static __always_inline void read_option(struct bpf_sock_ops *ops, struct flow *flow)
 {
 	struct option option = { .kind = OPTION_KIND, .bytes = 4, .magic = { MAGIC_FIRST, MAGIC_SECOND } };
-	struct flow *flow = bpf_sk_storage_get(&flows, sk, NULL, 0);
 	u64 now_ns = bpf_ktime_get_ns();
 
-	if (!flow)
-		return;
 	if (bpf_load_hdr_opt(ops, &option, sizeof(option), 0) == OPTION_BYTES) {
 		flow->back = bpf_ntohs(option.there);
 		if (option.back != UNTOLD) {
@@ -248,21 +290,17 @@ static __always_inline void read_option(struct bpf_sock_ops *ops, struct bpf_soc
 			if (flow->given_up) {
 				flow->given_up = 0;
 				flow->started = 0;
-				choose(ops, own);
+				CHOOSE(ops, own);
 			}
 			return;
 		}
 	}
 	/* A path that strips the option, or that has no switch which tells anything. */
-	if (!flow->missing_ns)
-		flow->missing_ns = now_ns;
-	if (!flow->given_up && now_ns - flow->missing_ns > patience_ns) {
-		flow->given_up = 1;
-		choose(ops, other);
-	}
+	if (misses(flow, now_ns))
+		CHOOSE(ops, other);
 }
 
-static __always_inline void write_option(struct bpf_sock_ops *ops, struct bpf_sock *sk)
+static __always_inline void write_option(struct bpf_sock_ops *ops, const struct flow *flow)
 {
 	struct option option = {
 		.kind = OPTION_KIND,
@@ -271,17 +309,23 @@ static __always_inline void write_option(struct bpf_sock_ops *ops, struct bpf_so
 		.there = UNTOLD,
 		.back = UNTOLD,
 	};
-	struct flow *flow = bpf_sk_storage_get(&flows, sk, NULL, 0);
 
-	if (flow)
-		option.back = bpf_htons((u16)flow->back);
+	option.back = bpf_htons((u16)flow->back);
 	bpf_store_hdr_opt(ops, &option, sizeof(option), 0);
+}
+
+/* The connection, if it is one of these hosts': another's programs may be there too. */
+static __always_inline struct flow *own_flow(struct bpf_sock_ops *ops)
+{
+	struct bpf_sock *sk = ops->sk;
+
+	return sk && bpf_sk_storage_get(&laws, sk, NULL, 0) ? bpf_sk_storage_get(&flows, sk, NULL, 0) : NULL;
 }
 
 SEC("sockops")
 int soze_sockets(struct bpf_sock_ops *ops)
 {
-	struct bpf_sock *sk;
+	struct flow *flow;
 
 	switch (ops->op) {
 	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
@@ -289,18 +333,35 @@ int soze_sockets(struct bpf_sock_ops *ops)
 		begin(ops);
 		return 1;
 	case BPF_SOCK_OPS_HDR_OPT_LEN_CB:
-		bpf_reserve_hdr_opt(ops, OPTION_BYTES, 0);
-		return 1;
 	case BPF_SOCK_OPS_PARSE_HDR_OPT_CB:
-		sk = ops->sk;
-		if (sk)
-			read_option(ops, sk);
-		return 1;
 	case BPF_SOCK_OPS_WRITE_HDR_OPT_CB:
-		sk = ops->sk;
-		if (sk)
-			write_option(ops, sk);
+		break;
+	default:
 		return 1;
+	}
+	flow = own_flow(ops);
+	if (!flow)
+		return 1;
+	if (ops->op == BPF_SOCK_OPS_HDR_OPT_LEN_CB)
+		bpf_reserve_hdr_opt(ops, OPTION_BYTES, 0);
+	else if (ops->op == BPF_SOCK_OPS_PARSE_HDR_OPT_CB)
+		read_option(ops, flow);
+	else
+		write_option(ops, flow);
+	return 1;
+}
+
+/* A socket is made: it has the weight of the control group that makes it. */
+SEC("cgroup/sock_create")
+int soze_created(struct bpf_sock *sk)
+{
+	u64 group = bpf_get_current_cgroup_id();
+	s64 *weight = bpf_map_lookup_elem(&groups, &group);
+	struct flow *flow = weight ? bpf_sk_storage_get(&flows, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE) : NULL;
+
+	if (flow) {
+		flow->log2_weight = *weight;
+		flow->weighted = 1;
 	}
 	return 1;
 }
@@ -324,6 +385,7 @@ int soze_weight(struct bpf_sockopt *asked)
 		return 0;
 	before = flow->log2_weight;
 	flow->log2_weight = log2_of(*weight) - 16 * ONE;
+	flow->weighted = 1;
 	if (law && law->exact && flow->started)
 		flow->log2_rate += flow->log2_weight - before;
 	/* It goes no further than here. */

@@ -2,7 +2,6 @@
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use std::net::Ipv4Addr;
 
 /// Hosts, queues, and the scheme that shares.
 #[derive(Debug, Clone, Deserialize)]
@@ -39,9 +38,12 @@ pub struct Order {
     /// Output queues.
     #[serde(default)]
     pub queues: Vec<QueueOrder>,
-    /// Weights by destination.
+    /// Weights by destination or control group: `10.0.0.0/8` or a folder, and a positive number.
     #[serde(default)]
-    pub weights: Vec<WeightOrder>,
+    pub weights: Vec<(String, f64)>,
+    /// The process that they are for: they end with it, rather than with standard input.
+    #[serde(default)]
+    pub with: Option<u32>,
 }
 
 /// A host.
@@ -79,19 +81,6 @@ pub struct QueueOrder {
     pub strips_for_ns: u64,
 }
 
-/// A weight by destination.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct WeightOrder {
-    /// The address.
-    pub to: Ipv4Addr,
-    /// How many bits of it count.
-    #[serde(default = "all_bits")]
-    pub bits: u32,
-    /// Positive.
-    pub weight: f64,
-}
-
 fn one() -> f64 {
     1.0
 }
@@ -102,10 +91,6 @@ fn full() -> u32 {
 
 fn cubic() -> String {
     "cubic".to_string()
-}
-
-fn all_bits() -> u32 {
-    32
 }
 
 impl Order {
@@ -121,9 +106,6 @@ impl Order {
         if self.hosts.iter().any(|h| !positive(h.rate_bps)) || self.queues.iter().any(|q| !positive(q.rate_bps)) {
             return Err("rate_bps: give positive rates".to_string());
         }
-        if self.weights.iter().any(|w| !positive(w.weight) || w.bits > 32) {
-            return Err("weights: give positive weights, and at most 32 bits".to_string());
-        }
         if self.hosts.len() > 4096 || self.queues.len() > 8192 || self.weights.len() > 16_384 {
             return Err("at most 4096 hosts, 8192 queues and 16384 weights are possible".to_string());
         }
@@ -136,15 +118,26 @@ mod running {
     use super::Order;
     use crate::kernel::queues::{self, Queue};
     use crate::kernel::soze::{self, Wanted};
+    use crate::kernel::weights::Weights;
     use crate::namespace::Namespace;
     use crate::sys::namespace_cookie;
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+    use serde::Serialize;
     use subak_schemes::soze::hosts::Hosts;
 
     /// The programs, at work until this is dropped.
     pub struct Running {
-        _soze: Option<soze::Loaded>,
-        _queues: queues::Loaded,
+        soze: Option<soze::Loaded>,
+        queues: queues::Loaded,
+    }
+
+    /// Where to ask how they do, and to tell them weights.
+    #[derive(Debug, Clone, Copy, Serialize)]
+    pub struct Ready {
+        ready: bool,
+        /// The number of the map with what queues do.
+        queues: u32,
+        weights: Option<Weights>,
     }
 
     impl Running {
@@ -170,7 +163,13 @@ mod running {
                 queues.add(&Namespace::open(&queue.netns)?, at, hosts.as_ref())?;
             }
             let soze = hosts.as_ref().map(|hosts| control(order, hosts)).transpose()?;
-            Ok(Running { _soze: soze, _queues: queues })
+            Ok(Running { soze, queues })
+        }
+
+        /// Where to find them.
+        pub fn ready(&self) -> Result<Ready, String> {
+            let weights = self.soze.as_ref().map(soze::Loaded::weights).transpose()?;
+            Ok(Ready { ready: true, queues: self.queues.map()?, weights })
         }
     }
 
@@ -185,8 +184,9 @@ mod running {
             packet_bytes: order.packet_bytes,
         };
         let loaded = soze::Loaded::new(&wanted)?;
-        for weight in &order.weights {
-            loaded.weigh(weight.to, weight.bits, weight.weight)?;
+        let weights = loaded.weights()?;
+        for (whose, weight) in &order.weights {
+            weights.set(&whose.parse()?, *weight)?;
         }
         for host in &order.hosts {
             let cookie = Namespace::open(&host.netns)?.within(|| {

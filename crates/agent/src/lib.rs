@@ -8,5 +8,6 @@ mod namespace;
 mod netlink;
 mod sys;
 pub mod traffic;
+pub mod wait;
 
 pub use netlink::Malformed;

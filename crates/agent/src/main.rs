@@ -1,6 +1,6 @@
 //! `subak-agent`: what a Linux host runs.
 
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use std::io::{Read, Write};
 use std::process::ExitCode;
 use subak_agent::traffic;
@@ -26,6 +26,30 @@ enum Command {
     /// The order is one JSON line on standard input; {"ready": true} on standard output says that all is in place. Nothing stays
     /// when this program ends, however it ends.
     Hosts,
+    /// Shares this host's links by Soze, until it is told to end: its connections in this network namespace.
+    ///
+    /// Programs choose it by its name (`TCP_CONGESTION`), or all have it. One JSON line on standard output says that it is in place.
+    /// Where paths tell no delays, connections have the kernel's own congestion control.
+    Soze(Host),
+    /// Gives connections a weight from their begin on.
+    Weigh {
+        /// The number of the map, as `hosts` and `soze` say it: that of destinations or that of control groups.
+        #[arg(long)]
+        map: u32,
+        /// An address with how many bits of it count, such as 10.1.0.0/16, or the folder of a control group.
+        whose: String,
+        /// From 0.001 to 1000000.
+        weight: f64,
+    },
+    /// Says in JSON what the first queues have done.
+    Counters {
+        /// The number of the map, as `hosts` says it.
+        #[arg(long)]
+        map: u32,
+        /// How many queues.
+        #[arg(long)]
+        queues: u32,
+    },
     /// Says in JSON what this machine's kernel takes, and how much of Subak's is in it now.
     Doctor {
         /// Only how much of Subak's is in the kernel; nothing is tried.
@@ -34,13 +58,45 @@ enum Command {
     },
 }
 
+/// How a host shares.
+#[derive(Args)]
+struct Host {
+    /// The rate of the host's link, such as 10Gbps.
+    #[arg(long)]
+    rate: String,
+    /// soze or soze-virtual. The network's queues have to do the same.
+    #[arg(long, default_value = "soze-virtual")]
+    scheme: String,
+    /// A parameter of the scheme, such as p=8ms; `subak schemes soze` has them all.
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    set: Vec<String>,
+    /// The longest round trip of the network when it is idle.
+    #[arg(long, default_value = "1ms")]
+    rtt: String,
+    /// What it is called in the kernel.
+    #[arg(long, default_value = "soze")]
+    name: String,
+    /// Every connection has it, and not those alone that ask.
+    #[arg(long)]
+    all: bool,
+    /// What connections have where no delays are told.
+    #[arg(long, default_value = "cubic")]
+    fallback: String,
+    /// A weight: WHOSE=W, such as 10.1.0.0/16=3 or /sys/fs/cgroup/web=3.
+    #[arg(long = "weight", value_name = "WHOSE=W")]
+    weights: Vec<String>,
+}
+
 /// The most bytes of a schedule.
 const MOST_INPUT: u64 = 1 << 30;
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Traffic => carry(),
-        Command::Hosts => serve(),
+        Command::Hosts => programs::serve(),
+        Command::Soze(host) => programs::soze(&host),
+        Command::Weigh { map, whose, weight } => programs::weigh(map, &whose, weight),
+        Command::Counters { map, queues } => programs::counters(map, queues),
         Command::Doctor { present } => doctor(present),
     };
     match done {
@@ -65,25 +121,95 @@ fn carry() -> Result<(), String> {
 }
 
 #[cfg(feature = "bpf")]
-fn serve() -> Result<(), String> {
-    use std::io::BufRead;
+mod programs {
+    use super::{Host, MOST_INPUT};
+    use serde_json::{Map, Value, json};
+    use std::io::{BufRead, Read, Write};
     use subak_agent::hosts::{Order, Running};
-    let mut input = std::io::stdin().lock();
-    let mut line = String::new();
-    input.by_ref().take(MOST_INPUT).read_line(&mut line).map_err(|e| format!("standard input: {e}"))?;
-    let order: Order = serde_json::from_str(&line).map_err(|e| format!("the order: {e}"))?;
-    let running = Running::new(&order)?;
-    println!("{{\"ready\": true}}");
-    // Whoever asked for it lives as long as this does not end.
-    std::io::copy(&mut input, &mut std::io::sink()).map_err(|e| format!("standard input: {e}"))?;
-    drop(running);
-    Ok(())
+    use subak_agent::kernel::{queues, weights};
+    use subak_core::quantity;
+
+    pub fn serve() -> Result<(), String> {
+        let mut input = std::io::stdin().lock();
+        let mut line = String::new();
+        input.by_ref().take(MOST_INPUT).read_line(&mut line).map_err(|e| format!("standard input: {e}"))?;
+        let order: Order = serde_json::from_str(&line).map_err(|e| format!("the order: {e}"))?;
+        let running = start(&order)?;
+        match order.with {
+            Some(process) => subak_agent::wait::for_end_of(process)?,
+            // Whoever asked for it lives as long as this does not end.
+            None => drop(std::io::copy(&mut input, &mut std::io::sink()).map_err(|e| format!("standard input: {e}"))?),
+        }
+        drop(running);
+        Ok(())
+    }
+
+    pub fn soze(host: &Host) -> Result<(), String> {
+        let rate_bps = quantity::rate_bps(&host.rate).map_err(|e| format!("--rate: {e}"))?;
+        let rtt_ns = quantity::ns(&host.rtt).map_err(|e| format!("--rtt: {e}"))?;
+        let pair = |text: &str, option: &str| match text.rsplit_once('=') {
+            Some((name, value)) => Ok((name.to_string(), value.to_string())),
+            None => Err(format!("{option}: \"{text}\" has no \"=\"")),
+        };
+        let mut params = Map::new();
+        for text in &host.set {
+            let (name, value) = pair(text, "--set")?;
+            params.insert(name, serde_json::from_str(&value).unwrap_or(Value::String(value)));
+        }
+        let mut weights = Vec::new();
+        for text in &host.weights {
+            let (whose, weight) = pair(text, "--weight")?;
+            weights.push((whose, weight.parse::<f64>().map_err(|e| format!("--weight: {weight}: {e}"))?));
+        }
+        let order = json!({
+            "schema": 1, "scheme": host.scheme, "name": host.name, "params": params, "rtt_ns": rtt_ns, "all": host.all,
+            "fallback": host.fallback, "hosts": [{"netns": "/proc/self/ns/net", "rate_bps": rate_bps}], "weights": weights,
+        });
+        let running = start(&serde_json::from_value(order).map_err(|e| e.to_string())?)?;
+        loop {
+            std::thread::park();
+            let _ = &running;
+        }
+    }
+
+    fn start(order: &Order) -> Result<Running, String> {
+        let running = Running::new(order)?;
+        let ready = serde_json::to_string(&running.ready()?).map_err(|e| e.to_string())?;
+        let mut out = std::io::stdout();
+        writeln!(out, "{ready}").and_then(|()| out.flush()).map_err(|e| format!("standard output: {e}"))?;
+        Ok(running)
+    }
+
+    pub fn weigh(map: u32, whose: &str, weight: f64) -> Result<(), String> {
+        weights::Weights { destinations: map, groups: map }.set(&whose.parse()?, weight)
+    }
+
+    pub fn counters(map: u32, of: u32) -> Result<(), String> {
+        let counters = queues::counters(map, of)?;
+        println!("{}", json!({"schema": 1, "queues": counters}));
+        Ok(())
+    }
 }
 
 #[cfg(not(feature = "bpf"))]
-fn serve() -> Result<(), String> {
-    Err("it was built without eBPF: install clang, libelf-dev and zlib1g-dev, and build with --features bpf"
-        .to_string())
+mod programs {
+    use super::Host;
+
+    const WITHOUT: &str =
+        "it was built without eBPF: install clang, libelf-dev and zlib1g-dev, and build with --features bpf";
+
+    pub fn serve() -> Result<(), String> {
+        Err(WITHOUT.to_string())
+    }
+    pub fn soze(_host: &Host) -> Result<(), String> {
+        Err(WITHOUT.to_string())
+    }
+    pub fn weigh(_map: u32, _whose: &str, _weight: f64) -> Result<(), String> {
+        Err(WITHOUT.to_string())
+    }
+    pub fn counters(_map: u32, _of: u32) -> Result<(), String> {
+        Err(WITHOUT.to_string())
+    }
 }
 
 /// What the kernel takes, each with why not.

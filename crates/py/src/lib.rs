@@ -10,6 +10,7 @@ mod inputs;
 mod links;
 mod ned;
 mod network;
+mod quantities;
 mod runs;
 mod schemes;
 mod solving;
@@ -34,6 +35,7 @@ mod _subak {
         links::SPercLinks,
         ned::Ned,
         network::Network,
+        quantities::{bytes_of, nanoseconds},
         runs::{Spec, capture, columns, diff, export, summary},
         schemes::{pairs, parts, schemes},
         solving::Case,

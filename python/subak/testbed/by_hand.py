@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import tomllib
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from subak import inputs
-from subak._subak import Network
+from subak._subak import Network, nanoseconds
 from subak.errors import InputError
 from subak.testbed.layout import Link, Plan, address, everywhere, unreached
-from subak.testbed.testbed import Testbed
+from subak.testbed.testbed import IN_EBPF, Testbed
 
 BUFFER_BYTES = 150_000
 """Of a queue where the network says nothing: a hundred packets."""
@@ -25,21 +27,61 @@ class ByHand(Testbed):
         return address(node, 0) if self.plan.hosts[node] else None
 
 
-def made(network: str) -> ByHand:
+@dataclass(frozen=True)
+class Sharing:
+    """What queues do beside queueing, and hosts beside what their kernel does."""
+
+    scheme: str | None = None
+    """One of Soze's: every connection has it."""
+    ecn_bytes: int = 0
+    """Packets are marked behind which more bytes wait; 0: none."""
+
+    def __bool__(self) -> bool:
+        return self.scheme is not None or self.ecn_bytes > 0
+
+
+def made(network: str, sharing: Sharing | None = None) -> ByHand:
     """The testbed of a network file, of a spec or of a case."""
-    plan = _plan(network)
+    sharing = sharing or Sharing()
+    document, own, scale = _document(network)
+    plan = replace(_plan(network, document, scale), telling=bool(sharing), marking=sharing.ecn_bytes > 0)
+    order = _order(network, sharing, own, scale) if sharing else None
     layout = everywhere(plan)
     for first, second in unreached(layout):
         names = plan.names
         what = f"{names[first]} does not reach {names[second]}"
         raise InputError(network, "network", what, "connect them, by links both ways")
-    return ByHand(plan, layout)
+    up = ByHand(plan, layout)
+    if order:
+        try:
+            up.serve({**order, **up.places(sharing.ecn_bytes)}, stays=True)
+        except BaseException:
+            up.down()
+            raise
+    return up
 
 
-def _plan(network: str) -> Plan:
+def _order(network: str, sharing: Sharing, spec: dict[str, Any], scale: float) -> dict[str, Any]:
+    """What programs are told that share by hand: a scheme's parameters are those that the spec gives it."""
+    if sharing.scheme is None:
+        return {"schema": 1}
+    schemes = spec.get("scheme", [])
+    given = schemes if isinstance(schemes, list) else []
+    own = [one for one in given if isinstance(one, dict) and sharing.scheme in (one.get("label"), one.get("name"))]
+    scheme = str(own[0].get("name")) if own else sharing.scheme
+    if scheme not in IN_EBPF:
+        mend = f"take {' or '.join(IN_EBPF)}, or leave it away: connections then have the kernel's own control"
+        raise InputError(network if own else None, "--scheme", f'hosts have no scheme "{sharing.scheme}"', mend)
+    section = spec.get("testbed", {})
+    rtt_ns = nanoseconds(str(section.get("rtt", "1ms"))) if isinstance(section, dict) else 1_000_000
+    params = own[0].get("params", {}) if own else {}
+    told = {"scheme": scheme, "params": params, "scale": scale, "rtt_ns": rtt_ns}
+    return {"schema": 1, **told, "name": f"soze{os.getpid():x}", "all": True}
+
+
+def _plan(network: str, document: dict[str, Any], scale: float) -> Plan:
     import pyarrow as pa
 
-    document, scale = _document(network)
     read = Network(inputs.to_json(document), inputs.folder_of(network) if network != "-" else ".")
     number = {name: place for place, name in enumerate(read.nodes)}
     hosts = set(read.hosts)
@@ -55,10 +97,10 @@ def _plan(network: str) -> Plan:
     return Plan(tuple(read.nodes), tuple(name in hosts for name in read.nodes), tuple(links))
 
 
-def _document(network: str) -> tuple[dict[str, Any], float]:
-    """The network as the core reads it, and the scale of a spec that has one."""
+def _document(network: str) -> tuple[dict[str, Any], dict[str, Any], float]:
+    """The network as the core reads it, the spec that it is in, and that spec's scale."""
     if Path(network).suffix.lower() == ".graphml":
-        return {"file": Path(network).name}, 1.0
+        return {"file": Path(network).name}, {}, 1.0
     data, name = inputs.read(network)
     is_json = inputs.format_of(name, data) == "json"
     try:
@@ -68,9 +110,9 @@ def _document(network: str) -> tuple[dict[str, Any], float]:
     if not isinstance(held, dict):
         raise InputError(name, "", "it is no network", "give a spec, a case, or node-link JSON")
     if "network" not in held:
-        return held, 1.0
+        return held, {}, 1.0
     section = held.get("testbed", {})
     scale = section.get("scale", 1.0) if isinstance(section, dict) else None
     if not isinstance(scale, int | float) or not 1e-6 <= scale <= 1e3:
         raise InputError(name, "testbed.scale", f"it is {scale}", "give a number from 0.000001 to 1000")
-    return held["network"], float(scale)
+    return held["network"], held, float(scale)

@@ -26,6 +26,12 @@ testbed = typer.Typer(
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 Name = Annotated[str | None, typer.Option(help="Which testbed, where several are up.")]
+Scheme = Annotated[
+    str | None,
+    typer.Option(help="Every connection shares by it: soze-virtual, soze, or a scheme of the spec by its label."),
+]
+Ecn = Annotated[str | None, typer.Option(metavar="BYTES", help="Queues mark packets behind which more waits (ECN).")]
+Weight = Annotated[float | None, typer.Option(help="The weight of the command's connections, under --scheme.")]
 Network = Annotated[str, typer.Argument(metavar="NETWORK", help="A spec, a case, node-link JSON or GraphML.")]
 
 
@@ -38,6 +44,8 @@ def _group() -> None:
 def up(
     network: Network,
     name: Annotated[str | None, typer.Option(help="What to call it; the file's name if not given.")] = None,
+    scheme: Scheme = None,
+    ecn: Ecn = None,
     json: Json = False,
 ) -> None:
     """Makes the network, which stays until `subak testbed down`."""
@@ -49,7 +57,7 @@ def up(
     if any(standing.name == name and standing.alive for standing in everything()):
         what = f'a testbed called "{name}" is up already'
         raise InputError(None, "--name", what, f"take it down: subak testbed down --name {name}; or give another name")
-    made = _make(network)
+    made = _make(network, scheme, ecn)
     standing = _standing(name, made)
     try:
         standing.save()
@@ -76,6 +84,7 @@ def execute(
     host: Annotated[str, typer.Argument(metavar="HOST", help="A node of the testbed.")],
     command: Annotated[list[str], typer.Argument(metavar="-- COMMAND...", help="What to run there.")],
     name: Name = None,
+    weight: Weight = None,
 ) -> None:
     """Runs a command at a node; other hosts are known there by their names."""
     from subak.testbed.namespaces import become
@@ -83,6 +92,8 @@ def execute(
 
     _need_root()
     standing = one(name)
+    if weight is not None:
+        raise typer.Exit(_weighted(standing, host, _plain(command), weight))
     become(standing.namespace(host), {node["name"]: node["address"] for node in standing.nodes if node["address"]})
     _replace(_plain(command))
 
@@ -94,9 +105,13 @@ def execute(
 def run(
     network: Network,
     command: Annotated[list[str], typer.Argument(metavar="-- COMMAND...", help="What to run while it is up.")],
+    scheme: Scheme = None,
+    ecn: Ecn = None,
 ) -> None:
     """Makes the network, runs one command outside of it, and takes it down; `subak testbed exec` works meanwhile."""
-    with _make(network) as made:
+    from subak.testbed.groups import groups
+
+    with _make(network, scheme, ecn) as made:
         standing = _standing(f"run-{os.getpid()}", made)
         standing.save()
         # Ctrl-C is for the command; this one ends when it does.
@@ -109,6 +124,8 @@ def run(
                 None, "COMMAND", f"{_plain(command)[0]}: {error.strerror}", "name a program on the PATH"
             ) from None
         finally:
+            for group in groups(standing.name):
+                group.end()
             standing.path.unlink(missing_ok=True)
     raise typer.Exit(code if code >= 0 else 128 - code)
 
@@ -131,6 +148,11 @@ def status(json: Json = False) -> None:
             print(
                 f"  {link['id']}: {link['rate_bps'] / 1e6:g} Mb/s, {link['sent_bytes']} bytes sent, "
                 f"{link['queued_bytes']} wait, {link['dropped_packets']} packets dropped"
+                + (
+                    f", {link['raised_packets']} told a delay, {link['marked_packets']} marked"
+                    if "packets" in link
+                    else ""
+                )
             )
 
 
@@ -159,11 +181,47 @@ def clean(json: Json = False) -> None:
         print(f"taken down: {', '.join(names)}" if names else "nothing was left")
 
 
-def _make(network: str) -> ByHand:
-    from subak.testbed.by_hand import made
+def _make(network: str, scheme: str | None, ecn: str | None) -> ByHand:
+    from subak._subak import bytes_of
+    from subak.testbed.by_hand import Sharing, made
 
     _need_root()
-    return made(network)
+    try:
+        ecn_bytes = bytes_of(ecn) if ecn else 0
+    except InputError as error:
+        raise InputError(None, "--ecn", error.what, error.mend) from None
+    return made(network, Sharing(scheme, ecn_bytes))
+
+
+def _weighted(standing: Standing, host: str, command: list[str], weight: float) -> int:
+    """Runs the command in a control group of its own; what it ended with."""
+    from subak.testbed.groups import new_group, weigh
+    from subak.testbed.namespaces import become
+    from subak.testbed.testbed import agent
+
+    if not (standing.programs or {}).get("weights"):
+        what = f"the hosts of {standing.name} share as their kernel does, which knows no weights"
+        raise InputError(None, "--weight", what, "give a scheme: subak testbed up NETWORK --scheme soze-virtual")
+    assert standing.programs
+    become_here = standing.namespace(host)
+    hosts = {node["name"]: node["address"] for node in standing.nodes if node["address"]}
+    group = new_group(standing.name)
+    try:
+        weigh(agent(), standing.programs, str(group.folder), weight)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+        def enter() -> None:
+            group.join()
+            become(become_here, hosts)
+            _hear_interrupts()
+
+        code = subprocess.run(command, preexec_fn=enter, check=False).returncode
+    except FileNotFoundError:
+        what = f'there is no program "{command[0]}"'
+        raise InputError(None, "COMMAND", what, "name one on the PATH") from None
+    finally:
+        group.leave()
+    return code if code >= 0 else 128 - code
 
 
 def _standing(name: str, made: ByHand) -> Standing:
@@ -177,7 +235,7 @@ def _standing(name: str, made: ByHand) -> Standing:
         {"id": link.id, "from": link.source, "device": made.devices[number], "rate_bps": link.rate_bps}
         for number, link in enumerate(made.plan.links)
     ]
-    return Standing(name, made.pid, started(made.pid), nodes, links)
+    return Standing(name, made.pid, started(made.pid), nodes, links, made.programs)
 
 
 def _told(standing: Standing) -> dict[str, Any]:
@@ -187,10 +245,26 @@ def _told(standing: Standing) -> dict[str, Any]:
 def _links(standing: Standing) -> list[dict[str, Any]]:
     from subak.testbed.namespaces import counts
 
+    of_programs = _counted(standing)
     return [
-        {**link, **counts(standing.namespace(standing.nodes[link["from"]]["name"]), link["device"])}
-        for link in standing.links
+        {**link, **counts(standing.namespace(standing.nodes[link["from"]]["name"]), link["device"]), **own}
+        for link, own in zip(standing.links, of_programs, strict=True)
     ]
+
+
+def _counted(standing: Standing) -> list[dict[str, int]]:
+    """What the programs at each queue count, where there are any."""
+    from subak.testbed.testbed import agent
+
+    nothing: list[dict[str, int]] = [{} for _ in standing.links]
+    if not standing.programs:
+        return nothing
+    command = [agent(), "counters", "--map", str(standing.programs["queues"]), "--queues", str(len(nothing))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        return nothing
+    names = {"packets": "packets", "raised": "raised_packets", "marked": "marked_packets"}
+    return [{names[key]: queue[key] for key in names} for queue in json_module.loads(done.stdout)["queues"]]
 
 
 def _plain(command: list[str]) -> list[str]:

@@ -12,11 +12,8 @@ from typing import Any
 
 from subak.errors import InputError
 from subak.testbed.layout import Layout, Link, Plan
-from subak.testbed.namespaces import enter_device, leave_device
-from subak.testbed.testbed import Testbed
+from subak.testbed.testbed import IN_EBPF, Testbed
 
-IN_EBPF = ("soze", "soze-virtual")
-"""Schemes that programs in the kernel have."""
 _numbers = itertools.count()
 MOST_HOSTS = 64
 LATE_NS = 5_000_000
@@ -49,29 +46,8 @@ def carry(errand: str, goes_on: Callable[[float], bool]) -> str:
 
 def _order(asked: dict[str, Any], name: str, testbed: Testbed) -> dict[str, Any]:
     """What the programs of hosts and queues are told."""
-    plan = testbed.plan
-    rates: dict[int, float] = {}
-    for link in plan.links:
-        if plan.hosts[link.source]:
-            rates[link.source] = max(rates.get(link.source, 0.0), link.rate_bps)
-    return {
-        "schema": 1,
-        "name": name,
-        **{key: asked[key] for key in ("scheme", "params", "scale", "rtt_ns")},
-        "packet_bytes": asked["mtu_bytes"],
-        "hosts": [{"netns": testbed.namespace(node), "rate_bps": rate_bps} for node, rate_bps in rates.items()],
-        "queues": [
-            {
-                "netns": testbed.namespace(link.source),
-                "enter": enter_device(number),
-                "leave": leave_device(number),
-                "out": testbed.real[number],
-                "at_host": plan.hosts[link.source],
-                "rate_bps": link.rate_bps,
-            }
-            for number, link in enumerate(plan.links)
-        ],
-    }
+    told = {key: asked[key] for key in ("scheme", "params", "scale", "rtt_ns")}
+    return {"schema": 1, "name": name, **told, **testbed.places()}
 
 
 def _plan(asked: dict[str, Any], *, telling: bool) -> Plan:

@@ -39,6 +39,8 @@ class Plan:
     """A full packet on the wire, with its Ethernet header."""
     telling: bool = False
     """Queues are pairs of devices between which programs can look at packets."""
+    marking: bool = False
+    """Hosts ask for marks of congestion (ECN)."""
 
     def pairs(self) -> list[tuple[int, int | None]]:
         """Links two by two, there and back, each once: parallel ones in their order."""

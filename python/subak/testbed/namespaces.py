@@ -30,10 +30,16 @@ RTM_NEWLINK = 16
 NLM_F_REQUEST_ACK_CREATE_EXCL = 0x605
 GATEWAY = "169.254.0.1"
 """Stands for the other end of any link: each node knows it at each of its devices."""
+MAC = "02:00:00:00:00:01"
+"""Of every device, so that a packet is for whichever it comes to."""
+BESIDE = 1000
+"""Numbers of tables of routes from here on are those of queues."""
 SETTINGS = {
     "net/ipv4/ip_forward": "1",
     "net/ipv4/conf/all/rp_filter": "0",
     "net/ipv4/conf/default/rp_filter": "0",
+    # What a host's own queue gives back, where no program takes it on.
+    "net/ipv4/conf/all/accept_local": "1",
     "net/ipv4/conf/all/send_redirects": "0",
     "net/ipv4/conf/default/send_redirects": "0",
     "net/ipv6/conf/all/disable_ipv6": "1",
@@ -119,6 +125,8 @@ class Namespaces:
                 self.files.append(os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC))
                 for name, value in SETTINGS.items():
                     _set(name, value)
+                if plan.marking:
+                    _set("net/ipv4/tcp_ecn", "1")
                 line = IPRoute()
                 line.link("set", index=1, state="up")
                 self._lines.append(line)
@@ -141,20 +149,24 @@ class Namespaces:
             ends = []
             for line, name in ((one, here), (other, far)):
                 index = line.link_lookup(ifname=name)[0]
-                line.link("set", index=index, state="up", mtu=mtu, gso_max_segs=1)
-                ends.append((index, line.link("get", index=index)[0].get_attr("IFLA_ADDRESS")))
-            (first, first_mac), (second, second_mac) = ends
-            self._queue(there, first, second_mac)
+                line.link("set", index=index, state="up", mtu=mtu, gso_max_segs=1, address=MAC)
+                ends.append(index)
+            self._queue(there, ends[0])
             if back is not None:
-                self._queue(back, second, first_mac)
+                self._queue(back, ends[1])
 
-    def _queue(self, number: int, device: int, far_mac: str) -> None:
+    def _queue(self, number: int, device: int) -> None:
         """The queue of a link, before the device that packets leave by."""
         line = self._lines[self.plan.links[number].source]
         self.real[number] = device
+        line.neigh("add", dst=GATEWAY, lladdr=MAC, ifindex=device, state=PERMANENT)
         if self.plan.telling:
-            device = self._pair(line, number)
-        line.neigh("add", dst=GATEWAY, lladdr=far_mac, ifindex=device, state=PERMANENT)
+            real, device = device, self._pair(line, number)
+            line.neigh("add", dst=GATEWAY, lladdr=MAC, ifindex=device, state=PERMANENT)
+            # Where the program that moves packets on is gone, the kernel routes them on, and transfers go on.
+            table = BESIDE + number
+            line.route("add", dst="0.0.0.0/0", oif=real, gateway=GATEWAY, flags=4, table=table)
+            line.rule("add", iifname=f"p{number}", table=table, priority=BESIDE)
         self._shape(number, device)
 
     def _pair(self, line: Any, number: int) -> int:
@@ -163,7 +175,7 @@ class Namespaces:
         enter_namespace(self.files[self.plan.links[number].source])
         _make_pair((f"q{number}", enter), (f"p{number}", leave))
         for index in (enter, leave):
-            line.link("set", index=index, state="up", mtu=self.plan.mtu_bytes - 14, gso_max_segs=1)
+            line.link("set", index=index, state="up", mtu=self.plan.mtu_bytes - 14, gso_max_segs=1, address=MAC)
         return enter
 
     def _shape(self, number: int, device: int) -> None:

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from subak.errors import InputError
+from subak.testbed.groups import groups
 from subak.testbed.layout import address
 
-FOLDER = Path("/run/subak")
+FOLDER = Path(os.environ.get("SUBAK_RUN", "/run/subak"))
+"""Another folder is another world: its commands see nothing of the rest."""
 PATIENCE_S = 5.0
 
 
@@ -26,6 +28,8 @@ class Standing:
     started: int
     nodes: list[dict[str, Any]]
     links: list[dict[str, Any]]
+    programs: dict[str, Any] | None = None
+    """Where to ask the programs in the kernel, where there are any."""
 
     @property
     def path(self) -> Path:
@@ -63,6 +67,8 @@ class Standing:
             until = time.monotonic() + PATIENCE_S
             while self.alive and time.monotonic() < until:
                 time.sleep(0.01)
+        for group in groups(self.name):
+            group.end()
         self.path.unlink(missing_ok=True)
 
 

@@ -14,8 +14,11 @@ from typing import Any, Self
 from subak.errors import InputError
 from subak.testbed import holder
 from subak.testbed.layout import Layout, Plan
+from subak.testbed.namespaces import enter_device, leave_device
 
 MOST_NODES = 512
+IN_EBPF = ("soze", "soze-virtual")
+"""Schemes that programs in the kernel have."""
 
 
 class Testbed:
@@ -47,6 +50,8 @@ class Testbed:
         self.devices: dict[int, int] = {int(link): device for link, device in told["devices"].items()}
         self.real: dict[int, int] = {int(link): device for link, device in told["real"].items()}
         self._server: subprocess.Popen[str] | None = None
+        self.programs: dict[str, Any] | None = None
+        """Where to ask the programs of hosts and queues, where there are any."""
 
     def __enter__(self) -> Self:
         return self
@@ -75,8 +80,35 @@ class Testbed:
         """The file of a node's namespace, for as long as the testbed is up."""
         return f"/proc/{self.pid}/fd/{self.files[node]}"
 
-    def serve(self, order: dict[str, Any]) -> None:
-        """Puts the programs of hosts and queues to work, until the testbed goes down."""
+    def places(self, ecn_bytes: int = 0) -> dict[str, Any]:
+        """Hosts and queues, as programs are told of them."""
+        plan = self.plan
+        rates: dict[int, float] = {}
+        for link in plan.links:
+            if plan.hosts[link.source]:
+                rates[link.source] = max(rates.get(link.source, 0.0), link.rate_bps)
+        queues = [
+            {
+                "netns": self.namespace(link.source),
+                "enter": enter_device(number),
+                "leave": leave_device(number),
+                "out": self.real[number],
+                "at_host": plan.hosts[link.source],
+                "rate_bps": link.rate_bps,
+                "ecn_bytes": ecn_bytes,
+            }
+            for number, link in enumerate(plan.links)
+        ]
+        hosts = [{"netns": self.namespace(node), "rate_bps": rate_bps} for node, rate_bps in rates.items()]
+        return {"packet_bytes": plan.mtu_bytes, "hosts": hosts, "queues": queues}
+
+    def serve(self, order: dict[str, Any], *, stays: bool = False) -> None:
+        """Puts the programs of hosts and queues to work, until the testbed goes down.
+
+        Those that stay need this process no more than the testbed does.
+        """
+        if stays:
+            order = order | {"with": self.pid}
         server = subprocess.Popen(
             [agent(), "hosts"],
             stdin=subprocess.PIPE,
@@ -93,11 +125,14 @@ class Testbed:
             server.stdin.flush()
         except BrokenPipeError:
             pass  # it says why on standard error
-        if server.stdout.readline():
+        if answer := server.stdout.readline():
+            self.programs = {**json.loads(answer), "pid": server.pid}
             return
         said = server.communicate()[1].strip().splitlines()
         what = said[-1] if said else f"subak-agent ended with {server.returncode}"
-        raise InputError(None, "", what, "run `subak doctor`, which says what this machine lacks")
+        raise InputError(
+            None, "", what.removeprefix("subak-agent: "), "run `subak doctor`, which says what this machine lacks"
+        )
 
     def carry(self, schedule: dict[str, Any], goes_on: Callable[[float], bool] | None = None) -> dict[str, Any]:
         """Runs the traffic program on ``schedule``: its recording; ``goes_on`` hears the share that is done."""

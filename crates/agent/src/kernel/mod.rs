@@ -2,9 +2,10 @@
 #![allow(unsafe_code)]
 
 pub mod present;
-pub(crate) mod queues;
+pub mod queues;
 pub(crate) mod soze;
 pub mod vectors;
+pub mod weights;
 
 use std::mem::size_of;
 

@@ -23,11 +23,12 @@ const PROGRAMS: &[&str] = &[
     "soze_state",
     "soze_sockets",
     "soze_weight",
+    "soze_created",
     "enter",
     "leave",
 ];
 /// Maps that none but Subak's programs have.
-const MAPS: &[&str] = &["flows", "laws", "destinations", "ports"];
+const MAPS: &[&str] = &["flows", "laws", "destinations", "groups", "ports"];
 
 /// Counts it.
 pub fn present() -> Present {

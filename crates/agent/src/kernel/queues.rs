@@ -1,9 +1,9 @@
 //! Output queues that tell their delays: programs at both ends of each shaper, for as long as they are held.
 
-use super::{Shared, bytes_of, refused};
+use super::{Shared, bytes_of, refused, value_of};
 use crate::namespace::Namespace;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{MapCore, MapFlags, OpenObject, ProgramMut, libbpf_sys};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, OpenObject, ProgramMut, libbpf_sys};
 use rustix::fd::{FromRawFd, OwnedFd};
 use skeleton::types;
 use std::mem::MaybeUninit;
@@ -81,6 +81,34 @@ impl Loaded {
         self.links.extend(links);
         Ok(())
     }
+
+    /// The number of the map with what queues do: see [`counters`].
+    pub fn map(&self) -> Result<u32, String> {
+        super::weights::id(self.skeleton.maps.ports.as_fd())
+    }
+}
+
+/// What a queue has done so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Counters {
+    /// Packets that have left.
+    pub packets: u64,
+    /// Of which it told a larger delay than any queue before it.
+    pub raised: u64,
+    /// Of which it marked as having met congestion (ECN).
+    pub marked: u64,
+}
+
+/// What the first `queues` of the map with this number have done, in the order in which they were given.
+pub fn counters(map: u32, queues: u32) -> Result<Vec<Counters>, String> {
+    let map = MapHandle::from_map_id(map).map_err(refused)?;
+    let one = |number: u32| {
+        let held = map.lookup(&number.to_ne_bytes(), MapFlags::ANY).map_err(refused)?;
+        let port: Option<types::port> = held.as_deref().and_then(value_of);
+        let port = port.ok_or_else(|| format!("no queue has the number {number}"))?;
+        Ok(Counters { packets: port.packets, raised: port.raised, marked: port.marked })
+    };
+    (0..queues).map(one).collect()
 }
 
 fn attach(program: &ProgramMut, device: u32, at: libbpf_sys::bpf_attach_type) -> Result<OwnedFd, String> {

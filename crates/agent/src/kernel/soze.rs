@@ -1,5 +1,6 @@
 //! Soze's congestion control, loaded and attached for as long as it is held.
 
+use super::weights::Weights;
 use super::{Shared, bytes_of, refused};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, OpenObject};
@@ -7,7 +8,7 @@ use rustix::fd::AsRawFd;
 use rustix::fs::{Mode, OFlags, open};
 use skeleton::types;
 use std::mem::MaybeUninit;
-use std::net::Ipv4Addr;
+use std::os::fd::AsFd;
 use subak_schemes::soze::Settings;
 use subak_schemes::soze::hosts::Hosts;
 
@@ -18,8 +19,6 @@ mod skeleton {
 
 // SAFETY: `fixed.h` and `soze.bpf.c` order their members so that none leaves a gap.
 unsafe impl Shared for types::host {}
-// SAFETY: two words.
-unsafe impl Shared for types::destination {}
 
 /// How it is set.
 pub(crate) struct Wanted<'a> {
@@ -62,6 +61,7 @@ impl Loaded {
             skeleton.maps.soze.attach_struct_ops().map_err(refused)?,
             skeleton.progs.soze_sockets.attach_cgroup(group.as_raw_fd()).map_err(refused)?,
             skeleton.progs.soze_weight.attach_cgroup(group.as_raw_fd()).map_err(refused)?,
+            skeleton.progs.soze_created.attach_cgroup(group.as_raw_fd()).map_err(refused)?,
         ];
         Ok(Loaded { skeleton, _links: links })
     }
@@ -75,12 +75,11 @@ impl Loaded {
         map.update(&cookie.to_ne_bytes(), bytes_of(&host), MapFlags::ANY).map_err(refused)
     }
 
-    /// Connections to these addresses have this weight from their begin on.
-    pub fn weigh(&self, to: Ipv4Addr, bits: u32, weight: f64) -> Result<(), String> {
-        let key = types::destination { bits, address: u32::from_ne_bytes(to.octets()) };
-        let log2_weight = (weight.log2() * 4_294_967_296.0).round() as i64;
-        let map = &self.skeleton.maps.destinations;
-        map.update(bytes_of(&key), &log2_weight.to_ne_bytes(), MapFlags::ANY).map_err(refused)
+    /// Where weights are told: see [`super::weights`].
+    pub fn weights(&self) -> Result<Weights, String> {
+        let id = |map: &dyn AsFd| super::weights::id(map.as_fd());
+        let maps = &self.skeleton.maps;
+        Ok(Weights { destinations: id(&maps.destinations)?, groups: id(&maps.groups)? })
     }
 }
 

@@ -1,0 +1,104 @@
+//! Weights of connections, told to programs in the kernel by whoever may: their maps have numbers.
+
+use super::refused;
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use serde::{Deserialize, Serialize};
+use std::net::Ipv4Addr;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
+
+/// The numbers of the maps that hold weights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Weights {
+    /// By destination.
+    pub destinations: u32,
+    /// By control group.
+    pub groups: u32,
+}
+
+/// Whose connections a weight is for. It holds from a connection's begin on: what its program asks for goes before what is
+/// said of its control group, and that before what is said of its destination.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Whose {
+    /// Those to addresses that share so many first bits with this one.
+    To(Ipv4Addr, u32),
+    /// Those of the processes in the control group of this folder, but not in groups below it.
+    Group(String),
+}
+
+impl std::str::FromStr for Whose {
+    type Err = String;
+
+    /// `10.1.0.0/16`, `10.1.2.3`, or a folder, which begins with a slash.
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.starts_with('/') {
+            return Ok(Whose::Group(text.to_string()));
+        }
+        let (address, bits) = text.split_once('/').unwrap_or((text, "32"));
+        let bits = bits.parse().ok().filter(|bits| *bits <= 32);
+        let read = address.parse().ok().zip(bits).map(|(address, bits)| Whose::To(address, bits));
+        read.ok_or_else(|| {
+            format!("\"{text}\" is neither an address, such as 10.0.0.0/8, nor a control group's folder")
+        })
+    }
+}
+
+impl Weights {
+    /// Gives them this weight.
+    pub fn set(&self, whose: &Whose, weight: f64) -> Result<(), String> {
+        let log2_weight = log2(weight)?.to_ne_bytes();
+        let (map, key) = match whose {
+            Whose::To(address, bits) => (self.destinations, [bits.to_ne_bytes(), address.octets()].concat()),
+            Whose::Group(folder) => {
+                let found = std::fs::metadata(folder).map_err(|e| format!("the control group {folder}: {e}"))?;
+                // A control group's number is that of its folder.
+                (self.groups, found.ino().to_ne_bytes().to_vec())
+            }
+        };
+        let map = MapHandle::from_map_id(map).map_err(refused)?;
+        map.update(&key, &log2_weight, MapFlags::ANY).map_err(refused)
+    }
+}
+
+/// In units of 2^-32.
+fn log2(weight: f64) -> Result<i64, String> {
+    match weight.is_finite() && (1e-3..=1e6).contains(&weight) {
+        true => Ok((weight.log2() * 4_294_967_296.0).round() as i64),
+        false => Err(format!("the weight is {weight}; give one from 0.001 to 1000000")),
+    }
+}
+
+/// The number of a map.
+pub(crate) fn id(map: BorrowedFd<'_>) -> Result<u32, String> {
+    let mut info = libbpf_rs::libbpf_sys::bpf_map_info::default();
+    let mut bytes = size_of_val(&info) as u32;
+    // SAFETY: the kernel writes at most `bytes` into `info`.
+    let done = unsafe {
+        libbpf_rs::libbpf_sys::bpf_obj_get_info_by_fd(map.as_raw_fd(), (&raw mut info).cast(), &raw mut bytes)
+    };
+    if done == 0 { Ok(info.id) } else { Err(format!("a map has no number: {}", std::io::Error::last_os_error())) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whose_is_an_address_or_a_folder() {
+        assert_eq!("10.1.0.0/16".parse(), Ok(Whose::To(Ipv4Addr::new(10, 1, 0, 0), 16)));
+        assert_eq!("10.1.2.3".parse(), Ok(Whose::To(Ipv4Addr::new(10, 1, 2, 3), 32)));
+        assert_eq!("/sys/fs/cgroup/web".parse(), Ok(Whose::Group("/sys/fs/cgroup/web".to_string())));
+        for wrong in ["", "10.1.2", "10.1.2.3/33", "10.1.2.3/-1", "web", "10.1.2.3/"] {
+            assert!(wrong.parse::<Whose>().unwrap_err().contains("neither an address"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn weights_are_positive() {
+        assert_eq!(log2(4.0), Ok(2 << 32));
+        assert_eq!(log2(0.5), Ok(-(1 << 32)));
+        for wrong in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e9] {
+            assert!(log2(wrong).is_err(), "{wrong}");
+        }
+    }
+}

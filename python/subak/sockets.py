@@ -1,0 +1,29 @@
+"""Weights of connections, for applications on hosts that share by Soze."""
+
+from __future__ import annotations
+
+import errno
+import math
+import socket
+import struct
+
+TCP_WEIGHT = 0x5A01
+"""The option of level ``IPPROTO_TCP``: an unsigned number of 32 bits, of which 16 stand after the point."""
+ONE = 1 << 16
+
+
+def set_weight(connection: socket.socket, weight: float) -> None:
+    """Gives a TCP connection a weight above 0, up to 65535: at once if it is connected, otherwise from its begin on.
+
+    What a listening socket has, the connections that it accepts begin with. Raises ``ValueError`` for a weight that is
+    none, and ``OSError`` on a host that does not share by Soze (``subak-agent soze``, ``subak testbed up --scheme``).
+    """
+    if not (math.isfinite(weight) and 1 / ONE <= weight <= 65535):
+        raise ValueError(f"the weight is {weight}; give one above 0, up to 65535")
+    value = struct.pack("=I", round(weight * ONE))
+    try:
+        connection.setsockopt(socket.IPPROTO_TCP, TCP_WEIGHT, value)
+    except OSError as error:
+        if error.errno != errno.ENOPROTOOPT:
+            raise
+        raise OSError(error.errno, "this host does not share by Soze: start `subak-agent soze` first") from None

@@ -1,0 +1,84 @@
+"""Control groups of commands that have a weight: each a folder, for as long as its command runs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from subak.errors import InputError
+
+PATIENCE_S = 5.0
+
+
+@dataclass(frozen=True)
+class Group:
+    """A control group."""
+
+    folder: Path
+
+    def join(self) -> None:
+        """Moves this process into it, with what it starts."""
+        (self.folder / "cgroup.procs").write_text(str(os.getpid()))
+
+    def leave(self) -> None:
+        """Takes it away if nothing runs in it: what a command left running keeps its weight."""
+        with suppress(OSError):
+            self.folder.rmdir()
+
+    def end(self) -> None:
+        """Ends what runs in it, and takes it away."""
+        until = time.monotonic() + PATIENCE_S
+        while self.folder.exists() and time.monotonic() < until:
+            try:
+                (self.folder / "cgroup.kill").write_text("1")
+                self.folder.rmdir()
+            except FileNotFoundError:
+                return
+            except OSError:
+                time.sleep(0.01)
+
+
+def groups(testbed: str) -> list[Group]:
+    """Those of a testbed's commands."""
+    root = _root()
+    return [Group(folder) for folder in root.glob(f"subak-{testbed}-*")] if root else []
+
+
+def new_group(testbed: str) -> Group:
+    """One for a command of this testbed."""
+    root = _root()
+    if root is None:
+        what = "no cgroup2 is mounted, by which a command has a weight"
+        raise InputError(None, "--weight", what, "mount -t cgroup2 none /sys/fs/cgroup")
+    folder = root / f"subak-{testbed}-{os.getpid()}"
+    try:
+        folder.mkdir()
+    except OSError as error:
+        raise InputError(None, "--weight", f"{folder} cannot be made: {error.strerror}", "run as root") from None
+    return Group(folder)
+
+
+def _root() -> Path | None:
+    """Where control groups of version 2 are mounted."""
+    for line in Path("/proc/mounts").read_text().splitlines():
+        _, folder, kind, *_ = line.split(" ")
+        if kind == "cgroup2":
+            return Path(folder)
+    return None
+
+
+def weigh(agent: str, programs: dict[str, object], whose: str, weight: float) -> None:
+    """Gives the connections of a control group, or to an address, a weight from their begin on."""
+    maps = programs.get("weights")
+    assert isinstance(maps, dict)
+    number = maps["groups" if whose.startswith("/") else "destinations"]
+    done = subprocess.run(
+        [agent, "weigh", "--map", str(number), whose, str(weight)], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        what = (done.stderr.strip().splitlines() or ["it failed"])[-1].removeprefix("subak-agent: ")
+        raise InputError(None, "--weight", what, "give a weight from 0.001 to 1000000, while the testbed is up")

@@ -1,0 +1,254 @@
+"""Weights of programs that know nothing of Soze, and of those that do: by control group, destination and socket."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import subak
+from subak.testbed.standing import Standing, everything
+from subak.testbed.testbed import agent
+
+COMMAND = Path(sys.executable).with_name("subak")
+ROOT = Path(__file__).parents[1]
+PORT = 5201
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="namespaces want root")
+
+RECEIVE = f"""
+import socket, sys, time, threading
+door = socket.create_server(("", {PORT}), family=socket.AF_INET6, dualstack_ipv6=True)
+print("open", flush=True)
+def read(connection):
+    first, total, seconds = time.monotonic(), 0, float(sys.argv[1])
+    while part := connection.recv(1 << 16):
+        # What comes before the rates have settled does not count.
+        if seconds == 0 or time.monotonic() - first > seconds:
+            total += len(part)
+    connection.sendall(str(total).encode())
+    connection.close()
+while True:
+    threading.Thread(target=read, args=door.accept()[:1], daemon=True).start()
+"""
+SEND = f"""
+import socket, sys, time
+from subak.sockets import set_weight
+to, seconds, size, weight = sys.argv[1], float(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
+line = socket.create_connection((to, {PORT}))
+if weight:
+    set_weight(line, weight)
+until, left = time.monotonic() + seconds, size or 1 << 60
+while left > 0 and time.monotonic() < until:
+    left -= line.send(bytes(min(left, 1 << 14)))
+line.shutdown(socket.SHUT_WR)
+print(line.recv(64).decode())
+"""
+NETWORK = {
+    "network": {"kind": "dumbbell", "pairs": 2, "host_rate": "200Mbps", "bottleneck_rate": "40Mbps"},
+    "testbed": {"rtt": "2ms"},
+}
+
+
+def _testbed(*command: str, **more: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [COMMAND, "testbed", *command], capture_output=True, text=True, timeout=60, check=False, **more
+    )
+
+
+def _at(host: str, *command: str, weight: float | None = None) -> subprocess.Popen[str]:
+    more = () if weight is None else ("--weight", str(weight))
+    words = [str(COMMAND), "testbed", "exec", *more, host, "--", *command]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+
+
+Up = Callable[..., Standing]
+
+
+@pytest.fixture
+def up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Up]:
+    """Testbeds in a world of their own, and what receives at h2 and h3."""
+    monkeypatch.setenv("SUBAK_RUN", str(tmp_path / "run"))
+    monkeypatch.setattr("subak.testbed.standing.FOLDER", tmp_path / "run")
+    receivers = []
+
+    def make(*options: str, warmup_s: float = 1.0) -> Standing:
+        network = tmp_path / "net.json"
+        network.write_text(json.dumps(NETWORK))
+        made = _testbed("up", str(network), *options)
+        if made.returncode and "subak doctor" in made.stderr:
+            pytest.skip(made.stderr)
+        assert made.returncode == 0, made.stderr
+        for host in ("h2", "h3"):
+            receiver = _at(host, sys.executable, "-c", RECEIVE, str(warmup_s))
+            assert receiver.stdout
+            assert receiver.stdout.readline() == "open\n"
+            receivers.append(receiver)
+        return everything()[0]
+
+    yield make
+    for receiver in receivers:
+        receiver.kill()
+        receiver.communicate()
+    assert _testbed("clean").returncode == 0
+
+
+def _send(host: str, to: str, seconds: float, *, size: int = 0, own: float = 0, weight: float | None = None) -> Any:
+    return _at(host, sys.executable, "-c", SEND, to, str(seconds), str(size), str(own), weight=weight)
+
+
+def _bytes(*senders: subprocess.Popen[str]) -> list[int]:
+    said = [sender.communicate(timeout=60)[0] for sender in senders]
+    assert all(sender.returncode == 0 for sender in senders)
+    return [int(text) for text in said]
+
+
+def _shares(heavy: int, light: int, seconds: float) -> None:
+    assert 2.2 < heavy / light < 3.8, (heavy, light)
+    assert (heavy + light) * 8 > 0.75 * 40e6 * seconds
+
+
+def test_a_command_has_the_weight_of_its_group(up: Up) -> None:
+    standing = up("--scheme", "soze-virtual")
+    _shares(*_bytes(_send("h0", "h2", 4, weight=3), _send("h1", "h3", 4)), seconds=3)
+    told = {link["id"]: link for link in json.loads(_testbed("status", "--json").stdout)["testbeds"][0]["links"]}
+    assert told["switch0->switch1"]["raised_packets"] > 1000
+    assert told["switch0->switch1"]["marked_packets"] == 0
+    assert _testbed("down").returncode == 0
+    assert not standing.alive
+
+
+def test_a_program_asks_for_its_weight(up: Up) -> None:
+    up("--scheme", "soze-virtual")
+    _shares(*_bytes(_send("h0", "h2", 4, own=1.5), _send("h1", "h3", 4, own=0.5)), seconds=3)
+
+
+def test_a_destination_has_a_weight(up: Up) -> None:
+    standing = up("--scheme", "soze-virtual")
+    assert standing.programs
+    maps = standing.programs["weights"]
+    command = [agent(), "weigh", "--map", str(maps["destinations"]), f"{standing.node('h2')['address']}/20", "3"]
+    subprocess.run(command, check=True, timeout=20)
+    _shares(*_bytes(_send("h0", "h2", 4), _send("h1", "h3", 4)), seconds=3)
+    wrong = subprocess.run([*command[:-1], "-1"], capture_output=True, text=True, timeout=20, check=False)
+    assert wrong.returncode == 2
+
+
+def test_two_testbeds_do_not_meet(up: Up, tmp_path: Path) -> None:
+    up("--scheme", "soze-virtual")
+    other = os.environ | {"SUBAK_RUN": str(tmp_path / "other")}
+    assert _testbed("up", str(tmp_path / "net.json"), "--scheme", "soze-virtual", env=other).returncode == 0
+    try:
+        _shares(*_bytes(_send("h0", "h2", 4, weight=3), _send("h1", "h3", 4)), seconds=3)
+    finally:
+        assert _testbed("clean", env=other).returncode == 0
+
+
+def test_a_transfer_outlives_the_programs(up: Up) -> None:
+    standing = up("--scheme", "soze-virtual", warmup_s=0)
+    assert standing.programs
+    size = 10_000_000
+    sender = _send("h0", "h2", 30, size=size)
+    time.sleep(1)
+    os.kill(standing.programs["pid"], signal.SIGKILL)
+    assert _bytes(sender) == [size]
+    assert "raised_packets" not in _testbed("status", "--json").stdout
+
+
+def test_a_host_whose_network_tells_nothing_has_the_kernels_control(up: Up) -> None:
+    up()
+    daemons = []
+    for host in ("h0", "h2"):
+        command = [agent(), "soze", "--rate", "200Mbps", "--name", f"try_{host}", "--all", "--weight", "10.0.0.0/8=0.5"]
+        daemon = _at(host, *command)
+        assert daemon.stdout
+        assert json.loads(daemon.stdout.readline())["ready"]
+        daemons.append(daemon)
+    try:
+        assert _bytes(_send("h0", "h2", 4))[0] * 8 > 0.75 * 40e6 * 3
+    finally:
+        for daemon in daemons:
+            daemon.kill()
+            daemon.communicate()
+    for wrong, what in (("--rate=fast", "--rate"), ("--weight=10.0.0.0=x", "--weight"), ("--set=k", "--set")):
+        said = subprocess.run(
+            [agent(), "soze", "--rate", "1Gbps", wrong], capture_output=True, text=True, timeout=20, check=False
+        )
+        assert said.returncode == 2
+        assert what in said.stderr
+
+
+def test_queues_mark(up: Up) -> None:
+    up("--ecn", "15KB")
+    _bytes(_send("h0", "h2", 1), _send("h1", "h3", 1))
+    told = {link["id"]: link for link in json.loads(_testbed("status", "--json").stdout)["testbeds"][0]["links"]}
+    assert told["switch0->switch1"]["marked_packets"] > 0
+    assert told["switch1->switch0"]["marked_packets"] == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        (("--scheme", "s-perc-xl"), 'hosts have no scheme "s-perc-xl"'),
+        (("--ecn", "much"), "--ecn"),
+    ],
+)
+def test_what_cannot_be_is_refused(tmp_path: Path, options: tuple[str, ...], what: str) -> None:
+    network = tmp_path / "net.json"
+    network.write_text(json.dumps(NETWORK))
+    made = _testbed("up", str(network), *options)
+    assert made.returncode == 2
+    assert what in made.stderr
+
+
+def test_without_a_scheme_there_are_no_weights(up: Up) -> None:
+    up()
+    refused = _testbed("exec", "--weight", "3", "h0", "--", "true")
+    assert refused.returncode == 2
+    assert "--scheme soze-virtual" in refused.stderr
+
+
+def test_the_library_in_c_and_that_in_python_agree(tmp_path: Path) -> None:
+    compiler = shutil.which("cc")
+    assert compiler, "a C compiler is among what the README asks for"
+    source = tmp_path / "try.c"
+    source.write_text(
+        textwrap.dedent("""
+            #include "subak.h"
+            #include <stdio.h>
+            int main(void)
+            {
+                int line = socket(AF_INET, SOCK_STREAM, 0);
+                double weights[] = { 0, -1, 0.0 / 0.0, 1e9, 3 };
+                for (int i = 0; i < 5; i++) {
+                    errno = 0;
+                    int done = subak_set_weight(line, weights[i]);
+                    printf("%d %s\\n", done, errno == EINVAL ? "EINVAL" : errno == ENOPROTOOPT ? "ENOPROTOOPT" : "0");
+                }
+            }
+        """)
+    )
+    program = tmp_path / "try"
+    flags = ["-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'include'}"]
+    subprocess.run([compiler, *flags, str(source), "-o", str(program)], check=True, timeout=60)
+    said = subprocess.run([program], capture_output=True, text=True, check=True, timeout=20).stdout.splitlines()
+    assert said[:4] == ["-1 EINVAL"] * 4
+    # Where another test's programs are in the kernel, they hear it.
+    assert said[4] in ("-1 ENOPROTOOPT", "0 0")
+    with socket.socket() as line:
+        for weight in (0, -1, float("nan"), 1e9):
+            with pytest.raises(ValueError, match="weight"):
+                subak.set_weight(line, weight)
+        # Where another test's programs are in the kernel, they hear it.
+        with contextlib.suppress(OSError):
+            subak.set_weight(line, 3)
