@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import warnings
 from dataclasses import replace
@@ -23,6 +24,8 @@ VARIANTS = [(e.name, v.name) for e in catalogue().values() for v in e.variants]
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_experiment_runs_and_nothing_breaks_what_must_hold(name: str, tmp_path: Path) -> None:
+    if os.geteuid() != 0 and any('driver = "testbed"' in path.read_text() for path in catalogue()[name].specs.values()):
+        pytest.skip("namespaces want root")
     verdict = reproduce(name, out=tmp_path / "out")
     # So small a run may leave a check undecided; its value obeys all the same.
     assert [(f.check.key, f.text) for f in verdict.findings if f.judged.leans is False] == []
