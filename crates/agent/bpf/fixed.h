@@ -265,6 +265,9 @@ static __always_inline void drain(struct counts *c, u64 passed_ns, u64 queued_by
 	if (rate < -(1LL << 31))
 		rate = -(1LL << 31);
 	sunk = times(passed, rate < 0 ? (u32)-rate : (u32)rate);
+	/* A sum of the two may be more than there are bits. */
+	if (rate < 0 && sunk > c->most_ns)
+		sunk = c->most_ns;
 	c->held_ns = clamp(rate < 0 ? c->held_ns + sunk : c->held_ns - sunk, 0, c->most_ns);
 }
 

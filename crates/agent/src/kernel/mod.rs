@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 pub mod present;
+pub mod queue_vectors;
 pub mod queues;
 pub(crate) mod soze;
 pub mod vectors;

@@ -17,6 +17,8 @@ mod skeleton {
 
 // SAFETY: `queue.bpf.c` and `fixed.h` order their members so that none leaves a gap.
 unsafe impl Shared for types::port {}
+// SAFETY: likewise.
+unsafe impl Shared for types::counts {}
 
 /// A queue.
 #[derive(Debug, Clone, Copy)]
@@ -122,7 +124,7 @@ fn attach(program: &ProgramMut, device: u32, at: libbpf_sys::bpf_attach_type) ->
     Ok(unsafe { OwnedFd::from_raw_fd(link) })
 }
 
-fn counts(told: &LinkSettings) -> types::counts {
+pub(super) fn counts(told: &LinkSettings) -> types::counts {
     types::counts {
         ns_per_byte: told.ns_per_byte,
         most_bytes: told.most_bytes,

@@ -105,8 +105,15 @@ impl Filter {
 }
 
 impl Filter {
+    /// As [`Filter::tell`], in whole ns; nothing of one in floating point.
+    pub fn tell_ns(&mut self, now_ns: Ns, packet: Leaving) -> Option<u32> {
+        let passed_ns = now_ns - std::mem::replace(&mut self.at_ns, now_ns);
+        let Numbers::Fixed(fixed) = &mut self.numbers else { return None };
+        Some(fixed.tell(self.signal, passed_ns, packet))
+    }
+
     /// What a program in a kernel is told of it; nothing of one in floating point.
-    pub(super) fn settings(&self) -> Option<LinkSettings> {
+    pub fn settings(&self) -> Option<LinkSettings> {
         let Numbers::Fixed(fixed) = &self.numbers else { return None };
         Some(LinkSettings {
             ns_per_byte: fixed.ns_per_byte,

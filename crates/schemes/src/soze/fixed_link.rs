@@ -51,7 +51,7 @@ impl FixedVirtual {
     }
 
     /// What a program in a kernel is told of it.
-    pub(super) fn settings(&self) -> LinkSettings {
+    pub fn settings(&self) -> LinkSettings {
         LinkSettings {
             is_virtual: true,
             ns_per_byte: self.ns_per_byte,

@@ -1,0 +1,43 @@
+//! What queues count in the kernel, a batch of packets at a time: for whoever holds it to its reference.
+
+use super::queues::counts;
+use super::{Shared, bytes_of, refused, value_of};
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{MapCore, MapFlags, ProgramInput};
+use skeleton::types;
+use std::mem::MaybeUninit;
+use subak_schemes::soze::hosts::LinkSettings;
+
+#[allow(missing_docs, dead_code, clippy::all)]
+mod skeleton {
+    include!(concat!(env!("OUT_DIR"), "/queue_vectors.skel.rs"));
+}
+
+/// A packet that leaves, and what it is told.
+pub type Passing = types::passing;
+
+// SAFETY: `fixed.h` and `queue_vectors.bpf.c` order their members so that none leaves a gap.
+unsafe impl Shared for types::passings {}
+// SAFETY: likewise.
+unsafe impl Shared for types::counts {}
+
+/// Takes `passings` through one queue in the kernel, in their order, and writes down what each is told.
+pub fn pass(link: &LinkSettings, passings: &mut [Passing]) -> Result<(), String> {
+    let mut room = MaybeUninit::uninit();
+    let opened = skeleton::QueueVectorsSkelBuilder::default().open(&mut room).map_err(refused)?;
+    let loaded = opened.load().map_err(refused)?;
+    let (map, key) = (&loaded.maps.passings, 0u32.to_ne_bytes());
+    // The same structure of the same header, by another program's name.
+    let counts = value_of(bytes_of(&counts(link))).ok_or("the programs differ in what a queue counts")?;
+    let mut held = types::passings { counts, ..Default::default() };
+    let size = held.each.len();
+    for batch in passings.chunks_exact_mut(size) {
+        held.each.copy_from_slice(batch);
+        map.update(&key, bytes_of(&held), MapFlags::ANY).map_err(refused)?;
+        loaded.progs.pass_all.test_run(ProgramInput::default()).map_err(refused)?;
+        let bytes = map.lookup(&key, MapFlags::ANY).map_err(refused)?.unwrap_or_default();
+        held = value_of(&bytes).ok_or("the kernel's answer is too short")?;
+        batch.copy_from_slice(&held.each);
+    }
+    Ok(())
+}
