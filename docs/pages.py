@@ -287,9 +287,7 @@ def _older(experiment: Experiment, record: records.Record) -> list[str]:
     changed = record.changed_since(experiment)
     if not changed:
         return []
-    return [
-        f"This record is older than changes of {', '.join(changed)}. It is to be run anew.\n"
-    ]
+    return [f"This record is older than changes of {', '.join(changed)}. It is to be run anew.\n"]
 
 
 def _changed(experiment: Experiment, record: records.Record | None) -> list[dict[str, str]]:
