@@ -284,12 +284,10 @@ def _recorded(experiment: Experiment, record: records.Record) -> list[str]:
 
 def _older(experiment: Experiment, record: records.Record) -> list[str]:
     """That the record is from before a change of what runs it: it says nothing of how the experiment comes out now."""
-    changed = records.older(experiment, record)
+    changed = record.changed_since(experiment)
     if not changed:
         return []
-    return [
-        f"This record is older than changes of {', '.join(f'`{name}`' for name in changed)}. It is to be run anew.\n"
-    ]
+    return [f"This record is older than changes of {', '.join(changed)}. It is to be run anew.\n"]
 
 
 def _changed(experiment: Experiment, record: records.Record | None) -> list[dict[str, str]]:

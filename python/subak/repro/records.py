@@ -151,12 +151,6 @@ def sources(experiment: Experiment) -> dict[str, str]:
     return packages | {name: told for name, told in crates.items() if told}
 
 
-def older(experiment: Experiment, record: Record) -> list[str]:
-    """What has changed since the record was made, of that which decides what the experiment measures."""
-    then, now = record.held.get("sources", {}), sources(experiment)
-    return [name for name, told in now.items() if then.get(name) != told]
-
-
 @cache
 def _below(name: str) -> frozenset[str]:
     """The crate, and those of the workspace that it depends on."""
@@ -178,7 +172,9 @@ def _package(name: str) -> str:
 @cache
 def _crate(name: str) -> str:
     folder = CRATES / name
-    return _hash(sorted(p for p in folder.glob("src/**/*") if p.is_file()), folder) if folder.is_dir() else ""
+    # Programs for the kernel lie beside the rest.
+    paths = [*folder.glob("src/**/*"), *folder.glob("bpf/*")]
+    return _hash(sorted(p for p in paths if p.is_file()), folder) if folder.is_dir() else ""
 
 
 def _hash(paths: list[Path], folder: Path) -> str:
