@@ -14,6 +14,9 @@
 //!   may wait for data packets, and is halved where it still is after that.
 
 pub mod division;
+pub mod fixed;
+#[cfg(test)]
+mod fixed_tests;
 mod hop;
 mod source;
 mod sum;
