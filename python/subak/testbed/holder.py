@@ -27,6 +27,7 @@ def order(plan: Plan, layout: Layout) -> dict[str, Any]:
         "links": [vars(link) for link in plan.links],
         "mtu_bytes": plan.mtu_bytes,
         "telling": plan.telling,
+        "priority": plan.priority,
         "trees": [[node, [list(tree.items()) for tree in trees]] for node, trees in layout.trees.items()],
     }
 
@@ -37,7 +38,8 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     told = json.loads(sys.stdin.readline())
     links = tuple(Link(**link) for link in told["links"])
-    plan = Plan(tuple(told["names"]), tuple(told["hosts"]), links, told["mtu_bytes"], told["telling"])
+    how = (told["mtu_bytes"], told["telling"], told["priority"])
+    plan = Plan(tuple(told["names"]), tuple(told["hosts"]), links, *how)
     trees = {node: [dict(tree) for tree in held] for node, held in told["trees"]}
     try:
         namespaces = Namespaces(plan)

@@ -25,9 +25,10 @@ const PROGRAMS: &[&str] = &[
     "soze_weight",
     "enter",
     "leave",
+    "perc_pass",
 ];
 /// Maps that none but Subak's programs have.
-const MAPS: &[&str] = &["flows", "laws", "destinations", "ports"];
+const MAPS: &[&str] = &["flows", "laws", "destinations", "ports", "perc_devices", "perc_ports"];
 
 /// Counts it.
 pub fn present() -> Present {

@@ -18,8 +18,10 @@ pub mod fixed;
 #[cfg(test)]
 mod fixed_tests;
 mod hop;
+pub mod hosts;
 mod source;
 mod sum;
+pub mod wire;
 
 pub use hop::{PercHop, Round};
 pub use source::{PercSink, PercSource};
