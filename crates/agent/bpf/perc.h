@@ -10,6 +10,7 @@
 #define MOST_WEIGHT 0xffffffffLL
 #define ROUND_NUMBERS 255ULL
 #define MOST_DOUBLINGS 40
+#define MOST_ROUND_NS (1ULL << 62)
 #define LOG_BITS 26
 #define POWER_BITS 30
 #define MOST_INDEX_BITS 16
@@ -165,9 +166,9 @@ static __always_inline void count(struct link *link, const struct link_settings 
 
 static __always_inline u64 enough_for(const struct link_settings *set, u64 period_ns)
 {
-	u64 enough_ns = period_ns + least(set->wait_ns, period_ns / 4);
+	u64 enough_ns = period_ns + set->wait_ns;
 
-	return enough_ns ? enough_ns : 1;
+	return enough_ns < period_ns ? MOST_ROUND_NS : least(enough_ns, MOST_ROUND_NS);
 }
 
 static __always_inline void saw(struct link *link, const struct link_settings *set, u64 period_ns, u64 now_ns)

@@ -15,9 +15,9 @@ use subak_schemes::perc::hosts::{Do, Flow, Hosts, Sender};
 use subak_schemes::perc::wire::{Datagram, MOST_BYTES, PORT};
 use subak_testbed::{Carried, Schedule};
 
-/// A source that is to hold its data still sends at this share of its path's narrowest link: a socket without a pace has none to
-/// keep to, and one with a much lower pace wakes too late for the next.
-const HELD: f64 = 0.01;
+/// A pace falls to this share of itself at most, at each control packet: a socket waits for a packet's time at the pace that it
+/// had when it sent, and one that all but stopped would sleep through the next rates.
+const MOST_FALL: f64 = 0.25;
 /// The most changes of a flow's pace that are kept.
 const MOST_NOTES: usize = 10_000;
 /// A change of less than this share is not kept.
@@ -25,7 +25,9 @@ const NOTED: f64 = 1e-3;
 
 struct Source {
     sender: Sender,
+    /// What its socket has, and what was noted last.
     pace_bps: f64,
+    noted_bps: f64,
 }
 
 pub(super) struct Control<'a> {
@@ -64,7 +66,7 @@ impl<'a> Control<'a> {
             };
             let known = Flow { number: f as u32, weight: flow.weight, size_bytes: flow.size_bytes, mss_bytes, path };
             let sender = hosts.sender(&known).map_err(|fault| format!("flows[{f}]: {fault}"))?;
-            control.sources.push(Source { sender, pace_bps: 0.0 });
+            control.sources.push(Source { sender, pace_bps: 0.0, noted_bps: 0.0 });
             for (host, address) in [(flow.src, flow.from), (flow.dst, flow.to)] {
                 control.open(ends.place(host)?, address, &ends.epoll)?;
             }
@@ -174,15 +176,14 @@ impl<'a> Control<'a> {
                 }
                 Do::Wake { timer, at_ns } => self.due.push(Reverse((at_ns, f, timer))),
                 Do::Pace(bps) => {
-                    let held_bps = HELD * flow.path.map_or(0.0, |path| path.min_capacity_bps);
-                    let bps = if bps > 0.0 { bps } else { held_bps };
                     let source = &mut self.sources[f];
                     let notes = &mut at.carried[f].paces;
-                    if (bps - source.pace_bps).abs() > NOTED * source.pace_bps && notes.len() < MOST_NOTES {
+                    if (bps - source.noted_bps).abs() > NOTED * source.noted_bps && notes.len() < MOST_NOTES {
                         notes.push((now_ns, bps));
-                        source.pace_bps = bps;
+                        source.noted_bps = bps;
                     }
-                    at.paced.push((f, bps * self.payload));
+                    source.pace_bps = bps.max(MOST_FALL * source.pace_bps);
+                    at.paced.push((f, source.pace_bps * self.payload));
                 }
             }
         }

@@ -22,6 +22,8 @@ pub const NO_LIMIT: u32 = (1 << 31) - 1;
 pub const MOST_WEIGHT: i64 = u32::MAX as i64;
 /// The number of rounds after which one has the same number.
 pub const ROUND_NUMBERS: u64 = 255;
+/// The longest round that a packet may ask for.
+const MOST_ROUND_NS: u64 = 1 << 62;
 /// How often a round may be doubled at once.
 const MOST_DOUBLINGS: u32 = 40;
 
@@ -209,12 +211,13 @@ impl FixedLink {
         }
     }
 
-    /// A packet passed that comes every `period_ns`: see [`super::Round`].
+    /// A packet passed that comes every `period_ns`: see [`super::Round`]. What packets wait for is set here, and no share of
+    /// the period.
     fn saw(&mut self, set: &LinkSettings, period_ns: u64, now_ns: u64) {
         if set.patience_ns == 0 {
             return;
         }
-        let enough_for = |period_ns: u64| (period_ns + set.wait_ns.min(period_ns / 4)).max(1);
+        let enough_for = |period_ns: u64| period_ns.saturating_add(set.wait_ns).min(MOST_ROUND_NS);
         self.longest_ns = self.longest_ns.max(period_ns);
         for _ in 0..MOST_DOUBLINGS {
             if self.round_ns >= enough_for(period_ns) {

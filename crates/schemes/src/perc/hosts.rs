@@ -19,6 +19,11 @@ pub const SCHEMES: &[&str] = &["s-perc", "s-perc-star"];
 const WEIGHTS: std::ops::RangeInclusive<f64> = 1.0 / 16.0..=4096.0;
 /// The largest tables that kernels hold, KB.
 const MOST_KB: f64 = 512.0;
+/// How late a host may be with a control packet, in round trips: programs wait for their turn.
+const LATE_RTTS: Ns = 4;
+/// When s-PERC holds a control packet lost where nothing is said, ns. One that was late is no harm, but one that is sent anew
+/// leaves the flow counted twice for good.
+const LOST_NS: Ns = 1_000_000_000;
 
 /// A network of hosts that share by s-PERC or s-PERC*.
 #[derive(Debug, Clone)]
@@ -85,7 +90,10 @@ impl Hosts {
         };
         let slow = |ns: Ns| (ns as f64 / scale).round() as Ns;
         let settings = Settings {
-            rto_ns: slow(read.rto_ns),
+            rto_ns: match (slow(read.rto_ns), &member) {
+                (0, Member::Plain(_)) => LOST_NS,
+                (rto_ns, _) => rto_ns,
+            },
             round_ns: slow(read.round_ns),
             first_round_ns: slow(read.first_round_ns),
             ..read
@@ -121,7 +129,7 @@ impl Hosts {
             capacity: self.unit.capacity(capacity_bps * (1.0 - control - headroom)),
             packet_ns: if control_bps > 0.0 { (bits * 1e9 / control_bps).ceil() as u64 } else { 0 },
             patience_ns: if round_ns > 0 { 0 } else { 10 * self.rtt_ns },
-            wait_ns: (f64::from(self.packet_bytes) * 800e9 / capacity_bps) as u64,
+            wait_ns: LATE_RTTS * self.rtt_ns,
             tie: (self.tie.0 * 4_294_967_296.0).ceil() as u32,
             robust: matches!(self.member, Member::Robust(_)),
             log_index_bits: log as u8,
