@@ -185,7 +185,9 @@ mod running {
         /// Puts them to work.
         pub fn new(order: &Order) -> Result<Self, String> {
             order.check()?;
-            if let Some(scheme) = order.scheme.as_deref().filter(|name| subak_schemes::perc::hosts::SCHEMES.contains(name)) {
+            if let Some(scheme) =
+                order.scheme.as_deref().filter(|name| subak_schemes::perc::hosts::SCHEMES.contains(name))
+            {
                 return Ok(Running { _soze: None, _queues: None, _perc: Some(links(order, scheme)?) });
             }
             let line_bps = order.hosts.iter().map(|h| h.rate_bps).fold(0.0, f64::max);

@@ -123,7 +123,8 @@ fn errand(cell: &Cell, flows: &[Planned], params: &Map<String, Value>) -> Errand
 
 /// The only fault that hosts inject: the share of control packets that every link loses, all the time.
 fn control_loss(fault: &Injected) -> Option<f64> {
-    let Injected::Packets { mishap: Mishap::Lost, kinds, links: None, probability, from_ns: 0, until_ns: Ns::MAX } = fault
+    let Injected::Packets { mishap: Mishap::Lost, kinds, links: None, probability, from_ns: 0, until_ns: Ns::MAX } =
+        fault
     else {
         return None;
     };
