@@ -93,5 +93,10 @@ fn programs() -> Vec<Need> {
             "soze and soze-virtual on the testbed",
             r#"{"schema": 1, "scheme": "soze-virtual", "name": "soze_doctor", "rtt_ns": 1000000}"#,
         ),
+        tried(
+            "links of s-PERC (a tc program)",
+            "s-perc and s-perc-star on the testbed",
+            r#"{"schema": 1, "scheme": "s-perc-star", "rtt_ns": 1000000}"#,
+        ),
     ]
 }

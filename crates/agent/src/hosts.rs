@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 pub struct Order {
     /// Of this document.
     pub schema: u32,
-    /// `soze` or `soze-virtual`; none for queues that mark alone.
+    /// `soze`, `soze-virtual`, `s-perc` or `s-perc-star`; none for queues that mark alone.
     pub scheme: Option<String>,
     /// The name of the congestion control in the kernel.
     #[serde(default)]
@@ -44,6 +44,29 @@ pub struct Order {
     /// The process that they are for: they end with it, rather than with standard input.
     #[serde(default)]
     pub with: Option<u32>,
+    /// For schemes that send control packets.
+    #[serde(default)]
+    pub control: ControlOrder,
+}
+
+/// What links know of control packets.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ControlOrder {
+    /// Links of the longest path.
+    pub hops: u8,
+    /// For trials: the share of them that each link loses.
+    #[serde(default)]
+    pub loss: f64,
+    /// Of the losses.
+    #[serde(default)]
+    pub seed: u64,
+}
+
+impl Default for ControlOrder {
+    fn default() -> Self {
+        ControlOrder { hops: 8, loss: 0.0, seed: 0 }
+    }
 }
 
 /// A host.
@@ -79,6 +102,9 @@ pub struct QueueOrder {
     /// For trials: it strikes options out for so long from now on, as some middleboxes do, ns.
     #[serde(default)]
     pub strips_for_ns: u64,
+    /// The place in the list of the queue that leads back.
+    #[serde(default)]
+    pub twin: Option<u32>,
 }
 
 fn one() -> f64 {
@@ -109,13 +135,20 @@ impl Order {
         if self.hosts.len() > 4096 || self.queues.len() > 8192 || self.weights.len() > 16_384 {
             return Err("at most 4096 hosts, 8192 queues and 16384 weights are possible".to_string());
         }
+        if !(0.0..=1.0).contains(&self.control.loss) || !(1..=8).contains(&self.control.hops) {
+            return Err("control: give a loss from 0 to 1, and 1 to 8 hops".to_string());
+        }
+        if self.queues.iter().any(|q| q.twin.is_some_and(|twin| twin as usize >= self.queues.len())) {
+            return Err(format!("twin: there are queues 0 to {}", self.queues.len().saturating_sub(1)));
+        }
         Ok(())
     }
 }
 
 #[cfg(feature = "bpf")]
 mod running {
-    use super::Order;
+    use super::{ControlOrder, Order};
+    use crate::kernel::perc::{self, PercLink};
     use crate::kernel::queues::{self, Queue};
     use crate::kernel::soze::{self, Wanted};
     use crate::kernel::weights::Weights;
@@ -128,7 +161,8 @@ mod running {
     /// The programs, at work until this is dropped.
     pub struct Running {
         soze: Option<soze::Loaded>,
-        queues: queues::Loaded,
+        queues: Option<queues::Loaded>,
+        _perc: Option<perc::Loaded>,
     }
 
     /// Where to ask how they do, and to tell them weights.
@@ -136,7 +170,7 @@ mod running {
     pub struct Ready {
         ready: bool,
         /// The number of the map with what queues do.
-        queues: u32,
+        queues: Option<u32>,
         weights: Option<Weights>,
     }
 
@@ -144,6 +178,11 @@ mod running {
         /// Puts them to work.
         pub fn new(order: &Order) -> Result<Self, String> {
             order.check()?;
+            if let Some(scheme) =
+                order.scheme.as_deref().filter(|name| subak_schemes::perc::hosts::SCHEMES.contains(name))
+            {
+                return Ok(Running { soze: None, queues: None, _perc: Some(links(order, scheme)?) });
+            }
             let line_bps = order.hosts.iter().map(|h| h.rate_bps).fold(0.0, f64::max);
             let made = |scheme: &String| {
                 Hosts::new(scheme, &order.params, order.scale, order.rtt_ns.max(1), line_bps).map_err(|e| e.to_string())
@@ -163,14 +202,30 @@ mod running {
                 queues.add(&Namespace::open(&queue.netns)?, at, hosts.as_ref())?;
             }
             let soze = hosts.as_ref().map(|hosts| control(order, hosts)).transpose()?;
-            Ok(Running { soze, queues })
+            Ok(Running { soze, queues: Some(queues), _perc: None })
         }
 
         /// Where to find them.
         pub fn ready(&self) -> Result<Ready, String> {
             let weights = self.soze.as_ref().map(soze::Loaded::weights).transpose()?;
-            Ok(Ready { ready: true, queues: self.queues.map()?, weights })
+            let queues = self.queues.as_ref().map(queues::Loaded::map).transpose()?;
+            Ok(Ready { ready: true, queues, weights })
         }
+    }
+
+    /// Links that update control packets.
+    fn links(order: &Order, scheme: &str) -> Result<perc::Loaded, String> {
+        let most_bps = order.queues.iter().map(|q| q.rate_bps).fold(1.0, f64::max);
+        let Order { params, scale, rtt_ns, packet_bytes, .. } = order;
+        let hosts = subak_schemes::perc::hosts::Hosts::new(scheme, params, *scale, *rtt_ns, most_bps, *packet_bytes);
+        let hosts = hosts.map_err(|e| e.to_string())?;
+        let mut loaded = perc::Loaded::new(&hosts)?;
+        for queue in &order.queues {
+            let ControlOrder { hops, loss, seed } = order.control;
+            let link = PercLink { device: queue.out, twin: queue.twin, rate_bps: queue.rate_bps, hops, loss, seed };
+            loaded.add(&Namespace::open(&queue.netns)?, link, &hosts)?;
+        }
+        Ok(loaded)
     }
 
     fn control(order: &Order, hosts: &Hosts) -> Result<soze::Loaded, String> {

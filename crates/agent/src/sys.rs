@@ -54,3 +54,40 @@ pub(crate) fn set_weight(socket: impl AsFd, weight: f64) -> Result<(), String> {
 
 /// As `bpf/soze.bpf.c` has it.
 const SOZE_WEIGHT: libc::c_int = 0x5a01;
+
+/// The most that a TCP socket sends, payload in bit/s.
+pub(crate) fn set_pace(socket: impl AsFd, bps: f64) {
+    // Below 1 byte/s the kernel has no pace at all, and all ones are none.
+    let value = (bps / 8.0).round().clamp(1.0, 1e15) as u64;
+    set_option(socket, libc::SO_MAX_PACING_RATE, &value);
+}
+
+/// A UDP socket's packets have no checksum from now on.
+pub(crate) fn send_without_checksum(socket: impl AsFd) -> Result<(), String> {
+    match set_option(socket, libc::SO_NO_CHECK, &1u32) {
+        true => Ok(()),
+        false => Err(format!("checksums cannot be left away: {}", std::io::Error::last_os_error())),
+    }
+}
+
+fn set_option<T: Copy>(socket: impl AsFd, option: libc::c_int, value: &T) -> bool {
+    // SAFETY: the kernel reads as many bytes as `value` has.
+    let done = unsafe {
+        let (fd, bytes) = (socket.as_fd().as_raw_fd(), size_of::<T>() as libc::socklen_t);
+        libc::setsockopt(fd, libc::SOL_SOCKET, option, std::ptr::from_ref(value).cast(), bytes)
+    };
+    done == 0
+}
+
+/// What a TCP socket holds that is not acknowledged, and the part of it that was not sent yet, bytes.
+pub(crate) fn held(socket: impl AsFd) -> (u64, u64) {
+    let ask = |what: libc::c_ulong| {
+        let mut bytes: libc::c_int = 0;
+        // SAFETY: the kernel writes one int.
+        let done = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), what, &raw mut bytes) };
+        if done == 0 { u64::try_from(bytes).unwrap_or(0) } else { 0 }
+    };
+    (ask(libc::TIOCOUTQ), ask(SIOCOUTQNSD))
+}
+
+const SIOCOUTQNSD: libc::c_ulong = 0x894b;

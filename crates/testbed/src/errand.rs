@@ -22,6 +22,12 @@ pub struct Errand {
     pub least_bytes: u32,
     /// The longest round trip of the idle network, with what hosts take for it, ns.
     pub rtt_ns: u64,
+    /// The share of control packets that each link is to lose.
+    #[serde(default)]
+    pub control_loss: f64,
+    /// Of whatever is random.
+    #[serde(default)]
+    pub seed: u64,
     /// By number.
     pub nodes: Vec<ErrandNode>,
     /// Directed, by number.

@@ -5,10 +5,12 @@
 //! answers with a [`Recording`], which the lab reads. All times are of the hosts' clock, ns, and count from the start of the
 //! run; all rates are those of the hosts, bit/s on the wire.
 
+mod control;
 mod errand;
 mod recording;
 mod schedule;
 
+pub use control::{Control, FlowPath};
 pub use errand::{Errand, ErrandFlow, ErrandLink, ErrandNode, WeightChange};
 pub use recording::{Carried, LinkCounts, LinkSample, Recording};
 pub use schedule::{Host, MOST_FLOWS, MOST_HOSTS, Port, Schedule, ScheduledFlow};

@@ -37,6 +37,12 @@ pub struct Carried {
     /// Time, ns, and payload that had been read by then, bytes: rising in both.
     #[serde(default)]
     pub arrivals: Vec<(u64, u64)>,
+    /// Control packets of its that came back.
+    #[serde(default)]
+    pub trips: u64,
+    /// Time, ns, and the pace from then on, on the wire, bit/s: as control packets brought it.
+    #[serde(default)]
+    pub paces: Vec<(u64, f64)>,
     /// Why it broke off.
     #[serde(default)]
     pub error: Option<String>,

@@ -1,6 +1,6 @@
 //! What the traffic program sends, and where.
 
-use crate::{SCHEMA, WeightChange};
+use crate::{Control, FlowPath, SCHEMA, WeightChange};
 use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
 
@@ -19,6 +19,9 @@ pub struct Schedule {
     /// Whether it hears of weights, by a private option of the socket.
     #[serde(default)]
     pub weighted: bool,
+    /// Sources send control packets, and pace their data by what these bring.
+    #[serde(default)]
+    pub control: Option<Control>,
     /// By number.
     pub hosts: Vec<Host>,
     /// Output queues that are looked at, in the order of [`crate::LinkSample::links`].
@@ -82,6 +85,9 @@ pub struct ScheduledFlow {
     /// New weights, in the order of time.
     #[serde(default)]
     pub weights: Vec<WeightChange>,
+    /// Where it goes, for sources that send control packets.
+    #[serde(default)]
+    pub path: Option<FlowPath>,
 }
 
 fn one() -> f64 {

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from subak.errors import InputError
+from subak.testbed import control
 from subak.testbed.layout import Layout, Link, Plan
 from subak.testbed.testbed import IN_EBPF, Testbed
 
@@ -23,9 +24,12 @@ LATE_NS = 5_000_000
 def carry(errand: str, goes_on: Callable[[float], bool]) -> str:
     """Carries an errand of the lab; both documents are JSON."""
     asked = json.loads(errand)
-    own = asked["scheme"] in IN_EBPF
-    congestion = f"soze{os.getpid():x}_{next(_numbers)}" if own else _congestion(asked["scheme"])
-    plan = _plan(asked, telling=own)
+    own, controlled = asked["scheme"] in IN_EBPF, asked["scheme"] in control.SCHEMES
+    underneath = control.UNDERNEATH if controlled else asked["scheme"]
+    congestion = f"soze{os.getpid():x}_{next(_numbers)}" if own else _congestion(underneath)
+    plan = _plan(asked, telling=own, priority=controlled)
+    if controlled:
+        control.check(asked, plan)
     layout = Layout(plan)
     try:
         ways = [(layout.towards(flow["back"]), layout.towards(flow["forward"])) for flow in asked["flows"]]
@@ -34,7 +38,11 @@ def carry(errand: str, goes_on: Callable[[float], bool]) -> str:
     with Testbed(plan, layout) as testbed:
         if own:
             testbed.serve(_order(asked, congestion, testbed))
-        recording = testbed.carry(_schedule(asked, congestion, plan, ways, testbed), goes_on)
+        schedule = _schedule(asked, congestion, plan, ways, testbed)
+        if controlled:
+            testbed.serve(control.order(asked, testbed))
+            control.tell(schedule, asked, plan)
+        recording = testbed.carry(schedule, goes_on)
     if recording["latest_ns"] > LATE_NS:
         late = f"something was done {recording['latest_ns'] / 1e6:.1f} ms late"
         print(
@@ -50,7 +58,7 @@ def _order(asked: dict[str, Any], name: str, testbed: Testbed) -> dict[str, Any]
     return {"schema": 1, "name": name, **told, **testbed.places()}
 
 
-def _plan(asked: dict[str, Any], *, telling: bool) -> Plan:
+def _plan(asked: dict[str, Any], *, telling: bool, priority: bool) -> Plan:
     names = tuple(node["name"] for node in asked["nodes"])
     hosts = tuple(node["host"] for node in asked["nodes"])
     if sum(hosts) > MOST_HOSTS:
@@ -60,7 +68,7 @@ def _plan(asked: dict[str, Any], *, telling: bool) -> Plan:
         Link(link["id"], link["from"], link["to"], link["rate_bps"], link["buffer_bytes"], link["delay_ns"])
         for link in asked["links"]
     ]
-    return Plan(names, hosts, tuple(links), asked["mtu_bytes"], telling)
+    return Plan(names, hosts, tuple(links), asked["mtu_bytes"], telling, priority=priority)
 
 
 def _schedule(

@@ -28,6 +28,7 @@ def order(plan: Plan, layout: Layout) -> dict[str, Any]:
         "mtu_bytes": plan.mtu_bytes,
         "telling": plan.telling,
         "marking": plan.marking,
+        "priority": plan.priority,
         "trees": [[node, [list(tree.items()) for tree in trees]] for node, trees in layout.trees.items()],
     }
 
@@ -38,7 +39,8 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     told = json.loads(sys.stdin.readline())
     links = tuple(Link(**link) for link in told["links"])
-    plan = Plan(tuple(told["names"]), tuple(told["hosts"]), links, told["mtu_bytes"], told["telling"], told["marking"])
+    how = (told["mtu_bytes"], told["telling"], told["marking"], told["priority"])
+    plan = Plan(tuple(told["names"]), tuple(told["hosts"]), links, *how)
     trees = {node: [dict(tree) for tree in held] for node, held in told["trees"]}
     try:
         namespaces = Namespaces(plan)

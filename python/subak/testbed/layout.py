@@ -41,6 +41,8 @@ class Plan:
     """Queues are pairs of devices between which programs can look at packets."""
     marking: bool = False
     """Hosts ask for marks of congestion (ECN)."""
+    priority: bool = False
+    """Queues let packets go first that programs give a high priority."""
 
     def pairs(self) -> list[tuple[int, int | None]]:
         """Links two by two, there and back, each once: parallel ones in their order."""
@@ -54,6 +56,11 @@ class Plan:
                 paired[number] = None
                 waiting.setdefault((link.source, link.target), deque()).append(number)
         return list(paired.items())
+
+    def twins(self) -> dict[int, int]:
+        """The link that leads back, of each that has one."""
+        both = [(there, back) for there, back in self.pairs() if back is not None]
+        return dict(both) | {back: there for there, back in both}
 
 
 def address(host: int, number: int) -> str:

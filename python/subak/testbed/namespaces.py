@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from subak.errors import InputError
-from subak.testbed.layout import Layout, Plan
+from subak.testbed.layout import Layout, Link, Plan
 
 CLONE_NEWNET = 0x40000000
 CLONE_NEWNS = 0x00020000
@@ -76,6 +76,11 @@ def enter_device(link: int) -> int:
 def leave_device(link: int) -> int:
     """The number of the second."""
     return enter_device(link) + 1
+
+
+def real_device(link: int) -> int:
+    """The number of the device by which packets of a link leave, where programs know it by that."""
+    return 300_000 + link
 
 
 def _make_pair(first: tuple[str, int], second: tuple[str, int]) -> None:
@@ -145,7 +150,14 @@ class Namespaces:
             here, far = f"l{there}", f"r{there}"
             common = {"mtu": mtu, "gso_max_segs": 1}
             peer = {"ifname": far, "net_ns_fd": self.files[link.target], **common}
-            one.link("add", ifname=here, kind="veth", peer=peer, **common)
+            if self.plan.priority:
+                self._numbered(
+                    link,
+                    (here, real_device(there)),
+                    (far, real_device(len(self.plan.links) + there if back is None else back)),
+                )
+            else:
+                one.link("add", ifname=here, kind="veth", peer=peer, **common)
             ends = []
             for line, name in ((one, here), (other, far)):
                 index = line.link_lookup(ifname=name)[0]
@@ -154,6 +166,12 @@ class Namespaces:
             self._queue(there, ends[0])
             if back is not None:
                 self._queue(back, ends[1])
+
+    def _numbered(self, link: Link, first: tuple[str, int], second: tuple[str, int]) -> None:
+        """A veth between two nodes whose ends have numbers that no other device of the testbed has."""
+        enter_namespace(self.files[link.source])
+        _make_pair(first, second)
+        self._lines[link.source].link("set", index=second[1], net_ns_fd=self.files[link.target])
 
     def _queue(self, number: int, device: int) -> None:
         """The queue of a link, before the device that packets leave by."""
@@ -186,6 +204,10 @@ class Namespaces:
         limit = max(link.buffer_bytes, self.plan.mtu_bytes)
         line = self._lines[link.source]
         line.tc("add", "tbf", device, "1:", rate=rate, burst=burst, limit=limit)
+        if self.plan.priority:
+            # Its bands have room for as many packets as the device says.
+            line.link("set", index=device, txqlen=max(2, round(limit / self.plan.mtu_bytes)))
+            line.tc("add", "pfifo_fast", device, "2:", parent="1:1")
         self.devices[number] = device
 
     def lay(self, layout: Layout) -> None:

@@ -1,6 +1,8 @@
 //! The programs that run in the kernel, and what they are set to.
 #![allow(unsafe_code)]
 
+pub(crate) mod perc;
+pub mod perc_vectors;
 pub mod present;
 pub mod queue_vectors;
 pub mod queues;

@@ -26,9 +26,10 @@ const PROGRAMS: &[&str] = &[
     "soze_created",
     "enter",
     "leave",
+    "perc_pass",
 ];
 /// Maps that none but Subak's programs have.
-const MAPS: &[&str] = &["flows", "laws", "destinations", "groups", "ports"];
+const MAPS: &[&str] = &["flows", "laws", "destinations", "groups", "ports", "perc_devices", "perc_ports"];
 
 /// Counts it.
 pub fn present() -> Present {

@@ -113,7 +113,8 @@ pub fn counters(map: u32, queues: u32) -> Result<Vec<Counters>, String> {
     (0..queues).map(one).collect()
 }
 
-fn attach(program: &ProgramMut, device: u32, at: libbpf_sys::bpf_attach_type) -> Result<OwnedFd, String> {
+/// Attaches a program to a device of the namespace that the thread is in.
+pub(super) fn attach(program: &ProgramMut, device: u32, at: libbpf_sys::bpf_attach_type) -> Result<OwnedFd, String> {
     // SAFETY: both numbers are plain, and no options are given.
     let link = unsafe { libbpf_sys::bpf_link_create(program.as_fd().as_raw_fd(), device as i32, at, std::ptr::null()) };
     if link < 0 {

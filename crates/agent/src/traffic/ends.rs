@@ -27,6 +27,7 @@ pub(super) enum Token {
     Sender(usize),
     Receiver(usize),
     Listener(usize),
+    Control(usize),
 }
 
 impl Token {
@@ -35,15 +36,17 @@ impl Token {
         match word & 3 {
             0 => Token::Sender(number),
             1 => Token::Receiver(number),
-            _ => Token::Listener(number),
+            2 => Token::Listener(number),
+            _ => Token::Control(number),
         }
     }
 
-    fn data(self) -> EventData {
+    pub fn data(self) -> EventData {
         let (number, kind) = match self {
             Token::Sender(f) => (f, 0),
             Token::Receiver(f) => (f, 1),
             Token::Listener(h) => (h, 2),
+            Token::Control(c) => (c, 3),
         };
         EventData::new_u64((number as u64) << 2 | kind)
     }
@@ -88,7 +91,7 @@ pub(super) struct Ends<'a> {
     pub connected: usize,
 }
 
-fn failed(what: &str, error: Errno) -> String {
+pub(super) fn failed(what: &str, error: Errno) -> String {
     match error {
         Errno::MFILE | Errno::NFILE => format!("{what}: too many files are open; raise the limit: ulimit -n"),
         _ => format!("{what}: {error}"),
@@ -172,7 +175,7 @@ impl<'a> Ends<'a> {
     pub fn hear_connecting(&mut self, token: Token, flags: EventFlags) -> Result<(), String> {
         match token {
             Token::Listener(h) => self.accept(h),
-            Token::Receiver(_) => Ok(()),
+            Token::Receiver(_) | Token::Control(_) => Ok(()),
             Token::Sender(f) => {
                 let Some(sender) = self.senders[f].as_mut().filter(|s| !s.connected) else { return Ok(()) };
                 let error = sockopt::socket_error(&sender.socket).map_err(|e| failed("a socket", e))?;
@@ -208,9 +211,9 @@ impl<'a> Ends<'a> {
         }
     }
 
-    /// The flow may write from now on.
-    pub fn allow(&mut self, f: usize) {
-        self.allowed[f] = true;
+    /// The flow may write from now on; whether that is new.
+    pub fn allow(&mut self, f: usize) -> bool {
+        !std::mem::replace(&mut self.allowed[f], true)
     }
 
     /// The flow has another weight from now on.
@@ -219,6 +222,23 @@ impl<'a> Ends<'a> {
             Some(sender) if self.schedule.weighted => sys::set_weight(&sender.socket, weight),
             _ => Ok(()),
         }
+    }
+
+    /// A host's namespace.
+    pub fn place(&self, host: u32) -> Result<&Namespace, String> {
+        self.places.get(host as usize).ok_or_else(|| format!("there is no host {host}"))
+    }
+
+    /// The flow sends payload at this rate at most, bit/s; whether its connection is there.
+    pub fn pace(&self, f: usize, bps: f64) -> bool {
+        self.senders[f].as_ref().inspect(|sender| sys::set_pace(&sender.socket, bps)).is_some()
+    }
+
+    /// Payload of a flow that is not acknowledged, and the part of it that is under way; nothing without end.
+    pub fn remaining(&self, f: usize) -> Option<(u64, u64)> {
+        let (left, sender) = (self.left[f]?, self.senders[f].as_ref()?);
+        let (held, unsent) = sys::held(&sender.socket);
+        Some((left + held, held.saturating_sub(unsent)))
     }
 
     /// The flow writes nothing from now on; what it has written still goes.

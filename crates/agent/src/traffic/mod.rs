@@ -4,12 +4,14 @@
 //! flow starts: what is timed is the transfer, from the moment at which its first byte may be written to that at which its last
 //! is read.
 
+mod control;
 mod ends;
 mod looks;
 mod timers;
 
 use crate::namespace::Namespace;
 use crate::sys;
+use control::{At, Control};
 use ends::{Ends, Progress, Token};
 use looks::Looks;
 use rustix::event::epoll;
@@ -65,6 +67,7 @@ fn busy_ns() -> u64 {
 struct Run<'a> {
     schedule: &'a Schedule,
     ends: Ends<'a>,
+    control: Option<Control<'a>>,
     looks: Looks,
     timers: Timers,
     carried: Vec<Carried>,
@@ -88,9 +91,11 @@ impl<'a> Run<'a> {
     fn new(schedule: &'a Schedule) -> Result<Self, String> {
         let places: Vec<Namespace> =
             schedule.hosts.iter().map(|h| Namespace::open(&h.netns)).collect::<Result<_, _>>()?;
+        let ends = Ends::new(schedule, places)?;
         Ok(Run {
             schedule,
-            ends: Ends::new(schedule, places)?,
+            control: Control::new(schedule, &ends)?,
+            ends,
             looks: Looks::new(&schedule.ports)?,
             timers: Timers::new(schedule),
             carried: vec![Carried::default(); schedule.flows.len()],
@@ -159,7 +164,11 @@ impl<'a> Run<'a> {
             match due {
                 Due::Start(f) => self.start_flow(f),
                 Due::Stop(f) => self.stop_flow(f),
-                Due::Weight(f, k) => self.ends.weigh(f, self.schedule.flows[f].weights[k].weight)?,
+                Due::Weight(f, k) => {
+                    let weight = self.schedule.flows[f].weights[k].weight;
+                    self.ends.weigh(f, weight)?;
+                    self.control(|control, now_ns, at| control.weigh(f, weight, now_ns, at));
+                }
                 Due::Note => self.ends.note_arrivals(at_ns, &mut self.carried),
                 Due::Look | Due::LookOnce => {
                     let links = self.looks.all()?;
@@ -167,11 +176,13 @@ impl<'a> Run<'a> {
                 }
             }
         }
+        self.control(Control::wake);
         if now_ns >= self.told_ns + TELL_NS {
             self.told_ns = now_ns;
             progress((now_ns as f64 / self.horizon_ns.max(1) as f64).min(1.0));
         }
-        let next_ns = self.timers.next_ns().unwrap_or(u64::MAX).min(self.schedule.until_ns);
+        let wakes_ns = self.control.as_ref().and_then(Control::next_ns);
+        let next_ns = [self.timers.next_ns(), wakes_ns].into_iter().flatten().fold(self.schedule.until_ns, u64::min);
         let ready = std::mem::take(&mut self.ready);
         let most_ns = if ready.is_empty() { TELL_NS } else { 0 };
         self.wait(next_ns.saturating_sub(self.now_ns()).min(most_ns))?;
@@ -179,7 +190,7 @@ impl<'a> Run<'a> {
             match token {
                 Token::Sender(f) => self.send(f),
                 Token::Receiver(f) => self.receive(f),
-                Token::Listener(_) => {}
+                Token::Listener(_) | Token::Control(_) => {}
             }
         }
         for (token, flags) in self.take_events() {
@@ -190,6 +201,7 @@ impl<'a> Run<'a> {
                 }
                 Token::Receiver(f) => self.receive(f),
                 Token::Listener(_) => self.ends.hear_connecting(token, flags)?,
+                Token::Control(number) => self.control(|control, now_ns, at| control.hear(number, now_ns, at)),
             }
         }
         Ok(())
@@ -197,8 +209,25 @@ impl<'a> Run<'a> {
 
     fn start_flow(&mut self, f: usize) {
         self.carried[f].started_ns = Some(self.now_ns());
+        if self.control.is_some() {
+            // Data waits for the first rate.
+            return self.control(|control, now_ns, at| control.start(f, now_ns, at));
+        }
         self.ends.allow(f);
         self.send(f);
+    }
+
+    /// Lets sources act, and paces data by what they say.
+    fn control(&mut self, act: impl FnOnce(&mut Control<'a>, u64, &mut At<'_, 'a>)) {
+        let now_ns = self.now_ns();
+        let Some(control) = &mut self.control else { return };
+        let mut at = At { ends: &self.ends, carried: &mut self.carried, paced: Vec::new() };
+        act(control, now_ns, &mut at);
+        for (f, bps) in at.paced {
+            if self.ends.pace(f, bps) && self.ends.allow(f) {
+                self.send(f);
+            }
+        }
     }
 
     /// A flow that is told to stop sends nothing new; what is under way still arrives.
@@ -246,6 +275,7 @@ impl<'a> Run<'a> {
         self.carried[f].retransmissions = sys::retransmissions(&socket);
         self.open -= 1;
         self.end_ns = self.now_ns();
+        self.control(|control, now_ns, at| control.finish(f, now_ns, at));
         if self.ends.asked < self.schedule.flows.len() {
             // A flow that cannot be connected fails when it starts.
             let _ = self.ends.connect_next();

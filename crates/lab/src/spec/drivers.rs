@@ -330,7 +330,7 @@ const KERNEL: &[Info] = &[Info {
 const IN_BOTH: &[&str] = &["cubic", "reno", "dctcp"];
 
 /// Schemes of simulations that programs in the kernel have too, with the same parameters.
-const IN_EBPF: &[&str] = &["soze", "soze-virtual"];
+const IN_EBPF: &[&str] = &["soze", "soze-virtual", "s-perc", "s-perc-star"];
 
 impl DriverKind for Hosts {
     fn name(&self) -> &'static str {
@@ -360,6 +360,9 @@ impl DriverKind for Hosts {
     }
     fn data_share(&self, name: &str, params: &Map<String, Value>) -> Result<f64, Fault> {
         if IN_EBPF.contains(&name) {
+            if subak_schemes::perc::hosts::SCHEMES.contains(&name) {
+                subak_schemes::perc::hosts::check(name, params)?;
+            }
             return subak_schemes::with_scheme(name, params, Share);
         }
         match params.iter().find(|(key, value)| !(name == "cubic" && *key == "queue" && *value == "fifo")) {

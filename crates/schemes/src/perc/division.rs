@@ -72,6 +72,21 @@ impl Tables {
         (i64::from(exponent) << LOG_BITS) + i64::from(self.logs[index])
     }
 
+    /// The index bits of both tables, and the tables: of logarithms first.
+    pub fn parts(&self) -> (u32, u32, &[u32], &[u32]) {
+        (self.log_index_bits, self.power_index_bits, &self.logs, &self.powers)
+    }
+
+    /// About `x` / `y`, rounded to an integer, for positive integers below 2^47: what a kernel computes.
+    pub fn quotient(&self, x: u64, y: u64) -> u64 {
+        let log = self.log2(x) - self.log2(y);
+        let (whole, fraction) = (log >> LOG_BITS, log & ((1 << LOG_BITS) - 1));
+        let power = u64::from(self.powers[(fraction >> (LOG_BITS - self.power_index_bits)) as usize]);
+        // An entry has 31 bits, so that beyond these shifts nothing is lost, or nothing left.
+        let shift = (POWER_BITS as i64 - whole).clamp(-32, 40);
+        if shift <= 0 { power << -shift } else { (power + (1 << (shift - 1))) >> shift }
+    }
+
     /// About `x` / `y`, for positive integers below 2^40.
     fn divide(&self, x: u64, y: u64) -> f64 {
         let log = self.log2(x) - self.log2(y);

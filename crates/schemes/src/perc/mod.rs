@@ -14,9 +14,14 @@
 //!   may wait for data packets, and is halved where it still is after that.
 
 pub mod division;
+pub mod fixed;
+#[cfg(test)]
+mod fixed_tests;
 mod hop;
+pub mod hosts;
 mod source;
 mod sum;
+pub mod wire;
 
 pub use hop::{PercHop, Round};
 pub use source::{PercSink, PercSource};

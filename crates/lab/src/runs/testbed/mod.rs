@@ -11,7 +11,7 @@ use crate::spec::workload::Planned;
 use replay::Replay;
 use serde_json::{Map, Value};
 use std::sync::atomic::Ordering;
-use subak_core::driver::{Driver, FlowPlan};
+use subak_core::driver::{Driver, FlowPlan, Injected, Kinds, Mishap};
 use subak_core::{Fault, LinkId, NodeKind, Ns};
 use subak_packet::{default_buffer_bytes, longest_rtt_ns};
 use subak_testbed::{Errand, ErrandFlow, ErrandLink, ErrandNode, Recording, SCHEMA, WeightChange};
@@ -104,6 +104,8 @@ fn errand(cell: &Cell, flows: &[Planned], params: &Map<String, Value>) -> Errand
         header_bytes: sizes.header_bytes,
         least_bytes: sizes.ack_bytes,
         rtt_ns: wall_ns(longest_rtt_ns(network, sizes)) + setting.hosts_rtt_ns,
+        control_loss: setting.faults.iter().find_map(control_loss).unwrap_or_default(),
+        seed: cell.seed,
         nodes: network
             .nodes()
             .iter()
@@ -119,6 +121,16 @@ fn errand(cell: &Cell, flows: &[Planned], params: &Map<String, Value>) -> Errand
     }
 }
 
+/// The only fault that hosts inject: the share of control packets that every link loses, all the time.
+fn control_loss(fault: &Injected) -> Option<f64> {
+    let Injected::Packets { mishap: Mishap::Lost, kinds, links: None, probability, from_ns: 0, until_ns: Ns::MAX } =
+        fault
+    else {
+        return None;
+    };
+    matches!(kinds, Kinds { data: false, ack: false, ctl: true }).then_some(*probability)
+}
+
 /// Refuses what hosts cannot be asked for.
 pub(crate) fn check(setting: &Setting) -> Result<(), Fault> {
     let refuse = |place: &str, what: &str, mend: &str| Err(Fault::new(place, what, mend));
@@ -131,8 +143,10 @@ pub(crate) fn check(setting: &Setting) -> Result<(), Fault> {
         let mend = "leave the workload's own links away, or simulate it";
         return refuse("network", "some links are drawn for the flows alone", mend);
     }
-    if !setting.faults.is_empty() || setting.reroute_ns.is_some() {
-        return refuse("fault", "a testbed injects no faults yet", "leave the section away, or simulate it");
+    let others = setting.faults.iter().filter(|fault| control_loss(fault).is_none()).count();
+    if others > 0 || setting.faults.len() > 1 || setting.reroute_ns.is_some() {
+        let what = "a testbed injects no faults but one loss of ctl at every link";
+        return refuse("fault", what, "leave the section away, or simulate it");
     }
     if setting.workload.has_jobs() {
         return refuse("workload", WAITING, KNOWN);

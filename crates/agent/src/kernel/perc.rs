@@ -1,0 +1,107 @@
+//! Links of s-PERC and s-PERC*: a program before each queue, for as long as it is held.
+
+use super::queues::attach;
+use super::{Shared, bytes_of, refused};
+use crate::namespace::Namespace;
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{MapCore, MapFlags, OpenObject, libbpf_sys};
+use rustix::fd::OwnedFd;
+use skeleton::types;
+use std::mem::MaybeUninit;
+use subak_schemes::perc::fixed::{FixedLink, LinkSettings};
+use subak_schemes::perc::hosts::Hosts;
+
+#[allow(missing_docs, dead_code, clippy::all)]
+mod skeleton {
+    include!(concat!(env!("OUT_DIR"), "/perc.skel.rs"));
+}
+
+// SAFETY: `perc.h` and `perc.bpf.c` order their members so that none leaves a gap.
+unsafe impl Shared for types::port {}
+
+/// A link.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PercLink {
+    /// The device whose queue it has.
+    pub device: u32,
+    /// The place among links of that which leads back.
+    pub twin: Option<u32>,
+    pub rate_bps: f64,
+    /// Links of the longest path.
+    pub hops: u8,
+    /// The share of control packets that it loses, for trials.
+    pub loss: f64,
+    pub seed: u64,
+}
+
+/// The programs are there until this is dropped, or the process ends in any way.
+pub(crate) struct Loaded {
+    skeleton: skeleton::PercSkel<'static>,
+    links: Vec<OwnedFd>,
+    ports: u32,
+}
+
+impl Loaded {
+    /// The program, at no link yet.
+    pub fn new(hosts: &Hosts) -> Result<Self, String> {
+        // One a process, for as long as the process lives.
+        let room: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
+        let mut opened = skeleton::PercSkelBuilder::default().open(room).map_err(refused)?;
+        opened.maps.rodata_data.as_deref_mut().ok_or("the program has no settings")?.unit = hosts.unit().0.into();
+        let mut skeleton = opened.load().map_err(refused)?;
+        if let Some(tables) = hosts.tables() {
+            let (_, _, logs, powers) = tables.parts();
+            let room = skeleton.maps.bss_data.as_deref_mut().ok_or("the program has no tables")?;
+            room.logs.get_mut(..logs.len()).ok_or("the tables are too large")?.copy_from_slice(logs);
+            room.powers.get_mut(..powers.len()).ok_or("the tables are too large")?.copy_from_slice(powers);
+        }
+        Ok(Loaded { skeleton, links: Vec::new(), ports: 0 })
+    }
+
+    /// Attaches it to a link that leaves `place`. Numbers of devices are unique on all nodes.
+    pub fn add(&mut self, place: &Namespace, link: PercLink, hosts: &Hosts) -> Result<(), String> {
+        let (set, round_ns) = hosts.link(link.rate_bps, link.hops);
+        let random = subak_core::rng::mix(link.seed ^ u64::from(self.ports)) | 1;
+        // Rounds of different links end at different times.
+        let began_ns = crate::traffic::clock_ns() - random % round_ns.max(1);
+        let port = types::port {
+            twin: link.twin.filter(|_| hosts.reverse()).map_or(0, |twin| twin + 1),
+            set: settings(&set),
+            link: empty(&FixedLink::new(round_ns, began_ns)),
+            loses: (link.loss * 4_294_967_296.0) as u64,
+            random,
+            ..types::port::default()
+        };
+        let (number, maps) = (self.ports.to_ne_bytes(), &self.skeleton.maps);
+        self.ports += 1;
+        maps.perc_ports.update(&number, bytes_of(&port), MapFlags::ANY).map_err(refused)?;
+        maps.perc_devices.update(&link.device.to_ne_bytes(), &number, MapFlags::ANY).map_err(refused)?;
+        let program = &self.skeleton.progs.perc_pass;
+        self.links.push(place.within(|| attach(program, link.device, libbpf_sys::BPF_TCX_EGRESS))?);
+        Ok(())
+    }
+}
+
+fn settings(set: &LinkSettings) -> types::link_settings {
+    types::link_settings {
+        capacity: set.capacity,
+        packet_ns: set.packet_ns,
+        patience_ns: set.patience_ns,
+        wait_ns: set.wait_ns,
+        tie: set.tie,
+        robust: set.robust.into(),
+        log_index_bits: set.log_index_bits,
+        power_index_bits: set.power_index_bits,
+        reserved: 0,
+    }
+}
+
+fn empty(link: &FixedLink) -> types::link {
+    types::link {
+        round_number: link.round_number,
+        round_ns: link.round_ns,
+        began_ns: link.began_ns,
+        since_ns: link.since_ns,
+        ..types::link::default()
+    }
+}

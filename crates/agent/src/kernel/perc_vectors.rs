@@ -1,0 +1,153 @@
+//! s-PERC's function in the kernel, one packet at a time: for whoever holds it to its reference.
+
+use super::refused;
+use libbpf_rs::ProgramInput;
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use skeleton::types;
+use std::mem::MaybeUninit;
+use subak_schemes::perc::division::Tables;
+use subak_schemes::perc::fixed::{Entry, Fixed, FixedLink, LinkSettings};
+
+#[allow(missing_docs, dead_code, clippy::all)]
+mod skeleton {
+    include!(concat!(env!("OUT_DIR"), "/perc_vectors.skel.rs"));
+}
+
+/// A packet passes a link, and what both are then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Passing {
+    /// The time.
+    pub now_ns: u64,
+    /// Which of the packet's links it is.
+    pub hop: u8,
+    /// The packet is on its way there.
+    pub forward: bool,
+    /// The packet.
+    pub packet: Fixed,
+    /// The link; before the packet it is as this says if `anew`.
+    pub link: FixedLink,
+    /// See `link`.
+    pub anew: bool,
+}
+
+/// Lets packets pass a link in the kernel, one after the other. Each answer is what the link and the packet are after it. The
+/// link goes on from one to the next.
+pub fn answer(set: &LinkSettings, tables: Option<&Tables>, passings: &mut [Passing]) -> Result<(), String> {
+    let mut room = MaybeUninit::uninit();
+    let opened = skeleton::PercVectorsSkelBuilder::default().open(&mut room).map_err(refused)?;
+    let mut loaded = opened.load().map_err(refused)?;
+    let room = loaded.maps.bss_data.as_deref_mut().ok_or("the program has no tables")?;
+    if let Some(tables) = tables {
+        let (_, _, logs, powers) = tables.parts();
+        room.logs.get_mut(..logs.len()).ok_or("the tables are too large")?.copy_from_slice(logs);
+        room.powers.get_mut(..powers.len()).ok_or("the tables are too large")?.copy_from_slice(powers);
+    }
+    room.set = settings(set);
+    for passing in passings {
+        let room = loaded.maps.bss_data.as_deref_mut().ok_or("the program has no state")?;
+        room.packet = packet(&passing.packet);
+        if passing.anew {
+            room.link = link(&passing.link);
+        }
+        (room.now_ns, room.hop, room.forward) = (passing.now_ns, passing.hop.into(), passing.forward.into());
+        loaded.progs.pass_one.test_run(ProgramInput::default()).map_err(refused)?;
+        let room = loaded.maps.bss_data.as_deref().ok_or("the program has no state")?;
+        (passing.packet, passing.link) = (fixed(&room.packet), fixed_link(&room.link));
+    }
+    Ok(())
+}
+
+fn settings(set: &LinkSettings) -> types::link_settings {
+    types::link_settings {
+        capacity: set.capacity,
+        packet_ns: set.packet_ns,
+        patience_ns: set.patience_ns,
+        wait_ns: set.wait_ns,
+        tie: set.tie,
+        robust: set.robust.into(),
+        log_index_bits: set.log_index_bits,
+        power_index_bits: set.power_index_bits,
+        reserved: 0,
+    }
+}
+
+fn link(link: &FixedLink) -> types::link {
+    types::link {
+        sum_e: link.sum_e,
+        shadow_sum_e: link.shadow_sum_e,
+        num_b: link.num_b,
+        shadow_num_b: link.shadow_num_b,
+        max_e: link.max_e,
+        max_e_next: link.max_e_next,
+        round_number: link.round_number,
+        flows: link.flows,
+        seen: link.seen,
+        reserved: 0,
+        round_ns: link.round_ns,
+        began_ns: link.began_ns,
+        longest_ns: link.longest_ns,
+        since_ns: link.since_ns,
+    }
+}
+
+fn fixed_link(link: &types::link) -> FixedLink {
+    FixedLink {
+        sum_e: link.sum_e,
+        shadow_sum_e: link.shadow_sum_e,
+        num_b: link.num_b,
+        shadow_num_b: link.shadow_num_b,
+        max_e: link.max_e,
+        max_e_next: link.max_e_next,
+        round_number: link.round_number,
+        flows: link.flows,
+        seen: link.seen,
+        round_ns: link.round_ns,
+        began_ns: link.began_ns,
+        longest_ns: link.longest_ns,
+        since_ns: link.since_ns,
+    }
+}
+
+fn packet(packet: &Fixed) -> types::packet {
+    types::packet {
+        weight: packet.weight,
+        was: packet.was,
+        tx_us: packet.tx_us,
+        period_us: packet.period_us,
+        round_us: packet.round_us,
+        own: packet.own,
+        first: packet.first.into(),
+        fin: packet.fin.into(),
+        hops: packet.hops,
+        reserved: 0,
+        links: packet.links.map(|entry| types::entry {
+            a: entry.a,
+            b: entry.b,
+            bottlenecked: entry.bottlenecked.into(),
+            ignored: entry.ignored.into(),
+            round_number: entry.round_number,
+            reserved: 0,
+        }),
+    }
+}
+
+fn fixed(packet: &types::packet) -> Fixed {
+    Fixed {
+        weight: packet.weight,
+        was: packet.was,
+        first: packet.first != 0,
+        fin: packet.fin != 0,
+        tx_us: packet.tx_us,
+        period_us: packet.period_us,
+        round_us: packet.round_us,
+        own: packet.own,
+        hops: packet.hops,
+        links: packet.links.map(|entry| Entry {
+            a: entry.a,
+            b: entry.b,
+            bottlenecked: entry.bottlenecked != 0,
+            ignored: entry.ignored != 0,
+            round_number: entry.round_number,
+        }),
+    }
+}

@@ -1,0 +1,199 @@
+//! Control packets of flows: the sources of the scheme, each with its timers, and a UDP socket for each address of a host.
+
+use super::ends::{Ends, Token, failed};
+use crate::namespace::Namespace;
+use crate::sys;
+use rustix::event::epoll::{self, EventFlags};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, recvfrom, sendto, socket_with};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::net::{Ipv4Addr, SocketAddrV4};
+use subak_core::scheme::PathInfo;
+use subak_schemes::perc::hosts::{Do, Flow, Hosts, Sender};
+use subak_schemes::perc::wire::{Datagram, MOST_BYTES, PORT};
+use subak_testbed::{Carried, Schedule};
+
+/// A pace falls to this share of itself at most, at each control packet: a socket waits for a packet's time at the pace that it
+/// had when it sent, and one that all but stopped would sleep through the next rates.
+const MOST_FALL: f64 = 0.25;
+/// The most changes of a flow's pace that are kept.
+const MOST_NOTES: usize = 10_000;
+/// A change of less than this share is not kept.
+const NOTED: f64 = 1e-3;
+
+struct Source {
+    sender: Sender,
+    /// What its socket has, and what was noted last.
+    pace_bps: f64,
+    noted_bps: f64,
+}
+
+pub(super) struct Control<'a> {
+    schedule: &'a Schedule,
+    sockets: Vec<(Ipv4Addr, OwnedFd)>,
+    by_address: HashMap<Ipv4Addr, usize>,
+    sources: Vec<Source>,
+    due: BinaryHeap<Reverse<(u64, usize, u32)>>,
+    /// Payload over bytes on the wire.
+    payload: f64,
+}
+
+impl<'a> Control<'a> {
+    /// Nothing, if the schedule has no control packets.
+    pub fn new(schedule: &'a Schedule, ends: &Ends) -> Result<Option<Self>, String> {
+        let Some(asked) = &schedule.control else { return Ok(None) };
+        let hosts =
+            Hosts::new(&asked.scheme, &asked.params, asked.scale, asked.rtt_ns, asked.most_bps, asked.mtu_bytes);
+        let hosts = hosts.map_err(|fault| fault.to_string())?;
+        let mss_bytes = asked.mtu_bytes.saturating_sub(asked.header_bytes).max(1);
+        let mut control = Control {
+            schedule,
+            sockets: Vec::new(),
+            by_address: HashMap::new(),
+            sources: Vec::with_capacity(schedule.flows.len()),
+            due: BinaryHeap::new(),
+            payload: f64::from(mss_bytes) / f64::from(asked.mtu_bytes.max(1)),
+        };
+        for (f, flow) in schedule.flows.iter().enumerate() {
+            let path = flow.path.ok_or_else(|| format!("flows[{f}].path: it is missing"))?;
+            let path = PathInfo {
+                hops: path.hops,
+                line_rate_bps: path.line_rate_bps,
+                min_capacity_bps: path.min_capacity_bps,
+                base_rtt_ns: path.rtt_ns.max(1),
+            };
+            let known = Flow { number: f as u32, weight: flow.weight, size_bytes: flow.size_bytes, mss_bytes, path };
+            let sender = hosts.sender(&known).map_err(|fault| format!("flows[{f}]: {fault}"))?;
+            control.sources.push(Source { sender, pace_bps: 0.0, noted_bps: 0.0 });
+            for (host, address) in [(flow.src, flow.from), (flow.dst, flow.to)] {
+                control.open(ends.place(host)?, address, &ends.epoll)?;
+            }
+        }
+        Ok(Some(control))
+    }
+
+    fn open(&mut self, place: &Namespace, address: Ipv4Addr, epoll: &OwnedFd) -> Result<(), String> {
+        if self.by_address.contains_key(&address) {
+            return Ok(());
+        }
+        let number = self.sockets.len();
+        let open = || {
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None)?;
+            bind(&socket, &SocketAddrV4::new(address, PORT))?;
+            epoll::add(epoll, &socket, Token::Control(number).data(), EventFlags::IN)?;
+            Ok(socket)
+        };
+        let socket = place.within(|| {
+            let socket = open().map_err(|e| failed(&format!("port {PORT} of {address} cannot be had"), e))?;
+            // Links write into packets that have left: there is no checksum to keep right.
+            sys::send_without_checksum(&socket)?;
+            Ok(socket)
+        })?;
+        self.by_address.insert(address, number);
+        self.sockets.push((address, socket));
+        Ok(())
+    }
+
+    /// When something is due next, ns.
+    pub fn next_ns(&self) -> Option<u64> {
+        self.due.peek().map(|next| next.0.0)
+    }
+
+    /// The flow starts.
+    pub fn start(&mut self, f: usize, now_ns: u64, at: &mut At) {
+        let asked = self.sources[f].sender.start(now_ns);
+        self.carry_out(f, now_ns, asked, at);
+    }
+
+    /// The flow is over.
+    pub fn finish(&mut self, f: usize, now_ns: u64, at: &mut At) {
+        let asked = self.sources[f].sender.finish(now_ns);
+        self.carry_out(f, now_ns, asked, at);
+    }
+
+    /// The flow has another weight.
+    pub fn weigh(&mut self, f: usize, weight: f64, now_ns: u64, at: &mut At) {
+        let asked = self.sources[f].sender.weigh(now_ns, weight);
+        self.carry_out(f, now_ns, asked, at);
+    }
+
+    /// Timers that are due.
+    pub fn wake(&mut self, now_ns: u64, at: &mut At) {
+        while let Some(&Reverse((_, f, timer))) = self.due.peek().filter(|next| next.0.0 <= now_ns) {
+            self.due.pop();
+            self.tell_left(f, at.ends);
+            let asked = self.sources[f].sender.wake(now_ns, timer);
+            self.carry_out(f, now_ns, asked, at);
+        }
+    }
+
+    /// What has come to a socket.
+    pub fn hear(&mut self, number: usize, now_ns: u64, at: &mut At) {
+        let mut room = [0u8; MOST_BYTES + 1];
+        loop {
+            let (address, socket) = &self.sockets[number];
+            let (bytes, from) = match recvfrom(socket, &mut room[..], RecvFlags::empty()) {
+                Ok((_, bytes, Some(from))) => (&room[..bytes.min(room.len())], from),
+                Ok((_, _, None)) | Err(Errno::INTR) => continue,
+                // An error of an earlier packet: it counts as lost.
+                Err(Errno::CONNREFUSED | Errno::HOSTUNREACH | Errno::NETUNREACH) => continue,
+                Err(_) => return,
+            };
+            if let Some(answer) = Datagram::answer(bytes) {
+                let _ = sendto(socket, &answer, SendFlags::empty(), &from);
+                continue;
+            }
+            let Some(datagram) = Datagram::read(bytes).filter(|datagram| datagram.back) else { continue };
+            let f = datagram.flow as usize;
+            if self.schedule.flows.get(f).is_some_and(|flow| flow.from == *address) {
+                self.tell_left(f, at.ends);
+                at.carried[f].trips += 1;
+                let asked = self.sources[f].sender.hear(now_ns, &datagram);
+                self.carry_out(f, now_ns, asked, at);
+            }
+        }
+    }
+
+    fn tell_left(&mut self, f: usize, ends: &Ends) {
+        if let Some((remaining_bytes, in_flight_bytes)) = ends.remaining(f) {
+            self.sources[f].sender.tell_left(remaining_bytes, in_flight_bytes);
+        }
+    }
+
+    fn carry_out(&mut self, f: usize, now_ns: u64, asked: Vec<Do>, at: &mut At) {
+        let flow = &self.schedule.flows[f];
+        for one in asked {
+            match one {
+                // One that cannot be sent now is one that is lost.
+                Do::Send(bytes) => {
+                    if let Some(&number) = self.by_address.get(&flow.from) {
+                        let to = SocketAddrV4::new(flow.to, PORT);
+                        let _ = sendto(&self.sockets[number].1, &bytes, SendFlags::empty(), &to);
+                    }
+                }
+                Do::Wake { timer, at_ns } => self.due.push(Reverse((at_ns, f, timer))),
+                Do::Pace(bps) => {
+                    let source = &mut self.sources[f];
+                    let notes = &mut at.carried[f].paces;
+                    if (bps - source.noted_bps).abs() > NOTED * source.noted_bps && notes.len() < MOST_NOTES {
+                        notes.push((now_ns, bps));
+                        source.noted_bps = bps;
+                    }
+                    source.pace_bps = bps.max(MOST_FALL * source.pace_bps);
+                    at.paced.push((f, source.pace_bps * self.payload));
+                }
+            }
+        }
+    }
+}
+
+/// What sources look at and change.
+pub(super) struct At<'r, 'a> {
+    pub ends: &'r Ends<'a>,
+    pub carried: &'r mut [Carried],
+    /// Flows that have another pace, payload in bit/s.
+    pub paced: Vec<(usize, f64)>,
+}

@@ -1,0 +1,388 @@
+//! s-PERC and s-PERC* on real hosts: what links of kernels are set to, and the sources that simulations run, between datagrams.
+
+use super::division::Tables;
+use super::fixed::{Entry, Fixed, LinkSettings, MOST_HOPS, Unit, WEIGHT_BITS};
+use super::wire::{self, Datagram};
+use super::{Message, Perc, PercSource, Rule, Settings, Tie};
+use crate::registry;
+use crate::s_perc::{COMPACT, Field, Fields, SPerc, Stateless};
+use crate::s_perc_star::{Numbered, Robust, SPercStar};
+use serde_json::{Map, Value};
+use std::fmt::Debug;
+use std::sync::Arc;
+use subak_core::scheme::{Ack, Ask, FlowInfo, Io, Named, Params, PathInfo, Scheme, Source};
+use subak_core::{Fault, FlowId, Ns, SubflowId, Utility};
+
+/// Schemes of the family that hosts run.
+pub const SCHEMES: &[&str] = &["s-perc", "s-perc-star"];
+/// Weights on hosts: below, a flow's rate by unit of weight has no room; above, a link's flows together weigh too much.
+const WEIGHTS: std::ops::RangeInclusive<f64> = 1.0 / 16.0..=4096.0;
+/// The largest tables that kernels hold, KB.
+const MOST_KB: f64 = 512.0;
+/// How late a host may be with a control packet, in round trips: programs wait for their turn.
+const LATE_RTTS: Ns = 4;
+/// When s-PERC holds a control packet lost where nothing is said, ns. One that was late is no harm, but one that is sent anew
+/// leaves the flow counted twice for good.
+const LOST_NS: Ns = 1_000_000_000;
+
+/// A network of hosts that share by s-PERC or s-PERC*.
+#[derive(Debug, Clone)]
+pub struct Hosts {
+    member: Member,
+    settings: Settings,
+    tables: Option<Arc<Tables>>,
+    tie: Tie,
+    unit: Unit,
+    rtt_ns: Ns,
+    packet_bytes: u32,
+}
+
+#[derive(Debug, Clone)]
+enum Member {
+    Plain(Stateless),
+    Robust(Robust),
+}
+
+/// Refuses parameters that hosts cannot keep to.
+pub fn check(scheme: &str, params: &Map<String, Value>) -> Result<(), Fault> {
+    let resolved = Params::resolve(registry::find(scheme)?, params)?;
+    if resolved.flag(COMPACT.name) {
+        let what = "hosts' packets carry one rate for each link";
+        return Err(Fault::new("params.compact", what, "leave it away on a testbed"));
+    }
+    if scheme == SPercStar::INFO.name && resolved.number(super::SHORT.name) > 0.0 {
+        let what = "a testbed's queues do not let short flows go before others";
+        return Err(Fault::new("params.short", what, "leave it away on a testbed"));
+    }
+    if resolved.number(super::DIVISION.name) > MOST_KB {
+        let what = format!("hosts hold tables of at most {MOST_KB} KB");
+        return Err(Fault::new("params.division_kb", what, "give less, or 0 to divide exactly"));
+    }
+    Ok(())
+}
+
+impl Hosts {
+    /// By `scheme`, with a spec's parameters. Times of the spec are those of the hosts times `scale`. `rtt_ns`: the longest idle
+    /// round trip of the hosts; `most_bps`: the largest rate of a link; `packet_bytes`: a full packet on the wire.
+    pub fn new(
+        scheme: &str,
+        params: &Map<String, Value>,
+        scale: f64,
+        rtt_ns: Ns,
+        most_bps: f64,
+        packet_bytes: u32,
+    ) -> Result<Self, Fault> {
+        check(scheme, params)?;
+        let params = Params::resolve(registry::find(scheme)?, params)?;
+        let (member, read) = match scheme {
+            "s-perc" => {
+                let made = SPerc::new(&params)?;
+                (Member::Plain(made.rule), made.settings)
+            }
+            "s-perc-star" => {
+                let made = SPercStar::new(&params)?;
+                (Member::Robust(made.rule), made.settings)
+            }
+            _ => {
+                let what = format!("scheme \"{scheme}\" does not send control packets between hosts");
+                return Err(Fault::new("scheme", what, "take s-perc or s-perc-star"));
+            }
+        };
+        let slow = |ns: Ns| (ns as f64 / scale).round() as Ns;
+        let settings = Settings {
+            rto_ns: match (slow(read.rto_ns), &member) {
+                (0, Member::Plain(_)) => LOST_NS,
+                (rto_ns, _) => rto_ns,
+            },
+            round_ns: slow(read.round_ns),
+            first_round_ns: slow(read.first_round_ns),
+            ..read
+        };
+        let kb = params.number(super::DIVISION.name);
+        let tables = (kb > 0.0).then(|| Arc::new(Tables::within((kb * 1024.0) as usize)));
+        let tie = Tie::read(&params)?.covering(tables.as_ref().map_or(0.0, |t| t.error()));
+        Ok(Hosts { member, settings, tables, tie, unit: Unit::of(most_bps), rtt_ns: rtt_ns.max(1), packet_bytes })
+    }
+
+    /// The tables by which links divide.
+    pub fn tables(&self) -> Option<&Tables> {
+        self.tables.as_deref()
+    }
+
+    /// Unit of the rates in packets.
+    pub fn unit(&self) -> Unit {
+        self.unit
+    }
+
+    /// Whether links also update packets on their way back.
+    pub fn reverse(&self) -> bool {
+        self.settings.reverse
+    }
+
+    /// What a link of `capacity_bps` is told, and its first round, ns. Paths have `hops` links at most.
+    pub fn link(&self, capacity_bps: f64, hops: u8) -> (LinkSettings, Ns) {
+        let Settings { control, headroom, round_ns, first_round_ns, .. } = self.settings;
+        let (log, power) = self.tables().map_or((0, 0), |t| (t.parts().0, t.parts().1));
+        let control_bps = capacity_bps * control / 2.0;
+        let bits = f64::from(wire::wire_bytes(hops)) * 8.0;
+        let settings = LinkSettings {
+            capacity: self.unit.capacity(capacity_bps * (1.0 - control - headroom)),
+            packet_ns: if control_bps > 0.0 { (bits * 1e9 / control_bps).ceil() as u64 } else { 0 },
+            patience_ns: if round_ns > 0 { 0 } else { 10 * self.rtt_ns },
+            wait_ns: LATE_RTTS * self.rtt_ns,
+            tie: (self.tie.0 * 4_294_967_296.0).ceil() as u32,
+            robust: matches!(self.member, Member::Robust(_)),
+            log_index_bits: log as u8,
+            power_index_bits: power as u8,
+        };
+        let first_ns = [round_ns, first_round_ns, 2 * self.rtt_ns].into_iter().find(|&ns| ns > 0);
+        (settings, first_ns.unwrap_or(1))
+    }
+
+    /// The sender of a flow.
+    pub fn sender(&self, flow: &Flow) -> Result<Sender, Fault> {
+        if usize::from(flow.path.hops) > MOST_HOPS || flow.path.hops == 0 {
+            let what = format!("a flow's path has {} links, and packets hold {MOST_HOPS}", flow.path.hops);
+            return Err(Fault::new("network", what, "take shorter paths, or simulate it"));
+        }
+        if !WEIGHTS.contains(&flow.weight) {
+            let what = format!("a flow has a weight of {}", flow.weight);
+            return Err(Fault::new("weight", what, "give weights from 1/16 to 4096: they count by their ratios"));
+        }
+        let info = FlowInfo {
+            weight: flow.weight,
+            size_bytes: flow.size_bytes,
+            mtu_bytes: self.packet_bytes,
+            mss_bytes: flow.mss_bytes,
+            utility: Arc::new(Utility::log(flow.weight)),
+            ..FlowInfo::example(FlowId(flow.number), vec![flow.path])
+        };
+        let common = Common { unit: self.unit, number: flow.number, path: flow.path };
+        Ok(Sender(match &self.member {
+            Member::Plain(rule) => Box::new(Machine::new(rule.clone(), self.settings, &info, common)),
+            Member::Robust(rule) => Box::new(Machine::new(rule.clone(), self.settings, &info, common)),
+        }))
+    }
+}
+
+/// A flow, as its host knows it.
+#[derive(Debug, Clone, Copy)]
+pub struct Flow {
+    /// The number that its packets carry.
+    pub number: u32,
+    /// From 1/16 to 4096.
+    pub weight: f64,
+    /// Payload; none for a flow without end.
+    pub size_bytes: Option<u64>,
+    /// Payload of a full packet.
+    pub mss_bytes: u32,
+    /// Where it goes, at the hosts' rates and times.
+    pub path: PathInfo,
+}
+
+/// What a host is to do for a flow.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Do {
+    /// Send this datagram to the receiver.
+    Send(Vec<u8>),
+    /// Call [`Sender::wake`] with this timer at this time.
+    Wake {
+        /// Which.
+        timer: u32,
+        /// When, ns.
+        at_ns: Ns,
+    },
+    /// Send data at this rate on the wire, bit/s.
+    Pace(f64),
+}
+
+/// The state machine of a flow's source, the same that simulations run.
+#[derive(Debug)]
+pub struct Sender(Box<dyn Endpoint>);
+
+impl Sender {
+    /// The flow starts.
+    pub fn start(&mut self, now_ns: Ns) -> Vec<Do> {
+        self.0.drive(now_ns, What::Start)
+    }
+    /// A datagram has come back.
+    pub fn hear(&mut self, now_ns: Ns, datagram: &Datagram) -> Vec<Do> {
+        self.0.drive(now_ns, What::Hear(datagram))
+    }
+    /// A timer that was asked for is due.
+    pub fn wake(&mut self, now_ns: Ns, timer: u32) -> Vec<Do> {
+        self.0.drive(now_ns, What::Wake(timer))
+    }
+    /// So much payload is not acknowledged, and so much of that is under way.
+    pub fn tell_left(&mut self, remaining_bytes: u64, in_flight_bytes: u64) {
+        self.0.drive(0, What::Left(remaining_bytes, in_flight_bytes));
+    }
+    /// The flow has another weight from now on.
+    pub fn weigh(&mut self, now_ns: Ns, weight: f64) -> Vec<Do> {
+        self.0.drive(now_ns, What::Weigh(weight.clamp(*WEIGHTS.start(), *WEIGHTS.end())))
+    }
+    /// The flow is over.
+    pub fn finish(&mut self, now_ns: Ns) -> Vec<Do> {
+        self.0.drive(now_ns, What::Finish)
+    }
+}
+
+enum What<'a> {
+    Start,
+    Hear(&'a Datagram),
+    Wake(u32),
+    Left(u64, u64),
+    Weigh(f64),
+    Finish,
+}
+
+trait Endpoint: Debug + Send {
+    fn drive(&mut self, now_ns: Ns, what: What) -> Vec<Do>;
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Common {
+    unit: Unit,
+    number: u32,
+    path: PathInfo,
+}
+
+/// Rules whose packets have a form on the wire.
+trait Wired: Rule {
+    fn entries(fields: &Self::Fields, unit: Unit) -> ([Entry; MOST_HOPS], u32);
+    fn fields(packet: &Fixed, unit: Unit) -> Self::Fields;
+}
+
+fn entry(field: &Field, unit: Unit) -> Entry {
+    let Field { a, b, bottlenecked, ignored } = *field;
+    Entry { a: unit.rate(a), b: unit.rate(b), bottlenecked, ignored, round_number: 0 }
+}
+
+fn field(entry: &Entry, unit: Unit) -> Field {
+    let Entry { a, b, bottlenecked, ignored, .. } = *entry;
+    Field { a: unit.bps(a), b: unit.bps(b), bottlenecked, ignored }
+}
+
+impl Wired for Stateless {
+    fn entries(fields: &Fields, unit: Unit) -> ([Entry; MOST_HOPS], u32) {
+        let mut entries = [Entry::NEW; MOST_HOPS];
+        entries.iter_mut().zip(&fields.links).for_each(|(entry_, field)| *entry_ = entry(field, unit));
+        (entries, unit.rate(f64::INFINITY))
+    }
+    fn fields(packet: &Fixed, unit: Unit) -> Fields {
+        let links = packet.links.iter().take(packet.hops.into()).map(|entry| field(entry, unit)).collect();
+        Fields { links, least: None }
+    }
+}
+
+impl Wired for Robust {
+    fn entries(numbered: &Numbered, unit: Unit) -> ([Entry; MOST_HOPS], u32) {
+        let (mut entries, _) = Stateless::entries(&numbered.fields, unit);
+        for (entry, &number) in entries.iter_mut().zip(&numbered.round_number) {
+            entry.round_number = number;
+        }
+        (entries, unit.rate(numbered.own))
+    }
+    fn fields(packet: &Fixed, unit: Unit) -> Numbered {
+        let round_number = packet.links.iter().take(packet.hops.into()).map(|entry| entry.round_number).collect();
+        Numbered { fields: <Stateless as Wired>::fields(packet, unit), round_number, own: unit.bps(packet.own) }
+    }
+}
+
+struct Machine<R: Wired> {
+    source: PercSource<R>,
+    io: Io<Perc<R>>,
+    common: Common,
+}
+
+impl<R: Wired> Debug for Machine<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        f.debug_struct("Machine").field("common", &self.common).finish_non_exhaustive()
+    }
+}
+
+impl<R: Wired> Machine<R> {
+    fn new(rule: R, settings: Settings, info: &FlowInfo, common: Common) -> Self {
+        Machine { source: PercSource::new(rule, settings, info), io: Io::default(), common }
+    }
+
+    fn datagram(&self, message: &Message<R>) -> Datagram {
+        let Common { unit, number, path } = self.common;
+        let (links, own) = R::entries(&message.fields, unit);
+        let packet = Fixed {
+            weight: weight(message.weight),
+            was: weight(message.was),
+            first: message.first,
+            fin: message.fin,
+            tx_us: us(message.tx_ns),
+            period_us: us(message.period_ns),
+            round_us: us(message.round_ns),
+            own,
+            hops: path.hops as u8,
+            links,
+        };
+        Datagram { flow: number, serial: message.serial, back: false, hop: 0, unit, packet }
+    }
+
+    fn message(&self, datagram: &Datagram) -> Message<R> {
+        let packet = &datagram.packet;
+        let [weight, was] = [packet.weight, packet.was].map(|w| f64::from(w) / f64::from(1u32 << WEIGHT_BITS));
+        let [tx_ns, period_ns, round_ns] =
+            [packet.tx_us, packet.period_us, packet.round_us].map(|us| Ns::from(us) * 1000);
+        let fields = <R as Wired>::fields(packet, self.common.unit);
+        let Fixed { first, fin, .. } = *packet;
+        Message { weight, was, serial: datagram.serial, first, fin, tx_ns, period_ns, round_ns, fields }
+    }
+}
+
+impl<R: Wired> Endpoint for Machine<R> {
+    fn drive(&mut self, now_ns: Ns, what: What) -> Vec<Do> {
+        self.io.now_ns = self.io.now_ns.max(now_ns);
+        let one = SubflowId(0);
+        match what {
+            What::Start => self.source.on_start(&mut self.io),
+            What::Hear(datagram) => {
+                let own = (self.common.number, self.common.unit, self.common.path.hops);
+                if datagram.back && (datagram.flow, datagram.unit, u16::from(datagram.packet.hops)) == own {
+                    let message = self.message(datagram);
+                    self.source.on_ctl(&mut self.io, one, message);
+                }
+            }
+            What::Wake(timer) => self.source.on_timer(&mut self.io, timer),
+            What::Left(remaining_bytes, in_flight_bytes) => {
+                let ack = Ack {
+                    subflow: one,
+                    acked_bytes: 0,
+                    rtt_ns: self.common.path.base_rtt_ns,
+                    ecn: false,
+                    in_flight_bytes,
+                    remaining_bytes,
+                    segment: 0,
+                    next_segment: 0,
+                    data: (),
+                };
+                self.source.on_ack(&mut self.io, &ack);
+            }
+            What::Weigh(weight) => self.source.on_weight(&mut self.io, weight, &Arc::new(Utility::log(weight))),
+            What::Finish => self.source.on_finish(&mut self.io),
+        }
+        let asks: Vec<_> = self.io.take_asks().collect();
+        let line_bps = self.common.path.line_rate_bps;
+        let done = |ask| match ask {
+            Ask::Ctl { message, .. } => Some(Do::Send(self.datagram(&message).write())),
+            Ask::Timer { timer, at_ns } => Some(Do::Wake { timer, at_ns }),
+            Ask::Pace { rate_bps, .. } => Some(Do::Pace(rate_bps.map_or(line_bps, |bps| bps.min(line_bps)))),
+            Ask::Pause { .. } => None,
+        };
+        asks.into_iter().filter_map(done).collect()
+    }
+}
+
+/// With 16 binary places, and never 0.
+fn weight(weight: f64) -> u32 {
+    (weight * f64::from(1u32 << WEIGHT_BITS)).round().clamp(1.0, f64::from(u32::MAX)) as u32
+}
+
+fn us(ns: Ns) -> u32 {
+    u32::try_from(ns.div_ceil(1000)).unwrap_or(u32::MAX)
+}
