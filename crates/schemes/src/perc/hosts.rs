@@ -46,15 +46,15 @@ enum Member {
 /// Refuses parameters that hosts cannot keep to.
 pub fn check(scheme: &str, params: &Map<String, Value>) -> Result<(), Fault> {
     let resolved = Params::resolve(registry::find(scheme)?, params)?;
-    if resolved.flag(COMPACT.name) {
+    if resolved.flag(COMPACT.key.name) {
         let what = "hosts' packets carry one rate for each link";
         return Err(Fault::new("params.compact", what, "leave it away on a testbed"));
     }
-    if scheme == SPercStar::INFO.name && resolved.number(super::SHORT.name) > 0.0 {
+    if scheme == SPercStar::INFO.name && resolved.number(super::SHORT.key.name) > 0.0 {
         let what = "a testbed's queues do not let short flows go before others";
         return Err(Fault::new("params.short", what, "leave it away on a testbed"));
     }
-    if resolved.number(super::DIVISION.name) > MOST_KB {
+    if resolved.number(super::DIVISION.key.name) > MOST_KB {
         let what = format!("hosts hold tables of at most {MOST_KB} KB");
         return Err(Fault::new("params.division_kb", what, "give less, or 0 to divide exactly"));
     }
@@ -98,7 +98,7 @@ impl Hosts {
             first_round_ns: slow(read.first_round_ns),
             ..read
         };
-        let kb = params.number(super::DIVISION.name);
+        let kb = params.number(super::DIVISION.key.name);
         let tables = (kb > 0.0).then(|| Arc::new(Tables::within((kb * 1024.0) as usize)));
         let tie = Tie::read(&params)?.covering(tables.as_ref().map_or(0.0, |t| t.error()));
         Ok(Hosts { member, settings, tables, tie, unit: Unit::of(most_bps), rtt_ns: rtt_ns.max(1), packet_bytes })

@@ -16,13 +16,13 @@ SHARES = {"soze": 1.0, "soze-virtual": 0.98}
 OFF = 0.15
 USED = 0.9
 MS = 1_000_000
-GOALS_MBPS = {
+GOALS_MBPS: dict[str, list[list[float]]] = {
     "one": [[75, 25]],
     "two": [[25, 75, 75]],
     "moves": [[30, 70, 30], [100 / 6, 500 / 6, 60 - 100 / 6]],
 }
 """Weighted max-min of each phase of a spec, Mb/s."""
-LINKS_MBPS = {"one": [([0, 1], 100)], "two": [([0, 1], 100), ([0, 2], 100)], "moves": [([0, 1], 100)]}
+LINKS_MBPS: dict[str, list[tuple[list[int], float]]] = {"one": [([0, 1], 100)], "two": [([0, 1], 100), ([0, 2], 100)], "moves": [([0, 1], 100)]}
 """Flows of each link that is full in every phase, and its rate."""
 JOINS_NS, BAND, OVER = 2000 * MS, 0.15, 5
 
