@@ -22,7 +22,11 @@ GOALS_MBPS: dict[str, list[list[float]]] = {
     "moves": [[30, 70, 30], [100 / 6, 500 / 6, 60 - 100 / 6]],
 }
 """Weighted max-min of each phase of a spec, Mb/s."""
-LINKS_MBPS: dict[str, list[tuple[list[int], float]]] = {"one": [([0, 1], 100)], "two": [([0, 1], 100), ([0, 2], 100)], "moves": [([0, 1], 100)]}
+LINKS_MBPS: dict[str, list[tuple[list[int], float]]] = {
+    "one": [([0, 1], 100)],
+    "two": [([0, 1], 100), ([0, 2], 100)],
+    "moves": [([0, 1], 100)],
+}
 """Flows of each link that is full in every phase, and its rate."""
 JOINS_NS, BAND, OVER = 2000 * MS, 0.15, 5
 
