@@ -18,6 +18,8 @@ use subak_testbed::{Carried, Schedule};
 /// A pace falls to this share of itself at most, at each control packet: a socket waits for a packet's time at the pace that it
 /// had when it sent, and one that all but stopped would sleep through the next rates.
 const MOST_FALL: f64 = 0.25;
+/// The timer of a source that is to hold its data: see [`Control::carry_out`].
+const HOLD: u32 = u32::MAX;
 /// The most changes of a flow's pace that are kept.
 const MOST_NOTES: usize = 10_000;
 /// A change of less than this share is not kept.
@@ -28,6 +30,8 @@ struct Source {
     /// What its socket has, and what was noted last.
     pace_bps: f64,
     noted_bps: f64,
+    /// It is to hold its data.
+    held: bool,
 }
 
 pub(super) struct Control<'a> {
@@ -38,6 +42,8 @@ pub(super) struct Control<'a> {
     due: BinaryHeap<Reverse<(u64, usize, u32)>>,
     /// Payload over bytes on the wire.
     payload: f64,
+    /// The longest idle round trip, ns.
+    rtt_ns: u64,
 }
 
 impl<'a> Control<'a> {
@@ -54,6 +60,7 @@ impl<'a> Control<'a> {
             by_address: HashMap::new(),
             sources: Vec::with_capacity(schedule.flows.len()),
             due: BinaryHeap::new(),
+            rtt_ns: asked.rtt_ns.max(1),
             payload: f64::from(mss_bytes) / f64::from(asked.mtu_bytes.max(1)),
         };
         for (f, flow) in schedule.flows.iter().enumerate() {
@@ -66,7 +73,7 @@ impl<'a> Control<'a> {
             };
             let known = Flow { number: f as u32, weight: flow.weight, size_bytes: flow.size_bytes, mss_bytes, path };
             let sender = hosts.sender(&known).map_err(|fault| format!("flows[{f}]: {fault}"))?;
-            control.sources.push(Source { sender, pace_bps: 0.0, noted_bps: 0.0 });
+            control.sources.push(Source { sender, pace_bps: 0.0, noted_bps: 0.0, held: false });
             for (host, address) in [(flow.src, flow.from), (flow.dst, flow.to)] {
                 control.open(ends.place(host)?, address, &ends.epoll)?;
             }
@@ -124,6 +131,12 @@ impl<'a> Control<'a> {
     pub fn wake(&mut self, now_ns: u64, at: &mut At) {
         while let Some(&Reverse((_, f, timer))) = self.due.peek().filter(|next| next.0.0 <= now_ns) {
             self.due.pop();
+            if timer == HOLD {
+                if self.sources[f].held {
+                    self.pace(f, 0.0, at);
+                }
+                continue;
+            }
             self.tell_left(f, at.ends);
             let asked = self.sources[f].sender.wake(now_ns, timer);
             self.carry_out(f, now_ns, asked, at);
@@ -182,11 +195,21 @@ impl<'a> Control<'a> {
                         notes.push((now_ns, bps));
                         source.noted_bps = bps;
                     }
-                    source.pace_bps = bps.max(MOST_FALL * source.pace_bps);
-                    at.paced.push((f, source.pace_bps * self.payload));
+                    source.held = bps <= 0.0;
+                    // A packet that starts a flow anew is back at once, unless it is lost, too.
+                    match source.held {
+                        true => self.due.push(Reverse((now_ns + self.rtt_ns, f, HOLD))),
+                        false => self.pace(f, bps, at),
+                    }
                 }
             }
         }
+    }
+
+    fn pace(&mut self, f: usize, bps: f64, at: &mut At) {
+        let source = &mut self.sources[f];
+        source.pace_bps = bps.max(MOST_FALL * source.pace_bps);
+        at.paced.push((f, source.pace_bps * self.payload));
     }
 }
 
