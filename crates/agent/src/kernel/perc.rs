@@ -63,7 +63,7 @@ impl Loaded {
         let (set, round_ns) = hosts.link(link.rate_bps, link.hops);
         let random = subak_core::rng::mix(link.seed ^ u64::from(self.ports)) | 1;
         // Rounds of different links end at different times.
-        let began_ns = crate::traffic::clock_ns() - random % round_ns.max(1);
+        let began_ns = crate::traffic::clock_ns().saturating_sub(random % round_ns.max(1));
         let port = types::port {
             twin: link.twin.filter(|_| hosts.reverse()).map_or(0, |twin| twin + 1),
             set: settings(&set),

@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use subak_core::scheme::PathInfo;
-use subak_schemes::perc::hosts::{Do, Flow, Hosts, Sender};
+use subak_schemes::perc::hosts::{Do, Flow, Hosts, Sender, check_weight};
 use subak_schemes::perc::wire::{Datagram, MOST_BYTES, PORT};
 use subak_testbed::{Carried, Schedule};
 
@@ -72,7 +72,8 @@ impl<'a> Control<'a> {
                 base_rtt_ns: path.rtt_ns.max(1),
             };
             let known = Flow { number: f as u32, weight: flow.weight, size_bytes: flow.size_bytes, mss_bytes, path };
-            let sender = hosts.sender(&known).map_err(|fault| format!("flows[{f}]: {fault}"))?;
+            let weights = flow.weights.iter().try_for_each(|change| check_weight(change.weight));
+            let sender = weights.and_then(|()| hosts.sender(&known)).map_err(|fault| format!("flows[{f}]: {fault}"))?;
             control.sources.push(Source { sender, pace_bps: 0.0, noted_bps: 0.0, held: false });
             for (host, address) in [(flow.src, flow.from), (flow.dst, flow.to)] {
                 control.open(ends.place(host)?, address, &ends.epoll)?;

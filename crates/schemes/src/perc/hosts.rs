@@ -43,8 +43,12 @@ enum Member {
     Robust(Robust),
 }
 
-/// Refuses parameters that hosts cannot keep to.
+/// Refuses schemes that hosts do not run, and parameters that they cannot keep to.
 pub fn check(scheme: &str, params: &Map<String, Value>) -> Result<(), Fault> {
+    if !SCHEMES.contains(&scheme) {
+        let what = format!("scheme \"{scheme}\" does not send control packets between hosts");
+        return Err(Fault::new("scheme", what, "take s-perc or s-perc-star"));
+    }
     let resolved = Params::resolve(registry::find(scheme)?, params)?;
     if resolved.flag(COMPACT.key.name) {
         let what = "hosts' packets carry one rate for each link";
@@ -59,6 +63,15 @@ pub fn check(scheme: &str, params: &Map<String, Value>) -> Result<(), Fault> {
         return Err(Fault::new("params.division_kb", what, "give less, or 0 to divide exactly"));
     }
     Ok(())
+}
+
+/// Refuses weights that packets cannot carry.
+pub fn check_weight(weight: f64) -> Result<(), Fault> {
+    if WEIGHTS.contains(&weight) {
+        return Ok(());
+    }
+    let what = format!("a flow has a weight of {weight}");
+    Err(Fault::new("weight", what, "give weights from 1/16 to 4096: they count by their ratios"))
 }
 
 impl Hosts {
@@ -79,13 +92,9 @@ impl Hosts {
                 let made = SPerc::new(&params)?;
                 (Member::Plain(made.rule), made.settings)
             }
-            "s-perc-star" => {
+            _ => {
                 let made = SPercStar::new(&params)?;
                 (Member::Robust(made.rule), made.settings)
-            }
-            _ => {
-                let what = format!("scheme \"{scheme}\" does not send control packets between hosts");
-                return Err(Fault::new("scheme", what, "take s-perc or s-perc-star"));
             }
         };
         let slow = |ns: Ns| (ns as f64 / scale).round() as Ns;
@@ -128,14 +137,14 @@ impl Hosts {
         let settings = LinkSettings {
             capacity: self.unit.capacity(capacity_bps * (1.0 - control - headroom)),
             packet_ns: if control_bps > 0.0 { (bits * 1e9 / control_bps).ceil() as u64 } else { 0 },
-            patience_ns: if round_ns > 0 { 0 } else { 10 * self.rtt_ns },
-            wait_ns: LATE_RTTS * self.rtt_ns,
+            patience_ns: if round_ns > 0 { 0 } else { self.rtt_ns.saturating_mul(10) },
+            wait_ns: self.rtt_ns.saturating_mul(LATE_RTTS),
             tie: (self.tie.0 * 4_294_967_296.0).ceil() as u32,
             robust: matches!(self.member, Member::Robust(_)),
             log_index_bits: log as u8,
             power_index_bits: power as u8,
         };
-        let first_ns = [round_ns, first_round_ns, 2 * self.rtt_ns].into_iter().find(|&ns| ns > 0);
+        let first_ns = [round_ns, first_round_ns, self.rtt_ns.saturating_mul(2)].into_iter().find(|&ns| ns > 0);
         (settings, first_ns.unwrap_or(1))
     }
 
@@ -145,10 +154,7 @@ impl Hosts {
             let what = format!("a flow's path has {} links, and packets hold {MOST_HOPS}", flow.path.hops);
             return Err(Fault::new("network", what, "take shorter paths, or simulate it"));
         }
-        if !WEIGHTS.contains(&flow.weight) {
-            let what = format!("a flow has a weight of {}", flow.weight);
-            return Err(Fault::new("weight", what, "give weights from 1/16 to 4096: they count by their ratios"));
-        }
+        check_weight(flow.weight)?;
         let info = FlowInfo {
             weight: flow.weight,
             size_bytes: flow.size_bytes,
@@ -217,7 +223,7 @@ impl Sender {
     pub fn tell_left(&mut self, remaining_bytes: u64, in_flight_bytes: u64) {
         self.0.drive(0, What::Left(remaining_bytes, in_flight_bytes));
     }
-    /// The flow has another weight from now on.
+    /// The flow has another weight from now on: see [`check_weight`].
     pub fn weigh(&mut self, now_ns: Ns, weight: f64) -> Vec<Do> {
         self.0.drive(now_ns, What::Weigh(weight.clamp(*WEIGHTS.start(), *WEIGHTS.end())))
     }

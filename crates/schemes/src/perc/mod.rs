@@ -19,6 +19,8 @@ pub mod fixed;
 mod fixed_tests;
 mod hop;
 pub mod hosts;
+#[cfg(test)]
+mod hosts_tests;
 mod source;
 mod sum;
 pub mod wire;
