@@ -26,6 +26,7 @@ schemes! {
     hpcc::Hpcc,
     dcqcn::Dcqcn,
     timely::Timely,
+    google_swift::GoogleSwift,
     wrr::Wrr,
     charny::Charny,
     fair::Fair,
