@@ -14,7 +14,8 @@ from lark import Tree
 from subak.errors import InputError
 from subak.pipeline.frontend import STANDARD
 from subak.pipeline.p4.declared import Action, Table, arguments, parts, walk
-from subak.pipeline.p4.lower import Lowering, applied_table, lower_unit, run_table
+from subak.pipeline.p4.flow import applied_table, run_table
+from subak.pipeline.p4.lower import Lowering, lower_unit
 from subak.pipeline.p4.parse import Node
 from subak.pipeline.p4.scope import Ref, Scope
 from subak.pipeline.p4.tables import Entries

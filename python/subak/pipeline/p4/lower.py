@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from lark import Tree
 
@@ -20,8 +20,10 @@ from subak.pipeline import derive, program
 from subak.pipeline.frontend import COUNTER_BITS, METER_BITS, NEVER, STANDARD, Next, leaving, members, met
 from subak.pipeline.p4 import keys as table_keys
 from subak.pipeline.p4.controls import read_control, read_unit
-from subak.pipeline.p4.declared import Action, Control, Table, arguments, is_a, parts, walk
+from subak.pipeline.p4.declared import Action, Control, Table, arguments, parts, walk
 from subak.pipeline.p4.effects import Effect
+from subak.pipeline.p4.flow import Ways, applied_table, run_table
+from subak.pipeline.p4.functions import check
 from subak.pipeline.p4.parse import Node, deepest, fault, parse
 from subak.pipeline.p4.preprocess import Source
 from subak.pipeline.p4.scope import COMPARED, Ref, Scope
@@ -30,21 +32,6 @@ from subak.pipeline.p4.unit import Unit
 T = TypeVar("T")
 MOST_ENTRIES = 1024
 """Of a table that does not say: as bmv2 has it."""
-
-
-class Ways(NamedTuple):
-    """Where control goes after a statement."""
-
-    follow: str | None
-    """In order."""
-    end: str | None
-    """After a return."""
-    stop: str | None
-    """After an exit: out of the whole of ingress, or of egress."""
-
-    def then(self, follow: str | None) -> Ways:
-        """The same before another statement."""
-        return self._replace(follow=follow)
 
 
 def read(data: bytes, file: str) -> Unit:
@@ -98,7 +85,7 @@ class Lowering:
         """The tables, in the order of the program."""
         follow: str | None = None
         for function in (one for named in self.unit.functions.values() for one in named):
-            self._check_function(function)
+            check(self.unit, function)
         for control in reversed(self.unit.controls):
             roles = zip(control.taken, ("hdr", "meta", STANDARD), strict=False)
             names = {p.name: Ref(p.type, role) for p, role in roles}
@@ -119,27 +106,6 @@ class Lowering:
             for table in reversed(self._made)
         )
         return tables, named.get(start, start)
-
-    def _check_function(self, function: Action) -> None:
-        """Refuses a function that calls itself, by however many others, or has no value where it needs one."""
-        found: list[Action] = []
-        left = [function]
-        while left:
-            calls = (n for n in walk(left.pop().body) if n.data in ("invoke", "call") and is_a(n.children[0], "name"))
-            for call in calls:
-                name = str(call.children[0].children[0])  # type: ignore[union-attr]
-                called = self.unit.function(name, len(arguments(call)))
-                if called is not None and all(called is not one for one in found):
-                    left.append(called)
-                    found.append(called)
-        if any(function is one for one in found):
-            raise self.unit.error(function.body, f"{function.name} calls itself", "let functions only call others")
-        valued = function.result is not None and function.result.kind != "void"
-        if valued and not any(n.data == "return" for n in walk(function.body)):
-            raise self.unit.error(function.body, f"{function.name} returns nothing", "write return and its value")
-        names = {p.name: Ref(p.type, None, p.direction in ("out", "inout")) for p in function.taken}
-        scope = Scope(self.unit, self.unit.controls[0], names)
-        Effect().add(function.body, scope.child({}, in_action=True, result=function.result))
 
     def control(self, control: Control, names: dict[str, Ref], ways: Ways) -> str | None:
         """Lowers a control whose parameters stand for ``names``, and says where it begins."""
@@ -472,30 +438,3 @@ class Lowering:
     def _name(self, name: str) -> str:
         self._count[name] = self._count.get(name, 0) + 1
         return name if self._count[name] == 1 else f"{name}_{self._count[name]}"
-
-
-def applied_table(condition: Node) -> tuple[Node, bool] | None:
-    """The table whose hit or miss a condition asks for, and which of the two makes it true."""
-    if condition.data == "not":
-        inner = applied_table(condition.children[0])  # type: ignore[arg-type]
-        return (inner[0], not inner[1]) if inner else None
-    if condition.data == "member" and str(condition.children[1]) in ("hit", "miss"):
-        table = apply_call(condition.children[0])
-        return (table, str(condition.children[1]) == "hit") if table else None
-    return None
-
-
-def run_table(selector: Node) -> Node | None:
-    """The table whose action a switch asks for."""
-    if selector.data == "member" and str(selector.children[1]) == "action_run":
-        return apply_call(selector.children[0])
-    return None
-
-
-def apply_call(node: object) -> Node | None:
-    """What ``t.apply`` is called in an expression, if it is."""
-    if isinstance(node, Tree) and is_a(node, "invoke"):
-        callee = node.children[0]
-        if isinstance(callee, Tree) and callee.data == "member" and str(callee.children[1]) == "apply":
-            return callee
-    return None
