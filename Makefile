@@ -7,15 +7,19 @@ SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Carg
 # The programs of hosts are built where clang and two libraries are; all else is without them.
 BPF = $(shell command -v clang >/dev/null && [ -e /usr/include/libelf.h ] && [ -e /usr/include/zlib.h ] && echo --features subak-agent/bpf)
 
-.PHONY: setup agent clang quick format demo test lint fuzz docs records deny bench clean chromium tshark
+.PHONY: setup agent packages clang quick format demo test lint fuzz docs records deny bench clean chromium tshark
 
 ## .venv with the locked packages, the subak package and .venv/bin/subak
 setup: .venv/.installed agent
 
 ## .venv/bin/subak-agent, which hosts run: with eBPF where clang is
 agent: .venv/.locked
-	cargo build --quiet --release --locked -p subak-agent $(BPF)
-	install -C target/release/subak-agent .venv/bin/
+	cargo build --quiet --release --locked -p subak-agent -p subak-allocator $(BPF)
+	install -C target/release/subak-agent target/release/subak-allocator .venv/bin/
+
+## dist: static binaries of the daemons of hosts, and Debian packages
+packages: clang
+	packages/build.sh
 
 .venv/.locked: requirements.lock
 	$(PYTHON) -m venv .venv

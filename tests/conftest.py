@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import fcntl
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,17 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 COMMAND = Path(sys.executable).parent / "subak"
+
+
+@pytest.fixture(autouse=True)
+def _one_testbed(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Tests of hosts run one at a time: they look for what programs leave in the kernel, and time real packets."""
+    if not request.module.__name__.startswith("test_testbed"):
+        yield
+        return
+    with (Path(tempfile.gettempdir()) / "subak-one-testbed").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,7 @@ def _rates(results: subak.Results, scheme: str) -> list[float]:
     return [sum(rates) / len(rates) for rates in ([r["rate_bps"] for r in rows if r["flow"] == f] for f in flows)]
 
 
-def _left() -> dict[str, Any]:
+def programs_left() -> dict[str, Any]:
     """What of Subak's programs is in the kernel, and which of its processes live."""
     told = json.loads(subprocess.run([agent(), "doctor", "--present"], capture_output=True, check=True).stdout)
     return dict(told.get("present", {}))
@@ -199,27 +199,27 @@ def test_what_is_killed_leaves_nothing(tmp_path: Path) -> None:
         command = [COMMAND, "run", spec, "--driver", "testbed", "--out", tmp_path / f"{turn}"]
         run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         time.sleep(random_.uniform(0.3, 3.0))
-        family = _family(run.pid)
+        family = processes_of(run.pid)
         victim = run.pid if turn % 2 == 0 or not family else random_.choice(family)
         os.kill(victim, signal.SIGKILL)
         if victim != run.pid:
             # Whatever was killed, the run says so and ends.
             assert run.wait(30) == 1
         run.wait(30)
-        _gone(family)
+        wait_for_ends(family)
     until = time.monotonic() + 30
-    while any(_left().values()) and time.monotonic() < until:
+    while any(programs_left().values()) and time.monotonic() < until:
         time.sleep(0.5)
-    assert not any(_left().values()), _left()
+    assert not any(programs_left().values()), programs_left()
 
 
-def _family(pid: int) -> list[int]:
+def processes_of(pid: int) -> list[int]:
     """The processes that a process has started."""
     children = Path(f"/proc/{pid}/task").glob("*/children")
     return [int(child) for path in children for child in path.read_text().split()]
 
 
-def _gone(pids: list[int]) -> None:
+def wait_for_ends(pids: list[int]) -> None:
     """Waits until the processes are gone."""
     until = time.monotonic() + 10
     while any(Path(f"/proc/{pid}/exe").exists() for pid in pids):

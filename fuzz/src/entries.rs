@@ -5,16 +5,19 @@ use subak_control::{Allocator, BigSwitch, Ecmp, Endpoint, Settings};
 use subak_core::document::Format;
 use subak_core::route::Routing;
 use subak_core::{Case, Network, NodeKind, Ns};
-use subak_wire::{Bundle, Datagram};
+use subak_wire::{Bundle, Datagram, Direction, Seal, Secret, claimed_endpoint};
 
 /// Takes bytes; a trace of what it did.
 pub type Entry = fn(&[u8]) -> u64;
 
 /// All of them.
-pub const ENTRIES: [(&str, Entry); 5] = [
+pub const ENTRIES: [(&str, Entry); 8] = [
     ("datagram", datagram),
     ("bundle", bundle),
     ("exchange", exchange),
+    ("sealed", sealed),
+    ("control", control),
+    ("netlink", netlink),
     ("case-json", |bytes| case(bytes, Format::Json)),
     ("case-toml", |bytes| case(bytes, Format::Toml)),
 ];
@@ -53,6 +56,36 @@ fn bundle(bytes: &[u8]) -> u64 {
         }
         Err(malformed) => trace(malformed.what),
     }
+}
+
+/// What is read before a tag is checked, and what comes after one that is right.
+fn sealed(bytes: &[u8]) -> u64 {
+    let endpoint = claimed_endpoint(bytes);
+    let seal = Seal::new(&Secret::new([7; 32]), endpoint.unwrap_or(0), Direction::Up);
+    assert!(seal.open(bytes).is_none(), "nobody guesses a tag");
+    let mut own = bytes.to_vec();
+    seal.seal(&mut own);
+    assert_eq!(seal.open(&own), Some(bytes));
+    let secret = std::str::from_utf8(bytes).ok().map(|text| Secret::from_hex(text).is_ok());
+    trace((endpoint.is_some(), secret, datagram(bytes)))
+}
+
+/// A control packet of s-PERC is what was written, or refused.
+fn control(bytes: &[u8]) -> u64 {
+    match subak_schemes::perc::wire::Datagram::read(bytes) {
+        Some(datagram) => {
+            assert_eq!(subak_schemes::perc::wire::Datagram::read(&datagram.write()), Some(datagram));
+            trace((datagram.hop, datagram.back))
+        }
+        None => trace(bytes.len().min(200)),
+    }
+}
+
+/// What a kernel says of its queues.
+fn netlink(bytes: &[u8]) -> u64 {
+    let mut found = std::collections::BTreeMap::new();
+    let done = subak_agent::read_queues(bytes, &mut found);
+    trace((done.is_ok(), found.len().min(20)))
 }
 
 fn star() -> Network {

@@ -35,3 +35,10 @@ fn cases() {
     searched("case-json", 300_000);
     searched("case-toml", 100_000);
 }
+
+#[test]
+fn what_hosts_hear() {
+    searched("sealed", 300_000);
+    searched("control", 1_000_000);
+    searched("netlink", 1_000_000);
+}

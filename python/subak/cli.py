@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from subak._subak import __build__, __version__, generators
+from subak.allocator import allocator
 from subak.errors import InputError
 from subak.pipeline.command import fit
 from subak.policy.command import policy
@@ -420,6 +421,7 @@ app.command(epilog="Example: [bold]subak repro perc-fig3.5[/]")(repro)
 app.command(epilog="Example: [bold]subak fit l2l3-complex --switch rmt --objective stages[/]")(fit)
 app.add_typer(policy, name="policy")
 app.add_typer(testbed, name="testbed")
+app.add_typer(allocator, name="allocator")
 
 
 def _print_json(value: Any) -> None:

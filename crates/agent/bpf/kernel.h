@@ -45,9 +45,16 @@ struct tcp_sock {
 	u32 snd_ssthresh;
 	u32 mss_cache;
 	u32 packets_out;
+	u32 snd_una;
+	u32 write_seq;
 };
 
-struct ack_sample;
+enum tcp_ca_event { CA_EVENT_TX_START };
+
+struct ack_sample {
+	u32 pkts_acked;
+};
+
 struct rate_sample;
 
 struct tcp_congestion_ops {
@@ -56,6 +63,10 @@ struct tcp_congestion_ops {
 	void (*cong_control)(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs);
 	u32 (*undo_cwnd)(struct sock *sk);
 	void (*set_state)(struct sock *sk, u8 new_state);
+	void (*cong_avoid)(struct sock *sk, u32 ack, u32 acked);
+	void (*cwnd_event)(struct sock *sk, enum tcp_ca_event event);
+	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
+	void (*release)(struct sock *sk);
 	u32 flags;
 	char name[16];
 };

@@ -4,21 +4,14 @@
  * Every segment has an option of 8 bytes: what the path there has told so far, which switches raise, and what the path back
  * had told when the last segment came. A connection whose segments come without it for a while has the kernel's own
  * congestion control until they have it again. */
+#include "connections.h"
 #include "option.h"
 
 #include <stddef.h>
 
-#define SOL_SOCKET 1
-#define SOL_TCP 6
-#define TCP_CONGESTION 13
-#define AF_INET 2
-#define AF_INET6 10
 #define SK_PACING_NEEDED 1
 #define TCP_CA_LOSS 4
 #define NSEC_PER_SEC 1000000000ULL
-
-/* The private socket option that sets a weight: 16 bits after the point. */
-#define SOZE_WEIGHT 0x5a01
 
 /* Headers on the wire beside the payload: Ethernet, IPv4, TCP, and the option. */
 #define HEADER_BYTES (14 + 20 + 20 + OPTION_BYTES)
@@ -74,28 +67,6 @@ struct {
 	__type(value, struct host);
 } hosts SEC(".maps");
 
-/* Weights by destination, 32 bits after the point, as logarithms. */
-struct destination {
-	u32 bits;
-	__be32 address;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
-	__uint(max_entries, 16384);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, struct destination);
-	__type(value, s64);
-} destinations SEC(".maps");
-
-/* Weights by control group, likewise. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 16384);
-	__type(key, u64);
-	__type(value, s64);
-} groups SEC(".maps");
-
 /* The law of the namespace that a socket was made in: congestion controls have no way to ask for it, so that it is kept
  * with the socket's first callback. */
 struct {
@@ -122,15 +93,6 @@ static __always_inline bool misses(struct flow *flow, u64 now_ns)
 	flow->given_up = 1;
 	return true;
 }
-
-/* Hands a connection to this congestion control. A macro, for each kind of program has its own type of socket. */
-#define CHOOSE(of, name)                                                                           \
-	({                                                                                         \
-		char chosen[16];                                                                   \
-		for (int i = 0; i < 16; i++)                                                       \
-			chosen[i] = (name)[i];                                                     \
-		bpf_setsockopt(of, SOL_TCP, TCP_CONGESTION, chosen, sizeof(chosen));               \
-	})
 
 /* The rate as the kernel has it: payload, bytes a second. */
 static __always_inline void pace(struct sock *sk, struct tcp_sock *tp, const struct law *law, struct flow *flow)
@@ -228,23 +190,6 @@ struct tcp_congestion_ops soze = {
 	.flags = 1,
 	.name = "soze",
 };
-
-/* Over IPv4, by whatever kind of socket. */
-static __always_inline bool is_ipv4(const struct bpf_sock_ops *ops)
-{
-	if (ops->family == AF_INET)
-		return true;
-	return ops->family == AF_INET6 && !ops->remote_ip6[0] && !ops->remote_ip6[1] &&
-	       ops->remote_ip6[2] == bpf_htonl(0xffff);
-}
-
-/* Both words are read: the verifier takes no place in the context that depends on the family. */
-static __always_inline __be32 remote_ipv4(const struct bpf_sock_ops *ops)
-{
-	__be32 one = *(const volatile __u32 *)&ops->remote_ip4, other = *(const volatile __u32 *)&ops->remote_ip6[3];
-
-	return ops->family == AF_INET ? one : other;
-}
 
 /* A connection is there: it has the law of its namespace, its weight, and the option from now on. */
 static __always_inline void begin(struct bpf_sock_ops *ops)
@@ -375,7 +320,7 @@ int soze_weight(struct bpf_sockopt *asked)
 	struct flow *flow;
 	s64 before;
 
-	if (asked->level != SOL_TCP || asked->optname != SOZE_WEIGHT)
+	if (asked->level != SOL_TCP || asked->optname != SUBAK_WEIGHT)
 		return 1;
 	if ((void *)(weight + 1) > asked->optval_end || !*weight || !asked->sk)
 		return 0;

@@ -70,7 +70,7 @@ fn programs() -> Vec<Need> {
     vec![Need {
         name: "programs in the kernel (eBPF)",
         found: None,
-        needed_for: "soze and soze-virtual on the testbed",
+        needed_for: "soze, s-perc and flowtune on the testbed",
         mend: "apt-get install clang libelf-dev zlib1g-dev, then build again: make setup".to_string(),
     }]
 }
@@ -98,5 +98,28 @@ fn programs() -> Vec<Need> {
             "s-perc and s-perc-star on the testbed",
             r#"{"schema": 1, "scheme": "s-perc-star", "rtt_ns": 1000000}"#,
         ),
+        flowtune(),
     ]
+}
+
+/// A host that listens to nobody.
+#[cfg(feature = "bpf")]
+fn flowtune() -> Need {
+    use crate::flowtune::{Order, Running};
+    let order = Order {
+        name: "ft_doctor".to_string(),
+        hosts: Vec::new(),
+        sockets_here: true,
+        allocators: vec![([127, 0, 0, 1], 9).into()],
+        secret: subak_wire::Secret::new([0; 32]),
+        settings: subak_control::Settings::for_hosts(200_000_000),
+        shortest_bytes: 1,
+        weights: Vec::new(),
+    };
+    let (found, mend) = match Running::new(&order) {
+        Ok(_) => (Some("loads".to_string()), String::new()),
+        Err(why) => (None, why),
+    };
+    let name = "Flowtune as a congestion control (struct_ops over the kernel's cubic)";
+    Need { name, found, needed_for: "flowtune on the testbed, and subak-agent flowtune", mend }
 }

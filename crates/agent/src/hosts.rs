@@ -254,7 +254,7 @@ mod running {
     }
 
     /// The root of the control groups of version 2, wherever it is mounted.
-    fn control_groups() -> Result<String, String> {
+    pub(crate) fn control_groups() -> Result<String, String> {
         let mounts = std::fs::read_to_string("/proc/mounts").map_err(|e| format!("/proc/mounts: {e}"))?;
         let found = mounts.lines().find_map(|line| {
             let mut words = line.split(' ');
@@ -267,3 +267,5 @@ mod running {
 
 #[cfg(feature = "bpf")]
 pub use running::Running;
+#[cfg(feature = "bpf")]
+pub(crate) use running::control_groups;

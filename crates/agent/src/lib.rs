@@ -1,6 +1,7 @@
 //! Subak on Linux hosts: what sends, what steers, and what looks at queues. `subak-agent` is its program.
 
 pub mod doctor;
+pub mod flowtune;
 pub mod hosts;
 #[cfg(feature = "bpf")]
 pub mod kernel;
@@ -10,4 +11,4 @@ mod sys;
 pub mod traffic;
 pub mod wait;
 
-pub use netlink::Malformed;
+pub use netlink::{Malformed, read as read_queues};

@@ -31,6 +31,11 @@ enum Command {
     /// Programs choose it by its name (`TCP_CONGESTION`), or all have it. One JSON line on standard output says that it is in place.
     /// Where paths tell no delays, connections have the kernel's own congestion control.
     Soze(Host),
+    /// Sends at the rates that an allocator grants, until it is told to end: this host's connections in this network namespace.
+    ///
+    /// The allocator is `subak-allocator`. Connections have the kernel's cubic wherever no rate holds: before the first, for short
+    /// transfers, and when a lease ends. One JSON line on standard output says that it is in place.
+    Flowtune(Endpoint),
     /// Gives connections a weight from their begin on.
     Weigh {
         /// The number of the map, as `hosts` and `soze` say it: that of destinations or that of control groups.
@@ -87,6 +92,38 @@ struct Host {
     weights: Vec<String>,
 }
 
+/// How a host listens to an allocator.
+#[derive(Args)]
+struct Endpoint {
+    /// The address of this host, as the allocator knows it; with @FILE, of the namespace of that file. More than one for a testbed.
+    #[arg(long = "host", value_name = "ADDRESS[@NETNS]", required = true)]
+    hosts: Vec<String>,
+    /// Where an allocator listens, such as 10.0.0.9:4712; the stand-by after it.
+    #[arg(long = "allocator", value_name = "ADDRESS:PORT", required = true)]
+    allocators: Vec<std::net::SocketAddr>,
+    /// The file with the key that the allocator knows, too: 64 hexadecimal digits.
+    #[arg(long)]
+    key: std::path::PathBuf,
+    /// How long rates hold when nothing is heard any more, as the allocator has it.
+    #[arg(long, default_value = "200ms")]
+    lease: String,
+    /// Transfers of less than this are left alone.
+    #[arg(long, default_value = "15KB")]
+    shortest: String,
+    /// It speaks to allocators from this process's own namespace, and not from that of each host.
+    #[arg(long)]
+    sockets_here: bool,
+    /// It ends when standard input does, and says what it has done.
+    #[arg(long)]
+    attached: bool,
+    /// What it is called in the kernel.
+    #[arg(long, default_value = "flowtune")]
+    name: String,
+    /// A weight: WHOSE=W, such as 10.1.0.0/16=3 or /sys/fs/cgroup/web=3.
+    #[arg(long = "weight", value_name = "WHOSE=W")]
+    weights: Vec<String>,
+}
+
 /// The most bytes of a schedule.
 const MOST_INPUT: u64 = 1 << 30;
 
@@ -95,6 +132,7 @@ fn main() -> ExitCode {
         Command::Traffic => carry(),
         Command::Hosts => programs::serve(),
         Command::Soze(host) => programs::soze(&host),
+        Command::Flowtune(endpoint) => programs::flowtune(&endpoint),
         Command::Weigh { map, whose, weight } => programs::weigh(map, &whose, weight),
         Command::Counters { map, queues } => programs::counters(map, queues),
         Command::Doctor { present } => doctor(present),
@@ -122,12 +160,17 @@ fn carry() -> Result<(), String> {
 
 #[cfg(feature = "bpf")]
 mod programs {
-    use super::{Host, MOST_INPUT};
+    use super::{Endpoint, Host, MOST_INPUT};
     use serde_json::{Map, Value, json};
     use std::io::{BufRead, Read, Write};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use subak_agent::flowtune;
     use subak_agent::hosts::{Order, Running};
     use subak_agent::kernel::{queues, weights};
+    use subak_control::Settings;
     use subak_core::quantity;
+    use subak_wire::Secret;
 
     pub fn serve() -> Result<(), String> {
         let mut input = std::io::stdin().lock();
@@ -147,20 +190,12 @@ mod programs {
     pub fn soze(host: &Host) -> Result<(), String> {
         let rate_bps = quantity::rate_bps(&host.rate).map_err(|e| format!("--rate: {e}"))?;
         let rtt_ns = quantity::ns(&host.rtt).map_err(|e| format!("--rtt: {e}"))?;
-        let pair = |text: &str, option: &str| match text.rsplit_once('=') {
-            Some((name, value)) => Ok((name.to_string(), value.to_string())),
-            None => Err(format!("{option}: \"{text}\" has no \"=\"")),
-        };
         let mut params = Map::new();
         for text in &host.set {
             let (name, value) = pair(text, "--set")?;
             params.insert(name, serde_json::from_str(&value).unwrap_or(Value::String(value)));
         }
-        let mut weights = Vec::new();
-        for text in &host.weights {
-            let (whose, weight) = pair(text, "--weight")?;
-            weights.push((whose, weight.parse::<f64>().map_err(|e| format!("--weight: {weight}: {e}"))?));
-        }
+        let weights = weights_of(&host.weights)?;
         let order = json!({
             "schema": 1, "scheme": host.scheme, "name": host.name, "params": params, "rtt_ns": rtt_ns, "all": host.all,
             "fallback": host.fallback, "hosts": [{"netns": "/proc/self/ns/net", "rate_bps": rate_bps}], "weights": weights,
@@ -172,11 +207,64 @@ mod programs {
         }
     }
 
+    fn pair(text: &str, option: &str) -> Result<(String, String), String> {
+        match text.rsplit_once('=') {
+            Some((name, value)) => Ok((name.to_string(), value.to_string())),
+            None => Err(format!("{option}: \"{text}\" has no \"=\"")),
+        }
+    }
+
+    fn weights_of(texts: &[String]) -> Result<Vec<(String, f64)>, String> {
+        let read = texts.iter().map(|text| {
+            let (whose, weight) = pair(text, "--weight")?;
+            Ok((whose, weight.parse::<f64>().map_err(|e| format!("--weight: {weight}: {e}"))?))
+        });
+        read.collect()
+    }
+
+    pub fn flowtune(endpoint: &Endpoint) -> Result<(), String> {
+        let lease_ns = quantity::ns(&endpoint.lease).map_err(|e| format!("--lease: {e}"))?;
+        let shortest = quantity::bytes(&endpoint.shortest).map_err(|e| format!("--shortest: {e}"))?;
+        let text = std::fs::read_to_string(&endpoint.key).map_err(|e| format!("{}: {e}", endpoint.key.display()))?;
+        let hosts = endpoint.hosts.iter().map(|text| {
+            let (address, netns) = text.split_once('@').unwrap_or((text, "/proc/self/ns/net"));
+            let address = address.parse().map_err(|e| format!("--host: {address}: {e}"))?;
+            Ok((address, netns.to_string()))
+        });
+        let order = flowtune::Order {
+            name: endpoint.name.clone(),
+            hosts: hosts.collect::<Result<_, String>>()?,
+            allocators: endpoint.allocators.clone(),
+            secret: Secret::from_hex(&text).map_err(|e| format!("{}: {e}", endpoint.key.display()))?,
+            sockets_here: endpoint.sockets_here,
+            settings: Settings::for_hosts(lease_ns),
+            shortest_bytes: u32::try_from(shortest).map_err(|_| "--shortest: give less than 4GB".to_string())?.max(1),
+            weights: weights_of(&endpoint.weights)?,
+        };
+        let mut running = flowtune::Running::new(&order)?;
+        say(&json!({"ready": true, "weights": running.weights()?}))?;
+        let ended = Arc::new(AtomicBool::new(false));
+        if endpoint.attached {
+            let ended = Arc::clone(&ended);
+            std::thread::spawn(move || {
+                let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+                ended.store(true, Ordering::Relaxed);
+            });
+        }
+        while !ended.load(Ordering::Relaxed) {
+            running.turn()?;
+        }
+        say(&running.report())
+    }
+
+    fn say(what: &Value) -> Result<(), String> {
+        let mut out = std::io::stdout();
+        writeln!(out, "{what}").and_then(|()| out.flush()).map_err(|e| format!("standard output: {e}"))
+    }
+
     fn start(order: &Order) -> Result<Running, String> {
         let running = Running::new(order)?;
-        let ready = serde_json::to_string(&running.ready()?).map_err(|e| e.to_string())?;
-        let mut out = std::io::stdout();
-        writeln!(out, "{ready}").and_then(|()| out.flush()).map_err(|e| format!("standard output: {e}"))?;
+        say(&serde_json::to_value(running.ready()?).map_err(|e| e.to_string())?)?;
         Ok(running)
     }
 
@@ -193,7 +281,7 @@ mod programs {
 
 #[cfg(not(feature = "bpf"))]
 mod programs {
-    use super::Host;
+    use super::{Endpoint, Host};
 
     const WITHOUT: &str =
         "it was built without eBPF: install clang, libelf-dev and zlib1g-dev, and build with --features bpf";
@@ -202,6 +290,9 @@ mod programs {
         Err(WITHOUT.to_string())
     }
     pub fn soze(_host: &Host) -> Result<(), String> {
+        Err(WITHOUT.to_string())
+    }
+    pub fn flowtune(_endpoint: &Endpoint) -> Result<(), String> {
         Err(WITHOUT.to_string())
     }
     pub fn weigh(_map: u32, _whose: &str, _weight: f64) -> Result<(), String> {

@@ -35,10 +35,13 @@ pub(crate) struct Peer {
     pub news: VecDeque<u32>,
     /// It stands among those that have something to send.
     pub is_ready: bool,
+    /// Whose quota it counts towards.
+    pub tenant: u32,
 }
 
 impl Peer {
-    pub fn new(epoch: u64) -> Self {
-        Peer { channel: Channel::new(epoch), flowlets: BTreeMap::new(), news: VecDeque::new(), is_ready: false }
+    pub fn new(epoch: u64, tenant: u32) -> Self {
+        let (flowlets, news) = (BTreeMap::new(), VecDeque::new());
+        Peer { channel: Channel::new(epoch), flowlets, news, is_ready: false, tenant }
     }
 }

@@ -20,10 +20,12 @@ mod pace;
 mod paths;
 mod peer;
 mod rtt;
+mod sealed;
 
-pub use allocator::{Allocator, Counters};
+pub use allocator::{Allocator, Counters, Flow, PeerState};
 pub use endpoint::Endpoint;
 pub use paths::{BigSwitch, Ecmp, Paths, Turns};
+pub use sealed::SealedEndpoint;
 use subak_core::Ns;
 
 /// How the allocator's prices move.
@@ -109,6 +111,16 @@ impl Settings {
     /// rounds, or rates end before the next are told.
     pub fn for_endpoints(endpoints: usize) -> Self {
         Settings::DEFAULT.with_lease(Settings::DEFAULT.lease_ns.max(endpoints as Ns * 8_000))
+    }
+
+    /// For hosts, whose programs wait for their turn on a processor: some milliseconds now and then.
+    pub fn for_hosts(lease_ns: Ns) -> Self {
+        Settings {
+            rto_min_ns: 5_000_000,
+            ack_delay_ns: 1_000_000,
+            ahead_ns: 0,
+            ..Settings::DEFAULT.with_lease(lease_ns)
+        }
     }
 
     /// The share of each link that is handed out.

@@ -30,8 +30,13 @@ pub struct Ecmp {
 impl Ecmp {
     /// Shortest paths of `network`, as `routing` has them.
     pub fn new(network: &Network, routing: Routing) -> Self {
-        let nodes = network.nodes().ids();
-        Ecmp { router: Router::by(network, routing), access: nodes.map(|node| access(network, node)).collect() }
+        Ecmp::avoiding(network, routing, |_| false)
+    }
+
+    /// The same, but over no link that `avoided` names.
+    pub fn avoiding(network: &Network, routing: Routing, avoided: impl Fn(LinkId) -> bool) -> Self {
+        let router = Router::avoiding(network, routing, avoided);
+        Ecmp { router, access: network.nodes().ids().map(|node| access(network, node)).collect() }
     }
 }
 

@@ -23,11 +23,13 @@
 mod bundle;
 mod rate;
 mod reader;
+mod seal;
 
 pub use bundle::Bundle;
 pub use rate::Rate16;
 pub use reader::Malformed;
 use reader::Reader;
+pub use seal::{Seal, Secret, TAG_BYTES, claimed_endpoint};
 
 /// Of the format.
 pub const VERSION: u8 = 1;

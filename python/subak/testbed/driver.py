@@ -7,11 +7,12 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from subak.errors import InputError
-from subak.testbed import control
+from subak.testbed import control, flowtune
 from subak.testbed.layout import Layout, Link, Plan
 from subak.testbed.testbed import IN_EBPF, Testbed
 
@@ -25,8 +26,9 @@ def carry(errand: str, goes_on: Callable[[float], bool]) -> str:
     """Carries an errand of the lab; both documents are JSON."""
     asked = json.loads(errand)
     own, controlled = asked["scheme"] in IN_EBPF, asked["scheme"] in control.SCHEMES
+    granted = asked["scheme"] == flowtune.SCHEME
     underneath = control.UNDERNEATH if controlled else asked["scheme"]
-    congestion = f"soze{os.getpid():x}_{next(_numbers)}" if own else _congestion(underneath)
+    congestion = f"subak{os.getpid():x}_{next(_numbers)}" if own or granted else _congestion(underneath)
     plan = _plan(asked, telling=own, priority=controlled)
     if controlled:
         control.check(asked, plan)
@@ -42,7 +44,11 @@ def carry(errand: str, goes_on: Callable[[float], bool]) -> str:
         if controlled:
             testbed.serve(control.order(asked, testbed))
             control.tell(schedule, asked, plan)
-        recording = testbed.carry(schedule, goes_on)
+        with ExitStack() as daemons:
+            if granted:
+                configured = flowtune.configuration(asked["params"], asked["scale"])
+                daemons.enter_context(flowtune.Flowtune(testbed, layout, configured, congestion))
+            recording = testbed.carry(schedule, goes_on)
     if recording["latest_ns"] > LATE_NS:
         late = f"something was done {recording['latest_ns'] / 1e6:.1f} ms late"
         print(
@@ -92,7 +98,7 @@ def _schedule(
     return {
         "schema": 1,
         "congestion": congestion,
-        "weighted": plan.telling,
+        "weighted": plan.telling or asked["scheme"] == flowtune.SCHEME,
         "hosts": [{"name": plan.names[node], "netns": testbed.namespace(node)} for node in hosts],
         "ports": ports,
         "flows": flows,

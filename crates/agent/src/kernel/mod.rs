@@ -1,6 +1,7 @@
 //! The programs that run in the kernel, and what they are set to.
 #![allow(unsafe_code)]
 
+pub mod flowtune;
 pub(crate) mod perc;
 pub mod perc_vectors;
 pub mod present;

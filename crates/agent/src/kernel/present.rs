@@ -27,9 +27,21 @@ const PROGRAMS: &[&str] = &[
     "enter",
     "leave",
     "perc_pass",
+    "flowtune_init",
+    "flowtune_event",
+    "flowtune_acked",
+    "flowtune_avoid",
+    "flowtune_ssthre",
+    "flowtune_state",
+    "flowtune_undo",
+    "flowtune_releas",
+    "flowtune_socket",
+    "flowtune_create",
+    "flowtune_weight",
 ];
 /// Maps that none but Subak's programs have.
-const MAPS: &[&str] = &["flows", "laws", "destinations", "groups", "ports", "perc_devices", "perc_ports"];
+const MAPS: &[&str] =
+    &["flows", "laws", "destinations", "groups", "ports", "perc_devices", "perc_ports", "grants", "leases"];
 
 /// Counts it.
 pub fn present() -> Present {

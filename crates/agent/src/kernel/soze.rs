@@ -84,7 +84,7 @@ impl Loaded {
 }
 
 /// A name as the kernel has it: with zeros after it.
-fn name(text: &str) -> Result<[u8; 16], String> {
+pub(super) fn name(text: &str) -> Result<[u8; 16], String> {
     let mut bytes = [0; 16];
     if text.is_empty() || text.len() > 15 || !text.is_ascii() {
         return Err(format!("\"{text}\" is no name of a congestion control"));

@@ -330,7 +330,7 @@ const KERNEL: &[Info] = &[Info {
 const IN_BOTH: &[&str] = &["cubic", "reno", "dctcp"];
 
 /// Schemes of simulations that programs in the kernel have too, with the same parameters.
-const IN_EBPF: &[&str] = &["soze", "soze-virtual", "s-perc", "s-perc-star"];
+const IN_EBPF: &[&str] = &["soze", "soze-virtual", "s-perc", "s-perc-star", "flowtune"];
 
 impl DriverKind for Hosts {
     fn name(&self) -> &'static str {
@@ -362,6 +362,11 @@ impl DriverKind for Hosts {
         if IN_EBPF.contains(&name) {
             if subak_schemes::perc::hosts::SCHEMES.contains(&name) {
                 subak_schemes::perc::hosts::check(name, params)?;
+            }
+            let known = subak_schemes::flowtune::ON_HOSTS;
+            if let Some(key) = params.keys().find(|key| name == "flowtune" && !known.contains(&key.as_str())) {
+                let mend = format!("leave it away on a testbed, or take one of: {}", known.join(", "));
+                return Err(Fault::new(format!("params.{key}"), "the allocator's daemon does not have it", mend));
             }
             return subak_schemes::with_scheme(name, params, Share);
         }

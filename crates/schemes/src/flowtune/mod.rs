@@ -27,6 +27,9 @@ use subak_core::scheme::{
 use subak_core::{Fault, IdVec, LinkId, Network, NodeId, Ns, SubflowId, Utility};
 use subak_wire::{Datagram, GROUP_BYTES, HEADER_BYTES, Update};
 
+/// The parameters that the daemon on real hosts has, too.
+pub const ON_HOSTS: &[&str] = &["alpha", "accelerated", "interval", "threshold", "reserve", "lease"];
+
 /// Bytes of messages that may come to the allocator at once, of all hosts, and that it may send at once.
 const BURST_BYTES: usize = 64_000;
 /// In which a slow link carries what comes at once, s.

@@ -1,21 +1,24 @@
 //! The allocator: it knows the flowlets of all endpoints, iterates NED, normalizes to the capacities (F-NORM), and tells rates
 //! that moved (Flowtune, sections 2, 3 and 5.3).
 
+mod links;
+mod looks;
+mod placing;
+mod quotas;
+
+pub use looks::{Flow, PeerState};
+
 use crate::channel::{self, Fate, Taken};
-use crate::known::{EMPTY, Known, Peer, Slot};
+use crate::known::{Peer, Slot};
 use crate::pace::Pace;
 use crate::paths::Paths;
 use crate::peer::Acked;
 use crate::{PriceLaw, Settings};
+use quotas::Quotas;
 use std::collections::VecDeque;
 use subak_core::{Fault, IdVec, LinkId, Ns};
-use subak_solve::ned::{self, Accelerated, Cluster, Iteration, Key, Ned, Normalizer};
-use subak_wire::{Datagram, Direction, End, GROUP_BYTES, Rate16, Start, Update};
-
-/// The share of a link that traffic which nobody schedules leaves to the rest, at least.
-const LEAST_SHARE: f64 = 0.05;
-/// How much a new observation of such traffic counts beside those before.
-const NEWEST: f64 = 0.25;
+use subak_solve::ned::{self, Accelerated, Cluster, Iteration, Ned, Normalizer};
+use subak_wire::{Datagram, Direction, End, GROUP_BYTES, Rate16, Update};
 
 fn law(settings: &Settings) -> Box<dyn ned::PriceUpdate<f64> + Send> {
     match (settings.law, settings.gamma) {
@@ -67,6 +70,7 @@ pub struct Allocator {
     /// Endpoints that are to be acknowledged, and until when; in the order of the times.
     owing: VecDeque<(Ns, u32)>,
     pace: Pace,
+    quotas: Quotas,
     counters: Counters,
 }
 
@@ -98,6 +102,7 @@ impl Allocator {
             ready: VecDeque::new(),
             owing: VecDeque::new(),
             pace: Pace::default(),
+            quotas: Quotas::default(),
             counters: Counters::default(),
         })
     }
@@ -136,12 +141,20 @@ impl Allocator {
 
     /// Endpoint `number` may speak from now on, and is greeted.
     pub fn join(&mut self, number: u32) {
+        self.join_as(number, 0);
+    }
+
+    /// As [`Allocator::join`], and what its flowlets weigh counts towards the quota of `tenant`.
+    pub fn join_as(&mut self, number: u32, tenant: u32) {
         let place = number as usize;
         if self.peers.len() <= place {
             self.peers.resize_with(place + 1, || None);
         }
+        if self.peers[place].as_ref().is_some_and(|peer| peer.tenant != tenant) {
+            self.leave(number);
+        }
         if self.peers[place].is_none() {
-            self.peers[place] = Some(Box::new(Peer::new(self.epoch)));
+            self.peers[place] = Some(Box::new(Peer::new(self.epoch, tenant)));
             self.make_ready(number);
         }
     }
@@ -203,9 +216,7 @@ impl Allocator {
             self.settle(from, acked, lost);
         }
         for End { flowlet } in &datagram.ends {
-            if let Some(key) = self.peer(from).and_then(|peer| peer.flowlets.remove(flowlet)?.key) {
-                self.remove(key);
-            }
+            self.end(from, *flowlet);
         }
         for start in &datagram.starts {
             self.start(from, start);
@@ -240,85 +251,10 @@ impl Allocator {
         }
     }
 
-    fn start(&mut self, from: u32, start: &Start) {
-        let Some(peer) = self.peers.get_mut(from as usize).and_then(Option::as_mut) else { return };
-        let known = peer.flowlets.get(&start.flowlet).map(|known| (known.start, known.key));
-        if known.is_none() && peer.flowlets.len() >= self.settings.most_flowlets {
-            self.counters.refused += 1;
-            return;
-        }
-        let weight = f64::from(start.weight).clamp(1.0 / self.settings.most_weight, self.settings.most_weight);
-        let key = match known {
-            Some((before, Some(key))) if (before.to, before.path) == (start.to, start.path) => {
-                let _ = self.iteration.cluster_mut().set_weight(key, weight);
-                Some(key)
-            }
-            before => self.place(from, start, weight, before.and_then(|(_, key)| key)),
-        };
-        if let Some(peer) = self.peer(from) {
-            peer.flowlets.insert(start.flowlet, Known { start: *start, key });
-        }
-    }
-
-    /// Gives a flowlet its place on the links of its path, in exchange for that on another.
-    fn place(&mut self, from: u32, start: &Start, weight: f64, before: Option<Key>) -> Option<Key> {
-        // It keeps the rate that it was told until it is told another.
-        let bps = before.map_or(0.0, |key| self.slots[key.slot()].bps);
-        if let Some(key) = before {
-            self.remove(key);
-        }
-        let links = self.paths.path(from, start.to, start.path)?;
-        let key = self.iteration.cluster_mut().add(&links, weight).ok()?;
-        if self.slots.len() <= key.slot() {
-            self.slots.resize(key.slot() + 1, EMPTY);
-        }
-        self.slots[key.slot()] = Slot { bps, endpoint: from, flowlet: start.flowlet, ..EMPTY };
-        Some(key)
-    }
-
-    fn remove(&mut self, key: Key) {
-        self.slots[key.slot()] = EMPTY;
-        // The key was in the map, and so it is in the cluster.
-        let _ = self.iteration.cluster_mut().remove(key);
-    }
-
-    fn drop_flowlets(&mut self, endpoint: u32) {
-        let Some(peer) = self.peer(endpoint) else { return };
-        peer.news.clear();
-        for key in std::mem::take(&mut peer.flowlets).into_values().filter_map(|known| known.key) {
-            self.remove(key);
-        }
-    }
-
-    /// A link has another capacity, bit/s; zero if it failed. A fault where there is no such link, or the capacity makes no
-    /// sense.
-    pub fn set_capacity(&mut self, link: LinkId, capacity_bps: f64) -> Result<(), Fault> {
-        let share = self.settings.share();
-        let unscheduled_bps = self.unscheduled_bps.get(link).copied().unwrap_or(0.0);
-        let left_bps = (capacity_bps - unscheduled_bps).max(LEAST_SHARE * capacity_bps);
-        self.iteration.cluster_mut().set_capacity(link, left_bps * share)?;
-        self.capacity_bps[link] = capacity_bps;
-        Ok(())
-    }
-
-    /// So much of a link, bit/s, is taken by traffic that nobody schedules (section 6, "External traffic").
-    pub fn set_unscheduled(&mut self, link: LinkId, bps: f64) -> Result<(), Fault> {
-        let Some(unscheduled) = self.unscheduled_bps.get_mut(link) else {
-            let what = format!("there is no link {link}");
-            return Err(Fault::new("link", what, "give the number of a link of the network"));
-        };
-        *unscheduled = if bps.is_finite() { bps.max(0.0) } else { 0.0 };
-        self.set_capacity(link, self.capacity_bps[link])
-    }
-
-    fn observe(&mut self, link: LinkId, bps: f64) {
-        let Some(before_bps) = self.unscheduled_bps.get(link) else { return };
-        let _ = self.set_unscheduled(link, before_bps + NEWEST * (bps - before_bps));
-    }
-
     /// One iteration: rates that moved are news to their endpoints.
     pub fn step(&mut self, now_ns: Ns) {
         self.drop_silent(now_ns);
+        self.keep_quotas();
         self.iteration.step();
         if !self.is_quiet(now_ns) {
             self.iteration.normalize(Normalizer::Flow, &mut self.rates);
@@ -412,7 +348,7 @@ impl Allocator {
     /// The next datagram to `endpoint`, which is ready: it stays so while it has more to be told.
     fn speak(&mut self, now_ns: Ns, endpoint: u32) -> Option<Datagram> {
         let Allocator { settings, peers, slots, counters, ready, .. } = self;
-        let Peer { channel, flowlets, news, is_ready } = peers.get_mut(endpoint as usize)?.as_deref_mut()?;
+        let Peer { channel, flowlets, news, is_ready, .. } = peers.get_mut(endpoint as usize)?.as_deref_mut()?;
         let mut datagram = Datagram::new(Direction::Down, endpoint, 0);
         let mut told = Vec::new();
         if channel.may_speak() && !channel.is_answering() {

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/* What programs that look at a host's connections share: whose they are, what they weigh, and how they are taken over. */
+#pragma once
+
+#include "fixed.h"
+
+#include <bpf/bpf_endian.h>
+
+#define SOL_SOCKET 1
+#define SOL_TCP 6
+#define TCP_CONGESTION 13
+#define AF_INET 2
+#define AF_INET6 10
+
+/* The private socket option that sets a weight: 16 bits after the point. */
+#define SUBAK_WEIGHT 0x5a01
+
+/* Weights by destination, 32 bits after the point, as logarithms. */
+struct destination {
+	u32 bits;
+	__be32 address;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(max_entries, 16384);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct destination);
+	__type(value, s64);
+} destinations SEC(".maps");
+
+/* Weights by control group, likewise. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, u64);
+	__type(value, s64);
+} groups SEC(".maps");
+
+/* Hands a connection to this congestion control. A macro, for each kind of program has its own type of socket. */
+#define CHOOSE(of, name)                                                                           \
+	({                                                                                         \
+		char chosen[16];                                                                   \
+		for (int i = 0; i < 16; i++)                                                       \
+			chosen[i] = (name)[i];                                                     \
+		bpf_setsockopt(of, SOL_TCP, TCP_CONGESTION, chosen, sizeof(chosen));               \
+	})
+
+/* Over IPv4, by whatever kind of socket. */
+static __always_inline bool is_ipv4(const struct bpf_sock_ops *ops)
+{
+	if (ops->family == AF_INET)
+		return true;
+	return ops->family == AF_INET6 && !ops->remote_ip6[0] && !ops->remote_ip6[1] &&
+	       ops->remote_ip6[2] == bpf_htonl(0xffff);
+}
+
+/* Both words are read: the verifier takes no place in the context that depends on the family. */
+static __always_inline __be32 remote_ipv4(const struct bpf_sock_ops *ops)
+{
+	__be32 one = *(const volatile __u32 *)&ops->remote_ip4, other = *(const volatile __u32 *)&ops->remote_ip6[3];
+
+	return ops->family == AF_INET ? one : other;
+}

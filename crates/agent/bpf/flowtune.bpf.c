@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/* Flowtune at a host (Perry et al., NSDI 2017, section 6): a congestion control that sends at the rate that an allocator granted,
+ * for as long as its lease holds, and is the kernel's cubic else.
+ *
+ * It tells of flowlets: one begins when more was written than a short message has, and is over when all is acknowledged. Rates and leases
+ * stand in maps. Whoever writes them may be gone: a lease ends by the clock alone, at the next acknowledgement. */
+#include "connections.h"
+
+#define SO_MAX_PACING_RATE 47
+/* Ethernet, IPv4, and TCP with timestamps. */
+#define HEADER_BYTES (14 + 20 + 32)
+#define NO_PACE 0xffffffffU
+
+enum kind { BEGINS, ENDS };
+
+/* What user space hears. */
+struct event {
+	u64 time_ns;
+	u64 connection;
+	s64 log2_weight;
+	u32 kind;
+	u32 host;
+	__be32 to;
+	/* Of both ports: which of several paths it is. */
+	u32 path;
+};
+
+/* A connection, as its host sees it. */
+struct flow {
+	u64 connection;
+	s64 log2_weight;
+	u32 host;
+	__be32 to;
+	u32 path;
+	u32 weighted;
+	u32 reserved;
+	/* What was written before all was acknowledged last; nothing if that never was. */
+	u32 from_seq;
+	u32 seen;
+	/* A flowlet was told, and its end was not. */
+	u32 active;
+	/* What the kernel is told to pace at, payload bytes a second; none without a grant. */
+	u32 pace;
+};
+
+/* A rate on the wire, bytes a second, and until when it holds whatever the lease says. */
+struct grant {
+	u64 rate;
+	u64 until_ns;
+};
+
+/* Names of congestion controls. */
+const volatile char own[16] = "flowtune";
+/* Flowlets are told of once they have written so much. */
+const volatile u32 shortest_bytes = 15000;
+/* No pace is slower than this, bytes a second: a packet's time is a part of a lease. */
+const volatile u32 least_pace = 30000;
+
+/* User space learns the shape of an event by it. */
+const volatile struct event no_event = {};
+
+u64 connections = 0;
+u64 lost_events = 0;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC | BPF_F_CLONE);
+	__type(key, int);
+	__type(value, struct flow);
+} flows SEC(".maps");
+
+/* Numbers of hosts, by the cookie of their network namespace. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, u64);
+	__type(value, u32);
+} hosts SEC(".maps");
+
+/* By connection. The oldest go where there are too many, and with them their pace. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 65536);
+	__type(key, u64);
+	__type(value, struct grant);
+} grants SEC(".maps");
+
+/* Until when the grants of a host hold, by its number. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 4096);
+	__type(key, u32);
+	__type(value, u64);
+} leases SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20);
+} events SEC(".maps");
+
+extern void cubictcp_init(struct sock *sk) __ksym;
+extern u32 cubictcp_recalc_ssthresh(struct sock *sk) __ksym;
+extern void cubictcp_cong_avoid(struct sock *sk, u32 ack, u32 acked) __ksym;
+extern void cubictcp_state(struct sock *sk, u8 state) __ksym;
+extern void cubictcp_cwnd_event(struct sock *sk, enum tcp_ca_event event) __ksym;
+extern void cubictcp_acked(struct sock *sk, const struct ack_sample *sample) __ksym;
+extern u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
+
+static __always_inline void tell(const struct flow *flow, enum kind kind)
+{
+	struct event event = {
+		.time_ns = bpf_ktime_get_ns(),
+		.connection = flow->connection,
+		.log2_weight = flow->log2_weight,
+		.kind = kind,
+		.host = flow->host,
+		.to = flow->to,
+		.path = flow->path,
+	};
+
+	if (bpf_ringbuf_output(&events, &event, sizeof(event), 0))
+		__sync_fetch_and_add(&lost_events, 1);
+}
+
+/* Whether a flowlet begins or ends. */
+static __always_inline void look(struct tcp_sock *tp, struct flow *flow)
+{
+	u32 held = tp->write_seq - tp->snd_una;
+
+	if (!held || !flow->seen) {
+		flow->from_seq = tp->snd_una;
+		flow->seen = 1;
+	}
+	if (!flow->active && tp->write_seq - flow->from_seq >= shortest_bytes) {
+		flow->active = 1;
+		tell(flow, BEGINS);
+	} else if (flow->active && !held) {
+		flow->active = 0;
+		tell(flow, ENDS);
+	}
+}
+
+/* Sends at the rate granted, or no longer. */
+static __always_inline void obey(struct sock *sk, struct tcp_sock *tp, struct flow *flow)
+{
+	u64 now_ns = bpf_ktime_get_ns(), mss = tp->mss_cache ? tp->mss_cache : 1448;
+	u64 rtt_us = tp->srtt_us >> 3, packets;
+	struct grant *grant = bpf_map_lookup_elem(&grants, &flow->connection);
+	u64 *lease = bpf_map_lookup_elem(&leases, &flow->host);
+	u32 pace;
+
+	if (grant && lease && grant->rate && now_ns < *lease && now_ns < grant->until_ns) {
+		u64 payload = grant->rate * mss / (mss + HEADER_BYTES);
+
+		pace = payload < least_pace ? least_pace : payload >= NO_PACE ? NO_PACE - 1 : (u32)payload;
+		if (pace != flow->pace && !bpf_setsockopt(sk, SOL_SOCKET, SO_MAX_PACING_RATE, &pace, sizeof(pace)))
+			flow->pace = pace;
+		/* The pace decides, not the window: twice what a round trip holds, and what a host takes to answer. */
+		packets = (u64)pace * (rtt_us + 4000) / 1000000 * 2 / mss + 10;
+		tp->snd_cwnd = packets > 0xffff ? 0xffff : (u32)packets;
+		return;
+	}
+	if (!flow->pace)
+		return;
+	/* The lease is over: cubic goes on from the last rate. */
+	packets = (u64)flow->pace * rtt_us / 1000000 / mss;
+	pace = NO_PACE;
+	if (bpf_setsockopt(sk, SOL_SOCKET, SO_MAX_PACING_RATE, &pace, sizeof(pace)))
+		return;
+	flow->pace = 0;
+	cubictcp_init(sk);
+	tp->snd_cwnd = packets < 4 ? 4 : packets > 0xffff ? 0xffff : (u32)packets;
+	tp->snd_ssthresh = tp->snd_cwnd;
+}
+
+SEC("struct_ops")
+void BPF_PROG(flowtune_init, struct sock *sk)
+{
+	cubictcp_init(sk);
+}
+
+SEC("struct_ops")
+void BPF_PROG(flowtune_event, struct sock *sk, enum tcp_ca_event event)
+{
+	struct flow *flow = bpf_sk_storage_get(&flows, sk, NULL, 0);
+
+	cubictcp_cwnd_event(sk, event);
+	if (flow && event == CA_EVENT_TX_START) {
+		look((struct tcp_sock *)sk, flow);
+		obey(sk, (struct tcp_sock *)sk, flow);
+	}
+}
+
+SEC("struct_ops")
+void BPF_PROG(flowtune_acked, struct sock *sk, const struct ack_sample *sample)
+{
+	struct flow *flow = bpf_sk_storage_get(&flows, sk, NULL, 0);
+
+	cubictcp_acked(sk, sample);
+	if (flow) {
+		look((struct tcp_sock *)sk, flow);
+		obey(sk, (struct tcp_sock *)sk, flow);
+	}
+}
+
+SEC("struct_ops")
+void BPF_PROG(flowtune_avoid, struct sock *sk, u32 ack, u32 acked)
+{
+	struct flow *flow = bpf_sk_storage_get(&flows, sk, NULL, 0);
+
+	if (!flow || !flow->pace)
+		cubictcp_cong_avoid(sk, ack, acked);
+}
+
+/* Who has a rate loses by others' traffic alone, and keeps it. */
+SEC("struct_ops")
+u32 BPF_PROG(flowtune_ssthresh, struct sock *sk)
+{
+	struct flow *flow = bpf_sk_storage_get(&flows, sk, NULL, 0);
+
+	if (flow && flow->pace)
+		return ((struct tcp_sock *)sk)->snd_cwnd;
+	return cubictcp_recalc_ssthresh(sk);
+}
+
+SEC("struct_ops")
+void BPF_PROG(flowtune_state, struct sock *sk, u8 state)
+{
+	cubictcp_state(sk, state);
+}
+
+SEC("struct_ops")
+u32 BPF_PROG(flowtune_undo, struct sock *sk)
+{
+	return tcp_reno_undo_cwnd(sk);
+}
+
+SEC("struct_ops")
+void BPF_PROG(flowtune_release, struct sock *sk)
+{
+	struct flow *flow = bpf_sk_storage_get(&flows, sk, NULL, 0);
+
+	if (flow && flow->active) {
+		flow->active = 0;
+		tell(flow, ENDS);
+	}
+}
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops flowtune = {
+	.init = (void *)flowtune_init,
+	.cwnd_event = (void *)flowtune_event,
+	.pkts_acked = (void *)flowtune_acked,
+	.cong_avoid = (void *)flowtune_avoid,
+	.ssthresh = (void *)flowtune_ssthresh,
+	.set_state = (void *)flowtune_state,
+	.undo_cwnd = (void *)flowtune_undo,
+	.release = (void *)flowtune_release,
+	/* A namespace of its own may choose it. */
+	.flags = 1,
+	.name = "flowtune",
+};
+
+/* A connection of one of the hosts is there. */
+SEC("sockops")
+int flowtune_sockets(struct bpf_sock_ops *ops)
+{
+	struct destination to = { .bits = 32 };
+	struct flow *flow;
+	u32 *host, ports;
+	u64 cookie;
+	s64 *weight;
+
+	if (ops->op != BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB && ops->op != BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB)
+		return 1;
+	cookie = bpf_get_netns_cookie(ops);
+	host = bpf_map_lookup_elem(&hosts, &cookie);
+	if (!host || !ops->sk || !is_ipv4(ops))
+		return 1;
+	flow = bpf_sk_storage_get(&flows, ops->sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!flow)
+		return 1;
+	to.address = remote_ipv4(ops);
+	ports = ops->local_port << 16 ^ bpf_ntohl(ops->remote_port);
+	flow->connection = __sync_fetch_and_add(&connections, 1) + 1;
+	flow->host = *host;
+	flow->to = to.address;
+	/* Fibonacci's hash. */
+	flow->path = ports * 2654435769U;
+	flow->active = 0;
+	flow->seen = 0;
+	flow->pace = 0;
+	weight = bpf_map_lookup_elem(&destinations, &to);
+	if (weight && !flow->weighted)
+		flow->log2_weight = *weight;
+	CHOOSE(ops, own);
+	return 1;
+}
+
+/* A socket is made: it has the weight of the control group that makes it. */
+SEC("cgroup/sock_create")
+int flowtune_created(struct bpf_sock *sk)
+{
+	u64 group = bpf_get_current_cgroup_id();
+	s64 *weight = bpf_map_lookup_elem(&groups, &group);
+	struct flow *flow = weight ? bpf_sk_storage_get(&flows, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE) : NULL;
+
+	if (flow) {
+		flow->log2_weight = *weight;
+		flow->weighted = 1;
+	}
+	return 1;
+}
+
+/* A weight from the program that owns the socket, 16 bits after the point; it holds from the next flowlet on. */
+SEC("cgroup/setsockopt")
+int flowtune_weight(struct bpf_sockopt *asked)
+{
+	u32 *weight = asked->optval;
+	struct flow *flow;
+
+	if (asked->level != SOL_TCP || asked->optname != SUBAK_WEIGHT)
+		return 1;
+	if ((void *)(weight + 1) > asked->optval_end || !*weight || !asked->sk)
+		return 0;
+	flow = bpf_sk_storage_get(&flows, asked->sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!flow)
+		return 0;
+	flow->log2_weight = log2_of(*weight) - 16 * ONE;
+	flow->weighted = 1;
+	if (flow->active)
+		tell(flow, BEGINS);
+	/* It goes no further than here. */
+	asked->optlen = -1;
+	return 1;
+}
+
+char _license[] SEC("license") = "GPL";

@@ -1,0 +1,277 @@
+//! Flowtune's endpoint at a host: flowlets as the kernel tells of them, rates as the allocator grants them.
+//!
+//! The endpoint itself is `subak_control`'s, which the simulator runs, too. One process may serve several hosts, each in a
+//! namespace of its own: a testbed.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use subak_control::Settings;
+use subak_wire::Secret;
+
+/// Hosts, and the allocators that they listen to.
+#[derive(Debug, Clone)]
+pub struct Order {
+    /// The name of the congestion control in the kernel.
+    pub name: String,
+    /// Each with its address and the file of its namespace.
+    pub hosts: Vec<(Ipv4Addr, String)>,
+    /// Sockets are those of this process's namespace, and not of the hosts'.
+    pub sockets_here: bool,
+    /// The first that serves.
+    pub allocators: Vec<SocketAddr>,
+    /// The key that the allocator knows, too.
+    pub secret: Secret,
+    /// As the allocator has them.
+    pub settings: Settings,
+    /// Flowlets of fewer bytes are left alone.
+    pub shortest_bytes: u32,
+    /// Weights by destination or control group.
+    pub weights: Vec<(String, f64)>,
+}
+
+#[cfg(feature = "bpf")]
+mod running {
+    use super::Order;
+    use crate::hosts::control_groups;
+    use crate::kernel::flowtune::{Event, Loaded, Wanted};
+    use crate::kernel::weights::Weights;
+    use crate::namespace::Namespace;
+    use crate::sys::namespace_cookie;
+    use crate::traffic::clock_ns;
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use std::collections::{BTreeMap, BTreeSet, VecDeque};
+    use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+    use std::time::{SystemTime, UNIX_EPOCH};
+    use subak_control::SealedEndpoint;
+
+    /// A flowlet is over when nothing more came for so long: what comes before joins it.
+    const LINGER_NS: u64 = 1_000_000;
+    /// Without anything to do, it looks around so often.
+    const IDLE_NS: u64 = 100_000_000;
+    /// The least rate that a lease bounds: a full packet takes this part of it.
+    const PARTS_OF_LEASE: u64 = 4;
+
+    struct Host {
+        sealed: SealedEndpoint,
+        socket: UdpSocket,
+        /// The allocator in the list that it speaks to, and since when it waits for an answer.
+        allocator: usize,
+        silent_since_ns: u64,
+        lease_ns: u64,
+        /// Connections that send, and the weights that they have told.
+        active: BTreeMap<u64, f32>,
+        /// When those began that have no rate yet.
+        started: BTreeMap<u64, u64>,
+        /// Those whose flowlets are over unless more comes by then.
+        ending: BTreeMap<u64, u64>,
+    }
+
+    /// The agent, at work until this is dropped.
+    pub struct Running {
+        loaded: Loaded,
+        hosts: Vec<Host>,
+        allocators: Vec<SocketAddr>,
+        patience_ns: u64,
+        room: Vec<u8>,
+        counts: Counts,
+    }
+
+    /// What an agent has done, of its latest flowlets.
+    #[derive(Debug, Default)]
+    struct Counts {
+        flowlets: u64,
+        rates: u64,
+        /// From a flowlet's event in the kernel to its first rate there, ns.
+        first_ns: VecDeque<u64>,
+    }
+
+    /// So many first rates are kept.
+    const KEPT: usize = 100_000;
+
+    impl Running {
+        /// Puts the programs to work.
+        pub fn new(order: &Order) -> Result<Self, String> {
+            if order.allocators.is_empty() {
+                return Err("give the address of an allocator".to_string());
+            }
+            let lease_ns = order.settings.lease_ns;
+            let least_pace = 1500 * 1_000_000_000 * PARTS_OF_LEASE / lease_ns.max(1);
+            let wanted = Wanted {
+                name: &order.name,
+                cgroup: &control_groups()?,
+                shortest_bytes: order.shortest_bytes,
+                least_pace: u32::try_from(least_pace).unwrap_or(u32::MAX),
+            };
+            let loaded = Loaded::new(&wanted)?;
+            let weights = loaded.weights()?;
+            for (whose, weight) in &order.weights {
+                weights.set(&whose.parse()?, *weight)?;
+            }
+            let epoch = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_nanos() as u64);
+            let own = Namespace::open("/proc/self/ns/net")?;
+            let mut hosts = Vec::new();
+            for (number, (address, netns)) in order.hosts.iter().enumerate() {
+                let here = if order.sockets_here { Ipv4Addr::UNSPECIFIED } else { *address };
+                let bind = || UdpSocket::bind((here, 0)).map_err(|e| format!("{here}: {e}"));
+                let (cookie, there) = Namespace::open(netns)?.within(|| {
+                    let socket = bind()?;
+                    Ok((namespace_cookie(&socket)?, socket))
+                })?;
+                let socket = if order.sockets_here { own.within(bind)? } else { there };
+                socket.set_nonblocking(true).map_err(|e| format!("{here}: {e}"))?;
+                loaded.add_host(cookie, number as u32)?;
+                let sealed = SealedEndpoint::new(u32::from(*address), epoch, order.settings, &order.secret);
+                hosts.push(Host {
+                    sealed,
+                    socket,
+                    allocator: 0,
+                    silent_since_ns: clock_ns(),
+                    lease_ns: 0,
+                    active: BTreeMap::new(),
+                    started: BTreeMap::new(),
+                    ending: BTreeMap::new(),
+                });
+            }
+            let (allocators, patience_ns) = (order.allocators.clone(), lease_ns / 2);
+            Ok(Running { loaded, hosts, allocators, patience_ns, room: Vec::new(), counts: Counts::default() })
+        }
+
+        /// Where weights are told.
+        pub fn weights(&self) -> Result<Weights, String> {
+            self.loaded.weights()
+        }
+
+        /// What it has done so far.
+        pub fn report(&self) -> serde_json::Value {
+            let mut sorted: Vec<u64> = self.counts.first_ns.iter().copied().collect();
+            sorted.sort_unstable();
+            let quantile = |share: f64| sorted.get((share * (sorted.len().max(1) - 1) as f64).round() as usize);
+            serde_json::json!({
+                "flowlets": self.counts.flowlets, "rates": self.counts.rates, "lost_events": self.loaded.lost_events(),
+                "first_rates": sorted.len(), "first_rate_p50_ns": quantile(0.5), "first_rate_p99_ns": quantile(0.99),
+            })
+        }
+
+        /// Waits for what comes, and does what is due.
+        pub fn turn(&mut self) -> Result<(), String> {
+            self.wait()?;
+            for event in self.loaded.take_events()? {
+                self.hear(event);
+            }
+            for host in 0..self.hosts.len() {
+                self.take(host)?;
+                self.look(host, clock_ns())?;
+                self.speak(host, clock_ns());
+            }
+            Ok(())
+        }
+
+        fn wait(&self) -> Result<(), String> {
+            let now_ns = clock_ns();
+            let due_ns = self.hosts.iter().flat_map(|host| {
+                let ends_ns = host.ending.values().copied().min();
+                [host.sealed.endpoint.due_ns(), ends_ns].into_iter().flatten()
+            });
+            let wait_ns = due_ns.min().map_or(IDLE_NS, |at_ns| at_ns.saturating_sub(now_ns)).min(IDLE_NS);
+            let mut waits: Vec<PollFd> = self.hosts.iter().map(|h| PollFd::new(&h.socket, PollFlags::IN)).collect();
+            waits.push(PollFd::from_borrowed_fd(self.loaded.events_fd(), PollFlags::IN));
+            let timeout =
+                Timespec { tv_sec: (wait_ns / 1_000_000_000) as i64, tv_nsec: (wait_ns % 1_000_000_000) as i64 };
+            match poll(&mut waits, Some(&timeout)) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+                Err(e) => Err(format!("sockets cannot be waited for: {e}")),
+            }
+        }
+
+        fn hear(&mut self, event: Event) {
+            let Some(host) = self.hosts.get_mut(event.host as usize) else { return };
+            let connection = event.connection;
+            if !event.begins {
+                if host.active.contains_key(&connection) {
+                    host.ending.insert(connection, clock_ns() + LINGER_NS);
+                }
+                return;
+            }
+            host.ending.remove(&connection);
+            match host.active.insert(connection, event.weight) {
+                Some(before) if before != event.weight => host.sealed.endpoint.set_weight(connection, event.weight),
+                Some(_) => {}
+                None => {
+                    self.counts.flowlets += 1;
+                    host.started.insert(connection, event.time_ns);
+                    host.sealed.endpoint.begin(connection, u32::from(event.to), event.path, event.weight);
+                }
+            }
+        }
+
+        fn take(&mut self, host: usize) -> Result<(), String> {
+            let Running { loaded, hosts, counts, .. } = self;
+            let host_number = host as u32;
+            let host = &mut hosts[host];
+            let mut bytes = [0; 2048];
+            // An error is of a datagram before, or none is there.
+            while let Ok(count) = host.socket.recv(&mut bytes) {
+                let now_ns = clock_ns();
+                let refused = host.sealed.refused;
+                let changed: BTreeSet<u64> = host.sealed.take(now_ns, &bytes[..count]).into_iter().collect();
+                if host.sealed.refused == refused {
+                    host.silent_since_ns = now_ns;
+                }
+                // The lease first: a rate without it holds for no time.
+                let lease_ns = host.sealed.endpoint.lease_until_ns();
+                if lease_ns != host.lease_ns {
+                    host.lease_ns = lease_ns;
+                    loaded.set_lease(host_number, lease_ns)?;
+                }
+                for connection in changed {
+                    let granted = host.sealed.endpoint.rate_bps(now_ns, connection);
+                    loaded.grant(connection, granted, u64::MAX)?;
+                    counts.rates += 1;
+                    if granted.is_some()
+                        && let Some(start_ns) = host.started.remove(&connection)
+                    {
+                        if counts.first_ns.len() == KEPT {
+                            counts.first_ns.pop_front();
+                        }
+                        counts.first_ns.push_back(clock_ns().saturating_sub(start_ns));
+                    }
+                }
+            }
+            Ok(())
+        }
+
+        /// Flowlets that are over, and an allocator that does not answer.
+        fn look(&mut self, host: usize, now_ns: u64) -> Result<(), String> {
+            let Running { loaded, hosts, allocators, patience_ns, .. } = self;
+            let host = &mut hosts[host];
+            let over: Vec<u64> = host.ending.iter().filter(|(_, at_ns)| **at_ns <= now_ns).map(|(c, _)| *c).collect();
+            for connection in over {
+                host.ending.remove(&connection);
+                host.active.remove(&connection);
+                host.started.remove(&connection);
+                host.sealed.endpoint.finish(connection);
+                loaded.grant(connection, None, 0)?;
+            }
+            let endpoint = &host.sealed.endpoint;
+            if endpoint.is_joined() && endpoint.flowlets() == 0 {
+                // Nobody is asked for anything.
+                host.silent_since_ns = now_ns;
+            } else if now_ns > host.silent_since_ns + *patience_ns {
+                host.silent_since_ns = now_ns;
+                host.allocator = (host.allocator + 1) % allocators.len();
+            }
+            Ok(())
+        }
+
+        fn speak(&mut self, host: usize, now_ns: u64) {
+            let Running { hosts, allocators, room, .. } = self;
+            let host = &mut hosts[host];
+            while host.sealed.poll(now_ns, room) {
+                // What cannot be sent is lost, as on any network.
+                let _ = host.socket.send_to(room, allocators[host.allocator]);
+            }
+        }
+    }
+}
+
+#[cfg(feature = "bpf")]
+pub use running::Running;

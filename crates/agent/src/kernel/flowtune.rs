@@ -1,0 +1,160 @@
+//! Flowtune's congestion control in the kernel: flowlets that it tells of, and rates that it is told.
+
+use super::weights::Weights;
+use super::{Shared, refused, soze::name, value_of};
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, RingBuffer, RingBufferBuilder};
+use rustix::fs::{Mode, OFlags, open};
+use skeleton::{FlowtuneSkel, types};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::mem::MaybeUninit;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::rc::Rc;
+use std::time::Duration;
+
+#[allow(missing_docs, dead_code, clippy::all)]
+mod skeleton {
+    include!(concat!(env!("OUT_DIR"), "/flowtune.skel.rs"));
+}
+
+// SAFETY: its members leave no gap.
+unsafe impl Shared for types::event {}
+// SAFETY: likewise.
+unsafe impl Shared for types::grant {}
+
+/// How it is set.
+pub(crate) struct Wanted<'a> {
+    /// The name of the congestion control, up to 15 letters.
+    pub name: &'a str,
+    /// A control group: its processes' connections are looked at.
+    pub cgroup: &'a str,
+    /// Flowlets of fewer bytes are left alone.
+    pub shortest_bytes: u32,
+    /// No pace is slower, payload in bytes a second.
+    pub least_pace: u32,
+}
+
+/// What a connection of a host does.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Event {
+    /// By the monotonic clock.
+    pub time_ns: u64,
+    /// Its number, which no other has had.
+    pub connection: u64,
+    /// A flowlet begins, or goes on with another weight; or it ends.
+    pub begins: bool,
+    /// The number of the host.
+    pub host: u32,
+    /// Where to.
+    pub to: Ipv4Addr,
+    /// Which of several paths.
+    pub path: u32,
+    /// Its weight.
+    pub weight: f32,
+}
+
+/// The control is there until this is dropped, or the process ends in any way. Connections that have it keep it, as cubic.
+pub(crate) struct Loaded {
+    skeleton: FlowtuneSkel<'static>,
+    events: RingBuffer<'static>,
+    told: Rc<RefCell<VecDeque<Event>>>,
+    _links: Vec<Link>,
+}
+
+impl Loaded {
+    /// Loads it, and attaches it to the control group.
+    pub fn new(wanted: &Wanted) -> Result<Self, String> {
+        // One a process, for as long as the process lives.
+        let room: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
+        let mut opened = skeleton::FlowtuneSkelBuilder::default().open(room).map_err(refused)?;
+        let fixed = opened.maps.rodata_data.as_deref_mut().ok_or("the program has no settings")?;
+        fixed.own = name(wanted.name)?.map(|byte| byte as _);
+        fixed.shortest_bytes = wanted.shortest_bytes;
+        fixed.least_pace = wanted.least_pace;
+        // SAFETY: it points into the object that `opened` holds.
+        let registered = unsafe { &mut *opened.struct_ops.flowtune };
+        registered.name = name(wanted.name)?.map(|byte| byte as _);
+        let mut skeleton = opened.load().map_err(refused)?;
+        let group = open(wanted.cgroup, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+        let group = group.map_err(|e| format!("the control group {} cannot be opened: {e}", wanted.cgroup))?;
+        let links = vec![
+            skeleton.maps.flowtune.attach_struct_ops().map_err(refused)?,
+            skeleton.progs.flowtune_sockets.attach_cgroup(group.as_raw_fd()).map_err(refused)?,
+            skeleton.progs.flowtune_weight.attach_cgroup(group.as_raw_fd()).map_err(refused)?,
+            skeleton.progs.flowtune_created.attach_cgroup(group.as_raw_fd()).map_err(refused)?,
+        ];
+        let told = Rc::new(RefCell::new(VecDeque::new()));
+        let put = Rc::clone(&told);
+        let mut builder = RingBufferBuilder::new();
+        let take = move |bytes: &[u8]| {
+            put.borrow_mut().extend(value_of::<types::event>(bytes).map(event));
+            0
+        };
+        builder.add(&skeleton.maps.events, take).map_err(refused)?;
+        let events = builder.build().map_err(refused)?;
+        Ok(Loaded { skeleton, events, told, _links: links })
+    }
+
+    /// The connections of the namespace with this cookie are those of the host with this number.
+    pub fn add_host(&self, cookie: u64, host: u32) -> Result<(), String> {
+        self.skeleton.maps.hosts.update(&cookie.to_ne_bytes(), &host.to_ne_bytes(), MapFlags::ANY).map_err(refused)
+    }
+
+    /// Until when what a host was granted holds.
+    pub fn set_lease(&self, host: u32, until_ns: u64) -> Result<(), String> {
+        self.skeleton.maps.leases.update(&host.to_ne_bytes(), &until_ns.to_ne_bytes(), MapFlags::ANY).map_err(refused)
+    }
+
+    /// A connection may send so much, bit/s on the wire, until `until_ns` whatever its host's lease; none for no rate.
+    pub fn grant(&self, connection: u64, bps: Option<f64>, until_ns: u64) -> Result<(), String> {
+        let key = connection.to_ne_bytes();
+        let map = &self.skeleton.maps.grants;
+        let Some(bps) = bps else {
+            // It may have none.
+            let _ = map.delete(&key);
+            return Ok(());
+        };
+        let grant = types::grant { rate: (bps / 8.0) as u64, until_ns };
+        map.update(&key, super::bytes_of(&grant), MapFlags::ANY).map_err(refused)
+    }
+
+    /// To wait for.
+    pub fn events_fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: it is open for as long as the ring buffer is there.
+        unsafe { BorrowedFd::borrow_raw(self.events.epoll_fd()) }
+    }
+
+    /// What has happened since.
+    pub fn take_events(&self) -> Result<Vec<Event>, String> {
+        self.events.poll(Duration::ZERO).map_err(refused)?;
+        Ok(self.told.borrow_mut().drain(..).collect())
+    }
+
+    /// Events that there was no room for.
+    pub fn lost_events(&self) -> u64 {
+        self.skeleton.maps.bss_data.as_deref().map_or(0, |bss| bss.lost_events)
+    }
+
+    /// Where weights are told: see [`super::weights`].
+    pub fn weights(&self) -> Result<Weights, String> {
+        let maps = &self.skeleton.maps;
+        Ok(Weights {
+            destinations: super::weights::id(maps.destinations.as_fd())?,
+            groups: super::weights::id(maps.groups.as_fd())?,
+        })
+    }
+}
+
+fn event(event: types::event) -> Event {
+    Event {
+        time_ns: event.time_ns,
+        connection: event.connection,
+        begins: event.kind == 0,
+        host: event.host,
+        to: Ipv4Addr::from(u32::from_be(event.to)),
+        path: event.path,
+        weight: (event.log2_weight as f64 / 4_294_967_296.0).exp2() as f32,
+    }
+}

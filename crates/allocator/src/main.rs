@@ -1,0 +1,150 @@
+//! `subak-allocator`: tells the hosts of a network what they may send.
+
+use clap::{Parser, Subcommand};
+use nix::sys::signal::{SigSet, Signal};
+use sd_notify::NotifyState;
+use std::io::Read;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+use subak_allocator::config::Config;
+use subak_allocator::plan::Plan;
+use subak_allocator::tell::{Line, Told};
+use subak_allocator::{Server, control, http, watch};
+use subak_wire::Secret;
+
+/// Tells the hosts of a network what they may send.
+#[derive(Parser)]
+#[command(version, about)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Serves until it is told to end. Files that change are read again.
+    Serve {
+        /// What to do, as TOML.
+        config: PathBuf,
+        /// Log lines are JSON.
+        #[arg(long)]
+        json: bool,
+        /// It ends when standard input does, and says on standard output when it is in place, in one JSON line.
+        #[arg(long)]
+        attached: bool,
+        /// The folder of the configuration is for this run alone: it is removed at the end.
+        #[arg(long)]
+        scratch: bool,
+    },
+    /// Says what is wrong with a configuration, its network and its keys.
+    Check {
+        /// What to do, as TOML.
+        config: PathBuf,
+    },
+    /// Makes a key.
+    Key,
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Command::Serve { config, json, attached, scratch } => {
+            let done = serve(&config, json, attached);
+            if let Some(folder) = config.parent().filter(|_| scratch) {
+                // Whoever made it may have removed it.
+                let _ = std::fs::remove_dir_all(folder);
+            }
+            done
+        }
+        Command::Check { config } => check(&config),
+        Command::Key => key(),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(what) => {
+            eprintln!("subak-allocator: {what}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn check(path: &Path) -> Result<(), String> {
+    let config = Config::read(path)?;
+    let plan = Plan::read(&config)?;
+    println!("{} hosts, {} tenants, {} links", plan.hosts.len(), plan.tenants.len(), plan.network.links().len());
+    Ok(())
+}
+
+fn key() -> Result<(), String> {
+    let mut bytes = [0; 32];
+    let read = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
+    read.map_err(|e| format!("/dev/urandom: {e}"))?;
+    println!("{}", Secret::new(bytes).hex());
+    Ok(())
+}
+
+fn serve(path: &Path, json: bool, attached: bool) -> Result<(), String> {
+    let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false);
+    match json {
+        true => log.json().init(),
+        false => log.init(),
+    }
+    let config = Config::read(path)?;
+    let plan = Plan::read(&config)?;
+    // Before there are threads: all of them leave the signals to one.
+    let mut signals = SigSet::empty();
+    [Signal::SIGTERM, Signal::SIGINT].into_iter().for_each(|signal| signals.add(signal));
+    signals.thread_block().map_err(|e| format!("signals: {e}"))?;
+    let (asks, receiver) = channel();
+    let line = Line::new(asks);
+    let mut server = Server::new(config.clone(), plan, receiver)?;
+    if let Some(socket) = &config.control {
+        control::listen(socket, line.clone())?;
+    }
+    let mut page_at = None;
+    if let Some(page) = &config.page {
+        let token = page.token.as_ref().map(|file| {
+            let text = std::fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))?;
+            match text.trim() {
+                "" => Err(format!("{}: there is no token in it", file.display())),
+                token => Ok(token.to_string()),
+            }
+        });
+        let listener = TcpListener::bind(page.listen).map_err(|e| format!("page: {}: {e}", page.listen))?;
+        page_at = listener.local_addr().ok();
+        http::serve(listener, token.transpose()?, line.clone());
+    }
+    watch::watch(path.to_path_buf(), &config, line.clone());
+    let address = server.address().map_err(|e| e.to_string())?;
+    tracing::info!(%address, "listens");
+    if attached {
+        println!("{}", serde_json::json!({"ready": true, "listen": address, "page": page_at}));
+        let line = line.clone();
+        std::thread::spawn(move || {
+            let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+            let _ = line.tell(Told::End);
+        });
+    }
+    std::thread::spawn(move || {
+        let _ = signals.wait();
+        let _ = line.tell(Told::End);
+    });
+    // Without systemd nobody listens, which is no fault.
+    let _ = sd_notify::notify(&[NotifyState::Ready]);
+    let every = sd_notify::watchdog_enabled().map_or(Duration::MAX, |limit| limit / 3);
+    let mut told = Instant::now();
+    server.run(|| {
+        if told.elapsed() >= every {
+            told = Instant::now();
+            let _ = sd_notify::notify(&[NotifyState::Watchdog]);
+        }
+    })?;
+    let _ = sd_notify::notify(&[NotifyState::Stopping]);
+    if let Some(socket) = &config.control {
+        // What is left there would only be refused.
+        let _ = std::fs::remove_file(socket);
+    }
+    Ok(())
+}

@@ -1,0 +1,242 @@
+//! The network with its hosts, as the core wants it: read from files, and read again when they change.
+
+use crate::config::{Config, PathRule, secret};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::sync::Arc;
+use subak_control::{BigSwitch, Ecmp, Paths, Turns};
+use subak_core::formats::node_link;
+use subak_core::route::Routing;
+use subak_core::{IdVec, LinkId, Network, NodeId, NodeKind, document};
+use subak_wire::{Direction, Seal};
+
+/// A network, who its hosts are, and how each seals.
+#[derive(Debug)]
+pub struct Plan {
+    /// Nodes and links.
+    pub network: Network,
+    /// Hosts in the order of their names.
+    pub hosts: Vec<Host>,
+    /// Tenants in the order of the file: names and quotas.
+    pub tenants: Vec<(String, Option<f64>)>,
+    rule: PathRule,
+    /// By address and node.
+    routes: Arc<HashMap<u32, IdVec<NodeId, Option<LinkId>>>>,
+}
+
+/// A host as the files have it.
+#[derive(Debug)]
+pub struct Host {
+    /// Its name.
+    pub name: String,
+    /// The address that it speaks from.
+    pub address: Ipv4Addr,
+    /// Others that it is sent to.
+    pub others: Vec<Ipv4Addr>,
+    /// Its place in the network.
+    pub node: NodeId,
+    /// The place of its tenant in the list.
+    pub tenant: u32,
+    /// Of what it sends.
+    pub up: Seal,
+    /// Of what it is sent.
+    pub down: Seal,
+    /// Datagrams a second that it may send for long.
+    pub datagrams_per_s: f64,
+}
+
+impl Plan {
+    /// Reads the network and the keys that `config` names.
+    pub fn read(config: &Config) -> Result<Plan, String> {
+        let path = &config.network;
+        let say = |what: &dyn std::fmt::Display| format!("{}: {what}", path.display());
+        let text = std::fs::read_to_string(path).map_err(|e| say(&e))?;
+        let value = document::parse(&text, document::Format::Json).map_err(|e| say(&e))?;
+        let network = node_link::network(&value).map_err(|e| say(&e))?;
+        let mut hosts = Vec::new();
+        for (number, tenant) in config.tenants.iter().enumerate() {
+            let secret = secret(&tenant.key)?;
+            for name in &tenant.hosts {
+                let node = network.find_node(name).ok_or_else(|| say(&format!("there is no node {name}")))?;
+                if network.nodes()[node].kind != NodeKind::Host {
+                    return Err(say(&format!("{name} is a switch; only hosts send")));
+                }
+                let addresses = config.hosts[name].all();
+                let endpoint = u32::from(addresses[0]);
+                hosts.push(Host {
+                    name: name.clone(),
+                    address: addresses[0],
+                    others: addresses[1..].to_vec(),
+                    node,
+                    tenant: number as u32,
+                    up: Seal::new(&secret, endpoint, Direction::Up),
+                    down: Seal::new(&secret, endpoint, Direction::Down),
+                    datagrams_per_s: tenant.datagrams_per_s,
+                });
+            }
+        }
+        hosts.sort_by(|a, b| a.name.cmp(&b.name));
+        let tenants = config.tenants.iter().map(|tenant| (tenant.name.clone(), tenant.weight)).collect();
+        let routes = config.routes.as_ref().map_or(Ok(HashMap::new()), |path| routes(path, &network))?;
+        Ok(Plan { network, hosts, tenants, rule: config.paths, routes: Arc::new(routes) })
+    }
+
+    /// Capacities of the links, bit/s; zero for those that are down.
+    pub fn capacity_bps(&self, down: &BTreeSet<String>, changed: &BTreeMap<String, f64>) -> Vec<f64> {
+        let links = self.network.links().iter();
+        links
+            .map(|link| match down.contains(&link.id) {
+                true => 0.0,
+                false => changed.get(&link.id).copied().unwrap_or(link.capacity_bps),
+            })
+            .collect()
+    }
+
+    /// The paths between `endpoints`, by their numbers, that avoid links which are down.
+    pub fn paths(&self, endpoints: &Endpoints, down: &BTreeSet<String>) -> Box<dyn Paths> {
+        let (nodes, by_address) = (endpoints.nodes(self), endpoints.by_address.clone());
+        let routing = Routing::default();
+        let network = &self.network;
+        match self.rule {
+            PathRule::Routed => {
+                let ends = self.network.links().iter().map(|link| link.to).collect();
+                let links = self.network.links();
+                let down = links.ids().filter(|&link| down.contains(&links[link].id)).collect();
+                let access = Ecmp::new(&self.network, routing);
+                Box::new(Routed { nodes, routes: Arc::clone(&self.routes), ends, down, access })
+            }
+            PathRule::Told => Box::new(Numbered { nodes, by_address, inner: Turns::new(network) }),
+            PathRule::Shortest => Box::new(Numbered { nodes, by_address, inner: self.shortest(routing, down) }),
+            PathRule::Edges => Box::new(Numbered { nodes, by_address, inner: BigSwitch(self.shortest(routing, down)) }),
+        }
+    }
+
+    fn shortest(&self, routing: Routing, down: &BTreeSet<String>) -> Ecmp {
+        let links = self.network.links();
+        Ecmp::avoiding(&self.network, routing, |link: LinkId| down.contains(&links[link].id))
+    }
+}
+
+/// Reads the links by which nodes send to addresses.
+fn routes(path: &Path, network: &Network) -> Result<HashMap<u32, IdVec<NodeId, Option<LinkId>>>, String> {
+    let say = |what: &dyn std::fmt::Display| format!("{}: {what}", path.display());
+    let text = std::fs::read_to_string(path).map_err(|e| say(&e))?;
+    let read: HashMap<Ipv4Addr, HashMap<String, String>> = serde_json::from_str(&text).map_err(|e| say(&e))?;
+    let mut routes = HashMap::new();
+    for (address, hops) in read {
+        let mut next = IdVec::filled(None, network.nodes().len());
+        for (node, link) in hops {
+            let at = network.find_node(&node).ok_or_else(|| say(&format!("{address}: there is no node {node}")))?;
+            let by = network.find_link(&link).ok_or_else(|| say(&format!("{address}: there is no link {link}")))?;
+            if network.links()[by].from != Some(at) {
+                return Err(say(&format!("{address}: link {link} does not leave {node}")));
+            }
+            next[at] = Some(by);
+        }
+        routes.insert(u32::from(address), next);
+    }
+    Ok(routes)
+}
+
+/// Paths as routers have them: by the address alone.
+struct Routed {
+    nodes: Vec<Option<NodeId>>,
+    routes: Arc<HashMap<u32, IdVec<NodeId, Option<LinkId>>>>,
+    ends: IdVec<LinkId, Option<NodeId>>,
+    down: BTreeSet<LinkId>,
+    access: Ecmp,
+}
+
+impl Paths for Routed {
+    fn path(&mut self, from: u32, to: u32, _path: u32) -> Option<Vec<LinkId>> {
+        let mut at = self.nodes.get(from as usize).copied().flatten()?;
+        let next = self.routes.get(&to)?;
+        let mut links = Vec::new();
+        while let Some(link) = next[at] {
+            // Routes that lead in circles are none.
+            if links.len() == next.len() || self.down.contains(&link) {
+                return None;
+            }
+            links.push(link);
+            at = self.ends[link]?;
+        }
+        (!links.is_empty()).then_some(links)
+    }
+
+    fn access(&self, endpoint: u32) -> Option<(LinkId, LinkId)> {
+        self.access.access(self.nodes.get(endpoint as usize).copied().flatten()?.0)
+    }
+}
+
+/// Paths of endpoints that have numbers of their own, which a network that changes does not change, to hosts by their addresses,
+/// which may not be known yet.
+struct Numbered<P> {
+    nodes: Vec<Option<NodeId>>,
+    by_address: HashMap<u32, u32>,
+    inner: P,
+}
+
+impl<P: Paths> Numbered<P> {
+    fn node(&self, endpoint: u32) -> Option<u32> {
+        self.nodes.get(endpoint as usize).copied().flatten().map(|node| node.0)
+    }
+}
+
+impl<P: Paths> Paths for Numbered<P> {
+    fn path(&mut self, from: u32, to: u32, path: u32) -> Option<Vec<LinkId>> {
+        let to = *self.by_address.get(&to)?;
+        let (from, to) = (self.node(from)?, self.node(to)?);
+        self.inner.path(from, to, path)
+    }
+
+    fn access(&self, endpoint: u32) -> Option<(LinkId, LinkId)> {
+        self.inner.access(self.node(endpoint)?)
+    }
+}
+
+/// The numbers of endpoints: a host has the same for as long as the daemon runs, though it may leave and come back.
+#[derive(Debug, Default)]
+pub struct Endpoints {
+    numbers: BTreeMap<String, u32>,
+    by_address: HashMap<u32, u32>,
+}
+
+impl Endpoints {
+    /// Takes the hosts of `plan`: each has a number after that.
+    pub fn learn(&mut self, plan: &Plan) {
+        self.by_address.clear();
+        for host in &plan.hosts {
+            let next = self.numbers.len() as u32;
+            let number = *self.numbers.entry(host.name.clone()).or_insert(next);
+            for address in std::iter::once(&host.address).chain(&host.others) {
+                self.by_address.insert(u32::from(*address), number);
+            }
+        }
+    }
+
+    /// Of the host with this name.
+    pub fn number(&self, name: &str) -> Option<u32> {
+        self.numbers.get(name).copied()
+    }
+
+    /// Of the host with this address.
+    pub fn of_address(&self, address: u32) -> Option<u32> {
+        self.by_address.get(&address).copied()
+    }
+
+    /// How many numbers there are.
+    pub fn count(&self) -> usize {
+        self.numbers.len()
+    }
+
+    fn nodes(&self, plan: &Plan) -> Vec<Option<NodeId>> {
+        let mut nodes = vec![None; self.count()];
+        for host in &plan.hosts {
+            if let Some(node) = self.number(&host.name).and_then(|number| nodes.get_mut(number as usize)) {
+                *node = Some(host.node);
+            }
+        }
+        nodes
+    }
+}

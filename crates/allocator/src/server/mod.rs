@@ -1,0 +1,336 @@
+//! The loop: datagrams in, iterations at their times, datagrams out. One thread, one clock.
+
+mod asks;
+mod plans;
+
+use crate::config::Config;
+use crate::guard::Bucket;
+use crate::plan::{Endpoints, Plan};
+use crate::sockets::Sockets;
+use crate::standby::{Change, Standby};
+use crate::state::{Counts, Event, Events, Histogram};
+use crate::tell::Ask;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddrV4;
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use subak_control::{Allocator, Settings};
+use subak_core::Ns;
+use subak_wire::{Datagram, Seal, claimed_endpoint};
+
+/// With nothing to do, the loop looks around so often.
+const IDLE_NS: Ns = 5_000_000;
+/// So many iterations without news, and there is nothing to do.
+const RESTING: u32 = 2000;
+/// Batches that are taken between two iterations, at most.
+const BATCHES: usize = 64;
+
+/// A host as the loop has it, by its number.
+struct Host {
+    name: String,
+    /// Its number in datagrams.
+    wire: u32,
+    up: Seal,
+    down: Seal,
+    bucket: Bucket,
+    tenant: u32,
+    /// Where its datagrams came from that the core took.
+    address: Option<SocketAddrV4>,
+    /// Where an answer goes to that is of this epoch: to who asked, and is not believed yet.
+    asker: Option<(SocketAddrV4, u64)>,
+}
+
+/// The daemon.
+pub struct Server {
+    config: Config,
+    plan: Arc<Plan>,
+    settings: Settings,
+    interval_ns: Ns,
+    sockets: Sockets,
+    asks: Receiver<Ask>,
+    endpoints: Endpoints,
+    hosts: Vec<Option<Host>>,
+    /// None while the other one serves.
+    allocator: Option<Allocator>,
+    standby: Option<Standby>,
+    down: BTreeSet<String>,
+    changed: BTreeMap<String, f64>,
+    begun: Instant,
+    next_ns: Ns,
+    /// When the last iteration was, and how many there were since the last news.
+    last_ns: Ns,
+    at_rest: u32,
+    is_draining: bool,
+    counts: Counts,
+    iterations: Histogram,
+    events: Events,
+}
+
+impl Server {
+    /// Listens as `config` says. `asks` come from other threads.
+    pub fn new(config: Config, plan: Plan, asks: Receiver<Ask>) -> Result<Server, String> {
+        let settings = config.settings()?;
+        let sockets = Sockets::bind(config.listen).map_err(|e| format!("listen: {}: {e}", config.listen))?;
+        let begun = Instant::now();
+        let standby = match &config.standby {
+            Some(other) => {
+                let secret = crate::config::secret(&other.key)?;
+                Some(Standby::new(0, &secret, settings.lease_ns, other.first))
+            }
+            None => None,
+        };
+        let mut server = Server {
+            interval_ns: config.interval_ns(),
+            config,
+            plan: Arc::new(plan),
+            settings,
+            sockets,
+            asks,
+            endpoints: Endpoints::default(),
+            hosts: Vec::new(),
+            allocator: None,
+            standby,
+            down: BTreeSet::new(),
+            changed: BTreeMap::new(),
+            begun,
+            next_ns: 0,
+            last_ns: 0,
+            at_rest: 0,
+            is_draining: false,
+            counts: Counts::default(),
+            iterations: Histogram::default(),
+            events: Events::default(),
+        };
+        server.take_hosts();
+        if server.standby.is_none() {
+            server.serve(0)?;
+        }
+        Ok(server)
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> std::io::Result<std::net::SocketAddr> {
+        self.sockets.address()
+    }
+
+    fn now_ns(&self) -> Ns {
+        // Never 0: that is before everything.
+        self.begun.elapsed().as_nanos() as Ns + 1
+    }
+
+    /// Runs until somebody says [`Told::End`](crate::tell::Told::End); `alive` is called at each turn.
+    pub fn run(&mut self, mut alive: impl FnMut()) -> Result<(), String> {
+        loop {
+            let now_ns = self.now_ns();
+            let due_ns = self.due_ns(now_ns);
+            self.wait(due_ns.saturating_sub(now_ns));
+            let mut batches = 0;
+            while self.take_batch() && batches < BATCHES {
+                batches += 1;
+            }
+            if !self.answer_asks()? {
+                self.sockets.flush();
+                return Ok(());
+            }
+            let now_ns = self.now_ns();
+            self.stand_by(now_ns)?;
+            if now_ns >= self.next_ns {
+                self.iterate(now_ns);
+            }
+            self.speak(self.now_ns());
+            self.sockets.flush();
+            alive();
+        }
+    }
+
+    fn due_ns(&self, now_ns: Ns) -> Ns {
+        let mut due_ns = self.next_ns;
+        if let Some(at_ns) = self.allocator.as_ref().and_then(Allocator::due_ns) {
+            due_ns = due_ns.min(at_ns);
+        }
+        if let Some(standby) = &self.standby {
+            due_ns = due_ns.min(standby.due_ns());
+        }
+        // Others may have something to say.
+        due_ns.min(now_ns + IDLE_NS)
+    }
+
+    fn wait(&self, ns: Ns) {
+        let mut waits = [PollFd::new(self.sockets.as_fd(), PollFlags::POLLIN)];
+        // A signal ends the wait, and that is all it does.
+        let _ = ppoll(&mut waits, Some(TimeSpec::from_duration(Duration::from_nanos(ns))), None);
+    }
+
+    fn take_batch(&mut self) -> bool {
+        let now_ns = self.now_ns();
+        let Server { sockets, hosts, endpoints, allocator, standby, counts, at_rest, is_draining, .. } = self;
+        let mut change = Change::None;
+        let taken = sockets.take(|from, bytes| {
+            counts.received += 1;
+            if Standby::is_ours(bytes) {
+                if let Some(standby) = standby.as_mut() {
+                    let said = standby.take(now_ns, bytes);
+                    change = if said == Change::None { change } else { said };
+                }
+                return;
+            }
+            let number = claimed_endpoint(bytes).and_then(|wire| Some((wire, endpoints.of_address(wire)?)));
+            let host = number.and_then(|(wire, number)| {
+                let host = hosts.get_mut(number as usize)?.as_mut().filter(|host| host.wire == wire)?;
+                Some((number, host))
+            });
+            let Some((number, host)) = host else {
+                counts.unknown += 1;
+                return;
+            };
+            let Some(bytes) = host.up.open(bytes) else {
+                counts.forged += 1;
+                return;
+            };
+            if !host.bucket.take(now_ns) {
+                counts.limited += 1;
+                return;
+            }
+            let Ok(mut datagram) = Datagram::decode(bytes) else {
+                counts.malformed += 1;
+                return;
+            };
+            let Some(allocator) = allocator.as_mut().filter(|_| !*is_draining) else {
+                counts.at_rest += 1;
+                return;
+            };
+            datagram.endpoint = number;
+            let before = allocator.counters();
+            allocator.take(now_ns, number, &datagram);
+            let after = allocator.counters();
+            if after.taken > before.taken {
+                host.address = Some(from);
+            } else if after.unproven > before.unproven {
+                host.asker = Some((from, datagram.epoch));
+            }
+            if !(datagram.starts.is_empty() && datagram.ends.is_empty()) {
+                *at_rest = 0;
+            }
+        });
+        if change == Change::Rest {
+            self.rest(now_ns);
+        }
+        if self.at_rest == 0 {
+            // News do not wait for one who rests.
+            self.next_ns = self.next_ns.min(self.last_ns + self.interval_ns);
+        }
+        taken > 0
+    }
+
+    fn stand_by(&mut self, now_ns: Ns) -> Result<(), String> {
+        let Some(standby) = &mut self.standby else { return Ok(()) };
+        if now_ns < standby.due_ns() || self.is_draining && !standby.is_serving() {
+            return Ok(());
+        }
+        let (message, change) = standby.wake(now_ns, epoch());
+        if let (Some(message), Some(other)) = (message, &self.config.standby)
+            && let std::net::SocketAddr::V4(to) = other.peer
+        {
+            self.sockets.give(to, |room| room.extend(message));
+        }
+        match change {
+            Change::Serve(since_ns) => self.serve(since_ns),
+            Change::Rest | Change::None => Ok(()),
+        }
+    }
+
+    /// Serves from now on; rates of another may have been told until `since_ns`.
+    fn serve(&mut self, since_ns: Ns) -> Result<(), String> {
+        let capacity_bps = self.plan.capacity_bps(&self.down, &self.changed);
+        let paths = self.plan.paths(&self.endpoints, &self.down);
+        let made = Allocator::new(since_ns, epoch(), &capacity_bps, paths, self.settings);
+        let mut allocator = made.map_err(|e| format!("{}: {e}", self.config.network.display()))?;
+        for (number, (_, weight)) in self.plan.tenants.iter().enumerate() {
+            allocator.set_quota(number as u32, weight.unwrap_or(f64::INFINITY));
+        }
+        for (number, host) in self.hosts.iter_mut().enumerate() {
+            let Some(host) = host else { continue };
+            (host.address, host.asker) = (None, None);
+            allocator.join_as(number as u32, host.tenant);
+        }
+        self.allocator = Some(allocator);
+        self.at_rest = 0;
+        self.note("serves", String::new());
+        Ok(())
+    }
+
+    fn rest(&mut self, _now_ns: Ns) {
+        if self.allocator.take().is_some() {
+            self.note("rests", "the other allocator serves".to_string());
+        }
+    }
+
+    fn iterate(&mut self, now_ns: Ns) {
+        let late = now_ns.saturating_sub(self.next_ns.max(self.last_ns + self.interval_ns));
+        if self.next_ns > 0 && late >= self.interval_ns {
+            self.counts.skipped += late / self.interval_ns;
+        }
+        let Some(allocator) = &mut self.allocator else {
+            self.next_ns = now_ns + IDLE_NS;
+            return;
+        };
+        self.last_ns = now_ns;
+        let before = allocator.counters();
+        allocator.step(now_ns);
+        let after = allocator.counters();
+        self.at_rest = if after.updates > before.updates { 0 } else { self.at_rest.saturating_add(1) };
+        let took_ns = self.now_ns() - now_ns;
+        self.iterations.add(took_ns);
+        self.counts.iterations += 1;
+        let flowlets = self.allocator.as_ref().map_or(0, Allocator::flowlets);
+        let interval_ns = if flowlets == 0 || self.at_rest > RESTING { IDLE_NS } else { self.interval_ns };
+        // What was missed is not made up for.
+        self.next_ns = now_ns + interval_ns.max(took_ns);
+        if after.lapsed > before.lapsed {
+            self.note("lapsed", format!("{} hosts were silent", after.lapsed - before.lapsed));
+        }
+    }
+
+    fn speak(&mut self, now_ns: Ns) {
+        let Some(allocator) = &mut self.allocator else { return };
+        while let Some(mut datagram) = allocator.poll(now_ns) {
+            let Some(host) = self.hosts.get_mut(datagram.endpoint as usize).and_then(Option::as_mut) else { continue };
+            let asked = host.asker.filter(|(_, epoch)| *epoch == datagram.peer_epoch && datagram.updates.is_empty());
+            let to = match asked {
+                Some((asker, _)) => {
+                    host.asker = None;
+                    Some(asker)
+                }
+                None => host.address,
+            };
+            let Some(to) = to else {
+                self.counts.nowhere += 1;
+                continue;
+            };
+            datagram.endpoint = host.wire;
+            self.counts.sent += 1;
+            self.sockets.give(to, |room| {
+                // What the core makes fits a datagram.
+                let _ = datagram.encode(room);
+                host.down.seal(room);
+            });
+        }
+    }
+
+    fn note(&mut self, kind: &'static str, what: String) {
+        tracing::info!(event = kind, what);
+        self.events.add(Event { at_ms: unix_ms(), kind, what });
+    }
+}
+
+/// Above all epochs of earlier lives, as long as the machine's clock does not go back.
+fn epoch() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_nanos() as u64)
+}
+
+fn unix_ms() -> u64 {
+    epoch() / 1_000_000
+}

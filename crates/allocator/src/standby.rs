@@ -1,0 +1,213 @@
+//! Which of two allocators serves: a state machine without socket or clock.
+//!
+//! Each tells the other whether it serves, and repeats the number of what it heard last, so that only who is there now can make
+//! itself heard. One that does not serve takes over once the other has been silent for half a lease. Where both serve, because they
+//! could not hear each other, the one that took over later goes on. Nothing depends on that: rates of the other run out.
+
+use subak_core::Ns;
+use subak_wire::{Direction, Seal, Secret};
+
+/// What begins a message between allocators: no datagram begins so.
+const KIND: u8 = 0xa5;
+const BYTES: usize = 1 + 1 + 8 + 8 + 8;
+/// Answers to older messages than this many show nobody.
+const MEMORY: u64 = 4;
+
+/// One of two.
+#[derive(Debug)]
+pub struct Standby {
+    seal: Seal,
+    lease_ns: Ns,
+    /// Above 0 while it serves: when it took over.
+    epoch: u64,
+    /// Of its latest message, and of the latest that it heard.
+    number: u64,
+    heard_number: u64,
+    /// When it last knew that the other serves.
+    heard_ns: Ns,
+    next_ns: Ns,
+    patience_ns: Ns,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// Nothing.
+    None,
+    /// Serve from now on; the other may have told rates until this time.
+    Serve(Ns),
+    /// Serve no longer.
+    Rest,
+}
+
+impl Standby {
+    /// One that does not serve yet, at `now_ns`. It waits for half a lease to hear of the other, or half that if it is the `first`.
+    pub fn new(now_ns: Ns, secret: &Secret, lease_ns: Ns, first: bool) -> Standby {
+        let patience_ns = if first { lease_ns / 4 } else { lease_ns / 2 };
+        let seal = Seal::new(secret, 0, Direction::Down);
+        Standby { seal, lease_ns, epoch: 0, number: 0, heard_number: 0, heard_ns: now_ns, next_ns: now_ns, patience_ns }
+    }
+
+    /// Whether it serves.
+    pub fn is_serving(&self) -> bool {
+        self.epoch > 0
+    }
+
+    /// Whether these bytes are of an allocator, or claim it.
+    pub fn is_ours(bytes: &[u8]) -> bool {
+        bytes.first() == Some(&KIND)
+    }
+
+    /// When [`Standby::wake`] has something to do.
+    pub fn due_ns(&self) -> Ns {
+        match self.is_serving() {
+            true => self.next_ns,
+            false => self.next_ns.min(self.heard_ns + self.patience_ns),
+        }
+    }
+
+    /// What is due: the message to send, if it is time for one, and whether to serve. `epoch` is what it would take over with.
+    pub fn wake(&mut self, now_ns: Ns, epoch: u64) -> (Option<Vec<u8>>, Change) {
+        let mut change = Change::None;
+        if !self.is_serving() && now_ns >= self.heard_ns + self.patience_ns {
+            self.epoch = epoch.max(1);
+            self.next_ns = now_ns;
+            change = Change::Serve(self.heard_ns + self.beat_ns());
+        }
+        if now_ns < self.next_ns {
+            return (None, change);
+        }
+        self.next_ns = now_ns + self.beat_ns();
+        (Some(self.message()), change)
+    }
+
+    fn beat_ns(&self) -> Ns {
+        (self.lease_ns / 8).max(1)
+    }
+
+    fn message(&mut self) -> Vec<u8> {
+        self.number += 1;
+        let mut bytes = vec![KIND, u8::from(self.is_serving())];
+        for word in [self.epoch, self.number, self.heard_number] {
+            bytes.extend(word.to_be_bytes());
+        }
+        self.seal.seal(&mut bytes);
+        bytes
+    }
+
+    /// Takes what the other said.
+    pub fn take(&mut self, now_ns: Ns, bytes: &[u8]) -> Change {
+        let Some(bytes) = self.seal.open(bytes).filter(|bytes| bytes.len() == BYTES) else { return Change::None };
+        let word = |k: usize| bytes[2 + 8 * k..].first_chunk().copied().map_or(0, u64::from_be_bytes);
+        let (serves, epoch, number, echo) = (bytes[1] == 1, word(0), word(1), word(2));
+        self.heard_number = number;
+        // Its own message back, or what somebody kept, repeats no number of now.
+        let is_fresh = echo != 0 && echo <= self.number && echo + MEMORY > self.number;
+        if !is_fresh || !serves || epoch == self.epoch {
+            return Change::None;
+        }
+        if !self.is_serving() {
+            self.heard_ns = now_ns;
+            self.patience_ns = self.lease_ns / 2;
+            return Change::None;
+        }
+        if epoch < self.epoch {
+            return Change::None;
+        }
+        self.rest(now_ns);
+        Change::Rest
+    }
+
+    /// Serves no longer, until the other is silent.
+    pub fn rest(&mut self, now_ns: Ns) {
+        self.epoch = 0;
+        self.heard_ns = now_ns;
+        self.patience_ns = self.lease_ns / 2;
+        self.next_ns = now_ns;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEASE_NS: Ns = 800;
+
+    fn pair() -> [Standby; 2] {
+        let secret = Secret::new([3; 32]);
+        [true, false].map(|first| Standby::new(0, &secret, LEASE_NS, first))
+    }
+
+    /// Lets both run; `hears(from)` says whether the other hears. Who serves at the end of each tick.
+    fn run(pair: &mut [Standby; 2], from_ns: Ns, until_ns: Ns, hears: impl Fn(usize) -> bool) -> Vec<[bool; 2]> {
+        let mut seen = Vec::new();
+        for now_ns in (from_ns..until_ns).step_by(10) {
+            for who in 0..2 {
+                let (message, _) = pair[who].wake(now_ns, now_ns + 1);
+                if let Some(message) = message.filter(|_| hears(who)) {
+                    pair[1 - who].take(now_ns, &message);
+                }
+            }
+            seen.push([pair[0].is_serving(), pair[1].is_serving()]);
+        }
+        seen
+    }
+
+    #[test]
+    fn the_first_serves_and_the_other_takes_over_within_a_lease_of_its_silence() {
+        let mut pair = pair();
+        let seen = run(&mut pair, 0, 8000, |_| true);
+        assert!(seen.iter().all(|[_, second]| !second));
+        assert!(seen.last().unwrap()[0]);
+        // The first one is silent from now on: it is dead.
+        let seen = run(&mut pair, 8000, 9000, |who| who == 1);
+        let after = seen.iter().position(|[_, second]| *second).expect("it takes over") as Ns * 10;
+        assert!((LEASE_NS / 2 - LEASE_NS / 8..=LEASE_NS / 2 + 10).contains(&after), "{after}");
+        // One that starts anew waits for the other.
+        pair[0] = Standby::new(9000, &Secret::new([3; 32]), LEASE_NS, true);
+        let seen = run(&mut pair, 9000, 20_000, |_| true);
+        assert!(seen.iter().all(|serving| *serving == [false, true]));
+    }
+
+    #[test]
+    fn of_two_that_could_not_hear_each_other_the_later_goes_on() {
+        let mut pair = pair();
+        run(&mut pair, 0, 4000, |_| false);
+        assert!(pair.iter().all(Standby::is_serving));
+        let seen = run(&mut pair, 4000, 5000, |_| true);
+        assert_eq!(seen.last(), Some(&[false, true]));
+    }
+
+    #[test]
+    fn what_was_said_before_keeps_nobody_from_serving() {
+        let mut pair = pair();
+        run(&mut pair, 0, 4000, |_| true);
+        pair[0].next_ns = 4000;
+        let (old, _) = pair[0].wake(4000, 1);
+        let old = old.expect("a beat is due");
+        let mut served = None;
+        for now_ns in (4000..8000).step_by(10) {
+            pair[1].wake(now_ns, now_ns);
+            // Somebody plays it again and again.
+            pair[1].take(now_ns, &old);
+            if pair[1].is_serving() {
+                served.get_or_insert(now_ns);
+            }
+        }
+        assert!(served.is_some_and(|at_ns| at_ns < 4000 + 2 * LEASE_NS), "{served:?}");
+    }
+
+    #[test]
+    fn other_bytes_change_nothing() {
+        let mut pair = pair();
+        run(&mut pair, 0, 4000, |_| true);
+        let (message, _) = pair[0].wake(9000, 1);
+        let message = message.expect("a beat is due");
+        for at in 0..message.len() {
+            let mut spoilt = message.clone();
+            spoilt[at] ^= 1;
+            assert_eq!(pair[1].take(4000, &spoilt), Change::None);
+            assert_eq!(pair[1].take(4000, &message[..at]), Change::None);
+        }
+    }
+}

@@ -1,0 +1,349 @@
+//! What the daemon can be asked: as data for programs, for the page and for metrics.
+
+use crate::plan::Plan;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt::Write;
+use std::net::SocketAddrV4;
+use std::sync::Arc;
+use subak_control::{Counters, Flow, PeerState};
+use subak_core::Ns;
+
+/// Of datagrams and iterations since the start.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Counts {
+    /// Datagrams that came.
+    pub received: u64,
+    /// Of nobody who is known.
+    pub unknown: u64,
+    /// With a wrong tag.
+    pub forged: u64,
+    /// More than their host may send.
+    pub limited: u64,
+    /// With the right tag, and no datagram.
+    pub malformed: u64,
+    /// That came while another allocator served.
+    pub at_rest: u64,
+    /// Datagrams given to the kernel.
+    pub sent: u64,
+    /// To hosts that have not been heard.
+    pub nowhere: u64,
+    /// That the kernel did not take.
+    pub unsent: u64,
+    /// Calls of the kernel that sent or received.
+    pub calls: u64,
+    /// Iterations made.
+    pub iterations: u64,
+    /// Iterations left out, for the one before was late.
+    pub skipped: u64,
+}
+
+/// Something that happened.
+#[derive(Debug, Clone)]
+pub struct Event {
+    /// When, by the calendar, ms.
+    pub at_ms: u64,
+    /// What kind.
+    pub kind: &'static str,
+    /// In words.
+    pub what: String,
+}
+
+/// The latest of them.
+#[derive(Debug, Clone, Default)]
+pub struct Events(VecDeque<Event>);
+
+impl Events {
+    const MOST: usize = 256;
+
+    /// One more.
+    pub fn add(&mut self, event: Event) {
+        if self.0.len() == Self::MOST {
+            self.0.pop_front();
+        }
+        self.0.push_back(event);
+    }
+}
+
+/// Times by powers of two, from a microsecond.
+#[derive(Debug, Clone, Default)]
+pub struct Histogram {
+    counts: [u64; Self::BOUNDS + 1],
+    sum_ns: u64,
+}
+
+impl Histogram {
+    const BOUNDS: usize = 16;
+
+    /// One more.
+    pub fn add(&mut self, ns: Ns) {
+        let micros = ns.div_ceil(1000).max(1);
+        let bucket = (u64::BITS - (micros - 1).leading_zeros()) as usize;
+        self.counts[bucket.min(Self::BOUNDS)] += 1;
+        self.sum_ns += ns;
+    }
+
+    /// A time that so large a share is not above, ns; infinite beyond the last bound.
+    pub fn quantile_ns(&self, share: f64) -> f64 {
+        let all: u64 = self.counts.iter().sum();
+        let mut left = ((all as f64 * share).ceil() as u64).max(1);
+        for (bucket, &count) in self.counts.iter().enumerate() {
+            if left <= count {
+                return if bucket == Self::BOUNDS { f64::INFINITY } else { 1000.0 * f64::from(1u32 << bucket) };
+            }
+            left -= count;
+        }
+        0.0
+    }
+
+    /// All of them, s.
+    pub fn sum_s(&self) -> f64 {
+        self.sum_ns as f64 * 1e-9
+    }
+
+    fn metric(&self, out: &mut String, name: &str, help: &str) {
+        let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} histogram");
+        let mut below = 0;
+        for (bucket, count) in self.counts.iter().enumerate() {
+            below += count;
+            let bound = match bucket {
+                Self::BOUNDS => "+Inf".to_string(),
+                _ => format!("{}", 1e-6 * f64::from(1u32 << bucket)),
+            };
+            let _ = writeln!(out, "{name}_bucket{{le=\"{bound}\"}} {below}");
+        }
+        let _ = writeln!(out, "{name}_sum {}\n{name}_count {below}", self.sum_ns as f64 * 1e-9);
+    }
+}
+
+/// A host as the loop knows it.
+#[derive(Debug, Clone)]
+pub struct HostLook {
+    /// Its number.
+    pub number: u32,
+    /// Its name.
+    pub name: String,
+    /// The place of its tenant in the list.
+    pub tenant: u32,
+    /// Where its datagrams come from.
+    pub address: Option<SocketAddrV4>,
+}
+
+/// All of it, at one moment.
+#[derive(Debug, Clone)]
+pub struct Look {
+    /// Network and tenants.
+    pub plan: Arc<Plan>,
+    /// When, since the start.
+    pub now_ns: Ns,
+    /// When, by the calendar.
+    pub at_ms: u64,
+    /// Whether it serves, or another does.
+    pub is_serving: bool,
+    /// Whether it waits for the rates of an allocator before it to run out.
+    pub is_holding_back: bool,
+    /// Time between iterations.
+    pub interval_ns: Ns,
+    /// How long rates hold.
+    pub lease_ns: Ns,
+    /// Of datagrams.
+    pub counts: Counts,
+    /// Of the core.
+    pub core: Counters,
+    /// By number.
+    pub hosts: Vec<HostLook>,
+    /// By number.
+    pub peers: Vec<PeerState>,
+    /// Of all hosts.
+    pub flows: Vec<Flow>,
+    /// By link.
+    pub promised_bps: Vec<f64>,
+    /// By link.
+    pub unscheduled_bps: Vec<f64>,
+    /// By link.
+    pub capacity_bps: Vec<f64>,
+    /// What iterations take.
+    pub iterations: Histogram,
+    /// The latest.
+    pub events: Events,
+}
+
+impl Look {
+    fn names(&self) -> BTreeMap<u32, &str> {
+        self.hosts.iter().map(|host| (host.number, host.name.as_str())).collect()
+    }
+
+    /// In short.
+    pub fn status(&self) -> Value {
+        let joined = self.peers.iter().filter(|peer| peer.is_joined).count();
+        json!({
+            "schema": 1, "serving": self.is_serving, "holding_back": self.is_holding_back, "at_ms": self.at_ms,
+            "up_s": self.now_ns as f64 * 1e-9, "interval_ns": self.interval_ns, "lease_ns": self.lease_ns,
+            "hosts": self.hosts.len(), "joined": joined, "flowlets": self.flows.len(),
+            "links": self.capacity_bps.len(), "down": self.capacity_bps.iter().filter(|bps| **bps == 0.0).count(),
+            "iteration_p50_ns": finite(self.iterations.quantile_ns(0.5)),
+            "iteration_p99_ns": finite(self.iterations.quantile_ns(0.99)),
+        })
+    }
+
+    /// A row a host.
+    pub fn peers(&self) -> Value {
+        let peers: BTreeMap<u32, &PeerState> = self.peers.iter().map(|peer| (peer.endpoint, peer)).collect();
+        let rows = self.hosts.iter().map(|host| {
+            let peer = peers.get(&host.number);
+            json!({
+                "host": host.name, "tenant": self.plan.tenants.get(host.tenant as usize).map(|(name, _)| name),
+                "address": host.address.map(|address| address.to_string()),
+                "joined": peer.is_some_and(|peer| peer.is_joined), "flowlets": peer.map_or(0, |peer| peer.flowlets),
+                "rtt_ns": peer.map_or(0, |peer| peer.rtt_ns),
+                "silent_s": peer.map(|peer| self.now_ns.saturating_sub(peer.heard_ns) as f64 * 1e-9),
+            })
+        });
+        Value::Array(rows.collect())
+    }
+
+    /// A row a flowlet; those of one host where one is named.
+    pub fn flows(&self, host: Option<&str>) -> Value {
+        let names = self.names();
+        let name = |number: u32| names.get(&number).copied().unwrap_or("?");
+        let rows =
+            self.flows.iter().filter(|flow| host.is_none_or(|host| [flow.from, flow.to].map(name).contains(&host)));
+        let rows = rows.map(|flow| {
+            json!({"from": name(flow.from), "to": name(flow.to), "flowlet": flow.flowlet, "weight": flow.weight,
+                "rate_bps": flow.bps})
+        });
+        Value::Array(rows.collect())
+    }
+
+    /// A row a link.
+    pub fn links(&self) -> Value {
+        let nodes = self.plan.network.nodes();
+        let name = |node: Option<subak_core::NodeId>| node.map(|node| nodes[node].name.as_str());
+        let rows = self.plan.network.links().iter().zip(&self.capacity_bps).enumerate().map(|(k, (link, capacity))| {
+            json!({"link": link.id, "from": name(link.from), "to": name(link.to), "capacity_bps": capacity,
+                "promised_bps": self.promised_bps.get(k), "unscheduled_bps": self.unscheduled_bps.get(k)})
+        });
+        Value::Array(rows.collect())
+    }
+
+    /// What was counted.
+    pub fn counters(&self) -> Value {
+        let entries = self.counted().into_iter().map(|(name, _, value)| (name.to_string(), json!(value)));
+        Value::Object(entries.collect())
+    }
+
+    /// All that the page shows, in few letters: hosts and links by number.
+    pub fn page(&self, with_network: bool) -> Value {
+        let flows: Vec<Value> = self
+            .flows
+            .iter()
+            .map(|flow| json!([flow.from, flow.to, flow.flowlet, significant(flow.bps), significant(flow.weight)]))
+            .collect();
+        let load: Vec<Value> = self.promised_bps.iter().map(|bps| significant(*bps)).collect();
+        let events: Vec<Value> =
+            self.events.0.iter().map(|event| json!([event.at_ms, event.kind, event.what])).collect();
+        let mut page = json!({"status": self.status(), "flows": flows, "load": load, "capacity": self.capacity_bps,
+            "events": events, "counters": self.counters()});
+        if with_network {
+            let nodes = self.plan.network.nodes().iter();
+            let hosts = self.hosts.iter().map(|host| (host.number.to_string(), json!(host.name)));
+            page["nodes"] = nodes.map(|node| json!([node.name, node.kind == subak_core::NodeKind::Host])).collect();
+            page["links"] = self
+                .plan
+                .network
+                .links()
+                .iter()
+                .map(|link| json!([link.from.map(|n| n.0), link.to.map(|n| n.0), link.id]))
+                .collect();
+            page["hosts"] = Value::Object(hosts.collect());
+        }
+        page
+    }
+
+    fn counted(&self) -> Vec<(&'static str, &'static str, u64)> {
+        let (counts, core) = (&self.counts, &self.core);
+        vec![
+            ("received", "datagrams that came", counts.received),
+            ("unknown", "datagrams of nobody who is known", counts.unknown),
+            ("forged", "datagrams with a wrong tag", counts.forged),
+            ("limited", "datagrams beyond what their host may send", counts.limited),
+            ("malformed", "datagrams with the right tag that could not be read", counts.malformed),
+            ("at_rest", "datagrams that came while another allocator served", counts.at_rest),
+            ("taken", "datagrams taken", core.taken),
+            ("stale", "datagrams that were doubled, late, or of a life that is over", core.stale),
+            ("unproven", "datagrams of lives that did not know this allocator yet", core.unproven),
+            ("foreign", "datagrams in another's name", core.forged),
+            ("refused", "flowlets beyond what their host may have", core.refused),
+            ("lapsed", "hosts that were silent for too long", core.lapsed),
+            ("updates", "rates told", core.updates),
+            ("again", "rates told again", core.again),
+            ("sent", "datagrams sent", counts.sent),
+            ("nowhere", "datagrams to hosts that have not been heard", counts.nowhere),
+            ("unsent", "datagrams that the kernel did not take", counts.unsent),
+            ("calls", "calls of the kernel that sent or received", counts.calls),
+            ("iterations", "iterations made", counts.iterations),
+            ("skipped", "iterations left out, for the one before was late", counts.skipped),
+        ]
+    }
+
+    /// As Prometheus reads it.
+    pub fn metrics(&self) -> String {
+        let mut out = String::new();
+        for (name, help, value) in self.counted() {
+            let _ = writeln!(out, "# HELP subak_{name}_total {help}\n# TYPE subak_{name}_total counter");
+            let _ = writeln!(out, "subak_{name}_total {value}");
+        }
+        let joined = self.peers.iter().filter(|peer| peer.is_joined).count();
+        let down = self.capacity_bps.iter().filter(|bps| **bps == 0.0).count();
+        for (name, help, value) in [
+            ("serving", "1 while this allocator serves", usize::from(self.is_serving)),
+            ("hosts", "hosts that may join", self.hosts.len()),
+            ("joined", "hosts that have joined", joined),
+            ("flowlets", "flowlets that are known", self.flows.len()),
+            ("links_down", "links that are down", down),
+        ] {
+            let _ = writeln!(out, "# HELP subak_{name} {help}\n# TYPE subak_{name} gauge\nsubak_{name} {value}");
+        }
+        self.iterations.metric(&mut out, "subak_iteration_seconds", "what iterations take");
+        out
+    }
+}
+
+fn finite(value: f64) -> Option<f64> {
+    value.is_finite().then_some(value)
+}
+
+/// Four digits of a number.
+fn significant(value: f64) -> Value {
+    if value == 0.0 || !value.is_finite() {
+        return json!(0);
+    }
+    let scale = 10f64.powi(3 - value.abs().log10().floor() as i32);
+    let rounded = (value * scale).round() / scale;
+    if rounded.fract() == 0.0 && rounded.abs() < 9e15 { json!(rounded as i64) } else { json!(rounded) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_fall_below_their_bound() {
+        let mut histogram = Histogram::default();
+        for ns in [1, 999, 1000, 1001, 2000, 3000, 70_000_000] {
+            histogram.add(ns);
+        }
+        assert_eq!(histogram.quantile_ns(0.4), 1000.0);
+        assert_eq!(histogram.quantile_ns(5.0 / 7.0), 2000.0);
+        assert_eq!(histogram.quantile_ns(6.0 / 7.0), 4000.0);
+        assert_eq!(histogram.quantile_ns(1.0), f64::INFINITY);
+        assert_eq!(Histogram::default().quantile_ns(0.5), 0.0);
+    }
+
+    #[test]
+    fn four_digits_are_kept() {
+        assert_eq!(significant(1_234_567.0), json!(1_235_000));
+        assert_eq!(significant(0.123_456), json!(0.1235));
+        assert_eq!(significant(f64::NAN), json!(0));
+    }
+}

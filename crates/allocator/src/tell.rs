@@ -1,0 +1,64 @@
+//! What the loop is told by other threads.
+
+use crate::config::Config;
+use crate::plan::Plan;
+use crate::state::Look;
+use std::sync::mpsc::{Sender, SyncSender, sync_channel};
+use std::time::Duration;
+
+/// How long the loop may take to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A question, and where its answer goes.
+pub struct Ask {
+    /// What is asked.
+    pub told: Told,
+    /// Room for one answer.
+    pub reply: SyncSender<Result<Look, String>>,
+}
+
+/// What the loop can be told.
+pub enum Told {
+    /// To say how it is.
+    Look,
+    /// Files have changed.
+    Plan(Box<Config>, Box<Plan>),
+    /// A link has another capacity: none for its ordinary one, 0 if it is down, bit/s.
+    Link {
+        /// By its name.
+        link: String,
+        /// See above.
+        capacity_bps: Option<f64>,
+    },
+    /// A tenant's flowlets weigh so much at most.
+    Quota {
+        /// By its name.
+        tenant: String,
+        /// See above.
+        weight: f64,
+    },
+    /// To serve no longer.
+    Drain,
+    /// To serve again after that.
+    Serve,
+    /// To end.
+    End,
+}
+
+/// A way to the loop.
+#[derive(Clone)]
+pub struct Line(Sender<Ask>);
+
+impl Line {
+    /// To who receives from the other end.
+    pub fn new(asks: Sender<Ask>) -> Line {
+        Line(asks)
+    }
+
+    /// Tells, and waits for the answer: how the daemon is then.
+    pub fn tell(&self, told: Told) -> Result<Look, String> {
+        let (reply, answer) = sync_channel(1);
+        self.0.send(Ask { told, reply }).map_err(|_| "the daemon has ended".to_string())?;
+        answer.recv_timeout(PATIENCE).map_err(|_| "the daemon does not answer".to_string())?
+    }
+}

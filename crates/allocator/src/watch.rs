@@ -1,0 +1,48 @@
+//! Files that change while the daemon runs.
+
+use crate::config::Config;
+use crate::plan::Plan;
+use crate::tell::{Line, Told};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// How often files are looked at.
+const EVERY: Duration = Duration::from_millis(500);
+
+/// Looks at the configuration and what it names, in a thread of its own: what is wrong is said, and changes nothing.
+pub fn watch(path: PathBuf, config: &Config, line: Line) {
+    let mut seen = times(&path, config);
+    let mut files = config.clone();
+    std::thread::spawn(move || {
+        loop {
+            std::thread::sleep(EVERY);
+            let now = times(&path, &files);
+            if now == seen {
+                continue;
+            }
+            // Whoever writes it may not be done.
+            std::thread::sleep(EVERY);
+            seen = times(&path, &files);
+            match reload(&path, &line) {
+                Ok(config) => {
+                    files = config;
+                    seen = times(&path, &files);
+                }
+                Err(what) => tracing::error!(what, "not reloaded; what was before goes on"),
+            }
+        }
+    });
+}
+
+fn reload(path: &Path, line: &Line) -> Result<Config, String> {
+    let config = Config::read(path)?;
+    let plan = Plan::read(&config)?;
+    line.tell(Told::Plan(Box::new(config.clone()), Box::new(plan)))?;
+    Ok(config)
+}
+
+fn times(path: &Path, config: &Config) -> Vec<Option<SystemTime>> {
+    let keys = config.tenants.iter().map(|tenant| tenant.key.as_path());
+    let files = [path, &config.network].into_iter().chain(keys);
+    files.map(|file| std::fs::metadata(file).and_then(|found| found.modified()).ok()).collect()
+}

@@ -1,0 +1,81 @@
+//! What links carry: their capacities, what others take of them, and another network in the place of this one.
+
+use super::{Allocator, law};
+use crate::known::EMPTY;
+use crate::paths::Paths;
+use subak_core::{Fault, IdVec, LinkId};
+use subak_solve::ned::{Cluster, Iteration};
+
+/// The share of a link that traffic which nobody schedules leaves to the rest, at least.
+const LEAST_SHARE: f64 = 0.05;
+/// How much a new observation of such traffic counts beside those before.
+const NEWEST: f64 = 0.25;
+
+impl Allocator {
+    /// A link has another capacity, bit/s; zero if it failed. A fault where there is no such link, or the capacity makes no
+    /// sense.
+    pub fn set_capacity(&mut self, link: LinkId, capacity_bps: f64) -> Result<(), Fault> {
+        let share = self.settings.share();
+        let unscheduled_bps = self.unscheduled_bps.get(link).copied().unwrap_or(0.0);
+        let left_bps = (capacity_bps - unscheduled_bps).max(LEAST_SHARE * capacity_bps);
+        self.iteration.cluster_mut().set_capacity(link, left_bps * share)?;
+        self.capacity_bps[link] = capacity_bps;
+        Ok(())
+    }
+
+    /// So much of a link, bit/s, is taken by traffic that nobody schedules (section 6, "External traffic").
+    pub fn set_unscheduled(&mut self, link: LinkId, bps: f64) -> Result<(), Fault> {
+        let Some(unscheduled) = self.unscheduled_bps.get_mut(link) else {
+            let what = format!("there is no link {link}");
+            return Err(Fault::new("link", what, "give the number of a link of the network"));
+        };
+        *unscheduled = if bps.is_finite() { bps.max(0.0) } else { 0.0 };
+        self.set_capacity(link, self.capacity_bps[link])
+    }
+
+    pub(super) fn observe(&mut self, link: LinkId, bps: f64) {
+        let Some(before_bps) = self.unscheduled_bps.get(link) else { return };
+        let _ = self.set_unscheduled(link, before_bps + NEWEST * (bps - before_bps));
+    }
+
+    /// The network is another one from now on: links have these capacities (bit/s; zero if one is down), and flowlets take these
+    /// paths. `was` says which link each was before, where it was one: prices and what others take of it stay. Flowlets keep the
+    /// rates that they were told until they are told others; endpoints keep their numbers. A fault where the capacities make no
+    /// sense; then nothing has changed.
+    pub fn set_network(
+        &mut self,
+        capacity_bps: &[f64],
+        paths: Box<dyn Paths>,
+        was: impl Fn(LinkId) -> Option<LinkId>,
+    ) -> Result<(), Fault> {
+        let share = self.settings.share();
+        let scaled: Vec<f64> = capacity_bps.iter().map(|c| c * share).collect();
+        let cluster = Cluster::new(&scaled, self.settings.alpha)?;
+        let before: Vec<f64> = self.iteration.prices().collect();
+        let unscheduled_before = std::mem::replace(&mut self.unscheduled_bps, IdVec::filled(0.0, capacity_bps.len()));
+        self.iteration = Iteration::new(cluster, law(&self.settings));
+        self.capacity_bps = capacity_bps.to_vec().into();
+        self.paths = paths;
+        for link in (0..capacity_bps.len()).map(LinkId::from_index) {
+            let Some(earlier) = was(link) else { continue };
+            if let Some(&price) = before.get(earlier.index()).filter(|price| price.is_finite()) {
+                // It was a price before.
+                let _ = self.iteration.set_price(link, price);
+            }
+            if let Some(&bps) = unscheduled_before.get(earlier) {
+                let _ = self.set_unscheduled(link, bps);
+            }
+        }
+        let slots = std::mem::take(&mut self.slots);
+        self.rates.clear();
+        for number in 0..self.peers.len() as u32 {
+            let Some(peer) = self.peer(number) else { continue };
+            let flowlets: Vec<_> = peer.flowlets.values().map(|known| (known.start, known.key)).collect();
+            for (start, key) in flowlets {
+                let told = key.and_then(|key| slots.get(key.slot()).copied()).unwrap_or(EMPTY);
+                self.place_again(number, &start, told);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,50 @@
+//! An endpoint whose datagrams nobody else can have sent.
+
+use crate::{Endpoint, Settings};
+use subak_core::Ns;
+use subak_wire::{Datagram, Direction, Seal, Secret};
+
+/// An [`Endpoint`] with its seals: bytes in, bytes out. Its number is what it is called in datagrams.
+#[derive(Debug)]
+pub struct SealedEndpoint {
+    /// What it seals.
+    pub endpoint: Endpoint,
+    up: Seal,
+    down: Seal,
+    /// Datagrams that were not the allocator's.
+    pub refused: u64,
+}
+
+impl SealedEndpoint {
+    /// As [`Endpoint::new`], with the secret that the allocator knows, too.
+    pub fn new(number: u32, epoch: u64, settings: Settings, secret: &Secret) -> Self {
+        SealedEndpoint {
+            endpoint: Endpoint::new(number, epoch, settings),
+            up: Seal::new(secret, number, Direction::Up),
+            down: Seal::new(secret, number, Direction::Down),
+            refused: 0,
+        }
+    }
+
+    /// Takes what came: the connections that have another rate now.
+    pub fn take(&mut self, now_ns: Ns, bytes: &[u8]) -> Vec<u64> {
+        let datagram = self.down.open(bytes).and_then(|bytes| Datagram::decode(bytes).ok());
+        match datagram {
+            Some(datagram) => self.endpoint.take(now_ns, &datagram),
+            None => {
+                self.refused += 1;
+                Vec::new()
+            }
+        }
+    }
+
+    /// Puts what is to be sent now into `room`, in the place of what is there; false if there is nothing. Ask until there is not.
+    pub fn poll(&mut self, now_ns: Ns, room: &mut Vec<u8>) -> bool {
+        room.clear();
+        let Some(datagram) = self.endpoint.poll(now_ns) else { return false };
+        // What the core makes fits a datagram.
+        let _ = datagram.encode(room);
+        self.up.seal(room);
+        true
+    }
+}

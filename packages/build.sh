@@ -1,0 +1,62 @@
+#!/bin/sh
+# Static binaries of both daemons, and a Debian package of each, in the folder dist.
+#   packages/build.sh
+set -eu
+cd "$(dirname "$0")/.."
+features=
+if command -v clang >/dev/null && [ -e /usr/include/libelf.h ] && [ -e /usr/include/zlib.h ]; then
+  features="--features bpf,static"
+fi
+# All but the programs themselves is built as ever.
+export LIBBPF_SYS_LIBRARY_PATH=/usr/lib/$(cc -print-multiarch)
+static="-C target-feature=+crt-static"
+cargo rustc --quiet --release --locked -p subak-allocator --bin subak-allocator -- $static
+cargo rustc --quiet --release --locked -p subak-agent --bin subak-agent $features -- $static
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
+arch=$(dpkg --print-architecture)
+mkdir -p dist
+
+# NAME, then what it is, then its unit; files of its own come from the function with its name.
+package() {
+  root=$(mktemp -d)
+  install -D "target/release/$1" "$root/usr/bin/$1"
+  install -D -m 644 "packages/systemd/$3" "$root/usr/lib/systemd/system/$3"
+  install -D -m 644 LICENSE "$root/usr/share/doc/$1/copyright"
+  install -D -m 644 docs/allocator.md "$root/usr/share/doc/$1/allocator.md"
+  mkdir -p "$root/DEBIAN"
+  cat >"$root/DEBIAN/control" <<EOF
+Package: $1
+Version: $version
+Architecture: $arch
+Maintainer: The authors of Subak <subak@localhost>
+Section: net
+Priority: optional
+Description: $2
+EOF
+  "files_of_$(echo "$1" | tr - _)" "$root"
+  chmod -R u+rwX,go+rX,go-w "$root"
+  dpkg-deb --root-owner-group --build "$root" "dist/$1_${version}_$arch.deb" >/dev/null
+  install -D "target/release/$1" "dist/$1"
+  rm -rf "$root"
+}
+
+files_of_subak_allocator() {
+  install -D -m 644 packages/allocator.toml "$1/etc/subak/allocator.toml"
+  echo /etc/subak/allocator.toml >"$1/DEBIAN/conffiles"
+  printf 'u subak - "Subak'\''s allocator"\n' | install -D -m 644 /dev/stdin "$1/usr/lib/sysusers.d/subak.conf"
+  cat >"$1/DEBIAN/postinst" <<'EOF'
+#!/bin/sh
+set -e
+if [ "$1" = configure ] && command -v systemd-sysusers >/dev/null; then systemd-sysusers /usr/lib/sysusers.d/subak.conf || true; fi
+EOF
+  chmod 755 "$1/DEBIAN/postinst"
+}
+
+files_of_subak_agent() {
+  install -D -m 600 packages/flowtune.env "$1/etc/subak/flowtune.env"
+  echo /etc/subak/flowtune.env >"$1/DEBIAN/conffiles"
+}
+
+package subak-allocator "Flowtune's allocator: tells hosts what they may send" subak-allocator.service
+package subak-agent "Subak on Linux hosts: Flowtune's endpoint, Soze, s-PERC" subak-flowtune.service
+ls dist/*.deb

@@ -1,0 +1,153 @@
+"""The command ``subak allocator``: asks a running ``subak-allocator``, and tells it things, by its control socket."""
+
+from __future__ import annotations
+
+import json as json_module
+import socket
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from subak.errors import InputError
+
+allocator = typer.Typer(
+    no_args_is_help=True, rich_markup_mode="rich", help="Asks a running subak-allocator, and tells it things."
+)
+
+SOCKET = Path("/run/subak/allocator.sock")
+PATIENCE_S = 10
+
+Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+At = Annotated[Path, typer.Option("--socket", help="Its control socket, as its configuration has it.")]
+
+
+@allocator.callback()
+def _group() -> None:
+    """Asks a running subak-allocator, and tells it things."""
+
+
+def ask(at: Path, question: dict[str, Any]) -> Any:
+    """What the daemon answers; its refusals are errors of the input."""
+    try:
+        with socket.socket(socket.AF_UNIX) as line:
+            line.settimeout(PATIENCE_S)
+            line.connect(str(at))
+            line.sendall(json_module.dumps(question).encode() + b"\n")
+            answer = json_module.loads(line.makefile().readline() or "{}")
+    except (OSError, ValueError) as error:
+        what = f"no allocator answers there: {getattr(error, 'strerror', None) or error}"
+        raise InputError(
+            str(at), "", what, 'start one, or give --socket what its configuration calls "control"'
+        ) from None
+    if "ok" not in answer:
+        what = str(answer.get("error", "the allocator hung up"))
+        raise InputError(
+            str(at), str(question["ask"]), what, "ask `subak allocator links` or `peers` for what there is"
+        )
+    return answer["ok"]
+
+
+def _show(told: Any, *, json: bool) -> None:
+    """A table of rows, or of names and values."""
+    from subak import show
+
+    if json:
+        print(json_module.dumps({"schema": 1, "rows": told} if isinstance(told, list) else {"schema": 1, **told}))
+        return
+    rows = told if isinstance(told, list) else [{"what": key, "value": value} for key, value in told.items()]
+    if not rows:
+        print("There are none.")
+        return
+    table = show.table(None, *(_heading(key) for key in rows[0]))
+    for row in rows:
+        table.add_row(*(_cell(key, value) for key, value in row.items()))
+    show.console().print(table)
+
+
+def _heading(key: str) -> str:
+    """A key without its unit, for the cells have it."""
+    bare = next((key.removesuffix(unit) for unit in ("_bps", "_ns", "_s") if key.endswith(unit)), key)
+    return bare.replace("_", " ").capitalize()
+
+
+def _cell(key: str, value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if key.endswith("_bps"):
+        return f"{value / 1e6:,.2f} Mb/s"
+    if key.endswith("_ns"):
+        return f"{value / 1000:,.0f} us"
+    if key.endswith("_s"):
+        return f"{value:,.1f} s"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+@allocator.command(epilog="Example: [bold]subak allocator status[/]")
+def status(at: At = SOCKET, json: Json = False) -> None:
+    """Whether it serves, and how much it has to do."""
+    _show(ask(at, {"ask": "status"}), json=json)
+
+
+@allocator.command(epilog="Example: [bold]subak allocator peers[/]")
+def peers(at: At = SOCKET, json: Json = False) -> None:
+    """Its hosts: which have joined, their flowlets and round trips."""
+    _show(ask(at, {"ask": "peers"}), json=json)
+
+
+@allocator.command(epilog="Example: [bold]subak allocator flows --host h3[/]")
+def flows(
+    host: Annotated[str | None, typer.Option(help="Those that this host sends or receives.")] = None,
+    at: At = SOCKET,
+    json: Json = False,
+) -> None:
+    """Flowlets, with their weights and rates."""
+    _show(ask(at, {"ask": "flows"} | ({"host": host} if host else {})), json=json)
+
+
+@allocator.command(epilog="Example: [bold]subak allocator links[/]")
+def links(at: At = SOCKET, json: Json = False) -> None:
+    """Links: what they have, what was promised of it, and what others take."""
+    _show(ask(at, {"ask": "links"}), json=json)
+
+
+@allocator.command(epilog="Example: [bold]subak allocator counters[/]")
+def counters(at: At = SOCKET, json: Json = False) -> None:
+    """What was taken, told and refused since the start."""
+    _show(ask(at, {"ask": "counters"}), json=json)
+
+
+@allocator.command(epilog="Example: [bold]subak allocator link leaf0->spine1 down[/]")
+def link(
+    name: Annotated[str, typer.Argument(help="As `links` has it: one direction.")],
+    capacity: Annotated[str, typer.Argument(help="down, up, or a rate such as 10Gbps.")],
+    at: At = SOCKET,
+    json: Json = False,
+) -> None:
+    """A link is down, or up again, or has another rate: flowlets go around what is down."""
+    _show(ask(at, {"ask": "link", "link": name, "capacity": capacity}), json=json)
+
+
+@allocator.command(epilog="Example: [bold]subak allocator quota web 8[/]")
+def quota(
+    tenant: Annotated[str, typer.Argument(help="As the configuration calls it.")],
+    weight: Annotated[float, typer.Argument(help="What its flowlets weigh together, at most.")],
+    at: At = SOCKET,
+    json: Json = False,
+) -> None:
+    """A tenant weighs so much at most, until the configuration is read again."""
+    _show(ask(at, {"ask": "quota", "tenant": tenant, "weight": weight}), json=json)
+
+
+@allocator.command(epilog="Example: [bold]subak allocator drain[/]")
+def drain(at: At = SOCKET, json: Json = False) -> None:
+    """It serves no longer: rates run out, or the stand-by takes over."""
+    _show(ask(at, {"ask": "drain"}), json=json)
+
+
+@allocator.command(epilog="Example: [bold]subak allocator serve[/]")
+def serve(at: At = SOCKET, json: Json = False) -> None:
+    """It serves again after a drain; with a stand-by, once that is silent."""
+    _show(ask(at, {"ask": "serve"}), json=json)

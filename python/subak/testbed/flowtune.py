@@ -1,0 +1,157 @@
+"""Flowtune on a testbed: the allocator's daemon and an agent for all hosts, beside the testbed.
+
+Their messages go over the machine's loopback, not over the testbed's links.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from subak import _subak
+from subak._subak import nanoseconds
+from subak.errors import InputError
+from subak.testbed.layout import Layout, Plan
+from subak.testbed.testbed import Testbed, agent
+
+SCHEME = "flowtune"
+LEAST_INTERVAL_NS = 100_000
+LEAST_LEASE_NS = 50_000_000
+PATIENCE_S = 10
+
+
+def configuration(params: dict[str, Any], scale: float) -> dict[str, Any]:
+    """What the daemon is told of a scheme's parameters, whose times are the spec's."""
+
+    def ns(name: str, least: int) -> str:
+        value = params.get(name, _default(name))
+        spec_ns = nanoseconds(value) if isinstance(value, str) else float(value) * 1e9
+        return f"{max(round(spec_ns / scale), least)}ns"
+
+    interval, lease = ns("interval", LEAST_INTERVAL_NS), ns("lease", LEAST_LEASE_NS)
+    told: dict[str, Any] = {key: params[key] for key in ("alpha", "threshold", "reserve") if key in params}
+    law = "accelerated" if params.get("accelerated", True) else "ned"
+    return {"interval": interval, "lease": lease, "law": law, **told}
+
+
+def _default(name: str) -> Any:
+    scheme = next(one for one in _subak.schemes() if one["name"] == SCHEME)
+    return next(param["default"] for param in scheme["params"] if param["name"] == name)
+
+
+def allocator() -> str:
+    """The daemon's program."""
+    beside = Path(sys.executable).with_name("subak-allocator")
+    found = str(beside) if beside.is_file() else shutil.which("subak-allocator")
+    if found is None:
+        mend = "build it: `make setup` in Subak's folder, or cargo install --path crates/allocator"
+        raise InputError(None, "", "subak-allocator is not beside subak, nor on the PATH", mend)
+    return found
+
+
+class Flowtune:
+    """The two daemons, for a testbed that is up. They end with this process."""
+
+    def __init__(self, testbed: Testbed, layout: Layout, configured: dict[str, Any], name: str) -> None:
+        self.processes: list[subprocess.Popen[str]] = []
+        """The allocator and the agent."""
+        self._folder = tempfile.TemporaryDirectory(prefix="subak-flowtune-", ignore_cleanup_errors=True)
+        self.control = Path(self._folder.name) / "socket"
+        """Where the allocator is told things."""
+        self.report: dict[str, Any] = {}
+        """What the agent has done, once it has ended."""
+        try:
+            self._start(testbed, layout, configured, name)
+        except BaseException:
+            self.end()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, what: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Ends both."""
+        for running in reversed(self.processes):
+            try:
+                # Its standard input ends, and so does it.
+                said, _ = running.communicate(timeout=PATIENCE_S)
+                self.report = json.loads(said) if said else self.report
+            except subprocess.TimeoutExpired:
+                running.kill()
+                running.communicate()
+        self._folder.cleanup()
+
+    def _start(self, testbed: Testbed, layout: Layout, configured: dict[str, Any], name: str) -> None:
+        folder, plan = Path(self._folder.name), testbed.plan
+        key = folder / "key"
+        key.touch(mode=0o600)
+        key.write_text(secrets.token_hex(32))
+        addresses: dict[str, list[str]] = {}
+        for node, address in layout.addresses():
+            addresses.setdefault(plan.names[node], []).append(address)
+        (folder / "network.json").write_text(json.dumps(_network(plan)))
+        routes: dict[str, dict[str, str]] = {}
+        for node, address, link in layout.routes():
+            routes.setdefault(address, {})[plan.names[node]] = plan.links[link].id
+        (folder / "routes.json").write_text(json.dumps(routes))
+        lines = ['listen = "127.0.0.1:0"', 'network = "network.json"', 'control = "socket"']
+        lines += ['paths = "routed"', 'routes = "routes.json"', 'page = {listen = "127.0.0.1:0"}']
+        lines += [f"{name} = {json.dumps(value)}" for name, value in configured.items()]
+        lines += ["[hosts]", *(f"{json.dumps(host)} = {json.dumps(known)}" for host, known in addresses.items())]
+        lines += ["[[tenant]]", 'name = "all"', 'key = "key"', f"hosts = {json.dumps(list(addresses))}"]
+        (folder / "allocator.toml").write_text("\n".join(lines) + "\n")
+        told = self._run([allocator(), "serve", "--attached", "--scratch", str(folder / "allocator.toml")])
+        self.listen: str = told["listen"]
+        """Where the allocator listens."""
+        self.page: str = f"http://{told['page']}/"
+        """Its live page."""
+        number = {host: node for node, host in enumerate(plan.names)}
+        hosts = [f"--host={known[0]}@{testbed.namespace(number[host])}" for host, known in addresses.items()]
+        lease = str(configured["lease"])
+        command = [agent(), "flowtune", "--attached", "--sockets-here", "--key", str(key), "--allocator", self.listen]
+        self._run([*command, "--lease", lease, "--name", name, *hosts])
+
+    def _run(self, command: list[str]) -> dict[str, Any]:
+        """Starts a daemon: what it says once it is in place."""
+        pipe = subprocess.PIPE
+        # A session of its own: what ends a terminal's programs does not end it before its testbed.
+        running = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
+        self.processes.append(running)
+        assert running.stdout
+        if answer := running.stdout.readline():
+            told: dict[str, Any] = json.loads(answer)
+            return told
+        said = running.communicate(timeout=PATIENCE_S)[1].strip().splitlines()
+        what = said[-1] if said else f"{command[0]} ended with {running.returncode}"
+        what = what.removeprefix("subak-agent: ").removeprefix("subak-allocator: ")
+        raise InputError(None, "", what, "run `subak doctor`, which says what this machine lacks")
+
+
+def _network(plan: Plan) -> dict[str, Any]:
+    """Node-link JSON: links have the names that the spec's have, for they are made in the same order."""
+    nodes = [
+        {"id": name, "kind": "host" if is_host else "switch"}
+        for name, is_host in zip(plan.names, plan.hosts, strict=True)
+    ]
+    links = [
+        {
+            "source": plan.names[link.source],
+            "target": plan.names[link.target],
+            "capacity": link.rate_bps,
+            "delay": f"{link.delay_ns}ns",
+        }
+        for link in plan.links
+    ]
+    return {"directed": True, "multigraph": True, "nodes": nodes, "links": links}

@@ -1,0 +1,52 @@
+"""Packages of the daemons: built, installed, run and purged."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+NAMES = ("subak-allocator", "subak-agent")
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="packages are installed by root"),
+    pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="no dpkg-deb: this is no Debian"),
+]
+
+
+def _run(*command: str | Path) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900, cwd=ROOT, check=False)
+    assert done.returncode == 0, (command, done.stdout, done.stderr)
+    return done.stdout
+
+
+def _installed(name: str) -> bool:
+    asked = subprocess.run(["dpkg", "-s", name], capture_output=True, text=True, check=False)
+    return "Status: install ok installed" in asked.stdout
+
+
+def test_packages_are_installed_and_purged() -> None:
+    if any(map(_installed, NAMES)):
+        pytest.skip("packages are installed here; they are not this test's to purge")
+    had = Path("/etc/subak").exists()
+    built = _run("packages/build.sh").split()
+    assert len(built) == len(NAMES)
+    for name in NAMES:
+        # Static: no library of this machine is asked for.
+        headers = _run("readelf", "--program-headers", "--dynamic", ROOT / "dist" / name)
+        assert "INTERP" not in headers
+        assert "NEEDED" not in headers
+    try:
+        _run("dpkg", "--install", *built)
+        assert _run("/usr/bin/subak-allocator", "--version").startswith("subak-allocator ")
+        assert len(_run("/usr/bin/subak-allocator", "key").strip()) == 64
+        assert "needs" in _run("/usr/bin/subak-agent", "doctor")
+        for unit in ("subak-allocator", "subak-flowtune"):
+            assert Path(f"/usr/lib/systemd/system/{unit}.service").is_file()
+    finally:
+        _run("dpkg", "--purge", *NAMES)
+    left = [Path("/usr/bin") / name for name in NAMES] + [Path("/etc/subak")] * (not had)
+    assert not [path for path in left if path.exists()]

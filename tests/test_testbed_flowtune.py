@@ -1,0 +1,259 @@
+"""Flowtune on real hosts: the allocator's daemon and the agent around the simulator's own core."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import subak
+from PIL import Image
+from subak.repro import stats
+from subak.testbed import by_hand, flowtune
+from test_report import browser
+from test_testbed import processes_of, programs_left, wait_for_ends
+
+COMMAND = Path(sys.executable).with_name("subak")
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="namespaces want root")
+
+
+def _spec(flows: list[dict[str, Any]], hosts: int, **more: Any) -> dict[str, Any]:
+    """Flows over a star of 100 Mb/s."""
+    return {
+        "schema": 1,
+        "name": "flowtune on hosts",
+        "network": {"kind": "star", "hosts": hosts, "rate": "10Gbps", "buffer": "150KB"},
+        "workload": {"kind": "steps", "flows": flows},
+        "policy": {"kind": "alpha-fair", "alpha": 1},
+        "measure": {"rates": "1ms"},
+        "run": {"duration": "30ms", "warmup": "10ms"},
+        "testbed": {"scale": 0.01},
+        "scheme": [{"name": "flowtune"}],
+        **more,
+    }
+
+
+def _rates(results: subak.Results, from_ns: float) -> list[float]:
+    """Settled rates of the flows, by their numbers: medians, for the machine stands still now and then."""
+    rates: dict[int, list[float]] = {}
+    for row in results.table("rate").to_pylist():
+        if row["time_ns"] > from_ns:
+            rates.setdefault(row["flow"], []).append(row["rate_bps"])
+    return [statistics.median(of) for _, of in sorted(rates.items())]
+
+
+def test_eight_to_one(tmp_path: Path) -> None:
+    flows = [{"src": f"h{k}", "dst": "h8"} for k in range(8)]
+    rates = _rates(subak.run(_spec(flows, 9), tmp_path / "out", driver="testbed"), 10e6)
+    jain = sum(rates) ** 2 / len(rates) / sum(rate**2 for rate in rates)
+    assert jain >= 0.98
+    # What the allocator hands out of 10 Gb/s, each an eighth.
+    share = 10e9 * (1 - 0.01 - 0.02) / 8
+    assert all(abs(rate / share - 1) < 0.05 for rate in rates), rates
+    assert sum(rates) > 0.9 * 10e9
+
+
+def test_weights_one_two_four(tmp_path: Path) -> None:
+    flows = [{"src": f"h{k}", "dst": "h3", "weight": 2**k} for k in range(3)]
+    rates = _rates(subak.run(_spec(flows, 4), tmp_path / "out", driver="testbed"), 10e6)
+    share = 10e9 * (1 - 0.01 - 0.02) / 7
+    assert all(abs(rate / (share * 2**k) - 1) < 0.1 for k, rate in enumerate(rates)), rates
+
+
+def test_a_coflow_is_done_earlier_than_under_cubic(tmp_path: Path) -> None:
+    """Figure 7 in small: eight senders with 25 transfers each; twenty runs of both."""
+    spec = _spec([], 9, workload={"kind": "incast", "senders": 200, "size": "60KB", "interval": "500ns"})
+    spec |= {"run": {"duration": "100ms", "seeds": 20}, "measure": {"fct": True}}
+    spec["scheme"] = [{"name": "flowtune"}, {"name": "cubic", "params": {"queue": "fifo"}}]
+    results = subak.run(spec, tmp_path / "out", driver="testbed")
+    ends: dict[tuple[str, int], float] = {}
+    for row in results.table("flow").to_pylist():
+        assert row["fct_ns"] is not None
+        key = row["scheme"], row["seed"]
+        ends[key] = max(ends.get(key, 0), row["start_ns"] + row["fct_ns"])
+    times = {
+        name: [end for (scheme, _), end in sorted(ends.items()) if scheme == name] for name in ("cubic", "flowtune")
+    }
+    ratio = stats.ratio(times["cubic"], times["flowtune"], "p95", "runs", paired=True)
+    assert ratio.count == 20
+    assert ratio.low is not None
+    assert ratio.low > 1, ratio
+
+
+def test_what_the_daemon_does_not_have_is_refused(tmp_path: Path) -> None:
+    spec = _spec([{"src": "h0", "dst": "h1"}], 2, scheme=[{"name": "flowtune", "params": {"gamma": 0.2}}])
+    with pytest.raises(subak.InputError, match="the allocator's daemon does not have it"):
+        subak.run(spec, tmp_path / "out", driver="testbed")
+
+
+SEND = """
+import socket, sys, time
+line = socket.create_connection((sys.argv[1], 5201))
+until = time.monotonic() + float(sys.argv[2])
+while time.monotonic() < until:
+    line.send(bytes(1 << 14))
+line.shutdown(socket.SHUT_WR)
+print(line.recv(64).decode())
+"""
+RECEIVE = """
+import socket, threading
+door = socket.create_server(("", 5201))
+print("open", flush=True)
+def read(line):
+    total = 0
+    while part := line.recv(1 << 16):
+        total += len(part)
+    line.sendall(str(total).encode())
+while True:
+    threading.Thread(target=read, args=door.accept()[:1], daemon=True).start()
+"""
+
+
+@pytest.fixture
+def hosts(tmp_path: Path) -> Any:
+    """A testbed of three hosts by hand, under Flowtune; a way to run Python in them."""
+    network = tmp_path / "network.json"
+    rate = {"capacity": 100_000_000}
+    nodes = [{"id": "hub", "kind": "switch"}] + [{"id": f"h{k}", "kind": "host"} for k in range(3)]
+    links = [{"source": f"h{k}", "target": "hub", **rate} for k in range(3)]
+    network.write_text(json.dumps({"nodes": nodes, "links": links}))
+    with by_hand.made(str(network)) as up:
+        configured = flowtune.configuration({"lease": "200ms", "interval": "200us"}, 1)
+        with flowtune.Flowtune(up, up.layout, configured, f"ft{os.getpid():x}") as daemons:
+            running: list[subprocess.Popen[str]] = []
+
+            def python(host: str, program: str, *arguments: str) -> subprocess.Popen[str]:
+                place = f"--net={up.namespace(up.plan.names.index(host))}"
+                command = ["nsenter", place, "python3", "-c", program, *arguments]
+                running.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+                return running[-1]
+
+            receiver = python("h2", RECEIVE)
+            assert receiver.stdout
+            assert receiver.stdout.readline() == "open\n"
+            to = up.address(up.plan.names.index("h2"))
+            yield daemons, lambda host, seconds: python(host, SEND, str(to), str(seconds))
+            for one in running:
+                one.kill()
+                one.wait()
+
+
+def _told(daemons: flowtune.Flowtune, *words: str) -> Any:
+    """What ``subak allocator`` says."""
+    command = [COMMAND, "allocator", *words, "--socket", daemons.control, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_connections_of_any_program_are_scheduled(hosts: Any) -> None:
+    daemons, send = hosts
+    senders = [send(f"h{k}", 2) for k in (0, 1)]
+    time.sleep(1.2)
+    flows = _told(daemons, "flows")["rows"]
+    assert {(flow["from"], flow["to"]) for flow in flows} == {("h0", "h2"), ("h1", "h2")}
+    assert all(abs(flow["rate_bps"] / 48e6 - 1) < 0.05 for flow in flows), flows
+    totals = [int(sender.communicate(timeout=30)[0]) * 8 / 2 for sender in senders]
+    # Half of 96 Mb/s on the wire each, as payload.
+    assert all(abs(total / 46e6 - 1) < 0.15 for total in totals), totals
+    until = time.monotonic() + 5
+    while _told(daemons, "flows")["rows"] and time.monotonic() < until:
+        time.sleep(0.05)
+    assert _told(daemons, "flows")["rows"] == []
+    daemons.end()
+    assert daemons.report["flowlets"] >= 2
+    assert daemons.report["first_rate_p50_ns"] > 0
+
+
+def test_an_operator_asks_and_tells(hosts: Any) -> None:
+    daemons, send = hosts
+    sender = send("h0", 3)
+    time.sleep(0.5)
+    assert _told(daemons, "status")["serving"]
+    assert [peer["joined"] for peer in _told(daemons, "peers")["rows"]] == [True] * 3
+    last = next(link for link in _told(daemons, "links")["rows"] if link["to"] == "h2")
+    assert last["promised_bps"] > 0.9 * 96e6
+    _told(daemons, "link", last["link"], "50Mbps")
+    time.sleep(0.3)
+    assert abs(_told(daemons, "flows", "--host", "h0")["rows"][0]["rate_bps"] / 48.5e6 - 1) < 0.03
+    assert _told(daemons, "counters")["forged"] == 0
+    assert not _told(daemons, "drain")["serving"]
+    # The cap of half ends with the lease.
+    assert int(sender.communicate(timeout=30)[0]) * 8 > 0.5 * 93e6 + 0.7 * 2 * 93e6
+    shown = subprocess.run([COMMAND, "allocator", "peers", "--socket", daemons.control], capture_output=True, text=True)
+    assert "h2" in shown.stdout or "There are none" in shown.stdout
+    nobody = subprocess.run([COMMAND, "allocator", "status", "--socket", "/nowhere"], capture_output=True, text=True)
+    assert nobody.returncode == 2
+    assert "no allocator answers there" in nobody.stderr
+
+
+@pytest.mark.skipif(browser() is None, reason="no chromium on this machine; as root, `make chromium` installs it")
+def test_the_live_page(hosts: Any, tmp_path: Path) -> None:
+    daemons, send = hosts
+    senders = [send(f"h{k}", 4) for k in (0, 1)]
+    time.sleep(0.5)
+    picture = tmp_path / "page.png"
+    quiet = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1000,700"]
+    command = [str(browser()), *quiet, f"--user-data-dir={tmp_path / 'browser'}", "--virtual-time-budget=6000"]
+    subprocess.run([*command, f"--screenshot={picture}", daemons.page], check=True, capture_output=True, timeout=120)
+    if kept := os.environ.get("SUBAK_SCREENSHOTS"):
+        shutil.copy(picture, Path(kept) / "live-page.png")
+    text = subprocess.run([*command, "--dump-dom", daemons.page], check=True, capture_output=True, timeout=120).stdout
+    for words in (b"serves; 2 flows", b'<td class="">h0</td>', b"3 of 3 have joined"):
+        assert words in text, text.decode()
+    # Full links are drawn in red, idle ones are not.
+    with Image.open(picture) as shown:
+        colours = set(shown.convert("RGB").get_flattened_data())
+    assert {(0xC8, 0x37, 0x2D), (0x9F, 0xB8, 0xC8)} <= colours
+    for sender in senders:
+        sender.communicate(timeout=30)
+
+
+@pytest.mark.parametrize("who", ["allocator", "agent", "both"])
+def test_what_is_killed_caps_nobody_beyond_a_lease(hosts: Any, who: str) -> None:
+    daemons, send = hosts
+    first, second = send("h0", 3), send("h1", 1)
+    time.sleep(0.6)
+    assert len(_told(daemons, "flows")["rows"]) == 2
+    for running, name in zip(daemons.processes, ("allocator", "agent"), strict=True):
+        if who in (name, "both"):
+            os.kill(running.pid, signal.SIGKILL)
+    assert int(second.communicate(timeout=30)[0]) > 0
+    total = int(first.communicate(timeout=30)[0]) * 8
+    # Half of the link while the other sends, and all of it after that: a cap that stayed would leave it at 3 x 46 Mb.
+    assert total > 46e6 + 0.75 * 2 * 93e6, total / 1e6
+
+
+def test_kills_leave_nothing(tmp_path: Path) -> None:
+    """The run, its testbed, its traffic or its daemons are killed at random moments, ``SUBAK_KILLS`` times."""
+    flows = [{"src": f"h{k}", "dst": "h3"} for k in range(3)]
+    spec = tmp_path / "spec.json"
+    spec.write_text(json.dumps(_spec(flows, 4, run={"duration": "100ms"})))
+    draws = random.Random(11)
+    for turn in range(int(os.environ.get("SUBAK_KILLS", "6"))):
+        command = [COMMAND, "run", spec, "--driver", "testbed", "--out", tmp_path / f"{turn}"]
+        run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        time.sleep(draws.uniform(0.5, 3.0))
+        family = processes_of(run.pid)
+        victims = [run.pid] if turn % 3 == 0 or not family else draws.sample(family, min(len(family), 1 + turn % 2))
+        for victim in victims:
+            os.kill(victim, signal.SIGKILL)
+        if run.pid not in victims:
+            # Flows go on without an allocator or an agent; without a testbed or traffic the run ends, and says so.
+            time.sleep(0.5)
+            os.kill(run.pid, signal.SIGKILL)
+        run.wait(30)
+        wait_for_ends(family)
+    until = time.monotonic() + 30
+    while any(programs_left().values()) and time.monotonic() < until:
+        time.sleep(0.5)
+    assert not any(programs_left().values()), programs_left()
