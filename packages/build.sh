@@ -3,15 +3,22 @@
 #   packages/build.sh
 set -eu
 cd "$(dirname "$0")/.."
+# Where the compiler finds a library's archive; nothing where it has none.
+archive() { found=$(cc -print-file-name="$1"); if [ -e "$found" ]; then echo "$found"; fi; }
 features=
+with=
+elf=$(archive libelf.a)
 if command -v clang >/dev/null && [ -e /usr/include/libelf.h ] && [ -e /usr/include/zlib.h ]; then
+  [ -n "$elf" ] || { echo "no libelf.a: a static agent with eBPF wants it (Debian's libelf-dev)" >&2; exit 1; }
   features="--features bpf,static"
+  export LIBBPF_SYS_LIBRARY_PATH="$(dirname "$elf")"
+  # Newer ones of libelf want zstd.
+  if [ -n "$(archive libzstd.a)" ]; then with="-C link-arg=-lzstd"; fi
 fi
 # All but the programs themselves is built as ever.
-export LIBBPF_SYS_LIBRARY_PATH=/usr/lib/$(cc -print-multiarch)
 static="-C target-feature=+crt-static"
 cargo rustc --quiet --release --locked -p subak-allocator --bin subak-allocator -- $static
-cargo rustc --quiet --release --locked -p subak-agent --bin subak-agent $features -- $static
+cargo rustc --quiet --release --locked -p subak-agent --bin subak-agent $features -- $static $with
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 arch=$(dpkg --print-architecture)
 mkdir -p dist
