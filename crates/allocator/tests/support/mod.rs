@@ -203,3 +203,154 @@ pub fn run_for(time: Duration, hosts: &mut [&mut Host]) {
         std::thread::sleep(Duration::from_micros(300));
     }
 }
+
+/// The daemon as a process of its own.
+pub struct Process {
+    pub address: SocketAddr,
+    pub settings: Settings,
+    child: std::process::Child,
+}
+
+impl Process {
+    /// At a port that was free a moment ago.
+    pub fn start(files: &Files, program: &str) -> Process {
+        let address = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let path = files.write();
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, text.replace("127.0.0.1:0", &address.to_string())).unwrap();
+        let mut command = std::process::Command::new(program);
+        command.arg("serve").arg(&path).stderr(std::process::Stdio::null()).stdout(std::process::Stdio::null());
+        let settings = Config::read(&path).unwrap().settings().unwrap();
+        Process { address, settings, child: command.spawn().unwrap() }
+    }
+
+    pub fn resident_kib(&self) -> u64 {
+        let text = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it lives");
+        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("Linux says so");
+        line.split_whitespace().next().and_then(|number| number.parse().ok()).expect("a number")
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Hosts on one socket, each with one connection that begins and ends.
+pub struct Crowd {
+    hosts: Vec<SealedEndpoint>,
+    socket: UdpSocket,
+    to: SocketAddr,
+    settings: Settings,
+    since: Instant,
+    epoch: u64,
+    rng: subak_core::rng::Stream,
+    pub sent: u64,
+    /// Flowlets.
+    pub begun: u64,
+    /// The newest flowlet of a host without a rate: its host and since when.
+    waiting: Vec<Option<Instant>>,
+    connections: Vec<u64>,
+}
+
+impl Crowd {
+    pub fn new(hosts: usize, daemon: &Process) -> Crowd {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let mut crowd = Crowd {
+            hosts: Vec::new(),
+            socket,
+            to: daemon.address,
+            settings: daemon.settings,
+            since: Instant::now(),
+            epoch: SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64,
+            rng: subak_core::rng::Stream::new(1, "crowd"),
+            sent: 0,
+            begun: 0,
+            waiting: vec![None; hosts],
+            connections: vec![0; hosts],
+        };
+        crowd.hosts = (0..hosts).map(|host| crowd.host(host)).collect();
+        crowd
+    }
+
+    fn host(&mut self, host: usize) -> SealedEndpoint {
+        self.epoch += 1;
+        SealedEndpoint::new(address(host), self.epoch, self.settings, &Secret::new(KEY))
+    }
+
+    /// A host forgets all, as after a crash.
+    pub fn start_anew(&mut self, host: usize) {
+        self.hosts[host] = self.host(host);
+        self.waiting[host] = None;
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.since.elapsed().as_nanos() as u64 + 1
+    }
+
+    /// For so long, one after another begins a flowlet `every` so often in place of its last. How long each waited for a rate, ns.
+    pub fn run(&mut self, time: Duration, every: Duration) -> Vec<u64> {
+        let mut waits = Vec::new();
+        let mut next = Instant::now();
+        let until = next + time;
+        while Instant::now() < until {
+            if Instant::now() >= next {
+                next += every;
+                self.begin();
+            }
+            self.turn();
+            let now_ns = self.now_ns();
+            for host in 0..self.hosts.len() {
+                let Some(since) = self.waiting[host] else { continue };
+                if self.hosts[host].endpoint.rate_bps(now_ns, self.connections[host]).is_some() {
+                    waits.push(since.elapsed().as_nanos() as u64);
+                    self.waiting[host] = None;
+                }
+            }
+        }
+        waits
+    }
+
+    fn begin(&mut self) {
+        let hosts = self.hosts.len();
+        let host = self.rng.below(hosts);
+        let to = (host + 1 + self.rng.below(hosts - 1)) % hosts;
+        let endpoint = &mut self.hosts[host].endpoint;
+        endpoint.finish(self.connections[host]);
+        self.begun += 1;
+        self.connections[host] = self.begun;
+        endpoint.begin(self.begun, address(to), 0, 1.0);
+        self.waiting[host] = Some(Instant::now());
+    }
+
+    fn turn(&mut self) {
+        let mut room = Vec::new();
+        for host in 0..self.hosts.len() {
+            let now_ns = self.now_ns();
+            while self.hosts[host].poll(now_ns, &mut room) {
+                let _ = self.socket.send_to(&room, self.to);
+                self.sent += 1;
+            }
+        }
+        let mut bytes = [0; 2048];
+        while let Ok(count) = self.socket.recv(&mut bytes) {
+            let now_ns = self.now_ns();
+            let of = subak_wire::claimed_endpoint(&bytes[..count]).map(|wire| wire.wrapping_sub(address(0)) as usize);
+            if let Some(host) = of.and_then(|of| self.hosts.get_mut(of)) {
+                host.take(now_ns, &bytes[..count]);
+            }
+        }
+    }
+
+    /// What another host with the key says first.
+    pub fn last_word_of(&mut self, host: usize) -> Vec<u8> {
+        let mut room = Vec::new();
+        let mut other = self.host(host);
+        other.endpoint.begin(1, address(0), 0, 1.0);
+        let _ = other.poll(self.now_ns(), &mut room);
+        room
+    }
+}

@@ -81,7 +81,8 @@ impl Tables {
     pub fn quotient(&self, x: u64, y: u64) -> u64 {
         let log = self.log2(x) - self.log2(y);
         let (whole, fraction) = (log >> LOG_BITS, log & ((1 << LOG_BITS) - 1));
-        let power = u64::from(self.powers[(fraction >> (LOG_BITS - self.power_index_bits)) as usize]);
+        let index = (fraction >> (LOG_BITS - self.power_index_bits)) as usize;
+        let power = u64::from(self.powers[index]);
         // An entry has 31 bits, so that beyond these shifts nothing is lost, or nothing left.
         let shift = (POWER_BITS as i64 - whole).clamp(-32, 40);
         if shift <= 0 { power << -shift } else { (power + (1 << (shift - 1))) >> shift }
