@@ -87,12 +87,23 @@ pub struct LevelDual {
 }
 
 impl LevelDual {
-    /// The price of each flow's cheapest path.
-    pub(crate) fn prices_of(&self, case: &Case) -> Vec<f64> {
+    /// Whether its numbers are finite and not negative, and its links the network's.
+    pub(crate) fn is_sound(&self, case: &Case) -> bool {
+        let sound = |x: f64| x.is_finite() && x >= 0.0;
+        sound(self.level) && self.prices.iter().all(|&(l, p)| sound(p) && case.network.links().get(l).is_some())
+    }
+
+    /// The price of each path.
+    pub(crate) fn prices_of_paths(&self, case: &Case) -> Vec<f64> {
         let mut price = IdVec::filled(0.0, case.network.links().len());
         self.prices.iter().for_each(|&(l, p)| price[l] = p);
-        let of = |p: usize| case.flows.links_of(p).iter().map(|&l| price[l]).sum::<f64>();
-        (0..case.flows.len()).map(|f| case.flows.paths_of(f).map(of).fold(f64::INFINITY, f64::min)).collect()
+        (0..case.flows.path_count()).map(|p| case.flows.links_of(p).iter().map(|&l| price[l]).sum()).collect()
+    }
+
+    /// The price of each flow's cheapest path, from those of all paths.
+    pub(crate) fn prices_of(case: &Case, paths: &[f64]) -> Vec<f64> {
+        let cheapest = |f: usize| paths[case.flows.paths_of(f)].iter().copied().fold(f64::INFINITY, f64::min);
+        (0..case.flows.len()).map(cheapest).collect()
     }
 }
 

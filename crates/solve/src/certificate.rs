@@ -1,6 +1,6 @@
 //! How good an answer is, from the answer and the case alone: nothing of a solver is used here.
 
-use crate::answer::{Answer, Certificate, Rows};
+use crate::answer::{Answer, Certificate, LevelDual, Rows};
 use crate::utility::Utility;
 use subak_core::{Case, IdVec, LinkId, Policy};
 
@@ -84,6 +84,10 @@ impl Loads {
         loads
     }
 
+    fn idle_bps(&self, case: &Case, l: LinkId) -> f64 {
+        (case.network.links()[l].capacity_bps - self.load[l]).max(0.0)
+    }
+
     fn idle(&self, case: &Case, l: LinkId) -> f64 {
         (1.0 - self.load[l] / case.network.links()[l].capacity_bps).max(0.0)
     }
@@ -140,35 +144,58 @@ const LEVEL: f64 = 1e-8;
 
 /// Max-min over pooled paths, by the duals of its levels. At a level's prices the capacity is worth no more than the
 /// flows pay that are at the level or below it (those above it count as if they were at it): to raise the level of those
-/// that pay, one below would have to give way. Returns the worst excess of that worth over the payments of the flows at
-/// the level, and the worst distance of a flow that could use more from a level at which it pays.
+/// that pay, one below would have to give way. What the worth exceeds the payments by is the most that they could gain.
+/// Returns the worst of that excess, over the payments of the flows at a level and over what each flow would pay for its
+/// widest path by the level that holds it best; and the worst distance of a flow that could use more from that level.
 fn pooled_max_min(case: &Case, answer: &Answer, loads: &Loads) -> (f64, f64) {
     let mut gap: f64 = 0.0;
-    let mut distance: Vec<f64> = vec![1.0; case.flows.len()];
+    // How far each flow is from being held by a level: its distance, and the share of its widest path that it could gain.
+    let mut held: Vec<(f64, f64)> = vec![(1.0, 1.0); case.flows.len()];
     for dual in &answer.levels {
-        let price = dual.prices_of(case);
+        if !dual.is_sound(case) {
+            return (f64::INFINITY, f64::INFINITY);
+        }
+        let of_path = dual.prices_of_paths(case);
+        let price = LevelDual::prices_of(case, &of_path);
         let worth: f64 = dual.prices.iter().map(|(l, p)| p * case.network.links()[*l].capacity_bps).sum();
-        let (mut paid, mut paid_here) = (0.0, 0.0);
+        // Worth less payments, by its parts: none is negative, so that nothing is lost in a difference of large sums.
+        let mut excess: f64 = dual.prices.iter().map(|&(l, p)| p * loads.idle_bps(case, l)).sum();
+        let mut paid_here = 0.0;
         for (f, &rate) in answer.rates_bps.iter().enumerate() {
             let (low, high) = loads.range[f];
+            excess += case.flows.paths_of(f).map(|p| (of_path[p] - price[f]) * answer.path_rates_bps[p]).sum::<f64>();
             let above = low > dual.level * (1.0 + LEVEL);
-            paid += price[f] * if above { rate_at(case, f, dual.level) } else { rate };
-            if !above && high >= dual.level * (1.0 - LEVEL) && price[f] > 0.0 && !sated(case, f, rate) {
+            if above {
+                excess += price[f] * (rate - rate_at(case, f, dual.level)).max(0.0);
+            } else if high >= dual.level * (1.0 - LEVEL) && price[f] > 0.0 && !sated(case, f, rate) {
                 paid_here += price[f] * rate;
             }
         }
-        gap = gap.max((worth - paid) / paid_here);
+        gap = gap.max(share(excess, paid_here));
         for f in 0..answer.rates_bps.len() {
             let (low, high) = loads.range[f];
-            if price[f] * narrowest(case, f) >= LEAST_PART * worth {
-                let away = (1.0 - high / dual.level).max(1.0 - dual.level / low);
-                distance[f] = distance[f].min(away.max(0.0));
+            let part = price[f] * narrowest(case, f);
+            if part > 0.0 && part >= LEAST_PART * worth {
+                let away = (1.0 - high / dual.level).max(1.0 - dual.level / low).max(0.0);
+                let by = (away, share(excess, part));
+                if by.0.max(by.1) < held[f].0.max(held[f].1) {
+                    held[f] = by;
+                }
             }
         }
     }
     let open = |f: &usize| !sated(case, *f, answer.rates_bps[*f]);
-    let worst = (0..case.flows.len()).filter(open).map(|f| distance[f]).fold(0.0, f64::max);
-    (if gap.is_nan() { f64::INFINITY } else { gap.max(0.0) }, worst)
+    let worst = |part: fn(&(f64, f64)) -> f64| (0..held.len()).filter(open).map(|f| part(&held[f])).fold(0.0, f64::max);
+    (gap.max(worst(|held| held.1)), worst(|held| held.0))
+}
+
+/// `excess` over `payments`, and infinite where there are none or a number is none.
+fn share(excess: f64, payments: f64) -> f64 {
+    match excess / payments {
+        _ if excess <= 0.0 => 0.0,
+        part if part.is_nan() => f64::INFINITY,
+        part => part,
+    }
 }
 
 /// The part of a level's worth that a flow's price must be, times the most it could carry, to count as held by it.

@@ -242,7 +242,7 @@ impl Levels<'_> {
         let worth: f64 = links.iter().map(|(l, p)| p * self.capacity[*l] * self.unit_bps).sum();
         let paid = links.into_iter().filter(|(l, p)| p * self.capacity[*l] * self.unit_bps > 1e-9 * worth);
         let level = LevelDual { level: self.level, prices: paid.collect() };
-        let price = level.prices_of(self.case);
+        let price = LevelDual::prices_of(self.case, &level.prices_of_paths(self.case));
         let open: Vec<usize> = (0..self.stopped.len()).filter(|&f| self.stopped[f].is_none()).collect();
         let part = |f: usize| price[f] * narrowest(self.case, f);
         let most = open.iter().map(|&f| part(f)).fold(0.0, f64::max);

@@ -15,6 +15,9 @@ const MOST_STEPS: usize = 5_000;
 /// orders below it that none of interest is as small.
 const ZERO: f64 = 1e-22;
 
+/// A share of feasibility this close to 1 is 1: what is missed is the rounding of the right-hand sides.
+const ROUNDING: f64 = 1e-15;
+
 /// A sum of two doubles, the second below half a unit in the last place of the first (Dekker, 1971).
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Twice(f64, f64);
@@ -96,8 +99,12 @@ struct Tableau {
 }
 
 /// Minimizes cost' x over x >= 0 with rows x <= rhs. Returns x and the duals of the rows, or `None` where the program is
-/// too large, has no solution or no end.
+/// too large, has a number that is not finite, no solution or no end.
 pub(crate) fn solve(cost: &[f64], rows: &[Vec<(usize, f64)>], rhs: &[f64]) -> Option<(Vec<f64>, Vec<f64>)> {
+    let numbers = || cost.iter().chain(rhs).chain(rows.iter().flatten().map(|(_, a)| a));
+    if numbers().any(|x| !x.is_finite()) {
+        return None;
+    }
     // x >= 0 says what rows of negative entries do.
     let real: Vec<usize> = (0..rows.len()).filter(|&r| rhs[r] < 0.0 || rows[r].iter().any(|e| e.1 > 0.0)).collect();
     let (n, m) = (cost.len(), real.len());
@@ -119,6 +126,9 @@ pub(crate) fn solve(cost: &[f64], rows: &[Vec<(usize, f64)>], rhs: &[f64]) -> Op
     let mut tableau =
         Tableau { entries, rhs: right, gains, basic: (n + 1..n + m + 2).collect(), outside: (0..=n).collect() };
     tableau.run()?;
+    if tableau.value(n) < 1.0 - ROUNDING {
+        return None;
+    }
     let mut duals = vec![0.0; rows.len()];
     real.iter().zip(tableau.duals(n, m)).for_each(|(&r, y)| duals[r] = y * unit);
     Some((tableau.solution(n), duals))
@@ -197,6 +207,11 @@ impl Tableau {
         x
     }
 
+    /// The value of `variable`, of which only the basic ones have any.
+    fn value(&self, variable: usize) -> f64 {
+        self.basic.iter().position(|&v| v == variable).map_or(0.0, |row| self.rhs[row].0)
+    }
+
     /// The duals of the objective, with as much of feasibility's as no variable gains any more.
     fn duals(&self, n: usize, m: usize) -> Vec<f64> {
         let [feasible, gain] = &self.gains;
@@ -236,6 +251,110 @@ mod tests {
     fn no_end_and_too_large() {
         assert!(solve(&[-1.0], &[vec![(0, -1.0)]], &[0.0]).is_none());
         assert!(solve(&vec![-1.0; 200], &vec![vec![(0, 1.0)]; 200], &vec![1.0; 200]).is_none());
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        // x <= 1 and x >= 2; and sums that contradict each other.
+        assert!(solve(&[-1.0], &[vec![(0, 1.0)], vec![(0, -1.0)]], &[1.0, -2.0]).is_none());
+        let sums = [vec![(0, 1.0), (1, 1.0)], vec![(0, -1.0), (1, -1.0)]];
+        assert!(solve(&[0.0, 0.0], &sums, &[1.0, -1.0 - 1e-9]).is_none());
+        assert!(solve(&[0.0, 0.0], &sums, &[0.3, -0.1 - 0.2]).is_some());
+        assert!(solve(&[f64::NAN], &[vec![(0, 1.0)]], &[1.0]).is_none());
+        assert!(solve(&[1.0], &[vec![(0, f64::INFINITY)]], &[1.0]).is_none());
+    }
+
+    /// The determinant of `matrix`.
+    fn determinant(matrix: &[Vec<i64>]) -> i64 {
+        let minor = |column: usize| -> Vec<Vec<i64>> {
+            let without = |row: &Vec<i64>| [&row[..column], &row[column + 1..]].concat();
+            matrix[1..].iter().map(without).collect()
+        };
+        match matrix {
+            [] => 1,
+            [first, ..] => (first.iter().enumerate())
+                .map(|(j, a)| if j % 2 == 0 { a * determinant(&minor(j)) } else { -a * determinant(&minor(j)) })
+                .sum(),
+        }
+    }
+
+    /// All vertices of x >= 0 with rows x <= rhs, each as numerators and a denominator: every choice of as many equalities
+    /// as there are variables, by Cramer's rule in integers.
+    fn vertices(rows: &[Vec<i64>], rhs: &[i64], n: usize) -> Vec<(Vec<i64>, i64)> {
+        let unit = |j: usize| (0..n).map(|k| -i64::from(j == k)).collect::<Vec<i64>>();
+        let rows: Vec<Vec<i64>> = rows.iter().cloned().chain((0..n).map(unit)).collect();
+        let rhs: Vec<i64> = rhs.iter().copied().chain(vec![0; n]).collect();
+        let mut found = Vec::new();
+        for chosen in (0..1_u32 << rows.len()).filter(|chosen| chosen.count_ones() as usize == n) {
+            let held: Vec<usize> = (0..rows.len()).filter(|r| chosen >> r & 1 == 1).collect();
+            let matrix: Vec<Vec<i64>> = held.iter().map(|&r| rows[r].clone()).collect();
+            let below = determinant(&matrix);
+            if below == 0 {
+                continue;
+            }
+            let at = |j: usize| -> i64 {
+                let mut matrix = matrix.clone();
+                matrix.iter_mut().zip(&held).for_each(|(row, &r)| row[j] = rhs[r]);
+                determinant(&matrix) * below.signum()
+            };
+            let (x, below): (Vec<i64>, i64) = ((0..n).map(at).collect(), below.abs());
+            let holds = |r: usize| rows[r].iter().zip(&x).map(|(a, x)| a * x).sum::<i64>() <= rhs[r] * below;
+            if (0..rows.len()).all(holds) {
+                found.push((x, below));
+            }
+        }
+        found
+    }
+
+    /// The least cost by trying every vertex, or `None` where there is none or no least.
+    fn by_vertices(cost: &[i64], rows: &[Vec<i64>], rhs: &[i64]) -> Option<f64> {
+        let n = cost.len();
+        let of = |x: &[i64]| cost.iter().zip(x).map(|(c, x)| c * x).sum::<i64>();
+        // A direction that may be followed for ever, of length 1 at most, and gains.
+        let bounded: Vec<Vec<i64>> = rows.iter().cloned().chain([vec![1; n]]).collect();
+        let ahead: Vec<i64> = vec![0; rows.len()].into_iter().chain([1]).collect();
+        if vertices(&bounded, &ahead, n).iter().any(|(x, _)| of(x) < 0) {
+            return None;
+        }
+        let costs = vertices(rows, rhs, n).into_iter().map(|(x, below)| of(&x) as f64 / below as f64);
+        costs.min_by(f64::total_cmp)
+    }
+
+    #[test]
+    fn as_every_vertex_tried() {
+        let mut rng = subak_core::rng::Stream::new(1, "programs");
+        let (mut solved, mut refused) = (0, 0);
+        for _ in 0..10_000 {
+            let (n, m) = (1 + rng.below(3), 1 + rng.below(5));
+            let mut draw = |low: i64, high: i64| low + rng.below((high - low + 1) as usize) as i64;
+            let cost: Vec<i64> = (0..n).map(|_| draw(-3, 3)).collect();
+            let rows: Vec<Vec<i64>> = (0..m).map(|_| (0..n).map(|_| draw(-3, 3)).collect()).collect();
+            let rhs: Vec<i64> = (0..m).map(|_| draw(-4, 6)).collect();
+            let sparse: Vec<Vec<(usize, f64)>> =
+                rows.iter().map(|row| row.iter().map(|&a| a as f64).enumerate().collect()).collect();
+            let floats = |v: &[i64]| v.iter().map(|&x| x as f64).collect::<Vec<f64>>();
+            let found = solve(&floats(&cost), &sparse, &floats(&rhs));
+            let Some(least) = by_vertices(&cost, &rows, &rhs) else {
+                assert_eq!(found, None, "{cost:?} {rows:?} {rhs:?}");
+                refused += 1;
+                continue;
+            };
+            let (x, duals) = found.unwrap_or_else(|| panic!("{cost:?} {rows:?} {rhs:?} has {least}"));
+            let product = |a: &[i64], x: &[f64]| a.iter().zip(x).map(|(a, x)| *a as f64 * x).sum::<f64>();
+            assert!((product(&cost, &x) - least).abs() < 1e-12, "{cost:?} {rows:?} {rhs:?}: {x:?}, not {least}");
+            assert!(
+                x.iter().all(|x| *x >= 0.0) && rows.iter().zip(&rhs).all(|(a, b)| product(a, &x) <= *b as f64 + 1e-12)
+            );
+            // The duals prove it: no cost is left uncovered, and they are worth the same.
+            assert!(duals.iter().all(|y| *y >= 0.0));
+            assert!((product(&rhs, &duals) + least).abs() < 1e-12, "{cost:?} {rows:?} {rhs:?}: {duals:?}");
+            for j in 0..n {
+                let column: Vec<i64> = rows.iter().map(|row| row[j]).collect();
+                assert!(cost[j] as f64 + product(&column, &duals) > -1e-12, "{cost:?} {rows:?} {rhs:?}: {duals:?}");
+            }
+            solved += 1;
+        }
+        assert!(solved > 3000 && refused > 3000, "{solved} solved, {refused} refused");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::common;
 use crate::common::{Net, certified, close};
 use proptest::prelude::*;
 use subak_core::{LinkId, Policy};
-use subak_solve::{MOST_PATHS, Options, certify, solve};
+use subak_solve::{LevelDual, MOST_PATHS, Options, certify, solve};
 
 #[test]
 fn a_pool_makes_two_links_one() {
@@ -36,6 +36,46 @@ fn the_certificate_wants_the_right_duals() {
     let mut without = right.clone();
     without.levels.clear();
     assert!(certify(&case, &without).worst() > 0.5);
+}
+
+#[test]
+fn prices_of_levels_that_are_none_prove_nothing() {
+    let case = Net::new(&[10.0, 4.0]).pooled(&[&[0], &[1]]).flow(&[0]).case(Policy::MaxMin);
+    let right = certified(&case);
+    for price in [f64::NAN, f64::INFINITY, -1.0, -0.5] {
+        for which in 0..right.levels[0].prices.len() {
+            let mut wrong = right.clone();
+            wrong.levels[0].prices[which].1 = price;
+            assert_eq!(certify(&case, &wrong).gap, f64::INFINITY, "{price} as price {which}");
+        }
+        let mut wrong = right.clone();
+        wrong.levels[0].level = price;
+        assert_eq!(certify(&case, &wrong).gap, f64::INFINITY, "{price} as level");
+    }
+    let mut elsewhere = right.clone();
+    elsewhere.levels[0].prices.push((LinkId::from(2_u32), 1.0));
+    assert_eq!(certify(&case, &elsewhere).gap, f64::INFINITY);
+    // Prices of zero hold nobody, whatever their rates.
+    let mut free = right.clone();
+    free.rates_bps = vec![1.0, 1.0];
+    free.path_rates_bps = vec![1.0, 0.0, 1.0];
+    free.levels = vec![LevelDual { level: 1.0, prices: vec![(LinkId::from(0_u32), 0.0)] }];
+    assert!(certify(&case, &free).worst() > 0.5);
+}
+
+#[test]
+fn a_flow_is_not_held_by_what_the_others_pay() {
+    // The third flow could have all of link 1. What it pays is lost in the sum, but not beside its own price.
+    let net = Net::new(&[10.0, 20.0, 10.0]).pooled(&[&[0], &[2]]).flow(&[0]).flow(&[1]).with(|f| f.weight = 1.99);
+    let case = net.case(Policy::MaxMin);
+    let mut wrong = certified(&case);
+    close(&wrong.rates_bps, &[10.0, 10.0, 20.0], 1e-8);
+    wrong.rates_bps = vec![10.0, 10.0, 19.9];
+    wrong.path_rates_bps = vec![0.0, 10.0, 10.0, 19.9];
+    let prices = [1.0, 1.01e-6, 1.0].into_iter().enumerate().map(|(l, p)| (LinkId::from(l as u32), p));
+    wrong.levels = vec![LevelDual { level: 10.0, prices: prices.collect() }];
+    let certificate = certify(&case, &wrong);
+    assert!((certificate.gap - 0.005).abs() < 1e-6, "{certificate:?}");
 }
 
 #[test]
