@@ -151,7 +151,7 @@ impl Rule for Stamped {
     }
     /// The advertised rate, and a rate and a mark a flow.
     fn state_bytes(link: &Link) -> usize {
-        2 + perc::TABLE_ENTRY_BYTES * link.flows.len()
+        size_of_val(link) + link.flows.len() * size_of::<((FlowId, SubflowId), Entry)>()
     }
     fn watch(link: &Link) -> Vec<(&'static str, f64)> {
         vec![("advertised", link.advertised)]

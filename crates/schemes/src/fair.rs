@@ -141,7 +141,7 @@ impl Rule for LocalMaxMin {
     }
     /// A limit rate a flow.
     fn state_bytes(link: &Link) -> usize {
-        perc::TABLE_ENTRY_BYTES * link.sorted.len()
+        size_of_val(link) + size_of_val(&*link.sorted) + link.limit.len() * size_of::<(Key, f64)>()
     }
     fn watch(_link: &Link) -> Vec<(&'static str, f64)> {
         Vec::new()

@@ -98,10 +98,6 @@ impl Rule for Naive {
     fn content_bytes(&self, hops: u16) -> u32 {
         (u32::from(hops) * 65 + 33).div_ceil(8)
     }
-    /// SumE and NumB.
-    fn state_bytes(_link: &Link) -> usize {
-        2 * 2
-    }
     fn watch(link: &Link) -> Vec<(&'static str, f64)> {
         let (sum_e, num_b) = link.sums();
         vec![("SumE", sum_e), ("NumB", num_b)]

@@ -239,10 +239,6 @@ impl Rule for Stateless {
     fn content_bytes(&self, hops: u16) -> u32 {
         perc::content_bytes(hops, self.compact, false)
     }
-    /// SumE, NumB, MaxE and MaxE'.
-    fn state_bytes(_link: &Link) -> usize {
-        4 * 2
-    }
     fn watch(link: &Link) -> Vec<(&'static str, f64)> {
         vec![("SumE", link.sum_e()), ("NumB", link.num_b()), ("MaxE", link.max_e.now), ("MaxE'", link.max_e.next)]
     }

@@ -171,10 +171,6 @@ impl Rule for Robust {
     fn content_bytes(&self, hops: u16) -> u32 {
         perc::content_bytes(hops, self.compact, true)
     }
-    /// s-PERC's, and SumE', NumB' and the round number.
-    fn state_bytes(_link: &Link) -> usize {
-        4 * 2 + 2 * 2 + 1
-    }
     fn watch(link: &Link) -> Vec<(&'static str, f64)> {
         let ((sum_e, num_b), (sum_e_next, num_b_next)) = (link.sums(), link.shadow());
         vec![

@@ -55,8 +55,10 @@ fn the_compact_packet_keeps_the_bound() {
     plan.params.insert("compact".into(), json!(true));
     for hops in [3, 5, 10, 40] {
         for seed in 0..20 {
-            let (took, allowed) = rounds("s-perc", &setup(hops, seed), &plan);
-            assert!(took <= allowed, "{took} rounds of {allowed}: P = {hops}, seed {seed}");
+            for name in ["s-perc", "s-perc-star"] {
+                let (took, allowed) = rounds(name, &setup(hops, seed), &plan);
+                assert!(took <= allowed, "{name}: {took} rounds of {allowed}: P = {hops}, seed {seed}");
+            }
         }
     }
 }

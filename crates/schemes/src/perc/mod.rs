@@ -119,9 +119,11 @@ pub trait Rule: Clone + Debug + Send + 'static {
     fn allocated(fields: &Self::Fields, hop: u16) -> Option<f64>;
     /// Size of the packet's content for `hops` links, bytes.
     fn content_bytes(&self, hops: u16) -> u32;
-    /// What the link's state takes at a switch, bytes: 2 for each rate, count or sum (s-PERC's four are the 8 bytes of the
-    /// paper's abstract), and 12 for an entry of a table of flows (key, rate and so on).
-    fn state_bytes(link: &Self::Link) -> usize;
+    /// What the link's state takes here, bytes: its type, and what a table of flows keeps besides. A switch holds the
+    /// variables of [`Rule::watch`] in 2 bytes each: s-PERC's four are the 8 bytes of the paper's abstract.
+    fn state_bytes(link: &Self::Link) -> usize {
+        size_of_val(link)
+    }
     /// A link's state by the thesis' names, for traces.
     fn watch(link: &Self::Link) -> Vec<(&'static str, f64)>;
 }
@@ -314,9 +316,6 @@ impl<R: Rule> Scheme for Perc<R> {
 pub fn wire_bytes(content_bytes: u32) -> u32 {
     (FRAMING_BYTES + content_bytes).max(MIN_CONTROL_BYTES)
 }
-
-/// Bytes of an entry in a link's table of flows: the flow's key, a rate and what belongs to it.
-pub const TABLE_ENTRY_BYTES: usize = 12;
 
 /// Section 4.1, "Control packet size": what s-PERC's packet takes for `hops` links, bytes. Per link 4 bytes each for a and
 /// b, a bit each for s and the ignore bit; Tx_ctrl in 4 bytes, FIN in one bit; `robust`: also a byte a link for the round
