@@ -21,7 +21,7 @@ def answer(found: Answer) -> str:
         (name, units.rate(rate), ", ".join(links))
         for name, rate, links in zip(flows["id"], flows["rate_bps"], flows["bottlenecks"], strict=True)
     ]
-    said = ", ".join(f"{name} {value:.2g}" for name, value in found.certificate.items())
+    said = ", ".join(f"{name.replace('_', ' ')} {value:.2g}" for name, value in found.certificate.items())
     caption = f"{found.status}: {said} ({found.solver}, {units.seconds(found.seconds)})"
     return _table(("Flow", "Rate", "Bottlenecks"), rows, len(found.flows), caption)
 

@@ -62,7 +62,7 @@ def answer(solved: Answer) -> None:
             rows.add_row(row["id"], load, capacity, f"{row['price']:.4g}")
         out.print(rows)
         _more(out, busy.num_rows, "links")
-    said = ", ".join(f"{name} {value:.2g}" for name, value in solved.certificate.items())
+    said = ", ".join(f"{name.replace('_', ' ')} {value:.2g}" for name, value in solved.certificate.items())
     out.print(f"{solved.status}: {said} ({solved.solver}, {units.seconds(solved.seconds)})")
 
 
@@ -78,7 +78,7 @@ def beside(found: Answer, exact: Answer, off_by: float) -> None:
         rows.add_row(row["id"], units.rate(row["rate_bps"]), units.rate(want), off)
     out.print(rows)
     _more(out, flows.num_rows, "flows")
-    said = ", ".join(f"{name} {value:.2g}" for name, value in found.certificate.items())
+    said = ", ".join(f"{name.replace('_', ' ')} {value:.2g}" for name, value in found.certificate.items())
     took = units.seconds(found.seconds)
     out.print(f"{found.solver}, {found.iterations} iterations: worst rate off by {off_by:.2g}; {said} ({took})")
     out.print(f"beside it {exact.solver}: {exact.status} ({units.seconds(exact.seconds)})")

@@ -44,12 +44,13 @@ impl Answer {
         self.answer.seconds
     }
 
-    /// ``infeasibility``, ``gap`` and ``stationarity``, recomputed from the answer and the case; all relative.
+    /// ``infeasibility``, ``gap``, ``flow_gap`` and ``stationarity``, recomputed from the answer and the case; all relative.
     #[getter]
     fn certificate<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         dict.set_item("infeasibility", self.answer.certificate.infeasibility)?;
         dict.set_item("gap", self.answer.certificate.gap)?;
+        dict.set_item("flow_gap", self.answer.certificate.flow_gap)?;
         dict.set_item("stationarity", self.answer.certificate.stationarity)?;
         Ok(dict)
     }

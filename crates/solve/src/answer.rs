@@ -57,20 +57,22 @@ impl Rows {
     }
 }
 
-/// How good an answer is, computed from the answer and the case alone. All three are relative.
+/// How good an answer is, computed from the answer and the case alone. All are relative.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Certificate {
     /// Worst overload of a link over its capacity, or of a flow over its demand.
     pub infeasibility: f64,
     /// Utilities: (dual - primal) / (1 + |primal|). Max-min: the worst idle share of a flow's bottleneck.
     pub gap: f64,
+    /// What the flow that the answer serves worst could gain, over its own rate (utilities: over the worth of its own rate).
+    pub flow_gap: f64,
     /// Utilities: worst |ln(U'(x) / path price)|, flows at their demand or on a free path aside. Max-min: the worst
     /// shortfall of a flow's rate per weight against its bottleneck's largest.
     pub stationarity: f64,
 }
 
 impl Certificate {
-    /// The worst of the three.
+    /// The worst of those that make an answer optimal: all but the gap of the worst flow alone.
     pub fn worst(&self) -> f64 {
         self.infeasibility.max(self.gap).max(self.stationarity)
     }
@@ -163,6 +165,7 @@ impl Answer {
             "certificate": {
                 "infeasibility": self.certificate.infeasibility,
                 "gap": self.certificate.gap,
+                "flow_gap": self.certificate.flow_gap,
                 "stationarity": self.certificate.stationarity,
             },
             "solver": self.solver,

@@ -21,18 +21,33 @@ pub fn certify_maximum(case: &Case, utilities: &[Utility], answer: &Answer) -> C
     certify_by(case, answer, |loads| maximum(case, answer, loads, |f| utilities.get(f).cloned()))
 }
 
-fn certify_by(case: &Case, answer: &Answer, optimality: impl FnOnce(&Loads) -> (f64, f64)) -> Certificate {
-    let hopeless = Certificate { infeasibility: f64::INFINITY, gap: f64::INFINITY, stationarity: f64::INFINITY };
+/// The part of a certificate that is about optimality.
+#[derive(Default)]
+struct Optimality {
+    gap: f64,
+    flow_gap: f64,
+    stationarity: f64,
+}
+
+/// What proves nothing.
+const NONE: Optimality = Optimality { gap: f64::INFINITY, flow_gap: f64::INFINITY, stationarity: f64::INFINITY };
+
+fn certify_by(case: &Case, answer: &Answer, optimality: impl FnOnce(&Loads) -> Optimality) -> Certificate {
+    let certificate = |infeasibility: f64, Optimality { gap, flow_gap, stationarity }| Certificate {
+        infeasibility,
+        gap,
+        flow_gap,
+        stationarity,
+    };
     let shaped = answer.rates_bps.len() == case.flows.len()
         && answer.path_rates_bps.len() == case.flows.path_count()
         && answer.link_price.len() == case.network.links().len();
     let rates = || answer.rates_bps.iter().chain(&answer.path_rates_bps).chain(&answer.link_price);
     if !shaped || rates().any(|x| !x.is_finite() || *x < 0.0) {
-        return hopeless;
+        return certificate(f64::INFINITY, NONE);
     }
     let loads = Loads::of(case, answer);
-    let (gap, stationarity) = optimality(&loads);
-    Certificate { infeasibility: infeasibility(case, answer, &loads), gap, stationarity }
+    certificate(infeasibility(case, answer, &loads), optimality(&loads))
 }
 
 /// Loads and the largest level on each link.
@@ -113,22 +128,24 @@ fn infeasibility(case: &Case, answer: &Answer, loads: &Loads) -> f64 {
 }
 
 /// The bottleneck condition: each flow that could use more crosses a full link on which no flow has a higher level.
-/// Returns the worst idle share and the worst shortfall over each flow's best link.
-fn max_min(case: &Case, answer: &Answer, loads: &Loads) -> (f64, f64) {
-    let (mut gap, mut stationarity): (f64, f64) = (0.0, 0.0);
+/// Returns the worst idle share, over the link and over the flow's rate, and the worst shortfall, over each flow's best
+/// link.
+fn max_min(case: &Case, answer: &Answer, loads: &Loads) -> Optimality {
+    let mut worst = Optimality::default();
     for (f, &rate) in answer.rates_bps.iter().enumerate() {
         if sated(case, f, rate) {
             continue;
         }
-        let of = |&l: &LinkId| (loads.idle(case, l), loads.shortfall(f, l));
-        let worse = |a: &(f64, f64)| a.0.max(a.1);
+        let of = |&l: &LinkId| (loads.idle(case, l), loads.shortfall(f, l), l);
+        let worse = |a: &(f64, f64, LinkId)| a.0.max(a.1);
         let links = case.flows.paths_of(f).flat_map(|p| case.flows.links_of(p));
-        if let Some((idle, shortfall)) = links.map(of).min_by(|a, b| worse(a).total_cmp(&worse(b))) {
-            gap = gap.max(idle);
-            stationarity = stationarity.max(shortfall);
+        if let Some((idle, shortfall, l)) = links.map(of).min_by(|a, b| worse(a).total_cmp(&worse(b))) {
+            worst.gap = worst.gap.max(idle);
+            worst.flow_gap = worst.flow_gap.max(share(loads.idle_bps(case, l), rate));
+            worst.stationarity = worst.stationarity.max(shortfall);
         }
     }
-    (gap, stationarity)
+    worst
 }
 
 impl Loads {
@@ -147,13 +164,15 @@ const LEVEL: f64 = 1e-8;
 /// that pay, one below would have to give way. What the worth exceeds the payments by is the most that they could gain.
 /// Returns the worst of that excess, over the payments of the flows at a level and over what each flow would pay for its
 /// widest path by the level that holds it best; and the worst distance of a flow that could use more from that level.
-fn pooled_max_min(case: &Case, answer: &Answer, loads: &Loads) -> (f64, f64) {
-    let mut gap: f64 = 0.0;
-    // How far each flow is from being held by a level: its distance, and the share of its widest path that it could gain.
-    let mut held: Vec<(f64, f64)> = vec![(1.0, 1.0); case.flows.len()];
+fn pooled_max_min(case: &Case, answer: &Answer, loads: &Loads) -> Optimality {
+    let mut worst = Optimality::default();
+    // How far each flow is from being held by a level: what it could gain over its widest path, and over its rate, and
+    // its distance.
+    let mut held: Vec<Optimality> = Vec::new();
+    held.resize_with(case.flows.len(), || Optimality { gap: 1.0, flow_gap: 1.0, stationarity: 1.0 });
     for dual in &answer.levels {
         if !dual.is_sound(case) {
-            return (f64::INFINITY, f64::INFINITY);
+            return NONE;
         }
         let of_path = dual.prices_of_paths(case);
         let price = LevelDual::prices_of(case, &of_path);
@@ -171,22 +190,25 @@ fn pooled_max_min(case: &Case, answer: &Answer, loads: &Loads) -> (f64, f64) {
                 paid_here += price[f] * rate;
             }
         }
-        gap = gap.max(share(excess, paid_here));
-        for f in 0..answer.rates_bps.len() {
+        worst.gap = worst.gap.max(share(excess, paid_here));
+        for (f, &rate) in answer.rates_bps.iter().enumerate() {
             let (low, high) = loads.range[f];
             let part = price[f] * narrowest(case, f);
             if part > 0.0 && part >= LEAST_PART * worth {
                 let away = (1.0 - high / dual.level).max(1.0 - dual.level / low).max(0.0);
-                let by = (away, share(excess, part));
-                if by.0.max(by.1) < held[f].0.max(held[f].1) {
-                    held[f] = by;
+                let gap = share(excess, part);
+                if away.max(gap) < held[f].stationarity.max(held[f].gap) {
+                    held[f] = Optimality { gap, flow_gap: share(excess, price[f] * rate), stationarity: away };
                 }
             }
         }
     }
-    let open = |f: &usize| !sated(case, *f, answer.rates_bps[*f]);
-    let worst = |part: fn(&(f64, f64)) -> f64| (0..held.len()).filter(open).map(|f| part(&held[f])).fold(0.0, f64::max);
-    (gap.max(worst(|held| held.1)), worst(|held| held.0))
+    for held in held.iter().enumerate().filter(|(f, _)| !sated(case, *f, answer.rates_bps[*f])).map(|(_, held)| held) {
+        worst.gap = worst.gap.max(held.gap);
+        worst.flow_gap = worst.flow_gap.max(held.flow_gap);
+        worst.stationarity = worst.stationarity.max(held.stationarity);
+    }
+    worst
 }
 
 /// `excess` over `payments`, and infinite where there are none or a number is none.
@@ -223,35 +245,44 @@ fn rate_at(case: &Case, f: usize, level: f64) -> f64 {
 /// Duality gap, and stationarity. The gap is over 1 + |primal|, or over the worth of the rates (the sum of x U'(x)) where
 /// that is less: at alpha above 1 the utilities of rates in bit/s are so small that the first would pass anything. It is
 /// summed from its three parts, none of them negative: prices times idle capacity, what each flow loses against its best
-/// rate at its price, and paths dearer than the best.
-fn maximum(case: &Case, answer: &Answer, loads: &Loads, utility: impl Fn(usize) -> Option<Utility>) -> (f64, f64) {
-    let (mut primal, mut worth, mut gap, mut stationarity): (f64, f64, f64, f64) = (0.0, 0.0, 0.0, 0.0);
+/// rate at its price, and paths dearer than the best. A flow's own gap is its part of the three over its own worth.
+fn maximum(case: &Case, answer: &Answer, loads: &Loads, utility: impl Fn(usize) -> Option<Utility>) -> Optimality {
+    let (mut primal, mut worth, mut gap) = (0.0, 0.0, 0.0);
+    let mut worst = Optimality::default();
     for ((l, price), link) in answer.link_price.iter_enumerated().zip(case.network.links()) {
         gap += price * (link.capacity_bps - loads.load[l]).max(0.0);
     }
     for (f, &rate) in answer.rates_bps.iter().enumerate() {
-        let Some(utility) = utility(f) else { return (f64::INFINITY, f64::INFINITY) };
+        let Some(utility) = utility(f) else { return NONE };
         let most = case.flows.demand_bps()[f].min(utility.top_bps());
         if most == 0.0 {
             continue;
         }
         let price_of = |p| case.flows.links_of(p).iter().map(|&l| answer.link_price[l]).sum::<f64>();
         let price = case.flows.paths_of(f).map(price_of).fold(f64::INFINITY, f64::min);
-        gap += case.flows.paths_of(f).map(|p| (price_of(p) - price) * answer.path_rates_bps[p]).sum::<f64>();
         let value = utility.value(rate);
-        primal += value;
-        worth += if rate > 0.0 { rate * utility.marginal(rate) } else { 0.0 };
+        let own_worth = if rate > 0.0 { rate * utility.marginal(rate) } else { 0.0 };
         let best = utility.rate_at(price).min(most);
-        gap += match best.is_finite() {
+        let mut lost = match best.is_finite() {
             true => (utility.value(best) - value - price * (best - rate)).max(0.0),
             false => f64::INFINITY,
         };
+        lost += case.flows.paths_of(f).map(|p| (price_of(p) - price) * answer.path_rates_bps[p]).sum::<f64>();
+        primal += value;
+        worth += own_worth;
+        gap += lost;
+        let idle = |&l: &LinkId| answer.link_price[l] * loads.idle(case, l);
+        let idle_of = |p| case.flows.links_of(p).iter().map(idle).sum::<f64>() * answer.path_rates_bps[p];
+        let own = lost + case.flows.paths_of(f).map(idle_of).sum::<f64>();
+        if own > 0.0 {
+            worst.flow_gap = worst.flow_gap.max(share(own, own_worth.max(best * utility.marginal(best))));
+        }
         if rate > 0.0 && rate < most * (1.0 - SATED) && price > 0.0 {
-            stationarity = stationarity.max(utility.miss(rate, price));
+            worst.stationarity = worst.stationarity.max(utility.miss(rate, price));
         }
     }
-    let gap = if gap > 0.0 { gap / worth.min(1.0 + primal.abs()) } else { gap };
-    (if gap.is_nan() { f64::INFINITY } else { gap }, stationarity)
+    let gap: f64 = if gap > 0.0 { gap / worth.min(1.0 + primal.abs()) } else { gap };
+    Optimality { gap: if gap.is_nan() { f64::INFINITY } else { gap }, ..worst }
 }
 
 /// The links that hold each flow back. Max-min: full, and no flow on them has a higher level (where paths are pooled:

@@ -4,7 +4,7 @@ use crate::common;
 use crate::common::{Net, certified, close};
 use proptest::prelude::*;
 use subak_core::{Case, Policy};
-use subak_solve::{Method, Options, Status, solve};
+use subak_solve::{Method, Options, Status, certify, solve};
 
 #[test]
 fn proportional_fairness_on_a_chain() {
@@ -79,6 +79,19 @@ fn a_large_alpha_comes_close_to_max_min() {
     close(&certified(&net.case(Policy::AlphaFair { alpha: 20.0 })).rates_bps, &fair.rates_bps, 0.05);
     let fault = solve(&net.case(Policy::AlphaFair { alpha: 1e4 }), &Options::default()).unwrap_err();
     assert_eq!(fault.place, "policy.alpha");
+}
+
+#[test]
+fn what_a_small_flow_misses_is_said_by_itself() {
+    // Half of what the small flow could have is one part in 10^11 of the sum.
+    let case = Net::new(&[1e12, 10.0]).flow(&[0]).flow(&[1]).case(Policy::AlphaFair { alpha: 0.0 });
+    let mut answer = certified(&case);
+    assert!(answer.certificate.flow_gap <= 1e-8, "{:?}", answer.certificate);
+    answer.rates_bps[1] = 5.0;
+    answer.path_rates_bps[1] = 5.0;
+    let certificate = certify(&case, &answer);
+    assert!(certificate.gap < 1e-10, "{certificate:?}");
+    assert!((certificate.flow_gap - 0.5).abs() < 1e-9, "{certificate:?}");
 }
 
 #[test]
