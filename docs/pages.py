@@ -13,7 +13,7 @@ from typing import Any
 import typer
 from subak import _subak, units
 from subak.cli import app
-from subak.repro import Check, Experiment, catalogue, records
+from subak.repro import Experiment, Measured, catalogue, records, verdicts
 from subak.repro.catalogue import heading, paper
 from subak.repro.command import mark, side_by_side
 from typer.testing import CliRunner
@@ -185,8 +185,7 @@ def scheme_page(scheme: dict[str, Any], notes: Path) -> str:
     shown = [e for e in catalogue().values() if name in e.schemes]
     if shown:
         rows = [[f"[{e.name}](../experiments/{e.name}.md)", e.claim, records.short(e)] for e in shown]
-        old = [f"\\* {records.OLD_FORM}.\n"] if any(row[2].count("*") for row in rows) else []
-        parts += ["## Experiments\n", table(["experiment", "claim", "at paper scale"], rows), *old]
+        parts += ["## Experiments\n", table(["experiment", "claim", "at paper scale"], rows)]
     return "\n".join(parts)
 
 
@@ -228,16 +227,35 @@ def _default(value: Any, unit: str) -> str:
 
 
 def experiments_page(experiments: list[Experiment]) -> str:
-    """Every experiment in one table, with its verdict at paper scale."""
-    rows = [[f"[{e.name}](experiments/{e.name}.md)", e.figure, e.claim, records.short(e)] for e in experiments]
+    """Every experiment in one table, with its verdict at paper scale and what that rests on."""
     intro = (
         "Each experiment is one command, `subak repro NAME`. It takes seconds (`--scale smoke`) or runs at the "
-        "paper's size (`--scale paper`). A check is met only if its whole confidence interval obeys; see "
-        "[how verdicts are made](../reproducing.md).\n\n"
+        "paper's size (`--scale paper`). The verdicts are computed when this page is made, from the recorded values "
+        "and today's rules: see [how verdicts are made](../reproducing.md), and [what moved](../verdicts.md) when the "
+        "rules last did. A claim is met only if its whole confidence interval obeys.\n\n"
+        "- *claims*: how many of the paper's are met, of all; those of them with a confidence interval.\n"
+        "- *setup*: how many departures from the paper's are declared, and what runs in place of the system it names.\n"
+        "- *as it is*: whether what was measured has changed since.\n\n"
     )
     names = [f"experiments/{e.name}" for e in experiments]
-    made = table(["experiment", "figure", "claim", "at paper scale"], rows)
-    return f"# The papers' experiments\n\n{intro}{made}\n\\* {records.OLD_FORM}.\n\n" + _contents(names)
+    columns = ["experiment", "figure", "verdict", "runs", "claims", "setup", "date", "as it is"]
+    made = table(columns, [_row(e) for e in experiments])
+    return f"# The papers' experiments\n\n{records.tally(experiments)}\n\n{intro}{made}\n" + _contents(names)
+
+
+def _row(experiment: Experiment) -> list[str]:
+    record = records.of(experiment)
+    head = [f"[{experiment.name}](experiments/{experiment.name}.md)", experiment.figure]
+    if record is None:
+        return [*head, records.NOT_RECORDED, *[""] * 5]
+    claims = [f for f in record.findings if f.counts]
+    met = sum(f.judged.outcome == "met" for f in claims)
+    drawn = sum(isinstance(f.value, Measured) and f.value.interval is not None and not f.check.exact for f in claims)
+    setup = [f"{len(record.departures)} changed"] if record.departures else []
+    setup += [experiment.instead] if experiment.instead else []
+    since = "changed since" if record.changed_since() else "unchanged"
+    counted = f"{met} of {len(claims)}; {drawn} by interval" if claims else ""
+    return [*head, record.verdict, str(record.held["runs"]), counted, "; ".join(setup), record.date, since]
 
 
 def experiment_page(experiment: Experiment) -> str:
@@ -255,22 +273,21 @@ def experiment_page(experiment: Experiment) -> str:
     if record:
         parts.append(figure(experiment.title, f"../../records/{experiment.name}.png"))
     parts += ["## Setup\n", (experiment.folder / "page.md").read_text()]
-    parts += [_changed_line(one) for one in _changed(experiment, record)]
     if record:
+        parts += [_changed_line(one) for one in record.told()["changed"]]
+        parts += _open(experiment, record)
         parts += _recorded(experiment, record)
     return "\n".join(parts) + "\n"
 
 
 def _recorded(experiment: Experiment, record: records.Record) -> list[str]:
-    told = record.held
-    took = f"{record.runs} from seed {told['seed']}, {_took(told['seconds'])}, version {_build(told)}"
-    old = f"; {records.OLD_FORM}" if record.old_form else ""
-    today = {check.what: check for check in experiment.checks_at("paper")}
-    rows = [[c["what"], _published(c, today), c["text"], c["must_show"], _outcome(c)] for c in told["checks"]]
+    told = record.told()
+    took = f"{record.runs} from seed {told['seed']}, {_took(told['seconds'])}, {record.date}, version {_build(told)}"
+    rows = [[c["what"], _published(c), c["text"], c["must_show"], mark(c)] for c in told["checks"]]
     parts = [
         "## Published and measured\n",
-        f"At paper scale ({took}{old}): **{record.verdict}**.\n",
-        *_older(experiment, record),
+        f"At paper scale ({took}): **{record.short}**.\n",
+        *_older(record),
         table(["", "published", "measured", "must show", "verdict"], rows),
     ]
     if told.get("variants"):
@@ -282,39 +299,37 @@ def _recorded(experiment: Experiment, record: records.Record) -> list[str]:
     return parts + [f"- {_cell(note)}" for note in told["notes"]]
 
 
-def _older(experiment: Experiment, record: records.Record) -> list[str]:
-    """That the record is from before a change of what runs it: it says nothing of how the experiment comes out now."""
-    changed = record.changed_since(experiment)
-    if not changed:
-        return []
-    return [f"This record is older than changes of {', '.join(changed)}. It is to be run anew.\n"]
+def _older(record: records.Record) -> list[str]:
+    """That the record is from before a change of what runs it, and what was run beside it."""
+    changed = record.changed_since()
+    said = [f"This record is older than changes of {', '.join(changed)}.\n"] if changed else []
+    for one in record.held.get("beside", []):
+        said.append(f"Beside it, on {one['date']}: {one['runs']} runs, fewer than the record has.\n")
+    return said
 
 
-def _changed(experiment: Experiment, record: records.Record | None) -> list[dict[str, str]]:
-    recorded = {one["what"]: one for one in record.held.get("changed", [])} if record else {}
-    missing = {"comes_out": "not run yet"}
-    return [
-        recorded.get(c.what) or {"what": c.what, "why": c.why, "without": c.without, **missing}
-        for c in experiment.changed
-    ]
+def _open(experiment: Experiment, record: records.Record) -> list[str]:
+    """The readings of what the paper leaves open, side by side."""
+    parts = []
+    for one in experiment.open:
+        rows = [
+            [r.what, "the field's default" if r.usual else "", r.variant or "as set up", comes_out, obey]
+            for r, comes_out, obey in verdicts.readings(one, record.as_set_up, record.variants)
+        ]
+        parts.append(f"The paper leaves open: {one.parameter}.\n")
+        parts.append(table(["reading", "", "variant", "the claims measured there", "values that obey"], rows))
+    return parts
 
 
 def _changed_line(one: dict[str, str]) -> str:
     told = {key: _cell(value) for key, value in one.items()}
-    return f"- Changed: {told['what']}, because {told['why']}. Without ({told['without']}): {told['comes_out']}."
+    without = f" Without ({told['without']}): {told['comes_out']}." if told["without"] else ""
+    return f"- Changed: {told['what']}, because {told['why']}.{without}"
 
 
-def _published(check: dict[str, Any], today: dict[str, Check]) -> str:
-    """What was published and where; records in the old form held more than the papers say."""
-    published, at = check["published"], check.get("at", "")
-    if "pass" in check:
-        known = today.get(check["what"])
-        published, at = (known.published, known.at) if known else ("", "")
-    return f"{published} ({at})" if at else str(published)
-
-
-def _outcome(check: dict[str, Any]) -> str:
-    return {True: "met", False: "NOT MET", None: ""}[check["pass"]] if "pass" in check else mark(check)
+def _published(check: dict[str, Any]) -> str:
+    """What was published, and where."""
+    return f"{check['published']} ({check['at']})" if check["at"] else str(check["published"])
 
 
 def _took(seconds: float) -> str:

@@ -1,8 +1,9 @@
 """Keeps what experiments came to at paper scale, for their pages.
 
-``python docs/record.py out/repro/NAME-paper ...`` keeps what is there. ``python docs/record.py --budget 20`` runs anew
-what is oldest and least certain, for so many core-minutes, and keeps it; the same command goes on where it stopped.
-Each call counts the verdicts anew in README.md.
+``python docs/record.py out/repro/NAME-paper ...`` keeps what is there. ``python docs/record.py --budget 20`` says what
+it will run and what that costs, and does it: what is oldest and least certain, for so many core-minutes. A record whose
+sample of one run comes out the same is renewed, not run anew. The same command goes on where it stopped. Each call
+counts the verdicts anew in README.md.
 """
 
 from __future__ import annotations
@@ -14,11 +15,17 @@ import shutil
 import sys
 import textwrap
 import time
+from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
+from typing import Any
 
+from subak.build import build
 from subak.errors import InputError
-from subak.repro import catalogue, find, records, reproduce
+from subak.repro import Verdict, catalogue, find, records, reproduce
 from subak.repro.experiment import Experiment
+from subak.repro.results import Listener
+from subak.repro.values import as_json
 
 FIGURES = Path(__file__).parent / "records"
 README = Path(__file__).parents[1] / "README.md"
@@ -30,85 +37,190 @@ class SpentError(RuntimeError):
 
 
 def keep(folder: Path) -> str:
-    """Keeps the verdict and the figure in ``folder``, which ``subak repro`` has filled at paper scale."""
+    """Keeps what is in ``folder``, which ``subak repro`` has filled at paper scale, and its figure.
+
+    Fewer runs than the record has do not replace it: they are noted beside it.
+    """
     told = json.loads((folder / "verdict.json").read_text())
     if told["scale"] != "paper":
         sys.exit(f"{folder}: this ran at {told['scale']} scale; pages show paper scale")
-    records.keep(find(told["name"]), told)
+    experiment = find(told["name"])
+    if not records.keep(experiment, told):
+        record = records.of(experiment)
+        assert record is not None
+        return f"{experiment.name}: the record keeps its {record.runs}; these {told['runs']} are noted beside it"
     figure = FIGURES / f"{told['name']}.png"
     shutil.copy(folder / "figure.png", figure)
-    return f"{told['name']}: {told['verdict']} (runs: {told['runs']}); look at {figure}"
+    return f"{told['name']}: {records.verdict(experiment)} (runs: {told['runs']}); look at {figure}"
+
+
+@dataclass(frozen=True)
+class Step:
+    """What is to be done about an experiment."""
+
+    experiment: Experiment
+    runs: int
+    """To be run; 0 to renew the record by a sample."""
+    seconds: float
+    """On one core, about."""
+
+    @property
+    def words(self) -> str:
+        """For the list that is shown beforehand."""
+        what = f"{self.runs} runs" if self.runs else "one run, to see whether the record still holds"
+        return f"{self.experiment.name}: {what}, about {self.seconds / 60:.1f} core-minutes"
 
 
 def urgency(experiment: Experiment) -> tuple[int, str, int, float]:
-    """The smaller, the sooner it is run anew: never recorded, in the old form, changed since, undecided, the rest.
+    """The smaller, the sooner it is run anew: never recorded, changed since, undecided, the rest.
 
     Among those as urgent the one recorded first comes first, then the least certain, then the cheapest.
     """
     record, whole = records.of(experiment), _seconds(experiment) * experiment.sizes["paper"].runs
     if record is None:
         return 0, "", 0, whole
-    old = 1 if record.old_form else 2 if record.changed_since(experiment) else 3 if record.uncertain() else 4
-    return old, record.held.get("date", ""), -record.uncertain(), whole
+    old = 1 if record.changed_since() else 2 if record.uncertain() else 3
+    return old, record.date, -record.uncertain(), whole
 
 
 def _seconds(experiment: Experiment) -> float:
     """Of a run with its variants, on one core; what the record took tells better than an estimate."""
+    return _seconds_alone(experiment) * (1 + len(experiment.variants_at("paper")))
+
+
+def _seconds_alone(experiment: Experiment) -> float:
     size, record = experiment.sizes["paper"], records.of(experiment)
-    took = record.held["seconds"] / record.held["runs"] if record and not record.old_form else size.seconds / size.runs
-    return float(took) * (1 + len(experiment.variants_at("paper")))
+    # Old records did not keep what they took.
+    kept = record is not None and record.held["seconds"] > 0.1
+    return float(record.held["seconds"] / record.held["runs"] if record and kept else size.seconds / size.runs)
 
 
 def runs_for(experiment: Experiment, seconds: float) -> int:
-    """How many runs ``seconds`` allow: at most the scale's own number, or twice those that left it undecided."""
+    """How many runs ``seconds`` allow: at most the scale's own number, or twice those that left it undecided.
+
+    None if they would be fewer than the record has.
+    """
     record = records.of(experiment)
     wanted = experiment.sizes["paper"].runs
-    if record and not record.old_form and record.uncertain():
+    if record and record.uncertain():
         wanted = max(wanted, 2 * record.held["runs"])
-    return min(wanted, int(seconds / _seconds(experiment)))
+    runs = min(wanted, int(seconds / _seconds(experiment)))
+    return 0 if record and runs < record.held["runs"] else runs
+
+
+def sample_of(record: records.Record) -> dict[str, Any] | None:
+    """What one run of the record measured, by key; ``None`` where that was not kept. Times are not compared."""
+    if "sample" in record.held:
+        return dict(record.held["sample"])
+    if record.held["runs"] > 1:
+        return None
+    timed = {check.key for check in record.experiment.checks if check.unit == "s" and not check.published}
+    return {c["key"]: c["measured"] for c in record.held["checks"] if c["key"] and c["key"] not in timed}
+
+
+def steps(seconds: float) -> list[Step]:
+    """What is most urgent and fits into ``seconds`` of one core, in this order."""
+    chosen = []
+    for experiment in sorted(catalogue().values(), key=urgency):
+        record = records.of(experiment)
+        if urgency(experiment)[0] > 2:
+            break
+        stale = record is not None and bool(record.changed_since())
+        if record is not None and stale and sample_of(record) and not _begun(experiment):
+            step = Step(experiment, 0, _seconds_alone(experiment))
+        else:
+            runs = _begun(experiment) or runs_for(experiment, seconds)
+            step = Step(experiment, runs, runs * _seconds(experiment))
+        if (step.runs or step.seconds) and step.seconds <= seconds:
+            chosen.append(step)
+            seconds -= step.seconds
+    return chosen
 
 
 def redo(budget_s: float, jobs: int) -> None:
-    """Runs what is most urgent until ``budget_s`` core-seconds are spent."""
+    """Says what it will do and what that costs; then does it until ``budget_s`` core-seconds are spent."""
     end = time.monotonic() + budget_s / jobs
+    planned = steps(budget_s)
+    print(
+        f"{len(planned)} of {len(catalogue())} records, about {sum(s.seconds for s in planned) / 60:.1f} core-minutes:"
+    )
+    for step in planned:
+        print(f"  {step.words}")
 
     def listen(done: int, cells: int, share: float) -> None:
         if time.monotonic() > end:
             raise SpentError
 
-    for experiment in sorted(catalogue().values(), key=urgency):
-        if urgency(experiment)[0] > 3:
-            break
-        runs = _begun(experiment) or runs_for(experiment, (end - time.monotonic()) * jobs)
-        if runs < 1:
-            minutes = _seconds(experiment) / 60
-            print(f"{experiment.name}: a run takes about {minutes:.1f} core-minutes, more than are left")
-            continue
-        folder = WORK / f"{experiment.name}-{runs}"
+    for step in planned:
+        name = step.experiment.name
         try:
-            reproduce(experiment.name, scale="paper", runs=runs, out=folder, jobs=jobs, progress=listen)
+            if step.runs == 0 and renew(step.experiment, jobs, listen):
+                print(f"{name}: one run gives the same numbers; the record is renewed", flush=True)
+                continue
+            if step.runs == 0:
+                print(f"{name}: one run gives other numbers; it is run anew when its turn comes", flush=True)
+                continue
+            folder = WORK / f"{name}-{step.runs}"
+            kept = reproduce(name, scale="paper", runs=step.runs, out=folder, jobs=jobs, progress=listen)
+            write_sample(step.experiment, kept, jobs, listen)
+            print(keep(folder), flush=True)
         except SpentError:
-            print(f"{experiment.name}: the budget is spent; the same command goes on with its {runs} runs")
+            print(f"{name}: the budget is spent; the same command goes on where it stopped")
             return
         except InputError as error:
-            print(f"{experiment.name}: {error}")
-            continue
-        print(keep(folder), flush=True)
+            print(f"{name}: {error}")
+
+
+def renew(experiment: Experiment, jobs: int = 1, progress: Listener | None = None) -> bool:
+    """Whether one run of what is there today measures what the record's first did; then the record is today's."""
+    record = records.of(experiment)
+    assert record is not None
+    wanted = sample_of(record)
+    if not wanted:
+        return False
+    values = _sample(experiment, record.held, jobs, progress)
+    if any(values.get(key) != value for key, value in wanted.items()):
+        return False
+    renewed = {"date": date.today().isoformat(), "build": build(), "by": "one run"}
+    records.hold(experiment, {**record.held, "measures": records.measures(experiment), "renewed": renewed})
+    return True
+
+
+def _sample(experiment: Experiment, told: dict[str, Any], jobs: int, progress: Listener | None) -> dict[str, Any]:
+    runs = None if told["runs"] == experiment.sizes["paper"].runs == 1 else 1
+    out = WORK / f"{experiment.name}-sample-{build()['sources'][:12]}"
+    options: dict[str, Any] = {"seed": told["seed"], "jobs": jobs, "progress": progress, "variants": False}
+    verdict = reproduce(experiment.name, scale="paper", runs=runs, out=out, **options)
+    return {f.check.key: json.loads(json.dumps(as_json(f.value))) for f in verdict.findings}
+
+
+def write_sample(experiment: Experiment, verdict: Verdict, jobs: int, progress: Listener | None) -> None:
+    """Adds to ``verdict.json`` what one run measures, by which the record can be renewed."""
+    if verdict.main.runs == 1:
+        return
+    path = verdict.folder / "verdict.json"
+    told = json.loads(path.read_text())
+    path.write_text(
+        json.dumps({**told, "sample": _sample(experiment, told, jobs, progress)}, ensure_ascii=False) + "\n"
+    )
 
 
 def _begun(experiment: Experiment) -> int | None:
     """The runs of a folder that was begun and not finished."""
     begun = [p for p in WORK.glob(f"{experiment.name}-*") if not (p / "verdict.json").exists()]
-    return next((int(p.name.rsplit("-", 1)[1]) for p in begun), None)
+    return next((int(p.name.rsplit("-", 1)[1]) for p in begun if p.name.rsplit("-", 1)[1].isdigit()), None)
 
 
 def counted(readme: str) -> str:
-    """The text of ``README.md`` with its sentences on the experiments as their folders have them today."""
+    """The text of ``README.md`` with its sentences on the experiments as their records and rules have them today."""
     experiments = list(catalogue().values())
-    old = sum(record.old_form for record in map(records.of, experiments) if record)
+    known = [record for record in map(records.of, experiments) if record]
+    dates = sorted(record.date for record in known)
+    old = sum(bool(record.changed_since()) for record in known)
     item = (
-        f"- Not every result of the papers shows here. {records.tally(experiments)} {old} of these verdicts are from "
-        "before we asked for confidence intervals, and many are from few runs. The site's front page shows each.\n"
+        f"- Not every result of the papers shows here. {records.tally(experiments)} They follow from runs of "
+        f"{dates[0]} to {dates[-1]}, many from few; what {old} of them measured has changed since. The site's table of "
+        "experiments has each.\n"
     )
     lines = textwrap.fill(item, 120, subsequent_indent="  ", break_on_hyphens=False) + "\n"
     begins = re.compile(r"^- Not every result of the papers shows here\..*?(?=^(?!  ))", re.MULTILINE | re.DOTALL)
@@ -123,10 +235,14 @@ def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("folders", nargs="*", type=Path)
     asked.add_argument("--budget", type=float, metavar="CORE_MINUTES")
+    asked.add_argument("--renew", nargs="+", metavar="NAME", help="these records by a sample of one run each")
     asked.add_argument("--jobs", type=int, default=1)
     told = asked.parse_args()
     for folder in told.folders:
         print(keep(folder))
+    for name in told.renew or []:
+        same = renew(find(name), told.jobs)
+        print(f"{name}: {'the same numbers; renewed' if same else 'other numbers, or no sample was kept: run it anew'}")
     if told.budget is not None:
         redo(60 * told.budget, told.jobs)
     README.write_text(counted(README.read_text()))

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 from conftest import ROOT
-from subak.repro import Experiment, catalogue, records
+from subak.repro import Experiment, Measured, catalogue, records
+from subak.repro.values import as_json
 
 
 @pytest.fixture(scope="module")
@@ -17,14 +22,19 @@ def record() -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules["record"] = module
     spec.loader.exec_module(module)
     return module
 
 
-def held(schema: int = 2, outcome: str = "met", date: str = "2026-01-02", **more: Any) -> records.Record:
-    checks = [{"what": "a", "outcome": outcome, "pass": True}]
-    told = {"schema": schema, "runs": 4, "seconds": 40.0, "verdict": outcome, "checks": checks, "date": date, **more}
-    return records.Record(told)
+def held(outcome: str = "met", date: str = "2026-01-02", **more: Any) -> records.Record:
+    """A record of 4 runs whose only claim comes out so."""
+    experiment = catalogue()["perc-fig2.10"]
+    claim = next(check for check in experiment.checks if check.key == "rcp_over_fair_medium")
+    value = Measured(2, 1.5, 2.5) if outcome == "met" else Measured(1.2, 1, 2)
+    told = {"runs": 4, "seconds": 40.0, "date": date, "seed": 1, "measures": {"crates/core": "new"}, **more}
+    checks = [{"key": claim.key, "measured": as_json(value)}]
+    return records.Record({**told, "checks": checks}, replace(experiment, checks=(claim,)))
 
 
 @pytest.fixture
@@ -40,36 +50,36 @@ def known(monkeypatch: pytest.MonkeyPatch) -> dict[str, records.Record | None]:
 
 
 def test_the_oldest_and_the_least_certain_come_first(record: ModuleType, known: dict[str, Any]) -> None:
-    fresh, stale = {"measures": {"crates/core": "new"}}, {"measures": {"crates/core": "old"}}
-    names = list(catalogue())[:7]
+    stale = {"measures": {"crates/core": "old"}}
+    names = list(catalogue())[:6]
     known |= dict(
         zip(
             names,
             (
-                held(**fresh),
-                held(outcome="undecided", **fresh),
+                held(),
+                held("undecided"),
                 held(date="2026-01-03", **stale),
-                held(outcome="undecided", date="2026-01-02", **stale),
+                held("undecided", date="2026-01-02", **stale),
                 held(date="2026-01-02", **stale),
-                held(schema=1),
                 None,
             ),
             strict=True,
         )
     )
     order = sorted((catalogue()[name] for name in names), key=record.urgency)
-    assert [names.index(e.name) for e in order] == [6, 5, 3, 4, 2, 1, 0]
+    assert [names.index(e.name) for e in order] == [5, 3, 4, 2, 1, 0]
 
 
 def test_runs_fit_the_budget(record: ModuleType, known: dict[str, Any]) -> None:
     experiment = catalogue()["perc-fig2.10"]  # 60 runs, one variant
-    known[experiment.name] = held(schema=1)
+    known[experiment.name] = None
     assert record.runs_for(experiment, 0) == 0
     assert record.runs_for(experiment, 10 * 2 * experiment.sizes["paper"].seconds / 60 + 1) == 10
     assert record.runs_for(experiment, 1e9) == 60
-    known[experiment.name] = held(runs=50, seconds=500.0, outcome="undecided")
+    known[experiment.name] = held("undecided", runs=50, seconds=500.0)
     assert record.runs_for(experiment, 1e9) == 100, "twice those that left it undecided"
-    assert record.runs_for(experiment, 10 * 2 * 10 + 1) == 10, "by what the record took: 10 s a run and a variant"
+    assert record.runs_for(experiment, 60 * 2 * 10 + 1) == 60, "by what the record took: 10 s a run and a variant"
+    assert record.runs_for(experiment, 40 * 2 * 10 + 1) == 0, "fewer than the record has say less than it"
 
 
 def test_the_readme_counts_the_recorded_verdicts(record: ModuleType) -> None:
@@ -83,3 +93,39 @@ def test_only_paper_scale_is_kept(record: ModuleType, tmp_path: Any) -> None:
     (tmp_path / "verdict.json").write_text('{"scale": "smoke", "name": "perc-fig2.3"}')
     with pytest.raises(SystemExit, match="pages show paper scale"):
         record.keep(tmp_path)
+
+
+RENEWABLE = ["perc-fig1.3", "perc-fig2.3", "perc-fig3.2"]
+
+
+@pytest.mark.parametrize("name", RENEWABLE)
+def test_a_record_is_renewed_if_a_sample_of_it_comes_out_the_same(
+    record: ModuleType, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(record, "WORK", tmp_path / "work")
+    kept: dict[str, Any] = {}
+    monkeypatch.setattr(records, "hold", lambda experiment, told: kept.update(told))
+    old = records.of(catalogue()[name])
+    assert old is not None
+    stale = json.loads(json.dumps({**old.held, "measures": {}}))
+    monkeypatch.setattr(records, "of", lambda experiment: records.Record(stale, experiment))
+    assert record.renew(catalogue()[name])
+    assert kept["measures"] == records.measures(catalogue()[name])
+    assert kept["checks"] == old.held["checks"]
+    kept.clear()
+    stale["checks"][0]["measured"] = "another"
+    assert not record.renew(catalogue()[name])
+    assert kept == {}
+
+
+def test_what_will_be_run_is_said_with_its_cost(
+    record: ModuleType, known: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    known |= {name: held() for name in catalogue()}
+    known["perc-fig2.10"] = None
+    monkeypatch.setattr(record, "reproduce", lambda *_, **__: pytest.fail("nothing fits"))
+    record.redo(0.0, 1)
+    assert "0 of 86 records, about 0.0 core-minutes" in capsys.readouterr().out
+    (step,) = record.steps(1e9)
+    assert step.words == f"perc-fig2.10: 60 runs, about {step.seconds / 60:.1f} core-minutes"
+    assert record.steps(step.seconds / 2)[0].runs == 30

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,9 +26,9 @@ def test_every_experiment_runs_and_nothing_breaks_what_must_hold(name: str, tmp_
     if os.geteuid() != 0 and any('driver = "testbed"' in path.read_text() for path in catalogue()[name].specs.values()):
         pytest.skip("namespaces want root")
     verdict = reproduce(name, out=tmp_path / "out")
-    # So small a run may leave a check undecided; its value obeys all the same.
-    assert [(f.check.key, f.text) for f in verdict.findings if f.judged.leans is False] == []
-    assert any(f.judged.outcome == "met" or f.judged.leans for f in verdict.findings)
+    assert [(f.check.key, f.text) for f in verdict.broken] == []
+    assert (verdict.word, verdict.fine) == ("works", True)
+    assert any(f.judged.leans for f in verdict.findings)
     assert (tmp_path / "out/figure.png").read_bytes().startswith(b"\x89PNG")
     assert json.loads((tmp_path / "out/verdict.json").read_text()) == verdict.to_dict()
 
@@ -118,10 +117,10 @@ def test_variants_run_beside_the_experiment_and_share_nothing_with_it(tmp_path: 
 
 
 def test_a_changed_setup_says_what_comes_out_without(tmp_path: Path) -> None:
-    told = reproduce("perc-drops", out=tmp_path / "a", variants=True, runs=2).to_dict()
+    told = reproduce("perc-drops", scale="paper", out=tmp_path / "a", variants=True, runs=2).to_dict()
     assert told["verdict"] == "met with a changed setup"
     assert [c["comes_out"] for c in told["changed"]] == ["met"]
-    told = reproduce("perc-drops", out=tmp_path / "b", runs=2).to_dict()
+    told = reproduce("perc-drops", scale="paper", out=tmp_path / "b", variants=False, runs=2).to_dict()
     assert [c["comes_out"] for c in told["changed"]] == ["not run"]
 
 
@@ -141,14 +140,16 @@ def test_seconds_add_up_over_attempts(tmp_path: Path) -> None:
     assert reproduce("perc-fig2.12", out=tmp_path / "out").main.seconds == verdict.main.seconds
 
 
-def test_results_are_kept_and_a_check_that_is_not_met_ends_with_1(subak: Subak, tmp_path: Path) -> None:
-    ran = subak("repro", "perc-fig2.3", "--out", tmp_path / "out", "--json")
+def test_results_are_kept_and_a_claim_that_is_not_met_ends_with_1(subak: Subak, tmp_path: Path) -> None:
+    ran = subak("repro", "perc-fig2.3", "--scale", "paper", "--out", tmp_path / "out", "--json")
     assert (ran.code, ran.json["verdict"]) == (0, "met")
+    assert ran.json["jobs"] >= 1
+    assert ran.json["cpu_seconds"] >= 0
     assert ran.json["build"]["version"] == _subak.__version__
     raw = json.loads((tmp_path / "out/raw.json").read_text())
     raw["values"]["update 1"][1] = 21
     (tmp_path / "out/raw.json").write_text(json.dumps(raw))
-    again = subak("repro", "perc-fig2.3", "--out", tmp_path / "out")
+    again = subak("repro", "perc-fig2.3", "--scale", "paper", "--out", tmp_path / "out")
     assert again.code == 1
     assert "NOT MET" in again.out
     assert "there already" in again.out
@@ -156,10 +157,36 @@ def test_results_are_kept_and_a_check_that_is_not_met_ends_with_1(subak: Subak, 
 
 
 def test_what_is_undecided_ends_with_1_and_says_what_it_needs(subak: Subak, tmp_path: Path) -> None:
-    ran = subak("repro", "numfabric-fig7", "--runs", "1", "--out", tmp_path / "out")
+    ran = subak("repro", "perc-rounds", "--scale", "paper", "--runs", "1", "--no-variants", "--out", tmp_path / "out")
     assert ran.code == 1
     assert "Verdict: undecided" in ran.out
     assert "a second is needed" in " ".join(ran.out.split())
+
+
+CONTRADICTED = ["flowtune-fig12", "flowtune-fig13", "flowtune-fig15", "flowtune-fig16", "flowtune-fig17"]
+
+
+@pytest.mark.parametrize("name", [*CONTRADICTED, "soze-fig15", "soze-fig18"])
+def test_a_smoke_run_says_what_was_recorded_and_claims_nothing(subak: Subak, name: str, tmp_path: Path) -> None:
+    ran = subak("repro", name, "--out", tmp_path / "out")
+    said = " ".join(ran.out.split())
+    record = records.of(catalogue()[name])
+    assert record is not None
+    assert ran.code == 0
+    assert f"Smoke run: works; recorded at paper scale: {record.verdict} ({record.runs}, {record.date})." in said
+    assert "Verdict: met" not in said
+    assert not record.verdict.startswith("met")
+
+
+def test_a_smoke_run_with_a_value_elsewhere_fails(subak: Subak, tmp_path: Path) -> None:
+    reproduce("perc-fig2.3", out=tmp_path / "out")
+    raw = json.loads((tmp_path / "out/raw.json").read_text())
+    raw["values"]["update 1"][1] = 21
+    (tmp_path / "out/raw.json").write_text(json.dumps(raw))
+    ran = subak("repro", "perc-fig2.3", "--out", tmp_path / "out")
+    assert ran.code == 1
+    assert "Smoke run: fails" in ran.out
+    assert "should show otherwise: update 1" in " ".join(ran.out.split())
 
 
 @pytest.mark.parametrize(
@@ -173,7 +200,7 @@ def test_damaged_results_are_named(damage: str, tmp_path: Path) -> None:
 
 
 def test_the_table_shows_published_and_measured(subak: Subak, tmp_path: Path) -> None:
-    ran = subak("repro", "perc-fig1.3", "--out", tmp_path / "out")
+    ran = subak("repro", "perc-fig1.3", "--scale", "paper", "--out", tmp_path / "out")
     assert ran.code == 0
     assert all(word in ran.out for word in ("Claimed", "Published", "Measured", "Verdict: met", "RTT 3: A 50"))
 
@@ -224,45 +251,6 @@ def test_a_folder_with_something_else_is_refused(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(sys.modules["subak.repro.reproduce"], "build", lambda: {"version": "9.9", "sources": "abc"})
     with pytest.raises(InputError, match=r"another build; choose another --out"):
         reproduce("perc-fig2.3", out=tmp_path / "out")
-
-
-def test_which_records_are_older_than_what_they_measure() -> None:
-    """Old records are no fault: they are named, and `make records` redoes them."""
-    told = []
-    for experiment in catalogue().values():
-        record = records.of(experiment)
-        changed = record.changed_since(experiment) if record else ["it was never recorded"]
-        if changed:
-            told.append(f"{experiment.name}: {', '.join(changed)}")
-    if told:
-        warnings.warn(f"records older than what they measure (make records): {'; '.join(told)}", stacklevel=1)
-
-
-def test_a_record_knows_what_has_changed_since(tmp_path: Path) -> None:
-    experiment = _copied("perc-fig2.3", tmp_path)
-    assert records.of(experiment) is None
-    assert records.short(experiment) == "not recorded"
-    told = reproduce("perc-fig2.3", out=tmp_path / "out").to_dict()
-    records.keep(experiment, {**told, "measures": records.measures(experiment)})
-    record = records.of(experiment)
-    assert record is not None
-    assert record.changed_since(experiment) == []
-    assert {"build", "runs", "seconds", "measures", "date"} <= set(record.held)
-    (experiment.folder / "published.toml").write_text("# other bounds")
-    assert record.changed_since(experiment) == ["the experiment"]
-    (experiment.folder / "record.json").write_text("{")
-    with pytest.raises(InputError, match=r"record\.json"):
-        records.of(experiment)
-
-
-def test_the_sentence_of_what_was_found_names_what_decides() -> None:
-    check = {"what": "A over B", "text": "1.4 [1.3, 1.5]", "must_show": "at least 2", "outcome": "not met", "needs": ""}
-    fine = {**check, "what": "C", "outcome": "met"}
-    held = {"schema": 2, "runs": 3, "verdict": "not met", "checks": [fine, check]}
-    said = records.found(records.Record(held))
-    assert said == "not met at paper scale, in 3 runs: A over B: 1.4 [1.3, 1.5] (to show: at least 2)."
-    old = {"schema": 1, "runs": 1, "verdict": "met", "checks": [{**fine, "pass": True}]}
-    assert "recorded before intervals were asked" in records.found(records.Record(old))
 
 
 def _copied(name: str, folder: Path) -> Experiment:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from subak.errors import InputError
 from subak.repro import kinds
-from subak.repro.experiment import SCALES, Changed, Check, Experiment, Size, Variant
+from subak.repro.experiment import CLAIM, OURS, PARTS, SCALES, Changed, Check, Experiment, Open, Reading, Size, Variant
 from subak.repro.reading import Section
 from subak.repro.rules import OPERATORS, Rule
 
@@ -72,6 +72,8 @@ def read(folder: Path) -> Experiment:
         variants=variants,
         packages=told.texts("packages", []),
         crates=told.texts("crates", []),
+        open=tuple(_open(one, [v.name for v in variants]) for one in told.sections("open")),
+        instead=told.text("instead", ""),
     )
     told.done()
     for name in experiment.packages:
@@ -114,9 +116,24 @@ def _variant(told: Section) -> Variant:
 
 
 def _changed(told: Section, variants: list[str]) -> Changed:
-    changed = Changed(told.text("what"), told.text("why"), told.among("without", variants))
+    without = told.among("without", variants) if "without" in told else ""
+    changed = Changed(told.text("what"), told.text("why"), without, told.get("mended", bool, False))
     told.done()
     return changed
+
+
+def _open(told: Section, variants: list[str]) -> Open:
+    readings = []
+    for one in told.sections("reading"):
+        variant = one.among("variant", variants) if "variant" in one else ""
+        readings.append(Reading(one.text("what"), variant, one.get("usual", bool, False)))
+        one.done()
+    found = Open(told.text("parameter"), tuple(readings))
+    told.done()
+    if not any(r.variant for r in readings) or all(r.variant for r in readings):
+        mend = "give one [[open.reading]] without a variant, for the setup as it is, and one for each variant"
+        raise told.error("reading", "there is nothing to hold side by side", mend)
+    return found
 
 
 def _checks(path: Path) -> tuple[Check, ...]:
@@ -150,6 +167,7 @@ def _check(told: Section) -> Check:
         exact=told.get("exact", bool, False),
         unit=unit,
         scales=_scales(told),
+        part=told.among("part", list(PARTS)) if "part" in told else CLAIM if told.text("published", "") else OURS,
     )
     told.done()
     if claim is not None:
@@ -162,6 +180,10 @@ def _sound(told: Section, check: Check) -> None:
     if bool(check.published) != bool(check.at):
         missing = "at" if check.published else "published"
         raise told.error(missing, "it is missing", "say what the text or the figure says, and where: both or neither")
+    if check.part == CLAIM and not check.published:
+        raise told.error(
+            "part", "nothing was published that could be a claim", "say in `published` what the paper claims"
+        )
     if check.claim and not check.published:
         raise told.error(
             "claim", "nothing was published", "say in `published` what the paper claims, and where in `at`"

@@ -12,6 +12,9 @@ from typing import Any
 from subak.repro.rules import Rule
 
 SCALES = ("smoke", "paper")
+CLAIM, OURS, INPUT = "claim", "ours", "input"
+PARTS = (CLAIM, OURS, INPUT)
+"""What a check is of: a claim of the paper, a bound of our own, or what was put in or fitted. The first is judged."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,8 @@ class Check:
     """The value needs no interval: nothing was drawn for it, or it is of every run that was made."""
     unit: str = ""
     scales: tuple[str, ...] = SCALES
+    part: str = CLAIM
+    """One of ``PARTS``."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +64,29 @@ class Changed:
 
     what: str
     why: str
-    without: str
-    """The variant that has it as the paper has it."""
+    without: str = ""
+    """The variant that has it as the paper has it; empty where there is none."""
+    mended: bool = False
+    """Records alone still have it: the setup has been put right since, and not been run."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One value of a parameter that the paper leaves open."""
+
+    what: str
+    variant: str
+    """The variant that has it; empty for the experiment as it is set up."""
+    usual: bool
+    """It is what the field took by default at that time."""
+
+
+@dataclass(frozen=True)
+class Open:
+    """A parameter that the paper leaves open and on which the outcome may turn."""
+
+    parameter: str
+    readings: tuple[Reading, ...]
 
 
 @dataclass(frozen=True)
@@ -110,6 +136,9 @@ class Experiment:
     """The packages of ``subak`` that compute it, where its kind does not say."""
     crates: tuple[str, ...] = ()
     """The crates that compute it, where its kind does not say."""
+    open: tuple[Open, ...] = ()
+    instead: str = ""
+    """What runs in place of the system that the paper names, such as exact fluid rates."""
 
     @property
     def module(self) -> ModuleType:

@@ -1,7 +1,7 @@
 """Records: what an experiment came to at paper scale, kept beside it as ``record.json``; its figure lies in the docs.
 
-A record names its build, its runs, the seconds of the run, and hashes of what it measured, part by part: the
-experiment's own files, and the crates that its kind runs. A part that has another hash today has changed since.
+A record names its build, its runs, what they took, and hashes of what it measured, part by part. A part that has
+another hash today has changed since. The record holds values and no verdict: that follows by today's rules.
 """
 
 from __future__ import annotations
@@ -12,62 +12,157 @@ import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 from subak.errors import InputError
-from subak.repro import kinds, rules
-from subak.repro.experiment import Experiment
+from subak.repro import kinds, rules, verdicts
+from subak.repro.experiment import Changed, Experiment
 from subak.repro.results import write
+from subak.repro.stats import from_json
+from subak.repro.values import Value
+from subak.repro.verdicts import Finding
 
 PACKAGE = Path(__file__).parents[1]
 CRATES = Path(__file__).parents[3] / "crates"
 """In a checkout; an installed package has none."""
-OLD_FORM = "recorded before intervals were asked; not run anew yet"
+STATISTICS = ("stats.py", "settle.py", "jobs.py", "values.py")
+"""What turns results into values."""
+OWN = "the experiment"
 NOT_RECORDED = "not recorded"
-VERDICTS = ("met", "met with a changed setup", "not met", "contradicted", "undecided", NOT_RECORDED)
+VERDICTS = (
+    rules.MET,
+    verdicts.MET_CHANGED,
+    rules.DEPENDS,
+    rules.NOT_MET,
+    rules.CONTRADICTED,
+    rules.UNDECIDED,
+    verdicts.NO_CLAIM,
+    NOT_RECORDED,
+)
+MISSING = "not measured then"
 MOST_SAID = 3
 """Checks that a sentence names."""
+UNJUDGED = ("outcome", "leans", "needs", "comes_out", "verdict")
+"""What follows from the values: no record holds it."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """What an experiment came to."""
+    """What an experiment came to, and the experiment as it is today."""
 
     held: dict[str, Any]
+    experiment: Experiment
+
+    @cached_property
+    def as_set_up(self) -> tuple[Finding, ...]:
+        """What was measured, judged by today's checks; what they ask and nobody measured is undecided."""
+        return self._judge(self.held["checks"], self.held["runs"], whole=True)
+
+    @cached_property
+    def findings(self) -> tuple[Finding, ...]:
+        """The same beside the other readings of what the paper leaves open."""
+        return verdicts.settle(self.experiment, self.as_set_up, self.variants)
+
+    @cached_property
+    def variants(self) -> dict[str, tuple[Finding, ...]]:
+        """The same of each variant that was run."""
+        told = self.held.get("variants", [])
+        return {one["name"]: self._judge(one["checks"], one["runs"], whole=False) for one in told}
+
+    def _judge(self, checks: list[dict[str, Any]], runs: int, *, whole: bool) -> tuple[Finding, ...]:
+        values = {one["key"]: value_of(one["measured"]) for one in checks}
+        found = []
+        for check in self.experiment.checks_at("paper"):
+            if check.key in values:
+                found.append(verdicts.find(check, values[check.key], runs))
+            elif whole:
+                outcome = rules.UNDECIDED if check.rule or check.claim else None
+                found.append(Finding(check, MISSING, rules.Judged(outcome, None, f"it was {MISSING}")))
+        return tuple(found)
 
     @property
-    def old_form(self) -> bool:
-        """Whether its checks were judged by their values alone."""
-        return bool(self.held["schema"] < 2)
+    def departures(self) -> list[Changed]:
+        """Where the setup that was run is not the paper's."""
+        own = OWN in self.changed_since()
+        return [one for one in self.experiment.changed if own or not one.mended]
 
     @property
     def verdict(self) -> str:
-        """``met`` and so on, as it was judged then."""
-        return str(self.held["verdict"])
+        """``met`` and so on, by today's rules."""
+        return verdicts.word(self.findings, changed=bool(self.departures))
 
     @property
     def runs(self) -> str:
         """``6 runs``."""
         return "1 run" if self.held["runs"] == 1 else f"{self.held['runs']} runs"
 
-    def changed_since(self, experiment: Experiment) -> list[str]:
+    @property
+    def date(self) -> str:
+        """The day of the run; empty where that was not kept."""
+        return str(self.held.get("date", ""))
+
+    @property
+    def short(self) -> str:
+        """``met, 3 runs``; and what ran in place of the system that the paper names."""
+        instead = f", of {self.experiment.instead}" if self.experiment.instead else ""
+        return f"{self.verdict}, {self.runs}{instead}"
+
+    def told(self) -> dict[str, Any]:
+        """The record with its verdicts by today's rules, in the form of ``verdict.json``."""
+        variants = [
+            {
+                **one,
+                "verdict": verdicts.of_claims(self.variants[one["name"]]),
+                "checks": [f.to_dict() for f in self.variants[one["name"]]],
+            }
+            for one in self.held.get("variants", [])
+        ]
+        comes_out = {one["name"]: one["verdict"] for one in variants}
+        changed = [
+            {
+                "what": c.what,
+                "why": c.why,
+                "without": c.without,
+                "comes_out": comes_out.get(c.without, verdicts.NOT_RUN),
+            }
+            for c in self.departures
+        ]
+        checks = [f.to_dict() for f in self.findings]
+        return {**self.held, "verdict": self.verdict, "checks": checks, "variants": variants, "changed": changed}
+
+    def changed_since(self) -> list[str]:
         """The parts that have changed since; those that cannot be seen from here are left out."""
-        if self.old_form:
-            return ["its form"]
-        then, now = self.held["measures"], measures(experiment)
+        then, now = self.held["measures"], measures(self.experiment)
         return [part for part, told in now.items() if then.get(part) != told]
 
     def uncertain(self) -> int:
-        """How many of its checks are undecided."""
-        return sum(check.get("outcome") == rules.UNDECIDED for check in self.held["checks"])
+        """How many of the paper's claims are undecided."""
+        return sum(f.counts and f.judged.outcome == rules.UNDECIDED for f in self.findings)
+
+
+def value_of(measured: Any) -> Value:
+    """A value as a record holds it."""
+    if isinstance(measured, list):
+        return [from_json(one) if isinstance(one, dict) else one for one in measured]
+    if isinstance(measured, str) and measured in ("inf", "-inf", "nan"):
+        return float(measured)
+    return from_json(measured) if isinstance(measured, dict) else measured
 
 
 def short(experiment: Experiment) -> str:
-    """The recorded verdict for a table: ``met, 3 runs``; a star where it is in the old form."""
+    """The recorded verdict for a table: ``met, 3 runs``."""
     record = of(experiment)
-    return f"{record.verdict}{'*' if record.old_form else ''}, {record.runs}" if record else NOT_RECORDED
+    return record.short if record else NOT_RECORDED
+
+
+def dated(experiment: Experiment) -> str:
+    """The recorded verdict with its runs and its date: ``not met (3 runs, 2026-11-23)``."""
+    record = of(experiment)
+    if record is None:
+        return NOT_RECORDED
+    return f"{record.verdict} ({', '.join(filter(None, (record.runs, record.date)))})"
 
 
 def verdict(experiment: Experiment) -> str:
@@ -78,36 +173,39 @@ def verdict(experiment: Experiment) -> str:
 
 def tally(experiments: Iterable[Experiment]) -> str:
     """How many experiments came to which verdict, in a sentence."""
-    verdicts = [verdict(e) for e in experiments]
-    counts = [f"{verdicts.count(one)} {one}" for one in VERDICTS if one in verdicts]
-    return f"{len(verdicts)} experiments at the papers' size: {', '.join(counts)}."
+    found = [verdict(e) for e in experiments]
+    words = {rules.DEPENDS: "depend"}
+    counts = [f"{found.count(one)} {words.get(one, one)}" for one in VERDICTS if one in found]
+    return f"{len(found)} experiments at the papers' size: {', '.join(counts)}."
 
 
 def found(record: Record | None) -> str:
     """What was found, in a sentence: the verdict and the values that it rests on."""
     if record is None:
         return "nothing yet; it has not been recorded at paper scale."
-    scope = f"at paper scale, in {record.runs}"
-    if record.old_form:
-        failed = [c for c in record.held["checks"] if c["pass"] is False]
-        held = failed or [c for c in record.held["checks"] if c["pass"]]
-        return f"{record.verdict} {scope}, by the values alone ({OLD_FORM}): {_say(held, '')}."
-    checks = record.held["checks"]
-    decisive = [c for c in checks if c["outcome"] == record.verdict] or [c for c in checks if c["outcome"] == rules.MET]
-    return f"{record.verdict} {scope}: {_say(decisive, record.verdict)}."
+    word = record.verdict
+    instead = f", of {record.experiment.instead}" if record.experiment.instead else ""
+    scope = f"{word} at paper scale, in {record.runs}{instead}"
+    if word == verdicts.NO_CLAIM:
+        return f"{scope}: the paper claims nothing that could be judged."
+    claims = [f for f in record.findings if f.counts]
+    worst = verdicts.of_claims(record.findings)
+    decisive = [f for f in claims if f.judged.outcome == worst]
+    on = f", on {' and '.join(one.parameter for one in record.experiment.open)}" if word == rules.DEPENDS else ""
+    return f"{scope}{on}: {_say(decisive, worst)}."
 
 
-def _say(checks: list[dict[str, Any]], verdict: str) -> str:
-    shown = [_one(c, verdict) for c in checks[:MOST_SAID]]
+def _say(checks: list[Finding], verdict: str) -> str:
+    shown = [_one(f, verdict) for f in checks[:MOST_SAID]]
     more = len(checks) - len(shown)
     return "; ".join(shown) + (f"; and {more} more" if more else "")
 
 
-def _one(check: dict[str, Any], verdict: str) -> str:
-    said = f"{check['what']}: {check['text']}"
+def _one(finding: Finding, verdict: str) -> str:
+    said = f"{finding.check.what}: {finding.text}"
     if verdict == rules.UNDECIDED:
-        return f"{said}, {check['needs']}"
-    return f"{said} (to show: {check['must_show']})" if check["must_show"] else said
+        return f"{said}, {finding.judged.needs}"
+    return f"{said} (to show: {finding.check.must_show})" if finding.check.must_show else said
 
 
 def of(experiment: Experiment) -> Record | None:
@@ -116,30 +214,53 @@ def of(experiment: Experiment) -> Record | None:
     mend = f"record it anew: subak repro {experiment.name} --scale paper, then python docs/record.py FOLDER"
     try:
         held = json.loads(path.read_bytes())
-        if (
-            not all(key in held for key in ("schema", "name", "runs", "verdict", "checks"))
-            or held["name"] != experiment.name
-        ):
+        wanted = ("schema", "name", "runs", "measures", "checks")
+        if not all(key in held for key in wanted) or held["name"] != experiment.name:
             raise ValueError("it is no record of this experiment")
-        return Record(held)
+        return Record(held, experiment)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError) as error:
         raise InputError(str(path), "", f"it cannot be read: {error}", mend) from None
 
 
-def keep(experiment: Experiment, verdict: dict[str, Any]) -> None:
-    """Keeps what ``verdict.json`` says as the experiment's record."""
-    held = {**verdict, "date": date.today().isoformat()}
+def keep(experiment: Experiment, told: dict[str, Any]) -> bool:
+    """Keeps what ``verdict.json`` says as the experiment's record, without its verdicts.
+
+    Fewer runs than the record has never replace it: they are kept beside it, and the answer is False.
+    """
+    new = _values({**told, "date": date.today().isoformat()})
+    old = of(experiment)
+    replaces = old is None or told["runs"] >= old.held["runs"]
+    if not replaces:
+        assert old is not None
+        beside = {key: new[key] for key in ("runs", "seed", "date", "build", "measures", "seconds", "checks")}
+        new = {**old.held, "beside": [*old.held.get("beside", []), beside]}
+    hold(experiment, new)
+    return replaces
+
+
+def hold(experiment: Experiment, held: dict[str, Any]) -> None:
+    """Writes the record."""
     write(experiment.folder / "record.json", json.dumps(held, indent=1, ensure_ascii=False) + "\n")
 
 
+def _values(told: Any) -> Any:
+    if isinstance(told, list):
+        return [_values(one) for one in told]
+    return {k: _values(v) for k, v in told.items() if k not in UNJUDGED} if isinstance(told, dict) else told
+
+
 def measures(experiment: Experiment) -> dict[str, str]:
-    """A hash of each part that decides what the experiment measures."""
-    own = [p for p in sorted(experiment.folder.glob("*")) if p.suffix in (".py", ".toml")]
-    parts = {"the experiment": _hash(own, experiment.folder)}
+    """A hash of each part that decides what the experiment measures; its rules and its words do not."""
+    own = [p for p in sorted(experiment.folder.glob("*")) if p.suffix == ".py" or p.name.startswith("spec")]
+    size = experiment.sizes["paper"]
+    told: list[Any] = [experiment.kind, size.runs_of, size.spec, size.settings, experiment.packages, experiment.crates]
+    told += [[v.name, v.spec, v.settings, v.schemes, v.specs] for v in experiment.variants_at("paper")]
+    parts = {OWN: _hash(own, experiment.folder, json.dumps(told, sort_keys=True).encode())}
     shared = sorted(experiment.folder.parent.glob("*.py"))
     parts["what the paper's experiments share"] = _hash(shared, experiment.folder.parent)
+    parts["the statistics"] = _hash([Path(__file__).parent / name for name in STATISTICS], Path(__file__).parent)
     return parts | sources(experiment)
 
 
@@ -177,8 +298,8 @@ def _crate(name: str) -> str:
     return _hash(sorted(p for p in paths if p.is_file()), folder) if folder.is_dir() else ""
 
 
-def _hash(paths: list[Path], folder: Path) -> str:
-    told = hashlib.sha256()
+def _hash(paths: list[Path], folder: Path, more: bytes = b"") -> str:
+    told = hashlib.sha256(more)
     for path in paths:
         told.update(f"{path.relative_to(folder).as_posix()}\n".encode() + path.read_bytes() + b"\0")
     return told.hexdigest()[:16]

@@ -12,44 +12,17 @@ from typing import Any
 
 from subak.build import build
 from subak.errors import InputError
-from subak.repro import kinds, records, rules
+from subak.repro import kinds, records, rules, verdicts
 from subak.repro.catalogue import find
 from subak.repro.experiment import SCALES, Changed, Check, Experiment, Size, Variant
 from subak.repro.kinds import CellFailedError
 from subak.repro.results import Listener, RawResults, RunPlan, write
-from subak.repro.values import Value, as_json, text
+from subak.repro.values import Value
+from subak.repro.verdicts import Finding
 
 __all__ = ["CellFailedError", "Finding", "Outcome", "Verdict", "reproduce"]
 
-
-@dataclass(frozen=True)
-class Finding:
-    """One row of the table: published against measured."""
-
-    check: Check
-    value: Value
-    judged: rules.Judged
-
-    @property
-    def text(self) -> str:
-        """What was measured, for people."""
-        return text(self.value, self.check.unit)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The row as ``verdict.json`` holds it."""
-        return {
-            "key": self.check.key,
-            "what": self.check.what,
-            "published": self.check.published,
-            "at": self.check.at,
-            "measured": as_json(self.value),
-            "text": self.text,
-            "must_show": self.check.must_show,
-            "exact": self.check.exact,
-            "outcome": self.judged.outcome,
-            "leans": self.judged.leans,
-            "needs": self.judged.needs,
-        }
+WORKS, FAILS = "works", "fails"
 
 
 @dataclass(frozen=True)
@@ -61,13 +34,16 @@ class Outcome:
     """Whether anything was run; otherwise all results were there already."""
     seconds: float
     """Of running, all attempts together."""
+    cpu_seconds: float
+    """Of this process and those that it started, for the same."""
     findings: tuple[Finding, ...]
     notes: tuple[str, ...]
     variant: Variant | None = None
 
-    def verdict(self, *, changed: bool = False) -> str:
-        """The worst of the checks."""
-        return rules.verdict([f.judged.outcome for f in self.findings], changed=changed)
+    @property
+    def verdict(self) -> str:
+        """The worst of the claims."""
+        return verdicts.of_claims(self.findings)
 
     def to_dict(self) -> dict[str, Any]:
         """As ``verdict.json`` holds a variant."""
@@ -77,7 +53,8 @@ class Outcome:
             "changed": self.variant.changed,
             "runs": self.runs,
             "seconds": round(self.seconds, 3),
-            "verdict": self.verdict(),
+            "cpu_seconds": round(self.cpu_seconds, 3),
+            "verdict": self.verdict,
             "checks": [f.to_dict() for f in self.findings],
         }
 
@@ -93,21 +70,30 @@ class Verdict:
     variants: tuple[Outcome, ...]
     folder: Path
     figures: tuple[str, ...]
+    jobs: int
 
     @property
     def word(self) -> str:
-        """``met``, ``met with a changed setup``, ``not met``, ``contradicted`` or ``undecided``."""
-        return self.main.verdict(changed=bool(self.experiment.changed))
+        """At paper scale one of ``records.VERDICTS``; of a smoke run ``works`` or ``fails``, no more."""
+        if self.scale == "smoke":
+            return FAILS if self.broken else WORKS
+        return verdicts.word(self.findings, changed=any(not one.mended for one in self.experiment.changed))
 
     @property
-    def met(self) -> bool:
-        """Whether every check is met."""
-        return self.word.startswith(rules.MET)
+    def broken(self) -> list[Finding]:
+        """What does not come out as a run of this size should, by the values alone."""
+        return [f for f in self.findings if f.judged.leans is False]
+
+    @property
+    def fine(self) -> bool:
+        """Whether what was asked for came out: a smoke run that works, or claims that are all met."""
+        return self.word == WORKS if self.scale == "smoke" else self.word.startswith(rules.MET)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
         """Of the experiment as it is set up."""
-        return self.main.findings
+        others = {o.variant.name: o.findings for o in self.variants if o.variant}
+        return verdicts.settle(self.experiment, self.main.findings, others)
 
     def to_dict(self) -> dict[str, Any]:
         """The document that ``subak repro --json`` prints and ``verdict.json`` holds."""
@@ -123,8 +109,11 @@ class Verdict:
             "build": build(),
             "measures": records.measures(self.experiment),
             "verdict": self.word,
+            "recorded": records.short(self.experiment),
             "seconds": round(self.main.seconds, 3),
-            "changed": [self._changed(one) for one in self.experiment.changed],
+            "cpu_seconds": round(self.main.cpu_seconds, 3),
+            "jobs": self.jobs,
+            "changed": [self._changed(one) for one in self.experiment.changed if not one.mended],
             "checks": [f.to_dict() for f in self.findings],
             "variants": [one.to_dict() for one in self.variants],
             "notes": list(self.main.notes),
@@ -132,9 +121,7 @@ class Verdict:
         }
 
     def _changed(self, changed: Changed) -> dict[str, str]:
-        without = next(
-            (o.verdict() for o in self.variants if o.variant and o.variant.name == changed.without), "not run"
-        )
+        without = next((o.verdict for o in self.variants if o.variant and o.variant.name == changed.without), "not run")
         return {"what": changed.what, "why": changed.why, "without": changed.without, "comes_out": without}
 
 
@@ -171,7 +158,8 @@ def reproduce(
         others.append(_outcome(experiment, own, there, variant))
         raws[variant.name] = RawResults(there, own)
     figure = _draw(folder, experiment, RawResults(folder, plan, raws))
-    verdict = Verdict(experiment, scale, seed, main, tuple(others), folder, figure)
+    threads = jobs or os.cpu_count() or 1
+    verdict = Verdict(experiment, scale, seed, main, tuple(others), folder, figure, threads)
     write(folder / "verdict.json", json.dumps(verdict.to_dict(), indent=1, ensure_ascii=False) + "\n")
     return verdict
 
@@ -226,7 +214,7 @@ def _outcome(experiment: Experiment, plan: RunPlan, folder: Path, variant: Varia
     ]
     findings = tuple(_judge(experiment, check, measured, plan.runs) for check in checks)
     notes = tuple(raw.report["notes"]) if raw.has_report else ()
-    return Outcome(plan.runs, ran, took(folder), findings, notes, variant)
+    return Outcome(plan.runs, ran, *took(folder), findings, notes, variant)
 
 
 def _measure(experiment: Experiment, raw: RawResults) -> dict[str, Value]:
@@ -239,30 +227,38 @@ def _judge(experiment: Experiment, check: Check, measured: dict[str, Value], run
     if check.key not in measured:
         file = str(experiment.folder / "published.toml")
         raise InputError(file, "check.key", f'nothing is measured as "{check.key}"', f"there is: {', '.join(measured)}")
-    value = measured[check.key]
-    return Finding(check, value, rules.judge(value, check.rule, exact=check.exact, claim=check.claim, runs=runs))
+    return verdicts.find(check, measured[check.key], runs)
 
 
 class _clock:  # noqa: N801
-    """Adds what runs inside to the folder's seconds, whether or not it comes to its end."""
+    """Adds what runs inside to the folder's seconds, wall and CPU, whether or not it comes to its end."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def __enter__(self) -> None:
-        self._begun = time.monotonic()
+        self._begun = time.monotonic(), _cpu_seconds()
 
     def __exit__(self, *_: object) -> None:
-        seconds = took(self._folder) + time.monotonic() - self._begun
-        write(self._folder / "took.json", json.dumps({"seconds": round(seconds, 3)}) + "\n")
+        seconds, cpu_seconds = took(self._folder)
+        seconds += time.monotonic() - self._begun[0]
+        cpu_seconds += _cpu_seconds() - self._begun[1]
+        told = {"seconds": round(seconds, 3), "cpu_seconds": round(cpu_seconds, 3)}
+        write(self._folder / "took.json", json.dumps(told) + "\n")
 
 
-def took(folder: Path) -> float:
-    """The seconds of running that the results in ``folder`` took, all attempts together."""
+def _cpu_seconds() -> float:
+    told = os.times()
+    return told.user + told.system + told.children_user + told.children_system
+
+
+def took(folder: Path) -> tuple[float, float]:
+    """The seconds of running that the results in ``folder`` took, all attempts together: by the wall, and of CPU."""
     try:
-        return float(json.loads((folder / "took.json").read_bytes())["seconds"])
+        told = json.loads((folder / "took.json").read_bytes())
+        return float(told["seconds"]), float(told["cpu_seconds"])
     except (OSError, ValueError, KeyError, TypeError):
-        return 0.0
+        return 0.0, 0.0
 
 
 def _open(folder: Path, experiment: Experiment, plan: RunPlan) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ from subak import units
 from subak.repro import stats
 from subak.repro.values import Measured, Value, point
 
-MET, NOT_MET, UNDECIDED, CONTRADICTED = "met", "not met", "undecided", "contradicted"
+MET, NOT_MET, UNDECIDED, CONTRADICTED, DEPENDS = "met", "not met", "undecided", "contradicted", "depends"
 OPERATORS = ("at_most", "at_least", "within", "equals")
 MOST_TIMES = 1000
 """So many times what there is nobody will run."""
@@ -47,7 +48,8 @@ class Rule:
         if self.op == "within":
             return f"{units.number(self.bound[0])} to {units.number(self.bound[1])}{behind}"
         if self.op == "equals":
-            return "exactly this"
+            plain = isinstance(self.bound, int | float) and not isinstance(self.bound, bool)
+            return f"exactly {units.number(self.bound)}{behind}" if plain else "exactly this"
         return f"{self.op.replace('_', ' ')} {units.number(self.bound)}{behind}"
 
     def _least(self) -> Any:
@@ -146,9 +148,9 @@ def _equal(found: Any, wanted: Any, tolerance: float) -> bool:
     return bool(found == wanted) or abs(found - wanted) <= tolerance * abs(wanted)
 
 
-def verdict(outcomes: list[str | None], *, changed: bool) -> str:
-    """The experiment's verdict: the worst of its checks."""
-    for worst in (CONTRADICTED, NOT_MET, UNDECIDED):
+def verdict(outcomes: Sequence[str | None]) -> str:
+    """The worst of ``outcomes``."""
+    for worst in (CONTRADICTED, NOT_MET, DEPENDS, UNDECIDED):
         if worst in outcomes:
             return worst
-    return "met with a changed setup" if changed else MET
+    return MET

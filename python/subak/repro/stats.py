@@ -212,7 +212,8 @@ def from_json(value: Any) -> Value:
     of = value["of"]
     if "statistic" not in value:
         low, high = (None, None) if value["interval"] is None else map(float, value["interval"])
-        return Measured(float(value["value"]), low, high, value["count"], of)
+        note, share_of = value.get("note", ""), value.get("share", False)
+        return Measured(float(value["value"]), low, high, value["count"], of, note, share_of)
     if value["statistic"] == "share":
         return share(value["hits"], value["count"], of)
     data, over = (_numbers(value.get(side)) for side in ("data", "over"))

@@ -78,7 +78,8 @@ def as_json(value: Any) -> Any:
     """The value as JSON holds it: what is not finite is text."""
     if isinstance(value, Measured):
         ends = None if value.interval is None else [as_json(end) for end in value.interval]
-        return {"value": as_json(value.value), "interval": ends, "count": value.count, "of": value.of}
+        told = {"value": as_json(value.value), "interval": ends, "count": value.count, "of": value.of}
+        return told | ({"note": value.note} if value.note else {}) | ({"share": True} if value.share else {})
     if isinstance(value, list):
         return [as_json(v) for v in value]
     if isinstance(value, float) and not math.isfinite(value):

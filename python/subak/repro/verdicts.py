@@ -1,0 +1,111 @@
+"""What an experiment comes to: each claim of the paper judged, and the verdict of them all.
+
+No verdict is stored. A record holds what was measured; the verdict follows from it by the rules as they are today.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from subak.repro import rules
+from subak.repro.experiment import CLAIM, Check, Experiment, Open, Reading
+from subak.repro.values import Value, as_json, text
+
+MET_CHANGED, NO_CLAIM, NOT_RUN = "met with a changed setup", "no claim", "not run"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One row of the table: published against measured."""
+
+    check: Check
+    value: Value
+    judged: rules.Judged
+
+    @property
+    def text(self) -> str:
+        """What was measured, for people."""
+        return text(self.value, self.check.unit)
+
+    @property
+    def counts(self) -> bool:
+        """Whether the verdict rests on it."""
+        return self.check.part == CLAIM and self.judged.outcome is not None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row as ``verdict.json`` holds it."""
+        return {
+            "key": self.check.key,
+            "what": self.check.what,
+            "part": self.check.part,
+            "published": self.check.published,
+            "at": self.check.at,
+            "measured": as_json(self.value),
+            "text": self.text,
+            "must_show": self.check.must_show,
+            "exact": self.check.exact,
+            "outcome": self.judged.outcome,
+            "leans": self.judged.leans,
+            "needs": self.judged.needs,
+        }
+
+
+def find(check: Check, value: Value, runs: int) -> Finding:
+    """Judges ``value``, from that many ``runs``, by the check's rules."""
+    return Finding(check, value, rules.judge(value, check.rule, exact=check.exact, claim=check.claim, runs=runs))
+
+
+def of_claims(findings: Sequence[Finding]) -> str:
+    """The worst outcome among the claims."""
+    outcomes = [f.judged.outcome for f in findings if f.counts]
+    return rules.verdict(outcomes) if outcomes else NO_CLAIM
+
+
+Findings = Sequence[Finding]
+
+
+def readings(one: Open, main: Findings, variants: Mapping[str, Findings]) -> list[tuple[Reading, str, str]]:
+    """What each reading of an open parameter comes to, and in how many claims the value itself obeys."""
+    told = []
+    for reading in one.readings:
+        found = variants.get(reading.variant) if reading.variant else main
+        claims = [f for f in found or () if f.counts]
+        obey = f"{sum(bool(f.judged.leans) for f in claims)} of {len(claims)}" if found is not None else ""
+        told.append((reading, NOT_RUN if found is None else of_claims(found), obey))
+    return told
+
+
+def settle(experiment: Experiment, main: Findings, variants: Mapping[str, Findings]) -> tuple[Finding, ...]:
+    """The findings; a claim that comes out otherwise in another reading of an open parameter ``depends``."""
+    turned = {key for one in experiment.open for key in _turned(one, main, variants)}
+    return tuple(
+        replace(f, judged=replace(f.judged, outcome=rules.DEPENDS)) if f.check.key in turned and f.counts else f
+        for f in main
+    )
+
+
+def _turned(one: Open, main: Findings, variants: Mapping[str, Findings]) -> set[str]:
+    """The keys of what turns. Where anything does in a reading, what was not measured there may as well."""
+    set_up = {f.check.key: f for f in main if f.counts}
+    turned: set[str] = set()
+    for reading in one.readings:
+        other = {f.check.key: f for f in variants.get(reading.variant, ()) if f.counts}
+        turns = {key for key in set_up.keys() & other.keys() if _leaning(set_up[key]) != _leaning(other[key])}
+        if turns:
+            turned |= turns | {key for key in set_up.keys() - other.keys() if set_up[key].judged.outcome != rules.MET}
+    return turned
+
+
+def _leaning(finding: Finding) -> str | None:
+    """What is undecided counts as its value leans; a contradiction as what it is by its rule."""
+    if finding.judged.outcome in (rules.UNDECIDED, rules.CONTRADICTED):
+        return rules.MET if finding.judged.leans else rules.NOT_MET
+    return finding.judged.outcome
+
+
+def word(settled: Findings, *, changed: bool) -> str:
+    """The verdict: the worst of the claims."""
+    found = of_claims(settled)
+    return MET_CHANGED if found == rules.MET and changed else found
