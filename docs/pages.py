@@ -272,7 +272,8 @@ def experiment_page(experiment: Experiment) -> str:
     parts.append(f"```sh\nsubak repro {experiment.name} --scale paper\n```\n")
     if record:
         parts.append(figure(experiment.title, f"../../records/{experiment.name}.png"))
-    parts += ["## Setup\n", (experiment.folder / "page.md").read_text()]
+    setup = (experiment.folder / "page.md").read_text()
+    parts += ["## Setup\n", setup.replace("{runs}", record.runs if record else "none")]
     if record:
         parts += [_changed_line(one) for one in record.told()["changed"]]
         parts += _open(experiment, record)

@@ -186,6 +186,24 @@ def test_a_run_that_grows_keeps_its_cells(tmp_path: Path) -> None:
     assert (tmp_path / "out/results.parquet").read_bytes() == (tmp_path / "fresh/results.parquet").read_bytes()
 
 
+def test_jitter_moves_each_start_as_the_seed_draws_it(tmp_path: Path) -> None:
+    flows = [{"src": f"h{k}", "dst": "h3", "size": "10kB", "start": "1ms"} for k in range(3)]
+
+    def starts(jitter: str) -> list[tuple[int, int]]:
+        workload = {"kind": "steps", "jitter": jitter, "flows": flows}
+        spec = {**SPEC, "workload": workload, "scheme": [{"name": "ideal"}, {"name": "dctcp"}]}
+        spec["run"] = {"duration": "5ms", "seeds": [1, 2]}
+        table = subak.run(spec, tmp_path / jitter).table("flow", ["scheme", "seed", "start_ns"]).to_pylist()
+        by_scheme = [[(r["seed"], r["start_ns"]) for r in table if r["scheme"] == name] for name in ("ideal", "dctcp")]
+        assert by_scheme[0] == by_scheme[1], "every scheme sees the same starts"
+        return by_scheme[0]
+
+    assert {start for _, start in starts("0us")} == {1_000_000}
+    moved = [start for _, start in starts("10us")]
+    assert len(set(moved)) == 6
+    assert all(1_000_000 <= start < 1_010_000 for start in moved)
+
+
 def test_schemas(subak: Subak) -> None:
     schema = subak("schema", "spec").json
     jsonschema.Draft202012Validator.check_schema(schema)

@@ -107,6 +107,12 @@ fn each_fault_is_named_with_its_place_and_a_mend() {
         ("/workload", Some(json!({"kind": "churn"})), "workload.epoch"),
         ("/workload", Some(json!({"kind": "churn", "epoch": 0})), "workload.epoch"),
         ("/workload", steps(json!({})), "workload.flows[0]"),
+        (
+            "/workload",
+            Some(json!({"kind": "steps", "jitter": "1ms",
+                "flows": [{"src": "h0", "dst": "h1", "start": "1ms", "stop": "2ms"}]})),
+            "workload.jitter",
+        ),
         ("/workload", steps(json!({"src": "h0", "dst": "h0"})), "workload.flows[0].dst"),
         ("/workload", steps(json!({"src": "h0", "dst": "h7"})), "workload.flows[0].dst"),
         ("/workload", steps(json!({"path": []})), "workload.flows[0].paths[0]"),

@@ -12,14 +12,18 @@ use subak_core::driver::{FlowPlan, PacketSizes};
 use subak_core::flows::Extra;
 use subak_core::keys::{Holds, Key, Low};
 use subak_core::quantity::{ns_from_json, quoted};
+use subak_core::rng::Stream;
 use subak_core::{Fault, FlowId, IdVec, LinkId, NodeId, Ns, Policy, Utility};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "steps",
     about: "the flows listed",
-    keys: &[Key::required("flows", Holds::List(&Holds::Table(FLOW)), "the flows")],
+    keys: &[
+        Key::required("flows", Holds::List(&Holds::Table(FLOW)), "the flows"),
+        Key::new("jitter", Holds::Time, "0", "each flow starts up to so much later, as the seed draws it"),
+    ],
     common: Common::None,
-    read: |section, _| Ok(Some(Arc::new(Steps(section.need("flows", "list the flows", Vec::new(), read))))),
+    read: |section, _| Ok(Some(Arc::new(Steps::read(section)))),
 };
 
 const WEIGHT: Holds = Holds::Number(Low::Above(0.0), 1e12);
@@ -52,35 +56,52 @@ const FLOW: &[Key] = &[
 
 /// The flows listed.
 #[derive(Debug)]
-struct Steps(Vec<Step>);
+struct Steps {
+    list: Vec<Step>,
+    /// Each starts up to so much later.
+    jitter_ns: Ns,
+}
+
+impl Steps {
+    fn read(section: &mut Section) -> Self {
+        let list = section.need("flows", "list the flows", Vec::new(), read);
+        let jitter_ns = section.take("jitter");
+        let shortest = list.iter().filter_map(|s| s.stop_ns.map(|stop| stop.saturating_sub(s.start_ns))).min();
+        if shortest.is_some_and(|shortest| jitter_ns >= shortest) {
+            let what = "a flow could stop before it starts";
+            section.note(Fault::new("jitter", what, "give less than the shortest flow lasts"));
+        }
+        Steps { list, jitter_ns }
+    }
+}
 
 impl Workload for Steps {
     fn is_between_hosts(&self) -> bool {
         false
     }
     fn check(&self, topology: &Topology, _duration_ns: Ns) -> Result<(), Fault> {
-        check(&self.0, topology)
+        check(&self.list, topology)
     }
     fn has_sizes(&self) -> bool {
-        self.0.iter().all(|step| step.size_bytes.is_some())
+        self.list.iter().all(|step| step.size_bytes.is_some())
     }
     /// Each flow has what `policy` asks of it.
     fn check_policy(&self, policy: Policy) -> Result<(), Fault> {
-        check_policy(&self.0, policy).map_err(|e| e.below("workload"))
+        check_policy(&self.list, policy).map_err(|e| e.below("workload"))
     }
     fn has_weights(&self) -> bool {
-        self.0.iter().any(Step::has_weight)
+        self.list.iter().any(Step::has_weight)
     }
     fn settles(&self) -> bool {
-        !self.0.iter().any(Step::waits)
+        !self.list.iter().any(Step::waits)
     }
     fn flows(&self, maker: &mut Maker) -> Result<(), Fault> {
-        maker.flows = flows(&self.0, maker)?;
+        maker.flows = flows(&self.list, self.jitter_ns, maker)?;
         Ok(())
     }
     fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Expected {
-        let flows = self.0.iter().map(|step| step.connections).sum::<usize>() as f64;
-        Expected { flows, live: flows, wire_bytes: wire_bytes(&self.0, topology, packet, duration_ns) }
+        let flows = self.list.iter().map(|step| step.connections).sum::<usize>() as f64;
+        Expected { flows, live: flows, wire_bytes: wire_bytes(&self.list, topology, packet, duration_ns) }
     }
 }
 
@@ -285,11 +306,13 @@ fn check_policy(steps: &[Step], policy: Policy) -> Result<(), Fault> {
 }
 
 /// The flows, in the order listed.
-fn flows(steps: &[Step], maker: &mut Maker) -> Result<IdVec<FlowId, Planned>, Fault> {
+fn flows(steps: &[Step], jitter_ns: Ns, maker: &mut Maker) -> Result<IdVec<FlowId, Planned>, Fault> {
     let topology = maker.topology;
     // A flow that would start after the run is over does not take part, unless others may wait for it.
     let waiting = steps.iter().any(Step::waits);
     let after = waits(steps)?;
+    let mut later = Stream::new(maker.seed, "jitter");
+    let later_ns: Vec<Ns> = steps.iter().map(|_| (later.unit() * jitter_ns as f64) as Ns).collect();
     let planned = |(i, step): (usize, &Step)| {
         let at = |e: Fault| e.below(&format!("flows[{i}]"));
         let (src, dst, routes) = match &step.way {
@@ -309,7 +332,7 @@ fn flows(steps: &[Step], maker: &mut Maker) -> Result<IdVec<FlowId, Planned>, Fa
             None => Some(step.stop_ns.unwrap_or(Ns::MAX).min(maker.duration_ns)),
         };
         let plan = FlowPlan {
-            start_ns: step.start_ns,
+            start_ns: step.start_ns + later_ns[i],
             stop_ns,
             size_bytes: step.size_bytes,
             weight: step.weight,

@@ -36,31 +36,33 @@ def _settled_ms(times: np.ndarray, rates: np.ndarray, step: int) -> float:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Utilization, times to settle, queues. Nothing is drawn at random."""
-    values: dict[str, Value] = {}
-    times = {scheme: series.rates_gbps(raw, scheme, "rate_bps")[0] for scheme in SCHEMES}
-    steps = int(times["soze"][-1] // STEP_NS)
+    """Utilization, times to settle, queues: over the runs, whose starts differ by microseconds."""
+    return series.over_runs(raw, lambda seed: _measure(raw, seed))
+
+
+def _measure(raw: RawResults, seed: int) -> dict[str, float | str]:
+    values: dict[str, float | str] = {}
+    steps = int(series.rates_gbps(raw, "soze", "rate_bps", seed)[0][-1] // STEP_NS)
     used: dict[str, float] = {}
     slow: dict[str, float] = {}
     waits: dict[str, float] = {}
     for scheme in SCHEMES:
-        at, rates = series.rates_gbps(raw, scheme, "rate_bps")
-        queue_at, queue = series.queue_us(raw, scheme, LINK, RATE_GBPS)
+        at, rates = series.rates_gbps(raw, scheme, "rate_bps", seed)
+        queue_at, queue = series.queue_us(raw, scheme, LINK, RATE_GBPS, seed)
 
         def late(when: np.ndarray) -> np.ndarray:
             return (when % STEP_NS > STEP_NS - LAST_NS) & (when < steps * STEP_NS)
 
         used[scheme] = float(np.nansum(rates[late(at)], axis=1).mean()) / RATE_GBPS * 100
-        settled = [_settled_ms(at, rates, step) for step in range(steps)]
-        slow[scheme] = float(np.mean(settled))
+        slow[scheme] = float(np.mean([_settled_ms(at, rates, step) for step in range(steps)]))
         waits[scheme] = float(queue[late(queue_at)].mean())
-        values[f"{scheme} used"] = round(used[scheme], 2)
-        values[f"{scheme} settled"] = round(slow[scheme], 3)
-        values[f"{scheme} queue"] = round(waits[scheme], 2)
+        values[f"{scheme} used"] = used[scheme]
+        values[f"{scheme} settled"] = slow[scheme]
+        values[f"{scheme} queue"] = waits[scheme]
     for scheme in ("soze", "soze-virtual"):
-        values[f"{scheme} used more"] = round(used[scheme] / used["timely"], 4)
-        values[f"{scheme} faster"] = round(slow[scheme] / slow["timely"], 4)
-        values[f"{scheme} queue less"] = round(waits[scheme] / max(waits["timely"], 0.01), 4)
+        values[f"{scheme} used more"] = used[scheme] / used["timely"]
+        values[f"{scheme} faster"] = slow[scheme] / slow["timely"]
+        values[f"{scheme} queue less"] = waits[scheme] / max(waits["timely"], 0.01)
     return values
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from subak.papers.soze import series
 from subak.repro import RawResults, Value, figures
 
 if TYPE_CHECKING:
@@ -23,20 +24,26 @@ def _ran(raw: RawResults) -> list[str]:
     return [scheme for scheme in SCHEMES if not raw.plan.schemes or scheme in raw.plan.schemes]
 
 
-def _rtt_us(raw: RawResults, scheme: str) -> tuple[np.ndarray, np.ndarray]:
+def _rtt_us(raw: RawResults, scheme: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Times, ns, and the round trip of the flow that waits longest, us."""
-    frame = raw.simulated("").table("queue", ["scheme", "link", "time_ns", "queued_bytes"]).to_pandas()
-    mine = frame[frame["scheme"] == scheme].pivot(index="time_ns", columns="link", values="queued_bytes")
+    frame = raw.simulated("").table("queue", ["scheme", "seed", "link", "time_ns", "queued_bytes"]).to_pandas()
+    mine = frame[(frame["scheme"] == scheme) & (frame["seed"] == seed)].pivot(
+        index="time_ns", columns="link", values="queued_bytes"
+    )
     wait = mine[LAST] + mine[[link for link in SENDERS if link in mine]].max(axis=1)
     return mine.index.to_numpy(dtype=float), IDLE_US + wait.to_numpy(dtype=float) * 8 / RATE_GBPS / 1e3
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Means by the number of flows, and the tail. Nothing is drawn at random."""
-    values: dict[str, Value] = {}
+    """Means by the number of flows, and the tail: over the runs, whose starts differ by microseconds."""
+    return series.over_runs(raw, lambda seed: _measure(raw, seed))
+
+
+def _measure(raw: RawResults, seed: int) -> dict[str, float | str]:
+    values: dict[str, float | str] = {}
     means: dict[str, float] = {}
     for scheme in _ran(raw):
-        times, rtts = _rtt_us(raw, scheme)
+        times, rtts = _rtt_us(raw, scheme, seed)
         step = (times // STEP_NS).astype(int)
         late = (times % STEP_NS > STEP_NS - LAST_NS) & (step < len(FLOWS)) & (step < times[-1] // STEP_NS)
         by_flows = {}
@@ -45,13 +52,13 @@ def measure(raw: RawResults) -> dict[str, Value]:
             if inside.any():
                 by_flows[flows] = float(rtts[inside].mean())
         means[scheme] = float(rtts[late].mean())
-        values[f"{scheme} rtt"] = round(means[scheme], 2)
+        values[f"{scheme} rtt"] = means[scheme]
         values[f"{scheme} by flows"] = ", ".join(f"{x:.1f}" for x in by_flows.values())
-        values[f"{scheme} p99 wait"] = round(float(np.quantile(rtts[late], 0.99)) - IDLE_US, 2)
-        values[f"{scheme} rises"] = round(by_flows[max(by_flows)] / by_flows[1], 4)
+        values[f"{scheme} p99 wait"] = float(np.quantile(rtts[late], 0.99)) - IDLE_US
+        values[f"{scheme} rises"] = by_flows[max(by_flows)] / by_flows[1]
     for scheme in ("soze", "soze-virtual"):
         if scheme in means:
-            values[f"{scheme} over timely"] = round(means[scheme] / means["timely"], 4)
+            values[f"{scheme} over timely"] = means[scheme] / means["timely"]
     return values
 
 
@@ -59,7 +66,7 @@ def draw(raw: RawResults) -> Figure:
     """Round trips over time."""
     figure, plots = figures.axes(columns=3, width=4)
     for plot, scheme in zip(plots, SCHEMES, strict=True):
-        times, rtts = _rtt_us(raw, scheme)
+        times, rtts = _rtt_us(raw, scheme, raw.plan.seed)
         plot.plot(times / 1e6, rtts, color=figures.COLOURS[0], linestyle="-", linewidth=0.5)
         plot.set(title=scheme, xlabel="ms", yscale="log", ylim=(8, 1000))
     plots[0].set_ylabel("round trip, us")

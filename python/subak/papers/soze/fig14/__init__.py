@@ -35,23 +35,27 @@ def _swing(times: np.ndarray, rates: np.ndarray) -> float:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Deviation from the fair share, and what is used of the link. Nothing is drawn at random."""
-    values: dict[str, Value] = {}
+    """Deviation from the fair share, and what is used of the link: over runs, whose starts differ by microseconds."""
+    return series.over_runs(raw, lambda seed: _measure(raw, seed))
+
+
+def _measure(raw: RawResults, seed: int) -> dict[str, float | str]:
+    values: dict[str, float | str] = {}
     deviations: dict[str, float] = {}
     swings: dict[str, float] = {}
     for scheme in SCHEMES:
-        times, rates = series.rates_gbps(raw, scheme, "rate_bps")
+        times, rates = series.rates_gbps(raw, scheme, "rate_bps", seed)
         rates = rates[_settled(times)]
         together = rates[np.sum(np.isfinite(rates), axis=1) >= 2]
         off = together / np.nanmean(together, axis=1, keepdims=True) - 1
         deviations[scheme] = 100 * float(np.sqrt(np.nanmean(off**2)))
-        values[f"{scheme} deviation"] = round(deviations[scheme], 3)
         swings[scheme] = _swing(times[_settled(times)], rates)
-        values[f"{scheme} swing"] = round(swings[scheme], 3)
-        values[f"{scheme} used"] = round(float(np.nansum(rates, axis=1).mean()), 2)
+        values[f"{scheme} deviation"] = deviations[scheme]
+        values[f"{scheme} swing"] = swings[scheme]
+        values[f"{scheme} used"] = float(np.nansum(rates, axis=1).mean())
     for scheme in ("soze", "soze-virtual"):
-        values[f"{scheme} over hpcc"] = round(deviations[scheme] / deviations["hpcc"], 3)
-        values[f"{scheme} swing over hpcc"] = round(swings[scheme] / swings["hpcc"], 3)
+        values[f"{scheme} over hpcc"] = deviations[scheme] / deviations["hpcc"]
+        values[f"{scheme} swing over hpcc"] = swings[scheme] / swings["hpcc"]
     return values
 
 
