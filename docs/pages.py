@@ -16,6 +16,7 @@ from subak.cli import app
 from subak.repro import Experiment, Measured, catalogue, records, verdicts
 from subak.repro.catalogue import heading, paper
 from subak.repro.command import mark, side_by_side
+from subak.show import needs
 from typer.testing import CliRunner
 
 FIGURES = Path(__file__).parent / "records"
@@ -135,7 +136,10 @@ def _card(experiment: Experiment) -> str:
 
 def schemes_page(schemes: list[dict[str, Any]], parts: list[dict[str, Any]]) -> str:
     """Every scheme in one table, every optimizer and fabric in another, and which of them fit together."""
-    rows = [[f"[{s['name']}](schemes/{s['name']}.md)", s["kind"], _drivers(s), s["about"]] for s in schemes]
+    rows = [
+        [f"[{s['name']}](schemes/{s['name']}.md)", s["kind"], s["policies"], needs(s), _drivers(s), s["about"]]
+        for s in schemes
+    ]
     halves = [[f"[{p['name']}]({p['role']}s/{p['name']}.md)", p["role"], p["wish"], p["about"]] for p in parts]
     optimizers, fabrics = ([p for p in parts if p["role"] == role] for role in ("optimizer", "fabric"))
     named = {tuple(s["made_of"]): s["name"] for s in schemes if s["made_of"]}
@@ -146,7 +150,7 @@ def schemes_page(schemes: list[dict[str, Any]], parts: list[dict[str, Any]]) -> 
             "A scheme is one file of state machines, and the same file runs under every driver: see "
             "[how schemes fit](../fitting.md). A *proactive* scheme tells sources their rates in packets of its own. "
             "A *reactive* one adjusts to what its packets meet.\n",
-            table(["scheme", "kind", "runs under", "about"], rows),
+            table(["scheme", "kind", "policies", "needs", "runs under", "about"], rows),
             "## Optimizers over fabrics\n",
             "An optimizer says which weight or rate each subflow should have. A fabric brings the network there. A "
             'spec names both: `optimizer = "xwi"`, `fabric = "s-perc"`. These pairs fit together, with their names:\n',
@@ -167,7 +171,9 @@ def _pair(optimizer: dict[str, Any], fabric: dict[str, Any], named: dict[tuple[s
 def scheme_page(scheme: dict[str, Any], notes: Path) -> str:
     """What the registry says of a scheme, and what is written of it in ``schemes``."""
     name = scheme["name"]
-    facts = {"kind": scheme["kind"], "brings rates to": scheme["goal"], "runs under": _drivers(scheme)}
+    facts = {"kind": scheme["kind"], "brings rates to": scheme["goal"], "policies": scheme["policies"]}
+    facts |= {"needs": needs(scheme)} if needs(scheme) else {}
+    facts["runs under"] = _drivers(scheme)
     if scheme["made_of"]:
         optimizer, fabric = scheme["made_of"]
         made_of = f"[{optimizer}](../optimizers/{optimizer}.md) over the fabric [{fabric}](../fabrics/{fabric}.md)"

@@ -345,3 +345,10 @@ def test_out_that_is_in_use(subak: Subak, tmp_path: Path) -> None:
     assert "Traceback" not in ended.err
     ended = subak("run", path)
     assert (ended.code, "--out" in ended.err) == (2, True)
+
+
+def test_schemes_suggests_the_nearest_name(subak: Subak) -> None:
+    ended = subak("schemes", "dctpc")
+    assert ended.code == 2
+    assert 'did you mean "dctcp"?' in ended.err
+    assert "choose one of: ideal" in subak("schemes", "zzzz").err

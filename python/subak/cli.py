@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json as json_module
 import os
 import signal
@@ -388,12 +389,9 @@ def schemes(
         halves = [one for one in halves if one["name"] == name]
         made = []
         if not listed and not halves:
-            raise InputError(
-                None,
-                "NAME",
-                f'there is no scheme, optimizer or fabric "{name}"',
-                f"choose one of: {', '.join(dict.fromkeys(known))}",
-            )
+            near = difflib.get_close_matches(name, known, 1)
+            mend = f'did you mean "{near[0]}"?' if near else f"choose one of: {', '.join(dict.fromkeys(known))}"
+            raise InputError(None, "NAME", f'there is no scheme, optimizer or fabric "{name}"', mend)
     if json:
         by_role = {role: [one for one in halves if one["role"] == role] for role in ("optimizer", "fabric")}
         made_of = {"optimizers": by_role["optimizer"], "fabrics": by_role["fabric"], "pairs": made}

@@ -270,9 +270,9 @@ def _why_nothing_differs(found: Mapping[str, Any]) -> str:
 def schemes(listed: Sequence[Mapping[str, Any]], parts: Sequence[Mapping[str, Any]]) -> None:
     """One line for each scheme, optimizer and fabric."""
     out = console()
-    rows = table(None, "Scheme", "Kind", "Parameters", "About", justify="left")
+    rows = table(None, "Scheme", "Kind", "Policies", "Needs", "About", justify="left")
     for one in listed:
-        rows.add_row(one["name"], one["kind"], _names(one), one["about"])
+        rows.add_row(one["name"], one["kind"], one["policies"], needs(one), one["about"])
     out.print(rows)
     out.print("\nAny optimizer over any fabric that takes what it wishes makes another scheme:")
     rows = table(None, "Part", "Role", "Wish", "Parameters", "About", justify="left")
@@ -293,11 +293,19 @@ def scheme(schemes: Sequence[Mapping[str, Any]], parts: Sequence[Mapping[str, An
             out.print(f"  comes within {near}, while the same flows go on")
         if one["nic"]:
             out.print(f'  hosts have nic = "{one["nic"]}" under it, whatever the network says')
+        out.print(f"  policies: {one['policies']}" + (f"; needs {needs(one)}" if needs(one) else ""))
         _paper_and_params(out, one)
     for one in parts:
         says = "wishes" if one["role"] == "optimizer" else "takes"
         out.print(f"{one['name']} ({one['role']}, {says} {one['wish']}): {one['about']}")
         _paper_and_params(out, one)
+
+
+def needs(one: Mapping[str, Any]) -> str:
+    """What a scheme needs of those who run it."""
+    wants = {"controller": "a controller", "lossless": "lossless switches"}
+    told = [words for key, words in wants.items() if one[key]]
+    return ", ".join(told if one["recovers"] is not False else [*told, "no loss, no link down"])
 
 
 def _names(one: Mapping[str, Any]) -> str:

@@ -45,6 +45,11 @@ fn scheme<'py>(py: Python<'py>, info: &Info) -> PyResult<Bound<'py, PyDict>> {
     made.set_item("name", info.name)?;
     made.set_item("kind", kind)?;
     made.set_item("goal", info.goal.name())?;
+    made.set_item("policies", info.goal.policies())?;
+    let traits = subak_lab::drivers::traits(info.name).ok();
+    made.set_item("controller", traits.map(|t| t.controller))?;
+    made.set_item("recovers", traits.map(|t| t.recovers))?;
+    made.set_item("lossless", traits.map(|t| t.lossless))?;
     made.set_item("about", info.about)?;
     made.set_item("paper", info.paper)?;
     made.set_item("run", true)?;

@@ -49,6 +49,17 @@ impl Goal {
         }
     }
 
+    /// The policies that it serves, in words.
+    pub fn policies(self) -> &'static str {
+        match self {
+            Goal::Any | Goal::Own => "any",
+            Goal::MaxMin => "max-min",
+            Goal::EqualMaxMin => "max-min, no weights",
+            Goal::Utility => "all but max-min",
+            Goal::AlphaFair => "all but max-min and bandwidth-function",
+        }
+    }
+
     /// In a word or two.
     pub fn name(self) -> &'static str {
         match self {

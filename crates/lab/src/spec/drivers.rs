@@ -157,6 +157,28 @@ pub fn all() -> Vec<Info> {
     DRIVERS.iter().flat_map(|driver| driver.schemes()).collect()
 }
 
+/// What a scheme needs of those who run it, and what it stands, with its default parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Traits {
+    /// It has a central machine.
+    pub controller: bool,
+    /// It comes right again after messages were lost, or a link was down.
+    pub recovers: bool,
+    /// Its switches are to lose nothing.
+    pub lossless: bool,
+}
+
+/// The traits of the scheme of that name; a fault says which schemes there are.
+pub fn traits(name: &str) -> Result<Traits, Fault> {
+    let (driver, _) = find(name, None)?;
+    let params = Map::new();
+    Ok(Traits {
+        controller: driver.has_controller(name, &params, &Network::new())?,
+        recovers: driver.recovers(name, &params),
+        lossless: driver.is_lossless(name, &params),
+    })
+}
+
 /// `subak-packet`.
 struct Packets;
 

@@ -199,7 +199,9 @@ impl ValidSpec {
         let mut root = Section::over(&spec.tree, ROOT);
         root.opt("schema", |v| whole(v, 1, 1));
         let name = root.opt("name", |v| text(v).map(str::to_string)).unwrap_or_else(|| "run".into());
-        let schemes = root.need("scheme", "list at least one: [[scheme]] with a name", Vec::new(), schemes::schemes);
+        let policy = root.get("policy");
+        let read = |value: &Value| schemes::schemes(value, policy);
+        let schemes = root.need("scheme", "list at least one: [[scheme]] with a name", Vec::new(), read);
         // What else is in the section is read with each setting.
         let seeds = root.get("run").and_then(Value::as_object).and_then(|run| run.get("seeds"));
         let seeds = seeds.map(|v| seeds_of(v).map_err(|e| e.below("run.seeds"))).transpose();

@@ -20,6 +20,12 @@ pub(crate) fn apply(policy: Policy, flows: &mut IdVec<FlowId, Planned>) -> Resul
     Ok(())
 }
 
+/// The policy that a scheme serves alone, where the spec's may be another: it then runs under its own beside the others.
+pub(crate) fn only(goal: Goal, of_spec: Option<&Value>) -> Option<Policy> {
+    let other = of_spec.and_then(|policy| policy.get("kind")).is_some_and(|kind| kind != Policy::MaxMin.name());
+    (other && matches!(goal, Goal::MaxMin | Goal::EqualMaxMin)).then_some(Policy::MaxMin)
+}
+
 /// Refuses a scheme that aims at something else than `policy`: by its nature, or by a parameter that follows the policy.
 pub(crate) fn check(policy: Policy, info: &Info, given: &Map<String, Value>) -> Result<(), Fault> {
     if info.goal.serves(policy) {
@@ -36,10 +42,12 @@ pub(crate) fn check(policy: Policy, info: &Info, given: &Map<String, Value>) -> 
     let what = format!("scheme \"{}\" brings rates to {}, not to {}", info.name, info.goal.name(), shown(policy));
     let mend = match (info.goal, policy) {
         (_, Policy::AlphaFair { .. }) if !matches!(info.goal, Goal::MaxMin | Goal::EqualMaxMin) => {
-            "give an alpha above zero, such as 1".to_string()
+            "give an alpha above zero, such as 1"
         }
-        (Goal::MaxMin | Goal::EqualMaxMin, _) => "take the kind \"max-min\", or the scheme out of the spec".to_string(),
-        _ => "take the kind \"alpha-fair\" with alpha = 1, or the scheme out of the spec".to_string(),
+        (Goal::MaxMin | Goal::EqualMaxMin, _) => "give its [[scheme]] none but the policy {kind = \"max-min\"}",
+        _ => {
+            "give its [[scheme]] a policy of its own, such as policy = {kind = \"alpha-fair\", alpha = 1}, or the spec"
+        }
     };
     Err(Fault::new("policy.kind", what, mend))
 }

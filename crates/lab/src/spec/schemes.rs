@@ -3,7 +3,7 @@
 use super::drivers::{self, SchemeChoice};
 use super::{any, policy, sweep};
 use crate::spec::section::{Section, each, text};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fmt::Write as _;
 use subak_core::Fault;
 use subak_core::case::policy_from_value;
@@ -23,10 +23,17 @@ pub(super) const SCHEME: &[Key] = &[
     Key::open("params", Holds::Other("params", any), "the scheme's", "its parameters"),
 ];
 
-/// The list of schemes; a list in place of a parameter makes one of each.
-pub(super) fn schemes(value: &Value) -> Result<Vec<SchemeChoice>, Fault> {
+/// The list of schemes; a list in place of a parameter makes one of each. `of_spec` is the spec's policy.
+pub(super) fn schemes(value: &Value, of_spec: Option<&Value>) -> Result<Vec<SchemeChoice>, Fault> {
+    if value.is_object() {
+        return Err(Fault::new(
+            "",
+            "it is one table, where a list of schemes is wanted",
+            "write [[scheme]], not [scheme]",
+        ));
+    }
     let mut all: Vec<SchemeChoice> = Vec::new();
-    for (place, choices) in each(value, scheme)?.into_iter().enumerate() {
+    for (place, choices) in each(value, |value| scheme(value, of_spec))?.into_iter().enumerate() {
         all.extend(choices.into_iter().map(|choice| SchemeChoice { place, ..choice }));
     }
     if all.is_empty() {
@@ -41,7 +48,7 @@ pub(super) fn schemes(value: &Value) -> Result<Vec<SchemeChoice>, Fault> {
     Ok(all)
 }
 
-fn scheme(value: &Value) -> Result<Vec<SchemeChoice>, Fault> {
+fn scheme(value: &Value, of_spec: Option<&Value>) -> Result<Vec<SchemeChoice>, Fault> {
     let mut section = Section::of(value, SCHEME)?;
     let name = scheme_name(&mut section);
     let asked = section.opt("driver", |v| text(v).map(str::to_string));
@@ -56,7 +63,8 @@ fn scheme(value: &Value) -> Result<Vec<SchemeChoice>, Fault> {
     let own_name = || asked.as_ref().map_or_else(|| name.clone(), |driver| format!("{name} {driver}"));
     let (labelled, label) = (label.is_some(), label.unwrap_or_else(own_name));
     let params = params.unwrap_or_default();
-    let (policy, own_policy) = own_policy.unzip();
+    let only = || policy::only(info.goal, of_spec).map(|only| (json!({"kind": only.name()}), only));
+    let (policy, own_policy) = own_policy.or_else(only).unzip();
     // Its own policy is what tells a scheme from the same one under another.
     let label = match own_policy {
         Some(policy) if !labelled => format!("{label} ({})", policy::label(policy)),

@@ -329,3 +329,29 @@ fn schemes_of_several_policies_run_beside_one_another() {
         assert_eq!(fault.place, place, "{fault}");
     }
 }
+
+/// What serves max-min alone runs under it, whatever the spec asks of the others; what cannot run is told its key.
+#[test]
+fn schemes_of_one_policy_take_it() {
+    let text = |policy: &str| {
+        format!(
+            r#"
+            network = {{kind = "star", hosts = 4}}
+            workload = {{kind = "poisson", sizes = "web-search", load = 0.5}}
+            {policy}
+            scheme = [{{name = "dctcp"}}, {{name = "s-perc"}}, {{name = "numfabric"}}, {{name = "charny", label = "mine"}}]
+            run = {{duration = "1ms"}}
+        "#
+        )
+    };
+    let spec = Spec::from_toml(&text("policy = {kind = \"alpha-fair\", alpha = 1}")).unwrap().validate().unwrap();
+    let labels: Vec<&str> = spec.schemes.iter().map(|s| s.label.as_str()).collect();
+    assert_eq!(labels, ["dctcp", "s-perc (max-min)", "numfabric", "mine"]);
+    let own: Vec<bool> = spec.schemes.iter().map(|s| s.policy.is_some()).collect();
+    assert_eq!(own, [false, true, false, true]);
+    let fault = Spec::from_toml(&text("")).unwrap().validate().unwrap_err();
+    assert_eq!(fault.place, "policy.kind");
+    assert!(fault.mend.contains("[[scheme]] a policy of its own, such as policy = {kind = \"alpha-fair\""), "{fault}");
+    let alone = text("").replace(r#"{name = "numfabric"}"#, r#"{name = "numfabric", policy = {kind = "fct"}}"#);
+    assert!(Spec::from_toml(&alone).unwrap().validate().is_ok(), "the way that the message names");
+}

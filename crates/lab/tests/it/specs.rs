@@ -133,6 +133,7 @@ fn each_fault_is_named_with_its_place_and_a_mend() {
         ("/scheme/0/name", Some(json!("numfabric")), "policy.kind"),
         ("/scheme", None, "scheme"),
         ("/scheme", Some(json!([])), "scheme"),
+        ("/scheme", Some(json!({"name": "dctcp"})), "scheme"),
         ("/scheme/0/name", Some(json!("dctpc")), "scheme[0].name"),
         ("/scheme/0/param", Some(json!({})), "scheme[0].param"),
         ("/scheme/1/params", Some(json!({"kk": 1})), "scheme[1].params.kk"),
@@ -219,7 +220,10 @@ fn schemes_and_workloads_that_cannot_serve_the_policy_are_refused() {
     }
     for name in ["s-perc", "s-perc-star", "fair", "charny", "n-perc", "rcp", "numfabric-swift"] {
         assert_eq!(spec(json!({"kind": "max-min"}), named(name), plain.clone()), Ok(()), "{name}");
-        assert_eq!(spec(log.clone(), named(name), plain.clone()), at("policy.kind"), "{name}");
+        // They have one policy, and take it.
+        assert_eq!(spec(log.clone(), named(name), plain.clone()), Ok(()), "{name}");
+        let asked = json!({"name": name, "policy": log.clone()});
+        assert_eq!(spec(json!({"kind": "max-min"}), asked, plain.clone()), at("scheme[0].policy.kind"), "{name}");
     }
     assert_eq!(spec(json!({"kind": "max-min"}), named("dgd"), plain.clone()), at("policy.kind"));
     assert_eq!(spec(functions.clone(), named("numfabric"), function.clone()), Ok(()));

@@ -127,6 +127,33 @@ fn bad_lines_are_named_by_their_number() {
     }
 }
 
+/// Whoever mends a file wants to hear once of all that is wrong: each cause with its first line.
+#[test]
+fn all_faults_of_all_rows_are_told_at_once() {
+    let mut many = "start,src,dst,size\n".to_string();
+    many += "0,h0,h1,lots\n0,h0,h9,1000\n-1,h8,h9,1000\n0,h0,h0,1000\n0,h0\n";
+    (0..300).for_each(|_| many += "0,h0,h1,0\n");
+    let dir = written("all", &[("many.csv", many.as_str()), ("columns.csv", "from,to\n1,2\n")]);
+    let said = |file: &str| flows_of(&dir.0, &format!("file = \"{file}\"")).unwrap_err();
+    let fault = said("many.csv");
+    let lines: Vec<&str> = fault.lines().collect();
+    for words in [
+        ["line 2", "lots"],
+        ["line 3", "h9"],
+        ["line 4", "h8"],
+        ["line 4", "-1"],
+        ["line 5", "same host"],
+        ["line 6", "columns of the first line"],
+        ["line 7", "the size is 0 (and 299 more like it)"],
+    ] {
+        assert!(lines.iter().any(|line| words.iter().all(|word| line.contains(word))), "{words:?}: {fault}");
+    }
+    assert_eq!(lines.len(), 7, "{fault}");
+    assert!(lines.iter().all(|line| line.contains("many.csv")), "{fault}");
+    let missing = said("columns.csv");
+    assert!(["\"src\"", "\"dst\"", "\"start\"", "\"size\""].iter().all(|name| missing.contains(name)), "{missing}");
+}
+
 /// A Parquet file with a row a flow.
 fn parquet(path: &Path, starts: &[f64], dsts: &[&str]) {
     use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};

@@ -20,7 +20,7 @@ use subak_core::document::unknown_word;
 use subak_core::driver::PacketSizes;
 use subak_core::keys::{Holds, Key};
 use subak_core::quantity::{bytes_from_json, ns_from_json, quoted};
-use subak_core::{Fault, FlowId, IdVec, NodeId, Ns};
+use subak_core::{Fault, Faults, FlowId, IdVec, NodeId, Ns};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "trace",
@@ -31,32 +31,39 @@ pub(super) const ENTRY: Entry = Entry {
         Key::open("origin", Holds::Time, "0; 2 s with `hpcc`", "the time in the file at which the run begins"),
     ],
     common: Common::Connections,
-    read: |section, base| Ok(Some(Arc::new(Trace(read(section, base)?)))),
+    read: |section, base| Ok(Some(Arc::new(read(section, base)?))),
 };
 
 /// The flows of a file.
 #[derive(Debug)]
-struct Trace(Vec<Traced>);
+struct Trace {
+    flows: Vec<Traced>,
+    file: String,
+    /// What is wrong with its rows: told together with what is wrong with their hosts.
+    wrong: Rows,
+}
 
 impl Workload for Trace {
     fn check(&self, topology: &Topology, _duration_ns: Ns) -> Result<(), Fault> {
-        check(&self.0, topology).map_err(|e| e.below("file"))
+        let mut wrong = self.wrong.clone();
+        check(&self.flows, topology, &mut wrong);
+        wrong.done().map_err(|e| e.in_file(self.file.as_str()))
     }
     fn has_sizes(&self) -> bool {
         true
     }
     fn has_weights(&self) -> bool {
-        self.0.iter().any(|flow| flow.weight != 1.0)
+        self.flows.iter().any(|flow| flow.weight != 1.0)
     }
     fn settles(&self) -> bool {
         false
     }
     fn flows(&self, maker: &mut Maker) -> Result<(), Fault> {
-        flows(&self.0, maker)
+        flows(&self.flows, maker)
     }
     fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Expected {
-        let (flows, hosts) = (self.0.len() as f64, topology.hosts().len() as f64);
-        let wire_bytes = packet.wire_bytes(bytes(&self.0, duration_ns)) as f64;
+        let (flows, hosts) = (self.flows.len() as f64, topology.hosts().len() as f64);
+        let wire_bytes = packet.wire_bytes(bytes(&self.flows, duration_ns)) as f64;
         Expected { flows, live: flows.min(hosts * 100.0), wire_bytes }
     }
 }
@@ -68,6 +75,9 @@ const HPCC_BEGIN_NS: Ns = 2_000_000_000;
 
 /// Most flows of a file.
 const MOST_FLOWS: usize = 5_000_000;
+
+/// Most causes that are told of one file.
+const MOST_CAUSES: usize = 50;
 
 /// One flow of the file.
 #[derive(Debug)]
@@ -86,8 +96,44 @@ struct Traced {
     after: Vec<FlowId>,
 }
 
+/// What is wrong with the rows of a file: each cause once, with the rows that have it.
+#[derive(Debug, Clone, Default)]
+struct Rows(Vec<(Fault, u64)>);
+
+impl Rows {
+    /// What came of a row, unless it is at fault; that is kept.
+    fn keep<T>(&mut self, part: Result<T, Fault>) -> Option<T> {
+        part.map_err(|fault| self.push(fault)).ok()
+    }
+
+    fn push(&mut self, fault: Fault) {
+        for fault in fault.each() {
+            self.count(fault);
+        }
+    }
+
+    fn count(&mut self, fault: Fault) {
+        let same = |(known, _): &&mut (Fault, u64)| known.what == fault.what && known.mend == fault.mend;
+        if let Some((_, rows)) = self.0.iter_mut().find(same) {
+            *rows += 1;
+        } else if self.0.len() < MOST_CAUSES {
+            self.0.push((fault, 1));
+        }
+    }
+
+    fn done(self) -> Result<(), Fault> {
+        let told = self.0.into_iter().map(|(mut fault, rows)| {
+            if rows > 1 {
+                fault.what += &format!(" (and {} more like it)", rows - 1);
+            }
+            fault
+        });
+        Fault::all(told).map_or(Ok(()), Err)
+    }
+}
+
 /// The keys `file`, `format` and `origin`; files lie relative to `base`.
-fn read(section: &mut Section, base: &Path) -> Result<Vec<Traced>, Fault> {
+fn read(section: &mut Section, base: &Path) -> Result<Trace, Fault> {
     let name = section.must("file", "name a file of flows, such as \"flows.csv\"", text)?;
     let by_name = match name.rsplit_once('.').map(|(_, e)| e) {
         Some("csv") => Some("csv"),
@@ -107,19 +153,21 @@ fn read(section: &mut Section, base: &Path) -> Result<Vec<Traced>, Fault> {
     let origin_ns = section.given("origin").unwrap_or(standard);
     let path = base.join(name);
     let named = |e: Fault| e.in_file(path.display().to_string());
+    let mut wrong = Rows::default();
     let mut flows = match format {
-        "parquet" => from_parquet(&path)?,
-        "csv" => from_csv(&crate::files::read_text(&path)?).map_err(named)?,
+        "parquet" => from_parquet(&path, &mut wrong)?,
+        "csv" => from_csv(&crate::files::read_text(&path)?, &mut wrong).map_err(named)?,
         "hpcc" => from_hpcc(&crate::files::read_text(&path)?).map_err(named)?,
         _ => from_htsim(&crate::files::read_text(&path)?).map_err(named)?,
     };
     for flow in flows.iter_mut().filter(|flow| flow.after.is_empty()) {
-        flow.start_ns = flow.start_ns.checked_sub(origin_ns).ok_or_else(|| {
+        let start_ns = flow.start_ns.checked_sub(origin_ns).ok_or_else(|| {
             let what = format!("the flow starts before the origin of time, {} s", origin_ns as f64 * 1e-9);
-            named(at(flow, &what, "give the time at which the run begins as origin"))
-        })?;
+            at(flow, &what, "give the time at which the run begins as origin")
+        });
+        flow.start_ns = wrong.keep(start_ns).unwrap_or_default();
     }
-    Ok(flows)
+    Ok(Trace { flows, file: path.display().to_string(), wrong })
 }
 
 fn at(flow: &Traced, what: &str, mend: &str) -> Fault {
@@ -155,7 +203,8 @@ fn weight(line: u64, weight: f64) -> Result<f64, Fault> {
     Err(at_line(line, &format!("the weight is {weight}"), "give a positive number"))
 }
 
-fn from_csv(text: &str) -> Result<Vec<Traced>, Fault> {
+/// Rows at fault stand in the list too, so that their hosts are looked for.
+fn from_csv(text: &str, wrong: &mut Rows) -> Result<Vec<Traced>, Fault> {
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
     let bad = |e: csv::Error| {
         let line = e.position().map_or(1, |p| p.line());
@@ -169,32 +218,32 @@ fn from_csv(text: &str) -> Result<Vec<Traced>, Fault> {
             at_line(1, &what, "the columns are start, src, dst, size, and where wanted weight and id")
         })
     };
-    let (src, dst) = (need(&["src"])?, need(&["dst"])?);
-    let (start, sizes) = (need(&["start", "start_ns"])?, need(&["size", "size_bytes"])?);
+    let mut missing = Faults::default();
+    let [src, dst, start, sizes] = [&["src"][..], &["dst"], &["start", "start_ns"], &["size", "size_bytes"]]
+        .map(|names| missing.keep(need(names)).unwrap_or_default());
+    missing.done()?;
     let in_ns = &headers[start] == "start_ns";
     let (weights, ids) = (column(&["weight"]), column(&["id"]));
     let mut flows = Vec::new();
     for record in reader.records() {
-        let record = record.map_err(bad)?;
+        let Some(record) = wrong.keep(record.map_err(bad)) else { continue };
         let line = super::points::line_of(&record, text);
         let cell = |k: usize| record.get(k).unwrap_or_default();
         let start_ns = match in_ns {
-            true => {
-                cell(start).parse().map_err(|_| at_line(line, "start_ns is no whole number", "give nanoseconds"))?
-            }
-            false => ns_from_json(&quantity(cell(start))).map_err(|e| at_line(line, &e.what, &e.mend))?,
+            true => cell(start).parse().map_err(|_| at_line(line, "start_ns is no whole number", "give nanoseconds")),
+            false => ns_from_json(&quantity(cell(start))).map_err(|e| at_line(line, &e.what, &e.mend)),
         };
-        let given = weights.map(cell).filter(|w| !w.is_empty());
-        let own = given.map(|w| w.parse().map_err(|_| at_line(line, "the weight is no number", "give a number")));
+        let given = weights.map(cell).filter(|w| !w.is_empty()).unwrap_or("1");
+        let number = given.parse().map_err(|_| at_line(line, "the weight is no number", "give a number"));
         flows.push(Traced {
             line,
             row: false,
             id: ids.map(cell).filter(|id| !id.is_empty()).map(str::to_string),
             src: cell(src).to_string(),
             dst: cell(dst).to_string(),
-            size_bytes: size(line, &quantity(cell(sizes)))?,
-            start_ns,
-            weight: weight(line, own.transpose()?.unwrap_or(1.0))?,
+            size_bytes: wrong.keep(size(line, &quantity(cell(sizes)))).unwrap_or(1),
+            start_ns: wrong.keep(start_ns).unwrap_or_default(),
+            weight: wrong.keep(number.and_then(|number| weight(line, number))).unwrap_or(1.0),
             after: Vec::new(),
         });
         if flows.len() > MOST_FLOWS {
@@ -205,19 +254,24 @@ fn from_csv(text: &str) -> Result<Vec<Traced>, Fault> {
 }
 
 /// Through the same columns as CSV, each value as text.
-fn from_parquet(path: &Path) -> Result<Vec<Traced>, Fault> {
+fn from_parquet(path: &Path, wrong: &mut Rows) -> Result<Vec<Traced>, Fault> {
     let named = |e: Fault| e.in_file(path.display().to_string());
     // The reader of rows panics at some damaged files.
     let text = crate::quiet::catch(|| parquet_as_csv(path)).unwrap_or_else(Err).map_err(|e| {
         named(Fault::new("", format!("cannot be read as Parquet: {e}"), "give a Parquet file with a row a flow"))
     })?;
-    let mut flows = from_csv(&text).map_err(|mut e| {
-        // Line 2 is row 1: Parquet has no line of names.
+    // Line 2 is row 1: Parquet has no line of names.
+    let as_row = |e: &mut Fault| {
         if let Some(line) = e.place.strip_prefix("line ").and_then(|n| n.parse::<u64>().ok()) {
             e.place = format!("row {}", line.saturating_sub(1));
         }
+    };
+    let mut flows = from_csv(&text, wrong).map_err(|mut e| {
+        as_row(&mut e);
+        e.more.iter_mut().for_each(as_row);
         named(e)
     })?;
+    wrong.0.iter_mut().for_each(|(fault, _)| as_row(fault));
     flows.iter_mut().for_each(|flow| (flow.line, flow.row) = (flow.line - 1, true));
     Ok(flows)
 }
@@ -366,24 +420,27 @@ fn node(topology: &Topology, name: &str) -> Result<NodeId, Fault> {
 }
 
 fn ends(flow: &Traced, topology: &Topology) -> Result<(NodeId, NodeId), Fault> {
-    let bad = |e: Fault| at(flow, &e.what, &e.mend);
-    let (src, dst) = (node(topology, &flow.src).map_err(bad)?, node(topology, &flow.dst).map_err(bad)?);
+    let find = |name: &str| node(topology, name).map_err(|e| at(flow, &e.what, &e.mend));
+    let (src, dst) = match (find(&flow.src), find(&flow.dst)) {
+        (Ok(src), Ok(dst)) => (src, dst),
+        (Err(src), Err(dst)) => return Err(Fault { more: vec![dst], ..src }),
+        (Err(fault), Ok(_)) | (Ok(_), Err(fault)) => return Err(fault),
+    };
     if src == dst {
         return Err(at(flow, "source and destination are the same host", "name two hosts"));
     }
     Ok((src, dst))
 }
 
-/// Checks that the hosts are there, and that no flows wait for each other in a circle.
-fn check(flows: &[Traced], topology: &Topology) -> Result<(), Fault> {
-    flows.iter().try_for_each(|flow| ends(flow, topology).map(|_| ()))?;
+/// Looks for the hosts, and for flows that wait for each other in a circle.
+fn check(flows: &[Traced], topology: &Topology, wrong: &mut Rows) {
+    for flow in flows {
+        wrong.keep(ends(flow, topology));
+    }
     let after: IdVec<FlowId, Vec<FlowId>> = flows.iter().map(|f| f.after.clone()).collect();
-    match super::steps::circle(&after) {
-        None => Ok(()),
-        Some(circle) => {
-            let line = flows[circle[0].index()].line;
-            Err(at_line(line, "connections wait for each other in a circle", "let one of them start by itself"))
-        }
+    if let Some(circle) = super::steps::circle(&after) {
+        let line = flows[circle[0].index()].line;
+        wrong.push(at_line(line, "connections wait for each other in a circle", "let one of them start by itself"));
     }
 }
 
