@@ -214,13 +214,11 @@ def _begun(experiment: Experiment) -> int | None:
 def counted(readme: str) -> str:
     """The text of ``README.md`` with its sentences on the experiments as their records and rules have them today."""
     experiments = list(catalogue().values())
-    known = [record for record in map(records.of, experiments) if record]
-    dates = sorted(record.date for record in known)
-    old = sum(bool(record.changed_since()) for record in known)
+    dates = sorted(record.date for record in map(records.of, experiments) if record)
     item = (
         f"- Not every result of the papers shows here. {records.tally(experiments)} They follow from runs of "
-        f"{dates[0]} to {dates[-1]}, many from few; what {old} of them measured has changed since. The site's table of "
-        "experiments has each.\n"
+        f"{dates[0]} to {dates[-1]}, many from few. The site's table of experiments has each, and says what has "
+        "changed since.\n"
     )
     lines = textwrap.fill(item, 120, subsequent_indent="  ", break_on_hyphens=False) + "\n"
     begins = re.compile(r"^- Not every result of the papers shows here\..*?(?=^(?!  ))", re.MULTILINE | re.DOTALL)
