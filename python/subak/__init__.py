@@ -15,6 +15,7 @@ from subak.errors import InputError
 if TYPE_CHECKING:
     from subak._subak import Answer, Table
     from subak.api import Network, Rows, converge, solve, structure
+    from subak.doubling import upgrades
     from subak.incremental import Incremental
     from subak.ned import Ned
     from subak.results import Results
@@ -43,6 +44,7 @@ __all__ = [
     "set_weight",
     "solve",
     "structure",
+    "upgrades",
 ]
 
 _HOMES = {
@@ -63,6 +65,7 @@ _HOMES = {
     "schema": "schemas",
     "set_weight": "sockets",
     "run": "runs",
+    "upgrades": "doubling",
 }
 
 

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from subak import _subak, inputs
+from subak import _subak, inputs, tables
 from subak.errors import InputError
+from subak.schemas import LINK, OF_FLOWS
+from subak.tables import Frame
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -21,6 +23,10 @@ if TYPE_CHECKING:
 
 Problem = Mapping[str, Any] | str | os.PathLike[str] | _subak.Network
 """A case as a dict, the path of a case file, or a network, which flows stand beside."""
+
+
+Flows = Sequence[Mapping[str, Any]] | Mapping[str, Any] | Frame
+"""Flows as dicts, as a table with a row for each, or as the file that has them."""
 
 
 class Network(_subak.Network):
@@ -36,9 +42,9 @@ class Network(_subak.Network):
         return cls(inputs.to_json({"kind": kind, **keys}), ".")
 
     @classmethod
-    def from_links(cls, links: Sequence[Mapping[str, Any]]) -> Network:
-        """A network of the directed ``links``, each with ``id`` and ``capacity`` at least."""
-        return cls(inputs.to_json({"links": list(links)}), ".")
+    def from_links(cls, links: Sequence[Mapping[str, Any]] | Frame) -> Network:
+        """A network of the directed ``links``, each with ``id`` and ``capacity`` at least: dicts or a table."""
+        return cls(inputs.to_json({"links": tables.rows_of(links, "links", LINK["properties"])}), ".")
 
     @classmethod
     def from_file(
@@ -146,7 +152,7 @@ class Rows:
 def solve(
     problem: Problem,
     *,
-    flows: Sequence[Mapping[str, Any]] | Mapping[str, Any] | Rows | None = None,
+    flows: Flows | Rows | None = None,
     policy: str | Mapping[str, Any] = "max-min",
     solver: str = "auto",
     iterations: int | None = None,
@@ -155,8 +161,9 @@ def solve(
     """Solves one allocation problem exactly and certifies the answer.
 
     ``problem`` is a case as a dict, the path of a case file (``-``: standard input), or a network; only a network takes
-    ``flows`` and ``policy`` beside it. ``flows={"file": "flows.csv"}`` reads a table of flows or a traffic matrix.
-    ``solver="clarabel"`` asks an independent solver for a second opinion on
+    ``flows`` and ``policy`` beside it. ``flows`` are dicts, or a table with a row for each: a frame of pandas or
+    polars, an Arrow table, a dict of columns. ``flows={"file": "flows.csv"}`` reads a table of flows or a traffic
+    matrix. ``solver="clarabel"`` asks an independent solver for a second opinion on
     utilities. ``solver="ned"`` makes ``iterations`` steps (1000) of Flowtune's NED, with F-NORM, and certifies what it
     has come to; so do its rivals ``accelerated``, ``gradient``, ``fgm``, ``newton-like`` and ``newton``. ``gamma`` is
     their step. Raises ``InputError`` for a problem that cannot be used. The interpreter is free for other threads while
@@ -169,7 +176,7 @@ def converge(
     problem: Problem,
     scheme: str,
     *,
-    flows: Sequence[Mapping[str, Any]] | Mapping[str, Any] | None = None,
+    flows: Flows | None = None,
     seed: int = 1,
     drop: float = 0.0,
     max_rounds: float = 600.0,
@@ -191,7 +198,7 @@ def converge(
     if isinstance(problem, _subak.Network):
         if flows is None:
             raise TypeError("a network needs flows= beside it")
-        problem = {"network": _links_of(problem), "flows": flows if isinstance(flows, Mapping) else list(flows)}
+        problem = {"network": _links_of(problem), "flows": _listed(flows)}
     elif flows is not None:
         raise TypeError("flows= stands beside a network; a case brings its own")
     if isinstance(problem, Mapping):
@@ -234,7 +241,7 @@ def structure(
     problem: Problem,
     k: float | str = 2,
     *,
-    flows: Sequence[Mapping[str, Any]] | Mapping[str, Any] | Rows | None = None,
+    flows: Flows | Rows | None = None,
 ) -> Structure:
     """The order in which the links of a max-min problem become bottlenecks, and which have to come before which.
 
@@ -248,7 +255,7 @@ def structure(
 
 def case_of(
     problem: Problem,
-    flows: Sequence[Mapping[str, Any]] | Mapping[str, Any] | Rows | None = None,
+    flows: Flows | Rows | None = None,
     policy: str | Mapping[str, Any] = "max-min",
 ) -> _subak.Case:
     """The checked case of what ``solve`` takes."""
@@ -264,15 +271,14 @@ def case_of(
 
 def _over(
     network: _subak.Network,
-    flows: Sequence[Mapping[str, Any]] | Mapping[str, Any] | Rows | None,
+    flows: Flows | Rows | None,
     policy: str | Mapping[str, Any],
 ) -> _subak.Case:
     wanted = {"kind": policy} if isinstance(policy, str) else policy
     if flows is None:
         raise TypeError("a network needs flows= beside it")
     if not isinstance(flows, Rows):
-        given = dict(flows) if isinstance(flows, Mapping) else list(flows)
-        return _subak.Case.over(network, inputs.to_json({"flows": given, "policy": wanted}))
+        return _subak.Case.over(network, inputs.to_json({"flows": _listed(flows), "policy": wanted}))
     rows = (
         _indices("link_ptr", flows.link_ptr),
         _indices("links", flows.links),
@@ -280,6 +286,11 @@ def _over(
         _values("demand_bps", flows.demand_bps),
     )
     return _subak.Case.of_rows(network, rows, inputs.to_json(wanted))
+
+
+def _listed(flows: Flows) -> Any:
+    """Flows as a case has them: a list of dicts, or a file."""
+    return dict(flows) if isinstance(flows, Mapping) and "file" in flows else tables.rows_of(flows, "flows", OF_FLOWS)
 
 
 def _indices(name: str, given: ArrayLike) -> Any:

@@ -108,11 +108,15 @@ def solve(
     picture: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the graph of --structure to this file, as SVG.")
     ] = None,
+    upgrades: Annotated[
+        bool, typer.Option("--upgrades", help="Rank the links by what twice their capacity would bring.")
+    ] = False,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the JSON answer to this file.")] = None,
     json: Json = False,
 ) -> None:
     """Rates, bottlenecks and prices of one allocation problem, with a certificate."""
     from subak.api import case_of
+    from subak.doubling import rank
     from subak.structures import Structure
 
     if picture and not structure:
@@ -123,11 +127,14 @@ def solve(
         answer = problem.solve(solver, iterations, gamma)
         exact = problem.solve("auto") if solver not in ("auto", "clarabel") else None
         found = Structure(problem, structure) if structure else None
+        ranked = rank(problem, answer) if upgrades else None
     if picture and found:
         _write(picture, found.to_svg())
     document = answer.to_json() if json or output else ""
     if found and document:
         document = json_module.dumps(json_module.loads(document) | {"structure": found.to_dict()})
+    if ranked is not None and document:
+        document = json_module.dumps(json_module.loads(document) | {"upgrades": ranked.to_pylist()})
     off_by = answer.off_by(exact) if exact else 0.0
     if exact and document:
         beside = {"off_by": off_by, "exact": json_module.loads(exact.to_json())}
@@ -145,6 +152,8 @@ def solve(
             show.answer(answer)
         if found:
             show.structure(found)
+        if ranked is not None:
+            show.upgrades(ranked)
     raise typer.Exit(0 if answer.status == "optimal" or (exact and off_by <= SETTLED) else 1)
 
 
@@ -217,6 +226,9 @@ def run(
     print_cells: Annotated[
         bool, typer.Option("--print-cells", help="List the cells with an estimate of their cost, and run nothing.")
     ] = False,
+    print_paths: Annotated[
+        bool, typer.Option("--print-paths", help="List the flows of a cell (--cell, or the first) with their paths.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Run every scheme x load x seed of a spec. What is complete is kept: the same command resumes."""
@@ -225,6 +237,9 @@ def run(
     loaded = [runs.load(spec, driver) for spec in specs]
     if print_cells:
         _print_cells([(spec.name, json_module.loads(spec.cells())) for spec in loaded], json)
+        return
+    if print_paths:
+        _print_paths([(spec.name, json_module.loads(spec.paths(cell or 0))) for spec in loaded], json)
         return
     folders = _folders(specs, out)
     ended = [_run_one(spec, folder, jobs, cell) for spec, folder in zip(loaded, folders, strict=True)]
@@ -277,6 +292,16 @@ def _print_cells(listed: list[tuple[str, list[dict[str, Any]]]], json: bool) -> 
 
     for name, cells in listed:
         show.cells(name, cells)
+
+
+def _print_paths(listed: list[tuple[str, list[dict[str, Any]]]], json: bool) -> None:
+    if json:
+        _print_json({"schema": 1, "runs": [{"name": name, "flows": flows} for name, flows in listed]})
+        return
+    from subak import show
+
+    for name, flows in listed:
+        show.paths(name, flows)
 
 
 @app.command(epilog="Example: [bold]subak report out/demo --output report.html[/]")

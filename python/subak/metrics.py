@@ -33,11 +33,11 @@ class Metric:
         if stat is None:
             return "-"
         factor, unit = self.scale(stat["mean"])
-        mean = f"{'≥ ' * at_least}{units.figure(stat['mean'] / factor)}{unit}"
+        bound = "≥ " * at_least
         if stat["ci95"] is None or self.scale is _count:
-            return mean
-        interval = float(f"{stat['ci95'] / factor:.2g}")
-        return f"{mean} ± {interval:g}{unit}"
+            return f"{bound}{units.figure(stat['mean'] / factor)}{unit}"
+        mean, half = units.with_interval(stat["mean"] / factor, stat["ci95"] / factor)
+        return f"{bound}{mean} ± {half}{unit}"
 
     def in_row(self, row: Mapping[str, Any]) -> str:
         """What a row of a summary says of it."""

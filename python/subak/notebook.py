@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from subak import units
 
 if TYPE_CHECKING:
-    from subak._subak import Answer, Network
+    from subak._subak import Answer, Network, Table
 
 MOST_ROWS = 12
 
@@ -24,6 +24,12 @@ def answer(found: Answer) -> str:
     said = ", ".join(f"{name.replace('_', ' ')} {value:.2g}" for name, value in found.certificate.items())
     caption = f"{found.status}: {said} ({found.solver}, {units.seconds(found.seconds)})"
     return _table(("Flow", "Rate", "Bottlenecks"), rows, len(found.flows), caption)
+
+
+def table(given: Table) -> str:
+    """The first rows."""
+    rows = [[str(cell) for cell in row] for row in zip(*_first(given).values(), strict=True)]
+    return _table(given.column_names, rows, len(given), "")
 
 
 def network(given: Network) -> str:

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from subak.hooks import Listener
+
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
@@ -27,6 +29,32 @@ def waiting(doing: str) -> Iterator[None]:
 
     with Console(stderr=True, markup=False).status(doing):
         yield
+
+
+@contextmanager
+def listening(wanted: Listener | bool | None, name: str) -> Iterator[Listener | None]:
+    """Who hears how far a run is: the caller's own function, or a bar where somebody looks."""
+    if callable(wanted):
+        yield wanted
+        return
+    if wanted is False or (wanted is None and not (sys.stderr.isatty() or _in_notebook())):
+        yield None
+        return
+    from tqdm.auto import tqdm
+
+    form = "{desc}: {percentage:3.0f}%|{bar}| {postfix}{elapsed}<{remaining}"
+    with tqdm(total=1.0, desc=name, bar_format=form) as bar:
+
+        def show(done: int, cells: int, fraction: float) -> None:
+            bar.set_postfix_str(f"{done} of {cells} cells ", refresh=False)
+            bar.update(fraction - bar.n)
+
+        yield show
+
+
+def _in_notebook() -> bool:
+    shell = sys.modules.get("IPython")
+    return shell is not None and "IPKernelApp" in getattr(shell.get_ipython(), "config", {})
 
 
 class Reporter:

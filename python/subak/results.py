@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from subak import _subak
+from subak import _subak, tables
 from subak.errors import InputError
 
 if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+    import polars as pl
     import pyarrow as pa
     from matplotlib.axes import Axes
 
@@ -71,6 +74,26 @@ class Results:
     def _cells_so_far(self) -> list[Path]:
         done = [c["cell"] for c in self.manifest["cells"] if c["status"] == "complete"]
         return [self.folder / "cells" / f"{cell}.parquet" for cell in done]
+
+    def to_pandas(self, kind: str = "flow") -> pd.DataFrame:
+        """The rows of a ``kind`` as a pandas frame."""
+        return tables.to_pandas(self.table(kind))
+
+    def to_polars(self, kind: str = "flow") -> pl.DataFrame:
+        """The rows of a ``kind`` as a polars frame."""
+        return tables.to_polars(self.table(kind))
+
+    def to_numpy(self, kind: str = "flow") -> dict[str, np.ndarray]:
+        """The rows of a ``kind`` as an array for each column."""
+        return tables.to_numpy(self.table(kind))
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The rows of the flows by Arrow's C stream: ``polars.DataFrame(results)``."""
+        return self.table("flow").__arrow_c_stream__(requested_schema)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """The rows of the flows as dicts: ``pandas.DataFrame(results)``."""
+        return tables.to_rows(self)
 
     def summary(self) -> dict[str, Any]:
         """The comparison of the schemes: for each, its metrics over the seeds with their confidence intervals."""

@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from subak import _subak, inputs
+from subak import _subak, inputs, schemas, tables
 from subak.errors import InputError
 from subak.hooks import Listener, Weigher
-from subak.results import Results
+from subak.progress import listening
+from subak.results import Results, read_manifest
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,17 +24,23 @@ def run(
     *,
     jobs: int | None = None,
     cell: int | None = None,
-    progress: Listener | None = None,
+    progress: Listener | bool | None = None,
     policies: Mapping[str, Weigher] | None = None,
     driver: str | None = None,
 ) -> Results:
     """Simulates every cell of ``spec``, a file or a dict, that ``out`` does not hold yet.
 
-    The network of a dict may be a ``Network``. A spec that has grown by seeds, by values of a sweep
-    or by schemes keeps the cells that ``out`` holds.
+    The network of a dict may be a ``Network``, and the ``flows`` of its workload ``steps`` a table: a frame of pandas
+    or polars, an Arrow table, a dict of columns. A spec that has grown by seeds, by values of a sweep or by schemes
+    keeps the cells that ``out`` holds.
 
-    ``jobs`` is the number of threads (``None``: one for each processor); ``cell`` runs that one only. Ctrl-C raises
-    ``KeyboardInterrupt`` and leaves what is complete, so that the same call resumes. A cell that fails leaves the
+    ``jobs`` is the number of threads (``None``: one for each processor); ``cell`` runs that one only. A bar shows how
+    far the run is and the time left, in terminals and notebooks; ``progress=False`` shows none, ``True`` one
+    everywhere, and a function is called with the cells that are done, all cells, and the share of the work that is
+    done.
+
+    Ctrl-C raises ``KeyboardInterrupt`` and leaves the cells that are complete, so that the same call resumes; cells
+    under way start again then, and a note on the exception says how many are complete. A cell that fails leaves the
     others alone and stands in ``Results.failed``. Raises ``InputError`` for a spec that cannot be used.
 
     ``driver`` runs every scheme in place of what the spec asks for: ``packet``, ``fluid``, or ``testbed`` for real TCP
@@ -47,8 +54,20 @@ def run(
     from subak.testbed.driver import carry
 
     checked = load(spec, driver)
-    checked.run(Path(out), jobs or 0, cell, progress, dict(policies or {}), carry)
+    with listening(progress, checked.name) as listener:
+        try:
+            checked.run(Path(out), jobs or 0, cell, listener, dict(policies or {}), carry)
+        except KeyboardInterrupt as stopped:
+            stopped.add_note(_left(Path(out)))
+            raise
     return Results(out)
+
+
+def _left(out: Path) -> str:
+    """What is there of a run that was interrupted."""
+    cells = read_manifest(out)["cells"] if (out / "manifest.json").is_file() else []
+    done = sum((out / "cells" / f"{cell['cell']}.parquet").is_file() for cell in cells)
+    return f"{done} of {len(cells)} cells are complete in {out}: the same call goes on from there"
 
 
 Run = Results | str | os.PathLike[str]
@@ -139,9 +158,19 @@ def _folder(run: Run) -> Path:
 def load(spec: Mapping[str, Any] | str | os.PathLike[str], driver: str | None = None) -> _subak.Spec:
     """The checked spec in a file or a dict, every scheme under ``driver`` if one is given."""
     if isinstance(spec, Mapping):
+        spec = _with_rows(spec)
         if isinstance(network := spec.get("network"), _subak.Network):
             from subak.api import network_of
 
             spec = {**spec, "network": network_of(network)}
         return _subak.Spec.parse(inputs.to_json(spec), Path(), driver)
     return _subak.Spec.load(Path(spec), driver)
+
+
+def _with_rows(spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The spec with the flows of its workload as dicts, where they came as a table."""
+    workload = spec.get("workload")
+    if not isinstance(workload, Mapping) or not tables.is_frame(workload.get("flows")):
+        return spec
+    rows = tables.rows_of(workload["flows"], "workload.flows", schemas.steps())
+    return {**spec, "workload": {**workload, "flows": rows}}

@@ -133,6 +133,14 @@ def _case() -> Schema:
     return _table({**keys, "policy": _policy()})
 
 
+def steps() -> Iterable[str]:
+    """The keys of a flow of the workload ``steps``."""
+    workloads = json.loads(_subak.sections())["workload"]["schema"]
+    of_steps = next(one for one in workloads if one["kind"] == "steps")
+    keys: Schema = of_steps["schema"]["properties"]["flows"]["items"]["properties"]
+    return keys
+
+
 def _spec() -> Schema:
     told = json.loads(_subak.sections())
     sections = {name: one["schema"] for name, one in told.items()}

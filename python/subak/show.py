@@ -13,6 +13,8 @@ from rich.table import Table
 from subak import units
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from subak._subak import Answer
     from subak.doctor import Check
     from subak.structures import Structure
@@ -55,11 +57,13 @@ def answer(solved: Answer) -> None:
 
     links = pa.table(solved.links)
     busy = links.filter(pc.greater(links["price"], 0)) if links.num_rows else links
+    priced = solved.policy not in ("max-min", "bandwidth-function")
     if busy.num_rows:
-        rows = table(None, "Bottleneck", "Load", "Capacity", "Price")
+        # What a price of max-min is worth is a level's matter: it adds up to nothing, so a table of them would mislead.
+        rows = table(None, "Bottleneck", "Load", "Capacity", *(["Price"] if priced else []))
         for row in busy.slice(0, MOST_ROWS).to_pylist():
             load, capacity = units.rate(row["load_bps"]), units.rate(row["capacity_bps"])
-            rows.add_row(row["id"], load, capacity, f"{row['price']:.4g}")
+            rows.add_row(row["id"], load, capacity, *([f"{row['price']:.4g}"] if priced else []))
         out.print(rows)
         _more(out, busy.num_rows, "links")
     said = ", ".join(f"{name.replace('_', ' ')} {value:.2g}" for name, value in solved.certificate.items())
@@ -228,6 +232,43 @@ def cells(name: str, listed: Sequence[Mapping[str, Any]]) -> None:
     out.print(f"{len(listed)} cells, about {units.seconds(total)} on one core")
 
 
+def paths(name: str, listed: Sequence[Mapping[str, Any]]) -> None:
+    """One line for each flow of a cell, with the links that its data take."""
+    out = console()
+    rows = table(name, "Flow", "From", "To", "Starts", "Path", justify="left")
+    for flow in listed[:MOST_ROWS]:
+        starts = "after others" if flow["start_ns"] is None else units.seconds(flow["start_ns"] / 1e9)
+        rows.add_row(flow["id"] or str(flow["flow"]), flow["src"] or "", flow["dst"] or "", starts, flow["path"])
+    out.print(rows)
+    _more(out, len(listed), "flows", "--json for all of them")
+
+
+def upgrades(ranked: pa.Table) -> None:
+    """One line for each link that is worth more capacity."""
+    out = console()
+    by_price = "worth" in ranked.column_names
+    if not ranked.num_rows:
+        out.print("No link holds a flow back: more capacity brings nothing.")
+        return
+    if by_price:
+        rows = table("What twice the capacity is worth, by the prices", "Link", "Capacity", "Worth")
+    else:
+        rows = table("What twice the capacity brings", "Link", "Capacity", "All rates", "Least rate", "Flows up, down")
+    for row in ranked.slice(0, MOST_ROWS).to_pylist():
+        name = (row["id"], units.rate(row["capacity_bps"]))
+        if by_price:
+            rows.add_row(*name, f"{row['worth']:.4g}")
+            continue
+        gain, least = _signed(row["gain_bps"]), _signed(row["least_rate_gain_bps"])
+        rows.add_row(*name, gain, least, f"{row['flows_up']}, {row['flows_down']}")
+    out.print(rows)
+    _more(out, ranked.num_rows, "links")
+
+
+def _signed(bps: float) -> str:
+    return f"{'-' if bps < 0 else '+'}{units.rate(abs(bps))}"
+
+
 def difference(found: Mapping[str, Any]) -> None:
     """One line for each scheme, setting and metric that differs."""
     from subak.metrics import setting_of
@@ -339,6 +380,6 @@ def _width(listed: Table) -> int:
     return Console(width=10_000).measure(listed).maximum
 
 
-def _more(out: Console, count: int, what: str) -> None:
+def _more(out: Console, count: int, what: str, how: str = "--json or --output for all of them") -> None:
     if count > MOST_ROWS:
-        out.print(f"... and {count - MOST_ROWS} more {what}: --json or --output for all of them")
+        out.print(f"... and {count - MOST_ROWS} more {what}: {how}")

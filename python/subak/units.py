@@ -33,6 +33,14 @@ def figure(value: float) -> str:
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}" if abs(value) >= 0.01 else f"{value:.1g}"
 
 
+def with_interval(mean: float, half: float) -> tuple[str, str]:
+    """A mean and half its interval: two figures of the interval, and the mean as far as they reach."""
+    if not half > 0 or not math.isfinite(half):
+        return figure(mean), f"{half:g}"
+    places = 1 - math.floor(math.log10(float(f"{half:.1e}")))
+    return tuple(f"{round(value, places):.{max(places, 0)}f}" for value in (mean, half))  # type: ignore[return-value]
+
+
 def rate(bps: float) -> str:
     """``12 Gb/s``."""
     return _scaled(bps, "b/s")

@@ -25,4 +25,4 @@ pub use runs::{Options, Outcome, Progress, run, run_with};
 pub use spec::drivers::{self, Cost, SchemeChoice};
 pub use spec::topology::Topology;
 pub use spec::workload::jobs::Policies;
-pub use spec::{Cell, Spec, ValidSpec, sweep, workload};
+pub use spec::{Cell, FlowPath, Spec, ValidSpec, sweep, workload};

@@ -1,10 +1,14 @@
 //! The answer of the exact solvers, as Python holds it.
 
-use crate::table::Table;
+use crate::table::{Table, given};
 use arrow_array::builder::{Float64Builder, ListBuilder, StringBuilder};
-use arrow_array::{ArrayRef, Float64Array, StringArray};
+use arrow_array::types::UInt32Type;
+use arrow_array::{Array, ArrayRef, DictionaryArray, Float64Array, ListArray, StringArray, UInt32Array};
+use arrow_buffer::{OffsetBuffer, ScalarBuffer};
+use arrow_schema::{ArrowError, Field};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyCapsule, PyDict};
 use std::sync::Arc;
 use subak_core::{Case, LinkId};
 use subak_solve::ned::worst_off;
@@ -24,6 +28,12 @@ impl Answer {
     #[getter]
     fn status(&self) -> &'static str {
         self.answer.status.name()
+    }
+
+    /// The kind of the policy that was asked for.
+    #[getter]
+    fn policy(&self) -> &'static str {
+        self.case.policy.name()
     }
 
     /// The method that found it.
@@ -65,7 +75,8 @@ impl Answer {
         slf.py().import("subak.notebook")?.call_method1("answer", (slf,))
     }
 
-    /// One row a flow, in the order given: ``id``, ``rate_bps``, ``path_rates_bps``, ``bottlenecks``.
+    /// One row a flow, in the order given: ``id``, ``rate_bps``, ``path_rates_bps``, ``paths``, ``bottlenecks``. Each path is
+    /// a list of links.
     #[getter]
     fn flows(&self, py: Python<'_>) -> PyResult<Table> {
         py.detach(|| {
@@ -84,6 +95,7 @@ impl Answer {
                 ("id", Arc::new(StringArray::from_iter_values((0..n).map(|f| self.case.flows.id(f)))) as ArrayRef),
                 ("rate_bps", Arc::new(Float64Array::from(self.answer.rates_bps.clone()))),
                 ("path_rates_bps", Arc::new(paths.finish())),
+                ("paths", self.paths()?),
                 ("bottlenecks", Arc::new(bottlenecks.finish())),
             ])
         })
@@ -105,6 +117,36 @@ impl Answer {
         ])
     }
 
+    /// ``flows`` by Arrow's C stream: frames are made of an answer as they are of its flows.
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        self.flows(py)?.__arrow_c_stream__(py, requested_schema)
+    }
+
+    /// The rows of ``flows`` as dicts.
+    fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        given(slf, "to_rows")
+    }
+
+    /// ``flows`` as a pandas frame.
+    fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        given(slf, "to_pandas")
+    }
+
+    /// ``flows`` as a polars frame.
+    fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        given(slf, "to_polars")
+    }
+
+    /// ``flows`` as a dict of numpy arrays.
+    fn to_numpy<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        given(slf, "to_numpy")
+    }
+
     /// The answer as ``subak solve --json`` prints it.
     fn to_json(&self, py: Python<'_>) -> String {
         py.detach(|| self.answer.to_json(&self.case).to_string())
@@ -116,7 +158,29 @@ impl Answer {
 }
 
 impl Answer {
+    /// The links of each path of each flow. Their ids stand once, however many flows there are.
+    fn paths(&self) -> PyResult<ArrayRef> {
+        let flows = &self.case.flows;
+        let broken = |e: ArrowError| PyRuntimeError::new_err(e.to_string());
+        let ids = self.case.network.links().iter().map(|l| l.id.as_str());
+        let places = UInt32Array::from_iter_values(flows.links().iter().map(|l| l.0));
+        let links = DictionaryArray::<UInt32Type>::try_new(places, Arc::new(StringArray::from_iter_values(ids)));
+        let paths = list(flows.link_ptr().iter().map(|&p| p as usize), Arc::new(links.map_err(broken)?));
+        let ends = (0..flows.len()).map(|f| flows.paths_of(f).end);
+        let flows = paths.and_then(|paths| list(std::iter::once(0).chain(ends), paths));
+        flows.map_err(broken)
+    }
+
     fn link_id(&self, link: LinkId) -> &str {
         &self.case.network.links()[link].id
     }
+}
+
+/// Lists that end where the one after the other does, the first of `ends` being 0.
+fn list(ends: impl Iterator<Item = usize>, values: ArrayRef) -> Result<ArrayRef, ArrowError> {
+    let offsets = ends.map(i32::try_from).collect::<Result<Vec<i32>, _>>();
+    let offsets = offsets.map_err(|_| ArrowError::ComputeError("the paths have more than 2^31 links".into()))?;
+    let item = Arc::new(Field::new_list_field(values.data_type().clone(), true));
+    let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
+    Ok(Arc::new(ListArray::try_new(item, offsets, values, None)?))
 }

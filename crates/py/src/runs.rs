@@ -57,6 +57,16 @@ impl Spec {
         py.detach(|| to_json(&self.0.cells()))
     }
 
+    /// The flows of `cell` as planned, with their paths, as a JSON list.
+    fn paths(&self, py: Python<'_>, cell: usize) -> PyResult<String> {
+        if cell >= self.0.len() {
+            let mend = format!("the spec has cells 0 to {}", self.0.len() - 1);
+            return Err(input_error(py, Fault::new("cell", format!("there is no cell {cell}"), mend)));
+        }
+        let paths = py.detach(|| self.0.paths(cell)).or_input_error(py)?;
+        to_json(&paths)
+    }
+
     /// Runs what is not in `out` yet; `progress(done, cells, fraction)` hears how far it is. `policies`: callables by name.
     /// `testbed`: carries what is for hosts, `testbed(errand, goes_on)` with JSON in and out. What came of it, as JSON.
     #[pyo3(signature = (out, jobs, only, progress, policies=BTreeMap::new(), testbed=None))]

@@ -36,6 +36,12 @@ impl Case {
         Ok(Case { case: Arc::new(case), metric: Metric::default(), file })
     }
 
+    /// The kind of its policy.
+    #[getter]
+    fn policy(&self) -> &'static str {
+        self.case.policy.name()
+    }
+
     /// The flows, policy and routing of a JSON object, over `network`.
     #[staticmethod]
     fn over(py: Python<'_>, network: &Network, rest: &[u8]) -> PyResult<Self> {

@@ -9,7 +9,8 @@ use pyo3::types::PyCapsule;
 
 /// A read-only table of Arrow columns.
 ///
-/// Hand it to ``polars.DataFrame(table)``, ``pandas.DataFrame.from_arrow(table)`` or ``pyarrow.table(table)``.
+/// ``to_pandas``, ``to_polars``, ``to_arrow`` and ``to_numpy`` give it as others have it; ``pandas.DataFrame(table)``,
+/// ``polars.DataFrame(table)`` and ``pyarrow.table(table)`` take it as it is. A loop over it goes over rows as dicts.
 #[pyclass(frozen, module = "subak", name = "Table")]
 pub struct Table(RecordBatch);
 
@@ -26,7 +27,7 @@ impl Table {
     ///
     /// ``requested_schema`` is a wish that the interface lets a producer leave unmet; the columns come as they are.
     #[pyo3(signature = (requested_schema = None))]
-    fn __arrow_c_stream__<'py>(
+    pub fn __arrow_c_stream__<'py>(
         &self,
         py: Python<'py>,
         requested_schema: Option<&Bound<'py, PyAny>>,
@@ -48,6 +49,41 @@ impl Table {
         self.0.num_rows()
     }
 
+    /// An Arrow table of the columns, without copying them.
+    fn to_arrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        given(slf, "to_arrow")
+    }
+
+    /// A pandas frame.
+    fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        given(slf, "to_pandas")
+    }
+
+    /// A polars frame.
+    fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        given(slf, "to_polars")
+    }
+
+    /// A dict with a numpy array for each column.
+    fn to_numpy<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        given(slf, "to_numpy")
+    }
+
+    fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        given(slf, "to_rows")
+    }
+
+    /// The dataframe interchange protocol.
+    #[pyo3(signature = (nan_as_null = false, allow_copy = true))]
+    fn __dataframe__<'py>(slf: &Bound<'py, Self>, nan_as_null: bool, allow_copy: bool) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("subak.tables")?.call_method1("interchange", (slf, nan_as_null, allow_copy))
+    }
+
+    /// What notebooks show.
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("subak.notebook")?.call_method1("table", (slf,))
+    }
+
     fn __len__(&self) -> usize {
         self.0.num_rows()
     }
@@ -55,4 +91,9 @@ impl Table {
     fn __repr__(&self) -> String {
         format!("<subak.Table: {} rows of {}>", self.0.num_rows(), self.column_names().join(", "))
     }
+}
+
+/// What a function of `subak.tables` makes of a table.
+pub fn given<'py, T: pyo3::PyTypeInfo>(table: &Bound<'py, T>, function: &str) -> PyResult<Bound<'py, PyAny>> {
+    table.py().import("subak.tables")?.call_method1(function, (table,))
 }

@@ -63,7 +63,7 @@ struct Window {
 impl Named for GoogleSwift {
     const INFO: Info = Info {
         name: "google-swift",
-        about: "Google's Swift: windows by delay, with a target that grows with hops and flows",
+        about: "Google's Swift: windows by delay, with a target that grows with hops and flows; not NUMFabric's fabric swift",
         paper: "Kumar et al., SIGCOMM 2020",
         kind: SchemeKind::Reactive,
         lives_on_control: false,

@@ -146,6 +146,7 @@ impl Answer {
                 "id": case.flows.id(f),
                 "rate": self.rates_bps[f],
                 "paths": &self.path_rates_bps[case.flows.paths_of(f)],
+                "links": case.flows.paths_of(f).map(|p| case.flows.links_of(p).iter().map(link_id).collect::<Vec<_>>()).collect::<Vec<_>>(),
                 "bottlenecks": self.bottlenecks.row(f).iter().map(link_id).collect::<Vec<_>>(),
             })
         };

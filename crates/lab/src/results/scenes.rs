@@ -1,13 +1,14 @@
 //! What a manifest tells of the networks of a run and of what went wrong in them, for those who draw them.
 
 use crate::spec::ValidSpec;
+use crate::spec::fault::{Breakdown, Event};
 use crate::spec::setting::Setting;
 use crate::spec::topology::Topology;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use subak_core::driver::{Injected, Mishap};
-use subak_core::{LinkId, NodeId, NodeKind};
+use subak_core::{LinkId, NodeId, NodeKind, Ns};
 
 /// Larger networks are counted, not listed.
 const MOST_LINKS: usize = 1000;
@@ -91,5 +92,19 @@ fn faults(setting: &Setting) -> Vec<Value> {
             json!({"from_ns": down_ns, "until_ns": up_ns, "link": link(*l), "text": format!("{} is down", link(*l))})
         }
     };
-    setting.faults.iter().take(MOST_FAULTS).map(one).collect()
+    let drawn = setting.drawn.iter().map(|(_, some)| drawn(some));
+    setting.faults.iter().map(one).chain(drawn).take(MOST_FAULTS).collect()
+}
+
+/// Of a fault whose links each seed draws: how many, and from the first time to the last.
+fn drawn(some: &Breakdown) -> Value {
+    let (from_ns, until_ns, what) = match some.event {
+        Event::Down(ref times) => {
+            let ends = (times.first().map_or(0, |t| t.0), times.last().map_or(Ns::MAX, |t| t.1));
+            (ends.0, Some(ends.1), if times.len() > 1 { "flap".to_string() } else { "are down".to_string() })
+        }
+        Event::Capacity(capacity_bps, at_ns) => (at_ns, None, format!("have {} Mb/s", capacity_bps / 1e6)),
+    };
+    let text = format!("{} of {} links, drawn by the seed, {what}", some.count, some.cables.len());
+    json!({"from_ns": from_ns, "until_ns": until_ns, "text": text})
 }

@@ -93,6 +93,9 @@ columns! {
     dst: text,
     /// id of the link
     link: text,
+    /// of a flow, the links of its data in order, a space between them; " | " between the paths of subflows. Where links
+    /// fail and flows are routed around them, those at its start
+    path: text,
     /// payload of the flow, or of all flows of the job
     size_bytes: whole,
     /// start of the flow or of the job

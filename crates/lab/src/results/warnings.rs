@@ -95,7 +95,8 @@ fn does_not_recover(setting: &Setting, choice: &SchemeChoice) -> bool {
         Injected::Capacity { .. } | Injected::Restart { .. } => false,
     };
     let recovers = || choice.driver().map_or(true, |(driver, _)| driver.recovers(&choice.name, &choice.params));
-    setting.faults.iter().any(hurts) && !recovers()
+    let drawn = setting.drawn.iter().any(|(_, some)| some.holds_down());
+    (drawn || setting.faults.iter().any(hurts)) && !recovers()
 }
 
 fn slow_link(spec: &ValidSpec, setting: &Setting) -> Option<(&'static str, String)> {

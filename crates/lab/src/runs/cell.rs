@@ -46,7 +46,9 @@ pub(crate) fn run(
     progress: &(dyn Fn(f64) + Sync),
 ) -> Result<bool, CellError> {
     let (setting, scheme) = spec.setting(number);
+    let seed = spec.cell(number).seed;
     let setting = &*setting.under(scheme);
+    let setting = &*setting.drawn(seed);
     let pair = |key: &str, value: u64| KeyValue::new(key.to_string(), value.to_string());
     let metadata = store::metadata_of_cell(spec, number);
     let (rows, file) = store.begin(number).map_err(CellError::Files)?;
@@ -62,7 +64,6 @@ pub(crate) fn run(
             Some(Shared::new(PacketTable::new(file, &spec.hash, number, network, setting.packet)?))
         }
     };
-    let seed = spec.cell(number).seed;
     let cell = simulate::Cell {
         number,
         setting,

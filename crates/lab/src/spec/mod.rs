@@ -2,7 +2,7 @@
 
 mod controller;
 pub mod drivers;
-mod fault;
+pub(crate) mod fault;
 mod identity;
 pub(crate) mod measure;
 pub(crate) mod packets;
@@ -21,6 +21,7 @@ use crate::spec::section::{Section, each, text, whole};
 use crate::spec::setting::Setting;
 use crate::spec::topology::Topology;
 use crate::spec::workload::jobs::{Policies, no_callable};
+use crate::spec::workload::{Planned, path_text};
 use drivers::SchemeChoice;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -32,7 +33,7 @@ use std::sync::Arc;
 use subak_core::document::{Format, parse};
 use subak_core::formats::refuse_kind;
 use subak_core::keys::{Holds, Key};
-use subak_core::{Fault, Faults};
+use subak_core::{Fault, Faults, FlowId, NodeId, Ns};
 use sweep::Axis;
 
 /// The keys of `[routing]`.
@@ -163,6 +164,23 @@ pub struct Cell {
     pub cost: Cost,
 }
 
+/// A flow of a cell and the way that its data take.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FlowPath {
+    /// Its number.
+    pub flow: u64,
+    /// Its name, where the spec gives one.
+    pub id: Option<String>,
+    /// Source.
+    pub src: Option<String>,
+    /// Destination.
+    pub dst: Option<String>,
+    /// When it starts; `None` where it waits for others.
+    pub start_ns: Option<Ns>,
+    /// As the column `path` of the results.
+    pub path: String,
+}
+
 /// A spec that was checked.
 #[derive(Debug, Clone)]
 pub struct ValidSpec {
@@ -258,6 +276,26 @@ impl ValidSpec {
         let seed = self.seeds[index % self.seeds.len()];
         let axes = self.axes.iter().zip(&setting.axis_values).map(|(a, v)| (a.key.clone(), v.clone())).collect();
         Cell { cell: index, axes, scheme: scheme.clone(), seed, cost: setting.cost(scheme) }
+    }
+
+    /// The flows of cell `index` as planned, with their paths.
+    pub fn paths(&self, index: usize) -> Result<Vec<FlowPath>, Fault> {
+        let (setting, _) = self.setting(index);
+        let seed = self.seeds[index % self.seeds.len()];
+        let setting = setting.drawn(seed);
+        let Setting { topology, workload, packet, faults, duration_ns, .. } = &*setting;
+        let network = topology.network();
+        let name = |n: Option<NodeId>| n.map(|n| network.nodes()[n].name.clone());
+        let flows = workload.flows(topology, seed, *packet, faults, *duration_ns)?;
+        let one = |(number, flow): (FlowId, &Planned)| FlowPath {
+            flow: number.into(),
+            id: flow.id.clone(),
+            src: name(flow.src),
+            dst: name(flow.dst),
+            start_ns: flow.after.is_empty().then_some(flow.plan.start_ns),
+            path: path_text(&flow.plan.routes, network),
+        };
+        Ok(flows.iter_enumerated().map(one).collect())
     }
 
     /// What the axes make, in order.

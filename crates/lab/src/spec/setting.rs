@@ -1,12 +1,13 @@
 //! One setting of a spec, all axes fixed: what every scheme and seed of it runs under.
 
 use crate::runs::testbed;
+use crate::spec::controller;
 use crate::spec::drivers::{Cost, Expected, SchemeChoice};
+use crate::spec::fault::{self, Breakdown};
 use crate::spec::measure::{Measure, measure};
 use crate::spec::section::{Section, each};
 use crate::spec::topology::Topology;
 use crate::spec::workload::Traffic;
-use crate::spec::{controller, fault};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -32,6 +33,8 @@ pub(crate) struct Setting {
     pub measure: Measure,
     pub packet: PacketSizes,
     pub faults: Vec<Injected>,
+    /// Faults whose links the seed of a run draws, with their places in the spec.
+    pub drawn: Vec<(usize, Breakdown)>,
     pub duration_ns: Ns,
     pub warmup_ns: Ns,
     pub drain_ns: Ns,
@@ -84,7 +87,10 @@ impl Setting {
         let injected = section("fault").map_or(Ok(Vec::new()), |list| {
             each(list, |f| fault::read(f, topology.as_deref(), duration_ns)).map_err(|e| e.below("fault"))
         });
-        let injected = faults.keep(injected).unwrap_or_default().concat();
+        let injected = faults.keep(injected).unwrap_or_default();
+        let drawn = injected.iter().enumerate().filter_map(|(place, f)| f.drawn.clone().map(|drawn| (place, drawn)));
+        let drawn = drawn.collect();
+        let injected = injected.into_iter().flat_map(|f| f.known).collect();
         let controller =
             section("controller").zip(topology.as_ref()).map(|(c, topology)| controller::read(c, topology));
         let controller = faults.keep(controller.transpose().map_err(|e| e.below("controller"))).flatten();
@@ -102,6 +108,7 @@ impl Setting {
                 measure: measure?,
                 packet,
                 faults: injected,
+                drawn,
                 duration_ns,
                 warmup_ns,
                 drain_ns,
@@ -128,6 +135,17 @@ impl Setting {
             Some(policy) => Cow::Owned(Setting { policy, ..self.clone() }),
             None => Cow::Borrowed(self),
         }
+    }
+
+    /// The setting as a run with `seed` has it: what the seed draws is known.
+    pub fn drawn(&self, seed: u64) -> Cow<'_, Setting> {
+        if self.drawn.is_empty() {
+            return Cow::Borrowed(self);
+        }
+        let mut drawn = self.clone();
+        drawn.faults.extend(self.drawn.iter().flat_map(|(place, some)| some.injected(seed, *place)));
+        drawn.drawn.clear();
+        Cow::Owned(drawn)
     }
 
     /// Refuses schemes that cannot serve the policy.
@@ -174,7 +192,8 @@ impl Setting {
     /// Refuses a recording of flows that are not there when the run has `seed`.
     pub fn check_recorded(&self, seed: u64) -> Result<(), Fault> {
         let Some(recorded) = &self.measure.packets else { return Ok(()) };
-        let flows = self.workload.flows(&self.topology, seed, self.packet, &self.faults, self.duration_ns)?;
+        let flows =
+            self.workload.flows(&self.topology, seed, self.packet, &self.drawn(seed).faults, self.duration_ns)?;
         recorded.flows(&flows).map(|_| ()).map_err(|e| e.below("packets").below("measure"))
     }
 

@@ -45,6 +45,7 @@ const DOWN: &str = r#"
 [[fault]]
 kind = "down"
 link = "leaf0->spine0"
+both = false
 down = "1ms"
 up = "1500us"
 "#;

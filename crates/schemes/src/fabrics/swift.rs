@@ -57,7 +57,7 @@ impl VirtualLength for SwiftHeader {
 impl Fabric for SwiftFabric {
     const PART: Part = Part {
         name: "swift",
-        about: "network-wide weighted max-min by fair queues and packet-pair windows (Swift)",
+        about: "network-wide weighted max-min by fair queues and packet-pair windows (NUMFabric's Swift; Google's is google-swift)",
         paper: "NUMFabric, section 4.1",
         params: &[DT, EWMA_TIME, INITIAL_WINDOW, SLOWDOWN],
         goal: Goal::MaxMin,

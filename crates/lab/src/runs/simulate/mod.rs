@@ -287,7 +287,7 @@ impl Run<'_> {
         }
         while let Some((flow, view)) = self.passing.next_row() {
             if self.cell.setting.measure.fct {
-                rows(&self.flow_row(flow, &view))?;
+                self.write_flow(flow, &view, rows)?;
             }
         }
         Ok(())

@@ -4,7 +4,7 @@ use super::{Rows, Run};
 use crate::error::Error;
 use crate::results::table::Row;
 use crate::runs::passing::Totals;
-use crate::spec::workload::Planned;
+use crate::spec::workload::{Planned, path_text};
 use std::collections::BTreeMap;
 use subak_core::driver::{FlowPlan, FlowView, LinkView};
 use subak_core::idle::{acknowledgement_ns, idle_fct_ns};
@@ -98,7 +98,7 @@ impl Run<'_> {
         }
         if self.cell.setting.measure.fct {
             for (flow, view) in self.passing.unwritten().filter(|&(f, _)| self.is_real(f)) {
-                rows(&self.flow_row(flow, &view.unwrap_or_else(|| self.driver.flow(flow))))?;
+                self.write_flow(flow, &view.unwrap_or_else(|| self.driver.flow(flow)), rows)?;
             }
         }
         let stuck: BTreeMap<LinkId, Ns> = self.driver.deadlock().into_iter().collect();
@@ -124,7 +124,12 @@ impl Run<'_> {
         totals
     }
 
-    pub(super) fn flow_row(&self, f: FlowId, view: &FlowView) -> Row<'_> {
+    pub(super) fn write_flow(&self, f: FlowId, view: &FlowView, rows: &mut Rows) -> Result<(), Error> {
+        let path = path_text(&self.flows[f].plan.routes, self.cell.setting.topology.network());
+        rows(&Row { path: Some(&path), ..self.flow_row(f, view) })
+    }
+
+    fn flow_row(&self, f: FlowId, view: &FlowView) -> Row<'_> {
         let Planned { id, src, dst, plan, .. } = &self.flows[f];
         let setting = self.cell.setting;
         let start_ns = Some(self.actions.start_ns(f)).filter(|&at| at != Ns::MAX);

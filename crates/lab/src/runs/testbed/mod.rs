@@ -144,7 +144,7 @@ pub(crate) fn check(setting: &Setting) -> Result<(), Fault> {
         return refuse("network", "some links are drawn for the flows alone", mend);
     }
     let others = setting.faults.iter().filter(|fault| control_loss(fault).is_none()).count();
-    if others > 0 || setting.faults.len() > 1 || setting.reroute_ns.is_some() {
+    if others > 0 || setting.faults.len() > 1 || !setting.drawn.is_empty() || setting.reroute_ns.is_some() {
         let what = "a testbed injects no faults but one loss of ctl at every link";
         return refuse("fault", what, "leave the section away, or simulate it");
     }

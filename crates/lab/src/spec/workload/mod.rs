@@ -11,7 +11,7 @@ mod planned;
 mod points;
 
 pub use planned::Planned;
-pub(crate) use planned::by_start;
+pub(crate) use planned::{by_start, path_text};
 
 use crate::spec::section::Section;
 use crate::spec::topology::{Topology, unknown_name};

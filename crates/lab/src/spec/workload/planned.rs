@@ -1,8 +1,8 @@
 //! Flows as a workload plans them.
 
-use subak_core::driver::{FlowPlan, NOT_YET};
+use subak_core::driver::{FlowPlan, NOT_YET, Route};
 use subak_core::flows::Extra;
-use subak_core::{FlowId, IdVec, NodeId, Ns};
+use subak_core::{FlowId, IdVec, Network, NodeId, Ns};
 
 /// A flow and who it is between.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,6 +38,12 @@ impl Planned {
         let start_ns = if self.after.is_empty() { self.plan.start_ns } else { NOT_YET };
         FlowPlan { start_ns, ..self.plan.clone() }
     }
+}
+
+/// The links of `routes` by their ids: a space between links, " | " between routes.
+pub(crate) fn path_text(routes: &[Route], network: &Network) -> String {
+    let links = |route: &Route| route.forward.iter().map(|&l| network.links()[l].id.as_str()).collect::<Vec<_>>();
+    routes.iter().map(|route| links(route).join(" ")).collect::<Vec<_>>().join(" | ")
 }
 
 /// Flows by their start, the last first.

@@ -1,13 +1,17 @@
 //! Faults of a spec: what goes wrong, where and when.
 
-use crate::spec::section::{Section, between, each, flag, list, text};
-use crate::spec::topology::{Topology, unknown_link, unknown_name};
+mod cables;
+
+pub(crate) use cables::{Breakdown, Event};
+
+use crate::spec::section::{Section, between, list, text};
+use crate::spec::topology::{Topology, unknown_name};
 use serde_json::{Value, json};
 use subak_core::document::unknown_word;
 use subak_core::driver::{Injected, Kinds, Machine, Mishap};
-use subak_core::keys::{Holds, Key, SHARE, table};
+use subak_core::keys::{Holds, Key, Low, SHARE, table};
 use subak_core::quantity::{ns_from_json, rate_bps_from_json};
-use subak_core::{Fault, LinkId, Ns};
+use subak_core::{Fault, Ns};
 
 const KINDS: &[&str] = &["loss", "duplicate", "delay", "down", "capacity", "restart"];
 
@@ -16,7 +20,7 @@ const KIND: &[Key] = &[Key::required("kind", Holds::Word(KINDS), "the kind of fa
 const PACKETS: &[Key] = &[
     Key::required("probability", SHARE, "a number from 0 to 1"),
     Key::open("kinds", Holds::List(&Holds::Word(&["data", "ack", "ctl"])), "all", "kinds of packets"),
-    Key::open("links", Holds::List(&Holds::Text), "all", "the links that they leave"),
+    Key::open("links", Holds::List(&Holds::Text), "all", "the links that they leave; `*` stands for any text"),
     Key::new("from", Holds::Time, "0", "when it begins"),
     Key::open("until", Holds::Time, "the end of the run", "when it ends"),
 ];
@@ -24,14 +28,24 @@ const PACKETS: &[Key] = &[
 const LATER: &[Key] = &[Key::required("by", Holds::Time, "how much later packets arrive, such as \"20us\"")];
 
 const LINKS: &[Key] = &[
-    Key::open("link", Holds::Text, "links", "a link"),
+    Key::open("link", Holds::Text, "links", "a link; `*` stands for any text"),
     Key::open("links", Holds::List(&Holds::Text), "link", "several"),
+    Key::open("node", Holds::Text, "link", "all links of a node; `*` stands for any text"),
+    Key::open("nodes", Holds::List(&Holds::Text), "link", "all links of several nodes"),
+    Key::open(
+        "share",
+        Holds::Number(Low::Above(0.0), 1.0),
+        "all",
+        "so large a share of them, at least one, drawn from the run's seed; of the links between switches where none is named",
+    ),
+    Key::new("both", Holds::Flag, "true", "the links in the opposite direction too"),
 ];
 
 const OUTAGE: &[Key] = &[
-    Key::new("both", Holds::Flag, "false", "the links in the opposite direction too"),
     Key::new("down", Holds::Time, "0", "when it begins"),
     Key::open("up", Holds::Time, "never", "when it ends"),
+    Key::open("period", Holds::Time, "once", "they flap: they fail again each time this has passed, until `up`"),
+    Key::open("lasts", Holds::Time, "half the period", "how long each time"),
 ];
 
 const CHANGE: &[Key] = &[
@@ -71,34 +85,46 @@ pub(super) fn described() -> Value {
     KINDS.iter().map(one).collect()
 }
 
+/// What one table of `[[fault]]` brings about: at once known, or by the run's seed.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Planned {
+    pub known: Vec<Injected>,
+    pub drawn: Option<Breakdown>,
+}
+
 /// One table of `[[fault]]`; several links make several faults. None may begin after the end of the run. Without a
 /// topology, because that is at fault itself, names are not looked up.
-pub(crate) fn read(value: &Value, topology: Option<&Topology>, duration_ns: Ns) -> Result<Vec<Injected>, Fault> {
+pub(crate) fn read(value: &Value, topology: Option<&Topology>, duration_ns: Ns) -> Result<Planned, Fault> {
     let mut section = Section::of(value, KIND)?;
     let kind = match section.must("kind", &format!("choose one of: {}", KINDS.join(", ")), text) {
         Ok(kind) => kind,
         Err(fault) => return section.end(Err(fault)),
     };
     keys(kind).iter().for_each(|some| section.also(some));
-    let (faults, key, begin_ns) = match kind {
-        "loss" => mishap(&mut section, topology, Mishap::Lost),
-        "duplicate" => mishap(&mut section, topology, Mishap::Doubled),
+    let known = |(known, key, begin_ns)| (Planned { known, drawn: None }, key, begin_ns);
+    let (planned, key, begin_ns) = match kind {
+        "loss" => known(mishap(&mut section, topology, Mishap::Lost)),
+        "duplicate" => known(mishap(&mut section, topology, Mishap::Doubled)),
         "delay" => {
             let by_ns = section.need("by", "say how much later packets arrive, such as \"20us\"", 0, ns_from_json);
-            mishap(&mut section, topology, Mishap::Late(by_ns))
+            known(mishap(&mut section, topology, Mishap::Late(by_ns)))
         }
-        "down" => down(&mut section, topology),
+        "down" => {
+            let broken = cables::read(&mut section, topology);
+            let (down_ns, event) = down(&mut section, duration_ns);
+            (broken.with(event), "down", down_ns)
+        }
         "capacity" => {
-            let links = links(&mut section, topology);
+            let broken = cables::read(&mut section, topology);
             let mend = "give what the link has then, such as \"10Gbps\"";
             let capacity_bps = section.need("capacity", mend, 1e9, capacity);
             let at_ns = section.need("at", "give the time of the change, such as \"5ms\"", 0, ns_from_json);
-            (links.into_iter().map(|link| Injected::Capacity { link, capacity_bps, at_ns }).collect(), "at", at_ns)
+            (broken.with(Event::Capacity(capacity_bps, at_ns)), "at", at_ns)
         }
         "restart" => {
             let machine = machine(&mut section, topology);
             let at_ns = section.need("at", "give the time of the restart, such as \"5ms\"", 0, ns_from_json);
-            (machine.into_iter().map(|machine| Injected::Restart { machine, at_ns }).collect(), "at", at_ns)
+            known((machine.into_iter().map(|machine| Injected::Restart { machine, at_ns }).collect(), "at", at_ns))
         }
         other => return section.end(Err(unknown_kind(other).below("kind"))),
     };
@@ -106,7 +132,7 @@ pub(crate) fn read(value: &Value, topology: Option<&Topology>, duration_ns: Ns) 
         let what = format!("the fault begins at {} us, the run ends at {} us", begin_ns / 1000, duration_ns / 1000);
         section.note(Fault::new(key, what, "give a time within run.duration"));
     }
-    section.end(Ok(faults))
+    section.end(Ok(planned))
 }
 
 /// Other names of kinds that there are.
@@ -129,57 +155,51 @@ type Read = (Vec<Injected>, &'static str, Ns);
 fn mishap(section: &mut Section, topology: Option<&Topology>, mishap: Mishap) -> Read {
     let kinds = section.opt("kinds", kinds).unwrap_or(Kinds { data: true, ack: true, ctl: true });
     let probability = section.need("probability", "give a number from 0 to 1", 0.0, |v| between(v, 0.0, true, 1.0));
-    let links = section.opt("links", |v| each(v, |v| link(v, topology)));
+    let links = section.opt("links", |v| cables::links_of(v, topology));
     let from_ns = section.opt("from", ns_from_json).unwrap_or(0);
     let until_ns = section.opt("until", ns_from_json).unwrap_or(Ns::MAX);
     in_order(section, "until", from_ns, until_ns);
     (vec![Injected::Packets { mishap, kinds, links, probability, from_ns, until_ns }], "from", from_ns)
 }
 
-/// Links carry nothing for a while: one, several, and the links in the opposite direction on request.
-fn down(section: &mut Section, topology: Option<&Topology>) -> Read {
-    let mut links = links(section, topology);
-    let both = section.opt("both", flag).unwrap_or(false);
-    if let Some(topology) = topology.filter(|_| both) {
-        let twins = topology.network().twins();
-        let other: Vec<LinkId> = links.iter().filter_map(|&l| twins[l]).collect();
-        links.extend(other);
-        links.sort_unstable();
-        links.dedup();
-    }
+/// Most times that a link flaps.
+const MOST_FLAPS: Ns = 10_000;
+
+/// When links begin to carry nothing, and each time from when to when.
+fn down(section: &mut Section, duration_ns: Ns) -> (Ns, Event) {
     let down_ns = section.opt("down", ns_from_json).unwrap_or(0);
-    let up_ns = section.opt("up", ns_from_json).unwrap_or(Ns::MAX);
-    in_order(section, "up", down_ns, up_ns);
-    (links.into_iter().map(|link| Injected::Down { link, down_ns, up_ns }).collect(), "down", down_ns)
+    let up_ns = section.opt("up", ns_from_json);
+    in_order(section, "up", down_ns, up_ns.unwrap_or(Ns::MAX));
+    let period_ns = section.opt("period", ns_from_json);
+    let lasts_ns = section.opt("lasts", ns_from_json);
+    let Some(period_ns) = period_ns else {
+        if lasts_ns.is_some() {
+            let mend = "give the period after which they fail again, or up in place of lasts";
+            section.note(Fault::new("lasts", "it is how long each of several outages takes, and there is one", mend));
+        }
+        return (down_ns, Event::Down(vec![(down_ns, up_ns.unwrap_or(Ns::MAX))]));
+    };
+    let lasts_ns = lasts_ns.unwrap_or(period_ns / 2);
+    if lasts_ns == 0 || lasts_ns >= period_ns {
+        let key = if section.get("lasts").is_some() { "lasts" } else { "period" };
+        section.note(Fault::new(key, "links would not come back before they fail again", "give 0 < lasts < period"));
+        return (down_ns, Event::Down(Vec::new()));
+    }
+    let end_ns = up_ns.unwrap_or(duration_ns);
+    let times = end_ns.saturating_sub(down_ns).div_ceil(period_ns);
+    if times > MOST_FLAPS {
+        let mend = format!("give a longer period: at most {MOST_FLAPS} times are possible");
+        section.note(Fault::new("period", format!("the links would fail {times} times"), mend));
+        return (down_ns, Event::Down(Vec::new()));
+    }
+    let each = (0..times).map(|k| down_ns + k * period_ns).map(|from_ns| (from_ns, (from_ns + lasts_ns).min(end_ns)));
+    (down_ns, Event::Down(each.collect()))
 }
 
 fn in_order(section: &mut Section, key: &str, from_ns: Ns, until_ns: Ns) {
     if from_ns >= until_ns {
         section.note(Fault::new(key, "the fault ends before it begins", "give a later time"));
     }
-}
-
-/// `link` or `links`; none where they are at fault.
-fn links(section: &mut Section, topology: Option<&Topology>) -> Vec<LinkId> {
-    let wrong = section.wrong();
-    let one = section.opt("link", |v| link(v, topology));
-    let several = section.opt("links", |v| each(v, |v| link(v, topology)));
-    let fault = match (one, several) {
-        _ if section.wrong() > wrong => return Vec::new(),
-        (Some(one), None) => return vec![one],
-        (None, Some(several)) if !several.is_empty() => return several,
-        (None, Some(_)) => Fault::new("links", "the list is empty", "name at least one link"),
-        (Some(_), Some(_)) => Fault::new("links", "link and links are both given", "leave one of them away"),
-        (None, None) => Fault::new("link", "it is missing", "name the link, or several as links = [...]"),
-    };
-    section.note(fault);
-    Vec::new()
-}
-
-fn link(value: &Value, topology: Option<&Topology>) -> Result<LinkId, Fault> {
-    let name = text(value)?;
-    let Some(topology) = topology else { return Ok(LinkId(0)) };
-    topology.network().find_link(name).ok_or_else(|| unknown_link(name, topology.network()))
 }
 
 /// `machine = "controller"`, `node = NAME` or `link = NAME` (the state before that link); none where it is at fault.
@@ -196,7 +216,7 @@ fn machine(section: &mut Section, topology: Option<&Topology>) -> Option<Machine
         let found = topology.network().find_node(name).map(Machine::Node);
         found.ok_or_else(|| unknown_name(name, "node", &nodes.iter().map(|n| n.name.as_str()).collect::<Vec<_>>()))
     });
-    let hop = section.opt("link", |v| link(v, topology).map(Machine::Hop));
+    let hop = section.opt("link", |v| cables::link(v, topology).map(Machine::Hop));
     let mut given = [controller, node, hop].into_iter().flatten();
     let fault = match (given.next(), given.next()) {
         _ if section.wrong() > wrong => return None,

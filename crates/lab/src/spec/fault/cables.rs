@@ -1,0 +1,243 @@
+//! Which links a fault breaks: named ones, those of nodes, or a share of them that the seed of a run draws.
+
+use super::Planned;
+use crate::spec::section::{Section, each, text};
+use crate::spec::topology::{Topology, unknown_link, unknown_name};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use subak_core::driver::Injected;
+use subak_core::quantity::quoted;
+use subak_core::rng::{Stream, mix};
+use subak_core::{Fault, LinkId, NodeId, NodeKind, Ns};
+
+/// What happens to a link.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Event {
+    /// It carries nothing from the one time to the other, each time.
+    Down(Vec<(Ns, Ns)>),
+    /// It has this capacity, bit/s, from a time on.
+    Capacity(f64, Ns),
+}
+
+impl Event {
+    fn at(&self, link: LinkId) -> Vec<Injected> {
+        match *self {
+            Event::Down(ref times) => {
+                times.iter().map(|&(down_ns, up_ns)| Injected::Down { link, down_ns, up_ns }).collect()
+            }
+            Event::Capacity(capacity_bps, at_ns) => vec![Injected::Capacity { link, capacity_bps, at_ns }],
+        }
+    }
+}
+
+/// Cables of which some break: how many, and what then happens to the links of each. A cable is a link, and that in the
+/// opposite direction where both count.
+#[derive(Debug, Clone)]
+pub(crate) struct Breakdown {
+    pub cables: Vec<Vec<LinkId>>,
+    pub count: usize,
+    pub event: Event,
+}
+
+impl Breakdown {
+    /// Whether links carry nothing for a while.
+    pub fn holds_down(&self) -> bool {
+        matches!(self.event, Event::Down(_))
+    }
+
+    /// What befalls the cables that `seed` draws; another fault of the spec, at another `place` in it, draws others.
+    pub fn injected(&self, seed: u64, place: usize) -> Vec<Injected> {
+        let mut order: Vec<usize> = (0..self.cables.len()).collect();
+        Stream::new(seed ^ mix(place as u64), "faults").shuffle(&mut order);
+        let mut chosen: Vec<LinkId> = order.into_iter().take(self.count).flat_map(|k| self.cables[k].clone()).collect();
+        chosen.sort_unstable();
+        chosen.iter().flat_map(|&link| self.event.at(link)).collect()
+    }
+}
+
+/// The cables that a fault names, and how many of them break where not all do.
+pub(super) struct Broken {
+    cables: Vec<Vec<LinkId>>,
+    count: Option<usize>,
+}
+
+impl Broken {
+    pub fn with(self, event: Event) -> Planned {
+        let Broken { cables, count } = self;
+        if let Some(count) = count {
+            return Planned { known: Vec::new(), drawn: Some(Breakdown { cables, count, event }) };
+        }
+        let links: BTreeSet<LinkId> = cables.into_iter().flatten().collect();
+        Planned { known: links.into_iter().flat_map(|link| event.at(link)).collect(), drawn: None }
+    }
+}
+
+/// `link`, `links`, `node`, `nodes`, `share` and `both`; nothing where they are at fault.
+pub(super) fn read(section: &mut Section, topology: Option<&Topology>) -> Broken {
+    let wrong = section.wrong();
+    let named = [
+        section.opt("link", |v| matching(v, topology)),
+        section.opt("links", |v| links_of(v, topology)),
+        section.opt("node", |v| around(v, topology)),
+        section.opt("nodes", |v| each(some(v)?, |v| around(v, topology)).map(|found| found.concat())),
+    ];
+    let share = section.opt("share", |v| match v.as_f64() {
+        Some(0.0) => Err(Fault::new("", "none of them would fail", "give a number above 0, up to 1")),
+        _ => crate::spec::section::between(v, 0.0, true, 1.0),
+    });
+    let both: bool = section.take("both");
+    let nothing = Broken { cables: Vec::new(), count: None };
+    if section.wrong() > wrong {
+        return nothing;
+    }
+    let mut named = named.into_iter().flatten();
+    let links = match (named.next(), named.next()) {
+        (Some(links), None) => links,
+        (None, _) if share.is_some() => topology.map(between_switches).unwrap_or_default(),
+        (None, _) => {
+            let mend = "name the link, several as links = [...], a node, or a share";
+            section.note(Fault::new("link", "it is missing", mend));
+            return nothing;
+        }
+        (Some(_), Some(_)) => {
+            let mend = "leave one of them away: another [[fault]] takes it";
+            section.note(Fault::new("links", "more than one of link, links, node and nodes are given", mend));
+            return nothing;
+        }
+    };
+    if links.is_empty() && topology.is_some() {
+        section.note(Fault::new("share", "the network has no links between switches", "name links or nodes"));
+        return nothing;
+    }
+    let cables = cables(links, topology.filter(|_| both));
+    let count = share.map(|share| ((share * cables.len() as f64).round() as usize).max(1));
+    Broken { cables, count }
+}
+
+/// Each link with that in the opposite direction, where a topology tells it.
+fn cables(links: Vec<LinkId>, topology: Option<&Topology>) -> Vec<Vec<LinkId>> {
+    let twins = topology.map(|t| t.network().twins());
+    let mut seen = BTreeSet::new();
+    let mut cables = Vec::new();
+    for link in links {
+        let twin = twins.as_ref().and_then(|twins| twins[link]);
+        let cable: Vec<LinkId> = [Some(link), twin].into_iter().flatten().filter(|&l| seen.insert(l)).collect();
+        cables.extend((!cable.is_empty()).then_some(cable));
+    }
+    cables
+}
+
+fn between_switches(topology: &Topology) -> Vec<LinkId> {
+    let nodes = topology.network().nodes();
+    let is_switch = |n: Option<NodeId>| n.is_some_and(|n| nodes[n].kind == NodeKind::Switch);
+    let links = topology.described_links().iter_enumerated();
+    links.filter(|(_, l)| is_switch(l.from) && is_switch(l.to)).map(|(id, _)| id).collect()
+}
+
+/// A list that is not empty.
+fn some(value: &Value) -> Result<&Value, Fault> {
+    match value.as_array() {
+        Some(list) if list.is_empty() => Err(Fault::new("", "the list is empty", "name at least one")),
+        _ => Ok(value),
+    }
+}
+
+/// Links by their names, with `*` for any text.
+pub(super) fn links_of(value: &Value, topology: Option<&Topology>) -> Result<Vec<LinkId>, Fault> {
+    each(some(value)?, |v| matching(v, topology)).map(|found| found.concat())
+}
+
+/// One link by its name.
+pub(super) fn link(value: &Value, topology: Option<&Topology>) -> Result<LinkId, Fault> {
+    let name = text(value)?;
+    let Some(topology) = topology else { return Ok(LinkId(0)) };
+    topology.network().find_link(name).ok_or_else(|| unknown_link(name, topology.network()))
+}
+
+fn matching(value: &Value, topology: Option<&Topology>) -> Result<Vec<LinkId>, Fault> {
+    let (name, Some(topology)) = (text(value)?, topology) else { return Ok(vec![LinkId(0)]) };
+    if !name.contains('*') {
+        return link(value, Some(topology)).map(|link| vec![link]);
+    }
+    let links = topology.described_links().iter_enumerated();
+    found(name, "link", links.filter(|(_, l)| fits(name, &l.id)).map(|(id, _)| id).collect())
+}
+
+/// The links that leave or reach the nodes called so.
+fn around(value: &Value, topology: Option<&Topology>) -> Result<Vec<LinkId>, Fault> {
+    let (name, Some(topology)) = (text(value)?, topology) else { return Ok(vec![LinkId(0)]) };
+    let nodes = topology.network().nodes();
+    if !name.contains('*') && topology.network().find_node(name).is_none() {
+        return Err(unknown_name(name, "node", &nodes.iter().map(|n| n.name.as_str()).collect::<Vec<_>>()));
+    }
+    let fits = |n: Option<NodeId>| n.is_some_and(|n| fits(name, &nodes[n].name));
+    let links = topology.described_links().iter_enumerated();
+    found(name, "link of a node", links.filter(|(_, l)| fits(l.from) || fits(l.to)).map(|(id, _)| id).collect())
+}
+
+fn found(name: &str, what: &str, found: Vec<LinkId>) -> Result<Vec<LinkId>, Fault> {
+    if found.is_empty() {
+        let mend = "give a name that the network has; * stands for any text";
+        return Err(Fault::new("", format!("no {what} is called {}", quoted(name)), mend));
+    }
+    Ok(found)
+}
+
+/// Whether `name` is what `pattern` says, in which `*` stands for any text.
+fn fits(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = name.strip_prefix(parts.next().unwrap_or_default()) else { return false };
+    let mut last = None;
+    for part in parts {
+        if let Some(between) = last.replace(part) {
+            let Some(at) = rest.find(between) else { return false };
+            rest = &rest[at + between.len()..];
+        }
+    }
+    last.map_or(rest.is_empty(), |end| rest.ends_with(end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Breakdown, Event, fits};
+    use std::collections::BTreeSet;
+    use subak_core::LinkId;
+    use subak_core::driver::Injected;
+
+    #[test]
+    fn a_seed_draws_so_many_cables_and_each_cable_comes_as_often() {
+        let cables = (0..10).map(|k| LinkId::each([2 * k, 2 * k + 1]).to_vec()).collect();
+        let some = Breakdown { cables, count: 3, event: Event::Down(vec![(5, 6), (7, 8)]) };
+        let mut times = [0; 10];
+        for seed in 0..1000 {
+            let faults = some.injected(seed, 0);
+            assert_eq!(faults.len(), 3 * 2 * 2, "two links a cable, twice each");
+            let link = |fault: &Injected| if let Injected::Down { link, .. } = fault { *link } else { LinkId::NONE };
+            let links: BTreeSet<_> = faults.iter().map(link).collect();
+            assert_eq!(links.len(), 6);
+            links.iter().for_each(|l| times[l.index() / 2] += 1);
+        }
+        // Two links each time: 600 on average, with a standard deviation of 29.
+        assert!(times.iter().all(|t| (480..720).contains(t)), "{times:?}");
+    }
+
+    #[test]
+    fn a_star_stands_for_any_text() {
+        for (pattern, name, fitting) in [
+            ("a", "a", true),
+            ("a", "ab", false),
+            ("*", "", true),
+            ("spine0->*", "spine0->leaf1", true),
+            ("spine0->*", "spine01->leaf1", false),
+            ("*->spine0", "leaf1->spine0", true),
+            ("*->spine0", "leaf1->spine0#1", false),
+            ("leaf*->spine*", "leaf12->spine3", true),
+            ("leaf*->spine*", "leaf12->", false),
+            ("a*b*a", "aba", true),
+            ("a*a", "a", false),
+            ("a**b", "ab", true),
+        ] {
+            assert_eq!(fits(pattern, name), fitting, "{pattern} {name}");
+        }
+    }
+}

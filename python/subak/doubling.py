@@ -1,0 +1,75 @@
+"""Which links are worth more capacity."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from subak import _subak, inputs
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from subak._subak import Answer
+    from subak.api import Flows, Problem, Rows
+
+TWICE = 2.0
+EXACT = ("max-min", "bandwidth-function")
+"""Policies of which a price says nothing that adds up: they are solved again."""
+FINER = 1e-9
+"""A rate that moves by less than this share has not moved."""
+
+
+def upgrades(
+    problem: Problem,
+    *,
+    flows: Flows | Rows | None = None,
+    policy: str | Mapping[str, Any] = "max-min",
+) -> pa.Table:
+    """The links by what twice their capacity would bring, the best first.
+
+    ``problem``, ``flows`` and ``policy`` are as in ``solve``. Under max-min, and under bandwidth functions, each link
+    that holds a flow back is doubled and the problem solved again: ``gain_bps`` is what all rates gain together,
+    ``least_rate_gain_bps`` what the least one gains, ``flows_up`` and ``flows_down`` how many flows gain and lose.
+    Under other policies ``worth`` is price times capacity: what the sum of utilities would gain if the price stayed as
+    it is, which overstates it. Links that are not there hold nobody back.
+    """
+    from subak.api import case_of
+
+    case = case_of(problem, flows, policy)
+    return rank(case, case.solve("auto"))
+
+
+def rank(case: _subak.Case, answer: Answer) -> pa.Table:
+    """As ``upgrades``, of a case that is solved."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    links = pa.table(answer.links).select(["id", "capacity_bps", "price"])
+    if case.policy not in EXACT:
+        worth = links.append_column("worth", pc.multiply(links["price"], links["capacity_bps"])).drop_columns("price")
+        return worth.filter(pc.greater(worth["worth"], 0)).sort_by([("worth", "descending")])
+    before = pa.table(answer.flows)
+    full = set(pc.list_flatten(before["bottlenecks"]).to_pylist())
+    tried, rows = _subak.Incremental(case), []
+    for link in links.to_pylist():
+        name, capacity_bps = link["id"], link["capacity_bps"]
+        if name in full:
+            tried.set_capacity_json(name, inputs.to_json(TWICE * capacity_bps))
+            rows.append({"id": name, "capacity_bps": capacity_bps, **_gain(before, pa.table(tried.solve().flows))})
+            tried.set_capacity_json(name, inputs.to_json(capacity_bps))
+    rows.sort(key=lambda row: -row["gain_bps"])
+    kinds = [("id", pa.string()), ("capacity_bps", pa.float64()), ("gain_bps", pa.float64())]
+    kinds += [("least_rate_gain_bps", pa.float64()), ("flows_up", pa.int64()), ("flows_down", pa.int64())]
+    return pa.Table.from_pylist(rows, schema=pa.schema(kinds))
+
+
+def _gain(before: pa.Table, after: pa.Table) -> dict[str, Any]:
+    old, new = before["rate_bps"].to_numpy(), after["rate_bps"].to_numpy()
+    moved = abs(new - old) > FINER * old
+    return {
+        "gain_bps": float(new.sum() - old.sum()),
+        "least_rate_gain_bps": float(new.min() - old.min()),
+        "flows_up": int((moved & (new > old)).sum()),
+        "flows_down": int((moved & (new < old)).sum()),
+    }

@@ -1,0 +1,153 @@
+"""Tables in and out: frames of pandas and polars, Arrow tables and dicts of columns become rows, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+
+from subak.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+
+@runtime_checkable
+class ArrowTable(Protocol):
+    """What hands out its columns by Arrow's C stream: frames of pandas and polars, Arrow tables, our own."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+Frame = ArrowTable | Mapping[str, Sequence[Any]]
+"""A table with named columns."""
+
+NS_AND_BYTES = {"start_ns": ("start", "ns"), "size_bytes": ("size", "B"), "deadline_ns": ("deadline", "ns")}
+"""Columns of results, as flows of a spec have them: the key, and the unit of a number."""
+ENDS = ("src", "dst", "from", "to")
+
+
+def is_frame(given: object) -> bool:
+    """Whether it is a table with named columns, and no list of rows."""
+    if isinstance(given, Mapping):
+        return bool(given) and all(_is_column(column) for column in given.values())
+    return isinstance(given, ArrowTable)
+
+
+def _is_column(value: object) -> bool:
+    listed = isinstance(value, Sequence) and not isinstance(value, str | bytes)
+    return listed or (hasattr(value, "__len__") and hasattr(value, "dtype"))
+
+
+def rows_of(given: Any, what: str, known: Iterable[str]) -> list[dict[str, Any]]:
+    """Rows of a table, or of a list of dicts: a value that is missing is left out, and names of nodes are text.
+
+    Columns of a table that are not ``known`` are refused once, and not in each row.
+    """
+    if not is_frame(given):
+        return [_named(row) for row in given]
+    table = _arrow(given, what)
+    names = {name: NS_AND_BYTES.get(name, (name, ""))[0] for name in table.column_names}
+    known = list(known)
+    strange = [name for name, key in names.items() if key not in known]
+    if strange:
+        said = ", ".join(f'"{name}"' for name in strange)
+        mend = f"leave them away, or call them as they are meant: {', '.join(known)}"
+        raise InputError(None, what, f"unknown column{'s' if len(strange) > 1 else ''} {said}", mend)
+    return [_named(dict(_given(row))) for row in table.to_pylist()]
+
+
+def _given(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in row.items():
+        if value is not None and value == value:  # what is missing is null, or no number
+            key, unit = NS_AND_BYTES.get(name, (name, ""))
+            yield key, f"{value}{unit}" if unit else value
+
+
+def _named(row: Any) -> Any:
+    """A row whose nodes have their names as text, as ``str`` writes them: networkx likes to number nodes."""
+    if not isinstance(row, Mapping):
+        return row
+    numbers = {key: str(row[key]) for key in ENDS if key in row and _is_whole(row[key])}
+    return {**row, **numbers}
+
+
+def _is_whole(value: object) -> bool:
+    return not isinstance(value, bool | str) and hasattr(value, "__index__")
+
+
+def _arrow(given: Any, what: str) -> pa.Table:
+    import pyarrow as pa
+
+    try:
+        return pa.table(dict(given) if isinstance(given, Mapping) else given)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        mend = "give columns of one length, each of numbers, of text or of lists"
+        raise InputError(None, what, f"it is no table: {error}", mend) from None
+
+
+def to_arrow(table: ArrowTable) -> pa.Table:
+    """An Arrow table of the columns, without copying them."""
+    import pyarrow as pa
+
+    return pa.table(table)
+
+
+def to_pandas(table: ArrowTable) -> pd.DataFrame:
+    """A pandas frame. Ids that stand once in a dictionary become text."""
+    return to_arrow(_plain(table)).to_pandas()
+
+
+def to_polars(table: ArrowTable) -> pl.DataFrame:
+    """A polars frame; columns are shared, not copied."""
+    import polars as pl
+
+    return cast("pl.DataFrame", pl.from_arrow(_plain(table)))
+
+
+def to_numpy(table: ArrowTable) -> dict[str, np.ndarray]:
+    """An array for each column; lists and text are objects."""
+    plain = to_arrow(_plain(table))
+    return {name: plain[name].to_numpy(zero_copy_only=False) for name in plain.column_names}
+
+
+def to_rows(table: ArrowTable) -> Iterator[dict[str, Any]]:
+    """A dict for each row, a batch at a time."""
+    for batch in to_arrow(table).to_batches(max_chunksize=10_000):
+        yield from batch.to_pylist()
+
+
+def interchange(table: ArrowTable, nan_as_null: bool, allow_copy: bool) -> object:
+    """The dataframe interchange protocol's object."""
+    return to_arrow(table).__dataframe__(nan_as_null, allow_copy)
+
+
+def _plain(table: ArrowTable) -> pa.Table:
+    """Columns without dictionaries, which not every reader takes inside lists."""
+    import pyarrow as pa
+
+    arrow = to_arrow(table)
+    for i, field in enumerate(arrow.schema):
+        plain = _decoded(field.type)
+        if plain != field.type:
+            columns = [_decode(chunk, plain) for chunk in arrow[field.name].chunks]
+            arrow = arrow.set_column(i, field.name, pa.chunked_array(columns, type=plain))
+    return arrow
+
+
+def _decoded(kind: pa.DataType) -> pa.DataType:
+    import pyarrow as pa
+
+    if pa.types.is_list(kind):
+        return pa.list_(_decoded(kind.value_type))
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _decode(array: pa.Array, plain: pa.DataType) -> pa.Array:
+    import pyarrow as pa
+
+    if isinstance(array, pa.ListArray):
+        return pa.ListArray.from_arrays(array.offsets, _decode(array.values, plain.value_type), type=plain)
+    return array.dictionary_decode() if isinstance(array, pa.DictionaryArray) else array
