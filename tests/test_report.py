@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import Subak
@@ -58,25 +60,38 @@ def page(subak: Subak, folders: list[Path], tmp_path_factory: pytest.TempPathFac
 def test_needs_nothing_beside_it(page: Path) -> None:
     text = page.read_text()
     assert len(text) < 5_000_000
-    assert not re.search(r'(?:src|href)="(?!#)|url\(|@import|<script|<link', text)
+    assert not re.search(r'(?:src|href)="(?!#)|url\((?!#)|@import|<script [^>]*src|<link', text)
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", text), "a name of SVG's is the only address"
 
 
 def test_warnings_are_at_the_top(folders: list[Path], tmp_path: Path) -> None:
     shutil.copytree(folders[0], tmp_path / "out")
     path = tmp_path / "out" / "manifest.json"
     manifest = json.loads(path.read_text())
-    manifest["warnings"] = [{"kind": "few", "text": f"bin {i} has <few> flows"} for i in range(12)]
+    manifest["warnings"] = [{"kind": f"kind {i // 2}", "text": f"bin {i} has <few> flows"} for i in range(12)]
     path.write_text(json.dumps(manifest))
     text = build([tmp_path / "out"])
     assert text.index("bin 0 has &lt;few&gt; flows") < text.index("<h2>")
     assert "4 more" in text
+    manifest["warnings"] = [{"kind": "few", "text": f"bin {i} has <few> flows", "scheme": f"s{i}"} for i in range(20)]
+    path.write_text(json.dumps(manifest))
+    text = build([tmp_path / "out"])
+    assert text.count("&lt;few&gt;") == 1, "those of one kind are one"
+    assert "20 warnings are like this: s0, s1" in text
+    assert "s11, and 8 more" in text
 
 
 def test_hover_and_table_behind_every_chart(page: Path) -> None:
-    for figure in page.read_text().split("<figure>")[1:]:
+    for figure in figures(page.read_text()):
         assert 'class="tip"' in figure
         assert '<details class="values">' in figure
         assert figure.count("<tr>") > 2
+
+
+def figures(text: str) -> list[str]:
+    """The charts of a page, or of a part of it."""
+    every = [figure.split("</figure>")[0] for figure in re.split(r"<figure[ >]", text)[1:]]
+    return [figure for figure in every if "data-axes" in figure]
 
 
 def test_every_legend_has_the_curves_of_its_charts(page: Path) -> None:
@@ -93,7 +108,8 @@ def test_sweeps_are_curves(page: Path) -> None:
     text = page.read_text()
     sweep = text[text.index("<h2>Sweep") : text.index("<h2>Network")]
     assert "Mean slowdown against load" in sweep
-    for figure in sweep.split("<figure>")[1:]:
+    assert "p99 slowdown of flows up to 10 kB against load" in sweep
+    for figure in figures(sweep):
         assert 1 < figure.count("<polyline") <= 3
 
 
@@ -119,16 +135,23 @@ def test_network_and_faults(subak: Subak, tmp_path: Path) -> None:
     text = build([tmp_path / "out"])
     assert "4 hosts, 4 switches; 16 directed links: 8 of 10 Gb/s, 8 of 40 Gb/s" in text
     network = text[text.index("<h2>Network") :]
+    network = network[: network.index("<h2>Slowdown")]
     assert network.count('class="host"') == 4
     assert network.count('class="wire"') == 8
     assert "leaf0-&gt;spine0 is down" in network
     rates = text[text.index("<h2>Rates") : text.index("<h2>Queueing")]
-    assert rates.count('class="span"') == rates.count("<figure>") > 0
-    hottest = text[text.index("<h2>Hottest links") : text.index("<h2>Convergence")]
-    assert hottest.count("<figure>") == 4
-    assert "ideal (fct)" in hottest
-    loads = [float(v) for v in re.findall(r"<td>(\d+\.\d)%</td>", hottest)]
-    assert max(loads) <= 100
+    assert rates.count('class="span"') == len(figures(rates)) > 0
+    assert "time, ms" in rates
+    links = text[text.index("<h2>Links") : text.index("<h2>Convergence")]
+    assert len(figures(links)) == 4, "the hottest over time"
+    assert "ideal (fct)" in links
+    # A picture a scheme, with all wires, and a row a link.
+    assert links.count('class="wire hot h') == 2 * 8
+    loads = [float(v) for v in re.findall(r">(\d+\.\d)%", links)]
+    assert len(loads) == 2 * 16
+    assert 0 < max(loads) <= 100
+    jain = text[text.index("<h2>Fairness") : text.index("<h2>Queueing")]
+    assert len(figures(jain)) == 1
 
 
 def test_says_what_was_run(page: Path, folders: list[Path]) -> None:
@@ -143,12 +166,14 @@ def test_says_what_was_run(page: Path, folders: list[Path]) -> None:
         "Rates",
         "Queueing delay",
         "Queues",
-        "Hottest links",
+        "Links",
+        "Completion times",
         "Network",
         "Convergence",
         "What was run",
     ):
-        assert text.count(f"<h2>{section}</h2>") == len(folders)
+        of = 1 if section == "Completion times" else len(folders)
+        assert text.count(f"<h2>{section}</h2>") == of
 
 
 def test_explains_what_is_empty(page: Path) -> None:
@@ -160,11 +185,19 @@ def test_explains_what_is_empty(page: Path) -> None:
 
 def test_draws_every_scheme_and_setting(page: Path) -> None:
     text = page.read_text()
-    slowdown = text[text.index("<h2>Slowdown by size") : text.index("<h2>Rates")]
-    assert slowdown.count("<figure>") == 4  # two loads, mean and 99th percentile
+    slowdown = text[text.index("<h2>Slowdown by size") : text.index("<h2>Completion times")]
+    assert len(figures(slowdown)) == 4  # two loads, mean and 99th percentile
     assert "ideal (max-min)" in slowdown
-    for figure in slowdown.split("<figure>")[1:]:
-        assert figure.count("<polyline") == 3
+    completion = text[text.index("<h2>Completion times") : text.index("<h2>Rates")]
+    assert set(re.findall('data-choice="(.*?)"', completion)) == {
+        "all sizes",
+        "up to 10 KB",
+        "10 KB to 100 KB",
+        "100 KB to 1 MB",
+        "over 1 MB",
+    }
+    for figure in figures(slowdown) + figures(completion):
+        assert 0 < figure.count("<polyline") <= 3
         assert "nan" not in figure.lower()
 
 
@@ -223,12 +256,40 @@ def test_in_a_browser(page: Path, tmp_path: Path, width: int) -> None:
     assert {(0x5D, 0xB2, 0xF2), (0xFF, 0x93, 0x50)} <= set(dark)
 
 
+@pytest.mark.skipif(browser() is None, reason="no chromium on this machine; as root, `make chromium` installs it")
+@pytest.mark.parametrize("width", [400, 1280])
+def test_no_text_of_an_axis_lies_on_another(page: Path, tmp_path: Path, width: int) -> None:
+    assert asked(page, tmp_path, "report_overlaps.js", width) == []
+
+
+@pytest.mark.skipif(browser() is None, reason="no chromium on this machine; as root, `make chromium` installs it")
+def test_the_pages_script_does_what_it_says(page: Path, tmp_path: Path) -> None:
+    assert asked(page, tmp_path, "report_works.js", 1280) == [True] * 7
+
+
+def asked(page: Path, folder: Path, script: str, width: int) -> list[Any]:
+    """What the ``script`` beside this file has in ``found`` after it ran in the page."""
+    script = Path(__file__).with_name(script).read_text()
+    probe = folder / "probe.html"
+    tell = 'document.body.innerHTML = ""; document.body.dataset.found = JSON.stringify(found);'
+    probe.write_text(page.read_text().replace("</body>", f"<script>(() => {{{script}\n{tell}}})();</script></body>"))
+    command = [*chromium(folder / "profile"), f"--window-size={width},1800", "--dump-dom", probe.as_uri()]
+    dumped = subprocess.run(command, check=True, capture_output=True, timeout=120).stdout.decode()
+    told = re.search(r'data-found="(.*?)"', dumped)
+    assert told, "the script did not come to its end"
+    return json.loads(html.unescape(told[1]))
+
+
+def chromium(profile: Path) -> list[str]:
+    quiet = "--disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update"
+    options = ["--headless", "--no-sandbox", *quiet.split(), "--disable-sync", "--hide-scrollbars"]
+    return [browser() or "", *options, f"--user-data-dir={profile}"]
+
+
 def screenshot(page: Path, path: Path, width: int, theme: str) -> list[tuple[int, int, int]]:
     """The page's pixels as the browser draws it; $SUBAK_SCREENSHOTS keeps the pictures for people to look at."""
     scheme = {"dark": 0, "light": 1}[theme]
-    quiet = "--disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update"
-    command = [browser() or "", "--headless", "--no-sandbox", *quiet.split(), "--disable-sync", "--hide-scrollbars"]
-    command += [f"--user-data-dir={path.parent / theme}", f"--blink-settings=preferredColorScheme={scheme}"]
+    command = [*chromium(path.parent / theme), f"--blink-settings=preferredColorScheme={scheme}"]
     command += [f"--window-size={width},1800", f"--screenshot={path}", page.as_uri()]
     subprocess.run(command, check=True, capture_output=True, timeout=120)
     if kept := os.environ.get("SUBAK_SCREENSHOTS"):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from subak.incremental import Incremental
     from subak.ned import Ned
     from subak.results import Results
-    from subak.runs import Difference, diff, report, run
+    from subak.runs import Difference, diff, movie, report, run
     from subak.schemas import schema
     from subak.sockets import set_weight
     from subak.structures import Structure
@@ -38,6 +38,7 @@ __all__ = [
     "__version__",
     "converge",
     "diff",
+    "movie",
     "report",
     "run",
     "schema",
@@ -61,6 +62,7 @@ _HOMES = {
     "Difference": "runs",
     "Results": "results",
     "diff": "runs",
+    "movie": "runs",
     "report": "runs",
     "schema": "schemas",
     "set_weight": "sockets",

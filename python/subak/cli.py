@@ -284,6 +284,12 @@ def _run_one(spec: Spec, folder: Path, jobs: int | None, cell: int | None) -> di
     return {"out": str(folder), "name": spec.name, **outcome, "summary": compared}
 
 
+def _only(folders: list[Path]) -> Path:
+    if len(folders) > 1:
+        raise InputError(None, "DIR", "a movie is of one run", "name one folder")
+    return folders[0]
+
+
 def _print_cells(listed: list[tuple[str, list[dict[str, Any]]]], json: bool) -> None:
     if json:
         _print_json({"schema": 1, "runs": [{"name": name, "cells": cells} for name, cells in listed]})
@@ -308,17 +314,72 @@ def _print_paths(listed: list[tuple[str, list[dict[str, Any]]]], json: bool) -> 
 def report(
     folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders that `subak run` filled.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")] = Path("report.html"),
+    movie: Annotated[
+        bool,
+        typer.Option("--movie", help="The network over time in its place: loads, queues and rates, to play and scrub."),
+    ] = False,
+    setting: Annotated[
+        str | None, typer.Option(help='Of a sweep, the movie of this setting, such as "load 0.6".')
+    ] = None,
     json: Json = False,
 ) -> None:
     """One HTML file of a run, or of several in the same charts, readable offline."""
+    from subak.runs import movie as write_movie
     from subak.runs import report as write_report
 
     with waiting("reading results"):
-        write_report(*folders, output=output)
+        if movie:
+            write_movie(_only(folders), output=output, setting=setting)
+        else:
+            write_report(*folders, output=output)
     if json:
         _print_json({"schema": 1, "report": str(output), "bytes": output.stat().st_size})
     else:
         print(f"The report is in {output}")
+
+
+@app.command(epilog="Example: [bold]subak plot out/demo --what cdf --format pdf --output cdf.pdf[/]")
+def plot(
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders that `subak run` filled.")],
+    what: Annotated[
+        str,
+        typer.Option(
+            help="slowdown (by size), cdf, sweep, rates, fairness, waits, queues, convergence, jobs; or table, the "
+            "comparison as LaTeX."
+        ),
+    ] = "slowdown",
+    setting: Annotated[str | None, typer.Option(help='Of a sweep: this setting, such as "load 0.6".')] = None,
+    chart: Annotated[str | None, typer.Option(help="The charts that have this in their titles.")] = None,
+    metric: Annotated[list[str] | None, typer.Option(help="Of a table: a metric, by its name in a summary.")] = None,
+    form: Annotated[
+        str | None, typer.Option("--format", help="svg, pdf, pgf or png; by the file if not given.")
+    ] = None,
+    font_size: Annotated[float, typer.Option(min=1, max=100, help="Size of the text, points.")] = 8.0,
+    width: Annotated[float, typer.Option(min=50, max=2000, help="Width of the figure, points.")] = 241.0,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The file; by default WHAT.FORMAT.")] = None,
+    json: Json = False,
+) -> None:
+    """Charts of the report as figures for a paper, or its comparison as a table of LaTeX."""
+    from subak.reporting import figures
+
+    if what == "table":
+        text = figures.latex(folders, metric or [])
+        if output is None and not json:
+            print(text, end="")
+            return
+        path = output or Path("table.tex")
+        _write(path, text)
+    else:
+        form = form or (output.suffix[1:] if output and output.suffix else "svg")
+        path = output or Path(f"{what}.{form}")
+        with waiting("drawing"):
+            figures.save(
+                figures.charts(folders, what, setting, chart), path, form=form, font_size=font_size, width_pt=width
+            )
+    if json:
+        _print_json({"schema": 1, "figure": str(path)})
+    else:
+        print(f"The figure is in {path}")
 
 
 @app.command(epilog="Example: [bold]subak export out/demo --kind flow --output flows.csv[/]")

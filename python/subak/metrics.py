@@ -37,7 +37,7 @@ class Metric:
         if stat["ci95"] is None or self.scale is _count:
             return f"{bound}{units.figure(stat['mean'] / factor)}{unit}"
         mean, half = units.with_interval(stat["mean"] / factor, stat["ci95"] / factor)
-        return f"{bound}{mean} ± {half}{unit}"
+        return f"{bound}{mean}{unit} ± {half}{unit}"
 
     def in_row(self, row: Mapping[str, Any]) -> str:
         """What a row of a summary says of it."""
@@ -127,9 +127,36 @@ def compared(rows: Sequence[Mapping[str, Any]]) -> list[Metric]:
 
 def warning_text(warning: Mapping[str, Any]) -> str:
     """A warning of a run, after the scheme and setting that it concerns."""
-    axes = warning.get("axes") or {}
-    about = " ".join(filter(None, (warning.get("scheme"), setting_of(axes, list(axes)))))
+    about = _concerned(warning)
     return f"{about}: {warning['text']}" if about else str(warning["text"])
+
+
+MOST_CONCERNED = 12
+MOST_ALIKE = 2
+"""So many warnings of one kind are told one by one."""
+
+
+def warning_texts(warnings: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The warnings of a run in words; many of one kind are one, with a list of what they concern."""
+    kinds: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for warning in warnings:
+        kinds.setdefault(str(warning["kind"]), {})[warning_text(warning)] = warning
+    told = []
+    for alike in kinds.values():
+        if len(alike) <= MOST_ALIKE:
+            told += list(alike)
+            continue
+        first = next(iter(alike.values()))
+        concerned = dict.fromkeys(filter(None, map(_concerned, alike.values())))
+        listed = ", ".join(list(concerned)[:MOST_CONCERNED])
+        rest = f", and {len(concerned) - MOST_CONCERNED} more" if len(concerned) > MOST_CONCERNED else ""
+        told.append(f"{warning_text(first)} ({len(alike)} warnings are like this: {listed}{rest})")
+    return told
+
+
+def _concerned(warning: Mapping[str, Any]) -> str:
+    axes = warning.get("axes") or {}
+    return " ".join(filter(None, (warning.get("scheme"), setting_of(axes, list(axes)))))
 
 
 def setting_of(axes: Mapping[str, Any], keys: Sequence[str]) -> str:

@@ -78,8 +78,21 @@ def report(*results: Run, output: str | os.PathLike[str] = "report.html") -> Pat
     """Writes one HTML file of a run, or of several in the same charts, and gives back its path."""
     from subak.reporting import build
 
-    path = Path(output)
-    page = build([_folder(one) for one in results])
+    return _written(Path(output), build([_folder(one) for one in results]))
+
+
+def movie(result: Run, *, output: str | os.PathLike[str] = "movie.html", setting: str | None = None) -> Path:
+    """Writes the network of a run over time as one HTML file to play and to scrub, and gives back its path.
+
+    Each scheme stands beside the others, its first seed, at a ``setting`` of the sweep (the last if none is named).
+    Queues have to be sampled: ``queues = "100us"`` in ``[measure]``.
+    """
+    from subak.reporting.movie import build
+
+    return _written(Path(output), build(_folder(result), setting))
+
+
+def _written(path: Path, page: str) -> Path:
     try:
         path.write_text(page, encoding="utf-8")
     except OSError as error:

@@ -207,13 +207,14 @@ def _criteria(out: Console, summary: Mapping[str, Any]) -> None:
 
 def warnings(found: Sequence[Mapping[str, Any]]) -> None:
     """A line for each warning of a run."""
-    from subak.metrics import warning_text
+    from subak.metrics import warning_texts
 
     out = console()
-    for warning in found[:MOST_WARNINGS]:
-        out.print(f"warning: {warning_text(warning)}")
-    if len(found) > MOST_WARNINGS:
-        out.print(f"... and {len(found) - MOST_WARNINGS} more warnings: manifest.json has them all")
+    told = warning_texts(found)
+    for text in told[:MOST_WARNINGS]:
+        out.print(f"warning: {text}")
+    if len(told) > MOST_WARNINGS:
+        out.print(f"... and {len(told) - MOST_WARNINGS} more warnings: manifest.json has them all")
 
 
 def cells(name: str, listed: Sequence[Mapping[str, Any]]) -> None:

@@ -12,10 +12,16 @@ from typing import Any
 from subak import units
 from subak._subak import __version__
 from subak.errors import InputError
-from subak.metrics import CONVERGED, JOBS, Metric, compared, setting_of, warning_text
-from subak.reporting import sections, sweeps
+from subak.metrics import CONVERGED, JOBS, Metric, compared, setting_of, warning_texts
+from subak.reporting import over_time, sections, sweeps
+from subak.reporting.charts import Block
 from subak.reporting.data import RunData, View
+from subak.reporting.links import links
 from subak.reporting.picture import network
+from subak.reporting.svg import block
+
+SWEPT = ("Sweep", "All runs: sweeps")
+"""Sections whose charts are of all settings."""
 
 
 def build(folders: Sequence[Path]) -> str:
@@ -25,13 +31,15 @@ def build(folders: Sequence[Path]) -> str:
         raise InputError(None, "DIR", "no run is named", "name a folder that `subak run` filled")
     _tell_apart(runs)
     title = runs[0].name if len(runs) == 1 else f"{len(runs)} runs"
-    css = files("subak.reporting").joinpath("page.css").read_text(encoding="utf-8")
+    css, script = (
+        files("subak.reporting").joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js")
+    )
     body = "".join(_run(run) for run in runs)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)} - Subak</title><style>{css}</style></head>"
-        f"<body><main>{_together(runs)}{body}</main></body></html>\n"
+        f"<body><main>{_together(runs)}{body}</main><script>{script}</script></body></html>\n"
     )
 
 
@@ -53,39 +61,47 @@ def _together(runs: Sequence[RunData]) -> str:
         return ""
     items = "".join(f'<li><a href="#{run.anchor}">{escape(run.name)}</a></li>' for run in runs)
     view = View(runs)
-    parts = [
+    parts: list[tuple[str, str | Block]] = [
         ("All runs: sweeps", sweeps.curves(view)),
         ("All runs: slowdown by size", sections.slowdown(view)),
+        ("All runs: completion times", sections.completion(view)),
         ("All runs: queueing delay", sections.waits(view)),
-        ("All runs: queues", sections.queues(view)),
+        ("All runs: queues", over_time.queues(view)),
     ]
-    return f"<h1>{len(runs)} runs</h1><ul>{items}</ul>{_sections(parts)}"
+    return f"<h1>{len(runs)} runs</h1><ul>{items}</ul>{_sections(view, parts)}"
 
 
 def _run(run: RunData) -> str:
     heading = f'<h1 id="{run.anchor}">{escape(run.name)}</h1>'
     view = View([run])
-    parts = [
+    parts: list[tuple[str, str | Block]] = [
         ("Comparison", _comparison(run)),
         ("Sweep", sweeps.curves(view)),
         ("Network", network(run)),
         ("Job times", sections.jobs(view)),
         ("Slowdown by size", sections.slowdown(view)),
-        ("Rates", sections.rates(view)),
+        ("Completion times", sections.completion(view)),
+        ("Rates", over_time.rates(view)),
+        ("Fairness", over_time.fairness(view)),
         ("Queueing delay", sections.waits(view)),
-        ("Queues", sections.queues(view)),
-        ("Hottest links", sections.links(run)),
+        ("Queues", over_time.queues(view)),
+        ("Links", links(run)),
         ("Convergence", sections.convergence(view)),
         ("What was run", _about(run)),
     ]
-    return heading + _lead(run) + _sections(parts)
+    return heading + _lead(run) + _sections(view, parts)
 
 
-def _sections(parts: Sequence[tuple[str, str]]) -> str:
-    """The sections that have something to show; where there is width, those of one chart stand two in a row."""
+def _sections(view: View, parts: Sequence[tuple[str, str | Block]]) -> str:
+    """The sections that have something to show; where there is width, those of one chart stand two in a row.
+
+    Charts of a sweep lie behind lines that open them, but for those of its last setting.
+    """
     out = []
-    for title, body in parts:
-        if body:
+    for title, part in parts:
+        if part:
+            folded = isinstance(part, Block) and len(part.charts) > 2 and sweeps.numeric_axis(view) is not None
+            body = part if isinstance(part, str) else block(part, folded and title not in SWEPT)
             half = title not in ("Comparison", "What was run") and body.count("<figure") <= 1
             kind = ' class="half"' if half else ""
             out.append(f"<section{kind}><h2>{title}</h2>{body}</section>")
@@ -107,7 +123,7 @@ def _lead(run: RunData) -> str:
 
 def _warnings(warnings: Sequence[Mapping[str, Any]]) -> str:
     """What a run says to beware of, at the top; of many, the rest behind a line that opens them."""
-    items = [f"<li>{escape(text)}</li>" for text in dict.fromkeys(map(warning_text, warnings))]
+    items = [f"<li>{escape(text)}</li>" for text in warning_texts(warnings)]
     if not items:
         return ""
     rest = f"<details><summary>{len(items) - 8} more</summary><ul>{''.join(items[8:])}</ul></details>"
@@ -126,7 +142,7 @@ def _comparison(run: RunData) -> str:
     note = "± is half the 95% confidence interval over the seeds. " if interval else "One seed: no intervals. "
     meanings = "".join(f"<dt>{escape(m.title)}</dt><dd>{escape(m.about)}</dd>" for m in shown)
     return (
-        f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+        f'<div class="scroll"><table class="cards"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
         f'<p class="quiet">{note}</p><details><summary>What the columns mean</summary><dl>{meanings}</dl></details>'
         f"{_jobs(run, rows, axes)}{_criteria(rows, axes)}"
     )
@@ -172,7 +188,8 @@ def _compared(run: RunData, row: Mapping[str, Any], axes: Sequence[str], shown: 
     for metric in shown:
         text = metric.in_row(row)
         mean, _, interval = text.partition(" ± ")
-        cells.append(f"<td>{escape(mean)}{f' <small>± {escape(interval)}</small>' if interval else ''}</td>")
+        label = f'data-label="{escape(metric.title)}"'
+        cells.append(f"<td {label}>{escape(mean)}{f' <small>± {escape(interval)}</small>' if interval else ''}</td>")
     return f'<tr>{first}<td class="name">{escape(run.shown(row["scheme"]))}</td>{"".join(cells)}</tr>'
 
 

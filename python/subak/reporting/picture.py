@@ -15,6 +15,8 @@ from subak.reporting.data import RunData
 WIDTH, HEIGHT = 460.0, 230.0
 MARGIN = 16.0
 MOST_NODES = 400
+HEAT = 8
+"""Colours of load, from none to all of a link."""
 Places = dict[str, tuple[float, float]]
 
 
@@ -53,8 +55,11 @@ def in_words(about: Mapping[str, Any]) -> str:
     return f"{about['hosts']} hosts{switches}; {about['links']} directed links: {', '.join(speeds)}; delay {delay}."
 
 
-def draw(graph: Mapping[str, Any] | None) -> str:
-    """The graph: in layers above its hosts, or, where every node is a host, as springs pull it. Empty if too large."""
+def draw(graph: Mapping[str, Any] | None, heat: Mapping[str, float] | None = None) -> str:
+    """The graph: in layers above its hosts, or, where every node is a host, as springs pull it. Empty if too large.
+
+    With ``heat``, a share of 0 to 1 by link, wires have the colour of the busier direction and say both.
+    """
     if not graph or not graph["links"] or len(graph["nodes"]) > MOST_NODES:
         return ""
     nodes = [node["id"] for node in graph["nodes"]]
@@ -62,16 +67,32 @@ def draw(graph: Mapping[str, Any] | None) -> str:
     pairs = list(dict.fromkeys(tuple(sorted((k["from"], k["to"]))) for k in graph["links"] if k["from"] and k["to"]))
     if not pairs:
         return ""
-    places = _layers(nodes, hosts, pairs) if len(hosts) < len(nodes) else _springs(nodes, pairs)
-    lines = "".join(
-        f'<line class="wire" x1="{places[a][0]:.1f}" y1="{places[a][1]:.1f}" x2="{places[b][0]:.1f}" '
-        f'y2="{places[b][1]:.1f}"/>'
-        for a, b in pairs
-    )
+    places = layout(graph, pairs)
+    hot: dict[tuple[str, ...], dict[str, float]] = {}
+    for link in graph["links"]:
+        if heat and link["id"] in heat and link["from"] and link["to"]:
+            hot.setdefault(tuple(sorted((link["from"], link["to"]))), {})[link["id"]] = heat[link["id"]]
+    lines = "".join(_wire(places[a], places[b], hot.get((a, b))) for a, b in pairs)
     dots = "".join(_node(name, places[name], name in hosts, len(nodes)) for name in nodes)
     return (
         f'<svg class="net" viewBox="0 0 {WIDTH:g} {HEIGHT:g}" role="img" aria-label="The network">{lines}{dots}</svg>'
     )
+
+
+def layout(graph: Mapping[str, Any], pairs: Sequence[tuple[str, str]]) -> Places:
+    """Where each node stands."""
+    nodes = [node["id"] for node in graph["nodes"]]
+    hosts = {node["id"] for node in graph["nodes"] if node["kind"] == "host"}
+    return _layers(nodes, hosts, pairs) if len(hosts) < len(nodes) else _springs(nodes, pairs)
+
+
+def _wire(a: tuple[float, float], b: tuple[float, float], shares: Mapping[str, float] | None) -> str:
+    ends = f'x1="{a[0]:.1f}" y1="{a[1]:.1f}" x2="{b[0]:.1f}" y2="{b[1]:.1f}"'
+    if not shares:
+        return f'<line class="wire" {ends}/>'
+    said = escape("; ".join(f"{link} {100 * share:.0f}%" for link, share in shares.items()))
+    step = min(int(max(shares.values()) * HEAT), HEAT - 1)
+    return f'<line class="wire hot h{step}" {ends}><title>{said}</title></line>'
 
 
 def _node(name: str, place: tuple[float, float], host: bool, count: int) -> str:

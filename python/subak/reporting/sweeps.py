@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from html import escape
+from collections.abc import Mapping
+from typing import Any
 
+from subak import units
 from subak.metrics import COMPARED, Metric, setting_of
-from subak.reporting.charts import Axis, Series, legend, line_chart
+from subak.reporting.charts import Axis, Block, Chart, Series
 from subak.reporting.data import Line, View
 
 SHOWN = (
@@ -37,32 +39,44 @@ def numeric_axis(view: View) -> str | None:
     return max(wide, key=lambda key: len(wide[key])) if wide else None
 
 
-def curves(view: View) -> str:
+def curves(view: View) -> Block:
     """The charts; empty where no number is swept."""
     axis = numeric_axis(view)
     if axis is None:
-        return ""
+        return Block("")
     name = axis.split(".")[-1]
     combined = list(dict.fromkeys(rest for line in view.lines for rest in _others(line, axis)))
-    charts = []
-    drawn: dict[str, int] = {}
+    charts: dict[str, list[Chart]] = {}
     for rest in combined:
         for metric in (m for wanted in SHOWN for m in COMPARED if m.name == wanted):
-            series = [s for line in view.lines if (s := _curve(line, axis, rest, metric))]
-            if not series:
-                continue
-            drawn |= {s.name: s.slot for s in series}
-            title = ", ".join(filter(None, (rest, metric.title)))
-            log = _log(metric)
-            start = 1.0 if "slowdown" in metric.name else None if log else 0.0
-            y = Axis(f"{metric.title.lower()}{_unit(metric)}", log=log, start=start)
-            charts.append(line_chart(f"{title} against {name}", series, Axis(name), y))
-    if not charts:
-        return ""
+            _add(charts, view, axis, rest, metric, None)
+        for up_to in _ends(view):
+            metric = next(m for m in COMPARED if m.name == "slowdown_p99")
+            _add(charts, view, axis, rest, metric, up_to)
     said = f"Each scheme against {name}."
     if any(row["seeds"] > 1 for run in view.runs for row in run.summary["rows"]):
         said += " Bars are the 95% confidence interval over the seeds."
-    return f'<p class="quiet">{escape(said)}</p>{legend(drawn)}<div class="charts">{"".join(charts)}</div>'
+    return Block(said if charts else "", charts)
+
+
+def _ends(view: View) -> list[int]:
+    """Where the bins of sizes end that hold the smallest and the next flows, bytes."""
+    ends = {b["up_to_bytes"] for run in view.runs for row in run.summary["rows"] for b in row["sizes"]}
+    return sorted(end for end in ends if end)[:2]
+
+
+def _add(charts: dict[str, list[Chart]], view: View, axis: str, rest: str, metric: Metric, up_to: int | None) -> None:
+    """The chart of a metric: of all flows, or of those of the bin of sizes that ends so."""
+    series = [s for line in view.lines if (s := _curve(line, axis, rest, metric, up_to))]
+    if not series:
+        return
+    name = axis.split(".")[-1]
+    of = f" of flows up to {units.size(up_to)}" if up_to else ""
+    log = _log(metric)
+    start = 1.0 if "slowdown" in metric.name else None if log else 0.0
+    y = Axis(f"{metric.title.lower()}{_unit(metric)}", log=log, start=start)
+    title = ", ".join(filter(None, (rest, metric.title)))
+    charts.setdefault(rest, []).append(Chart(f"{title}{of} against {name}", series, Axis(name), y))
 
 
 def _others(line: Line, axis: str) -> tuple[str, ...]:
@@ -77,12 +91,12 @@ def _unit(metric: Metric) -> str:
     return ""
 
 
-def _curve(line: Line, axis: str, rest: str, metric: Metric) -> Series | None:
+def _curve(line: Line, axis: str, rest: str, metric: Metric, up_to: int | None) -> Series | None:
     keys = [key for key in line.run.manifest["axes"] if key != axis]
     factor = {", us": 1e-3, ", %": 100.0}.get(_unit(metric), 1.0)
     found = []
     for row in line.run.summary["rows"]:
-        value, stat = row["axes"].get(axis), row["metrics"].get(metric.name)
+        value, stat = row["axes"].get(axis), _metrics(row, up_to).get(metric.name)
         mine = row["scheme"] == line.scheme and setting_of(row["axes"], keys) == rest
         if mine and stat and isinstance(value, int | float):
             half = stat["ci95"] or 0.0
@@ -95,6 +109,12 @@ def _curve(line: Line, axis: str, rest: str, metric: Metric) -> Series | None:
     xs, ys, low, high = (list(column) for column in zip(*found, strict=True))
     least = 1.0 if "slowdown" in metric.name else min((y for y in ys if y > 0), default=0.0) / 2
     return Series(line.label, line.slot, xs, ys, [max(v, least if _log(metric) else 0.0) for v in low], high)
+
+
+def _metrics(row: Mapping[str, Any], up_to: int | None) -> Mapping[str, Any]:
+    if up_to is None:
+        return dict(row["metrics"])
+    return next((dict(b["metrics"]) for b in row["sizes"] if b["up_to_bytes"] == up_to), {})
 
 
 def _log(metric: Metric) -> bool:

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::results::facts::Run;
+use crate::results::stats::Stat;
 use crate::results::summary::{Group, SummaryRow, groups};
 use crate::spec::ValidSpec;
 use crate::spec::drivers::SchemeChoice;
@@ -327,8 +328,13 @@ fn wide_intervals(row: &SummaryRow) -> Option<String> {
     let wide = whole.chain(of_sizes).filter(|(name, stat)| {
         watched(name) && stat.ci95.is_some_and(|half| 2.0 * half > stat.mean.abs() && half > 0.0)
     });
-    let wide: Vec<String> =
-        wide.map(|(name, stat)| format!("{name} {:.3} ± {:.3}", stat.mean, stat.ci95.unwrap_or_default())).collect();
+    let said = |(name, stat): (String, &Stat)| {
+        let half = stat.ci95.unwrap_or_default();
+        // Two figures of the interval, and the mean as far as they reach.
+        let places = (1.0 - half.log10().floor()).clamp(0.0, 6.0) as usize;
+        format!("{name} {:.places$} ± {half:.places$}", stat.mean)
+    };
+    let wide: Vec<String> = wide.map(said).collect();
     (!wide.is_empty())
         .then(|| format!("intervals wider than their means: {}; these say little, so run more seeds", wide.join(", ")))
 }
