@@ -4,16 +4,23 @@ use crate::event::{Event, Who};
 use crate::flow::{FlowState, Subflow};
 use crate::sender::{Receiver, Sender};
 use crate::sim::Sim;
+use crate::ways::Ways;
 use std::sync::Arc;
 use subak_core::driver::{FlowPlan, FlowView, NOT_YET, Route};
 use subak_core::rng::mix;
-use subak_core::scheme::{FlowInfo, PathInfo, Recovery, Scheme, Source};
+use subak_core::scheme::{FlowInfo, PathInfo, Recovery, RouteId, Scheme, Source};
 use subak_core::{FlowId, IdVec, LinkId, NodeId, Ns, SubflowId, Utility};
 
 impl<S: Scheme> Sim<S> {
     /// Takes a flow in; it starts by itself.
-    pub(crate) fn add_flow(&mut self, plan: FlowPlan) -> FlowId {
+    pub(crate) fn add_flow(&mut self, mut plan: FlowPlan) -> FlowId {
         let flow = self.flows.next();
+        let seed = mix(self.set.seed ^ mix(u64::from(flow.0) | 2 << 40));
+        // A flow that is spread has one subflow, over its first way as far as machines know.
+        let mut ways = plan.spread.map(|spread| Box::new(Ways::new(self.ways(&plan.routes), spread, seed)));
+        if ways.is_some() {
+            plan.routes.truncate(1);
+        }
         let first_sub = self.flows.reusable(plan.routes.len() as u8).unwrap_or(self.subs.next_id());
         let mut paths = IdVec::new();
         for (number, route) in plan.routes.iter().enumerate() {
@@ -26,7 +33,11 @@ impl<S: Scheme> Sim<S> {
                 back: self.routes.add(&route.back),
                 symmetric: self.is_symmetric(&route.forward, &route.back),
                 base_rtt_ns: info.base_rtt_ns,
-                sender: Sender::new(self.recovery_over(route, info.base_rtt_ns), info.base_rtt_ns),
+                sender: Sender::new(
+                    Recovery { patient: ways.is_some(), ..self.recovery_over(route, info.base_rtt_ns) },
+                    info.base_rtt_ns,
+                ),
+                ways: ways.take(),
                 receiver: Receiver::default(),
                 held: true,
                 rate_bps: None,
@@ -57,7 +68,7 @@ impl<S: Scheme> Sim<S> {
             links: plan.routes.into_iter().map(|route| route.forward).collect(),
             rtt_ns: self.set.rtt_ns,
             line_rate_bps: self.set.line_rate_bps,
-            seed: mix(self.set.seed ^ mix(u64::from(flow.0) | 2 << 40)),
+            seed,
         };
         let subflows = info.links.len();
         self.flows.add(FlowState {
@@ -107,9 +118,18 @@ impl<S: Scheme> Sim<S> {
         Some((port(path.first()?).from?, port(path.last()?).to?))
     }
 
+    fn ways(&mut self, routes: &[Route]) -> Vec<RouteId> {
+        routes.iter().map(|route| self.routes.add(&route.forward)).collect()
+    }
+
     /// The flow's subflows take other paths from now on.
     pub(crate) fn set_routes(&mut self, flow: FlowId, routes: &[Route]) {
-        let Some(f) = self.flows.get(flow) else { return };
+        let Some(first) = self.flows.get(flow).map(|f| f.first_sub) else { return };
+        if self.subs[first].ways.is_some() {
+            let found = self.ways(routes);
+            self.subs[first].ways.iter_mut().for_each(|ways| ways.change(found.clone()));
+        }
+        let f = &self.flows[flow];
         for (at, route) in f.subs().zip(routes) {
             let k = self.subs[at].number;
             let info = self.path_info(&route.forward, &route.back);

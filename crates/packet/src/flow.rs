@@ -1,6 +1,7 @@
 //! A flow's and a subflow's state, and the arithmetic of pacing.
 
 use crate::sender::{Receiver, Sender};
+use crate::ways::Ways;
 use subak_core::driver::FlowView;
 use subak_core::scheme::{Loss, LossKind, Packet, RouteId, Scheme};
 use subak_core::{FlowId, Ns, SubflowId};
@@ -64,6 +65,8 @@ pub(crate) struct Subflow {
     /// Whether the way back runs over the twins of the way out.
     pub symmetric: bool,
     pub base_rtt_ns: Ns,
+    /// Where its packets are spread over several ways; else all take `forward`.
+    pub ways: Option<Box<Ways>>,
     pub sender: Sender,
     pub receiver: Receiver,
     /// Nothing is sent before the first pace.
@@ -81,6 +84,14 @@ pub(crate) struct Subflow {
     pub at_nic: bool,
     /// Its packet has just left the NIC, which kept it from sending when its pace allowed.
     pub had_to_wait: bool,
+}
+
+impl Subflow {
+    /// The way of a data packet that is sent at `now_ns`.
+    #[inline]
+    pub fn way(&mut self, now_ns: Ns) -> RouteId {
+        self.ways.as_mut().map_or(self.forward, |ways| ways.take(now_ns))
+    }
 }
 
 /// A data packet without content.

@@ -25,6 +25,7 @@ mod sim;
 mod sizing;
 mod timeouts;
 mod watch;
+mod ways;
 mod wheel;
 
 pub use build::build;

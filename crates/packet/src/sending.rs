@@ -61,7 +61,7 @@ impl<S: Scheme> Sim<S> {
                 f.unsent_bytes -= u64::from(next.payload_bytes);
                 f.view.sent_bytes += u64::from(next.payload_bytes);
             }
-            let packet = blank(sub.flow, sub.number, sub.forward, self.now_ns);
+            let packet = blank(sub.flow, sub.number, sub.way(self.now_ns), self.now_ns);
             let mut packet = packet.carrying(next.segment, next.payload_bytes);
             packet.bytes = bytes;
             let remaining = remaining(f);

@@ -52,7 +52,7 @@ impl<S: Scheme> Sim<S> {
         let sub = &mut self.subs[at];
         let f = &mut self.flows[sub.flow];
         f.view.retransmissions += 1;
-        let packet = blank(sub.flow, sub.number, sub.forward, self.now_ns);
+        let packet = blank(sub.flow, sub.number, sub.way(self.now_ns), self.now_ns);
         let mut packet = packet.carrying(next.segment, next.payload_bytes);
         packet.bytes = next.payload_bytes + self.set.sizes.header_bytes;
         let remaining = remaining(f);

@@ -20,11 +20,23 @@ pub struct Route {
 /// The start of a flow that waits until it is told to start: see [`Driver::start_flow`].
 pub const NOT_YET: Ns = Ns::MAX;
 
+/// How the packets of a flow are spread over paths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Spread {
+    /// Each takes one at random (random packet spraying: Dixit et al., INFOCOM 2013).
+    Packets,
+    /// One is kept until nothing was sent for this time, ns, and then the next one is drawn (flowlets: Kandula et al., CCR
+    /// 2007; Vanini et al., NSDI 2017).
+    Flowlets(Ns),
+}
+
 /// A flow to be run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlowPlan {
-    /// One for each subflow.
+    /// One for each subflow; of a flow that is spread, the ways of its only one.
     pub routes: Vec<Route>,
+    /// Whether its packets are spread over `routes`. What is sent back, and messages, take the first.
+    pub spread: Option<Spread>,
     /// When it starts.
     pub start_ns: Ns,
     /// When it is told to stop, though it may have more to send.
@@ -46,6 +58,7 @@ impl FlowPlan {
     pub fn new(routes: Vec<Route>) -> Self {
         FlowPlan {
             routes,
+            spread: None,
             start_ns: 0,
             stop_ns: None,
             size_bytes: None,

@@ -8,6 +8,9 @@ use std::fmt::Debug;
 pub struct Recovery {
     /// A segment is lost once one sent this many transmissions later is acknowledged; `None`: only timeouts tell.
     pub reorder: Option<u32>,
+    /// With `reorder`, a segment is lost only once one sent a round trip later, its variation included, is acknowledged, however
+    /// many overtook it (as RFC 8985, with a wider window): the packets of the flow take several paths.
+    pub patient: bool,
     /// Whether the last segment is sent once more after two round trips of silence, before the timeout (RFC 8985).
     pub probe: bool,
     /// Smallest retransmission timeout, ns; it doubles at each timeout in a row. 0: the round trip over the path when all
@@ -27,6 +30,7 @@ impl Default for Recovery {
     fn default() -> Self {
         Recovery {
             reorder: Some(3),
+            patient: false,
             probe: true,
             rto_min_ns: 200_000,
             rto_max_ns: 100_000_000,

@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use subak_core::driver::{Injected, Machine, Route};
 use subak_core::quantity::quoted;
+use subak_core::scheme::Goal;
 use subak_core::{LinkId, Nic};
 
 /// Below so many flows a run, the figures of a size bin are those of a few flows.
@@ -77,7 +78,8 @@ pub(crate) fn of_spec(spec: &ValidSpec) -> Vec<Warning> {
                 None => all.push(Warning { kind, scheme, axes: BTreeMap::new(), cells: cells.clone(), text }),
             }
         }
-        let told = [slow_link(spec, setting), unseen_faults(setting), unlike_nics(spec, setting)];
+        let told =
+            [slow_link(spec, setting), unseen_faults(setting), unlike_nics(spec, setting), one_path(spec, setting)];
         for (kind, text) in told.into_iter().flatten() {
             match all.iter_mut().find(|w| (w.kind, &w.text) == (kind, &text)) {
                 Some(known) => known.cells.extend(&cells),
@@ -133,6 +135,21 @@ fn unlike_nics(spec: &ValidSpec, setting: &Setting) -> Option<(&'static str, Str
          all the same with [network] nic = \"turns\""
     );
     (!queue.is_empty() && !turns.is_empty()).then_some(("nic", text))
+}
+
+/// Schemes that set rates or weights by the links of one path, where packets take several.
+fn one_path(spec: &ValidSpec, setting: &Setting) -> Option<(&'static str, String)> {
+    setting.topology.spread()?;
+    let aims = |scheme: &&SchemeChoice| {
+        scheme.driver().is_ok_and(|(driver, info)| info.goal != Goal::Own && driver.name() == "packet")
+    };
+    let labels: Vec<String> = spec.schemes.iter().filter(aims).map(|s| quoted(&s.label)).collect();
+    let text = format!(
+        "{} set rates by the links of one path of each flow, and its packets take others too (routing.kind): links may carry more \
+         than they know of",
+        labels.join(", ")
+    );
+    (!labels.is_empty()).then_some(("spread", text))
 }
 
 /// Faults that are over before anything is measured.

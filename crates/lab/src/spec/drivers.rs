@@ -108,6 +108,11 @@ pub trait DriverKind: Sync {
         let _ = (name, params);
         false
     }
+    /// Whether receivers drop what comes out of order under the scheme.
+    fn goes_back(&self, name: &str, params: &Map<String, Value>) -> bool {
+        let _ = (name, params);
+        false
+    }
     /// What the NICs of the hosts of `network` do under the scheme, where the driver has any.
     fn nic(&self, name: &str, params: &Map<String, Value>, network: &Network) -> Option<Nic> {
         let _ = (name, params, network);
@@ -200,6 +205,15 @@ impl Visitor for Recovers {
     }
 }
 
+struct GoesBack;
+
+impl Visitor for GoesBack {
+    type Out = bool;
+    fn visit<S: Scheme>(self, scheme: S) -> bool {
+        scheme.recovery().go_back
+    }
+}
+
 struct IsLossless;
 
 impl Visitor for IsLossless {
@@ -258,6 +272,9 @@ impl DriverKind for Packets {
     }
     fn is_lossless(&self, name: &str, params: &Map<String, Value>) -> bool {
         subak_schemes::with_scheme(name, params, IsLossless).unwrap_or(false)
+    }
+    fn goes_back(&self, name: &str, params: &Map<String, Value>) -> bool {
+        subak_schemes::with_scheme(name, params, GoesBack).unwrap_or(false)
     }
     /// 150 ns a packet-hop of data or acknowledgement of DCTCP, others as they say; and what a central machine takes.
     fn cost(&self, name: &str, params: &Map<String, Value>, expected: Expected) -> Cost {

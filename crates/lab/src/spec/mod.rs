@@ -42,6 +42,14 @@ const ROUTING: &[Key] = &[
     Key::new("symmetric", Holds::Flag, "true", "acknowledgements go back the way that data came"),
     Key::open("metric", Holds::Word(&["hops", "delay"]), "the network's own", "what a shortest path is"),
     Key::new("hash", Holds::Word(&["flow", "pair"]), "flow", "what picks among shortest paths"),
+    Key::new(
+        "kind",
+        Holds::Word(topology::ROUTING_KINDS),
+        "ecmp",
+        "one path a flow, or its packets or flowlets spread",
+    ),
+    Key::new("gap", Holds::Time, "100us", "of `flowlet`: the pause after which a flow may take another path"),
+    Key::new("ways", Holds::Whole(1, 64), "16", "of `spray` and `flowlet`: the most paths of a flow"),
     Key::open("reroute", Holds::Time, "never", "how long after a link fails or comes back new routes are found"),
 ];
 

@@ -160,6 +160,12 @@ impl Setting {
             if driver.is_real() {
                 testbed::check(self)?;
             }
+            if self.topology.spread().is_some() && driver.goes_back(&scheme.name, &scheme.params) {
+                let what =
+                    format!("under scheme \"{}\" receivers drop what comes out of order (go-back-N)", scheme.label);
+                let mend = "take routing.kind = \"ecmp\", or the scheme's params.recovery = \"selective\"";
+                return Err(Fault::new("routing.kind", what, mend));
+            }
             // Whether traffic runs both ways makes no difference to that.
             let params = self.circumstances(true).complete(&info, &scheme.params);
             if self.controller.is_none() && driver.has_controller(&scheme.name, &params, self.topology.network())? {

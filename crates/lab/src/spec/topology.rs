@@ -1,11 +1,12 @@
 //! A network made ready for flows: who the hosts are, how routes are found, and a way back for every link.
 
+use crate::spec::section::{text, whole};
 use serde_json::Value;
 use std::path::Path;
 use subak_core::case::routing_from_value;
 use subak_core::document::{nearest, unknown_word};
-use subak_core::driver::Route;
-use subak_core::quantity::{quoted, shown};
+use subak_core::driver::{Route, Spread};
+use subak_core::quantity::{ns_from_json, quoted, shown};
 use subak_core::route::{Router, Routing};
 use subak_core::{Fault, Faults, IdVec, Link, LinkId, Network, Nic, NodeId, Ns};
 
@@ -19,6 +20,14 @@ pub struct Topology {
     access_bps: IdVec<NodeId, f64>,
     twins: IdVec<LinkId, LinkId>,
     routing: Routing,
+    spreading: Spreading,
+}
+
+/// How the packets of flows that name only their ends are spread over equal paths, and over how many of them at most.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Spreading {
+    pub spread: Option<Spread>,
+    pub ways: usize,
 }
 
 /// The fault of a link that is not there.
@@ -52,6 +61,31 @@ fn nic(network: &Value) -> Result<(Value, Nic), Fault> {
     found.map(|(_, nic)| (plain, *nic)).ok_or_else(fault)
 }
 
+/// `kind`, `gap` and `ways` of the section `routing`.
+fn spreading(routing: Option<&Value>) -> Result<Spreading, Fault> {
+    let get = |key: &str| routing.and_then(|r| r.get(key));
+    let kind = get("kind").map_or(Ok("ecmp"), text).map_err(|e| e.below("kind"))?;
+    let gap_ns = get("gap").map(ns_from_json).transpose().map_err(|e| e.below("gap"))?;
+    let ways = get("ways").map_or(Ok(16), |v| whole(v, 1, 64)).map_err(|e| e.below("ways"))? as usize;
+    let spread = match kind {
+        "ecmp" => None,
+        "spray" => Some(Spread::Packets),
+        "flowlet" => Some(Spread::Flowlets(gap_ns.unwrap_or(100_000))),
+        other => return Err(unknown_word(other, "kind of routing", ROUTING_KINDS).below("kind")),
+    };
+    if gap_ns.is_some() && kind != "flowlet" {
+        return Err(Fault::new("gap", "it ends flowlets, and there are none", "take kind = \"flowlet\" for it"));
+    }
+    if get("ways").is_some() && spread.is_none() {
+        let mend = "take kind = \"spray\" or \"flowlet\" for it";
+        return Err(Fault::new("ways", "it counts the paths of each flow, and each takes one", mend));
+    }
+    Ok(Spreading { spread, ways })
+}
+
+/// The kinds of routing.
+pub(crate) const ROUTING_KINDS: &[&str] = &["ecmp", "spray", "flowlet"];
+
 impl Topology {
     /// The sections `network` and `routing` of a spec; files lie relative to `base`. Unless the spec says otherwise,
     /// acknowledgements take the data's links in reverse, as s-PERC asks for.
@@ -65,20 +99,21 @@ impl Topology {
             let what = format!("link {} has {} bit/s", quoted(&slow.id), slow.capacity_bps);
             faults.push(Fault::new("network", what, "give every link of a simulation at least 1 kb/s"));
         }
-        // How soon new routes are found matters to a run alone, not to a case.
+        // How soon new routes are found, and how packets are spread, matters to a run alone, not to a case.
         let mut plain = routing.cloned();
+        let spreading = faults.keep(spreading(routing).map_err(|e| e.below("routing"))).unwrap_or_default();
         if let Some(Value::Object(map)) = &mut plain {
-            map.remove("reroute");
+            ["reroute", "kind", "gap", "ways"].iter().for_each(|key| drop(map.remove(*key)));
         }
         let chosen = routing_from_value(plain.as_ref(), metric).map_err(|e| e.below("routing"));
         let mut chosen = faults.keep(chosen).unwrap_or_default();
         faults.done()?;
         chosen.symmetric |= routing.is_none_or(|r| r.get("symmetric").is_none());
-        Topology::over(described, chosen)
+        Topology::over(described, chosen, spreading)
     }
 
     /// Adds to each link that lacks a twin one of the same capacity and delay, so that acknowledgements have a way back.
-    fn over(described: Network, routing: Routing) -> Result<Self, Fault> {
+    fn over(described: Network, routing: Routing, spreading: Spreading) -> Result<Self, Fault> {
         let mut network = described.clone();
         let mut twins = IdVec::new();
         let mut added = Vec::new();
@@ -100,7 +135,7 @@ impl Topology {
         let access = |h: NodeId| described.out_links(h).iter().map(|&l| described.links()[l].capacity_bps).sum();
         let mut access_bps = IdVec::filled(0.0, described.nodes().len());
         hosts.iter().for_each(|&h| access_bps[h] = access(h));
-        Ok(Topology { network, described, hosts, access_bps, twins, routing })
+        Ok(Topology { network, described, hosts, access_bps, twins, routing, spreading })
     }
 
     /// The network, with the links that were added for the way back last.
@@ -200,6 +235,30 @@ impl Topology {
         subflows: usize,
     ) -> Result<Vec<Route>, Fault> {
         if subflows == 1 { Ok(vec![router.route(src, dst, key)?]) } else { router.routes(src, dst, key, subflows) }
+    }
+
+    /// How packets of flows are spread over equal paths, if they are.
+    pub(crate) fn spread(&self) -> Option<Spread> {
+        self.spreading.spread
+    }
+
+    /// The routes of a flow between two hosts: one for each subflow, or the ways over which its packets are spread.
+    pub(crate) fn ways(
+        &self,
+        router: &mut Router,
+        src: NodeId,
+        dst: NodeId,
+        key: u64,
+        subflows: usize,
+    ) -> Result<(Vec<Route>, Option<Spread>), Fault> {
+        let Spreading { spread, ways } = self.spreading;
+        if spread.is_some() && subflows > 1 {
+            let what = "routing.kind spreads the packets of each flow over its paths already";
+            return Err(Fault::new("subflows", what, "leave subflows away, or take routing.kind = \"ecmp\""));
+        }
+        let routes = self.routes(router, src, dst, key, if spread.is_some() { ways } else { subflows })?;
+        let spread = spread.filter(|_| routes.len() > 1);
+        Ok((routes, spread))
     }
 
     /// A route over `forward` and back over the twins.

@@ -13,6 +13,7 @@ mod policies;
 mod reactions;
 mod runs;
 mod specs;
+mod spread;
 mod traces;
 mod warnings;
 mod workloads;

@@ -67,6 +67,8 @@ pub struct Sender {
     transmissions: u32,
     /// One more than the latest transmission known to have arrived.
     arrived: u32,
+    /// When the latest that is known to have arrived was sent.
+    arrived_sent_ns: Ns,
     lost: VecDeque<u32>,
     srtt_ns: Ns,
     rttvar_ns: Ns,
@@ -91,6 +93,7 @@ impl Sender {
             order: VecDeque::new(),
             transmissions: 0,
             arrived: 0,
+            arrived_sent_ns: 0,
             lost: VecDeque::new(),
             srtt_ns: 0,
             rttvar_ns: 0,
@@ -164,6 +167,7 @@ impl Sender {
         if self.probe.is_some_and(|(probed, at_ns)| probed == segment && sent_ns == at_ns) {
             // Whatever was sent before the probe has had two round trips.
             self.arrived = self.transmissions + self.recovery.reorder.unwrap_or(0);
+            self.arrived_sent_ns = sent_ns + self.patience_ns();
         }
         while self.base < cumulative && !self.segments.is_empty() {
             bytes += self.mark_acked(self.base, None);
@@ -190,6 +194,7 @@ impl Sender {
         // An answer to an earlier transmission says nothing of the latest one's place in the order.
         if sent_ns.is_none_or(|t| t == s.sent_ns) {
             self.arrived = self.arrived.max(s.transmission + 1);
+            self.arrived_sent_ns = self.arrived_sent_ns.max(s.sent_ns);
         }
         match was {
             State::Acked => 0,
@@ -208,13 +213,21 @@ impl Sender {
         }
     }
 
+    /// How much later than a segment another one has to be sent that tells of its loss, over several paths.
+    fn patience_ns(&self) -> Ns {
+        self.srtt_ns + 4 * self.rttvar_ns
+    }
+
     fn detect_lost(&mut self) -> Option<u32> {
         let mut first = None;
         while let Some(&(segment, transmission)) = self.order.front() {
-            let waiting =
-                self.get(segment).is_some_and(|s| s.state == State::InFlight && s.transmission == transmission);
-            if waiting {
-                let overtaken = self.recovery.reorder.is_some_and(|n| transmission + n < self.arrived);
+            let waiting = self.get(segment).filter(|s| s.state == State::InFlight && s.transmission == transmission);
+            if let Some(s) = waiting {
+                let overtaken = match self.recovery.reorder {
+                    Some(_) if self.recovery.patient => s.sent_ns + self.patience_ns() <= self.arrived_sent_ns,
+                    Some(n) => transmission + n < self.arrived,
+                    None => false,
+                };
                 if !overtaken {
                     break;
                 }

@@ -24,3 +24,4 @@ mod rates;
 mod rcp;
 mod s_perc_star;
 mod soze;
+mod spread;

@@ -6,7 +6,7 @@ use crate::results::table::Row;
 use crate::runs::passing::Totals;
 use crate::spec::workload::{Planned, path_text};
 use std::collections::BTreeMap;
-use subak_core::driver::{FlowPlan, FlowView, LinkView};
+use subak_core::driver::{FlowPlan, FlowView, LinkView, Route};
 use subak_core::idle::{acknowledgement_ns, idle_fct_ns};
 use subak_core::{FlowId, LinkId, NodeId, Ns};
 
@@ -163,7 +163,11 @@ impl Run<'_> {
     pub(super) fn idle_ns(&self, f: FlowId, size: u64) -> Ns {
         let (setting, plan) = (self.cell.setting, &self.flows[f].plan);
         let network = setting.topology.network();
-        if let [route] = plan.routes.as_slice() {
+        let links = network.links();
+        let at_line_rate =
+            |r: &Route| r.forward.iter().all(|&l| links[l].capacity_bps >= links[r.forward[0]].capacity_bps);
+        let one = |routes: &[Route]| routes.len() == 1 || plan.spread.is_some() && at_line_rate(&routes[0]);
+        if let Some(route) = plan.routes.first().filter(|_| one(&plan.routes)) {
             let most_bps = plan.utility.as_ref().map_or(f64::INFINITY, |u| u.top_bps()).min(plan.demand_bps);
             return idle_fct_ns(network, &route.forward, setting.packet, size, most_bps) + self.idle_back_ns(plan);
         }

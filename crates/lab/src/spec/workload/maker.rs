@@ -84,8 +84,9 @@ impl<'a> Maker<'a> {
         subflows: usize,
         key: u64,
     ) -> Result<(), Fault> {
-        let routes = self.topology.routes(&mut self.router, src, dst, key, subflows)?;
+        let (routes, spread) = self.topology.ways(&mut self.router, src, dst, key, subflows)?;
         let plan = FlowPlan {
+            spread,
             start_ns,
             stop_ns: if size.is_none() { Some(self.duration_ns) } else { None },
             size_bytes: size,

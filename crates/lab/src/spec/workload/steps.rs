@@ -315,16 +315,16 @@ fn flows(steps: &[Step], jitter_ns: Ns, maker: &mut Maker) -> Result<IdVec<FlowI
     let later_ns: Vec<Ns> = steps.iter().map(|_| (later.unit() * jitter_ns as f64) as Ns).collect();
     let planned = |(i, step): (usize, &Step)| {
         let at = |e: Fault| e.below(&format!("flows[{i}]"));
-        let (src, dst, routes) = match &step.way {
+        let (src, dst, (routes, spread)) = match &step.way {
             Way::Ends(src, dst, subflows) => {
                 let (a, b) = ends(topology, src, dst).map_err(at)?;
                 let key = maker.paths.bits();
-                (Some(a), Some(b), topology.routes(&mut maker.router, a, b, key, *subflows).map_err(at)?)
+                (Some(a), Some(b), topology.ways(&mut maker.router, a, b, key, *subflows).map_err(at)?)
             }
             Way::Paths(names) => {
                 let paths = paths(topology, names).map_err(at)?;
                 let (src, dst) = topology.ends(&paths[0]);
-                (src, dst, paths.into_iter().map(|p| topology.route_over(p)).collect())
+                (src, dst, (paths.into_iter().map(|p| topology.route_over(p)).collect(), None))
             }
         };
         let stop_ns = match step.size_bytes {
@@ -332,6 +332,7 @@ fn flows(steps: &[Step], jitter_ns: Ns, maker: &mut Maker) -> Result<IdVec<FlowI
             None => Some(step.stop_ns.unwrap_or(Ns::MAX).min(maker.duration_ns)),
         };
         let plan = FlowPlan {
+            spread,
             start_ns: step.start_ns + later_ns[i],
             stop_ns,
             size_bytes: step.size_bytes,

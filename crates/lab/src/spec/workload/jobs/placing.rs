@@ -2,7 +2,7 @@
 
 use super::{Described, End, Placed, Task, Transfer};
 use crate::spec::workload::{Maker, Planned, host};
-use subak_core::driver::{FlowPlan, Route};
+use subak_core::driver::{FlowPlan, Route, Spread};
 use subak_core::flows::Extra;
 use subak_core::rng::{Stream, mix};
 use subak_core::{Fault, FlowId, IdVec, NodeId};
@@ -43,10 +43,10 @@ impl Described {
             let work = if src == dst {
                 Work::Compute { ns: flow.start_ns }
             } else {
-                let routes = maker.topology.routes(&mut maker.router, src, dst, key, 1).map_err(at)?;
+                let (routes, spread) = maker.topology.ways(&mut maker.router, src, dst, key, 1).map_err(at)?;
                 let links = maker.topology.network().links();
                 let line = routes[0].forward.iter().map(|&l| links[l].capacity_bps).fold(f64::MAX, f64::min);
-                flows[f] = Some(planned.push(self.planned(flow, src, dst, routes)));
+                flows[f] = Some(planned.push(self.planned(flow, src, dst, routes, spread)));
                 let payload = f64::from(maker.packet.mss_bytes()) / f64::from(maker.packet.mtu_bytes);
                 Work::Transfer { bytes: flow.size_bytes, line_bps: line * payload }
             };
@@ -62,7 +62,14 @@ impl Described {
         Ok(Placed { id, start_ns, who, budget, every_ns, job, names, flows })
     }
 
-    fn planned(&self, flow: &Transfer, src: NodeId, dst: NodeId, routes: Vec<Route>) -> Planned {
+    fn planned(
+        &self,
+        flow: &Transfer,
+        src: NodeId,
+        dst: NodeId,
+        routes: Vec<Route>,
+        spread: Option<Spread>,
+    ) -> Planned {
         let size_bytes = Some(flow.size_bytes);
         Planned {
             id: Some(format!("{}/{}", self.id, flow.id)),
@@ -75,7 +82,7 @@ impl Described {
             weights: Vec::new(),
             connections: 1,
             spare: false,
-            plan: FlowPlan { start_ns: flow.start_ns, size_bytes, ..FlowPlan::new(routes) },
+            plan: FlowPlan { spread, start_ns: flow.start_ns, size_bytes, ..FlowPlan::new(routes) },
         }
     }
 }

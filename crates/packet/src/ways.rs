@@ -1,0 +1,86 @@
+//! The ways among which the packets of a subflow are spread, where they are.
+
+use subak_core::Ns;
+use subak_core::driver::Spread;
+use subak_core::rng::mix;
+use subak_core::scheme::RouteId;
+
+/// Ways of one subflow. What is drawn depends on the flow and on how often it was drawn, and on nothing else.
+pub(crate) struct Ways {
+    routes: Vec<RouteId>,
+    spread: Spread,
+    seed: u64,
+    drawn: u64,
+    now: RouteId,
+    last_ns: Ns,
+}
+
+impl Ways {
+    /// The ways over `routes`, of which there is at least one.
+    pub fn new(routes: Vec<RouteId>, spread: Spread, seed: u64) -> Self {
+        let mut ways = Ways { now: routes[0], routes, spread, seed, drawn: 0, last_ns: 0 };
+        ways.draw();
+        ways
+    }
+
+    /// As many others, drawn on from where these are.
+    pub fn change(&mut self, routes: Vec<RouteId>) {
+        self.routes = routes;
+        self.draw();
+    }
+
+    /// The way of a packet that is sent at `now_ns`.
+    pub fn take(&mut self, now_ns: Ns) -> RouteId {
+        let anew = match self.spread {
+            Spread::Packets => true,
+            Spread::Flowlets(gap_ns) => now_ns > self.last_ns + gap_ns,
+        };
+        if anew {
+            self.draw();
+        }
+        self.last_ns = now_ns;
+        self.now
+    }
+
+    fn draw(&mut self) {
+        let bits = mix(self.seed ^ mix(self.drawn));
+        self.drawn += 1;
+        self.now = self.routes[(bits % self.routes.len() as u64) as usize];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ways(spread: Spread) -> Ways {
+        Ways::new((0..4).map(RouteId::from_index).collect(), spread, 7)
+    }
+
+    #[test]
+    fn packets_take_every_way_as_often() {
+        let mut ways = ways(Spread::Packets);
+        let mut times = [0; 4];
+        (0..4000).for_each(|_| times[ways.take(0).index()] += 1);
+        assert!(times.iter().all(|t| (900..1100).contains(t)), "{times:?}");
+    }
+
+    #[test]
+    fn a_flowlet_keeps_its_way_and_a_gap_ends_it() {
+        let mut ways = ways(Spread::Flowlets(100));
+        let mut changes = 0;
+        let mut now_ns = 0;
+        for _ in 0..200 {
+            let first = ways.take(now_ns);
+            for _ in 0..5 {
+                now_ns += 100;
+                assert_eq!(ways.take(now_ns), first);
+            }
+            now_ns += 101;
+            changes += usize::from(ways.take(now_ns) != first);
+            now_ns += 101;
+        }
+        // Three of four draws are another way.
+        assert!((120..180).contains(&changes), "{changes}");
+    }
+}
