@@ -3,7 +3,7 @@
 use crate::sender::{Receiver, Sender};
 use crate::ways::Ways;
 use subak_core::driver::FlowView;
-use subak_core::scheme::{Loss, LossKind, Packet, RouteId, Scheme};
+use subak_core::scheme::{Clock, Loss, LossKind, Packet, RouteId, Scheme};
 use subak_core::{FlowId, Ns, SubflowId};
 
 pub(crate) const PS: u64 = 1000;
@@ -115,7 +115,13 @@ pub(crate) fn loss_of(sub: &Subflow, kind: LossKind, segment: u32) -> Loss {
 
 /// The source asks for a pace; `demand_bps` bounds it.
 #[inline]
-pub(crate) fn set_pace(sub: &mut Subflow, rate_bps: Option<f64>, window_bytes: Option<u64>, demand_bps: f64) {
+pub(crate) fn set_pace(
+    sub: &mut Subflow,
+    rate_bps: Option<f64>,
+    window_bytes: Option<u64>,
+    demand_bps: f64,
+    clock: Clock,
+) {
     sub.held = false;
     sub.window_bytes = window_bytes.unwrap_or(u64::MAX);
     if sub.rate_bps != rate_bps {
@@ -123,13 +129,18 @@ pub(crate) fn set_pace(sub: &mut Subflow, rate_bps: Option<f64>, window_bytes: O
         if let Some(rate_bps) = rate_bps
             && sub.last_bytes > 0
         {
-            sub.pace_ps = sub.last_sent_ps.saturating_add(gap_ps(sub.last_bytes, rate_bps.min(demand_bps)));
+            let gap_ps = gap_ps(sub.last_bytes, rate_bps.min(demand_bps), clock);
+            sub.pace_ps = sub.last_sent_ps.saturating_add(gap_ps);
         }
     }
 }
 
-fn gap_ps(bytes: u32, rate_bps: f64) -> u64 {
-    (f64::from(bytes) * 8e12 / rate_bps).min(LONGEST_GAP_PS) as u64
+fn gap_ps(bytes: u32, rate_bps: f64, clock: Clock) -> u64 {
+    let exact_ps = (f64::from(bytes) * 8e12 / rate_bps).min(LONGEST_GAP_PS) as u64;
+    match clock {
+        Clock::Exact => exact_ps,
+        Clock::WholeNs => (exact_ps - exact_ps % PS).max(PS),
+    }
 }
 
 pub(crate) fn may_go(sub: &Subflow, now_ns: Ns) -> bool {
@@ -138,17 +149,26 @@ pub(crate) fn may_go(sub: &Subflow, now_ns: Ns) -> bool {
 
 /// The packet leaves now: when may the next one? A source that waited only for the clock's next nanosecond goes on
 /// from its ideal time, so that no rate is lost to rounding; so does one that waited for others' turns, up to a packet.
-pub(crate) fn advance_pace(sub: &mut Subflow, now_ns: Ns, bytes: u32, rate_bps: f64) {
+pub(crate) fn advance_pace(sub: &mut Subflow, now_ns: Ns, bytes: u32, rate_bps: f64, clock: Clock) {
     if !rate_bps.is_finite() {
         return;
     }
     let now_ps = now_ns * PS;
-    let gap_ps = gap_ps(bytes, rate_bps);
+    let gap_ps = gap_ps(bytes, rate_bps, clock);
     let made_up_ps = if sub.had_to_wait { gap_ps } else { 0 };
-    let start_ps =
-        if sub.pace_ps + PS > now_ps { sub.pace_ps } else { sub.pace_ps.max(now_ps.saturating_sub(made_up_ps)) };
-    let start_ps = start_ps.min(now_ps);
+    let start_ps = match clock {
+        Clock::WholeNs => now_ps,
+        Clock::Exact if sub.pace_ps + PS > now_ps => sub.pace_ps.min(now_ps),
+        Clock::Exact => sub.pace_ps.max(now_ps.saturating_sub(made_up_ps)),
+    };
     sub.last_sent_ps = start_ps;
     sub.last_bytes = bytes;
     sub.pace_ps = start_ps.saturating_add(gap_ps);
+}
+
+/// The last packet goes only now, for others went before it: its pace counts from now.
+pub(crate) fn pace_from(sub: &mut Subflow, now_ns: Ns) {
+    let late_ps = (now_ns * PS).saturating_sub(sub.last_sent_ps);
+    sub.last_sent_ps += late_ps;
+    sub.pace_ps = sub.pace_ps.saturating_add(late_ps);
 }

@@ -2,12 +2,13 @@
 
 use crate::pfc::Gate;
 use subak_core::driver::LinkView;
-use subak_core::scheme::{PacketKind, Port, Queue, Scheme};
+use subak_core::scheme::{Clock, PacketKind, Port, Queue, Scheme};
 use subak_core::{LinkId, Ns};
 
-/// When a link is done with each packet, in units finer than a picosecond, so that no rate is lost to rounding.
+/// When a link is done with each packet, in units finer than a picosecond.
 #[derive(Debug, Clone, Copy)]
 pub struct Serializer {
+    clock: Clock,
     ticks_per_byte: u64,
     busy_until_ticks: u64,
     /// At which the last packet leaves.
@@ -19,14 +20,14 @@ const TICKS_PER_NS: u64 = 1000 << 10;
 
 impl Serializer {
     /// A free link of `capacity_bps`.
-    pub fn new(capacity_bps: f64) -> Self {
+    pub fn new(capacity_bps: f64, clock: Clock) -> Self {
         let ticks_per_byte = (8e9 / capacity_bps * TICKS_PER_NS as f64).round() as u64;
-        Serializer { ticks_per_byte, busy_until_ticks: 0, last_ticks_per_byte: ticks_per_byte }
+        Serializer { clock, ticks_per_byte, busy_until_ticks: 0, last_ticks_per_byte: ticks_per_byte }
     }
 
     /// Packets that start from now on go at `capacity_bps`.
     pub fn resize(&mut self, capacity_bps: f64) {
-        self.ticks_per_byte = Serializer::new(capacity_bps).ticks_per_byte;
+        self.ticks_per_byte = Serializer::new(capacity_bps, self.clock).ticks_per_byte;
     }
 
     /// When the link is free, ns, rounded up.
@@ -48,8 +49,13 @@ impl Serializer {
         if now_ticks >= self.busy_until_ticks + TICKS_PER_NS {
             self.busy_until_ticks = now_ticks;
         }
+        let mut ticks = u64::from(bytes) * self.ticks_per_byte;
         self.last_ticks_per_byte = self.ticks_per_byte;
-        self.busy_until_ticks += u64::from(bytes) * self.ticks_per_byte;
+        if self.clock == Clock::WholeNs {
+            ticks = (ticks - ticks % TICKS_PER_NS).max(TICKS_PER_NS);
+            self.last_ticks_per_byte = ticks.div_ceil(u64::from(bytes.max(1)));
+        }
+        self.busy_until_ticks += ticks;
         self.free_ns()
     }
 }
@@ -93,7 +99,7 @@ impl<S: Scheme> PortState<S> {
         PortState {
             hop: scheme.hop(&port),
             queue: scheme.queue(&port),
-            serializer: Serializer::new(port.capacity_bps),
+            serializer: Serializer::new(port.capacity_bps, scheme.clock()),
             last_kind: PacketKind::Data,
             wakes: false,
             input: 0,
@@ -147,7 +153,7 @@ mod tests {
     #[test]
     fn back_to_back_packets_lose_nothing_to_rounding() {
         // 1500 bytes at 7 Gb/s take 1714.2857 ns.
-        let mut link = Serializer::new(7e9);
+        let mut link = Serializer::new(7e9, Clock::Exact);
         let mut now = 0;
         for _ in 0..7000 {
             now = link.transmit(now, 1500);
@@ -157,7 +163,7 @@ mod tests {
 
     #[test]
     fn bytes_count_once_they_are_out() {
-        let mut link = Serializer::new(10e9);
+        let mut link = Serializer::new(10e9, Clock::Exact);
         assert_eq!(link.transmit(100, 1500), 1300);
         let left = [100, 101, 700, 1299, 1300, 9000].map(|now| link.unsent_bytes(now));
         assert_eq!(left, [1500, 1499, 750, 2, 0, 0]);
@@ -165,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_packet_on_its_way_out_leaves_at_the_old_capacity() {
-        let mut link = Serializer::new(10e9);
+        let mut link = Serializer::new(10e9, Clock::Exact);
         link.transmit(0, 1500);
         link.resize(1e9);
         assert_eq!((link.unsent_bytes(600), link.free_ns()), (750, 1200));
@@ -174,8 +180,20 @@ mod tests {
 
     #[test]
     fn an_idle_link_starts_now() {
-        let mut link = Serializer::new(10e9);
+        let mut link = Serializer::new(10e9, Clock::Exact);
         assert_eq!(link.transmit(0, 1500), 1200);
         assert_eq!(link.transmit(5000, 1500), 6200);
+    }
+
+    #[test]
+    fn a_clock_of_whole_nanoseconds_cuts_each_packet() {
+        let mut link = Serializer::new(100e9, Clock::WholeNs);
+        let mut now = 0;
+        for _ in 0..1000 {
+            now = link.transmit(now, 1048);
+        }
+        assert_eq!((now, link.unsent_bytes(now - 83)), (83_000, 1048));
+        // A packet that is faster than the clock still takes time.
+        assert_eq!(Serializer::new(1e13, Clock::WholeNs).transmit(5, 60), 6);
     }
 }

@@ -53,7 +53,7 @@ impl<S: Scheme> Sim<S> {
                 return;
             }
             let bytes = next.payload_bytes + self.set.sizes.header_bytes;
-            advance_pace(sub, self.now_ns, bytes, rate_bps);
+            advance_pace(sub, self.now_ns, bytes, rate_bps, self.set.clock);
             sub.sender.sent(next, self.now_ns);
             if next.again {
                 f.view.retransmissions += 1;

@@ -72,6 +72,7 @@ impl<S: Scheme> Sim<S> {
             rtt_ns,
             line_rate_bps: crate::sizing::largest_line_bps(network),
             takes_turns: scheme.nic().unwrap_or(network.nic()) == Nic::TakesTurns,
+            clock: scheme.clock(),
             go_back: scheme.recovery().go_back,
             acks: scheme.acks(),
             at_sender: false,

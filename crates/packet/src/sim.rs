@@ -2,7 +2,7 @@
 //! `admission.rs`, `sending.rs`, `delivery.rs`, `timeouts.rs` and `asks.rs`.
 
 use crate::event::{Event, Packed, Who};
-use crate::flow::{SubId, Subflow};
+use crate::flow::{SubId, Subflow, pace_from};
 use crate::flows::Flows;
 use crate::mishaps::Mishaps;
 use crate::nodes::Machines;
@@ -13,7 +13,7 @@ use crate::wheel::Wheel;
 use hdrhistogram::Histogram;
 use subak_core::driver::{LinkChange, PacketEvent, PacketSizes, Watcher};
 use subak_core::scheme::{
-    Ask, Class, Hop, Io, Packet, PacketId, PacketKind, Pop, Queue, Scheme, Sink, Slab, Source, Visit, Way,
+    Ask, Class, Clock, Hop, Io, Packet, PacketId, PacketKind, Pop, Queue, Scheme, Sink, Slab, Source, Visit, Way,
 };
 use subak_core::{FlowId, IdVec, LinkId, Network, Ns};
 
@@ -52,6 +52,8 @@ pub(crate) struct Setup {
     pub line_rate_bps: f64,
     /// Whether subflows take turns at the NIC ([`Nic`]).
     pub takes_turns: bool,
+    /// How exact times on the wire are.
+    pub clock: Clock,
     /// Whether receivers want segments in order ([`subak_core::scheme::Recovery::go_back`]).
     pub go_back: bool,
     /// The class of acknowledgements, where they have one of their own.
@@ -316,6 +318,9 @@ impl<S: Scheme> Sim<S> {
                     self.carry_out(Who::Hop(link));
                 }
                 if let Some(sub) = turn {
+                    if self.set.clock == Clock::WholeNs {
+                        pace_from(&mut self.subs[sub], now_ns);
+                    }
                     (self.subs[sub].at_nic, self.subs[sub].had_to_wait) = (false, true);
                     self.send(sub);
                     self.subs[sub].had_to_wait = false;

@@ -38,6 +38,7 @@ const PRESETS: &[Preset] = &[(
         ("min_rate", Setting::Number(0.01)),
         ("acks", Setting::Word("first-at-nic")),
         ("pfc_reserve", Setting::Number(4096.0)),
+        ("clock", Setting::Word("whole-ns")),
     ],
 )];
 

@@ -40,6 +40,7 @@ const PRESETS: &[Preset] = &[(
         ("stamp", Setting::Number(8.0)),
         ("acks", Setting::Word("first-at-nic")),
         ("pfc_reserve", Setting::Number(4096.0)),
+        ("clock", Setting::Word("whole-ns")),
     ],
 )];
 

@@ -83,6 +83,10 @@ pub trait Scheme: Sized + Send + 'static {
     fn nic(&self) -> Option<Nic> {
         None
     }
+    /// How exact times on the wire are.
+    fn clock(&self) -> Clock {
+        Clock::Exact
+    }
     /// The output queue before a link.
     fn queue(&self, port: &Port) -> Self::Queue;
     /// The sender of `flow`.
@@ -135,6 +139,17 @@ pub struct Headers {
     pub data_bytes: u32,
     /// To each acknowledgement.
     pub ack_bytes: u32,
+}
+
+/// How exact the times are that packets take on links, and that paces leave between them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Clock {
+    /// So fine that no rate is lost to rounding.
+    #[default]
+    Exact,
+    /// Cut to whole nanoseconds, at least one: links and paces are faster than they say. A pace counts from when a packet
+    /// went, not from when it might have gone.
+    WholeNs,
 }
 
 /// The sender's side of a flow.

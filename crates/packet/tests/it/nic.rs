@@ -1,6 +1,7 @@
 //! What hosts do at their own links: flows wait in one queue, or take turns.
 
 use crate::common::*;
+use subak_core::driver::{FlowPlan, PacketSizes};
 use subak_core::{LinkId, Nic};
 
 const MS: u64 = 1_000_000;
@@ -48,4 +49,31 @@ fn only_schemes_that_say_so_have_a_nic_of_their_own() {
         let [queue, turns] = [Nic::Queue, Nic::TakesTurns].map(|nic| peak(scheme, nic));
         assert!(turns <= queue && (!fixed || turns == queue), "{scheme}: {turns} and {queue} bytes");
     }
+}
+
+/// When flows from host 0 to others end, each of 1000 packets of 1048 bytes that want `demands_bps`, over links of 100 Gb/s.
+fn ends_ns(clock: &str, demands_bps: &[f64]) -> Vec<u64> {
+    let sizes = PacketSizes { mtu_bytes: 1048, header_bytes: 48, ack_bytes: 60 };
+    let network = star(1 + demands_bps.len(), 100e9, 1000);
+    let params = serde_json::json!({ "clock": clock });
+    let mut sim = subak_packet::build("dcqcn", params.as_object().unwrap(), &network, sizes, &[], 1).unwrap();
+    let plan = |(k, &demand_bps)| FlowPlan { demand_bps, ..plan(over_star(0, k + 1), 0, Some(1_000_000)) };
+    let flows: Vec<_> = demands_bps.iter().enumerate().map(plan).map(|plan| sim.add(plan)).collect();
+    sim.run_until(MS);
+    flows.into_iter().map(|flow| sim.flow(flow).finished_ns.unwrap()).collect()
+}
+
+#[test]
+fn a_clock_of_whole_nanoseconds_makes_links_faster() {
+    // 83.84 ns a packet, or 83.
+    assert_eq!(ends_ns("exact", &[f64::INFINITY]), [2000 + 83_924]);
+    assert_eq!(ends_ns("whole-ns", &[f64::INFINITY]), [2000 + 1001 * 83]);
+}
+
+#[test]
+fn a_pace_by_whole_nanoseconds_makes_up_for_nothing() {
+    // The slower flow sends a packet every 279.47 ns, or 279; now and then it waits for one of the other.
+    let [exact, whole] = ["exact", "whole-ns"].map(|clock| ends_ns(clock, &[61e9, 30e9])[1]);
+    assert!(exact.abs_diff(2000 + 279_466) < 300, "{exact}");
+    assert!(whole > exact + 1000, "{whole}");
 }

@@ -51,6 +51,7 @@ const PRESETS: &[Preset] = &[(
         ("p_max", Setting::Number(0.2)),
         ("acks", Setting::Word("first-at-nic")),
         ("pfc_reserve", Setting::Number(4096.0)),
+        ("clock", Setting::Word("whole-ns")),
     ],
 )];
 /// Bytes on the wire of a notification.
