@@ -11,12 +11,14 @@ import statistics
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import subak
 from PIL import Image
+from subak.allocator import ask
 from subak.repro import stats
 from subak.testbed import by_hand, flowtune
 from test_report import browser
@@ -98,6 +100,8 @@ def test_what_the_daemon_does_not_have_is_refused(tmp_path: Path) -> None:
 SEND = """
 import socket, sys, time
 line = socket.create_connection((sys.argv[1], 5201))
+if most := int(sys.argv[3]):
+    line.setsockopt(socket.SOL_SOCKET, 47, most)
 until = time.monotonic() + float(sys.argv[2])
 while time.monotonic() < until:
     line.send(bytes(1 << 14))
@@ -141,7 +145,7 @@ def hosts(tmp_path: Path) -> Any:
             assert receiver.stdout
             assert receiver.stdout.readline() == "open\n"
             to = up.address(up.plan.names.index("h2"))
-            yield daemons, lambda host, seconds: python(host, SEND, str(to), str(seconds))
+            yield daemons, lambda host, seconds, most=0: python(host, SEND, str(to), str(seconds), str(most))
             for one in running:
                 one.kill()
                 one.wait()
@@ -176,24 +180,70 @@ def test_connections_of_any_program_are_scheduled(hosts: Any) -> None:
 
 def test_an_operator_asks_and_tells(hosts: Any) -> None:
     daemons, send = hosts
+    assert _told(daemons, "status")["serving"]
+    assert _told(daemons, "counters")["forged"] == 0
+    last = next(link["link"] for link in _told(daemons, "links")["rows"] if link["to"] == "h2")
     sender = send("h0", 3)
     time.sleep(0.5)
-    assert _told(daemons, "status")["serving"]
-    assert [peer["joined"] for peer in _told(daemons, "peers")["rows"]] == [True] * 3
-    last = next(link for link in _told(daemons, "links")["rows"] if link["to"] == "h2")
-    assert last["promised_bps"] > 0.9 * 96e6
-    _told(daemons, "link", last["link"], "50Mbps")
+    # What is asked of the socket itself takes no time to begin.
+    asked = partial(ask, daemons.control)
+    assert [peer["joined"] for peer in asked({"ask": "peers"})] == [True] * 3
+    assert next(link for link in asked({"ask": "links"}) if link["link"] == last)["promised_bps"] > 0.9 * 96e6
+    asked({"ask": "link", "link": last, "capacity": "50Mbps"})
     time.sleep(0.3)
-    assert abs(_told(daemons, "flows", "--host", "h0")["rows"][0]["rate_bps"] / 48.5e6 - 1) < 0.03
-    assert _told(daemons, "counters")["forged"] == 0
-    assert not _told(daemons, "drain")["serving"]
+    assert abs(asked({"ask": "flows", "host": "h0"})[0]["rate_bps"] / 48.5e6 - 1) < 0.03
+    assert not asked({"ask": "drain"})["serving"]
     # The cap of half ends with the lease.
     assert int(sender.communicate(timeout=30)[0]) * 8 > 0.5 * 93e6 + 0.7 * 2 * 93e6
+    assert not _told(daemons, "drain")["serving"]
+    assert _told(daemons, "link", last, "up")["down"] == 0
     shown = subprocess.run([COMMAND, "allocator", "peers", "--socket", daemons.control], capture_output=True, text=True)
     assert "h2" in shown.stdout or "There are none" in shown.stdout
     nobody = subprocess.run([COMMAND, "allocator", "status", "--socket", "/nowhere"], capture_output=True, text=True)
     assert nobody.returncode == 2
     assert "no allocator answers there" in nobody.stderr
+
+
+def test_a_programs_own_bound_holds(hosts: Any) -> None:
+    _, send = hosts
+    free, bound = send("h0", 2), send("h1", 2, 1_000_000)
+    total = int(bound.communicate(timeout=30)[0]) * 8 / 2
+    assert 0.8 * 8e6 < total < 1.1 * 8e6, total
+    # A grant is no bound that it asked for.
+    assert int(free.communicate(timeout=30)[0]) * 8 / 2 > 0.8 * 46e6
+
+
+def _agent(*options: str) -> subprocess.Popen[str]:
+    """An agent in a namespace of its own, which has the loopback alone."""
+    agent = [Path(sys.executable).with_name("subak-agent"), "flowtune", "--allocator", "127.0.0.1:9", "--attached"]
+    place = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen([*place, *agent, *options], text=True, **pipes)
+
+
+def test_an_agent_says_what_is_wrong(tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    key.write_text("ab" * 32)
+    name = f"fo{os.getpid():x}"
+    here = ["--host", "127.0.0.1", "--key", str(key), "--name", name]
+    refusals = {
+        "10ms at least": [*here, "--lease", "1ms"],
+        "an address that this host has": ["--host", "10.1.2.3", "--key", str(key), "--name", f"{name}x"],
+        "No such file": ["--host", "127.0.0.1", "--key", str(tmp_path / "none")],
+        "64 hexadecimal digits": ["--host", "127.0.0.1", "--key", "/dev/zero"],
+    }
+    for words, options in refusals.items():
+        _, said = _agent(*options).communicate(timeout=30)
+        assert words in said
+    agent = _agent(*here)
+    assert agent.stdout
+    assert agent.stderr
+    assert json.loads(agent.stdout.readline())["ready"]
+    _, said = _agent(*here).communicate(timeout=30)
+    assert "another agent has this name" in said
+    assert "no allocator answers at 127.0.0.1:9" in agent.stderr.readline()
+    agent.communicate(timeout=30)
+    assert agent.returncode == 0
 
 
 @pytest.mark.skipif(browser() is None, reason="no chromium on this machine; as root, `make chromium` installs it")

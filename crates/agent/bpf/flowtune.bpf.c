@@ -33,7 +33,8 @@ struct flow {
 	__be32 to;
 	u32 path;
 	u32 weighted;
-	u32 reserved;
+	/* The most that its program wants, payload bytes a second; 0 for no bound. */
+	u32 own;
 	/* What was written before all was acknowledged last; nothing if that never was. */
 	u32 from_seq;
 	u32 seen;
@@ -147,12 +148,18 @@ static __always_inline void obey(struct sock *sk, struct tcp_sock *tp, struct fl
 	u64 rtt_us = tp->srtt_us >> 3, packets;
 	struct grant *grant = bpf_map_lookup_elem(&grants, &flow->connection);
 	u64 *lease = bpf_map_lookup_elem(&leases, &flow->host);
+	u64 most = sk->sk_max_pacing_rate;
 	u32 pace;
 
+	/* Somebody else set it: the program that owns the socket. */
+	if (most != flow->pace)
+		flow->own = most < NO_PACE ? most : 0;
 	if (grant && lease && grant->rate && now_ns < *lease && now_ns < grant->until_ns) {
 		u64 payload = grant->rate * mss / (mss + HEADER_BYTES);
 
 		pace = payload < least_pace ? least_pace : payload >= NO_PACE ? NO_PACE - 1 : (u32)payload;
+		if (flow->own && pace > flow->own)
+			pace = flow->own;
 		if (pace != flow->pace && !bpf_setsockopt(sk, SOL_SOCKET, SO_MAX_PACING_RATE, &pace, sizeof(pace)))
 			flow->pace = pace;
 		/* The pace decides, not the window: twice what a round trip holds, and what a host takes to answer. */
@@ -164,7 +171,7 @@ static __always_inline void obey(struct sock *sk, struct tcp_sock *tp, struct fl
 		return;
 	/* The lease is over: cubic goes on from the last rate. */
 	packets = (u64)flow->pace * rtt_us / 1000000 / mss;
-	pace = NO_PACE;
+	pace = flow->own ? flow->own : NO_PACE;
 	if (bpf_setsockopt(sk, SOL_SOCKET, SO_MAX_PACING_RATE, &pace, sizeof(pace)))
 		return;
 	flow->pace = 0;

@@ -45,6 +45,8 @@ mod running {
 
     /// A flowlet is over when nothing more came for so long: what comes before joins it.
     const LINGER_NS: u64 = 1_000_000;
+    /// Who is not answered for so long says so.
+    const WORTH_SAYING_NS: u64 = 2_000_000_000;
     /// Without anything to do, it looks around so often.
     const IDLE_NS: u64 = 100_000_000;
     /// The least rate that a lease bounds: a full packet takes this part of it.
@@ -56,6 +58,9 @@ mod running {
         /// The allocator in the list that it speaks to, and since when it waits for an answer.
         allocator: usize,
         silent_since_ns: u64,
+        /// When an allocator answered last, or nobody was asked; whether it was said that none does.
+        heard_ns: u64,
+        is_alone: bool,
         lease_ns: u64,
         /// Connections that send, and the weights that they have told.
         active: BTreeMap<u64, f32>,
@@ -72,6 +77,7 @@ mod running {
         allocators: Vec<SocketAddr>,
         patience_ns: u64,
         room: Vec<u8>,
+        notes: Vec<String>,
         counts: Counts,
     }
 
@@ -111,7 +117,10 @@ mod running {
             let mut hosts = Vec::new();
             for (number, (address, netns)) in order.hosts.iter().enumerate() {
                 let here = if order.sockets_here { Ipv4Addr::UNSPECIFIED } else { *address };
-                let bind = || UdpSocket::bind((here, 0)).map_err(|e| format!("{here}: {e}"));
+                let bind = || {
+                    UdpSocket::bind((here, 0))
+                        .map_err(|e| format!("--host: {here}: {e}: give an address that this host has"))
+                };
                 let (cookie, there) = Namespace::open(netns)?.within(|| {
                     let socket = bind()?;
                     Ok((namespace_cookie(&socket)?, socket))
@@ -125,6 +134,8 @@ mod running {
                     socket,
                     allocator: 0,
                     silent_since_ns: clock_ns(),
+                    heard_ns: clock_ns(),
+                    is_alone: false,
                     lease_ns: 0,
                     active: BTreeMap::new(),
                     started: BTreeMap::new(),
@@ -132,7 +143,8 @@ mod running {
                 });
             }
             let (allocators, patience_ns) = (order.allocators.clone(), lease_ns / 2);
-            Ok(Running { loaded, hosts, allocators, patience_ns, room: Vec::new(), counts: Counts::default() })
+            let (room, notes, counts) = Default::default();
+            Ok(Running { loaded, hosts, allocators, patience_ns, room, notes, counts })
         }
 
         /// Where weights are told.
@@ -149,6 +161,11 @@ mod running {
                 "flowlets": self.counts.flowlets, "rates": self.counts.rates, "lost_events": self.loaded.lost_events(),
                 "first_rates": sorted.len(), "first_rate_p50_ns": quantile(0.5), "first_rate_p99_ns": quantile(0.99),
             })
+        }
+
+        /// What is worth saying of the time since it was asked last.
+        pub fn notes(&mut self) -> Vec<String> {
+            std::mem::take(&mut self.notes)
         }
 
         /// Waits for what comes, and does what is due.
@@ -214,7 +231,7 @@ mod running {
                 let refused = host.sealed.refused;
                 let changed: BTreeSet<u64> = host.sealed.take(now_ns, &bytes[..count]).into_iter().collect();
                 if host.sealed.refused == refused {
-                    host.silent_since_ns = now_ns;
+                    (host.silent_since_ns, host.heard_ns) = (now_ns, now_ns);
                 }
                 // The lease first: a rate without it holds for no time.
                 let lease_ns = host.sealed.endpoint.lease_until_ns();
@@ -241,7 +258,7 @@ mod running {
 
         /// Flowlets that are over, and an allocator that does not answer.
         fn look(&mut self, host: usize, now_ns: u64) -> Result<(), String> {
-            let Running { loaded, hosts, allocators, patience_ns, .. } = self;
+            let Running { loaded, hosts, allocators, patience_ns, notes, .. } = self;
             let host = &mut hosts[host];
             let over: Vec<u64> = host.ending.iter().filter(|(_, at_ns)| **at_ns <= now_ns).map(|(c, _)| *c).collect();
             for connection in over {
@@ -254,10 +271,18 @@ mod running {
             let endpoint = &host.sealed.endpoint;
             if endpoint.is_joined() && endpoint.flowlets() == 0 {
                 // Nobody is asked for anything.
-                host.silent_since_ns = now_ns;
+                (host.silent_since_ns, host.heard_ns) = (now_ns, now_ns);
             } else if now_ns > host.silent_since_ns + *patience_ns {
                 host.silent_since_ns = now_ns;
                 host.allocator = (host.allocator + 1) % allocators.len();
+            }
+            let is_alone = now_ns > host.heard_ns + WORTH_SAYING_NS;
+            if is_alone != std::mem::replace(&mut host.is_alone, is_alone) {
+                let asked = allocators.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+                notes.push(match is_alone {
+                    true => format!("no allocator answers at {asked}: is one there, does it know this host, and is the key the same?"),
+                    false => format!("an allocator answers at {}", allocators[host.allocator]),
+                });
             }
             Ok(())
         }

@@ -172,6 +172,11 @@ mod programs {
     use subak_core::quantity;
     use subak_wire::Secret;
 
+    /// A key's file, bytes.
+    const MOST_KEY: u64 = 4096;
+    /// An allocator takes no shorter one.
+    const LEAST_LEASE_NS: u64 = 10_000_000;
+
     pub fn serve() -> Result<(), String> {
         let mut input = std::io::stdin().lock();
         let mut line = String::new();
@@ -224,8 +229,13 @@ mod programs {
 
     pub fn flowtune(endpoint: &Endpoint) -> Result<(), String> {
         let lease_ns = quantity::ns(&endpoint.lease).map_err(|e| format!("--lease: {e}"))?;
+        if lease_ns < LEAST_LEASE_NS {
+            return Err("--lease: give what the allocator has, 10ms at least".to_string());
+        }
         let shortest = quantity::bytes(&endpoint.shortest).map_err(|e| format!("--shortest: {e}"))?;
-        let text = std::fs::read_to_string(&endpoint.key).map_err(|e| format!("{}: {e}", endpoint.key.display()))?;
+        let mut text = String::new();
+        let read = std::fs::File::open(&endpoint.key).and_then(|key| key.take(MOST_KEY).read_to_string(&mut text));
+        read.map_err(|e| format!("{}: {e}", endpoint.key.display()))?;
         let hosts = endpoint.hosts.iter().map(|text| {
             let (address, netns) = text.split_once('@').unwrap_or((text, "/proc/self/ns/net"));
             let address = address.parse().map_err(|e| format!("--host: {address}: {e}"))?;
@@ -253,6 +263,7 @@ mod programs {
         }
         while !ended.load(Ordering::Relaxed) {
             running.turn()?;
+            running.notes().iter().for_each(|note| eprintln!("subak-agent: {note}"));
         }
         say(&running.report())
     }

@@ -20,6 +20,9 @@ fn refused(what: libbpf_rs::Error) -> String {
         libbpf_rs::ErrorKind::PermissionDenied => {
             format!("{said}: run as root, or with CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON")
         }
+        libbpf_rs::ErrorKind::AlreadyExists => {
+            format!("{said}: another agent has this name in the kernel: end it, or give another --name")
+        }
         _ => said,
     }
 }
