@@ -52,6 +52,7 @@ class State:
             "flows": self.flows,
             "events": [],
             "counters": dict.fromkeys(names, 1),
+            "network": 1,
         }
         told["load"] = [round(self.draws.random() * 1e10) for _ in self.links]
         told["capacity"] = [0] + [1e10] * (len(self.links) - 1)

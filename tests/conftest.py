@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from allocator_outside import Daemon, Endpoint, Make, making, two_to_one
 
 ROOT = Path(__file__).parent.parent
 COMMAND = Path(sys.executable).parent / "subak"
@@ -56,3 +57,15 @@ def subak() -> Subak:
 def two_flows() -> dict[str, Any]:
     """The PERC thesis' figure 2.1: 18 and 12 Gb/s."""
     return json.loads((ROOT / "examples/cases/two-flows.json").read_text())
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Iterator[Make]:
+    """Makes allocators, each in a folder of its own."""
+    yield from making(tmp_path)
+
+
+@pytest.fixture
+def two(make: Make) -> tuple[Daemon, Endpoint, Endpoint, int, int]:
+    """An allocator with two hosts that send to a third."""
+    return two_to_one(make)

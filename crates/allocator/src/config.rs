@@ -1,5 +1,6 @@
 //! The file that says what a daemon is to do.
 
+use crate::files;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -51,7 +52,7 @@ pub struct Config {
 
 /// One address, or several.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "give an IPv4 address, such as \"10.0.0.1\", or a list of them")]
 pub enum Addresses {
     /// Its only one.
     One(Ipv4Addr),
@@ -157,10 +158,21 @@ fn flowlets() -> usize {
 /// The shortest lease: what a busy host takes to get its turn, several times over.
 const LEAST_LEASE_NS: Ns = 10_000_000;
 
+impl Page {
+    /// What readers have to give; none where the page is for this machine.
+    pub fn token(&self) -> Result<Option<String>, String> {
+        let Some(path) = &self.token else { return Ok(None) };
+        match files::text(path, files::SECRET)?.trim() {
+            "" => Err(format!("{}: there is no token in it; write one", path.display())),
+            token => Ok(Some(token.to_string())),
+        }
+    }
+}
+
 impl Config {
     /// Reads the file; an error names the file, the place and the mend.
     pub fn read(path: &Path) -> Result<Config, String> {
-        let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+        let text = files::text(path, files::CONFIG)?;
         let mut config: Config = toml::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?;
         let folder = path.parent().unwrap_or(Path::new("."));
         let place = |file: &mut PathBuf| *file = folder.join(&*file);
@@ -187,6 +199,17 @@ impl Config {
                 }
             }
         }
+        if !self.listen.is_ipv4() {
+            return Err(format!("listen: {} is of IPv6; hosts speak IPv4: give such an address", self.listen));
+        }
+        if let Some(standby) = &self.standby {
+            if !standby.peer.is_ipv4() {
+                return Err(format!("standby: {} is of IPv6; give the other allocator's IPv4 address", standby.peer));
+            }
+            if standby.peer == self.listen {
+                return Err(format!("standby: {} is this allocator; give the other's address", standby.peer));
+            }
+        }
         let mut tenant_of = BTreeMap::new();
         for (k, tenant) in self.tenants.iter().enumerate() {
             for host in &tenant.hosts {
@@ -204,6 +227,9 @@ impl Config {
             if !tenant.weight.is_none_or(positive) || !positive(tenant.datagrams_per_s) {
                 return Err(format!("tenant {}: weight and datagrams_per_s are positive numbers", tenant.name));
             }
+        }
+        if let Some(host) = self.hosts.keys().find(|host| !tenant_of.contains_key(host)) {
+            return Err(format!("hosts.{host}: it is of no tenant; add it to the hosts of one"));
         }
         if (self.paths == PathRule::Routed) != self.routes.is_some() {
             return Err("routes: give their file where paths = \"routed\", and only there".to_string());
@@ -257,6 +283,6 @@ impl Config {
 
 /// A key from its file.
 pub fn secret(path: &Path) -> Result<Secret, String> {
-    let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let text = files::text(path, files::SECRET)?;
     Secret::from_hex(&text).map_err(|e| format!("{}: {e}; `subak-allocator key` makes one", path.display()))
 }

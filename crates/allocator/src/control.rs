@@ -1,26 +1,21 @@
 //! The socket by which the daemon is told things: a line of JSON asks, a line of JSON answers.
 
+use crate::door::{self, Answer, Bounds};
 use crate::tell::{Line, Told};
 use serde_json::{Value, json};
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use subak_core::quantity;
 
 /// The longest question, bytes.
-const MOST_BYTES: u64 = 1 << 16;
-/// Who asks at once, at most.
-const MOST_AT_ONCE: usize = 16;
-/// How long somebody may think between two questions.
-const PATIENCE: Duration = Duration::from_secs(60);
+const MOST_BYTES: usize = 1 << 16;
+/// Who asks at once, and how long somebody may think between two questions.
+const BOUNDS: Bounds = Bounds { connections: 64, patience: Duration::from_secs(60) };
 
-static AT_ONCE: AtomicUsize = AtomicUsize::new(0);
-
-/// Listens at `path`; threads of its own answer. Only this user may speak there.
+/// Listens at `path`; a thread of its own answers. Only this user may speak there.
 pub fn listen(path: &Path, line: Line) -> Result<(), String> {
     let say = |e: std::io::Error| format!("control: {}: {e}", path.display());
     if UnixStream::connect(path).is_ok() {
@@ -31,56 +26,38 @@ pub fn listen(path: &Path, line: Line) -> Result<(), String> {
     }
     let listener = UnixListener::bind(path).map_err(say)?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(say)?;
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            if AT_ONCE.fetch_add(1, Ordering::Relaxed) >= MOST_AT_ONCE {
-                AT_ONCE.fetch_sub(1, Ordering::Relaxed);
-                continue;
-            }
-            let line = line.clone();
-            std::thread::spawn(move || {
-                // Whoever hangs up has what they wanted.
-                let _ = converse(&stream, &line);
-                AT_ONCE.fetch_sub(1, Ordering::Relaxed);
-            });
-        }
-    });
-    Ok(())
+    door::serve(listener, BOUNDS, move |bytes| converse(bytes, &line)).map_err(say)
 }
 
-fn converse(stream: &UnixStream, line: &Line) -> std::io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let mut reader = BufReader::new(stream);
-    loop {
-        let mut question = String::new();
-        if reader.by_ref().take(MOST_BYTES).read_line(&mut question)? == 0 || !question.ends_with('\n') {
-            return Ok(());
-        }
-        let answer = match answer(&question, line) {
-            Ok(answer) => json!({"ok": answer}),
-            Err(what) => json!({"error": what}),
-        };
-        let mut stream = stream;
-        writeln!(stream, "{answer}")?;
-    }
+fn converse(bytes: &[u8], line: &Line) -> Option<Answer> {
+    let (asked, answer) = match bytes.iter().position(|&byte| byte == b'\n') {
+        Some(end) => (end + 1, answer(&bytes[..end], line)),
+        None if bytes.len() > MOST_BYTES => (bytes.len(), Err(format!("a question has {MOST_BYTES} bytes at most"))),
+        None => return None,
+    };
+    let is_last = bytes.len() > MOST_BYTES;
+    let answer = match answer {
+        Ok(answer) => json!({"ok": answer}),
+        Err(what) => json!({"error": what}),
+    };
+    Some(Answer { asked, head: format!("{answer}\n").into_bytes(), body: Vec::new().into(), is_last })
 }
 
-fn answer(question: &str, line: &Line) -> Result<Value, String> {
-    let asked: Value = serde_json::from_str(question).map_err(|e| format!("the question is not JSON: {e}"))?;
+fn answer(question: &[u8], line: &Line) -> Result<Value, String> {
+    let asked: Value = serde_json::from_slice(question).map_err(|e| format!("the question is not JSON: {e}"))?;
     let text = |key: &str| asked.get(key).and_then(Value::as_str);
     let need = |key: &str| text(key).map(str::to_string).ok_or_else(|| format!("give \"{key}\", a text"));
     let told = match text("ask") {
         Some("status") => return Ok(line.tell(Told::Look)?.status()),
         Some("peers") => return Ok(line.tell(Told::Look)?.peers()),
-        Some("flows") => return Ok(line.tell(Told::Look)?.flows(text("host"))),
+        Some("flows") => return line.tell(Told::Look)?.flows(asked.get("host").map(|_| need("host")).transpose()?),
         Some("links") => return Ok(line.tell(Told::Look)?.links()),
         Some("counters") => return Ok(line.tell(Told::Look)?.counters()),
         Some("link") => {
-            let capacity_bps = match text("capacity") {
-                None | Some("up") => None,
-                Some("down") => Some(0.0),
-                Some(rate) => Some(quantity::rate_bps(rate).map_err(|e| format!("capacity: {e}"))?),
+            let capacity_bps = match need("capacity")?.as_str() {
+                "up" => None,
+                "down" => Some(0.0),
+                rate => Some(quantity::rate_bps(rate).map_err(|e| format!("capacity: {e}"))?),
             };
             Told::Link { link: need("link")?, capacity_bps }
         }

@@ -1,19 +1,17 @@
 //! The page, its data, metrics and health over HTTP: a GET a connection, nothing else.
 
+use crate::door::{self, Answer, Bounds};
 use crate::state::Look;
 use crate::tell::{Line, Told};
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The longest request, bytes.
 const MOST_BYTES: usize = 8192;
-/// Who is served at once, at most.
-const MOST_AT_ONCE: usize = 32;
-/// How long a reader may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Who is served at once, and how long a reader may take.
+const BOUNDS: Bounds = Bounds { connections: 256, patience: Duration::from_secs(5) };
 /// The loop is looked at so often, at most, however many read.
 const FRESH: Duration = Duration::from_millis(200);
 
@@ -24,65 +22,40 @@ const STYLE: &str = include_str!("page/page.css");
 struct Site {
     line: Line,
     token: Option<String>,
-    seen: Mutex<Option<(Instant, Arc<Look>)>>,
-    at_once: AtomicUsize,
+    seen: Option<Seen>,
 }
 
-struct Answer {
+/// How the daemon was, and what was made of that: readers share it.
+struct Seen {
+    at: Instant,
+    look: Result<Look, String>,
+    made: HashMap<&'static str, Arc<[u8]>>,
+}
+
+struct Page {
     status: &'static str,
     kind: &'static str,
-    body: String,
+    body: Arc<[u8]>,
 }
 
-/// Serves at `listener`, in threads of its own; readers give `token` if there is one.
-pub fn serve(listener: TcpListener, token: Option<String>, line: Line) {
-    let site = Arc::new(Site { line, token, seen: Mutex::new(None), at_once: AtomicUsize::new(0) });
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            if site.at_once.fetch_add(1, Ordering::Relaxed) >= MOST_AT_ONCE {
-                site.at_once.fetch_sub(1, Ordering::Relaxed);
-                continue;
-            }
-            let site = Arc::clone(&site);
-            std::thread::spawn(move || {
-                // A reader that is gone misses nothing.
-                let _ = site.answer(stream);
-                site.at_once.fetch_sub(1, Ordering::Relaxed);
-            });
-        }
-    });
-}
-
-impl Site {
-    fn answer(&self, mut stream: TcpStream) -> std::io::Result<()> {
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
-        let until = Instant::now() + PATIENCE;
-        let mut bytes = Vec::new();
-        let mut room = [0; 1024];
-        let answer = loop {
-            if let Some(answer) = self.read(&bytes) {
-                break answer;
-            }
-            let count = stream.read(&mut room)?;
-            if count == 0 || Instant::now() > until {
-                return Ok(());
-            }
-            bytes.extend(&room[..count]);
-        };
-        let Answer { status, kind, body } = answer;
-        write!(
-            stream,
+/// Serves at `listener`, in a thread of its own; readers give `token` if there is one.
+pub fn serve(listener: TcpListener, token: Option<String>, line: Line) -> std::io::Result<()> {
+    let mut site = Site { line, token, seen: None };
+    door::serve(listener, BOUNDS, move |bytes| {
+        let Page { status, kind, body } = site.read(bytes)?;
+        let head = format!(
             "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nCache-Control: no-store\r\n\
              X-Content-Type-Options: nosniff\r\nContent-Security-Policy: default-src 'self'; img-src data:; frame-ancestors 'none'\r\n\
              Referrer-Policy: no-referrer\r\nConnection: close\r\n\r\n",
             body.len()
-        )?;
-        stream.write_all(body.as_bytes())
-    }
+        );
+        Some(Answer { asked: bytes.len(), head: head.into_bytes(), body, is_last: true })
+    })
+}
 
+impl Site {
     /// The answer, once the request is there.
-    fn read(&self, bytes: &[u8]) -> Option<Answer> {
+    fn read(&mut self, bytes: &[u8]) -> Option<Page> {
         let mut headers = [httparse::EMPTY_HEADER; 64];
         let mut request = httparse::Request::new(&mut headers);
         match request.parse(bytes) {
@@ -95,54 +68,78 @@ impl Site {
         }
         let target = request.path.unwrap_or("/");
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        let bearer = request.headers.iter().find(|header| header.name.eq_ignore_ascii_case("authorization"));
-        let bearer = bearer.and_then(|header| std::str::from_utf8(header.value).ok()?.strip_prefix("Bearer "));
+        let header = |name: &str| {
+            let found = request.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name));
+            found.and_then(|header| std::str::from_utf8(header.value).ok())
+        };
+        let bearer = header("authorization").and_then(|value| value.split_once(' '));
+        let bearer = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, token)| token.trim());
         let given = bearer.or_else(|| query.split('&').find_map(|pair| pair.strip_prefix("token=")));
         let is_open = matches!(path, "/healthz" | "/page.js" | "/page.css");
-        if !is_open && !self.token.as_ref().is_none_or(|token| given.is_some_and(|given| same(token, given))) {
-            return Some(text("401 Unauthorized", "give the token: ?token=..., or an Authorization header"));
+        match &self.token {
+            _ if is_open => {}
+            Some(token) if !given.is_some_and(|given| same(token, given)) => {
+                return Some(text("401 Unauthorized", "give the token: ?token=..., or an Authorization header"));
+            }
+            // A page of elsewhere may call this machine by a name of its own, and would read along.
+            None if !header("host").is_none_or(is_this_machine) => {
+                return Some(text("403 Forbidden", "ask for localhost or an address: other names need a token"));
+            }
+            _ => {}
         }
         Some(self.page(path, query))
     }
 
-    fn page(&self, path: &str, query: &str) -> Answer {
-        let answer = |kind, body: &str| Answer { status: "200 OK", kind, body: body.to_string() };
+    fn page(&mut self, path: &str, query: &str) -> Page {
+        let answer = |kind, body: &str| Page { status: "200 OK", kind, body: body.as_bytes().into() };
+        let is_whole = query.split('&').any(|pair| pair == "network=1");
         match path {
             "/" => answer("text/html; charset=utf-8", PAGE),
             "/page.js" => answer("text/javascript; charset=utf-8", SCRIPT),
             "/page.css" => answer("text/css; charset=utf-8", STYLE),
-            "/healthz" | "/readyz" | "/metrics" | "/state.json" => match self.look() {
-                Err(what) => text("503 Service Unavailable", &what),
-                Ok(look) => match path {
-                    "/healthz" => text("200 OK", "alive"),
-                    "/readyz" if !look.is_serving => text("503 Service Unavailable", "another allocator serves"),
-                    "/readyz" => text("200 OK", "serves"),
-                    "/metrics" => answer("text/plain; version=0.0.4", &look.metrics()),
-                    _ => {
-                        let whole = query.split('&').any(|pair| pair == "network=1");
-                        answer("application/json", &look.page(whole).to_string())
-                    }
-                },
-            },
+            "/healthz" => self.of("text/plain; charset=utf-8", "health", |_| Ok("alive\n".to_string())),
+            "/readyz" => self.of("text/plain; charset=utf-8", "ready", |look| {
+                let rests = if look.is_draining { "it was drained" } else { "another allocator serves" };
+                if look.is_serving { Ok("serves\n".to_string()) } else { Err(rests.to_string()) }
+            }),
+            "/metrics" => self.of("text/plain; version=0.0.4", "metrics", |look| Ok(look.metrics())),
+            "/state.json" if is_whole => self.of("application/json", "whole", |look| Ok(look.page(true).to_string())),
+            "/state.json" => self.of("application/json", "state", |look| Ok(look.page(false).to_string())),
             _ => text("404 Not Found", "there is /, /state.json, /metrics, /healthz and /readyz"),
         }
     }
 
-    fn look(&self) -> Result<Arc<Look>, String> {
-        let mut seen = self.seen.lock().map_err(|_| "a reader failed".to_string())?;
-        if let Some((at, look)) = &*seen
-            && at.elapsed() < FRESH
-        {
-            return Ok(Arc::clone(look));
+    /// What `make` makes of how the daemon is, under this name.
+    fn of(&mut self, kind: &'static str, name: &'static str, make: impl Fn(&Look) -> Result<String, String>) -> Page {
+        if self.seen.as_ref().is_none_or(|seen| seen.at.elapsed() >= FRESH) {
+            let look = self.line.tell(Told::Look);
+            self.seen = Some(Seen { at: Instant::now(), look, made: HashMap::new() });
         }
-        let look = Arc::new(self.line.tell(Told::Look)?);
-        *seen = Some((Instant::now(), Arc::clone(&look)));
-        Ok(look)
+        let Some(Seen { look, made, .. }) = &mut self.seen else { return text("503 Service Unavailable", "") };
+        if let Some(body) = made.get(name) {
+            return Page { status: "200 OK", kind, body: Arc::clone(body) };
+        }
+        match look.as_ref().map_err(String::clone).and_then(make) {
+            Err(what) => text("503 Service Unavailable", &what),
+            Ok(body) => {
+                let body: Arc<[u8]> = body.into_bytes().into();
+                made.insert(name, Arc::clone(&body));
+                Page { status: "200 OK", kind, body }
+            }
+        }
     }
 }
 
-fn text(status: &'static str, body: &str) -> Answer {
-    Answer { status, kind: "text/plain; charset=utf-8", body: format!("{body}\n") }
+fn text(status: &'static str, body: &str) -> Page {
+    Page { status, kind: "text/plain; charset=utf-8", body: format!("{body}\n").into_bytes().into() }
+}
+
+/// Whether a `Host` header names an address, or this machine.
+fn is_this_machine(host: &str) -> bool {
+    let host = host.trim();
+    let name = host.rsplit_once(':').map_or(host, |(name, port)| if port.ends_with(']') { host } else { name });
+    let bare = name.trim_start_matches('[').trim_end_matches(']');
+    host.parse::<SocketAddr>().is_ok() || bare.parse::<IpAddr>().is_ok() || name.eq_ignore_ascii_case("localhost")
 }
 
 /// Whether two texts are the same, in a time that does not tell where they differ.

@@ -3,6 +3,8 @@
 
 pub mod config;
 pub mod control;
+mod door;
+pub mod files;
 mod guard;
 pub mod http;
 pub mod plan;

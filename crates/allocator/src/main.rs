@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
-use subak_allocator::config::Config;
+use subak_allocator::config::{Config, Page, secret};
 use subak_allocator::plan::Plan;
 use subak_allocator::tell::{Line, Told};
 use subak_allocator::{Server, control, http, watch};
@@ -73,6 +73,8 @@ fn main() -> ExitCode {
 fn check(path: &Path) -> Result<(), String> {
     let config = Config::read(path)?;
     let plan = Plan::read(&config)?;
+    config.page.as_ref().map_or(Ok(None), Page::token)?;
+    config.standby.as_ref().map(|standby| secret(&standby.key)).transpose()?;
     println!("{} hosts, {} tenants, {} links", plan.hosts.len(), plan.tenants.len(), plan.network.links().len());
     Ok(())
 }
@@ -105,16 +107,10 @@ fn serve(path: &Path, json: bool, attached: bool) -> Result<(), String> {
     }
     let mut page_at = None;
     if let Some(page) = &config.page {
-        let token = page.token.as_ref().map(|file| {
-            let text = std::fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))?;
-            match text.trim() {
-                "" => Err(format!("{}: there is no token in it", file.display())),
-                token => Ok(token.to_string()),
-            }
-        });
+        let token = page.token()?;
         let listener = TcpListener::bind(page.listen).map_err(|e| format!("page: {}: {e}", page.listen))?;
         page_at = listener.local_addr().ok();
-        http::serve(listener, token.transpose()?, line.clone());
+        http::serve(listener, token, line.clone()).map_err(|e| format!("page: {}: {e}", page.listen))?;
     }
     watch::watch(path.to_path_buf(), &config, line.clone());
     let address = server.address().map_err(|e| e.to_string())?;

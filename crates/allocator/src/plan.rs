@@ -1,6 +1,7 @@
 //! The network with its hosts, as the core wants it: read from files, and read again when they change.
 
 use crate::config::{Config, PathRule, secret};
+use crate::files;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -44,6 +45,8 @@ pub struct Host {
     pub down: Seal,
     /// Datagrams a second that it may send for long.
     pub datagrams_per_s: f64,
+    /// Flowlets that it may have.
+    pub most_flowlets: usize,
 }
 
 impl Plan {
@@ -51,14 +54,17 @@ impl Plan {
     pub fn read(config: &Config) -> Result<Plan, String> {
         let path = &config.network;
         let say = |what: &dyn std::fmt::Display| format!("{}: {what}", path.display());
-        let text = std::fs::read_to_string(path).map_err(|e| say(&e))?;
+        let text = files::text(path, files::NETWORK)?;
         let value = document::parse(&text, document::Format::Json).map_err(|e| say(&e))?;
         let network = node_link::network(&value).map_err(|e| say(&e))?;
         let mut hosts = Vec::new();
         for (number, tenant) in config.tenants.iter().enumerate() {
             let secret = secret(&tenant.key)?;
             for name in &tenant.hosts {
-                let node = network.find_node(name).ok_or_else(|| say(&format!("there is no node {name}")))?;
+                let node = network.find_node(name).ok_or_else(|| {
+                    let what = format!("there is no node {name}, which is under [hosts] and of tenant {}", tenant.name);
+                    say(&format!("{what}; give it one, or take it from both"))
+                })?;
                 if network.nodes()[node].kind != NodeKind::Host {
                     return Err(say(&format!("{name} is a switch; only hosts send")));
                 }
@@ -73,6 +79,7 @@ impl Plan {
                     up: Seal::new(&secret, endpoint, Direction::Up),
                     down: Seal::new(&secret, endpoint, Direction::Down),
                     datagrams_per_s: tenant.datagrams_per_s,
+                    most_flowlets: tenant.most_flowlets,
                 });
             }
         }
@@ -121,7 +128,7 @@ impl Plan {
 /// Reads the links by which nodes send to addresses.
 fn routes(path: &Path, network: &Network) -> Result<HashMap<u32, IdVec<NodeId, Option<LinkId>>>, String> {
     let say = |what: &dyn std::fmt::Display| format!("{}: {what}", path.display());
-    let text = std::fs::read_to_string(path).map_err(|e| say(&e))?;
+    let text = files::text(path, files::NETWORK)?;
     let read: HashMap<Ipv4Addr, HashMap<String, String>> = serde_json::from_str(&text).map_err(|e| say(&e))?;
     let mut routes = HashMap::new();
     for (address, hops) in read {
@@ -195,10 +202,11 @@ impl<P: Paths> Paths for Numbered<P> {
     }
 }
 
-/// The numbers of endpoints: a host has the same for as long as the daemon runs, though it may leave and come back.
+/// The numbers of endpoints and tenants: each has the same for as long as the daemon runs, though it may leave and come back.
 #[derive(Debug, Default)]
 pub struct Endpoints {
     numbers: BTreeMap<String, u32>,
+    tenants: BTreeMap<String, u32>,
     by_address: HashMap<u32, u32>,
 }
 
@@ -206,6 +214,10 @@ impl Endpoints {
     /// Takes the hosts of `plan`: each has a number after that.
     pub fn learn(&mut self, plan: &Plan) {
         self.by_address.clear();
+        for (name, _) in &plan.tenants {
+            let next = self.tenants.len() as u32;
+            self.tenants.entry(name.clone()).or_insert(next);
+        }
         for host in &plan.hosts {
             let next = self.numbers.len() as u32;
             let number = *self.numbers.entry(host.name.clone()).or_insert(next);
@@ -218,6 +230,12 @@ impl Endpoints {
     /// Of the host with this name.
     pub fn number(&self, name: &str) -> Option<u32> {
         self.numbers.get(name).copied()
+    }
+
+    /// Of the tenant at this place in the list of `plan`.
+    pub fn tenant(&self, plan: &Plan, place: u32) -> u32 {
+        let tenant = plan.tenants.get(place as usize);
+        tenant.and_then(|(name, _)| self.tenants.get(name)).copied().unwrap_or(u32::MAX)
     }
 
     /// Of the host with this address.

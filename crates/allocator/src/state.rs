@@ -134,12 +134,16 @@ pub struct HostLook {
 pub struct Look {
     /// Network and tenants.
     pub plan: Arc<Plan>,
+    /// Of how many plans this is the last.
+    pub plans: u64,
     /// When, since the start.
     pub now_ns: Ns,
     /// When, by the calendar.
     pub at_ms: u64,
     /// Whether it serves, or another does.
     pub is_serving: bool,
+    /// Whether it was told to serve no longer.
+    pub is_draining: bool,
     /// Whether it waits for the rates of an allocator before it to run out.
     pub is_holding_back: bool,
     /// Time between iterations.
@@ -203,8 +207,12 @@ impl Look {
     }
 
     /// A row a flowlet; those of one host where one is named.
-    pub fn flows(&self, host: Option<&str>) -> Value {
+    pub fn flows(&self, host: Option<String>) -> Result<Value, String> {
         let names = self.names();
+        let host = host.as_deref();
+        if let Some(unknown) = host.filter(|host| !names.values().any(|name| name == host)) {
+            return Err(format!("there is no host {unknown}"));
+        }
         let name = |number: u32| names.get(&number).copied().unwrap_or("?");
         let rows =
             self.flows.iter().filter(|flow| host.is_none_or(|host| [flow.from, flow.to].map(name).contains(&host)));
@@ -212,7 +220,7 @@ impl Look {
             json!({"from": name(flow.from), "to": name(flow.to), "flowlet": flow.flowlet, "weight": flow.weight,
                 "rate_bps": flow.bps})
         });
-        Value::Array(rows.collect())
+        Ok(Value::Array(rows.collect()))
     }
 
     /// A row a link.
@@ -243,7 +251,7 @@ impl Look {
         let events: Vec<Value> =
             self.events.0.iter().map(|event| json!([event.at_ms, event.kind, event.what])).collect();
         let mut page = json!({"status": self.status(), "flows": flows, "load": load, "capacity": self.capacity_bps,
-            "events": events, "counters": self.counters()});
+            "events": events, "counters": self.counters(), "network": self.plans});
         if with_network {
             let nodes = self.plan.network.nodes().iter();
             let hosts = self.hosts.iter().map(|host| (host.number.to_string(), json!(host.name)));

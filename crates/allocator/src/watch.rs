@@ -43,6 +43,6 @@ fn reload(path: &Path, line: &Line) -> Result<Config, String> {
 
 fn times(path: &Path, config: &Config) -> Vec<Option<SystemTime>> {
     let keys = config.tenants.iter().map(|tenant| tenant.key.as_path());
-    let files = [path, &config.network].into_iter().chain(keys);
+    let files = [path, &config.network].into_iter().chain(config.routes.as_deref()).chain(keys);
     files.map(|file| std::fs::metadata(file).and_then(|found| found.modified()).ok()).collect()
 }

@@ -239,7 +239,7 @@ fn pages_and_metrics_are_read_with_the_token_alone() {
     let daemon = Daemon::start(&files.write());
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    http::serve(listener, Some("open sesame".to_string()), daemon.line.clone());
+    http::serve(listener, Some("open sesame".to_string()), daemon.line.clone()).unwrap();
     let simple = |path: &str| get(address, &format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n"));
     assert!(simple("/healthz").starts_with("HTTP/1.1 200"));
     for path in ["/", "/state.json", "/metrics", "/state.json?token=open", "/readyz?token=open%20sesame"] {

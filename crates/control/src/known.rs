@@ -6,11 +6,23 @@ use std::collections::{BTreeMap, VecDeque};
 use subak_solve::ned::Key;
 use subak_wire::Start;
 
-/// A flowlet as its endpoint told of it, and its place in the iteration unless it has no path.
-#[derive(Debug)]
+/// A flowlet as its endpoint told of it, and its place in the iteration. One that has no path has a slot of its own instead: a
+/// rate that it was told before is taken back there.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Known {
     pub start: Start,
     pub key: Option<Key>,
+    pub off: Slot,
+}
+
+impl Known {
+    /// What it was told.
+    pub fn slot<'a>(&'a mut self, slots: &'a mut [Slot]) -> &'a mut Slot {
+        match self.key {
+            Some(key) => &mut slots[key.slot()],
+            None => &mut self.off,
+        }
+    }
 }
 
 /// Whose flow is in a slot of the iteration; the rate to tell or told last, bit/s: zero if there was none, infinite if the slot
@@ -37,11 +49,13 @@ pub(crate) struct Peer {
     pub is_ready: bool,
     /// Whose quota it counts towards.
     pub tenant: u32,
+    /// Flowlets that it may have.
+    pub most_flowlets: usize,
 }
 
 impl Peer {
-    pub fn new(epoch: u64, tenant: u32) -> Self {
+    pub fn new(epoch: u64, tenant: u32, most_flowlets: usize) -> Self {
         let (flowlets, news) = (BTreeMap::new(), VecDeque::new());
-        Peer { channel: Channel::new(epoch), flowlets, news, is_ready: false, tenant }
+        Peer { channel: Channel::new(epoch), flowlets, news, is_ready: false, tenant, most_flowlets }
     }
 }

@@ -11,7 +11,7 @@
 //! | 4 | the endpoint's number |
 //! | 8 | the sender's epoch: it grows with each restart |
 //! | 8 | the receiver's epoch, as the sender knows it; 0: not at all |
-//! | 4 | number of the datagram in its epoch, from 1 |
+//! | 4 | number of the datagram in its epoch, from 1; after the last one comes 1 again |
 //! | 4 | the latest datagram taken from the receiver; 0: none |
 //! | 4 | bit k: the one k + 1 before it was taken, too |
 //!

@@ -25,9 +25,10 @@ async function ask() {
   if (!answer.ok) throw new Error(await answer.text());
   const told = await answer.json();
   if (told.nodes) {
-    network = { nodes: told.nodes, links: told.links, hosts: told.hosts };
+    if (network?.turn !== told.network) history.clear();
+    network = { nodes: told.nodes, links: told.links, hosts: told.hosts, turn: told.network };
     network.places = places(network);
-  } else if (told.capacity.length !== network.links.length) {
+  } else if (told.network !== network.turn) {
     network = null; // It has changed: all of it comes with the next answer.
     return;
   }
@@ -63,7 +64,7 @@ function places({ nodes, links }) {
   const rows = [];
   row.forEach((r, k) => (rows[Math.max(r, 0)] ??= []).push(k));
   const x = new Float64Array(nodes.length);
-  const top = rows[rows.length - 1];
+  const top = rows[rows.length - 1] ?? [];
   top.forEach((node, k) => (x[node] = (k + 0.5) / top.length));
   for (let r = rows.length - 2; r >= 0; r--) {
     const mean = (node) => {
@@ -176,10 +177,11 @@ function spark(canvas, rates) {
   pen.stroke();
 }
 
-function drawFigures() {
-  const { status, counters } = state;
+// What a run tells of itself, or what an allocator does.
+function figuresOf({ status, counters, figures }) {
+  if (figures) return figures.map(([term, value]) => [term, value.toLocaleString("en")]);
   const us = (ns) => (ns === null ? "longer than 30 ms" : `at most ${ns / 1000} us`);
-  const figures = [
+  return [
     ["hosts", `${status.joined} of ${status.hosts} have joined`],
     ["links down", status.down],
     ["iteration, half of them", us(status.iteration_p50_ns)],
@@ -189,6 +191,12 @@ function drawFigures() {
     ["datagrams", `${counters.received.toLocaleString("en")} in, ${counters.sent.toLocaleString("en")} out`],
     ["not taken", `${counters.forged} forged, ${counters.unknown} unknown, ${counters.limited} too many, ${counters.malformed} malformed, ${counters.stale} stale`],
   ];
+}
+
+function drawFigures() {
+  const { status } = state;
+  const figures = figuresOf(state);
+  $("subject").textContent = state.figures ? "Run" : "Allocator";
   $("figures").replaceChildren(...figures.flatMap(([term, text]) => [element("dt", term), element("dd", text)]));
   const events = state.events.slice(-50).reverse();
   $("events").replaceChildren(...events.map(([ms, kind, what]) => {
@@ -196,8 +204,10 @@ function drawFigures() {
     item.append(element("time", new Date(ms).toLocaleTimeString("en-GB")), `${kind} ${what}`);
     return item;
   }));
+  const flows = `${status.flowlets.toLocaleString("en")} flows`;
+  if (status.says) return ($("state").textContent = `${status.says}; ${flows}`);
   const says = status.serving ? (status.holding_back ? "holds rates back" : "serves") : "stands by";
-  $("state").textContent = `${says}; ${status.flowlets.toLocaleString("en")} flows, up ${Math.round(status.up_s)} s`;
+  $("state").textContent = `${says}; ${flows}, up ${Math.round(status.up_s)} s`;
 }
 
 function element(kind, text) {

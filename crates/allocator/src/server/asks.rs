@@ -63,16 +63,14 @@ impl Server {
                 self.note("link", format!("{link} has {:.3} Gb/s", bps * 1e-9));
             }
             Told::Quota { tenant, weight } => {
-                let names = &self.plan.tenants;
-                let Some(number) = names.iter().position(|(name, _)| *name == tenant) else {
+                if !self.plan.tenants.iter().any(|(name, _)| *name == tenant) {
                     return Err(format!("there is no tenant {tenant}"));
-                };
+                }
                 if weight.is_nan() || weight <= 0.0 {
                     return Err(format!("the weight is {weight}; give a positive number"));
                 }
-                if let Some(allocator) = &mut self.allocator {
-                    allocator.set_quota(number as u32, weight);
-                }
+                self.quotas.insert(tenant.clone(), weight);
+                self.join_all();
                 self.note("quota", format!("{tenant} weighs {weight} at most"));
             }
         }
@@ -96,9 +94,11 @@ impl Server {
         });
         Look {
             plan: Arc::clone(&self.plan),
+            plans: self.plans,
             now_ns,
             at_ms: unix_ms(),
             is_serving: allocator.is_some(),
+            is_draining: self.is_draining,
             is_holding_back: allocator.is_some_and(Allocator::is_holding_back),
             interval_ns: self.interval_ns,
             lease_ns: self.settings.lease_ns,

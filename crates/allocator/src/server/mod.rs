@@ -36,7 +36,9 @@ struct Host {
     up: Seal,
     down: Seal,
     bucket: Bucket,
+    /// The place of its tenant in the plan.
     tenant: u32,
+    most_flowlets: usize,
     /// Where its datagrams came from that the core took.
     address: Option<SocketAddrV4>,
     /// Where an answer goes to that is of this epoch: to who asked, and is not believed yet.
@@ -47,6 +49,7 @@ struct Host {
 pub struct Server {
     config: Config,
     plan: Arc<Plan>,
+    plans: u64,
     settings: Settings,
     interval_ns: Ns,
     sockets: Sockets,
@@ -58,6 +61,8 @@ pub struct Server {
     standby: Option<Standby>,
     down: BTreeSet<String>,
     changed: BTreeMap<String, f64>,
+    /// Quotas that were told since the configuration was read.
+    quotas: BTreeMap<String, f64>,
     begun: Instant,
     next_ns: Ns,
     /// When the last iteration was, and how many there were since the last news.
@@ -86,6 +91,7 @@ impl Server {
             interval_ns: config.interval_ns(),
             config,
             plan: Arc::new(plan),
+            plans: 1,
             settings,
             sockets,
             asks,
@@ -95,6 +101,7 @@ impl Server {
             standby,
             down: BTreeSet::new(),
             changed: BTreeMap::new(),
+            quotas: BTreeMap::new(),
             begun,
             next_ns: 0,
             last_ns: 0,
@@ -247,16 +254,9 @@ impl Server {
         let capacity_bps = self.plan.capacity_bps(&self.down, &self.changed);
         let paths = self.plan.paths(&self.endpoints, &self.down);
         let made = Allocator::new(since_ns, epoch(), &capacity_bps, paths, self.settings);
-        let mut allocator = made.map_err(|e| format!("{}: {e}", self.config.network.display()))?;
-        for (number, (_, weight)) in self.plan.tenants.iter().enumerate() {
-            allocator.set_quota(number as u32, weight.unwrap_or(f64::INFINITY));
-        }
-        for (number, host) in self.hosts.iter_mut().enumerate() {
-            let Some(host) = host else { continue };
-            (host.address, host.asker) = (None, None);
-            allocator.join_as(number as u32, host.tenant);
-        }
-        self.allocator = Some(allocator);
+        self.allocator = Some(made.map_err(|e| format!("{}: {e}", self.config.network.display()))?);
+        self.hosts.iter_mut().flatten().for_each(|host| (host.address, host.asker) = (None, None));
+        self.join_all();
         self.at_rest = 0;
         self.note("serves", String::new());
         Ok(())

@@ -26,13 +26,12 @@ impl Server {
                 down: host.down.clone(),
                 bucket: Bucket::new(host.datagrams_per_s),
                 tenant: host.tenant,
+                most_flowlets: host.most_flowlets,
                 address,
                 asker,
             });
-            if let Some(allocator) = &mut self.allocator {
-                allocator.join_as(number, host.tenant);
-            }
         }
+        self.join_all();
         for number in gone {
             let left = self.hosts[number].take().is_some();
             if let Some(allocator) = self.allocator.as_mut().filter(|_| left) {
@@ -41,28 +40,45 @@ impl Server {
         }
     }
 
-    /// Another network, other hosts or other quotas; flowlets and rates stay.
+    /// All hosts may speak to the allocator, each as its tenant has it.
+    pub(super) fn join_all(&mut self) {
+        let Server { allocator: Some(allocator), endpoints, plan, hosts, quotas, .. } = self else { return };
+        for (place, (name, weight)) in plan.tenants.iter().enumerate() {
+            let weight = quotas.get(name).copied().or(*weight).unwrap_or(f64::INFINITY);
+            allocator.set_quota(endpoints.tenant(plan, place as u32), weight);
+        }
+        for (number, host) in hosts.iter().enumerate() {
+            let Some(host) = host else { continue };
+            allocator.join_as(number as u32, endpoints.tenant(plan, host.tenant));
+            allocator.set_most_flowlets(number as u32, host.most_flowlets);
+        }
+    }
+
+    /// Another network, other hosts, quotas or policy; flowlets and rates stay.
     pub(super) fn take_plan(&mut self, config: Config, plan: Plan) -> Result<(), String> {
-        if config.listen != self.config.listen
-            || config.control != self.config.control
-            || config.page != self.config.page
+        let settings = config.settings()?;
+        let before = &self.config;
+        if (&config.listen, &config.control, &config.page, &config.standby)
+            != (&before.listen, &before.control, &before.page, &before.standby)
+            || settings.lease_ns != self.settings.lease_ns
         {
-            return Err("listen, control and page change with a new start only".to_string());
+            return Err("listen, control, page, standby and lease change with a new start only".to_string());
+        }
+        self.settings = settings;
+        if let Some(allocator) = &mut self.allocator {
+            allocator.set_policy(&settings);
         }
         let before = std::mem::replace(&mut self.plan, Arc::new(plan));
         let was: Vec<Option<LinkId>> =
             self.plan.network.links().iter().map(|link| before.network.find_link(&link.id)).collect();
         self.down.retain(|id| self.plan.network.find_link(id).is_some());
         self.changed.retain(|id, _| self.plan.network.find_link(id).is_some());
+        self.plans += 1;
         self.interval_ns = config.interval_ns();
         self.config = config;
+        self.quotas.clear();
         self.take_hosts();
         self.take_network(|link| was.get(link.index()).copied().flatten())?;
-        if let Some(allocator) = &mut self.allocator {
-            for (number, (_, weight)) in self.plan.tenants.iter().enumerate() {
-                allocator.set_quota(number as u32, weight.unwrap_or(f64::INFINITY));
-            }
-        }
         self.note("reloaded", format!("{} hosts, {} links", self.plan.hosts.len(), self.plan.network.links().len()));
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! What links carry: their capacities, what others take of them, and another network in the place of this one.
 
 use super::{Allocator, law};
-use crate::known::EMPTY;
+use crate::Settings;
 use crate::paths::Paths;
 use subak_core::{Fault, IdVec, LinkId};
 use subak_solve::ned::{Cluster, Iteration};
@@ -35,7 +35,16 @@ impl Allocator {
 
     pub(super) fn observe(&mut self, link: LinkId, bps: f64) {
         let Some(before_bps) = self.unscheduled_bps.get(link) else { return };
+        // No link carries more than it has: a count that went wrong is forgotten soon.
+        let bps = bps.min(self.capacity_bps[link]);
         let _ = self.set_unscheduled(link, before_bps + NEWEST * (bps - before_bps));
+    }
+
+    /// Prices move by another law, for another alpha, and links leave another share free, from the next
+    /// [network](Allocator::set_network) on. What both sides agree on stays.
+    pub fn set_policy(&mut self, wanted: &Settings) {
+        let Settings { law, gamma, alpha, passes, threshold, reserve, .. } = *wanted;
+        self.settings = Settings { law, gamma, alpha, passes, threshold, reserve, ..self.settings };
     }
 
     /// The network is another one from now on: links have these capacities (bit/s; zero if one is down), and flowlets take these
@@ -66,14 +75,14 @@ impl Allocator {
                 let _ = self.set_unscheduled(link, bps);
             }
         }
-        let slots = std::mem::take(&mut self.slots);
+        let mut slots = std::mem::take(&mut self.slots);
         self.rates.clear();
         for number in 0..self.peers.len() as u32 {
             let Some(peer) = self.peer(number) else { continue };
-            let flowlets: Vec<_> = peer.flowlets.values().map(|known| (known.start, known.key)).collect();
-            for (start, key) in flowlets {
-                let told = key.and_then(|key| slots.get(key.slot()).copied()).unwrap_or(EMPTY);
-                self.place_again(number, &start, told);
+            let flowlets: Vec<_> = peer.flowlets.values().copied().collect();
+            for mut known in flowlets {
+                let told = *known.slot(&mut slots);
+                self.put(number, &known.start, told);
             }
         }
         Ok(())

@@ -154,8 +154,15 @@ impl Allocator {
             self.leave(number);
         }
         if self.peers[place].is_none() {
-            self.peers[place] = Some(Box::new(Peer::new(self.epoch, tenant)));
+            self.peers[place] = Some(Box::new(Peer::new(self.epoch, tenant, self.settings.most_flowlets)));
             self.make_ready(number);
+        }
+    }
+
+    /// Endpoint `number` may have so many flowlets from now on; those that it has stay.
+    pub fn set_most_flowlets(&mut self, number: u32, most: usize) {
+        if let Some(peer) = self.peer(number) {
+            peer.most_flowlets = most;
         }
     }
 
@@ -233,16 +240,17 @@ impl Allocator {
     fn settle(&mut self, endpoint: u32, acked: Fate, lost: Fate) {
         let Some(peer) = self.peers.get_mut(endpoint as usize).and_then(Option::as_mut) else { return };
         for (number, ids) in acked {
-            for key in ids.iter().filter_map(|id| peer.flowlets.get(id)?.key) {
-                let slot = &mut self.slots[key.slot()];
+            for id in ids {
+                let Some(known) = peer.flowlets.get_mut(&id) else { continue };
+                let slot = known.slot(&mut self.slots);
                 // One that was to be told again need not be.
                 slot.is_news &= !slot.told.acknowledge(number);
             }
         }
         for (number, ids) in lost {
             for id in ids {
-                let Some(key) = peer.flowlets.get(&id).and_then(|known| known.key) else { continue };
-                let slot = &mut self.slots[key.slot()];
+                let Some(known) = peer.flowlets.get_mut(&id) else { continue };
+                let slot = known.slot(&mut self.slots);
                 if slot.told.needs_again(number) && !std::mem::replace(&mut slot.is_news, true) {
                     self.counters.again += 1;
                     peer.news.push_back(id);
@@ -357,8 +365,8 @@ impl Allocator {
             while told.len() < room.max(1)
                 && let Some(id) = news.pop_front()
             {
-                let Some(key) = flowlets.get(&id).and_then(|known| known.key) else { continue };
-                let slot = &mut slots[key.slot()];
+                let Some(known) = flowlets.get_mut(&id) else { continue };
+                let slot = known.slot(slots);
                 // It was acknowledged since.
                 if !std::mem::replace(&mut slot.is_news, false) {
                     continue;

@@ -2,31 +2,41 @@
 
 use super::Allocator;
 use crate::known::{EMPTY, Known, Slot};
+use crate::peer::Acked;
 use subak_solve::ned::Key;
 use subak_wire::Start;
 
 impl Allocator {
     pub(super) fn start(&mut self, from: u32, start: &Start) {
         let Some(peer) = self.peers.get_mut(from as usize).and_then(Option::as_mut) else { return };
-        let known = peer.flowlets.get(&start.flowlet).map(|known| (known.start, known.key));
-        if known.is_none() && peer.flowlets.len() >= self.settings.most_flowlets {
+        let known = peer.flowlets.get(&start.flowlet).copied();
+        if known.is_none() && peer.flowlets.len() >= peer.most_flowlets {
             self.counters.refused += 1;
             return;
         }
         let tenant = peer.tenant;
-        let before_weight = known.map_or(0.0, |(before, _)| self.asked(&before));
+        let before_weight = known.map_or(0.0, |before| self.asked(&before.start));
         self.quotas.add(tenant, self.asked(start) - before_weight);
-        let weight = self.weight(tenant, start);
-        let key = match known {
-            Some((before, Some(key))) if (before.to, before.path) == (start.to, start.path) => {
-                let _ = self.iteration.cluster_mut().set_weight(key, weight);
-                Some(key)
+        if let Some(Known { start: before, key: Some(key), .. }) = known
+            && (before.to, before.path) == (start.to, start.path)
+        {
+            let weight = self.weight(tenant, start);
+            let _ = self.iteration.cluster_mut().set_weight(key, weight);
+            if let Some(known) = self.peer(from).and_then(|peer| peer.flowlets.get_mut(&start.flowlet)) {
+                known.start = *start;
             }
-            before => self.place(from, start, weight, before.and_then(|(_, key)| key)),
-        };
-        if let Some(peer) = self.peer(from) {
-            peer.flowlets.insert(start.flowlet, Known { start: *start, key });
+            return;
         }
+        let mut told = EMPTY;
+        if let Some(mut before) = known {
+            // It keeps the rate that it was told until it is told another.
+            let Slot { bps, is_news, .. } = *before.slot(&mut self.slots);
+            told = if before.key.is_some() { Slot { bps, is_news, ..EMPTY } } else { before.off };
+            if let Some(key) = before.key {
+                self.remove(key);
+            }
+        }
+        self.put(from, start, told);
     }
 
     /// The weight that a flowlet asks for, within the bounds of any.
@@ -39,34 +49,33 @@ impl Allocator {
         self.asked(start) * self.quotas.factor(tenant)
     }
 
-    /// Gives a flowlet its place on the links of its path, in exchange for that on another.
-    fn place(&mut self, from: u32, start: &Start, weight: f64, before: Option<Key>) -> Option<Key> {
-        // It keeps the rate that it was told until it is told another.
-        let bps = before.map_or(0.0, |key| self.slots[key.slot()].bps);
-        if let Some(key) = before {
-            self.remove(key);
-        }
-        self.put(from, start, weight, Slot { bps, endpoint: from, flowlet: start.flowlet, ..EMPTY })
-    }
-
-    fn put(&mut self, from: u32, start: &Start, weight: f64, slot: Slot) -> Option<Key> {
-        let links = self.paths.path(from, start.to, start.path)?;
-        let key = self.iteration.cluster_mut().add(&links, weight).ok()?;
-        if self.slots.len() <= key.slot() {
-            self.slots.resize(key.slot() + 1, EMPTY);
-        }
-        self.slots[key.slot()] = slot;
-        Some(key)
-    }
-
-    /// The same flowlet over another network; `told` is what stood in its slot.
-    pub(super) fn place_again(&mut self, from: u32, start: &Start, told: Slot) {
+    /// Gives a flowlet its place on the links of its path; `told` is what it was told. Where there is no path, a rate that it
+    /// has is taken back: its host's own congestion control decides, and nothing is held for it on links that others use.
+    pub(super) fn put(&mut self, from: u32, start: &Start, told: Slot) {
         let Some(tenant) = self.peer(from).map(|peer| peer.tenant) else { return };
         let weight = self.weight(tenant, start);
         let bps = if told.bps.is_finite() { told.bps } else { 0.0 };
-        let key = self.put(from, start, weight, Slot { bps, endpoint: from, flowlet: start.flowlet, ..told });
-        if let Some(known) = self.peer(from).and_then(|peer| peer.flowlets.get_mut(&start.flowlet)) {
-            known.key = key;
+        let mut slot = Slot { bps, endpoint: from, flowlet: start.flowlet, ..told };
+        let links = self.paths.path(from, start.to, start.path);
+        let key = links.and_then(|links| self.iteration.cluster_mut().add(&links, weight).ok());
+        let mut is_taken_back = false;
+        match key {
+            Some(key) => {
+                if self.slots.len() <= key.slot() {
+                    self.slots.resize(key.slot() + 1, EMPTY);
+                }
+                self.slots[key.slot()] = slot;
+            }
+            None if bps > 0.0 => {
+                is_taken_back = !slot.is_news;
+                slot = Slot { bps: 0.0, told: Acked::No, is_news: true, ..slot };
+            }
+            None => {}
+        }
+        let Some(peer) = self.peer(from) else { return };
+        peer.flowlets.insert(start.flowlet, Known { start: *start, key, off: slot });
+        if is_taken_back {
+            peer.news.push_back(start.flowlet);
         }
     }
 

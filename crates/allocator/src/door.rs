@@ -1,0 +1,207 @@
+//! Connections of many who ask, served by one thread: none of them keeps another out. Where there are too many, the one that has
+//! said nothing for longest goes.
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Connections that are taken between two looks at the others, at most.
+const AT_A_TIME: usize = 64;
+/// Bytes that are read of one connection before others have their turn.
+const ROOM: usize = 1 << 14;
+/// A pause where the system gives no more connections.
+const BREATH: Duration = Duration::from_millis(10);
+
+/// What is said to who asked.
+pub struct Answer {
+    /// How many bytes the question took.
+    pub asked: usize,
+    /// What goes before the rest.
+    pub head: Vec<u8>,
+    /// The rest, which others may be told, too.
+    pub body: Arc<[u8]>,
+    /// Nothing more is heard after that.
+    pub is_last: bool,
+}
+
+/// How many may be connected, and for how long.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// At once.
+    pub connections: usize,
+    /// A question and its answer take so long at most, and so does the wait for the next question.
+    pub patience: Duration,
+}
+
+/// Where connections come from.
+pub trait Door: AsFd + Send + 'static {
+    /// One of them.
+    type Stream: Read + Write + AsFd;
+
+    /// Asks and answers never wait from now on.
+    fn open(&self) -> io::Result<()>;
+
+    /// The next connection.
+    fn next(&self) -> io::Result<Self::Stream>;
+}
+
+impl Door for TcpListener {
+    type Stream = TcpStream;
+
+    fn open(&self) -> io::Result<()> {
+        self.set_nonblocking(true)
+    }
+
+    fn next(&self) -> io::Result<TcpStream> {
+        let (stream, _) = self.accept()?;
+        stream.set_nonblocking(true)?;
+        Ok(stream)
+    }
+}
+
+impl Door for UnixListener {
+    type Stream = UnixStream;
+
+    fn open(&self) -> io::Result<()> {
+        self.set_nonblocking(true)
+    }
+
+    fn next(&self) -> io::Result<UnixStream> {
+        let (stream, _) = self.accept()?;
+        stream.set_nonblocking(true)?;
+        Ok(stream)
+    }
+}
+
+/// Serves who comes, in a thread of its own: `answer` says what to say to the bytes of a question, once all of it is there.
+pub fn serve<D: Door>(
+    door: D,
+    bounds: Bounds,
+    mut answer: impl FnMut(&[u8]) -> Option<Answer> + Send + 'static,
+) -> io::Result<()> {
+    door.open()?;
+    std::thread::spawn(move || {
+        let mut room: Vec<Connection<D::Stream>> = Vec::new();
+        loop {
+            let mut ready = wait(&door, &room, bounds).into_iter();
+            let is_asked = ready.next().unwrap_or(false);
+            let now = Instant::now();
+            room.retain_mut(|connection| {
+                let is_ready = ready.next().unwrap_or(false);
+                now < connection.until && (!is_ready || connection.go_on(bounds, &mut answer))
+            });
+            for _ in 0..if is_asked { AT_A_TIME } else { 0 } {
+                let stream = match door.next() {
+                    Ok(stream) => stream,
+                    Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
+                    // The process has no room for one more.
+                    Err(_) => {
+                        part_with_one(&mut room);
+                        std::thread::sleep(BREATH);
+                        break;
+                    }
+                };
+                if room.len() >= bounds.connections {
+                    part_with_one(&mut room);
+                }
+                // Most have said what they want by now.
+                let mut connection = Connection::new(stream, bounds);
+                if connection.go_on(bounds, &mut answer) {
+                    room.push(connection);
+                }
+            }
+        }
+    });
+    Ok(())
+}
+
+/// Waits until something can be done: with the door, and with each connection.
+fn wait<D: Door>(door: &D, room: &[Connection<D::Stream>], bounds: Bounds) -> Vec<bool> {
+    let mut waits = vec![PollFd::new(door.as_fd(), PollFlags::POLLIN)];
+    waits.extend(room.iter().map(|connection| {
+        let flags = if connection.is_answering() { PollFlags::POLLOUT } else { PollFlags::POLLIN };
+        PollFd::new(connection.stream.as_fd(), flags)
+    }));
+    let until = room.iter().map(|connection| connection.until).min();
+    let left = until.map_or(bounds.patience, |until| until.saturating_duration_since(Instant::now()));
+    // Rounded up, or the last millisecond would be spent asking.
+    let left = left.saturating_add(Duration::from_millis(1));
+    // A signal ends the wait, and nothing is ready.
+    let _ = poll(&mut waits, PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX));
+    waits.iter().map(|wait| wait.revents().is_some_and(|found| !found.is_empty())).collect()
+}
+
+/// The one that has said nothing for longest goes; who is being answered, last.
+fn part_with_one<S>(room: &mut Vec<Connection<S>>) {
+    let order = |connection: &Connection<S>| (connection.is_answering(), connection.until);
+    if let Some(longest) = (0..room.len()).min_by_key(|&k| order(&room[k])) {
+        room.remove(longest);
+    }
+}
+
+struct Connection<S> {
+    stream: S,
+    asked: Vec<u8>,
+    saying: Option<Answer>,
+    /// Bytes of the answer that went.
+    said: usize,
+    until: Instant,
+}
+
+impl<S> Connection<S> {
+    fn is_answering(&self) -> bool {
+        self.saying.is_some()
+    }
+}
+
+impl<S: Read + Write> Connection<S> {
+    fn new(stream: S, bounds: Bounds) -> Self {
+        Connection { stream, asked: Vec::new(), saying: None, said: 0, until: Instant::now() + bounds.patience }
+    }
+
+    /// Reads and answers as much as can be now; false once it is over.
+    fn go_on(&mut self, bounds: Bounds, answer: &mut impl FnMut(&[u8]) -> Option<Answer>) -> bool {
+        loop {
+            match self.say() {
+                Err(e) => return e.kind() == io::ErrorKind::WouldBlock,
+                Ok(true) => return false,
+                Ok(false) => {}
+            }
+            self.saying = answer(&self.asked);
+            if let Some(saying) = &self.saying {
+                self.asked.drain(..saying.asked.min(self.asked.len()));
+                (self.said, self.until) = (0, Instant::now() + bounds.patience);
+                continue;
+            }
+            let mut room = [0; ROOM];
+            match self.stream.read(&mut room) {
+                Ok(0) => return false,
+                Ok(count) => self.asked.extend(&room[..count]),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return e.kind() == io::ErrorKind::WouldBlock,
+            }
+        }
+    }
+
+    /// Says what it can of the answer; whether that was the last.
+    fn say(&mut self) -> io::Result<bool> {
+        let Some(saying) = &self.saying else { return Ok(false) };
+        let (head, body) = (&saying.head, &saying.body);
+        while self.said < head.len() + body.len() {
+            let left = if self.said < head.len() { &head[self.said..] } else { &body[self.said - head.len()..] };
+            match self.stream.write(left) {
+                Ok(0) => return Ok(true),
+                Ok(count) => self.said += count,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        let is_last = saying.is_last;
+        self.saying = None;
+        Ok(is_last)
+    }
+}

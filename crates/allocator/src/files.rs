@@ -1,0 +1,53 @@
+//! Files that people write. A pipe, a device or an endless file is none: it would hold up whoever reads it.
+
+use std::fs::OpenOptions;
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// A configuration, bytes.
+pub const CONFIG: u64 = 16 << 20;
+/// A network or its routes.
+pub const NETWORK: u64 = 256 << 20;
+/// A key or a token.
+pub const SECRET: u64 = 4096;
+
+/// The text of the file at `path`, which has `most_bytes` at most; an error names the file, what is wrong, and the mend.
+pub fn text(path: &Path, most_bytes: u64) -> Result<String, String> {
+    let say = |what: &str, mend: &str| format!("{}: {what}; {mend}", path.display());
+    let system = |e: std::io::Error| say(&e.to_string(), "name a file that this user may read");
+    // Whoever opens a pipe would wait for its other end.
+    let file = OpenOptions::new().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path).map_err(system)?;
+    let found = file.metadata().map_err(system)?;
+    if !found.is_file() {
+        return Err(say("it is no ordinary file", "name one"));
+    }
+    let mut bytes = Vec::new();
+    file.take(most_bytes + 1).read_to_end(&mut bytes).map_err(system)?;
+    if bytes.len() as u64 > most_bytes {
+        return Err(say(&format!("it has more than {most_bytes} bytes"), "name the right file"));
+    }
+    String::from_utf8(bytes)
+        .map_err(|e| say(&format!("byte {} is no UTF-8", e.utf8_error().valid_up_to()), "write text"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_file_or_too_long_is_refused() {
+        let folder = std::env::temp_dir().join(format!("subak-files-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("text");
+        std::fs::write(&path, "12345").unwrap();
+        assert_eq!(text(&path, 5).as_deref(), Ok("12345"));
+        assert!(text(&path, 4).unwrap_err().contains("more than 4 bytes"));
+        std::fs::write(&path, [b'a', 0xff]).unwrap();
+        assert!(text(&path, 5).unwrap_err().contains("byte 1 is no UTF-8"));
+        assert!(text(&folder, 5).unwrap_err().contains("no ordinary file"));
+        assert!(text(Path::new("/dev/zero"), 5).unwrap_err().contains("no ordinary file"));
+        assert!(text(&folder.join("nothing"), 5).unwrap_err().contains("name a file"));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}
