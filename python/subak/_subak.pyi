@@ -139,8 +139,16 @@ class Spec:
         progress: Listener | None,
         policies: dict[str, Weigher] = ...,
         testbed: Callable[[str, Callable[[float], bool]], str] | None = None,
+        watched: Watched | None = None,
     ) -> str: ...
 
+class Watched:
+    """How the runs go that are told of it."""
+
+    def __init__(self) -> None: ...
+    def state(self, whole: bool) -> str: ...
+
+def page_files() -> list[tuple[str, str, str]]: ...
 def converge(
     text: bytes, format: str, file: str | None, folder: str | PathLike[str], scheme: str, options: bytes
 ) -> str: ...

@@ -7,7 +7,7 @@ import json as json_module
 import os
 import signal
 import sys
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,7 +23,7 @@ from subak.repro.command import repro
 from subak.testbed.command import testbed
 
 if TYPE_CHECKING:
-    from subak._subak import Spec
+    from subak._subak import Spec, Watched
 
 app = typer.Typer(
     name="subak",
@@ -229,6 +229,9 @@ def run(
     print_paths: Annotated[
         bool, typer.Option("--print-paths", help="List the flows of a cell (--cell, or the first) with their paths.")
     ] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Show the runs on a live page of this machine; its address is printed.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Run every scheme x load x seed of a spec. What is complete is kept: the same command resumes."""
@@ -242,7 +245,13 @@ def run(
         _print_paths([(spec.name, json_module.loads(spec.paths(cell or 0))) for spec in loaded], json)
         return
     folders = _folders(specs, out)
-    ended = [_run_one(spec, folder, jobs, cell) for spec, folder in zip(loaded, folders, strict=True)]
+    with ExitStack() as stack:
+        watched = None
+        if watch:
+            from subak.watching import Page
+
+            watched = stack.enter_context(Page()).watched
+        ended = [_run_one(spec, folder, jobs, cell, watched) for spec, folder in zip(loaded, folders, strict=True)]
     if json:
         _print_json({"schema": 1, "runs": ended})
     else:
@@ -269,14 +278,14 @@ def _folders(specs: list[str], out: Path | None) -> list[Path]:
     return folders
 
 
-def _run_one(spec: Spec, folder: Path, jobs: int | None, cell: int | None) -> dict[str, Any]:
+def _run_one(spec: Spec, folder: Path, jobs: int | None, cell: int | None, watched: Watched | None) -> dict[str, Any]:
     from subak._subak import summary
     from subak.progress import Reporter
     from subak.testbed.driver import carry
 
     try:
         with Reporter(spec.name) as reporter:
-            outcome = json_module.loads(spec.run(folder, jobs or 0, cell, reporter, testbed=carry))
+            outcome = json_module.loads(spec.run(folder, jobs or 0, cell, reporter, testbed=carry, watched=watched))
     except KeyboardInterrupt:
         print(f"subak: interrupted; what is complete lies in {folder}: the same command resumes", file=sys.stderr)
         raise typer.Exit(INTERRUPTED) from None

@@ -21,6 +21,7 @@ pub use results::summary::{SIZE_BINS, SizeBin, Summary, SummaryRow, summary};
 pub use results::table::{COLUMNS, Column, KINDS, Row};
 pub use results::warnings::Warning;
 pub use runs::testbed::Testbed;
+pub use runs::watched::Watched;
 pub use runs::{Options, Outcome, Progress, run, run_with};
 pub use spec::drivers::{self, Cost, SchemeChoice};
 pub use spec::topology::Topology;

@@ -17,6 +17,7 @@ mod solving;
 mod structure;
 mod table;
 mod testbed;
+mod watched;
 mod weights;
 
 use pyo3::prelude::*;
@@ -41,6 +42,7 @@ mod _subak {
         solving::Case,
         structure::Structure,
         table::Table,
+        watched::{Watched, page_files},
         weights::weight_policies,
     };
 

@@ -2,6 +2,7 @@
 
 use crate::errors::{OrInputError, input_error};
 use crate::testbed::Hosts;
+use crate::watched::Watched;
 use crate::weights::callables;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -68,8 +69,9 @@ impl Spec {
     }
 
     /// Runs what is not in `out` yet; `progress(done, cells, fraction)` hears how far it is. `policies`: callables by name.
-    /// `testbed`: carries what is for hosts, `testbed(errand, goes_on)` with JSON in and out. What came of it, as JSON.
-    #[pyo3(signature = (out, jobs, only, progress, policies=BTreeMap::new(), testbed=None))]
+    /// `testbed`: carries what is for hosts, `testbed(errand, goes_on)` with JSON in and out. `watched` shows how it goes. What came
+    /// of it, as JSON.
+    #[pyo3(signature = (out, jobs, only, progress, policies=BTreeMap::new(), testbed=None, watched=None))]
     #[expect(clippy::too_many_arguments, reason = "they are the keywords of a Python function")]
     fn run(
         &self,
@@ -80,6 +82,7 @@ impl Spec {
         progress: Option<Py<PyAny>>,
         policies: BTreeMap<String, Py<PyAny>>,
         testbed: Option<Py<PyAny>>,
+        watched: Option<Py<Watched>>,
     ) -> PyResult<String> {
         let policies = callables(policies);
         let hosts = testbed.map(Hosts);
@@ -92,6 +95,7 @@ impl Spec {
             progress: &note,
             cancel: &cancel,
             testbed: hosts.as_ref().map(|h| h as &dyn Testbed),
+            watched: watched.as_ref().map(|watched| &watched.get().0),
         };
         let (ended, result) = py.detach(|| {
             std::thread::scope(|scope| {

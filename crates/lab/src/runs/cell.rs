@@ -73,6 +73,7 @@ pub(crate) fn run(
         policies,
         cancel: options.cancel,
         testbed: options.testbed,
+        watched: options.watched,
         progress,
     };
     let took = simulate::simulate(&cell, &mut |row| table.push(row).map_err(|e| Error::file(Path::new("cell"), e)))?;

@@ -8,6 +8,7 @@ mod passing;
 mod recorder;
 pub(crate) mod simulate;
 pub(crate) mod testbed;
+pub mod watched;
 mod window;
 
 use crate::error::Error;
@@ -28,6 +29,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 use subak_core::Fault;
 use testbed::Testbed;
+use watched::Watched;
 
 /// How to run.
 #[derive(Clone, Copy)]
@@ -42,6 +44,8 @@ pub struct Options<'a> {
     pub cancel: &'a AtomicBool,
     /// Hosts for cells that are not simulated: one at a time.
     pub testbed: Option<&'a dyn Testbed>,
+    /// Where people watch.
+    pub watched: Option<&'a Watched>,
 }
 
 /// How far a run is.

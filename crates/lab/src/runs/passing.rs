@@ -72,6 +72,11 @@ impl Passing {
         self.waiting.insert(flow, *view);
     }
 
+    /// Whether the driver does not know the flow any more.
+    pub fn is_over(&self, flow: FlowId) -> bool {
+        flow < self.written || self.waiting.contains_key(&flow)
+    }
+
     /// The next flow whose row can be written.
     pub fn next_row(&mut self) -> Option<(FlowId, FlowView)> {
         let flow = self.written;

@@ -25,7 +25,7 @@ fn go(name: &str, faults: Value) -> (Scratch, Outcome) {
     let spec = spec(faults).unwrap_or_else(|e| panic!("{e}"));
     let dir = Scratch::new(name);
     let cancel = AtomicBool::new(false);
-    let options = Options { jobs: 1, only: None, progress: &|_| {}, cancel: &cancel, testbed: None };
+    let options = Options { jobs: 1, only: None, progress: &|_| {}, cancel: &cancel, testbed: None, watched: None };
     let outcome = run(&spec, &dir.0, &options).unwrap();
     assert!(outcome.merged, "{:?}", outcome.failed);
     (dir, outcome)

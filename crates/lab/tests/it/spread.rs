@@ -26,7 +26,7 @@ fn go(name: &str, routing: Value, schemes: Value) -> (Scratch, Outcome) {
     let spec = spec(routing, schemes, permutation()).unwrap_or_else(|e| panic!("{e}"));
     let dir = Scratch::new(name);
     let cancel = AtomicBool::new(false);
-    let options = Options { jobs: 1, only: None, progress: &|_| {}, cancel: &cancel, testbed: None };
+    let options = Options { jobs: 1, only: None, progress: &|_| {}, cancel: &cancel, testbed: None, watched: None };
     let outcome = run(&spec, &dir.0, &options).unwrap();
     assert!(outcome.merged, "{:?}", outcome.failed);
     (dir, outcome)
@@ -100,7 +100,8 @@ fn subflows_and_spraying_exclude_each_other() {
         Ok(spec) => {
             let dir = Scratch::new("both");
             let cancel = AtomicBool::new(false);
-            let options = Options { jobs: 1, only: None, progress: &|_| {}, cancel: &cancel, testbed: None };
+            let options =
+                Options { jobs: 1, only: None, progress: &|_| {}, cancel: &cancel, testbed: None, watched: None };
             let outcome = run(&spec, &dir.0, &options).unwrap();
             outcome.failed.values().next().cloned().unwrap_or_default()
         }

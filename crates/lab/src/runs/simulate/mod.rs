@@ -11,6 +11,7 @@ use crate::runs::jobs::Running;
 use crate::runs::passing::Passing;
 use crate::runs::recorder::{Recorder, Shared};
 use crate::runs::testbed::{self, Testbed};
+use crate::runs::watched::{Watched, Watching};
 use crate::runs::window::Counts;
 use crate::spec::drivers::{Scene, SchemeChoice};
 use crate::spec::measure::Convergence;
@@ -42,6 +43,8 @@ pub(crate) struct Cell<'a> {
     pub cancel: &'a AtomicBool,
     /// Hosts, where the caller has any.
     pub testbed: Option<&'a dyn Testbed>,
+    /// Where people watch.
+    pub watched: Option<&'a Watched>,
     /// Told the share of the run that is done.
     pub progress: &'a (dyn Fn(f64) + Sync),
 }
@@ -99,6 +102,10 @@ pub(crate) fn simulate(cell: &Cell, rows: &mut Rows) -> Result<Option<Took>, Err
         seen_bytes: setting.measure.rates_ns.map_or(IdVec::new(), |_| IdVec::filled(0, flows.len())),
         passing,
         counted: Counts::default(),
+        watching: cell.watched.map(|watched| {
+            let name = format!("cell {}: {}, seed {seed}", cell.number, scheme.label);
+            Watching::new(watched, cell.number, name, setting, &flows)
+        }),
     };
     if !run.arrivals(&mut named)? || !run.drain(&mut named)? {
         return Ok(None);
@@ -108,24 +115,25 @@ pub(crate) fn simulate(cell: &Cell, rows: &mut Rows) -> Result<Option<Took>, Err
         return Err(Fault::new("policy", what, "report this as a defect, with the spec").into());
     }
     run.conclude(&mut named)?;
+    drop(run);
     Ok(Some(Took { events: driver.events(), packet_hops: driver.packet_hops() }))
 }
 
 /// Flows that are sampled: from their start until they have ended.
-struct Live {
+pub(crate) struct Live {
     /// Not started yet, and when they start, as far as that is known.
-    pending: BinaryHeap<Reverse<(Ns, FlowId)>>,
+    pub pending: BinaryHeap<Reverse<(Ns, FlowId)>>,
     live: Vec<FlowId>,
 }
 
 impl Live {
     /// Nobody, where no flows are given.
-    fn new(flows: Option<&IdVec<FlowId, Planned>>) -> Self {
+    pub fn new(flows: Option<&IdVec<FlowId, Planned>>) -> Self {
         let known = flows.into_iter().flat_map(|flows| flows.iter_enumerated().filter(|(_, f)| f.after.is_empty()));
         Live { pending: known.map(|(n, f)| Reverse((f.plan.start_ns, n))).collect(), live: Vec::new() }
     }
 
-    fn take_started(&mut self, now_ns: Ns) {
+    pub fn take_started(&mut self, now_ns: Ns) {
         while let Some(&Reverse((_, f))) = self.pending.peek().filter(|next| next.0.0 <= now_ns) {
             self.pending.pop();
             self.live.push(f);
@@ -133,7 +141,7 @@ impl Live {
     }
 
     /// Samples each, and keeps those for which `sample` says so.
-    fn keep(&mut self, mut sample: impl FnMut(FlowId) -> Result<bool, Error>) -> Result<(), Error> {
+    pub fn keep(&mut self, mut sample: impl FnMut(FlowId) -> Result<bool, Error>) -> Result<(), Error> {
         let mut result = Ok(());
         self.live.retain(|&f| {
             if result.is_err() {
@@ -165,6 +173,7 @@ struct Run<'a> {
     passing: Passing,
     /// What counts: from the end of the warm-up to that of the duration.
     counted: Counts,
+    watching: Option<Watching<'a>>,
 }
 
 impl Run<'_> {
@@ -217,6 +226,7 @@ impl Run<'_> {
             if next[3] <= now_ns {
                 next[3] += slice_ns;
                 self.forget(rows)?;
+                self.show();
                 if self.cancelled() {
                     return Ok(false);
                 }
@@ -249,6 +259,7 @@ impl Run<'_> {
             let events = self.driver.events();
             self.driver.run_until_done(until_ns);
             self.forget(rows)?;
+            self.show();
             if self.driver.now_ns() < until_ns {
                 break;
             }
@@ -301,6 +312,7 @@ impl Run<'_> {
             for started in self.actions.react(&finished, self.driver, self.flows) {
                 self.live.pending.push(Reverse(started));
                 self.open.pending.push(Reverse(started));
+                self.watching.iter_mut().for_each(|watching| watching.live.pending.push(Reverse(started)));
                 self.jobs.will_start(started);
             }
             for action in self.jobs.go_on(&finished, self.driver, self.flows)? {
@@ -309,6 +321,12 @@ impl Run<'_> {
         }
         self.driver.run_until(until_ns);
         Ok(())
+    }
+
+    /// Lets who watches look.
+    fn show(&mut self) {
+        let Run { watching, driver, passing, .. } = self;
+        watching.iter_mut().for_each(|watching| watching.look(&**driver, passing));
     }
 
     fn cancelled(&self) -> bool {

@@ -1,0 +1,74 @@
+"""The live page of runs: the allocator's, of simulations as they go on; for this machine alone, and read-only."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from urllib.parse import parse_qs, urlsplit
+
+from subak import _subak
+
+PATIENCE_S = 5.0
+"""Who asks for the page has so long to say so."""
+SAFE = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "default-src 'self'; img-src data:"}
+
+
+class Page:
+    """Serves the page while it is entered, and says on standard error where."""
+
+    def __init__(self) -> None:
+        self.watched = _subak.Watched()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self.watched))
+        self._server.daemon_threads = True
+
+    @property
+    def address(self) -> str:
+        """Where it is."""
+        return f"http://127.0.0.1:{self._server.server_port}/"
+
+    def __enter__(self) -> Page:
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        said = f"The run is shown at {self.address}" if sys.stderr.isatty() else json.dumps({"page": self.address})
+        print(said, file=sys.stderr, flush=True)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def _handler(watched: _subak.Watched) -> type[BaseHTTPRequestHandler]:
+    files = {path: (kind, text.encode()) for path, kind, text in _subak.page_files()}
+
+    class Handler(BaseHTTPRequestHandler):
+        timeout = PATIENCE_S
+
+        def do_GET(self) -> None:
+            """One of the page's files, or its data."""
+            # A page of elsewhere may call this machine by a name of its own, and would read along.
+            if (self.headers.get("Host") or "").partition(":")[0] not in ("127.0.0.1", "localhost"):
+                return self._say(403, "text/plain", b"ask for localhost\n")
+            asked = urlsplit(self.path)
+            if asked.path == "/state.json":
+                state = watched.state(parse_qs(asked.query).get("network") == ["1"])
+                return self._say(200, "application/json", state.encode())
+            if asked.path not in files:
+                return self._say(404, "text/plain", b"there is / and /state.json\n")
+            return self._say(200, *files[asked.path])
+
+        def _say(self, code: int, kind: str, body: bytes) -> None:
+            self.send_response(code)
+            for name, value in {"Content-Type": kind, "Content-Length": str(len(body)), **SAFE}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Says nothing."""
+
+    return Handler
