@@ -38,12 +38,19 @@ class Network(_subak.Network):
 
     @classmethod
     def generate(cls, kind: str, **keys: Any) -> Network:
-        """A network of a ``kind`` such as ``leaf-spine``; its keys are those of a case's ``network``."""
+        """A network by a generator.
+
+        :param kind: Which, such as ``leaf-spine``.
+        :param keys: Those of a case's ``network`` of this kind.
+        """
         return cls(inputs.to_json({"kind": kind, **keys}), ".")
 
     @classmethod
     def from_links(cls, links: Sequence[Mapping[str, Any]] | Frame) -> Network:
-        """A network of the directed ``links``, each with ``id`` and ``capacity`` at least: dicts or a table."""
+        """A network of directed links.
+
+        :param links: Dicts, or a table with a row for each: ``id`` and ``capacity`` at least.
+        """
         return cls(inputs.to_json({"links": tables.rows_of(links, "links", LINK["properties"])}), ".")
 
     @classmethod
@@ -56,7 +63,11 @@ class Network(_subak.Network):
     ) -> Network:
         """A network from node-link JSON, as networkx writes it, GraphML, or HPCC's ``topology.txt``.
 
-        ``capacity`` and ``delay`` are those of edges that have none. Speeds of the Topology Zoo are read.
+        Speeds of the Topology Zoo are read.
+
+        :param path: The file.
+        :param capacity: That of edges that have none, bit/s or text such as ``"10Gbps"``.
+        :param delay: That of edges that have none, seconds or text such as ``"1us"``.
         """
         inputs.read(path)  # what is wrong with the file itself is said of the file
         given = {"file": Path(path).name, "capacity": capacity, "delay": delay}
@@ -66,9 +77,12 @@ class Network(_subak.Network):
     def from_networkx(
         cls, graph: nx.Graph, *, capacity: str | float | None = None, delay: str | float | None = None
     ) -> Network:
-        """A network from a networkx graph: ``capacity``, ``delay`` and ``buffer`` of the edges, ``kind`` of the nodes.
+        """A network from a networkx graph.
 
-        ``capacity`` and ``delay`` here are those of edges that have none.
+        :param graph: ``capacity``, ``delay`` and ``buffer`` stand at the edges, ``kind`` at the nodes; the names of
+            nodes are text, as ``str`` writes them.
+        :param capacity: That of edges that have none, bit/s or text such as ``"10Gbps"``.
+        :param delay: That of edges that have none, seconds or text such as ``"1us"``.
         """
         return cls(inputs.to_json(graph_of(graph, capacity, delay)), ".")
 
@@ -160,14 +174,19 @@ def solve(
 ) -> Answer:
     """Solves one allocation problem exactly and certifies the answer.
 
-    ``problem`` is a case as a dict, the path of a case file (``-``: standard input), or a network; only a network takes
-    ``flows`` and ``policy`` beside it. ``flows`` are dicts, or a table with a row for each: a frame of pandas or
-    polars, an Arrow table, a dict of columns. ``flows={"file": "flows.csv"}`` reads a table of flows or a traffic
-    matrix. ``solver="clarabel"`` asks an independent solver for a second opinion on
-    utilities. ``solver="ned"`` makes ``iterations`` steps (1000) of Flowtune's NED, with F-NORM, and certifies what it
-    has come to; so do its rivals ``accelerated``, ``gradient``, ``fgm``, ``newton-like`` and ``newton``. ``gamma`` is
-    their step. Raises ``InputError`` for a problem that cannot be used. The interpreter is free for other threads while
-    the solver runs.
+    The interpreter is free for other threads while the solver runs.
+
+    :param problem: A case as a dict, the path of a case file (``-``: standard input), or a network; only a network
+        takes ``flows`` and ``policy`` beside it.
+    :param flows: Dicts, or a table with a row for each flow: a frame of pandas or polars, an Arrow table, a dict of
+        columns; ``Rows`` for a million; or ``{"file": "flows.csv"}``, a table of flows or a traffic matrix.
+    :param policy: The kind of policy, or a dict with its kind and keys.
+    :param solver: ``auto``; ``clarabel`` for an independent second opinion on utilities; or step by step: ``ned``,
+        ``accelerated``, ``gradient``, ``fgm``, ``newton-like``, ``newton``, with F-NORM. What these come to is
+        certified too.
+    :param iterations: The steps of ``ned`` and its rivals, 1000 if not given.
+    :param gamma: The size of their step; each has a default.
+    :raises InputError: for a problem that cannot be used: the place, what is wrong, and the mend.
     """
     return case_of(problem, flows, policy).solve(solver, iterations, gamma)
 
@@ -186,10 +205,18 @@ def converge(
 ) -> dict[str, Any]:
     """Runs a scheme's control messages on a fixed set of flows until its rates are exact, and counts the rounds.
 
-    ``problem`` and ``flows`` are as in ``solve``. ``drop`` is the probability that a message is lost at a link,
-    ``params`` are the scheme's, ``order`` replays a list of updates, and with ``trace`` the answer has every update.
     The answer is what ``subak converge --json`` prints: ``converged``, ``rounds``, ``bound_rounds``, ``levels``,
     ``flows`` with ``rate`` and ``ideal`` in bit/s, and ``updates``.
+
+    :param problem: As in ``solve``.
+    :param scheme: A scheme that runs on control messages alone, such as ``s-perc``.
+    :param flows: As in ``solve``.
+    :param seed: Seed of starts, delays and losses.
+    :param drop: The probability that a message is lost at a link.
+    :param max_rounds: When to give up.
+    :param params: The scheme's parameters.
+    :param order: A list of updates to replay.
+    :param trace: Whether the answer has every update.
     """
     options: dict[str, Any] = {"seed": seed, "drop": drop, "max_rounds": max_rounds, "trace": trace}
     options["params"] = dict(params or {})
@@ -245,8 +272,11 @@ def structure(
 ) -> Structure:
     """The order in which the links of a max-min problem become bottlenecks, and which have to come before which.
 
-    Runs WF^k (PERC thesis, algorithm 7): ``k`` is 1, 2 or infinity (``math.inf`` or ``"inf"``). ``problem`` and
-    ``flows`` are as in ``solve``; each flow takes one path and has no demand.
+    Runs WF^k (PERC thesis, algorithm 7).
+
+    :param problem: As in ``solve``; each flow takes one path and has no demand.
+    :param k: 1, 2 or infinity (``math.inf`` or ``"inf"``).
+    :param flows: As in ``solve``.
     """
     from subak.structures import Structure
 

@@ -28,11 +28,15 @@ def upgrades(
 ) -> pa.Table:
     """The links by what twice their capacity would bring, the best first.
 
-    ``problem``, ``flows`` and ``policy`` are as in ``solve``. Under max-min, and under bandwidth functions, each link
-    that holds a flow back is doubled and the problem solved again: ``gain_bps`` is what all rates gain together,
-    ``least_rate_gain_bps`` what the least one gains, ``flows_up`` and ``flows_down`` how many flows gain and lose.
-    Under other policies ``worth`` is price times capacity: what the sum of utilities would gain if the price stayed as
-    it is, which overstates it. Links that are not there hold nobody back.
+    Under max-min, and under bandwidth functions, each link that holds a flow back is doubled and the problem solved
+    again: ``gain_bps`` is what all rates gain together, ``least_rate_gain_bps`` what the least one gains, ``flows_up``
+    and ``flows_down`` how many flows gain and lose. Under other policies ``worth`` is price times capacity: what the
+    sum of utilities would gain if the price stayed as it is, which overstates it. Links that are not there hold nobody
+    back.
+
+    :param problem: As in ``solve``.
+    :param flows: As in ``solve``.
+    :param policy: As in ``solve``.
     """
     from subak.api import case_of
 

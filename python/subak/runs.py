@@ -28,26 +28,26 @@ def run(
     policies: Mapping[str, Weigher] | None = None,
     driver: str | None = None,
 ) -> Results:
-    """Simulates every cell of ``spec``, a file or a dict, that ``out`` does not hold yet.
+    """Simulates every cell of ``spec`` that ``out`` does not hold yet.
 
-    The network of a dict may be a ``Network``, and the ``flows`` of its workload ``steps`` a table: a frame of pandas
-    or polars, an Arrow table, a dict of columns. A spec that has grown by seeds, by values of a sweep or by schemes
-    keeps the cells that ``out`` holds.
+    A spec that has grown by seeds, by values of a sweep or by schemes keeps the cells that ``out`` holds. Ctrl-C raises
+    ``KeyboardInterrupt`` and leaves the cells that are complete, so that the same call resumes; cells under way start
+    again then, and a note on the exception says how many are complete. A cell that fails leaves the others alone and
+    stands in ``Results.failed``.
 
-    ``jobs`` is the number of threads (``None``: one for each processor); ``cell`` runs that one only. A bar shows how
-    far the run is and the time left, in terminals and notebooks; ``progress=False`` shows none, ``True`` one
-    everywhere, and a function is called with the cells that are done, all cells, and the share of the work that is
-    done.
-
-    Ctrl-C raises ``KeyboardInterrupt`` and leaves the cells that are complete, so that the same call resumes; cells
-    under way start again then, and a note on the exception says how many are complete. A cell that fails leaves the
-    others alone and stands in ``Results.failed``. Raises ``InputError`` for a spec that cannot be used.
-
-    ``driver`` runs every scheme in place of what the spec asks for: ``packet``, ``fluid``, or ``testbed`` for real TCP
-    between namespaces of this machine, as root.
-
-    ``policies`` are functions that set the weights of jobs whose policy is ``{callable = "NAME"}``. Such a spec is run
-    anew each time, because its results depend on more than the spec.
+    :param spec: The path of a file, or a dict. The network of a dict may be a ``Network``, and the ``flows`` of its
+        workload ``steps`` a table: a frame of pandas or polars, an Arrow table, a dict of columns.
+    :param out: The folder of the results.
+    :param jobs: Threads; one for each processor if not given.
+    :param cell: Runs this cell only.
+    :param progress: A bar shows how far the run is and the time left, in terminals and notebooks. ``False`` shows none,
+        ``True`` one everywhere; a function is called with the cells that are done, all cells, and the share of the work
+        that is done.
+    :param policies: Functions that set the weights of jobs whose policy is ``{callable = "NAME"}``. Such a spec is run
+        anew each time, because its results depend on more than the spec.
+    :param driver: Runs every scheme in place of what the spec asks for: ``packet``, ``fluid``, or ``testbed`` for real
+        TCP between namespaces of this machine, as root.
+    :raises InputError: for a spec that cannot be used.
     """
     if jobs is not None and jobs < 1:
         raise InputError(None, "jobs", f"it is {jobs}", "give 1 or more")
@@ -75,7 +75,11 @@ Run = Results | str | os.PathLike[str]
 
 
 def report(*results: Run, output: str | os.PathLike[str] = "report.html") -> Path:
-    """Writes one HTML file of a run, or of several in the same charts, and gives back its path."""
+    """Writes one HTML file and gives back its path.
+
+    :param results: A run, or several in the same charts: results, or the folders that hold them.
+    :param output: The file.
+    """
     from subak.reporting import build
 
     return _written(Path(output), build([_folder(one) for one in results]))
@@ -84,8 +88,12 @@ def report(*results: Run, output: str | os.PathLike[str] = "report.html") -> Pat
 def movie(result: Run, *, output: str | os.PathLike[str] = "movie.html", setting: str | None = None) -> Path:
     """Writes the network of a run over time as one HTML file to play and to scrub, and gives back its path.
 
-    Each scheme stands beside the others, its first seed, at a ``setting`` of the sweep (the last if none is named).
-    Queues have to be sampled: ``queues = "100us"`` in ``[measure]``.
+    Each scheme stands beside the others, its first seed. Queues have to be sampled: ``queues = "100us"`` in
+    ``[measure]``.
+
+    :param result: Results, or the folder that holds them.
+    :param output: The file.
+    :param setting: Of a sweep, which setting, such as ``load 0.6``; the last if not given.
     """
     from subak.reporting.movie import build
 
@@ -160,7 +168,11 @@ class Difference:
 
 
 def diff(first: Run, second: Run) -> Difference:
-    """Compares a run with another: scheme by scheme, setting by setting, seed by seed."""
+    """Compares two runs: scheme by scheme, setting by setting, seed by seed.
+
+    :param first: Results, or the folder that holds them.
+    :param second: What is held against it.
+    """
     return Difference(json.loads(_subak.diff(_folder(first), _folder(second))))
 
 

@@ -1,12 +1,11 @@
 //! Faults as operators think of them: cables, nodes, groups, a share of the network, links that flap.
 
-use crate::common::{Scratch, rows};
+use crate::common::{Scratch, ran, rows};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
 use subak_core::Fault;
-use subak_lab::{Options, Outcome, Spec, ValidSpec, run};
+use subak_lab::{Outcome, Spec, ValidSpec};
 
 /// Flows between all hosts of three leaves under four spines, and these faults.
 fn spec(faults: Value) -> Result<ValidSpec, Fault> {
@@ -22,13 +21,7 @@ fn spec(faults: Value) -> Result<ValidSpec, Fault> {
 }
 
 fn go(name: &str, faults: Value) -> (Scratch, Outcome) {
-    let spec = spec(faults).unwrap_or_else(|e| panic!("{e}"));
-    let dir = Scratch::new(name);
-    let cancel = AtomicBool::new(false);
-    let options = Options { jobs: 1, only: None, progress: &|_| {}, cancel: &cancel, testbed: None, watched: None };
-    let outcome = run(&spec, &dir.0, &options).unwrap();
-    assert!(outcome.merged, "{:?}", outcome.failed);
-    (dir, outcome)
+    ran(name, &spec(faults).unwrap_or_else(|e| panic!("{e}")))
 }
 
 /// The links that carried nothing, by seed; a run long enough uses all of them.

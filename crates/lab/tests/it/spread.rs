@@ -1,6 +1,6 @@
 //! Packet spraying and flowlets in specs.
 
-use crate::common::{Scratch, rows};
+use crate::common::{Scratch, ran, rows};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -23,13 +23,7 @@ fn permutation() -> Value {
 }
 
 fn go(name: &str, routing: Value, schemes: Value) -> (Scratch, Outcome) {
-    let spec = spec(routing, schemes, permutation()).unwrap_or_else(|e| panic!("{e}"));
-    let dir = Scratch::new(name);
-    let cancel = AtomicBool::new(false);
-    let options = Options { jobs: 1, only: None, progress: &|_| {}, cancel: &cancel, testbed: None, watched: None };
-    let outcome = run(&spec, &dir.0, &options).unwrap();
-    assert!(outcome.merged, "{:?}", outcome.failed);
-    (dir, outcome)
+    ran(name, &spec(routing, schemes, permutation()).unwrap_or_else(|e| panic!("{e}")))
 }
 
 fn slowest(dir: &Scratch, scheme: &str) -> f64 {

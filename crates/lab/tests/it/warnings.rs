@@ -1,21 +1,10 @@
 //! Warnings of a run, and what they warn of.
 
-use crate::common::{Scratch, rows};
-use std::sync::atomic::AtomicBool;
-use subak_lab::{Options, Outcome, Spec, Summary, run, summary};
+use crate::common::{Scratch, ran, rows};
+use subak_lab::{Outcome, Spec, Summary, summary};
 
 fn go(name: &str, text: &str) -> (Scratch, Outcome) {
-    let spec = Spec::from_toml(text).unwrap().validate().unwrap_or_else(|e| panic!("{e}"));
-    let dir = Scratch::new(name);
-    let cancel = AtomicBool::new(false);
-    let outcome = run(
-        &spec,
-        &dir.0,
-        &Options { jobs: 1, only: None, progress: &|_| {}, cancel: &cancel, testbed: None, watched: None },
-    )
-    .unwrap();
-    assert!(outcome.merged, "{:?}", outcome.failed);
-    (dir, outcome)
+    ran(name, &Spec::from_toml(text).unwrap().validate().unwrap_or_else(|e| panic!("{e}")))
 }
 
 fn kinds(outcome: &Outcome) -> Vec<&'static str> {

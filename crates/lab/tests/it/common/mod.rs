@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use subak_lab::{Options, Outcome, ValidSpec, run};
 
 /// A directory of its own for each test, removed at its end.
 pub struct Scratch(pub PathBuf);
@@ -18,6 +20,17 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
+}
+
+/// Runs a spec into a directory of its own. No cell may fail.
+#[allow(dead_code)]
+pub fn ran(name: &str, spec: &ValidSpec) -> (Scratch, Outcome) {
+    let dir = Scratch::new(name);
+    let cancel = AtomicBool::new(false);
+    let options = Options { jobs: 1, only: None, progress: &|_| {}, cancel: &cancel, testbed: None, watched: None };
+    let outcome = run(spec, &dir.0, &options).unwrap();
+    assert!(outcome.merged, "{:?}", outcome.failed);
+    (dir, outcome)
 }
 
 /// The rows of one kind, as `export` writes them.
