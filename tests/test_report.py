@@ -191,9 +191,9 @@ def test_draws_every_scheme_and_setting(page: Path) -> None:
     completion = text[text.index("<h2>Completion times") : text.index("<h2>Rates")]
     assert set(re.findall('data-choice="(.*?)"', completion)) == {
         "all sizes",
-        "up to 10 KB",
-        "10 KB to 100 KB",
-        "100 KB to 1 MB",
+        "up to 10 kB",
+        "10 kB to 100 kB",
+        "100 kB to 1 MB",
         "over 1 MB",
     }
     for figure in figures(slowdown) + figures(completion):

@@ -371,7 +371,14 @@ def plot(
     """Charts of the report as figures for a paper, or its comparison as a table of LaTeX."""
     from subak.reporting import figures
 
+    if what != "table" and metric:
+        raise InputError(None, "--metric", "it chooses columns of a table", "give --what table, or --chart for a chart")
     if what == "table":
+        kind = form or (output.suffix[1:] if output else "tex")
+        if kind != "tex":
+            raise InputError(
+                None, "--format", f'a table is LaTeX, and "{kind}" is not', "name a file that ends with .tex"
+            )
         text = figures.latex(folders, metric or [])
         if output is None and not json:
             print(text, end="")

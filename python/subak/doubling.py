@@ -17,7 +17,7 @@ TWICE = 2.0
 EXACT = ("max-min", "bandwidth-function")
 """Policies of which a price says nothing that adds up: they are solved again."""
 FINER = 1e-9
-"""A rate that moves by less than this share has not moved."""
+"""A rate that moves by less than this share has not moved, and a link of less than this share of the worth has none."""
 
 
 def upgrades(
@@ -52,7 +52,8 @@ def rank(case: _subak.Case, answer: Answer) -> pa.Table:
     links = pa.table(answer.links).select(["id", "capacity_bps", "price"])
     if case.policy not in EXACT:
         worth = links.append_column("worth", pc.multiply(links["price"], links["capacity_bps"])).drop_columns("price")
-        return worth.filter(pc.greater(worth["worth"], 0)).sort_by([("worth", "descending")])
+        least = FINER * (pc.max(worth["worth"]).as_py() or 0.0)
+        return worth.filter(pc.greater(worth["worth"], least)).sort_by([("worth", "descending")])
     before = pa.table(answer.flows)
     full = set(pc.list_flatten(before["bottlenecks"]).to_pylist())
     tried, rows = _subak.Incremental(case), []

@@ -66,6 +66,10 @@ class Results:
         try:
             return pq.read_table(paths or path, columns=None if columns is None else list(columns), filters=filters)
         except FileNotFoundError:
+            if self.failed:
+                cell, why = next(iter(self.failed.items()))
+                what = f"{len(self.failed)} of {len(self.manifest['cells'])} cells failed, cell {cell}: {why}"
+                raise InputError(str(self.folder), "", what, "mend the spec, or take partial=True") from None
             mend = "resume it with subak.run and the same folder"
             raise InputError(str(self.folder), "", "the run is not complete", mend) from None
         except (OSError, pa.ArrowException) as error:

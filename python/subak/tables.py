@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
@@ -49,14 +50,23 @@ def rows_of(given: Any, what: str, known: Iterable[str]) -> list[dict[str, Any]]
     if not is_frame(given):
         return [_named(row) for row in given]
     table = _arrow(given, what)
-    names = {name: NS_AND_BYTES.get(name, (name, ""))[0] for name in table.column_names}
+    # An index of pandas that has no name says nothing.
+    table = table.select([i for i, name in enumerate(table.column_names) if not name.startswith("__index_level_")])
+    names = dict(zip(table.column_names, _keys(table.column_names), strict=True))
     known = list(known)
+    if twice := [name for name, times in Counter(_keys(table.column_names)).items() if times > 1]:
+        raise InputError(None, what, f'the column "{twice[0]}" is there twice', "leave one of them away")
     strange = [name for name, key in names.items() if key not in known]
     if strange:
         said = ", ".join(f'"{name}"' for name in strange)
         mend = f"leave them away, or call them as they are meant: {', '.join(known)}"
         raise InputError(None, what, f"unknown column{'s' if len(strange) > 1 else ''} {said}", mend)
     return [_named(dict(_given(row))) for row in table.to_pylist()]
+
+
+def _keys(names: Sequence[str]) -> list[str]:
+    """The keys of a flow that columns mean: `size_bytes` is a size."""
+    return [NS_AND_BYTES.get(name, (name, ""))[0] for name in names]
 
 
 def _given(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

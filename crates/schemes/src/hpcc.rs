@@ -152,6 +152,9 @@ impl Scheme for Hpcc {
     type Hop = Stamper;
     type Sink = ();
 
+    fn takes_one_path(&self) -> bool {
+        true
+    }
     fn new(params: &Params) -> Result<Self, Fault> {
         let bytes = |name| params.whole(name, 0.0, 1000.0).map(|bytes| bytes as u32);
         Ok(Hpcc {

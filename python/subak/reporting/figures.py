@@ -38,6 +38,7 @@ COLOURS = ("#0b6cb3", "#c24a00", "#007a58", "#a8488a", "#7d6100", "#6a45b0", "#3
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.5, 2)), (0, (6, 2, 1.5, 2)), (0, (3, 1.5)), (0, (1, 1.5)))
 MARKERS = "os^Dvp*X"
 MOST_MARKED = 24
+MOST_LETTERS = 40
 
 
 def charts(folders: Sequence[Path], what: str, setting: str | None = None, chart: str | None = None) -> list[Chart]:
@@ -100,7 +101,13 @@ def save(
         named = {
             line.get_label(): line for panel in panels for line in panel.lines if not line.get_label().startswith("_")
         }
-        figure.legend(named.values(), named.keys(), loc="outside upper center", ncols=2, frameon=False)
+        figure.legend(
+            named.values(),
+            named.keys(),
+            loc="outside upper center",
+            ncols=1 if max(map(len, named), default=0) > 20 else 2,
+            frameon=False,
+        )
         dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
         try:
             if form == "pgf":
@@ -110,6 +117,11 @@ def save(
         except OSError as error:
             raise InputError(str(path), "", f"it cannot be written: {error.strerror}", "name another file") from None
     return figure
+
+
+def _short(name: str) -> str:
+    """A name that a legend has room for."""
+    return name if len(name) <= MOST_LETTERS else f"{name[: MOST_LETTERS - 1]}…"
 
 
 def _save_pgf(figure: Figure, path: Path) -> None:
@@ -131,7 +143,7 @@ def _draw(axes: Axes, chart: Chart, titled: bool) -> None:
         points = chart.line(series)
         xs, ys = [x for x, _ in points], [y for _, y in points]
         marker = MARKERS[series.slot % len(MARKERS)] if len(series.x) <= MOST_MARKED and not chart.step else ""
-        axes.plot(xs, ys, marker=marker, ms=3, label=series.name, **look)
+        axes.plot(xs, ys, marker=marker, ms=3, label=_short(series.name), **look)
         if len(series.low):
             axes.vlines(series.x, series.low, series.high, color=look["color"], lw=0.7, alpha=0.7)
     axes.set_xlabel(chart.x.label)
@@ -188,5 +200,5 @@ def _escaped(text: str) -> str:
         "{": r"\{",
         "}": r"\}",
     }
-    signs |= {"^": r"\^{}", "~": r"\~{}", "\\": r"\textbackslash{}"}
+    signs |= {"^": r"\^{}", "~": r"\~{}", "\\": r"\textbackslash{}", "<": r"\textless{}", ">": r"\textgreater{}"}
     return "".join(signs.get(sign, sign) for sign in text)

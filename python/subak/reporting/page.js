@@ -139,7 +139,7 @@
       }
       for (const tick of now.x.ticks()) {
         const at = now.x.at(tick);
-        drawn += `<line class="tick" x1="${at}" y1="${BOTTOM}" x2="${at}" y2="${BOTTOM + 4}"/><text x="${at}" y="${BOTTOM + 16}" text-anchor="middle">${short(tick)}</text>`;
+        drawn += `<line class="tick" x1="${at}" y1="${BOTTOM}" x2="${at}" y2="${BOTTOM + 4}"/><text x="${at}" y="${BOTTOM + 19}" text-anchor="middle">${short(tick)}</text>`;
       }
       grid.innerHTML = `${drawn}<line class="axis" x1="${LEFT}" y1="${BOTTOM}" x2="${RIGHT}" y2="${BOTTOM}"/>${labels}`;
     };

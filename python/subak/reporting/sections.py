@@ -17,13 +17,13 @@ MOST_NAMED = 20
 Numbers = NDArray[np.float64]
 SIZES = (
     ("all sizes", 0.0, np.inf),
-    ("up to 10 KB", 0.0, 1e4),
-    ("10 KB to 100 KB", 1e4, 1e5),
-    ("100 KB to 1 MB", 1e5, 1e6),
+    ("up to 10 kB", 0.0, 1e4),
+    ("10 kB to 100 kB", 1e4, 1e5),
+    ("100 kB to 1 MB", 1e5, 1e6),
     ("over 1 MB", 1e6, np.inf),
 )
 """Classes of sizes, bytes: above the one, up to the other."""
-UNTIMED = "No completion times were measured. A spec asks for them with fct = true in [measure]."
+UNTIMED = "No completion times were measured: no flow has a size, or [measure] says fct = false."
 
 
 def slowdown(view: View) -> Block:

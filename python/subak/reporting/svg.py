@@ -150,7 +150,7 @@ def _grid(x: Scale, y: Scale) -> str:
     for value, text in x.ticks():
         at = x.at(value)
         out.append(f'<line class="tick" x1="{at:.1f}" y1="{bottom:g}" x2="{at:.1f}" y2="{bottom + 4:g}"/>')
-        out.append(f'<text x="{at:.1f}" y="{bottom + 16:g}" text-anchor="middle">{escape(text)}</text>')
+        out.append(f'<text x="{at:.1f}" y="{bottom + 19:g}" text-anchor="middle">{escape(text)}</text>')
     middle = (TOP + bottom) / 2
     out.append(f'<line class="axis" x1="{LEFT:g}" y1="{bottom:g}" x2="{right:g}" y2="{bottom:g}"/>')
     out.append(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -106,6 +107,8 @@ def _curve(line: Line, axis: str, rest: str, metric: Metric, up_to: int | None) 
     found.sort()
     if not found or (_log(metric) and not any(y > 0 for _, y, _, _ in found)):
         return None
+    # What is zero has no place on a logarithmic axis.
+    found = [(x, *(ends if y > 0 or not _log(metric) else (math.nan,) * 3)) for x, *ends in found for y in ends[:1]]
     xs, ys, low, high = (list(column) for column in zip(*found, strict=True))
     least = 1.0 if "slowdown" in metric.name else min((y for y in ys if y > 0), default=0.0) / 2
     return Series(line.label, line.slot, xs, ys, [max(v, least if _log(metric) else 0.0) for v in low], high)

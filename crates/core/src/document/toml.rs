@@ -18,7 +18,11 @@ pub fn parse(text: &str) -> Result<Value, Fault> {
         Ok(table) => table_to_json(table),
         Err(error) => {
             let place = error.span().map_or(String::new(), |span| line_and_column(body, span.start));
-            Err(Fault::new(place, shortened(error.message()), "write the document as TOML has it"))
+            let mend = match error.message().contains("duplicate key") {
+                true => "give it once; a table that comes several times is written [[scheme]], [[fault]]",
+                false => "write the document as TOML has it",
+            };
+            Err(Fault::new(place, shortened(error.message()), mend))
         }
     }
 }

@@ -62,6 +62,11 @@ pub trait Scheme: Sized + Send + 'static {
         let _ = load;
         Work::default()
     }
+    /// Whether a source holds what links tell against what they told before, so that all packets of a subflow have to take one
+    /// path.
+    fn takes_one_path(&self) -> bool {
+        false
+    }
     /// How losses are noticed.
     fn recovery(&self) -> Recovery {
         Recovery::default()

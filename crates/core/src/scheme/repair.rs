@@ -8,8 +8,8 @@ use std::fmt::Debug;
 pub struct Recovery {
     /// A segment is lost once one sent this many transmissions later is acknowledged; `None`: only timeouts tell.
     pub reorder: Option<u32>,
-    /// With `reorder`, a segment is lost only once one sent a round trip later, its variation included, is acknowledged, however
-    /// many overtook it (as RFC 8985, with a wider window): the packets of the flow take several paths.
+    /// With `reorder`, a segment is lost only once one sent a timeout later is acknowledged, however many overtook it (as RFC
+    /// 8985, with a window as wide as that): the packets of the flow take several paths.
     pub patient: bool,
     /// Whether the last segment is sent once more after two round trips of silence, before the timeout (RFC 8985).
     pub probe: bool,

@@ -108,10 +108,10 @@ pub trait DriverKind: Sync {
         let _ = (name, params);
         false
     }
-    /// Whether receivers drop what comes out of order under the scheme.
-    fn goes_back(&self, name: &str, params: &Map<String, Value>) -> bool {
+    /// Why packets of one flow cannot take several paths under the scheme, and what helps; `None` where they can.
+    fn keeps_to_one_path(&self, name: &str, params: &Map<String, Value>) -> Option<(&'static str, &'static str)> {
         let _ = (name, params);
-        false
+        None
     }
     /// What the NICs of the hosts of `network` do under the scheme, where the driver has any.
     fn nic(&self, name: &str, params: &Map<String, Value>, network: &Network) -> Option<Nic> {
@@ -205,12 +205,16 @@ impl Visitor for Recovers {
     }
 }
 
-struct GoesBack;
+struct OnePath;
 
-impl Visitor for GoesBack {
-    type Out = bool;
-    fn visit<S: Scheme>(self, scheme: S) -> bool {
-        scheme.recovery().go_back
+impl Visitor for OnePath {
+    type Out = Option<(&'static str, &'static str)>;
+    fn visit<S: Scheme>(self, scheme: S) -> Self::Out {
+        if scheme.takes_one_path() {
+            return Some(("holds what the links of a path tell against what they told before", ""));
+        }
+        let why = "has receivers that drop what comes out of order (go-back-N)";
+        scheme.recovery().go_back.then_some((why, ", or the scheme's params.recovery = \"selective\""))
     }
 }
 
@@ -273,8 +277,8 @@ impl DriverKind for Packets {
     fn is_lossless(&self, name: &str, params: &Map<String, Value>) -> bool {
         subak_schemes::with_scheme(name, params, IsLossless).unwrap_or(false)
     }
-    fn goes_back(&self, name: &str, params: &Map<String, Value>) -> bool {
-        subak_schemes::with_scheme(name, params, GoesBack).unwrap_or(false)
+    fn keeps_to_one_path(&self, name: &str, params: &Map<String, Value>) -> Option<(&'static str, &'static str)> {
+        subak_schemes::with_scheme(name, params, OnePath).ok().flatten()
     }
     /// 150 ns a packet-hop of data or acknowledgement of DCTCP, others as they say; and what a central machine takes.
     fn cost(&self, name: &str, params: &Map<String, Value>, expected: Expected) -> Cost {

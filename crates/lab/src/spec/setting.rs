@@ -84,6 +84,9 @@ impl Setting {
         if let (Some(workload), Some(policy)) = (&workload, policy) {
             faults.keep(workload.check_policy(policy));
         }
+        if let (Some(topology), Some(Value::Object(workload))) = (&topology, section("workload")) {
+            subflows(topology, workload).into_iter().for_each(|fault| faults.push(fault));
+        }
         let injected = section("fault").map_or(Ok(Vec::new()), |list| {
             each(list, |f| fault::read(f, topology.as_deref(), duration_ns)).map_err(|e| e.below("fault"))
         });
@@ -156,23 +159,23 @@ impl Setting {
                 let what = format!("scheme \"{}\" knows of no weights, and some flows have one", info.name);
                 return Err(Fault::new("workload", what, "leave the weights away, or the scheme out of the spec"));
             }
-            crate::spec::policy::check(self.policy, &info, &scheme.params)?;
+            let policy = crate::spec::policy::check(self.policy, &info, &scheme.params);
             if driver.is_real() {
                 testbed::check(self)?;
             }
-            if self.topology.spread().is_some() && driver.goes_back(&scheme.name, &scheme.params) {
-                let what =
-                    format!("under scheme \"{}\" receivers drop what comes out of order (go-back-N)", scheme.label);
-                let mend = "take routing.kind = \"ecmp\", or the scheme's params.recovery = \"selective\"";
-                return Err(Fault::new("routing.kind", what, mend));
+            let one_path = driver.keeps_to_one_path(&scheme.name, &scheme.params);
+            if let Some((why, other)) = one_path.filter(|_| self.topology.spread().is_some()) {
+                let what = format!("scheme \"{}\" {why}: its packets cannot take several paths", scheme.label);
+                return Err(Fault::new("routing.kind", what, format!("take routing.kind = \"ecmp\"{other}")));
             }
             // Whether traffic runs both ways makes no difference to that.
             let params = self.circumstances(true).complete(&info, &scheme.params);
             if self.controller.is_none() && driver.has_controller(&scheme.name, &params, self.topology.network())? {
                 let what = format!("scheme \"{}\" has a central machine, and the spec does not place it", info.name);
-                return Err(Fault::new("controller", what, crate::spec::controller::mend(&self.topology)));
+                let controller = Fault::new("controller", what, crate::spec::controller::mend(&self.topology));
+                return Err(Fault::all(policy.err().into_iter().chain([controller.clone()])).unwrap_or(controller));
             }
-            Ok(())
+            policy
         };
         Fault::all(schemes.iter().filter_map(|scheme| check(scheme).err())).map_or(Ok(()), Err)
     }
@@ -243,6 +246,22 @@ impl Setting {
     /// The load of all flows, where the workload has one.
     pub fn whole_load(&self) -> Option<f64> {
         self.workload.loads().map(|(_, load)| load)
+    }
+}
+
+/// Subflows of flows whose packets are spread already.
+fn subflows(topology: &Topology, workload: &Map<String, Value>) -> Option<Fault> {
+    topology.spread()?;
+    let several = |table: &Map<String, Value>| table.get("subflows").and_then(Value::as_u64).is_some_and(|n| n > 1);
+    let fault = || {
+        let what = "routing.kind spreads the packets of each flow over its paths already";
+        Fault::new("workload.subflows", what, "leave subflows away, or take routing.kind = \"ecmp\"")
+    };
+    let flows = workload.get("flows").and_then(Value::as_array).into_iter().flatten();
+    let at = flows.filter_map(Value::as_object).position(several);
+    match at {
+        Some(i) => Some(Fault { place: format!("workload.flows[{i}].subflows"), ..fault() }),
+        None => several(workload).then(fault),
     }
 }
 

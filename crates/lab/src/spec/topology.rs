@@ -252,10 +252,6 @@ impl Topology {
         subflows: usize,
     ) -> Result<(Vec<Route>, Option<Spread>), Fault> {
         let Spreading { spread, ways } = self.spreading;
-        if spread.is_some() && subflows > 1 {
-            let what = "routing.kind spreads the packets of each flow over its paths already";
-            return Err(Fault::new("subflows", what, "leave subflows away, or take routing.kind = \"ecmp\""));
-        }
         let routes = self.routes(router, src, dst, key, if spread.is_some() { ways } else { subflows })?;
         let spread = spread.filter(|_| routes.len() > 1);
         Ok((routes, spread))

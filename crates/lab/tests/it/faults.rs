@@ -132,6 +132,7 @@ fn what_cannot_be_broken_is_refused_with_its_place() {
         (json!({"kind": "down", "nodes": []}), "nodes"),
         (json!({"kind": "down", "links": ["leaf*->core*"]}), "links[0]"),
         (json!({"kind": "down", "link": "leaf0->spine0", "node": "spine0"}), "links"),
+        (json!({"kind": "down", "node": "spine0", "both": false}), "both"),
         (json!({"kind": "down", "share": 0}), "share"),
         (json!({"kind": "down", "share": 1.5}), "share"),
         (json!({"kind": "down", "share": "5%"}), "share"),

@@ -3,9 +3,8 @@
 use crate::common::{Scratch, ran, rows};
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
 use subak_core::Fault;
-use subak_lab::{Options, Outcome, Spec, ValidSpec, run};
+use subak_lab::{Outcome, Spec, ValidSpec};
 
 fn spec(routing: Value, schemes: Value, workload: Value) -> Result<ValidSpec, Fault> {
     let tree = json!({
@@ -81,6 +80,8 @@ fn what_cannot_be_spread_is_refused_with_its_place() {
     let go_back = json!([{"name": "dcqcn", "params": {"recovery": "go-back-n"}}]);
     let fault = refused(json!({"kind": "spray"}), &go_back, permutation());
     assert!(fault.place == "routing.kind" && fault.mend.contains("selective"), "{fault}");
+    let fault = refused(json!({"kind": "spray"}), &json!([{"name": "hpcc"}]), permutation());
+    assert!(fault.place == "routing.kind" && !fault.mend.contains("selective"), "{fault}");
     let selective = json!([{"name": "dcqcn", "params": {"recovery": "selective"}}]);
     assert!(spec(json!({"kind": "spray"}), selective, permutation()).is_ok());
 }
@@ -88,17 +89,13 @@ fn what_cannot_be_spread_is_refused_with_its_place() {
 #[test]
 fn subflows_and_spraying_exclude_each_other() {
     let workload = json!({"kind": "permutation", "size": "1MB", "subflows": 2});
-    let spec = spec(json!({"kind": "spray"}), json!([{"name": "dctcp"}]), workload);
-    let fault = match spec {
-        Err(fault) => fault.to_string(),
-        Ok(spec) => {
-            let dir = Scratch::new("both");
-            let cancel = AtomicBool::new(false);
-            let options =
-                Options { jobs: 1, only: None, progress: &|_| {}, cancel: &cancel, testbed: None, watched: None };
-            let outcome = run(&spec, &dir.0, &options).unwrap();
-            outcome.failed.values().next().cloned().unwrap_or_default()
-        }
-    };
-    assert!(fault.contains("subflows") && fault.contains("ecmp"), "{fault}");
+    let fault =
+        spec(json!({"kind": "spray"}), json!([{"name": "dctcp"}]), workload).map(drop).expect_err("it was taken");
+    assert!(fault.place == "workload.subflows" && fault.mend.contains("ecmp"), "{fault}");
+    let one = json!({"src": "h0", "dst": "h5", "size": "1kB"});
+    let two = json!({"src": "h0", "dst": "h5", "size": "1kB", "subflows": 2});
+    let workload = json!({"kind": "steps", "flows": [one, two]});
+    let fault =
+        spec(json!({"kind": "spray"}), json!([{"name": "dctcp"}]), workload).map(drop).expect_err("it was taken");
+    assert_eq!(fault.place, "workload.flows[1].subflows");
 }

@@ -215,7 +215,7 @@ impl Sender {
 
     /// How much later than a segment another one has to be sent that tells of its loss, over several paths.
     fn patience_ns(&self) -> Ns {
-        self.srtt_ns + 4 * self.rttvar_ns
+        (self.srtt_ns + 4 * self.rttvar_ns).max(self.recovery.rto_min_ns)
     }
 
     fn detect_lost(&mut self) -> Option<u32> {

@@ -163,15 +163,20 @@ impl Run<'_> {
     pub(super) fn idle_ns(&self, f: FlowId, size: u64) -> Ns {
         let (setting, plan) = (self.cell.setting, &self.flows[f].plan);
         let network = setting.topology.network();
+        let most_bps = plan.utility.as_ref().map_or(f64::INFINITY, |u| u.top_bps()).min(plan.demand_bps);
+        let over = |route: &Route| idle_fct_ns(network, &route.forward, setting.packet, size, most_bps);
+        if let [route] = plan.routes.as_slice() {
+            return over(route) + self.idle_back_ns(plan);
+        }
+        // What is spread may be lucky, and take the quickest way alone.
+        let quickest_ns = plan.routes.iter().filter(|_| plan.spread.is_some()).map(over).min().unwrap_or(Ns::MAX);
         let links = network.links();
         let at_line_rate =
             |r: &Route| r.forward.iter().all(|&l| links[l].capacity_bps >= links[r.forward[0]].capacity_bps);
-        let one = |routes: &[Route]| routes.len() == 1 || plan.spread.is_some() && at_line_rate(&routes[0]);
-        if let Some(route) = plan.routes.first().filter(|_| one(&plan.routes)) {
-            let most_bps = plan.utility.as_ref().map_or(f64::INFINITY, |u| u.top_bps()).min(plan.demand_bps);
-            return idle_fct_ns(network, &route.forward, setting.packet, size, most_bps) + self.idle_back_ns(plan);
+        if plan.spread.is_some() && plan.routes.iter().any(at_line_rate) {
+            return quickest_ns + self.idle_back_ns(plan);
         }
-        subak_fluid::lone_fct_ns(network, plan, setting.packet) + self.idle_back_ns(plan)
+        subak_fluid::lone_fct_ns(network, plan, setting.packet).min(quickest_ns) + self.idle_back_ns(plan)
     }
 
     /// The last acknowledgement's way back, where a flow is complete at its sender.

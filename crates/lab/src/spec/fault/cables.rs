@@ -86,6 +86,10 @@ pub(super) fn read(section: &mut Section, topology: Option<&Topology>) -> Broken
         _ => crate::spec::section::between(v, 0.0, true, 1.0),
     });
     let both: bool = section.take("both");
+    if !both && (named[2].is_some() || named[3].is_some()) {
+        let what = "all links of a node fail, those to it and those from it";
+        section.note(Fault::new("both", what, "leave it away, or name links: \"spine0->*\""));
+    }
     let nothing = Broken { cables: Vec::new(), count: None };
     if section.wrong() > wrong {
         return nothing;

@@ -113,7 +113,7 @@ impl Rows {
     }
 
     fn count(&mut self, fault: Fault) {
-        let same = |(known, _): &&mut (Fault, u64)| known.what == fault.what && known.mend == fault.mend;
+        let same = |(known, _): &&mut (Fault, u64)| cause(&known.what) == cause(&fault.what);
         if let Some((_, rows)) = self.0.iter_mut().find(same) {
             *rows += 1;
         } else if self.0.len() < MOST_CAUSES {
@@ -130,6 +130,11 @@ impl Rows {
         });
         Fault::all(told).map_or(Ok(()), Err)
     }
+}
+
+/// What is wrong, whichever name or number it is wrong with.
+fn cause(what: &str) -> String {
+    what.split('"').step_by(2).flat_map(str::chars).filter(|c| !c.is_ascii_digit()).collect()
 }
 
 /// The keys `file`, `format` and `origin`; files lie relative to `base`.
