@@ -48,6 +48,7 @@ impl<S: Scheme> Sim<S> {
                 pace_event_ns: None,
                 timeout_pending: false,
                 at_nic: false,
+                listed: false,
                 had_to_wait: false,
             };
             match self.subs.get_mut(first_sub.plus(SubflowId::from_index(number))) {
@@ -136,6 +137,7 @@ impl<S: Scheme> Sim<S> {
             let (forward, back) = (self.routes.add(&route.forward), self.routes.add(&route.back));
             let symmetric = self.is_symmetric(&route.forward, &route.back);
             let sub = &mut self.subs[at];
+            sub.listed &= self.routes.first(sub.forward) == self.routes.first(forward);
             (sub.forward, sub.back, sub.symmetric, sub.base_rtt_ns) = (forward, back, symmetric, info.base_rtt_ns);
             if self.flows[flow].open {
                 self.flows[flow].source.on_reroute(&mut self.io, k, &info, &route.forward);

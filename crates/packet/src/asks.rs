@@ -24,7 +24,17 @@ impl<S: Scheme> Sim<S> {
                 (Ask::Pace { subflow, rate_bps, window_bytes }, Who::Source(flow)) => {
                     let at = self.sub_of(flow, subflow);
                     let demand_bps = self.flows[flow].demand_bps;
-                    set_pace(&mut self.subs[at], rate_bps, window_bytes, demand_bps, self.set.clock);
+                    set_pace(
+                        &mut self.subs[at],
+                        rate_bps,
+                        window_bytes,
+                        demand_bps,
+                        self.set.clock,
+                        self.set.pacing.late_rates,
+                    );
+                    if self.set.pacing.one_timer {
+                        self.set_timer_forward(at);
+                    }
                 }
                 (Ask::Timer { timer, at_ns }, who) => {
                     if let Who::Source(flow) | Who::Sink(flow) = who {

@@ -101,7 +101,9 @@ impl<S: Scheme> Sim<S> {
                 self.finish(flow);
             }
             self.say_goodbye(flow);
-        } else {
+        }
+        // Where NICs have one timer, the acknowledgement wakes it for all flows.
+        if !all || self.set.pacing.one_timer {
             self.send(at);
         }
         self.flows.release(flow);

@@ -82,11 +82,19 @@ pub(crate) struct Subflow {
     pub timeout_pending: bool,
     /// Its packet waits at the NIC, where subflows take turns ([`subak_core::Nic`]).
     pub at_nic: bool,
+    /// It is among those that the NIC with one timer looks at.
+    pub listed: bool,
     /// Its packet has just left the NIC, which kept it from sending when its pace allowed.
     pub had_to_wait: bool,
 }
 
 impl Subflow {
+    /// When its pace allows the next packet.
+    #[inline]
+    pub fn pace_ns(&self) -> Ns {
+        self.pace_ps.div_ceil(PS)
+    }
+
     /// The way of a data packet that is sent at `now_ns`.
     #[inline]
     pub fn way(&mut self, now_ns: Ns) -> RouteId {
@@ -121,6 +129,7 @@ pub(crate) fn set_pace(
     window_bytes: Option<u64>,
     demand_bps: f64,
     clock: Clock,
+    late: bool,
 ) {
     sub.held = false;
     sub.window_bytes = window_bytes.unwrap_or(u64::MAX);
@@ -128,6 +137,7 @@ pub(crate) fn set_pace(
         sub.rate_bps = rate_bps;
         if let Some(rate_bps) = rate_bps
             && sub.last_bytes > 0
+            && !late
         {
             let gap_ps = gap_ps(sub.last_bytes, rate_bps.min(demand_bps), clock);
             sub.pace_ps = sub.last_sent_ps.saturating_add(gap_ps);
@@ -141,10 +151,6 @@ fn gap_ps(bytes: u32, rate_bps: f64, clock: Clock) -> u64 {
         Clock::Exact => exact_ps,
         Clock::WholeNs => (exact_ps - exact_ps % PS).max(PS),
     }
-}
-
-pub(crate) fn may_go(sub: &Subflow, now_ns: Ns) -> bool {
-    sub.pace_ps.div_ceil(PS) <= now_ns
 }
 
 /// The packet leaves now: when may the next one? A source that waited only for the clock's next nanosecond goes on

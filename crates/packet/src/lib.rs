@@ -13,6 +13,7 @@ mod flows;
 mod losses;
 mod machines;
 mod mishaps;
+mod nic;
 mod nodes;
 mod pauses;
 mod pfc;

@@ -164,6 +164,8 @@ impl<S: Scheme> Sim<S> {
         if !on && !p.wakes && p.held_down == 0 && p.queue.packets() > 0 {
             p.wakes = true;
             self.wheel.push(self.now_ns.max(p.serializer.free_ns()), Event::Wake(link, PacketId(0)));
+        } else if !on && self.set.pacing.one_timer {
+            self.look(link);
         }
     }
 

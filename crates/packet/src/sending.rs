@@ -1,10 +1,23 @@
 //! What a sender sends: as much as window and pace allow.
 
 use crate::event::Event;
-use crate::flow::{FlowState, PS, SubId, Subflow, advance_pace, blank, may_go, remaining};
+use crate::flow::{FlowState, SubId, Subflow, advance_pace, blank, remaining};
+use crate::sender::Next;
 use crate::sim::Sim;
 use subak_core::scheme::{Scheme, Source};
-use subak_core::{FlowId, SubflowId};
+use subak_core::{FlowId, Ns, SubflowId};
+
+/// What a subflow may send, and when.
+pub(crate) enum Turn {
+    /// It has nothing to send, or may not.
+    Nothing,
+    /// Its window is full; when its pace allows a packet.
+    Full(Ns),
+    /// Its pace allows it only then.
+    At(Ns),
+    /// This, at once.
+    Now(Next),
+}
 
 impl<S: Scheme> Sim<S> {
     #[inline]
@@ -13,8 +26,12 @@ impl<S: Scheme> Sim<S> {
     }
 
     pub(crate) fn on_pace(&mut self, at: SubId) {
+        let flow = self.subs[at].flow;
+        if self.set.pacing.one_timer {
+            self.on_timer(at);
+            return self.flows.release(flow);
+        }
         let sub = &mut self.subs[at];
-        let flow = sub.flow;
         if sub.pace_event_ns == Some(self.now_ns) {
             sub.pace_event_ns = None;
         }
@@ -30,49 +47,77 @@ impl<S: Scheme> Sim<S> {
 
     /// Sends what window and pace allow now.
     pub(crate) fn send(&mut self, at: SubId) {
-        loop {
-            let sub = &mut self.subs[at];
-            let f = &mut self.flows[sub.flow];
-            let rate_bps = sub.rate_bps.unwrap_or(f64::INFINITY).min(f.demand_bps);
-            if sub.held || rate_bps.is_nan() || rate_bps <= 0.0 || sub.at_nic {
-                return;
-            }
-            let fresh = f.unsent_bytes.min(u64::from(self.set.sizes.mss_bytes())) as u32;
-            let Some(next) = sub.sender.next(fresh) else { return };
-            let in_flight = sub.sender.in_flight_bytes();
-            if in_flight > 0 && in_flight + u64::from(next.payload_bytes) > sub.window_bytes {
-                return;
-            }
-            if rate_bps.is_finite() && !may_go(sub, self.now_ns) {
-                let due_ns = sub.pace_ps.div_ceil(PS);
-                if sub.pace_event_ns.is_none_or(|pending| pending > due_ns) {
-                    sub.pace_event_ns = Some(due_ns);
-                    f.held += 1;
-                    self.wheel.push(due_ns, Event::Pace(sub.flow, at));
-                }
-                return;
-            }
-            let bytes = next.payload_bytes + self.set.sizes.header_bytes;
-            advance_pace(sub, self.now_ns, bytes, rate_bps, self.set.clock);
-            sub.sender.sent(next, self.now_ns);
-            if next.again {
-                f.view.retransmissions += 1;
-            } else {
-                f.unsent_bytes -= u64::from(next.payload_bytes);
-                f.view.sent_bytes += u64::from(next.payload_bytes);
-            }
-            let packet = blank(sub.flow, sub.number, sub.way(self.now_ns), self.now_ns);
-            let mut packet = packet.carrying(next.segment, next.payload_bytes);
-            packet.bytes = bytes;
-            let remaining = remaining(f);
-            f.source.stamp(self.now_ns, &mut packet, remaining);
-            if !sub.timeout_pending {
-                let due_ns = sub.sender.timeout_ns().expect("a segment was just sent");
-                self.await_silence(at, due_ns);
-            }
-            self.subs[at].at_nic = self.set.takes_turns;
-            self.launch(packet);
+        if self.set.pacing.one_timer {
+            return self.wake_nic(at);
         }
+        loop {
+            match self.next(at) {
+                Turn::Now(next) => self.put_out(at, next),
+                Turn::At(due_ns) => {
+                    let sub = &mut self.subs[at];
+                    if sub.pace_event_ns.is_none_or(|pending| pending > due_ns) {
+                        sub.pace_event_ns = Some(due_ns);
+                        self.await_pace(at, due_ns);
+                    }
+                    return;
+                }
+                Turn::Full(_) | Turn::Nothing => return,
+            }
+        }
+    }
+
+    /// An event at `due_ns`, when the subflow's pace allows a packet.
+    pub(crate) fn await_pace(&mut self, at: SubId, due_ns: Ns) {
+        let flow = self.subs[at].flow;
+        self.flows.hold(flow);
+        self.wheel.push(due_ns, Event::Pace(flow, at));
+    }
+
+    /// What the subflow may send, and when.
+    #[inline]
+    pub(crate) fn next(&mut self, at: SubId) -> Turn {
+        let sub = &mut self.subs[at];
+        let f = &self.flows[sub.flow];
+        let rate_bps = sub.rate_bps.unwrap_or(f64::INFINITY).min(f.demand_bps);
+        if sub.held || rate_bps.is_nan() || rate_bps <= 0.0 || sub.at_nic {
+            return Turn::Nothing;
+        }
+        let fresh = f.unsent_bytes.min(u64::from(self.set.sizes.mss_bytes())) as u32;
+        let Some(next) = sub.sender.next(fresh) else { return Turn::Nothing };
+        let due_ns = if rate_bps.is_finite() { sub.pace_ns() } else { 0 };
+        let in_flight = sub.sender.in_flight_bytes();
+        if in_flight > 0 && in_flight + u64::from(next.payload_bytes) > sub.window_bytes {
+            return Turn::Full(due_ns);
+        }
+        if due_ns > self.now_ns { Turn::At(due_ns) } else { Turn::Now(next) }
+    }
+
+    /// Sends that packet now.
+    #[inline]
+    pub(crate) fn put_out(&mut self, at: SubId, next: Next) {
+        let sub = &mut self.subs[at];
+        let f = &mut self.flows[sub.flow];
+        let rate_bps = sub.rate_bps.unwrap_or(f64::INFINITY).min(f.demand_bps);
+        let bytes = next.payload_bytes + self.set.sizes.header_bytes;
+        advance_pace(sub, self.now_ns, bytes, rate_bps, self.set.clock);
+        sub.sender.sent(next, self.now_ns);
+        if next.again {
+            f.view.retransmissions += 1;
+        } else {
+            f.unsent_bytes -= u64::from(next.payload_bytes);
+            f.view.sent_bytes += u64::from(next.payload_bytes);
+        }
+        let packet = blank(sub.flow, sub.number, sub.way(self.now_ns), self.now_ns);
+        let mut packet = packet.carrying(next.segment, next.payload_bytes);
+        packet.bytes = bytes;
+        let remaining = remaining(f);
+        f.source.stamp(self.now_ns, &mut packet, remaining);
+        if !sub.timeout_pending {
+            let due_ns = sub.sender.timeout_ns().expect("a segment was just sent");
+            self.await_silence(at, due_ns);
+        }
+        self.subs[at].at_nic = self.set.takes_turns;
+        self.launch(packet);
     }
 
     /// A flow's rate on the wire as its source has it now.

@@ -3,6 +3,7 @@
 use crate::event::{Event, Who};
 use crate::flows::Flows;
 use crate::mishaps::{Mishaps, Rule};
+use crate::nic::Turns;
 use crate::nodes::Machines;
 use crate::pfc::Pfc;
 use crate::port::PortState;
@@ -66,19 +67,23 @@ impl<S: Scheme> Sim<S> {
                 None => l.0 as u16,
             };
         }
+        let pacing = scheme.pacing();
         let set = Setup {
             sizes,
             seed,
             rtt_ns,
             line_rate_bps: crate::sizing::largest_line_bps(network),
-            takes_turns: scheme.nic().unwrap_or(network.nic()) == Nic::TakesTurns,
+            takes_turns: !pacing.one_timer && scheme.nic().unwrap_or(network.nic()) == Nic::TakesTurns,
             clock: scheme.clock(),
+            pacing,
             go_back: scheme.recovery().go_back,
             acks: scheme.acks(),
             at_sender: false,
         };
+        let nics = IdVec::filled(Turns::default(), if pacing.one_timer { ports.len() } else { 0 });
         let mut sim = Sim {
             ports,
+            nics,
             set,
             pfc,
             scheme,

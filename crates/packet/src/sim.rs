@@ -5,6 +5,7 @@ use crate::event::{Event, Packed, Who};
 use crate::flow::{SubId, Subflow, pace_from};
 use crate::flows::Flows;
 use crate::mishaps::Mishaps;
+use crate::nic::Turns;
 use crate::nodes::Machines;
 use crate::pfc::Pfc;
 use crate::port::PortState;
@@ -13,7 +14,8 @@ use crate::wheel::Wheel;
 use hdrhistogram::Histogram;
 use subak_core::driver::{LinkChange, PacketEvent, PacketSizes, Watcher};
 use subak_core::scheme::{
-    Ask, Class, Clock, Hop, Io, Packet, PacketId, PacketKind, Pop, Queue, Scheme, Sink, Slab, Source, Visit, Way,
+    Ask, Class, Clock, Hop, Io, Pacing, Packet, PacketId, PacketKind, Pop, Queue, Scheme, Sink, Slab, Source, Visit,
+    Way,
 };
 use subak_core::{FlowId, IdVec, LinkId, Network, Ns};
 
@@ -25,6 +27,8 @@ pub struct Sim<S: Scheme> {
     pub(crate) wheel: Wheel<Packed>,
     pub(crate) slab: Slab<S>,
     pub(crate) ports: IdVec<LinkId, PortState<S>>,
+    /// NICs, by their links, where they have one timer each.
+    pub(crate) nics: IdVec<LinkId, Turns>,
     pub(crate) routes: Routes,
     pub(crate) flows: Flows<S>,
     pub(crate) subs: IdVec<SubId, Subflow>,
@@ -54,6 +58,8 @@ pub(crate) struct Setup {
     pub takes_turns: bool,
     /// How exact times on the wire are.
     pub clock: Clock,
+    /// How NICs keep paces.
+    pub pacing: Pacing,
     /// Whether receivers want segments in order ([`subak_core::scheme::Recovery::go_back`]).
     pub go_back: bool,
     /// The class of acknowledgements, where they have one of their own.
@@ -325,11 +331,15 @@ impl<S: Scheme> Sim<S> {
                     self.send(sub);
                     self.subs[sub].had_to_wait = false;
                 }
+                if self.set.pacing.one_timer {
+                    self.look_once_free(link);
+                }
             }
             Pop::NotBefore(at_ns) => {
                 p.wakes = true;
                 self.wheel.push(at_ns.max(now_ns + 1), Event::Wake(link, PacketId(0)));
             }
+            Pop::Empty if self.set.pacing.one_timer => self.look(link),
             Pop::Empty => {}
         }
         if !self.dropped.is_empty() {

@@ -39,6 +39,8 @@ const PRESETS: &[Preset] = &[(
         ("acks", Setting::Word("first-at-nic")),
         ("pfc_reserve", Setting::Number(4096.0)),
         ("clock", Setting::Word("whole-ns")),
+        ("nic_timer", Setting::Word("one")),
+        ("window", Setting::Word("payload")),
     ],
 )];
 
@@ -51,6 +53,8 @@ pub struct Hpcc {
     eta: f64,
     max_stage: u32,
     w_ai_bytes: f64,
+    /// Whether payload alone counts against the window.
+    payload_counts: bool,
     t_ns: Ns,
     rdma: Rdma,
 }
@@ -138,6 +142,7 @@ impl Named for Hpcc {
                 Holds::Bytes,
                 "additive step; 0: (1 - eta) / 100 of the first window, the paper's 80 bytes at 100 Gb/s and 13 us",
             ),
+            Param::choice("window", &["wire", "payload"], "what of the packets in flight counts against the window"),
             Param::number("t", 0.0, Holds::Time, "base round trip T of all flows; 0: the network's longest"),
         ],
         settles: Settles::NEVER,
@@ -164,6 +169,7 @@ impl Scheme for Hpcc {
             eta: params.within("eta", 0.01, 1.0)?,
             max_stage: params.whole("max_stage", 0.0, 1e6)? as u32,
             w_ai_bytes: params.number("w_ai"),
+            payload_counts: params.word("window") == "payload",
             t_ns: params.ns("t"),
             rdma: Rdma::new(params)?,
         })
@@ -176,7 +182,11 @@ impl Scheme for Hpcc {
         let t_ns = if self.t_ns > 0 { self.t_ns } else { flow.rtt_ns };
         HpccSource {
             scheme: *self,
-            payload_share: f64::from(flow.mss_bytes) / f64::from(flow.mtu_bytes),
+            payload_share: if self.payload_counts {
+                1.0
+            } else {
+                f64::from(flow.mss_bytes) / f64::from(flow.mtu_bytes)
+            },
             mss_bytes: flow.mss_bytes,
             subflows: flow.paths.iter().map(|path| self.subflow(t_ns, path)).collect(),
         }

@@ -4,7 +4,7 @@
 use crate::queue::Priority;
 use subak_core::Fault;
 use subak_core::keys::{AMOUNT, Holds};
-use subak_core::scheme::{Class, Clock, Lossless, Param, Params, Port, Recovery, Threshold};
+use subak_core::scheme::{Class, Clock, Lossless, Pacing, Param, Params, Port, Recovery, Threshold};
 
 const ABOUT: &str =
     "priority flow control: how much of what came by one link may wait in a switch before the link is paused";
@@ -69,6 +69,21 @@ pub const CLOCK: Param = Param::choice(
      where 1048 bytes at 100 Gb/s take 83 ns and not 83.84",
 );
 
+/// `params.new_rate`.
+pub const NEW_RATE: Param = Param::choice(
+    "new_rate",
+    &["at-once", "next-packet"],
+    "when a new rate applies: at once, to a wait that has begun as well, or from the next packet on, as HPCC's released simulator \
+     has it for DCQCN and TIMELY",
+);
+/// `params.nic_timer`.
+pub const NIC_TIMER: Param = Param::choice(
+    "nic_timer",
+    &["each-flow", "one"],
+    "a NIC wakes for each flow's time, or has one timer as in HPCC's released simulator: set for one flow, it sleeps past the \
+     time of another that became faster, until something arrives or leaves",
+);
+
 /// A scheme's own parameters, and those of a lossless network behind them.
 macro_rules! params {
     ($($own:expr),* $(,)?) => {
@@ -85,6 +100,8 @@ macro_rules! params {
             $crate::lossless::RECOVERY,
             $crate::lossless::RTO_MIN,
             $crate::lossless::CLOCK,
+            $crate::lossless::NEW_RATE,
+            $crate::lossless::NIC_TIMER,
         ]
     };
 }
@@ -135,13 +152,19 @@ pub struct Rdma {
     pub acks: Acks,
     /// How exact times on the wire are.
     pub clock: Clock,
+    /// How NICs keep paces.
+    pub pacing: Pacing,
 }
 
 impl Rdma {
     /// With the parameters that [`params!`] gives a scheme.
     pub fn new(params: &Params) -> Result<Self, Fault> {
         let clock = if params.word("clock") == "whole-ns" { Clock::WholeNs } else { Clock::Exact };
-        Ok(Rdma { pfc: read(params)?, recovery: recovery(params), acks: Acks::of(params), clock })
+        let pacing = Pacing {
+            late_rates: params.word("new_rate") == "next-packet",
+            one_timer: params.word("nic_timer") == "one",
+        };
+        Ok(Rdma { pfc: read(params)?, recovery: recovery(params), acks: Acks::of(params), clock, pacing })
     }
 
     /// The queue before a link: control first.
@@ -167,6 +190,9 @@ macro_rules! network {
         }
         fn clock(&self) -> subak_core::scheme::Clock {
             self.rdma.clock
+        }
+        fn pacing(&self) -> subak_core::scheme::Pacing {
+            self.rdma.pacing
         }
         fn queue(&self, port: &Port) -> $crate::queue::Priority {
             self.rdma.queue(port)

@@ -41,6 +41,8 @@ const PRESETS: &[Preset] = &[(
         ("acks", Setting::Word("first-at-nic")),
         ("pfc_reserve", Setting::Number(4096.0)),
         ("clock", Setting::Word("whole-ns")),
+        ("new_rate", Setting::Word("next-packet")),
+        ("nic_timer", Setting::Word("one")),
     ],
 )];
 

@@ -92,6 +92,10 @@ pub trait Scheme: Sized + Send + 'static {
     fn clock(&self) -> Clock {
         Clock::Exact
     }
+    /// How NICs keep their flows' paces.
+    fn pacing(&self) -> Pacing {
+        Pacing::default()
+    }
     /// The output queue before a link.
     fn queue(&self, port: &Port) -> Self::Queue;
     /// The sender of `flow`.
@@ -155,6 +159,16 @@ pub enum Clock {
     /// Cut to whole nanoseconds, at least one: links and paces are faster than they say. A pace counts from when a packet
     /// went, not from when it might have gone.
     WholeNs,
+}
+
+/// How NICs keep their flows' paces. By default each flow sends once its pace allows it, by its newest rate.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Pacing {
+    /// A new rate holds from the next packet on: a wait that has begun goes on by the old one.
+    pub late_rates: bool,
+    /// A NIC has one timer, set for the flow that may go first when the timer is free. It sleeps past the time of a flow that
+    /// may go before that, until something else wakes it: an arrival, the end of a packet, a new flow.
+    pub one_timer: bool,
 }
 
 /// The sender's side of a flow.

@@ -1,0 +1,114 @@
+//! NICs with one timer, as HPCC's released simulator has them. Such a NIC keeps no packets of its flows. Whenever it wakes and its
+//! link is free, it looks for the next flow in turn that may send. If there is none, it sets its timer for the flow that may
+//! go first, unless the timer is set already or that flow's time is past.
+
+use crate::event::Event;
+use crate::flow::SubId;
+use crate::sending::Turn;
+use crate::sim::Sim;
+use subak_core::scheme::{Class, PacketId, Scheme};
+use subak_core::{FlowId, LinkId, Ns};
+
+/// The subflows at a host's link.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Turns {
+    subs: Vec<(FlowId, SubId)>,
+    /// Whose turn was the last.
+    last: usize,
+    /// When the timer runs out; one that is past is no timer.
+    timer_ns: Option<Ns>,
+}
+
+impl<S: Scheme> Sim<S> {
+    /// Something happened to the subflow: its NIC looks.
+    pub(crate) fn wake_nic(&mut self, at: SubId) {
+        let sub = &mut self.subs[at];
+        let link = self.routes.first(sub.forward);
+        if !std::mem::replace(&mut sub.listed, true) {
+            self.nics[link].subs.push((sub.flow, at));
+        }
+        self.look(link);
+    }
+
+    /// The time has come for which a NIC set its timer, if it has not set it anew since.
+    pub(crate) fn on_timer(&mut self, at: SubId) {
+        let link = self.routes.first(self.subs[at].forward);
+        if self.nics[link].timer_ns == Some(self.now_ns) {
+            self.nics[link].timer_ns = None;
+            self.look(link);
+        }
+    }
+
+    /// If the link is free, the next subflow in turn that may send does so.
+    pub(crate) fn look(&mut self, link: LinkId) {
+        let p = &self.ports[link];
+        if self.nics[link].subs.is_empty() || p.wakes || p.held_down > 0 {
+            return;
+        }
+        if p.serializer.free_ns() > self.now_ns {
+            return self.look_once_free(link);
+        }
+        let paused = Class::DATA.into_iter().any(|class| p.gate.since_ns(class).is_some());
+        let mut nic = std::mem::take(&mut self.nics[link]);
+        nic.subs.retain(|&(flow, at)| self.is_at_nic(flow, at, link));
+        let (mut first, mut found) = (None, None);
+        for k in 1..=nic.subs.len() {
+            let place = (nic.last + k) % nic.subs.len();
+            let (_, at) = nic.subs[place];
+            let due_ns = match self.next(at) {
+                Turn::Nothing => continue,
+                Turn::Now(next) if !paused => {
+                    nic.last = place;
+                    found = Some((at, next));
+                    break;
+                }
+                Turn::Now(_) => self.now_ns,
+                Turn::Full(due_ns) | Turn::At(due_ns) => due_ns,
+            };
+            if first.is_none_or(|(first_ns, _)| due_ns < first_ns) {
+                first = Some((due_ns, at));
+            }
+        }
+        if found.is_none()
+            && let Some((due_ns, at)) = first.filter(|&(due_ns, _)| due_ns > self.now_ns)
+            && nic.timer_ns.is_none_or(|ns| ns < self.now_ns)
+        {
+            nic.timer_ns = Some(due_ns);
+            self.await_pace(at, due_ns);
+        }
+        self.nics[link] = nic;
+        if let Some((at, next)) = found {
+            self.put_out(at, next);
+            self.look_once_free(link);
+        }
+    }
+
+    /// A NIC looks again when what is on its link has left.
+    pub(crate) fn look_once_free(&mut self, link: LinkId) {
+        let p = &mut self.ports[link];
+        if !self.nics[link].subs.is_empty() && !p.wakes {
+            p.wakes = true;
+            self.wheel.push(p.serializer.free_ns().max(self.now_ns + 1), Event::Wake(link, PacketId(0)));
+        }
+    }
+
+    /// The pace of a subflow that has sent may have become faster: a timer that is set for later is set for its time.
+    pub(crate) fn set_timer_forward(&mut self, at: SubId) {
+        let sub = &self.subs[at];
+        if self.set.pacing.late_rates || sub.last_bytes == 0 {
+            return;
+        }
+        let due_ns = sub.pace_ns().max(self.now_ns);
+        let timer_ns = &mut self.nics[self.routes.first(sub.forward)].timer_ns;
+        if timer_ns.is_some_and(|ns| ns > due_ns) {
+            *timer_ns = Some(due_ns);
+            self.await_pace(at, due_ns);
+        }
+    }
+
+    /// Whether the flow is not over and leaves by `link`.
+    fn is_at_nic(&self, flow: FlowId, at: SubId, link: LinkId) -> bool {
+        let lasts = self.flows.get(flow).is_some_and(|f| !f.said_goodbye || f.size_bytes != Some(f.acked_bytes));
+        lasts && self.subs[at].listed && self.routes.first(self.subs[at].forward) == link
+    }
+}
