@@ -113,9 +113,12 @@ impl Rows {
     }
 
     fn count(&mut self, fault: Fault) {
-        let same = |(known, _): &&mut (Fault, u64)| cause(&known.what) == cause(&fault.what);
-        if let Some((_, rows)) = self.0.iter_mut().find(same) {
-            *rows += 1;
+        let alike: Vec<usize> = (0..self.0.len()).filter(|&k| cause(&self.0[k].0.what) == cause(&fault.what)).collect();
+        let same = alike.iter().copied().find(|&k| self.0[k].0.what == fault.what && self.0[k].0.mend == fault.mend);
+        // Of many names that are wrong in one way a few are told, and the last of them counts the rest.
+        let last = alike.last().copied().filter(|_| alike.len() >= MOST_ALIKE);
+        if let Some(known) = same.or(last) {
+            self.0[known].1 += 1;
         } else if self.0.len() < MOST_CAUSES {
             self.0.push((fault, 1));
         }
@@ -131,6 +134,9 @@ impl Rows {
         Fault::all(told).map_or(Ok(()), Err)
     }
 }
+
+/// So many names or numbers that are wrong in one way are told, each with its row.
+const MOST_ALIKE: usize = 4;
 
 /// What is wrong, whichever name or number it is wrong with.
 fn cause(what: &str) -> String {
