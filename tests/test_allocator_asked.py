@@ -51,7 +51,6 @@ def test_files_that_are_none(two: Any) -> None:
 
 def test_a_changed_configuration_holds_or_is_refused(two: Any) -> None:
     daemon, a, b, f, _ = two
-    lapsed = daemon.ask("counters")["lapsed"]
     daemon.write(reserve=0.1, interval="400us")
     told([a, b], lambda: near(a.rates[f], (1 - 0.01 - 0.1) * 5e9))
     assert daemon.ask("status")["interval_ns"] == 400_000
@@ -70,7 +69,6 @@ def test_a_changed_configuration_holds_or_is_refused(two: Any) -> None:
         daemon.port -= key == "listen"
         daemon.more["lease"] = "300ms"
     assert daemon.ask("status")["lease_ns"] == 300_000_000
-    assert daemon.ask("counters")["lapsed"] == lapsed
     assert near(a.rates[f], (1 - 0.01 - 0.2) * 5e9)
 
 

@@ -35,6 +35,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _build(folder: Path) -> None:
     shutil.rmtree(folder / "docs", ignore_errors=True)
     shutil.copytree(ROOT / "docs", folder / "docs", ignore=shutil.ignore_patterns("_build", "generated", "__pycache__"))
+    # Pages show examples, which lie beside them.
+    (folder / "examples").unlink(missing_ok=True)
+    (folder / "examples").symlink_to(ROOT / "examples")
     build = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", folder / "docs", folder / "site"]
     done = subprocess.run(build, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stderr) == (0, "")
