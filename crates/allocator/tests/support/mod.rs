@@ -291,7 +291,8 @@ impl Crowd {
         self.since.elapsed().as_nanos() as u64 + 1
     }
 
-    /// For so long, one after another begins a flowlet `every` so often in place of its last. How long each waited for a rate, ns.
+    /// For so long, one after another begins a flowlet `every` so often in place of its last. How long each waited for a rate, ns;
+    /// one that ends without, as long as it was.
     pub fn run(&mut self, time: Duration, every: Duration) -> Vec<u64> {
         let mut waits = Vec::new();
         let mut next = Instant::now();
@@ -299,7 +300,7 @@ impl Crowd {
         while Instant::now() < until {
             if Instant::now() >= next {
                 next += every;
-                self.begin();
+                waits.extend(self.begin());
             }
             self.turn();
             let now_ns = self.now_ns();
@@ -314,7 +315,8 @@ impl Crowd {
         waits
     }
 
-    fn begin(&mut self) {
+    /// One more flowlet; how long the one before it at its host waited in vain, ns.
+    fn begin(&mut self) -> Option<u64> {
         let hosts = self.hosts.len();
         let host = self.rng.below(hosts);
         let to = (host + 1 + self.rng.below(hosts - 1)) % hosts;
@@ -323,7 +325,7 @@ impl Crowd {
         self.begun += 1;
         self.connections[host] = self.begun;
         endpoint.begin(self.begun, address(to), 0, 1.0);
-        self.waiting[host] = Some(Instant::now());
+        self.waiting[host].replace(Instant::now()).map(|since| since.elapsed().as_nanos() as u64)
     }
 
     fn turn(&mut self) {
