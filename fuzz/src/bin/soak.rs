@@ -72,7 +72,11 @@ fn soak(first: u64, until: Until) -> ExitCode {
             told = Instant::now();
             let megabytes = resident_bytes().unwrap_or(0) >> 20;
             let end = if std::io::stderr().is_terminal() { '\r' } else { '\n' };
-            eprint!("{:.0} s, {done} cases, {} failed, {megabytes} MB{end}", begun.elapsed().as_secs_f64(), failures.len());
+            eprint!(
+                "{:.0} s, {done} cases, {} failed, {megabytes} MB{end}",
+                begun.elapsed().as_secs_f64(),
+                failures.len()
+            );
             let _ = std::io::stderr().flush();
         }
     }

@@ -140,7 +140,10 @@ impl Books {
                 link.lost += 1;
                 of_flow.lost[kind] += 1;
                 // As it goes onto the link, or as it would arrive.
-                hold!(self.arrives(key, s.hop) || self.arrives_later(key, s.hop), "a packet is lost that was on no link");
+                hold!(
+                    self.arrives(key, s.hop) || self.arrives_later(key, s.hop),
+                    "a packet is lost that was on no link"
+                );
             }
             PacketEvent::Delivered => {
                 of_flow.delivered[kind] += 1;
@@ -197,7 +200,10 @@ impl Books {
             let waits = waiting.get(&link).copied().unwrap_or(0);
             hold!(view.queued_packets == waits, "link {link} says {} packets wait, {waits} do", view.queued_packets);
             let (dropped, lost) = (view.dropped_packets, view.lost_packets);
-            hold!((dropped, lost) == (mine.dropped, mine.lost), "link {link} says {dropped} dropped and {lost} lost: {mine:?}");
+            hold!(
+                (dropped, lost) == (mine.dropped, mine.lost),
+                "link {link} says {dropped} dropped and {lost} lost: {mine:?}"
+            );
             // A packet on its way out counts as far as it is out. Frames of pauses count as messages, and are no packets.
             let said = [view.data_bytes, view.ack_bytes, view.ctl_bytes];
             for (kind, (said, sent)) in said.into_iter().zip(mine.sent_bytes).enumerate() {

@@ -1,9 +1,9 @@
 //! The packet simulator: any scheme on any network under any faults.
 
+use super::Held;
 use super::books::{Books, Clerk, OfFlow};
 use super::draw::Draw;
 use super::scenes::Scene;
-use super::Held;
 use crate::hold;
 use subak_core::driver::{Driver, FlowView, Injected, Mishap};
 use subak_core::{FlowId, LinkId, Ns};

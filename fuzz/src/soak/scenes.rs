@@ -4,7 +4,7 @@ use super::draw::Draw;
 use serde_json::{Map, Value, json};
 use subak_core::driver::{FlowPlan, Injected, Kinds, Machine, Mishap, PacketSizes, Route, Spread};
 use subak_core::keys::Holds;
-use subak_core::route::{Routing, Router};
+use subak_core::route::{Router, Routing};
 use subak_core::{LinkId, Network, Nic, NodeId, Ns};
 
 const MS: f64 = 1e6;

@@ -118,7 +118,8 @@ fn measure(draw: &mut Draw, duration_s: f64, settles: bool) -> Value {
     }
     if settles && draw.chance(0.3) {
         let filter = duration_s / 20.0;
-        keys["convergence"] = json!({"every": duration_s / 100.0, "filter": filter, "against": draw.of(&["policy", "scheme"])});
+        keys["convergence"] =
+            json!({"every": duration_s / 100.0, "filter": filter, "against": draw.of(&["policy", "scheme"])});
     }
     keys
 }
@@ -142,7 +143,8 @@ fn fault(draw: &mut Draw, duration_s: f64) -> Value {
             keys[key] = value;
         }
         "restart" => {
-            let (key, value) = draw.of(&[("machine", "controller"), ("node", "h0"), ("node", "switch0"), ("node", "leaf0")]);
+            let (key, value) =
+                draw.of(&[("machine", "controller"), ("node", "h0"), ("node", "switch0"), ("node", "leaf0")]);
             keys[key] = json!(value);
         }
         _ => {
@@ -163,7 +165,8 @@ fn fault(draw: &mut Draw, duration_s: f64) -> Value {
 fn affordable(mut tree: Value) -> Result<Option<ValidSpec>, String> {
     for _ in 0..10 {
         let Some(spec) = checked(tree.clone())? else { return Ok(None) };
-        let (cells, cost) = (spec.cells(), |of: fn(&Cost) -> f64, cells: &[Cell]| cells.iter().map(|c| of(&c.cost)).sum::<f64>());
+        let (cells, cost) =
+            (spec.cells(), |of: fn(&Cost) -> f64, cells: &[Cell]| cells.iter().map(|c| of(&c.cost)).sum::<f64>());
         if cost(|c| c.seconds, &cells) <= MOST_COST_S && cost(|c| c.flows, &cells) <= MOST_FLOWS {
             return Ok(Some(spec));
         }

@@ -20,7 +20,8 @@ pub fn workload(draw: &mut Draw, hosts: usize, duration_s: f64) -> Value {
     let bytes = draw.log(100.0, 300e3).round();
     let mut keys = match draw.below(7) {
         0 | 1 => {
-            let mut keys = json!({"kind": "poisson", "load": draw.of(&[0.1, 0.4, 0.8, 0.95]), "one_way": draw.chance(0.2)});
+            let mut keys =
+                json!({"kind": "poisson", "load": draw.of(&[0.1, 0.4, 0.8, 0.95]), "one_way": draw.chance(0.2)});
             match draw.below(4) {
                 0 => {
                     keys["sizes"] = json!("fixed");
@@ -39,7 +40,8 @@ pub fn workload(draw: &mut Draw, hosts: usize, duration_s: f64) -> Value {
             "replace": draw.unit(), "alternate": draw.chance(0.5),
         }),
         3 => {
-            let mut keys = json!({"kind": "incast", "senders": draw.whole(1, 20), "interval": draw.of(&[0.0, duration_s / 50.0])});
+            let mut keys =
+                json!({"kind": "incast", "senders": draw.whole(1, 20), "interval": draw.of(&[0.0, duration_s / 50.0])});
             if draw.chance(0.8) {
                 keys["size"] = json!(bytes);
             }
@@ -125,8 +127,7 @@ fn jobs(draw: &mut Draw, hosts: usize, duration_s: f64) -> Value {
         for k in 0..draw.whole(1, 6) {
             let to = 1 + draw.below(tasks.len() - 1);
             let size = draw.log(10.0, 200e3).round();
-            let mut flow =
-                json!({"id": format!("f{k}"), "src": format!("t{}", draw.below(to)), "dst": format!("t{to}"), "size": size});
+            let mut flow = json!({"id": format!("f{k}"), "src": format!("t{}", draw.below(to)), "dst": format!("t{to}"), "size": size});
             if draw.chance(0.1) {
                 flow["start"] = json!(duration_s / 40.0);
             }
@@ -140,7 +141,8 @@ fn jobs(draw: &mut Draw, hosts: usize, duration_s: f64) -> Value {
     }
     let policies =
         ["even", "critical-path", "straggler", "constant-sum", "altruistic", "shortest-first", "longest-distance"];
-    let mut keys = json!({"kind": "jobs", "jobs": jobs, "policy": draw.of(&policies), "every": (duration_s / 50.0).max(1e-6)});
+    let mut keys =
+        json!({"kind": "jobs", "jobs": jobs, "policy": draw.of(&policies), "every": (duration_s / 50.0).max(1e-6)});
     if draw.chance(0.2) {
         keys["width"] = json!(2);
     }
