@@ -79,7 +79,8 @@ pub fn keep_panics() {
 #[macro_export]
 macro_rules! hold {
     ($holds:expr, $($text:tt)+) => {
-        if !$holds {
+        let holds: bool = $holds;
+        if !holds {
             return Err(format!($($text)+));
         }
     };

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use subak_core::Policy;
-use subak_lab::{Cell, Cost, Options, Spec, ValidSpec};
+use subak_lab::{Cell, Options, Spec, ValidSpec};
 
 /// What a run may cost by its estimate, in seconds, and how long it is let run in truth.
 const MOST_COST_S: f64 = 0.4;
@@ -165,9 +165,9 @@ fn fault(draw: &mut Draw, duration_s: f64) -> Value {
 fn affordable(mut tree: Value) -> Result<Option<ValidSpec>, String> {
     for _ in 0..10 {
         let Some(spec) = checked(tree.clone())? else { return Ok(None) };
-        let (cells, cost) =
-            (spec.cells(), |of: fn(&Cost) -> f64, cells: &[Cell]| cells.iter().map(|c| of(&c.cost)).sum::<f64>());
-        if cost(|c| c.seconds, &cells) <= MOST_COST_S && cost(|c| c.flows, &cells) <= MOST_FLOWS {
+        let cells = spec.cells();
+        let sum = |of: fn(&Cell) -> f64| cells.iter().map(of).sum::<f64>();
+        if sum(|cell| cell.cost.seconds) <= MOST_COST_S && sum(|cell| cell.cost.flows) <= MOST_FLOWS {
             return Ok(Some(spec));
         }
         let shorter = tree["run"]["duration"].as_f64().unwrap_or(0.0) / 3.0;
