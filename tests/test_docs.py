@@ -149,7 +149,7 @@ def test_the_map_of_the_crates_is_true() -> None:
 def test_what_is_to_be_trusted_is_there() -> None:
     """Every test, file and command that the page on trust names exists."""
     text = (ROOT / "docs/trust.md").read_text()
-    named = re.findall(r"`((?:crates|tests|fuzz|docs|python)/[^`]+)`", text)
+    named = re.findall(r"`((?:crates|tests|fuzz|docs|python|packages)/[^`]+)`", text)
     assert len(named) > 30
     assert [name for name in named if not (ROOT / name).is_file()] == []
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
