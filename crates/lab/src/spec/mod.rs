@@ -14,7 +14,7 @@ pub mod sweep;
 pub(crate) mod topology;
 pub mod workload;
 
-use crate::files;
+use crate::files::{self, Beside};
 use crate::spec::drivers::Cost;
 use crate::spec::packets::Recorded;
 use crate::spec::section::{Section, each, text, whole};
@@ -93,8 +93,8 @@ pub struct Spec {
     pub(crate) tree: Map<String, Value>,
     /// The TOML text that it was read from.
     pub(crate) toml: Option<String>,
-    /// Where files that it names lie.
-    pub(crate) base: PathBuf,
+    /// The files that it names.
+    pub(crate) beside: Beside,
     file: Option<String>,
 }
 
@@ -124,9 +124,15 @@ impl Spec {
     /// A spec from a tree of values; files that it names lie relative to `base`.
     pub fn from_value(value: Value, base: PathBuf) -> Result<Self, Fault> {
         match value {
-            Value::Object(tree) => Ok(Spec { tree, toml: None, base, file: None }),
+            Value::Object(tree) => Ok(Spec { tree, toml: None, beside: Beside::Folder(base), file: None }),
             _ => Err(Fault::new("", "the spec is not a table", "give sections: network, workload, scheme, run")),
         }
+    }
+
+    /// The same with `files` in place of those of a folder, by the names that the spec gives them.
+    #[must_use]
+    pub fn with_files(self, files: BTreeMap<String, Vec<u8>>) -> Self {
+        Spec { beside: Beside::Brought(files), ..self }
     }
 
     /// The same with every scheme under `driver`, whatever the spec asks for; results call schemes as they would without.
@@ -258,9 +264,31 @@ impl ValidSpec {
         &self.spec.tree
     }
 
+    /// The files that it names, as they were when it was checked.
+    pub fn files(&self) -> Result<BTreeMap<String, Vec<u8>>, Fault> {
+        let read = |(name, hash): (&String, &String)| {
+            let held = self.spec.beside.bytes(name)?;
+            if hex(Sha256::new_with_prefix(&held)) != *hash {
+                let what = "the file has changed since the spec was checked";
+                return Err(Fault::new("", what, "start again").in_file(self.spec.beside.shown(name)));
+            }
+            Ok((name.clone(), held))
+        };
+        self.files.iter().map(read).collect()
+    }
+
     /// How many cells there are.
     pub fn len(&self) -> usize {
         self.settings.len() * self.schemes.len() * self.seeds.len()
+    }
+
+    /// Refuses a cell that there is not.
+    pub(crate) fn check_cell(&self, index: usize) -> Result<(), Fault> {
+        if index < self.len() {
+            return Ok(());
+        }
+        let mend = format!("the spec has cells 0 to {}", self.len() - 1);
+        Err(Fault::new("cell", format!("there is no cell {index}"), mend))
     }
 
     /// Whether hosts carry a cell, and nothing is simulated.
@@ -331,7 +359,7 @@ fn settings(spec: &Spec, axes: &[Axis], schemes: &[SchemeChoice], count: u64) ->
     for index in 0..count {
         let choice = sweep::choose(axes, index);
         let fixed = sweep::fix(&bare, axes, &choice);
-        let setting = Setting::read(&fixed, &spec.base, &mut topologies)
+        let setting = Setting::read(&fixed, &spec.beside, &mut topologies)
             .and_then(|setting| check_schemes(&setting, schemes).map(|()| setting))
             .map_err(|e| in_axis(e, axes, &choice));
         let axis_values = axes.iter().zip(&choice).map(|(axis, &k)| axis.values[k].clone()).collect();
@@ -405,7 +433,7 @@ fn hash(spec: &Spec) -> Result<(String, BTreeMap<String, String>), Fault> {
     spec.tree.get("workload").iter().for_each(|w| files_of(w, &mut names));
     for name in names {
         digest.update([0]);
-        let held = files::read_bytes(&spec.base.join(name))?;
+        let held = spec.beside.bytes(name)?;
         digest.update(&held);
         files.entry(name.to_string()).or_insert_with(|| hex(Sha256::new_with_prefix(&held)));
     }

@@ -11,7 +11,15 @@ fn go(name: &str, text: &str) -> Scratch {
     let outcome = run(
         &spec,
         &dir.0,
-        &Options { jobs: 1, only: None, progress: &|_| {}, cancel: &cancel, testbed: None, watched: None },
+        &Options {
+            jobs: 1,
+            only: None,
+            progress: &|_| {},
+            cancel: &cancel,
+            testbed: None,
+            watched: None,
+            elsewhere: None,
+        },
     )
     .unwrap();
     assert!(outcome.merged, "{:?}", outcome.failed);

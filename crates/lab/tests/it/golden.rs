@@ -94,7 +94,15 @@ fn add_rows(table: &mut String, spec: &str, dir: &Scratch) {
     let outcome = run(
         &spec,
         &dir.0,
-        &Options { jobs: 0, only: None, progress: &|_| {}, cancel: &cancel, testbed: None, watched: None },
+        &Options {
+            jobs: 0,
+            only: None,
+            progress: &|_| {},
+            cancel: &cancel,
+            testbed: None,
+            watched: None,
+            elsewhere: None,
+        },
     )
     .unwrap();
     assert!(outcome.merged, "{:?}", outcome.failed);

@@ -18,7 +18,15 @@ fn results(name: &str, text: &str) -> [Rows; 3] {
     let outcome = run(
         &spec,
         &dir.0,
-        &Options { jobs: 1, only: None, progress: &|_| {}, cancel: &cancel, testbed: None, watched: None },
+        &Options {
+            jobs: 1,
+            only: None,
+            progress: &|_| {},
+            cancel: &cancel,
+            testbed: None,
+            watched: None,
+            elsewhere: None,
+        },
     )
     .unwrap();
     assert!(outcome.merged, "{:?}", outcome.failed);
@@ -104,7 +112,15 @@ fn a_summary_has_the_times_of_jobs() {
     run(
         &spec,
         &dir.0,
-        &Options { jobs: 1, only: None, progress: &|_| {}, cancel: &cancel, testbed: None, watched: None },
+        &Options {
+            jobs: 1,
+            only: None,
+            progress: &|_| {},
+            cancel: &cancel,
+            testbed: None,
+            watched: None,
+            elsewhere: None,
+        },
     )
     .unwrap();
     let summary = summary(&dir.0).unwrap();
@@ -245,7 +261,15 @@ fn a_callable_that_is_not_given_is_refused() {
     let text = CRITICAL.replace(r#"["even", "critical-path"]"#, r#"{callable = "mine"}"#);
     let spec = Spec::from_toml(&text).unwrap().validate().unwrap();
     let cancel = AtomicBool::new(false);
-    let options = Options { jobs: 1, only: None, progress: &|_| {}, cancel: &cancel, testbed: None, watched: None };
+    let options = Options {
+        jobs: 1,
+        only: None,
+        progress: &|_| {},
+        cancel: &cancel,
+        testbed: None,
+        watched: None,
+        elsewhere: None,
+    };
     let fault = run(&spec, &Scratch::new("callable").0, &options).unwrap_err().to_string();
     assert!(fault.contains("mine") && fault.contains("policies="), "{fault}");
 }

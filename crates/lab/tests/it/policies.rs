@@ -13,7 +13,15 @@ fn go(text: &str, name: &str) -> Scratch {
     let outcome = run(
         &spec,
         &dir.0,
-        &Options { jobs: 1, only: None, progress: &|_| {}, cancel: &cancel, testbed: None, watched: None },
+        &Options {
+            jobs: 1,
+            only: None,
+            progress: &|_| {},
+            cancel: &cancel,
+            testbed: None,
+            watched: None,
+            elsewhere: None,
+        },
     )
     .unwrap();
     assert!(outcome.failed.is_empty(), "{:?}", outcome.failed);

@@ -11,7 +11,15 @@ fn flows_of(name: &str, text: &str) -> Vec<std::collections::BTreeMap<String, St
     let outcome = run(
         &spec,
         &dir.0,
-        &Options { jobs: 1, only: None, progress: &|_| {}, cancel: &cancel, testbed: None, watched: None },
+        &Options {
+            jobs: 1,
+            only: None,
+            progress: &|_| {},
+            cancel: &cancel,
+            testbed: None,
+            watched: None,
+            elsewhere: None,
+        },
     )
     .unwrap();
     assert!(outcome.merged, "{:?}", outcome.failed);
@@ -182,7 +190,15 @@ fn weights_change_in_a_spec_and_the_goal_with_them() {
     run(
         &spec,
         &dir.0,
-        &Options { jobs: 1, only: None, progress: &|_| {}, cancel: &cancel, testbed: None, watched: None },
+        &Options {
+            jobs: 1,
+            only: None,
+            progress: &|_| {},
+            cancel: &cancel,
+            testbed: None,
+            watched: None,
+            elsewhere: None,
+        },
     )
     .unwrap();
     let changes = rows(&dir.0, "convergence");

@@ -43,7 +43,11 @@ fn valid(text: &str) -> ValidSpec {
 
 fn go(spec: &ValidSpec, dir: &Path, jobs: usize, only: Option<usize>) -> Result<Outcome, Error> {
     let cancel = AtomicBool::new(false);
-    run(spec, dir, &Options { jobs, only, progress: &|_| {}, cancel: &cancel, testbed: None, watched: None })
+    run(
+        spec,
+        dir,
+        &Options { jobs, only, progress: &|_| {}, cancel: &cancel, testbed: None, watched: None, elsewhere: None },
+    )
 }
 
 fn results(dir: &Path) -> Vec<u8> {
@@ -83,7 +87,15 @@ fn an_interrupted_run_goes_on_where_it_stopped() {
     let stopped = run(
         &spec,
         &cut.0,
-        &Options { jobs: 1, only: None, progress: &progress, cancel: &cancel, testbed: None, watched: None },
+        &Options {
+            jobs: 1,
+            only: None,
+            progress: &progress,
+            cancel: &cancel,
+            testbed: None,
+            watched: None,
+            elsewhere: None,
+        },
     )
     .unwrap();
     assert!(stopped.cancelled && !stopped.merged && stopped.complete == 3, "{stopped:?}");

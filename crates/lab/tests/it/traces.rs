@@ -37,7 +37,15 @@ fn flows_of(dir: &Path, keys: &str) -> Result<Vec<[String; 6]>, String> {
     let outcome = run(
         &spec,
         &out,
-        &Options { jobs: 1, only: None, progress: &|_| {}, cancel: &cancel, testbed: None, watched: None },
+        &Options {
+            jobs: 1,
+            only: None,
+            progress: &|_| {},
+            cancel: &cancel,
+            testbed: None,
+            watched: None,
+            elsewhere: None,
+        },
     )
     .unwrap();
     assert!(outcome.merged, "{:?}", outcome.failed);

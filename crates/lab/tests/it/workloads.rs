@@ -15,7 +15,15 @@ fn go(name: &str, spec: &str) -> Scratch {
     let outcome = run(
         &spec,
         &scratch.0,
-        &Options { jobs: 2, only: None, progress: &|_| {}, cancel: &cancel, testbed: None, watched: None },
+        &Options {
+            jobs: 2,
+            only: None,
+            progress: &|_| {},
+            cancel: &cancel,
+            testbed: None,
+            watched: None,
+            elsewhere: None,
+        },
     )
     .unwrap();
     assert!(outcome.failed.is_empty() && outcome.merged, "{outcome:?}");
