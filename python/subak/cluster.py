@@ -42,6 +42,8 @@ COUNT_S = 1.0
 LONELY_S = 300.0
 """How long a run waits for a worker, where there is none."""
 CONNECT_S = 10.0
+DEAF = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
+"""A terminal sends Ctrl-C to workers of this machine too; they are to end with the run that started them."""
 KEPT = "what is complete is kept: the same command goes on from there"
 
 
@@ -61,6 +63,7 @@ def opened(where: str) -> Iterator[Cluster]:
                 host="127.0.0.1",
                 dashboard_address=None,
                 silence_logs=logging.CRITICAL,
+                preload=[DEAF],
             ) as cluster,
             Client(cluster, set_as_default=False) as client,
         ):
@@ -70,9 +73,8 @@ def opened(where: str) -> Iterator[Cluster]:
         client = Client(where, timeout=CONNECT_S, set_as_default=False)
     except (OSError, ValueError) as error:
         what = f"no scheduler answers at {where}: {str(error) or type(error).__name__}"
-        raise InputError(
-            None, "--cluster", what, "start one with `dask scheduler`, and give the address that it prints"
-        ) from None
+        mend = "start one with `dask scheduler`, and give the address that it prints"
+        raise InputError(None, "--cluster", what, mend) from None
     try:
         yield Cluster(client)
     finally:

@@ -84,10 +84,8 @@ def not_with_cluster(given: Mapping[str, Any], where: str) -> None:
     }
     for name, value in given.items():
         if value:
-            dashes = "--" if where.startswith("--") else ""
-            raise InputError(
-                None, f"{dashes}{name}", f"it does not go with {where}: {why[name]}", "leave one of them away"
-            )
+            place = f"--{name}" if where.startswith("--") else name
+            raise InputError(None, place, f"it does not go with {where}: {why[name]}", "leave one of them away")
 
 
 def carry_out(
