@@ -254,11 +254,11 @@ def run(
         _print_paths([(spec.name, json_module.loads(spec.paths(cell or 0))) for spec in loaded], json)
         return
     folders = _folders(specs, out)
-    if cluster:
+    if cluster is not None:
         runs.not_with_cluster({"jobs": jobs, "cell": cell is not None, "watch": watch}, "--cluster")
     with ExitStack() as stack:
         workers = None
-        if cluster:
+        if cluster is not None:
             from subak.cluster import opened
 
             workers = stack.enter_context(opened(cluster))

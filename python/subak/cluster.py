@@ -7,7 +7,6 @@ the bytes of the cell's files. Whoever runs the sweep writes them, so that worke
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import logging
 import operator
 import pkgutil
@@ -33,6 +32,7 @@ from subak.errors import InputError
 Came = tuple[int, bytes | None, bytes | None, str | None, float, float]
 """A cell's number, its table, its packets, why it failed, its seconds by the clock and of a processor."""
 
+WORK = "subak.cluster:work"
 AHEAD = 2
 """Cells that are out for each thread of the workers: one that runs, and one that waits for it."""
 LOOK_S = 0.2
@@ -41,6 +41,8 @@ COUNT_S = 1.0
 """How often workers are counted."""
 LONELY_S = 300.0
 """How long a run waits for a worker, where there is none."""
+MOST_SPECS = 10
+"""How often the spec is sent anew where workers die as it comes."""
 CONNECT_S = 10.0
 DEAF = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
 """A terminal sends Ctrl-C to workers of this machine too; they are to end with the run that started them."""
@@ -54,7 +56,9 @@ def opened(where: str) -> Iterator[Cluster]:
     if not local and not re.fullmatch(r"(tcp|tls|ws|wss)://.+:[0-9]+", where):
         mend = "give the scheduler's, such as tcp://10.0.0.1:8786, or local:N for N workers of this machine"
         raise InputError(None, "--cluster", f'"{where}" is no address', mend)
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    # What they say of workers that die is told by what becomes of the cells.
+    for name in ("distributed", "asyncio"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     if local:
         with (
             LocalCluster(
@@ -87,7 +91,6 @@ def work(job: dict[str, Any], cell: int) -> Came | dict[str, str]:
     if job["build"] != build():
         ours, theirs = (f"{one['version']} ({one['sources']})" for one in (build(), job["build"]))
         return {"worker": worker.address, "why": f"its build of subak is {ours}, and that of the run {theirs}"}
-    spec = _spec(job["tree"], job["files"])
     key = worker.get_current_task()
 
     def wanted() -> bool:
@@ -96,12 +99,13 @@ def work(job: dict[str, Any], cell: int) -> Came | dict[str, str]:
 
     try:
         with tempfile.TemporaryDirectory(prefix="subak-") as folder:
-            came = spec.run_cell(cell, folder, wanted)
+            came = _spec(job["tree"], job["files"]).run_cell(cell, folder, wanted)
     except (OSError, InputError) as error:
         return {"worker": worker.address, "why": str(error)}
-    if came is None:
-        raise RuntimeError("it was broken off")
-    return came
+    except Exception as error:
+        # Dask hands some exceptions on, and stops at others without a word.
+        return cell, None, None, f"{type(error).__name__} at {worker.address}: {error}", 0.0, 0.0
+    return came or (cell, None, None, f"it was broken off at {worker.address}", 0.0, 0.0)
 
 
 @lru_cache(maxsize=2)
@@ -145,8 +149,11 @@ class _Sweep:
         self._waiting: deque[int] = deque()
         self._out: dict[str, tuple[int, Any, set[str] | None]] = {}
         """By key: the cell, its future, and the workers that it is bound to."""
+        self._suspects: list[int] = []
+        """Cells whose workers died: each runs once more, alone, to tell who brings death from who was there."""
+        self._alone: int | None = None
         self._done: SimpleQueue[str] = SimpleQueue()
-        self._sent = 0
+        self._sent = self._published = 0
         self._threads: dict[str, int] = {}
         self._refused: dict[str, str] = {}
         self._counted = float("-inf")
@@ -155,12 +162,9 @@ class _Sweep:
     def come(self, cells: list[int]) -> Iterator[Came | None]:
         """What comes of ``cells``, in whatever order; ``None`` now and then while nothing does."""
         self._waiting.extend(cells)
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="Sending large graph")
-            # A task, and no scattered data: that are lost with the worker that holds them.
-            self._job = self._client.submit(dict, **self._content, key=f"{self._name}-spec")
+        self._publish()
         try:
-            while self._waiting or self._out:
+            while self._waiting or self._out or self._suspects:
                 yield from self._count()
                 self._send()
                 try:
@@ -173,6 +177,16 @@ class _Sweep:
             for _, future, _ in self._out.values():
                 future.release()
             self._job.release()
+
+    def _publish(self) -> None:
+        """Sends the spec."""
+        self._published += 1
+        if self._published > MOST_SPECS:
+            raise InputError(None, "--cluster", "workers die as the spec comes to them", f"see what ends them; {KEPT}")
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Sending large graph")
+            # A task, and no scattered data: that are lost with the worker that holds them.
+            self._job = self._client.submit(dict, **self._content, key=f"{self._name}-spec-{self._published}")
 
     def _count(self) -> Iterator[None]:
         """Sees now and then which workers there are."""
@@ -202,18 +216,18 @@ class _Sweep:
         fit = self._fit()
         room = AHEAD * self._cluster.threads
         bound = fit if self._refused else None
+        if self._suspects and not self._waiting and not self._out:
+            self._alone = self._suspects.pop()
+            self._waiting.append(self._alone)
         while self._waiting and len(self._out) < room:
             cell = self._waiting.popleft()
             self._sent += 1
             key = f"{self._name}-{cell}-{self._sent}"
             # The scheduler need not have subak: only where the task runs is its name looked up.
-            task = (operator.call, (pkgutil.resolve_name, "subak.cluster:work"), self._job, cell)
+            task = (operator.call, (pkgutil.resolve_name, WORK), self._job, cell)
             future = self._client.get({key: task}, key, sync=False, workers=list(bound) if bound else None)
             self._out[key] = cell, future, bound
-            self._listen(key)
-
-    def _listen(self, key: str) -> None:
-        self._out[key][1].add_done_callback(lambda _: self._done.put(key))
+            future.add_done_callback(lambda _, key=key: self._done.put(key))
 
     def _again(self, key: str) -> None:
         cell, future, _ = self._out.pop(key)
@@ -226,14 +240,14 @@ class _Sweep:
         cell, future, _ = self._out[key]
         if future.status == "error":
             yield from self._erred(key, cell, future.exception())
-        elif future.status != "finished":
+        elif future.status == "cancelled":
             raise self._gone()
         else:
-            # Where its worker has died meanwhile, the cell runs anew, and others come first.
             gather = self._client.gather(future, asynchronous=True)
             answer = yield from self._answer(gather, lambda: future.status == "finished")
             if answer is None:
-                self._listen(key)
+                # Its worker died with it.
+                self._again(key)
             elif isinstance(answer, dict):
                 self._refuse(answer["worker"], answer["why"])
                 self._again(key)
@@ -244,23 +258,34 @@ class _Sweep:
 
     def _erred(self, key: str, cell: int, error: BaseException) -> Iterator[Came | None]:
         if isinstance(error, KilledWorker):
-            last = getattr(error.last_worker, "address", "unknown")
-            why = (
-                f"{error.allowed_failures + 1} workers died while they had it, the last {last}: perhaps memory ran out"
-            )
-        elif isinstance(error, ImportError):
-            found = self._client.run(importlib.util.find_spec, "subak", on_error="return")
-            lacking = [worker for worker, spec in found.items() if spec is None or isinstance(spec, BaseException)]
-            for worker in lacking:
-                self._refuse(worker, "it has no subak")
-            if lacking:
+            if error.task != key:
+                # The spec was on its way to workers that died, for whatever reason.
+                if error.task == self._job.key:
+                    self._publish()
                 self._again(key)
                 return
-            why = f"{type(error).__name__}: {error}"
+            if cell != self._alone:
+                self._forget(key)
+                self._suspects.append(cell)
+                return
+            last = getattr(error.last_worker, "address", "unknown")
+            died = error.allowed_failures + 1
+            why = f"its workers died, {died} in a row, the last {last}: perhaps memory ran out"
         else:
             why = f"{type(error).__name__}: {error}"
+            if isinstance(error, ImportError) and self._find_lacking():
+                self._again(key)
+                return
         self._forget(key)
         yield cell, None, None, why, 0.0, 0.0
+
+    def _find_lacking(self) -> bool:
+        """Finds out who cannot load what cells need, since the error does not say it."""
+        found = self._client.run(pkgutil.resolve_name, WORK, on_error="return")
+        lacking = {worker: error for worker, error in found.items() if isinstance(error, BaseException)}
+        for worker, error in lacking.items():
+            self._refuse(worker, f"it cannot load subak: {error}")
+        return bool(lacking)
 
     def _forget(self, key: str) -> None:
         self._out.pop(key)[1].release()

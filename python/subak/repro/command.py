@@ -76,7 +76,7 @@ def _reproduce(name: str, options: dict[str, Any], where: str | None) -> Verdict
     from subak.runs import not_with_cluster
 
     try:
-        if not where:
+        if where is None:
             with Reporter(name) as reporter:
                 return reproduce(name, **options, progress=reporter)
         from subak.cluster import opened
