@@ -35,6 +35,8 @@ Came = tuple[int, bytes | None, bytes | None, str | None, float, float]
 WORK = "subak.cluster:work"
 AHEAD = 2
 """Cells that are out for each thread of the workers: one that runs, and one that waits for it."""
+TOGETHER = 8
+"""Most results that are fetched at once."""
 LOOK_S = 0.2
 """How often others may look whether to go on, while nothing comes."""
 COUNT_S = 1.0
@@ -168,11 +170,11 @@ class _Sweep:
                 yield from self._count()
                 self._send()
                 try:
-                    key = self._done.get(timeout=LOOK_S)
+                    keys = self._finished()
                 except Empty:
                     yield None
                     continue
-                yield from self._take(key)
+                yield from self._take(keys)
         finally:
             for _, future, _ in self._out.values():
                 future.release()
@@ -234,21 +236,36 @@ class _Sweep:
         future.release()
         self._waiting.appendleft(cell)
 
-    def _take(self, key: str) -> Iterator[Came | None]:
-        if key not in self._out:
-            return
-        cell, future, _ = self._out[key]
-        if future.status == "error":
-            yield from self._erred(key, cell, future.exception())
-        elif future.status == "cancelled":
-            raise self._gone()
-        else:
-            gather = self._client.gather(future, asynchronous=True)
-            answer = yield from self._answer(gather, lambda: future.status == "finished")
-            if answer is None:
+    def _finished(self) -> list[str]:
+        """Keys of cells that ended, a few at once."""
+        keys = [self._done.get(timeout=LOOK_S)]
+        while len(keys) < TOGETHER and not self._done.empty():
+            keys.append(self._done.get())
+        return [key for key in keys if key in self._out]
+
+    def _take(self, keys: list[str]) -> Iterator[Came | None]:
+        there = []
+        for key in keys:
+            cell, future, _ = self._out[key]
+            if future.status == "finished":
+                there.append(key)
+            elif future.status == "error":
+                yield from self._erred(key, cell, future.exception())
+            elif future.status == "cancelled":
+                raise self._gone()
+            else:
                 # Its worker died with it.
                 self._again(key)
-            elif isinstance(answer, dict):
+        futures = [self._out[key][1] for key in there]
+        gather = self._client.gather(futures, asynchronous=True)
+        answers = yield from self._answer(gather, lambda: all(future.status == "finished" for future in futures))
+        if answers is None:
+            # A worker died meanwhile: each is looked at again.
+            for key in there:
+                self._done.put(key)
+            return
+        for key, answer in zip(there, answers, strict=True):
+            if isinstance(answer, dict):
                 self._refuse(answer["worker"], answer["why"])
                 self._again(key)
             else:
