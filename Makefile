@@ -7,7 +7,7 @@ SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Carg
 # The programs of hosts are built where clang and two libraries are; all else is without them.
 BPF = $(shell command -v clang >/dev/null && [ -e /usr/include/libelf.h ] && [ -e /usr/include/zlib.h ] && echo --features subak-agent/bpf)
 
-.PHONY: setup agent packages clang quick format demo test lint fuzz docs records deny bench clean chromium tshark
+.PHONY: setup agent packages wheel man clang quick format demo test lint fuzz docs records deny bench clean chromium tshark
 
 ## .venv with the locked packages, the subak package and .venv/bin/subak
 setup: .venv/.installed agent
@@ -21,6 +21,14 @@ agent: .venv/.locked
 packages: clang
 	packages/build.sh
 
+## dist: wheels for x86-64 and arm64, whose users need no Rust, and the source distribution; minutes
+wheel: setup man
+	packages/wheel.sh
+
+## the manual page of the command, from what --help says
+man: setup
+	$(BIN)/python docs/man.py
+
 .venv/.locked: requirements.lock
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock
@@ -28,6 +36,18 @@ packages: clang
 
 .venv/.installed: .venv/.locked $(SOURCES)
 	$(BIN)/maturin develop --release --locked
+	rm -f .venv/.wheel
+	touch $@
+
+# Where nothing is built yet, a wheel for this machine stands in: one that is newer than all sources, or any where there is no Rust.
+WHEEL := $(shell ls -t dist/subak-*linux*_$$(uname -m).whl 2>/dev/null | head -1)
+ifneq ($(WHEEL),)
+INSTEAD := $(shell [ -e .venv/.installed ] || { command -v cargo && find $(SOURCES) python -newer $(WHEEL) -name '*.[prt]*' | grep .; } >/dev/null || echo .venv/.wheel)
+endif
+
+.venv/.wheel: $(WHEEL) requirements.lock
+	[ -x $(BIN)/python ] || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock "$(WHEEL)[plot]"
 	touch $@
 
 ## every file in its form
@@ -41,7 +61,7 @@ quick: .venv/.locked
 	rm -f .venv/.installed
 
 ## dctcp, s-perc and ideal under web search on 64 hosts, the report of it, and the README's picture
-demo: setup
+demo: $(or $(INSTEAD),setup)
 	rm -rf out/demo
 	$(BIN)/subak run examples/demo.toml --out out/demo
 	$(BIN)/subak report out/demo --output out/demo/report.html

@@ -1,5 +1,6 @@
 """The documentation site: what is written here, and pages made from what Subak says of itself."""
 
+import logging
 import sys
 from pathlib import Path
 
@@ -11,12 +12,16 @@ from subak import __version__
 project = "Subak"
 author = "the Subak project"
 version = release = __version__
-extensions = ["myst_parser", "equations", "sphinx.ext.autodoc"]
+extensions = ["myst_nb", "equations", "sphinx.ext.autodoc"]
 autodoc_typehints = "description"
 autodoc_member_order = "bysource"
 myst_enable_extensions = ["attrs_inline", "colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build", "schemes", "optimizers", "fabrics", "generated/gallery.md", "generated/keys"]
+# The notebooks are run whenever the site is built; one that fails fails the build.
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+logging.getLogger("traitlets").setLevel(logging.WARNING)
 html_theme = "furo"
 html_title = f"Subak {__version__}"
 html_static_path = ["_static"]

@@ -13,9 +13,9 @@ from typing import Any
 import typer
 from subak import _subak, units
 from subak.cli import app
+from subak.commands.repro import mark, side_by_side
 from subak.repro import Experiment, Measured, catalogue, records, verdicts
 from subak.repro.catalogue import heading, paper
-from subak.repro.command import mark, side_by_side
 from subak.show import needs
 from typer.testing import CliRunner
 
@@ -30,6 +30,9 @@ ONE_PLOT = 900
 
 LEGIBLE = 0.5
 """Pictures are drawn at 130 dots an inch; shrunk further than to this share, their letters are too small."""
+
+NOTEBOOKS = Path(__file__).parents[1] / "examples/notebooks"
+"""They are run as the site is built."""
 
 WIDTH = 86
 """Columns of the commands' help: what a page shows without scrolling."""
@@ -52,6 +55,7 @@ def write(docs: Path) -> None:
     (made / "schemes.md").write_text(schemes_page(schemes, parts))
     (made / "experiments.md").write_text(experiments_page(list(catalogue().values())))
     (made / "commands.md").write_text(commands_page())
+    shutil.copytree(NOTEBOOKS, made / "notebooks")
     for name, text in key_tables().items():
         (made / "keys" / f"{name}.md").write_text(text)
     (made / "gallery.md").write_text(gallery(list(catalogue().values())))

@@ -30,6 +30,10 @@ package() {
   install -D -m 644 "packages/systemd/$3" "$root/usr/lib/systemd/system/$3"
   install -D -m 644 LICENSE "$root/usr/share/doc/$1/copyright"
   install -D -m 644 docs/allocator.md "$root/usr/share/doc/$1/allocator.md"
+  mkdir -p "$root/usr/share/man/man1"
+  "target/release/$1" man "$root/usr/share/man/man1"
+  gzip -9n "$root"/usr/share/man/man1/*.1
+  "target/release/$1" completion bash | install -D -m 644 /dev/stdin "$root/usr/share/bash-completion/completions/$1"
   mkdir -p "$root/DEBIAN"
   cat >"$root/DEBIAN/control" <<EOF
 Package: $1

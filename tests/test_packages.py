@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import shutil
 import subprocess
@@ -46,6 +47,10 @@ def test_packages_are_installed_and_purged() -> None:
         assert "needs" in _run("/usr/bin/subak-agent", "doctor")
         for unit in ("subak-allocator", "subak-flowtune"):
             assert Path(f"/usr/lib/systemd/system/{unit}.service").is_file()
+        for name in NAMES:
+            assert name in Path(f"/usr/share/bash-completion/completions/{name}").read_text()
+            with gzip.open(f"/usr/share/man/man1/{name}.1.gz", "rt") as page:
+                assert f".TH {name}" in page.read()
     finally:
         _run("dpkg", "--purge", *NAMES)
     left = [Path("/usr/bin") / name for name in NAMES] + [Path("/etc/subak")] * (not had)

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import subak
 from PIL import Image
-from subak.allocator import ask
+from subak.commands.allocator import ask
 from subak.repro import stats
 from subak.testbed import by_hand, flowtune
 from test_report import browser

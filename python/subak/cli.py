@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from subak._subak import __build__, __version__, generators
-from subak.allocator import allocator
+from subak.commands.allocator import allocator
+from subak.commands.completion import scheme_names
+from subak.commands.fit import fit
+from subak.commands.policy import policy
+from subak.commands.repro import repro
+from subak.commands.testbed import testbed
 from subak.errors import InputError
-from subak.pipeline.command import fit
-from subak.policy.command import policy
 from subak.progress import waiting
-from subak.repro.command import repro
-from subak.testbed.command import testbed
 
 if TYPE_CHECKING:
     from subak._subak import Spec, Watched
@@ -30,7 +31,6 @@ app = typer.Typer(
     name="subak",
     help="Datacenter bandwidth allocation: exact rates, schemes simulated packet by packet, and their comparison.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -497,7 +497,9 @@ def schema(
 def schemes(
     name: Annotated[
         str | None,
-        typer.Argument(help="Only this one, or the pair OPTIMIZER/FABRIC, with its parameters."),
+        typer.Argument(
+            help="Only this one, or the pair OPTIMIZER/FABRIC, with its parameters.", autocompletion=scheme_names
+        ),
     ] = None,
     json: Json = False,
 ) -> None:

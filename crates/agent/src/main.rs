@@ -1,6 +1,6 @@
 //! `subak-agent`: what a Linux host runs.
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use std::io::{Read, Write};
 use std::process::ExitCode;
 use subak_agent::traffic;
@@ -60,6 +60,16 @@ enum Command {
         /// Only how much of Subak's is in the kernel; nothing is tried.
         #[arg(long)]
         present: bool,
+    },
+    /// Prints what a shell needs to complete the command.
+    Completion {
+        /// Which one.
+        shell: clap_complete::Shell,
+    },
+    /// Writes its manual pages into a folder.
+    Man {
+        /// The folder, which is there.
+        folder: std::path::PathBuf,
     },
 }
 
@@ -136,6 +146,13 @@ fn main() -> ExitCode {
         Command::Weigh { map, whose, weight } => programs::weigh(map, &whose, weight),
         Command::Counters { map, queues } => programs::counters(map, queues),
         Command::Doctor { present } => doctor(present),
+        Command::Completion { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "subak-agent", &mut std::io::stdout());
+            Ok(())
+        }
+        Command::Man { folder } => {
+            clap_mangen::generate_to(Cli::command(), &folder).map_err(|e| format!("{}: {e}", folder.display()))
+        }
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,6 +1,6 @@
 //! `subak-allocator`: tells the hosts of a network what they may send.
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use nix::sys::signal::{SigSet, Signal};
 use sd_notify::NotifyState;
 use std::io::Read;
@@ -46,6 +46,16 @@ enum Command {
     },
     /// Makes a key.
     Key,
+    /// Prints what a shell needs to complete the command.
+    Completion {
+        /// Which one.
+        shell: clap_complete::Shell,
+    },
+    /// Writes its manual pages into a folder.
+    Man {
+        /// The folder, which is there.
+        folder: PathBuf,
+    },
 }
 
 fn main() -> ExitCode {
@@ -60,6 +70,13 @@ fn main() -> ExitCode {
         }
         Command::Check { config } => check(&config),
         Command::Key => key(),
+        Command::Completion { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "subak-allocator", &mut std::io::stdout());
+            Ok(())
+        }
+        Command::Man { folder } => {
+            clap_mangen::generate_to(Cli::command(), &folder).map_err(|e| format!("{}: {e}", folder.display()))
+        }
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

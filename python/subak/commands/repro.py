@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from subak.commands.completion import experiment_names
 from subak.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,7 +22,12 @@ INTERRUPTED = 130
 
 
 def repro(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="An experiment, such as perc-fig3.5.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME", help="An experiment, such as perc-fig3.5.", autocompletion=experiment_names
+        ),
+    ] = None,
     listed: Annotated[
         bool, typer.Option("--list", help="List the experiments with their verdicts; run nothing.")
     ] = False,

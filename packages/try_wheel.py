@@ -1,0 +1,69 @@
+"""Uses a wheel as a newcomer without Rust does: ``python packages/try_wheel.py WHEEL``.
+
+In a folder of its own, with nothing of this environment and no cargo on the path, it installs the wheel with the
+libraries in their locked versions, asks for a first answer, runs the quick start and an experiment, and goes through a
+notebook. It prints the seconds that each step took.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+NOTEBOOK = """
+import nbclient, nbformat
+book = nbformat.read("examples/notebooks/allocation.ipynb", as_version=4)
+nbclient.NotebookClient(book, timeout=120).execute()
+print(book.cells[1].outputs[0].data["text/plain"])
+"""
+PATH = ("/usr/local/bin", "/usr/bin", "/bin")
+
+
+def steps(wheel: Path, python: Path) -> list[tuple[str, list[str | Path]]]:
+    """What is done, one after another."""
+    subak = python.with_name("subak")
+    pip: list[str | Path] = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    pip += ["--constraint", ROOT / "requirements.lock"]
+    return [
+        ("an environment", [sys.executable, "-m", "venv", python.parents[1]]),
+        ("installation", [*pip, wheel]),
+        ("the first answer", [subak, "solve", "examples/cases/two-flows.json"]),
+        ("the demo's run", [subak, "run", "examples/demo.toml", "--out", "out/demo"]),
+        ("its report", [subak, "report", "out/demo", "--output", "out/demo/report.html"]),
+        ("matplotlib", [*pip, f"{wheel}[plot]"]),
+        ("an experiment", [subak, "repro", "perc-fig3.5"]),
+        ("Jupyter", [*pip, "nbclient", "ipykernel"]),
+        ("a notebook", [python, "-c", NOTEBOOK]),
+    ]
+
+
+def main() -> None:
+    """Does all steps, and ends with 1 at the first that fails."""
+    wheel = Path(sys.argv[1]).resolve()
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        python = folder / "venv/bin/python"
+        shutil.copytree(ROOT / "examples", folder / "examples")
+        env = {"PATH": os.pathsep.join([str(python.parent), *PATH]), "HOME": os.environ.get("HOME", name)}
+        env |= {
+            key: os.environ[key] for key in ("PIP_INDEX_URL", "PIP_CACHE_DIR", "SSL_CERT_FILE") if key in os.environ
+        }
+        for what, command in steps(wheel, python):
+            since = time.monotonic()
+            done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
+            if done.returncode:
+                print(done.stdout[-2000:], done.stderr[-2000:], sep="\n")
+                sys.exit(f"{what} failed")
+            now = time.monotonic()
+            print(f"{what:<20}{now - since:6.1f} s{now - begun:8.1f} s so far", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,17 @@
+"""What a shell offers for a name that is begun."""
+
+from __future__ import annotations
+
+
+def scheme_names(begun: str) -> list[str]:
+    """Schemes, by name."""
+    from subak import _subak
+
+    return [scheme["name"] for scheme in _subak.schemes() if scheme["name"].startswith(begun)]
+
+
+def experiment_names(begun: str) -> list[str]:
+    """Experiments of the papers, by name."""
+    from subak.repro.catalogue import catalogue
+
+    return [name for name in catalogue() if name.startswith(begun)]
