@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 import subak as sb
 from conftest import COMMAND, ROOT, Subak
+from dask_outside import Dask, within
 from distributed import Client
 from subak import cluster
 
@@ -31,6 +32,7 @@ SPEC: dict[str, Any] = {
 }
 CELLS = 8
 OTHER_BUILD = "import subak.build; subak.build.build = lambda: {'version': '0.0.1', 'sources': 'old'}"
+NO_ROOM = "import tempfile; tempfile.tempdir = '/nowhere'"
 NO_SUBAK = "import sys; sys.modules['subak'] = None"
 BAD_CELLS = """
 import os, subak.cluster as c
@@ -48,51 +50,6 @@ def bad(job, cell):
     return (cell, *work(job, 0)[1:]) if cell == 5 else work(job, cell)
 bad.work, c.work = work, bad
 """
-
-
-class Dask:
-    """A scheduler and its workers, processes of this test."""
-
-    def __init__(self, folder: Path, **environment: str) -> None:
-        self._folder = folder
-        self._environment = os.environ | {"PYTHONWARNINGS": "ignore"} | environment
-        self._processes: list[subprocess.Popen[bytes]] = []
-        told = folder / "scheduler.json"
-        self.scheduler = self._start(
-            "scheduler", "--port", "0", "--dashboard-address", "127.0.0.1:0", "--scheduler-file", told
-        )
-        within(30, lambda: told.exists() and told.read_text().endswith("}"))
-        self.address: str = json.loads(told.read_text())["address"]
-
-    def worker(self, *options: str) -> subprocess.Popen[bytes]:
-        """One more worker, of one thread."""
-        nanny = () if "--nanny" in options else ("--no-nanny",)
-        folder = self._folder / f"worker{len(self._processes)}"
-        words = (self.address, "--nthreads", "1", "--no-dashboard", "--local-directory", folder, *nanny, *options)
-        return self._start("worker", *words)
-
-    def _start(self, what: str, *words: str | Path) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", f"distributed.cli.dask_{what}", "--host", "127.0.0.1", *words]
-        with (self._folder / f"said{len(self._processes)}").open("wb") as said:
-            one = subprocess.Popen(command, stdout=said, stderr=said, env=self._environment, cwd=self._folder)
-        self._processes.append(one)
-        return one
-
-    def close(self) -> None:
-        for one in reversed(self._processes):
-            if "--nanny" in one.args:
-                # Its worker ends with it, if it is asked.
-                one.terminate()
-                one.wait(30)
-            one.kill()
-            one.wait()
-
-
-def within(seconds: float, there: Callable[[], Any]) -> None:
-    end = time.monotonic() + seconds
-    while not there():
-        assert time.monotonic() < end, "it did not come"
-        time.sleep(0.02)
 
 
 @pytest.fixture
@@ -187,7 +144,8 @@ def test_overhead_a_cell(client: Client, tmp_path: Path, capsys: pytest.CaptureF
         "run": {"duration": "1ms", "seeds": 100},
     }
     client.wait_for_workers(2)
-    sb.run(tiny | {"name": "first"}, tmp_path / "first", client=client, progress=False)
+    first = {"name": "first", "run": {"duration": "1ms", "seeds": 5}}
+    sb.run(tiny | first, tmp_path / "first", client=client)
     begun = time.monotonic()
     run = sb.run(tiny, tmp_path / "out", client=client)
     seconds = time.monotonic() - begun
@@ -282,26 +240,27 @@ def test_an_experiment(subak: Subak, two: Dask, tmp_path: Path) -> None:
     assert (ended.code, "no cells to send" in ended.err) == (2, True), ended
 
 
-def test_a_worker_of_another_build_gets_no_cells(
+def test_workers_of_another_build_and_without_subak_or_room_get_no_cells(
     dask: Callable[..., Dask], subak: Subak, spec: Path, whole: bytes, tmp_path: Path
 ) -> None:
     made = dask()
-    old, bare = made.worker("--preload", OTHER_BUILD), made.worker("--preload", NO_SUBAK)
+    odd = [made.worker("--preload", text) for text in (OTHER_BUILD, NO_SUBAK, NO_ROOM)]
     with Client(made.address, set_as_default=False) as client:
-        client.wait_for_workers(2)
+        client.wait_for_workers(3)
     ended = subak("run", spec, "--out", tmp_path / "out", "--cluster", made.address)
     assert ended.code == 2, ended
     assert "0.0.1 (old)" in ended.err
     assert "it cannot load subak" in ended.err
+    assert "/nowhere" in ended.err
     assert "Traceback" not in ended.err
     # With one of this build beside them the run comes to its end.
     made.worker()
     with Client(made.address, set_as_default=False) as client:
-        client.wait_for_workers(3)
+        client.wait_for_workers(4)
         with pytest.warns(UserWarning, match="gets no more cells"):
             assert sb.run(SPEC, tmp_path / "out", client=client).complete
     assert results(tmp_path / "out") == whole
-    assert (old.poll(), bare.poll()) == (None, None)
+    assert [one.poll() for one in odd] == [None] * 3
 
 
 @pytest.mark.parametrize("where", ["10.0.0.1:8786", "local:0", "local:", "tcp://nowhere", ""])
@@ -381,13 +340,13 @@ def test_a_scheduler_that_goes_away(dask: Callable[..., Dask], whole: bytes, tmp
             made.scheduler.kill()
             made.scheduler.wait()
 
-    many = SPEC | {"run": {"duration": "3ms", "seeds": 100}}
+    many = SPEC | {"run": {"duration": "5ms", "seeds": 25}}
     client = Client(made.address, set_as_default=False)
     with pytest.raises(sb.InputError, match=r"went away, .* what is complete is kept"):
         sb.run(many, tmp_path / "out", client=client, progress=kill)
     client.close(timeout=1)
     held = len(list((tmp_path / "out/cells").iterdir()))
-    assert 2 <= held < 400
+    assert 2 <= held < 100
     sb.run(many, tmp_path / "out")
     sb.run(many, tmp_path / "local")
     assert results(tmp_path / "out") == results(tmp_path / "local")
@@ -427,6 +386,18 @@ def test_what_is_no_table_of_the_cell_is_not_kept(dask: Callable[..., Dask], who
     assert "no table of this cell" in run.failed[5]
     sb.run(SPEC, tmp_path / "out")
     assert results(tmp_path / "out") == whole
+
+
+def test_many_begin_in_one_folder_cell_by_cell(spec: Path, whole: bytes, tmp_path: Path) -> None:
+    """As the jobs of a batch system do."""
+    for attempt in range(3):
+        out = tmp_path / str(attempt)
+        command = [COMMAND, "run", spec, "--out", out, "--jobs", "1", "--cell"]
+        all_at_once = [subprocess.Popen([*command, str(cell)], stdout=subprocess.DEVNULL) for cell in range(CELLS)]
+        assert [one.wait(60) for one in all_at_once] == [0] * CELLS
+        assert len(cells_of(out)) == CELLS
+        sb.run(SPEC, out)
+        assert results(out) == whole
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or shutil.which("mount") is None, reason="only root can make a small disk")

@@ -122,6 +122,8 @@ class Cluster:
     def __init__(self, client: Client, tell: Callable[[str], None] = warnings.warn) -> None:
         if client.asynchronous:
             raise InputError(None, "client", "it is asynchronous", "make it without asynchronous=True")
+        if client.status != "running":
+            raise InputError(None, "client", f"it is {client.status}", "make one of a scheduler that answers")
         self.client = client
         self.tell = tell
         """Hears what a person should know, such as a worker that gets no cells."""
@@ -184,7 +186,7 @@ class _Sweep:
         """Sends the spec."""
         self._published += 1
         if self._published > MOST_SPECS:
-            raise InputError(None, "--cluster", "workers die as the spec comes to them", f"see what ends them; {KEPT}")
+            raise InputError(None, "cluster", "workers die as the spec comes to them", f"see what ends them; {KEPT}")
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Sending large graph")
             # A task, and no scattered data: that are lost with the worker that holds them.
@@ -203,10 +205,10 @@ class _Sweep:
             self._lonely_since = self._counted
         elif self._counted - self._lonely_since > LONELY_S:
             what = f"there has been no worker for {LONELY_S:g} s"
-            raise InputError(None, "--cluster", what, f"start some with `dask worker {self._address()}`; {KEPT}")
+            raise InputError(None, "cluster", what, f"start some with `dask worker {self._address()}`; {KEPT}")
         if self._threads and not fit:
             told = "; ".join(f"{worker}: {why}" for worker, why in self._refused.items() if worker in self._threads)
-            raise InputError(None, "--cluster", f"no worker can run cells. {told}", f"mend that at the workers; {KEPT}")
+            raise InputError(None, "cluster", f"no worker can run cells. {told}", f"mend that at the workers; {KEPT}")
         for key, (_, _, bound) in list(self._out.items()):
             if bound and not bound & fit:
                 self._again(key)
@@ -241,7 +243,7 @@ class _Sweep:
         keys = [self._done.get(timeout=LOOK_S)]
         while len(keys) < TOGETHER and not self._done.empty():
             keys.append(self._done.get())
-        return [key for key in keys if key in self._out]
+        return [key for key in dict.fromkeys(keys) if key in self._out]
 
     def _take(self, keys: list[str]) -> Iterator[Came | None]:
         there = []
@@ -256,6 +258,8 @@ class _Sweep:
             else:
                 # Its worker died with it.
                 self._again(key)
+        if not there:
+            return
         futures = [self._out[key][1] for key in there]
         gather = self._client.gather(futures, asynchronous=True)
         answers = yield from self._answer(gather, lambda: all(future.status == "finished" for future in futures))
@@ -325,15 +329,15 @@ class _Sweep:
             while True:
                 try:
                     return coming.result(timeout=LOOK_S)
-                except (OSError, CancelledError):
+                except Exception as error:
                     if not matters():
                         return None
                     if coming.done():
-                        raise self._gone() from None
+                        raise self._gone() if isinstance(error, (OSError, CancelledError)) else error from None
                 yield None
         finally:
             coming.cancel()
 
     def _gone(self) -> InputError:
         what = f"the scheduler at {self._address()} went away, or dropped what it had"
-        return InputError(None, "--cluster", what, f"start it again; {KEPT}")
+        return InputError(None, "cluster", what, f"start it again; {KEPT}")

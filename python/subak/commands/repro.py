@@ -24,9 +24,7 @@ INTERRUPTED = 130
 def repro(
     name: Annotated[
         str | None,
-        typer.Argument(
-            metavar="NAME", help="An experiment, such as perc-fig3.5.", autocompletion=experiment_names
-        ),
+        typer.Argument(metavar="NAME", help="An experiment, such as perc-fig3.5.", autocompletion=experiment_names),
     ] = None,
     listed: Annotated[
         bool, typer.Option("--list", help="List the experiments with their verdicts; run nothing.")

@@ -97,10 +97,11 @@ pub fn run_with(spec: &ValidSpec, dir: &Path, options: &Options, policies: &Poli
     options.only.map_or(Ok(()), |cell| spec.check_cell(cell))?;
     let store = Store::open(dir, spec)?;
     let mut spent = store.spent();
-    store.write_spec(spec)?;
     let known = read_manifest(dir).ok().and_then(|mut held| held.remove("warnings"));
     let known = known.unwrap_or_else(|| json!(warnings::of_spec(spec)));
+    // By the manifest others know the folder, who begin in the same moment: it comes before all else.
     store.write_manifest(&manifest(spec, &store, &spent, 0.0, &known))?;
+    store.write_spec(spec)?;
     let wanted: Vec<usize> = match options.only {
         Some(cell) => vec![cell],
         None => (0..cells).collect(),

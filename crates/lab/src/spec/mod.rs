@@ -25,9 +25,7 @@ use crate::spec::workload::{Planned, path_text};
 use drivers::SchemeChoice;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use subak_core::document::{Format, parse};
@@ -255,26 +253,13 @@ impl ValidSpec {
         for setting in settings.iter().filter(|s| s.measure.packets.as_ref().is_some_and(Recorded::names_flows)) {
             seeds.iter().try_for_each(|&seed| setting.check_recorded(seed))?;
         }
-        let (hash, files) = hash(&spec)?;
+        let (hash, files) = identity::hash(&spec)?;
         Ok(ValidSpec { spec, name, axes, schemes, seeds, hash, settings, files })
     }
 
     /// The spec as a tree of values.
     pub fn tree(&self) -> &Map<String, Value> {
         &self.spec.tree
-    }
-
-    /// The files that it names, as they were when it was checked.
-    pub fn files(&self) -> Result<BTreeMap<String, Vec<u8>>, Fault> {
-        let read = |(name, hash): (&String, &String)| {
-            let held = self.spec.beside.bytes(name)?;
-            if hex(Sha256::new_with_prefix(&held)) != *hash {
-                let what = "the file has changed since the spec was checked";
-                return Err(Fault::new("", what, "start again").in_file(self.spec.beside.shown(name)));
-            }
-            Ok((name.clone(), held))
-        };
-        self.files.iter().map(read).collect()
     }
 
     /// How many cells there are.
@@ -421,44 +406,4 @@ fn seeds_of(value: &Value) -> Result<Vec<u64>, Fault> {
         return Err(Fault::new("", what, "list each seed once: a second run with it would only repeat the first"));
     }
     Ok(seeds)
-}
-
-/// A network or a workload that lies in a file counts by the file's content.
-fn hash(spec: &Spec) -> Result<(String, BTreeMap<String, String>), Fault> {
-    let mut files = BTreeMap::new();
-    let mut digest = Sha256::new();
-    digest.update(Value::Object(spec.tree.clone()).to_string());
-    let mut names = Vec::new();
-    spec.tree.get("network").iter().for_each(|n| files_of(n, &mut names));
-    spec.tree.get("workload").iter().for_each(|w| files_of(w, &mut names));
-    for name in names {
-        digest.update([0]);
-        let held = spec.beside.bytes(name)?;
-        digest.update(&held);
-        files.entry(name.to_string()).or_insert_with(|| hex(Sha256::new_with_prefix(&held)));
-    }
-    Ok((hex(digest), files))
-}
-
-fn hex(digest: Sha256) -> String {
-    digest.finalize().iter().fold(String::new(), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
-}
-
-/// The files that a network or a workload names, itself or in its `sizes`, or a list of them.
-fn files_of<'a>(section: &'a Value, names: &mut Vec<&'a str>) {
-    match section {
-        Value::Array(list) => list.iter().for_each(|n| files_of(n, names)),
-        Value::Object(map) => {
-            match map.get("file") {
-                Some(Value::Array(list)) => names.extend(list.iter().filter_map(Value::as_str)),
-                Some(file) => names.extend(file.as_str()),
-                None => {}
-            }
-            map.get("sizes").iter().for_each(|sizes| files_of(sizes, names));
-        }
-        _ => {}
-    }
 }

@@ -52,6 +52,8 @@ impl Store {
         let mut store = Store { dir: dir.to_path_buf(), hash: spec.hash.clone(), renumbered: None };
         let refuse =
             |what: String, mend: &str| Err(Fault::new("", what, mend).in_file(dir.display().to_string()).into());
+        // Looked at first: whoever begins in the same moment writes the manifest next.
+        let free = !dir.exists() || is_free(dir).map_err(|e| Error::file(dir, e))?;
         if store.manifest_path().exists() {
             let manifest = read_manifest(dir)?;
             let held = |key: &str| manifest.get(key).and_then(Value::as_str).unwrap_or("none").to_string();
@@ -77,7 +79,7 @@ impl Store {
                     }
                 }
             }
-        } else if dir.exists() && !is_free(dir).map_err(|e| Error::file(dir, e))? {
+        } else if !free {
             return refuse("the directory holds other files".into(), "choose an empty or a new directory");
         }
         let cells = store.make_room()?;
