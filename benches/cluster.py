@@ -43,7 +43,7 @@ def main(cells: int, workers: int, processes: bool) -> None:
     ):
         client.wait_for_workers(workers)
         where = "processes" if processes else "workers in one process"
-        print(f"{workers} {where} were there after {time.monotonic() - begun:.0f} s")
+        print(f"{workers} {where} were there after {time.monotonic() - begun:.0f} s", flush=True)
         seconds = {}
         for name, seeds, more in (
             ("first", workers, {"client": client}),
