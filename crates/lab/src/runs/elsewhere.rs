@@ -47,8 +47,7 @@ pub struct CellFiles {
 pub fn run_cell(spec: &ValidSpec, cell: usize, dir: &Path, cancel: &AtomicBool) -> Result<Option<Came>, Error> {
     spec.check_cell(cell)?;
     let store = Store::bare(dir, spec)?;
-    let options =
-        Options { jobs: 1, only: None, progress: &|_| (), cancel, testbed: None, watched: None, elsewhere: None };
+    let options = Options::alone(cancel);
     let begun = Spent::now();
     let files = match attempt(spec, cell, &store, &Policies::new(), &options, &|_| ())? {
         Ended::Cancelled => return Ok(None),

@@ -52,6 +52,13 @@ pub struct Options<'a> {
     pub elsewhere: Option<&'a dyn Elsewhere>,
 }
 
+impl<'a> Options<'a> {
+    /// One cell after the other, here, and nobody hears of it.
+    pub fn alone(cancel: &'a AtomicBool) -> Self {
+        Options { jobs: 1, only: None, progress: &|_| (), cancel, testbed: None, watched: None, elsewhere: None }
+    }
+}
+
 /// How far a run is.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Progress {

@@ -42,21 +42,13 @@ fn go(dir: &Path, change: &(dyn Fn(Came) -> Vec<Option<Came>> + Sync), cancel: &
     let spec = valid();
     let other = Other { spec: &spec, dir, change };
     let elsewhere: Option<&dyn Elsewhere> = Some(&other);
-    let options = Options { jobs: 1, only: None, progress: &|_| {}, cancel, testbed: None, watched: None, elsewhere };
+    let options = Options { elsewhere, ..Options::alone(cancel) };
     run(&spec, &dir.join("out"), &options)
 }
 
 fn here(dir: &Path) {
     let cancel = AtomicBool::new(false);
-    let options = Options {
-        jobs: 2,
-        only: None,
-        progress: &|_| {},
-        cancel: &cancel,
-        testbed: None,
-        watched: None,
-        elsewhere: None,
-    };
+    let options = Options { jobs: 2, ..Options::alone(&cancel) };
     run(&valid(), &dir.join("here"), &options).unwrap();
 }
 
