@@ -25,6 +25,7 @@ from subak.progress import waiting
 
 if TYPE_CHECKING:
     from subak._subak import Spec, Watched
+    from subak.cluster import Cluster
 
 app = typer.Typer(
     name="subak",
@@ -49,9 +50,10 @@ def main() -> None:
         _say_error(error)
         sys.exit(2)
     except ModuleNotFoundError as error:
-        if error.name not in ("matplotlib", "networkx"):
+        if error.name not in ("dask", "distributed", "matplotlib", "networkx"):
             raise
-        mend = {"matplotlib": 'pip install "subak[plot]"'}.get(error.name, f"pip install {error.name}")
+        extra = {"dask": "cluster", "distributed": "cluster", "matplotlib": "plot"}.get(error.name)
+        mend = f'pip install "subak[{extra}]"' if extra else f"pip install {error.name}"
         _say_error(InputError(None, "", f"{error.name} is missing", f"install it: {mend}"))
         sys.exit(2)
     except BrokenPipeError:
@@ -223,6 +225,13 @@ def run(
             "real TCP between namespaces of this machine, as root."
         ),
     ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Run the cells on the workers of a Dask scheduler, tcp://HOST:PORT; or local:N, N workers here.",
+        ),
+    ] = None,
     print_cells: Annotated[
         bool, typer.Option("--print-cells", help="List the cells with an estimate of their cost, and run nothing.")
     ] = False,
@@ -245,13 +254,22 @@ def run(
         _print_paths([(spec.name, json_module.loads(spec.paths(cell or 0))) for spec in loaded], json)
         return
     folders = _folders(specs, out)
+    if cluster is not None:
+        runs.not_with_cluster({"jobs": jobs, "cell": cell is not None, "watch": watch}, "--cluster")
     with ExitStack() as stack:
+        workers = None
+        if cluster is not None:
+            from subak.cluster import opened
+
+            workers = stack.enter_context(opened(cluster))
         watched = None
         if watch:
             from subak.watching import Page
 
             watched = stack.enter_context(Page()).watched
-        ended = [_run_one(spec, folder, jobs, cell, watched) for spec, folder in zip(loaded, folders, strict=True)]
+        ended = [
+            _run_one(spec, folder, jobs, cell, watched, workers) for spec, folder in zip(loaded, folders, strict=True)
+        ]
     if json:
         _print_json({"schema": 1, "runs": ended})
     else:
@@ -278,14 +296,18 @@ def _folders(specs: list[str], out: Path | None) -> list[Path]:
     return folders
 
 
-def _run_one(spec: Spec, folder: Path, jobs: int | None, cell: int | None, watched: Watched | None) -> dict[str, Any]:
+def _run_one(
+    spec: Spec, folder: Path, jobs: int | None, cell: int | None, watched: Watched | None, cluster: Cluster | None
+) -> dict[str, Any]:
     from subak._subak import summary
     from subak.progress import Reporter
-    from subak.testbed.driver import carry
+    from subak.runs import carry_out
 
     try:
-        with Reporter(spec.name) as reporter:
-            outcome = json_module.loads(spec.run(folder, jobs or 0, cell, reporter, testbed=carry, watched=watched))
+        with Reporter(spec.name, lambda: cluster.workers if cluster else None) as reporter:
+            if cluster:
+                cluster.tell = reporter.say
+            outcome = carry_out(spec, folder, jobs, cell, reporter, watched=watched, cluster=cluster)
     except KeyboardInterrupt:
         print(f"subak: interrupted; what is complete lies in {folder}: the same command resumes", file=sys.stderr)
         raise typer.Exit(INTERRUPTED) from None

@@ -34,6 +34,7 @@ def checks() -> list[Check]:
         _package("pandas", "answers and results as pandas data frames"),
         _package("networkx", "networks from graphs and back: Network.from_networkx"),
         _package("matplotlib", "Results.plot, and the pictures of subak repro"),
+        _package("distributed", "run and repro --cluster, and subak.run with a client of Dask"),
         Check("chromium", browser, "the test that looks at the report", "apt-get install chromium"),
         _package("pyroute2", "subak testbed, and subak run --driver testbed"),
         *_hosts(),
@@ -66,6 +67,5 @@ def _hosts() -> list[Check]:
 def _package(name: str, needed_for: str) -> Check:
     found = importlib.util.find_spec(name)
     version = importlib.metadata.version(name) if found else None
-    return Check(
-        name, version, needed_for, 'pip install "subak[plot]"' if name == "matplotlib" else f"pip install {name}"
-    )
+    extra = {"matplotlib": "plot", "distributed": "cluster"}.get(name)
+    return Check(name, version, needed_for, f'pip install "subak[{extra}]"' if extra else f"pip install {name}")

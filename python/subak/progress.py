@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -31,8 +31,16 @@ def waiting(doing: str) -> Iterator[None]:
         yield
 
 
+Workers = Callable[[], int | None]
+"""How many workers of a cluster take cells; none where there is no cluster."""
+
+
+def _no_cluster() -> None:
+    """Nobody asked for one."""
+
+
 @contextmanager
-def listening(wanted: Listener | bool | None, name: str) -> Iterator[Listener | None]:
+def listening(wanted: Listener | bool | None, name: str, workers: Workers = _no_cluster) -> Iterator[Listener | None]:
     """Who hears how far a run is: the caller's own function, or a bar where somebody looks."""
     if callable(wanted):
         yield wanted
@@ -46,10 +54,14 @@ def listening(wanted: Listener | bool | None, name: str) -> Iterator[Listener | 
     with tqdm(total=1.0, desc=name, bar_format=form) as bar:
 
         def show(done: int, cells: int, fraction: float) -> None:
-            bar.set_postfix_str(f"{done} of {cells} cells ", refresh=False)
+            bar.set_postfix_str(f"{done} of {cells} cells{_on(workers())} ", refresh=False)
             bar.update(fraction - bar.n)
 
         yield show
+
+
+def _on(workers: int | None) -> str:
+    return "" if workers is None else f", {workers} worker{'' if workers == 1 else 's'}"
 
 
 def _in_notebook() -> bool:
@@ -60,8 +72,9 @@ def _in_notebook() -> bool:
 class Reporter:
     """Shows the progress of one run while it is entered; called, it hears how far the run is."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, workers: Workers = _no_cluster) -> None:
         self._name = name
+        self._workers = workers
         self._begun = time.monotonic()
         self._said = (-1, 0.0)
         self._bar: Progress | None = None
@@ -91,14 +104,23 @@ class Reporter:
         if self._bar:
             self._bar.stop()
 
+    def say(self, text: str) -> None:
+        """Something that a person should know meanwhile."""
+        if self._bar:
+            self._bar.console.print(f"subak: {text}", markup=False, highlight=False)
+        else:
+            print(json.dumps({"event": "note", "run": self._name, "note": text}), file=sys.stderr)
+
     def __call__(self, done: int, cells: int, fraction: float) -> None:
         """Takes the number of cells that are done, of all cells, and the share of the work that is done."""
         if self._bar and self._task is not None:
-            self._bar.update(self._task, completed=fraction, cells=f"{done}/{cells} cells")
+            self._bar.update(self._task, completed=fraction, cells=f"{done}/{cells} cells{_on(self._workers())}")
             return
         seconds = time.monotonic() - self._begun
         last_done, last_seconds = self._said
         if done != last_done or seconds - last_seconds >= EVERY_S:
             self._said = (done, seconds)
-            line = {"event": "progress", "run": self._name, "done": done, "cells": cells}
+            line: dict[str, object] = {"event": "progress", "run": self._name, "done": done, "cells": cells}
+            if (workers := self._workers()) is not None:
+                line["workers"] = workers
             print(json.dumps({**line, "fraction": round(fraction, 4), "seconds": round(seconds, 1)}), file=sys.stderr)

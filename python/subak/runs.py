@@ -16,6 +16,9 @@ from subak.results import Results, read_manifest
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from distributed import Client
+
+    from subak.cluster import Cluster
 
 
 def run(
@@ -27,6 +30,7 @@ def run(
     progress: Listener | bool | None = None,
     policies: Mapping[str, Weigher] | None = None,
     driver: str | None = None,
+    client: Client | Cluster | None = None,
 ) -> Results:
     """Simulates every cell of ``spec`` that ``out`` does not hold yet.
 
@@ -47,20 +51,61 @@ def run(
         anew each time, because its results depend on more than the spec.
     :param driver: Runs every scheme in place of what the spec asks for: ``packet``, ``fluid``, or ``testbed`` for real
         TCP between namespaces of this machine, as root.
+    :param client: A client of Dask (``distributed.Client``), whose workers then run the cells in place of this machine.
+        They need this build of Subak and nothing else, and give the same bytes. A worker that dies loses nothing: its
+        cells run on another.
     :raises InputError: for a spec that cannot be used.
     """
     if jobs is not None and jobs < 1:
         raise InputError(None, "jobs", f"it is {jobs}", "give 1 or more")
-    from subak.testbed.driver import carry
-
     checked = load(spec, driver)
-    with listening(progress, checked.name) as listener:
+    cluster = None
+    if client is not None:
+        from subak.cluster import Cluster
+
+        not_with_cluster({"jobs": jobs, "cell": cell is not None, "policies": policies}, "client")
+        cluster = client if isinstance(client, Cluster) else Cluster(client)
+    with listening(progress, checked.name, lambda: cluster.workers if cluster else None) as listener:
         try:
-            checked.run(Path(out), jobs or 0, cell, listener, dict(policies or {}), carry)
+            carry_out(checked, Path(out), jobs, cell, listener, dict(policies or {}), cluster=cluster)
         except KeyboardInterrupt as stopped:
             stopped.add_note(_left(Path(out)))
             raise
     return Results(out)
+
+
+def not_with_cluster(given: Mapping[str, Any], where: str) -> None:
+    """Refuses what makes no sense where a cluster runs the cells; ``where`` is what asks for the cluster."""
+    why = {
+        "jobs": "the workers have threads of their own",
+        "cell": "a cluster runs all that are missing",
+        "policies": "functions of this program are not sent to others",
+        "watch": "the live page shows runs of this machine alone",
+    }
+    for name, value in given.items():
+        if value:
+            place = f"--{name}" if where.startswith("--") else name
+            raise InputError(None, place, f"it does not go with {where}: {why[name]}", "leave one of them away")
+
+
+def carry_out(
+    spec: _subak.Spec,
+    out: Path,
+    jobs: int | None,
+    cell: int | None,
+    progress: Listener | None,
+    policies: dict[str, Weigher] | None = None,
+    watched: _subak.Watched | None = None,
+    cluster: Cluster | None = None,
+) -> dict[str, Any]:
+    """Runs what ``out`` does not hold yet, here or on the workers of ``cluster``, and tells what came of it."""
+    from subak.testbed.driver import carry
+
+    elsewhere = cluster.runs(spec) if cluster else None
+    ended: dict[str, Any] = json.loads(
+        spec.run(out, jobs or 0, cell, progress, policies or {}, carry, watched, elsewhere)
+    )
+    return ended
 
 
 def _left(out: Path) -> str:

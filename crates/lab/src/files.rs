@@ -1,6 +1,7 @@
 //! Files in and out. Nothing else in the library touches them.
 
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};
@@ -15,15 +16,18 @@ const MOST_BYTES: u64 = 256 << 20;
 
 /// The text of an input file.
 pub fn read_text(path: &Path) -> Result<String, Fault> {
-    let bytes = read_bytes(path)?;
+    utf8(read_bytes(path)?).map_err(|e| e.in_file(path.display().to_string()))
+}
+
+fn utf8(bytes: Vec<u8>) -> Result<String, Fault> {
     String::from_utf8(bytes).map_err(|e| {
         let what = format!("is not UTF-8 text: byte {} begins no character", e.utf8_error().valid_up_to());
-        Fault::new("", what, "give the path of a readable text file").in_file(path.display().to_string())
+        Fault::new("", what, "give the path of a readable text file")
     })
 }
 
 /// The bytes of an input file.
-pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, Fault> {
+fn read_bytes(path: &Path) -> Result<Vec<u8>, Fault> {
     let named = |e: Fault| e.in_file(path.display().to_string());
     let refuse = |what: String| named(Fault::new("", what, "give the path of a readable text file"));
     let about = fs::metadata(path).map_err(|e| refuse(format!("cannot be read: {e}")))?;
@@ -34,6 +38,40 @@ pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, Fault> {
         return Err(refuse(format!("has {} bytes, more than {MOST_BYTES}", about.len())));
     }
     fs::read(path).map_err(|e| refuse(format!("cannot be read: {e}")))
+}
+
+/// The files that a spec may name.
+#[derive(Debug, Clone)]
+pub(crate) enum Beside {
+    /// Those of a folder.
+    Folder(PathBuf),
+    /// Those that came with the spec, by the names that it gives them.
+    Brought(BTreeMap<String, Vec<u8>>),
+}
+
+impl Beside {
+    /// What messages call the file `name`.
+    pub fn shown(&self, name: &str) -> String {
+        match self {
+            Beside::Folder(folder) => folder.join(name).display().to_string(),
+            Beside::Brought(_) => name.to_string(),
+        }
+    }
+
+    /// The bytes of the file `name`.
+    pub fn bytes(&self, name: &str) -> Result<Vec<u8>, Fault> {
+        match self {
+            Beside::Folder(folder) => read_bytes(&folder.join(name)),
+            Beside::Brought(files) => files.get(name).cloned().ok_or_else(|| {
+                Fault::new("", "did not come with the spec", "send it along with the spec").in_file(name)
+            }),
+        }
+    }
+
+    /// The text of the file `name`.
+    pub fn text(&self, name: &str) -> Result<String, Fault> {
+        utf8(self.bytes(name)?).map_err(|e| e.in_file(self.shown(name)))
+    }
 }
 
 /// Writes `path` whole or not at all: into a file beside it, which then takes its name.
@@ -104,9 +142,9 @@ fn unlike_any_other() -> u64 {
     hasher.finish()
 }
 
-/// A network as a spec describes it: links, a generator, or a file relative to `base`; and how to route over it.
-pub(crate) fn network(value: &Value, base: &Path) -> Result<(Network, Metric), Fault> {
-    network_from_value(value, &mut |path| read_text(&base.join(path)))
+/// A network as a spec describes it: links, a generator, or one of `files`; and how to route over it.
+pub(crate) fn network(value: &Value, files: &Beside) -> Result<(Network, Metric), Fault> {
+    network_from_value(value, &mut |name| files.text(name))
 }
 
 /// A tree as TOML, where it can be written so.

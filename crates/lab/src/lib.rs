@@ -20,6 +20,7 @@ pub use results::store::{BUILD, VERSION};
 pub use results::summary::{SIZE_BINS, SizeBin, Summary, SummaryRow, summary};
 pub use results::table::{COLUMNS, Column, KINDS, Row};
 pub use results::warnings::Warning;
+pub use runs::elsewhere::{Came, CellFiles, Elsewhere, run_cell};
 pub use runs::testbed::Testbed;
 pub use runs::watched::Watched;
 pub use runs::{Options, Outcome, Progress, run, run_with};

@@ -2,6 +2,7 @@
 
 mod answer;
 mod converging;
+mod elsewhere;
 mod errors;
 mod experiments;
 mod generators;

@@ -1,11 +1,13 @@
 //! Runs of specs: simulated on threads of their own while the interpreter stays free and answers to Ctrl-C.
 
+use crate::elsewhere::{Machines, Told, told};
 use crate::errors::{OrInputError, input_error};
 use crate::testbed::Hosts;
 use crate::watched::Watched;
 use crate::weights::callables;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -17,7 +19,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use subak_core::Fault;
-use subak_lab::{Error, Options, Progress, Testbed, ValidSpec};
+use subak_lab::{Elsewhere, Error, Options, Progress, Testbed, ValidSpec};
 
 /// How often Ctrl-C is looked for and progress is passed on.
 const LOOK: Duration = Duration::from_millis(50);
@@ -39,18 +41,31 @@ impl Spec {
     #[staticmethod]
     #[pyo3(signature = (json, folder, driver=None))]
     fn parse(py: Python<'_>, json: &[u8], folder: PathBuf, driver: Option<&str>) -> PyResult<Self> {
-        let parsed = py.detach(|| {
-            let tree: Value = serde_json::from_slice(json)
-                .map_err(|e| Fault::new("", format!("it is not a spec: {e}"), "give the sections of a spec"))?;
-            under(subak_lab::Spec::from_value(tree, folder)?, driver).validate()
-        });
-        parsed.or_input_error(py).map(Spec)
+        py.detach(|| under(tree(json, folder)?, driver).validate()).or_input_error(py).map(Spec)
     }
 
     /// What the spec calls itself.
     #[getter]
     fn name(&self) -> &str {
         &self.0.name
+    }
+
+    /// The spec in `json` with the files that it names, which came along.
+    #[staticmethod]
+    fn brought(py: Python<'_>, json: &[u8], files: BTreeMap<String, Vec<u8>>) -> PyResult<Self> {
+        py.detach(|| tree(json, PathBuf::new())?.with_files(files).validate()).or_input_error(py).map(Spec)
+    }
+
+    /// What is sent to other machines: the spec as JSON, and the files that it names.
+    fn parts<'py>(&self, py: Python<'py>) -> PyResult<(String, BTreeMap<String, Bound<'py, PyBytes>>)> {
+        let files = py.detach(|| self.0.files()).or_input_error(py)?;
+        let files = files.into_iter().map(|(name, held)| (name, PyBytes::new(py, &held))).collect();
+        Ok((to_json(self.0.tree())?, files))
+    }
+
+    /// Whether hosts carry some of its cells.
+    fn is_on_hosts(&self) -> bool {
+        (0..self.0.len()).any(|cell| self.0.is_on_hosts(cell))
     }
 
     /// Every cell with what it fixes and an estimate of its cost, as a JSON list.
@@ -69,9 +84,9 @@ impl Spec {
     }
 
     /// Runs what is not in `out` yet; `progress(done, cells, fraction)` hears how far it is. `policies`: callables by name.
-    /// `testbed`: carries what is for hosts, `testbed(errand, goes_on)` with JSON in and out. `watched` shows how it goes. What came
-    /// of it, as JSON.
-    #[pyo3(signature = (out, jobs, only, progress, policies=BTreeMap::new(), testbed=None, watched=None))]
+    /// `testbed`: carries what is for hosts, `testbed(errand, goes_on)` with JSON in and out. `watched` shows how it goes.
+    /// `elsewhere` has the cells run by other machines. What came of it, as JSON.
+    #[pyo3(signature = (out, jobs, only, progress, policies=BTreeMap::new(), testbed=None, watched=None, elsewhere=None))]
     #[expect(clippy::too_many_arguments, reason = "they are the keywords of a Python function")]
     fn run(
         &self,
@@ -83,9 +98,11 @@ impl Spec {
         policies: BTreeMap<String, Py<PyAny>>,
         testbed: Option<Py<PyAny>>,
         watched: Option<Py<Watched>>,
+        elsewhere: Option<Py<PyAny>>,
     ) -> PyResult<String> {
         let policies = callables(policies);
         let hosts = testbed.map(Hosts);
+        let machines = elsewhere.map(Machines);
         let cancel = AtomicBool::new(false);
         let latest = Mutex::new(None);
         let note = |p: Progress| *latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(p);
@@ -96,33 +113,70 @@ impl Spec {
             cancel: &cancel,
             testbed: hosts.as_ref().map(|h| h as &dyn Testbed),
             watched: watched.as_ref().map(|watched| &watched.get().0),
+            elsewhere: machines.as_ref().map(|m| m as &dyn Elsewhere),
         };
-        let (ended, result) = py.detach(|| {
-            std::thread::scope(|scope| {
-                let (done, wait) = mpsc::channel::<()>();
-                let worker = scope.spawn(|| {
-                    let _done = done; // dropped at the end, however it comes
-                    subak_lab::run_with(&self.0, &out, &options, &policies)
-                });
-                let mut result = Ok(());
-                while wait.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
-                    let news = latest.lock().unwrap_or_else(PoisonError::into_inner).take();
-                    if result.is_ok() {
-                        result = Python::attach(|py| tell(py, progress.as_ref(), news));
-                        cancel.store(result.is_err(), Ordering::Relaxed);
-                    }
-                }
-                (worker.join(), result)
-            })
-        });
-        result?;
-        let outcome = match ended {
-            Ok(ended) => ended.map_err(|e| run_error(py, e))?,
-            Err(panic) => std::panic::resume_unwind(panic),
-        };
-        tell(py, progress.as_ref(), latest.into_inner().unwrap_or_else(PoisonError::into_inner))?;
+        let news = || latest.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let work = || subak_lab::run_with(&self.0, &out, &options, &policies);
+        let ended = apart(py, &cancel, work, |py| tell(py, progress.as_ref(), news()))?;
+        let outcome = ended.map_err(|e| run_error(py, e))?;
+        tell(py, progress.as_ref(), news())?;
         to_json(&outcome)
     }
+
+    /// Runs one cell for somebody else, its files in `folder` meanwhile, as long as `goes_on()` says so. What came of it; `None` if it
+    /// was broken off.
+    fn run_cell<'py>(
+        &self,
+        py: Python<'py>,
+        cell: usize,
+        folder: PathBuf,
+        goes_on: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<Told<Bound<'py, PyBytes>>>> {
+        let goes_on = goes_on.clone().unbind();
+        let cancel = AtomicBool::new(false);
+        let look = |py: Python<'_>| {
+            let stop = !goes_on.call0(py)?.is_truthy(py)?;
+            cancel.fetch_or(stop, Ordering::Relaxed);
+            Ok(())
+        };
+        let came = apart(py, &cancel, || subak_lab::run_cell(&self.0, cell, &folder, &cancel), look)?;
+        Ok(came.map_err(|e| run_error(py, e))?.map(|came| told(py, came)))
+    }
+}
+
+/// Does `work` on a thread of its own, and looks after it now and then; once `look` raises, `cancel` is set and `work` waited for.
+fn apart<T: Send>(
+    py: Python<'_>,
+    cancel: &AtomicBool,
+    work: impl FnOnce() -> T + Send,
+    look: impl Fn(Python<'_>) -> PyResult<()> + Sync,
+) -> PyResult<T> {
+    let (ended, looked) = py.detach(|| {
+        std::thread::scope(|scope| {
+            let (done, wait) = mpsc::channel::<()>();
+            let worker = scope.spawn(|| {
+                let _done = done; // dropped at the end, however it comes
+                work()
+            });
+            let mut looked = Ok(());
+            while wait.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+                if looked.is_ok() {
+                    looked = Python::attach(&look);
+                    cancel.fetch_or(looked.is_err(), Ordering::Relaxed);
+                }
+            }
+            (worker.join(), looked)
+        })
+    });
+    looked?;
+    Ok(ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+}
+
+/// The spec in `json`, not checked yet; files that it names lie in `folder`.
+fn tree(json: &[u8], folder: PathBuf) -> Result<subak_lab::Spec, Fault> {
+    let tree: Value = serde_json::from_slice(json)
+        .map_err(|e| Fault::new("", format!("it is not a spec: {e}"), "give the sections of a spec"))?;
+    subak_lab::Spec::from_value(tree, folder)
 }
 
 fn under(spec: subak_lab::Spec, driver: Option<&str>) -> subak_lab::Spec {

@@ -24,9 +24,7 @@ INTERRUPTED = 130
 def repro(
     name: Annotated[
         str | None,
-        typer.Argument(
-            metavar="NAME", help="An experiment, such as perc-fig3.5.", autocompletion=experiment_names
-        ),
+        typer.Argument(metavar="NAME", help="An experiment, such as perc-fig3.5.", autocompletion=experiment_names),
     ] = None,
     listed: Annotated[
         bool, typer.Option("--list", help="List the experiments with their verdicts; run nothing.")
@@ -41,6 +39,13 @@ def repro(
     variants: Annotated[
         bool | None,
         typer.Option("--variants/--no-variants", help="Run its variants too; so at paper scale if not given."),
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Run the cells of specs on a Dask scheduler's workers, tcp://HOST:PORT; or local:N, N workers here.",
+        ),
     ] = None,
     on: Annotated[str, typer.Option(help="sim, or testbed where the experiment has that side.")] = "sim",
     json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
@@ -61,7 +66,7 @@ def repro(
     if name is None:
         raise InputError(None, "NAME", "it is missing", "name an experiment, or see them all with --list")
     options = {"scale": scale, "runs": runs, "seed": seed, "out": out, "jobs": jobs, "variants": variants, "on": on}
-    verdict = _reproduce(name, options)
+    verdict = _reproduce(name, options, cluster)
     if json:
         print(json_module.dumps(verdict.to_dict(), ensure_ascii=False))
     else:
@@ -69,13 +74,21 @@ def repro(
     raise typer.Exit(0 if verdict.fine else 1)
 
 
-def _reproduce(name: str, options: dict[str, Any]) -> Verdict:
+def _reproduce(name: str, options: dict[str, Any], where: str | None) -> Verdict:
     from subak.progress import Reporter
     from subak.repro.reproduce import CellFailedError, reproduce
+    from subak.runs import not_with_cluster
 
     try:
-        with Reporter(name) as reporter:
-            return reproduce(name, **options, progress=reporter)
+        if where is None:
+            with Reporter(name) as reporter:
+                return reproduce(name, **options, progress=reporter)
+        from subak.cluster import opened
+
+        not_with_cluster({"jobs": options["jobs"]}, "--cluster")
+        with opened(where) as cluster, Reporter(name, lambda: cluster.workers) as reporter:
+            cluster.tell = reporter.say
+            return reproduce(name, **options, progress=reporter, cluster=cluster)
     except CellFailedError as error:
         print(f"subak: {error}", file=sys.stderr)
         raise typer.Exit(1) from None

@@ -114,7 +114,7 @@ def _specs_run(experiment: Experiment, plan: RunPlan, folder: Path) -> None:
 
     for name, path in _specs(experiment, plan).items():
         spec = spec_of(path, name, plan)
-        results = run(spec, folder / (name or "run"), jobs=plan.jobs, progress=plan.progress)
+        results = run(spec, folder / (name or "run"), jobs=plan.jobs, progress=plan.progress, client=plan.cluster)
         if results.failed:
             cell, why = next(iter(results.failed.items()))
             raise CellFailedError(f"{experiment.name}: cell {cell} failed: {why}")

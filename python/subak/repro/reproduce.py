@@ -8,7 +8,7 @@ import os
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from subak.build import build
 from subak.errors import InputError
@@ -19,6 +19,9 @@ from subak.repro.kinds import CellFailedError
 from subak.repro.results import Listener, RawResults, RunPlan, write
 from subak.repro.values import Value
 from subak.repro.verdicts import Finding
+
+if TYPE_CHECKING:
+    from subak.cluster import Cluster
 
 __all__ = ["CellFailedError", "Finding", "Outcome", "Verdict", "reproduce"]
 
@@ -35,7 +38,7 @@ class Outcome:
     seconds: float
     """Of running, all attempts together."""
     cpu_seconds: float
-    """Of this process and those that it started, for the same."""
+    """Of this process, those that it started, and the workers of a cluster, for the same."""
     findings: tuple[Finding, ...]
     notes: tuple[str, ...]
     variant: Variant | None = None
@@ -136,17 +139,22 @@ def reproduce(
     progress: Listener | None = None,
     variants: bool | None = None,
     on: str = "sim",
+    cluster: Cluster | None = None,
 ) -> Verdict:
     """Runs the experiment ``name``, unless ``out`` holds its results already, and compares them with the paper.
 
-    ``variants`` runs these too; ``None`` does so at paper scale. Writes raw results, the figure (PNG) and
-    ``verdict.json`` to ``out`` (``out/repro/NAME-SCALE``). Raises ``InputError`` for a name or size that there is not,
+    ``variants`` runs these too; ``None`` does so at paper scale. The workers of ``cluster`` run the cells of
+    specs in place of this machine. Writes raw results, the figure (PNG) and ``verdict.json`` to ``out``
+    (``out/repro/NAME-SCALE``). Raises ``InputError`` for a name or size that there is not,
     and for a folder that holds something else.
     """
     experiment = find(name)
     _possible(experiment, scale, runs, seed, on)
+    if cluster and experiment.kind != "specs":
+        what = f"{experiment.name} has no cells to send: it is of the kind {experiment.kind}"
+        raise InputError(None, "--cluster", what, "run it here, without a cluster")
     size = experiment.sizes[scale]
-    plan = plan_of(size, scale, runs, seed, jobs, progress)
+    plan = replace(plan_of(size, scale, runs, seed, jobs, progress), cluster=cluster)
     folder = Path(out) if out is not None else Path("out/repro") / f"{name}-{scale}"
     main = _outcome(experiment, plan, folder, None)
     chosen = experiment.variants_at(scale) if variants or (variants is None and scale == "paper") else []
@@ -158,7 +166,7 @@ def reproduce(
         others.append(_outcome(experiment, own, there, variant))
         raws[variant.name] = RawResults(there, own)
     figure = _draw(folder, experiment, RawResults(folder, plan, raws))
-    threads = jobs or os.cpu_count() or 1
+    threads = (cluster.threads if cluster else jobs) or os.cpu_count() or 1
     verdict = Verdict(experiment, scale, seed, main, tuple(others), folder, figure, threads)
     write(folder / "verdict.json", json.dumps(verdict.to_dict(), indent=1, ensure_ascii=False) + "\n")
     return verdict
@@ -205,7 +213,7 @@ def _outcome(experiment: Experiment, plan: RunPlan, folder: Path, variant: Varia
     kind = kinds.KINDS[experiment.kind]
     ran = not kind.there(experiment, plan, folder)
     if ran:
-        with _clock(folder):
+        with _clock(folder, plan.cluster):
             kind.run(experiment, plan, folder)
     raw = RawResults(folder, plan)
     measured = _measure(experiment, raw)
@@ -233,23 +241,23 @@ def _judge(experiment: Experiment, check: Check, measured: dict[str, Value], run
 class _clock:  # noqa: N801
     """Adds what runs inside to the folder's seconds, wall and CPU, whether or not it comes to its end."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, cluster: Cluster | None) -> None:
+        self._folder, self._cluster = folder, cluster
 
     def __enter__(self) -> None:
-        self._begun = time.monotonic(), _cpu_seconds()
+        self._begun = time.monotonic(), self._cpu_seconds()
 
     def __exit__(self, *_: object) -> None:
         seconds, cpu_seconds = took(self._folder)
         seconds += time.monotonic() - self._begun[0]
-        cpu_seconds += _cpu_seconds() - self._begun[1]
+        cpu_seconds += self._cpu_seconds() - self._begun[1]
         told = {"seconds": round(seconds, 3), "cpu_seconds": round(cpu_seconds, 3)}
         write(self._folder / "took.json", json.dumps(told) + "\n")
 
-
-def _cpu_seconds() -> float:
-    told = os.times()
-    return told.user + told.system + told.children_user + told.children_system
+    def _cpu_seconds(self) -> float:
+        told = os.times()
+        own = told.user + told.system + told.children_user + told.children_system
+        return own + (self._cluster.cpu_s if self._cluster else 0.0)
 
 
 def took(folder: Path) -> tuple[float, float]:

@@ -14,6 +14,7 @@ from subak.repro import stats
 from subak.repro.values import Value
 
 if TYPE_CHECKING:
+    from subak.cluster import Cluster
     from subak.results import Results
 
 Listener = Callable[[int, int, float], None]
@@ -38,6 +39,8 @@ class RunPlan:
     """Only these specs; all if empty."""
     jobs: int | None = None
     progress: Listener | None = None
+    cluster: Cluster | None = None
+    """Workers that run the cells of specs in place of this machine."""
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ pub(crate) struct Took {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Spent {
     /// On the clock.
-    wall_s: f64,
+    pub wall_s: f64,
     /// Of a processor; none in manifests from before it was noted.
-    cpu_s: Option<f64>,
+    pub cpu_s: Option<f64>,
 }
 
 impl Spent {

@@ -15,8 +15,35 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use std::path::Path;
 
+/// How a cell ended.
+pub(crate) enum Ended {
+    Complete,
+    Cancelled,
+    /// What went wrong in it.
+    Failed(String),
+}
+
+/// Runs cell `number` and keeps its table in `store`. `progress` is told the share that is done. An error concerns the
+/// files, and would stop every other cell too.
+pub(crate) fn attempt(
+    spec: &ValidSpec,
+    number: usize,
+    store: &Store,
+    policies: &Policies,
+    options: &Options,
+    progress: &(dyn Fn(f64) + Sync),
+) -> Result<Ended, Error> {
+    let caught = crate::quiet::catch(|| run(spec, number, store, policies, options, progress));
+    match caught.unwrap_or_else(|panic| Err(CellError::Run(format!("a defect of subak: {panic}")))) {
+        Ok(true) => Ok(Ended::Complete),
+        Ok(false) => Ok(Ended::Cancelled),
+        Err(CellError::Run(error)) => Ok(Ended::Failed(error)),
+        Err(CellError::Files(error)) => Err(error),
+    }
+}
+
 /// Why a cell failed.
-pub(crate) enum CellError {
+enum CellError {
     /// What went wrong in it.
     Run(String),
     /// Its files cannot be written, as no other cell's could.
@@ -35,9 +62,8 @@ impl From<ParquetError> for CellError {
     }
 }
 
-/// Runs cell `number` and keeps its table in `store`; `false` if it was cancelled. `progress` is told the share that is done.
-/// Packets that the spec wants recorded have their own file, which is there before the cell is complete.
-pub(crate) fn run(
+/// `false` if it was cancelled. Packets that the spec wants recorded have their own file, which is there before the cell is complete.
+fn run(
     spec: &ValidSpec,
     number: usize,
     store: &Store,

@@ -3,6 +3,7 @@
 mod actions;
 pub(crate) mod cell;
 mod convergence;
+pub mod elsewhere;
 pub(crate) mod jobs;
 mod passing;
 mod recorder;
@@ -19,7 +20,8 @@ use crate::results::store::{BUILD, Standing, Store, VERSION};
 use crate::results::warnings::{self, Warning};
 use crate::spec::ValidSpec;
 use crate::spec::workload::jobs::Policies;
-use cell::CellError;
+use cell::{Ended, attempt};
+use elsewhere::Elsewhere;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -46,6 +48,15 @@ pub struct Options<'a> {
     pub testbed: Option<&'a dyn Testbed>,
     /// Where people watch.
     pub watched: Option<&'a Watched>,
+    /// Machines that run the cells in place of this one.
+    pub elsewhere: Option<&'a dyn Elsewhere>,
+}
+
+impl<'a> Options<'a> {
+    /// One cell after the other, here, and nobody hears of it.
+    pub fn alone(cancel: &'a AtomicBool) -> Self {
+        Options { jobs: 1, only: None, progress: &|_| (), cancel, testbed: None, watched: None, elsewhere: None }
+    }
 }
 
 /// How far a run is.
@@ -90,16 +101,14 @@ pub fn run(spec: &ValidSpec, dir: &Path, options: &Options) -> Result<Outcome, E
 pub fn run_with(spec: &ValidSpec, dir: &Path, options: &Options, policies: &Policies) -> Result<Outcome, Error> {
     let fresh = spec.check_callables(policies)?;
     let cells = spec.len();
-    if let Some(cell) = options.only.filter(|&c| c >= cells) {
-        let mend = format!("the spec has cells 0 to {}", cells - 1);
-        return Err(Fault::new("cell", format!("there is no cell {cell}"), mend).into());
-    }
+    options.only.map_or(Ok(()), |cell| spec.check_cell(cell))?;
     let store = Store::open(dir, spec)?;
     let mut spent = store.spent();
-    store.write_spec(spec)?;
     let known = read_manifest(dir).ok().and_then(|mut held| held.remove("warnings"));
     let known = known.unwrap_or_else(|| json!(warnings::of_spec(spec)));
+    // By the manifest others know the folder, who begin in the same moment: it comes before all else.
     store.write_manifest(&manifest(spec, &store, &spent, 0.0, &known))?;
+    store.write_spec(spec)?;
     let wanted: Vec<usize> = match options.only {
         Some(cell) => vec![cell],
         None => (0..cells).collect(),
@@ -108,7 +117,10 @@ pub fn run_with(spec: &ValidSpec, dir: &Path, options: &Options, policies: &Poli
         wanted.into_iter().filter(|&c| fresh || !matches!(store.standing(c), Standing::Complete(_))).collect();
     let begun = Instant::now();
     let work = Work::new(spec, &store, &missing, options, policies);
-    work.all()?;
+    match options.elsewhere {
+        Some(machines) if !missing.is_empty() => work.sent(machines)?,
+        _ => work.all()?,
+    }
     let ran = work.spent.into_inner().unwrap_or_default();
     let count = ran.len();
     spent.extend(ran);
@@ -192,33 +204,31 @@ impl<'a> Work<'a> {
                 return Ok(());
             }
             let begun = Spent::now();
-            let progress = |share| self.tell(at, share);
-            let caught =
-                crate::quiet::catch(|| cell::run(self.spec, cell, self.store, self.policies, self.options, &progress));
-            match caught.unwrap_or_else(|panic| Err(CellError::Run(format!("a defect of subak: {panic}")))) {
-                Ok(false) => return Ok(()),
-                Ok(true) => self.note(cell, begun),
-                Err(CellError::Files(error)) => return Err(error),
-                Err(CellError::Run(error)) => {
-                    self.store.keep_error(cell, &error)?;
-                    self.note(cell, begun);
-                }
+            let progress = |share| self.tell(Some((at, share)));
+            match attempt(self.spec, cell, self.store, self.policies, self.options, &progress)? {
+                Ended::Cancelled => return Ok(()),
+                Ended::Complete => {}
+                Ended::Failed(error) => self.store.keep_error(cell, &error)?,
             }
+            self.note(cell, Spent::since(begun));
             self.done.fetch_add(1, Ordering::Relaxed);
-            self.tell(at, 1.0);
+            self.tell(Some((at, 1.0)));
         }
     }
 
-    fn note(&self, cell: usize, begun: Spent) {
+    fn note(&self, cell: usize, took: Spent) {
         if let Ok(mut spent) = self.spent.lock() {
-            spent.insert(cell, Spent::since(begun));
+            spent.insert(cell, took);
         }
     }
 
-    fn tell(&self, at: usize, share: f64) {
+    /// Says how far the run is: with another share done of the cell at a place in the list, if there is news.
+    fn tell(&self, news: Option<(usize, f64)>) {
         let Ok(mut held) = self.shares.lock() else { return };
         let (shares, spent) = &mut *held;
-        *spent += self.costs[at] * (share - std::mem::replace(&mut shares[at], share));
+        if let Some((at, share)) = news {
+            *spent += self.costs[at] * (share - std::mem::replace(&mut shares[at], share));
+        }
         let fraction = (*spent / self.all_costs).min(1.0);
         drop(held);
         (self.options.progress)(Progress {

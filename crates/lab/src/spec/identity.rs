@@ -1,11 +1,28 @@
-//! What a cell is, whatever its number: a hash of all that its results depend on. A spec that gets more seeds, values or
-//! schemes counts its cells anew, and knows by this hash which of them have run.
+//! What a spec is: a hash of it and of the files that it names. What a cell is, whatever its number: a hash of all that its
+//! results depend on. A spec that gets more seeds, values or schemes counts its cells anew, and knows by this hash which of
+//! them have run.
 
-use super::{ValidSpec, files_of, hex, sweep};
+use super::{Spec, ValidSpec, sweep};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use subak_core::Fault;
 
 impl ValidSpec {
+    /// The files that it names, as they were when it was checked.
+    pub fn files(&self) -> Result<BTreeMap<String, Vec<u8>>, Fault> {
+        let read = |(name, hash): (&String, &String)| {
+            let held = self.spec.beside.bytes(name)?;
+            if hex(Sha256::new_with_prefix(&held)) != *hash {
+                let what = "the file has changed since the spec was checked";
+                return Err(Fault::new("", what, "start again").in_file(self.spec.beside.shown(name)));
+            }
+            Ok((name.clone(), held))
+        };
+        self.files.iter().map(read).collect()
+    }
+
     /// SHA-256 of the setting of cell `index`, of its scheme without the label, and of its seed, in hexadecimal.
     pub(crate) fn identity(&self, index: usize) -> String {
         let per_setting = self.schemes.len() * self.seeds.len();
@@ -42,4 +59,44 @@ fn sorted_map(map: &Map<String, Value>) -> Value {
     let mut keys: Vec<&String> = map.keys().collect();
     keys.sort_unstable();
     Value::Object(keys.into_iter().map(|key| (key.clone(), sorted(&map[key]))).collect())
+}
+
+/// A network or a workload that lies in a file counts by the file's content.
+pub(super) fn hash(spec: &Spec) -> Result<(String, BTreeMap<String, String>), Fault> {
+    let mut files = BTreeMap::new();
+    let mut digest = Sha256::new();
+    digest.update(Value::Object(spec.tree.clone()).to_string());
+    let mut names = Vec::new();
+    spec.tree.get("network").iter().for_each(|n| files_of(n, &mut names));
+    spec.tree.get("workload").iter().for_each(|w| files_of(w, &mut names));
+    for name in names {
+        digest.update([0]);
+        let held = spec.beside.bytes(name)?;
+        digest.update(&held);
+        files.entry(name.to_string()).or_insert_with(|| hex(Sha256::new_with_prefix(&held)));
+    }
+    Ok((hex(digest), files))
+}
+
+fn hex(digest: Sha256) -> String {
+    digest.finalize().iter().fold(String::new(), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
+/// The files that a network or a workload names, itself or in its `sizes`, or a list of them.
+fn files_of<'a>(section: &'a Value, names: &mut Vec<&'a str>) {
+    match section {
+        Value::Array(list) => list.iter().for_each(|n| files_of(n, names)),
+        Value::Object(map) => {
+            match map.get("file") {
+                Some(Value::Array(list)) => names.extend(list.iter().filter_map(Value::as_str)),
+                Some(file) => names.extend(file.as_str()),
+                None => {}
+            }
+            map.get("sizes").iter().for_each(|sizes| files_of(sizes, names));
+        }
+        _ => {}
+    }
 }

@@ -14,7 +14,7 @@ pub mod sweep;
 pub(crate) mod topology;
 pub mod workload;
 
-use crate::files;
+use crate::files::{self, Beside};
 use crate::spec::drivers::Cost;
 use crate::spec::packets::Recorded;
 use crate::spec::section::{Section, each, text, whole};
@@ -25,9 +25,7 @@ use crate::spec::workload::{Planned, path_text};
 use drivers::SchemeChoice;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use subak_core::document::{Format, parse};
@@ -93,8 +91,8 @@ pub struct Spec {
     pub(crate) tree: Map<String, Value>,
     /// The TOML text that it was read from.
     pub(crate) toml: Option<String>,
-    /// Where files that it names lie.
-    pub(crate) base: PathBuf,
+    /// The files that it names.
+    pub(crate) beside: Beside,
     file: Option<String>,
 }
 
@@ -124,9 +122,15 @@ impl Spec {
     /// A spec from a tree of values; files that it names lie relative to `base`.
     pub fn from_value(value: Value, base: PathBuf) -> Result<Self, Fault> {
         match value {
-            Value::Object(tree) => Ok(Spec { tree, toml: None, base, file: None }),
+            Value::Object(tree) => Ok(Spec { tree, toml: None, beside: Beside::Folder(base), file: None }),
             _ => Err(Fault::new("", "the spec is not a table", "give sections: network, workload, scheme, run")),
         }
+    }
+
+    /// The same with `files` in place of those of a folder, by the names that the spec gives them.
+    #[must_use]
+    pub fn with_files(self, files: BTreeMap<String, Vec<u8>>) -> Self {
+        Spec { beside: Beside::Brought(files), ..self }
     }
 
     /// The same with every scheme under `driver`, whatever the spec asks for; results call schemes as they would without.
@@ -249,7 +253,7 @@ impl ValidSpec {
         for setting in settings.iter().filter(|s| s.measure.packets.as_ref().is_some_and(Recorded::names_flows)) {
             seeds.iter().try_for_each(|&seed| setting.check_recorded(seed))?;
         }
-        let (hash, files) = hash(&spec)?;
+        let (hash, files) = identity::hash(&spec)?;
         Ok(ValidSpec { spec, name, axes, schemes, seeds, hash, settings, files })
     }
 
@@ -261,6 +265,15 @@ impl ValidSpec {
     /// How many cells there are.
     pub fn len(&self) -> usize {
         self.settings.len() * self.schemes.len() * self.seeds.len()
+    }
+
+    /// Refuses a cell that there is not.
+    pub(crate) fn check_cell(&self, index: usize) -> Result<(), Fault> {
+        if index < self.len() {
+            return Ok(());
+        }
+        let mend = format!("the spec has cells 0 to {}", self.len() - 1);
+        Err(Fault::new("cell", format!("there is no cell {index}"), mend))
     }
 
     /// Whether hosts carry a cell, and nothing is simulated.
@@ -331,7 +344,7 @@ fn settings(spec: &Spec, axes: &[Axis], schemes: &[SchemeChoice], count: u64) ->
     for index in 0..count {
         let choice = sweep::choose(axes, index);
         let fixed = sweep::fix(&bare, axes, &choice);
-        let setting = Setting::read(&fixed, &spec.base, &mut topologies)
+        let setting = Setting::read(&fixed, &spec.beside, &mut topologies)
             .and_then(|setting| check_schemes(&setting, schemes).map(|()| setting))
             .map_err(|e| in_axis(e, axes, &choice));
         let axis_values = axes.iter().zip(&choice).map(|(axis, &k)| axis.values[k].clone()).collect();
@@ -393,44 +406,4 @@ fn seeds_of(value: &Value) -> Result<Vec<u64>, Fault> {
         return Err(Fault::new("", what, "list each seed once: a second run with it would only repeat the first"));
     }
     Ok(seeds)
-}
-
-/// A network or a workload that lies in a file counts by the file's content.
-fn hash(spec: &Spec) -> Result<(String, BTreeMap<String, String>), Fault> {
-    let mut files = BTreeMap::new();
-    let mut digest = Sha256::new();
-    digest.update(Value::Object(spec.tree.clone()).to_string());
-    let mut names = Vec::new();
-    spec.tree.get("network").iter().for_each(|n| files_of(n, &mut names));
-    spec.tree.get("workload").iter().for_each(|w| files_of(w, &mut names));
-    for name in names {
-        digest.update([0]);
-        let held = files::read_bytes(&spec.base.join(name))?;
-        digest.update(&held);
-        files.entry(name.to_string()).or_insert_with(|| hex(Sha256::new_with_prefix(&held)));
-    }
-    Ok((hex(digest), files))
-}
-
-fn hex(digest: Sha256) -> String {
-    digest.finalize().iter().fold(String::new(), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
-}
-
-/// The files that a network or a workload names, itself or in its `sizes`, or a list of them.
-fn files_of<'a>(section: &'a Value, names: &mut Vec<&'a str>) {
-    match section {
-        Value::Array(list) => list.iter().for_each(|n| files_of(n, names)),
-        Value::Object(map) => {
-            match map.get("file") {
-                Some(Value::Array(list)) => names.extend(list.iter().filter_map(Value::as_str)),
-                Some(file) => names.extend(file.as_str()),
-                None => {}
-            }
-            map.get("sizes").iter().for_each(|sizes| files_of(sizes, names));
-        }
-        _ => {}
-    }
 }

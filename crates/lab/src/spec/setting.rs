@@ -1,5 +1,6 @@
 //! One setting of a spec, all axes fixed: what every scheme and seed of it runs under.
 
+use crate::files::Beside;
 use crate::runs::testbed;
 use crate::spec::controller;
 use crate::spec::drivers::{Cost, Expected, SchemeChoice};
@@ -11,7 +12,6 @@ use crate::spec::workload::Traffic;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::Arc;
 use subak_core::case::policy_from_value;
 use subak_core::driver::{Injected, LinkChange, PacketSizes, Route};
@@ -56,7 +56,7 @@ impl Setting {
     /// Reads a spec whose axes are fixed. Networks that were read before are found in `topologies`.
     pub fn read(
         tree: &Map<String, Value>,
-        base: &Path,
+        files: &Beside,
         topologies: &mut HashMap<String, Arc<Topology>>,
     ) -> Result<Setting, Fault> {
         let section = |key: &str| tree.get(key);
@@ -66,9 +66,9 @@ impl Setting {
         let mut faults = Faults::default();
         let routing = section("routing");
         let network = needed("network", "say over which network, for example kind = \"star\", hosts = 16");
-        let topology = faults.keep(network.and_then(|n| topology(n, routing, base, topologies)));
+        let topology = faults.keep(network.and_then(|n| topology(n, routing, files, topologies)));
         let workload = needed("workload", "say which flows, for example kind = \"poisson\"");
-        let workload = workload.and_then(|w| Traffic::read(w, base).map_err(|e| e.below("workload")));
+        let workload = workload.and_then(|w| Traffic::read(w, files).map_err(|e| e.below("workload")));
         let workload = faults.keep(workload);
         let packet = faults.keep(packets(section("packets")).map_err(|e| e.below("packets"))).unwrap_or_default();
         let run = needed("run", "say for how long: duration = \"50ms\"");
@@ -269,14 +269,14 @@ fn subflows(topology: &Topology, workload: &Map<String, Value>) -> Option<Fault>
 fn topology(
     network: &Value,
     routing: Option<&Value>,
-    base: &Path,
+    files: &Beside,
     known: &mut HashMap<String, Arc<Topology>>,
 ) -> Result<Arc<Topology>, Fault> {
     let key = format!("{network} {routing:?}");
     if let Some(known) = known.get(&key) {
         return Ok(Arc::clone(known));
     }
-    let read = Arc::new(Topology::read(network, routing, base)?);
+    let read = Arc::new(Topology::read(network, routing, files)?);
     known.insert(key, Arc::clone(&read));
     Ok(read)
 }

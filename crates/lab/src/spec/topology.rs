@@ -1,8 +1,8 @@
 //! A network made ready for flows: who the hosts are, how routes are found, and a way back for every link.
 
+use crate::files::Beside;
 use crate::spec::section::{text, whole};
 use serde_json::Value;
-use std::path::Path;
 use subak_core::case::routing_from_value;
 use subak_core::document::{nearest, unknown_word};
 use subak_core::driver::{Route, Spread};
@@ -87,12 +87,12 @@ fn spreading(routing: Option<&Value>) -> Result<Spreading, Fault> {
 pub(crate) const ROUTING_KINDS: &[&str] = &["ecmp", "spray", "flowlet"];
 
 impl Topology {
-    /// The sections `network` and `routing` of a spec; files lie relative to `base`. Unless the spec says otherwise,
+    /// The sections `network` and `routing` of a spec; the network may be one of `files`. Unless the spec says otherwise,
     /// acknowledgements take the data's links in reverse, as s-PERC asks for.
-    pub(crate) fn read(network: &Value, routing: Option<&Value>, base: &Path) -> Result<Self, Fault> {
+    pub(crate) fn read(network: &Value, routing: Option<&Value>, files: &Beside) -> Result<Self, Fault> {
         let mut faults = Faults::default();
         let (network, nic) = faults.keep(nic(network)).unwrap_or((network.clone(), Nic::default()));
-        let read = crate::files::network(&network, base).map_err(|e| e.below("network"));
+        let read = crate::files::network(&network, files).map_err(|e| e.below("network"));
         let (mut described, metric) = faults.keep(read).unwrap_or_default();
         described.set_nic(nic);
         if let Some(slow) = described.links().iter().find(|l| l.capacity_bps < 1e3) {

@@ -23,12 +23,7 @@ fn run_in(dir: &Path, text: &str) -> Result<Rows, String> {
     let out = dir.join("out");
     let _ = std::fs::remove_dir_all(&out);
     let cancel = AtomicBool::new(false);
-    let outcome = run(
-        &spec,
-        &out,
-        &Options { jobs: 1, only: None, progress: &|_| {}, cancel: &cancel, testbed: None, watched: None },
-    )
-    .unwrap();
+    let outcome = run(&spec, &out, &Options::alone(&cancel)).unwrap();
     assert!(outcome.merged, "{:?}", outcome.failed);
     Ok(rows(&out, "flow"))
 }

@@ -11,12 +11,7 @@ fn results(name: &str, text: &str, kind: &str) -> Rows {
     let spec = Spec::from_toml(text).unwrap().validate().unwrap_or_else(|e| panic!("{e}"));
     let dir = Scratch::new(name);
     let cancel = AtomicBool::new(false);
-    let outcome = run(
-        &spec,
-        &dir.0,
-        &Options { jobs: 1, only: None, progress: &|_| {}, cancel: &cancel, testbed: None, watched: None },
-    )
-    .unwrap();
+    let outcome = run(&spec, &dir.0, &Options::alone(&cancel)).unwrap();
     assert!(outcome.merged, "{:?}", outcome.failed);
     rows(&dir.0, kind)
 }

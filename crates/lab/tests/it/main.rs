@@ -4,6 +4,7 @@ mod build;
 mod closed;
 mod common;
 mod defaults;
+mod elsewhere;
 mod faults;
 mod fluid;
 mod golden;

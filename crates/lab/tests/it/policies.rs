@@ -10,12 +10,7 @@ fn go(text: &str, name: &str) -> Scratch {
     let dir = Scratch::new(name);
     let cancel = AtomicBool::new(false);
     let spec = Spec::from_toml(text).unwrap().validate().unwrap();
-    let outcome = run(
-        &spec,
-        &dir.0,
-        &Options { jobs: 1, only: None, progress: &|_| {}, cancel: &cancel, testbed: None, watched: None },
-    )
-    .unwrap();
+    let outcome = run(&spec, &dir.0, &Options::alone(&cancel)).unwrap();
     assert!(outcome.failed.is_empty(), "{:?}", outcome.failed);
     dir
 }

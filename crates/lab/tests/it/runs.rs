@@ -43,7 +43,7 @@ fn valid(text: &str) -> ValidSpec {
 
 fn go(spec: &ValidSpec, dir: &Path, jobs: usize, only: Option<usize>) -> Result<Outcome, Error> {
     let cancel = AtomicBool::new(false);
-    run(spec, dir, &Options { jobs, only, progress: &|_| {}, cancel: &cancel, testbed: None, watched: None })
+    run(spec, dir, &Options { jobs, only, ..Options::alone(&cancel) })
 }
 
 fn results(dir: &Path) -> Vec<u8> {
@@ -80,12 +80,7 @@ fn an_interrupted_run_goes_on_where_it_stopped() {
             cancel.store(true, Ordering::Relaxed);
         }
     };
-    let stopped = run(
-        &spec,
-        &cut.0,
-        &Options { jobs: 1, only: None, progress: &progress, cancel: &cancel, testbed: None, watched: None },
-    )
-    .unwrap();
+    let stopped = run(&spec, &cut.0, &Options { progress: &progress, ..Options::alone(&cancel) }).unwrap();
     assert!(stopped.cancelled && !stopped.merged && stopped.complete == 3, "{stopped:?}");
     assert!(told.load(Ordering::Relaxed) > 3 && !cut.0.join("results.parquet").exists());
     // What a killed process leaves: half a table under its final name, another under a temporary one.

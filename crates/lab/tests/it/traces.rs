@@ -34,12 +34,7 @@ fn flows_of(dir: &Path, keys: &str) -> Result<Vec<[String; 6]>, String> {
     let out = dir.join("out");
     let _ = std::fs::remove_dir_all(&out);
     let cancel = AtomicBool::new(false);
-    let outcome = run(
-        &spec,
-        &out,
-        &Options { jobs: 1, only: None, progress: &|_| {}, cancel: &cancel, testbed: None, watched: None },
-    )
-    .unwrap();
+    let outcome = run(&spec, &out, &Options::alone(&cancel)).unwrap();
     assert!(outcome.merged, "{:?}", outcome.failed);
     let columns = ["flow_id", "src", "dst", "size_bytes", "start_ns", "weight"];
     Ok(rows(&out, "flow").iter().map(|row| columns.map(|c| row[c].clone())).collect())

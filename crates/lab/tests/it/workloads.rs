@@ -12,12 +12,7 @@ fn go(name: &str, spec: &str) -> Scratch {
     let scratch = Scratch::new(name);
     let spec = Spec::from_toml(spec).and_then(Spec::validate).unwrap_or_else(|e| panic!("{e}"));
     let cancel = AtomicBool::new(false);
-    let outcome = run(
-        &spec,
-        &scratch.0,
-        &Options { jobs: 2, only: None, progress: &|_| {}, cancel: &cancel, testbed: None, watched: None },
-    )
-    .unwrap();
+    let outcome = run(&spec, &scratch.0, &Options { jobs: 2, ..Options::alone(&cancel) }).unwrap();
     assert!(outcome.failed.is_empty() && outcome.merged, "{outcome:?}");
     scratch
 }

@@ -7,8 +7,10 @@ use crate::files::{self, Part};
 use crate::results::read::read_manifest;
 use crate::results::spent::{Spent, Took};
 use crate::results::table::properties;
+use crate::runs::elsewhere::CellFiles;
 use crate::spec::ValidSpec;
 use adopt::Adopted;
+use bytes::Bytes;
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{KeyValue, ParquetMetaData, ParquetMetaDataReader};
@@ -50,6 +52,8 @@ impl Store {
         let mut store = Store { dir: dir.to_path_buf(), hash: spec.hash.clone(), renumbered: None };
         let refuse =
             |what: String, mend: &str| Err(Fault::new("", what, mend).in_file(dir.display().to_string()).into());
+        // Looked at first: whoever begins in the same moment writes the manifest next.
+        let free = !dir.exists() || is_free(dir).map_err(|e| Error::file(dir, e))?;
         if store.manifest_path().exists() {
             let manifest = read_manifest(dir)?;
             let held = |key: &str| manifest.get(key).and_then(Value::as_str).unwrap_or("none").to_string();
@@ -75,13 +79,25 @@ impl Store {
                     }
                 }
             }
-        } else if dir.exists() && !is_free(dir).map_err(|e| Error::file(dir, e))? {
+        } else if !free {
             return refuse("the directory holds other files".into(), "choose an empty or a new directory");
         }
-        let cells = dir.join("cells");
-        fs::create_dir_all(&cells).map_err(|e| Error::file(&cells, e))?;
+        let cells = store.make_room()?;
         files::remove_abandoned(&cells).map_err(|e| Error::file(&cells, e))?;
         Ok(store)
+    }
+
+    /// The empty folder `dir` for single cells of `spec`.
+    pub fn bare(dir: &Path, spec: &ValidSpec) -> Result<Self, Error> {
+        let store = Store { dir: dir.to_path_buf(), hash: spec.hash.clone(), renumbered: None };
+        store.make_room()?;
+        Ok(store)
+    }
+
+    fn make_room(&self) -> Result<PathBuf, Error> {
+        let cells = self.dir.join("cells");
+        fs::create_dir_all(&cells).map_err(|e| Error::file(&cells, e))?;
+        Ok(cells)
     }
 
     /// What each cell took when it ran, as the manifest has it.
@@ -92,7 +108,8 @@ impl Store {
         manifest.get("cells").and_then(Value::as_array).into_iter().flatten().filter_map(time).collect()
     }
 
-    fn cell_path(&self, cell: usize) -> PathBuf {
+    /// Where the table of a cell lies.
+    pub fn cell_path(&self, cell: usize) -> PathBuf {
         self.dir.join("cells").join(format!("{cell}.parquet"))
     }
 
@@ -156,6 +173,27 @@ impl Store {
         table.keep().map_err(|e| Error::file(&self.cell_path(cell), e))?;
         let _ = fs::remove_file(self.error_path(cell));
         Ok(())
+    }
+
+    /// Keeps the files of a cell that another machine ran. What is wrong with files that are not this cell's.
+    pub fn take(&self, cell: usize, came: CellFiles, spec: &ValidSpec) -> Result<Result<(), String>, Error> {
+        let (table, recorded) = (Bytes::from(came.table), came.packets.map(Bytes::from));
+        if footer_of(&table).and_then(|footer| self.took(&footer, cell)).is_none() {
+            return Ok(Err("what came back is no table of this cell: run it again".to_string()));
+        }
+        let wanted = spec.setting(cell).0.measure.packets.is_some();
+        if wanted != recorded.as_ref().is_some_and(|packets| footer_of(packets).is_some()) {
+            return Ok(Err("what came back lacks the packets of this cell: run it again".to_string()));
+        }
+        let packets = self.packets_path(cell);
+        if let Some(bytes) = &recorded {
+            let written = files::write_whole(&packets, |file| io::Write::write_all(file, bytes));
+            written.map_err(|e| Error::file(&packets, e))?;
+        }
+        let (mut part, _) = self.begin(cell)?;
+        let path = self.cell_path(cell);
+        io::Write::write_all(&mut part.file, &table).map_err(|e| Error::file(&path, e))?;
+        self.keep(cell, part).map(Ok)
     }
 
     /// Keeps why a cell failed.
@@ -261,6 +299,11 @@ fn is_free(dir: &Path) -> io::Result<bool> {
         }
     }
     Ok(true)
+}
+
+/// The footer of a table that may be damaged: the reader panics at some.
+fn footer_of(table: &Bytes) -> Option<ParquetMetaData> {
+    crate::quiet::catch(|| ParquetMetaDataReader::new().parse_and_finish(table).ok()).ok().flatten()
 }
 
 fn read_footer(path: &Path) -> Result<ParquetMetaData, ParquetError> {

@@ -6,9 +6,9 @@
 
 use super::sizes::{LARGEST, SIZE, SIZES, SMALLEST};
 use super::{Common, Entry, Expected, MOST_FLOWS, Maker, Workload, host};
+use crate::files::Beside;
 use crate::spec::section::Section;
 use crate::spec::topology::Topology;
-use std::path::Path;
 use std::sync::Arc;
 use subak_core::driver::{Injected, LinkChange, PacketSizes};
 use subak_core::idle::wire_time_ns;
@@ -39,7 +39,7 @@ pub(super) const ENTRY: Entry = Entry {
         ),
     ],
     common: Common::All,
-    read: |section, base| Ok(Closed::read(section, base).map(|closed| Arc::new(closed) as Arc<dyn Workload>)),
+    read: |section, files| Ok(Closed::read(section, files).map(|closed| Arc::new(closed) as Arc<dyn Workload>)),
 };
 
 #[derive(Debug)]
@@ -62,8 +62,8 @@ struct Closed {
 }
 
 impl Closed {
-    fn read(section: &mut Section, base: &Path) -> Option<Self> {
-        let sizes = super::sizes::read(section, base);
+    fn read(section: &mut Section, files: &Beside) -> Option<Self> {
+        let sizes = super::sizes::read(section, files);
         let sizes = section.keep(sizes);
         let [hosts, to] = ["hosts", "to"].map(|key| {
             let names = section.given::<Vec<String>>(key);

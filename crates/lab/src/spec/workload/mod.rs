@@ -13,6 +13,7 @@ mod points;
 pub use planned::Planned;
 pub(crate) use planned::{by_start, path_text};
 
+use crate::files::Beside;
 use crate::spec::section::Section;
 use crate::spec::topology::{Topology, unknown_name};
 use each::Each;
@@ -21,7 +22,6 @@ use maker::Maker;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::fmt::Debug;
-use std::path::Path;
 use std::sync::Arc;
 use subak_core::document::unknown_word;
 use subak_core::driver::{Injected, PacketSizes, Route};
@@ -61,7 +61,7 @@ struct Entry {
     /// The keys that it has in common with others.
     common: Common,
     /// It with its keys; none where one of these is at fault, which the section notes. Files lie relative to the path.
-    read: fn(&mut Section, &Path) -> Read,
+    read: fn(&mut Section, &Beside) -> Read,
 }
 
 /// A workload, if all of its keys are sound.
@@ -132,8 +132,8 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Files lie relative to `base`.
-    pub fn read(value: &Value, base: &Path) -> Result<Self, Fault> {
+    /// It may name one of `files`.
+    pub(crate) fn read(value: &Value, files: &Beside) -> Result<Self, Fault> {
         let mut section = Section::of(value, KIND)?;
         let mend = format!("choose one of: {}", NAMES.join(", "));
         let named = section.must("kind", &mend, |v| {
@@ -145,7 +145,7 @@ impl Traffic {
             Err(fault) => return section.end(Err(fault)),
         };
         section.also(entry.keys);
-        let workload = match (entry.read)(&mut section, base) {
+        let workload = match (entry.read)(&mut section, files) {
             Ok(workload) => workload,
             Err(fault) => return section.end(Err(fault)),
         };

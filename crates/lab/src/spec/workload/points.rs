@@ -3,10 +3,9 @@
 //! A file is CSV with the columns `size_bytes` and `probability`: the share of flows up to that size. Sizes rise, shares
 //! never fall, and the last is 1.
 
-use crate::files;
+use crate::files::Beside;
 use crate::spec::section::{Section, between, list, text};
 use serde_json::Value;
-use std::path::Path;
 use subak_core::Fault;
 use subak_core::keys::{Holds, Key};
 use subak_core::quantity::bytes_from_json;
@@ -60,13 +59,12 @@ pub(super) fn listed(value: &Value) -> Result<Vec<(f64, f64)>, Fault> {
 pub(super) const FILE: &[Key] =
     &[Key::required("file", Holds::Text, "the name of a CSV file with the columns size_bytes and probability")];
 
-/// `{file = "sizes.csv"}`, relative to `base`.
-pub(super) fn of_file(value: &Value, base: &Path) -> Result<Vec<(f64, f64)>, Fault> {
+/// `{file = "sizes.csv"}`, one of `files`.
+pub(super) fn of_file(value: &Value, files: &Beside) -> Result<Vec<(f64, f64)>, Fault> {
     let mut section = Section::of(value, FILE)?;
     let name = section.must("file", "name a CSV file with the columns size_bytes and probability", text)?;
     section.finish()?;
-    let path = base.join(name);
-    from_csv(&files::read_text(&path)?).map_err(|e| e.in_file(path.display().to_string()))
+    from_csv(&files.text(name)?).map_err(|e| e.in_file(files.shown(name)))
 }
 
 /// The line that a record of `text` begins in: the reader counts from before the empty lines that it skips.

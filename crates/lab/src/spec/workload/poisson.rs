@@ -2,10 +2,10 @@
 
 use super::sizes::{LARGEST, SIZE, SIZES, SMALLEST};
 use super::{Common, Entry, Expected, Maker, SUBFLOWS, Workload, sizes};
+use crate::files::Beside;
 use crate::spec::section::Section;
 use crate::spec::topology::Topology;
 use serde_json::Value;
-use std::path::Path;
 use std::sync::Arc;
 use subak_core::driver::PacketSizes;
 use subak_core::keys::{Holds, Key, Low};
@@ -36,7 +36,7 @@ pub(super) const ENTRY: Entry = Entry {
         ),
     ],
     common: Common::All,
-    read: |section, base| Ok(Poisson::read(section, base).map(|poisson| Arc::new(poisson) as Arc<dyn Workload>)),
+    read: |section, files| Ok(Poisson::read(section, files).map(|poisson| Arc::new(poisson) as Arc<dyn Workload>)),
 };
 
 const LOAD: Holds = Holds::Number(Low::Above(0.0), 1.0);
@@ -82,8 +82,8 @@ impl Incasts {
 }
 
 impl Poisson {
-    fn read(section: &mut Section, base: &Path) -> Option<Self> {
-        let sizes = sizes::read(section, base);
+    fn read(section: &mut Section, files: &Beside) -> Option<Self> {
+        let sizes = sizes::read(section, files);
         let sizes = section.keep(sizes);
         let (load, subflows, one_way) = (section.take("load"), section.take("subflows"), section.take("one_way"));
         let incasts = section.opt("incasts", Incasts::read);

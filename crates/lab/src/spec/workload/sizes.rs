@@ -1,9 +1,9 @@
 //! Distributions of flow sizes, as a workload writes them.
 
 use super::points;
+use crate::files::Beside;
 use crate::spec::section::{Section, text};
 use serde_json::Value;
-use std::path::Path;
 use subak_core::Fault;
 use subak_core::document::unknown_word;
 use subak_core::keys::{Holds, Key};
@@ -31,8 +31,8 @@ fn names() -> Vec<&'static str> {
 /// Names of distributions that have keys of their own.
 const SHAPES: [&str; 2] = ["fixed", "uniform"];
 
-/// The keys `sizes`, `size`, `smallest` and `largest` of a workload. Files lie relative to `base`.
-pub(super) fn read(section: &mut Section, base: &Path) -> Result<Sizes, Fault> {
+/// The keys `sizes`, `size`, `smallest` and `largest` of a workload. It may name one of `files`.
+pub(super) fn read(section: &mut Section, files: &Beside) -> Result<Sizes, Fault> {
     let names = names();
     let mend = format!(
         "name one of {}, give points [[bytes, share of flows up to it], ...], or a file of them: {{file = \"sizes.csv\"}}",
@@ -41,7 +41,7 @@ pub(super) fn read(section: &mut Section, base: &Path) -> Result<Sizes, Fault> {
     let sizes = section.must("sizes", &mend, Ok)?;
     let points = match sizes {
         Value::Array(_) => points::listed(sizes).map_err(|e| e.below("sizes"))?,
-        Value::Object(_) => points::of_file(sizes, base).map_err(|e| e.below("sizes"))?,
+        Value::Object(_) => points::of_file(sizes, files).map_err(|e| e.below("sizes"))?,
         other => match text(other).map_err(|e| e.below("sizes"))? {
             "fixed" => {
                 vec![(section.need("size", "give the size of every flow, such as \"100KB\"", 1.0, size), 1.0)]
@@ -75,11 +75,12 @@ fn size(value: &Value) -> Result<f64, Fault> {
 mod tests {
     use super::*;
     use serde_json::json;
+    use std::path::PathBuf;
 
     fn sizes(value: Value) -> Result<Sizes, Fault> {
         const KEYS: &[Key] = &[SIZES, SIZE, SMALLEST, LARGEST];
         let mut section = Section::of(&value, KEYS).unwrap();
-        let read = read(&mut section, Path::new(""));
+        let read = read(&mut section, &Beside::Folder(PathBuf::new()));
         section.end(read)
     }
 

@@ -10,11 +10,12 @@
 //! Hosts are named, or numbered in the order of the network's hosts.
 
 use super::{Common, Entry, Expected, Maker, Planned, Workload, host};
+use crate::files::Beside;
 use crate::spec::section::{Section, text};
 use crate::spec::topology::Topology;
+use bytes::Bytes;
 use serde_json::Value;
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::Arc;
 use subak_core::document::unknown_word;
 use subak_core::driver::PacketSizes;
@@ -31,7 +32,7 @@ pub(super) const ENTRY: Entry = Entry {
         Key::open("origin", Holds::Time, "0; 2 s with `hpcc`", "the time in the file at which the run begins"),
     ],
     common: Common::Connections,
-    read: |section, base| Ok(Some(Arc::new(read(section, base)?))),
+    read: |section, files| Ok(Some(Arc::new(read(section, files)?))),
 };
 
 /// The flows of a file.
@@ -143,8 +144,8 @@ fn cause(what: &str) -> String {
     what.split('"').step_by(2).flat_map(str::chars).filter(|c| !c.is_ascii_digit()).collect()
 }
 
-/// The keys `file`, `format` and `origin`; files lie relative to `base`.
-fn read(section: &mut Section, base: &Path) -> Result<Trace, Fault> {
+/// The keys `file`, `format` and `origin`; the file is one of `files`.
+fn read(section: &mut Section, files: &Beside) -> Result<Trace, Fault> {
     let name = section.must("file", "name a file of flows, such as \"flows.csv\"", text)?;
     let by_name = match name.rsplit_once('.').map(|(_, e)| e) {
         Some("csv") => Some("csv"),
@@ -162,14 +163,14 @@ fn read(section: &mut Section, base: &Path) -> Result<Trace, Fault> {
     };
     let standard = if format == "hpcc" { HPCC_BEGIN_NS } else { 0 };
     let origin_ns = section.given("origin").unwrap_or(standard);
-    let path = base.join(name);
-    let named = |e: Fault| e.in_file(path.display().to_string());
+    let shown = files.shown(name);
+    let named = |e: Fault| e.in_file(&shown);
     let mut wrong = Rows::default();
     let mut flows = match format {
-        "parquet" => from_parquet(&path, &mut wrong)?,
-        "csv" => from_csv(&crate::files::read_text(&path)?, &mut wrong).map_err(named)?,
-        "hpcc" => from_hpcc(&crate::files::read_text(&path)?).map_err(named)?,
-        _ => from_htsim(&crate::files::read_text(&path)?).map_err(named)?,
+        "parquet" => from_parquet(files.bytes(name)?, &mut wrong).map_err(named)?,
+        "csv" => from_csv(&files.text(name)?, &mut wrong).map_err(named)?,
+        "hpcc" => from_hpcc(&files.text(name)?).map_err(named)?,
+        _ => from_htsim(&files.text(name)?).map_err(named)?,
     };
     for flow in flows.iter_mut().filter(|flow| flow.after.is_empty()) {
         let start_ns = flow.start_ns.checked_sub(origin_ns).ok_or_else(|| {
@@ -178,7 +179,7 @@ fn read(section: &mut Section, base: &Path) -> Result<Trace, Fault> {
         });
         flow.start_ns = wrong.keep(start_ns).unwrap_or_default();
     }
-    Ok(Trace { flows, file: path.display().to_string(), wrong })
+    Ok(Trace { flows, file: shown, wrong })
 }
 
 fn at(flow: &Traced, what: &str, mend: &str) -> Fault {
@@ -265,11 +266,10 @@ fn from_csv(text: &str, wrong: &mut Rows) -> Result<Vec<Traced>, Fault> {
 }
 
 /// Through the same columns as CSV, each value as text.
-fn from_parquet(path: &Path, wrong: &mut Rows) -> Result<Vec<Traced>, Fault> {
-    let named = |e: Fault| e.in_file(path.display().to_string());
+fn from_parquet(file: Vec<u8>, wrong: &mut Rows) -> Result<Vec<Traced>, Fault> {
     // The reader of rows panics at some damaged files.
-    let text = crate::quiet::catch(|| parquet_as_csv(path)).unwrap_or_else(Err).map_err(|e| {
-        named(Fault::new("", format!("cannot be read as Parquet: {e}"), "give a Parquet file with a row a flow"))
+    let text = crate::quiet::catch(|| parquet_as_csv(file)).unwrap_or_else(Err).map_err(|e| {
+        Fault::new("", format!("cannot be read as Parquet: {e}"), "give a Parquet file with a row a flow")
     })?;
     // Line 2 is row 1: Parquet has no line of names.
     let as_row = |e: &mut Fault| {
@@ -280,18 +280,17 @@ fn from_parquet(path: &Path, wrong: &mut Rows) -> Result<Vec<Traced>, Fault> {
     let mut flows = from_csv(&text, wrong).map_err(|mut e| {
         as_row(&mut e);
         e.more.iter_mut().for_each(as_row);
-        named(e)
+        e
     })?;
     wrong.0.iter_mut().for_each(|(fault, _)| as_row(fault));
     flows.iter_mut().for_each(|flow| (flow.line, flow.row) = (flow.line - 1, true));
     Ok(flows)
 }
 
-fn parquet_as_csv(path: &Path) -> Result<String, String> {
+fn parquet_as_csv(file: Vec<u8>) -> Result<String, String> {
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::record::Field;
-    let file = std::fs::File::open(path).map_err(|e| e.to_string())?;
-    let reader = SerializedFileReader::new(file).map_err(|e| e.to_string())?;
+    let reader = SerializedFileReader::new(Bytes::from(file)).map_err(|e| e.to_string())?;
     let rows = reader.get_row_iter(None).map_err(|e| e.to_string())?;
     let mut text = csv::Writer::from_writer(Vec::new());
     for (k, row) in rows.enumerate() {

@@ -27,7 +27,7 @@ impl Drop for Scratch {
 pub fn ran(name: &str, spec: &ValidSpec) -> (Scratch, Outcome) {
     let dir = Scratch::new(name);
     let cancel = AtomicBool::new(false);
-    let options = Options { jobs: 1, only: None, progress: &|_| {}, cancel: &cancel, testbed: None, watched: None };
+    let options = Options::alone(&cancel);
     let outcome = run(spec, &dir.0, &options).unwrap();
     assert!(outcome.merged, "{:?}", outcome.failed);
     (dir, outcome)

@@ -1,0 +1,137 @@
+//! Cells that come from elsewhere: what is kept of them, and what is told of those that are no good.
+
+use crate::common::Scratch;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use subak_core::Fault;
+use subak_lab::{Came, Elsewhere, Error, Options, Outcome, Spec, ValidSpec, run, run_cell};
+
+const SPEC: &str = r#"
+network = {kind = "star", hosts = 3}
+workload = {kind = "incast", senders = 2, size = ["10kB", "20kB"]}
+scheme = [{name = "dctcp"}]
+measure = {packets = true}
+run = {duration = "1ms", seeds = 2}
+"#;
+
+/// Runs cells as another machine would, last first, and passes on what `change` makes of each.
+struct Other<'a> {
+    spec: &'a ValidSpec,
+    dir: &'a Path,
+    change: &'a (dyn Fn(Came) -> Vec<Option<Came>> + Sync),
+}
+
+impl Elsewhere for Other<'_> {
+    fn run(&self, cells: &[usize], take: &mut dyn FnMut(Option<Came>) -> bool) -> Result<(), Fault> {
+        let cancel = AtomicBool::new(false);
+        for &cell in cells.iter().rev() {
+            let came = run_cell(self.spec, cell, &self.dir.join("other"), &cancel).unwrap().unwrap();
+            if !(self.change)(came).into_iter().all(&mut *take) {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn valid() -> ValidSpec {
+    Spec::from_toml(SPEC).unwrap().validate().unwrap()
+}
+
+fn go(dir: &Path, change: &(dyn Fn(Came) -> Vec<Option<Came>> + Sync), cancel: &AtomicBool) -> Result<Outcome, Error> {
+    let spec = valid();
+    let other = Other { spec: &spec, dir, change };
+    let elsewhere: Option<&dyn Elsewhere> = Some(&other);
+    let options = Options { elsewhere, ..Options::alone(cancel) };
+    run(&spec, &dir.join("out"), &options)
+}
+
+fn here(dir: &Path) {
+    let cancel = AtomicBool::new(false);
+    let options = Options { jobs: 2, ..Options::alone(&cancel) };
+    run(&valid(), &dir.join("here"), &options).unwrap();
+}
+
+#[test]
+fn the_bytes_are_those_of_a_run_here_in_whatever_order_and_however_often_they_come() {
+    let dir = Scratch::new("elsewhere");
+    let twice = |came: Came| vec![None, Some(came.clone()), Some(came)];
+    let outcome = go(&dir.0, &twice, &AtomicBool::new(false)).unwrap();
+    assert_eq!((outcome.ran, outcome.complete, outcome.merged, outcome.failed.len()), (4, 4, true, 0));
+    here(&dir.0);
+    for name in ["results.parquet", "cells/0.parquet", "cells/3.parquet", "cells/3.packets.parquet"] {
+        let read = |run: &str| std::fs::read(dir.0.join(run).join(name)).unwrap();
+        assert!(read("out") == read("here"), "{name}");
+    }
+}
+
+#[test]
+fn what_is_no_table_of_the_cell_is_told_and_not_kept() {
+    let dir = Scratch::new("foreign");
+    let spoil = |mut came: Came| {
+        let cell = came.cell;
+        if let Ok(files) = &mut came.files {
+            match cell {
+                0 => files.packets = None,
+                1 => files.table.truncate(files.table.len() / 2),
+                2 => files.packets = Some(b"PAR1".to_vec()),
+                // Another cell's, by its own word.
+                _ => came.cell = 0,
+            }
+        }
+        vec![Some(came)]
+    };
+    let Err(Error::Fault(fault)) = go(&dir.0, &spoil, &AtomicBool::new(false)) else { panic!("cell 3 never came") };
+    assert!(fault.what.contains("cell 3 was sent, and nothing came back"), "{fault}");
+    let cells = std::fs::read_dir(dir.0.join("out/cells")).unwrap();
+    let mut names: Vec<_> = cells.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    assert_eq!(names, ["0.error.json", "1.error.json", "2.error.json"]);
+}
+
+#[test]
+fn why_a_cell_failed_elsewhere_is_kept_and_it_is_tried_again() {
+    let dir = Scratch::new("unlucky");
+    let fail = |came: Came| {
+        let files = if came.cell == 2 { Err("out of luck".to_string()) } else { came.files };
+        vec![Some(Came { files, ..came })]
+    };
+    let outcome = go(&dir.0, &fail, &AtomicBool::new(false)).unwrap();
+    assert_eq!(outcome.failed.into_iter().collect::<Vec<_>>(), [(2, "out of luck".to_string())]);
+    let outcome = go(&dir.0, &|came| vec![Some(came)], &AtomicBool::new(false)).unwrap();
+    assert_eq!((outcome.ran, outcome.merged), (1, true));
+}
+
+#[test]
+fn who_is_told_to_stop_keeps_what_came() {
+    let dir = Scratch::new("stopped");
+    let cancel = AtomicBool::new(false);
+    let stop = |came: Came| {
+        cancel.store(came.cell == 2, Ordering::Relaxed);
+        vec![Some(came)]
+    };
+    let outcome = go(&dir.0, &stop, &cancel).unwrap();
+    assert_eq!((outcome.ran, outcome.complete, outcome.merged, outcome.cancelled), (2, 2, false, true));
+}
+
+#[test]
+fn a_spec_goes_with_its_files_and_says_which_is_lacking() {
+    let dir = Scratch::new("brought");
+    std::fs::create_dir_all(&dir.0).unwrap();
+    let sizes = dir.0.join("sizes.csv");
+    std::fs::write(&sizes, "size_bytes,probability\n1000,1\n").unwrap();
+    let text = SPEC.replace(
+        r#"kind = "incast", senders = 2, size = ["10kB", "20kB"]"#,
+        r#"kind = "poisson", load = 0.5, sizes = {file = "sizes.csv"}"#,
+    );
+    std::fs::write(dir.0.join("spec.toml"), &text).unwrap();
+    let spec = Spec::load(&dir.0.join("spec.toml")).unwrap().validate().unwrap();
+    let files = spec.files().unwrap();
+    let tree = || Spec::from_toml(&text).unwrap();
+    assert_eq!(tree().with_files(files).validate().unwrap().hash, spec.hash);
+    let fault = tree().with_files([].into()).validate().unwrap_err();
+    assert_eq!((fault.file.as_deref(), fault.what.as_str()), (Some("sizes.csv"), "did not come with the spec"));
+    std::fs::write(&sizes, "size_bytes,probability\n2000,1\n").unwrap();
+    let fault = spec.files().unwrap_err();
+    assert!(fault.what.contains("has changed") && fault.file == Some(sizes.display().to_string()), "{fault}");
+}

@@ -1,0 +1,343 @@
+"""Cells of specs on the workers of a Dask scheduler; it needs ``pip install "subak[cluster]"``.
+
+What is sent is a cell's number. The spec and the files that it names go along once, for all cells. What comes back are
+the bytes of the cell's files. Whoever runs the sweep writes them, so that workers need no folder that they share.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import operator
+import pkgutil
+import re
+import tempfile
+import time
+import uuid
+import warnings
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator, Iterator
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from functools import lru_cache
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from distributed import Client, KilledWorker, LocalCluster, get_worker
+
+from subak import _subak
+from subak.build import build
+from subak.errors import InputError
+
+Came = tuple[int, bytes | None, bytes | None, str | None, float, float]
+"""A cell's number, its table, its packets, why it failed, its seconds by the clock and of a processor."""
+
+WORK = "subak.cluster:work"
+AHEAD = 2
+"""Cells that are out for each thread of the workers: one that runs, and one that waits for it."""
+TOGETHER = 8
+"""Most results that are fetched at once."""
+LOOK_S = 0.2
+"""How often others may look whether to go on, while nothing comes."""
+COUNT_S = 1.0
+"""How often workers are counted."""
+LONELY_S = 300.0
+"""How long a run waits for a worker, where there is none."""
+MOST_SPECS = 10
+"""How often the spec is sent anew where workers die as it comes."""
+CONNECT_S = 10.0
+DEAF = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
+"""A terminal sends Ctrl-C to workers of this machine too; they are to end with the run that started them."""
+KEPT = "what is complete is kept: the same command goes on from there"
+
+
+@contextmanager
+def opened(where: str) -> Iterator[Cluster]:
+    """The workers of the scheduler at ``where``; for ``local:N`` these and a scheduler are started on this machine."""
+    local = re.fullmatch(r"local:([1-9][0-9]{0,3})", where)
+    if not local and not re.fullmatch(r"(tcp|tls|ws|wss)://.+:[0-9]+", where):
+        mend = "give the scheduler's, such as tcp://10.0.0.1:8786, or local:N for N workers of this machine"
+        raise InputError(None, "--cluster", f'"{where}" is no address', mend)
+    # What they say of workers that die is told by what becomes of the cells.
+    for name in ("distributed", "asyncio"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    if local:
+        with (
+            LocalCluster(
+                n_workers=int(local[1]),
+                threads_per_worker=1,
+                host="127.0.0.1",
+                dashboard_address=None,
+                silence_logs=logging.CRITICAL,
+                preload=[DEAF],
+            ) as cluster,
+            Client(cluster, set_as_default=False) as client,
+        ):
+            yield Cluster(client)
+        return
+    try:
+        client = Client(where, timeout=CONNECT_S, set_as_default=False)
+    except (OSError, ValueError) as error:
+        what = f"no scheduler answers at {where}: {str(error) or type(error).__name__}"
+        mend = "start one with `dask scheduler`, and give the address that it prints"
+        raise InputError(None, "--cluster", what, mend) from None
+    try:
+        yield Cluster(client)
+    finally:
+        client.close(timeout=CONNECT_S)
+
+
+def work(job: dict[str, Any], cell: int) -> Came | dict[str, str]:
+    """What a worker does: it runs one cell. A dict says why this worker cannot run any."""
+    worker = get_worker()
+    if job["build"] != build():
+        ours, theirs = (f"{one['version']} ({one['sources']})" for one in (build(), job["build"]))
+        return {"worker": worker.address, "why": f"its build of subak is {ours}, and that of the run {theirs}"}
+    key = worker.get_current_task()
+
+    def wanted() -> bool:
+        task = worker.state.tasks.get(key)
+        return task is not None and task.state != "cancelled" and worker.status.name not in ("closing", "closed")
+
+    try:
+        with tempfile.TemporaryDirectory(prefix="subak-") as folder:
+            came = _spec(job["tree"], job["files"]).run_cell(cell, folder, wanted)
+    except (OSError, InputError) as error:
+        return {"worker": worker.address, "why": str(error)}
+    except Exception as error:
+        # Dask hands some exceptions on, and stops at others without a word.
+        return cell, None, None, f"{type(error).__name__} at {worker.address}: {error}", 0.0, 0.0
+    return came or (cell, None, None, f"it was broken off at {worker.address}", 0.0, 0.0)
+
+
+@lru_cache(maxsize=2)
+def _spec(tree: str, files: tuple[tuple[str, bytes], ...]) -> _subak.Spec:
+    """The spec, which is read once for all cells that come."""
+    return _subak.Spec.brought(tree.encode(), dict(files))
+
+
+class Cluster:
+    """The workers of a Dask scheduler."""
+
+    def __init__(self, client: Client, tell: Callable[[str], None] = warnings.warn) -> None:
+        if client.asynchronous:
+            raise InputError(None, "client", "it is asynchronous", "make it without asynchronous=True")
+        if client.status != "running":
+            raise InputError(None, "client", f"it is {client.status}", "make one of a scheduler that answers")
+        self.client = client
+        self.tell = tell
+        """Hears what a person should know, such as a worker that gets no cells."""
+        self.workers = 0
+        """How many take cells."""
+        self.threads = 0
+        """Cells that they run at once."""
+        self.cpu_s = 0.0
+        """Seconds of processors that cells took."""
+
+    def runs(self, spec: _subak.Spec) -> Callable[[list[int]], Iterator[Came | None]]:
+        """What runs cells of ``spec`` in place of this machine."""
+        if spec.is_on_hosts():
+            mend = "run it here, without a cluster"
+            raise InputError(None, "driver", "a testbed's cells are carried by the hosts of one machine", mend)
+        return _Sweep(self, spec).come
+
+
+class _Sweep:
+    """The cells of one run on their way."""
+
+    def __init__(self, cluster: Cluster, spec: _subak.Spec) -> None:
+        tree, files = spec.parts()
+        self._cluster, self._client = cluster, cluster.client
+        self._name = f"subak-{uuid.uuid4().hex}"
+        self._content = {"tree": tree, "files": tuple(files.items()), "build": build()}
+        self._waiting: deque[int] = deque()
+        self._out: dict[str, tuple[int, Any, set[str] | None]] = {}
+        """By key: the cell, its future, and the workers that it is bound to."""
+        self._suspects: list[int] = []
+        """Cells whose workers died: each runs once more, alone, to tell who brings death from who was there."""
+        self._alone: int | None = None
+        self._done: SimpleQueue[str] = SimpleQueue()
+        self._sent = self._published = 0
+        self._threads: dict[str, int] = {}
+        self._refused: dict[str, str] = {}
+        self._counted = float("-inf")
+        self._lonely_since = time.monotonic()
+
+    def come(self, cells: list[int]) -> Iterator[Came | None]:
+        """What comes of ``cells``, in whatever order; ``None`` now and then while nothing does."""
+        self._waiting.extend(cells)
+        self._publish()
+        try:
+            while self._waiting or self._out or self._suspects:
+                yield from self._count()
+                self._send()
+                try:
+                    keys = self._finished()
+                except Empty:
+                    yield None
+                    continue
+                yield from self._take(keys)
+        finally:
+            for _, future, _ in self._out.values():
+                future.release()
+            self._job.release()
+
+    def _publish(self) -> None:
+        """Sends the spec."""
+        self._published += 1
+        if self._published > MOST_SPECS:
+            raise InputError(None, "cluster", "workers die as the spec comes to them", f"see what ends them; {KEPT}")
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Sending large graph")
+            # A task, and no scattered data: that are lost with the worker that holds them.
+            self._job = self._client.submit(dict, **self._content, key=f"{self._name}-spec-{self._published}")
+
+    def _count(self) -> Iterator[None]:
+        """Sees now and then which workers there are."""
+        if time.monotonic() - self._counted < COUNT_S:
+            return
+        self._threads = (yield from self._answer(self._client.scheduler.ncores())) or {}
+        self._counted = time.monotonic()
+        fit = self._fit()
+        self._cluster.workers = len(fit)
+        self._cluster.threads = sum(self._threads[worker] for worker in fit)
+        if self._threads:
+            self._lonely_since = self._counted
+        elif self._counted - self._lonely_since > LONELY_S:
+            what = f"there has been no worker for {LONELY_S:g} s"
+            raise InputError(None, "cluster", what, f"start some with `dask worker {self._address()}`; {KEPT}")
+        if self._threads and not fit:
+            told = "; ".join(f"{worker}: {why}" for worker, why in self._refused.items() if worker in self._threads)
+            raise InputError(None, "cluster", f"no worker can run cells. {told}", f"mend that at the workers; {KEPT}")
+        for key, (_, _, bound) in list(self._out.items()):
+            if bound and not bound & fit:
+                self._again(key)
+
+    def _fit(self) -> set[str]:
+        return set(self._threads) - set(self._refused)
+
+    def _send(self) -> None:
+        fit = self._fit()
+        room = AHEAD * self._cluster.threads
+        bound = fit if self._refused else None
+        if self._suspects and not self._waiting and not self._out:
+            self._alone = self._suspects.pop()
+            self._waiting.append(self._alone)
+        while self._waiting and len(self._out) < room:
+            cell = self._waiting.popleft()
+            self._sent += 1
+            key = f"{self._name}-{cell}-{self._sent}"
+            # The scheduler need not have subak: only where the task runs is its name looked up.
+            task = (operator.call, (pkgutil.resolve_name, WORK), self._job, cell)
+            future = self._client.get({key: task}, key, sync=False, workers=list(bound) if bound else None)
+            self._out[key] = cell, future, bound
+            future.add_done_callback(lambda _, key=key: self._done.put(key))
+
+    def _again(self, key: str) -> None:
+        cell, future, _ = self._out.pop(key)
+        future.release()
+        self._waiting.appendleft(cell)
+
+    def _finished(self) -> list[str]:
+        """Keys of cells that ended, a few at once."""
+        keys = [self._done.get(timeout=LOOK_S)]
+        while len(keys) < TOGETHER and not self._done.empty():
+            keys.append(self._done.get())
+        return [key for key in dict.fromkeys(keys) if key in self._out]
+
+    def _take(self, keys: list[str]) -> Iterator[Came | None]:
+        there = []
+        for key in keys:
+            cell, future, _ = self._out[key]
+            if future.status == "finished":
+                there.append(key)
+            elif future.status == "error":
+                yield from self._erred(key, cell, future.exception())
+            elif future.status == "cancelled":
+                raise self._gone()
+            else:
+                # Its worker died with it.
+                self._again(key)
+        if not there:
+            return
+        futures = [self._out[key][1] for key in there]
+        gather = self._client.gather(futures, asynchronous=True)
+        answers = yield from self._answer(gather, lambda: all(future.status == "finished" for future in futures))
+        if answers is None:
+            # A worker died meanwhile: each is looked at again.
+            for key in there:
+                self._done.put(key)
+            return
+        for key, answer in zip(there, answers, strict=True):
+            if isinstance(answer, dict):
+                self._refuse(answer["worker"], answer["why"])
+                self._again(key)
+            else:
+                self._cluster.cpu_s += answer[5]
+                self._forget(key)
+                yield answer
+
+    def _erred(self, key: str, cell: int, error: BaseException) -> Iterator[Came | None]:
+        if isinstance(error, KilledWorker):
+            if error.task != key:
+                # The spec was on its way to workers that died, for whatever reason.
+                if error.task == self._job.key:
+                    self._publish()
+                self._again(key)
+                return
+            if cell != self._alone:
+                self._forget(key)
+                self._suspects.append(cell)
+                return
+            last = getattr(error.last_worker, "address", "unknown")
+            died = error.allowed_failures + 1
+            why = f"its workers died, {died} in a row, the last {last}: perhaps memory ran out"
+        else:
+            why = f"{type(error).__name__}: {error}"
+            if isinstance(error, ImportError) and self._find_lacking():
+                self._again(key)
+                return
+        self._forget(key)
+        yield cell, None, None, why, 0.0, 0.0
+
+    def _find_lacking(self) -> bool:
+        """Finds out who cannot load what cells need, since the error does not say it."""
+        found = self._client.run(pkgutil.resolve_name, WORK, on_error="return")
+        lacking = {worker: error for worker, error in found.items() if isinstance(error, BaseException)}
+        for worker, error in lacking.items():
+            self._refuse(worker, f"it cannot load subak: {error}")
+        return bool(lacking)
+
+    def _forget(self, key: str) -> None:
+        self._out.pop(key)[1].release()
+
+    def _refuse(self, worker: str, why: str) -> None:
+        if worker not in self._refused:
+            self._refused[worker] = why
+            self._cluster.tell(f"worker {worker} gets no more cells: {why}")
+        self._counted = float("-inf")
+
+    def _address(self) -> str:
+        return str(self._client.scheduler.address)
+
+    def _answer(
+        self, asked: Coroutine[Any, Any, Any], matters: Callable[[], bool] = lambda: True
+    ) -> Generator[None, None, Any]:
+        """What the scheduler answers, or ``None`` once it matters no more; others may look meanwhile."""
+        coming = asyncio.run_coroutine_threadsafe(asked, self._client.loop.asyncio_loop)
+        try:
+            while True:
+                try:
+                    return coming.result(timeout=LOOK_S)
+                except Exception as error:
+                    if not matters():
+                        return None
+                    if coming.done():
+                        raise self._gone() if isinstance(error, (OSError, CancelledError)) else error from None
+                yield None
+        finally:
+            coming.cancel()
+
+    def _gone(self) -> InputError:
+        what = f"the scheduler at {self._address()} went away, or dropped what it had"
+        return InputError(None, "cluster", what, f"start it again; {KEPT}")
