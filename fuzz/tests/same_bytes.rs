@@ -41,7 +41,15 @@ fn run() -> Value {
     let dir = std::env::temp_dir().join(format!("subak-same-bytes-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&dir);
     let cancel = AtomicBool::new(false);
-    let options = Options { jobs: 2, only: None, progress: &|_| {}, cancel: &cancel, testbed: None, watched: None };
+    let options = Options {
+        jobs: 2,
+        only: None,
+        progress: &|_| {},
+        cancel: &cancel,
+        testbed: None,
+        watched: None,
+        elsewhere: None,
+    };
     assert!(subak_lab::run(&spec, &dir, &options).unwrap().merged);
     let mut text = Vec::new();
     subak_lab::export(&dir, None, &mut text).unwrap();
