@@ -7,7 +7,7 @@ SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Carg
 # The programs of hosts are built where clang and two libraries are; all else is without them.
 BPF = $(shell command -v clang >/dev/null && [ -e /usr/include/libelf.h ] && [ -e /usr/include/zlib.h ] && echo --features subak-agent/bpf)
 
-.PHONY: setup agent packages wheel man clang quick format demo test lint fuzz docs records deny bench clean chromium tshark
+.PHONY: setup agent packages wheel man clang quick format demo test lint fuzz soak docs records deny bench clean chromium tshark
 
 ## .venv with the locked packages, the subak package and .venv/bin/subak
 setup: .venv/.installed agent
@@ -84,6 +84,12 @@ test: clang
 FUZZ_SECONDS ?= 60
 fuzz:
 	cargo run --locked --release -p subak-fuzz -- all $(FUZZ_SECONDS)
+
+## random networks, flows, specs and faults for so many hours, against what always has to hold; `make soak SEED=17` repeats
+## one case. Built as the tests are: with checks of overflow.
+HOURS ?= 1
+soak:
+	cargo run --locked -p subak-fuzz --bin soak -- $(if $(SEED),seed $(SEED),hours $(HOURS))
 
 # cargo fmt does not see the modules that macros declare: registries are lists.
 lint: setup

@@ -144,3 +144,13 @@ def test_the_map_of_the_crates_is_true() -> None:
         uses = {one.removeprefix("subak-") for one in manifest.get("dependencies", {}) if one.startswith("subak-")}
         told = set() if rows[name] == "none of the others" else set(rows[name].split(", "))
         assert told == uses, name
+
+
+def test_what_is_to_be_trusted_is_there() -> None:
+    """Every test, file and command that the page on trust names exists."""
+    text = (ROOT / "docs/trust.md").read_text()
+    named = re.findall(r"`((?:crates|tests|fuzz|docs|python|packages)/[^`]+)`", text)
+    assert len(named) > 30
+    assert [name for name in named if not (ROOT / name).is_file()] == []
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert set(re.findall(r"`make ([a-z]+)", text)) <= targets

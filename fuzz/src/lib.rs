@@ -7,3 +7,4 @@
 
 pub mod entries;
 pub mod search;
+pub mod soak;

@@ -135,11 +135,10 @@ pub(crate) fn set_pace(
     sub.window_bytes = window_bytes.unwrap_or(u64::MAX);
     if sub.rate_bps != rate_bps {
         sub.rate_bps = rate_bps;
-        if let Some(rate_bps) = rate_bps
-            && sub.last_bytes > 0
-            && !late
-        {
-            let gap_ps = gap_ps(sub.last_bytes, rate_bps.min(demand_bps), clock);
+        // Where no pace is set, the demand still is one.
+        let rate_bps = rate_bps.unwrap_or(f64::INFINITY).min(demand_bps);
+        if rate_bps.is_finite() && sub.last_bytes > 0 && !late {
+            let gap_ps = gap_ps(sub.last_bytes, rate_bps, clock);
             sub.pace_ps = sub.last_sent_ps.saturating_add(gap_ps);
         }
     }

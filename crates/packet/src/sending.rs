@@ -25,18 +25,20 @@ impl<S: Scheme> Sim<S> {
         self.flows[flow].first_sub.plus(subflow)
     }
 
-    pub(crate) fn on_pace(&mut self, at: SubId) {
-        let flow = self.subs[at].flow;
+    pub(crate) fn on_pace(&mut self, flow: FlowId, at: SubId) {
         if self.set.pacing.one_timer {
             self.on_timer(at);
             return self.flows.release(flow);
+        }
+        // Its subflows may be another's by now.
+        if self.flows.get(flow).is_none_or(FlowState::is_over) {
+            return;
         }
         let sub = &mut self.subs[at];
         if sub.pace_event_ns == Some(self.now_ns) {
             sub.pace_event_ns = None;
         }
         self.send(at);
-        self.flows.release(flow);
     }
 
     pub(crate) fn send_all(&mut self, flow: FlowId) {
@@ -69,7 +71,10 @@ impl<S: Scheme> Sim<S> {
     /// An event at `due_ns`, when the subflow's pace allows a packet.
     pub(crate) fn await_pace(&mut self, at: SubId, due_ns: Ns) {
         let flow = self.subs[at].flow;
-        self.flows.hold(flow);
+        // A NIC's timer is found by a subflow. A pace alone holds no flow: a slow one may be days away.
+        if self.set.pacing.one_timer {
+            self.flows.hold(flow);
+        }
         self.wheel.push(due_ns, Event::Pace(flow, at));
     }
 

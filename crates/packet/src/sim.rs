@@ -136,7 +136,7 @@ impl<S: Scheme> Sim<S> {
         match event {
             Event::Arrive(packet, ..) => self.arrive(packet),
             Event::Wake(link, ..) => self.wake(link),
-            Event::Pace(_, sub) => self.on_pace(sub),
+            Event::Pace(flow, sub) => self.on_pace(flow, sub),
             Event::Timeout(_, sub) => self.on_timeout(sub),
             Event::Start(flow) => self.start(flow),
             Event::Stop(flow) => self.stop(flow),

@@ -49,3 +49,20 @@ fn a_sender_that_hears_nothing_only_probes() {
     sim.run_until_done(20_000 * US);
     assert_eq!(sim.flow(flow).received_bytes, 2_000_000);
 }
+
+#[test]
+fn a_flow_with_a_demand_goes_on_after_it_probed() {
+    // A link is down for longer than the sender's patience: it stops, asks with probes, and is told to go on.
+    let down = Injected::Down { link: LinkId(1), down_ns: 50_000, up_ns: 800_000 };
+    let mut sim = start("pfabric", &star(2, 10e9, 1000), &[down], 1);
+    let mut bounded = plan(over_star(1, 0), 0, Some(400_000));
+    bounded.demand_bps = 2e9;
+    let flow = sim.add(bounded);
+    sim.run_until_done(1_000_000_000);
+    let at_ns = sim.flow(flow).finished_ns.expect("it goes on");
+    // 0.05 ms and the rest at 2 Gb/s: 1.6 ms in all, and the outage.
+    assert!((2_300_000..3_500_000).contains(&at_ns), "{at_ns}");
+    // What its pace had in view is days away, and keeps nothing of it.
+    sim.run_until(at_ns + 1_000_000);
+    assert_eq!(sim.forget().len(), 1);
+}

@@ -139,3 +139,48 @@ pub(super) fn worst_ratios<T: Real>(
         with(b, worst);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use subak_core::rng::Stream;
+
+    /// Numbers over six orders of magnitude; a table's length is a power of two.
+    fn numbers<T: Real>(rng: &mut Stream, count: usize) -> Vec<T> {
+        (0..count).map(|_| T::of(libm::pow(10.0, 6.0 * rng.unit() - 3.0))).collect()
+    }
+
+    /// All loops over random tables: the bits that come out.
+    #[inline(always)]
+    fn bits<T: Real>(prices: &[T], paths: &[[LinkId; LANES]], rows: &[[u32; LANES]]) -> Vec<u64> {
+        let floor = vec![[T::of(0.01); LANES]; paths.len() / 4];
+        let mut out = Vec::new();
+        let mut keep = |x: T| out.push(x.f64().to_bits());
+        let (mut exact, mut quick) = (floor.clone(), floor.clone());
+        inverse_prices::<T, false>(paths, 4, prices, &floor, &mut exact);
+        inverse_prices::<T, true>(paths, 4, prices, &floor, &mut quick);
+        exact.as_flattened().iter().chain(quick.as_flattened()).for_each(|&x| keep(x));
+        gather_plain(rows, prices).as_flattened().iter().for_each(|&x| keep(x));
+        let pairs: Vec<Sums<T>> = prices.iter().map(|&x| [x, x * x]).collect();
+        gather_pairs(rows, &pairs).as_flattened().iter().for_each(|&x| keep(x));
+        worst_ratios(paths, 4, prices, |_, worst| worst.into_iter().for_each(&mut keep));
+        out
+    }
+
+    fn same<T: Real>() {
+        let mut rng = Stream::new(3, "kernels");
+        let prices = numbers::<T>(&mut rng, 256);
+        let mut lanes = || std::array::from_fn(|_| rng.below(256) as u32);
+        let rows: Vec<[u32; LANES]> = (0..100).map(|_| lanes()).collect();
+        let paths: Vec<[LinkId; LANES]> = (0..80).map(|_| lanes().map(LinkId)).collect();
+        let narrow = bits(&prices, &paths, &rows);
+        assert_eq!(widest(|| bits(&prices, &paths, &rows)), narrow);
+        assert!(narrow.len() > 20 * LANES);
+    }
+
+    #[test]
+    fn wide_registers_change_no_bit() {
+        same::<f32>();
+        same::<f64>();
+    }
+}

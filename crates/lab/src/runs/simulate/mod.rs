@@ -72,12 +72,13 @@ pub(crate) fn simulate(cell: &Cell, rows: &mut Rows) -> Result<Option<Took>, Err
     if setting.measure.at_sender {
         driver.complete_at_sender();
     }
-    if let Some(ways) = &setting.controller {
-        driver.place_controller(ways);
-    }
     let passing = Passing::new(setting, &flows);
+    // First, because a central machine sends messages as it is placed.
     if let (Some(recorded), Some(table)) = (&setting.measure.packets, cell.packets) {
         driver.watch(Box::new(Recorder::new(setting, recorded, &flows, table)?));
+    }
+    if let Some(ways) = &setting.controller {
+        driver.place_controller(ways);
     }
     let mut named = |row: &Row| {
         let named = Row {

@@ -1,0 +1,228 @@
+//! Books of packets: each is somewhere, and only there. What leaves a queue came to it, what arrives was on a link.
+
+use crate::hold;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use subak_core::driver::{Driver, PacketEvent, Sighting, Watcher};
+use subak_core::scheme::{PacketKind, Way};
+use subak_core::{FlowId, LinkId, Ns, SubflowId};
+
+/// What tells packets apart; copies of one are alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    flow: Option<FlowId>,
+    subflow: SubflowId,
+    kind: u8,
+    way: u8,
+    segment: u32,
+    sent_ns: Ns,
+}
+
+/// The largest packet that a simulation may have.
+const MOST_PACKET_BYTES: u64 = 70_000;
+
+/// Packets of data, acknowledgements and messages; bytes of each.
+pub type ByKind = [u64; 3];
+
+/// What became of a flow's packets.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OfFlow {
+    /// Packets that its ends put into their first queue, or tried to.
+    pub launched: ByKind,
+    /// That were dropped for want of room.
+    pub dropped: ByKind,
+    /// That a fault took.
+    pub lost: ByKind,
+    /// That arrived.
+    pub delivered: ByKind,
+    /// Payload that arrived.
+    pub delivered_bytes: u64,
+}
+
+/// What became of the packets at a link.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OfLink {
+    /// Bytes that left the queue.
+    pub sent_bytes: ByKind,
+    /// Packets dropped.
+    pub dropped: u64,
+    /// Packets lost.
+    pub lost: u64,
+}
+
+/// The books.
+#[derive(Debug, Default)]
+pub struct Books {
+    /// By flow.
+    pub flows: HashMap<Option<FlowId>, OfFlow>,
+    /// By link.
+    pub links: HashMap<LinkId, OfLink>,
+    waiting: HashMap<(LinkId, Key), u64>,
+    /// On a link, by the number of links crossed before.
+    wire: HashMap<(Key, u16), u64>,
+    /// Packets that a fault doubled.
+    doubled: u64,
+    may_double: bool,
+    now_ns: Ns,
+    seen: u64,
+    blind: Option<u64>,
+    /// The first entry that did not fit.
+    pub wrong: Option<String>,
+}
+
+fn take<K: std::hash::Hash + Eq>(from: &mut HashMap<K, u64>, key: K) -> bool {
+    match from.get_mut(&key) {
+        None => false,
+        Some(1) => {
+            from.remove(&key);
+            true
+        }
+        Some(count) => {
+            *count -= 1;
+            true
+        }
+    }
+}
+
+impl Books {
+    /// Empty ones. `may_double`: a fault doubles packets. The entry numbered `blind` is left out: then they must not balance.
+    pub fn new(may_double: bool, blind: Option<u64>) -> Arc<Mutex<Books>> {
+        Arc::new(Mutex::new(Books { may_double, blind, ..Books::default() }))
+    }
+
+    fn enter(&mut self, s: &Sighting) {
+        self.seen += 1;
+        if self.blind == Some(self.seen) || s.event == PacketEvent::Letter {
+            return;
+        }
+        if let Err(what) = self.entry(s) {
+            let at = format!("entry {}, {} ns, link {}, flow {:?}, {:?}", self.seen, s.at_ns, s.link, s.flow, s.kind);
+            self.wrong.get_or_insert(format!("{what} ({at}, segment {}, hop {})", s.segment, s.hop));
+        }
+    }
+
+    fn entry(&mut self, s: &Sighting) -> Result<(), String> {
+        hold!(s.at_ns >= self.now_ns, "time goes back");
+        self.now_ns = s.at_ns;
+        let kind = match s.kind {
+            PacketKind::Data => 0,
+            PacketKind::Ack => 1,
+            PacketKind::Ctl => 2,
+        };
+        let way = match s.way {
+            Way::Out => 0,
+            Way::Back => 1,
+            _ => 2,
+        };
+        let (flow, subflow, segment, sent_ns) = (s.flow, s.subflow, s.segment, s.sent_ns);
+        let key = Key { flow, subflow, kind: kind as u8, way, segment, sent_ns };
+        let link = self.links.entry(s.link).or_default();
+        let of_flow = self.flows.entry(flow).or_default();
+        match s.event {
+            PacketEvent::Enqueued => {
+                self.comes(key, s.hop)?;
+                *self.waiting.entry((s.link, key)).or_default() += 1;
+            }
+            PacketEvent::Dequeued => {
+                link.sent_bytes[kind] += u64::from(s.bytes);
+                hold!(take(&mut self.waiting, (s.link, key)), "a packet leaves a queue that it did not come to");
+                *self.wire.entry((key, s.hop)).or_default() += 1;
+            }
+            PacketEvent::Dropped => {
+                link.dropped += 1;
+                of_flow.dropped[kind] += 1;
+                // One that was not let in never waited.
+                if !take(&mut self.waiting, (s.link, key)) {
+                    self.comes(key, s.hop)?;
+                }
+            }
+            PacketEvent::Lost => {
+                link.lost += 1;
+                of_flow.lost[kind] += 1;
+                // As it goes onto the link, or as it would arrive.
+                hold!(
+                    self.arrives(key, s.hop) || self.arrives_later(key, s.hop),
+                    "a packet is lost that was on no link"
+                );
+            }
+            PacketEvent::Delivered => {
+                of_flow.delivered[kind] += 1;
+                of_flow.delivered_bytes += u64::from(s.payload_bytes);
+                hold!(self.arrives_later(key, s.hop), "a packet arrives that was on no link");
+            }
+            PacketEvent::Letter => {}
+        }
+        Ok(())
+    }
+
+    /// A packet comes to a queue: from its source, or off a link.
+    fn comes(&mut self, key: Key, hop: u16) -> Result<(), String> {
+        if hop == 0 {
+            self.flows.entry(key.flow).or_default().launched[usize::from(key.kind)] += 1;
+            return Ok(());
+        }
+        hold!(self.arrives_later(key, hop), "a packet comes to a queue that was on no link");
+        Ok(())
+    }
+
+    fn arrives(&mut self, key: Key, hop: u16) -> bool {
+        take(&mut self.wire, (key, hop))
+    }
+
+    /// After the link before `hop`; copies of packets appear on links.
+    fn arrives_later(&mut self, key: Key, hop: u16) -> bool {
+        let known = hop.checked_sub(1).is_some_and(|before| self.arrives(key, before));
+        self.doubled += u64::from(!known && self.may_double);
+        known || self.may_double
+    }
+
+    /// Packets that are on links, or wait.
+    pub fn under_way(&self) -> u64 {
+        self.wire.values().sum::<u64>() + self.waiting.values().sum::<u64>()
+    }
+
+    /// Whether they balance, and agree with what the simulation says of its links.
+    pub fn check(&self, sim: &dyn Driver, links: impl Iterator<Item = LinkId>) -> Result<(), String> {
+        if let Some(wrong) = &self.wrong {
+            return Err(wrong.clone());
+        }
+        let all = |of: fn(&OfFlow) -> ByKind| self.flows.values().flat_map(of).sum::<u64>();
+        let (launched, gone) = (all(|f| f.launched), all(|f| f.dropped) + all(|f| f.lost) + all(|f| f.delivered));
+        let (there, doubled) = (self.under_way(), self.doubled);
+        hold!(
+            launched + doubled == gone + there,
+            "{launched} packets sent and {doubled} doubled are not {gone} dropped, lost and delivered and {there} under way"
+        );
+        let mut waiting: HashMap<LinkId, u64> = HashMap::new();
+        self.waiting.iter().for_each(|((link, _), count)| *waiting.entry(*link).or_default() += count);
+        for link in links {
+            let (view, mine) = (sim.link(link), self.links.get(&link).copied().unwrap_or_default());
+            let waits = waiting.get(&link).copied().unwrap_or(0);
+            hold!(view.queued_packets == waits, "link {link} says {} packets wait, {waits} do", view.queued_packets);
+            let (dropped, lost) = (view.dropped_packets, view.lost_packets);
+            hold!(
+                (dropped, lost) == (mine.dropped, mine.lost),
+                "link {link} says {dropped} dropped and {lost} lost: {mine:?}"
+            );
+            // A packet on its way out counts as far as it is out. Frames of pauses count as messages, and are no packets.
+            let said = [view.data_bytes, view.ack_bytes, view.ctl_bytes];
+            for (kind, (said, sent)) in said.into_iter().zip(mine.sent_bytes).enumerate() {
+                let sound = sent <= said + MOST_PACKET_BYTES && (said <= sent || kind == 2);
+                hold!(sound, "link {link} says {said} bytes of kind {kind} were sent, {sent} were");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Enters what it sees.
+pub struct Clerk(pub Arc<Mutex<Books>>);
+
+impl Watcher for Clerk {
+    fn wants(&self, _at_ns: Ns, _flow: Option<FlowId>, _link: LinkId) -> bool {
+        true
+    }
+    fn see(&mut self, sighting: &Sighting) {
+        self.0.lock().expect("nobody panics with the books").enter(sighting);
+    }
+}
