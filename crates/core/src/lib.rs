@@ -4,6 +4,7 @@
 //! Time is an integer number of nanoseconds ([`Ns`]), sizes are integer bytes, rates are `f64` bit/s; each
 //! name carries its unit. Nothing here reads a file, a clock or a socket, and nothing prints.
 
+pub mod ahead;
 pub mod case;
 pub mod document;
 pub mod driver;

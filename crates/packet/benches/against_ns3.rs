@@ -1,8 +1,9 @@
 //! The packet simulator beside ns-3, both run now: nanoseconds a packet-hop on the permutation workload under DCTCP, the
 //! completion times of a few hundred flows of TCP NewReno, DCTCP and CUBIC over FqCoDel, and the late flows of an incast. Ends with 1 if a
-//! median of the completion times is off by more than 10%, or an incast has more late flows here.
+//! median of the completion times is off by more than 10%, an incast has more late flows here, or ns-3 is less than [`FASTER`]
+//! times as slow.
 //!
-//! `cargo bench -p subak-packet --bench against_ns3 -- FOLDER [times [newreno|dctcp|cubic]]`, where FOLDER holds the programs that
+//! `cargo bench -p subak-packet --bench against_ns3 -- FOLDER [hops | times [newreno|dctcp|cubic]]`, where FOLDER holds the programs that
 //! `benches/ns3/build.sh` builds; without them nothing is compared. The flows arrive at one receiver of a star, sizes
 //! spread evenly on a logarithmic scale from 1 KB to 1 MB, so that queues overflow at the higher load.
 
@@ -18,6 +19,7 @@ use subak_core::{FlowId, LinkId, Network, NodeKind};
 
 /// How far a median may be off ns-3's, relative to it.
 const WITHIN: f64 = 0.1;
+const FASTER: f64 = 20.0;
 /// A scheme here and there, and how a loss cuts the window here: ns-3's TCP has proportional rate reduction (RFC 6937) for
 /// losses, and cuts at once on marks. A timeout holds all lost there, and so here.
 #[derive(Clone, Copy)]
@@ -68,9 +70,15 @@ fn main() -> ExitCode {
         println!("{} holds no ns-3 programs: nothing to compare with", folder.display());
         return ExitCode::SUCCESS;
     }
-    // `times` leaves the speed away; a name after it leaves the others away.
-    if arguments.next().as_deref() != Some("times") {
-        hops(&folder);
+    // `times` leaves the speed away, `hops` all else; a name after it leaves the others away.
+    let part = arguments.next();
+    let ratio = if part.as_deref() == Some("times") { f64::INFINITY } else { hops(&folder) };
+    if ratio < FASTER {
+        println!("ns-3 takes only {ratio:.1} times as long (at least {FASTER})");
+        return ExitCode::FAILURE;
+    }
+    if part.as_deref() == Some("hops") {
+        return ExitCode::SUCCESS;
     }
     let only = arguments.next();
     let mut off = Vec::new();
@@ -105,7 +113,8 @@ fn ns3(folder: &Path, program: &str, flag: &str, input: &str, more: &[String]) -
     String::from_utf8_lossy(&output.stdout).lines().map(str::to_string).collect()
 }
 
-fn hops(folder: &Path) {
+/// How many times as long ns-3 takes.
+fn hops(folder: &Path) -> f64 {
     let pairs = permutation::permutation(LEAVES * HOSTS);
     let input = pairs.iter().enumerate().fold(String::new(), |mut text, (src, dst)| {
         let _ = writeln!(text, "{src} {dst}");
@@ -119,7 +128,9 @@ fn hops(folder: &Path) {
     println!("permutation of 144 DCTCP flows   ns/packet-hop   Gb/s received");
     println!("  subak                          {:>13.1}   {:>13.1}", ours.ns_per_hop, ours.goodput_gbps);
     println!("  ns-3                           {:>13.1}   {:>13.1}", theirs[1], theirs[2] * 1502.0 / 1448.0);
-    println!("  ratio                          {:>13.1}", theirs[1] / ours.ns_per_hop);
+    let ratio = theirs[1] / ours.ns_per_hop;
+    println!("  ratio                          {ratio:>13.1}");
+    ratio
 }
 
 struct Flow {

@@ -1,43 +1,57 @@
-//! Nanoseconds a packet-hop on the permutation workload, for DCTCP on 16, 144 and 1024 hosts with the memory that takes,
-//! then for every scheme on 144 beside DCTCP. CPU time of the thread; the median of five runs.
+//! Nanoseconds a packet-hop on the permutation workload, for DCTCP on 16, 144, 1024 and 8192 hosts with the memory that takes,
+//! then for every scheme on 144 beside DCTCP. CPU time of the thread; the median of five runs, at 8192 of one.
 //!
-//! `cargo bench -p subak-packet --bench packet_hop -- [MILLISECONDS [SCHEME]]`
+//! It ends with 1 where a hop at 1024 hosts takes more than [`MEMORY`] times as long as at 16, or a scheme more than [`SCHEME`]
+//! times as long as DCTCP.
+//!
+//! `cargo bench -p subak-packet --bench packet_hop -- [SCHEME...]`: without names every scheme, and 8192 hosts.
 
 mod permutation;
 
 use permutation::{Figures, HOSTS, LEAVES, measure};
+use std::process::ExitCode;
 
-fn main() {
-    let mut args = std::env::args().skip(1).filter(|a| !a.starts_with("--"));
-    let millis = args.next().and_then(|a| a.parse().ok()).unwrap_or(10);
-    let only = args.next();
+const MILLIS: u64 = 10;
+const MEMORY: f64 = 3.5;
+const SCHEME: f64 = 2.5;
+
+fn main() -> ExitCode {
+    let only: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
     println!(
         "{:<14} {:>6} {:>14} {:>14} {:>12} {:>10}",
         "scheme", "hosts", "ns/packet-hop", "Gb/s received", "packet-hops", ""
     );
-    let mut dctcp_ns = None;
-    for leaves in [1, LEAVES, 64] {
-        let f = median("dctcp", leaves, (millis * LEAVES as u64 / leaves as u64).max(1));
-        if leaves == LEAVES {
-            dctcp_ns = Some(f.ns_per_hop);
-        }
+    let mut faults = Vec::new();
+    let mut dctcp_ns = Vec::new();
+    for (leaves, runs) in [(1, 5), (LEAVES, 5), (64, 5), (512, 1)].into_iter().take(if only.is_empty() { 4 } else { 3 })
+    {
+        let f = median("dctcp", leaves, (MILLIS * LEAVES as u64 / leaves as u64).max(1), runs);
+        dctcp_ns.push(f.ns_per_hop);
         // The sizes rise, so the most memory used so far is this size's.
         let memory = peak_megabytes().map_or(String::new(), |mb| format!("{mb:.0} MB"));
         row("dctcp", leaves, &f, &memory);
     }
+    if dctcp_ns[2] > MEMORY * dctcp_ns[0] {
+        faults.push(format!("1024 hosts take {:.2} times as long as 16 (at most {MEMORY})", dctcp_ns[2] / dctcp_ns[0]));
+    }
     for info in subak_schemes::registry::schemes() {
-        if only.as_ref().is_none_or(|name| name == info.name) {
-            let f = median(info.name, LEAVES, millis);
-            let ratio = dctcp_ns.map_or(String::new(), |d| format!("{:.2} x", f.ns_per_hop / d));
-            row(info.name, LEAVES, &f, &ratio);
+        if only.is_empty() || only.iter().any(|name| name == info.name) {
+            let f = median(info.name, LEAVES, MILLIS, 5);
+            let ratio = f.ns_per_hop / dctcp_ns[1];
+            row(info.name, LEAVES, &f, &format!("{ratio:.2} x"));
+            if ratio > SCHEME {
+                faults.push(format!("{} takes {ratio:.2} times as long as dctcp (at most {SCHEME})", info.name));
+            }
         }
     }
+    faults.iter().for_each(|fault| println!("too slow: {fault}"));
+    if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn median(scheme: &str, leaves: usize, millis: u64) -> Figures {
-    let mut runs: Vec<_> = (0..5).map(|_| measure(scheme, leaves, millis)).collect();
+fn median(scheme: &str, leaves: usize, millis: u64, runs: usize) -> Figures {
+    let mut runs: Vec<_> = (0..runs).map(|_| measure(scheme, leaves, millis)).collect();
     runs.sort_by(|a, b| a.ns_per_hop.total_cmp(&b.ns_per_hop));
-    runs.swap_remove(2)
+    runs.swap_remove(runs.len() / 2)
 }
 
 fn row(scheme: &str, leaves: usize, f: &Figures, last: &str) {

@@ -111,7 +111,7 @@ impl<S: Scheme> Driver for Sim<S> {
     }
     fn restart_peaks(&mut self) {
         for p in &mut self.ports {
-            p.view.peak_queued_bytes = p.queue.bytes();
+            p.peak_queued_bytes = p.queue.bytes();
         }
     }
     fn waits_ns(&self) -> Vec<(Ns, u64)> {

@@ -1,6 +1,7 @@
 //! An output port: queue, serializer and counters of one directed link.
 
 use crate::pfc::Gate;
+use std::mem::offset_of;
 use subak_core::driver::LinkView;
 use subak_core::scheme::{Clock, PacketKind, Port, Queue, Scheme};
 use subak_core::{LinkId, Ns};
@@ -77,12 +78,14 @@ pub struct PortState<S: Scheme> {
     pub wakes: bool,
     /// Bytes of each kind of packet that were put on it; a packet counts in full from when it starts out.
     pub sent_bytes: [u64; 3],
-    /// The other counters.
-    pub view: LinkView,
+    /// The most that waited: [`LinkView::peak_queued_bytes`].
+    pub peak_queued_bytes: u64,
     /// What the scheme is told of it.
     pub port: Port,
     /// The scheme's state at it.
     pub hop: S::Hop,
+    /// The other counters. Few packets touch what stands from here on.
+    pub view: LinkView,
     /// How often its machine was restarted.
     pub life: u8,
     /// When it last went down.
@@ -94,6 +97,9 @@ pub struct PortState<S: Scheme> {
 }
 
 impl<S: Scheme> PortState<S> {
+    /// What nearly every packet touches, bytes from the begin. Of machines with much state, the rest is fetched when needed.
+    pub const HOT_BYTES: usize = if offset_of!(Self, view) < 384 { offset_of!(Self, view) } else { 384 };
+
     /// The port of an idle link.
     pub fn new(scheme: &S, port: Port, twin: Option<LinkId>) -> Self {
         PortState {
@@ -109,6 +115,7 @@ impl<S: Scheme> PortState<S> {
             twin,
             gate: Gate::default(),
             sent_bytes: [0; 3],
+            peak_queued_bytes: 0,
             view: LinkView::default(),
             port,
         }
@@ -133,6 +140,7 @@ impl<S: Scheme> PortState<S> {
     pub fn view_at(&self, now_ns: Ns) -> LinkView {
         let mut view = self.view;
         view.queued_bytes = self.queue.bytes();
+        view.peak_queued_bytes = self.peak_queued_bytes;
         view.queued_packets = self.queue.packets() as u64;
         (view.pauses, view.paused_ns) = self.gate.so_far(now_ns);
         let mut sent_bytes = self.sent_bytes;
