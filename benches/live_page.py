@@ -19,7 +19,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-PAGE = Path(__file__).parents[1] / "crates/allocator/src/page"
+PAGE = Path(__file__).parents[1] / "python/subak/page"
 KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
 HOSTS, LEAVES, SPINES, FLOWS = 1000, 32, 8, 10_000
 LIMIT_MS = 100.0

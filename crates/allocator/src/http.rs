@@ -15,9 +15,9 @@ const BOUNDS: Bounds = Bounds { connections: 256, patience: Duration::from_secs(
 /// The loop is looked at so often, at most, however many read.
 const FRESH: Duration = Duration::from_millis(200);
 
-const PAGE: &str = include_str!("page/page.html");
-const SCRIPT: &str = include_str!("page/page.js");
-const STYLE: &str = include_str!("page/page.css");
+const PAGE: &str = include_str!("../../../python/subak/page/page.html");
+const SCRIPT: &str = include_str!("../../../python/subak/page/page.js");
+const STYLE: &str = include_str!("../../../python/subak/page/page.css");
 
 struct Site {
     line: Line,

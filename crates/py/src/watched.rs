@@ -24,8 +24,8 @@ impl Watched {
 #[pyfunction]
 pub fn page_files() -> [(&'static str, &'static str, &'static str); 3] {
     [
-        ("/", "text/html; charset=utf-8", include_str!("../../allocator/src/page/page.html")),
-        ("/page.js", "text/javascript; charset=utf-8", include_str!("../../allocator/src/page/page.js")),
-        ("/page.css", "text/css; charset=utf-8", include_str!("../../allocator/src/page/page.css")),
+        ("/", "text/html; charset=utf-8", include_str!("../../../python/subak/page/page.html")),
+        ("/page.js", "text/javascript; charset=utf-8", include_str!("../../../python/subak/page/page.js")),
+        ("/page.css", "text/css; charset=utf-8", include_str!("../../../python/subak/page/page.css")),
     ]
 }
