@@ -17,7 +17,7 @@ from conftest import Subak
 
 KEPT = Path(__file__).parent / "data/kept"
 FIGURES: dict[str, Any] = json.loads((KEPT / "figures.json").read_text())
-TODO = """{file}, which an earlier version wrote, is read otherwise than then.
+ADVICE = """{file}, which an earlier version wrote, is read otherwise than then.
 If this was not meant: mend the reader.
 If the format has to change: let the reader know both forms, say so in CHANGELOG.md, and put a file of the new form
 beside the old one.
@@ -26,7 +26,7 @@ Never write over a file in tests/data/kept."""
 
 
 def same(file: str, got: Any) -> None:
-    assert json.loads(json.dumps(got)) == FIGURES[file], TODO.format(file=file)
+    assert json.loads(json.dumps(got)) == FIGURES[file], ADVICE.format(file=file)
 
 
 def results() -> Any:
@@ -117,7 +117,7 @@ def test_answers_keep_their_keys(subak: Subak) -> None:
         "placement.json": ["fit", KEPT / "program.json", "--switch", "rmt"],
     }.items():
         lost = missing(json.loads((KEPT / file).read_text()), subak(*words, "--json").json)
-        assert lost == [], TODO.format(file=file)
+        assert lost == [], ADVICE.format(file=file)
 
 
 # What a run of today takes, and the method that found it, are free to change.
@@ -143,12 +143,12 @@ def missing(was: Any, now: Any, place: str = "") -> list[str]:
 
 def test_a_kept_placement_is_valid(subak: Subak) -> None:
     done = subak("fit", KEPT / "program.json", "--switch", "rmt", "--check", KEPT / "placement.json", "--json")
-    assert done.code == 0, TODO.format(file="placement.json") + done.out + done.err
+    assert done.code == 0, ADVICE.format(file="placement.json") + done.out + done.err
 
 
 def test_a_kept_log_of_weights(subak: Subak) -> None:
     done = subak("policy", "check", KEPT / "weights.csv", "--policy", KEPT / "weights.toml", "--json")
-    assert done.code == 0, TODO.format(file="weights.csv")
+    assert done.code == 0, ADVICE.format(file="weights.csv")
     same("weights.csv", done.json)
 
 
