@@ -11,6 +11,7 @@ rc=0
 bench() { cargo bench --quiet --locked "$@" || rc=1; }
 if [ "${1:-}" = all ]; then
   bench -p subak-packet --bench packet_hop
+  bench -p subak-packet --bench threads
   bench -p subak-packet --bench against_ns3 -- "$ns3"
   bench -p subak-solve --bench solve
   bench -p subak-solve --bench ned

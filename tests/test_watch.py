@@ -48,9 +48,9 @@ def test_a_watched_run_is_the_same_run(tmp_path: Path) -> None:
     with Page() as page:
         before = _state(page, "?network=1")
         assert (before["nodes"], before["flows"], before["network"]) == ([], [], 0)
-        spec.run(tmp_path / "watched", 1, None, None, watched=page.watched)
+        spec.run(tmp_path / "watched", 1, 1, None, None, watched=page.watched)
         state = _state(page, "?network=1")
-    spec.run(tmp_path / "alone", 1, None, None)
+    spec.run(tmp_path / "alone", 1, 1, None, None)
     assert (tmp_path / "watched/results.parquet").read_bytes() == (tmp_path / "alone/results.parquet").read_bytes()
     # Two cells had their turn; what is there is the last one's end.
     assert state["network"] == 2

@@ -141,6 +141,7 @@ class Spec:
         self,
         out: str | PathLike[str],
         jobs: int,
+        threads: int,
         only: int | None,
         progress: Listener | None,
         policies: dict[str, Weigher] = ...,

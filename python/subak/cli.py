@@ -217,7 +217,18 @@ def run(
         typer.Option("--out", "-o", help="Folder of the results; with several specs, of a folder for each."),
     ] = None,
     cell: Annotated[int | None, typer.Option(min=0, help="Run this cell only.")] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Threads; as many as processors if not given.")] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Cells to run side by side; as many as processors if not given.")
+    ] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=255,
+            help="Threads that share one cell; the bytes are those of one. If neither this nor --jobs is given, cells with 64 "
+            "hosts or more share the processors that are left.",
+        ),
+    ] = None,
     driver: Annotated[
         str | None,
         typer.Option(
@@ -255,7 +266,7 @@ def run(
         return
     folders = _folders(specs, out)
     if cluster is not None:
-        runs.not_with_cluster({"jobs": jobs, "cell": cell is not None, "watch": watch}, "--cluster")
+        runs.not_with_cluster({"jobs": jobs, "threads": threads, "cell": cell is not None, "watch": watch}, "--cluster")
     with ExitStack() as stack:
         workers = None
         if cluster is not None:
@@ -268,7 +279,8 @@ def run(
 
             watched = stack.enter_context(Page()).watched
         ended = [
-            _run_one(spec, folder, jobs, cell, watched, workers) for spec, folder in zip(loaded, folders, strict=True)
+            _run_one(spec, folder, jobs, threads, cell, watched, workers)
+            for spec, folder in zip(loaded, folders, strict=True)
         ]
     if json:
         _print_json({"schema": 1, "runs": ended})
@@ -297,7 +309,13 @@ def _folders(specs: list[str], out: Path | None) -> list[Path]:
 
 
 def _run_one(
-    spec: Spec, folder: Path, jobs: int | None, cell: int | None, watched: Watched | None, cluster: Cluster | None
+    spec: Spec,
+    folder: Path,
+    jobs: int | None,
+    threads: int | None,
+    cell: int | None,
+    watched: Watched | None,
+    cluster: Cluster | None,
 ) -> dict[str, Any]:
     from subak._subak import summary
     from subak.progress import Reporter
@@ -307,7 +325,7 @@ def _run_one(
         with Reporter(spec.name, lambda: cluster.workers if cluster else None) as reporter:
             if cluster:
                 cluster.tell = reporter.say
-            outcome = carry_out(spec, folder, jobs, cell, reporter, watched=watched, cluster=cluster)
+            outcome = carry_out(spec, folder, jobs, threads, cell, reporter, watched=watched, cluster=cluster)
     except KeyboardInterrupt:
         print(f"subak: interrupted; what is complete lies in {folder}: the same command resumes", file=sys.stderr)
         raise typer.Exit(INTERRUPTED) from None

@@ -21,11 +21,16 @@ if TYPE_CHECKING:
     from subak.cluster import Cluster
 
 
+MOST_THREADS = 255
+"""The most threads that share one cell."""
+
+
 def run(
     spec: Mapping[str, Any] | str | os.PathLike[str],
     out: str | os.PathLike[str],
     *,
     jobs: int | None = None,
+    threads: int | None = None,
     cell: int | None = None,
     progress: Listener | bool | None = None,
     policies: Mapping[str, Weigher] | None = None,
@@ -42,7 +47,9 @@ def run(
     :param spec: The path of a file, or a dict. The network of a dict may be a ``Network``, and the ``flows`` of its
         workload ``steps`` a table: a frame of pandas or polars, an Arrow table, a dict of columns.
     :param out: The folder of the results.
-    :param jobs: Threads; one for each processor if not given.
+    :param jobs: Cells that are run side by side; as many as there are processors if not given.
+    :param threads: Threads that share one cell, where it is simulated packet by packet; they change no byte. If neither is
+        given, cells with 64 hosts or more share the processors that are left.
     :param cell: Runs this cell only.
     :param progress: A bar shows how far the run is and the time left, in terminals and notebooks. ``False`` shows none,
         ``True`` one everywhere; a function is called with the cells that are done, all cells, and the share of the work
@@ -58,16 +65,18 @@ def run(
     """
     if jobs is not None and jobs < 1:
         raise InputError(None, "jobs", f"it is {jobs}", "give 1 or more")
+    if threads is not None and not 1 <= threads <= MOST_THREADS:
+        raise InputError(None, "threads", f"it is {threads}", f"give 1 to {MOST_THREADS}")
     checked = load(spec, driver)
     cluster = None
     if client is not None:
         from subak.cluster import Cluster
 
-        not_with_cluster({"jobs": jobs, "cell": cell is not None, "policies": policies}, "client")
+        not_with_cluster({"jobs": jobs, "threads": threads, "cell": cell is not None, "policies": policies}, "client")
         cluster = client if isinstance(client, Cluster) else Cluster(client)
     with listening(progress, checked.name, lambda: cluster.workers if cluster else None) as listener:
         try:
-            carry_out(checked, Path(out), jobs, cell, listener, dict(policies or {}), cluster=cluster)
+            carry_out(checked, Path(out), jobs, threads, cell, listener, dict(policies or {}), cluster=cluster)
         except KeyboardInterrupt as stopped:
             stopped.add_note(_left(Path(out)))
             raise
@@ -78,6 +87,7 @@ def not_with_cluster(given: Mapping[str, Any], where: str) -> None:
     """Refuses what makes no sense where a cluster runs the cells; ``where`` is what asks for the cluster."""
     why = {
         "jobs": "the workers have threads of their own",
+        "threads": "each worker runs its cells on one thread",
         "cell": "a cluster runs all that are missing",
         "policies": "functions of this program are not sent to others",
         "watch": "the live page shows runs of this machine alone",
@@ -92,6 +102,7 @@ def carry_out(
     spec: _subak.Spec,
     out: Path,
     jobs: int | None,
+    threads: int | None,
     cell: int | None,
     progress: Listener | None,
     policies: dict[str, Weigher] | None = None,
@@ -103,7 +114,7 @@ def carry_out(
 
     elsewhere = cluster.runs(spec) if cluster else None
     ended: dict[str, Any] = json.loads(
-        spec.run(out, jobs or 0, cell, progress, policies or {}, carry, watched, elsewhere)
+        spec.run(out, jobs or 0, threads or 0, cell, progress, policies or {}, carry, watched, elsewhere)
     )
     return ended
 

@@ -86,8 +86,10 @@ impl<S: Scheme> Sim<S> {
             held: 0,
             view: FlowView::default(),
         });
-        self.counts.open_flows += 1;
-        self.counts.unfinished += usize::from(plan.size_bytes.is_some());
+        if self.is_first() {
+            self.counts.open_flows += 1;
+            self.counts.unfinished += i64::from(plan.size_bytes.is_some());
+        }
         if plan.start_ns != NOT_YET {
             self.start_at(flow, plan.start_ns);
         }
@@ -139,12 +141,14 @@ impl<S: Scheme> Sim<S> {
             let sub = &mut self.subs[at];
             sub.listed &= self.routes.first(sub.forward) == self.routes.first(forward);
             (sub.forward, sub.back, sub.symmetric, sub.base_rtt_ns) = (forward, back, symmetric, info.base_rtt_ns);
-            if self.flows[flow].open {
+            if self.flows[flow].open && self.has_source(flow) {
                 self.flows[flow].source.on_reroute(&mut self.io, k, &info, &route.forward);
                 self.carry_out(Who::Source(flow));
             }
         }
-        self.send_all(flow);
+        if self.has_source(flow) {
+            self.send_all(flow);
+        }
     }
 
     /// The flow has another weight from now on.
@@ -180,7 +184,9 @@ impl<S: Scheme> Sim<S> {
     }
 
     pub(crate) fn start_at(&mut self, flow: FlowId, at_ns: Ns) {
-        self.wheel.push(at_ns.max(self.now_ns), Event::Start(flow));
+        if self.has_source(flow) {
+            self.wheel.push(at_ns.max(self.now_ns), Event::Start(flow));
+        }
     }
 
     pub(crate) fn start(&mut self, flow: FlowId) {
@@ -200,13 +206,15 @@ impl<S: Scheme> Sim<S> {
     pub fn stop(&mut self, flow: FlowId) {
         let Some(f) = self.flows.get_mut(flow).filter(|f| f.open) else { return };
         f.open = false;
-        self.counts.open_flows -= 1;
-        if f.size_bytes.is_some() {
-            self.counts.unfinished -= 1;
-        }
         f.unsent_bytes = 0;
-        f.size_bytes = Some(f.view.sent_bytes);
-        self.say_goodbye(flow);
+        let is_sized = f.size_bytes.replace(f.view.sent_bytes).is_some();
+        if self.is_first() {
+            self.counts.open_flows -= 1;
+            self.counts.unfinished -= i64::from(is_sized);
+        }
+        if self.has_source(flow) {
+            self.say_goodbye(flow);
+        }
     }
 
     pub(crate) fn say_goodbye(&mut self, flow: FlowId) {
@@ -217,6 +225,9 @@ impl<S: Scheme> Sim<S> {
         f.source.on_finish(&mut self.io);
         self.carry_out(Who::Source(flow));
         self.flows.note_end(flow);
+        if let Some(part) = &mut self.part {
+            part.said_goodbye.push(flow);
+        }
     }
 
     /// The last byte has arrived.
@@ -228,6 +239,7 @@ impl<S: Scheme> Sim<S> {
             self.counts.open_flows -= 1;
             self.counts.unfinished -= 1;
             self.counts.finished.push(flow);
+            self.tell_finished(flow);
         }
     }
 }

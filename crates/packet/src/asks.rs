@@ -100,6 +100,7 @@ impl<S: Scheme> Sim<S> {
                 let ways = self.machines.ways.get(node).copied().flatten();
                 (FlowId::NONE, Way::ControllerToNode, ways.map(|(_, back)| back), node)
             }
+            (Who::Node(_), To::Flow(flow)) if self.flows.get(flow).is_none_or(FlowState::is_over) => return,
             (Who::Node(_), To::Flow(flow)) => return self.tell_source(flow, subflow, message),
             (Who::Source(flow), To::Host) => {
                 let Some((node, _)) = source_of(self, flow) else { return };

@@ -1,5 +1,7 @@
 //! From a scheme's name to a running simulation, and what a simulation looks like from outside.
 
+use crate::parts::Parts;
+use crate::pauses::circle_of_pauses;
 use crate::sim::Sim;
 use std::sync::Arc;
 use subak_core::driver::{Driver, FlowPlan, FlowView, Injected, LinkView, PaceView, PacketSizes, Route, Watcher};
@@ -8,7 +10,7 @@ use subak_core::{Fault, FlowId, LinkId, Network, NodeId, Ns, Utility};
 use subak_schemes::Visitor;
 
 /// Starts a simulation of the scheme called `name` with `params` (as a spec gives them) on an idle network. `seed`
-/// decides which packets the injected losses take.
+/// decides which packets the injected losses take. It runs on one thread.
 pub fn build(
     name: &str,
     params: &serde_json::Map<String, serde_json::Value>,
@@ -17,11 +19,26 @@ pub fn build(
     faults: &[Injected],
     seed: u64,
 ) -> Result<Box<dyn Driver>, Fault> {
+    build_on(1, name, params, network, sizes, faults, seed)
+}
+
+/// As [`build`], on up to so many threads. They change no byte of what comes out, and nobody can watch packets on more than one.
+/// A network that has only one switch with hosts, links without ends or a delay, and schemes with central machines get one thread.
+pub fn build_on(
+    threads: usize,
+    name: &str,
+    params: &serde_json::Map<String, serde_json::Value>,
+    network: &Network,
+    sizes: PacketSizes,
+    faults: &[Injected],
+    seed: u64,
+) -> Result<Box<dyn Driver>, Fault> {
     check(network, sizes)?;
-    subak_schemes::with_scheme(name, params, Maker { network, sizes, faults, seed })?
+    subak_schemes::with_scheme(name, params, Maker { threads, network, sizes, faults, seed })?
 }
 
 struct Maker<'a> {
+    threads: usize,
     network: &'a Network,
     sizes: PacketSizes,
     faults: &'a [Injected],
@@ -31,7 +48,13 @@ struct Maker<'a> {
 impl Visitor for Maker<'_> {
     type Out = Result<Box<dyn Driver>, Fault>;
     fn visit<S: Scheme>(self, scheme: S) -> Self::Out {
-        Ok(Box::new(Sim::checked(scheme, self.network, self.sizes, self.faults, self.seed)?))
+        let Maker { threads, network, sizes, faults, seed } = self;
+        if threads > 1
+            && let Some(parts) = Parts::checked(&scheme, network, sizes, faults, seed, threads)?
+        {
+            return Ok(Box::new(parts));
+        }
+        Ok(Box::new(Sim::checked(scheme, network, sizes, faults, seed)?))
     }
 }
 
@@ -78,22 +101,24 @@ impl<S: Scheme> Driver for Sim<S> {
         self.set_routes(flow, routes);
     }
     fn run_until_finish(&mut self, until_ns: Ns) {
-        self.run(until_ns, |sim| !sim.counts.finished.is_empty());
+        self.run_unless(until_ns, |sim| !sim.counts.finished.is_empty());
     }
     fn take_finished(&mut self) -> Vec<FlowId> {
-        std::mem::take(&mut self.counts.finished)
+        let mut finished = std::mem::take(&mut self.counts.finished);
+        finished.sort_by_key(|&flow| (self.flows.get(flow).and_then(|f| f.view.finished_ns), flow));
+        finished
     }
     fn run_until(&mut self, until_ns: Ns) {
-        self.run(until_ns, |_| false);
+        self.run(until_ns);
     }
     fn run_until_done(&mut self, until_ns: Ns) {
-        self.run(until_ns, |sim| sim.counts.unfinished == 0);
+        self.run_unless(until_ns, |sim| sim.counts.unfinished == 0);
     }
     fn now_ns(&self) -> Ns {
         self.now_ns
     }
     fn open_flows(&self) -> usize {
-        self.counts.open_flows
+        self.counts.open_flows as usize
     }
     fn flow(&self, flow: FlowId) -> FlowView {
         self.flows.get(flow).map_or(FlowView::default(), |f| FlowView { assigned_bps: self.assigned_bps(f), ..f.view })
@@ -107,7 +132,7 @@ impl<S: Scheme> Driver for Sim<S> {
         self.ports[link].view_at(self.now_ns)
     }
     fn deadlock(&self) -> Vec<(LinkId, Ns)> {
-        self.circle_of_pauses()
+        circle_of_pauses(std::slice::from_ref(self))
     }
     fn restart_peaks(&mut self) {
         for p in &mut self.ports {

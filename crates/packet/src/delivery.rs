@@ -146,7 +146,7 @@ impl<S: Scheme> Sim<S> {
     }
 
     pub(crate) fn tell_source(&mut self, flow: FlowId, subflow: SubflowId, message: S::Ctl) {
-        let Some(f) = self.flows.get_mut(flow).filter(|f| !f.is_over()) else { return };
+        let Some(f) = self.flows.get_mut(flow) else { return };
         f.source.on_ctl(&mut self.io, subflow, message);
         self.carry_out(Who::Source(flow));
         self.send_all(flow);

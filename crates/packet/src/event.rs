@@ -11,8 +11,8 @@ use subak_core::{FlowId, LinkId, NodeId, Ns};
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Event {
     /// A packet arrives at the far end of the link that it is on; the link that it goes on by (or is on, at the end of its
-    /// way), and which of the links into that node it came by.
-    Arrive(PacketId, LinkId, u16),
+    /// way), which of the links into that node it came by, and its turn among those that left by it, modulo 256.
+    Arrive(PacketId, LinkId, u16, u8),
     /// A link may take the next packet from its queue; where it was cheap to know, the packet that this will be.
     Wake(LinkId, PacketId),
     /// A subflow's pace allows the next packet. Its number may be given to another once its flow is over; the flow's is not.
@@ -33,8 +33,8 @@ pub(crate) enum Event {
     NodeTimer(NodeId, u32, u8),
     /// The controller's timer.
     ControllerTimer(u32, u8),
-    /// A letter between neighbours arrives at the hop before this link.
-    Letter(LetterId, LinkId),
+    /// A letter between neighbours arrives at the hop before this link; its turn on the link that brought it, modulo 256.
+    Letter(LetterId, LinkId, u8),
     /// The controller hears of that change.
     LinkNews(ChangeId),
     /// A machine is restarted: the number of the fault.
@@ -57,7 +57,7 @@ pub(crate) enum Who {
 /// it that is read at once waits for its own stores.)
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Packed {
-    /// The kind in the low byte; above it the life of a machine or the input of a link.
+    /// The kind in the low byte; above it two bytes for the life of a machine or the input of a link, and one for a turn.
     head: u32,
     who: u32,
     what: u32,
@@ -69,8 +69,8 @@ impl From<Event> for Packed {
         let (kind, aside, who, what) = match event {
             Event::LinkChange(k) => (0, 0, k.0, 0),
             Event::Restart(k) => (1, 0, k.0, 0),
-            Event::Letter(letter, link) => (2, 0, link.0, letter.0),
-            Event::Arrive(packet, next, input) => (3, input, next.0, packet.0),
+            Event::Letter(letter, link, turn) => return Packed::new(2, 0, turn, link.0, letter.0),
+            Event::Arrive(packet, next, input, turn) => return Packed::new(3, input, turn, next.0, packet.0),
             Event::HopTimer(link, timer, life) => (4, life.into(), link.0, timer),
             Event::NodeTimer(node, timer, life) => (5, life.into(), node.0, timer),
             Event::LinkNews(k) => (6, 0, k.0, 0),
@@ -83,11 +83,22 @@ impl From<Event> for Packed {
             Event::Timeout(flow, sub) => (14, 0, flow.0, sub.0),
             Event::Pace(flow, sub) => (15, 0, flow.0, sub.0),
         };
-        Packed { head: kind | u32::from(aside) << 8, who, what }
+        Packed::new(kind, aside, 0, who, what)
     }
 }
 
 impl Packed {
+    #[inline(always)]
+    fn new(kind: u32, aside: u16, turn: u8, who: u32, what: u32) -> Self {
+        Packed { head: kind | u32::from(aside) << 8 | u32::from(turn) << 24, who, what }
+    }
+
+    /// All but the turn.
+    #[inline(always)]
+    fn sort(self) -> u32 {
+        self.head & 0xFF_FFFF
+    }
+
     /// The packet and the link that an arrival or a wake is about.
     #[inline]
     pub fn packet_and_link(self) -> Option<(PacketId, LinkId)> {
@@ -112,12 +123,12 @@ impl Packed {
     #[inline(always)]
     pub fn event(self) -> Event {
         let Packed { head, who, what } = self;
-        let aside = (head >> 8) as u16;
+        let (aside, turn) = ((head >> 8) as u16, (head >> 24) as u8);
         match head & 0xFF {
             0 => Event::LinkChange(ChangeId(who)),
             1 => Event::Restart(RestartId(who)),
-            2 => Event::Letter(LetterId(what), LinkId(who)),
-            3 => Event::Arrive(PacketId(what), LinkId(who), aside),
+            2 => Event::Letter(LetterId(what), LinkId(who), turn),
+            3 => Event::Arrive(PacketId(what), LinkId(who), aside, turn),
             4 => Event::HopTimer(LinkId(who), what, aside as u8),
             5 => Event::NodeTimer(NodeId(who), what, aside as u8),
             6 => Event::LinkNews(ChangeId(who)),
@@ -134,25 +145,29 @@ impl Packed {
 }
 
 impl Tied for Packed {
-    /// Changes of links, restarts and letters come first. Then links by their numbers, so that what lies together is used
+    /// Changes of links, restarts, letters and stops come first: who stops a flow knows what it came to before that time. Then links by their numbers, so that what lies together is used
     /// together. What concerns one link takes turns by a hash of the time, the kind and the input, and so do flows: were one
     /// always the first, flows in step would lock each other out of a full queue.
     #[inline(always)]
     fn draw(&self, at_ns: Ns) -> u16 {
-        let hash = |seed: u32| ((at_ns as u32).wrapping_mul(0x9E37_79B9) ^ self.head ^ seed).wrapping_mul(0xC2B2_AE35);
+        let hash =
+            |seed: u32| ((at_ns as u32).wrapping_mul(0x9E37_79B9) ^ self.sort() ^ seed).wrapping_mul(0xC2B2_AE35);
         match self.head & 0xFF {
-            0..3 => 0,
+            0..3 | 10 => 0,
             3 | 4 | 8 => (self.who << 6) as u16 | (hash(0) >> 26) as u16,
             _ => (hash(self.who.wrapping_mul(0x85EB_CA6B)) >> 16) as u16,
         }
     }
 
-    /// By kind and input, then by link, flow or node. A machine has one timer of a name, and a link brings one packet at a
-    /// time, but for those that faults doubled or held up.
+    /// By kind and input, then by link, flow or node, then by the turn. A machine has one timer of a name. A link brings one
+    /// packet at a time, but for those that faults held up or that take less than a nanosecond: they have turns. What faults
+    /// doubled is the same twice. Numbers of packets and letters say nothing: they are another simulation's, where several run
+    /// parts of one network.
     #[inline]
     fn tie(&self) -> u128 {
         // Which packet a link will take is a guess.
         let what = if self.head & 0xFF == 8 { 0 } else { self.what };
-        u128::from(self.head) << 64 | u128::from(self.who) << 32 | u128::from(what)
+        let turn = self.head >> 24;
+        u128::from(self.sort()) << 72 | u128::from(self.who) << 40 | u128::from(turn) << 32 | u128::from(what)
     }
 }

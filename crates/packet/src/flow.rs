@@ -39,8 +39,9 @@ pub(crate) struct FlowState<S: Scheme> {
     pub open: bool,
     /// Whether `on_finish` was called.
     pub said_goodbye: bool,
-    /// Packets of it in the network, and events and timers of it that are due.
-    pub held: u32,
+    /// Packets of it in the network, and events and timers of it that are due. Where several parts of a network are simulated,
+    /// what one of them took on another may let go: the sum over parts counts.
+    pub held: i32,
     pub view: FlowView,
 }
 

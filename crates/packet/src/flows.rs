@@ -121,16 +121,36 @@ impl<S: Scheme> Flows<S> {
             // It may have been noted twice, or have come to life again by a message.
             let Some(slot) = self.slot(flow).filter(|&slot| self.states[slot].is_over()) else { continue };
             show(flow, &self.states[slot]);
-            self.free.entry(self.states[slot].subflows).or_default().push(slot);
-            let page = &mut self.pages[flow.index() / PAGE];
-            if let Some(p) = page {
-                p.slots[flow.index() % PAGE] = Slot::NONE;
-                p.left -= 1;
-                if p.left == 0 {
-                    *page = None;
-                }
+            self.forget_one(flow);
+        }
+    }
+
+    /// Forgets the flow.
+    pub fn forget_one(&mut self, flow: FlowId) {
+        let Some(slot) = self.slot(flow) else { return };
+        self.free.entry(self.states[slot].subflows).or_default().push(slot);
+        let page = &mut self.pages[flow.index() / PAGE];
+        if let Some(p) = page {
+            p.slots[flow.index() % PAGE] = Slot::NONE;
+            p.left -= 1;
+            if p.left == 0 {
+                *page = None;
             }
         }
+    }
+
+    /// What was noticed of ends is wrong, where only a part of the network is simulated.
+    pub fn notice_no_ends(&mut self) {
+        self.over.clear();
+    }
+
+    /// Every flow that is not forgotten.
+    pub fn numbers(&self) -> impl Iterator<Item = FlowId> {
+        let pages = self.pages.iter().enumerate().filter_map(|(at, page)| Some((at * PAGE, page.as_deref()?)));
+        pages.flat_map(|(first, page)| {
+            let known = page.slots.iter().enumerate().filter(|(_, slot)| **slot != Slot::NONE);
+            known.map(move |(k, _)| FlowId::from_index(first + k))
+        })
     }
 }
 

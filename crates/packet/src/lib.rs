@@ -15,6 +15,7 @@ mod machines;
 mod mishaps;
 mod nic;
 mod nodes;
+mod parts;
 mod pauses;
 mod pfc;
 mod port;
@@ -29,6 +30,6 @@ mod watch;
 mod ways;
 mod wheel;
 
-pub use build::build;
+pub use build::{build, build_on};
 pub use sim::Sim;
 pub use sizing::{default_buffer_bytes, longest_rtt_ns};

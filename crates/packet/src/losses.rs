@@ -18,16 +18,20 @@ impl<S: Scheme> Sim<S> {
             Some(Mishap::Doubled) => {
                 let copy = self.slab.insert(self.slab[id].copy());
                 self.flows.hold(self.slab[id].flow);
-                let event = self.arrival(copy, link);
-                self.wheel.push(arrives_ns, event);
+                self.travel_on(copy, link, arrives_ns);
                 false
             }
             Some(Mishap::Late(by_ns)) => {
-                let event = self.arrival(id, link);
-                self.wheel.push(arrives_ns + by_ns, event);
+                self.travel_on(id, link, arrives_ns + by_ns);
                 true
             }
         }
+    }
+
+    fn travel_on(&mut self, id: PacketId, link: LinkId, arrives_ns: Ns) {
+        let packet = &self.slab[id];
+        let next = self.routes.next(packet.route, packet.hop);
+        self.travel(id, link, arrives_ns, next);
     }
 
     pub(crate) fn mishap(&mut self, link: LinkId, kind: PacketKind) -> Option<Mishap> {

@@ -127,19 +127,28 @@ impl<S: Scheme> Sim<S> {
 
     /// Sends a letter to the hop before `link`, against its direction: over its twin, ahead of what waits there.
     pub(crate) fn send_letter(&mut self, link: LinkId, letter: Letter<S::Ctl>, bytes: u32) {
-        let arrives_ns = match self.ports[link].twin {
+        let (arrives_ns, turn) = match self.ports[link].twin {
             Some(twin) => {
                 let p = &mut self.ports[twin];
                 if p.held_down > 0 {
                     return;
                 }
-                p.transmit(self.now_ns, PacketKind::Ctl, bytes) + p.port.delay_ns
+                (p.transmit(self.now_ns, PacketKind::Ctl, bytes) + p.port.delay_ns, p.turn)
             }
-            None => self.now_ns + self.ports[link].port.delay_ns,
+            None => (self.now_ns + self.ports[link].port.delay_ns, 0),
         };
+        if self.ports[link].begins_here {
+            self.expect_letter(letter, link, arrives_ns, turn);
+        } else {
+            self.mail_letter(letter, link, arrives_ns, turn);
+        }
+    }
+
+    /// The letter will arrive at the hop before `link`.
+    pub(crate) fn expect_letter(&mut self, letter: Letter<S::Ctl>, link: LinkId, arrives_ns: Ns, turn: u8) {
         let place = self.machines.free_letters.pop().unwrap_or_else(|| self.machines.letters.push(None));
         self.machines.letters[place] = Some(letter);
-        self.wheel.push(arrives_ns, Event::Letter(place, link));
+        self.wheel.push(arrives_ns, Event::Letter(place, link, turn));
     }
 
     pub(crate) fn on_letter(&mut self, letter: LetterId, link: LinkId) {

@@ -42,29 +42,40 @@ impl<S: Scheme> Sim<S> {
     /// `link` is up again: frames that it should have carried are sent once more.
     pub(crate) fn repeat_frames(&mut self, link: LinkId) {
         let (Some(pfc), Some(paused)) = (&self.pfc, self.ports[link].twin) else { return };
+        if !self.ports[link].begins_here {
+            return;
+        }
         let asked = pfc.asked(paused);
         for class in Class::DATA {
             self.send_frame(paused, class, asked[class.place()]);
         }
     }
 
-    /// Links that wait for each other in a circle: each is paused, and packets that came by it wait before the next.
-    pub(crate) fn circle_of_pauses(&self) -> Vec<(LinkId, Ns)> {
-        let until_ns = self.now_ns.saturating_sub(PATIENCE_NS);
-        let since =
-            |link: LinkId, class: Class| self.ports[link].gate.since_ns(class).filter(|&since_ns| since_ns <= until_ns);
-        let mut waits: BTreeMap<LinkId, BTreeSet<LinkId>> = BTreeMap::new();
-        for packet in self.slab.iter() {
-            let Some(before) = packet.hop.checked_sub(1) else { continue };
-            let came_by = self.routes.link(packet.route, before);
-            let waits_for = self.routes.link(packet.route, packet.hop);
-            if since(waits_for, packet.class).is_some() && since(came_by, packet.class).is_some() {
-                waits.entry(came_by).or_default().insert(waits_for);
-            }
-        }
-        let since_ns = |link| Class::DATA.into_iter().filter_map(|class| since(link, class)).min().unwrap_or(0);
-        circle(&waits).into_iter().map(|link| (link, since_ns(link))).collect()
+    /// For each packet that came to a node: the class, the link that it came by, and the one that it waits for.
+    fn waiting(&self) -> impl Iterator<Item = (Class, LinkId, LinkId)> {
+        self.slab.iter().filter_map(|packet| {
+            let came_by = self.routes.link(packet.route, packet.hop.checked_sub(1)?);
+            Some((packet.class, came_by, self.routes.link(packet.route, packet.hop)))
+        })
     }
+}
+
+/// Links that wait for each other in a circle: each is paused, and packets that came by it wait before the next. `parts` are the
+/// simulations of the parts of the network.
+pub(crate) fn circle_of_pauses<S: Scheme>(parts: &[Sim<S>]) -> Vec<(LinkId, Ns)> {
+    let until_ns = parts[0].now_ns.saturating_sub(PATIENCE_NS);
+    let since = |link: LinkId, class: Class| {
+        let found = parts.iter().map(|part| &part.ports[link]).find(|p| p.begins_here)?;
+        found.gate.since_ns(class).filter(|&since_ns| since_ns <= until_ns)
+    };
+    let mut waits: BTreeMap<LinkId, BTreeSet<LinkId>> = BTreeMap::new();
+    for (class, came_by, waits_for) in parts.iter().flat_map(Sim::waiting) {
+        if since(waits_for, class).is_some() && since(came_by, class).is_some() {
+            waits.entry(came_by).or_default().insert(waits_for);
+        }
+    }
+    let since_ns = |link| Class::DATA.into_iter().filter_map(|class| since(link, class)).min().unwrap_or(0);
+    circle(&waits).into_iter().map(|link| (link, since_ns(link))).collect()
 }
 
 /// A circle in a graph, from its smallest member on; empty if there is none.

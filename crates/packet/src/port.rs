@@ -76,6 +76,11 @@ pub struct PortState<S: Scheme> {
     pub input: u16,
     /// Whether an event is pending that will take the next packet from the queue.
     pub wakes: bool,
+    /// How many packets and letters it has carried, modulo 256.
+    pub turn: u8,
+    /// Whether what is at its near end, and what is at its far end, belongs to the part of the network that is simulated here.
+    pub begins_here: bool,
+    pub ends_here: bool,
     /// Bytes of each kind of packet that were put on it; a packet counts in full from when it starts out.
     pub sent_bytes: [u64; 3],
     /// The most that waited: [`LinkView::peak_queued_bytes`].
@@ -108,6 +113,9 @@ impl<S: Scheme> PortState<S> {
             serializer: Serializer::new(port.capacity_bps, scheme.clock()),
             last_kind: PacketKind::Data,
             wakes: false,
+            turn: 0,
+            begins_here: true,
+            ends_here: true,
             input: 0,
             held_down: 0,
             down_ns: None,
@@ -132,6 +140,7 @@ impl<S: Scheme> PortState<S> {
     #[inline]
     pub fn transmit(&mut self, now_ns: Ns, kind: PacketKind, bytes: u32) -> Ns {
         self.last_kind = kind;
+        self.turn = self.turn.wrapping_add(1);
         self.sent_bytes[kind.place()] += u64::from(bytes);
         self.serializer.transmit(now_ns, bytes)
     }

@@ -31,10 +31,11 @@ impl<S: Scheme> Sim<S> {
             return self.flows.release(flow);
         }
         // Its subflows may be another's by now.
-        if self.flows.get(flow).is_none_or(FlowState::is_over) {
+        let Some(f) = self.flows.get(flow) else { return };
+        let sub = &mut self.subs[at];
+        if f.said_goodbye && !f.open && sub.sender.in_flight_bytes() == 0 {
             return;
         }
-        let sub = &mut self.subs[at];
         if sub.pace_event_ns == Some(self.now_ns) {
             sub.pace_event_ns = None;
         }

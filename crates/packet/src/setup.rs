@@ -5,6 +5,7 @@ use crate::flows::Flows;
 use crate::mishaps::{Mishaps, Rule};
 use crate::nic::Turns;
 use crate::nodes::Machines;
+use crate::parts::mail::Part;
 use crate::pfc::Pfc;
 use crate::port::PortState;
 use crate::routes::Routes;
@@ -32,6 +33,18 @@ impl<S: Scheme> Sim<S> {
         sizes: PacketSizes,
         faults: &[Injected],
         seed: u64,
+    ) -> Result<Self, Fault> {
+        Sim::part(scheme, network, sizes, faults, seed, None)
+    }
+
+    /// As [`Sim::checked`], of a part of the network if one is given.
+    pub(crate) fn part(
+        scheme: S,
+        network: &Network,
+        sizes: PacketSizes,
+        faults: &[Injected],
+        seed: u64,
+        part: Option<Box<Part<S>>>,
     ) -> Result<Self, Fault> {
         let sizes = sizes.with(scheme.headers());
         let pfc = scheme.lossless().map(|rules| Pfc::new(rules, network, sizes)).transpose()?;
@@ -109,14 +122,16 @@ impl<S: Scheme> Sim<S> {
                 packet_hops: 0,
                 events: 0,
             },
+            part,
         };
+        sim.mark_part();
         for fault in faults {
             sim.inject(fault);
         }
         for (k, &(at_ns, ..)) in sim.mishaps.link_changes.iter_enumerated() {
             sim.wheel.push(at_ns, Event::LinkChange(k));
         }
-        for link in sim.ports.ids() {
+        for link in sim.ports.ids().filter(|&link| sim.ports[link].begins_here).collect::<Vec<_>>() {
             sim.ports[link].hop.on_start(&mut sim.io);
             sim.carry_out(Who::Hop(link));
         }
@@ -141,7 +156,9 @@ impl<S: Scheme> Sim<S> {
             }
             Injected::Restart { machine, at_ns } => {
                 let restart = self.mishaps.restarts.push(machine);
-                self.wheel.push(at_ns, Event::Restart(restart));
+                if self.has_machine(machine) {
+                    self.wheel.push(at_ns, Event::Restart(restart));
+                }
             }
             Injected::Down { .. } => self.mishaps.has_downs = true,
             Injected::Capacity { .. } => {}

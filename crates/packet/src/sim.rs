@@ -7,6 +7,7 @@ use crate::flows::Flows;
 use crate::mishaps::Mishaps;
 use crate::nic::Turns;
 use crate::nodes::Machines;
+use crate::parts::mail::Part;
 use crate::pfc::Pfc;
 use crate::port::PortState;
 use crate::routes::Routes;
@@ -45,6 +46,8 @@ pub struct Sim<S: Scheme> {
     /// Whoever watches packets. While nobody does, each of its places costs a branch that always goes the same way.
     pub(crate) watcher: Option<Box<dyn Watcher>>,
     pub(crate) counts: Counts,
+    /// What it tells the simulations of the other parts of the network, if it runs only one.
+    pub(crate) part: Option<Box<Part<S>>>,
 }
 
 /// What holds for the whole run.
@@ -72,9 +75,10 @@ pub(crate) struct Setup {
 /// What is counted.
 pub(crate) struct Counts {
     /// Flows neither finished nor stopped.
-    pub open_flows: usize,
+    /// (Below zero where those that come are counted in another part of the network.)
+    pub open_flows: i64,
     /// Flows with a size that have not finished.
-    pub unfinished: usize,
+    pub unfinished: i64,
     /// Flows that finished since somebody asked.
     pub finished: Vec<FlowId>,
     pub waits: Histogram<u64>,
@@ -83,32 +87,50 @@ pub(crate) struct Counts {
 }
 
 impl<S: Scheme> Sim<S> {
+    /// Handles events up to `until_ns`.
+    pub(crate) fn run(&mut self, until_ns: Ns) {
+        while self.next_event(until_ns) {}
+        self.set_now(self.now_ns.max(until_ns));
+    }
+
     /// Handles events up to `until_ns`, or until `done` says so.
-    pub(crate) fn run(&mut self, until_ns: Ns, done: impl Fn(&Self) -> bool) {
+    pub(crate) fn run_unless(&mut self, until_ns: Ns, done: fn(&Self) -> bool) {
         while !done(self) {
-            let Some((at_ns, event)) = self.wheel.pop(until_ns) else {
+            if !self.step(until_ns) {
                 self.set_now(self.now_ns.max(until_ns));
                 return;
-            };
-            self.set_now(at_ns);
-            self.counts.events += 1;
-            if self.wheel.has_turned() {
-                self.fetch_ahead();
-            }
-            // Nearly all events are these two.
-            if let Some(packet) = event.arrival() {
-                self.arrive(packet);
-            } else if let Some(link) = event.wake() {
-                self.wake(link);
-            } else {
-                self.handle(event.event());
             }
         }
     }
 
+    /// Handles the next event, if one is due by `until_ns`.
+    #[inline(never)]
+    pub(crate) fn step(&mut self, until_ns: Ns) -> bool {
+        self.next_event(until_ns)
+    }
+
+    #[inline(always)]
+    fn next_event(&mut self, until_ns: Ns) -> bool {
+        let Some((at_ns, event)) = self.wheel.pop(until_ns) else { return false };
+        self.set_now(at_ns);
+        self.counts.events += 1;
+        if self.wheel.has_turned() {
+            self.fetch_ahead();
+        }
+        // Nearly all events are these two.
+        if let Some(packet) = event.arrival() {
+            self.arrive(packet);
+        } else if let Some(link) = event.wake() {
+            self.wake(link);
+        } else {
+            self.handle(event.event());
+        }
+        true
+    }
+
     /// The one place where time goes on.
     #[inline]
-    fn set_now(&mut self, now_ns: Ns) {
+    pub(crate) fn set_now(&mut self, now_ns: Ns) {
         self.now_ns = now_ns;
         self.io.now_ns = now_ns;
     }
@@ -126,11 +148,16 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// The arrival of a packet over `link`.
-    pub(crate) fn arrival(&self, id: PacketId, link: LinkId) -> Event {
-        let packet = &self.slab[id];
-        let next = self.routes.next(packet.route, packet.hop).unwrap_or(link);
-        Event::Arrive(id, next, self.ports[link].input)
+    /// The packet, which has left by `link`, is to arrive at its far end.
+    #[inline(always)]
+    pub(crate) fn travel(&mut self, id: PacketId, link: LinkId, arrives_ns: Ns, next: Option<LinkId>) {
+        let p = &self.ports[link];
+        let (next, input, turn) = (next.unwrap_or(link), p.input, p.turn);
+        if p.ends_here {
+            self.wheel.push(arrives_ns, Event::Arrive(id, next, input, turn));
+        } else {
+            self.mail_packet(id, link, arrives_ns, (next, input, turn));
+        }
     }
 
     #[inline(never)]
@@ -141,7 +168,10 @@ impl<S: Scheme> Sim<S> {
             Event::Pace(flow, sub) => self.on_pace(flow, sub),
             Event::Timeout(_, sub) => self.on_timeout(sub),
             Event::Start(flow) => self.start(flow),
-            Event::Stop(flow) => self.stop(flow),
+            Event::Stop(flow) => {
+                self.heard_everywhere();
+                self.stop(flow);
+            }
             Event::SourceTimer(flow, timer) => {
                 self.flows[flow].source.on_timer(&mut self.io, timer);
                 self.carry_out(Who::Source(flow));
@@ -167,7 +197,7 @@ impl<S: Scheme> Sim<S> {
                     self.at_node(node, |machine, io| machine.on_timer(io, timer));
                 }
             }
-            Event::Letter(letter, link) => self.on_letter(letter, link),
+            Event::Letter(letter, link, _) => self.on_letter(letter, link),
             Event::Restart(k) => self.restart(self.mishaps.restarts[k]),
             Event::LinkNews(k) => {
                 let (_, link, change) = self.mishaps.link_changes[k];
@@ -186,6 +216,7 @@ impl<S: Scheme> Sim<S> {
                 self.carry_out(Who::Controller);
             }
             Event::LinkChange(k) => {
+                self.heard_everywhere();
                 let (_, link, change) = self.mishaps.link_changes[k];
                 self.change(link, change);
                 if self.machines.controller.is_some() {
@@ -204,11 +235,11 @@ impl<S: Scheme> Sim<S> {
             }
             LinkChange::Up => {
                 p.held_down -= 1;
-                if p.held_down == 0 && !p.wakes {
+                if p.held_down == 0 && !p.wakes && p.begins_here {
                     p.wakes = true;
                     self.wheel.push(self.now_ns.max(p.serializer.free_ns()), Event::Wake(link, PacketId(0)));
                 }
-                if p.held_down == 0 {
+                if self.ports[link].held_down == 0 {
                     self.repeat_frames(link);
                 }
             }
@@ -300,7 +331,7 @@ impl<S: Scheme> Sim<S> {
                     p.refresh();
                     p.hop.on_dequeue(&mut self.io, packet, &p.port);
                 }
-                let (bytes, route, hop, input) = (packet.bytes, packet.route, packet.hop, p.input);
+                let (bytes, route, hop) = (packet.bytes, packet.route, packet.hop);
                 self.counts.packet_hops += 1;
                 let free_ns = p.transmit(now_ns, packet.kind, bytes);
                 if p.queue.packets() > 0 {
@@ -319,8 +350,8 @@ impl<S: Scheme> Sim<S> {
                 if !self.mishaps.rules.is_empty() && self.meets_mishap(link, id, arrives_ns) {
                     // It is lost or under way already.
                 } else {
-                    let next = self.routes.next(route, hop).unwrap_or(link);
-                    self.wheel.push(arrives_ns, Event::Arrive(id, next, input));
+                    let next = self.routes.next(route, hop);
+                    self.travel(id, link, arrives_ns, next);
                 }
                 if self.io.is_asked() {
                     self.carry_out(Who::Hop(link));

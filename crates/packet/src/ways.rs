@@ -23,6 +23,11 @@ impl Ways {
         ways
     }
 
+    /// How many there are.
+    pub fn number(&self) -> usize {
+        self.routes.len()
+    }
+
     /// As many others, drawn on from where these are.
     pub fn change(&mut self, routes: Vec<RouteId>) {
         self.routes = routes;

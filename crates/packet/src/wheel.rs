@@ -266,6 +266,47 @@ impl<E: Tied> Wheel<E> {
         Some((at_ns, event))
     }
 
+    /// No event is due before this; [`Ns::MAX`] if there is none.
+    pub fn nothing_before(&self) -> Ns {
+        if let Some(&key) = self.order.get(self.gone) {
+            return self.time_of(key);
+        }
+        let near = self.next_occupied().map(|turn| turn << self.shift);
+        let far = self.far.peek().map(|Reverse(entry)| entry.at_ns);
+        near.into_iter().chain(far).min().unwrap_or(Ns::MAX)
+    }
+
+    /// When the next event is due, and its place among all that are due then.
+    pub fn peek(&self) -> Option<(Ns, u16, u128)> {
+        if let Some(&key) = self.order.get(self.gone) {
+            let near = self.at(key);
+            return Some((self.time_of(key), near.word as u16, near.event.tie()));
+        }
+        let turn = self.next_occupied();
+        let near = turn.and_then(|turn| {
+            let begin_ns = turn << self.shift;
+            self.bucket(turn as usize % BUCKETS)
+                .map(|near| (begin_ns + Ns::from(near.word >> 16), near.word as u16, near.event.tie()))
+                .min()
+        });
+        let far = self.far.peek().map(|Reverse(entry)| entry.order());
+        near.into_iter().chain(far).min()
+    }
+
+    /// When the event of the current bucket that `key` is about is due.
+    #[inline]
+    fn time_of(&self, key: u64) -> Ns {
+        (self.turn << self.shift) + Ns::from(self.at(key).word >> 16)
+    }
+
+    /// Events of a bucket whose turn has not come.
+    fn bucket(&self, slot: usize) -> impl Iterator<Item = &Near<E>> {
+        let chunks = std::iter::successors(Some(self.last[slot]), |last| Some(self.pool[last.chunk()].before));
+        chunks
+            .take_while(|last| last.events() > 0)
+            .flat_map(|last| self.pool[last.chunk()].events[..last.events()].iter())
+    }
+
     /// Whether the event just taken was the first of its bucket.
     #[inline]
     pub fn has_turned(&self) -> bool {

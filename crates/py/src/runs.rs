@@ -83,16 +83,17 @@ impl Spec {
         to_json(&paths)
     }
 
-    /// Runs what is not in `out` yet; `progress(done, cells, fraction)` hears how far it is. `policies`: callables by name.
+    /// Runs what is not in `out` yet, `jobs` cells side by side on `threads` threads each (0: the default); `progress(done, cells, fraction)` hears how far it is. `policies`: callables by name.
     /// `testbed`: carries what is for hosts, `testbed(errand, goes_on)` with JSON in and out. `watched` shows how it goes.
     /// `elsewhere` has the cells run by other machines. What came of it, as JSON.
-    #[pyo3(signature = (out, jobs, only, progress, policies=BTreeMap::new(), testbed=None, watched=None, elsewhere=None))]
+    #[pyo3(signature = (out, jobs, threads, only, progress, policies=BTreeMap::new(), testbed=None, watched=None, elsewhere=None))]
     #[expect(clippy::too_many_arguments, reason = "they are the keywords of a Python function")]
     fn run(
         &self,
         py: Python<'_>,
         out: PathBuf,
         jobs: usize,
+        threads: usize,
         only: Option<usize>,
         progress: Option<Py<PyAny>>,
         policies: BTreeMap<String, Py<PyAny>>,
@@ -108,6 +109,7 @@ impl Spec {
         let note = |p: Progress| *latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(p);
         let options = Options {
             jobs,
+            threads,
             only,
             progress: &note,
             cancel: &cancel,

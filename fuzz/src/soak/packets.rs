@@ -34,7 +34,7 @@ pub fn case(draw: &mut Draw, blind: Option<u64>) -> Result<Held, String> {
     let said = |what: String| format!("{about}: {what}");
     let may_double = scene.faults.iter().any(|f| matches!(f, Injected::Packets { mishap: Mishap::Doubled, .. }));
     let books = Books::new(may_double, blind);
-    let Some(mut sim) = started(&scene, draw.seed, Some(Clerk(books.clone())))? else { return Ok(Held::Refused) };
+    let Some(mut sim) = started(&scene, draw.seed, 1, Some(Clerk(books.clone())))? else { return Ok(Held::Refused) };
     let came = ran(&mut *sim, &scene, &mut None);
     let books = books.lock().map_err(|_| "the books are lost")?;
     books.check(&*sim, scene.network.links().ids()).map_err(said)?;
@@ -50,8 +50,9 @@ pub fn case(draw: &mut Draw, blind: Option<u64>) -> Result<Held, String> {
 }
 
 /// A simulation with its flows; `None` if it is refused with an error that says where.
-fn started(scene: &Scene, seed: u64, clerk: Option<Clerk>) -> Result<Option<Box<dyn Driver>>, String> {
-    let built = subak_packet::build(scene.scheme, &scene.params, &scene.network, scene.sizes, &scene.faults, seed);
+fn started(scene: &Scene, seed: u64, threads: usize, clerk: Option<Clerk>) -> Result<Option<Box<dyn Driver>>, String> {
+    let Scene { scheme, params, network, sizes, faults, .. } = scene;
+    let built = subak_packet::build_on(threads, scheme, params, network, *sizes, faults, seed);
     let mut sim = match built {
         Ok(sim) => sim,
         Err(fault) => {
@@ -142,9 +143,10 @@ fn check_flow(scene: &Scene, flow: usize, view: &FlowView, mine: &OfFlow, came: 
     Ok(())
 }
 
-/// The same again, unwatched, and each flow forgotten once it is over: nothing of a flow outlives it, and nothing else changes.
+/// The same again, unwatched, on several threads, and each flow forgotten once it is over: nothing of a flow outlives it, and
+/// nothing else changes.
 fn forgets(scene: &Scene, seed: u64, came: &Came) -> Result<(), String> {
-    let mut sim = started(scene, seed, None)?.ok_or("it was refused the second time")?;
+    let mut sim = started(scene, seed, 1 + seed as usize % 4, None)?.ok_or("it was refused the second time")?;
     let mut forgotten = Some(Vec::new());
     let again = ran(&mut *sim, scene, &mut forgotten);
     let mut forgotten = forgotten.unwrap_or_default();

@@ -245,8 +245,16 @@ fn ran(spec: &ValidSpec, dir: &Path, jobs: usize, only: Option<usize>) -> Result
             cancel.store(true, Ordering::Relaxed);
         }
     };
-    let options =
-        Options { jobs, only, progress: &progress, cancel: &cancel, testbed: None, watched: None, elsewhere: None };
+    let options = Options {
+        jobs,
+        threads: jobs,
+        only,
+        progress: &progress,
+        cancel: &cancel,
+        testbed: None,
+        watched: None,
+        elsewhere: None,
+    };
     let outcome = subak_lab::run(spec, dir, &options).map_err(|e| e.to_string())?;
     if let Some((cell, error)) = outcome.failed.iter().next() {
         return Err(format!("cell {cell} failed: {error}"));

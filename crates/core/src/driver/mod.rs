@@ -335,7 +335,7 @@ pub trait Driver: Send {
     fn reroute(&mut self, flow: FlowId, routes: &[Route]);
     /// As [`Driver::run_until`], but stops as soon as a flow has finished.
     fn run_until_finish(&mut self, until_ns: Ns);
-    /// The flows that finished since the last call, in the order in which they did.
+    /// The flows that finished since the last call, in the order in which they did; those of one time by their numbers.
     fn take_finished(&mut self) -> Vec<FlowId>;
     /// Lets time go on to `until_ns`: everything up to and including it has happened.
     fn run_until(&mut self, until_ns: Ns);

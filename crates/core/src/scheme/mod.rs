@@ -31,7 +31,7 @@ pub trait Named: Scheme {
 }
 
 /// A bandwidth-allocation or congestion-control scheme: the makers of its state machines.
-pub trait Scheme: Sized + Send + 'static {
+pub trait Scheme: Sized + Clone + Send + 'static {
     /// Header that rides in every data packet and comes back in its acknowledgement.
     type Data: Copy + Default + Debug + Send;
     /// Message that travels in packets of its own.

@@ -259,6 +259,15 @@ impl<S: Scheme> Slab<S> {
         self.packets[id].ctl.take()
     }
 
+    /// Takes a packet out, and gives its number back.
+    #[inline]
+    pub fn take(&mut self, id: PacketId) -> Packet<S> {
+        self.free.push(id);
+        let packet = &mut self.packets[id];
+        let ctl = packet.ctl.take();
+        Packet { ctl, ..*packet }
+    }
+
     /// A packet, or what is left of it since its number was given back.
     #[inline]
     pub fn get(&self, id: PacketId) -> Option<&Packet<S>> {

@@ -97,6 +97,7 @@ fn run(
         seed,
         packets: packets.as_ref(),
         policies,
+        threads: options.threads,
         cancel: options.cancel,
         testbed: options.testbed,
         watched: options.watched,

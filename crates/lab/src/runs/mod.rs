@@ -33,11 +33,17 @@ use subak_core::Fault;
 use testbed::Testbed;
 use watched::Watched;
 
+/// With fewer hosts a cell gets one thread unless more are asked for: its threads would wait for each other most of the time.
+const LARGE: usize = 64;
+
 /// How to run.
 #[derive(Clone, Copy)]
 pub struct Options<'a> {
-    /// Threads; 0 for one a processor.
+    /// Cells that are run side by side; 0 for one a processor.
     pub jobs: usize,
+    /// Threads that share one cell, where its network is simulated packet by packet; 0: the processors that `jobs` leaves, where
+    /// the network is large enough. They change no byte.
+    pub threads: usize,
     /// Runs this cell only.
     pub only: Option<usize>,
     /// Told how far the run is, from several threads.
@@ -55,7 +61,16 @@ pub struct Options<'a> {
 impl<'a> Options<'a> {
     /// One cell after the other, here, and nobody hears of it.
     pub fn alone(cancel: &'a AtomicBool) -> Self {
-        Options { jobs: 1, only: None, progress: &|_| (), cancel, testbed: None, watched: None, elsewhere: None }
+        Options {
+            jobs: 1,
+            threads: 1,
+            only: None,
+            progress: &|_| (),
+            cancel,
+            testbed: None,
+            watched: None,
+            elsewhere: None,
+        }
     }
 }
 
@@ -183,8 +198,7 @@ impl<'a> Work<'a> {
     }
 
     fn all(&self) -> Result<(), Error> {
-        let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
-        let jobs = if self.options.jobs == 0 { cores } else { self.options.jobs }.min(self.missing.len());
+        let jobs = if self.options.jobs == 0 { cores() } else { self.options.jobs }.min(self.missing.len());
         // What hosts do would be felt by the next cell.
         let jobs = if self.missing.iter().any(|&c| self.spec.is_on_hosts(c)) { 1 } else { jobs };
         std::thread::scope(|scope| {
@@ -205,7 +219,8 @@ impl<'a> Work<'a> {
             }
             let begun = Spent::now();
             let progress = |share| self.tell(Some((at, share)));
-            match attempt(self.spec, cell, self.store, self.policies, self.options, &progress)? {
+            let options = Options { threads: self.threads(cell), ..*self.options };
+            match attempt(self.spec, cell, self.store, self.policies, &options, &progress)? {
                 Ended::Cancelled => return Ok(()),
                 Ended::Complete => {}
                 Ended::Failed(error) => self.store.keep_error(cell, &error)?,
@@ -213,6 +228,16 @@ impl<'a> Work<'a> {
             self.note(cell, Spent::since(begun));
             self.done.fetch_add(1, Ordering::Relaxed);
             self.tell(Some((at, 1.0)));
+        }
+    }
+
+    /// Threads for a cell: what was asked for, or the processors that no other cell needs.
+    fn threads(&self, cell: usize) -> usize {
+        let hosts = self.spec.setting(cell).0.topology.network().hosts().count();
+        match (self.options.threads, self.options.jobs) {
+            (0, 0) if hosts >= LARGE => (cores() / self.missing.len()).max(1),
+            (0, _) => 1,
+            (threads, _) => threads,
         }
     }
 
@@ -237,6 +262,10 @@ impl<'a> Work<'a> {
             fraction,
         });
     }
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, |n| n.get())
 }
 
 /// A worker that panics outside a cell is a bug, and must not go unnoticed.

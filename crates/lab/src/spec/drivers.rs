@@ -60,6 +60,8 @@ pub struct Scene<'a> {
     pub faults: &'a [Injected],
     /// Decides which packets losses take.
     pub seed: u64,
+    /// How many may run it.
+    pub threads: usize,
 }
 
 /// What a run is expected to have to do.
@@ -262,7 +264,8 @@ impl DriverKind for Packets {
         subak_schemes::with_scheme(name, params, Share)
     }
     fn build(&self, name: &str, params: &Map<String, Value>, scene: Scene) -> Result<Box<dyn Driver>, Fault> {
-        subak_packet::build(name, params, scene.network, scene.sizes, scene.faults, scene.seed)
+        let Scene { network, sizes, faults, seed, threads } = scene;
+        subak_packet::build_on(threads, name, params, network, sizes, faults, seed)
     }
     fn has_controller(&self, name: &str, params: &Map<String, Value>, network: &Network) -> Result<bool, Fault> {
         subak_schemes::with_scheme(name, params, HasController(network))

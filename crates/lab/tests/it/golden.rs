@@ -91,7 +91,7 @@ fn table(name: &str, fault: &str) -> String {
 fn add_rows(table: &mut String, spec: &str, dir: &Scratch) {
     let spec = Spec::from_toml(spec).unwrap().validate().unwrap();
     let cancel = AtomicBool::new(false);
-    let outcome = run(&spec, &dir.0, &Options { jobs: 0, ..Options::alone(&cancel) }).unwrap();
+    let outcome = run(&spec, &dir.0, &Options { jobs: 0, threads: 3, ..Options::alone(&cancel) }).unwrap();
     assert!(outcome.merged, "{:?}", outcome.failed);
     let mut slowdowns: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for row in rows(&dir.0, "flow") {

@@ -67,25 +67,34 @@ pub struct Figures {
     pub ns_per_hop: f64,
     pub goodput_gbps: f64,
     pub hops: u64,
+    pub events: u64,
 }
 
+/// As [`measure_on`] one thread, in its CPU time.
+#[allow(dead_code, reason = "each benchmark measures its own")]
 pub fn measure(scheme: &str, leaves: usize, millis: u64) -> Figures {
+    measure_on(1, scheme, leaves, millis, cpu_seconds)
+}
+
+pub fn measure_on(threads: usize, scheme: &str, leaves: usize, millis: u64, seconds: impl Fn() -> f64) -> Figures {
     let fabric = fabric(leaves);
     let params = serde_json::Map::new();
-    let mut sim = subak_packet::build(scheme, &params, &fabric.network, PacketSizes::default(), &[], 1)
+    let mut sim = subak_packet::build_on(threads, scheme, &params, &fabric.network, PacketSizes::default(), &[], 1)
         .expect("the scheme is registered");
     let flows: Vec<_> = plans(&fabric).into_iter().map(|plan| sim.add(plan)).collect();
-    let start = cpu_seconds();
+    let start = seconds();
     sim.run_until(millis * 1_000_000);
-    let seconds = cpu_seconds() - start;
+    let seconds = seconds() - start;
     let received: u64 = flows.iter().map(|&f| sim.flow(f).received_wire_bytes).sum();
     Figures {
         ns_per_hop: seconds * 1e9 / sim.packet_hops() as f64,
         goodput_gbps: received as f64 * 8.0 / (millis as f64 * 1e6),
         hops: sim.packet_hops(),
+        events: sim.events(),
     }
 }
 
+#[allow(dead_code, reason = "some measure by the wall")]
 fn cpu_seconds() -> f64 {
     let t = clock_gettime(ClockId::ThreadCPUTime);
     t.tv_sec as f64 + t.tv_nsec as f64 * 1e-9

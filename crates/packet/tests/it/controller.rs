@@ -7,6 +7,7 @@ use subak_core::scheme::*;
 use subak_core::{Fault, FlowId, LinkId, Network, NodeId, Ns, SubflowId};
 use subak_schemes::queue::Fifo;
 
+#[derive(Clone)]
 struct Toy;
 
 #[derive(Debug, Clone)]

@@ -16,6 +16,7 @@ mod leaf_spine;
 mod lossless;
 mod nic;
 mod numfabric;
+mod parts;
 mod permutation;
 mod pfabric;
 mod policies;

@@ -40,6 +40,8 @@ pub(crate) struct Cell<'a> {
     pub packets: Option<&'a Shared>,
     /// What sets weights where the spec says a callable does.
     pub policies: &'a Policies,
+    /// Threads that may share it.
+    pub threads: usize,
     pub cancel: &'a AtomicBool,
     /// Hosts, where the caller has any.
     pub testbed: Option<&'a dyn Testbed>,
@@ -61,7 +63,10 @@ pub(crate) fn simulate(cell: &Cell, rows: &mut Rows) -> Result<Option<Took>, Err
     let both_ways = setting.workload.runs_both_ways(&flows);
     let params = setting.circumstances(both_ways).complete(&info, &scheme.params);
     let data_share = kind.data_share(&scheme.name, &params)?;
-    let scene = Scene { network, sizes: setting.packet, faults: &setting.faults, seed };
+    // Who records packets wants them in their order, and what reacts to a flow's end reacts at once.
+    let reacts = setting.workload.has_jobs() || flows.iter().any(|flow| !flow.after.is_empty());
+    let threads = if cell.packets.is_some() || reacts { 1 } else { cell.threads };
+    let scene = Scene { network, sizes: setting.packet, faults: &setting.faults, seed, threads };
     let mut driver = match kind.is_real() {
         true => match testbed::carried(cell, &flows, &params)? {
             Some(driver) => driver,

@@ -1,0 +1,117 @@
+//! How a network is cut into parts that are simulated side by side.
+
+use subak_core::driver::Injected;
+use subak_core::{IdVec, Network, NodeId, NodeKind, Ns};
+
+/// Which part each node belongs to. Results do not depend on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Cut {
+    /// Part of each node.
+    pub of: IdVec<NodeId, u8>,
+    /// How many parts there are, at least two.
+    pub parts: usize,
+    /// What happens in one part reaches no other before this time has passed: the least delay of the links between parts.
+    pub lookahead_ns: Ns,
+}
+
+impl Cut {
+    /// At most so many parts of about as many links each; `None` if the network cannot be cut: a switch with its hosts is never
+    /// cut apart, and links between parts need a delay and a twin.
+    pub fn new(network: &Network, parts: usize) -> Option<Cut> {
+        let nodes = network.nodes();
+        let links = network.links();
+        if parts < 2 || nodes.is_empty() || links.iter().any(|link| link.from.is_none() || link.to.is_none()) {
+            return None;
+        }
+        let groups = groups(network);
+        let parts = parts.min(groups.len()).min(usize::from(u8::MAX));
+        if parts < 2 {
+            return None;
+        }
+        let mut of = IdVec::filled(u8::MAX, nodes.len());
+        let mut load = vec![0; parts];
+        let all: usize = groups.iter().flatten().map(|&node| network.out_links(node).len()).sum();
+        // Groups in a row belong together, so far as their order says something.
+        let (mut part, mut given) = (0, 0);
+        for group in &groups {
+            let weight: usize = group.iter().map(|&node| network.out_links(node).len()).sum();
+            while part + 1 < parts && (given + weight / 2) * parts >= all * (part + 1) {
+                part += 1;
+            }
+            given += weight;
+            load[part] += weight;
+            group.iter().for_each(|&node| of[node] = part as u8);
+        }
+        spread_the_rest(network, &mut of, &mut load);
+        let twins = network.twins();
+        let between = links.iter_enumerated().filter(|(_, link)| {
+            let part = |node: Option<NodeId>| node.map(|node| of[node]);
+            part(link.from) != part(link.to)
+        });
+        let mut lookahead_ns = Ns::MAX;
+        for (l, link) in between {
+            twins[l]?;
+            lookahead_ns = lookahead_ns.min(link.delay_ns);
+        }
+        // Parts without a link between them may go on as they like.
+        (lookahead_ns > 0).then_some(Cut { of, parts, lookahead_ns: lookahead_ns.min(Ns::MAX / 4) })
+    }
+}
+
+/// Switches that have hosts, each with its hosts; a host of several switches is with the first.
+fn groups(network: &Network) -> Vec<Vec<NodeId>> {
+    let is_host = |node: NodeId| network.nodes()[node].kind == NodeKind::Host;
+    let mut groups: IdVec<NodeId, Vec<NodeId>> = IdVec::filled(Vec::new(), network.nodes().len());
+    for host in network.hosts() {
+        let ends = network.out_links(host).iter().filter_map(|&l| network.links()[l].to);
+        // Hosts that hang on hosts alone are groups of their own.
+        let at = ends.filter(|&node| !is_host(node)).min().unwrap_or(host);
+        groups[at].push(host);
+    }
+    for (node, group) in groups.iter_enumerated_mut() {
+        if !group.is_empty() && !group.contains(&node) {
+            group.push(node);
+        }
+    }
+    groups.into_iter().filter(|group| !group.is_empty()).collect()
+}
+
+/// The other switches, each to the part to which it has most links, as long as that part has no more of them than others.
+fn spread_the_rest(network: &Network, of: &mut IdVec<NodeId, u8>, load: &mut [usize]) {
+    let parts = load.len();
+    let mut left: Vec<NodeId> = of.iter_enumerated().filter(|&(_, &part)| part == u8::MAX).map(|(n, _)| n).collect();
+    let total: usize = load.iter().sum::<usize>() + left.iter().map(|&n| network.out_links(n).len()).sum::<usize>();
+    let most = total.div_ceil(parts);
+    while !left.is_empty() {
+        let links_to = |node: NodeId, of: &IdVec<NodeId, u8>| {
+            let mut links = vec![0usize; parts];
+            let ends = network.out_links(node).iter().filter_map(|&l| network.links()[l].to);
+            ends.filter(|&end| of[end] != u8::MAX).for_each(|end| links[usize::from(of[end])] += 1);
+            links
+        };
+        // Nearest to the hosts first; what hosts cannot reach goes anywhere.
+        let (ready, later): (Vec<_>, Vec<_>) =
+            left.iter().copied().partition(|&node| links_to(node, of).iter().any(|&links| links > 0));
+        let (ready, later) = if ready.is_empty() { (later, ready) } else { (ready, later) };
+        let links: Vec<_> = ready.iter().map(|&node| links_to(node, of)).collect();
+        for (node, links) in ready.into_iter().zip(links) {
+            let weight = network.out_links(node).len();
+            let has_room = |&part: &usize| load[part] + weight <= most;
+            let best = |part: &usize| (links[*part], std::cmp::Reverse(load[*part]), std::cmp::Reverse(*part));
+            let part = (0..parts).filter(has_room).max_by_key(best);
+            let part = part.or_else(|| (0..parts).min_by_key(|&part| load[part])).unwrap_or(0);
+            load[part] += weight;
+            of[node] = part as u8;
+        }
+        left = later;
+    }
+}
+
+/// The largest rate that a link has at any time, bit/s.
+pub(crate) fn fastest_bps(network: &Network, faults: &[Injected]) -> f64 {
+    let later = faults.iter().filter_map(|fault| match fault {
+        Injected::Capacity { capacity_bps, .. } => Some(*capacity_bps),
+        _ => None,
+    });
+    network.links().iter().map(|link| link.capacity_bps).chain(later).fold(0.0, f64::max)
+}

@@ -1,0 +1,140 @@
+//! What the simulations of the parts look like from outside: as one of the whole.
+
+use super::{Parts, Until};
+use crate::pauses::circle_of_pauses;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use subak_core::driver::{Driver, FlowPlan, FlowView, LinkView, NOT_YET, PaceView, Route, Watcher};
+use subak_core::scheme::Scheme;
+use subak_core::{FlowId, LinkId, NodeId, Ns, Utility};
+
+impl<S: Scheme> Driver for Parts<S> {
+    fn add(&mut self, plan: FlowPlan) -> FlowId {
+        if let Some(stop_ns) = plan.stop_ns {
+            let earliest_ns = if plan.start_ns == NOT_YET { 0 } else { plan.start_ns };
+            self.stops.insert(stop_ns.max(earliest_ns).max(self.now_ns()));
+        }
+        let flow = self.sims[0].flows.next();
+        self.sims.iter_mut().for_each(|sim| _ = sim.add_flow(plan.clone()));
+        flow
+    }
+    fn complete_at_sender(&mut self) {
+        self.sims.iter_mut().for_each(Driver::complete_at_sender);
+    }
+    fn place_controller(&mut self, ways: &[(NodeId, Route)]) {
+        self.sims.iter_mut().for_each(|sim| sim.place_at(ways));
+    }
+    /// # Panics
+    /// Always: who watches packets wants them in their order, and asks for one thread.
+    fn watch(&mut self, _watcher: Box<dyn Watcher>) {
+        panic!("packets are watched on one thread");
+    }
+    fn paces(&self, flow: FlowId) -> Vec<PaceView> {
+        self.sims.iter().find(|sim| sim.has_source(flow)).map_or(Vec::new(), |sim| sim.paces_of(flow))
+    }
+    fn set_weight(&mut self, flow: FlowId, weight: f64, utility: Option<Arc<Utility>>) {
+        if let Some(sim) = self.sims.iter_mut().find(|sim| sim.has_source(flow)) {
+            sim.change_weight(flow, weight, utility);
+        }
+        self.exchange();
+    }
+    fn start_flow(&mut self, flow: FlowId, at_ns: Ns) {
+        self.sims.iter_mut().for_each(|sim| sim.start_at(flow, at_ns));
+    }
+    fn stop_flow(&mut self, flow: FlowId) {
+        self.sims.iter_mut().for_each(|sim| sim.stop(flow));
+        self.exchange();
+    }
+    fn reroute(&mut self, flow: FlowId, routes: &[Route]) {
+        self.sims.iter_mut().for_each(|sim| sim.set_routes(flow, routes));
+        self.exchange();
+    }
+    fn run_until_finish(&mut self, until_ns: Ns) {
+        self.run(until_ns, Until::Finish);
+    }
+    fn take_finished(&mut self) -> Vec<FlowId> {
+        let finished = |sim: &mut crate::Sim<S>| {
+            let flows = std::mem::take(&mut sim.counts.finished);
+            flows.into_iter().map(|flow| (sim.flows.get(flow).and_then(|f| f.view.finished_ns), flow)).collect()
+        };
+        let mut flows: Vec<_> = self.sims.iter_mut().flat_map(|sim| -> Vec<_> { finished(sim) }).collect();
+        flows.sort_unstable();
+        flows.into_iter().map(|(_, flow)| flow).collect()
+    }
+    fn run_until(&mut self, until_ns: Ns) {
+        self.run(until_ns, Until::Time);
+    }
+    fn run_until_done(&mut self, until_ns: Ns) {
+        self.run(until_ns, Until::Done);
+    }
+    fn now_ns(&self) -> Ns {
+        self.sims[0].now_ns
+    }
+    fn open_flows(&self) -> usize {
+        self.sims.iter().map(|sim| sim.counts.open_flows).sum::<i64>() as usize
+    }
+    fn flow(&self, flow: FlowId) -> FlowView {
+        let known = || self.sims.iter().filter(|sim| sim.flows.get(flow).is_some());
+        let source = known().find(|sim| sim.has_source(flow));
+        let sum = known().fold(FlowView::default(), |sum, sim| added(sum, &sim.flows[flow].view));
+        FlowView { assigned_bps: source.map_or(0.0, |sim| sim.assigned_bps(&sim.flows[flow])), ..sum }
+    }
+    fn forget(&mut self) -> Vec<(FlowId, FlowView)> {
+        for sim in &mut self.sims {
+            sim.flows.notice_no_ends();
+            let heard = sim.part.iter_mut().flat_map(|part| part.said_goodbye.drain(..));
+            self.leaving.extend(heard);
+        }
+        let leaving = std::mem::take(&mut self.leaving);
+        let is_over = |flow: FlowId| {
+            let held: i64 = self.sims.iter().filter_map(|sim| sim.flows.get(flow)).map(|f| i64::from(f.held)).sum();
+            held == 0 && self.sims.iter().filter_map(|sim| sim.flows.get(flow)).all(|f| !f.open)
+        };
+        let (mut over, left): (Vec<_>, Vec<_>) = leaving.into_iter().partition(|&flow| is_over(flow));
+        over.sort_unstable();
+        self.leaving = left;
+        let views = over.iter().map(|&flow| (flow, FlowView { assigned_bps: 0.0, ..self.flow(flow) })).collect();
+        self.sims.iter_mut().for_each(|sim| over.iter().for_each(|&flow| sim.flows.forget_one(flow)));
+        views
+    }
+    fn link(&self, link: LinkId) -> LinkView {
+        let near = self.sims.iter().find(|sim| sim.ports[link].begins_here).unwrap_or(&self.sims[0]);
+        // What a link lost when it went down is seen at its far end.
+        let lost_packets = self.sims.iter().map(|sim| sim.ports[link].view.lost_packets).sum();
+        LinkView { lost_packets, ..near.link(link) }
+    }
+    fn deadlock(&self) -> Vec<(LinkId, Ns)> {
+        circle_of_pauses(&self.sims)
+    }
+    fn restart_peaks(&mut self) {
+        self.sims.iter_mut().for_each(Driver::restart_peaks);
+    }
+    fn waits_ns(&self) -> Vec<(Ns, u64)> {
+        let mut waits = BTreeMap::new();
+        for (wait_ns, packets) in self.sims.iter().flat_map(Driver::waits_ns) {
+            *waits.entry(wait_ns).or_insert(0) += packets;
+        }
+        waits.into_iter().collect()
+    }
+    fn packet_hops(&self) -> u64 {
+        self.sims.iter().map(Driver::packet_hops).sum()
+    }
+    fn events(&self) -> u64 {
+        self.sims.iter().map(Driver::events).sum()
+    }
+}
+
+/// What two parts have seen of a flow.
+fn added(one: FlowView, other: &FlowView) -> FlowView {
+    FlowView {
+        finished_ns: one.finished_ns.or(other.finished_ns),
+        sent_bytes: one.sent_bytes + other.sent_bytes,
+        received_bytes: one.received_bytes + other.received_bytes,
+        received_wire_bytes: one.received_wire_bytes + other.received_wire_bytes,
+        duplicate_bytes: one.duplicate_bytes + other.duplicate_bytes,
+        retransmissions: one.retransmissions + other.retransmissions,
+        drops: one.drops + other.drops,
+        ctl_drops: one.ctl_drops + other.ctl_drops,
+        assigned_bps: one.assigned_bps + other.assigned_bps,
+    }
+}

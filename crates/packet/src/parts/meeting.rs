@@ -1,0 +1,93 @@
+//! Where threads wait for each other many thousand times a second.
+
+use std::hint::spin_loop;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// So often a thread looks before it lets another have its core.
+const LOOKS: u32 = 4000;
+
+/// A place where so many threads meet. Who waits keeps its core for some microseconds: to sleep and be woken takes longer than
+/// what is waited for.
+#[derive(Debug)]
+pub(crate) struct Meeting {
+    threads: usize,
+    arrived: AtomicUsize,
+    round: AtomicUsize,
+    broken: AtomicBool,
+}
+
+impl Meeting {
+    /// Of so many threads.
+    pub fn of(threads: usize) -> Self {
+        Meeting { threads, arrived: AtomicUsize::new(0), round: AtomicUsize::new(0), broken: AtomicBool::new(false) }
+    }
+
+    /// Waits until all are here; `false` if one will never come. What each wrote before, all see after.
+    pub fn wait(&self) -> bool {
+        let round = self.round.load(Ordering::Acquire);
+        if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
+            self.arrived.store(0, Ordering::Relaxed);
+            self.round.store(round.wrapping_add(1), Ordering::Release);
+        }
+        let mut looks = 0;
+        while self.round.load(Ordering::Acquire) == round {
+            if self.broken.load(Ordering::Relaxed) {
+                return false;
+            }
+            looks += 1;
+            if looks < LOOKS { spin_loop() } else { std::thread::yield_now() }
+        }
+        !self.broken.load(Ordering::Relaxed)
+    }
+}
+
+/// A thread that takes part: if it dies, the others wait no more.
+pub(crate) struct Member<'a>(pub &'a Meeting);
+
+impl Drop for Member<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.broken.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    #[test]
+    fn nobody_goes_on_before_all_are_there() {
+        let (meeting, sum) = (Meeting::of(3), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    for round in 1..200 {
+                        sum.fetch_add(1, Ordering::Relaxed);
+                        assert!(meeting.wait());
+                        assert_eq!(sum.load(Ordering::Relaxed), 3 * round);
+                        assert!(meeting.wait());
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn nobody_waits_for_one_that_died() {
+        let meeting = Meeting::of(2);
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| {
+                let _member = Member(&meeting);
+                meeting.wait()
+            });
+            let dies = || {
+                let _member = Member(&meeting);
+                std::panic::resume_unwind(Box::new("died"));
+            };
+            assert!(catch_unwind(AssertUnwindSafe(dies)).is_err());
+            assert!(!waits.join().unwrap());
+        });
+    }
+}

@@ -1,0 +1,256 @@
+//! One run on several cores. A network is [cut] into parts, and each part has a simulation of its own. What crosses from one part
+//! into another takes at least the delay of a link, so that all parts can go on side by side for that long, and then
+//! [tell](mail) each other what crossed (conservative windows: Chandy and Misra, CACM 1981). Since events come by what they are,
+//! and never by who inserted them when, the bytes are those of one simulation of the whole, however it is cut.
+//!
+//! Every part knows all flows, routes and links; what it does not run it leaves as it was. What a flow's source has counted is
+//! known where its source is, and so on: sums over parts are those of the whole.
+
+mod cut;
+mod driver;
+pub(crate) mod mail;
+mod meeting;
+mod together;
+
+use crate::sim::Sim;
+use cut::{Cut, fastest_bps};
+use mail::Part;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use subak_core::driver::{Injected, PacketSizes};
+use subak_core::scheme::Scheme;
+use subak_core::{Fault, FlowId, Network, Ns};
+
+/// A window in which all parts have fewer events than this is too short to be shared out.
+const FEW: u64 = 96;
+/// So many windows in a row decide whether threads are worth their while.
+const SOME: u32 = 16;
+
+/// Where a run ends before its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Until {
+    /// Nowhere.
+    Time,
+    /// When a flow finishes.
+    Finish,
+    /// When every flow with a size has finished.
+    Done,
+}
+
+/// A flow that cannot finish in one window: while there is one, a window ends before the run does.
+#[derive(Debug, Clone, Copy)]
+struct Witness {
+    flow: FlowId,
+    /// The part where its sink is.
+    part: usize,
+    /// The payload that a window may bring, bytes.
+    bound_bytes: u64,
+}
+
+/// The simulations of the parts of one network.
+pub(crate) struct Parts<S: Scheme> {
+    sims: Vec<Sim<S>>,
+    lookahead_ns: Ns,
+    /// When flows are told to stop. A window begins at each, so that where a flow begins it is known whether it has finished.
+    stops: BTreeSet<Ns>,
+    /// Flows that have said goodbye and are not forgotten.
+    leaving: Vec<FlowId>,
+    /// Whether windows hold enough to be shared out; and how many in a row said the contrary.
+    busy: bool,
+    contrary: u32,
+    fastest_bps: f64,
+}
+
+impl<S: Scheme> Parts<S> {
+    /// As [`Sim::checked`], in as many parts as threads are to run; `None` if one simulation of the whole has to run it.
+    pub fn checked(
+        scheme: &S,
+        network: &Network,
+        sizes: PacketSizes,
+        faults: &[Injected],
+        seed: u64,
+        threads: usize,
+    ) -> Result<Option<Self>, Fault> {
+        let Some(cut) = Cut::new(network, threads) else { return Ok(None) };
+        // Central machines and nodes' reach every flow at once.
+        if scheme.controller(network).is_some() {
+            return Ok(None);
+        }
+        let cut = Arc::new(cut);
+        let mut sims = Vec::new();
+        for number in 0..cut.parts {
+            let part = Part::new(number, cut.clone());
+            let sim = Sim::part(scheme.clone(), network, sizes, faults, seed, Some(Box::new(part)))?;
+            if sim.machines.has_nodes {
+                return Ok(None);
+            }
+            sims.push(sim);
+        }
+        Ok(Some(Parts {
+            sims,
+            lookahead_ns: cut.lookahead_ns,
+            stops: BTreeSet::new(),
+            leaving: Vec::new(),
+            busy: true,
+            contrary: 0,
+            fastest_bps: fastest_bps(network, faults),
+        }))
+    }
+
+    fn now_ns(&self) -> Ns {
+        self.sims[0].now_ns
+    }
+
+    fn run(&mut self, until_ns: Ns, until: Until) {
+        // What was asked at this time still happens in it.
+        let mut floor_ns = self.now_ns();
+        self.stops = self.stops.split_off(&floor_ns);
+        let mut witness = None;
+        while !self.is_reached(until) {
+            let from_ns = self.nothing_before().max(floor_ns);
+            if from_ns > until_ns {
+                self.set_now(self.now_ns().max(until_ns));
+                return;
+            }
+            let is_sure = match until {
+                Until::Time => true,
+                Until::Finish => false,
+                Until::Done => !self.stops.contains(&from_ns) && self.finds_witness(&mut witness),
+            };
+            floor_ns = if !is_sure {
+                match self.step_by_step(from_ns, until_ns, until) {
+                    Some(end_ns) => end_ns + 1,
+                    None => return,
+                }
+            } else if self.busy && until_ns - from_ns > self.lookahead_ns.saturating_mul(SOME.into()) {
+                self.together(from_ns, until_ns, witness) + 1
+            } else {
+                self.in_turn(from_ns, until_ns) + 1
+            };
+        }
+    }
+
+    fn is_reached(&self, until: Until) -> bool {
+        match until {
+            Until::Time => false,
+            Until::Finish => self.sims.iter().any(|sim| !sim.counts.finished.is_empty()),
+            Until::Done => self.unfinished() == 0,
+        }
+    }
+
+    fn unfinished(&self) -> i64 {
+        self.sims.iter().map(|sim| sim.counts.unfinished).sum()
+    }
+
+    fn set_now(&mut self, now_ns: Ns) {
+        self.sims.iter_mut().for_each(|sim| sim.set_now(now_ns));
+    }
+
+    /// No event is due before this.
+    fn nothing_before(&self) -> Ns {
+        self.sims.iter().map(|sim| sim.wheel.nothing_before()).min().unwrap_or(Ns::MAX)
+    }
+
+    /// The last time of a window that begins at `from_ns`.
+    fn end_of_window(&self, from_ns: Ns, until_ns: Ns) -> Ns {
+        end_of_window(from_ns, until_ns, self.lookahead_ns, self.stops.range(from_ns + 1..).next().copied())
+    }
+
+    /// Runs one window, part after part; its last time.
+    fn in_turn(&mut self, from_ns: Ns, until_ns: Ns) -> Ns {
+        let end_ns = self.end_of_window(from_ns, until_ns);
+        let mut events = 0;
+        for sim in &mut self.sims {
+            let before = sim.counts.events;
+            sim.run(end_ns);
+            events += sim.counts.events - before;
+        }
+        self.exchange();
+        self.note(events);
+        end_ns
+    }
+
+    /// A window had so many events.
+    fn note(&mut self, events: u64) {
+        self.contrary = if (events >= FEW) == self.busy { 0 } else { self.contrary + 1 };
+        if self.contrary == SOME {
+            (self.busy, self.contrary) = (!self.busy, 0);
+        }
+    }
+
+    /// Runs one window event by event, in the order in which they come in the whole; its last time, or `None` if the run ended in it.
+    fn step_by_step(&mut self, from_ns: Ns, until_ns: Ns, until: Until) -> Option<Ns> {
+        let end_ns = self.end_of_window(from_ns, until_ns);
+        loop {
+            let next = self.sims.iter().enumerate().filter_map(|(part, sim)| Some((sim.wheel.peek()?, part))).min();
+            let Some(((at_ns, ..), part)) = next.filter(|((at_ns, ..), _)| *at_ns <= end_ns) else {
+                self.set_now(end_ns);
+                self.exchange();
+                return Some(end_ns);
+            };
+            self.sims[part].step(end_ns);
+            if self.is_reached(until) {
+                self.set_now(at_ns);
+                self.exchange();
+                return None;
+            }
+        }
+    }
+
+    /// Each part takes in what the others have for it.
+    fn exchange(&mut self) {
+        for from in 0..self.sims.len() {
+            for to in 0..self.sims.len() {
+                let Some(part) = &mut self.sims[from].part else { continue };
+                part.first_ns = Ns::MAX;
+                let mut mail = std::mem::take(&mut part.out[to]);
+                mail.drain(..).for_each(|mail| self.sims[to].take_in(mail));
+                if let Some(part) = &mut self.sims[from].part {
+                    part.out[to] = mail;
+                }
+            }
+        }
+    }
+
+    /// Payload of the flow that has not arrived; 0 if nobody waits for it.
+    fn left_bytes(&self, flow: FlowId, part: usize) -> u64 {
+        left_bytes(&self.sims[part], flow)
+    }
+
+    /// Finds a flow that cannot finish within a window, if the one known may.
+    fn finds_witness(&self, witness: &mut Option<Witness>) -> bool {
+        if witness.is_some_and(|w| self.left_bytes(w.flow, w.part) > w.bound_bytes) {
+            return true;
+        }
+        let candidates = self.sims[0].flows.numbers().filter_map(|flow| {
+            let part = self.sims.iter().position(|sim| sim.has_sink(flow))?;
+            let bound_bytes = self.bound_bytes(flow);
+            let more_bytes = self.left_bytes(flow, part).checked_sub(bound_bytes + 1)?;
+            Some((more_bytes, Witness { flow, part, bound_bytes }))
+        });
+        *witness = candidates.max_by_key(|&(more_bytes, Witness { flow, .. })| (more_bytes, flow)).map(|(_, w)| w);
+        witness.is_some()
+    }
+
+    /// The payload of a flow that may arrive within a window: as fast as any link, on each subflow; what faults hold up may come
+    /// on top of what they did not.
+    fn bound_bytes(&self, flow: FlowId) -> u64 {
+        let sim = &self.sims[0];
+        let ways =
+            sim.flows[flow].subs().map(|at| sim.subs[at].ways.as_ref().map_or(1, |ways| ways.number())).sum::<usize>();
+        let times = ways * (1 + sim.mishaps.rules.len());
+        let by_rate = (self.fastest_bps * self.lookahead_ns as f64 / 8e9) as u64;
+        times as u64 * by_rate.saturating_add(2 * u64::from(sim.set.sizes.mtu_bytes))
+    }
+}
+
+/// As [`Parts::left_bytes`], where the sink is.
+fn left_bytes<S: Scheme>(sim: &Sim<S>, flow: FlowId) -> u64 {
+    let Some(f) = sim.flows.get(flow).filter(|f| f.open) else { return 0 };
+    f.size_bytes.map_or(0, |size_bytes| size_bytes.saturating_sub(f.view.received_bytes))
+}
+
+/// The last time of a window that begins at `from_ns`, with the next stop of a flow after that.
+fn end_of_window(from_ns: Ns, until_ns: Ns, lookahead_ns: Ns, stop_ns: Option<Ns>) -> Ns {
+    (from_ns + lookahead_ns - 1).min(until_ns).min(stop_ns.map_or(Ns::MAX, |stop_ns| stop_ns - 1))
+}

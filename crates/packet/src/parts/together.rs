@@ -1,0 +1,121 @@
+//! Windows that threads share: one thread a part.
+
+use super::mail::Mail;
+use super::meeting::{Meeting, Member};
+use super::{FEW, Parts, SOME, Witness, end_of_window, left_bytes};
+use crate::sim::Sim;
+use std::panic::resume_unwind;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use subak_core::Ns;
+use subak_core::scheme::Scheme;
+
+/// What a part says of itself before a window. Each on lines of its own: two cores write to them.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Stand {
+    /// Nothing is due before this, at it or under way from it.
+    nothing_before_ns: AtomicU64,
+    /// Events of the last window.
+    events: AtomicU64,
+    /// What the [`Witness`] still lacks, if its sink is there, bytes.
+    left_bytes: AtomicU64,
+}
+
+/// Mail under way from each part to each.
+type Boxes<S> = Vec<Vec<Mutex<Vec<Mail<S>>>>>;
+
+/// What threads share. There are two of each: while some still read the one, others write the next.
+struct Shared<'a, S: Scheme> {
+    meeting: Meeting,
+    stands: [Vec<Stand>; 2],
+    boxes: [Boxes<S>; 2],
+    stops: &'a [Ns],
+    witness: Option<Witness>,
+    lookahead_ns: Ns,
+    until_ns: Ns,
+}
+
+impl<S: Scheme> Parts<S> {
+    /// Runs windows from `from_ns` on, until there is none by `until_ns`, they hold too little, or the witness may finish; the last time
+    /// of the last window.
+    pub(super) fn together(&mut self, from_ns: Ns, until_ns: Ns, witness: Option<Witness>) -> Ns {
+        let parts = self.sims.len();
+        let stops: Vec<Ns> = self.stops.iter().copied().collect();
+        let boxes = || (0..parts).map(|_| (0..parts).map(|_| Mutex::default()).collect()).collect();
+        let stands = || (0..parts).map(|_| Stand::default()).collect();
+        let shared = Shared {
+            meeting: Meeting::of(parts),
+            stands: [stands(), stands()],
+            boxes: [boxes(), boxes()],
+            stops: &stops,
+            witness,
+            lookahead_ns: self.lookahead_ns,
+            until_ns,
+        };
+        let (first, others) = self.sims.split_first_mut().expect("a network has parts");
+        let (end_ns, is_calm) = std::thread::scope(|scope| {
+            let shared = &shared;
+            let others: Vec<_> = (1..)
+                .zip(others)
+                .map(|(number, sim)| scope.spawn(move || windows(sim, number, from_ns, shared)))
+                .collect();
+            let ended = windows(first, 0, from_ns, shared);
+            for other in others {
+                other.join().unwrap_or_else(|panic| resume_unwind(panic));
+            }
+            ended
+        });
+        if is_calm {
+            (self.busy, self.contrary) = (false, 0);
+        }
+        end_ns
+    }
+}
+
+/// One part's thread: the last time of the last window, and whether windows held too little.
+fn windows<S: Scheme>(sim: &mut Sim<S>, number: usize, from_ns: Ns, shared: &Shared<S>) -> (Ns, bool) {
+    let _member = Member(&shared.meeting);
+    let Shared { meeting, stands, boxes, stops, witness, lookahead_ns, until_ns } = shared;
+    let (mut floor_ns, mut calm, mut side) = (from_ns, 0, 0);
+    let mut events = FEW;
+    loop {
+        let stand = &stands[side][number];
+        let first_ns = sim.part.as_mut().map_or(Ns::MAX, |part| std::mem::replace(&mut part.first_ns, Ns::MAX));
+        stand.nothing_before_ns.store(sim.wheel.nothing_before().min(first_ns), Ordering::Relaxed);
+        stand.events.store(events, Ordering::Relaxed);
+        let left_bytes = witness.filter(|w| w.part == number).map_or(u64::MAX, |w| left_bytes(sim, w.flow));
+        stand.left_bytes.store(left_bytes, Ordering::Relaxed);
+        if !meeting.wait() {
+            return (floor_ns - 1, false);
+        }
+        for from in boxes[side].iter().map(|boxes| &boxes[number]) {
+            let mut mail = from.lock().expect("nobody dies with a box in hand");
+            mail.drain(..).for_each(|mail| sim.take_in(mail));
+        }
+        // All see the same from here on, and decide the same.
+        let all = || stands[side].iter();
+        let next_ns = all().map(|s| s.nothing_before_ns.load(Ordering::Relaxed)).min().unwrap_or(Ns::MAX);
+        let next_ns = next_ns.max(floor_ns);
+        let happened: u64 = all().map(|s| s.events.load(Ordering::Relaxed)).sum();
+        calm = if happened < FEW { calm + 1 } else { 0 };
+        let may_end = witness.is_some_and(|w| {
+            let left_bytes = all().map(|s| s.left_bytes.load(Ordering::Relaxed)).min().unwrap_or(0);
+            left_bytes <= w.bound_bytes || stops.binary_search(&next_ns).is_ok()
+        });
+        if next_ns > *until_ns || calm == SOME || may_end {
+            return (floor_ns - 1, calm == SOME);
+        }
+        let stop_ns = stops.get(stops.partition_point(|&at_ns| at_ns <= next_ns)).copied();
+        let end_ns = end_of_window(next_ns, *until_ns, *lookahead_ns, stop_ns);
+        let before = sim.counts.events;
+        sim.run(end_ns);
+        events = sim.counts.events - before;
+        (floor_ns, side) = (end_ns + 1, 1 - side);
+        let Some(part) = &mut sim.part else { continue };
+        for (to, out) in part.out.iter_mut().enumerate().filter(|(_, out)| !out.is_empty()) {
+            let mut mail = boxes[side][number][to].lock().expect("nobody dies with a box in hand");
+            std::mem::swap(&mut *mail, out);
+        }
+    }
+}
