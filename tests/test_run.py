@@ -76,6 +76,30 @@ def test_on_two_threads(subak: Subak, spec: Path, whole: Path, tmp_path: Path) -
     assert results(tmp_path / "out") == results(whole)
 
 
+def test_threads_share_a_cell(subak: Subak, tmp_path: Path) -> None:
+    shared = {
+        **SPEC,
+        "network": {"kind": "leaf-spine", "leaves": 4, "spines": 2, "hosts_per_leaf": 4, "host_rate": "10Gbps"},
+        "scheme": [{"name": "dctcp"}, {"name": "s-perc"}, {"name": "hpcc"}],
+        "fault": [{"kind": "loss", "probability": 0.001}],
+        "run": {"duration": "2ms", "seeds": 1},
+    }
+    sb.run(shared, tmp_path / "1", jobs=1, threads=1)
+    sb.run(shared, tmp_path / "3", jobs=1, threads=3)
+    assert results(tmp_path / "3") == results(tmp_path / "1")
+    (tmp_path / "shared.json").write_text(json.dumps(shared))
+    assert subak("run", tmp_path / "shared.json", "--out", tmp_path / "2", "--threads", "2").code == 0
+    assert results(tmp_path / "2") == results(tmp_path / "1")
+    with pytest.raises(sb.InputError, match="threads"):
+        sb.run(shared, tmp_path / "none", threads=0)
+    refused = subak(
+        "run", tmp_path / "shared.json", "--out", tmp_path / "none", "--threads", "2", "--cluster", "local:1"
+    )
+    assert refused.code == 2
+    assert "--threads" in refused.err
+    assert not (tmp_path / "none").exists()
+
+
 def test_cell_by_cell(subak: Subak, spec: Path, whole: Path, tmp_path: Path) -> None:
     for cell in reversed(range(CELLS)):
         assert not (tmp_path / "out" / "results.parquet").exists()

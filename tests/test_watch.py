@@ -102,7 +102,7 @@ def test_the_page_shows_the_run(tmp_path: Path) -> None:
     quiet = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1000,700"]
     command = [str(browser()), *quiet, f"--user-data-dir={tmp_path / 'browser'}", "--virtual-time-budget=4000"]
     with Page() as page:
-        runs.load(SPEC).run(tmp_path / "out", 1, None, None, watched=page.watched)
+        runs.load(SPEC).run(tmp_path / "out", 1, 1, None, None, watched=page.watched)
         shot = [*command, f"--screenshot={picture}", page.address]
         subprocess.run(shot, check=True, capture_output=True, timeout=120)
         dump = [*command, "--dump-dom", page.address]

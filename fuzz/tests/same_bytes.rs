@@ -43,6 +43,7 @@ fn run() -> Value {
     let cancel = AtomicBool::new(false);
     let options = Options {
         jobs: 2,
+        threads: 2,
         only: None,
         progress: &|_| {},
         cancel: &cancel,

@@ -225,8 +225,8 @@ def run(
         typer.Option(
             min=1,
             max=255,
-            help="Threads that share one cell; the bytes are those of one. If neither this nor --jobs is given, cells with 64 "
-            "hosts or more share the processors that are left.",
+            help="Threads that share one cell; the bytes are those of one. If neither this nor --jobs is given, "
+            "cells with 64 hosts or more share the processors that are left.",
         ),
     ] = None,
     driver: Annotated[

@@ -48,8 +48,8 @@ def run(
         workload ``steps`` a table: a frame of pandas or polars, an Arrow table, a dict of columns.
     :param out: The folder of the results.
     :param jobs: Cells that are run side by side; as many as there are processors if not given.
-    :param threads: Threads that share one cell, where it is simulated packet by packet; they change no byte. If neither is
-        given, cells with 64 hosts or more share the processors that are left.
+    :param threads: Threads that share one cell, where it is simulated packet by packet; they change no byte. If
+        neither is given, cells with 64 hosts or more share the processors that are left.
     :param cell: Runs this cell only.
     :param progress: A bar shows how far the run is and the time left, in terminals and notebooks. ``False`` shows none,
         ``True`` one everywhere; a function is called with the cells that are done, all cells, and the share of the work
