@@ -48,9 +48,9 @@ def test_a_watched_run_is_the_same_run(tmp_path: Path) -> None:
     with Page() as page:
         before = _state(page, "?network=1")
         assert (before["nodes"], before["flows"], before["network"]) == ([], [], 0)
-        spec.run(tmp_path / "watched", 1, 1, None, None, watched=page.watched)
+        spec.run(tmp_path / "watched", 1, None, None, watched=page.watched)
         state = _state(page, "?network=1")
-    spec.run(tmp_path / "alone", 1, 1, None, None)
+    spec.run(tmp_path / "alone", 1, None, None)
     assert (tmp_path / "watched/results.parquet").read_bytes() == (tmp_path / "alone/results.parquet").read_bytes()
     # Two cells had their turn; what is there is the last one's end.
     assert state["network"] == 2
@@ -102,7 +102,7 @@ def test_the_page_shows_the_run(tmp_path: Path) -> None:
     quiet = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1000,700"]
     command = [str(browser()), *quiet, f"--user-data-dir={tmp_path / 'browser'}", "--virtual-time-budget=4000"]
     with Page() as page:
-        runs.load(SPEC).run(tmp_path / "out", 1, 1, None, None, watched=page.watched)
+        runs.load(SPEC).run(tmp_path / "out", 1, None, None, watched=page.watched)
         shot = [*command, f"--screenshot={picture}", page.address]
         subprocess.run(shot, check=True, capture_output=True, timeout=120)
         dump = [*command, "--dump-dom", page.address]

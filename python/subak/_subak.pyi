@@ -141,13 +141,13 @@ class Spec:
         self,
         out: str | PathLike[str],
         jobs: int,
-        threads: int,
         only: int | None,
         progress: Listener | None,
         policies: dict[str, Weigher] = ...,
         testbed: Callable[[str, Callable[[float], bool]], str] | None = None,
         watched: Watched | None = None,
         elsewhere: Callable[[list[int]], Iterator[_Came | None]] | None = None,
+        threads: int = 0,
     ) -> str: ...
     def run_cell(self, cell: int, folder: str | PathLike[str], goes_on: Callable[[], bool]) -> _Came | None: ...
 

@@ -114,7 +114,7 @@ def carry_out(
 
     elsewhere = cluster.runs(spec) if cluster else None
     ended: dict[str, Any] = json.loads(
-        spec.run(out, jobs or 0, threads or 0, cell, progress, policies or {}, carry, watched, elsewhere)
+        spec.run(out, jobs or 0, cell, progress, policies or {}, carry, watched, elsewhere, threads or 0)
     )
     return ended
 

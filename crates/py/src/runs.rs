@@ -86,20 +86,20 @@ impl Spec {
     /// Runs what is not in `out` yet, `jobs` cells side by side on `threads` threads each (0: the default); `progress(done, cells, fraction)` hears how far it is. `policies`: callables by name.
     /// `testbed`: carries what is for hosts, `testbed(errand, goes_on)` with JSON in and out. `watched` shows how it goes.
     /// `elsewhere` has the cells run by other machines. What came of it, as JSON.
-    #[pyo3(signature = (out, jobs, threads, only, progress, policies=BTreeMap::new(), testbed=None, watched=None, elsewhere=None))]
+    #[pyo3(signature = (out, jobs, only, progress, policies=BTreeMap::new(), testbed=None, watched=None, elsewhere=None, threads=0))]
     #[expect(clippy::too_many_arguments, reason = "they are the keywords of a Python function")]
     fn run(
         &self,
         py: Python<'_>,
         out: PathBuf,
         jobs: usize,
-        threads: usize,
         only: Option<usize>,
         progress: Option<Py<PyAny>>,
         policies: BTreeMap<String, Py<PyAny>>,
         testbed: Option<Py<PyAny>>,
         watched: Option<Py<Watched>>,
         elsewhere: Option<Py<PyAny>>,
+        threads: usize,
     ) -> PyResult<String> {
         let policies = callables(policies);
         let hosts = testbed.map(Hosts);

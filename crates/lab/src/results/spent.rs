@@ -15,7 +15,7 @@ pub(crate) struct Took {
 pub(crate) struct Spent {
     /// On the clock.
     pub wall_s: f64,
-    /// Of a processor; none in manifests from before it was noted.
+    /// Of a processor; none where the cell was given several threads, and in manifests from before it was noted.
     pub cpu_s: Option<f64>,
 }
 

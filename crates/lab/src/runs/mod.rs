@@ -219,13 +219,16 @@ impl<'a> Work<'a> {
             }
             let begun = Spent::now();
             let progress = |share| self.tell(Some((at, share)));
-            let options = Options { threads: self.threads(cell), ..*self.options };
+            let threads = self.threads(cell);
+            let options = Options { threads, ..*self.options };
             match attempt(self.spec, cell, self.store, self.policies, &options, &progress)? {
                 Ended::Cancelled => return Ok(()),
                 Ended::Complete => {}
                 Ended::Failed(error) => self.store.keep_error(cell, &error)?,
             }
-            self.note(cell, Spent::since(begun));
+            // The clock of a processor is this thread's alone.
+            let spent = Spent::since(begun);
+            self.note(cell, Spent { cpu_s: spent.cpu_s.filter(|_| threads == 1), ..spent });
             self.done.fetch_add(1, Ordering::Relaxed);
             self.tell(Some((at, 1.0)));
         }

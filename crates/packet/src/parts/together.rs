@@ -87,7 +87,8 @@ fn windows<S: Scheme>(sim: &mut Sim<S>, number: usize, from_ns: Ns, shared: &Sha
         let left_bytes = witness.filter(|w| w.part == number).map_or(u64::MAX, |w| left_bytes(sim, w.flow));
         stand.left_bytes.store(left_bytes, Ordering::Relaxed);
         if !meeting.wait() {
-            return (floor_ns - 1, false);
+            // Who died says why.
+            return (floor_ns, false);
         }
         for from in boxes[side].iter().map(|boxes| &boxes[number]) {
             let mut mail = from.lock().expect("nobody dies with a box in hand");
