@@ -278,6 +278,9 @@ impl Rates {
             let (mine, others) = rest.split_at(rest.iter().take_while(|&&s| own.contains(&s.index())).count());
             rest = others;
             let Some(&first) = mine.first() else { continue };
+            // Where a reroute has two subflows take one path, the first has the rate of both.
+            let is_first = |k: &usize| mine[..*k].iter().all(|s| self.path(s.index()) != self.path(mine[*k].index()));
+            let mine: Vec<FlowId> = (0..mine.len()).filter(is_first).map(|k| mine[k]).collect();
             let demand = self.demand_bps[first.index()];
             let utility = self.utility_now(f);
             let flow = Flow {

@@ -50,6 +50,12 @@ fn main() -> ExitCode {
         if n <= 1000 {
             let answer = solve(&pooled(&case), &Options { max_iterations: 200, ..Options::default() });
             report(n, "log, pooled", &answer.expect("the case is sound"), None);
+            let fair = Case { policy: Policy::MaxMin, ..pooled(&case) };
+            let answer = solve(&fair, &Options::default()).expect("the case is sound");
+            report(n, "max-min, pooled", &answer, None);
+            if answer.status != Status::Optimal {
+                faults.push(format!("pooled max-min of {n} flows is {}", answer.status.name()));
+            }
         }
         repairs(n, &case);
     }

@@ -179,7 +179,7 @@ fn pooled_max_min(case: &Case, answer: &Answer, loads: &Loads) -> Optimality {
         let worth: f64 = dual.prices.iter().map(|(l, p)| p * case.network.links()[*l].capacity_bps).sum();
         // Worth less payments, by its parts: none is negative, so that nothing is lost in a difference of large sums.
         let mut excess: f64 = dual.prices.iter().map(|&(l, p)| p * loads.idle_bps(case, l)).sum();
-        let mut paid_here = 0.0;
+        let (mut paid_here, mut parts_here) = (0.0, 0.0);
         for (f, &rate) in answer.rates_bps.iter().enumerate() {
             let (low, high) = loads.range[f];
             excess += case.flows.paths_of(f).map(|p| (of_path[p] - price[f]) * answer.path_rates_bps[p]).sum::<f64>();
@@ -187,10 +187,17 @@ fn pooled_max_min(case: &Case, answer: &Answer, loads: &Loads) -> Optimality {
             if above {
                 excess += price[f] * (rate - rate_at(case, f, dual.level)).max(0.0);
             } else if high >= dual.level * (1.0 - LEVEL) && price[f] > 0.0 && !sated(case, f, rate) {
-                paid_here += price[f] * rate;
+                let most = narrowest(case, f);
+                // A rate below the last digit of what the flow could have is none.
+                paid_here += if rate > 4.0 * f64::EPSILON * most { price[f] * rate } else { 0.0 };
+                parts_here += price[f] * most;
             }
         }
-        worst.gap = worst.gap.max(share(excess, paid_here));
+        // Flows may be held at nothing, where their functions begin to rise: then over what they would pay. A level whose
+        // flows all have what they can use holds nobody.
+        if parts_here > 0.0 {
+            worst.gap = worst.gap.max(share(excess, if paid_here > 0.0 { paid_here } else { parts_here }));
+        }
         for (f, &rate) in answer.rates_bps.iter().enumerate() {
             let (low, high) = loads.range[f];
             let part = price[f] * narrowest(case, f);

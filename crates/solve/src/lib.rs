@@ -21,8 +21,10 @@ mod simplex;
 mod solver;
 pub mod structure;
 mod throughput;
+mod twice;
 #[doc(no_inline)]
 pub use subak_core::utility;
+mod vertex;
 pub mod wfk;
 pub mod xwi;
 

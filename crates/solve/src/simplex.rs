@@ -2,8 +2,8 @@
 //! double, for programs whose numbers lie so many orders apart that an interior point leaves errors. Small ones only: the
 //! tableau is dense.
 
+use crate::twice::Twice;
 use std::cmp::Ordering;
-use std::ops::{Add, Div, Mul, Neg, Sub};
 
 /// The largest tableau taken.
 const MOST_ENTRIES: usize = 20_000;
@@ -11,81 +11,8 @@ const MOST_ENTRIES: usize = 20_000;
 /// Steps after which it gives up.
 const MOST_STEPS: usize = 5_000;
 
-/// Below this a number is the rounding of zero: coefficients, costs and right-hand sides are given near 1 or so many
-/// orders below it that none of interest is as small.
-const ZERO: f64 = 1e-22;
-
 /// A share of feasibility this close to 1 is 1: what is missed is the rounding of the right-hand sides.
 const ROUNDING: f64 = 1e-15;
-
-/// A sum of two doubles, the second below half a unit in the last place of the first (Dekker, 1971).
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Twice(f64, f64);
-
-impl From<f64> for Twice {
-    fn from(x: f64) -> Self {
-        Twice(x, 0.0)
-    }
-}
-
-impl Twice {
-    fn is_positive(self) -> bool {
-        self.0 > ZERO
-    }
-
-    fn is_zero(self) -> bool {
-        self.0.abs() <= ZERO
-    }
-
-    fn below(self, other: Self) -> bool {
-        (self - other).0 < 0.0
-    }
-}
-
-impl Neg for Twice {
-    type Output = Self;
-    fn neg(self) -> Self {
-        Twice(-self.0, -self.1)
-    }
-}
-
-impl Add for Twice {
-    type Output = Self;
-    fn add(self, b: Self) -> Self {
-        let sum = self.0 + b.0;
-        let part = sum - self.0;
-        let lost = (self.0 - (sum - part)) + (b.0 - part) + self.1 + b.1;
-        let high = sum + lost;
-        Twice(high, lost - (high - sum))
-    }
-}
-
-impl Sub for Twice {
-    type Output = Self;
-    fn sub(self, b: Self) -> Self {
-        self + -b
-    }
-}
-
-impl Mul for Twice {
-    type Output = Self;
-    fn mul(self, b: Self) -> Self {
-        let product = self.0 * b.0;
-        let lost = libm::fma(self.0, b.0, -product) + (self.0 * b.1 + self.1 * b.0);
-        let high = product + lost;
-        Twice(high, lost - (high - product))
-    }
-}
-
-impl Div for Twice {
-    type Output = Self;
-    fn div(self, b: Self) -> Self {
-        let first = Twice::from(self.0 / b.0);
-        let rest = self - b * first;
-        let second = Twice::from(rest.0 / b.0);
-        first + second + Twice::from((rest - b * second).0 / b.0)
-    }
-}
 
 /// The tableau without its unit columns: each row says how a basic variable follows from the others.
 struct Tableau {
@@ -114,7 +41,7 @@ pub(crate) fn solve(cost: &[f64], rows: &[Vec<(usize, f64)>], rhs: &[f64]) -> Op
     // Negative right-hand sides count by a share of feasibility, a variable that rises from 0 to 1 first.
     let mut entries = vec![vec![Twice::default(); n + 1]; m + 1];
     for (entries, &r) in entries.iter_mut().zip(&real) {
-        rows[r].iter().for_each(|&(c, a)| entries[c] = entries[c] + a.into());
+        rows[r].iter().for_each(|&(c, a)| entries[c] += a.into());
         entries[n] = Twice::from((-rhs[r]).max(0.0));
     }
     entries[m][n] = 1.0.into();
@@ -182,12 +109,12 @@ impl Tableau {
         let eliminate = |entries: &mut [Twice]| {
             let factor = std::mem::take(&mut entries[column]);
             if factor != Twice::default() {
-                entries.iter_mut().zip(&with).for_each(|(a, b)| *a = *a - factor * *b);
+                entries.iter_mut().zip(&with).for_each(|(a, b)| *a -= factor * *b);
             }
             factor
         };
         for (entries, value) in self.entries.iter_mut().zip(&mut self.rhs).filter(|(e, _)| !e.is_empty()) {
-            *value = *value - eliminate(entries) * rhs;
+            *value -= eliminate(entries) * rhs;
         }
         self.gains.iter_mut().for_each(|gains| {
             eliminate(gains);

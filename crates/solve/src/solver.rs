@@ -28,12 +28,12 @@ pub(crate) fn solve_from(case: &Case, options: &Options, warm: Option<&[f64]>) -
         (Policy::MaxMin, true) => single_path_max_min(case),
         (Policy::MaxMin, false) => {
             let rises: Vec<Rise> = case.flows.weight().iter().map(|&w| Rise::Weight(w)).collect();
-            levels::solve(case, &rises, options.tolerance)?
+            levels::solve(case, &rises)?
         }
         (Policy::BandwidthFunction, true) => single_path_functions(case)?,
         (Policy::BandwidthFunction, false) => {
             let rises: Vec<Rise> = bandwidth_functions(case)?.into_iter().map(Rise::Function).collect();
-            levels::solve(case, &rises, options.tolerance)?
+            levels::solve(case, &rises)?
         }
         _ => by_utility(case, &utilities(case)?, options, warm)?,
     };

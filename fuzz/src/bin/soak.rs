@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 use subak_fuzz::soak::memory::{Memory, resident_bytes};
 use subak_fuzz::soak::{Held, case, keep_panics};
@@ -11,6 +12,9 @@ use subak_fuzz::soak::{Held, case, keep_panics};
 const USAGE: &str = "give: hours HOURS [FIRST SEED], cases COUNT FIRST_SEED, or seed SEED";
 /// Failures after which a soak ends: one cause often shows in many cases.
 const MOST_FAILURES: usize = 20;
+
+/// A case that takes longer is named.
+const SLOW: Duration = Duration::from_secs(60);
 
 /// How much to do.
 enum Until {
@@ -52,9 +56,12 @@ fn soak(first: u64, until: Until) -> ExitCode {
         Until::Time(time) => begun.elapsed() < time,
         Until::Cases(cases) => done < cases,
     };
+    let under_way = Arc::new(Mutex::new((first, Instant::now())));
+    tell_of_slow_cases(&under_way);
     while goes_on(done) && failures.len() < MOST_FAILURES {
         let seed = first + done;
         let started = Instant::now();
+        *under_way.lock().unwrap_or_else(|e| e.into_inner()) = (seed, started);
         match case(seed) {
             (kind, Ok(how)) => *held.entry((kind, how)).or_default() += 1,
             (kind, Err(what)) => {
@@ -62,7 +69,7 @@ fn soak(first: u64, until: Until) -> ExitCode {
                 failures.push(seed);
             }
         }
-        if started.elapsed() > Duration::from_secs(60) {
+        if started.elapsed() > SLOW {
             println!("\nseed {seed} took {:.0} s", started.elapsed().as_secs_f64());
         }
         done += 1;
@@ -92,4 +99,20 @@ fn soak(first: u64, until: Until) -> ExitCode {
         return ExitCode::FAILURE;
     }
     if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Says which case is under way once it has taken long: one that never ends could not be repeated otherwise.
+fn tell_of_slow_cases(under_way: &Arc<Mutex<(u64, Instant)>>) {
+    let under_way = Arc::clone(under_way);
+    std::thread::spawn(move || {
+        let mut told = None;
+        loop {
+            std::thread::sleep(Duration::from_secs(1));
+            let (seed, started) = *under_way.lock().unwrap_or_else(|e| e.into_inner());
+            if started.elapsed() > SLOW && told != Some(seed) {
+                told = Some(seed);
+                eprintln!("\nseed {seed} goes on for more than {} s", SLOW.as_secs());
+            }
+        }
+    });
 }

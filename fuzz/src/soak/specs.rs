@@ -218,8 +218,6 @@ pub fn run(draw: &mut Draw) -> Result<Held, String> {
     match ran(&spec, &once, 1, None) {
         Ok(true) => {}
         Ok(false) => return Ok(Held::Cut),
-        // Pooled paths are not always certified, and the cell says so.
-        Err(what) if what.contains("could not find exact rates") => return Ok(Held::Uncertified),
         Err(what) => return Err(told(what)),
     }
     rows::check(&once, spec.tree()).map_err(told)?;

@@ -12,7 +12,7 @@ crate::id! {
 }
 
 /// What a packet is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PacketKind {
     /// Payload.
     Data,

@@ -178,3 +178,15 @@ fn subflows_are_pooled_whichever_flow_starts_first() {
         );
     }
 }
+
+#[test]
+fn subflows_that_a_reroute_puts_on_one_path_are_one() {
+    let network = network(&[(10e9, 0), (4e9, 0)]);
+    let mut rates = Rates::new(&network, 1.0);
+    rates.add(&FlowPlan { routes: vec![route(&[0]), route(&[1])], ..plan(&[], 0, None) });
+    rates.add(&FlowPlan { routes: vec![route(&[0]), route(&[1])], ..plan(&[], 0, None) });
+    rates.reroute(FlowId(0), &[route(&[0]), route(&[0])]);
+    rates.solve(&FlowId::each([0, 1]));
+    assert_eq!(rates.failures(), 0);
+    assert!(near(rates.flow_bps(FlowId(0)), 7e9) && near(rates.flow_bps(FlowId(1)), 7e9));
+}

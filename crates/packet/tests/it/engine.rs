@@ -4,7 +4,7 @@
 use crate::common::*;
 use crate::controller::ways;
 use std::collections::BTreeMap;
-use subak_core::driver::{Driver, FlowPlan, Injected, Kinds, Machine, Mishap, PacketSizes};
+use subak_core::driver::{Driver, FlowPlan, Injected, Kinds, Machine, Mishap, NOT_YET, PacketSizes};
 use subak_core::scheme::*;
 use subak_core::{Fault, FlowId, LinkId, Network, NodeId, NodeKind, Ns, SubflowId};
 use subak_packet::Sim;
@@ -305,6 +305,41 @@ fn a_weight_that_changes_at_1_ms_moves_fair_rates_at_1_ms() {
         assert!(equal.iter().all(|share| (share - 0.25).abs() < 0.02), "{scheme}: {equal:?}");
         assert!((after[0] - 0.625).abs() < 0.03, "{scheme}: {after:?}");
         assert!(after[1..].iter().all(|share| (share - 0.125).abs() < 0.02), "{scheme}: {after:?}");
+    }
+}
+
+#[test]
+fn a_flow_that_waits_sends_nothing_whatever_changes_and_starts_as_changed() {
+    // The controller is the last host's.
+    let network = star(6, 10e9, 1000);
+    for scheme in schemes() {
+        let run = |changes: bool| {
+            let mut sim = start(scheme, &network, &[], 1);
+            place_controller(&mut *sim, &network);
+            let waits = sim.add(FlowPlan { start_ns: NOT_YET, ..plan(over_star(1, 0), 0, Some(3000)) });
+            let later = sim.add(plan(over_star(2, 0), MS, Some(3000)));
+            sim.add(plan(over_star(3, 0), 0, Some(30_000)));
+            for flow in [waits, later].into_iter().filter(|_| changes) {
+                sim.set_weight(flow, 2.0, None);
+                sim.reroute(flow, &[over_star(4, 0)]);
+            }
+            sim.run_until(900 * US);
+            for flow in [waits, later] {
+                let view = sim.flow(flow);
+                assert_eq!((view.sent_bytes, view.finished_ns), (0, None), "{scheme}: {view:?}");
+            }
+            let said = network.links().ids().map(|l| sim.link(l).ctl_bytes).collect::<Vec<u64>>();
+            sim.start_flow(waits, MS);
+            sim.run_until_done(MS * 1000);
+            for flow in [waits, later] {
+                let view = sim.flow(flow);
+                assert!(view.finished_ns.is_some_and(|at| at > MS), "{scheme}: {view:?}");
+            }
+            (said, sim.link(LinkId(8)).data_bytes)
+        };
+        let (unchanged, changed) = (run(false), run(true));
+        assert_eq!(changed.0, unchanged.0, "{scheme}: messages of flows that wait");
+        assert!(changed.1 >= 6000 && unchanged.1 == 0, "{scheme}: both flows take the new path");
     }
 }
 

@@ -4,6 +4,7 @@
 //! When full it drops the packet of the lowest priority, of several the latest. It serves the flow whose packet has the
 //! highest priority, of several the first, and of that flow the earliest packet, so that flows stay in order.
 
+use std::collections::BTreeMap;
 use subak_core::scheme::{Packet, PacketId, PacketKind, Pop, Queue, Scheme, Slab};
 use subak_core::{FlowId, Ns, SubflowId};
 
@@ -13,33 +14,116 @@ pub trait Ranked: Scheme {
     fn rank(packet: &Packet<Self>) -> u64;
 }
 
-/// The queue. Searched from end to end: it is a few dozen packets short.
+/// The queue. Few packets are searched from end to end, which is fastest; a host's own queue may hold a whole window of
+/// hundreds of thousands, which are kept in order.
 #[derive(Debug, Clone)]
 pub struct PFabricQueue {
-    /// In the order of arrival.
-    waiting: Vec<Entry>,
+    /// In the order of arrival; empty while there are many.
+    few: Vec<Entry>,
+    many: Option<Box<Many>>,
     bytes: u64,
     limit_bytes: u64,
 }
+
+/// More packets than this are kept in order, until half as many are left.
+const FEW: usize = 128;
+
+/// Packets of one flow stay in order.
+type Line = (FlowId, SubflowId, PacketKind);
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     packet: PacketId,
     bytes: u32,
     rank: u64,
-    flow: (FlowId, SubflowId, PacketKind),
+    flow: Line,
+}
+
+/// Packets by rank and by flow; of one rank and of one flow by their number of arrival.
+#[derive(Debug, Clone, Default)]
+struct Many {
+    by_rank: BTreeMap<(u64, u64), Line>,
+    by_flow: BTreeMap<(Line, u64), Entry>,
+    arrived: u64,
+}
+
+impl Many {
+    fn push(&mut self, entry: Entry) {
+        self.by_rank.insert((entry.rank, self.arrived), entry.flow);
+        self.by_flow.insert((entry.flow, self.arrived), entry);
+        self.arrived += 1;
+    }
+
+    fn worst(&mut self) -> Option<Entry> {
+        let ((_, arrival), flow) = self.by_rank.pop_last()?;
+        self.by_flow.remove(&(flow, arrival))
+    }
+
+    fn best(&mut self) -> Option<Entry> {
+        let flow = *self.by_rank.first_key_value()?.1;
+        let (&at, _) = self.by_flow.range((flow, 0)..).next()?;
+        let entry = self.by_flow.remove(&at)?;
+        self.by_rank.remove(&(entry.rank, at.1));
+        Some(entry)
+    }
+
+    fn in_order(self) -> Vec<Entry> {
+        let mut entries: Vec<(u64, Entry)> = self.by_flow.into_iter().map(|((_, at), entry)| (at, entry)).collect();
+        entries.sort_unstable_by_key(|(at, _)| *at);
+        entries.into_iter().map(|(_, entry)| entry).collect()
+    }
 }
 
 impl PFabricQueue {
     /// An empty queue with room for `limit_bytes`.
     pub fn new(limit_bytes: u64) -> Self {
-        PFabricQueue { waiting: Vec::new(), bytes: 0, limit_bytes }
+        PFabricQueue { few: Vec::new(), many: None, bytes: 0, limit_bytes }
     }
 
-    fn take(&mut self, at: usize) -> PacketId {
-        let entry = self.waiting.remove(at);
+    fn put(&mut self, entry: Entry) {
+        self.bytes += u64::from(entry.bytes);
+        if let Some(many) = &mut self.many {
+            many.push(entry);
+            return;
+        }
+        self.few.push(entry);
+        if self.few.len() > FEW {
+            let mut many = Many::default();
+            self.few.drain(..).for_each(|entry| many.push(entry));
+            self.many = Some(Box::new(many));
+        }
+    }
+
+    fn worst(&mut self) -> Option<Entry> {
+        let entry = match &mut self.many {
+            Some(many) => many.worst()?,
+            None => {
+                let worst = (0..self.few.len()).max_by_key(|&at| self.few[at].rank)?;
+                self.few.remove(worst)
+            }
+        };
+        Some(self.without(entry))
+    }
+
+    fn best(&mut self) -> Option<Entry> {
+        let entry = match &mut self.many {
+            Some(many) => many.best()?,
+            None => {
+                let flow = self.few.iter().min_by_key(|entry| entry.rank)?.flow;
+                let first = self.few.iter().position(|entry| entry.flow == flow)?;
+                self.few.remove(first)
+            }
+        };
+        Some(self.without(entry))
+    }
+
+    /// After `entry` was taken out.
+    fn without(&mut self, entry: Entry) -> Entry {
         self.bytes -= u64::from(entry.bytes);
-        entry.packet
+        if let Some(many) = self.many.take_if(|many| many.by_flow.len() <= FEW / 2) {
+            self.few = many.in_order();
+        }
+        entry
     }
 }
 
@@ -47,20 +131,15 @@ impl<S: Ranked> Queue<S> for PFabricQueue {
     fn push(&mut self, _now_ns: Ns, id: PacketId, slab: &mut Slab<S>, dropped: &mut Vec<PacketId>) {
         let packet = &slab[id];
         let flow = (packet.flow, packet.subflow, packet.kind);
-        self.waiting.push(Entry { packet: id, bytes: packet.bytes, rank: S::rank(packet), flow });
-        self.bytes += u64::from(packet.bytes);
+        self.put(Entry { packet: id, bytes: packet.bytes, rank: S::rank(packet), flow });
         while self.bytes > self.limit_bytes {
-            let worst = (0..self.waiting.len()).max_by_key(|&at| self.waiting[at].rank);
-            let Some(worst) = worst else { return };
-            dropped.push(self.take(worst));
+            let Some(worst) = self.worst() else { return };
+            dropped.push(worst.packet);
         }
     }
 
     fn pop(&mut self, _now_ns: Ns, _slab: &mut Slab<S>, _dropped: &mut Vec<PacketId>) -> Pop {
-        let Some(best) = self.waiting.iter().min_by_key(|entry| entry.rank) else { return Pop::Empty };
-        let flow = best.flow;
-        let first = self.waiting.iter().position(|entry| entry.flow == flow).unwrap_or(0);
-        Pop::Packet(self.take(first))
+        self.best().map_or(Pop::Empty, |entry| Pop::Packet(entry.packet))
     }
 
     fn bytes(&self) -> u64 {
@@ -68,7 +147,7 @@ impl<S: Ranked> Queue<S> for PFabricQueue {
     }
 
     fn packets(&self) -> usize {
-        self.waiting.len()
+        self.many.as_ref().map_or(self.few.len(), |many| many.by_flow.len())
     }
 }
 
@@ -96,6 +175,9 @@ mod tests {
         fn push(&mut self, packet: Packet<PFabric>) {
             let id = self.slab.insert(packet);
             self.queue.push(0, id, &mut self.slab, &mut self.dropped);
+        }
+        fn waiting(&self) -> Vec<Entry> {
+            self.queue.many.clone().map_or(self.queue.few.clone(), |many| many.in_order())
         }
         fn pop(&mut self) -> Option<(u32, u32)> {
             match Queue::<PFabric>::pop(&mut self.queue, 0, &mut self.slab, &mut self.dropped) {
@@ -139,9 +221,10 @@ mod tests {
                     b.push(packet(flow, step, random.below(100) as u64, 64 + random.below(1437) as u32));
                     arrived += 1;
                 } else {
-                    let best = b.queue.waiting.iter().map(|e| e.rank).min();
+                    let waiting = b.waiting();
+                    let best = waiting.iter().map(|e| e.rank).min();
                     let of_best: Vec<u32> =
-                        b.queue.waiting.iter().filter(|e| Some(e.rank) == best).map(|e| e.flow.0.0).collect();
+                        waiting.iter().filter(|e| Some(e.rank) == best).map(|e| e.flow.0.0).collect();
                     if let Some((flow, segment)) = b.pop() {
                         assert!(of_best.contains(&flow), "seed {seed}: flow {flow} is not the best");
                         let before = last[FlowId(flow)].replace(segment);
@@ -149,12 +232,46 @@ mod tests {
                         served += 1;
                     }
                 }
-                let bytes = b.queue.waiting.iter().map(|e| u64::from(e.bytes)).sum::<u64>();
+                let bytes = b.waiting().iter().map(|e| u64::from(e.bytes)).sum::<u64>();
                 assert_eq!(b.queue.bytes, bytes);
                 assert!(bytes <= 20_000, "seed {seed}");
             }
-            assert_eq!(arrived, served + b.dropped.len() + b.queue.waiting.len(), "seed {seed}");
+            assert_eq!(arrived, served + b.dropped.len() + b.waiting().len(), "seed {seed}");
             assert!(!b.dropped.is_empty(), "seed {seed}: the queue must overflow");
+        }
+    }
+
+    #[test]
+    fn many_are_served_and_dropped_as_few_are() {
+        // By the rules themselves, over a queue that grows past what is searched and shrinks below it, again and again.
+        for seed in 0..20 {
+            let mut random = Stream::new(seed, "many");
+            let mut b = Bench::new(300_000);
+            let mut model: Vec<(u64, u32, u32, u64)> = Vec::new();
+            let mut dropped = Vec::new();
+            for step in 0..4000 {
+                let grows = (step / 500) % 2 == 0;
+                if random.unit() < if grows { 0.9 } else { 0.2 } {
+                    let (flow, rank, bytes) = (random.below(8) as u32, random.below(40) as u64, 1000);
+                    b.push(packet(flow, step, rank, bytes));
+                    model.push((rank, flow, step, u64::from(bytes)));
+                    while model.iter().map(|p| p.3).sum::<u64>() > 300_000 {
+                        let worst = (0..model.len()).max_by_key(|&at| (model[at].0, model[at].2)).unwrap();
+                        dropped.push(model.remove(worst).2);
+                    }
+                } else {
+                    let flow = model.iter().min_by_key(|p| (p.0, p.2)).map(|p| p.1);
+                    let first = model.iter().position(|p| Some(p.1) == flow);
+                    assert_eq!(
+                        b.pop(),
+                        first.map(|at| model.remove(at)).map(|p| (p.1, p.2)),
+                        "seed {seed}, step {step}"
+                    );
+                }
+            }
+            let told: Vec<u32> = b.dropped.iter().map(|&id| b.slab[id].segment()).collect();
+            assert_eq!(told, dropped, "seed {seed}");
+            assert!(!dropped.is_empty());
         }
     }
 }

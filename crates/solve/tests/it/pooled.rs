@@ -3,8 +3,9 @@
 use crate::common;
 use crate::common::{Net, certified, close};
 use proptest::prelude::*;
-use subak_core::{LinkId, Policy};
-use subak_solve::{LevelDual, MOST_PATHS, Options, certify, solve};
+use subak_core::rng::Stream;
+use subak_core::{Case, LinkId, Policy};
+use subak_solve::{Answer, LevelDual, MOST_PATHS, Options, certify, solve};
 
 #[test]
 fn a_pool_makes_two_links_one() {
@@ -101,6 +102,190 @@ fn extreme_max_min_is_certified_but_for_one_in_a_thousand() {
     // What is left are prices of 12 orders of magnitude, whose sum the certificate cannot resolve.
     let missed = common::misses(2000, common::nets(3), |net| common::is_certified(&net.case(Policy::MaxMin)));
     assert!(missed <= 2, "{missed} of 2000");
+}
+
+/// Flows between hosts of a leaf-spine, drawn at random, over all spines.
+struct LeafSpine {
+    leaves: usize,
+    hosts_a_leaf: usize,
+    /// Of each spine, to and from each leaf.
+    spine_bps: Vec<f64>,
+    flows: usize,
+}
+
+impl LeafSpine {
+    /// Of hosts of 10 Gb/s; `change` is told each flow.
+    fn net(&self, seed: u64, mut change: impl FnMut(&mut Stream, &mut subak_core::Flow)) -> Net {
+        let mut stream = Stream::new(seed, "leaf-spine");
+        let hosts = self.leaves * self.hosts_a_leaf;
+        let mut net = Net::new(&vec![10e9; 2 * hosts]);
+        self.spine_bps.iter().for_each(|&bps| net.capacity_bps.extend(vec![bps; 2 * self.leaves]));
+        for _ in 0..self.flows {
+            let from = stream.below(hosts);
+            let to = (from + 1 + stream.below(hosts - 1)) % hosts;
+            let leaves = [from, to].map(|host| host / self.hosts_a_leaf);
+            let at_spine = |spine: usize, leaf: usize| 2 * (hosts + spine * self.leaves + leaf);
+            let over =
+                |spine: usize| vec![2 * from, at_spine(spine, leaves[0]), at_spine(spine, leaves[1]) + 1, 2 * to + 1];
+            let paths: Vec<Vec<u32>> = match leaves[0] == leaves[1] {
+                true => vec![vec![2 * from, 2 * to + 1]],
+                false => (0..self.spine_bps.len()).map(over).collect(),
+            }
+            .into_iter()
+            .map(|path| path.into_iter().map(|l| l as u32).collect())
+            .collect();
+            net = net.pooled(&paths.iter().map(|path| &path[..]).collect::<Vec<_>>());
+            net = net.with(|flow| change(&mut stream, flow));
+        }
+        net
+    }
+}
+
+#[test]
+fn a_leaf_spine_under_spraying() {
+    // An outside reader's: 12 hosts, two spines of 12.5 Gb/s. From 85 flows on an interior point left them uncertified.
+    for flows in [20, 84, 85, 120, 174, 300, 1000] {
+        let network = LeafSpine { leaves: 4, hosts_a_leaf: 3, spine_bps: vec![12.5e9; 2], flows };
+        for seed in 0..5 {
+            certified(&network.net(seed, |_, _| {}).case(Policy::MaxMin));
+        }
+    }
+}
+
+#[test]
+fn spines_that_are_wide_enough_change_nothing() {
+    // Then only hosts' links fill, and the rates are those of flows over one spine.
+    let network = LeafSpine { leaves: 5, hosts_a_leaf: 4, spine_bps: vec![20e9; 3], flows: 150 };
+    let wide = LeafSpine { spine_bps: vec![1e12], ..network };
+    for seed in 0..5 {
+        let pooled = certified(&network.net(seed, |_, _| {}).case(Policy::MaxMin));
+        let one = certified(&wide.net(seed, |_, _| {}).case(Policy::MaxMin));
+        close(&pooled.rates_bps, &one.rates_bps, 1e-9);
+    }
+}
+
+#[test]
+fn weights_demands_functions_and_spines_of_any_width() {
+    for seed in 0..30 {
+        let mut stream = Stream::new(seed, "spines");
+        let spine_bps = (0..1 + stream.below(5)).map(|_| 1e9 + 39e9 * stream.unit()).collect();
+        let network = LeafSpine { leaves: 3, hosts_a_leaf: 4, spine_bps, flows: 100 };
+        let net = network.net(seed, |stream, flow| {
+            flow.weight = [1.0, 0.1 + 10.0 * stream.unit()][stream.below(2)];
+            flow.demand_bps = (stream.unit() < 0.3).then(|| 2e9 * stream.unit());
+            let corner = 1e9 * stream.unit();
+            let flat = (2.0, corner);
+            flow.bandwidth_function = Some(vec![(0.0, 0.0), (1.0, corner), flat, (3.0, corner + 9e9 * stream.unit())]);
+        });
+        certified(&net.case(Policy::MaxMin));
+        certified(&net.case(Policy::BandwidthFunction));
+    }
+}
+
+/// Pods of leaves below spines below cores, of few capacities that tie or of any; flows over some of their paths, with
+/// weights, demands and functions drawn from few or from many.
+fn three_tiers(seed: u64) -> Net {
+    let mut stream = Stream::new(seed, "tiers");
+    let capacities = [1e9, 10e9, 12.5e9, 25e9, 40e9, 100e9];
+    let (style, base) = (stream.below(4), capacities[stream.below(6)]);
+    let [pods, leaves, more, spines, cores] = [4, 4, 5, 4, 3].map(|most| 1 + stream.below(most));
+    let per_leaf = more + usize::from(pods * leaves * more == 1);
+    let hosts = pods * leaves * per_leaf;
+    let (edges, links_of_pods) = (2 * hosts, 2 * pods * leaves * spines);
+    let mut net = Net::default();
+    for _ in 0..edges + links_of_pods + 2 * pods * spines * cores {
+        net.capacity_bps.push(match style {
+            0 => base,
+            1 => capacities[stream.below(6)],
+            2 => 1e9 * (1.0 + 99.0 * stream.unit()),
+            _ => base * [1.0, 0.5, 2.0][stream.below(3)],
+        });
+    }
+    let (ways, count) = (1 + stream.below(8), libm::exp(6.0 * stream.unit()) as usize);
+    let (weights, demands) = (stream.below(3), stream.below(3));
+    for _ in 0..count {
+        let from = stream.below(hosts);
+        let to = (from + 1 + stream.below(hosts - 1)) % hosts;
+        let [(leaf, pod), (leaf_to, pod_to)] = [from, to].map(|h| (h / per_leaf, h / per_leaf / leaves));
+        let mut paths: Vec<Vec<u32>> = Vec::new();
+        for _ in 0..ways {
+            let (spine, core) = (stream.below(spines), stream.below(cores));
+            let at_leaf = |leaf: usize| edges + 2 * (leaf * spines + spine);
+            let at_pod = |pod: usize| edges + links_of_pods + 2 * ((pod * spines + spine) * cores + core);
+            let inner = match (leaf == leaf_to, pod == pod_to) {
+                (true, _) => vec![],
+                (_, true) => vec![at_leaf(leaf), at_leaf(leaf_to) + 1],
+                _ => vec![at_leaf(leaf), at_pod(pod), at_pod(pod_to) + 1, at_leaf(leaf_to) + 1],
+            };
+            let links = [2 * from].into_iter().chain(inner).chain([2 * to + 1]).map(|l| l as u32);
+            paths.push(links.collect());
+        }
+        paths.sort();
+        paths.dedup();
+        net = net.pooled(&paths.iter().map(|path| &path[..]).collect::<Vec<_>>()).with(|flow| {
+            flow.weight = match weights {
+                0 => 1.0,
+                1 => 0.1 + 10.0 * stream.unit(),
+                _ => [1.0, 2.0, 4.0][stream.below(3)],
+            };
+            flow.demand_bps = match demands {
+                0 => None,
+                1 => (stream.unit() < 0.3).then(|| base * stream.unit()),
+                _ => (stream.unit() < 0.5).then_some(base * 0.01),
+            };
+            let corner = 1e9 * stream.unit();
+            flow.bandwidth_function = Some(match stream.below(3) {
+                0 => vec![(0.0, 0.0), (1.0, corner), (2.0, corner), (3.0, corner + 1e11 * stream.unit())],
+                1 => vec![(0.0, 0.0), (1.0, 1e10)],
+                _ => vec![(0.0, 0.0), (1.0 + stream.unit(), 0.0), (3.0, 5e10)],
+            });
+        });
+    }
+    net
+}
+
+#[test]
+fn three_tiers_are_certified_whatever_ties() {
+    for seed in 0..400 {
+        let net = three_tiers(seed);
+        certified(&net.case(Policy::MaxMin));
+        certified(&net.case(Policy::BandwidthFunction));
+    }
+}
+
+#[test]
+fn flows_held_at_nothing_and_levels_that_hold_nobody() {
+    // A flow that begins to rise where its link is full; and one whose demand is just what the link leaves it.
+    let held = Net::new(&[4e9, 1e9]).pooled(&[&[0]]).pooled(&[&[0], &[1]]).pooled(&[&[1]]);
+    let mut net = held.clone();
+    let functions =
+        [vec![(0.0, 0.0), (1.0, 4e9)], vec![(0.0, 0.0), (2.0, 0.0), (3.0, 1e9)], vec![(0.0, 0.0), (1.0, 1e9)]];
+    net.flows.iter_mut().zip(functions).for_each(|(flow, function)| flow.bandwidth_function = Some(function));
+    close(&certified(&net.case(Policy::BandwidthFunction)).rates_bps, &[4e9, 0.0, 1e9], 1e-9);
+    let mut net = held;
+    net.flows[0].demand_bps = Some(2.5e9);
+    net.flows[1].demand_bps = Some(1.5e9);
+    close(&certified(&net.case(Policy::MaxMin)).rates_bps, &[2.5e9, 1.5e9, 1e9], 1e-9);
+}
+
+#[test]
+fn a_flow_more_or_a_link_wider_takes_from_nobody_below() {
+    // The lowest level falls with a flow more, and rises with a link that is wider.
+    let lowest = |case: &Case| {
+        let Answer { rates_bps, .. } = certified(case);
+        rates_bps.into_iter().fold(f64::INFINITY, f64::min)
+    };
+    let network = LeafSpine { leaves: 3, hosts_a_leaf: 4, spine_bps: vec![5e9, 9e9], flows: 60 };
+    for seed in 0..10 {
+        let net = network.net(seed, |_, _| {});
+        let before = lowest(&net.case(Policy::MaxMin));
+        let mut wider = net.clone();
+        wider.capacity_bps.iter_mut().step_by(3).for_each(|bps| *bps *= 1.5);
+        assert!(lowest(&wider.case(Policy::MaxMin)) >= before * (1.0 - 1e-9));
+        let more = net.flows[0].paths.iter().map(|path| path.iter().map(|l| l.0).collect()).collect::<Vec<Vec<u32>>>();
+        let more = net.clone().pooled(&more.iter().map(|path| &path[..]).collect::<Vec<_>>());
+        assert!(lowest(&more.case(Policy::MaxMin)) <= before * (1.0 + 1e-9));
+    }
 }
 
 proptest! {

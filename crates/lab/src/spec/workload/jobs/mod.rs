@@ -122,7 +122,7 @@ impl Jobs {
 
 impl Workload for Jobs {
     fn has_sizes(&self) -> bool {
-        true
+        self.background == 0
     }
     fn settles(&self) -> bool {
         false

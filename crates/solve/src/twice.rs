@@ -1,0 +1,96 @@
+//! Numbers of twice the digits of a double: sums of two (Dekker, 1971).
+
+use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub, SubAssign};
+
+/// Below this a number is the rounding of zero: coefficients, costs and right-hand sides are given near 1 or so many
+/// orders below it that none of interest is as small.
+const ZERO: f64 = 1e-22;
+
+/// A sum of two doubles, the second below half a unit in the last place of the first.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Twice(pub f64, pub f64);
+
+impl From<f64> for Twice {
+    fn from(x: f64) -> Self {
+        Twice(x, 0.0)
+    }
+}
+
+impl Twice {
+    /// Whether it is above the rounding of zero.
+    pub fn is_positive(self) -> bool {
+        self.0 > ZERO
+    }
+
+    pub fn is_zero(self) -> bool {
+        self.0.abs() <= ZERO
+    }
+
+    pub fn below(self, other: Self) -> bool {
+        (self - other).0 < 0.0
+    }
+}
+
+impl Neg for Twice {
+    type Output = Self;
+    fn neg(self) -> Self {
+        Twice(-self.0, -self.1)
+    }
+}
+
+impl Add for Twice {
+    type Output = Self;
+    fn add(self, b: Self) -> Self {
+        let sum = self.0 + b.0;
+        let part = sum - self.0;
+        let lost = (self.0 - (sum - part)) + (b.0 - part) + self.1 + b.1;
+        let high = sum + lost;
+        Twice(high, lost - (high - sum))
+    }
+}
+
+impl Sub for Twice {
+    type Output = Self;
+    fn sub(self, b: Self) -> Self {
+        self + -b
+    }
+}
+
+impl Mul for Twice {
+    type Output = Self;
+    fn mul(self, b: Self) -> Self {
+        let product = self.0 * b.0;
+        let lost = libm::fma(self.0, b.0, -product) + (self.0 * b.1 + self.1 * b.0);
+        let high = product + lost;
+        Twice(high, lost - (high - product))
+    }
+}
+
+impl Div for Twice {
+    type Output = Self;
+    fn div(self, b: Self) -> Self {
+        let first = Twice::from(self.0 / b.0);
+        let rest = self - b * first;
+        let second = Twice::from(rest.0 / b.0);
+        first + second + Twice::from((rest - b * second).0 / b.0)
+    }
+}
+
+impl AddAssign for Twice {
+    fn add_assign(&mut self, b: Self) {
+        *self = *self + b;
+    }
+}
+
+impl SubAssign for Twice {
+    fn sub_assign(&mut self, b: Self) {
+        *self = *self - b;
+    }
+}
+
+impl Mul<f64> for Twice {
+    type Output = Self;
+    fn mul(self, b: f64) -> Self {
+        self * Twice::from(b)
+    }
+}
