@@ -83,7 +83,6 @@ impl<S: Scheme> Sim<S> {
             demand_bps: plan.demand_bps / subflows as f64,
             open: true,
             began: false,
-            before: None,
             said_goodbye: false,
             held: 0,
             view: FlowView::default(),
@@ -143,15 +142,21 @@ impl<S: Scheme> Sim<S> {
             let sub = &mut self.subs[at];
             sub.listed &= self.routes.first(sub.forward) == self.routes.first(forward);
             (sub.forward, sub.back, sub.symmetric, sub.base_rtt_ns) = (forward, back, symmetric, info.base_rtt_ns);
-            if self.flows[flow].is_under_way() && self.has_source(flow) {
+            if self.flows[flow].open && self.has_source(flow) {
                 self.flows[flow].source.on_reroute(&mut self.io, k, &info, &route.forward);
-                self.carry_out(Who::Source(flow));
+                self.carry_out_once_started(flow);
             }
         }
         if self.flows[flow].began {
             self.send_all(flow);
-        } else if self.has_source(flow) {
-            self.flows[flow].before_start().rerouted = true;
+        }
+    }
+
+    /// What a flow that has not started says to a change is dropped: it says how it is when it starts.
+    fn carry_out_once_started(&mut self, flow: FlowId) {
+        match self.flows[flow].began {
+            true => self.carry_out(Who::Source(flow)),
+            false => self.io.asks_mut().clear(),
         }
     }
 
@@ -159,13 +164,11 @@ impl<S: Scheme> Sim<S> {
     pub(crate) fn change_weight(&mut self, flow: FlowId, weight: f64, utility: Option<Arc<Utility>>) {
         let Some(f) = self.flows.get_mut(flow).filter(|f| f.open) else { return };
         let utility = utility.unwrap_or_else(|| Arc::new(Utility::log(weight)));
-        if !f.began {
-            f.before_start().weight = Some((weight, utility));
-            return;
-        }
         f.source.on_weight(&mut self.io, weight, &utility);
-        self.carry_out(Who::Source(flow));
-        self.send_all(flow);
+        self.carry_out_once_started(flow);
+        if self.flows[flow].began {
+            self.send_all(flow);
+        }
     }
 
     pub(crate) fn is_symmetric(&self, forward: &[LinkId], back: &[LinkId]) -> bool {
@@ -203,28 +206,10 @@ impl<S: Scheme> Sim<S> {
         self.flows[flow].began = true;
         self.flows[flow].source.on_start(&mut self.io);
         self.carry_out(Who::Source(flow));
-        self.catch_up(flow);
         self.send_all(flow);
         if self.flows[flow].size_bytes == Some(0) {
             self.finish(flow);
             self.say_goodbye(flow);
-        }
-    }
-
-    /// Tells a flow that has just started what changed before: until then it hears of nothing, for what it answers it would
-    /// send.
-    fn catch_up(&mut self, flow: FlowId) {
-        let Some(before) = self.flows[flow].before.take() else { return };
-        if let Some((weight, utility)) = before.weight {
-            self.flows[flow].source.on_weight(&mut self.io, weight, &utility);
-            self.carry_out(Who::Source(flow));
-        }
-        for at in self.flows[flow].subs().filter(|_| before.rerouted) {
-            let Subflow { number, forward, back, .. } = self.subs[at];
-            let (forward, back) = (self.routes.of(forward).to_vec(), self.routes.of(back).to_vec());
-            let info = self.path_info(&forward, &back);
-            self.flows[flow].source.on_reroute(&mut self.io, number, &info, &forward);
-            self.carry_out(Who::Source(flow));
         }
     }
 

@@ -2,10 +2,8 @@
 
 use crate::sender::{Receiver, Sender};
 use crate::ways::Ways;
-use std::sync::Arc;
 use subak_core::driver::FlowView;
 use subak_core::scheme::{Clock, Loss, LossKind, Packet, RouteId, Scheme};
-use subak_core::utility::Utility;
 use subak_core::{FlowId, Ns, SubflowId};
 
 pub(crate) const PS: u64 = 1000;
@@ -39,10 +37,8 @@ pub(crate) struct FlowState<S: Scheme> {
     pub demand_bps: f64,
     /// Neither finished nor stopped.
     pub open: bool,
-    /// Whether `on_start` was called, where its source is.
+    /// Whether `on_start` was called: only where its source is.
     pub began: bool,
-    /// What changed before that.
-    pub before: Option<Box<Before>>,
     /// Whether `on_finish` was called.
     pub said_goodbye: bool,
     /// Packets of it in the network, and events and timers of it that are due. Where several parts of a network are simulated,
@@ -51,23 +47,7 @@ pub(crate) struct FlowState<S: Scheme> {
     pub view: FlowView,
 }
 
-/// What changes for a flow before it starts.
-#[derive(Default)]
-pub(crate) struct Before {
-    pub weight: Option<(f64, Arc<Utility>)>,
-    pub rerouted: bool,
-}
-
 impl<S: Scheme> FlowState<S> {
-    /// Whether it has started and not ended.
-    pub fn is_under_way(&self) -> bool {
-        self.began && self.open
-    }
-
-    pub fn before_start(&mut self) -> &mut Before {
-        self.before.get_or_insert_default()
-    }
-
     /// Its subflows.
     pub fn subs(&self) -> impl DoubleEndedIterator<Item = SubId> + use<S> {
         (self.first_sub.0..self.first_sub.0 + u32::from(self.subflows)).map(SubId)
