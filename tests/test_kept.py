@@ -120,8 +120,8 @@ def test_answers_keep_their_keys(subak: Subak) -> None:
         assert lost == [], ADVICE.format(file=file)
 
 
-# What a run of today takes, and the method that found it, are free to change. So is a link's price: over pooled paths many
-# prices prove the same rates.
+# What a run of today takes, and the method that found it, are free to change. So is a link's price: over pooled paths
+# many prices prove the same rates.
 FREE = {"seconds", "iterations", "solver", "updates", "price"}
 
 
