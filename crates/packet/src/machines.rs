@@ -7,7 +7,7 @@ use crate::sim::Sim;
 use std::collections::BTreeSet;
 use subak_core::driver::{Machine, Route};
 use subak_core::rng::mix;
-use subak_core::scheme::{Class, Hop, Io, Node, NodeInfo, PacketId, PacketKind, Place, Port, Queue, Scheme};
+use subak_core::scheme::{Class, Hop, Io, Node, NodeInfo, PacketId, Place, Port, Queue, Scheme};
 use subak_core::{IdVec, LinkId, NodeId, NodeKind, Ns};
 
 impl<S: Scheme> Sim<S> {
@@ -133,7 +133,7 @@ impl<S: Scheme> Sim<S> {
                 if p.held_down > 0 {
                     return;
                 }
-                (p.transmit(self.now_ns, PacketKind::Ctl, bytes) + p.port.delay_ns, p.turn)
+                (p.transmit_letter(self.now_ns, bytes) + p.port.delay_ns, p.turn)
             }
             None => (self.now_ns + self.ports[link].port.delay_ns, 0),
         };

@@ -37,9 +37,24 @@ impl Serializer {
         self.busy_until_ticks.div_ceil(TICKS_PER_NS)
     }
 
-    /// Bytes of the last packet that are not out at `now_ns`; one that is half out counts.
-    pub fn unsent_bytes(&self, now_ns: Ns) -> u64 {
-        self.busy_until_ticks.saturating_sub(now_ns * TICKS_PER_NS).div_ceil(self.last_ticks_per_byte.max(1))
+    /// Bytes of the last packet that are not out at `now_ns`; one that is half out counts. Letters went out `behind` it.
+    pub fn unsent_bytes(&self, now_ns: Ns, behind: &Letters) -> u64 {
+        let ends_last = behind.until_ticks == self.busy_until_ticks;
+        let until_ticks = if ends_last { behind.from_ticks } else { self.busy_until_ticks };
+        until_ticks.saturating_sub(now_ns * TICKS_PER_NS).div_ceil(self.last_ticks_per_byte.max(1))
+    }
+
+    /// Puts a letter of `bytes` on the link, behind the packet that may still be on its way out and what is `behind` it
+    /// already; when its last bit has left, ns.
+    pub fn transmit_letter(&mut self, now_ns: Ns, bytes: u32, behind: &mut Letters) -> Ns {
+        let (before_ticks, packet_ticks_per_byte) = (self.busy_until_ticks, self.last_ticks_per_byte);
+        if behind.until_ticks != before_ticks {
+            behind.from_ticks = before_ticks;
+        }
+        self.transmit(now_ns, bytes);
+        self.last_ticks_per_byte = packet_ticks_per_byte;
+        behind.until_ticks = self.busy_until_ticks;
+        self.free_ns()
     }
 
     /// Puts `bytes` on the link at `now_ns`; when the last bit has left, ns. A link that was free for less than a
@@ -59,6 +74,13 @@ impl Serializer {
         self.busy_until_ticks += ticks;
         self.free_ns()
     }
+}
+
+/// The letters that went out last, one right behind the other: when the packet before them was out, and when they were.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Letters {
+    from_ticks: u64,
+    until_ticks: u64,
 }
 
 /// A directed link with everything before it; what every packet touches comes first, on as few cache lines as can be.
@@ -83,6 +105,8 @@ pub struct PortState<S: Scheme> {
     pub ends_here: bool,
     /// Bytes of each kind of packet that were put on it; a packet counts in full from when it starts out.
     pub sent_bytes: [u64; 3],
+    /// What went out behind its last packet.
+    pub letters: Letters,
     /// The most that waited: [`LinkView::peak_queued_bytes`].
     pub peak_queued_bytes: u64,
     /// What the scheme is told of it.
@@ -123,6 +147,7 @@ impl<S: Scheme> PortState<S> {
             twin,
             gate: Gate::default(),
             sent_bytes: [0; 3],
+            letters: Letters::default(),
             peak_queued_bytes: 0,
             view: LinkView::default(),
             port,
@@ -145,6 +170,13 @@ impl<S: Scheme> PortState<S> {
         self.serializer.transmit(now_ns, bytes)
     }
 
+    /// Puts a letter on the link at `now_ns`, ahead of what waits; when its last bit has left, ns. Its bytes count at once.
+    pub fn transmit_letter(&mut self, now_ns: Ns, bytes: u32) -> Ns {
+        self.turn = self.turn.wrapping_add(1);
+        self.sent_bytes[PacketKind::Ctl.place()] += u64::from(bytes);
+        self.serializer.transmit_letter(now_ns, bytes, &mut self.letters)
+    }
+
     /// The link as it stands at `now_ns`.
     pub fn view_at(&self, now_ns: Ns) -> LinkView {
         let mut view = self.view;
@@ -154,7 +186,7 @@ impl<S: Scheme> PortState<S> {
         (view.pauses, view.paused_ns) = self.gate.so_far(now_ns);
         let mut sent_bytes = self.sent_bytes;
         let last = &mut sent_bytes[self.last_kind.place()];
-        *last -= self.serializer.unsent_bytes(now_ns).min(*last);
+        *last -= self.serializer.unsent_bytes(now_ns, &self.letters).min(*last);
         let bytes = |kind: PacketKind| sent_bytes[kind.place()];
         view.data_bytes = bytes(PacketKind::Data);
         view.ack_bytes = bytes(PacketKind::Ack);
@@ -182,7 +214,7 @@ mod tests {
     fn bytes_count_once_they_are_out() {
         let mut link = Serializer::new(10e9, Clock::Exact);
         assert_eq!(link.transmit(100, 1500), 1300);
-        let left = [100, 101, 700, 1299, 1300, 9000].map(|now| link.unsent_bytes(now));
+        let left = [100, 101, 700, 1299, 1300, 9000].map(|now| link.unsent_bytes(now, &Letters::default()));
         assert_eq!(left, [1500, 1499, 750, 2, 0, 0]);
     }
 
@@ -191,8 +223,26 @@ mod tests {
         let mut link = Serializer::new(10e9, Clock::Exact);
         link.transmit(0, 1500);
         link.resize(1e9);
-        assert_eq!((link.unsent_bytes(600), link.free_ns()), (750, 1200));
-        assert_eq!((link.transmit(1200, 1500), link.unsent_bytes(7200)), (13_200, 750));
+        let none = Letters::default();
+        assert_eq!((link.unsent_bytes(600, &none), link.free_ns()), (750, 1200));
+        assert_eq!((link.transmit(1200, 1500), link.unsent_bytes(7200, &none)), (13_200, 750));
+    }
+
+    #[test]
+    fn letters_behind_a_packet_take_none_of_its_bytes() {
+        let (mut link, mut behind) = (Serializer::new(1e9, Clock::Exact), Letters::default());
+        link.transmit(0, 1500);
+        let unsent = |link: &Serializer, behind: &Letters| [2000, 4000, 12_000].map(|ns| link.unsent_bytes(ns, behind));
+        assert_eq!(unsent(&link, &behind), [1250, 1000, 0]);
+        // One before a change of capacity, one after it.
+        assert_eq!(link.transmit_letter(1000, 64, &mut behind), 12_512);
+        link.resize(10e9);
+        assert_eq!(link.transmit_letter(2000, 64, &mut behind), 12_564);
+        assert_eq!(unsent(&link, &behind), [1250, 1000, 0]);
+        // The next packet counts by itself, from 0.8 ns before; so does a letter on a free link.
+        assert_eq!((link.transmit(12_564, 1500), link.unsent_bytes(13_164, &behind)), (13_764, 749));
+        assert_eq!(link.transmit_letter(20_000, 64, &mut behind), 20_052);
+        assert_eq!(link.unsent_bytes(20_001, &behind), 0);
     }
 
     #[test]
@@ -209,7 +259,7 @@ mod tests {
         for _ in 0..1000 {
             now = link.transmit(now, 1048);
         }
-        assert_eq!((now, link.unsent_bytes(now - 83)), (83_000, 1048));
+        assert_eq!((now, link.unsent_bytes(now - 83, &Letters::default())), (83_000, 1048));
         // A packet that is faster than the clock still takes time.
         assert_eq!(Serializer::new(1e13, Clock::WholeNs).transmit(5, 60), 6);
     }

@@ -4,11 +4,11 @@ use crate::hold;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use subak_core::driver::{Driver, PacketEvent, Sighting, Watcher};
-use subak_core::scheme::{PacketKind, Way};
+use subak_core::scheme::PacketKind;
 use subak_core::{FlowId, LinkId, Ns, SubflowId};
 
 /// What tells packets apart; copies of one are alike.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Key {
     flow: Option<FlowId>,
     subflow: SubflowId,
@@ -16,6 +16,7 @@ struct Key {
     way: u8,
     segment: u32,
     sent_ns: Ns,
+    contents: String,
 }
 
 /// The largest packet that a simulation may have.
@@ -70,11 +71,11 @@ pub struct Books {
     pub wrong: Option<String>,
 }
 
-fn take<K: std::hash::Hash + Eq>(from: &mut HashMap<K, u64>, key: K) -> bool {
-    match from.get_mut(&key) {
+fn take<K: std::hash::Hash + Eq>(from: &mut HashMap<K, u64>, key: &K) -> bool {
+    match from.get_mut(key) {
         None => false,
         Some(1) => {
-            from.remove(&key);
+            from.remove(key);
             true
         }
         Some(count) => {
@@ -109,31 +110,29 @@ impl Books {
             PacketKind::Ack => 1,
             PacketKind::Ctl => 2,
         };
-        let way = match s.way {
-            Way::Out => 0,
-            Way::Back => 1,
-            _ => 2,
-        };
+        // Nodes and the controller may send several messages at once, which only what is in them tells apart.
+        let contents = if s.flow.is_none() { format!("{:?}", s.header) } else { String::new() };
         let (flow, subflow, segment, sent_ns) = (s.flow, s.subflow, s.segment, s.sent_ns);
-        let key = Key { flow, subflow, kind: kind as u8, way, segment, sent_ns };
+        let key = Key { flow, subflow, kind: kind as u8, way: s.way as u8, segment, sent_ns, contents };
         let link = self.links.entry(s.link).or_default();
         let of_flow = self.flows.entry(flow).or_default();
         match s.event {
             PacketEvent::Enqueued => {
-                self.comes(key, s.hop)?;
+                self.comes(&key, s.hop)?;
                 *self.waiting.entry((s.link, key)).or_default() += 1;
             }
             PacketEvent::Dequeued => {
                 link.sent_bytes[kind] += u64::from(s.bytes);
-                hold!(take(&mut self.waiting, (s.link, key)), "a packet leaves a queue that it did not come to");
+                let left = take(&mut self.waiting, &(s.link, key.clone()));
+                hold!(left, "a packet leaves a queue that it did not come to");
                 *self.wire.entry((key, s.hop)).or_default() += 1;
             }
             PacketEvent::Dropped => {
                 link.dropped += 1;
                 of_flow.dropped[kind] += 1;
                 // One that was not let in never waited.
-                if !take(&mut self.waiting, (s.link, key)) {
-                    self.comes(key, s.hop)?;
+                if !take(&mut self.waiting, &(s.link, key.clone())) {
+                    self.comes(&key, s.hop)?;
                 }
             }
             PacketEvent::Lost => {
@@ -141,14 +140,14 @@ impl Books {
                 of_flow.lost[kind] += 1;
                 // As it goes onto the link, or as it would arrive.
                 hold!(
-                    self.arrives(key, s.hop) || self.arrives_later(key, s.hop),
+                    self.arrives(&key, s.hop) || self.arrives_later(&key, s.hop),
                     "a packet is lost that was on no link"
                 );
             }
             PacketEvent::Delivered => {
                 of_flow.delivered[kind] += 1;
                 of_flow.delivered_bytes += u64::from(s.payload_bytes);
-                hold!(self.arrives_later(key, s.hop), "a packet arrives that was on no link");
+                hold!(self.arrives_later(&key, s.hop), "a packet arrives that was on no link");
             }
             PacketEvent::Letter => {}
         }
@@ -156,7 +155,7 @@ impl Books {
     }
 
     /// A packet comes to a queue: from its source, or off a link.
-    fn comes(&mut self, key: Key, hop: u16) -> Result<(), String> {
+    fn comes(&mut self, key: &Key, hop: u16) -> Result<(), String> {
         if hop == 0 {
             self.flows.entry(key.flow).or_default().launched[usize::from(key.kind)] += 1;
             return Ok(());
@@ -165,12 +164,12 @@ impl Books {
         Ok(())
     }
 
-    fn arrives(&mut self, key: Key, hop: u16) -> bool {
-        take(&mut self.wire, (key, hop))
+    fn arrives(&mut self, key: &Key, hop: u16) -> bool {
+        take(&mut self.wire, &(key.clone(), hop))
     }
 
     /// After the link before `hop`; copies of packets appear on links.
-    fn arrives_later(&mut self, key: Key, hop: u16) -> bool {
+    fn arrives_later(&mut self, key: &Key, hop: u16) -> bool {
         let known = hop.checked_sub(1).is_some_and(|before| self.arrives(key, before));
         self.doubled += u64::from(!known && self.may_double);
         known || self.may_double

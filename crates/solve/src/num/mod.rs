@@ -1,5 +1,6 @@
 //! Network utility maximization (NUMFabric, equation 1), exact: a damped Newton method on the dual.
 
+mod dense;
 mod newton;
 mod order;
 mod program;
@@ -9,7 +10,7 @@ use crate::answer::{Answer, Status};
 use crate::options::Options;
 use crate::utility::Utility;
 use newton::{Limits, Outcome, Start};
-use program::Program;
+use program::{Form, Program};
 use subak_core::{Case, Fault, IdVec, LinkId};
 
 /// Maximizes the sum of `utilities`, one a flow, all of one kind and alpha > 0.
@@ -23,28 +24,44 @@ pub(crate) fn solve(
 ) -> Result<Answer, Fault> {
     let tolerance = options.tolerance.max(1e-12);
     let limits = Limits { tolerance, max_iterations: options.max_iterations, start: Start::Cold };
-    let mut program = Program::new(case, utilities)?;
+    // At small alpha prices follow from rates, and rates hardly from prices: there it is the rates that are sought.
+    let flat = utilities.iter().any(|u| matches!(u, Utility::Power { alpha, .. } if *alpha < 1.0));
+    let pooled = !case.flows.single_path();
+    let form = if flat && pooled { Form::Rates } else { Form::Prices };
     if let Some(prices) = warm {
+        let mut program = Program::new(case, utilities, form)?;
         let start = program.scaled_prices(prices);
         let quick = Limits { max_iterations: limits.max_iterations.min(30), start: Start::Warm, ..limits };
         let outcome = newton::solve(&mut program, start, quick);
         if outcome.converged {
             return Ok(answer(case, &program, outcome, limits));
         }
-        program = Program::new(case, utilities)?;
     }
+    let attempt = |form, start, most: u64| {
+        let mut program = Program::new(case, utilities, form)?;
+        let prices = program.price.clone();
+        let max_iterations = limits.max_iterations.min(most);
+        let outcome = newton::solve(&mut program, prices, Limits { start, max_iterations, ..limits });
+        Ok((program, outcome))
+    };
     // A pooled problem that does not yield at once is taken carefully; single-path ones nearly always yield.
-    let most = if case.flows.single_path() { limits.max_iterations } else { limits.max_iterations.min(60) };
-    let start = program.price.clone();
-    let mut outcome = newton::solve(&mut program, start, Limits { max_iterations: most, ..limits });
+    let (mut program, mut outcome) = attempt(form, Start::Cold, if pooled { QUICK } else { u64::MAX })?;
+    for (other, most) in [(Form::Rates, QUICK), (Form::Within, MANY)] {
+        if flat && other != form && !outcome.converged {
+            (program, outcome) = attempt(other, Start::Cold, most)?;
+        }
+    }
     if !outcome.converged && outcome.iterations < limits.max_iterations {
-        program = Program::new(case, utilities)?;
-        let start = program.price.clone();
-        let kind = if program.paths.len() > MANY_PATHS { Start::Proximal } else { Start::Careful };
-        outcome = newton::solve(&mut program, start, Limits { start: kind, ..limits });
+        let hard = program.paths.len() > MANY_PATHS && program.capacity.len() > newton::MOST_IN_FULL;
+        let start = if hard { Start::Proximal } else { Start::Careful };
+        (program, outcome) = attempt(if flat { Form::Rates } else { form }, start, u64::MAX)?;
     }
     Ok(answer(case, &program, outcome, limits))
 }
+
+/// Iterations in which most problems yield, and in which nearly all do.
+const QUICK: u64 = 60;
+const MANY: u64 = 500;
 
 /// Of more paths than this conjugate gradients do not reach the end of the pooled systems without proximal terms.
 const MANY_PATHS: usize = 200;
@@ -81,7 +98,7 @@ fn answer(case: &Case, program: &Program, outcome: Outcome, limits: Limits) -> A
     }
     let mut link_price = IdVec::filled(0.0, case.network.links().len());
     let ln_unit = -program.alpha * program.ln_level_unit;
-    for (price, &l) in prices.iter().zip(&program.links) {
+    for (price, &l) in prices.iter().zip(&program.links).filter(|(_, l)| **l != LinkId::NONE) {
         link_price[l] = libm::exp(libm::log(*price) + ln_unit);
     }
     let status = match converged {

@@ -4,8 +4,11 @@
 //! price times its idle capacity is mu w_l. D's curvature is R M^-1 R' (R the routing matrix); the barrier adds s/p, s
 //! the idle capacity, which makes the system definite however many links are parallel, dominated or idle, and however
 //! few the flows. Steps are taken in ln p, and the residual of an overloaded link is taken in logarithms too: that is
-//! what makes far starts and alphas far from 1 converge in few steps. Systems are solved by conjugate gradients.
+//! what makes far starts and alphas far from 1 converge in few steps. Systems are solved by conjugate gradients, or, where
+//! rates are unknowns too and the links are few, by a factorization: near the optimum those systems are too ill-conditioned
+//! for gradients.
 
+use super::dense::Dense;
 use super::program::Program;
 use super::response::{OFF_CENTER, PoolStep, Response};
 
@@ -52,6 +55,7 @@ struct System {
     d: Vec<f64>,
     q: Vec<f64>,
     z: Vec<f64>,
+    whole: Dense,
 }
 
 /// The barrier's share of the diagonal, and the right-hand side, of one link with idle capacity `s`.
@@ -87,8 +91,20 @@ impl System {
         }
     }
 
-    /// Conjugate gradients to a residual of `tolerance` in the preconditioner's norm.
+    /// Solves the system: by a factorization, or by conjugate gradients to `tolerance`.
     fn solve(&mut self, program: &Program, response: &Response, tolerance: f64) {
+        let System { x, precondition, barrier, rhs, whole, .. } = self;
+        if response.pooled() && rhs.len() <= MOST_IN_FULL {
+            whole.reset(barrier);
+            response.add_to(program, whole);
+            whole.solve(|i| precondition[i].sqrt(), rhs, x);
+        } else {
+            self.approach(program, response, tolerance);
+        }
+    }
+
+    /// Conjugate gradients to a residual of `tolerance` in the preconditioner's norm.
+    fn approach(&mut self, program: &Program, response: &Response, tolerance: f64) {
         let n = self.rhs.len();
         let System { x, r, d, q, z, precondition, barrier, rhs, .. } = self;
         x.clear();
@@ -137,6 +153,9 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     sums.iter().sum::<f64>() + a.1.iter().zip(b.1).map(|(a, b)| a * b).sum::<f64>()
 }
 
+/// Systems of so many links are factored.
+pub(super) const MOST_IN_FULL: usize = 600;
+
 /// To how much of their residual the linear systems are solved: loosely, until a step fails.
 const LOOSEST: f64 = 0.1;
 const TIGHTEST: f64 = 1e-13;
@@ -182,7 +201,10 @@ pub(crate) fn solve(program: &mut Program, mut prices: Vec<f64>, limits: Limits)
         let state = progress(program, &prices, &response);
         let end = |prices, response, converged| Outcome { prices, response, iterations: iteration, converged };
         let sharp = program.alpha.max(1.0);
-        if state.excess <= 0.3 * limits.tolerance / sharp && state.gap <= 0.7 * limits.tolerance / sharp && mu <= last {
+        // What paths are dearer than their flow's marginal utility counts in its rate 1/alpha times.
+        let dull = if program.seeks_rates() { program.alpha } else { 1.0 };
+        let closed = state.gap <= 0.7 * limits.tolerance * dull / sharp;
+        if state.excess <= 0.3 * limits.tolerance / sharp && closed && mu <= last {
             return end(prices, response, true);
         }
         if !response.pooled() {
@@ -255,7 +277,10 @@ fn progress(program: &Program, prices: &[f64], response: &Response) -> Progress 
         revenue += price * load;
     }
     let (miss, unused) = response.pool_miss(program, prices);
-    let gap = if revenue > 0.0 { (idle + unused) / revenue } else { 0.0 };
+    // Prices so high that nobody sends are no optimum.
+    let silent = !prices.is_empty() && response.load.iter().all(|&load| load == 0.0);
+    let none = if silent { f64::INFINITY } else { 0.0 };
+    let gap = if revenue > 0.0 { (idle + unused) / revenue } else { none };
     Progress { excess: excess.max(miss), gap }
 }
 
@@ -283,7 +308,7 @@ impl Step<'_> {
         let mut see = |x: f64| (falls, largest) = (falls.max(-x), largest.max(x.abs()));
         self.change.iter().zip(prices).for_each(|(x, p)| see(x / p));
         if !self.pool.rate.is_empty() {
-            for f in (0..program.flows.len()).filter(|&f| program.paths_of(f).len() > 1) {
+            for f in (0..program.flows.len()).filter(|&f| program.has_own_rates(f)) {
                 if program.demand[f] == f64::INFINITY {
                     see(self.pool.marginal[f] / response.marginal[f]);
                 }

@@ -2,6 +2,7 @@
 //! near 1 and prices near 1.
 
 use super::order::{self, Place};
+use crate::certificate::narrowest_link;
 use crate::max_min::{self, MaxMin};
 use crate::utility::{BandwidthFunction, Utility};
 use std::ops::Range;
@@ -21,10 +22,23 @@ pub(crate) enum Shape {
     Functions(Vec<BandwidthFunction>),
 }
 
+/// What is sought, beside the prices of links.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// The rates of flows of several paths; what the others do follows from the prices.
+    Prices,
+    /// The rates of all flows.
+    Rates,
+    /// As [`Form::Rates`], with each demand a link of its flow, so that it is approached from within. Where a demand holds
+    /// a flow at the very rate that it would have without, that is less exact.
+    Within,
+}
+
 /// The problem: maximize the sum of utilities with U'(x) = level(x)^-alpha over links of unit-scaled capacity.
 #[derive(Debug)]
 pub(crate) struct Program {
     pub alpha: f64,
+    pub form: Form,
     pub shape: Shape,
     /// Flow `f` here is flow `flows[f]` of the case.
     pub flows: Vec<FlowId>,
@@ -35,7 +49,7 @@ pub(crate) struct Program {
     path_links: Vec<LinkId>,
     /// Paths of one length that follow each other.
     runs: Vec<Range<usize>>,
-    /// Link `l` here is link `links[l]` of the case.
+    /// Link `l` here is link `links[l]` of the case, or [`LinkId::NONE`] where it is a demand.
     pub links: IdVec<LinkId, LinkId>,
     pub capacity: IdVec<LinkId, f64>,
     pub demand: Vec<f64>,
@@ -104,9 +118,38 @@ impl Program {
         self.path_ptr.row(f)
     }
 
-    /// Whether some flow has several paths.
+    /// Whether the rates of all flows are unknowns.
+    #[inline]
+    pub fn seeks_rates(&self) -> bool {
+        self.form != Form::Prices
+    }
+
+    /// Whether the rates of some flows are unknowns.
     pub fn pooled(&self) -> bool {
-        self.flows.len() < self.paths.len()
+        self.seeks_rates() || self.flows.len() < self.paths.len()
+    }
+
+    /// Whether the rates of flow `f` are unknowns: if it has several paths, or if all are.
+    #[inline]
+    pub fn has_own_rates(&self, f: usize) -> bool {
+        self.seeks_rates() || self.paths_of(f).len() > 1
+    }
+
+    /// What flow `f` at rate `rate` is to have where its marginal utility is to be `marginal`, and minus the slope of that.
+    /// Where rates are sought, the marginal utility is what is followed: far from the optimum it is nearly flat at small alpha,
+    /// where the rate that belongs to a price is nowhere near.
+    pub fn wish(&self, f: usize, rate: f64, marginal: f64) -> (f64, f64) {
+        match &self.shape {
+            Shape::Linear(gain) if self.seeks_rates() => {
+                // The demand is a kink here too.
+                if marginal <= self.level_to_price(self.demand[f] / gain[f]) {
+                    return (self.demand[f], 0.0);
+                }
+                let off = libm::log(marginal) + self.alpha * libm::log(rate / gain[f]);
+                (rate * (1.0 - off / self.alpha), rate / (self.alpha * marginal))
+            }
+            _ => self.respond(f, marginal),
+        }
     }
 
     /// Rate of flow `f` at `price`, and minus its slope there. The demand is a kink: beyond it the slope is zero.
@@ -136,7 +179,7 @@ impl Program {
     }
 
     /// `case` in these units, with a start from max-min.
-    pub fn new(case: &Case, utilities: &[Utility]) -> Result<Self, Fault> {
+    pub fn new(case: &Case, utilities: &[Utility], form: Form) -> Result<Self, Fault> {
         let all = &case.flows;
         let top = |f: usize| match &utilities[f] {
             Utility::BandwidthFunction { function, .. } => function.top_bps(),
@@ -146,6 +189,7 @@ impl Program {
         let flows: Vec<FlowId> = FlowId::first(all.len()).filter(|f| demand_bps(f.index()) > 0.0).collect();
         let mut program = Program {
             alpha: utilities.first().map_or(1.0, Utility::alpha),
+            form,
             shape: Shape::Linear(Vec::new()),
             demand: flows.iter().map(|&f| demand_bps(f.index())).collect(),
             flows,
@@ -175,10 +219,19 @@ impl Program {
 
     fn take_links(&mut self, case: &Case) {
         let mut number = IdVec::filled(LinkId::NONE, case.network.links().len());
+        let capacity_bps = |l: LinkId| case.network.links()[l].capacity_bps;
+        let most_bps = |p| narrowest_link(case, p);
         self.link_ptr.reserve(case.flows.link_ptr().len());
         self.path_links.reserve(case.flows.links().len());
-        for &f in &self.flows {
+        for (&f, demand) in self.flows.iter().zip(&mut self.demand) {
+            let binds = || *demand < case.flows.paths_of(f.index()).map(most_bps).sum();
+            let own = (self.form == Form::Within && binds()).then(|| {
+                self.capacity.resize(self.links.len(), 0.0);
+                self.capacity.push(std::mem::replace(demand, f64::INFINITY));
+                self.links.push(LinkId::NONE)
+            });
             for p in case.flows.paths_of(f.index()) {
+                self.path_links.extend(own);
                 for &l in case.flows.links_of(p) {
                     let number = &mut number[l];
                     if *number == LinkId::NONE {
@@ -191,7 +244,10 @@ impl Program {
             }
             self.path_ptr.push(self.paths.len());
         }
-        self.capacity = self.links.iter().map(|&l| case.network.links()[l].capacity_bps).collect();
+        self.capacity.resize(self.links.len(), 0.0);
+        for (&l, capacity) in self.links.iter().zip(&mut self.capacity).filter(|(l, _)| **l != LinkId::NONE) {
+            *capacity = capacity_bps(l);
+        }
         self.rate_unit_bps = self.capacity.iter().fold(0.0, |a: f64, &b| a.max(b)).max(f64::MIN_POSITIVE);
         let unit = self.rate_unit_bps;
         self.capacity.iter_mut().chain(&mut self.demand).for_each(|c| *c /= unit);
@@ -396,7 +452,7 @@ impl Program {
         for f in (0..self.flows.len()).filter(|_| pooled) {
             let price = |p: usize| self.sum(p, prices);
             let revenue: f64 = self.paths_of(f).map(|p| rate[p] * price(p)).sum();
-            if self.paths_of(f).len() > 1 && revenue > 0.0 {
+            if self.has_own_rates(f) && revenue > 0.0 {
                 self.revenue[f] = revenue;
             }
         }

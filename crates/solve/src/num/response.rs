@@ -5,6 +5,7 @@
 //! from prices: its paths' rates x_p and its marginal utility v are unknowns of Newton's method too, eliminated flow by
 //! flow. They solve x_p z_p = mu w_p with z_p = q_p - v, and sum x_p = U'^-1(v). At its demand a flow no longer responds.
 
+use super::dense::Dense;
 use super::program::Program;
 use subak_core::{IdVec, LinkId};
 
@@ -100,8 +101,8 @@ impl Response {
     }
 
     fn evaluate_pooled(&mut self, program: &Program, prices: &[f64], f: usize) {
-        let paths = program.paths_of(f);
-        if paths.len() == 1 {
+        let (paths, own) = (program.paths_of(f), program.has_own_rates(f));
+        if !own {
             let price = program.sum(paths.start, prices);
             (self.rate[paths.start], self.held[f]) = program.respond(f, price);
         }
@@ -109,7 +110,7 @@ impl Response {
             for &l in program.path(p) {
                 let sum = &mut self.sums[l];
                 sum.0 += self.rate[p];
-                sum.1 += if paths.len() == 1 { self.held[f] } else { 0.0 };
+                sum.1 += if !program.has_own_rates(f) { self.held[f] } else { 0.0 };
             }
         }
     }
@@ -121,7 +122,7 @@ impl Response {
         }
         for f in 0..program.flows.len() {
             let paths = program.paths_of(f);
-            if paths.len() > 1 {
+            if program.has_own_rates(f) {
                 self.linearize(program, prices, f, mu);
                 for p in paths {
                     program.add(p, self.ahead[p] - self.rate[p], load);
@@ -133,13 +134,15 @@ impl Response {
     fn linearize(&mut self, program: &Program, prices: &[f64], f: usize, mu: f64) {
         let paths = program.paths_of(f);
         let barrier = mu * program.revenue[f] / paths.len() as f64;
-        let (wanted, slope) = program.respond(f, self.marginal[f]);
+        let total: f64 = paths.clone().map(|p| self.rate[p]).sum();
+        let (wanted, slope) = program.wish(f, total, self.marginal[f]);
+        let worth = if program.seeks_rates() { total } else { wanted };
         let (mut all, mut excess) = (0.0, 0.0);
         for p in paths.clone() {
             let price: f64 = program.sum(p, prices);
             let z = self.dearness[p];
             let own = self.rate[p] / z;
-            self.swap[p] = own / (1.0 + self.proximal * own * (self.marginal[f] / wanted));
+            self.swap[p] = own / (1.0 + self.proximal * own * (self.marginal[f] / worth));
             self.ahead[p] = self.rate[p] + self.swap[p] * (barrier / self.rate[p] - z - (price - self.marginal[f] - z));
             all += self.swap[p];
             excess += self.ahead[p];
@@ -160,7 +163,7 @@ impl Response {
         }
         for f in 0..program.flows.len() {
             let paths = program.paths_of(f);
-            if paths.len() == 1 {
+            if !program.has_own_rates(f) {
                 let flow = self.held[f] * sum(paths.start);
                 program.add(paths.start, flow, out);
                 continue;
@@ -169,6 +172,30 @@ impl Response {
             for p in paths {
                 let flow = self.swap[p] * (sum(p) - mean) + self.swap[p] / all * self.held[f] * mean;
                 program.add(p, flow, out);
+            }
+        }
+    }
+
+    /// Adds the dual's curvature without the barrier to `whole`.
+    pub fn add_to(&self, program: &Program, whole: &mut Dense) {
+        let mut add = |p: usize, q: usize, term: f64| {
+            for &l in program.path(p) {
+                program.path(q).iter().for_each(|m| whole.add(l.index(), m.index(), term));
+            }
+        };
+        for f in 0..program.flows.len() {
+            let paths = program.paths_of(f);
+            if !program.has_own_rates(f) {
+                add(paths.start, paths.start, self.held[f]);
+                continue;
+            }
+            let all: f64 = self.swap[paths.clone()].iter().sum();
+            for p in paths.clone() {
+                for q in paths.clone() {
+                    let (own, other) = (self.swap[p], self.swap[q] / all);
+                    let kept = if p == q { own * ((all - own) / all) } else { -own * other };
+                    add(p, q, kept + own / all * other * self.held[f]);
+                }
             }
         }
     }
@@ -189,7 +216,7 @@ impl Response {
         out.extend(self.sums.iter().map(|s| s.1));
         for f in (0..program.flows.len()).filter(|_| program.pooled()) {
             let paths = program.paths_of(f);
-            if paths.len() == 1 {
+            if !program.has_own_rates(f) {
                 continue;
             }
             let all: f64 = self.swap[paths.clone()].iter().sum();
@@ -212,7 +239,7 @@ impl Response {
         let sum = |p: usize| program.sum(p, change);
         for f in 0..program.flows.len() {
             let paths = program.paths_of(f);
-            if paths.len() > 1 {
+            if program.has_own_rates(f) {
                 let (all, mean) = self.mean(program, f, &sum);
                 // held / all = slope / (slope + all): the part of the mean that the marginal does not follow.
                 let lag = self.held[f] / all;
@@ -233,7 +260,7 @@ impl Response {
         if !self.pooled() {
             return;
         }
-        for f in (0..program.flows.len()).filter(|&f| program.paths_of(f).len() > 1) {
+        for f in (0..program.flows.len()).filter(|&f| program.has_own_rates(f)) {
             self.marginal[f] = from.marginal[f] + length * step.marginal[f];
             for p in program.paths_of(f) {
                 self.rate[p] = from.rate[p] + length * step.rate[p];
@@ -244,7 +271,7 @@ impl Response {
 
     /// Keeps rates times dearness within reach of `mu` times their weights.
     pub fn center(&mut self, program: &Program, mu: f64) {
-        for f in (0..program.flows.len()).filter(|&f| program.paths_of(f).len() > 1) {
+        for f in (0..program.flows.len()).filter(|&f| program.has_own_rates(f)) {
             let barrier = mu * program.revenue[f] / program.paths_of(f).len() as f64;
             for p in program.paths_of(f) {
                 let target = barrier / self.rate[p];
@@ -258,7 +285,7 @@ impl Response {
     pub fn pool_miss(&self, program: &Program, prices: &[f64]) -> (f64, f64) {
         let (mut miss, mut idle) = (0.0f64, 0.0);
         if self.pooled() {
-            for f in (0..program.flows.len()).filter(|&f| program.paths_of(f).len() > 1) {
+            for f in (0..program.flows.len()).filter(|&f| program.has_own_rates(f)) {
                 let sum: f64 = self.rate[program.paths_of(f)].iter().sum();
                 miss = miss.max((sum / program.respond(f, self.marginal[f]).0 - 1.0).abs());
                 for p in program.paths_of(f) {
