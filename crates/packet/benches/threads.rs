@@ -59,7 +59,7 @@ fn run(threads: usize, leaves: usize, millis: u64) -> (Figures, f64) {
         took.set(now_s - took.get());
         now_s
     };
-    let figures = measure_on(threads, "dctcp", leaves, millis, clock);
+    let figures = measure_on(threads, "dctcp", leaves, millis * 1_000_000, clock);
     (figures, took.get())
 }
 

@@ -73,22 +73,29 @@ pub struct Figures {
 /// As [`measure_on`] one thread, in its CPU time.
 #[allow(dead_code, reason = "each benchmark measures its own")]
 pub fn measure(scheme: &str, leaves: usize, millis: u64) -> Figures {
-    measure_on(1, scheme, leaves, millis, cpu_seconds)
+    measure_on(1, scheme, leaves, millis * 1_000_000, cpu_seconds)
 }
 
-pub fn measure_on(threads: usize, scheme: &str, leaves: usize, millis: u64, seconds: impl Fn() -> f64) -> Figures {
+/// The permutation for `duration_ns` of the network's time.
+pub fn measure_on(
+    threads: usize,
+    scheme: &str,
+    leaves: usize,
+    duration_ns: u64,
+    seconds: impl Fn() -> f64,
+) -> Figures {
     let fabric = fabric(leaves);
     let params = serde_json::Map::new();
     let mut sim = subak_packet::build_on(threads, scheme, &params, &fabric.network, PacketSizes::default(), &[], 1)
         .expect("the scheme is registered");
     let flows: Vec<_> = plans(&fabric).into_iter().map(|plan| sim.add(plan)).collect();
     let start = seconds();
-    sim.run_until(millis * 1_000_000);
+    sim.run_until(duration_ns);
     let seconds = seconds() - start;
     let received: u64 = flows.iter().map(|&f| sim.flow(f).received_wire_bytes).sum();
     Figures {
         ns_per_hop: seconds * 1e9 / sim.packet_hops() as f64,
-        goodput_gbps: received as f64 * 8.0 / (millis as f64 * 1e6),
+        goodput_gbps: received as f64 * 8.0 / duration_ns as f64,
         hops: sim.packet_hops(),
         events: sim.events(),
     }
