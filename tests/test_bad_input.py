@@ -307,6 +307,14 @@ def test_spec(subak: Subak, tmp_path: Path, name: str) -> None:
     assert not (tmp_path / "out").exists()
 
 
+def test_known_keys_of_a_spec_are_named_once(subak: Subak, tmp_path: Path) -> None:
+    path = tmp_path / "spec.json"
+    path.write_text(json.dumps(spec(nonsense=1)))
+    ended = subak("run", path, "--out", tmp_path / "out")
+    known = ended.err.split("known keys: ")[1].split("\n")[0].split(", ")
+    assert {"policy", "run"} <= set(known) and len(known) == len(set(known)), ended.err
+
+
 def test_bad_line_of_sizes(subak: Subak, tmp_path: Path) -> None:
     (tmp_path / "sizes.csv").write_text("size_bytes,probability\n1000,0.5\n2000,1.5\n")
     path = tmp_path / "spec.json"

@@ -36,6 +36,13 @@ pub struct Rows {
 }
 
 impl Rows {
+    /// `rows` rows without links.
+    pub(crate) fn of_nothing(rows: usize) -> Self {
+        let mut all = Rows::default();
+        (0..rows).for_each(|_| all.push([]));
+        all
+    }
+
     /// Row `i`.
     pub fn row(&self, i: usize) -> &[LinkId] {
         &self.links[self.offsets.row(i)]
@@ -49,6 +56,20 @@ impl Rows {
     /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Adds a row of those of `links` that `holds` says. It is not known which will: no branch asks.
+    pub(crate) fn push_where(&mut self, links: impl Iterator<Item = LinkId>, mut holds: impl FnMut(LinkId) -> bool) {
+        let mut end = self.links.len();
+        let start = end;
+        self.links.extend(links);
+        for i in start..self.links.len() {
+            let link = self.links[i];
+            self.links[end] = link;
+            end += usize::from(holds(link));
+        }
+        self.links.truncate(end);
+        self.offsets.push(end);
     }
 
     pub(crate) fn push(&mut self, row: impl IntoIterator<Item = LinkId>) {

@@ -2,24 +2,39 @@
 
 use crate::answer::{Answer, Certificate, LevelDual, Rows};
 use crate::utility::Utility;
-use subak_core::{Case, IdVec, LinkId, Policy};
+use subak_core::{Case, IdVec, Link, LinkId, Policy};
 
 /// A link with less than this share of its capacity idle is full when bottlenecks are named.
 const FULL: f64 = 1e-7;
 
 /// Certifies `answer` for `case`. Numbers that are not finite, or lists of the wrong length, give infinities.
 pub fn certify(case: &Case, answer: &Answer) -> Certificate {
-    certify_by(case, answer, |loads| match case.policy {
-        Policy::MaxMin | Policy::BandwidthFunction if case.flows.single_path() => max_min(case, answer, loads),
-        Policy::MaxMin | Policy::BandwidthFunction => pooled_max_min(case, answer, loads),
-        _ => maximum(case, answer, loads, |f| Utility::of(case, f).ok()),
-    })
+    Loads::of(case, answer).map_or(NOTHING, |loads| prove(case, answer, None, &loads))
 }
 
 /// Certifies `answer` as the maximum of the sum of `utilities`, one a flow, whatever the case's policy.
 pub fn certify_maximum(case: &Case, utilities: &[Utility], answer: &Answer) -> Certificate {
-    certify_by(case, answer, |loads| maximum(case, answer, loads, |f| utilities.get(f).cloned()))
+    Loads::of(case, answer).map_or(NOTHING, |loads| prove(case, answer, Some(utilities), &loads))
 }
+
+/// The certificate of an answer whose loads these are: as the maximum of `utilities`, or by the case's policy.
+pub(crate) fn prove(case: &Case, answer: &Answer, utilities: Option<&[Utility]>, loads: &Loads) -> Certificate {
+    let Optimality { gap, flow_gap, stationarity } = match (case.policy, utilities) {
+        (_, Some(utilities)) => maximum(case, answer, loads, |f| utilities.get(f).cloned()),
+        (Policy::MaxMin | Policy::BandwidthFunction, None) if case.flows.single_path() => max_min(case, answer, loads),
+        (Policy::MaxMin | Policy::BandwidthFunction, None) => pooled_max_min(case, answer, loads),
+        (_, None) => maximum(case, answer, loads, |f| Utility::of(case, f).ok()),
+    };
+    Certificate { infeasibility: infeasibility(case, answer, loads), gap, flow_gap, stationarity }
+}
+
+/// The certificate of an answer that is none.
+pub(crate) const NOTHING: Certificate = Certificate {
+    infeasibility: f64::INFINITY,
+    gap: f64::INFINITY,
+    flow_gap: f64::INFINITY,
+    stationarity: f64::INFINITY,
+};
 
 /// The part of a certificate that is about optimality.
 #[derive(Default)]
@@ -32,28 +47,12 @@ struct Optimality {
 /// What proves nothing.
 const NONE: Optimality = Optimality { gap: f64::INFINITY, flow_gap: f64::INFINITY, stationarity: f64::INFINITY };
 
-fn certify_by(case: &Case, answer: &Answer, optimality: impl FnOnce(&Loads) -> Optimality) -> Certificate {
-    let certificate = |infeasibility: f64, Optimality { gap, flow_gap, stationarity }| Certificate {
-        infeasibility,
-        gap,
-        flow_gap,
-        stationarity,
-    };
-    let shaped = answer.rates_bps.len() == case.flows.len()
-        && answer.path_rates_bps.len() == case.flows.path_count()
-        && answer.link_price.len() == case.network.links().len();
-    let rates = || answer.rates_bps.iter().chain(&answer.path_rates_bps).chain(&answer.link_price);
-    if !shaped || rates().any(|x| !x.is_finite() || *x < 0.0) {
-        return certificate(f64::INFINITY, NONE);
-    }
-    let loads = Loads::of(case, answer);
-    certificate(infeasibility(case, answer, &loads), optimality(&loads))
-}
-
-/// Loads and the largest level on each link.
-struct Loads {
-    load: IdVec<LinkId, f64>,
-    level: IdVec<LinkId, f64>,
+/// What the rates come to at each link and each flow.
+pub(crate) struct Loads {
+    /// Load of each link, bit/s.
+    pub load: IdVec<LinkId, f64>,
+    /// The share of each link that is idle, and the largest level on it.
+    link: IdVec<LinkId, (f64, f64)>,
     /// The levels at which each flow has its rate, from and to.
     range: Vec<(f64, f64)>,
 }
@@ -77,34 +76,53 @@ fn levels(case: &Case, f: usize, rate: f64) -> (f64, f64) {
 /// A rate this close to its demand has reached it.
 const SATED: f64 = 1e-8;
 
-/// Whether flow `f` has all it can use.
-fn sated(case: &Case, f: usize, rate: f64) -> bool {
-    rate >= case.flows.demand_bps()[f] * (1.0 - SATED) || levels(case, f, rate).1 == f64::INFINITY
-}
-
 impl Loads {
-    fn of(case: &Case, answer: &Answer) -> Self {
-        let links = case.network.links().len();
-        let range = answer.rates_bps.iter().enumerate().map(|(f, &rate)| levels(case, f, rate)).collect();
-        let mut loads = Loads { load: IdVec::filled(0.0, links), level: IdVec::filled(0.0, links), range };
-        for f in 0..answer.rates_bps.len() {
-            let level = loads.range[f].0;
+    /// `None` where a number is not finite or negative, or a list has the wrong length.
+    pub fn of(case: &Case, answer: &Answer) -> Option<Self> {
+        let links = case.network.links();
+        let shaped = answer.rates_bps.len() == case.flows.len()
+            && answer.path_rates_bps.len() == case.flows.path_count()
+            && answer.link_price.len() == links.len();
+        let mut numbers = answer.rates_bps.iter().chain(&answer.path_rates_bps).chain(&answer.link_price);
+        if !shaped || numbers.any(|x| !x.is_finite() || *x < 0.0) {
+            return None;
+        }
+        let range: Vec<_> = answer.rates_bps.iter().enumerate().map(|(f, &rate)| levels(case, f, rate)).collect();
+        // Load, and the largest level.
+        let mut sums = IdVec::<LinkId, (f64, f64)>::filled((0.0, 0.0), links.len());
+        for (f, &(level, _)) in range.iter().enumerate() {
             for p in case.flows.paths_of(f) {
+                let rate = answer.path_rates_bps[p];
                 for &l in case.flows.links_of(p) {
-                    loads.load[l] += answer.path_rates_bps[p];
-                    loads.level[l] = loads.level[l].max(level);
+                    let (load, largest) = &mut sums[l];
+                    *load += rate;
+                    *largest = largest.max(level);
                 }
             }
         }
-        loads
+        let idle = |(&(load, level), link): (&(f64, f64), &Link)| ((1.0 - load / link.capacity_bps).max(0.0), level);
+        let link = sums.iter().zip(links).map(idle).collect();
+        Some(Loads { load: sums.iter().map(|sum| sum.0).collect(), link, range })
     }
 
     fn idle_bps(&self, case: &Case, l: LinkId) -> f64 {
         (case.network.links()[l].capacity_bps - self.load[l]).max(0.0)
     }
 
-    fn idle(&self, case: &Case, l: LinkId) -> f64 {
-        (1.0 - self.load[l] / case.network.links()[l].capacity_bps).max(0.0)
+    /// The share of link `l` that is idle.
+    fn idle(&self, l: LinkId) -> f64 {
+        self.link[l].0
+    }
+
+    /// By how much flow `f` falls short of the highest level on link `l`.
+    fn shortfall(&self, f: usize, l: LinkId) -> f64 {
+        let largest = self.link[l].1;
+        if largest > 0.0 { (1.0 - self.range[f].1 / largest).max(0.0) } else { 0.0 }
+    }
+
+    /// Whether flow `f` has all it can use.
+    fn sated(&self, case: &Case, f: usize, rate: f64) -> bool {
+        rate >= case.flows.demand_bps()[f] * (1.0 - SATED) || self.range[f].1 == f64::INFINITY
     }
 }
 
@@ -133,27 +151,21 @@ fn infeasibility(case: &Case, answer: &Answer, loads: &Loads) -> f64 {
 fn max_min(case: &Case, answer: &Answer, loads: &Loads) -> Optimality {
     let mut worst = Optimality::default();
     for (f, &rate) in answer.rates_bps.iter().enumerate() {
-        if sated(case, f, rate) {
+        if loads.sated(case, f, rate) {
             continue;
         }
-        let of = |&l: &LinkId| (loads.idle(case, l), loads.shortfall(f, l), l);
-        let worse = |a: &(f64, f64, LinkId)| a.0.max(a.1);
-        let links = case.flows.paths_of(f).flat_map(|p| case.flows.links_of(p));
-        if let Some((idle, shortfall, l)) = links.map(of).min_by(|a, b| worse(a).total_cmp(&worse(b))) {
-            worst.gap = worst.gap.max(idle);
-            worst.flow_gap = worst.flow_gap.max(share(loads.idle_bps(case, l), rate));
-            worst.stationarity = worst.stationarity.max(shortfall);
+        let links = || case.flows.paths_of(f).flat_map(|p| case.flows.links_of(p)).copied();
+        let miss = |l: LinkId| loads.idle(l).max(loads.shortfall(f, l));
+        // Nearly all flows have a link that misses nothing: to look for the least takes no branches, to look for the link does.
+        if links().map(miss).fold(f64::INFINITY, f64::min) > 0.0
+            && let Some(best) = links().min_by(|&a, &b| miss(a).total_cmp(&miss(b)))
+        {
+            worst.gap = worst.gap.max(loads.idle(best));
+            worst.flow_gap = worst.flow_gap.max(share(loads.idle_bps(case, best), rate));
+            worst.stationarity = worst.stationarity.max(loads.shortfall(f, best));
         }
     }
     worst
-}
-
-impl Loads {
-    /// By how much flow `f` falls short of the highest level on link `l`.
-    fn shortfall(&self, f: usize, l: LinkId) -> f64 {
-        let largest = self.level[l];
-        if largest > 0.0 { (1.0 - self.range[f].1 / largest).max(0.0) } else { 0.0 }
-    }
 }
 
 /// Levels of flows at the duals' level up to this share count as at it.
@@ -186,7 +198,7 @@ fn pooled_max_min(case: &Case, answer: &Answer, loads: &Loads) -> Optimality {
             let above = low > dual.level * (1.0 + LEVEL);
             if above {
                 excess += price[f] * (rate - rate_at(case, f, dual.level)).max(0.0);
-            } else if high >= dual.level * (1.0 - LEVEL) && price[f] > 0.0 && !sated(case, f, rate) {
+            } else if high >= dual.level * (1.0 - LEVEL) && price[f] > 0.0 && !loads.sated(case, f, rate) {
                 let most = narrowest(case, f);
                 // A rate below the last digit of what the flow could have is none.
                 paid_here += if rate > 4.0 * f64::EPSILON * most { price[f] * rate } else { 0.0 };
@@ -210,7 +222,9 @@ fn pooled_max_min(case: &Case, answer: &Answer, loads: &Loads) -> Optimality {
             }
         }
     }
-    for held in held.iter().enumerate().filter(|(f, _)| !sated(case, *f, answer.rates_bps[*f])).map(|(_, held)| held) {
+    for held in
+        held.iter().enumerate().filter(|(f, _)| !loads.sated(case, *f, answer.rates_bps[*f])).map(|(_, held)| held)
+    {
         worst.gap = worst.gap.max(held.gap);
         worst.flow_gap = worst.flow_gap.max(held.flow_gap);
         worst.stationarity = worst.stationarity.max(held.stationarity);
@@ -278,7 +292,7 @@ fn maximum(case: &Case, answer: &Answer, loads: &Loads, utility: impl Fn(usize) 
         primal += value;
         worth += own_worth;
         gap += lost;
-        let idle = |&l: &LinkId| answer.link_price[l] * loads.idle(case, l);
+        let idle = |&l: &LinkId| answer.link_price[l] * loads.idle(l);
         let idle_of = |p| case.flows.links_of(p).iter().map(idle).sum::<f64>() * answer.path_rates_bps[p];
         let own = lost + case.flows.paths_of(f).map(idle_of).sum::<f64>();
         if own > 0.0 {
@@ -294,24 +308,21 @@ fn maximum(case: &Case, answer: &Answer, loads: &Loads, utility: impl Fn(usize) 
 
 /// The links that hold each flow back. Max-min: full, and no flow on them has a higher level (where paths are pooled:
 /// with a price at a level of the flow). Utilities: full, with a price. A `tolerance` that was asked for widens what is full.
-pub(crate) fn bottlenecks(case: &Case, answer: &Answer, tolerance: f64) -> Rows {
+pub(crate) fn bottlenecks(case: &Case, answer: &Answer, loads: &Loads, tolerance: f64) -> Rows {
     let full = tolerance.max(FULL);
-    let loads = Loads::of(case, answer);
     let by_level = matches!(case.policy, Policy::MaxMin | Policy::BandwidthFunction) && case.flows.single_path();
     let mut rows = Rows::default();
+    // For which flow each link was named last: those before are others'. No path crosses a link twice.
+    let mut named = IdVec::<LinkId, usize>::filled(usize::MAX, loads.load.len());
     for (f, &rate) in answer.rates_bps.iter().enumerate() {
-        let open = !sated(case, f, rate);
-        let holds = |l: &LinkId| {
-            let paid = if by_level { loads.shortfall(f, *l) <= full } else { answer.link_price[*l] > 0.0 };
-            loads.idle(case, *l) <= full && paid
-        };
-        let mut links: Vec<LinkId> = Vec::new();
-        for p in case.flows.paths_of(f).filter(|_| open) {
-            links.extend(
-                case.flows.links_of(p).iter().filter(|l| holds(l) && !links.contains(l)).copied().collect::<Vec<_>>(),
-            );
-        }
-        rows.push(links);
+        let paths = case.flows.paths_of(f);
+        let (open, several) = (!loads.sated(case, f, rate), paths.len() > 1);
+        let links = paths.filter(|_| open).flat_map(|p| case.flows.links_of(p)).copied();
+        rows.push_where(links, |l| {
+            let is_new = !several || std::mem::replace(&mut named[l], f) != f;
+            let miss = if by_level { loads.shortfall(f, l) } else { 0.0 };
+            is_new & (loads.idle(l) <= full) & (miss <= full) & (by_level | (answer.link_price[l] > 0.0))
+        });
     }
     rows
 }

@@ -5,7 +5,6 @@
 //! the last rates within a tolerance instead of solving anew. Utilities start from the last prices.
 
 use crate::answer::Answer;
-use crate::certificate::certify;
 use crate::live::{LiveMaxMin, Repair};
 use crate::options::{Method, Options};
 use crate::solver::{finish, max_min_prices, solve_from};
@@ -231,7 +230,7 @@ impl Incremental {
         let answer = Answer { path_rates_bps: rates.clone(), rates_bps: rates, link_price, ..empty };
         let exact = Options::default();
         let options = Options { tolerance: live.tolerance.max(exact.tolerance), ..exact };
-        let mut answer = finish(&self.case, answer, &options, start, certify);
+        let mut answer = finish(&self.case, answer, &options, start, None);
         let first = |f| answer.bottlenecks.row(f).first().copied();
         answer.link_price = max_min_prices(&self.case, (0..answer.bottlenecks.len()).map(first));
         Ok((self.case.clone(), answer))

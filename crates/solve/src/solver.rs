@@ -1,7 +1,7 @@
 //! One case in, one certified answer out: picks the method that fits the policy.
 
 use crate::answer::{Answer, Certificate, Rows, Status};
-use crate::certificate::{bottlenecks, certify, certify_maximum};
+use crate::certificate::{Loads, NOTHING, bottlenecks, prove};
 use crate::levels::{self, Rise};
 use crate::max_min::{self, MaxMin};
 use crate::num;
@@ -37,7 +37,7 @@ pub(crate) fn solve_from(case: &Case, options: &Options, warm: Option<&[f64]>) -
         }
         _ => by_utility(case, &utilities(case)?, options, warm)?,
     };
-    Ok(finish(case, answer, options, start, certify))
+    Ok(finish(case, answer, options, start, None))
 }
 
 /// Maximizes the sum of `utilities`, one a flow, whatever the case's policy: bandwidth functions as utilities, say.
@@ -54,7 +54,7 @@ pub fn maximize_from(
 ) -> Result<Answer, Fault> {
     let start = Instant::now();
     let answer = by_utility(case, utilities, options, warm)?;
-    Ok(finish(case, answer, options, start, |case, answer| certify_maximum(case, utilities, answer)))
+    Ok(finish(case, answer, options, start, Some(utilities)))
 }
 
 /// Linear utilities are a linear program, which Clarabel solves; the others are ours unless asked otherwise.
@@ -92,29 +92,32 @@ fn utilities(case: &Case) -> Result<Vec<Utility>, Fault> {
     (0..case.flows.len()).map(|f| Utility::of(case, f)).collect()
 }
 
-/// Adds what follows from rates and prices, and the certificate.
+/// Adds what follows from rates and prices, and the certificate: as the maximum of `utilities`, or by the case's policy.
 pub(crate) fn finish(
     case: &Case,
     mut answer: Answer,
     options: &Options,
     start: Instant,
-    certify: impl FnOnce(&Case, &Answer) -> Certificate,
+    utilities: Option<&[Utility]>,
 ) -> Answer {
-    answer.link_load_bps = link_loads(case, &answer.path_rates_bps);
-    answer.bottlenecks = bottlenecks(case, &answer, options.tolerance);
-    answer.certificate = certify(case, &answer);
-    let numbers = answer.rates_bps.iter().chain(&answer.path_rates_bps).chain(&answer.link_price);
-    if numbers.into_iter().any(|x| !x.is_finite()) {
+    if let Some(loads) = Loads::of(case, &answer) {
+        answer.certificate = prove(case, &answer, utilities, &loads);
+        answer.bottlenecks = bottlenecks(case, &answer, &loads, options.tolerance);
+        answer.link_load_bps = loads.load;
+        if answer.certificate.worst() <= options.tolerance {
+            answer.status = Status::Optimal;
+        } else if answer.status == Status::Optimal {
+            answer.status = Status::Inaccurate;
+        }
+    } else {
         // Nothing that follows from an answer may meet a NaN: it says that it is none, and holds zeros.
         answer.rates_bps.fill(0.0);
         answer.path_rates_bps.fill(0.0);
         answer.link_price.fill(0.0);
-        answer.link_load_bps.fill(0.0);
+        answer.link_load_bps = IdVec::filled(0.0, case.network.links().len());
+        answer.bottlenecks = Rows::of_nothing(case.flows.len());
+        answer.certificate = NOTHING;
         answer.status = Status::Stalled;
-    } else if answer.certificate.worst() <= options.tolerance {
-        answer.status = Status::Optimal;
-    } else if answer.status == Status::Optimal {
-        answer.status = Status::Inaccurate;
     }
     answer.seconds = start.elapsed().as_secs_f64();
     answer
@@ -147,16 +150,6 @@ pub(crate) fn max_min_prices(case: &Case, bottlenecks: impl Iterator<Item = Opti
         weight[l] += w;
     }
     weight.into_iter().map(|w| if w > 0.0 { 1.0 / w } else { 0.0 }).collect()
-}
-
-fn link_loads(case: &Case, path_rates_bps: &[f64]) -> IdVec<LinkId, f64> {
-    let mut load = IdVec::filled(0.0, case.network.links().len());
-    for (p, rate) in path_rates_bps.iter().enumerate() {
-        for &l in case.flows.links_of(p) {
-            load[l] += rate;
-        }
-    }
-    load
 }
 
 impl Answer {

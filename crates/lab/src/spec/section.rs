@@ -58,7 +58,9 @@ impl<'a> Section<'a> {
     /// The value of `key`, if given.
     pub fn get(&mut self, key: &'static str) -> Option<&'a Value> {
         debug_assert_eq!(self.declared(key).name, key);
-        self.known.push(key);
+        if !self.known.contains(&key) {
+            self.known.push(key);
+        }
         self.map.get(key)
     }
 

@@ -6,6 +6,7 @@ use subak_core::driver::{FlowPlan, PacketSizes, Route};
 use subak_core::rng::Stream;
 use subak_core::{LinkId, Network, NodeKind};
 
+#[allow(dead_code, reason = "each benchmark has its sizes")]
 pub const LEAVES: usize = 9;
 pub const HOSTS: usize = 16;
 const SPINES: usize = 4;

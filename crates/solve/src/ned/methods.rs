@@ -5,7 +5,6 @@ use super::normalize::Normalizer;
 use super::real::Real;
 use super::{Accelerated, Cluster, Fgm, Gradient, Ned, Newton, NewtonLike, PriceUpdate};
 use crate::answer::Answer;
-use crate::certificate::certify;
 use crate::options::Options;
 use crate::solver::finish;
 use std::time::Instant;
@@ -121,7 +120,7 @@ impl Run {
             true => self.iterate::<f32>(case),
             false => self.iterate::<f64>(case),
         }?;
-        Ok(finish(case, answer, &Options::default(), start, certify))
+        Ok(finish(case, answer, &Options::default(), start, None))
     }
 
     fn iterate<T: Real>(&self, case: &Case) -> Result<Answer, Fault> {
