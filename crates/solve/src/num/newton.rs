@@ -168,8 +168,7 @@ const PROXIMAL: f64 = 1e-4;
 /// Solves from the prices `prices`.
 pub(crate) fn solve(program: &mut Program, mut prices: Vec<f64>, limits: Limits) -> Outcome {
     // Each link's share of the barrier: the revenue it has at the start.
-    let weight = program.link_revenue.clone();
-    let weight = &weight[..];
+    let mut weight = program.link_revenue.clone();
     let last = 0.1 * limits.tolerance;
     let careful = limits.start == Start::Careful;
     let mut mu: f64 = match limits.start {
@@ -197,28 +196,43 @@ pub(crate) fn solve(program: &mut Program, mut prices: Vec<f64>, limits: Limits)
     }
     response.start_pools(program, &prices);
     let mut idle: Vec<f64> = response.load.iter().zip(&program.capacity).map(|(l, c)| (c - l).max(0.1 * c)).collect();
-    for iteration in 0..limits.max_iterations {
+    let (mut iterations, mut rest, mut settled) = (0, None, None);
+    while iterations < limits.max_iterations {
         let state = progress(program, &prices, &response);
-        let end = |prices, response, converged| Outcome { prices, response, iterations: iteration, converged };
+        let end = |prices, response, converged| Outcome { prices, response, iterations, converged };
         let sharp = program.alpha.max(1.0);
         // What paths are dearer than their flow's marginal utility counts in its rate 1/alpha times.
         let dull = if program.seeks_rates() { program.alpha } else { 1.0 };
         let closed = state.gap <= 0.7 * limits.tolerance * dull / sharp;
-        if state.excess <= 0.3 * limits.tolerance / sharp && closed && mu <= last {
+        let fine = state.excess <= 0.3 * limits.tolerance / sharp && closed && mu <= last;
+        if fine && (!response.pooled() || rest == Some(0)) {
             return end(prices, response, true);
+        }
+        match &mut rest {
+            None if fine => {
+                rest = Some(POLISH);
+                settled = Some((prices.clone(), response.clone()));
+                program.sharpen(&prices, &response.dearness, &mut weight);
+            }
+            Some(0) => break,
+            Some(steps) => *steps -= 1,
+            None => {}
         }
         if !response.pooled() {
             for l in 0..prices.len() {
                 idle[l] = (program.capacity.raw()[l] - response.load[l]).max(mu * weight[l] / prices[l]);
             }
         }
-        system.build(program, &prices, &idle, &mut response, weight, mu);
+        system.build(program, &prices, &idle, &mut response, &weight, mu);
         system.solve(program, &response, precision);
         response.pool_step(program, &system.x, mu, &mut system.pool);
-        let step = Step { change: &system.x, pool: &system.pool, weight, mu };
+        let step = Step { change: &system.x, pool: &system.pool, weight: &weight, mu };
         let (length, largest) = step.take(program, &mut prices, &mut idle, &mut response, &mut trial);
+        if rest.is_some() && length > 0.9 && largest < 0.1 {
+            rest = Some(0);
+        }
         if length == 0.0 && precision <= TIGHTEST || mu < 1e-3 * last {
-            return end(prices, response, false);
+            break;
         }
         precision = match (response.pooled(), length) {
             (true, ..0.5) | (false, ..0.1) => (precision * 1e-3).max(TIGHTEST),
@@ -239,9 +253,16 @@ pub(crate) fn solve(program: &mut Program, mut prices: Vec<f64>, limits: Limits)
             mu *= 0.1;
             program.reweigh(&prices, &response.rate);
         }
+        iterations += 1;
     }
-    Outcome { prices, response, iterations: limits.max_iterations, converged: false }
+    match settled {
+        Some((prices, response)) => Outcome { prices, response, iterations, converged: true },
+        None => Outcome { prices, response, iterations, converged: false },
+    }
 }
+
+/// The most steps that follow once pooled flows are within the tolerance, with barriers that are weighed path by path.
+const POLISH: u64 = 20;
 
 /// Rounds of the diagonal method that come before Newton's: each costs as much as one product.
 const APPROACH: usize = 12;

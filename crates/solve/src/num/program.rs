@@ -64,8 +64,8 @@ pub(crate) struct Program {
     /// Where flows are pooled: rates of the paths and marginal utilities of the flows at the start.
     pub start_rate: Vec<f64>,
     pub start_marginal: Vec<f64>,
-    /// And each flow's revenue, rate times price: its paths' share of the barrier.
-    pub revenue: Vec<f64>,
+    /// And each path's share of the barrier.
+    pub barrier: Vec<f64>,
 }
 
 impl Program {
@@ -185,7 +185,12 @@ impl Program {
             Utility::BandwidthFunction { function, .. } => function.top_bps(),
             Utility::Power { .. } => f64::INFINITY,
         };
-        let demand_bps = |f: usize| all.demand_bps()[f].min(top(f));
+        // A demand that the links grant at the most holds nobody: at both a price could be anything.
+        let widest = |f: usize| all.paths_of(f).map(|p| narrowest_link(case, p)).sum::<f64>();
+        let demand_bps = |f: usize| {
+            let demand = all.demand_bps()[f].min(top(f));
+            if demand >= widest(f) && top(f) == f64::INFINITY { f64::INFINITY } else { demand }
+        };
         let flows: Vec<FlowId> = FlowId::first(all.len()).filter(|f| demand_bps(f.index()) > 0.0).collect();
         let mut program = Program {
             alpha: utilities.first().map_or(1.0, Utility::alpha),
@@ -206,7 +211,7 @@ impl Program {
             link_revenue: Vec::new(),
             start_rate: Vec::new(),
             start_marginal: Vec::new(),
-            revenue: Vec::new(),
+            barrier: Vec::new(),
         };
         program.take_links(case);
         program.drop_dominated();
@@ -220,12 +225,10 @@ impl Program {
     fn take_links(&mut self, case: &Case) {
         let mut number = IdVec::filled(LinkId::NONE, case.network.links().len());
         let capacity_bps = |l: LinkId| case.network.links()[l].capacity_bps;
-        let most_bps = |p| narrowest_link(case, p);
         self.link_ptr.reserve(case.flows.link_ptr().len());
         self.path_links.reserve(case.flows.links().len());
         for (&f, demand) in self.flows.iter().zip(&mut self.demand) {
-            let binds = || *demand < case.flows.paths_of(f.index()).map(most_bps).sum();
-            let own = (self.form == Form::Within && binds()).then(|| {
+            let own = (self.form == Form::Within && *demand < f64::INFINITY).then(|| {
                 self.capacity.resize(self.links.len(), 0.0);
                 self.capacity.push(std::mem::replace(demand, f64::INFINITY));
                 self.links.push(LinkId::NONE)
@@ -429,8 +432,10 @@ impl Program {
             let total = |f: usize| rate[self.paths_of(f)].iter().sum::<f64>();
             let marginal = |f: usize| self.level_to_price(total(f) / slope(f) / unit);
             let marginal: Vec<f64> = (0..self.flows.len()).map(marginal).collect();
-            let revenue = marginal.iter().enumerate().map(|(f, marginal)| total(f) * marginal).collect();
-            (self.revenue, self.start_rate, self.start_marginal) = (revenue, rate, marginal);
+            let share = |f: usize| total(f) * marginal[f] / self.paths_of(f).len() as f64;
+            let share = &share;
+            let barrier = (0..self.flows.len()).flat_map(|f| self.paths_of(f).map(move |_| share(f))).collect();
+            (self.barrier, self.start_rate, self.start_marginal) = (barrier, rate, marginal);
         }
         self.set_level_unit(unit);
         Ok(())
@@ -448,13 +453,29 @@ impl Program {
 
     /// Takes the revenue of each pooled flow as it is now: its paths' barriers keep in proportion to it.
     pub fn reweigh(&mut self, prices: &[f64], rate: &[f64]) {
-        let pooled = self.pooled();
-        for f in (0..self.flows.len()).filter(|_| pooled) {
-            let price = |p: usize| self.sum(p, prices);
-            let revenue: f64 = self.paths_of(f).map(|p| rate[p] * price(p)).sum();
+        if !self.pooled() {
+            return;
+        }
+        for f in 0..self.flows.len() {
+            let paths = self.paths_of(f);
+            let revenue: f64 = paths.clone().map(|p| rate[p] * self.sum(p, prices)).sum();
             if self.has_own_rates(f) && revenue > 0.0 {
-                self.revenue[f] = revenue;
+                let share = revenue / paths.len() as f64;
+                self.barrier[paths].fill(share);
             }
+        }
+    }
+
+    /// Weighs the barriers near the optimum: a path that is too dear is to keep no more than that share of its narrowest link
+    /// that mu leaves, and a link no more of its own. By revenue alone a flow that is worth little would pay for one beside
+    /// it that is worth much.
+    pub fn sharpen(&mut self, prices: &[f64], dearness: &[f64], links: &mut [f64]) {
+        for (p, dearness) in dearness.iter().enumerate() {
+            let narrowest = self.path(p).iter().map(|&l| self.capacity[l]).fold(f64::INFINITY, f64::min);
+            self.barrier[p] = (narrowest * dearness).min(self.barrier[p]).max(f64::MIN_POSITIVE);
+        }
+        for ((weight, capacity), price) in links.iter_mut().zip(&self.capacity).zip(prices) {
+            *weight = (capacity * price).min(*weight).max(f64::MIN_POSITIVE);
         }
     }
 

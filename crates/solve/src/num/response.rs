@@ -133,7 +133,6 @@ impl Response {
 
     fn linearize(&mut self, program: &Program, prices: &[f64], f: usize, mu: f64) {
         let paths = program.paths_of(f);
-        let barrier = mu * program.revenue[f] / paths.len() as f64;
         let total: f64 = paths.clone().map(|p| self.rate[p]).sum();
         let (wanted, slope) = program.wish(f, total, self.marginal[f]);
         let worth = if program.seeks_rates() { total } else { wanted };
@@ -143,7 +142,8 @@ impl Response {
             let z = self.dearness[p];
             let own = self.rate[p] / z;
             self.swap[p] = own / (1.0 + self.proximal * own * (self.marginal[f] / worth));
-            self.ahead[p] = self.rate[p] + self.swap[p] * (barrier / self.rate[p] - z - (price - self.marginal[f] - z));
+            self.ahead[p] = self.rate[p]
+                + self.swap[p] * (mu * program.barrier[p] / self.rate[p] - z - (price - self.marginal[f] - z));
             all += self.swap[p];
             excess += self.ahead[p];
         }
@@ -247,7 +247,7 @@ impl Response {
                 for p in paths {
                     let follow = self.swap[p] * (sum(p) - mean + mean * lag);
                     step.rate[p] = self.ahead[p] - self.rate[p] - follow;
-                    let barrier = mu * program.revenue[f] / program.paths_of(f).len() as f64;
+                    let barrier = mu * program.barrier[p];
                     step.dearness[p] =
                         barrier / self.rate[p] - self.dearness[p] - step.rate[p] / self.rate[p] * self.dearness[p];
                 }
@@ -272,9 +272,8 @@ impl Response {
     /// Keeps rates times dearness within reach of `mu` times their weights.
     pub fn center(&mut self, program: &Program, mu: f64) {
         for f in (0..program.flows.len()).filter(|&f| program.has_own_rates(f)) {
-            let barrier = mu * program.revenue[f] / program.paths_of(f).len() as f64;
             for p in program.paths_of(f) {
-                let target = barrier / self.rate[p];
+                let target = mu * program.barrier[p] / self.rate[p];
                 self.dearness[p] = self.dearness[p].max(target / OFF_CENTER).min(target * OFF_CENTER * 1e3);
             }
         }
