@@ -312,7 +312,8 @@ def test_known_keys_of_a_spec_are_named_once(subak: Subak, tmp_path: Path) -> No
     path.write_text(json.dumps(spec(nonsense=1)))
     ended = subak("run", path, "--out", tmp_path / "out")
     known = ended.err.split("known keys: ")[1].split("\n")[0].split(", ")
-    assert {"policy", "run"} <= set(known) and len(known) == len(set(known)), ended.err
+    assert {"policy", "run"} <= set(known), ended.err
+    assert len(known) == len(set(known)), ended.err
 
 
 def test_bad_line_of_sizes(subak: Subak, tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ import subak
 CASES: list[dict[str, Any]] = json.loads((Path(__file__).parent / "data" / "pooled.json").read_text())
 
 # What is known to miss, how it ends, and how far off a rate may be. In the first a flow keeps a thousandth of a bit/s
-# that nobody else gets. In the second a demand is all that a link has, so that its price could be anything, and a flow that
-# adds 1e-12 to the sum pays. In the third a flow of 82 bit/s shares 10 Gb/s.
+# that nobody else gets. In the second a demand is all that a link has, so that its price could be anything, and a flow
+# that adds 1e-12 to the sum pays. In the third a flow of 82 bit/s shares 10 Gb/s.
 KNOWN = {"bf-certificate": ("inaccurate", 1e-6), "alpha2-demand": ("optimal", 2e-3), "srpt-eps-05": ("stalled", 0.1)}
 
 

@@ -2,7 +2,8 @@
 //! an iteration, with F-NORM and without, in both precisions, with unequal weights, and on threads. Then a million flows.
 //! `cargo bench -p subak-solve --bench ned -- 4608/49152` takes that size alone; `quick` leaves FlowBlocks and the million away.
 //!
-//! It ends with 1 where an iteration in single precision is less than [`FASTER`] times as fast as the straight loop.
+//! It ends with 1 where an iteration in single precision is less than [`FASTER`] times as fast as the straight loop, or, at more
+//! flows than the table has, slower than it: both wait for memory there.
 
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
@@ -33,19 +34,26 @@ fn main() -> ExitCode {
         "{:>6} {:>8} {:>5} {:>10} {:>10} {:>10} {:>10} {:>10} {:>9} {:>8}",
         "nodes", "flows", "", "us", "F-NORM", "weighted", "-RT", "straight", "ratio", "Tbit/s"
     );
-    let mut slowest = f64::INFINITY;
+    let mut faults = Vec::new();
     for &(nodes, flows) in &sizes {
         let paths = TwoTiers { nodes }.paths(flows, 1);
-        slowest = slowest.min(line::<f32>("f32", nodes, &paths));
+        let (faster, least) = (line::<f32>("f32", nodes, &paths), if flows > 100_000 { 1.0 } else { FASTER });
+        if faster < least {
+            faults.push(format!(
+                "{nodes}/{flows}: only {faster:.2} times as fast as the straight loop (at least {least})"
+            ));
+        }
         line::<f64>("f64", nodes, &paths);
     }
-    if slowest < FASTER {
-        println!("an iteration is only {slowest:.2} times as fast as the straight loop (at least {FASTER})");
-        return ExitCode::FAILURE;
+    if !std::env::args().any(|a| a == "quick") {
+        blocks(&sizes);
     }
-    if std::env::args().any(|a| a == "quick") {
-        return ExitCode::SUCCESS;
-    }
+    faults.iter().for_each(|fault| println!("too slow: {fault}"));
+    if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// In FlowBlocks on threads and across processes, and a million flows.
+fn blocks(sizes: &[(usize, usize)]) {
     println!("\nin FlowBlocks, us an iteration on one thread and on two");
     println!(
         "{:>6} {:>8} {:>5} {:>10} {:>10} {:>10} {:>10} {:>10} {:>9}",
@@ -68,7 +76,6 @@ fn main() -> ExitCode {
     println!(
         "Flowtune: 184 Tbit/s on 64 cores, 2.88 a core, in 30.71 us; Fastpass: 2.2 Tbit/s on 8 cores, 0.28 a core"
     );
-    ExitCode::SUCCESS
 }
 
 fn parse(size: &str) -> Option<(usize, usize)> {
