@@ -78,13 +78,7 @@ pub fn measure(scheme: &str, leaves: usize, millis: u64) -> Figures {
 }
 
 /// The permutation for `duration_ns` of the network's time.
-pub fn measure_on(
-    threads: usize,
-    scheme: &str,
-    leaves: usize,
-    duration_ns: u64,
-    seconds: impl Fn() -> f64,
-) -> Figures {
+pub fn measure_on(threads: usize, scheme: &str, leaves: usize, duration_ns: u64, seconds: impl Fn() -> f64) -> Figures {
     let fabric = fabric(leaves);
     let params = serde_json::Map::new();
     let mut sim = subak_packet::build_on(threads, scheme, &params, &fabric.network, PacketSizes::default(), &[], 1)
