@@ -196,7 +196,9 @@ pub(crate) fn solve(program: &mut Program, mut prices: Vec<f64>, limits: Limits)
     }
     response.start_pools(program, &prices);
     let mut idle: Vec<f64> = response.load.iter().zip(&program.capacity).map(|(l, c)| (c - l).max(0.1 * c)).collect();
-    let (mut iterations, mut rest, mut settled) = (0, None, None);
+    // Pooled flows that are within the tolerance are polished: so many steps are left, and that is how they were.
+    let (mut polish, mut settled) = (None, None);
+    let mut iterations = 0;
     while iterations < limits.max_iterations {
         let state = progress(program, &prices, &response);
         let end = |prices, response, converged| Outcome { prices, response, iterations, converged };
@@ -205,12 +207,12 @@ pub(crate) fn solve(program: &mut Program, mut prices: Vec<f64>, limits: Limits)
         let dull = if program.seeks_rates() { program.alpha } else { 1.0 };
         let closed = state.gap <= 0.7 * limits.tolerance * dull / sharp;
         let fine = state.excess <= 0.3 * limits.tolerance / sharp && closed && mu <= last;
-        if fine && (!response.pooled() || rest == Some(0)) {
+        if fine && (!response.pooled() || polish == Some(0)) {
             return end(prices, response, true);
         }
-        match &mut rest {
+        match &mut polish {
             None if fine => {
-                rest = Some(POLISH);
+                polish = Some(POLISH);
                 settled = Some((prices.clone(), response.clone()));
                 program.sharpen(&prices, &response.dearness, &mut weight);
             }
@@ -228,8 +230,8 @@ pub(crate) fn solve(program: &mut Program, mut prices: Vec<f64>, limits: Limits)
         response.pool_step(program, &system.x, mu, &mut system.pool);
         let step = Step { change: &system.x, pool: &system.pool, weight: &weight, mu };
         let (length, largest) = step.take(program, &mut prices, &mut idle, &mut response, &mut trial);
-        if rest.is_some() && length > 0.9 && largest < 0.1 {
-            rest = Some(0);
+        if polish.is_some() && length > 0.9 && largest < 0.1 {
+            polish = Some(0);
         }
         if length == 0.0 && precision <= TIGHTEST || mu < 1e-3 * last {
             break;

@@ -189,7 +189,8 @@ impl Program {
         let widest = |f: usize| all.paths_of(f).map(|p| narrowest_link(case, p)).sum::<f64>();
         let demand_bps = |f: usize| {
             let demand = all.demand_bps()[f].min(top(f));
-            if demand >= widest(f) && top(f) == f64::INFINITY { f64::INFINITY } else { demand }
+            let is_idle = demand < f64::INFINITY && top(f) == f64::INFINITY && demand >= widest(f);
+            if is_idle { f64::INFINITY } else { demand }
         };
         let flows: Vec<FlowId> = FlowId::first(all.len()).filter(|f| demand_bps(f.index()) > 0.0).collect();
         let mut program = Program {
