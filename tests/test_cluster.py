@@ -7,9 +7,11 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -282,6 +284,20 @@ def test_a_scheduler_that_nobody_reaches(monkeypatch: pytest.MonkeyPatch) -> Non
         cluster.opened("tcp://127.0.0.1:1").__enter__()
 
 
+def test_a_port_that_takes_a_connection_and_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "CONNECT_S", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        where = f"tcp://127.0.0.1:{mute.getsockname()[1]}"
+        with pytest.raises(sb.InputError, match="does not answer as one"):
+            cluster.opened(where).__enter__()
+
+
+def test_tls_without_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "CONNECT_S", 0.5)
+    with pytest.raises(sb.InputError, match=r"no scheduler answers at tls://127.0.0.1:1: "):
+        cluster.opened("tls://127.0.0.1:1").__enter__()
+
+
 @pytest.mark.parametrize("option", [("--jobs", "2"), ("--cell", "0"), ("--watch",)])
 def test_options_that_make_no_sense_beside_it(
     subak: Subak, spec: Path, tmp_path: Path, option: tuple[str, ...]
@@ -291,6 +307,8 @@ def test_options_that_make_no_sense_beside_it(
 
 
 def test_what_is_not_sent(client: Client, tmp_path: Path) -> None:
+    with pytest.raises(sb.InputError, match="client: it is no client but str"):
+        sb.run(SPEC, tmp_path / "out", client="tcp://127.0.0.1:1")  # type: ignore[arg-type]
     with pytest.raises(sb.InputError, match="policies: "):
         sb.run(SPEC, tmp_path / "out", client=client, policies={"mine": lambda *_: {}})
     with pytest.raises(sb.InputError, match="cell: "):
@@ -404,6 +422,31 @@ def test_many_begin_in_one_folder_cell_by_cell(spec: Path, whole: bytes, tmp_pat
         assert len(cells_of(out)) == CELLS
         sb.run(SPEC, out)
         assert results(out) == whole
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("mount") is None, reason="only root can make a small disk")
+def test_a_worker_whose_disk_is_full(dask: Callable[..., Dask], whole: bytes, tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8k", "small", disk], check=False).returncode:
+        pytest.skip("no small disk can be mounted here")
+    made = dask()
+    try:
+        (disk / "fill").write_bytes(bytes(4096))
+        made.worker("--preload", f"import tempfile; tempfile.tempdir = {str(disk)!r}")
+        with Client(made.address, set_as_default=False) as client:
+            gone = pytest.raises(sb.InputError, match="No space left")
+            with gone, pytest.warns(UserWarning, match="No space left"):
+                sb.run(SPEC, tmp_path / "alone", client=client)
+            made.worker()
+            client.wait_for_workers(2)
+            with warnings.catch_warnings(action="ignore"):
+                run = sb.run(SPEC, tmp_path / "out", client=client)
+        assert run.failed == {}
+        assert results(tmp_path / "out") == whole
+    finally:
+        # The worker is still there.
+        subprocess.run(["umount", "-l", disk], check=True)
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or shutil.which("mount") is None, reason="only root can make a small disk")

@@ -21,6 +21,7 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from functools import lru_cache
 from queue import Empty, SimpleQueue
+from threading import Thread
 from typing import Any
 
 from distributed import Client, KilledWorker, LocalCluster, get_worker
@@ -48,6 +49,8 @@ MOST_SPECS = 10
 CONNECT_S = 10.0
 DEAF = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
 """A terminal sends Ctrl-C to workers of this machine too; they are to end with the run that started them."""
+FULL = "No space left on device"
+"""What a system says where a disk is full, in whichever error it comes."""
 KEPT = "what is complete is kept: the same command goes on from there"
 
 
@@ -56,7 +59,7 @@ def opened(where: str) -> Iterator[Cluster]:
     """The workers of the scheduler at ``where``; for ``local:N`` these and a scheduler are started on this machine."""
     local = re.fullmatch(r"local:([1-9][0-9]{0,3})", where)
     if not local and not re.fullmatch(r"(tcp|tls|ws|wss)://.+:[0-9]+", where):
-        mend = "give the scheduler's, such as tcp://10.0.0.1:8786, or local:N for N workers of this machine"
+        mend = "give the scheduler's, such as tcp://10.0.0.1:8786, or local:N for N workers of this machine, 1 at least"
         raise InputError(None, "--cluster", f'"{where}" is no address', mend)
     # What they say of workers that die is told by what becomes of the cells.
     for name in ("distributed", "asyncio"):
@@ -76,8 +79,9 @@ def opened(where: str) -> Iterator[Cluster]:
             yield Cluster(client)
         return
     try:
-        client = Client(where, timeout=CONNECT_S, set_as_default=False)
-    except (OSError, ValueError) as error:
+        client = _client(where)
+    except (OSError, ValueError, TypeError) as error:
+        # A TypeError is what tls:// without certificates ends with.
         what = f"no scheduler answers at {where}: {str(error) or type(error).__name__}"
         mend = "start one with `dask scheduler`, and give the address that it prints"
         raise InputError(None, "--cluster", what, mend) from None
@@ -85,6 +89,26 @@ def opened(where: str) -> Iterator[Cluster]:
         yield Cluster(client)
     finally:
         client.close(timeout=CONNECT_S)
+
+
+def _client(where: str) -> Client:
+    """A client of the scheduler at ``where``. Dask's limit ends with the connection: who accepts it may say nothing."""
+    came: SimpleQueue[Client | Exception] = SimpleQueue()
+
+    def connect() -> None:
+        try:
+            came.put(Client(where, timeout=CONNECT_S, set_as_default=False))
+        except Exception as error:
+            came.put(error)
+
+    Thread(target=connect, daemon=True).start()
+    try:
+        client = came.get(timeout=1.5 * CONNECT_S)
+    except Empty:
+        raise TimeoutError("what listens there does not answer as one") from None
+    if isinstance(client, Exception):
+        raise client
+    return client
 
 
 def work(job: dict[str, Any], cell: int) -> Came | dict[str, str]:
@@ -105,8 +129,12 @@ def work(job: dict[str, Any], cell: int) -> Came | dict[str, str]:
     except (OSError, InputError) as error:
         return {"worker": worker.address, "why": str(error)}
     except Exception as error:
+        if FULL in str(error):
+            return {"worker": worker.address, "why": f"{error}, in {tempfile.gettempdir()} there"}
         # Dask hands some exceptions on, and stops at others without a word.
         return cell, None, None, f"{type(error).__name__} at {worker.address}: {error}", 0.0, 0.0
+    if came and came[3] and FULL in came[3]:
+        return {"worker": worker.address, "why": f"{came[3]}, in {tempfile.gettempdir()} there"}
     return came or (cell, None, None, f"it was broken off at {worker.address}", 0.0, 0.0)
 
 
@@ -120,6 +148,9 @@ class Cluster:
     """The workers of a Dask scheduler."""
 
     def __init__(self, client: Client, tell: Callable[[str], None] = warnings.warn) -> None:
+        if not isinstance(client, Client):
+            what = f"it is no client but {type(client).__name__}"
+            raise InputError(None, "client", what, "give a distributed.Client(address)")
         if client.asynchronous:
             raise InputError(None, "client", "it is asynchronous", "make it without asynchronous=True")
         if client.status != "running":
