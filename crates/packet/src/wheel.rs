@@ -266,12 +266,15 @@ impl<E: Tied> Wheel<E> {
         Some((at_ns, event))
     }
 
-    /// No event is due before this; [`Ns::MAX`] if there is none.
-    pub fn nothing_before(&self) -> Ns {
+    /// When the next event is due; [`Ns::MAX`] if there is none.
+    pub fn first_ns(&self) -> Ns {
         if let Some(&key) = self.order.get(self.gone) {
             return self.time_of(key);
         }
-        let near = self.next_occupied().map(|turn| turn << self.shift);
+        let near = self.next_occupied().and_then(|turn| {
+            let times = self.bucket(turn as usize % BUCKETS).map(|near| Ns::from(near.word >> 16));
+            times.min().map(|after_ns| (turn << self.shift) + after_ns)
+        });
         let far = self.far.peek().map(|Reverse(entry)| entry.at_ns);
         near.into_iter().chain(far).min().unwrap_or(Ns::MAX)
     }

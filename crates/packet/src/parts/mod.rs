@@ -26,6 +26,11 @@ const FEW: u64 = 96;
 /// So many windows in a row decide whether threads are worth their while.
 const SOME: u32 = 16;
 
+/// For so many windows one thread runs all parts once threads had to wait for cores; then twice as many, and so on.
+const ALONE: u32 = 1024;
+/// No witness is sought for at most so many windows: to look at all flows takes longer than a window.
+const BLIND: u32 = 256;
+
 /// Where a run ends before its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Until {
@@ -58,6 +63,12 @@ pub(crate) struct Parts<S: Scheme> {
     /// Whether windows hold enough to be shared out; and how many in a row said the contrary.
     busy: bool,
     contrary: u32,
+    /// Windows for which one thread runs all parts, since threads waited for cores; and for how many it will the next time.
+    alone: u32,
+    alone_next: u32,
+    /// Windows for which no [`Witness`] is sought, and for how many none will be if there is none again.
+    blind: u32,
+    blind_next: u32,
     fastest_bps: f64,
 }
 
@@ -93,6 +104,10 @@ impl<S: Scheme> Parts<S> {
             leaving: Vec::new(),
             busy: true,
             contrary: 0,
+            alone: 0,
+            alone_next: ALONE,
+            blind: 0,
+            blind_next: 1,
             fastest_bps: fastest_bps(network, faults),
         }))
     }
@@ -107,7 +122,7 @@ impl<S: Scheme> Parts<S> {
         self.stops = self.stops.split_off(&floor_ns);
         let mut witness = None;
         while !self.is_reached(until) {
-            let from_ns = self.nothing_before().max(floor_ns);
+            let from_ns = self.first_ns().max(floor_ns);
             if from_ns > until_ns {
                 self.set_now(self.now_ns().max(until_ns));
                 return;
@@ -122,7 +137,8 @@ impl<S: Scheme> Parts<S> {
                     Some(end_ns) => end_ns + 1,
                     None => return,
                 }
-            } else if self.busy && until_ns - from_ns > self.lookahead_ns.saturating_mul(SOME.into()) {
+            } else if self.busy && self.alone == 0 && until_ns - from_ns > self.lookahead_ns.saturating_mul(SOME.into())
+            {
                 self.together(from_ns, until_ns, witness) + 1
             } else {
                 self.in_turn(from_ns, until_ns) + 1
@@ -146,9 +162,9 @@ impl<S: Scheme> Parts<S> {
         self.sims.iter_mut().for_each(|sim| sim.set_now(now_ns));
     }
 
-    /// No event is due before this.
-    fn nothing_before(&self) -> Ns {
-        self.sims.iter().map(|sim| sim.wheel.nothing_before()).min().unwrap_or(Ns::MAX)
+    /// When the next event is due.
+    fn first_ns(&self) -> Ns {
+        self.sims.iter().map(|sim| sim.wheel.first_ns()).min().unwrap_or(Ns::MAX)
     }
 
     /// The last time of a window that begins at `from_ns`.
@@ -167,6 +183,7 @@ impl<S: Scheme> Parts<S> {
         }
         self.exchange();
         self.note(events);
+        self.alone = self.alone.saturating_sub(1);
         end_ns
     }
 
@@ -218,9 +235,13 @@ impl<S: Scheme> Parts<S> {
     }
 
     /// Finds a flow that cannot finish within a window, if the one known may.
-    fn finds_witness(&self, witness: &mut Option<Witness>) -> bool {
+    fn finds_witness(&mut self, witness: &mut Option<Witness>) -> bool {
         if witness.is_some_and(|w| self.left_bytes(w.flow, w.part) > w.bound_bytes) {
             return true;
+        }
+        if self.blind > 0 {
+            self.blind -= 1;
+            return false;
         }
         let candidates = self.sims[0].flows.numbers().filter_map(|flow| {
             let part = self.sims.iter().position(|sim| sim.has_sink(flow))?;
@@ -229,6 +250,10 @@ impl<S: Scheme> Parts<S> {
             Some((more_bytes, Witness { flow, part, bound_bytes }))
         });
         *witness = candidates.max_by_key(|&(more_bytes, Witness { flow, .. })| (more_bytes, flow)).map(|(_, w)| w);
+        match witness {
+            Some(_) => self.blind_next = 1,
+            None => (self.blind, self.blind_next) = (self.blind_next, (2 * self.blind_next).min(BLIND)),
+        }
         witness.is_some()
     }
 

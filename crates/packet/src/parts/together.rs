@@ -7,6 +7,7 @@ use crate::sim::Sim;
 use std::panic::resume_unwind;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 use subak_core::Ns;
 use subak_core::scheme::Scheme;
 
@@ -20,7 +21,25 @@ struct Stand {
     events: AtomicU64,
     /// What the [`Witness`] still lacks, if its sink is there, bytes.
     left_bytes: AtomicU64,
+    /// How long the thread has run windows and how long it has waited for the others, ns.
+    worked_ns: AtomicU64,
+    waited_ns: AtomicU64,
 }
+
+/// Why threads stop running windows together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ends {
+    /// The run ends, or the witness may finish.
+    Over,
+    /// Windows hold too little.
+    Calm,
+    /// Threads wait for cores that others have.
+    Crowded,
+}
+
+/// Windows before it is asked whether threads wait for cores, and how much longer than they work they then wait.
+const PATIENCE: u64 = 64;
+const CROWDED: u64 = 3;
 
 /// Mail under way from each part to each.
 type Boxes<S> = Vec<Vec<Mutex<Vec<Mail<S>>>>>;
@@ -54,7 +73,7 @@ impl<S: Scheme> Parts<S> {
             until_ns,
         };
         let (first, others) = self.sims.split_first_mut().expect("a network has parts");
-        let (end_ns, is_calm) = std::thread::scope(|scope| {
+        let (end_ns, ends) = std::thread::scope(|scope| {
             let shared = &shared;
             let others: Vec<_> = (1..)
                 .zip(others)
@@ -66,30 +85,41 @@ impl<S: Scheme> Parts<S> {
             }
             ended
         });
-        if is_calm {
-            (self.busy, self.contrary) = (false, 0);
+        match ends {
+            Ends::Over => {}
+            Ends::Calm => (self.busy, self.contrary) = (false, 0),
+            Ends::Crowded => (self.alone, self.alone_next) = (self.alone_next, self.alone_next.saturating_mul(2)),
         }
         end_ns
     }
 }
 
-/// One part's thread: the last time of the last window, and whether windows held too little.
-fn windows<S: Scheme>(sim: &mut Sim<S>, number: usize, from_ns: Ns, shared: &Shared<S>) -> (Ns, bool) {
+/// One part's thread: the last time of the last window, and why there is no further. The clock decides who runs a window, never what
+/// happens in it.
+fn windows<S: Scheme>(sim: &mut Sim<S>, number: usize, from_ns: Ns, shared: &Shared<S>) -> (Ns, Ends) {
     let _member = Member(&shared.meeting);
     let Shared { meeting, stands, boxes, stops, witness, lookahead_ns, until_ns } = shared;
     let (mut floor_ns, mut calm, mut side) = (from_ns, 0, 0);
     let mut events = FEW;
+    let (mut rounds, mut worked, mut waited, mut since) = (0, Duration::ZERO, Duration::ZERO, Instant::now());
     loop {
         let stand = &stands[side][number];
         let first_ns = sim.part.as_mut().map_or(Ns::MAX, |part| std::mem::replace(&mut part.first_ns, Ns::MAX));
-        stand.nothing_before_ns.store(sim.wheel.nothing_before().min(first_ns), Ordering::Relaxed);
+        stand.nothing_before_ns.store(sim.wheel.first_ns().min(first_ns), Ordering::Relaxed);
         stand.events.store(events, Ordering::Relaxed);
         let left_bytes = witness.filter(|w| w.part == number).map_or(u64::MAX, |w| left_bytes(sim, w.flow));
         stand.left_bytes.store(left_bytes, Ordering::Relaxed);
+        stand.worked_ns.store(worked.as_nanos() as u64, Ordering::Relaxed);
+        stand.waited_ns.store(waited.as_nanos() as u64, Ordering::Relaxed);
+        let comes = Instant::now();
+        worked += comes - since;
         if !meeting.wait() {
             // Who died says why.
-            return (floor_ns, false);
+            return (floor_ns, Ends::Over);
         }
+        since = Instant::now();
+        waited += since - comes;
+        rounds += 1;
         for from in boxes[side].iter().map(|boxes| &boxes[number]) {
             let mut mail = from.lock().expect("nobody dies with a box in hand");
             mail.drain(..).for_each(|mail| sim.take_in(mail));
@@ -104,8 +134,16 @@ fn windows<S: Scheme>(sim: &mut Sim<S>, number: usize, from_ns: Ns, shared: &Sha
             let left_bytes = all().map(|s| s.left_bytes.load(Ordering::Relaxed)).min().unwrap_or(0);
             left_bytes <= w.bound_bytes || stops.binary_search(&next_ns).is_ok()
         });
-        if next_ns > *until_ns || calm == SOME || may_end {
-            return (floor_ns - 1, calm == SOME);
+        let sum = |of: fn(&Stand) -> &AtomicU64| all().map(|s| of(s).load(Ordering::Relaxed)).sum::<u64>();
+        let crowded = || sum(|s| &s.waited_ns) > CROWDED * sum(|s| &s.worked_ns);
+        let ends = match () {
+            () if next_ns > *until_ns || may_end => Some(Ends::Over),
+            () if calm == SOME => Some(Ends::Calm),
+            () if rounds % PATIENCE == 0 && crowded() => Some(Ends::Crowded),
+            () => None,
+        };
+        if let Some(ends) = ends {
+            return (floor_ns - 1, ends);
         }
         let stop_ns = stops.get(stops.partition_point(|&at_ns| at_ns <= next_ns)).copied();
         let end_ns = end_of_window(next_ns, *until_ns, *lookahead_ns, stop_ns);
