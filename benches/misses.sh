@@ -1,11 +1,11 @@
 #!/bin/sh
 # Cache misses a packet-hop, counted by Cachegrind (Debian: valgrind): of the permutation under DCTCP at 16, 144, 1024 and 8192 hosts, in
 # caches of 32 KiB (first level), 1 MiB (second) and 32 MiB (last). Counting knows no prefetching: these are lines that a hop needs
-# and that are not there. Each size runs twice, and what the longer run has more is counted: the set-up is not. It takes ten minutes.
+# and that are not there. Each size runs twice, and what the longer run has more is counted: the set-up is not. It takes five minutes.
 set -eu
 cd "$(dirname "$0")/.."
 command -v valgrind >/dev/null || { echo "benches/misses.sh: install valgrind" >&2; exit 1; }
-# Without instructions that this machine has and Cachegrind may not know.
+# Lines, for whoever asks cg_annotate where the misses are.
 export CARGO_PROFILE_BENCH_DEBUG=line-tables-only
 binary=$(cargo bench --locked --no-run -p subak-packet --bench misses 2>&1 | sed -n 's/.*(\(.*misses-[0-9a-f]*\)).*/\1/p')
 out=$(mktemp -d)
