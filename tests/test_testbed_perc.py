@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import subak
 from subak.testbed.testbed import agent
+from test_testbed import processes_of, wait_for_ends
 
 root = pytest.mark.skipif(os.geteuid() != 0, reason="namespaces want root")
 COMMAND = Path(sys.executable).with_name("subak")
@@ -155,23 +156,14 @@ def test_nothing_of_a_killed_run_stays(tmp_path: Path) -> None:
     command = [COMMAND, "run", spec, "--driver", "testbed", "--out", tmp_path / "out"]
     run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     until = time.monotonic() + 20
-    while len(family := _family(run.pid)) < 3 and time.monotonic() < until:
+    while len(family := processes_of(run.pid)) < 3 and time.monotonic() < until:
         time.sleep(0.05)
     assert len(family) == 3, "namespaces, links and traffic have a process each"
     time.sleep(0.5)
     os.kill(run.pid, signal.SIGKILL)
     run.wait(10)
     # What these held goes with them: nothing is pinned. test_testbed.py looks at the kernel.
-    until = time.monotonic() + 10
-    while any(Path(f"/proc/{pid}/exe").exists() for pid in family):
-        assert time.monotonic() < until, "a process outlives the run that started it"
-        time.sleep(0.05)
-
-
-def _family(pid: int) -> list[int]:
-    """The processes that a process has started."""
-    children = Path(f"/proc/{pid}/task").glob("*/children")
-    return [int(child) for path in children for child in path.read_text().split()]
+    wait_for_ends(family)
 
 
 def _needs_programs() -> None:

@@ -77,6 +77,10 @@ impl<S: Scheme> Sim<S> {
         if packet.hop == 0 && packet.kind == PacketKind::Data {
             let sub = self.sub_of(packet.flow, packet.subflow);
             self.subs[sub].at_nic = false;
+            // It may have timed out while it waited for its turn: then nothing else tells it that it may send.
+            if self.set.takes_turns && self.subs[sub].sender.in_flight_bytes() == 0 {
+                self.await_pace(sub, self.now_ns);
+            }
         }
         self.lose(id);
     }
