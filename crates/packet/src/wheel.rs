@@ -72,7 +72,13 @@ impl<E: Tied> Near<E> {
     }
 }
 
-/// Where the event that a key is about stands in the current bucket: the key's lower half.
+/// The key of an event of the current bucket: its word, then its place there.
+#[inline(always)]
+fn key_of(word: u32, place: usize) -> u64 {
+    u64::from(word) << 32 | place as u64
+}
+
+/// Where the event that a key is about stands in the current bucket.
 #[inline(always)]
 fn place_of(key: u64) -> usize {
     key as u32 as usize
@@ -146,7 +152,7 @@ pub struct Wheel<E: Tied> {
     turn: u64,
     /// Its events as they lay.
     current: Vec<Near<E>>,
-    /// Their places there, in their order, in the lower halves; and how many of them are gone.
+    /// Their keys in their order, and how many of them are gone.
     order: Vec<u64>,
     gone: usize,
     far: BinaryHeap<Reverse<Entry<E>>>,
@@ -202,8 +208,12 @@ impl<E: Tied> Wheel<E> {
     #[cold]
     fn insert_into_current(&mut self, event: Near<E>) {
         let rest = &self.order[self.gone..];
-        let place = self.gone + rest.partition_point(|&key| self.at(key).order() < event.order());
-        self.order.insert(place, self.current.len() as u64);
+        let before = |&key: &u64| match ((key >> 32) as u32).cmp(&event.word) {
+            Ordering::Equal => self.at(key).event.tie() < event.event.tie(),
+            words => words.is_lt(),
+        };
+        let place = self.gone + rest.partition_point(before);
+        self.order.insert(place, key_of(event.word, self.current.len()));
         self.current.push(event);
     }
 
@@ -257,13 +267,13 @@ impl<E: Tied> Wheel<E> {
         if self.gone == self.order.len() && !self.turn_to_next(until_ns) {
             return None;
         }
-        let Near { word, event } = *self.at(self.order[self.gone]);
-        let at_ns = (self.turn << self.shift) + Ns::from(word >> 16);
+        let key = self.order[self.gone];
+        let at_ns = self.time_of(key);
         if at_ns > until_ns {
             return None;
         }
         self.gone += 1;
-        Some((at_ns, event))
+        Some((at_ns, self.at(key).event))
     }
 
     /// When the next event is due; [`Ns::MAX`] if there is none.
@@ -299,7 +309,7 @@ impl<E: Tied> Wheel<E> {
     /// When the event of the current bucket that `key` is about is due.
     #[inline]
     fn time_of(&self, key: u64) -> Ns {
-        (self.turn << self.shift) + Ns::from(self.at(key).word >> 16)
+        (self.turn << self.shift) + (key >> 48)
     }
 
     /// Events of a bucket whose turn has not come.
@@ -355,13 +365,12 @@ impl<E: Tied> Wheel<E> {
             && let Some(ranks) = ranks(self.current.iter().map(|near| near.word))
         {
             self.order.resize(count, 0);
-            for (place, &rank) in ranks[..count].iter().enumerate() {
-                let rank = rank as usize;
-                self.order[rank] = place as u64;
+            for (place, (&rank, near)) in ranks.iter().zip(&self.current).enumerate() {
+                self.order[rank as usize] = key_of(near.word, place);
             }
             return;
         }
-        self.order.extend((0..).zip(&self.current).map(|(place, near): (u64, _)| u64::from(near.word) << 32 | place));
+        self.order.extend(self.current.iter().enumerate().map(|(place, near)| key_of(near.word, place)));
         self.order.sort_unstable();
         if self.order.windows(2).any(|pair| pair[0] >> 32 == pair[1] >> 32) {
             self.settle_ties();
