@@ -5,7 +5,7 @@ use crate::pauses::circle_of_pauses;
 use crate::sim::Sim;
 use std::sync::Arc;
 use subak_core::driver::{Driver, FlowPlan, FlowView, Injected, LinkView, PaceView, PacketSizes, Route, Watcher};
-use subak_core::scheme::{Queue, Scheme};
+use subak_core::scheme::Scheme;
 use subak_core::{Fault, FlowId, LinkId, Network, NodeId, Ns, Utility};
 use subak_schemes::Visitor;
 
@@ -83,6 +83,7 @@ impl<S: Scheme> Driver for Sim<S> {
         self.place_at(ways);
     }
     fn watch(&mut self, watcher: Box<dyn Watcher>) {
+        self.wake_for_each();
         self.watcher = Some(watcher);
     }
     fn paces(&self, flow: FlowId) -> Vec<PaceView> {
@@ -129,23 +130,23 @@ impl<S: Scheme> Driver for Sim<S> {
         views
     }
     fn link(&self, link: LinkId) -> LinkView {
-        self.ports[link].view_at(self.now_ns)
+        self.ports[link].view_at(self.now_ns, &self.handled)
     }
     fn deadlock(&self) -> Vec<(LinkId, Ns)> {
         circle_of_pauses(std::slice::from_ref(self))
     }
     fn restart_peaks(&mut self) {
         for p in &mut self.ports {
-            p.peak_queued_bytes = p.queue.bytes();
+            p.peak_queued_bytes = p.standing(&self.handled).queued_bytes;
         }
     }
     fn waits_ns(&self) -> Vec<(Ns, u64)> {
         self.counts.waits.iter_recorded().map(|v| (v.value_iterated_to(), v.count_at_value())).collect()
     }
     fn packet_hops(&self) -> u64 {
-        self.counts.packet_hops
+        self.counts.packet_hops - self.booked()
     }
     fn events(&self) -> u64 {
-        self.counts.events
+        self.counts.events - self.booked()
     }
 }

@@ -7,6 +7,7 @@ mod admission;
 mod asks;
 mod build;
 mod delivery;
+mod departures;
 mod event;
 mod flow;
 mod flows;

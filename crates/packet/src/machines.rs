@@ -160,7 +160,7 @@ impl<S: Scheme> Sim<S> {
         };
         self.saw_letter(link, &message);
         let p = &mut self.ports[link];
-        p.refresh();
+        p.refresh(&self.handled);
         p.hop.on_neighbour(&mut self.io, message, &p.port);
         self.carry_out(Who::Hop(link));
     }
@@ -181,7 +181,7 @@ impl<S: Scheme> Sim<S> {
     /// Whether the node before `link` lets the packet into its queue.
     pub(crate) fn admits(&mut self, link: LinkId, id: PacketId) -> bool {
         let p = &mut self.ports[link];
-        p.refresh();
+        p.refresh(&self.handled);
         let Some(node) = p.port.from else { return true };
         let Some(Some(machine)) = self.machines.nodes.get_mut(node) else { return true };
         let admitted = machine.admits(&mut self.io, &self.slab[id], &p.port);
@@ -192,7 +192,7 @@ impl<S: Scheme> Sim<S> {
     /// Tells the node before `link` that a packet leaves it.
     pub(crate) fn tell_leaving(&mut self, link: LinkId, id: PacketId) {
         let p = &mut self.ports[link];
-        p.refresh();
+        p.refresh(&self.handled);
         let Some(node) = p.port.from else { return };
         let packet = &self.slab[id];
         self.io.came_by = packet.hop.checked_sub(1).map(|before| self.routes.link(packet.route, before));

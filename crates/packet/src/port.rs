@@ -1,5 +1,6 @@
 //! An output port: queue, serializer and counters of one directed link.
 
+use crate::departures::{Departures, Handled, Standing};
 use crate::pfc::Gate;
 use std::mem::offset_of;
 use subak_core::driver::LinkView;
@@ -17,7 +18,7 @@ pub struct Serializer {
 }
 
 /// A tick is 2^-10 ps: five hours fit in 64 bits, and 1.6 Tb/s is off by less than 1 in 10,000.
-const TICKS_PER_NS: u64 = 1000 << 10;
+pub(crate) const TICKS_PER_NS: u64 = 1000 << 10;
 
 impl Serializer {
     /// A free link of `capacity_bps`.
@@ -37,10 +38,20 @@ impl Serializer {
         self.busy_until_ticks.div_ceil(TICKS_PER_NS)
     }
 
+    /// When the last bit has left.
+    #[inline]
+    pub(crate) fn busy_until_ticks(&self) -> u64 {
+        self.busy_until_ticks
+    }
+
     /// Bytes of the last packet that are not out at `now_ns`; one that is half out counts. Letters went out `behind` it.
     pub fn unsent_bytes(&self, now_ns: Ns, behind: &Letters) -> u64 {
         let ends_last = behind.until_ticks == self.busy_until_ticks;
-        let until_ticks = if ends_last { behind.from_ticks } else { self.busy_until_ticks };
+        self.unsent_until(if ends_last { behind.from_ticks } else { self.busy_until_ticks }, now_ns)
+    }
+
+    /// Bytes that are not out at `now_ns` of what will be at `until_ticks`.
+    fn unsent_until(&self, until_ticks: u64, now_ns: Ns) -> u64 {
         until_ticks.saturating_sub(now_ns * TICKS_PER_NS).div_ceil(self.last_ticks_per_byte.max(1))
     }
 
@@ -88,6 +99,8 @@ pub struct Letters {
 pub struct PortState<S: Scheme> {
     /// Its queue.
     pub queue: S::Queue,
+    /// What waits in its place, where departures are fixed.
+    pub(crate) departures: Option<Departures>,
     /// Its transmitter.
     pub serializer: Serializer,
     /// How many faults hold it down.
@@ -137,6 +150,7 @@ impl<S: Scheme> PortState<S> {
             serializer: Serializer::new(port.capacity_bps, scheme.clock()),
             last_kind: PacketKind::Data,
             wakes: false,
+            departures: None,
             turn: 0,
             begins_here: true,
             ends_here: true,
@@ -156,7 +170,10 @@ impl<S: Scheme> PortState<S> {
 
     /// Tells the port, as machines see it, what waits in its queue.
     #[inline]
-    pub fn refresh(&mut self) {
+    pub(crate) fn refresh(&mut self, handled: &Handled) {
+        if self.departures.is_some() {
+            return self.let_go(handled);
+        }
         self.port.queued_bytes = self.queue.bytes();
         self.port.queued_packets = self.queue.packets() as u32;
     }
@@ -178,15 +195,19 @@ impl<S: Scheme> PortState<S> {
     }
 
     /// The link as it stands at `now_ns`.
-    pub fn view_at(&self, now_ns: Ns) -> LinkView {
+    pub(crate) fn view_at(&self, now_ns: Ns, handled: &Handled) -> LinkView {
         let mut view = self.view;
-        view.queued_bytes = self.queue.bytes();
+        let standing = self.standing(handled);
+        let Standing { queued_bytes, queued_packets, mut sent_bytes, last_kind, until_ticks } = standing;
+        (view.queued_bytes, view.queued_packets) = (queued_bytes, queued_packets);
         view.peak_queued_bytes = self.peak_queued_bytes;
-        view.queued_packets = self.queue.packets() as u64;
         (view.pauses, view.paused_ns) = self.gate.so_far(now_ns);
-        let mut sent_bytes = self.sent_bytes;
-        let last = &mut sent_bytes[self.last_kind.place()];
-        *last -= self.serializer.unsent_bytes(now_ns, &self.letters).min(*last);
+        let unsent_bytes = match until_ticks {
+            Some(until_ticks) => self.serializer.unsent_until(until_ticks, now_ns),
+            None => self.serializer.unsent_bytes(now_ns, &self.letters),
+        };
+        let last = &mut sent_bytes[last_kind.place()];
+        *last -= unsent_bytes.min(*last);
         let bytes = |kind: PacketKind| sent_bytes[kind.place()];
         view.data_bytes = bytes(PacketKind::Data);
         view.ack_bytes = bytes(PacketKind::Ack);

@@ -1,5 +1,6 @@
 //! How a simulation is made: ports and their machines, faults, nodes, the controller.
 
+use crate::departures::Handled;
 use crate::event::{Event, Who};
 use crate::flows::Flows;
 use crate::mishaps::{Mishaps, Rule};
@@ -101,6 +102,7 @@ impl<S: Scheme> Sim<S> {
             pfc,
             scheme,
             now_ns: 0,
+            handled: Handled::none(),
             wheel: Wheel::new(crate::sizing::bucket_shift(network)),
             slab: Slab::default(),
             routes: Routes::default(),
@@ -137,6 +139,9 @@ impl<S: Scheme> Sim<S> {
         }
         sim.make_nodes();
         sim.start_controller();
+        if faults.is_empty() {
+            sim.fix_departures();
+        }
         Ok(sim)
     }
 

@@ -1,6 +1,7 @@
 //! The kernel: the event loop, and packets on their way through queues and links. What happens at a flow's two ends is in
 //! `admission.rs`, `sending.rs`, `delivery.rs`, `timeouts.rs` and `asks.rs`.
 
+use crate::departures::Handled;
 use crate::event::{Event, Packed, Who};
 use crate::flow::{SubId, Subflow, pace_from};
 use crate::flows::Flows;
@@ -26,6 +27,7 @@ pub struct Sim<S: Scheme> {
     pub(crate) scheme: S,
     pub(crate) set: Setup,
     pub(crate) now_ns: Ns,
+    pub(crate) handled: Handled,
     pub(crate) wheel: Wheel<Packed>,
     pub(crate) slab: Slab<S>,
     pub(crate) ports: IdVec<LinkId, PortState<S>>,
@@ -90,17 +92,22 @@ impl<S: Scheme> Sim<S> {
     /// Handles events up to `until_ns`.
     pub(crate) fn run(&mut self, until_ns: Ns) {
         while self.next_event(until_ns) {}
-        self.set_now(self.now_ns.max(until_ns));
+        self.come_to(until_ns);
     }
 
     /// Handles events up to `until_ns`, or until `done` says so.
     pub(crate) fn run_unless(&mut self, until_ns: Ns, done: fn(&Self) -> bool) {
         while !done(self) {
             if !self.step(until_ns) {
-                self.set_now(self.now_ns.max(until_ns));
-                return;
+                return self.come_to(until_ns);
             }
         }
+    }
+
+    /// All events up to `until_ns` have been handled.
+    pub(crate) fn come_to(&mut self, until_ns: Ns) {
+        self.set_now(self.now_ns.max(until_ns));
+        self.handled = Handled::all(self.now_ns);
     }
 
     /// Handles the next event, if one is due by `until_ns`.
@@ -111,8 +118,9 @@ impl<S: Scheme> Sim<S> {
 
     #[inline(always)]
     fn next_event(&mut self, until_ns: Ns) -> bool {
-        let Some((at_ns, event)) = self.wheel.pop(until_ns) else { return false };
+        let Some((at_ns, draw, event)) = self.wheel.pop(until_ns) else { return false };
         self.set_now(at_ns);
+        self.handled.go_on(at_ns, draw, event);
         self.counts.events += 1;
         if self.wheel.has_turned() {
             self.fetch_ahead();
@@ -188,7 +196,7 @@ impl<S: Scheme> Sim<S> {
                 if p.life != life {
                     return;
                 }
-                p.refresh();
+                p.refresh(&self.handled);
                 p.hop.on_timer(&mut self.io, timer, &p.port);
                 self.carry_out(Who::Hop(link));
             }
@@ -246,7 +254,7 @@ impl<S: Scheme> Sim<S> {
             LinkChange::Capacity(capacity_bps) => {
                 p.serializer.resize(capacity_bps);
                 p.port.capacity_bps = capacity_bps;
-                p.refresh();
+                p.refresh(&self.handled);
                 p.hop.on_capacity(&p.port);
             }
         }
@@ -277,11 +285,11 @@ impl<S: Scheme> Sim<S> {
         }
         let packet = &mut self.slab[id];
         packet.enqueued_ns = now_ns;
+        let p = &mut self.ports[link];
+        p.refresh(&self.handled);
         if packet.kind == PacketKind::Ctl {
             self.visit_forward(link, id);
         } else {
-            let p = &mut self.ports[link];
-            p.refresh();
             p.hop.on_enqueue(&mut self.io, packet, &p.port);
             if self.io.is_asked() {
                 self.carry_out(Who::Hop(link));
@@ -291,6 +299,9 @@ impl<S: Scheme> Sim<S> {
             self.saw(PacketEvent::Enqueued, link, id);
         }
         let p = &mut self.ports[link];
+        if p.departures.is_some() {
+            return self.book(link, id);
+        }
         p.queue.push(now_ns, id, &mut self.slab, &mut self.dropped);
         p.peak_queued_bytes = p.peak_queued_bytes.max(p.queue.bytes());
         if !self.dropped.is_empty() {
@@ -328,7 +339,7 @@ impl<S: Scheme> Sim<S> {
                 let packet = &mut self.slab[id];
                 packet.waited_ns += now_ns - packet.enqueued_ns;
                 if packet.kind != PacketKind::Ctl {
-                    p.refresh();
+                    p.refresh(&self.handled);
                     p.hop.on_dequeue(&mut self.io, packet, &p.port);
                 }
                 let (bytes, route, hop) = (packet.bytes, packet.route, packet.hop);
@@ -445,7 +456,7 @@ impl<S: Scheme> Sim<S> {
     fn show(&mut self, link: LinkId, id: PacketId, visit: Visit) {
         let Some(mut message) = self.slab[id].ctl.take() else { return };
         let p = &mut self.ports[link];
-        p.refresh();
+        p.refresh(&self.handled);
         p.hop.on_ctl(&mut self.io, &mut message, visit, &p.port);
         self.slab[id].ctl = Some(message);
         self.carry_out(Who::Hop(link));

@@ -1,4 +1,6 @@
-//! The event queue: a wheel of time buckets for the near future, a heap for the far one.
+//! The event queue: a wheel of time buckets for the near future, a coarse one for what comes after, a heap for the far future
+//! (hierarchical timing wheels: Varghese and Lauck, SOSP 1987). What lies in a coarse bucket is shared out to buckets before
+//! its time.
 //!
 //! Events at the same nanosecond come out by what they are ([`Tied`]), never by when they went in. So runs repeat bit for
 //! bit, and a run on several cores, which inserts as it pleases, can give the same bytes. A bucket's events lie side by
@@ -13,6 +15,9 @@ use subak_core::{IdVec, Ns};
 
 const BUCKETS: usize = 8192;
 const WORDS: usize = BUCKETS / 64;
+/// A coarse bucket spans `1 << COARSE_SHIFT` buckets, half of them.
+const COARSE_SHIFT: u32 = BUCKETS.ilog2() - 1;
+const COARSE_BUCKETS: usize = 256;
 /// A bucket spans at most `1 << MAX_SHIFT` ns, so that a time within it fits beside a draw.
 pub const MAX_SHIFT: u32 = 16;
 
@@ -24,7 +29,7 @@ pub trait Tied: Copy {
     fn tie(&self) -> u128;
 }
 
-/// An event of the far future.
+/// An event of a coarse bucket or of the far future.
 #[derive(Debug, Clone, Copy)]
 struct Entry<E> {
     at_ns: Ns,
@@ -155,6 +160,9 @@ pub struct Wheel<E: Tied> {
     /// Their keys in their order, and how many of them are gone.
     order: Vec<u64>,
     gone: usize,
+    coarse: Vec<Vec<Entry<E>>>,
+    /// Number of the first coarse bucket that is not shared out: two after the one in which the current bucket lies.
+    next_coarse: u64,
     far: BinaryHeap<Reverse<Entry<E>>>,
     /// What is gathered is shuffled, so that a test sees that insertion decides nothing.
     scramble: Option<Stream>,
@@ -174,6 +182,8 @@ impl<E: Tied> Wheel<E> {
             current: Vec::new(),
             order: Vec::new(),
             gone: 0,
+            coarse: vec![Vec::new(); COARSE_BUCKETS],
+            next_coarse: 2,
             far: BinaryHeap::new(),
             scramble: None,
         }
@@ -194,13 +204,12 @@ impl<E: Tied> Wheel<E> {
     #[inline(always)]
     fn insert(&mut self, at_ns: Ns, event: E) {
         let turn = at_ns >> self.shift;
-        // What is due now or before wraps around.
-        if turn.wrapping_sub(self.turn + 1) < BUCKETS as u64 - 1 {
-            self.put(turn as usize % BUCKETS, Near::new(at_ns, turn << self.shift, event));
-        } else if turn <= self.turn {
+        if turn <= self.turn {
             self.insert_into_current(Near::new(at_ns, self.turn << self.shift, event));
+        } else if turn >> COARSE_SHIFT < self.next_coarse {
+            self.put(turn as usize % BUCKETS, Near::new(at_ns, turn << self.shift, event));
         } else {
-            self.insert_far(Entry { at_ns, event });
+            self.insert_later(Entry { at_ns, event });
         }
     }
 
@@ -223,9 +232,36 @@ impl<E: Tied> Wheel<E> {
         &self.current[place_of(key)]
     }
 
-    #[cold]
-    fn insert_far(&mut self, entry: Entry<E>) {
-        self.far.push(Reverse(entry));
+    #[inline(never)]
+    fn insert_later(&mut self, entry: Entry<E>) {
+        let number = entry.at_ns >> self.shift >> COARSE_SHIFT;
+        if number - self.next_coarse < COARSE_BUCKETS as u64 {
+            self.coarse[number as usize % COARSE_BUCKETS].push(entry);
+        } else {
+            self.far.push(Reverse(entry));
+        }
+    }
+
+    /// Shares out the coarse buckets up to the one after that in which the current bucket lies.
+    #[inline(never)]
+    fn share_out(&mut self) {
+        let next = (self.turn >> COARSE_SHIFT) + 2;
+        for number in self.next_coarse..next.min(self.next_coarse + COARSE_BUCKETS as u64) {
+            let mut entries = std::mem::take(&mut self.coarse[number as usize % COARSE_BUCKETS]);
+            for Entry { at_ns, event } in entries.drain(..) {
+                let turn = at_ns >> self.shift;
+                self.put(turn as usize % BUCKETS, Near::new(at_ns, turn << self.shift, event));
+            }
+            self.coarse[number as usize % COARSE_BUCKETS] = entries;
+        }
+        self.next_coarse = next;
+    }
+
+    /// The events of the first coarse bucket that has any.
+    fn first_coarse(&self) -> &[Entry<E>] {
+        let numbers = self.next_coarse..self.next_coarse + COARSE_BUCKETS as u64;
+        let mut buckets = numbers.map(|number| &self.coarse[number as usize % COARSE_BUCKETS]);
+        buckets.find(|entries| !entries.is_empty()).map_or(&[], |entries| entries)
     }
 
     #[inline]
@@ -261,9 +297,9 @@ impl<E: Tied> Wheel<E> {
         self.occupied[slot / 64] &= !(1 << (slot % 64));
     }
 
-    /// Takes the next event if it is due by `until_ns`.
+    /// Takes the next event if it is due by `until_ns`; its draw is the second.
     #[inline]
-    pub fn pop(&mut self, until_ns: Ns) -> Option<(Ns, E)> {
+    pub fn pop(&mut self, until_ns: Ns) -> Option<(Ns, u16, E)> {
         if self.gone == self.order.len() && !self.turn_to_next(until_ns) {
             return None;
         }
@@ -273,7 +309,7 @@ impl<E: Tied> Wheel<E> {
             return None;
         }
         self.gone += 1;
-        Some((at_ns, self.at(key).event))
+        Some((at_ns, (key >> 32) as u16, self.at(key).event))
     }
 
     /// When the next event is due; [`Ns::MAX`] if there is none.
@@ -285,6 +321,7 @@ impl<E: Tied> Wheel<E> {
             let times = self.bucket(turn as usize % BUCKETS).map(|near| Ns::from(near.word >> 16));
             times.min().map(|after_ns| (turn << self.shift) + after_ns)
         });
+        let near = near.or_else(|| self.first_coarse().iter().map(|entry| entry.at_ns).min());
         let far = self.far.peek().map(|Reverse(entry)| entry.at_ns);
         near.into_iter().chain(far).min().unwrap_or(Ns::MAX)
     }
@@ -302,6 +339,7 @@ impl<E: Tied> Wheel<E> {
                 .map(|near| (begin_ns + Ns::from(near.word >> 16), near.word as u16, near.event.tie()))
                 .min()
         });
+        let near = near.or_else(|| self.first_coarse().iter().map(Entry::order).min());
         let far = self.far.peek().map(|Reverse(entry)| entry.order());
         near.into_iter().chain(far).min()
     }
@@ -335,12 +373,16 @@ impl<E: Tied> Wheel<E> {
     /// Makes the next bucket with events the current one, unless it begins after `until_ns`.
     fn turn_to_next(&mut self, until_ns: Ns) -> bool {
         let near = self.next_occupied();
+        let near = near.or_else(|| self.first_coarse().iter().map(|entry| entry.at_ns >> self.shift).min());
         let far = self.far.peek().map(|Reverse(e)| e.at_ns >> self.shift);
         let Some(turn) = [near, far].into_iter().flatten().min() else { return false };
         if turn > until_ns >> self.shift {
             return false;
         }
         self.turn = turn;
+        if turn >> COARSE_SHIFT >= self.next_coarse - 1 {
+            self.share_out();
+        }
         self.current.clear();
         self.gone = 0;
         while let Some(&Reverse(Entry { at_ns, event })) = self.far.peek() {
@@ -450,8 +492,11 @@ mod tests {
                 number += 1;
             }
             let mut later = later.into_iter();
-            while let Some((at, event)) = wheel.pop(u64::MAX) {
-                prop_assert_eq!(Some((at, event.draw(at), event)), model.pop_first());
+            while let Some((at, draw, event)) = wheel.pop(u64::MAX) {
+                prop_assert_eq!(Some((at, draw, event)), model.pop_first());
+                let first = model.first().map(|&(at, draw, event)| (at, draw, event.tie()));
+                prop_assert_eq!(wheel.peek(), first);
+                prop_assert_eq!(wheel.first_ns(), first.map_or(u64::MAX, |(at, ..)| at));
                 if let Some(delay) = later.next() {
                     let later = number.reverse_bits();
                     // What is pushed for now comes after what was taken, whatever it is.
@@ -471,13 +516,13 @@ mod tests {
                 wheel.push(at, ());
             }
             let mut early = 0;
-            while let Some((at, ())) = wheel.pop(stop) {
+            while let Some((at, _, ())) = wheel.pop(stop) {
                 prop_assert!(at <= stop);
                 early += 1;
             }
             prop_assert_eq!(early, times.iter().filter(|&&t| t <= stop).count());
             wheel.push(stop, ());
-            prop_assert_eq!(wheel.pop(stop), Some((stop, ())));
+            prop_assert_eq!(wheel.pop(stop), Some((stop, 0, ())));
             let rest = std::iter::from_fn(|| wheel.pop(u64::MAX)).count();
             prop_assert_eq!(early + rest, times.len());
         }

@@ -234,6 +234,12 @@ impl Queue<Cubic> for CubicQueue {
             CubicQueue::Fifo(queue) => queue.pop(now_ns, slab, dropped),
         }
     }
+    fn fixed_room_bytes(&self) -> Option<u64> {
+        match self {
+            CubicQueue::Fair(_) => None,
+            CubicQueue::Fifo(queue) => Queue::<Cubic>::fixed_room_bytes(queue),
+        }
+    }
     fn bytes(&self) -> u64 {
         match self {
             CubicQueue::Fair(queue) => Queue::<Cubic>::bytes(queue),

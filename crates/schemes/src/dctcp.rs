@@ -121,6 +121,8 @@ impl Scheme for Dctcp {
 }
 
 impl Hop<Dctcp> for Marker {
+    const MINDS_DEPARTURES: bool = false;
+
     #[inline]
     fn on_enqueue(&mut self, _io: &mut Io<Dctcp>, packet: &mut Packet<Dctcp>, port: &Port) {
         if packet.kind == PacketKind::Data && port.queued_bytes >= self.k_bytes {

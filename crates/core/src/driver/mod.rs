@@ -316,7 +316,7 @@ pub trait Driver: Send {
     fn place_controller(&mut self, ways: &[(NodeId, Route)]) {
         let _ = ways;
     }
-    /// `watcher` hears of packets from now on. Drivers without packets have nothing to say.
+    /// `watcher` hears of packets. Told before time goes on. Drivers without packets have nothing to say.
     fn watch(&mut self, watcher: Box<dyn Watcher>) {
         drop(watcher);
     }

@@ -225,6 +225,10 @@ pub struct Visit {
 
 /// State and logic at one directed link.
 pub trait Hop<S: Scheme>: Send {
+    /// Whether it is shown what leaves, holds packets in the queue or writes to neighbours. Where it does none of these and its
+    /// queue is first in, first out, a simulator may fix when a packet leaves as soon as it comes ([`Queue::fixed_room_bytes`]).
+    const MINDS_DEPARTURES: bool = true;
+
     /// The network starts: set the first timer, if any.
     fn on_start(&mut self, io: &mut Io<S>) {
         let _ = io;
@@ -305,6 +309,10 @@ pub trait Queue<S: Scheme>: Send {
     }
     /// The packet that is likely to go next, where that is known at once.
     fn first(&self) -> Option<PacketId> {
+        None
+    }
+    /// Its room, if packets leave it in the order in which they come and what does not fit, by its bytes, is all that is dropped.
+    fn fixed_room_bytes(&self) -> Option<u64> {
         None
     }
     /// Bytes waiting.
@@ -431,5 +439,7 @@ pub trait Controller<S: Scheme>: Send {
     }
 }
 
-impl<S: Scheme> Hop<S> for () {}
+impl<S: Scheme> Hop<S> for () {
+    const MINDS_DEPARTURES: bool = false;
+}
 impl<S: Scheme> Sink<S> for () {}

@@ -12,6 +12,7 @@ pub(crate) mod mail;
 mod meeting;
 mod together;
 
+use crate::departures::Handled;
 use crate::sim::Sim;
 use cut::{Cut, fastest_bps};
 use mail::Part;
@@ -124,8 +125,7 @@ impl<S: Scheme> Parts<S> {
         while !self.is_reached(until) {
             let from_ns = self.first_ns().max(floor_ns);
             if from_ns > until_ns {
-                self.set_now(self.now_ns().max(until_ns));
-                return;
+                return self.come_to(self.now_ns().max(until_ns));
             }
             let is_sure = match until {
                 Until::Time => true,
@@ -158,8 +158,17 @@ impl<S: Scheme> Parts<S> {
         self.sims.iter().map(|sim| sim.counts.unfinished).sum()
     }
 
-    fn set_now(&mut self, now_ns: Ns) {
-        self.sims.iter_mut().for_each(|sim| sim.set_now(now_ns));
+    fn come_to(&mut self, now_ns: Ns) {
+        self.sims.iter_mut().for_each(|sim| sim.come_to(now_ns));
+    }
+
+    /// All parts are where the one is that went farthest.
+    fn stop_at(&mut self, at_ns: Ns) {
+        let handled = self.sims.iter().map(|sim| sim.handled).reduce(Handled::later);
+        for sim in &mut self.sims {
+            sim.set_now(at_ns);
+            sim.handled = handled.unwrap_or(sim.handled);
+        }
     }
 
     /// When the next event is due.
@@ -201,13 +210,13 @@ impl<S: Scheme> Parts<S> {
         loop {
             let next = self.sims.iter().enumerate().filter_map(|(part, sim)| Some((sim.wheel.peek()?, part))).min();
             let Some(((at_ns, ..), part)) = next.filter(|((at_ns, ..), _)| *at_ns <= end_ns) else {
-                self.set_now(end_ns);
+                self.come_to(end_ns);
                 self.exchange();
                 return Some(end_ns);
             };
             self.sims[part].step(end_ns);
             if self.is_reached(until) {
-                self.set_now(at_ns);
+                self.stop_at(at_ns);
                 self.exchange();
                 return None;
             }

@@ -5,6 +5,7 @@ mod central;
 mod common;
 mod controller;
 mod delivery;
+mod departures;
 mod engine;
 mod extending;
 mod floors;

@@ -19,21 +19,26 @@ impl Visitor for GoesBack {
 }
 
 /// What is run.
-struct Scene {
-    scheme: &'static str,
-    net: LeafSpine,
-    plans: Vec<FlowPlan>,
+pub struct Scene {
+    pub scheme: &'static str,
+    pub net: LeafSpine,
+    pub plans: Vec<FlowPlan>,
     faults: Vec<Injected>,
-    seed: u64,
+    pub seed: u64,
     at_sender: bool,
 }
 
 /// Everything that can be seen of the run from outside, at each of several times.
 fn seen(scene: &Scene, threads: usize) -> String {
-    let Scene { scheme, net, plans, faults, seed, at_sender } = scene;
-    let (network, params) = (&net.network, serde_json::Map::new());
-    let sizes = PacketSizes::default();
-    let mut sim = subak_packet::build_on(threads, scheme, &params, network, sizes, faults, *seed).unwrap();
+    let Scene { scheme, net, faults, seed, .. } = scene;
+    let (params, sizes) = (serde_json::Map::new(), PacketSizes::default());
+    seen_of(scene, subak_packet::build_on(threads, scheme, &params, &net.network, sizes, faults, *seed).unwrap())
+}
+
+/// The same of a simulation that has been made.
+pub fn seen_of(scene: &Scene, mut sim: Box<dyn Driver>) -> String {
+    let Scene { net, plans, at_sender, .. } = scene;
+    let network = &net.network;
     if *at_sender {
         sim.complete_at_sender();
     }
@@ -76,7 +81,7 @@ fn look(sim: &dyn Driver, network: &Network, flows: &[FlowId], seen: &mut String
 }
 
 /// Flows of all sorts over a network of `leaves` leaves, and faults of every kind if there are any.
-fn scene(scheme: &'static str, seed: u64, leaves: usize, spines: usize, has_faults: bool) -> Scene {
+pub fn scene(scheme: &'static str, seed: u64, leaves: usize, spines: usize, has_faults: bool) -> Scene {
     let mut rng = Stream::new(seed, "parts");
     let mut net = LeafSpine::new(leaves, spines, 3, [10e9, 25e9, 400e9][rng.below(3)]);
     // Unlike delays, so that links are not in step, or all the same, so that they are.

@@ -57,6 +57,10 @@ impl<S: Scheme> Queue<S> for Fifo {
         self.waiting.front().copied()
     }
 
+    fn fixed_room_bytes(&self) -> Option<u64> {
+        Some(self.limit_bytes)
+    }
+
     fn bytes(&self) -> u64 {
         self.bytes
     }

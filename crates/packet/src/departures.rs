@@ -1,0 +1,200 @@
+//! Departures that are fixed when a packet comes. Before a link whose queue is first in, first out, and whose machine does not
+//! mind what leaves, that is all there is to know: the packet is on its way at once, and no event wakes the link for it. What
+//! waits is let go of when somebody looks. Nothing that can be seen differs, not even the count of events.
+
+use crate::event::{Event, Packed};
+use crate::port::{PortState, TICKS_PER_NS};
+use crate::sim::Sim;
+use crate::wheel::Tied;
+use std::collections::VecDeque;
+use subak_core::scheme::{Clock, Hop, PacketId, PacketKind, Queue, Scheme};
+use subak_core::{LinkId, NodeKind, Ns};
+
+/// Which events of this nanosecond have been handled: all up to one in their order.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Handled {
+    ns: Ns,
+    /// The draw of the last of them, or more than any where all have been.
+    draw: u32,
+    last: Packed,
+}
+
+impl Handled {
+    /// All events up to `ns`.
+    pub fn all(ns: Ns) -> Self {
+        Handled { ns, draw: u32::MAX, last: Event::Wake(LinkId(0), PacketId(0)).into() }
+    }
+
+    /// Nothing yet.
+    pub fn none() -> Self {
+        Handled { draw: 0, ..Handled::all(0) }
+    }
+
+    /// `event` is handled next.
+    #[inline]
+    pub fn go_on(&mut self, ns: Ns, draw: u16, event: Packed) {
+        let next = Handled { ns, draw: draw.into(), last: event };
+        // What was added for this nanosecond since may come later than its place in the order.
+        *self = if ns > self.ns { next } else { self.later(next) };
+    }
+
+    /// The one that is later in the order.
+    pub fn later(self, other: Self) -> Self {
+        let key = |handled: &Self| (handled.ns, handled.draw, handled.last.tie());
+        if key(&other) > key(&self) { other } else { self }
+    }
+
+    /// Whether a link that wakes in this nanosecond has done so.
+    #[cold]
+    fn has_woken(&self, link: LinkId) -> bool {
+        let wake = Packed::from(Event::Wake(link, PacketId(0)));
+        let draw = u32::from(wake.draw(self.ns));
+        draw < self.draw || (draw == self.draw && wake.tie() < self.last.tie())
+    }
+}
+
+/// A packet that waits for the link to become free.
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    from_ticks: u64,
+    bytes: u32,
+    kind: PacketKind,
+}
+
+impl Waiting {
+    #[inline]
+    fn has_left(&self, link: LinkId, handled: &Handled) -> bool {
+        let now_ticks = handled.ns * TICKS_PER_NS;
+        self.from_ticks <= now_ticks && (self.from_ticks + TICKS_PER_NS <= now_ticks || handled.has_woken(link))
+    }
+}
+
+/// What waits before a link, and has a departure already.
+#[derive(Debug)]
+pub(crate) struct Departures {
+    waiting: VecDeque<Waiting>,
+    bytes: u64,
+    room_bytes: u64,
+}
+
+/// A link as it stands.
+pub(crate) struct Standing {
+    pub queued_bytes: u64,
+    pub queued_packets: u64,
+    /// Bytes of each kind of packet that were put on it, what the last one was, and when that is out, if another is to follow.
+    pub sent_bytes: [u64; 3],
+    pub last_kind: PacketKind,
+    pub until_ticks: Option<u64>,
+}
+
+impl<S: Scheme> PortState<S> {
+    /// Lets go of what has left.
+    #[inline]
+    pub fn let_go(&mut self, handled: &Handled) {
+        let Some(departures) = &mut self.departures else { return };
+        while let Some(first) = departures.waiting.front()
+            && first.has_left(self.port.link, handled)
+        {
+            departures.bytes -= u64::from(first.bytes);
+            self.sent_bytes[first.kind.place()] += u64::from(first.bytes);
+            self.last_kind = first.kind;
+            departures.waiting.pop_front();
+        }
+        self.port.queued_bytes = departures.bytes;
+        self.port.queued_packets = departures.waiting.len() as u32;
+    }
+
+    /// As it stands.
+    pub fn standing(&self, handled: &Handled) -> Standing {
+        let mut standing = Standing {
+            queued_bytes: self.queue.bytes(),
+            queued_packets: self.queue.packets() as u64,
+            sent_bytes: self.sent_bytes,
+            last_kind: self.last_kind,
+            until_ticks: None,
+        };
+        let Some(departures) = &self.departures else { return standing };
+        standing.queued_bytes = departures.bytes;
+        standing.queued_packets = departures.waiting.len() as u64;
+        for packet in &departures.waiting {
+            if !packet.has_left(self.port.link, handled) {
+                standing.until_ticks = Some(packet.from_ticks);
+                break;
+            }
+            standing.queued_bytes -= u64::from(packet.bytes);
+            standing.queued_packets -= 1;
+            standing.sent_bytes[packet.kind.place()] += u64::from(packet.bytes);
+            standing.last_kind = packet.kind;
+        }
+        standing
+    }
+}
+
+impl<S: Scheme> Sim<S> {
+    /// Fixes departures where nothing can change them. Nothing has been sent yet.
+    pub(crate) fn fix_departures(&mut self) {
+        let set = &self.set;
+        if S::Hop::MINDS_DEPARTURES
+            || self.pfc.is_some()
+            || self.machines.has_nodes
+            || set.pacing.one_timer
+            || set.clock != Clock::Exact
+        {
+            return;
+        }
+        for p in &mut self.ports {
+            // A subflow whose turn it is waits for its last packet to leave the host.
+            let is_first = p.port.from.is_none_or(|from| self.network.nodes()[from].kind == NodeKind::Host);
+            // Where nothing takes time, an arrival could come before the departure in the order of events.
+            if p.port.delay_ns > 0 && !(set.takes_turns && is_first) {
+                p.departures = p.queue.fixed_room_bytes().map(|room_bytes| Departures {
+                    waiting: VecDeque::new(),
+                    bytes: 0,
+                    room_bytes,
+                });
+            }
+        }
+    }
+
+    /// Fixes no departure: who watches packets sees each leave when it does. Nothing has been sent yet.
+    pub(crate) fn wake_for_each(&mut self) {
+        debug_assert!(self.counts.packet_hops == 0, "packets are under way");
+        self.ports.iter_mut().for_each(|p| p.departures = None);
+    }
+
+    /// The packet has come to a link with fixed departures, which has just let go of what has left: it is on its way.
+    pub(crate) fn book(&mut self, link: LinkId, id: PacketId) {
+        let now_ns = self.now_ns;
+        let p = &mut self.ports[link];
+        let Some(departures) = &mut p.departures else { return };
+        let packet = &mut self.slab[id];
+        let queued_bytes = departures.bytes + u64::from(packet.bytes);
+        if queued_bytes > departures.room_bytes {
+            return self.account_drop(link, id);
+        }
+        p.peak_queued_bytes = p.peak_queued_bytes.max(queued_bytes);
+        let starts_ns = p.serializer.free_ns().max(now_ns);
+        let waits = starts_ns > now_ns || !departures.waiting.is_empty();
+        if waits {
+            let from_ticks = p.serializer.busy_until_ticks();
+            departures.waiting.push_back(Waiting { from_ticks, bytes: packet.bytes, kind: packet.kind });
+            departures.bytes = queued_bytes;
+        } else {
+            p.sent_bytes[packet.kind.place()] += u64::from(packet.bytes);
+            p.last_kind = packet.kind;
+        }
+        packet.waited_ns += starts_ns - now_ns;
+        p.turn = p.turn.wrapping_add(1);
+        let arrives_ns = p.serializer.transmit(starts_ns, packet.bytes) + p.port.delay_ns;
+        self.counts.packet_hops += 1;
+        self.counts.events += u64::from(waits);
+        let next = self.routes.next(packet.route, packet.hop);
+        self.travel(id, link, arrives_ns, next);
+    }
+
+    /// Packets whose departures are fixed and that have not left.
+    pub(crate) fn booked(&self) -> u64 {
+        let fixed = self.ports.iter().filter(|p| p.departures.is_some());
+        fixed.map(|p| p.standing(&self.handled).queued_packets).sum()
+    }
+}
