@@ -138,7 +138,7 @@ deny:
 bench:
 	sh benches/bench.sh
 
-## all of them: a quarter of an hour
+## all of them: a quarter of an hour; `make bench-all OLD=REVISION` runs the packet engine of that revision in turn with this one, too
 bench-all:
 	sh benches/bench.sh all
 

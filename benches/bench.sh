@@ -1,6 +1,7 @@
 #!/bin/sh
 # The figures of speed, each beside a peer or a straight loop run in the same minutes; ends with 1 where one is worse than the bound
 # that its benchmark states. `benches/bench.sh` takes three minutes for the first ratios, `benches/bench.sh all` a quarter of an hour.
+# `OLD=REVISION benches/bench.sh all` runs the packet engine of that revision in turn with this one, too.
 # The comparison with ns-3 wants its headers (Debian: libns3-dev) and is skipped where they are missing.
 set -u
 cd "$(dirname "$0")/.."
@@ -10,6 +11,7 @@ case $ns3 in /*) ;; *) ns3=$PWD/$ns3 ;; esac
 rc=0
 bench() { cargo bench --quiet --locked "$@" || rc=1; }
 if [ "${1:-}" = all ]; then
+  if [ -n "${OLD:-}" ]; then benches/engines.sh "$OLD" || rc=1; fi
   bench -p subak-packet --bench packet_hop
   bench -p subak-packet --bench threads
   bench -p subak-packet --bench against_ns3 -- "$ns3"

@@ -154,12 +154,14 @@ impl<S: Scheme> Sim<S> {
                 });
             }
         }
+        self.set.fixes_departures = self.ports.iter().any(|p| p.departures.is_some());
     }
 
     /// Fixes no departure: who watches packets sees each leave when it does. Nothing has been sent yet.
     pub(crate) fn wake_for_each(&mut self) {
         debug_assert!(self.counts.packet_hops == 0, "packets are under way");
         self.ports.iter_mut().for_each(|p| p.departures = None);
+        self.set.fixes_departures = false;
     }
 
     /// The packet has come to a link with fixed departures, which has just let go of what has left: it is on its way.
@@ -194,6 +196,9 @@ impl<S: Scheme> Sim<S> {
 
     /// Packets whose departures are fixed and that have not left.
     pub(crate) fn booked(&self) -> u64 {
+        if !self.set.fixes_departures {
+            return 0;
+        }
         let fixed = self.ports.iter().filter(|p| p.departures.is_some());
         fixed.map(|p| p.standing(&self.handled).queued_packets).sum()
     }

@@ -13,6 +13,8 @@ pub struct Serializer {
     clock: Clock,
     ticks_per_byte: u64,
     busy_until_ticks: u64,
+    /// The same, ns, rounded up: what everybody asks for.
+    free_ns: Ns,
     /// At which the last packet leaves.
     last_ticks_per_byte: u64,
 }
@@ -24,7 +26,7 @@ impl Serializer {
     /// A free link of `capacity_bps`.
     pub fn new(capacity_bps: f64, clock: Clock) -> Self {
         let ticks_per_byte = (8e9 / capacity_bps * TICKS_PER_NS as f64).round() as u64;
-        Serializer { clock, ticks_per_byte, busy_until_ticks: 0, last_ticks_per_byte: ticks_per_byte }
+        Serializer { clock, ticks_per_byte, busy_until_ticks: 0, free_ns: 0, last_ticks_per_byte: ticks_per_byte }
     }
 
     /// Packets that start from now on go at `capacity_bps`.
@@ -35,7 +37,7 @@ impl Serializer {
     /// When the link is free, ns, rounded up.
     #[inline]
     pub fn free_ns(&self) -> Ns {
-        self.busy_until_ticks.div_ceil(TICKS_PER_NS)
+        self.free_ns
     }
 
     /// When the last bit has left.
@@ -83,7 +85,8 @@ impl Serializer {
             self.last_ticks_per_byte = ticks.div_ceil(u64::from(bytes.max(1)));
         }
         self.busy_until_ticks += ticks;
-        self.free_ns()
+        self.free_ns = self.busy_until_ticks.div_ceil(TICKS_PER_NS);
+        self.free_ns
     }
 }
 
@@ -97,9 +100,7 @@ pub struct Letters {
 /// A directed link with everything before it; what every packet touches comes first, on as few cache lines as can be.
 #[repr(C, align(64))]
 pub struct PortState<S: Scheme> {
-    /// Its queue.
-    pub queue: S::Queue,
-    /// What waits in its place, where departures are fixed.
+    /// What waits, where departures are fixed.
     pub(crate) departures: Option<Departures>,
     /// Its transmitter.
     pub serializer: Serializer,
@@ -118,16 +119,18 @@ pub struct PortState<S: Scheme> {
     pub ends_here: bool,
     /// Bytes of each kind of packet that were put on it; a packet counts in full from when it starts out.
     pub sent_bytes: [u64; 3],
-    /// What went out behind its last packet.
-    pub letters: Letters,
     /// The most that waited: [`LinkView::peak_queued_bytes`].
     pub peak_queued_bytes: u64,
     /// What the scheme is told of it.
     pub port: Port,
     /// The scheme's state at it.
     pub hop: S::Hop,
+    /// Its queue, where they are not.
+    pub queue: S::Queue,
     /// The other counters. Few packets touch what stands from here on.
     pub view: LinkView,
+    /// What went out behind its last packet.
+    pub letters: Letters,
     /// How often its machine was restarted.
     pub life: u8,
     /// When it last went down.

@@ -92,6 +92,7 @@ impl<S: Scheme> Sim<S> {
             pacing,
             go_back: scheme.recovery().go_back,
             acks: scheme.acks(),
+            fixes_departures: false,
             at_sender: false,
         };
         let nics = IdVec::filled(Turns::default(), if pacing.one_timer { ports.len() } else { 0 });

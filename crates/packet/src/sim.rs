@@ -70,6 +70,8 @@ pub(crate) struct Setup {
     pub go_back: bool,
     /// The class of acknowledgements, where they have one of their own.
     pub acks: Option<Class>,
+    /// Whether some links have fixed departures: then it is known which events of a nanosecond have been handled.
+    pub fixes_departures: bool,
     /// Whether a flow is complete when its last acknowledgement is back.
     pub at_sender: bool,
 }
@@ -120,7 +122,9 @@ impl<S: Scheme> Sim<S> {
     fn next_event(&mut self, until_ns: Ns) -> bool {
         let Some((at_ns, draw, event)) = self.wheel.pop(until_ns) else { return false };
         self.set_now(at_ns);
-        self.handled.go_on(at_ns, draw, event);
+        if self.set.fixes_departures {
+            self.handled.go_on(at_ns, draw, event);
+        }
         self.counts.events += 1;
         if self.wheel.has_turned() {
             self.fetch_ahead();

@@ -15,7 +15,7 @@ pub fn default_buffer_bytes(capacity_bps: f64) -> u64 {
 pub(crate) fn bucket_shift(network: &Network) -> u32 {
     let total_bps: f64 = network.links().iter().map(|l| l.capacity_bps).sum();
     let gap_ns = 1500.0 * 8e9 / total_bps.max(1.0);
-    let span_ns = (4.0 * gap_ns).clamp(1.0, f64::from(1 << crate::wheel::MAX_SHIFT));
+    let span_ns = (8.0 * gap_ns).clamp(1.0, f64::from(1 << crate::wheel::MAX_SHIFT));
     (span_ns as u64).ilog2()
 }
 
