@@ -45,9 +45,11 @@ ifneq ($(WHEEL),)
 INSTEAD := $(shell [ -e .venv/.installed ] || { command -v cargo && find $(SOURCES) python -newer $(WHEEL) -name '*.[prt]*' | grep .; } >/dev/null || echo .venv/.wheel)
 endif
 
+# An older wheel may have the same version, and pip would leave it there: the wheel itself is installed again.
 .venv/.wheel: $(WHEEL) requirements.lock
 	[ -x $(BIN)/python ] || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock "$(WHEEL)[plot]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "$(WHEEL)"
 	touch $@
 
 ## every file in its form

@@ -17,7 +17,7 @@ MACHINES = {"x86_64": "Advanced Micro Devices X86-64", "aarch64": "AArch64"}
 OF_THE_SYSTEM = re.compile(r"(libc|libm|libdl|libpthread|librt|libgcc_s|ld-linux-[\w-]+)\.so\.\d+")
 EXTENSION = "subak/_subak.abi3.so"
 NEEDED_FILES = (EXTENSION, "subak/cli.py", "subak/py.typed", "subak/_subak.pyi")
-MAN_PAGE = "share/man/man1/subak.1"
+OF_DATA = ("share/man/man1/subak.1", "share/doc/subak/NOTICES")
 
 
 def faults(wheel: Path) -> list[str]:
@@ -28,7 +28,7 @@ def faults(wheel: Path) -> list[str]:
     with zipfile.ZipFile(wheel) as held:
         names = held.namelist()
         missing = [name for name in NEEDED_FILES if name not in names]
-        missing += [] if any(name.endswith(MAN_PAGE) for name in names) else [MAN_PAGE]
+        missing += [one for one in OF_DATA if not any(name.endswith(one) for name in names)]
         if missing:
             return [f"it lacks {', '.join(missing)}"]
         with tempfile.TemporaryDirectory() as folder:

@@ -36,8 +36,9 @@ def steps(wheel: Path, python: Path) -> list[tuple[str, list[str | Path]]]:
         ("the first answer", [subak, "solve", "examples/cases/two-flows.json"]),
         ("the demo's run", [subak, "run", "examples/demo.toml", "--out", "out/demo"]),
         ("its report", [subak, "report", "out/demo", "--output", "out/demo/report.html"]),
-        ("matplotlib", [*pip, f"{wheel}[plot]"]),
         ("an experiment", [subak, "repro", "perc-fig3.5"]),
+        ("matplotlib", [*pip, f"{wheel}[plot]"]),
+        ("its picture", [subak, "repro", "perc-fig3.5"]),
         ("Jupyter", [*pip, "nbclient", "ipykernel"]),
         ("a notebook", [python, "-c", NOTEBOOK]),
     ]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Ended, Subak
+from conftest import COMMAND, ROOT, Ended, Subak
 
 
 def case(**changes: Any) -> dict[str, Any]:
@@ -354,6 +357,50 @@ def test_out_that_is_in_use(subak: Subak, tmp_path: Path) -> None:
     assert "Traceback" not in ended.err
     ended = subak("run", path)
     assert (ended.code, "--out" in ended.err) == (2, True)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    "command", ["solve CASE --json", "solve CASE", "schemes", "schema spec", "--version", "solve -h"]
+)
+def test_output_that_is_full(monkeypatch: pytest.MonkeyPatch, command: str, unbuffered: str) -> None:
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
+    words = command.replace("CASE", str(ROOT / "examples/cases/two-flows.json")).split()
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [COMMAND, *words], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+        )
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
+    assert "standard output" in done.stderr
+    assert "write to a place that has room" in done.stderr
+
+
+def test_names_that_are_not_utf_8(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+    folder = tmp_path / os.fsdecode(b"x\xff")
+    folder.mkdir()
+    (folder / "case.json").write_text(json.dumps(case()))
+    (tmp_path / "spec.json").write_text(json.dumps(spec()))
+
+    def run(*words: str | Path) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run([COMMAND, *words], capture_output=True, timeout=60, cwd=tmp_path, check=False)
+
+    # Where such a name can be used, it is shown as it came.
+    ended = run("run", "spec.json", "--out", folder / "out")
+    assert b"x\xff/out" in ended.stdout, ended.stderr
+    for words in ("solve", folder / "case.json"), ("report", folder / "out"):
+        ended = run(*words)
+        said = ended.stderr.decode().splitlines()
+        assert (ended.returncode, len(said)) == (2, 1), said
+        assert r"x\xff/" in said[0]
+        assert said[0].endswith("the name has bytes that are not UTF-8; give it another name")
+
+
+def test_the_module_is_the_command(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "subak", "solve", "nothing.json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stderr) == (2, "subak: nothing.json: there is no such file; check the path\n")
 
 
 def test_schemes_suggests_the_nearest_name(subak: Subak) -> None:

@@ -6,8 +6,10 @@ import json
 import re
 import subprocess
 import tomllib
+from importlib import metadata
 
 from conftest import ROOT
+from packaging.specifiers import SpecifierSet
 
 
 def test_licenses_and_sources() -> None:
@@ -22,6 +24,22 @@ def test_licenses_and_sources() -> None:
             continue
         assert one["source"] == "registry+https://github.com/rust-lang/crates.io-index", one["name"]
         assert _is_allowed(one["license"] or "", allowed), f"{one['name']} is under {one['license']}"
+
+
+def test_the_locked_versions_take_the_oldest_python() -> None:
+    oldest = (
+        tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"].removeprefix(">=") + ".0"
+    )
+    lines = (ROOT / "requirements.lock").read_text().splitlines()
+    pins = dict(line.split("==") for line in lines if not line.startswith("#"))
+    assert len(pins) > 100
+    for name, version in pins.items():
+        held = metadata.distribution(name)
+        assert held.version == version, f"{name} {held.version} is not the locked one: `make setup`"
+        wants = held.metadata["Requires-Python"] or ""
+        assert SpecifierSet(wants).contains(oldest), (
+            f"{name} {version} wants Python {wants}; pin one that {oldest} takes"
+        )
 
 
 def _is_allowed(expression: str, allowed: list[str]) -> bool:

@@ -206,6 +206,28 @@ def test_the_table_shows_published_and_measured(subak: Subak, tmp_path: Path) ->
     assert all(word in ran.out for word in ("Claimed", "Published", "Measured", "Verdict: met", "RTT 3: A 50"))
 
 
+def test_the_picture_alone_wants_matplotlib(subak: Subak, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    library = tmp_path / "without/matplotlib.py"
+    library.parent.mkdir()
+    library.write_text("raise ModuleNotFoundError('there is none', name='matplotlib')")
+    before = os.environ.get("PYTHONPATH", "")
+    monkeypatch.setenv("PYTHONPATH", f"{library.parent}:{before}")
+    command = ["repro", "perc-fig2.3", "--out", tmp_path / "out"]
+    ran = subak(*command)
+    assert ran.code == 0, ran.err
+    assert "Published" in ran.out
+    assert "Smoke run: works" in ran.out
+    said = [line for line in ran.err.splitlines() if line.startswith("subak: ")]
+    assert len(said) == 1
+    assert 'pip install "subak[plot]"' in said[0]
+    assert subak(*command, "--json").json["figures"] == []
+    assert not (tmp_path / "out/figure.png").exists()
+    monkeypatch.setenv("PYTHONPATH", before)
+    again = subak(*command, "--json")
+    assert (again.code, again.json["figures"]) == (0, ["figure.png"])
+    assert (tmp_path / "out/figure.png").exists()
+
+
 def test_variants_stand_side_by_side(subak: Subak, tmp_path: Path) -> None:
     ran = subak("repro", "numfabric-fig9", "--variants", "--out", tmp_path / "out")
     assert all(word in ran.out for word in ("as set up", "dt 3 us", "eta 20"))

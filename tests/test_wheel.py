@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -57,11 +59,111 @@ def test_what_is_wrong_with_a_wheel_is_told(wheel: Path, tmp_path: Path) -> None
     less = tmp_path / wheel.name
     with zipfile.ZipFile(wheel) as whole, zipfile.ZipFile(less, "w") as part:
         for item in whole.namelist():
-            if not item.endswith(("subak.1", "cli.py")):
+            if not item.endswith(("subak.1", "cli.py", "NOTICES")):
                 part.writestr(item, whole.read(item))
     code, told = _looked_at(less)
     assert code == 1
-    assert "it lacks subak/cli.py, share/man/man1/subak.1" in told
+    assert "it lacks subak/cli.py, share/man/man1/subak.1, share/doc/subak/NOTICES" in told
+
+
+def test_it_has_the_licences_of_what_is_in_it(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as held:
+        (name,) = (name for name in held.namelist() if name.endswith("NOTICES"))
+        told = held.read(name).decode()
+    tree = ["cargo", "tree", "--offline", "--locked", "-p", "subak-py", "--edges", "normal", "--prefix", "none"]
+    crates = {
+        match[1] for match in re.finditer(r"^(\S+ v\S+)(?: \(proc-macro\))?(?: \(\*\))?$", _run(*tree), re.MULTILINE)
+    }
+    assert len(crates) > 50
+    listed = told[: told.index("These come without a text")].splitlines()
+    bare = told[told.index("These come without a text") :].split("=" * 100)[0]
+    for crate in crates:
+        name, _, version = crate.partition(" v")
+        assert any(line.startswith(f"{name} {version}: ") for line in listed), crate
+        assert f"\n{name} {version}, " in told or f"\n{name} {version}: " in bare, (
+            f"{crate} has neither text nor excuse"
+        )
+    texts = [" ".join(one.partition("-" * 100)[2].split()) for one in told.split("=" * 100)[1:]]
+    assert len(texts) == len(set(texts)), "equal texts stand there once"
+    assert any("Copyright (c) 2017-present PyO3 Project and Contributors" in text for text in texts)
+
+
+def _venv(folder: Path) -> Path:
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True, timeout=300)
+    return folder / "bin"
+
+
+def test_the_readme_says_how_it_is_installed(wheel: Path, tmp_path: Path) -> None:
+    (line,) = re.findall(r"^pip install dist/.*$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    machine = os.uname().machine
+    other = {"x86_64": "aarch64", "aarch64": "x86_64"}[machine]
+    # As `make wheel` leaves the folder.
+    (tmp_path / "dist").mkdir()
+    for name in (wheel.name, wheel.name.replace(machine, other), "subak-0.1.0.tar.gz", "subak-agent"):
+        (tmp_path / "dist" / name).write_bytes(wheel.read_bytes())
+    programs = _venv(tmp_path / "venv")
+    done = subprocess.run(
+        f"{line} --no-deps --disable-pip-version-check",
+        shell=True,
+        cwd=tmp_path,
+        env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (programs / "subak").exists()
+
+
+def test_a_newer_wheel_takes_the_place_of_an_older_one(wheel: Path, tmp_path: Path) -> None:
+    for name in ("Makefile", "requirements.lock"):
+        shutil.copy(ROOT / name, tmp_path)
+    (tmp_path / "dist").mkdir()
+    there = tmp_path / "dist" / wheel.name
+    shutil.copy(wheel, there)
+    make = ["make", "--silent", "-C", tmp_path, f"PYTHON={sys.executable}", ".venv/.wheel"]
+    _run(*make)
+    with zipfile.ZipFile(wheel) as whole, zipfile.ZipFile(there, "w") as changed:
+        for item in whole.namelist():
+            marker = b"MARKER = 7\n" if item == "subak/units.py" else b""
+            changed.writestr(item, whole.read(item) + marker)
+    _run(*make)
+    python = tmp_path / ".venv/bin/python"
+    assert _run(python, "-I", "-c", "import subak.units; print(subak.units.MARKER)").strip() == "7"
+
+
+FAKE_MATURIN = """\
+#!/bin/sh
+for last; do :; done
+mkdir -p "$last"
+touch "$last/subak-0.1.0-cp311-abi3-linux_$(uname -m).whl"
+"""
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "named"),
+    [
+        ("", ""),
+        ("echo changed >crates/a.rs", "crates/a.rs"),
+        ("mv python/b.py python/c.py", "python/b.py python/c.py"),
+        ("rm crates/a.rs", "crates/a.rs"),
+        ("touch python/b.pyc packages/NOTICES", ""),
+    ],
+)
+def test_sources_that_change_meanwhile_make_no_wheel(meanwhile: str, named: str, tmp_path: Path) -> None:
+    for name in ("packages", "crates", "python", ".venv/bin"):
+        (tmp_path / name).mkdir(parents=True)
+    shutil.copy(ROOT / "packages/wheel.sh", tmp_path / "packages")
+    for name in ("crates/a.rs", "python/b.py", "Cargo.lock", "Cargo.toml", "LICENSE", "README.md", "pyproject.toml"):
+        (tmp_path / name).touch()
+    for name, script in {"maturin": FAKE_MATURIN + meanwhile, "python": "#!/bin/sh"}.items():
+        (tmp_path / ".venv/bin" / name).write_text(script + "\n")
+        (tmp_path / ".venv/bin" / name).chmod(0o755)
+    command = [tmp_path / "packages/wheel.sh", "here"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, len(list(tmp_path.glob("dist/*.whl")))) == ((1, 0) if named else (0, 1)), done.stderr
+    assert named in done.stderr
 
 
 def test_it_is_enough_without_rust(wheel: Path) -> None:

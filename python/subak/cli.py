@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from subak import stdout
 from subak._subak import __build__, __version__, generators
 from subak.commands.allocator import allocator
 from subak.commands.completion import scheme_names
@@ -44,8 +45,12 @@ SETTLED = 1e-3
 
 def main() -> None:
     """Runs the command line; an unusable input ends it with 2 and one line that says where and why."""
+    stdout.watch()
     try:
-        app()
+        try:
+            app()
+        finally:
+            stdout.flush()
     except InputError as error:
         _say_error(error)
         sys.exit(2)
@@ -57,8 +62,15 @@ def main() -> None:
         _say_error(InputError(None, "", f"{error.name} is missing", f"install it: {mend}"))
         sys.exit(2)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        stdout.drop()
         sys.exit(1)
+    except UnicodeEncodeError:
+        other = next((given for given in sys.argv if any("\udc80" <= c <= "\udcff" for c in given)), None)
+        if other is None:
+            raise
+        shown = os.fsencode(other).decode(errors="backslashreplace")
+        _say_error(InputError(shown, "", "the name has bytes that are not UTF-8", "give it another name"))
+        sys.exit(2)
 
 
 def _print_version(wanted: bool) -> None:

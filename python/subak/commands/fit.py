@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json as json_module
 import math
-import os
 import re
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,12 +17,12 @@ import typer
 from subak.errors import InputError
 from subak.pipeline.switch import POWER_MODELS
 from subak.progress import waiting
+from subak.stdout import STDOUT
 
 if TYPE_CHECKING:
     from subak.pipeline.fitting import Answer
 
 TIES = ("program", "reference")
-STDOUT = "standard output"
 
 
 def fit(
@@ -107,23 +105,8 @@ def _errors_told(json: bool) -> Iterator[None]:
             told: dict[str, Any] = {"file": error.file, "place": error.place, "what": error.what, "mend": error.mend}
             if found := re.match(r"line (\d+)(?:, column (\d+))?", error.place):
                 told |= {"line": int(found[1]), "column": int(found[2]) if found[2] else None}
-            with _to_stdout():
-                print(json_module.dumps({"schema": 1, "status": "unusable", "error": told}))
+            print(json_module.dumps({"schema": 1, "status": "unusable", "error": told}))
         raise
-
-
-@contextmanager
-def _to_stdout() -> Iterator[None]:
-    """Writes what is printed at once; where that fails, it is an error of the output."""
-    try:
-        yield
-        sys.stdout.flush()
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        mend = "write to a place that has room"
-        raise InputError(None, STDOUT, f"it cannot be written: {error.strerror}", mend) from None
 
 
 def _fit(
@@ -171,11 +154,10 @@ def _fit(
     document = _document(found, others, core, words) if json or output else {}
     if output:
         _write(output, json_module.dumps(document, indent=1) + "\n")
-    with _to_stdout():
-        if json:
-            print(json_module.dumps(document))
-        else:
-            show.answer(found, others, words)
+    if json:
+        print(json_module.dumps(document))
+    else:
+        show.answer(found, others, words)
     return 0 if found.fits else 1
 
 

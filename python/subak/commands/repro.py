@@ -67,6 +67,9 @@ def repro(
         raise InputError(None, "NAME", "it is missing", "name an experiment, or see them all with --list")
     options = {"scale": scale, "runs": runs, "seed": seed, "out": out, "jobs": jobs, "variants": variants, "on": on}
     verdict = _reproduce(name, options, cluster)
+    if not verdict.figures:
+        mend = 'pip install "subak[plot]", and the same command draws it'
+        print(f"subak: the picture is missing, for matplotlib is; {mend}", file=sys.stderr)
     if json:
         print(json_module.dumps(verdict.to_dict(), ensure_ascii=False))
     else:
@@ -126,7 +129,7 @@ def show(verdict: Verdict) -> None:
         for finding in verdict.broken:
             out.print(f"A run of this size should show otherwise: {finding.check.what}: {finding.text}.")
         out.print(f"Smoke run: {verdict.word}; recorded at paper scale: {records.dated(experiment)}.")
-    out.print(f"Results, figure and verdict.json are in {verdict.folder}")
+    out.print(f"Results{', figure' if verdict.figures else ''} and verdict.json are in {verdict.folder}")
     if not any(o.ran for o in (verdict.main, *verdict.variants)):
         out.print("The results were there already; remove the folder to run the experiment again.")
 

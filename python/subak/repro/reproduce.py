@@ -144,8 +144,8 @@ def reproduce(
     """Runs the experiment ``name``, unless ``out`` holds its results already, and compares them with the paper.
 
     ``variants`` runs these too; ``None`` does so at paper scale. The workers of ``cluster`` run the cells of
-    specs in place of this machine. Writes raw results, the figure (PNG) and ``verdict.json`` to ``out``
-    (``out/repro/NAME-SCALE``). Raises ``InputError`` for a name or size that there is not,
+    specs in place of this machine. Writes raw results, ``verdict.json`` and, where matplotlib is installed, the figure
+    (PNG) to ``out`` (``out/repro/NAME-SCALE``). Raises ``InputError`` for a name or size that there is not,
     and for a folder that holds something else.
     """
     experiment = find(name)
@@ -303,8 +303,13 @@ def _open(folder: Path, experiment: Experiment, plan: RunPlan) -> None:
 
 
 def _draw(folder: Path, experiment: Experiment, raw: RawResults) -> tuple[str, ...]:
+    """The names of what is drawn: nothing where matplotlib is missing, without which all else is told."""
     from subak.repro import figures
 
+    try:
+        import matplotlib  # noqa: F401
+    except ModuleNotFoundError:
+        return ()
     path = folder / "figure.png"
     with figures.style():
         figure = experiment.module.draw(raw)
