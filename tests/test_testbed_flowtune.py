@@ -289,7 +289,7 @@ def test_what_is_killed_caps_nobody_beyond_a_lease(hosts: Any, who: str) -> None
             os.kill(running.pid, signal.SIGKILL)
     assert int(second.communicate(timeout=30)[0]) > 0
     total = int(first.communicate(timeout=30)[0]) * 8
-    # Half of the link while the other sends, and all of it after that, 395 Mb: a cap that stayed would leave it at 5 x 46 Mb.
+    # Half of the link while the other sends, and all of it after that, 395 Mb: with a cap that stayed, 5 x 46 Mb.
     assert total > 1.3 * 5 * 46e6, total / 1e6
 
 

@@ -8,7 +8,7 @@ use subak_fuzz::soak::{Held, KINDS, case, caught, keep_panics, packets, solver};
 use subak_solve::{Options, solve};
 
 /// Seeds of a soak that found something, each mended since.
-const FOUND: [u64; 1] = [1795630088564];
+const FOUND: [u64; 2] = [1795630088564, 1795633815008];
 
 #[test]
 fn random_cases_hold() {

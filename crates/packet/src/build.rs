@@ -23,7 +23,8 @@ pub fn build(
 }
 
 /// As [`build`], on up to so many threads. They change no byte of what comes out, and nobody can watch packets on more than one.
-/// A network that has only one switch with hosts, links without ends or a delay, and schemes with central machines get one thread.
+/// A network that has only one switch with hosts, links without ends or a delay, schemes with central machines, and more than 15
+/// faults that concern packets get one thread.
 pub fn build_on(
     threads: usize,
     name: &str,

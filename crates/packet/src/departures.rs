@@ -191,7 +191,7 @@ impl<S: Scheme> Sim<S> {
         self.counts.packet_hops += 1;
         self.counts.events += u64::from(waits);
         let next = self.routes.next(packet.route, packet.hop);
-        self.travel(id, link, arrives_ns, next);
+        self.travel(id, link, arrives_ns, next, 0);
     }
 
     /// Packets whose departures are fixed and that have not left.

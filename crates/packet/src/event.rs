@@ -11,8 +11,8 @@ use subak_core::{FlowId, LinkId, NodeId, Ns};
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Event {
     /// A packet arrives at the far end of the link that it is on; the link that it goes on by (or is on, at the end of its
-    /// way), which of the links into that node it came by, and its turn among those that left by it, modulo 256.
-    Arrive(PacketId, LinkId, u16, u8),
+    /// way), which of the links into that node it came by, and its turn there.
+    Arrive(PacketId, LinkId, u16, Turn),
     /// A link may take the next packet from its queue; where it was cheap to know, the packet that this will be.
     Wake(LinkId, PacketId),
     /// A subflow's pace allows the next packet. Its number may be given to another once its flow is over; the flow's is not.
@@ -43,6 +43,21 @@ pub(crate) enum Event {
     LinkChange(ChangeId),
 }
 
+/// A packet's turn among those that a link brings: which rule of the faults made it late, and its number among those that
+/// left by the link. Late ones and others that arrive in one nanosecond may have left any number of packets apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Turn {
+    /// 0 if none did.
+    pub rule: u8,
+    /// Modulo 256.
+    pub number: u8,
+}
+
+impl Turn {
+    /// So many rules can be told apart.
+    pub const MOST_RULES: usize = 15;
+}
+
 /// Whose wishes are being carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Who {
@@ -57,7 +72,8 @@ pub(crate) enum Who {
 /// it that is read at once waits for its own stores.)
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Packed {
-    /// The kind in the low byte; above it two bytes for the life of a machine or the input of a link, and one for a turn.
+    /// The kind in the low half byte, then the rule of a turn; above them two bytes for the life of a machine or the input of a link,
+    /// and one for the number of a turn.
     head: u32,
     who: u32,
     what: u32,
@@ -70,7 +86,9 @@ impl From<Event> for Packed {
             Event::LinkChange(k) => (0, 0, k.0, 0),
             Event::Restart(k) => (1, 0, k.0, 0),
             Event::Letter(letter, link, turn) => return Packed::new(2, 0, turn, link.0, letter.0),
-            Event::Arrive(packet, next, input, turn) => return Packed::new(3, input, turn, next.0, packet.0),
+            Event::Arrive(packet, next, input, Turn { rule, number }) => {
+                return Packed::new(3 | u32::from(rule) << 4, input, number, next.0, packet.0);
+            }
             Event::HopTimer(link, timer, life) => (4, life.into(), link.0, timer),
             Event::NodeTimer(node, timer, life) => (5, life.into(), node.0, timer),
             Event::LinkNews(k) => (6, 0, k.0, 0),
@@ -93,30 +111,35 @@ impl Packed {
         Packed { head: kind | u32::from(aside) << 8 | u32::from(turn) << 24, who, what }
     }
 
+    #[inline(always)]
+    fn kind(self) -> u32 {
+        self.head & 0xF
+    }
+
     /// All but the turn.
     #[inline(always)]
     fn sort(self) -> u32 {
-        self.head & 0xFF_FFFF
+        self.head & 0xFF_FF0F
     }
 
     /// The packet and the link that an arrival or a wake is about.
     #[inline]
     pub fn packet_and_link(self) -> Option<(PacketId, LinkId)> {
         // One test that nearly always says yes: which of the two it is cannot be foretold.
-        let is_either = (1 << 3 | 1 << 8) >> (self.head & 0xFF) & 1 == 1;
+        let is_either = (1 << 3 | 1 << 8) >> self.kind() & 1 == 1;
         is_either.then_some((PacketId(self.what), LinkId(self.who)))
     }
 
     /// The packet, if this is an arrival.
     #[inline]
     pub fn arrival(self) -> Option<PacketId> {
-        (self.head & 0xFF == 3).then_some(PacketId(self.what))
+        (self.kind() == 3).then_some(PacketId(self.what))
     }
 
     /// The link, if this is a wake.
     #[inline]
     pub fn wake(self) -> Option<LinkId> {
-        (self.head & 0xFF == 8).then_some(LinkId(self.who))
+        (self.kind() == 8).then_some(LinkId(self.who))
     }
 
     /// The event.
@@ -124,11 +147,13 @@ impl Packed {
     pub fn event(self) -> Event {
         let Packed { head, who, what } = self;
         let (aside, turn) = ((head >> 8) as u16, (head >> 24) as u8);
-        match head & 0xFF {
+        match self.kind() {
             0 => Event::LinkChange(ChangeId(who)),
             1 => Event::Restart(RestartId(who)),
             2 => Event::Letter(LetterId(what), LinkId(who), turn),
-            3 => Event::Arrive(PacketId(what), LinkId(who), aside, turn),
+            3 => {
+                Event::Arrive(PacketId(what), LinkId(who), aside, Turn { rule: (head >> 4 & 0xF) as u8, number: turn })
+            }
             4 => Event::HopTimer(LinkId(who), what, aside as u8),
             5 => Event::NodeTimer(NodeId(who), what, aside as u8),
             6 => Event::LinkNews(ChangeId(who)),
@@ -152,7 +177,7 @@ impl Tied for Packed {
     fn draw(&self, at_ns: Ns) -> u16 {
         let hash =
             |seed: u32| ((at_ns as u32).wrapping_mul(0x9E37_79B9) ^ self.sort() ^ seed).wrapping_mul(0xC2B2_AE35);
-        match self.head & 0xFF {
+        match self.kind() {
             0..3 | 10 => 0,
             3 | 4 | 8 => (self.who << 6) as u16 | (hash(0) >> 26) as u16,
             _ => (hash(self.who.wrapping_mul(0x85EB_CA6B)) >> 16) as u16,
@@ -166,8 +191,9 @@ impl Tied for Packed {
     #[inline]
     fn tie(&self) -> u128 {
         // Which packet a link will take is a guess.
-        let what = if self.head & 0xFF == 8 { 0 } else { self.what };
-        let turn = self.head >> 24;
-        u128::from(self.sort()) << 72 | u128::from(self.who) << 40 | u128::from(turn) << 32 | u128::from(what)
+        let what = if self.kind() == 8 { 0 } else { self.what };
+        let (rule, number) = (self.head >> 4 & 0xF, self.head >> 24);
+        let turn = rule << 8 | number;
+        u128::from(self.sort()) << 76 | u128::from(self.who) << 44 | u128::from(turn) << 32 | u128::from(what)
     }
 }

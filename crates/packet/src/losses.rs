@@ -1,5 +1,6 @@
 //! What happens to packets on their way: injected mishaps, links that go down under them, drops; and the counts of it.
 
+use crate::event::Turn;
 use crate::mishaps::Rule;
 use crate::sim::Sim;
 use subak_core::driver::{Mishap, PacketEvent};
@@ -9,35 +10,37 @@ use subak_core::{LinkId, Ns};
 impl<S: Scheme> Sim<S> {
     /// What the rules do to the packet, which would arrive at `arrives_ns`; whether they have seen to it.
     pub(crate) fn meets_mishap(&mut self, link: LinkId, id: PacketId, arrives_ns: Ns) -> bool {
-        match self.mishap(link, self.slab[id].kind) {
-            None => false,
-            Some(Mishap::Lost) => {
+        let Some((number, mishap)) = self.mishap(link, self.slab[id].kind) else { return false };
+        match mishap {
+            Mishap::Lost => {
                 self.account_loss(link, id);
                 true
             }
-            Some(Mishap::Doubled) => {
+            Mishap::Doubled => {
                 let copy = self.slab.insert(self.slab[id].copy());
                 self.flows.hold(self.slab[id].flow);
-                self.travel_on(copy, link, arrives_ns);
+                self.travel_on(copy, link, arrives_ns, 0);
                 false
             }
-            Some(Mishap::Late(by_ns)) => {
-                self.travel_on(id, link, arrives_ns + by_ns);
+            Mishap::Late(by_ns) => {
+                let rule = 1 + number % Turn::MOST_RULES;
+                self.travel_on(id, link, arrives_ns + by_ns, rule as u8);
                 true
             }
         }
     }
 
-    fn travel_on(&mut self, id: PacketId, link: LinkId, arrives_ns: Ns) {
+    fn travel_on(&mut self, id: PacketId, link: LinkId, arrives_ns: Ns, rule: u8) {
         let packet = &self.slab[id];
         let next = self.routes.next(packet.route, packet.hop);
-        self.travel(id, link, arrives_ns, next);
+        self.travel(id, link, arrives_ns, next, rule);
     }
 
-    pub(crate) fn mishap(&mut self, link: LinkId, kind: PacketKind) -> Option<Mishap> {
+    /// What happens to a packet of this kind on `link` now, and the number of the rule.
+    fn mishap(&mut self, link: LinkId, kind: PacketKind) -> Option<(usize, Mishap)> {
         let now_ns = self.now_ns;
         let rng = &mut self.mishaps.rngs[link];
-        let met = |rule: &&Rule| {
+        let mut met = |rule: &Rule| {
             let taken = match kind {
                 PacketKind::Data => rule.kinds.data,
                 PacketKind::Ack => rule.kinds.ack,
@@ -48,7 +51,8 @@ impl<S: Scheme> Sim<S> {
                 && rule.links.as_ref().is_none_or(|links| links.contains(&link))
                 && rng.unit() < rule.probability
         };
-        self.mishaps.rules.iter().find(met).map(|rule| rule.mishap)
+        let found = self.mishaps.rules.iter().enumerate().find(|(_, rule)| met(rule));
+        found.map(|(number, rule)| (number, rule.mishap))
     }
 
     /// Whether the link went down while the packet that arrives now was on it.

@@ -2,7 +2,7 @@
 //! `admission.rs`, `sending.rs`, `delivery.rs`, `timeouts.rs` and `asks.rs`.
 
 use crate::departures::Handled;
-use crate::event::{Event, Packed, Who};
+use crate::event::{Event, Packed, Turn, Who};
 use crate::flow::{SubId, Subflow, pace_from};
 use crate::flows::Flows;
 use crate::mishaps::Mishaps;
@@ -160,11 +160,11 @@ impl<S: Scheme> Sim<S> {
         }
     }
 
-    /// The packet, which has left by `link`, is to arrive at its far end.
+    /// The packet, which has left by `link`, is to arrive at its far end; which rule of the faults made it late, or 0.
     #[inline(always)]
-    pub(crate) fn travel(&mut self, id: PacketId, link: LinkId, arrives_ns: Ns, next: Option<LinkId>) {
+    pub(crate) fn travel(&mut self, id: PacketId, link: LinkId, arrives_ns: Ns, next: Option<LinkId>, rule: u8) {
         let p = &self.ports[link];
-        let (next, input, turn) = (next.unwrap_or(link), p.input, p.turn);
+        let (next, input, turn) = (next.unwrap_or(link), p.input, Turn { rule, number: p.turn });
         if p.ends_here {
             self.wheel.push(arrives_ns, Event::Arrive(id, next, input, turn));
         } else {
@@ -366,7 +366,7 @@ impl<S: Scheme> Sim<S> {
                     // It is lost or under way already.
                 } else {
                     let next = self.routes.next(route, hop);
-                    self.travel(id, link, arrives_ns, next);
+                    self.travel(id, link, arrives_ns, next, 0);
                 }
                 if self.io.is_asked() {
                     self.carry_out(Who::Hop(link));

@@ -1,6 +1,6 @@
 //! What parts of a network tell each other: packets and letters that cross from one into another, flows that have finished.
 
-use crate::event::Event;
+use crate::event::{Event, Turn};
 use crate::parts::cut::Cut;
 use crate::pfc::Letter;
 use crate::sim::Sim;
@@ -12,7 +12,7 @@ use subak_core::{FlowId, LinkId, NodeId, Ns};
 /// Something for another part.
 pub(crate) enum Mail<S: Scheme> {
     /// A packet arrives: when, the link that it goes on by, its input and its turn.
-    Packet(Ns, Packet<S>, (LinkId, u16, u8)),
+    Packet(Ns, Packet<S>, (LinkId, u16, Turn)),
     /// A letter arrives at the hop before a link: when, and its turn.
     Letter(Ns, Letter<S::Ctl>, LinkId, u8),
     /// The flow has finished.
@@ -91,7 +91,7 @@ impl<S: Scheme> Sim<S> {
 
     /// The packet goes over `link` into another part.
     #[cold]
-    pub(crate) fn mail_packet(&mut self, id: PacketId, link: LinkId, arrives_ns: Ns, by: (LinkId, u16, u8)) {
+    pub(crate) fn mail_packet(&mut self, id: PacketId, link: LinkId, arrives_ns: Ns, by: (LinkId, u16, Turn)) {
         let packet = self.slab.take(id);
         if let Some(part) = &mut self.part {
             part.post(self.ports[link].port.to, arrives_ns, Mail::Packet(arrives_ns, packet, by));

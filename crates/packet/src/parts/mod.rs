@@ -13,6 +13,7 @@ mod meeting;
 mod together;
 
 use crate::departures::Handled;
+use crate::event::Turn;
 use crate::sim::Sim;
 use cut::{Cut, fastest_bps};
 use mail::Part;
@@ -84,8 +85,9 @@ impl<S: Scheme> Parts<S> {
         threads: usize,
     ) -> Result<Option<Self>, Fault> {
         let Some(cut) = Cut::new(network, threads) else { return Ok(None) };
-        // Central machines and nodes' reach every flow at once.
-        if scheme.controller(network).is_some() {
+        // Central machines and nodes' reach every flow at once. Of more rules, late packets may have no order of their own.
+        let is_packets = |fault: &&Injected| matches!(fault, Injected::Packets { .. });
+        if scheme.controller(network).is_some() || faults.iter().filter(is_packets).count() > Turn::MOST_RULES {
             return Ok(None);
         }
         let cut = Arc::new(cut);
