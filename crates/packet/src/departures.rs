@@ -44,6 +44,13 @@ impl Handled {
         if key(&other) > key(&self) { other } else { self }
     }
 
+    /// Whether a packet that starts at `from_ticks` is on the link.
+    #[inline]
+    fn has_left(&self, from_ticks: u64, link: LinkId) -> bool {
+        let now_ticks = self.ns * TICKS_PER_NS;
+        from_ticks <= now_ticks && (from_ticks + TICKS_PER_NS <= now_ticks || self.has_woken(link))
+    }
+
     /// Whether a link that wakes in this nanosecond has done so.
     #[cold]
     fn has_woken(&self, link: LinkId) -> bool {
@@ -53,26 +60,32 @@ impl Handled {
     }
 }
 
-/// A packet that waits for the link to become free.
+/// A packet that waits for the link to become free, in four bytes.
 #[derive(Debug, Clone, Copy)]
-struct Waiting {
-    from_ticks: u64,
-    bytes: u32,
-    kind: PacketKind,
-}
+struct Waiting(u32);
 
 impl Waiting {
-    #[inline]
-    fn has_left(&self, link: LinkId, handled: &Handled) -> bool {
-        let now_ticks = handled.ns * TICKS_PER_NS;
-        self.from_ticks <= now_ticks && (self.from_ticks + TICKS_PER_NS <= now_ticks || handled.has_woken(link))
+    fn new(bytes: u32, kind: PacketKind) -> Self {
+        Waiting(bytes << 2 | kind.place() as u32)
+    }
+    fn bytes(self) -> u64 {
+        (self.0 >> 2).into()
+    }
+    fn kind(self) -> PacketKind {
+        match self.0 & 3 {
+            0 => PacketKind::Data,
+            1 => PacketKind::Ack,
+            _ => PacketKind::Ctl,
+        }
     }
 }
 
-/// What waits before a link, and has a departure already.
+/// What waits before a link, and has a departure already: each packet starts where the one before it ends.
 #[derive(Debug)]
 pub(crate) struct Departures {
     waiting: VecDeque<Waiting>,
+    /// When the first of them starts.
+    first_ticks: u64,
     bytes: u64,
     room_bytes: u64,
 }
@@ -92,12 +105,13 @@ impl<S: Scheme> PortState<S> {
     #[inline]
     pub fn let_go(&mut self, handled: &Handled) {
         let Some(departures) = &mut self.departures else { return };
-        while let Some(first) = departures.waiting.front()
-            && first.has_left(self.port.link, handled)
+        while let Some(&first) = departures.waiting.front()
+            && handled.has_left(departures.first_ticks, self.port.link)
         {
-            departures.bytes -= u64::from(first.bytes);
-            self.sent_bytes[first.kind.place()] += u64::from(first.bytes);
-            self.last_kind = first.kind;
+            departures.bytes -= first.bytes();
+            departures.first_ticks += self.serializer.ticks(first.bytes());
+            self.sent_bytes[first.kind().place()] += first.bytes();
+            self.last_kind = first.kind();
             departures.waiting.pop_front();
         }
         self.port.queued_bytes = departures.bytes;
@@ -116,15 +130,17 @@ impl<S: Scheme> PortState<S> {
         let Some(departures) = &self.departures else { return standing };
         standing.queued_bytes = departures.bytes;
         standing.queued_packets = departures.waiting.len() as u64;
+        let mut from_ticks = departures.first_ticks;
         for packet in &departures.waiting {
-            if !packet.has_left(self.port.link, handled) {
-                standing.until_ticks = Some(packet.from_ticks);
+            if !handled.has_left(from_ticks, self.port.link) {
+                standing.until_ticks = Some(from_ticks);
                 break;
             }
-            standing.queued_bytes -= u64::from(packet.bytes);
+            from_ticks += self.serializer.ticks(packet.bytes());
+            standing.queued_bytes -= packet.bytes();
             standing.queued_packets -= 1;
-            standing.sent_bytes[packet.kind.place()] += u64::from(packet.bytes);
-            standing.last_kind = packet.kind;
+            standing.sent_bytes[packet.kind().place()] += packet.bytes();
+            standing.last_kind = packet.kind();
         }
         standing
     }
@@ -149,6 +165,7 @@ impl<S: Scheme> Sim<S> {
             if p.port.delay_ns > 0 && !(set.takes_turns && is_first) {
                 p.departures = p.queue.fixed_room_bytes().map(|room_bytes| Departures {
                     waiting: VecDeque::new(),
+                    first_ticks: 0,
                     bytes: 0,
                     room_bytes,
                 });
@@ -178,8 +195,10 @@ impl<S: Scheme> Sim<S> {
         let starts_ns = p.serializer.free_ns().max(now_ns);
         let waits = starts_ns > now_ns || !departures.waiting.is_empty();
         if waits {
-            let from_ticks = p.serializer.busy_until_ticks();
-            departures.waiting.push_back(Waiting { from_ticks, bytes: packet.bytes, kind: packet.kind });
+            if departures.waiting.is_empty() {
+                departures.first_ticks = p.serializer.busy_until_ticks();
+            }
+            departures.waiting.push_back(Waiting::new(packet.bytes, packet.kind));
             departures.bytes = queued_bytes;
         } else {
             p.sent_bytes[packet.kind.place()] += u64::from(packet.bytes);

@@ -46,6 +46,12 @@ impl Serializer {
         self.busy_until_ticks
     }
 
+    /// How long `bytes` take.
+    #[inline]
+    pub(crate) fn ticks(&self, bytes: u64) -> u64 {
+        bytes * self.ticks_per_byte
+    }
+
     /// Bytes of the last packet that are not out at `now_ns`; one that is half out counts. Letters went out `behind` it.
     pub fn unsent_bytes(&self, now_ns: Ns, behind: &Letters) -> u64 {
         let ends_last = behind.until_ticks == self.busy_until_ticks;
@@ -78,7 +84,7 @@ impl Serializer {
         if now_ticks >= self.busy_until_ticks + TICKS_PER_NS {
             self.busy_until_ticks = now_ticks;
         }
-        let mut ticks = u64::from(bytes) * self.ticks_per_byte;
+        let mut ticks = self.ticks(bytes.into());
         self.last_ticks_per_byte = self.ticks_per_byte;
         if self.clock == Clock::WholeNs {
             ticks = (ticks - ticks % TICKS_PER_NS).max(TICKS_PER_NS);
