@@ -130,6 +130,7 @@ impl<S: Scheme> Sim<S> {
         let (arrives_ns, turn) = match self.ports[link].twin {
             Some(twin) => {
                 let p = &mut self.ports[twin];
+                debug_assert!(p.departures.is_none(), "a machine that writes to neighbours minds departures");
                 if p.held_down > 0 {
                     return;
                 }
@@ -168,6 +169,7 @@ impl<S: Scheme> Sim<S> {
     /// Holds a class of packets before `link`, or lets it go.
     pub(crate) fn pause(&mut self, link: LinkId, class: Class, on: bool) {
         let p = &mut self.ports[link];
+        debug_assert!(p.departures.is_none(), "a machine that holds packets minds departures");
         p.queue.pause(class, on);
         p.gate.set(self.now_ns, class, on);
         if !on && !p.wakes && p.held_down == 0 && p.queue.packets() > 0 {
