@@ -266,12 +266,17 @@ def test_the_live_page(hosts: Any, tmp_path: Path) -> None:
     picture = tmp_path / "page.png"
     quiet = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1000,700"]
     command = [str(browser()), *quiet, f"--user-data-dir={tmp_path / 'browser'}", "--virtual-time-budget=6000"]
-    subprocess.run([*command, f"--screenshot={picture}", daemons.page], check=True, capture_output=True, timeout=120)
+    wanted = (b"serves; 2 flows", b'<td class="">h0</td>', b"3 of 3 have joined")
+    # The browser's own clock may run out before the page has its first answer, where cores are busy.
+    for _ in range(5):
+        done = subprocess.run([*command, "--dump-dom", daemons.page], check=True, capture_output=True, timeout=120)
+        subprocess.run([*command, f"--screenshot={picture}", daemons.page], check=True, capture_output=True, timeout=120)
+        if all(words in done.stdout for words in wanted):
+            break
+    for words in wanted:
+        assert words in done.stdout, done.stdout.decode()
     if kept := os.environ.get("SUBAK_SCREENSHOTS"):
         shutil.copy(picture, Path(kept) / "live-page.png")
-    text = subprocess.run([*command, "--dump-dom", daemons.page], check=True, capture_output=True, timeout=120).stdout
-    for words in (b"serves; 2 flows", b'<td class="">h0</td>', b"3 of 3 have joined"):
-        assert words in text, text.decode()
     # Full links are drawn in red, idle ones are not.
     with Image.open(picture) as shown:
         colours = set(shown.convert("RGB").get_flattened_data())
