@@ -270,7 +270,9 @@ def test_the_live_page(hosts: Any, tmp_path: Path) -> None:
     # The browser's own clock may run out before the page has its first answer, where cores are busy.
     for _ in range(5):
         done = subprocess.run([*command, "--dump-dom", daemons.page], check=True, capture_output=True, timeout=120)
-        subprocess.run([*command, f"--screenshot={picture}", daemons.page], check=True, capture_output=True, timeout=120)
+        subprocess.run(
+            [*command, f"--screenshot={picture}", daemons.page], check=True, capture_output=True, timeout=120
+        )
         if all(words in done.stdout for words in wanted):
             break
     for words in wanted:
