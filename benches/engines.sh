@@ -15,6 +15,9 @@ built() {
 }
 old=$(built "$place/$revision" "$place/build")
 new=$(built "$PWD" "${CARGO_TARGET_DIR:-$PWD/target}")
+for one in "$old" "$new"; do
+  [ -x "$one" ] || { echo "benches/engines.sh: the benchmark packet_hop of $revision or of this revision could not be built" >&2; exit 1; }
+done
 : >"$place/rows"
 for turn in $(seq "${2:-3}"); do
   # What comes after the first rows is not waited for.
