@@ -234,6 +234,11 @@ impl Flows {
         &self.links[self.link_ptr.row(p)]
     }
 
+    /// The links of paths that follow each other, one path after the other.
+    pub fn links_of_all(&self, paths: Range<usize>) -> &[LinkId] {
+        &self.links[self.link_ptr.rows(paths)]
+    }
+
     /// Offsets into [`Flows::links`], one more than there are paths.
     pub fn link_ptr(&self) -> &[u32] {
         self.link_ptr.raw()

@@ -43,6 +43,11 @@ impl Rows {
         all
     }
 
+    /// Rows of these links, row `i` up to the place `offsets[i + 1]`.
+    pub(crate) fn of(offsets: Offsets, links: Vec<LinkId>) -> Self {
+        Rows { offsets, links }
+    }
+
     /// Row `i`.
     pub fn row(&self, i: usize) -> &[LinkId] {
         &self.links[self.offsets.row(i)]
@@ -56,20 +61,6 @@ impl Rows {
     /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-
-    /// Adds a row of those of `links` that `holds` says. It is not known which will: no branch asks.
-    pub(crate) fn push_where(&mut self, links: impl Iterator<Item = LinkId>, mut holds: impl FnMut(LinkId) -> bool) {
-        let mut end = self.links.len();
-        let start = end;
-        self.links.extend(links);
-        for i in start..self.links.len() {
-            let link = self.links[i];
-            self.links[end] = link;
-            end += usize::from(holds(link));
-        }
-        self.links.truncate(end);
-        self.offsets.push(end);
     }
 
     pub(crate) fn push(&mut self, row: impl IntoIterator<Item = LinkId>) {

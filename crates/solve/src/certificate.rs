@@ -2,26 +2,39 @@
 
 use crate::answer::{Answer, Certificate, LevelDual, Rows};
 use crate::utility::Utility;
-use subak_core::{Case, IdVec, Link, LinkId, Policy};
+use subak_core::{Case, IdVec, LinkId, Offsets, Policy};
 
 /// A link with less than this share of its capacity idle is full when bottlenecks are named.
 const FULL: f64 = 1e-7;
 
 /// Certifies `answer` for `case`. Numbers that are not finite, or lists of the wrong length, give infinities.
 pub fn certify(case: &Case, answer: &Answer) -> Certificate {
-    Loads::of(case, answer).map_or(NOTHING, |loads| prove(case, answer, None, &loads))
+    certify_as(case, None, answer)
 }
 
 /// Certifies `answer` as the maximum of the sum of `utilities`, one a flow, whatever the case's policy.
 pub fn certify_maximum(case: &Case, utilities: &[Utility], answer: &Answer) -> Certificate {
-    Loads::of(case, answer).map_or(NOTHING, |loads| prove(case, answer, Some(utilities), &loads))
+    certify_as(case, Some(utilities), answer)
 }
 
-/// The certificate of an answer whose loads these are: as the maximum of `utilities`, or by the case's policy.
-pub(crate) fn prove(case: &Case, answer: &Answer, utilities: Option<&[Utility]>, loads: &Loads) -> Certificate {
+fn certify_as(case: &Case, utilities: Option<&[Utility]>, answer: &Answer) -> Certificate {
+    let Some(loads) = Loads::of(case, answer) else { return NOTHING };
+    prove(case, answer, utilities, &loads, &bottlenecks(case, answer, &loads, FULL))
+}
+
+/// The certificate of an answer whose loads and bottlenecks these are: as the maximum of `utilities`, or by the case's policy.
+pub(crate) fn prove(
+    case: &Case,
+    answer: &Answer,
+    utilities: Option<&[Utility]>,
+    loads: &Loads,
+    bottlenecks: &Rows,
+) -> Certificate {
     let Optimality { gap, flow_gap, stationarity } = match (case.policy, utilities) {
         (_, Some(utilities)) => maximum(case, answer, loads, |f| utilities.get(f).cloned()),
-        (Policy::MaxMin | Policy::BandwidthFunction, None) if case.flows.single_path() => max_min(case, answer, loads),
+        (Policy::MaxMin | Policy::BandwidthFunction, None) if case.flows.single_path() => {
+            max_min(case, answer, loads, bottlenecks)
+        }
         (Policy::MaxMin | Policy::BandwidthFunction, None) => pooled_max_min(case, answer, loads),
         (_, None) => maximum(case, answer, loads, |f| Utility::of(case, f).ok()),
     };
@@ -51,6 +64,8 @@ const NONE: Optimality = Optimality { gap: f64::INFINITY, flow_gap: f64::INFINIT
 pub(crate) struct Loads {
     /// Load of each link, bit/s.
     pub load: IdVec<LinkId, f64>,
+    /// Capacity of each link, bit/s, without the names that stand beside it in the network.
+    capacity: IdVec<LinkId, f64>,
     /// The share of each link that is idle, and the largest level on it.
     link: IdVec<LinkId, (f64, f64)>,
     /// The levels at which each flow has its rate, from and to.
@@ -100,13 +115,14 @@ impl Loads {
                 }
             }
         }
-        let idle = |(&(load, level), link): (&(f64, f64), &Link)| ((1.0 - load / link.capacity_bps).max(0.0), level);
-        let link = sums.iter().zip(links).map(idle).collect();
-        Some(Loads { load: sums.iter().map(|sum| sum.0).collect(), link, range })
+        let capacity: IdVec<LinkId, f64> = links.iter().map(|l| l.capacity_bps).collect();
+        let idle = |(&(load, level), capacity): (&(f64, f64), &f64)| ((1.0 - load / capacity).max(0.0), level);
+        let link = sums.iter().zip(&capacity).map(idle).collect();
+        Some(Loads { load: sums.iter().map(|sum| sum.0).collect(), capacity, link, range })
     }
 
-    fn idle_bps(&self, case: &Case, l: LinkId) -> f64 {
-        (case.network.links()[l].capacity_bps - self.load[l]).max(0.0)
+    fn idle_bps(&self, l: LinkId) -> f64 {
+        (self.capacity[l] - self.load[l]).max(0.0)
     }
 
     /// The share of link `l` that is idle.
@@ -129,8 +145,8 @@ impl Loads {
 /// Overloads of links, rates above demands, and rates that are not the sum of their paths'.
 fn infeasibility(case: &Case, answer: &Answer, loads: &Loads) -> f64 {
     let mut worst: f64 = 0.0;
-    for (link, load) in case.network.links().iter().zip(&loads.load) {
-        worst = worst.max(load / link.capacity_bps - 1.0);
+    for (load, capacity) in loads.load.iter().zip(&loads.capacity) {
+        worst = worst.max(load / capacity - 1.0);
     }
     for (f, &rate) in answer.rates_bps.iter().enumerate() {
         let demand = case.flows.demand_bps()[f];
@@ -147,21 +163,19 @@ fn infeasibility(case: &Case, answer: &Answer, loads: &Loads) -> f64 {
 
 /// The bottleneck condition: each flow that could use more crosses a full link on which no flow has a higher level.
 /// Returns the worst idle share, over the link and over the flow's rate, and the worst shortfall, over each flow's best
-/// link.
-fn max_min(case: &Case, answer: &Answer, loads: &Loads) -> Optimality {
+/// link. That is among its bottlenecks, if there are any: other links miss more than those.
+fn max_min(case: &Case, answer: &Answer, loads: &Loads, bottlenecks: &Rows) -> Optimality {
     let mut worst = Optimality::default();
     for (f, &rate) in answer.rates_bps.iter().enumerate() {
         if loads.sated(case, f, rate) {
             continue;
         }
-        let links = || case.flows.paths_of(f).flat_map(|p| case.flows.links_of(p)).copied();
+        let named = bottlenecks.row(f);
+        let links = if named.is_empty() { case.flows.links_of_all(case.flows.paths_of(f)) } else { named };
         let miss = |l: LinkId| loads.idle(l).max(loads.shortfall(f, l));
-        // Nearly all flows have a link that misses nothing: to look for the least takes no branches, to look for the link does.
-        if links().map(miss).fold(f64::INFINITY, f64::min) > 0.0
-            && let Some(best) = links().min_by(|&a, &b| miss(a).total_cmp(&miss(b)))
-        {
+        if let Some(best) = links.iter().copied().min_by(|&a, &b| miss(a).total_cmp(&miss(b))) {
             worst.gap = worst.gap.max(loads.idle(best));
-            worst.flow_gap = worst.flow_gap.max(share(loads.idle_bps(case, best), rate));
+            worst.flow_gap = worst.flow_gap.max(share(loads.idle_bps(best), rate));
             worst.stationarity = worst.stationarity.max(loads.shortfall(f, best));
         }
     }
@@ -190,7 +204,7 @@ fn pooled_max_min(case: &Case, answer: &Answer, loads: &Loads) -> Optimality {
         let price = LevelDual::prices_of(case, &of_path);
         let worth: f64 = dual.prices.iter().map(|(l, p)| p * case.network.links()[*l].capacity_bps).sum();
         // Worth less payments, by its parts: none is negative, so that nothing is lost in a difference of large sums.
-        let mut excess: f64 = dual.prices.iter().map(|&(l, p)| p * loads.idle_bps(case, l)).sum();
+        let mut excess: f64 = dual.prices.iter().map(|&(l, p)| p * loads.idle_bps(l)).sum();
         let (mut paid_here, mut parts_here) = (0.0, 0.0);
         for (f, &rate) in answer.rates_bps.iter().enumerate() {
             let (low, high) = loads.range[f];
@@ -270,8 +284,8 @@ fn rate_at(case: &Case, f: usize, level: f64) -> f64 {
 fn maximum(case: &Case, answer: &Answer, loads: &Loads, utility: impl Fn(usize) -> Option<Utility>) -> Optimality {
     let (mut primal, mut worth, mut gap) = (0.0, 0.0, 0.0);
     let mut worst = Optimality::default();
-    for ((l, price), link) in answer.link_price.iter_enumerated().zip(case.network.links()) {
-        gap += price * (link.capacity_bps - loads.load[l]).max(0.0);
+    for (l, price) in answer.link_price.iter_enumerated() {
+        gap += price * loads.idle_bps(l);
     }
     for (f, &rate) in answer.rates_bps.iter().enumerate() {
         let Some(utility) = utility(f) else { return NONE };
@@ -311,18 +325,32 @@ fn maximum(case: &Case, answer: &Answer, loads: &Loads, utility: impl Fn(usize) 
 pub(crate) fn bottlenecks(case: &Case, answer: &Answer, loads: &Loads, tolerance: f64) -> Rows {
     let full = tolerance.max(FULL);
     let by_level = matches!(case.policy, Policy::MaxMin | Policy::BandwidthFunction) && case.flows.single_path();
-    let mut rows = Rows::default();
+    // The least level of the flows that a link holds back.
+    let least = |(&(idle, level), price): (&(f64, f64), &f64)| match idle <= full && (by_level || *price > 0.0) {
+        true if by_level => level * (1.0 - full),
+        true => 0.0,
+        false => f64::INFINITY,
+    };
+    let least: IdVec<LinkId, f64> = loads.link.iter().zip(&answer.link_price).map(least).collect();
+    let (mut offsets, mut links, mut end) = (Offsets::default(), Vec::new(), 0);
+    offsets.reserve(case.flows.len());
     // For which flow each link was named last: those before are others'. No path crosses a link twice.
     let mut named = IdVec::<LinkId, usize>::filled(usize::MAX, loads.load.len());
     for (f, &rate) in answer.rates_bps.iter().enumerate() {
         let paths = case.flows.paths_of(f);
-        let (open, several) = (!loads.sated(case, f, rate), paths.len() > 1);
-        let links = paths.filter(|_| open).flat_map(|p| case.flows.links_of(p)).copied();
-        rows.push_where(links, |l| {
+        let (several, level) = (paths.len() > 1, loads.range[f].1);
+        let crossed = if loads.sated(case, f, rate) { &[] } else { case.flows.links_of_all(paths) };
+        if links.len() < end + crossed.len() {
+            links.resize(2 * (end + crossed.len()), LinkId::NONE);
+        }
+        // It is not known which will hold the flow back: no branch asks.
+        for &l in crossed {
             let is_new = !several || std::mem::replace(&mut named[l], f) != f;
-            let miss = if by_level { loads.shortfall(f, l) } else { 0.0 };
-            is_new & (loads.idle(l) <= full) & (miss <= full) & (by_level | (answer.link_price[l] > 0.0))
-        });
+            links[end] = l;
+            end += usize::from(is_new & (level >= least[l]));
+        }
+        offsets.push(end);
     }
-    rows
+    links.truncate(end);
+    Rows::of(offsets, links)
 }

@@ -101,8 +101,8 @@ pub(crate) fn finish(
     utilities: Option<&[Utility]>,
 ) -> Answer {
     if let Some(loads) = Loads::of(case, &answer) {
-        answer.certificate = prove(case, &answer, utilities, &loads);
         answer.bottlenecks = bottlenecks(case, &answer, &loads, options.tolerance);
+        answer.certificate = prove(case, &answer, utilities, &loads, &answer.bottlenecks);
         answer.link_load_bps = loads.load;
         if answer.certificate.worst() <= options.tolerance {
             answer.status = Status::Optimal;
