@@ -3,18 +3,26 @@
 //! It ends with 1 where two threads are less than [`BOUNDS`] times as fast as one, or come to other figures. Fewer cores than threads
 //! say nothing: it ends with 0 and says so.
 //!
-//! `cargo bench -p subak-packet --bench threads -- [THREADS]`: 2 without a number.
+//! `cargo bench -p subak-packet --bench threads -- [THREADS]`: 2 without a number. With `model`, it says what 8 and 64 cores would give,
+//! by what is counted in runs of as many parts: with a core for each part, a window takes as long as the part that has most events.
+//! To that comes what a packet costs that crosses into another part, with all the waiting, which is fitted to two threads at the first
+//! size, so that the other sizes check it. Parts that fit into their cores' caches make it faster than that.
 
 mod permutation;
 
 use permutation::{Figures, HOSTS, LEAVES, measure_on};
 use std::process::ExitCode;
 use std::time::Instant;
+use subak_core::driver::Sharing;
 
 /// Leaves, milliseconds of network, turns, and how much faster two threads have to be.
 const BOUNDS: [(usize, u64, usize, f64); 3] = [(LEAVES, 20, 5, 1.3), (64, 4, 5, 1.6), (512, 1, 3, 1.7)];
 
 fn main() -> ExitCode {
+    if std::env::args().any(|arg| arg == "model") {
+        model();
+        return ExitCode::SUCCESS;
+    }
     let threads = std::env::args().skip(1).find_map(|arg| arg.parse().ok()).unwrap_or(2);
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
     println!(
@@ -48,6 +56,38 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// What cores give, beside what two give here.
+fn model() {
+    println!(
+        "{:>6} {:>6} {:>8} {:>14} {:>14} {:>14} {:>10} {:>10}",
+        "hosts", "parts", "windows", "events, each", "of the busiest", "cross, an event", "by model", "measured"
+    );
+    let mut crossing_s = None;
+    for (leaves, millis, turns, _) in BOUNDS {
+        let alone: Vec<_> = (0..turns).map(|_| run(1, leaves, millis)).collect();
+        let events = alone[0].0.events as f64;
+        let alone_s = median(alone.into_iter().map(|(_, s)| s).collect());
+        for parts in [2, 8, 64] {
+            let runs: Vec<_> = (0..if parts == 2 { turns } else { 1 }).map(|_| run(parts, leaves, millis)).collect();
+            let Sharing { parts, windows, longest_events, crossed } = runs[0].0.sharing;
+            let several_s = median(runs.into_iter().map(|(_, s)| s).collect());
+            let of_busiest_s = alone_s * longest_events as f64 / events;
+            let crossed_each = crossed as f64 / parts as f64;
+            let one_s = *crossing_s.get_or_insert((several_s - of_busiest_s) / crossed_each);
+            let by_model = alone_s / (of_busiest_s + one_s * crossed_each);
+            let measured = if parts == 2 { format!("{:.2}", alone_s / several_s) } else { String::new() };
+            println!(
+                "{:>6} {parts:>6} {windows:>8} {:>14.0} {:>14.0} {:>14.3} {by_model:>10.2} {measured:>10}",
+                leaves * HOSTS,
+                events / windows as f64 / parts as f64,
+                longest_events as f64 / windows as f64,
+                crossed as f64 / events
+            );
+        }
+    }
+    println!("a packet that crosses: {:.0} ns", crossing_s.unwrap_or(0.0) * 1e9);
 }
 
 fn run(threads: usize, leaves: usize, millis: u64) -> (Figures, f64) {

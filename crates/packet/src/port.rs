@@ -123,14 +123,14 @@ pub struct PortState<S: Scheme> {
     /// Whether what is at its near end, and what is at its far end, belongs to the part of the network that is simulated here.
     pub begins_here: bool,
     pub ends_here: bool,
+    /// The scheme's state at it.
+    pub hop: S::Hop,
     /// Bytes of each kind of packet that were put on it; a packet counts in full from when it starts out.
     pub sent_bytes: [u64; 3],
     /// The most that waited: [`LinkView::peak_queued_bytes`].
     pub peak_queued_bytes: u64,
     /// What the scheme is told of it.
     pub port: Port,
-    /// The scheme's state at it.
-    pub hop: S::Hop,
     /// Its queue, where they are not.
     pub queue: S::Queue,
     /// The other counters. Few packets touch what stands from here on.
@@ -147,9 +147,15 @@ pub struct PortState<S: Scheme> {
     pub gate: Gate,
 }
 
+const fn least(bytes: usize) -> usize {
+    if bytes < 384 { bytes } else { 384 }
+}
+
 impl<S: Scheme> PortState<S> {
-    /// What nearly every packet touches, bytes from the begin. Of machines with much state, the rest is fetched when needed.
-    pub const HOT_BYTES: usize = if offset_of!(Self, view) < 384 { offset_of!(Self, view) } else { 384 };
+    /// What nearly every packet touches, bytes from the begin: where departures are fixed, and elsewhere. Of machines with much
+    /// state, the rest is fetched when needed.
+    pub const HOT_BYTES: [usize; 2] =
+        [least(offset_of!(Self, port) + offset_of!(Port, buffer_bytes)), least(offset_of!(Self, view))];
 
     /// The port of an idle link.
     pub fn new(scheme: &S, port: Port, twin: Option<LinkId>) -> Self {

@@ -150,12 +150,13 @@ impl<S: Scheme> Sim<S> {
     /// Asks the memory for what the events of this bucket will need, all at once. To ask for it one bucket earlier, or for the ring
     /// and the flow that they name too, was tried and was slower.
     fn fetch_ahead(&self) {
+        let hot_bytes = PortState::<S>::HOT_BYTES[usize::from(!self.set.fixes_departures)];
         for event in self.wheel.coming() {
             if let Some((packet, link)) = event.packet_and_link() {
                 if let Some(packet) = self.slab.get(packet) {
                     fetch(packet, size_of::<Packet<S>>());
                 }
-                fetch(&self.ports[link], PortState::<S>::HOT_BYTES);
+                fetch(&self.ports[link], hot_bytes);
             }
         }
     }

@@ -305,6 +305,19 @@ impl PacketSizes {
     }
 }
 
+/// How a run was shared out between threads, counted: no clock and no machine has a part in it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Sharing {
+    /// Parts of the network.
+    pub parts: usize,
+    /// How often all parts waited for each other.
+    pub windows: u64,
+    /// Events of the part that had most of them, window by window: with a core for each part, all the others wait for these.
+    pub longest_events: u64,
+    /// Packets and letters that went from one part into another.
+    pub crossed: u64,
+}
+
 /// A running simulation. Same inputs, same answers, bit for bit.
 pub trait Driver: Send {
     /// Adds a flow that starts now or later. Flows are numbered in the order they are added.
@@ -367,6 +380,10 @@ pub trait Driver: Send {
     fn packet_hops(&self) -> u64;
     /// Events handled so far.
     fn events(&self) -> u64;
+    /// How the run was shared out between threads so far.
+    fn sharing(&self) -> Sharing {
+        Sharing { parts: 1, longest_events: self.events(), ..Sharing::default() }
+    }
     /// How often the driver could not compute what it needs. If this is not 0, the results are worth nothing.
     fn failures(&self) -> u64 {
         0

@@ -340,31 +340,32 @@ pub struct PathInfo {
     pub base_rtt_ns: Ns,
 }
 
-/// An output port as its hop and queue know it.
+/// An output port as its hop and queue know it; what is looked at or written for every packet comes first.
 #[derive(Debug, Clone, Copy)]
+#[repr(C)]
 pub struct Port {
-    /// The directed link behind it.
-    pub link: LinkId,
-    /// Where it leaves, if the network knows its nodes.
-    pub from: Option<NodeId>,
-    /// Where it arrives, if the network knows its nodes.
-    pub to: Option<NodeId>,
-    /// Seed of the random numbers at this port: see [`crate::rng::Stream`].
-    pub seed: u64,
-    /// Capacity, bit/s.
-    pub capacity_bps: f64,
+    /// Bytes waiting now (0 when the scheme is made).
+    pub queued_bytes: u64,
     /// Propagation delay, ns.
     pub delay_ns: Ns,
+    /// Packets waiting now.
+    pub queued_packets: u32,
+    /// The directed link behind it.
+    pub link: LinkId,
+    /// Capacity, bit/s.
+    pub capacity_bps: f64,
     /// Room in the queue, bytes.
     pub buffer_bytes: u64,
     /// Bytes of a full packet on the wire.
     pub mtu_bytes: u32,
+    /// Where it leaves, if the network knows its nodes.
+    pub from: Option<NodeId>,
+    /// Where it arrives, if the network knows its nodes.
+    pub to: Option<NodeId>,
     /// The longest round trip on the idle network, ns: what schemes with one interval for all links start from.
     pub rtt_ns: Ns,
-    /// Bytes waiting now (0 when the scheme is made).
-    pub queued_bytes: u64,
-    /// Packets waiting now.
-    pub queued_packets: u32,
+    /// Seed of the random numbers at this port: see [`crate::rng::Stream`].
+    pub seed: u64,
 }
 
 impl Port {

@@ -2,7 +2,7 @@
 //! host to another.
 
 use rustix::time::{ClockId, clock_gettime};
-use subak_core::driver::{FlowPlan, PacketSizes, Route};
+use subak_core::driver::{FlowPlan, PacketSizes, Route, Sharing};
 use subak_core::rng::Stream;
 use subak_core::{LinkId, Network, NodeKind};
 
@@ -69,6 +69,7 @@ pub struct Figures {
     pub goodput_gbps: f64,
     pub hops: u64,
     pub events: u64,
+    pub sharing: Sharing,
 }
 
 /// As [`measure_on`] one thread, in its CPU time.
@@ -93,6 +94,7 @@ pub fn measure_on(threads: usize, scheme: &str, leaves: usize, duration_ns: u64,
         goodput_gbps: received as f64 * 8.0 / duration_ns as f64,
         hops: sim.packet_hops(),
         events: sim.events(),
+        sharing: sim.sharing(),
     }
 }
 

@@ -4,7 +4,7 @@ use super::{Parts, Until};
 use crate::pauses::circle_of_pauses;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use subak_core::driver::{Driver, FlowPlan, FlowView, LinkView, NOT_YET, PaceView, Route, Watcher};
+use subak_core::driver::{Driver, FlowPlan, FlowView, LinkView, NOT_YET, PaceView, Route, Sharing, Watcher};
 use subak_core::scheme::Scheme;
 use subak_core::{FlowId, LinkId, NodeId, Ns, Utility};
 
@@ -121,6 +121,10 @@ impl<S: Scheme> Driver for Parts<S> {
     }
     fn events(&self) -> u64 {
         self.sims.iter().map(Driver::events).sum()
+    }
+    fn sharing(&self) -> Sharing {
+        let crossed = self.sims.iter().filter_map(|sim| sim.part.as_ref()).map(|part| part.crossed).sum();
+        Sharing { parts: self.sims.len(), crossed, windows: self.windows, longest_events: self.longest_events }
     }
 }
 

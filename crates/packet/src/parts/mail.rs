@@ -27,6 +27,8 @@ pub(crate) struct Part<S: Scheme> {
     pub out: Vec<Vec<Mail<S>>>,
     /// When the first packet or letter of `out` arrives.
     pub first_ns: Ns,
+    /// Packets and letters that have crossed into others.
+    pub crossed: u64,
     /// Flows whose sources, which are here, have said goodbye since somebody asked.
     pub said_goodbye: Vec<FlowId>,
 }
@@ -34,7 +36,7 @@ pub(crate) struct Part<S: Scheme> {
 impl<S: Scheme> Part<S> {
     pub fn new(number: usize, cut: Arc<Cut>) -> Self {
         let out = (0..cut.parts).map(|_| Vec::new()).collect();
-        Part { number, cut, out, first_ns: Ns::MAX, said_goodbye: Vec::new() }
+        Part { number, cut, out, first_ns: Ns::MAX, crossed: 0, said_goodbye: Vec::new() }
     }
 
     fn has(&self, node: Option<NodeId>) -> bool {
@@ -44,6 +46,7 @@ impl<S: Scheme> Part<S> {
     fn post(&mut self, to: Option<NodeId>, arrives_ns: Ns, mail: Mail<S>) {
         let to = self.cut.of[to.expect("where a network is cut, links have ends")];
         self.first_ns = self.first_ns.min(arrives_ns);
+        self.crossed += 1;
         self.out[usize::from(to)].push(mail);
     }
 }

@@ -72,6 +72,9 @@ pub(crate) struct Parts<S: Scheme> {
     blind: u32,
     blind_next: u32,
     fastest_bps: f64,
+    /// Windows so far, and the events of the busiest part in each of them.
+    windows: u64,
+    longest_events: u64,
 }
 
 impl<S: Scheme> Parts<S> {
@@ -112,6 +115,8 @@ impl<S: Scheme> Parts<S> {
             blind: 0,
             blind_next: 1,
             fastest_bps: fastest_bps(network, faults),
+            windows: 0,
+            longest_events: 0,
         }))
     }
 
@@ -186,14 +191,17 @@ impl<S: Scheme> Parts<S> {
     /// Runs one window, part after part; its last time.
     fn in_turn(&mut self, from_ns: Ns, until_ns: Ns) -> Ns {
         let end_ns = self.end_of_window(from_ns, until_ns);
-        let mut events = 0;
+        let (mut events, mut most) = (0, 0);
         for sim in &mut self.sims {
             let before = sim.counts.events;
             sim.run(end_ns);
-            events += sim.counts.events - before;
+            let own = sim.counts.events - before;
+            (events, most) = (events + own, most.max(own));
         }
         self.exchange();
         self.note(events);
+        self.windows += 1;
+        self.longest_events += most;
         self.alone = self.alone.saturating_sub(1);
         end_ns
     }
@@ -209,6 +217,7 @@ impl<S: Scheme> Parts<S> {
     /// Runs one window event by event, in the order in which they come in the whole; its last time, or `None` if the run ended in it.
     fn step_by_step(&mut self, from_ns: Ns, until_ns: Ns, until: Until) -> Option<Ns> {
         let end_ns = self.end_of_window(from_ns, until_ns);
+        self.windows += 1;
         loop {
             let next = self.sims.iter().enumerate().filter_map(|(part, sim)| Some((sim.wheel.peek()?, part))).min();
             let Some(((at_ns, ..), part)) = next.filter(|((at_ns, ..), _)| *at_ns <= end_ns) else {
@@ -217,6 +226,7 @@ impl<S: Scheme> Parts<S> {
                 return Some(end_ns);
             };
             self.sims[part].step(end_ns);
+            self.longest_events += 1;
             if self.is_reached(until) {
                 self.stop_at(at_ns);
                 self.exchange();

@@ -73,7 +73,7 @@ impl<S: Scheme> Parts<S> {
             until_ns,
         };
         let (first, others) = self.sims.split_first_mut().expect("a network has parts");
-        let (end_ns, ends) = std::thread::scope(|scope| {
+        let ended = std::thread::scope(|scope| {
             let shared = &shared;
             let others: Vec<_> = (1..)
                 .zip(others)
@@ -85,22 +85,34 @@ impl<S: Scheme> Parts<S> {
             }
             ended
         });
-        match ends {
+        self.windows += ended.windows;
+        self.longest_events += ended.longest_events;
+        match ended.why {
             Ends::Over => {}
             Ends::Calm => (self.busy, self.contrary) = (false, 0),
             Ends::Crowded => (self.alone, self.alone_next) = (self.alone_next, self.alone_next.saturating_mul(2)),
         }
-        end_ns
+        ended.last_ns
     }
 }
 
-/// One part's thread: the last time of the last window, and why there is no further. The clock decides who runs a window, never what
+/// How windows that threads share came to an end.
+struct Ended {
+    /// The last time of the last of them.
+    last_ns: Ns,
+    why: Ends,
+    windows: u64,
+    /// As [`Parts::longest_events`], of these.
+    longest_events: u64,
+}
+
+/// One part's thread. The clock decides who runs a window, never what
 /// happens in it.
-fn windows<S: Scheme>(sim: &mut Sim<S>, number: usize, from_ns: Ns, shared: &Shared<S>) -> (Ns, Ends) {
+fn windows<S: Scheme>(sim: &mut Sim<S>, number: usize, from_ns: Ns, shared: &Shared<S>) -> Ended {
     let _member = Member(&shared.meeting);
     let Shared { meeting, stands, boxes, stops, witness, lookahead_ns, until_ns } = shared;
     let (mut floor_ns, mut calm, mut side) = (from_ns, 0, 0);
-    let mut events = FEW;
+    let (mut events, mut longest_events) = (FEW, 0);
     let (mut rounds, mut worked, mut waited, mut since) = (0, Duration::ZERO, Duration::ZERO, Instant::now());
     loop {
         let stand = &stands[side][number];
@@ -115,7 +127,7 @@ fn windows<S: Scheme>(sim: &mut Sim<S>, number: usize, from_ns: Ns, shared: &Sha
         worked += comes - since;
         if !meeting.wait() {
             // Who died says why.
-            return (floor_ns, Ends::Over);
+            return Ended { last_ns: floor_ns, why: Ends::Over, windows: 0, longest_events };
         }
         since = Instant::now();
         waited += since - comes;
@@ -129,6 +141,9 @@ fn windows<S: Scheme>(sim: &mut Sim<S>, number: usize, from_ns: Ns, shared: &Sha
         let next_ns = all().map(|s| s.nothing_before_ns.load(Ordering::Relaxed)).min().unwrap_or(Ns::MAX);
         let next_ns = next_ns.max(floor_ns);
         let happened: u64 = all().map(|s| s.events.load(Ordering::Relaxed)).sum();
+        if rounds > 1 {
+            longest_events += all().map(|s| s.events.load(Ordering::Relaxed)).max().unwrap_or(0);
+        }
         calm = if happened < FEW { calm + 1 } else { 0 };
         let may_end = witness.is_some_and(|w| {
             let left_bytes = all().map(|s| s.left_bytes.load(Ordering::Relaxed)).min().unwrap_or(0);
@@ -142,8 +157,8 @@ fn windows<S: Scheme>(sim: &mut Sim<S>, number: usize, from_ns: Ns, shared: &Sha
             () if rounds % PATIENCE == 0 && crowded() => Some(Ends::Crowded),
             () => None,
         };
-        if let Some(ends) = ends {
-            return (floor_ns - 1, ends);
+        if let Some(why) = ends {
+            return Ended { last_ns: floor_ns - 1, why, windows: rounds - 1, longest_events };
         }
         let stop_ns = stops.get(stops.partition_point(|&at_ns| at_ns <= next_ns)).copied();
         let end_ns = end_of_window(next_ns, *until_ns, *lookahead_ns, stop_ns);

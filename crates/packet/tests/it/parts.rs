@@ -3,7 +3,7 @@
 use crate::common::schemes;
 use crate::leaf_spine::{LeafSpine, MS, US};
 use std::fmt::Write;
-use subak_core::driver::{Driver, FlowPlan, Injected, Kinds, Machine, Mishap, PacketSizes, Spread};
+use subak_core::driver::{Driver, FlowPlan, Injected, Kinds, Machine, Mishap, PacketSizes, Sharing, Spread};
 use subak_core::rng::Stream;
 use subak_core::scheme::Scheme;
 use subak_core::{FlowId, LinkId, Network, NodeId};
@@ -152,4 +152,24 @@ fn every_scheme_gives_the_same_bytes_on_any_number_of_threads() {
         assert_same(&scene(scheme, seed, 4, 2, false), &[2, 3]);
         assert_same(&scene(scheme, seed + 1000, 5, 2, true), &[2, 7]);
     }
+}
+
+#[test]
+fn what_is_shared_out_is_counted_and_no_clock_has_a_part_in_it() {
+    let shared = |threads: usize| {
+        let Scene { net, plans, seed, .. } = scene("dctcp", 1, 4, 2, false);
+        let (params, sizes) = (serde_json::Map::new(), PacketSizes::default());
+        let mut sim = subak_packet::build_on(threads, "dctcp", &params, &net.network, sizes, &[], seed).unwrap();
+        plans.into_iter().for_each(|plan| _ = sim.add(plan));
+        sim.run_until(300 * US);
+        sim.run_until_finish(400 * US);
+        (sim.sharing(), sim.events())
+    };
+    let (sharing, events) = shared(3);
+    assert_eq!(sharing.parts, 3);
+    assert!(sharing.windows > 10 && sharing.crossed > 100, "{sharing:?}");
+    assert!(3 * sharing.longest_events > events && sharing.longest_events < events, "{sharing:?} of {events}");
+    assert_eq!(shared(3), (sharing, events));
+    let alone = Sharing { parts: 1, windows: 0, longest_events: events, crossed: 0 };
+    assert_eq!(shared(1), (alone, events));
 }
