@@ -7,9 +7,9 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from subak import _subak, inputs, tables
+from subak import _subak, columns, inputs, tables
 from subak.errors import InputError
 from subak.schemas import LINK, OF_FLOWS
 from subak.tables import Frame
@@ -179,7 +179,8 @@ def solve(
     :param problem: A case as a dict, the path of a case file (``-``: standard input), or a network; only a network
         takes ``flows`` and ``policy`` beside it.
     :param flows: Dicts, or a table with a row for each flow: a frame of pandas or polars, an Arrow table, a dict of
-        columns; ``Rows`` for a million; or ``{"file": "flows.csv"}``, a table of flows or a traffic matrix.
+        columns, with ``src`` and ``dst`` or a ``path``; ``Rows`` for links by number; or
+        ``{"file": "flows.parquet"}``, a table of flows, or in CSV a traffic matrix.
     :param policy: The kind of policy, or a dict with its kind and keys.
     :param solver: ``auto``; ``clarabel`` for an independent second opinion on utilities; or step by step: ``ned``,
         ``accelerated``, ``gradient``, ``fgm``, ``newton-like``, ``newton``, with F-NORM. What these come to is
@@ -307,6 +308,9 @@ def _over(
     wanted = {"kind": policy} if isinstance(policy, str) else policy
     if flows is None:
         raise TypeError("a network needs flows= beside it")
+    found = None if isinstance(flows, Rows) else _in_columns(flows)
+    if found:
+        return _subak.Case.of_columns(network, found[0], found[1], inputs.to_json(wanted))
     if not isinstance(flows, Rows):
         return _subak.Case.over(network, inputs.to_json({"flows": _listed(flows), "policy": wanted}))
     rows = (
@@ -316,6 +320,18 @@ def _over(
         _values("demand_bps", flows.demand_bps),
     )
     return _subak.Case.of_rows(network, rows, inputs.to_json(wanted))
+
+
+def _in_columns(flows: Flows) -> tuple[columns.Columns, str | None] | None:
+    """Flows of one path in columns, and the unit of their demands, if they are in a table."""
+    if tables.is_frame(flows):
+        table = tables.checked(cast("Frame", flows), "flows", OF_FLOWS)
+        return (columns.of_table(table), None) if columns.are_plain(table) else None
+    if isinstance(flows, Mapping) and flows.keys() <= {"file", "unit"}:
+        name, unit = flows.get("file"), cast("str | None", flows.get("unit"))
+        if isinstance(name, str | os.PathLike) and columns.is_name(os.fspath(name)):
+            return columns.of_file(os.fspath(name)), unit
+    return None
 
 
 def _listed(flows: Flows) -> Any:

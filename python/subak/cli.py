@@ -125,10 +125,14 @@ def solve(
     upgrades: Annotated[
         bool, typer.Option("--upgrades", help="Rank the links by what twice their capacity would bring.")
     ] = False,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the JSON answer to this file.")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Write the JSON answer to this file; as .parquet or .arrow, its flows."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Rates, bottlenecks and prices of one allocation problem, with a certificate."""
+    from subak import columns
     from subak.api import case_of
     from subak.doubling import rank
     from subak.structures import Structure
@@ -144,7 +148,8 @@ def solve(
         ranked = rank(problem, answer) if upgrades else None
     if picture and found:
         _write(picture, found.to_svg())
-    document = answer.to_json() if json or output else ""
+    in_columns = output is not None and columns.is_name(output.name)
+    document = answer.to_json() if json or (output and not in_columns) else ""
     if found and document:
         document = json_module.dumps(json_module.loads(document) | {"structure": found.to_dict()})
     if ranked is not None and document:
@@ -153,7 +158,9 @@ def solve(
     if exact and document:
         beside = {"off_by": off_by, "exact": json_module.loads(exact.to_json())}
         document = json_module.dumps(json_module.loads(document) | beside)
-    if output:
+    if output and in_columns:
+        columns.write(answer, output)
+    elif output:
         _write(output, document + "\n")
     if json:
         print(document)

@@ -49,6 +49,11 @@ def rows_of(given: Any, what: str, known: Iterable[str]) -> list[dict[str, Any]]
     """
     if not is_frame(given):
         return [_named(row) for row in given]
+    return [_named(dict(_given(row))) for row in checked(given, what, known).to_pylist()]
+
+
+def checked(given: Frame, what: str, known: Iterable[str]) -> pa.Table:
+    """A table whose columns are all ``known``, and there once."""
     table = _arrow(given, what)
     # An index of pandas that has no name says nothing.
     table = table.select([i for i, name in enumerate(table.column_names) if not name.startswith("__index_level_")])
@@ -61,7 +66,7 @@ def rows_of(given: Any, what: str, known: Iterable[str]) -> list[dict[str, Any]]
         said = ", ".join(f'"{name}"' for name in strange)
         mend = f"leave them away, or call them as they are meant: {', '.join(known)}"
         raise InputError(None, what, f"unknown column{'s' if len(strange) > 1 else ''} {said}", mend)
-    return [_named(dict(_given(row))) for row in table.to_pylist()]
+    return table
 
 
 def _keys(names: Sequence[str]) -> list[str]:

@@ -148,6 +148,25 @@ impl Flows {
         Ok(())
     }
 
+    /// Appends a flow of one path, whose links are the network's and differ. Either all flows have an `id` or none.
+    pub(crate) fn push_path(
+        &mut self,
+        path: &[LinkId],
+        weight: f64,
+        demand_bps: Option<f64>,
+        id: Option<String>,
+    ) -> Result<(), Fault> {
+        check_weight(weight)?;
+        demand_bps.map_or(Ok(()), check_demand)?;
+        self.links.extend_from_slice(path);
+        self.link_ptr.push(self.links.len());
+        self.path_ptr.push(self.link_ptr.len());
+        self.weight.push(weight);
+        self.demand_bps.push(demand_bps.unwrap_or(f64::INFINITY));
+        self.ids.extend(id);
+        Ok(())
+    }
+
     /// Flow `f` as its user describes it.
     pub fn get(&self, f: usize) -> Flow {
         let extra = self.extra(f).cloned().unwrap_or_default();

@@ -1,14 +1,14 @@
 //! Cases in, answers out.
 
 use crate::answer::Answer;
-use crate::errors::OrInputError;
+use crate::errors::{OrInputError, fault_of};
 use crate::inputs::{read, utf8};
 use crate::network::Network;
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use subak_core::case::policy_from_value;
+use subak_core::case::{Column, FlowColumns, policy_from_value};
 use subak_core::document::{Format, json};
 use subak_core::formats::{flows::resolved, refuse_kind};
 use subak_core::route::Metric;
@@ -70,6 +70,25 @@ impl Case {
         Ok(Case { case: Arc::new(case.or_input_error(py)?), metric, file: None })
     }
 
+    /// Flows in columns, as `subak.columns` gives them, over `network`. Plain numbers of demand are in `unit`.
+    #[staticmethod]
+    fn of_columns(
+        py: Python<'_>,
+        network: &Network,
+        columns: Columns,
+        unit: Option<String>,
+        policy: &[u8],
+    ) -> PyResult<Self> {
+        let columns = flow_columns(py, columns)?;
+        let (network, metric) = (network.network.clone(), network.metric);
+        let read = || {
+            let rest = serde_json::json!({"policy": json::parse(utf8(policy)?)?});
+            subak_core::Case::over_columns(network, metric, &rest, &columns?, unit.as_deref())
+        };
+        let case: Result<subak_core::Case, Fault> = py.detach(read);
+        Ok(Case { case: Arc::new(case.or_input_error(py)?), metric, file: None })
+    }
+
     /// Solves it by `solver`, without holding the interpreter. NED and its rivals make `iterations` steps with `gamma`.
     #[pyo3(signature = (solver, iterations = None, gamma = None))]
     fn solve(&self, py: Python<'_>, solver: &str, iterations: Option<u64>, gamma: Option<f64>) -> PyResult<Answer> {
@@ -121,11 +140,44 @@ pub fn options(solver: &str, iterations: Option<u64>, gamma: Option<f64>) -> Res
 /// Offsets, links, weights and demands.
 type Rows = (PyBuffer<u32>, PyBuffer<u32>, PyBuffer<f64>, PyBuffer<f64>);
 
+/// Words and which one each cell has.
+type Words = (Vec<String>, PyBuffer<u32>);
+
+/// What `subak.columns` calls so.
+type Columns = (Vec<(String, PyBuffer<f64>)>, Vec<(String, Words)>, Option<(Words, PyBuffer<u32>)>);
+
+fn flow_columns(py: Python<'_>, (numbers, words, path): Columns) -> PyResult<Result<FlowColumns, Fault>> {
+    let column_of = |(words, of): Words| PyResult::Ok(Column::Words { words, of: of.to_vec(py)? });
+    let mut columns = Vec::new();
+    for (name, cells) in numbers {
+        columns.push((name, Column::Numbers(cells.to_vec(py)?)));
+    }
+    for (name, cells) in words {
+        columns.push((name, column_of(cells)?));
+    }
+    let path = path.map(|(links, begins)| PyResult::Ok((column_of(links)?, begins.to_vec(py)?))).transpose()?;
+    Ok(FlowColumns::new(columns, path))
+}
+
+/// Reads a file of columns that an input names, by Python's reader of such files.
+fn read_columns(folder: &Path, name: &str) -> Result<FlowColumns, Fault> {
+    Python::attach(|py| {
+        let read = || {
+            let columns = py.import("subak.columns")?.call_method1("of_file", (folder.join(name),))?;
+            flow_columns(py, columns.extract()?)
+        };
+        read().unwrap_or_else(|error: PyErr| Err(fault_of(py, &error)))
+    })
+}
+
 /// The case in `text`.
 pub fn parse_case(text: &[u8], format: &str, file: Option<&str>, folder: &Path) -> Result<subak_core::Case, Fault> {
     let format = if format == "toml" { Format::Toml } else { Format::Json };
     file.map_or(Ok(()), refuse_kind)?;
-    let parsed = utf8(text).and_then(|text| subak_core::Case::parse(text, format, &mut |name| read(folder, name)));
+    let parsed = utf8(text).and_then(|text| {
+        let (mut read_file, mut columns) = (|name: &str| read(folder, name), |name: &str| read_columns(folder, name));
+        subak_core::Case::parse_with(text, format, &mut read_file, &mut columns)
+    });
     parsed.map_err(|fault| match file {
         Some(name) => fault.in_file(name),
         None => fault,

@@ -1,11 +1,13 @@
 //! The flows of a case, one by one.
 
+use super::columns::{Column, FlowColumns, in_unit};
 use crate::document::{check_keys, list, nearest, table, text};
 use crate::quantity::{self, quoted, shown};
 use crate::route::{Router, Routing, key_of};
-use crate::{Fault, Faults, Flow, Flows, LinkId, Network, NodeId, Policy};
+use crate::{Fault, Faults, Flow, Flows, IdVec, LinkId, Network, NodeId, Policy};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
+use std::fmt::Write;
 
 const KEYS: [&str; 11] =
     ["id", "path", "paths", "src", "dst", "subflows", "weight", "demand", "size", "deadline", "bandwidth_function"];
@@ -57,6 +59,58 @@ impl<'a> FlowReader<'a> {
         let read = self.take(i, value);
         self.faults.keep(read);
         if self.faults.is_full() { std::mem::take(&mut self.faults).done() } else { Ok(()) }
+    }
+
+    /// Takes the flows of a table one after the other, as long as each is plain and sound: of one path, with an id of its own if
+    /// there are any. Returns how many it took; what it left is for [`FlowReader::push`], which says what is wrong.
+    pub fn push_plain(&mut self, given: &FlowColumns, unit: Option<&str>) -> Result<usize, Fault> {
+        let (Some(network), Policy::MaxMin | Policy::AlphaFair { .. }) = (self.network, self.policy) else {
+            return Ok(0);
+        };
+        let Some(columns) = Plain::of(given, network) else { return Ok(0) };
+        let (mut path, mut name, mut seen) = (Vec::new(), String::new(), IdVec::filled(0, network.links().len()));
+        for row in 0..given.len() {
+            name.clear();
+            match columns.id {
+                None => write!(name, "{row}").expect("text has room"),
+                Some(id) => match id.cell(row) {
+                    Some(Value::String(id)) if !self.names.contains_key(id.as_str()) => name = id,
+                    _ => return Ok(row),
+                },
+            }
+            match &columns.ways {
+                Ways::Ends { src, dst } => {
+                    let (Some(src), Some(dst)) = (src.at(row), dst.at(row)) else { return Ok(row) };
+                    let router = self.router.get_or_insert_with(|| Router::by(network, self.routing));
+                    let Ok(found) = router.path(src, dst, key_of(&name)) else { return Ok(row) };
+                    path = found;
+                }
+                Ways::Path { links, begins } => {
+                    path.clear();
+                    let cells = begins[row] as usize..begins[row + 1] as usize;
+                    path.extend(cells.clone().filter_map(|cell| links.at(cell)));
+                    let joined = path.windows(2).all(|pair| check_joined(network, pair[0], pair[1]).is_ok());
+                    if path.len() < cells.len() || !joined || !is_path(&path, &mut seen, row as u32 + 1) {
+                        return Ok(row);
+                    }
+                }
+            }
+            let value = |column: Option<&Column>| column.and_then(|column| column.cell(row));
+            let weighed = value(columns.weight).map_or(Ok(1.0), |value| weight(&value));
+            let demand =
+                value(columns.demand).map(|value| quantity::rate_bps_from_json(&in_unit(value, unit))).transpose();
+            let (Ok(weight), Ok(demand_bps)) = (weighed, demand) else { return Ok(row) };
+            let id = columns.id.map(|_| name.clone());
+            if self.flows.links().len() + path.len() > MOST_PATH_LINKS
+                || self.flows.push_path(&path, weight, demand_bps, id).is_err()
+            {
+                return Ok(row);
+            }
+            if columns.id.is_some() {
+                self.names.insert(name.as_str().into(), row as u32);
+            }
+        }
+        Ok(given.len())
     }
 
     fn take(&mut self, i: usize, value: &Value) -> Result<(), Fault> {
@@ -164,6 +218,61 @@ impl<'a> FlowReader<'a> {
         let what = format!("policy \"{policy}\" needs the flow's {key}");
         Err(Fault::new(key, what, format!("give it, such as {example}")))
     }
+}
+
+/// The columns of flows that need no more than these.
+struct Plain<'a> {
+    ways: Ways<'a>,
+    id: Option<&'a Column>,
+    weight: Option<&'a Column>,
+    demand: Option<&'a Column>,
+}
+
+/// Where flows go: between nodes, or over links.
+enum Ways<'a> {
+    Ends { src: Named<'a, NodeId>, dst: Named<'a, NodeId> },
+    Path { links: Named<'a, LinkId>, begins: &'a [u32] },
+}
+
+/// What the cells of a column name; none where there is nothing of the name.
+struct Named<'a, T> {
+    known: Vec<Option<T>>,
+    of: &'a [u32],
+}
+
+impl<'a, T: Copy> Named<'a, T> {
+    fn of(column: &'a Column, find: impl Fn(&str) -> Option<T>) -> Option<Self> {
+        let (words, of) = column.words()?;
+        Some(Named { known: words.iter().map(|word| find(word)).collect(), of })
+    }
+    fn at(&self, cell: usize) -> Option<T> {
+        self.known.get(*self.of.get(cell)? as usize).copied().flatten()
+    }
+}
+
+impl<'a> Plain<'a> {
+    fn of(given: &'a FlowColumns, network: &Network) -> Option<Self> {
+        let column = |name| given.column(name);
+        if ["size", "deadline", "subflows"].into_iter().any(|name| column(name).is_some()) {
+            return None;
+        }
+        let ways = match (given.path(), column("src"), column("dst")) {
+            (Some((links, begins)), None, None) => {
+                Ways::Path { links: Named::of(links, |name| network.find_link(name))?, begins }
+            }
+            (None, Some(src), Some(dst)) => {
+                let node = |name: &str| network.find_node(name);
+                Ways::Ends { src: Named::of(src, node)?, dst: Named::of(dst, node)? }
+            }
+            _ => return None,
+        };
+        Some(Plain { ways, id: column("id"), weight: column("weight"), demand: column("demand") })
+    }
+}
+
+/// Whether it has a link, and none twice; `mark` is another one each time.
+fn is_path(path: &[LinkId], seen: &mut IdVec<LinkId, u32>, mark: u32) -> bool {
+    !path.is_empty() && path.iter().all(|&l| std::mem::replace(&mut seen[l], mark) != mark)
 }
 
 fn several(network: &Network, paths: &Value) -> Result<Vec<Vec<LinkId>>, Fault> {

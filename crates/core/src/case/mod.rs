@@ -3,10 +3,12 @@
 //! Every fault names its place; unknown keys are refused everywhere. A case without flows is fine, and so is one
 //! without a network if it has no flows.
 
+mod columns;
 mod flow;
 mod network;
 mod policy;
 
+pub use columns::{Column, FlowColumns, NO_WORD};
 pub use flow::{bandwidth_function_from_value, deadline_from_value};
 pub use network::{ReadFile, network_from_text, network_from_value, routing_from_value};
 pub use policy::policy_from_value;
@@ -18,6 +20,9 @@ use crate::route::{Metric, Routing};
 use crate::{Fault, Faults, Flows, Network, Policy};
 use flow::FlowReader;
 use serde_json::{Map, Value};
+
+/// Reads a file of columns of flows.
+pub type ReadColumns<'a> = dyn FnMut(&str) -> Result<FlowColumns, Fault> + 'a;
 
 /// One allocation problem.
 #[derive(Debug, Clone)]
@@ -37,11 +42,27 @@ impl Case {
     ///
     /// The flows of a JSON case are read one by one, so that a million of them need little more than they hold.
     pub fn parse(text: &str, format: Format, read_file: &mut ReadFile) -> Result<Case, Fault> {
-        if format == Format::Toml {
-            return Case::from_value(&toml::parse(text)?, read_file);
-        }
-        if flow_files::may_be_a_table(text) {
-            return Case::from_value(&json::parse(text)?, read_file);
+        Case::parse_with(text, format, read_file, &mut no_columns)
+    }
+
+    /// As [`Case::parse`]; `read_columns` is asked for a file of flows in columns, if the case names one.
+    pub fn parse_with(
+        text: &str,
+        format: Format,
+        read_file: &mut ReadFile,
+        read_columns: &mut ReadColumns,
+    ) -> Result<Case, Fault> {
+        let whole = match format {
+            Format::Toml => Some(toml::parse(text)?),
+            Format::Json if flow_files::may_be_a_table(text) => Some(json::parse(text)?),
+            Format::Json => None,
+        };
+        if let Some(value) = whole {
+            let Some((path, unit)) = flow_files::of_columns(&value)? else {
+                return Case::from_value(&value, read_file);
+            };
+            let columns = read_columns(path).map_err(|e| e.below("flows.file"))?;
+            return Head::read(&value, read_file)?.case(|flows| columns.read_into(unit, flows));
         }
         let head = Head::read(&json::without(text, "flows")?, read_file)?;
         head.case(|flows| json::each(text, "flows", &mut |i, flow| flows.push(i, flow)))
@@ -61,6 +82,24 @@ impl Case {
         faults.keep(check_keys(map, &["flows", "policy", "routing"]));
         Head::over(Some((network, metric)), map, faults).case(|flows| each_flow(value, flows))
     }
+
+    /// As [`Case::over`], with the flows in columns; plain numbers of demand are in `unit`.
+    pub fn over_columns(
+        network: Network,
+        metric: Metric,
+        value: &Value,
+        columns: &FlowColumns,
+        unit: Option<&str>,
+    ) -> Result<Case, Fault> {
+        let map = table(value, "a case", "{\"policy\": {...}}")?;
+        let mut faults = Faults::default();
+        faults.keep(check_keys(map, &["policy", "routing"]));
+        Head::over(Some((network, metric)), map, faults).case(|flows| columns.read_into(unit, flows))
+    }
+}
+
+fn no_columns(_path: &str) -> Result<FlowColumns, Fault> {
+    Err(Fault::new("", "files of columns are not read here", "name a .csv or a .json"))
 }
 
 /// The list of `flows` in `value`, over `network`; none where there is no such list.

@@ -5,6 +5,7 @@
 //! - any other CSV: a traffic matrix. The first row names the destinations, the first column the sources; an empty cell or a
 //!   0 is no flow.
 //! - JSON: a list of flows as a case has it.
+//! - Parquet, or Arrow's own format: a table of flows, which whoever reads files hands over in columns.
 //!
 //! A plain number of demand is in bit/s, or in the `unit` beside the file.
 
@@ -14,7 +15,8 @@ use crate::quantity::quoted;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
-const COLUMNS: [&str; 8] = ["id", "src", "dst", "demand", "weight", "size", "deadline", "subflows"];
+/// The columns of a table of flows.
+pub(crate) const COLUMNS: [&str; 8] = ["id", "src", "dst", "demand", "weight", "size", "deadline", "subflows"];
 
 /// `case` with the list of flows in place of `flows = {file = PATH}`.
 pub fn resolved<'a>(
@@ -46,11 +48,7 @@ pub fn may_be_a_table(source: &str) -> bool {
 fn read(given: &Value, read_file: &mut dyn FnMut(&str) -> Result<String, Fault>) -> Result<Vec<Value>, Fault> {
     let map = table(given, "the flows", "{\"file\": PATH}")?;
     check_keys(map, &["file", "unit"])?;
-    let file = map
-        .get("file")
-        .ok_or_else(|| Fault::new("file", "it is missing", "name a CSV or JSON file, or write the flows as a list"))?;
-    let path = text(file, "the file of flows").map_err(|e| e.below("file"))?;
-    let unit = map.get("unit").map(|unit| text(unit, "the unit")).transpose().map_err(|e| e.below("unit"))?;
+    let (path, unit) = named(map)?;
     let name = path.to_lowercase();
     if name.ends_with(".csv") {
         let contents = read_file(path).map_err(|e| e.below("file"))?;
@@ -58,13 +56,36 @@ fn read(given: &Value, read_file: &mut dyn FnMut(&str) -> Result<String, Fault>)
     }
     if !name.ends_with(".json") {
         let what = format!("what {} holds does not follow from its name", quoted(path));
-        return Err(Fault::new("file", what, "name a .csv (a table or a matrix) or a .json (a list)"));
+        let mend = "name a .csv (a table or a matrix), a .parquet or .arrow (a table) or a .json (a list)";
+        return Err(Fault::new("file", what, mend));
     }
     let contents = read_file(path).map_err(|e| e.below("file"))?;
     match json::parse(&contents).map_err(|e| e.in_file(path))? {
         Value::Array(flows) => Ok(flows),
         _ => Err(Fault::new("", "it holds no list", "write the flows as a list").in_file(path)),
     }
+}
+
+/// The file of flows and the unit of its demands.
+fn named(map: &Map<String, Value>) -> Result<(&str, Option<&str>), Fault> {
+    let file = map.get("file").ok_or_else(|| {
+        Fault::new("file", "it is missing", "name a CSV, Parquet, Arrow or JSON file, or write the flows as a list")
+    })?;
+    let path = text(file, "the file of flows").map_err(|e| e.below("file"))?;
+    let unit = map.get("unit").map(|unit| text(unit, "the unit")).transpose().map_err(|e| e.below("unit"))?;
+    Ok((path, unit))
+}
+
+/// The file of the flows of `case` and the unit of its demands, if it is one of columns: Parquet, or Arrow's own.
+pub fn of_columns(case: &Value) -> Result<Option<(&str, Option<&str>)>, Fault> {
+    let Some(map) = case.get("flows").and_then(Value::as_object) else { return Ok(None) };
+    let Ok((path, unit)) = named(map) else { return Ok(None) };
+    let name = path.to_lowercase();
+    if ![".parquet", ".arrow", ".feather"].iter().any(|end| name.ends_with(end)) {
+        return Ok(None);
+    }
+    check_keys(map, &["file", "unit"]).map_err(|e| e.below("flows"))?;
+    Ok(Some((path, unit)))
 }
 
 fn at(line: u64, what: impl Into<String>, mend: &str) -> Fault {

@@ -1,0 +1,144 @@
+//! The flows of a case in columns, as tables of a million rows hold them: without a document's value for each cell.
+
+use super::flow::FlowReader;
+use crate::document::unknown_key;
+use crate::formats::flows::COLUMNS;
+use crate::quantity::quoted;
+use crate::{Fault, Faults};
+use serde_json::Value;
+
+/// No word: the cell is empty.
+pub const NO_WORD: u32 = u32::MAX;
+
+/// One column, a cell a flow.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Column {
+    /// Numbers; NaN where the cell is empty.
+    Numbers(Vec<f64>),
+    /// Words by their place among those that occur; [`NO_WORD`] where the cell is empty.
+    Words {
+        /// Those that occur.
+        words: Vec<String>,
+        /// A place a cell.
+        of: Vec<u32>,
+    },
+}
+
+impl Column {
+    fn len(&self) -> usize {
+        match self {
+            Column::Numbers(numbers) => numbers.len(),
+            Column::Words { of, .. } => of.len(),
+        }
+    }
+
+    /// Its words and which one each cell has.
+    pub(super) fn words(&self) -> Option<(&[String], &[u32])> {
+        match self {
+            Column::Numbers(_) => None,
+            Column::Words { words, of } => Some((words, of)),
+        }
+    }
+
+    /// What the cell holds, as a document has it.
+    pub(super) fn cell(&self, row: usize) -> Option<Value> {
+        match self {
+            Column::Numbers(numbers) => number(*numbers.get(row)?),
+            Column::Words { words, of } => words.get(*of.get(row)? as usize).map(|word| Value::from(word.as_str())),
+        }
+    }
+}
+
+/// Whole numbers are whole, as a document writes them.
+fn number(given: f64) -> Option<Value> {
+    const MOST: f64 = 9e15;
+    match given {
+        _ if given.is_nan() => None,
+        _ if given.is_infinite() => Some(Value::from(given.to_string())),
+        _ if given.fract() == 0.0 && (0.0..MOST).contains(&given) => Some(Value::from(given as u64)),
+        _ => Some(Value::from(given)),
+    }
+}
+
+/// A plain number of demand gets the unit.
+pub(super) fn in_unit(demand: Value, unit: Option<&str>) -> Value {
+    match (&demand, unit) {
+        (Value::Number(number), Some(unit)) => Value::from(format!("{number}{unit}")),
+        _ => demand,
+    }
+}
+
+/// Flows in named columns: those of a table of flows in a file (`src`, `dst`, `demand`, ...), or `path` in place of the ends.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FlowColumns {
+    columns: Vec<(String, Column)>,
+    /// The links of each flow's path one after the other, and where each begins: one place more than there are flows.
+    path: Option<(Column, Vec<u32>)>,
+    rows: usize,
+}
+
+impl FlowColumns {
+    /// Columns of one length. `path` holds links by name, and where each flow's begin.
+    pub fn new(columns: Vec<(String, Column)>, path: Option<(Column, Vec<u32>)>) -> Result<Self, Fault> {
+        let of_path = path.iter().map(|(_, begins)| begins.len().saturating_sub(1));
+        let rows = columns.iter().map(|(_, column)| column.len()).chain(of_path).max().unwrap_or(0);
+        let uneven = columns.iter().find(|(_, column)| column.len() != rows);
+        let mut faults = Faults::default();
+        if let Some((name, column)) = uneven {
+            let what = format!("the column has {} cells, and another has {rows}", column.len());
+            faults.push(Fault::new(name.as_str(), what, "give columns of one length"));
+        }
+        let sound = |(links, begins): &(Column, Vec<u32>)| {
+            let rises = begins.windows(2).all(|pair| pair[0] <= pair[1]);
+            begins.len() == rows + 1 && rises && begins.last().is_some_and(|&end| end as usize <= links.len())
+        };
+        if !path.as_ref().is_none_or(sound) {
+            faults.push(Fault::new("path", "the lists of links are not one a flow", "give a list in each row"));
+        }
+        for (at, (name, _)) in columns.iter().enumerate() {
+            if !COLUMNS.contains(&name.as_str()) {
+                faults.push(unknown_key(name, &[&COLUMNS[..], &["path"]].concat()));
+            } else if columns[..at].iter().any(|(other, _)| other == name) {
+                faults.push(Fault::new("", format!("the column {} is there twice", quoted(name)), "leave one away"));
+            }
+        }
+        faults.done().map(|()| FlowColumns { columns, path, rows })
+    }
+
+    /// The number of flows.
+    pub fn len(&self) -> usize {
+        self.rows
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
+    pub(super) fn column(&self, name: &str) -> Option<&Column> {
+        self.columns.iter().find(|(known, _)| known == name).map(|(_, column)| column)
+    }
+
+    pub(super) fn path(&self) -> Option<(&Column, &[u32])> {
+        self.path.as_ref().map(|(links, begins)| (links, begins.as_slice()))
+    }
+
+    /// What a reader of flows makes of them. Plain numbers of demand are in `unit`.
+    pub(super) fn read_into(&self, unit: Option<&str>, flows: &mut FlowReader) -> Result<(), Fault> {
+        let taken = flows.push_plain(self, unit)?;
+        (taken..self.rows).try_for_each(|row| flows.push(row, &self.row(row, unit)))
+    }
+
+    /// A flow as a document has it.
+    fn row(&self, row: usize, unit: Option<&str>) -> Value {
+        let cells = self.columns.iter().filter_map(|(name, column)| {
+            let value = column.cell(row)?;
+            Some((name.clone(), if name == "demand" { in_unit(value, unit) } else { value }))
+        });
+        let path = self.path.as_ref().map(|(links, begins)| {
+            let cells = begins[row] as usize..begins[row + 1] as usize;
+            ("path".to_string(), cells.map(|cell| links.cell(cell).unwrap_or(Value::Null)).collect())
+        });
+        Value::Object(cells.chain(path).collect())
+    }
+}

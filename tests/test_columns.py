@@ -1,0 +1,254 @@
+"""Flows in columns, of files and frames, are those of a list: the same answers, and the same faults in their places."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+import subak as sb
+from conftest import Subak
+
+NETWORK = {"kind": "leaf-spine", "leaves": 3, "spines": 2, "hosts_per_leaf": 4}
+HOSTS = [f"h{i}" for i in range(12)]
+PATHS = [
+    ["h0->leaf0", "leaf0->spine1", "spine1->leaf2", "leaf2->h8"],
+    ["h4->leaf1", "leaf1->h5"],
+    ["h1->leaf0", "leaf0->h2"],
+]
+
+
+def flows(rng: random.Random, keys: list[str]) -> list[dict[str, Any]]:
+    """Random flows; `keys` says what they may have besides their ends."""
+    listed = []
+    for i in range(rng.randrange(1, 60)):
+        if "path" in keys:
+            flow: dict[str, Any] = {"path": rng.choice(PATHS)}
+        else:
+            flow = dict(zip(("src", "dst"), rng.sample(HOSTS, 2), strict=True))
+        some = {
+            "id": f"flow {i}",
+            "weight": rng.choice([0.5, 1, 3, 1e-3]),
+            "demand": rng.choice([1e9, 250e6, 12345.678, 7]),
+            "size": rng.randrange(1, 10**7),
+            "deadline": rng.random() + 0.001,
+            "subflows": rng.randrange(1, 4),
+        }
+        for key in keys:
+            if key in some and (key in ("id", "size", "deadline") or rng.random() < 0.7):
+                flow[key] = some[key]
+        listed.append(flow)
+    return listed
+
+
+def told(answer: sb.Answer) -> Any:
+    """All that an answer says, but for the time it took."""
+    document = json.loads(answer.to_json())
+    del document["seconds"]
+    return document
+
+
+def columns(listed: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    names = list(dict.fromkeys(key for flow in listed for key in flow))
+    return {name: [flow.get(name) for flow in listed] for name in names}
+
+
+def forms(folder: Path, table: pa.Table) -> list[Any]:
+    """The flows of a table, in each form in which columns are taken: as files beside the network, and as frames."""
+    parquet, arrow = folder / "flows.parquet", folder / "flows.arrow"
+    pa.parquet.write_table(table, parquet, compression="zstd", row_group_size=7)
+    pa.feather.write_feather(table, str(arrow))
+    case = {"network": NETWORK, "flows": {"file": str(parquet)}}
+    return [
+        {"flows": table},
+        {"flows": table.to_pandas()},
+        {"flows": pl.DataFrame(table)},
+        {"flows": pa.concat_tables([table.slice(0, 1), table.slice(1)])},
+        {"flows": {"file": parquet}},
+        {"flows": {"file": str(arrow)}},
+        {"case": case},
+    ]
+
+
+KEYS = [
+    [],
+    ["id"],
+    ["weight", "demand"],
+    ["id", "weight", "demand"],
+    ["path", "id", "demand"],
+    ["path"],
+    ["subflows", "weight"],
+    ["size", "id"],
+    ["deadline"],
+]
+
+
+@pytest.mark.parametrize("keys", KEYS, ids="+".join)
+def test_columns_are_the_flows_of_a_list(tmp_path: Path, keys: list[str]) -> None:
+    rng = random.Random(str(keys))
+    network = network_of(tmp_path)
+    kind = "fct" if "size" in keys else "edf" if "deadline" in keys else rng.choice(["max-min", "alpha-fair"])
+    policy = {"kind": kind, **({"alpha": 2} if kind == "alpha-fair" else {})}
+    for _ in range(3):
+        listed = flows(rng, keys)
+        wanted = told(sb.solve(network, flows=listed, policy=policy))
+        for form in forms(tmp_path, pa.table(columns(listed))):
+            if "case" in form:
+                found = sb.solve({**form["case"], "policy": policy})
+            else:
+                found = sb.solve(network, flows=form["flows"], policy=policy)
+            assert told(found) == wanted, form
+
+
+def network_of(folder: Path) -> sb.Network:
+    (folder / "network.json").write_text(json.dumps(NETWORK))
+    return sb.Network.from_file(folder / "network.json")
+
+
+def test_words_for_numbers_units_and_names_of_columns_of_results(tmp_path: Path) -> None:
+    network = network_of(tmp_path)
+    ends = {"src": ["h0", "h1", "h0"], "dst": ["h5", "h6", "h7"]}
+    wanted = [{"src": s, "dst": d, "demand": x} for s, d, x in zip(*ends.values(), ["2Mbps", 3e6, None], strict=True)]
+    wanted[2].pop("demand")
+    exact = told(sb.solve(network, flows=wanted))
+    assert told(sb.solve(network, flows=pa.table({**ends, "demand": ["2Mbps", "3Mbps", None]}))) == exact
+    path = tmp_path / "flows.parquet"
+    pa.parquet.write_table(pa.table({**ends, "demand": [2, 3, None]}), path)
+    assert told(sb.solve(network, flows={"file": path, "unit": "Mbps"})) == exact
+    assert told(sb.solve({"network": NETWORK, "flows": {"file": str(path), "unit": "Mbps"}})) == exact
+    coded = pa.table({name: pa.array(column).dictionary_encode() for name, column in ends.items()})
+    assert told(sb.solve(network, flows=coded)) == told(sb.solve(network, flows=pa.table(ends)))
+
+    listed = [{"src": "h0", "dst": "h5", "size": 7000, "deadline": "20us"}]
+    named = pa.table({"src": ["h0"], "dst": ["h5"], "size_bytes": [7000], "deadline_ns": [20_000]})
+    for kind in ("fct", "edf"):
+        assert told(sb.solve(network, flows=named, policy=kind)) == told(sb.solve(network, flows=listed, policy=kind))
+
+    links = [{"id": "a", "from": "1", "to": "2", "capacity": 5e9}]
+    numbered = pd.DataFrame({"src": [1], "dst": [2]})
+    assert sb.solve(sb.Network.from_links(links), flows=numbered).status == "optimal"
+
+
+GOOD = {"id": ["f", "g", "h"], "src": ["h0", "h1", "h2"], "dst": ["h5", "h6", "h7"]}
+
+
+@pytest.mark.parametrize(
+    ("change", "place", "what"),
+    [
+        ({"src": ["h0", "h77", "h2"]}, "flows[1].src", 'there is no node "h77"'),
+        ({"src": ["h0", None, "h2"]}, "flows[1].src", '"src" is missing'),
+        ({"dst": ["h5", "h6", "h2"]}, "flows[2].dst", None),
+        ({"id": ["f", "g", "f"]}, "flows[2].id", 'flows[0] has the id "f" already'),
+        ({"weight": [1.0, 0.0, 1.0]}, "flows[1].weight", "the weight is zero"),
+        ({"weight": [1.0, -2.0, 1.0]}, "flows[1].weight", None),
+        ({"demand": [1e9, float("inf"), 1e9]}, "flows[1].demand", None),
+        ({"demand": ["1Gbps", "much", "1"]}, "flows[1].demand", None),
+        ({"subflows": [1, 2.5, 1]}, "flows[1].subflows", None),
+        ({"wait": [1, 2, 3]}, "flows", "unknown column"),
+        ({"path": [["h0->leaf0"]] * 3}, "flows[0].path", None),
+    ],
+)
+def test_faults_have_the_places_of_a_list(tmp_path: Path, change: dict[str, Any], place: str, what: str | None) -> None:
+    table = pa.table({**GOOD, **change})
+    with pytest.raises(sb.InputError) as frame:
+        sb.solve(network_of(tmp_path), flows=table)
+    assert frame.value.place.startswith(place), frame.value
+    assert what is None or what in frame.value.what, frame.value
+    pa.parquet.write_table(table, tmp_path / "flows.parquet")
+    (tmp_path / "case.json").write_text(json.dumps({"network": NETWORK, "flows": {"file": "flows.parquet"}}))
+    with pytest.raises(sb.InputError) as file:
+        sb.solve(tmp_path / "case.json")
+    assert file.value.place.startswith("flows"), file.value
+
+
+@pytest.mark.parametrize(
+    ("path", "what"),
+    [
+        ([["h0->leaf0", "leaf0->h0"], PATHS[1]], None),
+        ([PATHS[0], []], "the path has no link"),
+        ([PATHS[0], None], "the path has no link"),
+        ([PATHS[0], ["h4->leaf1", "leaf9->h5"]], 'there is no link "leaf9->h5"'),
+        ([PATHS[0], ["h4->leaf1", "h4->leaf1"]], None),
+        ([PATHS[0], ["h4->leaf1", "leaf2->h8"]], "leaves"),
+    ],
+)
+def test_paths_in_lists_are_held_against_the_network(tmp_path: Path, path: Any, what: str | None) -> None:
+    network = network_of(tmp_path)
+    said = []
+    for given in (pa.table({"path": pa.array(path, pa.list_(pa.string()))}), [{"path": links or []} for links in path]):
+        try:
+            said.append(told(sb.solve(network, flows=given)))
+        except sb.InputError as error:
+            said.append(str(error))
+    assert said[0] == said[1]
+    assert what is None or what in said[0]
+
+
+def test_files_that_cannot_be_read_are_named(subak: Subak, tmp_path: Path) -> None:
+    good = tmp_path / "good.parquet"
+    pa.parquet.write_table(pa.table(GOOD), good)
+    data = good.read_bytes()
+    bad = {
+        "missing.parquet": None,
+        "empty.parquet": b"",
+        "text.parquet": b"src,dst\nh0,h1\n",
+        "cut.parquet": data[: len(data) // 2],
+        "turned.parquet": data[:40] + bytes(255 - byte for byte in data[40:80]) + data[80:],
+        "text.arrow": b"src,dst\nh0,h1\n",
+    }
+    (tmp_path / "folder.parquet").mkdir()
+    for name, content in {**bad, "folder.parquet": None}.items():
+        if content is not None:
+            (tmp_path / name).write_bytes(content)
+        (tmp_path / "case.json").write_text(json.dumps({"network": NETWORK, "flows": {"file": name}}))
+        done = subak("solve", "case.json", cwd=tmp_path)
+        assert done.code == 2, (name, done)
+        assert done.err.startswith("subak: case.json: flows"), done.err
+        assert name in done.err
+        assert len(done.err.splitlines()) < 4, done.err
+    strange = pa.table({"src": ["h0"], "dst": ["h1"], "weight": [[1.0]]})
+    pa.parquet.write_table(strange, good)
+    (tmp_path / "case.json").write_text(json.dumps({"network": NETWORK, "flows": {"file": "good.parquet"}}))
+    done = subak("solve", "case.json", cwd=tmp_path)
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert 'the column "weight" holds list' in done.err
+
+
+def test_an_answer_is_written_in_columns(subak: Subak, tmp_path: Path) -> None:
+    pa.parquet.write_table(pa.table(GOOD), tmp_path / "flows.parquet")
+    (tmp_path / "case.json").write_text(json.dumps({"network": NETWORK, "flows": {"file": "flows.parquet"}}))
+    answer = sb.solve(tmp_path / "case.json")
+    for name, read in (("rates.parquet", pa.parquet.read_table), ("rates.arrow", pa.feather.read_table)):
+        done = subak("solve", "case.json", "--output", name, cwd=tmp_path)
+        assert done.code == 0, done.err
+        table = read(tmp_path / name)
+        assert table.to_pylist() == pa.table(answer.flows).to_pylist()
+        meta = json.loads(table.schema.metadata[b"subak"])
+        assert (meta["status"], meta["certificate"]) == ("optimal", answer.certificate)
+    done = subak("solve", "case.json", "--output", "none/rates.parquet", cwd=tmp_path)
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert "cannot be written" in done.err
+
+
+def test_a_hundred_thousand_flows_with_ids_in_columns(tmp_path: Path) -> None:
+    rng = random.Random(5)
+    count = 100_000
+    ends = [rng.sample(HOSTS, 2) for _ in range(count)]
+    table = pa.table(
+        {
+            "id": [f"f{i}" for i in range(count)],
+            "src": [src for src, _ in ends],
+            "dst": [dst for _, dst in ends],
+            "demand": [rng.choice([1e5, 1e6, None]) for _ in range(count)],
+        }
+    )
+    answer = sb.solve(network_of(tmp_path), flows=table)
+    assert (answer.status, len(answer.flows)) == ("optimal", count)
+    assert pa.table(answer.flows)["id"].to_pylist() == table["id"].to_pylist()
