@@ -422,3 +422,13 @@ def test_an_allocator_needs_a_place(tmp_path, at):
     )
     with pytest.raises(Exception, match=r"controller"):
         subak.run(spec, tmp_path)
+
+
+@pytest.mark.parametrize("mtu", [100, 1500])
+def test_flowtune_takes_acknowledgements_of_any_size(tmp_path, mtu):
+    """What acknowledgements take is set aside by default, at most half of a link, and that is no parameter at fault."""
+    spec = {key: value for key, value in SMALL.items() if key not in ("scheme", "packets")}
+    spec |= {"scheme": [{"name": "flowtune"}], "packets": {"mtu": mtu, "ack": 64 if mtu == 100 else 1200}}
+    results = subak.run(spec, tmp_path)
+    assert not results.failed
+    assert len(table(results, "flow"))

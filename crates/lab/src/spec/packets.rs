@@ -51,7 +51,7 @@ impl Recorded {
         let from_ns = section.take("from");
         let until_ns = section.given("until").unwrap_or(Ns::MAX);
         if from_ns >= until_ns {
-            section.note(Fault::new("until", "the recording ends before it begins", "give a later time"));
+            section.note(Fault::new("until", "the recording ends when it begins, or before", "give a later time"));
         }
         section.end(Ok(Some(Recorded { flows, links: links.map(BTreeSet::from_iter), from_ns, until_ns })))
     }

@@ -198,7 +198,7 @@ fn down(section: &mut Section, duration_ns: Ns) -> (Ns, Event) {
 
 fn in_order(section: &mut Section, key: &str, from_ns: Ns, until_ns: Ns) {
     if from_ns >= until_ns {
-        section.note(Fault::new(key, "the fault ends before it begins", "give a later time"));
+        section.note(Fault::new(key, "the fault ends when it begins, or before", "give a later time"));
     }
 }
 

@@ -182,7 +182,7 @@ fn step(value: &Value) -> Result<Step, Fault> {
     if step.waits() && step.stop_ns.is_some() {
         section.note(Fault::new("stop", "a flow that waits for others has no time to stop at", "leave stop away"));
     } else if step.stop_ns.is_some_and(|stop| stop <= step.start_ns) {
-        section.note(Fault::new("stop", "the flow stops before it starts", "give a later time"));
+        section.note(Fault::new("stop", "the flow stops when it starts, or before", "give a later time"));
     }
     section.end(Ok(step))
 }
