@@ -253,3 +253,11 @@ def test_germany50() -> None:
     assert len(gains) == 5
     assert gains == sorted(gains, reverse=True)
     assert gains[0] > 0
+
+
+@pytest.mark.parametrize("given", [{"threads": "2"}, {"threads": 0}, {"threads": 256}, {"jobs": 1.5}, {"jobs": True}])
+def test_counts_that_are_none_are_refused(tmp_path: Path, given: dict[str, Any]) -> None:
+    with pytest.raises(subak.InputError) as raised:
+        subak.run(SPEC, tmp_path, **given)
+    assert raised.value.place in given
+    assert not list(tmp_path.iterdir())

@@ -63,10 +63,8 @@ def run(
         cells run on another.
     :raises InputError: for a spec that cannot be used.
     """
-    if jobs is not None and jobs < 1:
-        raise InputError(None, "jobs", f"it is {jobs}", "give 1 or more")
-    if threads is not None and not 1 <= threads <= MOST_THREADS:
-        raise InputError(None, "threads", f"it is {threads}", f"give 1 to {MOST_THREADS}")
+    _check_count("jobs", jobs, None)
+    _check_count("threads", threads, MOST_THREADS)
     checked = load(spec, driver)
     cluster = None
     if client is not None:
@@ -81,6 +79,15 @@ def run(
             stopped.add_note(_left(Path(out)))
             raise
     return Results(out)
+
+
+def _check_count(place: str, given: object, most: int | None) -> None:
+    if given is None:
+        return
+    count = given.__index__() if hasattr(given, "__index__") and not isinstance(given, bool) else 0
+    if not 1 <= count <= (most or count):
+        mend = f"give a whole number from 1 to {most}" if most else "give a whole number, 1 or more"
+        raise InputError(None, place, f"it is {given!r}", mend)
 
 
 def not_with_cluster(given: Mapping[str, Any], where: str) -> None:

@@ -37,8 +37,10 @@ enum Ends {
     Crowded,
 }
 
-/// Windows before it is asked whether threads wait for cores, and how much longer than they work they then wait.
+/// Windows before it is asked whether threads wait for cores, unless they have waited so long in all; and how much longer than they
+/// work they then wait.
 const PATIENCE: u64 = 64;
+const LONG_NS: u64 = 20_000_000;
 const CROWDED: u64 = 3;
 
 /// Mail under way from each part to each.
@@ -150,11 +152,12 @@ fn windows<S: Scheme>(sim: &mut Sim<S>, number: usize, from_ns: Ns, shared: &Sha
             left_bytes <= w.bound_bytes || stops.binary_search(&next_ns).is_ok()
         });
         let sum = |of: fn(&Stand) -> &AtomicU64| all().map(|s| of(s).load(Ordering::Relaxed)).sum::<u64>();
-        let crowded = || sum(|s| &s.waited_ns) > CROWDED * sum(|s| &s.worked_ns);
+        let waited_ns = sum(|s| &s.waited_ns);
+        let crowded = || waited_ns > CROWDED * sum(|s| &s.worked_ns);
         let ends = match () {
             () if next_ns > *until_ns || may_end => Some(Ends::Over),
             () if calm == SOME => Some(Ends::Calm),
-            () if rounds % PATIENCE == 0 && crowded() => Some(Ends::Crowded),
+            () if (rounds % PATIENCE == 0 || waited_ns > LONG_NS) && crowded() => Some(Ends::Crowded),
             () => None,
         };
         if let Some(why) = ends {
