@@ -265,6 +265,18 @@ mod tests {
         assert!(got[0].0.abs_diff(got[2].0) <= 1 && got[1].0 == 267, "{got:?}");
     }
 
+    #[test]
+    fn a_buffer_takes_all_its_bytes() {
+        let (mut slab, mut dropped) = (Slab::<Wrr>::default(), Vec::new());
+        let mut queue = RoundRobin::new(Unit::Packets, 0, 1500, 3000);
+        for n in 0..3 {
+            let id = slab.insert(packet(n, 1500, 1.0));
+            queue.push(0, id, &mut slab, &mut dropped);
+            assert_eq!(dropped.len(), n.saturating_sub(1) as usize);
+        }
+        assert_eq!(Queue::<Wrr>::bytes(&queue), 3000);
+    }
+
     proptest! {
         /// What comes leaves once or is dropped, flows stay in order, and the books balance.
         #[test]

@@ -144,6 +144,27 @@ fn the_longest_loses_the_packet_at_its_head_or_at_its_tail() {
     assert_eq!(dropped_of_8(true), [6], "ns-2's program");
 }
 
+#[test]
+fn a_device_holds_packets_beyond_the_buffer() {
+    let left_of_4 = |device_room: usize| {
+        let (mut slab, mut dropped) = (Slab::<Reno>::default(), Vec::new());
+        let mut queue = SfqCodel { device_room, drops_tail: true, ..queue(1514, 1500) };
+        for n in 0..4 {
+            let id = slab.insert(packet(n, 1500, n, 0));
+            queue.push(0, id, &mut slab, &mut dropped);
+        }
+        let held = (Queue::<Reno>::packets(&queue), Queue::<Reno>::bytes(&queue));
+        let mut left = Vec::new();
+        while let Pop::Packet(id) = queue.pop(0, &mut slab, &mut dropped) {
+            left.push(slab[id].segment());
+        }
+        (held, left)
+    };
+    assert_eq!(left_of_4(0).0, (1, 1500));
+    assert_eq!(left_of_4(1).0, (2, 3000));
+    assert_eq!(left_of_4(2), ((3, 4500), vec![0, 1, 3]), "of equally long bins the first one loses");
+}
+
 proptest! {
     /// What comes leaves once or is dropped, flows stay in order, and the books balance.
     #[test]
