@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -173,7 +176,7 @@ def test_faults_have_the_places_of_a_list(tmp_path: Path, change: dict[str, Any]
     [
         ([["h0->leaf0", "leaf0->h0"], PATHS[1]], None),
         ([PATHS[0], []], "the path has no link"),
-        ([PATHS[0], None], "the path has no link"),
+        ([PATHS[0], None], "the flow has no path"),
         ([PATHS[0], ["h4->leaf1", "leaf9->h5"]], 'there is no link "leaf9->h5"'),
         ([PATHS[0], ["h4->leaf1", "h4->leaf1"]], None),
         ([PATHS[0], ["h4->leaf1", "leaf2->h8"]], "leaves"),
@@ -182,7 +185,10 @@ def test_faults_have_the_places_of_a_list(tmp_path: Path, change: dict[str, Any]
 def test_paths_in_lists_are_held_against_the_network(tmp_path: Path, path: Any, what: str | None) -> None:
     network = network_of(tmp_path)
     said = []
-    for given in (pa.table({"path": pa.array(path, pa.list_(pa.string()))}), [{"path": links or []} for links in path]):
+    for given in (
+        pa.table({"path": pa.array(path, pa.list_(pa.string()))}),
+        [{"path": links} if links is not None else {} for links in path],
+    ):
         try:
             said.append(told(sb.solve(network, flows=given)))
         except sb.InputError as error:
@@ -252,3 +258,101 @@ def test_a_hundred_thousand_flows_with_ids_in_columns(tmp_path: Path) -> None:
     answer = sb.solve(network_of(tmp_path), flows=table)
     assert (answer.status, len(answer.flows)) == ("optimal", count)
     assert pa.table(answer.flows)["id"].to_pylist() == table["id"].to_pylist()
+
+
+def test_a_flow_may_name_its_ends_where_others_have_a_path(tmp_path: Path) -> None:
+    listed: list[dict[str, Any]] = [{"path": PATHS[1]}, {"src": "h2", "dst": "h9"}]
+    table = pa.table({"path": [PATHS[1], None], "src": [None, "h2"], "dst": [None, "h9"]})
+    network = network_of(tmp_path)
+    assert told(sb.solve(network, flows=table)) == told(sb.solve(network, flows=listed))
+
+
+def test_categories_and_counts_beside_empty_cells(tmp_path: Path) -> None:
+    network = network_of(tmp_path)
+    wanted = told(sb.solve(network, flows=pa.table(GOOD)))
+    frame = pl.DataFrame(GOOD)
+    ends = pl.Enum(HOSTS)
+    for form in (
+        frame.cast(pl.Categorical),
+        frame.with_columns(pl.col("src").cast(ends), pl.col("dst").cast(ends)),
+        pd.DataFrame(GOOD).astype("category"),
+    ):
+        assert told(sb.solve(network, flows=form)) == wanted
+    frame.cast(pl.Categorical).write_ipc(tmp_path / "flows.arrow")
+    assert told(sb.solve(network, flows={"file": tmp_path / "flows.arrow"})) == wanted
+    counted = pd.DataFrame({**GOOD, "subflows": [2, None, 1], "bandwidth_function": [[[0, 0], [1, 1e9]]] * 3})
+    assert sb.solve(network, flows=counted, policy="bandwidth-function").status == "optimal"
+
+
+def test_arrow_streams_and_names_like_addresses(tmp_path: Path) -> None:
+    table = pa.table(GOOD)
+    with pa.ipc.new_stream(str(tmp_path / "flows.arrow"), table.schema) as stream:
+        stream.write_table(table)
+    pa.parquet.write_table(table, pa.OSFile(str(tmp_path / "file:x.parquet"), "wb"))
+    network = network_of(tmp_path)
+    wanted = told(sb.solve(network, flows=table))
+    for name in ("flows.arrow", "file:x.parquet"):
+        (tmp_path / "case.json").write_text(json.dumps({"network": NETWORK, "flows": {"file": name}}))
+        assert told(sb.solve(tmp_path / "case.json")) == wanted
+
+
+def refused(subak: Subak, folder: Path, name: str) -> str:
+    (folder / "case.json").write_text(json.dumps({"network": NETWORK, "flows": {"file": name}}))
+    done = subak("solve", "case.json", cwd=folder)
+    assert (done.code, done.err.count("\n")) == (2, 1), done
+    assert done.err.startswith("subak: case.json: flows.file: "), done.err
+    return done.err
+
+
+def test_files_that_claim_what_they_do_not_hold(subak: Subak, tmp_path: Path) -> None:
+    """Cases of somebody who had not read the code: the first ended the process by a signal."""
+    pa.feather.write_feather(pa.table(GOOD), str(tmp_path / "flows.arrow"), compression="uncompressed")
+    data = (tmp_path / "flows.arrow").read_bytes()
+    offsets = b"".join(n.to_bytes(4, "little") for n in (0, 2, 4, 6))
+    assert data.count(offsets) >= 2
+    (tmp_path / "flows.arrow").write_bytes(data.replace(offsets, offsets[:8] + b"\xff\xff\xff\x7f" + offsets[12:]))
+    assert "cannot be read as a table" in refused(subak, tmp_path, "flows.arrow")
+    pa.feather.write_feather(pa.table({"weight": pa.nulls(20_000_001)}), str(tmp_path / "many.arrow"))
+    assert "give at most 20000000 flows" in refused(subak, tmp_path, "many.arrow")
+    repeated = pa.DictionaryArray.from_arrays(pa.array([0] * 20_000_001, pa.int8()), pa.array(["h0"]))
+    pa.parquet.write_table(pa.table({"src": repeated}), tmp_path / "many.parquet")
+    assert "give at most 20000000 flows" in refused(subak, tmp_path, "many.parquet")
+    twice = pa.Table.from_arrays([pa.array(["h0"])] * 2, names=["src", "src"])
+    pa.feather.write_feather(twice, str(tmp_path / "twice.arrow"))
+    assert 'the column "src" is there twice' in refused(subak, tmp_path, "twice.arrow")
+    for name in ("pipe.arrow", "pipe.parquet"):
+        os.mkfifo(tmp_path / name)
+        assert "is not a regular file" in refused(subak, tmp_path, name)
+
+
+def test_damaged_files_end_in_a_fault(tmp_path: Path) -> None:
+    script = """
+import random, sys
+import subak as sb
+from subak import columns
+network = sb.Network.from_file(sys.argv[1])
+for name in sys.argv[2:]:
+    data, rng = open(name, "rb").read(), random.Random(name[-8:])
+    for turn in range(150):
+        spoilt = bytearray(data)
+        for _ in range(rng.randrange(1, 4)):
+            spoilt[rng.randrange(len(data))] = rng.randrange(256)
+        open(name, "wb").write(spoilt if turn % 3 else spoilt[: rng.randrange(len(data))])
+        try:
+            sb.solve(network, flows={"file": name})
+        except sb.InputError:
+            pass
+print("done")
+"""
+    network_of(tmp_path)
+    table = pa.table({**GOOD, "demand": [1e9, None, 2e9]})
+    paths = pa.table({"path": [PATHS[0], PATHS[1]]})
+    names = []
+    for kind, given in (("flows", table), ("paths", paths)):
+        names += [f"{kind}.parquet", f"{kind}.arrow", f"{kind}.feather"]
+        pa.parquet.write_table(given, tmp_path / names[-3])
+        pa.feather.write_feather(given, str(tmp_path / names[-2]), compression="uncompressed")
+        pa.feather.write_feather(given, str(tmp_path / names[-1]), compression="lz4")
+    words = [sys.executable, "-c", script, "network.json", *names]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.stdout == "done\n", (done.returncode, done.stderr)

@@ -324,9 +324,14 @@ def _over(
 
 def _in_columns(flows: Flows) -> tuple[columns.Columns, str | None] | None:
     """Flows of one path in columns, and the unit of their demands, if they are in a table."""
+    import pyarrow as pa
+
     if tables.is_frame(flows):
         table = tables.checked(cast("Frame", flows), "flows", OF_FLOWS)
-        return (columns.of_table(table), None) if columns.are_plain(table) else None
+        try:
+            return (columns.of_table(table), None) if columns.are_plain(table) else None
+        except pa.ArrowException:
+            return None  # a kind of column that is read row by row
     if isinstance(flows, Mapping) and flows.keys() <= {"file", "unit"}:
         name, unit = flows.get("file"), cast("str | None", flows.get("unit"))
         if isinstance(name, str | os.PathLike) and columns.is_name(os.fspath(name)):

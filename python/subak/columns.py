@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from subak import tables
+from subak import inputs, tables
 from subak.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,12 +18,18 @@ if TYPE_CHECKING:
 
     Words = tuple[list[str], np.ndarray]
     """Those that occur, and the place of each cell's; `NO_WORD` where it is empty."""
-    Columns = tuple[list[tuple[str, np.ndarray]], list[tuple[str, Words]], tuple[Words, np.ndarray] | None]
-    """Columns of numbers (NaN where a cell is empty), of words, and the links of each flow with where they begin."""
+    Paths = tuple[Words, np.ndarray, np.ndarray]
+    """The links of all flows, where each flow's begin, and the flows that have none."""
+    Columns = tuple[list[tuple[str, np.ndarray]], list[tuple[str, Words]], Paths | None]
+    """Columns of numbers (NaN where a cell is empty), of words, and of paths."""
 
 NAMES = ("id", "src", "dst")
 PLAIN = (*NAMES, "demand", "weight", "size", "deadline", "subflows", "path")
 NO_WORD = 2**32 - 1
+MOST_ROWS = 20_000_000
+MOST_LINKS = 6 * MOST_ROWS
+MOST_BYTES = 1 << 32
+LONGEST_NAME = 200
 
 
 def is_name(name: str) -> bool:
@@ -34,23 +40,57 @@ def is_name(name: str) -> bool:
 def of_file(path: str | os.PathLike[str]) -> Columns:
     """The flows of a Parquet file or of one in Arrow's own format (also called Feather)."""
     import pyarrow as pa
-    import pyarrow.feather
+
+    name = os.fspath(path)
+    shown = name if name.isprintable() and len(name) < LONGEST_NAME else ascii(name)[:LONGEST_NAME]
+    try:
+        inputs.check_file(name)
+        return of_table(_read(name))
+    except InputError as error:
+        raise InputError(None, error.place, f"{shown} {error.what}", error.mend) from None
+    except (OSError, ValueError, pa.ArrowException) as error:
+        said = getattr(error, "strerror", None) or (str(error).splitlines() or ["it is damaged"])[0]
+        what = f"{shown} cannot be read as a table: {said}"
+        raise InputError(None, "", what, "give a Parquet or Arrow file with a row for each flow") from None
+
+
+def _read(name: str) -> pa.Table:
+    """The table in a file. Nothing that it claims is believed before it was looked at."""
+    import pyarrow as pa
     import pyarrow.parquet
 
-    path = os.fspath(path)
-    try:
-        if os.path.isdir(path):
-            raise IsADirectoryError(None, "it is a directory")
-        form = pa.parquet.read_table if path.lower().endswith(".parquet") else pa.feather.read_table
-        return of_table(form(path))
-    except FileNotFoundError:
-        raise InputError(None, "", f"{path} there is no such file", "check the path") from None
-    except (OSError, ValueError, pa.ArrowException) as error:
-        if isinstance(error, InputError):
-            raise InputError(None, error.place, f"{path} {error.what}", error.mend) from None
-        said = getattr(error, "strerror", None) or (str(error).splitlines() or ["it is damaged"])[0]
-        what = f"{path} cannot be read as a table: {said}"
-        raise InputError(None, "", what, "give a Parquet or Arrow file with a row for each flow") from None
+    with pa.OSFile(name) as source:
+        if name.lower().endswith(".parquet"):
+            file = pa.parquet.ParquetFile(source)
+            kinds = [file.schema.column(i) for i in range(len(file.schema))]
+            groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
+            cells = (group.column(i).num_values for group in groups for i, kind in enumerate(kinds) if "." in kind.path)
+            _check_size(file.metadata.num_rows, sum(cells), sum(group.total_byte_size for group in groups))
+            # What few words say in many cells is kept so.
+            texts = [kind.path for kind in kinds if kind.physical_type == "BYTE_ARRAY"]
+            words = [path for path in texts if path != "id" and "." not in path]
+            return pa.parquet.ParquetFile(source, read_dictionary=words).read()
+        is_file = source.read(6) == b"ARROW1"
+        source.seek(0)
+        read, batches, rows = pa.ipc.open_file(source) if is_file else pa.ipc.open_stream(source), [], 0
+        for batch in (read.get_batch(i) for i in range(read.num_record_batches)) if is_file else read:
+            rows += batch.num_rows
+            _check_size(rows, 0, 0)
+            # Offsets beyond the file's bytes would be followed otherwise.
+            batch.validate(full=True)
+            batches.append(batch)
+        return pa.Table.from_batches(batches, read.schema)
+
+
+def _check_size(rows: int, links: int, unpacked_bytes: int) -> None:
+    if rows > MOST_ROWS:
+        what = f"it has {rows if rows < NO_WORD else 'billions of'} rows"
+        raise InputError(None, "", what, f"give at most {MOST_ROWS} flows")
+    if links > MOST_LINKS:
+        raise InputError(None, "", f"its lists hold {links} cells", f"give at most {MOST_LINKS} links in all paths")
+    if unpacked_bytes > MOST_BYTES:
+        what = "it holds more than 4 GiB once it is unpacked"
+        raise InputError(None, "", what, "leave away columns that flows do not have")
 
 
 def write(answer: Answer, path: Path) -> None:
@@ -68,7 +108,7 @@ def write(answer: Answer, path: Path) -> None:
     flows = tables.to_arrow(answer.flows)
     flows = flows.replace_schema_metadata({"subak": json.dumps({**told, "certificate": answer.certificate})})
     try:
-        if path.suffix.lower() == ".parquet":
+        if path.name.lower().endswith(".parquet"):
             pa.parquet.write_table(flows, path)
         else:
             pa.feather.write_feather(flows, str(path))
@@ -85,21 +125,25 @@ def are_plain(table: pa.Table) -> bool:
 
 def of_table(table: pa.Table) -> Columns:
     """The columns of a table of flows."""
-    numbers, words, path = [], [], None
-    for key, unit, field in _fields(table):
-        column = table[field.name]
+    numbers, words, paths = [], [], None
+    fields = _fields(table)
+    for key, _, field in fields:
+        if sum(key == other for other, _, _ in fields) > 1:
+            raise InputError(None, "", f'the column "{key}" is there twice', "leave one of them away")
         if not _is_plain(key, field.type):
             mend = "give names, numbers, text such as 5Gbps, or of path a list of links"
             raise InputError(None, "", f'the column "{field.name}" holds {field.type}', mend)
+    for key, unit, field in fields:
+        column = table[field.name]
         if key == "path":
-            path = _lists(column)
+            paths = _lists(column)
         elif unit == "ns":
             words.append((key, _words(column, unit)))
         elif key in NAMES or _is_text(field.type):
             words.append((key, _words(column)))
         else:
             numbers.append((key, _numbers(column)))
-    return numbers, words, path
+    return numbers, words, paths
 
 
 def _fields(table: pa.Table) -> list[tuple[str, str, pa.Field]]:
@@ -108,12 +152,18 @@ def _fields(table: pa.Table) -> list[tuple[str, str, pa.Field]]:
     return [(key, unit, field) for key, unit, field in named if not field.name.startswith("__index_level_")]
 
 
+def _inner(kind: pa.DataType) -> pa.DataType:
+    """What a dictionary's places stand for."""
+    import pyarrow as pa
+
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
 def _is_text(kind: pa.DataType) -> bool:
     import pyarrow as pa
 
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    return any(is_of(kind) for is_of in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))
+    is_text = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    return any(is_of(_inner(kind)) for is_of in is_text)
 
 
 def _is_plain(key: str, kind: pa.DataType) -> bool:
@@ -122,9 +172,11 @@ def _is_plain(key: str, kind: pa.DataType) -> bool:
     if key == "path":
         is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
         return is_list and _is_text(kind.value_type)
-    if _is_text(kind) or pa.types.is_integer(kind):
+    if _is_text(kind) or pa.types.is_null(kind):
         return True
-    return key not in NAMES and (pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind))
+    kind = _inner(kind)
+    is_number = pa.types.is_integer(kind) or (key not in NAMES and pa.types.is_floating(kind))
+    return is_number or (key not in NAMES and pa.types.is_decimal(kind))
 
 
 def _numbers(column: pa.ChunkedArray) -> np.ndarray:
@@ -135,27 +187,32 @@ def _numbers(column: pa.ChunkedArray) -> np.ndarray:
     return np.ascontiguousarray(floats.to_numpy(), dtype=np.float64)
 
 
-def _words(column: pa.ChunkedArray | pa.Array, unit: str = "") -> Words:
+def _words(column: pa.ChunkedArray, unit: str = "") -> Words:
     import numpy as np
     import pyarrow as pa
 
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    encoded = column.dictionary_encode()
-    encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
-    places = encoded.indices.cast(pa.int64()).fill_null(NO_WORD).to_numpy(zero_copy_only=False)
-    words = [f"{word}{unit}" for word in encoded.dictionary.to_pylist()]
-    return words, np.ascontiguousarray(places, dtype=np.uint32)
+    if not pa.types.is_dictionary(column.type):
+        column = column.cast(pa.string()) if pa.types.is_null(column.type) else column
+        column = column.dictionary_encode()
+    # Chunks may have dictionaries of their own.
+    known: dict[str, int] = {}
+    places = []
+    for chunk in column.chunks:
+        said = [None if word is None else f"{word}{unit}" for word in chunk.dictionary.to_pylist()]
+        here = [NO_WORD if word is None else known.setdefault(word, len(known)) for word in said]
+        of = chunk.indices.cast(pa.int64()).fill_null(len(here)).to_numpy(zero_copy_only=False)
+        places.append(np.array([*here, NO_WORD], dtype=np.uint32)[of])
+    return list(known), np.concatenate([np.zeros(0, np.uint32), *places])
 
 
-def _lists(column: pa.ChunkedArray) -> tuple[Words, np.ndarray]:
+def _lists(column: pa.ChunkedArray) -> Paths:
     import numpy as np
     import pyarrow.compute as pc
 
     lengths = pc.list_value_length(column).fill_null(0).to_numpy()
     begins = np.concatenate([[0], np.cumsum(lengths, dtype=np.uint64)])
     if begins[-1] >= NO_WORD:
-        raise InputError(
-            None, "path", "the paths have 2^32 links or more together", "give fewer flows or shorter paths"
-        )
-    return _words(pc.list_flatten(column)), np.ascontiguousarray(begins, dtype=np.uint32)
+        what = "the paths have 2^32 links or more together"
+        raise InputError(None, "path", what, "give fewer flows or shorter paths")
+    missing = np.flatnonzero(column.is_null().to_numpy())
+    return _words(pc.list_flatten(column)), begins.astype(np.uint32), missing.astype(np.uint32)

@@ -8,6 +8,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ def read(path: str | os.PathLike[str]) -> tuple[bytes, str]:
     if os.fspath(path) == "-":
         return _bounded(sys.stdin.buffer.read(MOST_BYTES + 1), "<stdin>"), "<stdin>"
     name = os.fspath(path)
-    try:
+    with _readable(name):
         mode = os.stat(path).st_mode
         if stat.S_ISDIR(mode):
             raise InputError(name, "", "this is a directory", "name a file in it")
@@ -30,6 +31,25 @@ def read(path: str | os.PathLike[str]) -> tuple[bytes, str]:
             raise InputError(name, "", "this is not a file", "name a regular file, or - for standard input")
         with open(path, "rb") as file:
             return _bounded(file.read(MOST_BYTES + 1), name), name
+
+
+def check_file(name: str) -> None:
+    """Refuses what is no regular file that can be read."""
+    with _readable(name):
+        mode = os.stat(name).st_mode
+        if stat.S_ISDIR(mode):
+            raise InputError(name, "", "is a directory", "name a file in it")
+        if not stat.S_ISREG(mode):
+            raise InputError(name, "", "is not a regular file", "name one")
+        with open(name, "rb"):
+            pass
+
+
+@contextmanager
+def _readable(name: str) -> Iterator[None]:
+    """Says in words why a file cannot be read."""
+    try:
+        yield
     except FileNotFoundError:
         raise InputError(name, "", "there is no such file", "check the path") from None
     except (OSError, ValueError) as error:

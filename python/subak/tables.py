@@ -78,7 +78,9 @@ def _given(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in row.items():
         if value is not None and value == value:  # what is missing is null, or no number
             key, unit = NS_AND_BYTES.get(name, (name, ""))
-            yield key, f"{value}{unit}" if unit else value
+            # Where a cell is empty, pandas has floats.
+            whole = key == "subflows" and isinstance(value, float) and value.is_integer()
+            yield key, f"{value}{unit}" if unit else int(value) if whole else value
 
 
 def _named(row: Any) -> Any:

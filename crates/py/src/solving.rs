@@ -8,7 +8,7 @@ use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use subak_core::case::{Column, FlowColumns, policy_from_value};
+use subak_core::case::{Column, FlowColumns, Paths, policy_from_value};
 use subak_core::document::{Format, json};
 use subak_core::formats::{flows::resolved, refuse_kind};
 use subak_core::route::Metric;
@@ -144,9 +144,9 @@ type Rows = (PyBuffer<u32>, PyBuffer<u32>, PyBuffer<f64>, PyBuffer<f64>);
 type Words = (Vec<String>, PyBuffer<u32>);
 
 /// What `subak.columns` calls so.
-type Columns = (Vec<(String, PyBuffer<f64>)>, Vec<(String, Words)>, Option<(Words, PyBuffer<u32>)>);
+type Columns = (Vec<(String, PyBuffer<f64>)>, Vec<(String, Words)>, Option<(Words, PyBuffer<u32>, PyBuffer<u32>)>);
 
-fn flow_columns(py: Python<'_>, (numbers, words, path): Columns) -> PyResult<Result<FlowColumns, Fault>> {
+fn flow_columns(py: Python<'_>, (numbers, words, paths): Columns) -> PyResult<Result<FlowColumns, Fault>> {
     let column_of = |(words, of): Words| PyResult::Ok(Column::Words { words, of: of.to_vec(py)? });
     let mut columns = Vec::new();
     for (name, cells) in numbers {
@@ -155,8 +155,10 @@ fn flow_columns(py: Python<'_>, (numbers, words, path): Columns) -> PyResult<Res
     for (name, cells) in words {
         columns.push((name, column_of(cells)?));
     }
-    let path = path.map(|(links, begins)| PyResult::Ok((column_of(links)?, begins.to_vec(py)?))).transpose()?;
-    Ok(FlowColumns::new(columns, path))
+    let paths_of = |(links, begins, missing): (Words, PyBuffer<u32>, PyBuffer<u32>)| {
+        PyResult::Ok(Paths { links: column_of(links)?, begins: begins.to_vec(py)?, missing: missing.to_vec(py)? })
+    };
+    Ok(FlowColumns::new(columns, paths.map(paths_of).transpose()?))
 }
 
 /// Reads a file of columns that an input names, by Python's reader of such files.

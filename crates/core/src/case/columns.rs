@@ -56,6 +56,7 @@ fn number(given: f64) -> Option<Value> {
         _ if given.is_nan() => None,
         _ if given.is_infinite() => Some(Value::from(given.to_string())),
         _ if given.fract() == 0.0 && (0.0..MOST).contains(&given) => Some(Value::from(given as u64)),
+        _ if given.fract() == 0.0 && given.abs() < MOST => Some(Value::from(given as i64)),
         _ => Some(Value::from(given)),
     }
 }
@@ -68,19 +69,29 @@ pub(super) fn in_unit(demand: Value, unit: Option<&str>) -> Value {
     }
 }
 
+/// The links of each flow's path.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Paths {
+    /// By name, one path after the other.
+    pub links: Column,
+    /// Where each path begins: one place more than there are flows.
+    pub begins: Vec<u32>,
+    /// The flows that say nothing of a path, in their order.
+    pub missing: Vec<u32>,
+}
+
 /// Flows in named columns: those of a table of flows in a file (`src`, `dst`, `demand`, ...), or `path` in place of the ends.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FlowColumns {
     columns: Vec<(String, Column)>,
-    /// The links of each flow's path one after the other, and where each begins: one place more than there are flows.
-    path: Option<(Column, Vec<u32>)>,
+    paths: Option<Paths>,
     rows: usize,
 }
 
 impl FlowColumns {
-    /// Columns of one length. `path` holds links by name, and where each flow's begin.
-    pub fn new(columns: Vec<(String, Column)>, path: Option<(Column, Vec<u32>)>) -> Result<Self, Fault> {
-        let of_path = path.iter().map(|(_, begins)| begins.len().saturating_sub(1));
+    /// Columns of one length.
+    pub fn new(columns: Vec<(String, Column)>, paths: Option<Paths>) -> Result<Self, Fault> {
+        let of_path = paths.iter().map(|paths| paths.begins.len().saturating_sub(1));
         let rows = columns.iter().map(|(_, column)| column.len()).chain(of_path).max().unwrap_or(0);
         let uneven = columns.iter().find(|(_, column)| column.len() != rows);
         let mut faults = Faults::default();
@@ -88,11 +99,11 @@ impl FlowColumns {
             let what = format!("the column has {} cells, and another has {rows}", column.len());
             faults.push(Fault::new(name.as_str(), what, "give columns of one length"));
         }
-        let sound = |(links, begins): &(Column, Vec<u32>)| {
+        let sound = |Paths { links, begins, .. }: &Paths| {
             let rises = begins.windows(2).all(|pair| pair[0] <= pair[1]);
             begins.len() == rows + 1 && rises && begins.last().is_some_and(|&end| end as usize <= links.len())
         };
-        if !path.as_ref().is_none_or(sound) {
+        if !paths.as_ref().is_none_or(sound) {
             faults.push(Fault::new("path", "the lists of links are not one a flow", "give a list in each row"));
         }
         for (at, (name, _)) in columns.iter().enumerate() {
@@ -102,7 +113,7 @@ impl FlowColumns {
                 faults.push(Fault::new("", format!("the column {} is there twice", quoted(name)), "leave one away"));
             }
         }
-        faults.done().map(|()| FlowColumns { columns, path, rows })
+        faults.done().map(|()| FlowColumns { columns, paths, rows })
     }
 
     /// The number of flows.
@@ -119,8 +130,8 @@ impl FlowColumns {
         self.columns.iter().find(|(known, _)| known == name).map(|(_, column)| column)
     }
 
-    pub(super) fn path(&self) -> Option<(&Column, &[u32])> {
-        self.path.as_ref().map(|(links, begins)| (links, begins.as_slice()))
+    pub(super) fn paths(&self) -> Option<&Paths> {
+        self.paths.as_ref()
     }
 
     /// What a reader of flows makes of them. Plain numbers of demand are in `unit`.
@@ -135,7 +146,8 @@ impl FlowColumns {
             let value = column.cell(row)?;
             Some((name.clone(), if name == "demand" { in_unit(value, unit) } else { value }))
         });
-        let path = self.path.as_ref().map(|(links, begins)| {
+        let given = self.paths.as_ref().filter(|paths| paths.missing.binary_search(&(row as u32)).is_err());
+        let path = given.map(|Paths { links, begins, .. }| {
             let cells = begins[row] as usize..begins[row + 1] as usize;
             ("path".to_string(), cells.map(|cell| links.cell(cell).unwrap_or(Value::Null)).collect())
         });

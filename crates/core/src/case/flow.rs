@@ -1,6 +1,6 @@
 //! The flows of a case, one by one.
 
-use super::columns::{Column, FlowColumns, in_unit};
+use super::columns::{Column, FlowColumns, Paths, in_unit};
 use crate::document::{check_keys, list, nearest, table, text};
 use crate::quantity::{self, quoted, shown};
 use crate::route::{Router, Routing, key_of};
@@ -256,8 +256,8 @@ impl<'a> Plain<'a> {
         if ["size", "deadline", "subflows"].into_iter().any(|name| column(name).is_some()) {
             return None;
         }
-        let ways = match (given.path(), column("src"), column("dst")) {
-            (Some((links, begins)), None, None) => {
+        let ways = match (given.paths(), column("src"), column("dst")) {
+            (Some(Paths { links, begins, .. }), None, None) => {
                 Ways::Path { links: Named::of(links, |name| network.find_link(name))?, begins }
             }
             (None, Some(src), Some(dst)) => {

@@ -256,13 +256,14 @@ impl Filling {
     /// A flow's rate follows from the lowest level at which one of its links ran full.
     fn write(&self, rows: &Rows, rates_bps: &mut [f64], bottleneck: &mut [LinkId]) {
         for (k, row) in self.rows.iter().enumerate() {
-            let path = row.0.iter().chain(Self::tail(row, rows, k));
-            let first = |(lowest, by), &l| if self.full[l] < lowest { (self.full[l], l) } else { (lowest, by) };
-            let (lowest, by) = path.fold((f64::INFINITY, NO_LINK), first);
+            let path = || row.0.iter().chain(Self::tail(row, rows, k));
+            let lowest = path().map(|&l| self.full[l]).fold(f64::INFINITY, f64::min);
             let (f, weight) = (rows.flow(k).index(), self.weight(rows, k));
             let sated = rows.demand_bps[f] / weight <= lowest;
             rates_bps[f] = if sated { rows.demand_bps[f] } else { weight * lowest };
             if let Some(place) = bottleneck.get_mut(f) {
+                // The first of them, without a branch: which it is cannot be foreseen.
+                let by = path().rev().fold(NO_LINK, |by, &l| if self.full[l] == lowest { l } else { by });
                 *place = if sated { NO_LINK } else { by };
             }
         }
