@@ -305,7 +305,7 @@ impl PacketSizes {
     }
 }
 
-/// How a run was shared out between threads, counted: no clock and no machine has a part in it.
+/// How a run was shared out between threads, counted: where a run goes on until a time, no clock and no machine has a part in it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sharing {
     /// Parts of the network.
