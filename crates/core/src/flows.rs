@@ -133,13 +133,18 @@ impl Flows {
         })
     }
 
-    fn push_unchecked(&mut self, paths: &[Vec<LinkId>], weight: f64, demand_bps: Option<f64>) -> Result<(), Fault> {
+    fn push_unchecked(
+        &mut self,
+        paths: &[impl AsRef<[LinkId]>],
+        weight: f64,
+        demand_bps: Option<f64>,
+    ) -> Result<(), Fault> {
         check_weight(weight)?;
         if let Some(demand) = demand_bps {
             check_demand(demand)?;
         }
         for path in paths {
-            self.links.extend_from_slice(path);
+            self.links.extend_from_slice(path.as_ref());
             self.link_ptr.push(self.links.len());
         }
         self.path_ptr.push(self.link_ptr.len());
@@ -156,13 +161,7 @@ impl Flows {
         demand_bps: Option<f64>,
         id: Option<String>,
     ) -> Result<(), Fault> {
-        check_weight(weight)?;
-        demand_bps.map_or(Ok(()), check_demand)?;
-        self.links.extend_from_slice(path);
-        self.link_ptr.push(self.links.len());
-        self.path_ptr.push(self.link_ptr.len());
-        self.weight.push(weight);
-        self.demand_bps.push(demand_bps.unwrap_or(f64::INFINITY));
+        self.push_unchecked(&[path], weight, demand_bps)?;
         self.ids.extend(id);
         Ok(())
     }

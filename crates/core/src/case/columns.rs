@@ -136,7 +136,7 @@ impl FlowColumns {
 
     /// What a reader of flows makes of them. Plain numbers of demand are in `unit`.
     pub(super) fn read_into(&self, unit: Option<&str>, flows: &mut FlowReader) -> Result<(), Fault> {
-        let taken = flows.push_plain(self, unit)?;
+        let taken = flows.push_plain(self, unit);
         (taken..self.rows).try_for_each(|row| flows.push(row, &self.row(row, unit)))
     }
 

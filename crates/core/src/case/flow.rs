@@ -63,11 +63,11 @@ impl<'a> FlowReader<'a> {
 
     /// Takes the flows of a table one after the other, as long as each is plain and sound: of one path, with an id of its own if
     /// there are any. Returns how many it took; what it left is for [`FlowReader::push`], which says what is wrong.
-    pub fn push_plain(&mut self, given: &FlowColumns, unit: Option<&str>) -> Result<usize, Fault> {
+    pub fn push_plain(&mut self, given: &FlowColumns, unit: Option<&str>) -> usize {
         let (Some(network), Policy::MaxMin | Policy::AlphaFair { .. }) = (self.network, self.policy) else {
-            return Ok(0);
+            return 0;
         };
-        let Some(columns) = Plain::of(given, network) else { return Ok(0) };
+        let Some(columns) = Plain::of(given, network) else { return 0 };
         let (mut path, mut name, mut seen) = (Vec::new(), String::new(), IdVec::filled(0, network.links().len()));
         for row in 0..given.len() {
             name.clear();
@@ -75,14 +75,14 @@ impl<'a> FlowReader<'a> {
                 None => write!(name, "{row}").expect("text has room"),
                 Some(id) => match id.cell(row) {
                     Some(Value::String(id)) if !self.names.contains_key(id.as_str()) => name = id,
-                    _ => return Ok(row),
+                    _ => return row,
                 },
             }
             match &columns.ways {
                 Ways::Ends { src, dst } => {
-                    let (Some(src), Some(dst)) = (src.at(row), dst.at(row)) else { return Ok(row) };
+                    let (Some(src), Some(dst)) = (src.at(row), dst.at(row)) else { return row };
                     let router = self.router.get_or_insert_with(|| Router::by(network, self.routing));
-                    let Ok(found) = router.path(src, dst, key_of(&name)) else { return Ok(row) };
+                    let Ok(found) = router.path(src, dst, key_of(&name)) else { return row };
                     path = found;
                 }
                 Ways::Path { links, begins } => {
@@ -91,7 +91,7 @@ impl<'a> FlowReader<'a> {
                     path.extend(cells.clone().filter_map(|cell| links.at(cell)));
                     let joined = path.windows(2).all(|pair| check_joined(network, pair[0], pair[1]).is_ok());
                     if path.len() < cells.len() || !joined || !is_path(&path, &mut seen, row as u32 + 1) {
-                        return Ok(row);
+                        return row;
                     }
                 }
             }
@@ -99,18 +99,18 @@ impl<'a> FlowReader<'a> {
             let weighed = value(columns.weight).map_or(Ok(1.0), |value| weight(&value));
             let demand =
                 value(columns.demand).map(|value| quantity::rate_bps_from_json(&in_unit(value, unit))).transpose();
-            let (Ok(weight), Ok(demand_bps)) = (weighed, demand) else { return Ok(row) };
+            let (Ok(weight), Ok(demand_bps)) = (weighed, demand) else { return row };
             let id = columns.id.map(|_| name.clone());
             if self.flows.links().len() + path.len() > MOST_PATH_LINKS
                 || self.flows.push_path(&path, weight, demand_bps, id).is_err()
             {
-                return Ok(row);
+                return row;
             }
             if columns.id.is_some() {
                 self.names.insert(name.as_str().into(), row as u32);
             }
         }
-        Ok(given.len())
+        given.len()
     }
 
     fn take(&mut self, i: usize, value: &Value) -> Result<(), Fault> {
