@@ -91,13 +91,13 @@ def test_p4_that_is_broken_anywhere_is_refused_or_read(monkeypatch: pytest.Monke
             "#define A0 1\n"
             + "\n".join(f"#define A{k + 1} A{k} + A{k}" for k in range(40))
             + "\napply { meta.m = A40; }",
-            "its macros grow",
+            "macros grow",
         ),
         (
             "#define A0(x) x\n"
             + "\n".join(f"#define A{k + 1}(x) A{k}(x) + A{k}(x)" for k in range(40))
             + "\napply { meta.m = A40(1); }",
-            "its macros grow",
+            "macros grow",
         ),
         ('#include "/dev/zero"\napply { }', "the include /dev/zero is not found"),
         ("#define\napply { }", "cannot be preprocessed"),

@@ -66,7 +66,7 @@ def test_the_port_that_ingress_sets_is_the_one_that_egress_matches() -> None:
 
 def test_meters_hashes_and_registers_tie_tables() -> None:
     qos = read("qos")
-    assert qos.by_name["policy"].statistics_width == 64 + 128
+    assert qos.by_name["policy"].statistics_width == 128 + 128
     red = next(t.name for t in qos.tables if t.name.startswith("if_") and "meta.colour" in t.matched)
     assert kinds(qos)["policy", red] == "match"
     firewall = read("firewall")

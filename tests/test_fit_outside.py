@@ -505,7 +505,7 @@ SAID = {
     "missing-bracket": (run_by_t0("meta.a = (1 + 2;"), "write )"),
     "leading-dot": (program("action q() { } table t { actions = { .q; } }", "t.apply();"), "a dot before it"),
     "deep-expression": (run_by_t0("meta.a = " + "-" * 3000 + "1;"), "nests too deep"),
-    "deep-brackets": (run_by_t0("meta.a = " + "(" * 500 + "1" + ")" * 500 + ";"), "nests deeper than"),
+    "deep-brackets": (run_by_t0("meta.a = " + "(" * 500 + "1" + ")" * 500 + ";"), "nest deeper than"),
     "shift": ("#if 1 << 9999999999\n#endif\n" + run_by_t0(""), "has no value"),
     "shift-of-shift": ("#if 1 << (1 << 40)\n#endif\n" + run_by_t0(""), "has no value"),
     "call": ("#if 9 * f(1)\n#endif\n" + run_by_t0(""), "#if calls f"),

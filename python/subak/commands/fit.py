@@ -32,6 +32,10 @@ def fit(
             metavar="PROGRAM", help="A program of the package, such as l2l3-complex, or a file: JSON or P4."
         ),
     ],
+    define: Annotated[
+        list[str] | None,
+        typer.Option("-D", "--define", metavar="NAME[=VALUE]", help="Define a macro of a P4 program; repeatable."),
+    ] = None,
     switch: Annotated[str, typer.Option(help="rmt, flexpipe, flexpipe-release, or a TOML file.")] = "rmt",
     objective: Annotated[
         str | None, typer.Option(help="stages, latency, power or blocks: what is to be small.")
@@ -76,6 +80,7 @@ def fit(
     with _errors_told(json):
         code = _fit(
             program,
+            _defines(define or []),
             switch,
             objective,
             solver,
@@ -109,8 +114,15 @@ def _errors_told(json: bool) -> Iterator[None]:
         raise
 
 
+def _defines(given: list[str]) -> dict[str, str]:
+    """Macros by name, from NAME or NAME=VALUE; one without a value is 1, as C preprocessors have it."""
+    split = (one.partition("=") for one in given)
+    return {name: value if equals else "1" for name, equals, value in split}
+
+
 def _fit(
     program: str,
+    defines: dict[str, str],
     switch: str,
     objective: str | None,
     solver: str,
@@ -137,7 +149,7 @@ def _fit(
         raise InputError(None, "--power-model", f'"{power_model}" is none', mend)
     until = time.monotonic() + time_limit
     target = replace(switch_file.load(switch), power=power_model)
-    source = program_file.load(program, target.name)
+    source = program_file.load(program, target.name, defines)
     if graph:
         _write(graph, graph_svg.draw(source, target))
     with waiting("placing tables"):

@@ -13,7 +13,7 @@ from lark import Tree
 
 from subak.errors import InputError
 from subak.pipeline.frontend import STANDARD
-from subak.pipeline.p4.declared import Action, Table, arguments, parts, walk
+from subak.pipeline.p4.declared import NO_ACTION, Action, Table, arguments, parts, walk
 from subak.pipeline.p4.flow import applied_table, run_table
 from subak.pipeline.p4.lower import Lowering, lower_unit
 from subak.pipeline.p4.parse import Node
@@ -233,8 +233,10 @@ class _Writer:
         if callee.data == "member" and str(callee.children[1]) == "apply":
             self._apply(callee, scope, depth)
             return
-        if callee.data == "name" and str(callee.children[0]) in scope.control.actions:
-            self._run(scope.control.actions[str(callee.children[0])], args, scope, depth)
+        if callee.data == "name" and (action := scope.called(node)):
+            if any(p.direction for p in action.taken):
+                raise self._cannot(node)
+            self._run(action, scope.operands(node, action, args), scope, depth)
             return
         if callee.data == "name":
             if str(callee.children[0]) != "mark_to_drop":
@@ -282,7 +284,7 @@ class _Writer:
         self._put(depth, f"{hit}, ({ran}, {data}) = T[{table.name!r}].find({keys})")
         word = "if"
         for k, action in enumerate(self.machine.actions[table.name]):
-            if action.name == "NoAction":
+            if action is NO_ACTION:
                 continue
             self._put(depth, f"{word} {ran} == {k}:")
             if action.parameters:
@@ -297,8 +299,7 @@ class _Writer:
                 table.node, f'table "{table.name}" is applied twice', "apply a table in one place only"
             )
         names = list(dict.fromkeys((*table.actions, table.default[0])))
-        nothing: Node = Tree("block", [])
-        actions = [Action("NoAction", [], nothing) if name == "NoAction" else scope.action(name) for name in names]
+        actions = [scope.action(name) for name in names]
         self.machine.actions[table.name] = actions
         widths = [scope.width(expression) or 0 for expression, _ in table.keys]
         default = actions[names.index(table.default[0])]

@@ -6,6 +6,7 @@ from typing import Any
 
 from lark import Token, Tree
 
+from subak.pipeline.frontend import COUNTER_BITS, METER_BITS
 from subak.pipeline.p4.declared import Control, Extern, Table, arguments, is_a, parts, token_of
 from subak.pipeline.p4.parse import Node
 from subak.pipeline.p4.preprocess import Source
@@ -16,13 +17,15 @@ MATCH_KINDS = ("exact", "lpm", "ternary", "range", "optional", "selector")
 MOST_CELLS = 1 << 24
 DIRECT: dict[str, tuple[str, ...]] = {"counters": ("direct_counter",), "meters": ("direct_meter",)}
 DIRECT |= {"implementation": ("action_profile", "action_selector")}
-IGNORED = ("support_timeout",)
+IGNORED = ("support_timeout", "largest_priority_wins", "priority_delta")
 """Properties of a table that place nothing."""
 
 
 def read_unit(tree: Node, source: Source) -> Unit:
     """A program after its declarations and its controls are read."""
     unit = Unit(tree, source)
+    for node in unit.instances:
+        _global(unit, node)
     unit.hold([read_control(unit, name, f"{name}.", bool(k)) for k, name in enumerate(unit.pipeline())])
     return unit
 
@@ -35,7 +38,7 @@ def read_control(unit: Unit, name: str, prefix: str, egress: bool) -> Control:
     held = parts(node)
     if any(is_a(part, "construct_parameters") for part in held):
         raise unit.error(node, f"{name} takes parameters when it is made", "pass them to its apply")
-    control = Control(name, prefix, egress, unit.parameters(held[1]), held[-1])
+    control = Control(name, prefix, egress, unit.parameters(held[1]), held[-1], externs=dict(unit.externs))
     names: set[str] = {p.name for p in control.taken}
     for item in held[2:-1]:
         if isinstance(item, Tree):
@@ -61,12 +64,34 @@ def _item(unit: Unit, control: Control, node: Node, names: set[str]) -> None:
         _instance(unit, control, node, str(name))
 
 
-def _instance(unit: Unit, control: Control, node: Node, name: str) -> None:
+def _global(unit: Unit, node: Node) -> None:
+    """Makes an extern outside of controls known."""
+    name, called = str(parts(node)[-1]), _called(unit, node)[0]
+    if called not in EXTERNS:
+        mend = "declare it in the control that applies it"
+        raise unit.error(node, f"an instance of {called} outside of a control", mend)
+    if name in unit.externs:
+        raise unit.error(parts(node)[-1], f'there are two externs "{name}"', "give each its own name")
+    unit.externs[name] = _made(unit, node, name)
+
+
+def _called(unit: Unit, node: Node) -> tuple[str, Any]:
+    """What an instance is made of, and the node that names it."""
     made = parts(node)[0]
-    called = str(made) if isinstance(made, Token) else str(made.children[0])
+    made = unit.extern_types.get(str(made) if isinstance(made, Token) else str(made.children[0]), made)
+    return str(made) if isinstance(made, Token) else str(made.children[0]), made
+
+
+def _made(unit: Unit, node: Node, name: str) -> Extern:
+    called, made = _called(unit, node)
     given: list[Any] = next((p.children for p in parts(node) if is_a(p, "arguments")), [])
+    return _extern(unit, node, called, name, made, list(given))
+
+
+def _instance(unit: Unit, control: Control, node: Node, name: str) -> None:
+    called = _called(unit, node)[0]
     if called in EXTERNS:
-        control.externs[name] = _extern(unit, node, called, name, made, list(given))
+        control.externs[name] = _made(unit, node, name)
     elif called in unit.declared:
         control.instances[name] = called
     else:
@@ -84,13 +109,38 @@ def _extern(unit: Unit, node: Node, kind: str, name: str, made: Any, given: list
             sum(unit.members[of.name][f].width or 0 for f in unit.members[of.name]) if of.name in unit.members else 0
         )
         width = width or of.width or 0
+    elif kind in ("counter", "direct_counter"):
+        width = _counted(unit, node, _argument(given, "type", int(kind == "counter")))
+    elif kind in ("meter", "direct_meter"):
+        width = METER_BITS
     if kind in ("register", "counter", "meter"):
-        if not given:
+        size = _argument(given, "size", 0)
+        if size is None:
             raise unit.error(node, f"a {kind} of no size", "say how many cells it has")
-        cells = unit.value(given[0])
+        cells = unit.value(size)
         if not 1 <= cells <= MOST_CELLS:
             raise unit.error(node, f"{cells} cells are out of range", "give 1 to 2^24")
     return Extern(kind, name, width, cells)
+
+
+def _argument(given: list[Any], name: str, place: int) -> Any:
+    """The operand of that name, or at that place where operands have none; nothing where there is none."""
+    by_name = [one.children[1] for one in given if is_a(one, "named") and str(one.children[0]) == name]
+    in_order = [one for one in given if not is_a(one, "named")]
+    return next(iter(by_name or in_order[place : place + 1]), None)
+
+
+def _counted(unit: Unit, node: Node, kind: Any) -> int:
+    """Bits of a counter's cell: of packets, bytes, or both."""
+    if (
+        not (is_a(kind, "member") and is_a(kind.children[0], "type_name"))
+        or unit.enum_value(kind)[1].name != "CounterType"
+    ):
+        raise unit.error(
+            node, "what the counter counts is missing", "give CounterType.packets, bytes or packets_and_bytes"
+        )
+    both = str(kind.children[1]) == "packets_and_bytes"
+    return COUNTER_BITS * (2 if both else 1)
 
 
 def _table(unit: Unit, control: Control, node: Node) -> Table:

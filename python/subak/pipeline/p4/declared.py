@@ -21,6 +21,8 @@ class Parameter:
     direction: str
     """in, out, inout, or nothing: of an action, what its table's entries hold."""
     node: Node
+    default: Node | None = None
+    """Value where a call names none."""
 
 
 @dataclass
@@ -37,6 +39,10 @@ class Action:
     def parameters(self) -> list[tuple[str, int]]:
         """Name and bits of what a table's entries hold for it."""
         return [(p.name, p.type.width or 0) for p in self.taken if not p.direction]
+
+
+NO_ACTION = Action("NoAction", [], Tree("block", []))
+"""The action that core.p4 declares: it does nothing."""
 
 
 @dataclass
@@ -64,7 +70,7 @@ class Extern:
     kind: str
     name: str
     width: int = 0
-    """Bits of a register's cell."""
+    """Bits of a cell; of a direct counter or meter, bits an entry."""
     cells: int = 0
 
 

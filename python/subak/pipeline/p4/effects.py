@@ -138,8 +138,8 @@ class Effect:
             self._method(node, callee, given, scope)
             return
         name = str(callee.children[0])
-        if name in scope.control.actions or name in scope.unit.actions:
-            self.run(node, scope.action(name), given, scope)
+        if action := scope.called(node):
+            self.run(node, action, given, scope)
         elif name in scope.unit.functions:
             self.run(node, scope.function(node, name), given, scope)
         elif name in FUNCTIONS:
@@ -155,9 +155,8 @@ class Effect:
         """An action or a function called by its name, with operands."""
         if any(action.body is body for body in self.running):
             raise scope.unit.error(node, f'"{action.name}" calls itself', "let actions only call others")
-        scope.check_arguments(node, action, given)
         names = {}
-        for parameter, arg in zip(action.taken, given, strict=True):
+        for parameter, arg in zip(action.taken, scope.operands(node, action, given), strict=True):
             if parameter.direction in ("out", "inout"):
                 names[parameter.name] = scope.handed(arg, parameter.type)
             else:

@@ -6,7 +6,7 @@ from lark import Tree
 
 from subak.pipeline import program
 from subak.pipeline.frontend import DESTINED
-from subak.pipeline.p4.declared import Action, Table, parts
+from subak.pipeline.p4.declared import NO_ACTION, Action, Table, parts
 from subak.pipeline.p4.effects import Effect
 from subak.pipeline.p4.parse import Node
 from subak.pipeline.p4.scope import Ref, Scope
@@ -101,7 +101,7 @@ def _check_value(scope: Scope, value: Node, key: Node, kind: str) -> None:
 
 
 def _check_data(scope: Scope, table: Table, name: str, given: list[Node], node: Node) -> None:
-    if name == "NoAction":
+    if scope.action(name) is NO_ACTION:
         if given:
             raise scope.unit.error(node, "NoAction takes no operands", "give none")
         return

@@ -9,7 +9,7 @@ priority and the copies asked for: who looks at it in egress looks at all of the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
@@ -17,10 +17,10 @@ from lark import Tree
 
 from subak.errors import InputError
 from subak.pipeline import derive, program
-from subak.pipeline.frontend import COUNTER_BITS, METER_BITS, NEVER, STANDARD, Next, leaving, members, met
+from subak.pipeline.frontend import NEVER, STANDARD, Next, leaving, members, met
 from subak.pipeline.p4 import keys as table_keys
 from subak.pipeline.p4.controls import read_control, read_unit
-from subak.pipeline.p4.declared import Action, Control, Table, arguments, parts, walk
+from subak.pipeline.p4.declared import NO_ACTION, Action, Control, Table, arguments, parts, walk
 from subak.pipeline.p4.effects import Effect
 from subak.pipeline.p4.flow import Ways, applied_table, run_table
 from subak.pipeline.p4.functions import check
@@ -39,14 +39,17 @@ def read(data: bytes, file: str) -> Unit:
     return _shallow(data, file, read_unit)
 
 
-def lower(data: bytes, file: str) -> program.Program:
-    """The dependency graph of a program's text; what is not P4 or not v1model's is an error."""
-    return _shallow(data, file, lambda tree, source: lower_unit(read_unit(tree, source), file))
+def lower(data: bytes, file: str, defines: Mapping[str, str] | None = None) -> program.Program:
+    """The dependency graph of a program's text; what is not P4 or not v1model's is an error.
+
+    ``defines`` holds macros by name.
+    """
+    return _shallow(data, file, lambda tree, source: lower_unit(read_unit(tree, source), file), defines)
 
 
-def _shallow(data: bytes, file: str, made: Callable[[Node, Source], T]) -> T:
+def _shallow(data: bytes, file: str, made: Callable[[Node, Source], T], defines: Mapping[str, str] | None = None) -> T:
     """What is made of a program's tree; one that nests too deep for that is an error with its place."""
-    tree, source = parse(data, file)
+    tree, source = parse(data, file, defines)
     try:
         return made(tree, source)
     except RecursionError:
@@ -61,7 +64,9 @@ def lower_unit(unit: Unit, file: str) -> program.Program:
     name = file.rsplit("/", 1)[-1].removesuffix(".p4")
     if not tables:
         raise unit.error(unit.controls[0].body, "no table, condition or action is applied", "apply at least one")
-    return program.Program(name, tables, derive.dependencies(tables), notes=tuple(sorted(lowering.notes)))
+    return program.Program(
+        name, tables, derive.dependencies(tables), notes=tuple(sorted({*lowering.notes, *unit.source.notes}))
+    )
 
 
 class Lowering:
@@ -179,7 +184,7 @@ class Lowering:
         assert isinstance(callee, Tree)
         if callee.data == "member":
             return str(callee.children[1]) == "apply"
-        return str(callee.children[0]) in scope.control.actions or str(callee.children[0]) in self.unit.actions
+        return scope.called(node) is not None
 
     def _statement(self, node: Node, scope: Scope, ways: Ways) -> str | None:
         kind = str(node.data)
@@ -196,7 +201,12 @@ class Lowering:
             assert isinstance(callee, Tree)
             if callee.data == "member":
                 return self._apply(node, callee, scope, ways)
-            return self._action(scope.action(str(callee.children[0])), node, scope, ways)
+            action = scope.called(node)
+            assert action is not None
+            if action is NO_ACTION:
+                scope.operands(node, action, arguments(node))
+                return ways.follow
+            return self._action(action, node, scope, ways)
         if kind in ("assignment", "variable"):
             return self._outcome(node, scope, ways)
         if kind == "conditional":
@@ -219,8 +229,7 @@ class Lowering:
 
     def _inline(self, node: Node, name: str, instance: str, scope: Scope, ways: Ways) -> str | None:
         inner = read_control(self.unit, name, f"{scope.control.prefix}{instance}.", scope.control.egress)
-        given = arguments(node)
-        scope.check_arguments(node, Action(name, inner.taken, inner.body), given)
+        given = scope.operands(node, Action(name, inner.taken, inner.body), arguments(node))
         paths = {
             leaf
             for p, arg in zip(inner.taken, given, strict=True)
@@ -327,9 +336,7 @@ class Lowering:
                 if label not in (*table.actions, table.default[0], "default"):
                     raise self.unit.error(owner, f'"{label}" is no action of {name}', f"use {', '.join(table.actions)}")
         held, through, selects = table_keys.of_table(scope, table)
-        statistics = sum(
-            {"direct_counter": COUNTER_BITS, "direct_meter": METER_BITS}.get(e.kind, 0) for e in table.attached
-        )
+        statistics = sum(e.width for e in table.attached if e.kind.startswith("direct"))
         if any(e.kind.startswith("action_") for e in table.attached):
             self.notes.add(members(name, selects))
         return self._make(
@@ -349,7 +356,7 @@ class Lowering:
         effect, widest, exits = Effect(), 0, {}
         for name in dict.fromkeys((*table.actions, table.default[0])):
             exits[name] = NEVER
-            if name != "NoAction":
+            if scope.action(name) is not NO_ACTION:
                 effect.sure.clear()
                 effect.exits = NEVER
                 action = scope.action(name)
@@ -429,11 +436,12 @@ class Lowering:
 
     def _state(self, scope: Scope, name: str) -> program.Register:
         """A register, counter or meter; two of one name in different controls are told apart."""
-        extern, place = scope.control.externs[name], (scope.control.prefix, name)
+        extern = scope.control.externs[name]
+        prefix = "" if self.unit.externs.get(name) is extern else scope.control.prefix
+        place = (prefix, name)
         if place not in self._states:
             self._states[place] = name if name not in self._states.values() else scope.control.prefix + name
-        width = {"counter": COUNTER_BITS, "meter": METER_BITS}.get(extern.kind, extern.width)
-        return program.Register(self._states[place], width, extern.cells)
+        return program.Register(self._states[place], extern.width, extern.cells)
 
     def _name(self, name: str) -> str:
         self._count[name] = self._count.get(name, 0) + 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -43,34 +43,51 @@ _CONSTRUCTS = (
     "table",
 )
 _TAKES_TYPES = ("bit", "int", "varbit", "tuple")
+_P4_14 = re.compile(
+    r"^[ \t]*(?:header_type\s+\w+\s*\{|(?:control|parser)\s+\w+\s*\{|(?:header|metadata)\s+\w+\s+\w+(?:\s*\[\w+\])?\s*;"
+    r"|table\s+\w+\s*\{\s*reads\b|primitive_action\s+\w+)",
+    re.MULTILINE,
+)
+"""Declarations that P4_14 has and P4-16 has not."""
 _TOO_DEEP = 400
 _TOO_LONG = 1000
 """Characters of a number."""
 
 
-def parse(data: bytes, file: str) -> tuple[Node, Source]:
-    """The tree of a program, and where its lines came from."""
+def parse(data: bytes, file: str, defines: Mapping[str, str] | None = None) -> tuple[Node, Source]:
+    """The tree of a program, and where its lines came from; ``defines`` holds macros by name."""
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
         raise InputError(file, f"byte {error.start}", "it is not UTF-8", "save it as UTF-8") from None
-    if deep := _too_deep(text):
-        raise InputError(file, f"line {deep}", f"it nests deeper than {_TOO_DEEP} brackets", "nest less")
-    if long := re.search(rf"\b\d\w{{{_TOO_LONG},}}", text):
-        line = text.count("\n", 0, long.start()) + 1
-        raise InputError(file, f"line {line}", f"a number of {len(long[0])} characters", f"write at most {_TOO_LONG}")
-    source = preprocess(text, file)
+    _check_size(text, lambda line: (file, f"line {line}"))
+    source = preprocess(text, file, defines)
+    _check_size(source.text, source.place)
     tokens = _Tokens(frozenset((*GIVEN_TYPES, *_declared(source.text))))
     try:
         tree = _parser().parse(source.text)
     except UnexpectedInput as error:
+        if old := _P4_14.search(source.text):
+            where, place = source.place(source.text.count("\n", 0, old.start()) + 1)
+            said = " ".join(old.group().split())
+            mend = "compile it (p4c-bm2-ss --std p4-14) and give the JSON, or translate it to P4-16"
+            raise InputError(where, place, f'"{said}": the program is P4_14, and P4-16 is read', mend) from None
         raise _fault(error, tokens, source, file) from None
     return tree, source
 
 
+def _check_size(text: str, place: Callable[[int], tuple[str, str]]) -> None:
+    """Refuses brackets that nest too deep and numbers that are too long, at the place of their line."""
+    if deep := _too_deep(text):
+        raise InputError(*place(deep), f"brackets nest deeper than {_TOO_DEEP}", "nest less")
+    if long := re.search(rf"\b\d\w{{{_TOO_LONG},}}", text):
+        line = text.count("\n", 0, long.start()) + 1
+        raise InputError(*place(line), f"a number of {len(long[0])} characters", f"write at most {_TOO_LONG}")
+
+
 def _declared(text: str) -> Iterator[str]:
     bare = re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)
-    yield from re.findall(r"\b(?:typedef|type)\s[^;{}=]*?(\w+)\s*;", bare)
+    yield from re.findall(r"(?<![.\w])(?:typedef|type)\s[^;:{}=]*?(\w+)\s*;", bare)
     yield from re.findall(r"\b(?:header|struct|header_union)\s+(\w+)\s*\{", bare)
     yield from re.findall(r"\benum\s[^{};]*?(\w+)\s*\{", bare)
 
@@ -129,9 +146,11 @@ class _Tokens:
                     at, kind = _past(tokens, at, "{", "}"), ""
                     yield Token.new_borrow_pos("BODY", "{}", token)
                     continue
-                named = f"{kind} {name}" if kind else self._open[-1][1] if self._open else ""
-                self._open.append((kind, named))
-                kind = ""
+                # A list among parameters, as a default value, opens nothing.
+                opens = kind if not self._parens else ""
+                named = f"{opens} {name}" if opens else self._open[-1][1] if self._open else ""
+                self._open.append((opens, named))
+                kind = kind if self._parens else ""
             elif token.value == "}" and self._open:
                 self._open.pop()
             elif token.value == ";":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,17 +14,28 @@ from pcpp.evaluator import Value
 
 from subak.errors import InputError
 
-GIVEN = ("core.p4", "v1model.p4")
-"""What these declare is known without reading them."""
-DEFINED = {"V1MODEL_VERSION": 20180101}
-DEFINED |= {f"V1MODEL_METER_COLOR_{name}": k for k, name in enumerate(("GREEN", "YELLOW", "RED"))}
-"""Macros of v1model.p4."""
+_CORE = "#define _CORE_P4_\n"
+_V1MODEL = """#define _V1_MODEL_P4_
+#define _CORE_P4_
+#ifndef V1MODEL_VERSION
+#define V1MODEL_VERSION 20180101
+#endif
+#define V1MODEL_METER_COLOR_GREEN 0
+#define V1MODEL_METER_COLOR_YELLOW 1
+#define V1MODEL_METER_COLOR_RED 2
+"""
+GIVEN = {"core.p4": _CORE, "v1model.p4": _V1MODEL}
+"""Architecture files and the macros that they define; their declarations are built in."""
+COMPILER = {"__p4c__": "1", "__TARGET_BMV2__": "1"}
+"""Macros that p4c's compiler for bmv2 defines before it reads a program."""
 MOST_FILES = 200
 MOST_GROWTH = 300_000
 """Tokens that macros may add."""
 _CRASHES = (IndexError, KeyError, ValueError, TypeError, AttributeError, AssertionError)
 """What pcpp raises at directives that are cut short."""
 _PRAGMA = re.compile(r"^[ \t]*#pragma\b[^\n]*|@pragma\b[^\n]*", re.MULTILINE)
+_LITERALS = re.compile(r'^[ \t]*#[^\n]*|//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\])*"', re.MULTILINE | re.DOTALL)
+_MACRO = re.compile(r"[A-Za-z_]\w*")
 
 
 MOST_SHIFT = 63
@@ -49,6 +60,8 @@ class Source(NamedTuple):
     text: str
     origins: tuple[tuple[str, int], ...]
     """File and line of each line of the text."""
+    notes: tuple[str, ...] = ()
+    """Macros that the program asks for and nothing defines, and definitions that it never uses."""
 
     def place(self, line: int, column: int | None = None) -> tuple[str, str]:
         """The file and the place in it that a line, counted from 1, of the text came from."""
@@ -56,10 +69,13 @@ class Source(NamedTuple):
         return file, f"line {number}" + (f", column {column}" if column else "")
 
 
-def preprocess(text: str, file: str) -> Source:
-    """The program with its macros expanded and its own files included; ``<core.p4>`` and ``<v1model.p4>`` are given."""
-    pp = _Preprocessor(file)
-    pp.parse(_PRAGMA.sub(_blank, text), file)
+def preprocess(text: str, file: str, defines: Mapping[str, str] | None = None) -> Source:
+    """The program with its macros expanded and its own files included; ``<core.p4>`` and ``<v1model.p4>`` are built in.
+
+    ``defines`` holds macros by name, as ``-D NAME=VALUE`` of a C preprocessor.
+    """
+    pp = _Preprocessor(file, defines or {})
+    pp.parse(pp.cleaned(text), file)
     lines, origins, line, origin = [], [], "", (file, 1)
     while (token := _next(pp)) is not None:
         if not line.strip():
@@ -70,7 +86,7 @@ def preprocess(text: str, file: str) -> Source:
                 origins.append(origin)
                 line, origin = "", (origin[0], origin[1] + 1)
             line += part
-    return Source("\n".join([*lines, line]) + "\n", (*origins, origin))
+    return Source("\n".join([*lines, line]) + "\n", (*origins, origin), pp.notes())
 
 
 def _next(pp: Preprocessor) -> Any:
@@ -79,9 +95,9 @@ def _next(pp: Preprocessor) -> Any:
     except InputError:
         raise
     except RecursionError:
-        raise InputError(pp.file, "", "its macros or includes nest too deep", "nest less") from None
+        raise InputError(pp.file, "", "macros or includes nest too deep", "nest less") from None
     except _CRASHES:
-        raise InputError(pp.file, f"line {pp.line}", "this line cannot be preprocessed", "mend its directive") from None
+        raise pp.fault("this line cannot be preprocessed", "mend its directive") from None
 
 
 def _shortened(text: str) -> str:
@@ -92,24 +108,70 @@ def _blank(found: re.Match[str]) -> str:
     return " " * len(found.group())
 
 
+def _on_one_line(found: re.Match[str]) -> str:
+    """A string literal over several lines on its first one, for pcpp ends a string with its line."""
+    text = found.group()
+    if not text.startswith('"') or "\n" not in text:
+        return text
+    return text.replace("\\\n", "  ").replace("\n", " ") + "\n" * text.count("\n")
+
+
+def checked_defines(defines: Mapping[str, str]) -> None:
+    """Refuses macros that no C preprocessor could define."""
+    for name, value in defines.items():
+        if not _MACRO.fullmatch(name):
+            raise InputError(None, "-D", f'"{name}" is not the name of a macro', "write -D NAME or -D NAME=VALUE")
+        if "\n" in value:
+            raise InputError(None, f"-D {name}", "the value has several lines", "write it on one")
+
+
 class _Preprocessor(Preprocessor):  # type: ignore[misc]
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, defines: Mapping[str, str]) -> None:
         super().__init__()
         self.file = file
         self.line_directive = None
+        self._defines = defines
         self._opened = 0
         self._called = ""
         self._grown = 0
-        self.line = 1
-        for name, value in DEFINED.items():
+        self._texts: list[str] = []
+        self._asked: dict[str, str] = {}
+        self._at = (file, 1)
+        checked_defines(defines)
+        for name, value in (COMPILER | dict(defines)).items():
             self.define(f"{name} {value}")
         if file != "-":
             self.add_path(str(Path(file).parent))
 
+    def cleaned(self, text: str) -> str:
+        """The text of a file without pragmas, each string on one line."""
+        self._texts.append(text)
+        return _LITERALS.sub(_on_one_line, _PRAGMA.sub(_blank, text))
+
+    def notes(self) -> tuple[str, ...]:
+        """Macros that were asked for and never defined, and definitions that no file names."""
+        undefined = [
+            f"{place}: {name} is not defined, so the preprocessor takes it as 0; -D {name} defines it"
+            for name, place in self._asked.items()
+            if name not in self.macros
+        ]
+        unused = [
+            f"-D {name}: the program does not name this macro"
+            for name in self._defines
+            if not any(re.search(rf"\b{name}\b", text) for text in self._texts)
+        ]
+        return (*undefined, *unused)
+
+    def fault(self, what: str, mend: str) -> InputError:
+        """An error at the last directive."""
+        return InputError(self._at[0], f"line {self._at[1]}", what, mend)
+
     def shown(self, source: str | None) -> str:
-        """The name of a file as the user knows it."""
-        same = not source or os.path.abspath(source) == os.path.abspath(self.file)
-        return self.file if same else str(source)
+        """The name of a file as the user knows it: an included one by its way from the program's folder."""
+        if not source or os.path.abspath(source) == os.path.abspath(self.file):
+            return self.file
+        folder = Path(self.file).parent
+        return str(folder / os.path.relpath(source, folder))
 
     def on_error(self, file: str, line: int, msg: str) -> None:
         if failed := _FAILED.match(msg):
@@ -119,6 +181,17 @@ class _Preprocessor(Preprocessor):  # type: ignore[misc]
         what = re.sub(r"\s+", " ", msg).strip()
         raise InputError(self.shown(file), f"line {line}", f"the preprocessor stops: {what}", "mend this line")
 
+    def on_unknown_macro_in_defined_expr(self, tok: Any) -> bool:
+        self._ask(tok.value)
+        return False
+
+    def on_unknown_macro_in_expr(self, ident: str) -> int:
+        self._ask(ident)
+        return 0
+
+    def _ask(self, name: str) -> None:
+        self._asked.setdefault(name, f"{self._at[0]}, line {self._at[1]}")
+
     def on_unknown_macro_function_in_expr(self, ident: str) -> Any:
         self._called = self._called or ident
         return lambda _: 0
@@ -127,23 +200,23 @@ class _Preprocessor(Preprocessor):  # type: ignore[misc]
         found = super().evalexpr(tokens)
         if self._called:
             what = f"#if calls {_shortened(self._called)}, which is no macro"
-            raise InputError(self.file, f"line {self.line}", what, "define it, or put this inside an #ifdef of it")
+            raise self.fault(what, "define it, or put this inside an #ifdef of it")
         return found
 
     def on_file_open(self, is_system_include: bool, includepath: str) -> Any:
         if Path(includepath).name in GIVEN:
-            return io.StringIO("")
+            return io.StringIO(self.cleaned(GIVEN[Path(includepath).name]))
         if is_system_include:
             raise OSError
         self._opened += 1
         if self._opened > MOST_FILES:
-            raise InputError(self.file, "", f"it includes more than {MOST_FILES} files", "break the circle of includes")
+            raise self.fault(f"more than {MOST_FILES} files are included", "break the circle of includes")
         if not Path(includepath).is_file():
             raise OSError
         try:
-            return io.StringIO(Path(includepath).read_text(encoding="utf-8"))
+            return io.StringIO(self.cleaned(Path(includepath).read_text(encoding="utf-8")))
         except UnicodeDecodeError:
-            raise InputError(includepath, "", "it is not UTF-8", "save it as UTF-8") from None
+            raise InputError(self.shown(includepath), "", "the file is not UTF-8", "save it as UTF-8") from None
 
     def on_include_not_found(self, is_malformed: bool, is_system_include: bool, curdir: str, includepath: str) -> None:
         what = f"the include {includepath} is not found"
@@ -151,24 +224,30 @@ class _Preprocessor(Preprocessor):  # type: ignore[misc]
         if is_system_include and not is_malformed:
             what = f"<{includepath}> is not among what is known"
             mend = "write for v1model: <core.p4> and <v1model.p4>"
-        raise InputError(self.file, f"line {self.line}", what, mend)
+        raise self.fault(what, mend)
+
+    def include(self, tokens: list[Any], original_line: list[Any]) -> Any:
+        """The tokens of an included file."""
+        if not tokens:
+            raise self.fault("#include of nothing", "name a file")
+        yield from super().include(tokens, original_line)
 
     def on_directive_handle(self, directive: Any, toks: Any, ifpassthru: bool, precedingtoks: Any) -> Any:
-        self.line = directive.lineno
+        self._at = (self.shown(directive.source), directive.lineno)
+        return super().on_directive_handle(directive, toks, ifpassthru, precedingtoks)
+
+    def on_directive_unknown(self, directive: Any, toks: Any, ifpassthru: bool, precedingtoks: Any) -> Any:
         if directive.value == "error":
             said = "".join(t.value for t in toks).strip()
-            raise InputError(self.file, f"line {directive.lineno}", f"#error {said}", "define what it asks for")
-        if directive.value == "include" and not "".join(t.value for t in toks).strip():
-            raise InputError(self.file, f"line {directive.lineno}", "#include of nothing", "name a file")
-        return super().on_directive_handle(directive, toks, ifpassthru, precedingtoks)
+            raise self.fault(f"#error {said}", "define what the program asks for: -D NAME=VALUE")
+        return super().on_directive_unknown(directive, toks, ifpassthru, precedingtoks)
 
     def expand_macros(self, tokens: list[Any], expanding_from: Sequence[str] = ()) -> list[Any]:
         before = len(tokens)
         found: list[Any] = super().expand_macros(tokens, list(expanding_from))
         self._grown += len(found) - before
         if self._grown > MOST_GROWTH:
-            what = f"its macros grow to more than {MOST_GROWTH} words"
-            raise InputError(self.file, f"line {self.line}", what, "let macros name fewer others")
+            raise self.fault(f"macros grow to more than {MOST_GROWTH} words", "let macros name fewer others")
         return found
 
     def on_comment(self, tok: Any) -> bool:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from lark import Token, Tree
 
 from subak.pipeline import frontend
-from subak.pipeline.p4.declared import Action, Control, arguments, is_a, parts
+from subak.pipeline.p4.declared import NO_ACTION, Action, Control, arguments, is_a, parts
+from subak.pipeline.p4.externs import FUNCTIONS
 from subak.pipeline.p4.parse import Node
 from subak.pipeline.p4.types import BOOL, ERROR, INDEX, LIST, NUMBER, STRING, VALID, Type, bits, number
 from subak.pipeline.p4.unit import Unit
@@ -52,9 +53,17 @@ class Scope:
 
     def action(self, name: str) -> Action:
         """The action of that name, of the control or of the program."""
-        if name in self.control.actions:
-            return self.control.actions[name]
-        return self.unit.actions[name]
+        found = self.control.actions.get(name) or self.unit.actions.get(name)
+        return NO_ACTION if found is None and name == NO_ACTION.name else found or self.unit.actions[name]
+
+    def called(self, node: Node) -> Action | None:
+        """The action that a call by name means; an extern function of that name takes another number of operands."""
+        name, count = str(node.children[0].children[0]), len(arguments(node))  # type: ignore[union-attr]
+        found = self.control.actions.get(name) or self.unit.actions.get(name)
+        if found is None:
+            return NO_ACTION if name == NO_ACTION.name else None
+        extern = any(len(ways) == count for ways in FUNCTIONS.get(name, ()))
+        return None if extern and count != len(found.taken) else found
 
     def function(self, node: Node, name: str) -> Action:
         """The function that a call means."""
@@ -127,6 +136,8 @@ class Scope:
         assert isinstance(owner, Tree)
         assert isinstance(number_, Tree)
         base = self.ref(owner)
+        if base.type.name.startswith("tuple<"):
+            return self._of_tuple(number_, base)
         if base.type.kind != "stack":
             raise self.unit.error(node, f"{base.type} has no numbered parts", "number the headers of a stack")
         of = self.unit.types[base.type.name]
@@ -138,6 +149,12 @@ class Scope:
         self.numeric(number_)
         seen = base.reads | self.reads(number_)
         return replace(base, type=of, path=None if base.path is None else f"{base.path}[*]", weak=True, reads=seen)
+
+    def _of_tuple(self, place: Node, base: Ref) -> Ref:
+        held, k = self.unit.members[base.type.name], self.unit.value(place)
+        if str(k) not in held:
+            raise self.unit.error(place, f"there is no part {k} in {base.type}", "number from 0")
+        return replace(base, type=held[str(k)], path=None if base.path is None else f"{base.path}.{k}")
 
     def constant(self, node: Node) -> bool:
         """Whether an expression is made of constants alone."""
@@ -349,18 +366,33 @@ class Scope:
             method = str(callee.children[1])
             return BOOL if method == "isValid" else bits(16) if method == "get" else NUMBER
         function = self.function(node, str(callee.children[0]))
-        self.check_arguments(node, function, arguments(node))
+        self.operands(node, function, arguments(node))
         return function.result or NUMBER
 
-    def check_arguments(self, node: Node, called: Action, given: list[Node]) -> None:
-        """Refuses a call whose operands are not those that an action or a function takes."""
-        if len(given) != len(called.taken):
+    def operands(self, node: Node, called: Action, given: list[Node]) -> list[Node]:
+        """The operands of a call in the order of the parameters; those that it leaves out have their defaults."""
+        by_name = {str(arg.children[0]): arg.children[1] for arg in given if arg.data == "named"}
+        in_order = [arg for arg in given if arg.data != "named"]
+        if by_name and in_order:
+            raise self.unit.error(node, "operands by name and by place in one call", "write all one way")
+        if len(in_order) > len(called.taken):
             what = f"{called.name} takes {len(called.taken)} operands, and {len(given)} are given"
             raise self.unit.error(node, what, "give as many")
-        for parameter, arg in zip(called.taken, given, strict=True):
+        if strange := by_name.keys() - {p.name for p in called.taken}:
+            mend = f"use {', '.join(p.name for p in called.taken)}"
+            raise self.unit.error(node, f'{called.name} has no parameter "{min(strange)}"', mend)
+        found = []
+        for k, parameter in enumerate(called.taken):
+            arg = in_order[k] if k < len(in_order) else by_name.get(parameter.name, parameter.default)
+            if not isinstance(arg, Tree):
+                missing = f'"{parameter.name}" is not given' if by_name else f"{len(given)} are given"
+                what = f"{called.name} takes {len(called.taken)} operands, and {missing}"
+                raise self.unit.error(node, what, "give as many")
             if parameter.direction in ("out", "inout"):
                 self.target(arg)
             self.fits(arg, parameter.type)
+            found.append(arg)
+        return found
 
     def fits(self, node: Node, to: Type) -> None:
         """Refuses a value that does not go into the type ``to``."""

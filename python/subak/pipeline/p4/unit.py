@@ -8,7 +8,7 @@ from lark import Token, Tree
 
 from subak.pipeline.frontend import STANDARD as STANDARD_NAME
 from subak.pipeline.p4 import distinct, types
-from subak.pipeline.p4.declared import Action, Control, Parameter, is_a, parts, token_of
+from subak.pipeline.p4.declared import Action, Control, Extern, Parameter, is_a, parts, token_of
 from subak.pipeline.p4.parse import Node, fault
 from subak.pipeline.p4.preprocess import Source
 from subak.pipeline.p4.types import (
@@ -57,6 +57,12 @@ class Unit:
         """Of one name, those with each number of operands."""
         self.declared: dict[str, Node] = {}
         """Controls."""
+        self.instances: list[Node] = []
+        """Of externs, outside of controls."""
+        self.externs: dict[str, Extern] = {}
+        """The externs that these instances make, by name: every control knows them."""
+        self.extern_types: dict[str, Node] = {}
+        """Externs with their type arguments, by the names that typedefs give them."""
         self._main: Node | None = None
         self._statements = 0
         distinct.check(tree, self.error)
@@ -93,7 +99,10 @@ class Unit:
             self.constant(node)
         elif kind == "typedef":
             called = next(p for p in held if is_a(p, "new_name"))
-            self._new_type(called, self.type(next(p for p in held if isinstance(p, Tree) and p is not called)))
+            told = next(p for p in held if isinstance(p, Tree) and p is not called)
+            self._new_type(called, self.type(told))
+            if self.types[str(called.children[0])].kind == "extern":
+                self.extern_types[str(called.children[0])] = told
         elif kind in ("header", "struct", "union"):
             self._struct(kind, held)
         elif kind == "enum":
@@ -114,7 +123,7 @@ class Unit:
                 raise self.error(held[-1], "there are two mains", "keep one")
             self._main = node
         elif kind == "instance":
-            raise self.error(node, "an instance outside of a control", "declare it in the control that uses it")
+            self.instances.append(node)
 
     def _function(self, held: list[Any]) -> None:
         result = VOID if isinstance(held[0], Token) else self.type(held[0])
@@ -181,8 +190,8 @@ class Unit:
         for one in (c for c in node.children if isinstance(c, Tree)):
             held = parts(one)
             direction = str(held[0]) if isinstance(held[0], Token) and held[0].type == "DIRECTION" else ""
-            told, name = held[1:3] if direction else held[:2]
-            found.append(Parameter(str(name), self.type(told), direction, one))
+            told, name, *default = held[1:] if direction else held
+            found.append(Parameter(str(name), self.type(told), direction, one, next(iter(default), None)))
         return found
 
     def type(self, node: Any) -> Type:
@@ -206,7 +215,14 @@ class Unit:
             return self._stack(node)
         if is_a(node, "named"):
             return self._named(node)
-        raise self.error(node, "a tuple is not read", "declare a struct")
+        return self._tuple(node)
+
+    def _tuple(self, node: Node) -> Type:
+        """A struct whose fields are named by their numbers."""
+        held = [self.type(c) for told in node.children for c in told.children if isinstance(c, Tree)]  # type: ignore[union-attr]
+        of = Type("struct", None, f"tuple<{', '.join(map(str, held))}>")
+        self.members[of.name] = {str(k): one for k, one in enumerate(held)}
+        return of
 
     def _named(self, node: Node) -> Type:
         name = str(node.children[0])
