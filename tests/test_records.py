@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -232,3 +233,33 @@ def test_the_page_of_what_moved_has_every_row_that_is_not_met() -> None:
     page = (ROOT / "docs/verdicts.md").read_text()
     missing = [n for n in RECORDED if not recorded(n).verdict.startswith("met") and f"[{n}]" not in page]
     assert missing == []
+
+
+def test_a_record_knows_the_packages_that_its_code_imports() -> None:
+    """Derived from the imports, by way of shared modules too: no row has to name them."""
+    held = {e.name: records.measures(e) for e in catalogue().values()}
+    fits = [name for name in held if name.startswith("fit-")]
+    assert len(fits) >= 12
+    assert all("subak/pipeline" in held[name] for name in fits)
+    assert "subak/policy" in held["soze-policy"]
+    assert "subak/pipeline" not in held["perc-fig3.2"]
+
+
+def test_a_switch_or_a_program_of_the_compiler_is_part_of_what_a_row_measures(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    copy = tmp_path / "subak"
+    shutil.copytree(records.PACKAGE, copy, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    monkeypatch.setattr(records, "PACKAGE", copy)
+    row = catalogue()["fit-table6.4"]
+    records._package.cache_clear()
+    before = records.sources(row)
+    for name in ("programs/l2l3-complex.json", "switches/rmt.toml", "p4/grammar.lark", "greedy.py"):
+        changed = copy / "pipeline" / name
+        kept = changed.read_bytes()
+        changed.write_bytes(kept + b" ")
+        records._package.cache_clear()
+        assert records.sources(row) != before, name
+        changed.write_bytes(kept)
+    records._package.cache_clear()
+    assert records.sources(row) == before

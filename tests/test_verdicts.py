@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from subak.repro import stats
+from subak.repro import settle, stats
 from subak.repro.rules import Rule, judge, verdict
 from subak.repro.values import Measured, Value, as_json, text
 
@@ -158,6 +158,51 @@ def test_few_values_say_nothing_of_a_tail() -> None:
     assert few.interval[1] == INF
     assert many.interval is not None
     assert many.interval[1] < INF
+
+
+@pytest.mark.parametrize("paired", [True, False])
+@pytest.mark.parametrize(("statistic", "enough"), [("p95", 72), ("p99", 368)])
+def test_few_values_say_nothing_of_a_ratio_of_tails(statistic: str, enough: int, paired: bool) -> None:
+    random = np.random.default_rng(5)
+    few, many = (random.lognormal(0, 1, (2, n)) for n in (enough - 1, enough + 1))
+    assert stats.ratio(*few, statistic, "runs", paired=paired).interval == (0, INF)
+    low, high = stats.ratio(*many, statistic, "runs", paired=paired).interval or (0, INF)
+    assert 0 < low < high < INF
+
+
+def test_only_the_side_with_few_values_is_open() -> None:
+    random = np.random.default_rng(6)
+    few, many = random.lognormal(0, 1, 20), random.lognormal(0, 1, 500)
+    above = stats.ratio(few, many, "p95", "runs", paired=False).interval or (0, 0)
+    below = stats.ratio(many, few, "p95", "runs", paired=False).interval or (1, INF)
+    assert above[0] > 0
+    assert above[1] == INF
+    assert below[0] == 0
+    assert below[1] < INF
+    low_tail = stats.ratio(few, many, "p5", "runs", paired=False).interval or (1, INF)
+    assert low_tail[0] == 0
+    assert low_tail[1] < INF
+
+
+def test_a_ratio_of_heavy_tails_holds_the_truth_as_often_as_it_says() -> None:
+    """Of p95s with a heavy side: the interval covered 49 to 89% of draws before its tails were open."""
+    random = np.random.default_rng(7)
+    truth = math.exp(1.5 * 1.6448536) / math.exp(0.3 * 1.6448536)
+    for count in (3, 5, 10, 20):
+        hits = 0
+        for _ in range(100):
+            heavy, light = random.lognormal(0, 1.5, count), random.lognormal(0, 0.3, count)
+            low, high = stats.ratio(heavy, light, "p95", "runs", paired=False).interval or (INF, 0)
+            hits += low <= truth <= high
+        assert hits >= 93
+
+
+def test_a_least_ratio_at_an_open_tail_is_bounded_by_the_quantile_that_is_known() -> None:
+    fast = [1.0] * 20
+    both = settle.least_ratio([[3.0] * 20], fast, [0.5, 0.95])
+    alone = settle.least_ratio([[3.0] * 20], fast, [0.95])
+    assert both.interval == pytest.approx((0, 3))
+    assert alone.interval == (0, INF)
 
 
 def test_large_samples_have_an_interval_and_bounded_work() -> None:

@@ -6,6 +6,7 @@ another hash today has changed since. The record holds values and no verdict: th
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import tomllib
@@ -29,6 +30,8 @@ CRATES = Path(__file__).parents[3] / "crates"
 """In a checkout; an installed package has none."""
 STATISTICS = ("stats.py", "settle.py", "jobs.py", "values.py")
 """What turns results into values."""
+FRAMEWORK = ("commands", "page", "papers", "reporting", "repro")
+"""Packages that run and show experiments, and compute no value of one."""
 OWN = "the experiment"
 NOT_RECORDED = "not recorded"
 VERDICTS = (
@@ -266,10 +269,39 @@ def measures(experiment: Experiment) -> dict[str, str]:
 
 def sources(experiment: Experiment) -> dict[str, str]:
     """Hashes of the crates that run it or that it names, with all below, in a checkout; and of its packages."""
-    packages = {f"subak/{name}": _package(name) for name in experiment.packages}
+    packages = {f"subak/{name}": _package(name) for name in sorted({*experiment.packages, *_imported(experiment)})}
     named = (*kinds.KINDS[experiment.kind].crates, *experiment.crates)
     crates = {f"crates/{name}": _crate(name) for name in sorted({below for name in named for below in _below(name)})}
     return packages | {name: told for name, told in crates.items() if told}
+
+
+def _imported(experiment: Experiment) -> set[str]:
+    """The packages of subak that its own code imports, directly or by way of modules that papers share."""
+    ahead, seen, found = sorted(experiment.folder.glob("*.py")), set(), set()
+    while ahead:
+        path = ahead.pop()
+        if path in seen:
+            continue
+        seen.add(path)
+        for name in _imports(path):
+            parts = name.split(".")[1:]
+            if parts[:1] == ["papers"]:
+                module = PACKAGE.joinpath(*parts)
+                ahead += [p for p in (module.with_suffix(".py"), module / "__init__.py") if p.is_file()]
+            elif parts and parts[0] not in FRAMEWORK and (PACKAGE / parts[0]).is_dir():
+                found.add(parts[0])
+    return found
+
+
+def _imports(path: Path) -> set[str]:
+    """Dotted names under ``subak`` that a file imports; a name imported from a package may be a module of it."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Import):
+            found |= {one.name for one in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{one.name}" for one in node.names)}
+    return {name for name in found if name.split(".")[0] == "subak"}
 
 
 @cache
@@ -287,7 +319,8 @@ def _below(name: str) -> frozenset[str]:
 @cache
 def _package(name: str) -> str:
     folder = PACKAGE / name
-    return _hash(sorted(folder.glob("**/*.py")), folder)
+    kept = (p for p in folder.glob("**/*") if p.is_file() and p.suffix not in (".pyc", ".so"))
+    return _hash(sorted(kept), folder)
 
 
 @cache

@@ -65,7 +65,12 @@ def least_ratio(slower: Sequence[Sequence[float]], fast: Sequence[float], quanti
         *others, mine = sides
         return np.min([stats.over_each(s(other), s(mine)) for s in statistics for other in others], axis=0)
 
-    return stats.joint([*slower, fast], least, "changes", paired=True)
+    found = stats.joint([*slower, fast], least, "changes", paired=True)
+    open_tails = [stats.tail_is_open(q, found.count) for q in quantiles]
+    if found.low is None or found.high is None or not any(open_tails):
+        return found
+    # The least of several is at most any of them: one quantile that is known bounds it from above.
+    return Measured(found.value, 0.0, math.inf if all(open_tails) else found.high, found.count, found.of)
 
 
 def draw(plot: Axes, curves: Mapping[str, Sequence[float]], unit: str) -> None:

@@ -81,21 +81,35 @@ def estimate(data: ArrayLike, statistic: str, of: str) -> Measured:
     """The ``statistic`` (``mean``, ``median``, ``p95``, ...) of ``data``, one value for each ``of``."""
     compute, q = statistic_of(statistic)
     found = joint([data], lambda sides: compute(sides[0]), of, paired=False)
-    if q is None or found.low is None or found.high is None:
+    if not tail_is_open(q, found.count) or found.low is None or found.high is None:
         return found
-    # So few values say nothing of how far a tail goes.
-    high = math.inf if q > 0.5 and q**found.count > 0.025 else found.high
-    low = -math.inf if q < 0.5 and (1 - q) ** found.count > 0.025 else found.low
+    low, high = (found.low, math.inf) if q is not None and q > 0.5 else (-math.inf, found.high)
     return Measured(found.value, low, high, found.count, of)
+
+
+def tail_is_open(q: float | None, count: int) -> bool:
+    """Whether ``count`` values say nothing of how far the tail beyond the quantile ``q`` goes.
+
+    All of them lie on one side of the true quantile with a probability of more than 2.5%.
+    """
+    return q is not None and q != 0.5 and max(q, 1 - q) ** count > 0.025
 
 
 def ratio(data: ArrayLike, over: ArrayLike, statistic: str, of: str, *, paired: bool) -> Measured:
     """The ratio of the ``statistic`` of ``data`` to that of ``over``.
 
     ``paired`` where both were measured on the same changes, networks or runs, in the same order: drawn together.
+    Where one side has too few values for its tail, that side may be as large (or as small) as can be.
     """
-    compute, _ = statistic_of(statistic)
-    return joint([data, over], lambda sides: over_each(compute(sides[0]), compute(sides[1])), of, paired=paired)
+    compute, q = statistic_of(statistic)
+    found = joint([data, over], lambda sides: over_each(compute(sides[0]), compute(sides[1])), of, paired=paired)
+    if found.low is None or found.high is None:
+        return found
+    least = -math.inf if min(float(_array(side).min()) for side in (data, over)) < 0 else 0.0
+    above, below = (tail_is_open(q, len(_array(side))) for side in (data, over))
+    if q is not None and q < 0.5:
+        above, below = below, above
+    return Measured(found.value, least if below else found.low, math.inf if above else found.high, found.count, of)
 
 
 def over_each(data: Array, over: Array) -> Array:
