@@ -111,6 +111,7 @@ impl<S: Scheme> Sim<S> {
             subs: IdVec::new(),
             io: Io::default(),
             scratch: Vec::new(),
+            answers: None,
             network: network.clone(),
             machines: Machines::none(network.nodes().len()),
             mishaps: Mishaps { link_changes: Injected::link_changes(faults).into(), ..Mishaps::default() },
