@@ -48,7 +48,7 @@ impl<S: Scheme> Sim<S> {
         part: Option<Box<Part<S>>>,
     ) -> Result<Self, Fault> {
         let sizes = sizes.with(scheme.headers());
-        let pfc = scheme.lossless().map(|rules| Pfc::new(rules, network, sizes)).transpose()?;
+        let pfc = scheme.lossless().map(|rules| Pfc::new(rules, network, sizes, scheme.clock())).transpose()?;
         let rtt_ns = crate::sizing::longest_rtt_ns(network, sizes);
         let twins = network.twins();
         let ports = network.links().iter_enumerated().map(|(l, link)| {
