@@ -32,6 +32,7 @@ impl<S: Scheme> Sim<S> {
                 forward: self.routes.add(&route.forward),
                 back: self.routes.add(&route.back),
                 symmetric: self.is_symmetric(&route.forward, &route.back),
+                left: Vec::new(),
                 base_rtt_ns: info.base_rtt_ns,
                 sender: Sender::new(
                     Recovery { patient: ways.is_some(), ..self.recovery_over(route, info.base_rtt_ns) },
@@ -139,10 +140,16 @@ impl<S: Scheme> Sim<S> {
             let info = self.path_info(&route.forward, &route.back);
             let (forward, back) = (self.routes.add(&route.forward), self.routes.add(&route.back));
             let symmetric = self.is_symmetric(&route.forward, &route.back);
+            let hears = self.flows[flow].open && self.has_source(flow);
+            if hears {
+                self.flows[flow].source.on_leave(&mut self.io, k);
+                self.carry_out_once_started(flow);
+            }
             let sub = &mut self.subs[at];
+            sub.left.push(sub.path(sub.turn()));
             sub.listed &= self.routes.first(sub.forward) == self.routes.first(forward);
             (sub.forward, sub.back, sub.symmetric, sub.base_rtt_ns) = (forward, back, symmetric, info.base_rtt_ns);
-            if self.flows[flow].open && self.has_source(flow) {
+            if hears {
                 self.flows[flow].source.on_reroute(&mut self.io, k, &info, &route.forward);
                 self.carry_out_once_started(flow);
             }

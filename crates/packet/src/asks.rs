@@ -8,7 +8,7 @@ use subak_core::scheme::{Ask, Class, PacketKind, Scheme, To, Way};
 use subak_core::{FlowId, LinkId, NodeId, SubflowId};
 
 /// Of messages that no node writes or reads.
-const NOBODY: NodeId = NodeId(0);
+const NOBODY: u32 = 0;
 
 impl<S: Scheme> Sim<S> {
     /// Does what the machine `who` asked.
@@ -74,12 +74,19 @@ impl<S: Scheme> Sim<S> {
             let sub = &sim.subs[f.first_sub];
             sim.ends(sim.routes.of(sub.forward))
         };
-        let (flow, way, route, node) = match (who, to) {
+        let path = |sim: &Self, flow: FlowId| {
+            let sub = &sim.subs[sim.sub_of(flow, subflow)];
+            let turn = sim.answers.unwrap_or(sub.turn());
+            (sub.path(turn), turn)
+        };
+        let (flow, way, route, number) = match (who, to) {
             (Who::Source(flow), To::Sink) => {
-                (flow, Way::Out, Some(self.subs[self.sub_of(flow, subflow)].forward), NOBODY)
+                let (path, turn) = path(self, flow);
+                (flow, Way::Out, Some(path.forward), turn)
             }
             (Who::Sink(flow), To::Source) => {
-                (flow, Way::Back, Some(self.subs[self.sub_of(flow, subflow)].back), NOBODY)
+                let (path, turn) = path(self, flow);
+                (flow, Way::Back, Some(path.back), turn)
             }
             (Who::Source(flow), To::Controller) => {
                 let ways = source_of(self, flow).and_then(|(node, _)| self.machines.ways[node]);
@@ -94,11 +101,11 @@ impl<S: Scheme> Sim<S> {
                 (flow, Way::ControllerToFlow, ways.map(|(_, back)| back), NOBODY)
             }
             (Who::Node(node), To::Controller) => {
-                (FlowId::NONE, Way::NodeToController, self.machines.ways[node].map(|(out, _)| out), node)
+                (FlowId::NONE, Way::NodeToController, self.machines.ways[node].map(|(out, _)| out), node.0)
             }
             (Who::Controller, To::Node(node)) => {
                 let ways = self.machines.ways.get(node).copied().flatten();
-                (FlowId::NONE, Way::ControllerToNode, ways.map(|(_, back)| back), node)
+                (FlowId::NONE, Way::ControllerToNode, ways.map(|(_, back)| back), node.0)
             }
             (Who::Node(_), To::Flow(flow)) if self.flows.get(flow).is_none_or(FlowState::is_over) => return,
             (Who::Node(_), To::Flow(flow)) => return self.tell_source(flow, subflow, message),
@@ -123,7 +130,7 @@ impl<S: Scheme> Sim<S> {
         let mut packet = blank(flow, subflow, route, self.now_ns);
         packet.kind = PacketKind::Ctl;
         packet.way = way;
-        packet.number = node.0;
+        packet.number = number;
         packet.class = class;
         packet.bytes = bytes;
         packet.ctl = Some(Box::new(message));

@@ -117,20 +117,24 @@ impl<S: Scheme> Sim<S> {
 
     pub(crate) fn take_ctl(&mut self, id: PacketId) {
         let packet = &self.slab[id];
-        let (flow, subflow, route, bytes) = (packet.flow, packet.subflow, packet.route, packet.bytes);
-        let (way, node) = (packet.way, packet.node());
+        let (flow, subflow, bytes, way) = (packet.flow, packet.subflow, packet.bytes, packet.way);
+        let (node, turn) = (packet.node(), packet.turn());
         let Some(message) = self.slab.remove(id) else { return };
         match way {
-            Way::Out | Way::Back => {
-                let sub = &self.subs[self.sub_of(flow, subflow)];
-                let f = &mut self.flows[flow];
-                // A message on a path that the flow has left is lost.
-                if way == Way::Out && route == sub.forward {
-                    f.sink.on_ctl(&mut self.io, subflow, *message, bytes);
-                    self.carry_out(Who::Sink(flow));
-                } else if way == Way::Back && route == sub.back {
-                    self.tell_source(flow, subflow, *message);
-                }
+            Way::Out => {
+                self.flows[flow].sink.on_ctl(&mut self.io, subflow, *message, bytes);
+                self.answers = Some(turn);
+                self.carry_out(Who::Sink(flow));
+                self.answers = None;
+            }
+            Way::Back if turn == self.subs[self.sub_of(flow, subflow)].turn() => {
+                self.tell_source(flow, subflow, *message);
+            }
+            Way::Back => {
+                self.flows[flow].source.on_left(&mut self.io, subflow, *message, bytes);
+                self.answers = Some(turn);
+                self.carry_out(Who::Source(flow));
+                self.answers = None;
             }
             Way::ControllerToFlow => self.tell_source(flow, subflow, *message),
             Way::ControllerToNode => self.at_node(node, |machine, io| machine.on_ctl(io, *message)),

@@ -67,6 +67,8 @@ pub(crate) struct Subflow {
     pub back: RouteId,
     /// Whether the way back runs over the twins of the way out.
     pub symmetric: bool,
+    /// Paths that it took before, in order: messages on them go on.
+    pub left: Vec<Path>,
     pub base_rtt_ns: Ns,
     /// Where its packets are spread over several ways; else all take `forward`.
     pub ways: Option<Box<Ways>>,
@@ -91,7 +93,26 @@ pub(crate) struct Subflow {
     pub had_to_wait: bool,
 }
 
+/// Links out and back.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Path {
+    pub forward: RouteId,
+    pub back: RouteId,
+    pub symmetric: bool,
+}
+
 impl Subflow {
+    /// How often it was rerouted.
+    pub fn turn(&self) -> u32 {
+        self.left.len() as u32
+    }
+
+    /// The path that it took before its `turn`-th reroute.
+    pub fn path(&self, turn: u32) -> Path {
+        let now = Path { forward: self.forward, back: self.back, symmetric: self.symmetric };
+        self.left.get(turn as usize).copied().unwrap_or(now)
+    }
+
     /// When its pace allows the next packet.
     #[inline]
     pub fn pace_ns(&self) -> Ns {

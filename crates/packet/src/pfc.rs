@@ -1,7 +1,7 @@
 //! Priority flow control: buffers that the ports of a switch share, and links that are paused.
 
 use subak_core::driver::PacketSizes;
-use subak_core::scheme::{Class, Lossless, Threshold};
+use subak_core::scheme::{Class, Clock, Lossless, Threshold};
 use subak_core::{Fault, IdVec, LinkId, Network, NodeId, Ns};
 
 /// Bytes on the wire of a pause frame (IEEE 802.1Qbb).
@@ -106,7 +106,7 @@ pub(crate) struct Pfc {
 
 impl Pfc {
     /// Empty buffers; refuses one that its headroom would fill.
-    pub fn new(rules: Lossless, network: &Network, sizes: PacketSizes) -> Result<Self, Fault> {
+    pub fn new(rules: Lossless, network: &Network, sizes: PacketSizes, clock: Clock) -> Result<Self, Fault> {
         let ends: IdVec<_, _> = network.links().iter().map(|link| link.to).collect();
         let mut pfc = Pfc { rules, buffers: IdVec::new(), inputs: IdVec::filled(Input::default(), ends.len()), ends };
         let mut needed = IdVec::filled(0, network.nodes().len());
@@ -114,7 +114,7 @@ impl Pfc {
         let slowest_bps = of_hosts.map(|&l| network.links()[l].capacity_bps).fold(f64::INFINITY, f64::min);
         for (l, input) in pfc.inputs.iter_enumerated_mut() {
             let Some(node) = pfc.ends[l] else { continue };
-            input.headroom_bytes = rules.headroom_bytes.unwrap_or_else(|| headroom_bytes(network, l, sizes));
+            input.headroom_bytes = rules.headroom_bytes.unwrap_or_else(|| headroom_bytes(network, l, sizes, clock));
             input.reserve_bytes = rules.reserve_bytes;
             input.growth = doublings(network.links()[l].capacity_bps / slowest_bps);
             needed[node] += input.headroom_bytes + rules.reserve_bytes;
@@ -229,17 +229,38 @@ fn port_bytes(network: &Network, link: LinkId) -> u64 {
 
 /// What may still arrive by a link once a pause was asked for: the frame waits for the packet that is on the way back and for
 /// other frames, and travels there. The sender then ends the packet that it has begun. What is on the link arrives.
-fn headroom_bytes(network: &Network, l: LinkId, sizes: PacketSizes) -> u64 {
+fn headroom_bytes(network: &Network, l: LinkId, sizes: PacketSizes, clock: Clock) -> u64 {
     let link = &network.links()[l];
     let twin = network.twins()[l].map_or(link, |t| &network.links()[t]);
     let ahead_bytes = f64::from(sizes.mtu_bytes + FRAMES_AHEAD * FRAME_BYTES);
     let react_ns = ahead_bytes * 8e9 / twin.capacity_bps + (twin.delay_ns + link.delay_ns) as f64;
-    (react_ns * link.capacity_bps / 8e9).ceil() as u64 + 3 * u64::from(sizes.mtu_bytes)
+    let arrives_bytes = react_ns * link.capacity_bps / 8e9 * speedup(link.capacity_bps, sizes, clock);
+    arrives_bytes.ceil() as u64 + 3 * u64::from(sizes.mtu_bytes)
+}
+
+/// How much faster than its capacity a link may be at most. A packet whose time is cut to whole nanoseconds saves less than
+/// one of them; acknowledgements are the shortest.
+fn speedup(capacity_bps: f64, sizes: PacketSizes, clock: Clock) -> f64 {
+    let shortest_ns = (f64::from(sizes.ack_bytes) * 8e9 / capacity_bps).floor().max(1.0);
+    match clock {
+        Clock::Exact => 1.0,
+        Clock::WholeNs => 1.0 + 1.0 / shortest_ns,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn headroom_is_for_links_that_are_faster_than_they_say() {
+        let sizes = PacketSizes { mtu_bytes: 1048, header_bytes: 48, ack_bytes: 60 };
+        assert_eq!(speedup(100e9, sizes, Clock::Exact), 1.0);
+        // 60 bytes take 4 ns of 4.8 at 100 Gb/s; 1 of 1.2 at 400.
+        assert_eq!(speedup(100e9, sizes, Clock::WholeNs), 1.25);
+        assert_eq!(speedup(400e9, sizes, Clock::WholeNs), 2.0);
+        assert_eq!(speedup(1600e9, sizes, Clock::WholeNs), 2.0);
+    }
 
     #[test]
     fn a_gate_counts_pauses_and_their_time() {

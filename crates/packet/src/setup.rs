@@ -48,7 +48,7 @@ impl<S: Scheme> Sim<S> {
         part: Option<Box<Part<S>>>,
     ) -> Result<Self, Fault> {
         let sizes = sizes.with(scheme.headers());
-        let pfc = scheme.lossless().map(|rules| Pfc::new(rules, network, sizes)).transpose()?;
+        let pfc = scheme.lossless().map(|rules| Pfc::new(rules, network, sizes, scheme.clock())).transpose()?;
         let rtt_ns = crate::sizing::longest_rtt_ns(network, sizes);
         let twins = network.twins();
         let ports = network.links().iter_enumerated().map(|(l, link)| {
@@ -111,6 +111,7 @@ impl<S: Scheme> Sim<S> {
             subs: IdVec::new(),
             io: Io::default(),
             scratch: Vec::new(),
+            answers: None,
             network: network.clone(),
             machines: Machines::none(network.nodes().len()),
             mishaps: Mishaps { link_changes: Injected::link_changes(faults).into(), ..Mishaps::default() },

@@ -38,6 +38,8 @@ pub struct Sim<S: Scheme> {
     pub(crate) subs: IdVec<SubId, Subflow>,
     pub(crate) io: Io<S>,
     pub(crate) scratch: Vec<Ask<S>>,
+    /// While a source or sink answers a message: the turn of its path.
+    pub(crate) answers: Option<u32>,
     pub(crate) network: Network,
     pub(crate) machines: Machines<S>,
     pub(crate) mishaps: Mishaps,
@@ -435,11 +437,8 @@ impl<S: Scheme> Sim<S> {
         if packet.way != Way::Out {
             return;
         }
-        let sub = &self.subs[self.sub_of(packet.flow, packet.subflow)];
-        if packet.route == sub.forward {
-            let visit = Visit { flow: packet.flow, subflow: packet.subflow, hop: packet.hop, forward: true };
-            self.show(link, id, visit);
-        }
+        let visit = Visit { flow: packet.flow, subflow: packet.subflow, hop: packet.hop, forward: true };
+        self.show(link, id, visit);
     }
 
     /// Shows a control message on its way back, off `link`, to the hop of the data link that `link` is the twin of.
@@ -448,11 +447,11 @@ impl<S: Scheme> Sim<S> {
         if packet.way != Way::Back {
             return;
         }
-        let sub = &self.subs[self.sub_of(packet.flow, packet.subflow)];
-        if packet.route != sub.back || !sub.symmetric {
+        let path = self.subs[self.sub_of(packet.flow, packet.subflow)].path(packet.turn());
+        if !path.symmetric {
             return;
         }
-        let hops = self.routes.of(sub.forward).len() as u16;
+        let hops = self.routes.of(path.forward).len() as u16;
         let visit = Visit { flow: packet.flow, subflow: packet.subflow, hop: hops - packet.hop, forward: false };
         let data_link = self.ports[link].twin.expect("a symmetric way back runs over twins");
         self.show(data_link, id, visit);

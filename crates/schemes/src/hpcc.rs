@@ -12,11 +12,13 @@
 //! W = W_c eta / U + W_AI where U is at least eta or `max_stage` additive steps were made in a row, else W = W_c + W_AI. The
 //! sender paces at W / T. T is one time for all flows, the longest round trip of the idle network.
 //!
-//! The sender's own link is not stamped: its flows take turns there.
+//! The sender's own link is not stamped: its flows take turns there. Packets also carry an identity of their path, as in the
+//! paper (section 4.1): what comes back by a path that the flow has left is not held against anything.
 
 use crate::lossless::{self, Rdma};
 use crate::queue::Priority;
 use subak_core::keys::{AMOUNT, Holds, Setting};
+use subak_core::rng::mix;
 use subak_core::scheme::{
     Ack, FlowInfo, Goal, Headers, Hop, Info, Io, Named, Packet, PacketKind, Param, Params, PathInfo, Port, Preset,
     Scheme, SchemeKind, Settles, Source,
@@ -74,6 +76,19 @@ pub struct Record {
 pub struct Telemetry {
     links: [Record; MAX_HOPS],
     hops: u8,
+    /// Identity of the links after the first, in their order ([`onto`]).
+    path: u32,
+}
+
+/// The identity of a path that goes on over `link`.
+#[inline]
+fn onto(path: u32, link: LinkId) -> u32 {
+    mix(u64::from(path) << 32 | u64::from(link.0)) as u32
+}
+
+/// The identity that packets over `links` come back with.
+fn identity(links: &[LinkId]) -> u32 {
+    links.iter().skip(1).fold(0, |path, &link| onto(path, link))
 }
 
 /// A sender.
@@ -99,6 +114,8 @@ struct Subflow {
     in_flight: f64,
     /// First segment whose acknowledgement changes the reference.
     update_from: u32,
+    /// Identity of its path.
+    path: u32,
     before: Telemetry,
 }
 
@@ -188,7 +205,7 @@ impl Scheme for Hpcc {
                 f64::from(flow.mss_bytes) / f64::from(flow.mtu_bytes)
             },
             mss_bytes: flow.mss_bytes,
-            subflows: flow.paths.iter().map(|path| self.subflow(t_ns, path)).collect(),
+            subflows: flow.paths.iter().zip(&flow.links).map(|(path, links)| self.subflow(t_ns, path, links)).collect(),
         }
     }
     fn hop(&self, port: &Port) -> Stamper {
@@ -198,7 +215,7 @@ impl Scheme for Hpcc {
 }
 
 impl Hpcc {
-    fn subflow(&self, t_ns: Ns, path: &PathInfo) -> Subflow {
+    fn subflow(&self, t_ns: Ns, path: &PathInfo, links: &[LinkId]) -> Subflow {
         // A path that is longer than T says would never be full.
         let t_ns = if self.t_ns > 0 { t_ns } else { t_ns.max(path.base_rtt_ns) } as f64;
         let most = path.line_rate_bps / 8e9 * t_ns;
@@ -215,6 +232,7 @@ impl Hpcc {
             stage: 0,
             in_flight: 1.0,
             update_from: 0,
+            path: identity(links),
             before: Telemetry::default(),
         }
     }
@@ -227,8 +245,12 @@ impl Hop<Hpcc> for Stamper {
     #[inline]
     fn on_dequeue(&mut self, io: &mut Io<Hpcc>, packet: &mut Packet<Hpcc>, port: &Port) {
         self.sent_bytes = self.sent_bytes.wrapping_add(packet.bytes);
+        if packet.kind != PacketKind::Data || packet.hop == 0 {
+            return;
+        }
+        packet.data.path = onto(packet.data.path, port.link);
         let at = usize::from(packet.data.hops);
-        if packet.kind == PacketKind::Data && packet.hop > 0 && at < MAX_HOPS {
+        if at < MAX_HOPS {
             packet.data.links[at] = Record {
                 at_ns: io.now_ns as u32,
                 sent_bytes: self.sent_bytes,
@@ -278,6 +300,9 @@ impl Subflow {
 
     /// What the window becomes by an acknowledgement; `None` as long as there is nothing to compare it with.
     fn on_ack(&mut self, scheme: &Hpcc, ack: &Ack<Telemetry>) -> Option<f64> {
+        if ack.data.path != self.path {
+            return None;
+        }
         let comparable = self.before.hops > 0 && self.before.hops == ack.data.hops;
         if !comparable {
             self.before = ack.data;
@@ -314,10 +339,10 @@ impl Source<Hpcc> for HpccSource {
             self.pace(io, ack.subflow, window);
         }
     }
-    fn on_reroute(&mut self, io: &mut Io<Hpcc>, subflow: SubflowId, path: &PathInfo, _links: &[LinkId]) {
+    fn on_reroute(&mut self, io: &mut Io<Hpcc>, subflow: SubflowId, path: &PathInfo, links: &[LinkId]) {
         let s = &mut self.subflows[subflow];
         let t_ns = s.t_ns as Ns;
-        *s = Subflow { update_from: s.update_from, ..self.scheme.subflow(t_ns, path) };
+        *s = Subflow { update_from: s.update_from, ..self.scheme.subflow(t_ns, path, links) };
         let most = s.most;
         self.pace(io, subflow, most);
     }
@@ -331,7 +356,7 @@ mod tests {
     fn subflow(given: serde_json::Value) -> (Hpcc, Subflow) {
         let scheme = Hpcc::new(&Params::resolve(&Hpcc::INFO, given.as_object().unwrap()).unwrap()).unwrap();
         let path = PathInfo { hops: 3, line_rate_bps: 100e9, min_capacity_bps: 100e9, base_rtt_ns: 12_000 };
-        let subflow = scheme.subflow(13_000, &path);
+        let subflow = scheme.subflow(13_000, &path, &[LinkId(0)]);
         (scheme, subflow)
     }
 

@@ -15,7 +15,7 @@ use subak_core::scheme::{
     Ack, Class, FlowInfo, Goal, Info, Io, Loss, Named, Packet, PacketKind, Param, Params, PathInfo, Port, Recovery,
     Reply, Scheme, SchemeKind, Settles, Sink, Source, To,
 };
-use subak_core::{Fault, IdVec, Ns, SubflowId};
+use subak_core::{Fault, IdVec, LinkId, Ns, SubflowId};
 
 /// Bytes on the wire of a probe.
 const PROBE_BYTES: u32 = 64;
@@ -45,6 +45,7 @@ impl Remaining {
 pub struct PFabricSource {
     scheme: PFabric,
     mss_bytes: u32,
+    mtu_bytes: u32,
     subflows: IdVec<SubflowId, Subflow>,
     remaining: Remaining,
     finished: bool,
@@ -116,22 +117,11 @@ impl Scheme for PFabric {
         PFabricQueue::new((packets as u64).max(1) * mtu)
     }
     fn source(&self, flow: &FlowInfo) -> PFabricSource {
-        let subflow = |path: &PathInfo| {
-            let bdp = bdp_packets(path.line_rate_bps, path.base_rtt_ns, flow.mtu_bytes).max(1.0);
-            let first = if self.window_packets > 0.0 { self.window_packets } else { bdp };
-            // No more than the queues hold: a larger window only fills them.
-            let most = if self.buffer_packets > 0.0 { self.buffer_packets - 1.0 } else { 2.0 * bdp - 1.0 };
-            Subflow {
-                window: Window::new(flow.mss_bytes, first),
-                most_bytes: (most.max(first) * f64::from(flow.mss_bytes)) as u64,
-                timeouts: 0,
-                probing: false,
-            }
-        };
         PFabricSource {
             scheme: *self,
             mss_bytes: flow.mss_bytes,
-            subflows: flow.paths.iter().map(subflow).collect(),
+            mtu_bytes: flow.mtu_bytes,
+            subflows: flow.paths.iter().map(|path| self.subflow(path, flow.mss_bytes, flow.mtu_bytes)).collect(),
             remaining: Remaining::of(flow.size_bytes.unwrap_or(u64::MAX)),
             finished: false,
         }
@@ -139,6 +129,21 @@ impl Scheme for PFabric {
     fn hop(&self, _port: &Port) {}
     fn sink(&self, _flow: &FlowInfo) -> PFabricSink {
         PFabricSink
+    }
+}
+
+impl PFabric {
+    fn subflow(&self, path: &PathInfo, mss_bytes: u32, mtu_bytes: u32) -> Subflow {
+        let bdp = bdp_packets(path.line_rate_bps, path.base_rtt_ns, mtu_bytes).max(1.0);
+        let first = if self.window_packets > 0.0 { self.window_packets } else { bdp };
+        // No more than the queues hold: a larger window only fills them.
+        let most = if self.buffer_packets > 0.0 { self.buffer_packets - 1.0 } else { 2.0 * bdp - 1.0 };
+        Subflow {
+            window: Window::new(mss_bytes, first),
+            most_bytes: (most.max(first) * f64::from(mss_bytes)) as u64,
+            timeouts: 0,
+            probing: false,
+        }
     }
 }
 
@@ -214,6 +219,10 @@ impl Source<PFabric> for PFabricSource {
         if self.subflows[k].probing && !self.finished {
             self.probe(io, k);
         }
+    }
+    fn on_reroute(&mut self, io: &mut Io<PFabric>, k: SubflowId, path: &PathInfo, _links: &[LinkId]) {
+        self.subflows[k] = self.scheme.subflow(path, self.mss_bytes, self.mtu_bytes);
+        self.go_on(io, k);
     }
     fn on_finish(&mut self, _io: &mut Io<PFabric>) {
         self.finished = true;

@@ -200,7 +200,15 @@ pub trait Source<S: Scheme>: Send {
     fn on_weight(&mut self, io: &mut Io<S>, weight: f64, utility: &Arc<Utility>) {
         let _ = (io, weight, utility);
     }
-    /// Subflow `subflow` takes another path from now on, over `links`. Messages that are under way on the old one are lost.
+    /// Subflow `subflow` is about to take another path: messages sent now still take the old one.
+    fn on_leave(&mut self, io: &mut Io<S>, subflow: SubflowId) {
+        let _ = (io, subflow);
+    }
+    /// A message of this source came back by a path that `subflow` has left. What is sent in answer takes that path again.
+    fn on_left(&mut self, io: &mut Io<S>, subflow: SubflowId, message: S::Ctl, bytes: u32) {
+        let _ = (io, subflow, message, bytes);
+    }
+    /// Subflow `subflow` takes another path from now on, over `links`.
     fn on_reroute(&mut self, io: &mut Io<S>, subflow: SubflowId, path: &PathInfo, links: &[LinkId]) {
         let _ = (io, subflow, path, links);
     }

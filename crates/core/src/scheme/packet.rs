@@ -123,7 +123,7 @@ pub struct Packet<S: Scheme> {
     pub flow: FlowId,
     /// Row of the driver's table of routes.
     pub route: RouteId,
-    /// A segment or a node, by the kind of packet: see [`Packet::segment`] and [`Packet::node`].
+    /// A segment, a node or a turn, by the kind of packet: see [`Packet::segment`], [`Packet::node`] and [`Packet::turn`].
     pub number: u32,
     /// Bytes on the wire, headers included.
     pub bytes: u32,
@@ -206,6 +206,13 @@ impl<S: Scheme> Packet<S> {
     pub fn node(&self) -> NodeId {
         debug_assert!(self.kind == PacketKind::Ctl, "a packet of a flow names no node");
         NodeId(self.number)
+    }
+
+    /// How often its subflow had been rerouted when a control packet between source and sink left.
+    #[inline]
+    pub fn turn(&self) -> u32 {
+        debug_assert!(self.kind == PacketKind::Ctl, "control packets alone name their turn");
+        self.number
     }
 
     /// Payload bytes of a data packet.

@@ -30,6 +30,8 @@ struct Segment {
     transmission: u32,
     payload_bytes: u16,
     state: State,
+    /// Whether it was sent more than once.
+    again: bool,
 }
 
 /// What is to be sent next.
@@ -137,7 +139,7 @@ impl Sender {
         self.in_flight_bytes += u64::from(next.payload_bytes);
         self.order.push_back((next.segment, transmission));
         let payload_bytes = next.payload_bytes as u16; // `build` refuses packets of more than 64 KiB
-        let sent = Segment { payload_bytes, transmission, sent_ns: now_ns, state: State::InFlight };
+        let sent = Segment { payload_bytes, transmission, sent_ns: now_ns, state: State::InFlight, again: next.again };
         if next.again {
             self.lost.pop_front();
             let place = (next.segment - self.base) as usize;
@@ -191,8 +193,9 @@ impl Sender {
         let Some(at) = segment.checked_sub(self.base) else { return 0 };
         let Some(s) = self.segments.get_mut(at as usize) else { return 0 };
         let was = std::mem::replace(&mut s.state, State::Acked);
-        // An answer to an earlier transmission says nothing of the latest one's place in the order.
-        if sent_ns.is_none_or(|t| t == s.sent_ns) {
+        // An answer to an earlier transmission says nothing of the latest one's place in the order; nor does the cumulative
+        // mark, where there are several.
+        if sent_ns.map_or(!s.again, |t| t == s.sent_ns) {
             self.arrived = self.arrived.max(s.transmission + 1);
             self.arrived_sent_ns = self.arrived_sent_ns.max(s.sent_ns);
         }
@@ -307,7 +310,7 @@ impl Sender {
         let segment = self.base + at as u32;
         self.probe = Some((segment, now_ns));
         let s = &mut self.segments[at];
-        (s.sent_ns, s.transmission) = (now_ns, self.transmissions);
+        (s.sent_ns, s.transmission, s.again) = (now_ns, self.transmissions, true);
         self.order.push_back((segment, self.transmissions));
         self.transmissions += 1;
         Some(Next { segment, payload_bytes: s.payload_bytes.into(), again: true })

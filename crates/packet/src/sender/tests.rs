@@ -130,6 +130,29 @@ fn a_probe_tells_what_is_lost_at_the_tail_without_a_timeout() {
     assert_eq!(s.in_flight_bytes(), 0);
 }
 
+#[test]
+fn a_mark_that_covers_a_segment_sent_again_does_not_tell_which_of_both_arrived() {
+    let mut s = Sender::new(Recovery::default(), 10_000);
+    for t in 0..6 {
+        send(&mut s, t);
+    }
+    // Four of them overtake the first two on a shorter path: these two go again, behind a new one.
+    for segment in 2..6 {
+        s.on_ack(segment, run(segment - 2), 0, u64::from(segment), 10_000);
+    }
+    for t in 20_000..20_003 {
+        send(&mut s, t);
+    }
+    assert_eq!(s.in_flight_bytes(), 3000);
+    // The first two arrive after all. Nothing says that what was sent since is lost.
+    assert_eq!(s.on_ack(0, run(0), 1, 0, 21_000).lost, None);
+    assert_eq!(s.on_ack(1, run(0), 6, 1, 21_000), Acked { bytes: 1000, lost: None });
+    for t in 22_000..22_004 {
+        send(&mut s, t);
+    }
+    assert_eq!(s.on_ack(9, run(0), 6, 22_003, 32_000).lost, None, "the one before it is one of three");
+}
+
 proptest! {
     /// Over a channel that loses, delays and doubles, each segment is delivered once and the books balance.
     #[test]

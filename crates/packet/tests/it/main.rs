@@ -24,6 +24,7 @@ mod policies;
 mod queueing;
 mod rates;
 mod rcp;
+mod reroute;
 mod s_perc_star;
 mod soze;
 mod spread;

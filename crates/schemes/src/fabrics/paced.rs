@@ -4,8 +4,8 @@
 use crate::over::{Fabric, FabricSource, Optimizer, Part, Rate};
 use crate::queue::Fifo;
 use subak_core::keys::AMOUNT;
-use subak_core::scheme::{Carries, FlowInfo, Goal, Io, Param, Params, Port, Scheme, Settles};
-use subak_core::{Fault, IdVec, Ns, SubflowId};
+use subak_core::scheme::{Carries, FlowInfo, Goal, Io, Param, Params, PathInfo, Port, Scheme, Settles};
+use subak_core::{Fault, IdVec, SubflowId};
 
 /// `params.window`.
 const WINDOW: Param = Param::number(
@@ -24,6 +24,8 @@ pub struct Paced {
 /// Its sender's side.
 #[derive(Debug, Clone)]
 pub struct PacedSource {
+    window: f64,
+    mtu_bytes: u32,
     mss_bytes: u32,
     subflows: IdVec<SubflowId, Subflow>,
 }
@@ -59,19 +61,23 @@ impl Fabric for Paced {
         Fifo::new(port.buffer_bytes)
     }
     fn source(&self, flow: &FlowInfo) -> PacedSource {
-        let window = |slowest_bps: f64, rtt_ns: Ns| {
-            let packets = self.window * slowest_bps * rtt_ns as f64 / 8e9 / f64::from(flow.mtu_bytes);
-            packets.ceil().max(1.0) as u64 * u64::from(flow.mss_bytes)
-        };
-        let subflow = |p: &subak_core::scheme::PathInfo| Subflow {
-            window_bytes: window(p.min_capacity_bps, p.base_rtt_ns),
-            rate_bps: p.min_capacity_bps,
-            started: false,
-        };
-        PacedSource { mss_bytes: flow.mss_bytes, subflows: flow.paths.iter().map(subflow).collect() }
+        let (mtu_bytes, mss_bytes) = (flow.mtu_bytes, flow.mss_bytes);
+        let mut source = PacedSource { window: self.window, mtu_bytes, mss_bytes, subflows: IdVec::new() };
+        for path in &flow.paths {
+            let window_bytes = source.window_bytes(path);
+            source.subflows.push(Subflow { window_bytes, rate_bps: path.min_capacity_bps, started: false });
+        }
+        source
     }
     fn hop(&self, _port: &Port) {}
     fn sink(&self, _flow: &FlowInfo) {}
+}
+
+impl PacedSource {
+    fn window_bytes(&self, path: &PathInfo) -> u64 {
+        let bytes = self.window * path.min_capacity_bps * path.base_rtt_ns as f64 / 8e9;
+        (bytes / f64::from(self.mtu_bytes)).ceil().max(1.0) as u64 * u64::from(self.mss_bytes)
+    }
 }
 
 impl FabricSource<Paced> for PacedSource {
@@ -89,6 +95,12 @@ impl FabricSource<Paced> for PacedSource {
         if s.started {
             io.pace(k, Some(rate_bps), Some(s.window_bytes));
         }
+    }
+
+    fn on_reroute<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>, k: SubflowId, path: &PathInfo) {
+        self.subflows[k].window_bytes = self.window_bytes(path);
+        let wish = Rate(self.subflows[k].rate_bps);
+        self.wish(io, k, wish);
     }
 
     fn rate_bps(&self, k: SubflowId) -> Option<f64> {

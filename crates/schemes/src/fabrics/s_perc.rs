@@ -136,6 +136,18 @@ impl FabricSource<SPercFabric> for SPercSource {
     fn on_timer<S: Scheme<Ctl: Carries<Message<Stateless>>>>(&mut self, io: &mut Io<S>, timer: u32) {
         self.relay(io, |source, io| source.on_timer(io, timer));
     }
+    fn on_leave<S: Scheme<Ctl: Carries<Message<Stateless>>>>(&mut self, io: &mut Io<S>, k: SubflowId) {
+        self.relay(io, |source, io| source.on_leave(io, k));
+    }
+    fn on_left<S: Scheme<Ctl: Carries<Message<Stateless>>>>(
+        &mut self,
+        io: &mut Io<S>,
+        k: SubflowId,
+        message: Message<Stateless>,
+        bytes: u32,
+    ) {
+        self.relay(io, |source, io| source.on_left(io, k, message, bytes));
+    }
     fn on_reroute<S: Scheme<Ctl: Carries<Message<Stateless>>>>(
         &mut self,
         io: &mut Io<S>,

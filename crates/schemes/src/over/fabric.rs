@@ -98,6 +98,14 @@ pub trait FabricSource<F: Fabric>: Send {
     fn on_loss<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>, loss: &Loss) {
         let _ = (io, loss);
     }
+    /// Subflow `k` is about to take another path: messages sent now still take the old one.
+    fn on_leave<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>, k: SubflowId) {
+        let _ = (io, k);
+    }
+    /// A message came back by a path that subflow `k` has left. What is sent in answer takes that path again.
+    fn on_left<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>, k: SubflowId, message: F::Ctl, bytes: u32) {
+        let _ = (io, k, message, bytes);
+    }
     /// Subflow `k` takes another path from now on.
     fn on_reroute<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>, k: SubflowId, path: &PathInfo) {
         let _ = (io, k, path);

@@ -189,6 +189,14 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> Source<Over<O, F>> fo
         }
         self.tell(io);
     }
+    fn on_leave(&mut self, io: &mut Io<Over<O, F>>, k: SubflowId) {
+        self.fabric.on_leave(io, k);
+    }
+    fn on_left(&mut self, io: &mut Io<Over<O, F>>, k: SubflowId, message: PairMessage<F::Ctl, W>, bytes: u32) {
+        if let PairMessage::Fabric(message) = message {
+            self.fabric.on_left(io, k, message, bytes);
+        }
+    }
     fn on_reroute(&mut self, io: &mut Io<Over<O, F>>, k: SubflowId, path: &PathInfo, links: &[LinkId]) {
         self.fabric.on_reroute(io, k, path);
         if let Some(told) = &mut self.told {

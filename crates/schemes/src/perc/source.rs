@@ -258,8 +258,22 @@ impl<R: Rule> Source<Perc<R>> for PercSource<R> {
         self.subflows.iter_mut().for_each(|s| s.weight = part);
     }
 
-    /// The flow starts anew on the other path. Links of the old one that keep no state of a flow go on counting it until
-    /// they notice that its packet is gone, where the rule lets them.
+    /// A packet that is held here tells the links of the old path that the flow leaves them.
+    fn on_leave(&mut self, io: &mut Io<Perc<R>>, k: SubflowId) {
+        let Subflow { path, place, .. } = &mut self.subflows[k];
+        if matches!(place, Place::Held(_))
+            && let Place::Held(message) = std::mem::replace(place, Place::Out)
+        {
+            tear_down(io, k, message, wire_bytes(self.rule.content_bytes(path.hops)));
+        }
+    }
+
+    /// One that was out as the flow left comes back, and goes once more.
+    fn on_left(&mut self, io: &mut Io<Perc<R>>, k: SubflowId, message: Message<R>, bytes: u32) {
+        tear_down(io, k, message, bytes);
+    }
+
+    /// The flow starts anew on the other path.
     fn on_reroute(&mut self, io: &mut Io<Perc<R>>, k: SubflowId, path: &PathInfo, _links: &[LinkId]) {
         let subflow = &mut self.subflows[k];
         (subflow.path, subflow.rtt_ns, subflow.fresh) = (*path, path.base_rtt_ns, true);
@@ -286,6 +300,12 @@ impl<R: Rule> PercSource<R> {
             self.send(io, k, message);
         }
     }
+}
+
+/// The last packet on a path that the flow leaves: links uncount what they counted.
+fn tear_down<R: Rule>(io: &mut Io<Perc<R>>, k: SubflowId, message: Message<R>, bytes: u32) {
+    let last = Message { was: message.weight, first: false, fin: true, tx_ns: 0, round_ns: 0, ..message };
+    io.ctl(To::Sink, k, last, Class::Control, bytes);
 }
 
 /// The receiver: sends packets back, but for the last.
