@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from subak._subak import __version__
-from subak.errors import InputError
+from subak.errors import InputError, InputWarning
 
 if TYPE_CHECKING:
     from subak._subak import Answer, Table
@@ -29,6 +29,7 @@ __all__ = [
     "Difference",
     "Incremental",
     "InputError",
+    "InputWarning",
     "Ned",
     "Network",
     "Results",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from subak import _subak, columns, inputs, tables
-from subak.errors import InputError
+from subak.errors import InputError, InputWarning
 from subak.schemas import LINK, OF_FLOWS
 from subak.tables import Frame
 
@@ -60,31 +61,48 @@ class Network(_subak.Network):
         *,
         capacity: str | float | None = None,
         delay: str | float | None = None,
+        range: str | None = None,
+        hosts: str | Sequence[str] | None = None,
     ) -> Network:
         """A network from node-link JSON, as networkx writes it, GraphML, or HPCC's ``topology.txt``.
 
-        Speeds of the Topology Zoo are read.
+        Speeds of the Topology Zoo are read. Warnings (``InputWarning``) say how many edges took a default.
 
         :param path: The file.
         :param capacity: That of edges that have none, bit/s or text such as ``"10Gbps"``.
         :param delay: That of edges that have none, seconds or text such as ``"1us"``.
+        :param range: Which end of a range of speeds counts, ``low`` or ``high``; ranges are refused without it.
+        :param hosts: Which nodes are hosts: ``all``, ``leaves`` (those with one neighbour), or their names.
         """
         inputs.read(path)  # what is wrong with the file itself is said of the file
-        given = {"file": Path(path).name, "capacity": capacity, "delay": delay}
-        return cls(inputs.to_json({k: v for k, v in given.items() if v is not None}), str(Path(path).parent))
+        beside = {"capacity": capacity, "delay": delay, "range": range, "hosts": hosts}
+        given = {"file": Path(path).name, **_given(beside)}
+        return _read(cls(inputs.to_json(given), str(Path(path).parent)))
 
     @classmethod
     def from_networkx(
-        cls, graph: nx.Graph, *, capacity: str | float | None = None, delay: str | float | None = None
+        cls,
+        graph: nx.Graph,
+        *,
+        capacity: str | float | None = None,
+        delay: str | float | None = None,
+        range: str | None = None,
+        hosts: str | Sequence[Any] | None = None,
     ) -> Network:
         """A network from a networkx graph.
 
-        :param graph: ``capacity``, ``delay`` and ``buffer`` stand at the edges, ``kind`` at the nodes; the names of
-            nodes are text, as ``str`` writes them.
+        Warnings (``InputWarning``) say which attributes of edges are not read, and how many edges took a default.
+
+        :param graph: ``capacity``, ``delay`` and ``buffer`` stand at the edges, or the speeds of the Topology Zoo;
+            ``kind`` (``host`` or ``switch``) at the nodes; the names of nodes are text, as ``str`` writes them.
         :param capacity: That of edges that have none, bit/s or text such as ``"10Gbps"``.
         :param delay: That of edges that have none, seconds or text such as ``"1us"``.
+        :param range: Which end of a range of speeds counts, ``low`` or ``high``; ranges are refused without it.
+        :param hosts: Which nodes are hosts: ``all``, ``leaves`` (those with one neighbour), or a list of them.
         """
-        return cls(inputs.to_json(graph_of(graph, capacity, delay)), ".")
+        named = hosts if hosts is None or isinstance(hosts, str) else [str(node) for node in hosts]
+        beside = {"capacity": capacity, "delay": delay, "range": range, "hosts": named}
+        return _read(cls(inputs.to_json(graph_of(graph) | _given(beside)), "."))
 
     def to_networkx(self) -> nx.MultiDiGraph:
         """The network as a networkx graph: ``id``, ``capacity`` (bit/s), ``delay`` (s) and ``buffer`` of the edges."""
@@ -125,26 +143,41 @@ class Network(_subak.Network):
         self.add(inputs.to_json([{key: value for key, value in link.items() if value is not None}]))
 
 
-EDGE_KEYS = ("capacity", "delay", "buffer")
+EDGE_KEYS = ("capacity", "delay", "buffer", "id", "LinkSpeedRaw", "LinkSpeed", "LinkSpeedUnits", "LinkLabel")
+"""The attributes of edges whose values are read; of others the name is."""
 
 
-def graph_of(graph: nx.Graph, capacity: str | float | None = None, delay: str | float | None = None) -> dict[str, Any]:
+def _given(keys: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in keys.items() if value is not None}
+
+
+def _read(network: Network) -> Network:
+    """The network, once what there is to say of how it was read is said."""
+    for said in network.warnings:
+        warnings.warn(said, InputWarning, stacklevel=3)
+    return network
+
+
+def graph_of(graph: nx.Graph) -> dict[str, Any]:
     """The ``network`` of a case or a spec that a networkx graph describes."""
     names = {node: str(node) for node in graph.nodes}
     if len(set(names.values())) < len(names):
         raise InputError(None, "nodes", "two nodes have one name as text", "give every node a name of its own")
     nodes = [
-        {"id": names[node], **({"kind": data["kind"]} if data.get("kind") in ("host", "switch") else {})}
-        for node, data in graph.nodes(data=True)
+        {**_attributes(data, ("kind", "type")), "id": names[node]} for node, data in graph.nodes(data=True)
     ]
-    links = []
-    for a, b, data in graph.edges(data=True):
-        told = {key: data[key] for key in EDGE_KEYS if data.get(key) is not None}
-        for key, default in (("capacity", capacity), ("delay", delay)):
-            if default is not None:
-                told.setdefault(key, default)
-        links.append({"source": names[a], "target": names[b], **told})
-    return {"directed": graph.is_directed(), "multigraph": graph.is_multigraph(), "nodes": nodes, "links": links}
+    links = [
+        {**_attributes(data, EDGE_KEYS), "source": names[a], "target": names[b]}
+        for a, b, data in graph.edges(data=True)
+    ]
+    shape = {"directed": graph.is_directed(), "multigraph": graph.is_multigraph()}
+    return {**shape, "graph": _attributes(graph.graph, ()), "nodes": nodes, "links": links}
+
+
+def _attributes(data: Mapping[Any, Any], read: Sequence[str]) -> dict[str, Any]:
+    """The attributes of a graph, a node or an edge by their names, with the values of those that are read."""
+    told = {str(key): value if key in read else None for key, value in data.items() if value is not None}
+    return {key: value for key, value in told.items() if key not in ("source", "target")}
 
 
 @dataclass(frozen=True)

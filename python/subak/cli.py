@@ -148,6 +148,8 @@ def solve(
         ranked = rank(problem, answer) if upgrades else None
     if picture and found:
         _write(picture, found.to_svg())
+    for said in answer.warnings:
+        print(f"subak: note: {said}", file=sys.stderr)
     in_columns = output is not None and columns.is_name(output.name)
     document = answer.to_json() if json or (output and not in_columns) else ""
     if found and document:

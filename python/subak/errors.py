@@ -35,3 +35,7 @@ class InputError(ValueError):
 
     def __str__(self) -> str:
         return "\n".join(fault.line() for fault in self.each())
+
+
+class InputWarning(UserWarning):
+    """What to know of how an input was read: attributes that are not read, edges that took a default."""

@@ -18,8 +18,10 @@ def answer(found: Answer) -> str:
     """The rates, and the certificate below them."""
     flows = _first(found.flows)
     rows = [
-        (name, units.rate(rate), ", ".join(links))
-        for name, rate, links in zip(flows["id"], flows["rate_bps"], flows["bottlenecks"], strict=True)
+        (name, units.rate(rate), status or ", ".join(links))
+        for name, rate, links, status in zip(
+            flows["id"], flows["rate_bps"], flows["bottlenecks"], flows["status"], strict=True
+        )
     ]
     said = ", ".join(f"{name.replace('_', ' ')} {value:.2g}" for name, value in found.certificate.items())
     caption = f"{found.status}: {said} ({found.solver}, {units.seconds(found.seconds)})"

@@ -87,6 +87,8 @@ LINK = _table(
 
 def _network(more: Schema | None = None) -> Schema:
     """A network; ``more`` are keys that each form of it has beside its own."""
+    beside = {"capacity": QUANTITY, "delay": QUANTITY, "range": _word("low", "high")}
+    beside["hosts"] = _either(_word("all", "leaves"), _list({"type": ["string", "integer"]}))
     graph = _table(
         {
             "directed": FLAG,
@@ -95,12 +97,13 @@ def _network(more: Schema | None = None) -> Schema:
             "nodes": _list({}),
             "links": _list({}),
             "edges": _list({}),
+            **beside,
         },
         ["nodes"],
         "node-link data as networkx writes it",
     )
     made = _of_kinds(json.loads(_subak.generators()))["oneOf"]
-    file = _table({"file": TEXT, "capacity": QUANTITY, "delay": QUANTITY}, ["file"], "a file, and what its edges lack")
+    file = _table({"file": TEXT, **beside}, ["file"], "a file, and what it does not say")
     forms = [_table({"links": _list(LINK)}, ["links"]), file, graph, *made]
     return _either(_list(LINK), *({**form, "properties": form["properties"] | (more or {})} for form in forms))
 

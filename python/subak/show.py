@@ -51,7 +51,7 @@ def answer(solved: Answer) -> None:
     for row in flows.slice(0, MOST_ROWS).to_pylist():
         paths = row["path_rates_bps"]
         split = " + ".join(units.rate(r) for r in paths) if len(paths) > 1 else ""
-        rows.add_row(row["id"], units.rate(row["rate_bps"]), split, ", ".join(row["bottlenecks"]))
+        rows.add_row(row["id"], units.rate(row["rate_bps"]), split, row["status"] or ", ".join(row["bottlenecks"]))
     out.print(rows)
     _more(out, flows.num_rows, "flows")
 

@@ -44,6 +44,13 @@ impl Fault {
         std::iter::once(self).chain(more.into_iter().flat_map(Fault::each)).collect()
     }
 
+    /// The same fault with one more hint.
+    #[must_use]
+    pub fn hinted(mut self, hint: &str) -> Self {
+        self.mend = if self.mend.is_empty() { hint.to_string() } else { format!("{}; {hint}", self.mend) };
+        self
+    }
+
     /// The same fault in `file`, unless it names a file already.
     #[must_use]
     pub fn in_file(mut self, file: impl Into<String>) -> Self {

@@ -62,6 +62,38 @@ pub struct Flows {
     ids: Vec<String>,
     /// Empty when no flow needs it.
     extra: Vec<Extra>,
+    /// Flows that cannot send, in the order given; they have no number.
+    stranded: Vec<Stranded>,
+}
+
+/// A flow that no path carries: its rate is 0.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stranded {
+    /// Its place among all flows given.
+    pub place: usize,
+    /// Its name.
+    pub id: String,
+    /// Why.
+    pub why: Why,
+}
+
+/// Why a flow cannot send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// No path leads from its source to its destination.
+    NoPath,
+    /// Each of its paths crosses a link of capacity zero.
+    LinkDown,
+}
+
+impl Why {
+    /// Its name in answers.
+    pub fn name(self) -> &'static str {
+        match self {
+            Why::NoPath => "no-path",
+            Why::LinkDown => "link-down",
+        }
+    }
 }
 
 impl Flows {
@@ -130,6 +162,7 @@ impl Flows {
             demand_bps,
             ids: Vec::new(),
             extra: Vec::new(),
+            stranded: Vec::new(),
         })
     }
 
@@ -220,6 +253,30 @@ impl Flows {
         only(&mut self.demand_bps, &keep);
         only(&mut self.ids, &keep);
         only(&mut self.extra, &keep);
+    }
+
+    /// Notes that the next flow given cannot send.
+    pub(crate) fn strand(&mut self, id: String, why: Why) {
+        // Flows without names are called by their place, which is no longer their number.
+        self.name_by_number();
+        self.stranded.push(Stranded { place: self.len() + self.stranded.len(), id, why });
+    }
+
+    /// The flows that cannot send, in the order given. They are not among the others.
+    pub fn stranded(&self) -> &[Stranded] {
+        &self.stranded
+    }
+
+    /// All flows in the order given: each by its number, or stranded.
+    pub fn in_order(&self) -> impl Iterator<Item = Result<usize, &Stranded>> {
+        let (mut next, mut stranded) = (0, self.stranded.iter().peekable());
+        (0..self.len() + self.stranded.len()).map(move |place| match stranded.next_if(|one| one.place == place) {
+            Some(one) => Err(one),
+            None => {
+                next += 1;
+                Ok(next - 1)
+            }
+        })
     }
 
     /// The number of flows.

@@ -26,7 +26,7 @@ pub mod utility;
 
 pub use case::Case;
 pub use fault::{Fault, Faults};
-pub use flows::{Flow, Flows};
+pub use flows::{Flow, Flows, Stranded, Why};
 pub use ids::{Id, IdVec, Offsets};
 pub use network::{Link, LinkId, Network, Nic, NodeId, NodeKind};
 pub use policy::Policy;

@@ -1,7 +1,7 @@
 //! A network of directed links between named nodes.
 
 use crate::{Fault, IdVec, Ns};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 crate::id! {
     /// A directed link by its place in [`Network::links`].
@@ -76,6 +76,17 @@ pub struct Network {
     /// Outgoing links of each node, in the order they were added.
     out: IdVec<NodeId, Vec<LinkId>>,
     nic: Nic,
+    read: Read,
+}
+
+/// How a file was read, where that needs saying.
+#[derive(Debug, Clone, Default)]
+struct Read {
+    notes: Vec<String>,
+    /// Links of capacity zero, by their ids.
+    down: BTreeSet<String>,
+    loops: usize,
+    hosts_guessed: bool,
 }
 
 impl Network {
@@ -149,20 +160,71 @@ impl Network {
     /// The id of the next link from `a` to `b`: `A->B`, then `A->B#1`, `A->B#2`, ...
     pub fn free_id(&self, a: NodeId, b: NodeId) -> String {
         let base = format!("{}->{}", self.nodes[a].name, self.nodes[b].name);
-        if !self.link_by_id.contains_key(&base) {
+        let taken = |id: &str| self.link_by_id.contains_key(id) || self.read.down.contains(id);
+        if !taken(&base) {
             return base;
         }
         // Doubling, then halving the gap: thousands of parallel links are named in good time.
-        let used = |k: u64| self.link_by_id.contains_key(&format!("{base}#{k}"));
-        let (mut taken, mut free) = (0, 1);
+        let used = |k: u64| taken(&format!("{base}#{k}"));
+        let (mut last, mut free) = (0, 1);
         while used(free) {
-            (taken, free) = (free, 2 * free);
+            (last, free) = (free, 2 * free);
         }
-        while free - taken > 1 {
-            let middle = taken + (free - taken) / 2;
-            if used(middle) { taken = middle } else { free = middle }
+        while free - last > 1 {
+            let middle = last + (free - last) / 2;
+            if used(middle) { last = middle } else { free = middle }
         }
         format!("{base}#{free}")
+    }
+
+    /// What a reader of results has to know of how its file was read, a sentence each.
+    pub fn notes(&self) -> Vec<String> {
+        [self.read.notes.clone(), self.left_out()].concat()
+    }
+
+    /// Adds notes.
+    pub(crate) fn note_all(&mut self, notes: impl IntoIterator<Item = String>) {
+        self.read.notes.extend(notes);
+    }
+
+    /// Whether a link of that id is left out, because its capacity is zero.
+    pub fn is_down(&self, id: &str) -> bool {
+        self.read.down.contains(id)
+    }
+
+    /// Leaves out an edge that carries nothing: to its own node, or of capacity zero. The latter's links keep their names.
+    pub(crate) fn leave_out(&mut self, from: NodeId, to: NodeId, directed: bool) {
+        if from == to {
+            self.read.loops += 1;
+            return;
+        }
+        let ends = [(from, to), (to, from)];
+        for (a, b) in ends.into_iter().take(if directed { 1 } else { 2 }) {
+            let id = self.free_id(a, b);
+            self.read.down.insert(id);
+        }
+    }
+
+    /// Links that are left out: those that have failed, and edges that lead to their own node.
+    fn left_out(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.read.loops > 0 {
+            notes.push(format!("{} edges lead to their own node and are left out", self.read.loops));
+        }
+        if let Some(first) = self.read.down.first() {
+            let count = self.read.down.len();
+            notes.push(format!("{count} links have the capacity 0 and are down, the first of them \"{first}\""));
+        }
+        notes
+    }
+
+    /// Whether the file does not say which nodes are hosts, so that those with one neighbour are.
+    pub fn hosts_guessed(&self) -> bool {
+        self.read.hosts_guessed
+    }
+
+    pub(crate) fn set_hosts_guessed(&mut self, guessed: bool) {
+        self.read.hosts_guessed = guessed;
     }
 
     /// What the NICs of its hosts do.

@@ -75,30 +75,52 @@ impl Answer {
         slf.py().import("subak.notebook")?.call_method1("answer", (slf,))
     }
 
-    /// One row a flow, in the order given: ``id``, ``rate_bps``, ``path_rates_bps``, ``paths``, ``bottlenecks``. Each path is
-    /// a list of links.
+    /// One row a flow, in the order given: ``id``, ``rate_bps``, ``path_rates_bps``, ``paths``, ``bottlenecks``, ``status``. Each
+    /// path is a list of links. ``status`` is null, or says why a flow cannot send: ``no-path`` or ``link-down``.
     #[getter]
     fn flows(&self, py: Python<'_>) -> PyResult<Table> {
         py.detach(|| {
-            let n = self.case.flows.len();
+            let given = &self.case.flows;
+            let n = given.len() + given.stranded().len();
+            let (mut ids, mut status) = (StringBuilder::with_capacity(n, 0), StringBuilder::new());
+            let mut rates_bps = Vec::with_capacity(n);
             let mut paths = ListBuilder::new(Float64Builder::new());
             let mut bottlenecks = ListBuilder::new(StringBuilder::new());
-            for f in 0..n {
-                paths.values().append_slice(&self.answer.path_rates_bps[self.case.flows.paths_of(f)]);
-                paths.append(true);
-                for &l in self.answer.bottlenecks.row(f) {
-                    bottlenecks.values().append_value(self.link_id(l));
+            for flow in given.in_order() {
+                match flow {
+                    Ok(f) => {
+                        ids.append_value(given.id(f));
+                        status.append_null();
+                        rates_bps.push(self.answer.rates_bps[f]);
+                        paths.values().append_slice(&self.answer.path_rates_bps[given.paths_of(f)]);
+                        for &l in self.answer.bottlenecks.row(f) {
+                            bottlenecks.values().append_value(self.link_id(l));
+                        }
+                    }
+                    Err(stranded) => {
+                        ids.append_value(&stranded.id);
+                        status.append_value(stranded.why.name());
+                        rates_bps.push(0.0);
+                    }
                 }
+                paths.append(true);
                 bottlenecks.append(true);
             }
             Table::new(vec![
-                ("id", Arc::new(StringArray::from_iter_values((0..n).map(|f| self.case.flows.id(f)))) as ArrayRef),
-                ("rate_bps", Arc::new(Float64Array::from(self.answer.rates_bps.clone()))),
+                ("id", Arc::new(ids.finish()) as ArrayRef),
+                ("rate_bps", Arc::new(Float64Array::from(rates_bps))),
                 ("path_rates_bps", Arc::new(paths.finish())),
                 ("paths", self.paths()?),
                 ("bottlenecks", Arc::new(bottlenecks.finish())),
+                ("status", Arc::new(status.finish())),
             ])
         })
+    }
+
+    /// What to know of how the case was read, a sentence each: edges that took a default, flows that cannot send.
+    #[getter]
+    fn warnings(&self) -> Vec<String> {
+        self.case.notes()
     }
 
     /// One row a link: ``id``, ``capacity_bps``, ``load_bps``, ``utilization``, ``price``.
@@ -153,7 +175,12 @@ impl Answer {
     }
 
     fn __repr__(&self) -> String {
-        format!("<subak.Answer: {}, {} flows, by {}>", self.status(), self.case.flows.len(), self.answer.solver)
+        format!(
+            "<subak.Answer: {}, {} flows, by {}>",
+            self.status(),
+            self.case.flows.len() + self.case.flows.stranded().len(),
+            self.answer.solver
+        )
     }
 }
 
@@ -166,7 +193,10 @@ impl Answer {
         let places = UInt32Array::from_iter_values(flows.links().iter().map(|l| l.0));
         let links = DictionaryArray::<UInt32Type>::try_new(places, Arc::new(StringArray::from_iter_values(ids)));
         let paths = list(flows.link_ptr().iter().map(|&p| p as usize), Arc::new(links.map_err(broken)?));
-        let ends = (0..flows.len()).map(|f| flows.paths_of(f).end);
+        let ends = flows.in_order().scan(0, |end, flow| {
+            *end = flow.map_or(*end, |f| flows.paths_of(f).end);
+            Some(*end)
+        });
         let flows = paths.and_then(|paths| list(std::iter::once(0).chain(ends), paths));
         flows.map_err(broken)
     }

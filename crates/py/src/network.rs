@@ -53,6 +53,12 @@ impl Network {
         self.network.nodes().iter().map(|n| n.name.as_str()).collect()
     }
 
+    /// What to know of how its file was read, a sentence each: edges that took a default, links that are down.
+    #[getter]
+    fn warnings(&self) -> Vec<String> {
+        self.network.notes()
+    }
+
     /// One row a directed link, in the network's order: ``id``, ``from``, ``to``, ``capacity_bps``, ``delay_ns``,
     /// ``buffer_bytes`` (null: the simulator's default).
     #[getter]

@@ -1,7 +1,7 @@
 //! What a solver answers, and its form as JSON.
 
 use serde_json::{Value, json};
-use subak_core::{Case, IdVec, LinkId, Offsets};
+use subak_core::{Case, IdVec, LinkId, Offsets, Stranded};
 
 /// How a solve ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -155,6 +155,7 @@ impl Answer {
         let link_id = |&l: &LinkId| case.network.links()[l].id.as_str();
         let flow = |f: usize| {
             json!({
+                "status": null,
                 "id": case.flows.id(f),
                 "rate": self.rates_bps[f],
                 "paths": &self.path_rates_bps[case.flows.paths_of(f)],
@@ -162,6 +163,11 @@ impl Answer {
                 "bottlenecks": self.bottlenecks.row(f).iter().map(link_id).collect::<Vec<_>>(),
             })
         };
+        let stranded = |flow: &Stranded| {
+            let none: [f64; 0] = [];
+            json!({"status": flow.why.name(), "id": flow.id, "rate": 0.0, "paths": none, "links": none, "bottlenecks": none})
+        };
+        let flows = case.flows.in_order().map(|given| given.map_or_else(stranded, flow));
         let link = |(l, link): (LinkId, &subak_core::Link)| {
             json!({
                 "id": link.id,
@@ -173,7 +179,8 @@ impl Answer {
         json!({
             "schema": 1,
             "status": self.status.name(),
-            "flows": (0..case.flows.len()).map(flow).collect::<Vec<_>>(),
+            "flows": flows.collect::<Vec<_>>(),
+            "warnings": case.notes(),
             "links": case.network.links().iter_enumerated().map(link).collect::<Vec<_>>(),
             "certificate": {
                 "infeasibility": self.certificate.infeasibility,

@@ -2,6 +2,7 @@
 
 use super::columns::{Column, FlowColumns, Paths, in_unit};
 use crate::document::{check_keys, list, nearest, table, text};
+use crate::flows::Why;
 use crate::quantity::{self, quoted, shown};
 use crate::route::{Router, Routing, key_of};
 use crate::{Fault, Faults, Flow, Flows, IdVec, LinkId, Network, NodeId, Policy};
@@ -34,6 +35,10 @@ pub(super) struct FlowReader<'a> {
     router: Option<Router>,
     flows: Flows,
     names: HashMap<Box<str>, u32>,
+    /// Why the flow that is read cannot send.
+    stranded: Option<Why>,
+    /// What is said of the first pair without a path, where no flow has one.
+    unconnected: Option<Fault>,
 }
 
 impl<'a> FlowReader<'a> {
@@ -46,12 +51,21 @@ impl<'a> FlowReader<'a> {
             router: None,
             flows: Flows::new(),
             names: HashMap::new(),
+            stranded: None,
+            unconnected: None,
         }
     }
 
-    /// The flows read.
+    /// The flows read. Where none of them can send, that is a slip more likely than a failure.
     pub fn finish(self) -> Result<Flows, Fault> {
-        self.faults.done().map(|()| self.flows)
+        let FlowReader { mut faults, flows, unconnected, .. } = self;
+        if let (true, Some(first)) = (flows.is_empty(), flows.stranded().first()) {
+            let down =
+                || Fault::new("path", "each path crosses a link of capacity 0", "name links that have a capacity");
+            let fault = unconnected.map_or_else(down, |fault| fault.below("dst"));
+            faults.push(fault.below(&format!("flows[{}]", first.place)));
+        }
+        faults.done().map(|()| flows)
     }
 
     /// Reads the `i`-th flow. A fault is kept, and the next flow read; with too many there is no next one.
@@ -82,8 +96,18 @@ impl<'a> FlowReader<'a> {
                 Ways::Ends { src, dst } => {
                     let (Some(src), Some(dst)) = (src.at(row), dst.at(row)) else { return row };
                     let router = self.router.get_or_insert_with(|| Router::by(network, self.routing));
-                    let Ok(found) = router.path(src, dst, key_of(&name)) else { return row };
-                    path = found;
+                    path = match router.path(src, dst, key_of(&name)) {
+                        Ok(found) => found,
+                        Err(_) if src == dst => return row,
+                        Err(why) => {
+                            self.unconnected.get_or_insert(why);
+                            self.flows.strand(name.clone(), Why::NoPath);
+                            if columns.id.is_some() {
+                                self.names.insert(name.as_str().into(), row as u32);
+                            }
+                            continue;
+                        }
+                    };
                 }
                 Ways::Path { links, begins } => {
                     path.clear();
@@ -100,7 +124,8 @@ impl<'a> FlowReader<'a> {
             let demand =
                 value(columns.demand).map(|value| quantity::rate_bps_from_json(&in_unit(value, unit))).transpose();
             let (Ok(weight), Ok(demand_bps)) = (weighed, demand) else { return row };
-            let id = columns.id.map(|_| name.clone());
+            let named = columns.id.is_some() || !self.flows.stranded().is_empty();
+            let id = named.then(|| name.clone());
             if self.flows.links().len() + path.len() > MOST_PATH_LINKS
                 || self.flows.push_path(&path, weight, demand_bps, id).is_err()
             {
@@ -123,7 +148,13 @@ impl<'a> FlowReader<'a> {
         };
         let read = self.read(i, value);
         let read = read.and_then(|flow| match self.network {
-            Some(network) => self.flows.push(flow, network).map_err(as_written),
+            Some(network) => match std::mem::take(&mut self.stranded) {
+                Some(why) => {
+                    self.flows.strand(flow.id, why);
+                    Ok(())
+                }
+                None => self.flows.push(flow, network).map_err(as_written),
+            },
             None => Ok(()),
         });
         let most = if self.flows.links().len() <= MOST_PATH_LINKS { Ok(()) } else { Err(too_many_path_links()) };
@@ -173,8 +204,14 @@ impl<'a> FlowReader<'a> {
             return Err(Fault::new(key, "subflows need \"src\" and \"dst\"", "give these, or list the \"paths\""));
         }
         match (map.get("path"), map.get("paths"), ends) {
-            (Some(path_given), None, false) => Ok(vec![path(network, path_given).map_err(|e| e.below("path"))?]),
-            (None, Some(paths), false) => several(network, paths).map_err(|e| e.below("paths")),
+            (Some(path_given), None, false) => {
+                let found = path(network, path_given).map_err(|e| e.below("path"))?;
+                Ok(self.carried(vec![found]))
+            }
+            (None, Some(paths), false) => {
+                let found = several(network, paths).map_err(|e| e.below("paths"))?;
+                Ok(self.carried(found))
+            }
             (None, None, true) => self.routed(network, map, id),
             (None, None, false) => Err(Fault::new(
                 "path",
@@ -189,6 +226,16 @@ impl<'a> FlowReader<'a> {
         }
     }
 
+    /// The paths without a link that is down; a flow that has no other is stranded.
+    fn carried(&mut self, paths: Vec<Option<Vec<LinkId>>>) -> Vec<Vec<LinkId>> {
+        let given = paths.len();
+        let up: Vec<Vec<LinkId>> = paths.into_iter().flatten().collect();
+        if up.is_empty() && given > 0 {
+            self.stranded = Some(Why::LinkDown);
+        }
+        up
+    }
+
     fn routed(&mut self, network: &'a Network, map: &Map<String, Value>, id: &str) -> Result<Vec<Vec<LinkId>>, Fault> {
         let (src, dst) = (end(network, map, "src")?, end(network, map, "dst")?);
         let subflows = read(map, "subflows", subflows)?.unwrap_or(1);
@@ -197,7 +244,14 @@ impl<'a> FlowReader<'a> {
             1 => router.path(src, dst, key_of(id)).map(|path| vec![path]),
             k => router.k_paths(src, dst, key_of(id), k),
         };
-        paths.map_err(|e| e.below("dst"))
+        match paths {
+            Err(why) if src != dst => {
+                self.unconnected.get_or_insert(why);
+                self.stranded = Some(Why::NoPath);
+                Ok(Vec::new())
+            }
+            paths => paths.map_err(|e| e.below("dst")),
+        }
     }
 
     fn check_policy(&self, flow: &Flow, given: &Map<String, Value>) -> Result<(), Fault> {
@@ -275,7 +329,7 @@ fn is_path(path: &[LinkId], seen: &mut IdVec<LinkId, u32>, mark: u32) -> bool {
     !path.is_empty() && path.iter().all(|&l| std::mem::replace(&mut seen[l], mark) != mark)
 }
 
-fn several(network: &Network, paths: &Value) -> Result<Vec<Vec<LinkId>>, Fault> {
+fn several(network: &Network, paths: &Value) -> Result<Vec<Option<Vec<LinkId>>>, Fault> {
     let paths = list(paths, "the list of paths", "[[\"l1\"], [\"l2\"]]")?;
     if paths.len() as u64 > MOST_SUBFLOWS {
         let what = format!("the flow has {} paths", paths.len());
@@ -285,8 +339,13 @@ fn several(network: &Network, paths: &Value) -> Result<Vec<Vec<LinkId>>, Fault> 
     paths.iter().enumerate().map(one).collect()
 }
 
-fn path(network: &Network, path: &Value) -> Result<Vec<LinkId>, Fault> {
+/// The links of a path; none where one of them is down.
+fn path(network: &Network, path: &Value) -> Result<Option<Vec<LinkId>>, Fault> {
     let names = list(path, "a path", "[\"l1\", \"l2\"]")?;
+    let is_down = |name: &Value| name.as_str().is_some_and(|id| network.find_link(id).is_none() && network.is_down(id));
+    if names.iter().any(is_down) {
+        return Ok(None);
+    }
     let mut links: Vec<LinkId> = Vec::with_capacity(names.len());
     for (i, name) in names.iter().enumerate() {
         let next = link(network, name).and_then(|next| match links.last() {
@@ -295,7 +354,7 @@ fn path(network: &Network, path: &Value) -> Result<Vec<LinkId>, Fault> {
         });
         links.push(next.map_err(|e| e.below(&format!("[{i}]")))?);
     }
-    Ok(links)
+    Ok(Some(links))
 }
 
 fn link(network: &Network, name: &Value) -> Result<LinkId, Fault> {

@@ -15,9 +15,9 @@ pub use policy::policy_from_value;
 
 use crate::document::{Format, check_keys, json, list, table, toml};
 use crate::formats::flows as flow_files;
-use crate::quantity::shown;
+use crate::quantity::{quoted, shown};
 use crate::route::{Metric, Routing};
-use crate::{Fault, Faults, Flows, Network, Policy};
+use crate::{Fault, Faults, Flows, Network, Policy, Why};
 use flow::FlowReader;
 use serde_json::{Map, Value};
 
@@ -95,6 +95,25 @@ impl Case {
         let mut faults = Faults::default();
         faults.keep(check_keys(map, &["policy", "routing"]));
         Head::over(Some((network, metric)), map, faults).case(|flows| columns.read_into(unit, flows))
+    }
+}
+
+impl Case {
+    /// What a reader of the answer has to know of how the case was read, a sentence each.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = self.network.notes();
+        let (stranded, all) = (self.flows.stranded().len(), self.flows.len() + self.flows.stranded().len());
+        if let Some(first) = self.flows.stranded().first() {
+            let why = match first.why {
+                Why::NoPath => "no path leads to its destination",
+                Why::LinkDown => "each of its paths crosses a link of capacity 0",
+            };
+            notes.push(format!(
+                "{stranded} of {all} flows cannot send and have rate 0, the first of them {}: {why}",
+                quoted(&first.id)
+            ));
+        }
+        notes
     }
 }
 

@@ -1,7 +1,7 @@
 //! The network of a case or a spec, in each of its forms, and how it is routed over.
 
 use crate::document::{Format, check_keys, json, list, parse, table, text, unknown_word};
-use crate::formats::{Defaults, graphml, hpcc, kinds, node_link, refuse_kind};
+use crate::formats::{Defaults, FILE_KEYS, graphml, hpcc, kinds, node_link, refuse_kind};
 use crate::quantity::{capacity_from_json, ns_from_json, positive_bytes_from_json, shown};
 use crate::route::{Hash, Metric, Routing};
 use crate::{Fault, Faults, IdVec, Link, Network, NodeId, generate};
@@ -51,23 +51,26 @@ pub fn routing_from_value(value: Option<&Value>, metric: Metric) -> Result<Routi
 /// The network that `value` describes, and how it is routed over where nobody says: a list of links or
 /// `{"links": [...]}`, a generator by its `kind`, a node-link graph, or `{"file": PATH}`.
 pub fn network_from_value(value: &Value, read_file: &mut ReadFile) -> Result<(Network, Metric), Fault> {
-    let Some(file) = value.get("file") else { return with_defaults(value, Defaults::default()) };
+    let Some(file) = value.get("file") else { return with_defaults(value, &Defaults::default()) };
     let map = table(value, "the network", "{\"file\": PATH}")?;
-    check_keys(map, &["file", "capacity", "delay"])?;
+    check_keys(map, &FILE_KEYS)?;
     let defaults = Defaults::read(map)?;
     let path = text(file, "the network's file").map_err(|e| e.below("file"))?;
     let contents = read_file(path).map_err(|e| e.below("file"))?;
-    text_with_defaults(&contents, path, defaults).map_err(|e| e.in_file(path))
+    let read = text_with_defaults(&contents, path, &defaults);
+    read.map_err(|e| if e.place.starts_with("hosts") { e } else { e.in_file(path) })
 }
 
 /// The network that a file holds: GraphML, HPCC's topology (`.txt`), or as JSON or TOML any network but another file.
 pub fn network_from_text(contents: &str, path: &str) -> Result<(Network, Metric), Fault> {
-    text_with_defaults(contents, path, Defaults::default())
+    text_with_defaults(contents, path, &Defaults::default())
 }
 
-fn text_with_defaults(contents: &str, path: &str, defaults: Defaults) -> Result<(Network, Metric), Fault> {
+fn text_with_defaults(contents: &str, path: &str, defaults: &Defaults) -> Result<(Network, Metric), Fault> {
     refuse_kind(path)?;
     if path.to_lowercase().ends_with(".txt") {
+        let unused = "HPCC's topology says it itself";
+        refuse_beside(defaults, unused)?;
         return hpcc::network(contents).map(|network| (network, Metric::Hops));
     }
     let format = Format::of(path);
@@ -81,18 +84,38 @@ fn text_with_defaults(contents: &str, path: &str, defaults: Defaults) -> Result<
     with_defaults(&value, defaults)
 }
 
-fn with_defaults(value: &Value, defaults: Defaults) -> Result<(Network, Metric), Fault> {
+/// Refuses what stands beside a file of a kind that says for itself.
+fn refuse_beside(beside: &Defaults, why: &str) -> Result<(), Fault> {
+    let given = [
+        ("capacity", beside.capacity_bps.is_some()),
+        ("delay", beside.delay_ns.is_some()),
+        ("range", beside.range.is_some()),
+        ("hosts", beside.hosts.is_some()),
+    ];
+    let faults = given.into_iter().filter(|(_, given)| *given);
+    Fault::all(
+        faults.map(|(key, _)| Fault::new("", format!("\"{key}\" beside the file is not used: {why}"), "remove it")),
+    )
+    .map_or(Ok(()), Err)
+}
+
+fn with_defaults(value: &Value, defaults: &Defaults) -> Result<(Network, Metric), Fault> {
     let by_hops = |network| (network, Metric::Hops);
     let map = match value {
-        Value::Array(links) => return network_from_links(links).map(by_hops),
+        Value::Array(links) => {
+            refuse_beside(defaults, LISTED)?;
+            return network_from_links(links).map(by_hops);
+        }
         Value::Object(map) => map,
         other => return Err(no_network(&format!("the network is {}", shown(other)))),
     };
     if map.contains_key("kind") {
+        refuse_beside(defaults, "a generator has keys of its own")?;
         generate::network(value)
     } else if map.contains_key("nodes") || map.contains_key("edges") {
-        node_link::network_with(value, defaults).map(by_hops)
+        node_link::network_with(value, &defaults.or(Defaults::read(map)?)).map(by_hops)
     } else if let Some(links) = map.get("links") {
+        refuse_beside(defaults, LISTED)?;
         check_keys(map, &["links"])?;
         let links = list(links, "the list of links", "\"links\": [...]").map_err(|e| e.below("links"))?;
         network_from_links(links).map_err(|e| e.below("links")).map(by_hops)
@@ -104,6 +127,8 @@ fn with_defaults(value: &Value, defaults: Defaults) -> Result<(Network, Metric),
         }
     }
 }
+
+const LISTED: &str = "each link of a list says for itself";
 
 fn no_network(what: &str) -> Fault {
     Fault::new("", what, "give a list of links, {\"links\": [...]}, a generator {\"kind\": ...} or {\"file\": PATH}")

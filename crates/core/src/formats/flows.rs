@@ -10,13 +10,22 @@
 //! A plain number of demand is in bit/s, or in the `unit` beside the file.
 
 use crate::Fault;
-use crate::document::{check_keys, json, table, text};
+use crate::document::{check_keys, json, nearest, table, text};
 use crate::quantity::quoted;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
 /// The columns of a table of flows.
 pub(crate) const COLUMNS: [&str; 8] = ["id", "src", "dst", "demand", "weight", "size", "deadline", "subflows"];
+
+/// Refuses a table whose columns another character than a comma parts.
+pub fn separator(headers: &csv::StringRecord) -> Result<(), Fault> {
+    let [only] = headers.iter().collect::<Vec<_>>()[..] else { return Ok(()) };
+    let found = [(';', "a semicolon"), ('\t', "a tab"), ('|', "a bar")].into_iter().find(|(c, _)| only.contains(*c));
+    found.map_or(Ok(()), |(_, name)| {
+        Err(Fault::new("", format!("the columns are separated by {name}"), "separate them by commas"))
+    })
+}
 
 /// `case` with the list of flows in place of `flows = {file = PATH}`.
 pub fn resolved<'a>(
@@ -100,10 +109,21 @@ fn from_csv(contents: &str, unit: Option<&str>) -> Result<Vec<Value>, Fault> {
         at(line, format!("is no row of the table: {e}"), "give every row the columns of the first")
     };
     let headers: Vec<String> = reader.headers().map_err(bad)?.iter().map(str::to_string).collect();
+    separator(reader.headers().map_err(bad)?).map_err(|e| at(1, e.what, &e.mend))?;
     let rows = ["src", "dst"].iter().all(|end| headers.iter().any(|h| h == end));
     if let Some(unknown) = headers.iter().find(|h| rows && !COLUMNS.contains(&h.as_str())) {
         let what = format!("unknown column {}", quoted(unknown));
-        return Err(at(1, what, &format!("the columns are {}", COLUMNS.join(", "))));
+        let near = nearest(unknown, &COLUMNS).map_or(String::new(), |near| format!("did you mean \"{near}\"? "));
+        return Err(at(1, what, &format!("{near}the columns are {}", COLUMNS.join(", "))));
+    }
+    // A matrix may have its sources anywhere in the first column; a table of flows that lacks an end has other columns too.
+    if let Some(known) = headers.iter().find(|h| !rows && COLUMNS.contains(&h.as_str()) && *h != "id") {
+        let what = format!("there is a column {}, and no column \"src\" or \"dst\"", quoted(known));
+        return Err(at(1, what, "give a table of flows both, or a matrix the names of nodes"));
+    }
+    if let Some(twice) = headers.iter().enumerate().find(|(k, h)| headers[..*k].contains(h) && !h.is_empty()) {
+        let what = format!("the column {} is there twice", quoted(twice.1));
+        return Err(at(1, what, "leave one of them away"));
     }
     let mut flows = Vec::new();
     for record in reader.records() {

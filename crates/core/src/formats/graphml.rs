@@ -1,9 +1,9 @@
 //! GraphML, as networkx and most graph editors write it.
 
 use super::node_link::kind_of;
-use super::{Defaults, EDGE_KEYS, Edge, Graph, no_capacity, refuse_slip, zoo};
+use super::{Defaults, EDGE_KEYS, Edge, Graph, refuse_other_name, refuse_slip, zoo};
 use crate::document::{line_and_column, shortened};
-use crate::quantity::{capacity_from_json, ns_from_json, positive_bytes_from_json, quoted};
+use crate::quantity::{ns_from_json, positive_bytes_from_json, quoted};
 use crate::{Fault, Network, Ns};
 use quick_xml::events::{BytesRef, BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
@@ -17,11 +17,11 @@ const MOST_ATTRIBUTES: usize = 64;
 
 /// The network that `text` describes.
 pub fn network(text: &str) -> Result<Network, Fault> {
-    network_with(text, Defaults::default())
+    network_with(text, &Defaults::default())
 }
 
-/// As [`network`], with what edges have where they do not say.
-pub fn network_with(text: &str, defaults: Defaults) -> Result<Network, Fault> {
+/// As [`network`], with what stands beside it.
+pub fn network_with(text: &str, beside: &Defaults) -> Result<Network, Fault> {
     let mut reader = Reader::from_str(text);
     let mut state = State::default();
     loop {
@@ -45,7 +45,7 @@ pub fn network_with(text: &str, defaults: Defaults) -> Result<Network, Fault> {
             Event::Comment(_) | Event::Decl(_) | Event::PI(_) | Event::DocType(_) => {}
         }
     }
-    state.finish(defaults)
+    state.finish(beside)
 }
 
 /// The five entities that XML itself has, and characters by number; none that a file defines.
@@ -84,6 +84,9 @@ struct RawEdge {
     directed: Option<bool>,
     /// In the order of [`EDGE_KEYS`].
     values: [Option<String>; 3],
+    id: Option<String>,
+    /// Its other attributes.
+    others: Vec<String>,
     /// What the Topology Zoo says of it, in the order of [`zoo::KEYS`].
     zoo: [Option<String>; 4],
 }
@@ -94,7 +97,8 @@ struct State {
     text: String,
     declared: BTreeMap<String, Declared>,
     directed: Option<bool>,
-    nodes: Vec<(String, Option<String>)>,
+    /// Each with its `kind` and its `type`.
+    nodes: Vec<(String, Option<String>, Option<String>)>,
     edges: Vec<RawEdge>,
 }
 
@@ -119,7 +123,7 @@ impl State {
             ("default", Some(At::Key(_))) => At::Default,
             ("graph", _) => self.graph(&get)?,
             ("node", Some(At::Graph)) => {
-                self.nodes.push((required(&get, "node", "id")?, None));
+                self.nodes.push((required(&get, "node", "id")?, None, None));
                 At::Node
             }
             ("edge", Some(At::Graph)) => self.edge(&get)?,
@@ -138,6 +142,12 @@ impl State {
         let id = required(get, "key", "id")?;
         let word = |name: &str| get.get(name).cloned().unwrap_or_default();
         let declared = Declared { name: word("attr.name"), domain: word("for"), default: None };
+        if matches!(declared.domain.as_str(), "node" | "all")
+            && declared.name != "kind"
+            && declared.name.to_lowercase() == "kind"
+        {
+            return Err(Fault { place: String::new(), ..super::slip(&declared.name, "kind") });
+        }
         if matches!(declared.domain.as_str(), "edge" | "all") {
             refuse_slip(&declared.name).map_err(|e| Fault { place: String::new(), ..e })?;
         }
@@ -184,12 +194,17 @@ impl State {
                     )
                 })?;
                 match (owner, declared.name.as_str(), self.nodes.last_mut(), self.edges.last_mut()) {
-                    (At::Node, "kind" | "type", Some(node), _) => node.1 = Some(text),
+                    (At::Node, "kind", Some(node), _) => node.1 = Some(text),
+                    (At::Node, "type", Some(node), _) => node.2 = Some(text),
                     (At::Edge, name, _, Some(edge)) => {
                         if let Some(k) = EDGE_KEYS.iter().position(|known| *known == name) {
                             edge.values[k] = Some(text);
                         } else if let Some(k) = zoo::KEYS.iter().position(|known| *known == name) {
                             edge.zoo[k] = Some(text);
+                        } else if name == "id" {
+                            edge.id = Some(text);
+                        } else if !edge.others.iter().any(|other| other == name) {
+                            edge.others.push(name.to_string());
                         }
                     }
                     _ => {}
@@ -200,7 +215,7 @@ impl State {
         Ok(())
     }
 
-    fn finish(self, defaults: Defaults) -> Result<Network, Fault> {
+    fn finish(self, beside: &Defaults) -> Result<Network, Fault> {
         let directed = self
             .directed
             .ok_or_else(|| Fault::new("", "the file has no graph", "give a GraphML file with a <graph>"))?;
@@ -211,18 +226,21 @@ impl State {
             let fits = |d: &&Declared| d.name == name && (d.domain == domain || d.domain == "all");
             self.declared.values().find(fits).and_then(|d| d.default.clone())
         };
-        let node_default = default("kind", "node").or_else(|| default("type", "node"));
+        let [kind_default, type_default] = ["kind", "type"].map(|name| default(name, "node"));
         let edge_defaults = EDGE_KEYS.map(|key| default(key, "edge"));
         let mut graph = Graph::default();
-        for (i, (name, kind)) in self.nodes.into_iter().enumerate() {
-            let kind = kind.or_else(|| node_default.clone()).and_then(|word| kind_of(&word).ok());
-            graph.node(name, kind).map_err(|e| e.below(&format!("nodes[{i}]")))?;
+        for (i, (name, kind, other)) in self.nodes.into_iter().enumerate() {
+            let kind = kind.or_else(|| kind_default.clone()).map(|word| kind_of(&word)).transpose();
+            // `type` means many things in other people's graphs.
+            let other = other.or_else(|| type_default.clone()).and_then(|word| kind_of(&word).ok());
+            let kind = kind.map(|kind| kind.or(other));
+            kind.and_then(|kind| graph.node(name, kind)).map_err(|e| e.below(&format!("nodes[{i}]")))?;
         }
         for (i, raw) in self.edges.into_iter().enumerate() {
-            let edge = read_edge(raw, directed, &edge_defaults, &graph, defaults);
+            let edge = read_edge(raw, directed, &edge_defaults, &mut graph, beside);
             graph.edges.push(edge.map_err(|e| e.below(&format!("edges[{i}]")))?);
         }
-        graph.build("edges")
+        graph.build("edges", beside)
     }
 }
 
@@ -230,8 +248,8 @@ fn read_edge(
     raw: RawEdge,
     directed: bool,
     of_file: &[Option<String>; 3],
-    graph: &Graph,
-    defaults: Defaults,
+    graph: &mut Graph,
+    beside: &Defaults,
 ) -> Result<Edge, Fault> {
     let mut values = raw.values;
     for (value, default) in values.iter_mut().zip(of_file) {
@@ -239,18 +257,25 @@ fn read_edge(
             value.clone_from(default);
         }
     }
+    let is_labelled = raw.zoo.iter().any(Option::is_some);
+    let has = |own: &str| {
+        let known = EDGE_KEYS.iter().zip(&values).any(|(key, value)| *key == own && value.is_some());
+        known || (own == "capacity" && is_labelled)
+    };
+    for name in raw.others {
+        refuse_other_name(&name, has)?;
+        graph.unread.insert(name);
+    }
     let [capacity, delay, buffer] = values.map(|text| text.map(Value::String));
     Ok(Edge {
         from: graph.find(&raw.source).map_err(|e| e.below("source"))?,
         to: graph.find(&raw.target).map_err(|e| e.below("target"))?,
         directed: raw.directed.unwrap_or(directed),
-        capacity_bps: match (capacity, zoo::capacity_bps(&raw.zoo)) {
-            (Some(own), _) => capacity_from_json(&own).map_err(|e| e.below("capacity"))?,
-            (None, said) => said.or(defaults.capacity_bps).ok_or_else(no_capacity)?,
-        },
+        id: raw.id.filter(|id| !id.is_empty()),
+        capacity_bps: graph.capacity(capacity.as_ref(), &raw.zoo, beside)?,
         delay_ns: delay
             .as_ref()
-            .map_or(Ok::<Ns, Fault>(defaults.delay_ns.unwrap_or(0)), ns_from_json)
+            .map_or(Ok::<Ns, Fault>(beside.delay_ns.unwrap_or(0)), ns_from_json)
             .map_err(|e| e.below("delay"))?,
         buffer_bytes: buffer.as_ref().map(positive_bytes_from_json).transpose().map_err(|e| e.below("buffer"))?,
     })

@@ -1,79 +1,123 @@
-//! Topologies of the simulator HPCC: the numbers of nodes, switches and links; the switches; then a line a link with both
-//! ends, rate, delay and share of packets lost. A link is one in each direction, and nodes are called by their numbers.
+//! Topologies of the simulator HPCC and of those that are made from it: the numbers of nodes, switches and links; the
+//! switches; then a line a link with both ends, rate, delay and share of packets lost. A link is one in each direction,
+//! and nodes are called by their numbers. As in these simulators nothing is read behind the links that are announced.
+//!
+//! PowerTCP announces nodes, switches, racks and links.
 
-use crate::quantity::{capacity_from_json, ns_from_json, quoted};
-use crate::{Fault, Network, NodeKind};
+use crate::quantity::{ns_from_json, quoted, rate_bps_from_json};
+use crate::{Fault, Network, NodeId, NodeKind};
 use serde_json::Value;
 
 /// Most nodes: 32-bit numbers of links, and memory.
 const MOST_NODES: usize = 1 << 20;
 
+/// The lines of a file of numbers that hold something, without comments; counted from 1.
+pub fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let plain = |line: &'_ str| -> usize { line.find('#').or_else(|| line.find("//")).unwrap_or(line.len()) };
+    let numbered = (1..).zip(text.trim_start_matches('\u{feff}').lines());
+    numbered.map(move |(n, line)| (n, line[..plain(line)].trim())).filter(|(_, line)| !line.is_empty())
+}
+
+/// The lines behind what a file announces that would have been read, had it been announced.
+pub fn behind(count: usize, what: &str) -> Option<String> {
+    (count > 0).then(|| format!("{count} lines behind the {what} that the file announces are not read"))
+}
+
+fn at(line: usize, what: impl Into<String>, mend: &str) -> Fault {
+    Fault::new(format!("line {line}"), what, mend)
+}
+
+fn numbers(line: usize, text: &str) -> Result<Vec<usize>, Fault> {
+    let one = |word: &str| {
+        word.parse().map_err(|_| at(line, format!("{} is no whole number", quoted(word)), "give nodes by number"))
+    };
+    text.split_whitespace().map(one).collect()
+}
+
 /// The network that `text` describes.
 pub fn network(text: &str) -> Result<Network, Fault> {
-    let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
-    let at = |line: usize, what: String, mend: &str| Fault::new(format!("line {line}"), what, mend);
-    let numbers = |(line, text): (usize, &str)| -> Result<Vec<usize>, Fault> {
-        let one = |word: &str| {
-            word.parse().map_err(|_| at(line, format!("{} is no whole number", quoted(word)), "give nodes by number"))
-        };
-        text.split_whitespace().map(one).collect()
-    };
-    let head = lines.next().ok_or_else(|| at(1, "the file is empty".into(), "give nodes, switches and links"))?;
-    let [nodes, switches, links] = numbers(head)?[..] else {
-        return Err(at(
-            head.0,
-            "the first line has not three numbers".into(),
-            "give those of nodes, switches and links",
-        ));
+    let mut lines = lines(text);
+    let (first, head) = lines.next().ok_or_else(|| at(1, "the file is empty", "give nodes, switches and links"))?;
+    let (nodes, switches, links) = match numbers(first, head)?[..] {
+        [nodes, switches, links] => (nodes, switches, links),
+        [nodes, switches, _racks, links] => (nodes, switches, links),
+        ref other => {
+            let what = format!("the first line has {} numbers, not three or four", other.len());
+            let mend = "give those of nodes, switches and links, or of nodes, switches, racks and links";
+            return Err(at(first, what, mend));
+        }
     };
     if nodes > MOST_NODES {
-        return Err(at(head.0, format!("{nodes} nodes"), &format!("give at most {MOST_NODES}")));
-    }
-    let mut kinds = vec![NodeKind::Host; nodes];
-    let node = |line: usize, word: &str| {
-        let found = word.parse::<usize>().ok().filter(|&n| n < nodes);
-        found.ok_or_else(|| at(line, format!("there is no node {}", quoted(word)), "count nodes from 0"))
-    };
-    if switches > 0 {
-        let (line, list) =
-            lines.next().ok_or_else(|| at(2, "the switches are missing".into(), "list their numbers"))?;
-        for word in list.split_whitespace() {
-            kinds[node(line, word)?] = NodeKind::Switch;
-        }
-        let listed = kinds.iter().filter(|kind| **kind == NodeKind::Switch).count();
-        if listed != switches {
-            return Err(at(line, format!("{listed} switches are listed, {switches} announced"), "let the two agree"));
-        }
+        return Err(at(first, format!("{nodes} nodes"), &format!("give at most {MOST_NODES}")));
     }
     let mut network = Network::new();
+    let kinds = kinds(&mut lines, first, nodes, switches)?;
     let ids: Vec<_> = kinds.iter().enumerate().map(|(n, kind)| network.node(&n.to_string(), *kind)).collect();
     let mut count = 0;
-    for (line, text) in lines {
-        let words: Vec<&str> = text.split_whitespace().collect();
-        let (from, to, rate, delay, lost) = match words[..] {
-            [from, to, rate, delay] => (from, to, rate, delay, "0"),
-            [from, to, rate, delay, lost] => (from, to, rate, delay, lost),
-            _ => {
-                return Err(at(line, "is no link".into(), "give source, destination, rate, delay and share of losses"));
-            }
-        };
-        if lost.parse::<f64>() != Ok(0.0) {
-            let mend = "write 0 here, and give the spec a fault of kind \"loss\" at this link";
-            return Err(at(line, format!("the link loses packets: {}", quoted(lost)), mend));
-        }
-        let (from, to) = (node(line, from)?, node(line, to)?);
-        if from == to {
-            return Err(at(line, format!("the link leads from node {from} to itself"), "connect two different nodes"));
-        }
-        let capacity_bps = capacity_from_json(&Value::from(rate)).map_err(|e| at(line, e.what, &e.mend))?;
-        let delay_ns = ns_from_json(&Value::from(delay)).map_err(|e| at(line, e.what, &e.mend))?;
-        let added = network.connect(ids[from], ids[to], capacity_bps, delay_ns, None);
-        added.map_err(|e| at(line, e.what, &e.mend))?;
+    for (line, text) in lines.by_ref().take(links) {
+        link(&mut network, &ids, text).map_err(|e| at(line, e.what, &e.mend))?;
         count += 1;
     }
-    if count != links {
+    if count < links {
         let what = format!("the file has {count} links, {links} announced");
-        return Err(at(head.0, what, "let the two agree: the file may be cut"));
+        return Err(at(first, what, "let the two agree: the file may be cut"));
     }
+    network.note_all(behind(lines.count(), "links"));
     Ok(network)
+}
+
+/// Hosts and switches; the latter's numbers stand in as many lines as it takes.
+fn kinds<'a>(
+    lines: &mut impl Iterator<Item = (usize, &'a str)>,
+    first: usize,
+    nodes: usize,
+    switches: usize,
+) -> Result<Vec<NodeKind>, Fault> {
+    let mut kinds = vec![NodeKind::Host; nodes];
+    let (mut listed, mut last) = (0, first);
+    while listed < switches {
+        let Some((line, list)) = lines.next() else {
+            let what = format!("{listed} switches are listed, {switches} announced");
+            return Err(at(last, what, "list the numbers of all switches"));
+        };
+        last = line;
+        for word in list.split_whitespace() {
+            let node = node(word, nodes).map_err(|e| at(line, e.what, &e.mend))?;
+            if std::mem::replace(&mut kinds[node], NodeKind::Switch) == NodeKind::Switch {
+                return Err(at(line, format!("node {node} is listed twice as a switch"), "list each switch once"));
+            }
+            listed += 1;
+        }
+    }
+    if listed > switches {
+        return Err(at(last, format!("{listed} switches are listed, {switches} announced"), "let the two agree"));
+    }
+    Ok(kinds)
+}
+
+fn node(word: &str, nodes: usize) -> Result<usize, Fault> {
+    let found = word.parse::<usize>().ok().filter(|&n| n < nodes);
+    found.ok_or_else(|| Fault::new("", format!("there is no node {}", quoted(word)), "count nodes from 0"))
+}
+
+/// Adds the link of one line.
+fn link(network: &mut Network, ids: &[NodeId], text: &str) -> Result<(), Fault> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let (from, to, rate, delay, lost) = match words[..] {
+        [from, to, rate, delay] => (from, to, rate, delay, "0"),
+        [from, to, rate, delay, lost] => (from, to, rate, delay, lost),
+        _ => return Err(Fault::new("", "is no link", "give source, destination, rate, delay and share of losses")),
+    };
+    if lost.parse::<f64>() != Ok(0.0) {
+        let mend = "write 0 here, and give the spec a fault of kind \"loss\" at this link";
+        return Err(Fault::new("", format!("the link loses packets: {}", quoted(lost)), mend));
+    }
+    let (from, to) = (ids[node(from, ids.len())?], ids[node(to, ids.len())?]);
+    let capacity_bps = rate_bps_from_json(&Value::from(rate))?;
+    let delay_ns = ns_from_json(&Value::from(delay))?;
+    if from == to || capacity_bps == 0.0 {
+        network.leave_out(from, to, false);
+        return Ok(());
+    }
+    network.connect(from, to, capacity_bps, delay_ns, None).map(|_| ())
 }

@@ -1,8 +1,9 @@
 //! Networks that users bring: node-link JSON as networkx writes it, and GraphML.
 //!
 //! In both, an edge must have `capacity` and may have `delay` and `buffer`; an undirected edge is two links. Nodes may
-//! have `kind` (or `type`) "host" or "switch". Links are named `A->B`, parallel ones `A->B#1`. Attributes that are
-//! not ours are left alone, unless they look like a slip of the pen.
+//! have `kind` (or `type`) "host" or "switch". Links are named `A->B`, parallel ones `A->B#1`; a directed edge may have
+//! an `id`. An edge of capacity 0 is a link that has failed, and one that leads to its own node carries nothing: both are
+//! left out. Attributes that are not ours are noted, and refused where they look like another name of one of ours.
 
 pub mod flows;
 pub mod graphml;
@@ -10,29 +11,97 @@ pub mod hpcc;
 pub mod node_link;
 mod zoo;
 
-use crate::quantity::{capacity_from_json, ns_from_json};
-use crate::{Fault, IdVec, Network, NodeId, NodeKind, Ns};
+use crate::document::{list, nearest, text, unknown_word};
+use crate::quantity::{capacity_from_json, ns_from_json, quoted, rate_bps_from_json};
+use crate::{Fault, IdVec, Link, Network, NodeId, NodeKind, Ns};
 use serde_json::{Map, Value};
 use std::collections::{BTreeSet, HashMap, HashSet};
+use zoo::Speed;
 
-/// What the edges of a file have where they do not say.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+/// What stands beside a file: what it does not say itself.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Defaults {
-    /// Capacity, bit/s; without it an edge must have one.
+    /// Capacity of edges that have none, bit/s; without it an edge must have one.
     pub capacity_bps: Option<f64>,
-    /// Propagation delay, ns; 0 without it.
+    /// Propagation delay of edges that have none, ns; 0 without it.
     pub delay_ns: Option<Ns>,
+    /// Which end of a range of speeds counts; without it a range is refused.
+    pub range: Option<End>,
+    /// Which nodes are hosts, whatever the file says.
+    pub hosts: Option<Hosts>,
 }
 
+/// An end of a range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// The least.
+    Low,
+    /// The largest.
+    High,
+}
+
+/// Which nodes are hosts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Hosts {
+    /// Every node.
+    All,
+    /// Nodes with one neighbour; every node where there is none of them.
+    Leaves,
+    /// Those of these names.
+    Named(Vec<String>),
+}
+
+/// The keys of a network that is a file.
+pub const FILE_KEYS: [&str; 5] = ["file", "capacity", "delay", "range", "hosts"];
+
 impl Defaults {
-    /// The keys `capacity` and `delay` beside a file's name.
+    /// The keys `capacity`, `delay`, `range` and `hosts` beside a file's name.
     pub fn read(map: &Map<String, Value>) -> Result<Self, Fault> {
         let capacity = map.get("capacity").map(capacity_from_json).transpose();
         let delay = map.get("delay").map(ns_from_json).transpose();
         Ok(Defaults {
             capacity_bps: capacity.map_err(|e| e.below("capacity"))?,
             delay_ns: delay.map_err(|e| e.below("delay"))?,
+            range: map.get("range").map(end_of_range).transpose().map_err(|e| e.below("range"))?,
+            hosts: map.get("hosts").map(hosts_of).transpose().map_err(|e| e.below("hosts"))?,
         })
+    }
+
+    /// These, and of `other` what they do not say.
+    #[must_use]
+    pub fn or(&self, other: Self) -> Self {
+        Defaults {
+            capacity_bps: self.capacity_bps.or(other.capacity_bps),
+            delay_ns: self.delay_ns.or(other.delay_ns),
+            range: self.range.or(other.range),
+            hosts: self.hosts.clone().or(other.hosts),
+        }
+    }
+}
+
+fn end_of_range(value: &Value) -> Result<End, Fault> {
+    match text(value, "the end of a range")? {
+        "low" => Ok(End::Low),
+        "high" => Ok(End::High),
+        other => Err(unknown_word(other, "end of a range", &["low", "high"])),
+    }
+}
+
+fn hosts_of(value: &Value) -> Result<Hosts, Fault> {
+    const EXAMPLE: &str = "[\"a\", \"b\"]";
+    match value {
+        Value::String(word) if word == "all" => Ok(Hosts::All),
+        Value::String(word) if word == "leaves" => Ok(Hosts::Leaves),
+        Value::String(word) => Err(unknown_word(word, "choice of hosts", &["all", "leaves"])
+            .hinted(&format!("or list their names: {EXAMPLE}"))),
+        other => {
+            let name = |(i, name): (usize, &Value)| match name {
+                Value::Number(n) if n.is_i64() || n.is_u64() => Ok(n.to_string()),
+                other => text(other, "a host's name").map(str::to_string).map_err(|e| e.below(&format!("[{i}]"))),
+            };
+            let names = list(other, "the list of hosts", EXAMPLE)?;
+            names.iter().enumerate().map(name).collect::<Result<_, _>>().map(Hosts::Named)
+        }
     }
 }
 
@@ -64,6 +133,20 @@ struct Graph {
     edges: Vec<Edge>,
     /// Parallel edges are an error.
     simple: bool,
+    /// Attributes of edges that nothing reads.
+    unread: BTreeSet<String>,
+    /// Edges whose capacity is the one beside the file, and those that told it themselves.
+    told: Told,
+}
+
+/// How many edges tell what.
+#[derive(Debug, Default)]
+struct Told {
+    own: usize,
+    by_default: usize,
+    /// Labels that tell no speed.
+    labels: Vec<String>,
+    ranges: usize,
 }
 
 #[derive(Debug)]
@@ -71,6 +154,8 @@ struct Edge {
     from: NodeId,
     to: NodeId,
     directed: bool,
+    id: Option<String>,
+    /// 0 where the link is down.
     capacity_bps: f64,
     delay_ns: Ns,
     buffer_bytes: Option<u64>,
@@ -83,7 +168,7 @@ impl Graph {
             return Err(Fault::new("id", "the node's id is empty", "give every node a name"));
         }
         if self.by_name.insert(name.clone(), self.nodes.next_id()).is_some() {
-            let what = format!("a second node has the id {}", crate::quantity::quoted(&name));
+            let what = format!("a second node has the id {}", quoted(&name));
             return Err(Fault::new("id", what, "give every node an id of its own"));
         }
         self.nodes.push((name, kind));
@@ -93,40 +178,122 @@ impl Graph {
     /// The node called `name`; the fault has no place.
     fn find(&self, name: &str) -> Result<NodeId, Fault> {
         self.by_name.get(name).copied().ok_or_else(|| {
-            let what = format!("there is no node {}", crate::quantity::quoted(name));
+            let what = format!("there is no node {}", quoted(name));
             Fault::new("", what, "name a node that the list of nodes has")
         })
     }
 
+    /// The capacity of an edge: its own, or what its labels tell, or the one beside the file.
+    fn capacity(&mut self, own: Option<&Value>, labels: &[Option<String>; 4], beside: &Defaults) -> Result<f64, Fault> {
+        if let Some(own) = own {
+            self.told.own += 1;
+            return rate_bps_from_json(own).map_err(|e| e.below("capacity"));
+        }
+        match (zoo::speed(labels), beside.range) {
+            (Some(Speed::One(bps)), _) => {
+                self.told.own += 1;
+                Ok(bps)
+            }
+            (Some(Speed::Range(low, high)), Some(end)) => {
+                self.told.ranges += 1;
+                Ok(if end == End::Low { low } else { high })
+            }
+            (Some(Speed::Range(low, high)), None) => {
+                let said = labels[3].as_deref().or(labels[1].as_deref()).unwrap_or_default();
+                let what = format!("{} tells two speeds, {low} and {high} bit/s", quoted(said));
+                let mend = "choose an end beside the file, range = \"low\" or \"high\", or give the edge a capacity";
+                Err(Fault::new("LinkLabel", what, mend))
+            }
+            (None, _) => {
+                let bps = beside.capacity_bps.ok_or_else(no_capacity)?;
+                self.told.by_default += 1;
+                let label = labels[3].as_ref().filter(|label| !label.is_empty() && self.told.labels.len() < 3);
+                self.told.labels.extend(label.filter(|label| !self.told.labels.contains(label)).cloned());
+                Ok(bps)
+            }
+        }
+    }
+
     /// The network; `list` is what the file calls its list of edges.
-    fn build(self, list: &str) -> Result<Network, Fault> {
-        let ends: Vec<_> = self.edges.iter().map(|e| (e.from, e.to)).collect();
-        let given = self.nodes.iter().map(|(_, kind)| *kind).collect();
+    fn build(mut self, list: &str, beside: &Defaults) -> Result<Network, Fault> {
+        let given = self.given_kinds(beside.hosts.as_ref())?;
+        let ends: Vec<_> = self.edges.iter().filter(|e| e.from != e.to).map(|e| (e.from, e.to)).collect();
         let mut network = Network::new();
         for ((name, _), kind) in self.nodes.iter().zip(kinds(&given, &ends)) {
             network.node(name, kind);
         }
+        network.set_hosts_guessed(beside.hosts.is_none() && given.iter().all(Option::is_none));
         let mut seen = HashSet::new();
-        for (i, edge) in self.edges.iter().enumerate() {
+        for (i, edge) in std::mem::take(&mut self.edges).into_iter().enumerate() {
             self.add(edge, &mut network, &mut seen).map_err(|e| e.below(&format!("{list}[{i}]")))?;
         }
+        if network.links().is_empty() && !ends.is_empty() {
+            let mend = "give every edge a capacity such as \"10Gbps\"; 0 is that of a link that has failed";
+            return Err(Fault::new(list, "every edge has the capacity 0", mend));
+        }
+        network.note_all(self.notes(beside));
         Ok(network)
     }
 
-    fn add(&self, edge: &Edge, network: &mut Network, seen: &mut HashSet<(NodeId, NodeId)>) -> Result<(), Fault> {
-        let Edge { from, to, capacity_bps, delay_ns, buffer_bytes, .. } = *edge;
-        let name = |node: NodeId| &self.nodes[node].0;
-        if from == to {
-            let what = format!("the edge leads from \"{}\" to itself", name(from));
-            return Err(Fault::new("", what, "connect two different nodes"));
+    /// What each node is said to be.
+    fn given_kinds(&self, hosts: Option<&Hosts>) -> Result<IdVec<NodeId, Option<NodeKind>>, Fault> {
+        Ok(match hosts {
+            None => self.nodes.iter().map(|(_, kind)| *kind).collect(),
+            Some(Hosts::All) => self.nodes.iter().map(|_| Some(NodeKind::Host)).collect(),
+            Some(Hosts::Leaves) => self.nodes.iter().map(|_| None).collect(),
+            Some(Hosts::Named(names)) => {
+                let mut kinds = IdVec::filled(Some(NodeKind::Switch), self.nodes.len());
+                for (i, name) in names.iter().enumerate() {
+                    let node = self.find(name).map_err(|e| {
+                        let known: Vec<&str> = self.nodes.iter().map(|(name, _)| name.as_str()).collect();
+                        let near = nearest(name, &known).map(|near| format!("did you mean \"{near}\"?"));
+                        Fault { mend: near.unwrap_or(e.mend), file: None, ..e }.below(&format!("hosts[{i}]"))
+                    })?;
+                    kinds[node] = Some(NodeKind::Host);
+                }
+                kinds
+            }
+        })
+    }
+
+    /// What a reader has to know of how the edges were read.
+    fn notes(&self, beside: &Defaults) -> Vec<String> {
+        let Told { own, by_default, labels, ranges } = &self.told;
+        let mut notes = Vec::new();
+        if let Some(bps) = beside.capacity_bps.filter(|_| *by_default > 0 && (own + ranges > 0 || !labels.is_empty())) {
+            let labels: Vec<String> = labels.iter().map(|label| quoted(label)).collect();
+            let such =
+                if labels.is_empty() { String::new() } else { format!(" (labels such as {})", labels.join(", ")) };
+            let all = own + ranges + by_default;
+            notes.push(format!(
+                "{by_default} of {all} edges tell no speed{such} and have the capacity beside the file, {bps} bit/s"
+            ));
         }
-        let again = !seen.insert((from, to)) || !(edge.directed || seen.insert((to, from)));
-        if self.simple && again {
+        if *ranges > 0 {
+            let end = if beside.range == Some(End::Low) { "low" } else { "high" };
+            notes.push(format!("{ranges} edges tell a range of speeds and have its {end} end"));
+        }
+        if !self.unread.is_empty() {
+            let names: Vec<String> = self.unread.iter().take(8).map(|name| quoted(name)).collect();
+            let more = if self.unread.len() > names.len() { ", ..." } else { "" };
+            notes.push(format!("attributes of edges that are not read: {}{more}", names.join(", ")));
+        }
+        notes
+    }
+
+    fn add(&mut self, edge: Edge, network: &mut Network, seen: &mut HashSet<(NodeId, NodeId)>) -> Result<(), Fault> {
+        let Edge { from, to, directed, capacity_bps, delay_ns, buffer_bytes, id } = edge;
+        let again = !seen.insert((from, to)) || !(directed || seen.insert((to, from)));
+        if self.simple && again && from != to {
+            let name = |node: NodeId| &self.nodes[node].0;
             let what = format!("a second edge connects \"{}\" and \"{}\"", name(from), name(to));
             return Err(Fault::new("", what, "say \"multigraph\": true if parallel links are meant"));
         }
-        if edge.directed {
-            network.arc(from, to, capacity_bps, delay_ns, buffer_bytes)?;
+        if from == to || capacity_bps == 0.0 {
+            network.leave_out(from, to, directed);
+        } else if directed {
+            let id = id.unwrap_or_else(|| network.free_id(from, to));
+            network.add(Link { id, from: Some(from), to: Some(to), capacity_bps, delay_ns, buffer_bytes })?;
         } else {
             network.connect(from, to, capacity_bps, delay_ns, buffer_bytes)?;
         }
@@ -155,19 +322,53 @@ pub(crate) fn kinds(given: &IdVec<NodeId, Option<NodeKind>>, ends: &[(NodeId, No
     given.iter().map(|kind| kind.unwrap_or(NodeKind::Host)).collect()
 }
 
-/// The attributes of edges that we read.
+/// The attributes of edges that are read.
 const EDGE_KEYS: [&str; 3] = ["capacity", "delay", "buffer"];
+
+/// What people call what we read.
+const OTHER_NAMES: [(&str, &[&str]); 3] = [
+    (
+        "capacity",
+        &["bw", "bandwidth", "rate", "cap", "speed", "linkspeed", "datarate", "linkcapacity", "linkbandwidth"],
+    ),
+    ("delay", &["latency", "lat", "propdelay", "propagationdelay", "linkdelay", "linklatency"]),
+    ("buffer", &["buf", "buffersize", "queuesize", "qsize", "queue", "queuelimit"]),
+];
+
+/// Units that people write behind a name.
+const UNITS: [&str; 16] =
+    ["bps", "kbps", "mbps", "gbps", "tbps", "gbs", "mbs", "ns", "us", "ms", "s", "bytes", "b", "kb", "mb", "packets"];
+
+/// The attribute of ours that `name` may mean, by another name of it; with or without a unit behind it.
+fn meant(name: &str) -> Option<&'static str> {
+    let low = name.to_lowercase().replace(['-', ' '], "_");
+    let plain = low.rsplit_once('_').filter(|(_, unit)| UNITS.contains(unit)).map_or(low.as_str(), |(name, _)| name);
+    let plain = plain.replace('_', "");
+    let known = OTHER_NAMES.iter().find(|(own, others)| others.contains(&plain.as_str()) || *own == plain);
+    known.map(|(own, _)| *own)
+}
 
 /// Refuses an attribute that is not ours but nearly: a delay that is misspelt must not be lost.
 fn refuse_slip(name: &str) -> Result<(), Fault> {
     let low = name.to_lowercase();
     let near = |known: &&str| name != *known && low.len() < 40 && strsim::osa_distance(&low, known) <= 1;
     match EDGE_KEYS.iter().find(|known| near(known)) {
-        Some(known) => {
-            let mend = format!("did you mean \"{known}\"? rename the attribute, or remove it");
-            Err(Fault::new(name, format!("unknown attribute \"{name}\""), mend))
-        }
+        Some(known) => Err(slip(name, known)),
         None => Ok(()),
+    }
+}
+
+fn slip(name: &str, known: &str) -> Fault {
+    let mend = format!("did you mean \"{known}\"? rename the attribute, or remove it");
+    Fault::new(name, format!("unknown attribute {}", quoted(name)), mend)
+}
+
+/// Refuses another name of an attribute that the edge does not have by its own name.
+fn refuse_other_name(name: &str, has: impl Fn(&str) -> bool) -> Result<(), Fault> {
+    refuse_slip(name)?;
+    match meant(name) {
+        Some(own) if name != own && !has(own) => Err(slip(name, own)),
+        _ => Ok(()),
     }
 }
 

@@ -1,20 +1,20 @@
 //! Node-link JSON as networkx' `node_link_data` writes it.
 
-use super::{Defaults, EDGE_KEYS, Edge, Graph, no_capacity, refuse_slip};
+use super::{Defaults, EDGE_KEYS, Edge, Graph, refuse_other_name, refuse_slip, zoo};
 use crate::document::{check_keys, list, table, text, unknown_word};
-use crate::quantity::{capacity_from_json, ns_from_json, positive_bytes_from_json, shown};
+use crate::quantity::{ns_from_json, positive_bytes_from_json, shown};
 use crate::{Fault, Network, NodeId, NodeKind};
 use serde_json::{Map, Value};
 
 /// The network that `value` describes.
 pub fn network(value: &Value) -> Result<Network, Fault> {
-    network_with(value, Defaults::default())
+    network_with(value, &Defaults::default())
 }
 
-/// As [`network`], with what edges have where they do not say.
-pub fn network_with(value: &Value, defaults: Defaults) -> Result<Network, Fault> {
+/// As [`network`], with what stands beside it.
+pub fn network_with(value: &Value, beside: &Defaults) -> Result<Network, Fault> {
     let map = table(value, "a graph", "{\"nodes\": [...], \"links\": [...]}")?;
-    check_keys(map, &["directed", "multigraph", "graph", "nodes", "links", "edges"])?;
+    check_keys(map, &KEYS)?;
     let name = match (map.get("links"), map.get("edges")) {
         (Some(_), Some(_)) => {
             return Err(Fault::new("edges", "the graph has both \"links\" and \"edges\"", "keep one of them"));
@@ -22,17 +22,24 @@ pub fn network_with(value: &Value, defaults: Defaults) -> Result<Network, Fault>
         (None, Some(_)) => "edges",
         _ => "links",
     };
+    if let Some(whole) = map.get("graph").and_then(Value::as_object) {
+        whole.keys().try_for_each(|key| refuse_of_graph(key)).map_err(|e| e.below("graph"))?;
+    }
     let directed = flag(map, "directed")?.unwrap_or(false);
     let mut graph = Graph { simple: flag(map, "multigraph")? == Some(false), ..Graph::default() };
     for (i, node) in items(map, "nodes")?.iter().enumerate() {
         read_node(node, &mut graph).map_err(|e| e.below(&format!("nodes[{i}]")))?;
     }
     for (i, edge) in items(map, name)?.iter().enumerate() {
-        let edge = read_edge(edge, directed, &graph, defaults).map_err(|e| e.below(&format!("{name}[{i}]")))?;
+        let edge = read_edge(edge, directed, &mut graph, beside).map_err(|e| e.below(&format!("{name}[{i}]")))?;
         graph.edges.push(edge);
     }
-    graph.build(name)
+    graph.build(name, beside)
 }
+
+/// Its own keys, and those that may stand beside a file.
+const KEYS: [&str; 10] =
+    ["directed", "multigraph", "graph", "nodes", "links", "edges", "capacity", "delay", "range", "hosts"];
 
 fn flag(map: &Map<String, Value>, key: &str) -> Result<Option<bool>, Fault> {
     match map.get(key) {
@@ -64,8 +71,21 @@ fn name_of(map: &Map<String, Value>, key: &str) -> Result<String, Fault> {
     }
 }
 
+/// Refuses an attribute of the graph that would be one of each edge.
+fn refuse_of_graph(name: &str) -> Result<(), Fault> {
+    refuse_slip(name)?;
+    if !EDGE_KEYS.contains(&name) {
+        return Ok(());
+    }
+    let mend = "give it to each edge; capacity and delay may stand beside the file, or beside the graph in Python";
+    Err(Fault::new(name, format!("\"{name}\" is an attribute of edges, and the graph has it"), mend))
+}
+
 fn read_node(value: &Value, graph: &mut Graph) -> Result<(), Fault> {
     let map = table(value, "a node", "{\"id\": \"h0\"}")?;
+    if let Some(slip) = map.keys().find(|key| *key != "kind" && key.to_lowercase() == "kind") {
+        return Err(super::slip(slip, "kind"));
+    }
     let kind = match (map.get("kind"), map.get("type")) {
         (Some(kind), _) => Some(kind_of(text(kind, "a node's kind").map_err(|e| e.below("kind"))?)?),
         // `type` means many things in other people's graphs.
@@ -83,9 +103,27 @@ pub(super) fn kind_of(word: &str) -> Result<NodeKind, Fault> {
     }
 }
 
-fn read_edge(value: &Value, directed: bool, graph: &Graph, defaults: Defaults) -> Result<Edge, Fault> {
+/// What an attribute of the Topology Zoo holds, as text.
+fn as_text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+fn read_edge(value: &Value, directed: bool, graph: &mut Graph, beside: &Defaults) -> Result<Edge, Fault> {
     let map = table(value, "an edge", "{\"source\": \"a\", \"target\": \"b\", \"capacity\": \"10Gbps\"}")?;
-    map.keys().try_for_each(|key| refuse_slip(key))?;
+    let labels = zoo::KEYS.map(|key| map.get(key).and_then(as_text));
+    let is_labelled = labels.iter().any(Option::is_some);
+    let has = |own: &str| map.contains_key(own) || (own == "capacity" && is_labelled);
+    for name in map.keys().filter(|name| !EDGE_KEYS.contains(&name.as_str()) && !zoo::KEYS.contains(&name.as_str())) {
+        refuse_other_name(name, has)?;
+        // "key" counts parallel edges.
+        if !["source", "target", "key", "id"].contains(&name.as_str()) && !graph.unread.contains(name) {
+            graph.unread.insert(name.clone());
+        }
+    }
     let end = |key: &str| -> Result<NodeId, Fault> { graph.find(&name_of(map, key)?).map_err(|e| e.below(key)) };
     let (from, to) = (end("source")?, end("target")?);
     let [capacity, delay, buffer] = EDGE_KEYS.map(|key| map.get(key));
@@ -93,11 +131,9 @@ fn read_edge(value: &Value, directed: bool, graph: &Graph, defaults: Defaults) -
         from,
         to,
         directed,
-        capacity_bps: match (capacity, defaults.capacity_bps) {
-            (Some(own), _) => capacity_from_json(own).map_err(|e| e.below("capacity"))?,
-            (None, default) => default.ok_or_else(no_capacity)?,
-        },
-        delay_ns: delay.map_or(Ok(defaults.delay_ns.unwrap_or(0)), ns_from_json).map_err(|e| e.below("delay"))?,
+        id: map.get("id").and_then(Value::as_str).filter(|id| !id.is_empty()).map(str::to_string),
+        capacity_bps: graph.capacity(capacity, &labels, beside)?,
+        delay_ns: delay.map_or(Ok(beside.delay_ns.unwrap_or(0)), ns_from_json).map_err(|e| e.below("delay"))?,
         buffer_bytes: buffer.map(positive_bytes_from_json).transpose().map_err(|e| e.below("buffer"))?,
     })
 }

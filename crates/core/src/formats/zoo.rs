@@ -1,57 +1,200 @@
-//! Speeds as the Internet Topology Zoo writes them on the edges of its GraphML.
+//! Speeds as the Internet Topology Zoo writes them on its edges, and as operators write them on their maps.
 
 use crate::quantity::capacity_from_json;
 use serde_json::Value;
 
-/// Its attributes that tell a speed: bit/s; a number and the prefix of its unit; and what the operator's map said.
+/// The Zoo's attributes that tell a speed: bit/s; a number and the prefix of its unit; and what the operator's map said.
 pub(super) const KEYS: [&str; 4] = ["LinkSpeedRaw", "LinkSpeed", "LinkSpeedUnits", "LinkLabel"];
 
-/// Bit/s of an OC-1 and of an STM-1.
-const SONET: [(&str, f64); 2] = [("OC", 51.84e6), ("STM", 155.52e6)];
+/// What the attributes of an edge tell of its speed, bit/s.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Speed {
+    /// One speed.
+    One(f64),
+    /// Two ends, or two speeds: the least and the largest.
+    Range(f64, f64),
+}
+
+impl Speed {
+    fn of(least: f64, most: f64) -> Self {
+        if most <= least * ALIKE { Speed::One(least) } else { Speed::Range(least, most) }
+    }
+}
+
+/// Two names of one speed differ by less: 45 Mb/s and a DS-3 of 44.736.
+const ALIKE: f64 = 1.05;
+
+/// Speeds that have names, bit/s: a letter code and its levels, of which each multiplies the first unless it is listed.
+const CARRIERS: [(&str, &[f64], f64); 5] = [
+    ("STM", &[], 155.52e6),
+    ("OC", &[], 51.84e6),
+    ("DS", &[64e3, 1.544e6, 6.312e6, 44.736e6], 0.0),
+    ("T", &[0.0, 1.544e6, 6.312e6, 44.736e6], 0.0),
+    ("E", &[64e3, 2.048e6, 8.448e6, 34.368e6, 139.264e6], 0.0),
+];
 
 /// The speed that the values of [`KEYS`] tell, if they tell one.
-pub(super) fn capacity_bps(values: &[Option<String>; 4]) -> Option<f64> {
+pub(super) fn speed(values: &[Option<String>; 4]) -> Option<Speed> {
     let [raw, speed, units, label] = values.each_ref().map(|v| v.as_deref().map(str::trim));
-    let raw = raw.and_then(|raw| usable(raw.parse().ok()?));
-    let in_units = || usable(speed?.parse::<f64>().ok()? * factor(units?)?);
-    raw.or_else(in_units).or_else(|| of_label(label?))
+    let label = label.and_then(of_label);
+    // A range that the label tells has been made one number by the others.
+    if let Some(Speed::Range(..)) = label {
+        return label;
+    }
+    let raw = raw.and_then(|raw| usable(raw.parse().ok()?)).map(Speed::One);
+    raw.or_else(|| of_label(&format!("{}{}bps", speed?, units?.chars().next()?))).or(label)
 }
 
 fn usable(bps: f64) -> Option<f64> {
     (bps.is_finite() && bps > 0.0).then_some(bps)
 }
 
-fn factor(prefix: &str) -> Option<f64> {
-    match prefix.chars().next()?.to_ascii_uppercase() {
-        'K' => Some(1e3),
-        'M' => Some(1e6),
-        'G' => Some(1e9),
-        'T' => Some(1e12),
-        _ => None,
+/// A piece of a label.
+#[derive(Debug, Clone, PartialEq)]
+enum Piece {
+    /// Bit/s, and the unit that its number multiplies.
+    Speed(f64, f64),
+    /// A number that has no unit of its own.
+    Number(f64),
+    Times,
+    To,
+    Or,
+}
+
+/// Labels such as "10 Gbps", "OC-48", "2 x 10GE", "45 Mbps DS-3", "OC192/STM64", "155 Mbit/s - 2.5 G".
+fn of_label(label: &str) -> Option<Speed> {
+    let pieces = pieces(label)?;
+    let mut speeds: Vec<f64> = Vec::new();
+    let mut rest = &pieces[..];
+    let mut is_range = false;
+    while let Some(first) = rest.first() {
+        rest = match rest {
+            [Piece::Number(count), Piece::Times, Piece::Speed(each, _), ..]
+            | [Piece::Speed(each, _), Piece::Times, Piece::Number(count), ..] => {
+                speeds.push(usable(count * each)?);
+                &rest[3..]
+            }
+            [Piece::Number(from), Piece::To, Piece::Speed(to, unit), ..] => {
+                speeds.extend([usable(from * unit)?, *to]);
+                is_range = true;
+                &rest[3..]
+            }
+            [Piece::Number(_) | Piece::Times, ..] => return None,
+            _ => {
+                match first {
+                    Piece::Speed(bps, _) => speeds.push(*bps),
+                    Piece::To => is_range |= !speeds.is_empty() && rest.len() > 1,
+                    _ => {}
+                }
+                &rest[1..]
+            }
+        };
+    }
+    let least = speeds.iter().copied().reduce(f64::min)?;
+    let most = speeds.iter().copied().fold(least, f64::max);
+    Some(if is_range && most > least { Speed::Range(least, most) } else { Speed::of(least, most) })
+}
+
+/// The pieces of a label; none where a number is left that is no speed's.
+fn pieces(label: &str) -> Option<Vec<Piece>> {
+    let plain = label.replace(['\u{2013}', '\u{2014}'], "-").replace('\u{d7}', "x").replace("..", "-");
+    let mut pieces = Vec::new();
+    let mut rest = plain.trim_start();
+    while let Some(c) = rest.chars().next() {
+        let (piece, length) = if c.is_ascii_digit() || c == '.' {
+            number(rest)?
+        } else if c.is_ascii_alphabetic() {
+            word(rest)
+        } else {
+            let piece = match c {
+                '-' => Some(Piece::To),
+                '*' => Some(Piece::Times),
+                '/' | ',' | ';' | '+' | '&' => Some(Piece::Or),
+                _ => None,
+            };
+            (piece, c.len_utf8())
+        };
+        pieces.extend(piece);
+        rest = rest[length..].trim_start();
+    }
+    Some(pieces)
+}
+
+/// A number and its unit, and how long they are.
+fn number(text: &str) -> Option<(Option<Piece>, usize)> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let mut end = digits;
+    let exponent = text[end..].strip_prefix(['e', 'E']).map(|after| after.trim_start_matches(['+', '-']));
+    if let Some(after) = exponent.filter(|after| after.starts_with(|c: char| c.is_ascii_digit())) {
+        let tail = after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len());
+        end = text.len() - after.len() + tail;
+    }
+    let value: f64 = text[..end].parse().ok()?;
+    let between = text[end..].trim_start_matches([' ', '-']).len();
+    let after = &text[text.len() - between..];
+    let unit_end = after.find(|c: char| !c.is_ascii_alphabetic() && c != '/').unwrap_or(after.len());
+    let mut unit = &after[..unit_end];
+    // "155Mbps/622Mbps" and "OC192/STM64" have a slash that belongs to no unit.
+    if let Some((before, behind)) = unit.split_once('/')
+        && !matches!(behind.to_ascii_lowercase().as_str(), "s" | "sec")
+    {
+        unit = before;
+    }
+    match in_unit(&text[..end], value, unit) {
+        Some(bps) => {
+            let piece = Piece::Speed(usable(bps)?, in_unit("1", 1.0, unit)?);
+            Some((Some(piece), text.len() - between + unit.len()))
+        }
+        None => Some((Some(Piece::Number(value)), end)),
     }
 }
 
-/// Labels such as "10 Gbps", "155 Mbit/s", "OC-48", "STM16", "10GE".
-fn of_label(label: &str) -> Option<f64> {
-    let plain: String = label.chars().filter(|c| !" -<>=~".contains(*c)).collect();
-    let upper = plain.to_uppercase();
-    for (name, each_bps) in SONET {
-        if let Some(count) = upper.strip_prefix(name) {
-            return usable(count.trim_end_matches('C').parse::<f64>().ok()? * each_bps);
-        }
-    }
-    if let Some(count) = upper.strip_suffix("GE").or_else(|| upper.strip_suffix("GIGE")) {
-        return usable(count.parse::<f64>().ok()? * 1e9);
-    }
-    if let Ok(bps) = capacity_from_json(&Value::from(plain.as_str())) {
+/// A number in a unit such as "Gbps", "G", "GE", "Mbit/s".
+fn in_unit(digits: &str, value: f64, unit: &str) -> Option<f64> {
+    if let Ok(bps) = capacity_from_json(&Value::from(format!("{digits}{unit}")))
+        && !unit.is_empty()
+    {
         return Some(bps);
     }
-    // "10 Gbit", "2.5 G"
-    let end = upper.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(upper.len());
-    let (count, unit) = upper.split_at(end);
-    let known =
-        ["G", "GB", "GBIT", "GBITS", "GBIT/S", "M", "MB", "MBIT", "MBITS", "MBIT/S", "K", "KB", "KBIT", "KBIT/S"];
-    known.contains(&unit).then(|| usable(count.parse::<f64>().ok()? * factor(unit)?)).flatten()
+    let upper = unit.to_ascii_uppercase();
+    let (prefix, tail) = upper.split_at_checked(1)?;
+    let factor = match prefix {
+        "K" => 1e3,
+        "M" => 1e6,
+        "G" => 1e9,
+        "T" => 1e12,
+        _ => return None,
+    };
+    let tails = [
+        "", "B", "BPS", "B/S", "B/SEC", "BIT", "BITS", "BIT/S", "BITS/S", "BIT/SEC", "BITPS", "BE", "E", "IGE", "IG",
+        "IGABIT", "IGABITS", "EG", "EGABIT", "EGABITS", "BASE",
+    ];
+    tails.contains(&tail).then_some(value * factor)
+}
+
+/// A word that names a speed, stands between speeds, or says nothing; and how long it is.
+fn word(text: &str) -> (Option<Piece>, usize) {
+    let letters = text.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let upper = text[..letters].to_ascii_uppercase();
+    let between = text[letters..].strip_prefix(['-', ' ']).unwrap_or(&text[letters..]);
+    let digits = between.find(|c: char| !c.is_ascii_digit()).unwrap_or(between.len());
+    let end = text.len() - between.len() + digits;
+    if let (Ok(level), Some((_, levels, each))) =
+        (between[..digits].parse::<usize>(), CARRIERS.iter().find(|(name, ..)| *name == upper))
+    {
+        let bps = levels.get(level).copied().unwrap_or(level as f64 * each);
+        let concatenated =
+            text[end..].starts_with(['c', 'C']) && !text[end + 1..].starts_with(|c: char| c.is_alphanumeric());
+        return (usable(bps).map(|bps| Piece::Speed(bps, *each)), end + usize::from(concatenated));
+    }
+    let piece = match upper.as_str() {
+        "X" => Some(Piece::Times),
+        "TO" => Some(Piece::To),
+        "GE" | "GIGE" | "GBE" => Some(Piece::Speed(1e9, 1e9)),
+        "FE" => Some(Piece::Speed(1e8, 1e8)),
+        _ => None,
+    };
+    (piece, letters)
 }
 
 #[cfg(test)]
@@ -59,25 +202,77 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_of_the_zoo() {
-        let label = |text: &str| of_label(text);
+    fn labels_of_one_speed() {
         for (text, want) in [
             ("10 Gbps", Some(10e9)),
             ("155 Mbit/s", Some(155e6)),
             ("2.5 G", Some(2.5e9)),
             ("OC-48", Some(48.0 * 51.84e6)),
+            ("OC-12c", Some(12.0 * 51.84e6)),
             ("STM16", Some(16.0 * 155.52e6)),
             ("10GE", Some(10e9)),
+            ("GigE", Some(1e9)),
+            ("100-Mbps", Some(1e8)),
             ("< 34 Mbps", Some(34e6)),
+            ("~10G", Some(10e9)),
+            ("45 Mbps DS-3", Some(44.736e6)),
+            ("DS3", Some(44.736e6)),
+            ("E3", Some(34.368e6)),
+            ("T1", Some(1.544e6)),
+            ("OC192/STM64", Some(192.0 * 51.84e6)),
+            ("STM-64 (10 Gbps)", Some(64.0 * 155.52e6)),
+            ("2x10Gb/s", Some(20e9)),
+            ("2 x 10GE", Some(20e9)),
+            ("4*2.5G", Some(10e9)),
+            ("10GE x 2", Some(20e9)),
+            ("2 \u{d7} STM-16", Some(32.0 * 155.52e6)),
+            ("IRU 10 Gbps leased", Some(10e9)),
             ("Fibre", None),
             ("", None),
             ("0 Mbps", None),
+            ("n x 10G", None),
+            ("1995", None),
+            ("10 Gbps (2011)", None),
+            ("1e400 Gbps", None),
         ] {
-            assert_eq!(label(text), want, "{text}");
+            assert_eq!(of_label(text), want.map(Speed::One), "{text}");
         }
+    }
+
+    #[test]
+    fn a_range_is_two_speeds() {
+        for (text, least, most) in [
+            ("1-20Gbps", 1e9, 20e9),
+            ("70-154Mbps", 70e6, 154e6),
+            ("10 - 20 Gbps", 10e9, 20e9),
+            ("155Mbps-2.5Gbps", 155e6, 2.5e9),
+            ("2.5 to 10 G", 2.5e9, 10e9),
+            ("34\u{2013}45 Mbit/s", 34e6, 45e6),
+            ("OC-3 - OC-12", 3.0 * 51.84e6, 12.0 * 51.84e6),
+            ("10G/1G", 1e9, 10e9),
+            ("155 Mbps, 622 Mbps", 155e6, 622e6),
+            ("1..10Gbps", 1e9, 10e9),
+        ] {
+            assert_eq!(of_label(text), Some(Speed::Range(least, most)), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_label_tells_of_a_range_that_numbers_hide() {
         let some = |text: &str| Some(text.to_string());
-        assert_eq!(capacity_bps(&[some("1e9"), None, None, some("10 Gbps")]), Some(1e9));
-        assert_eq!(capacity_bps(&[None, some("34"), some("M"), None]), Some(34e6));
-        assert_eq!(capacity_bps(&[some("nan"), None, None, None]), None);
+        assert_eq!(speed(&[some("1e9"), None, None, some("10 Gbps")]), Some(Speed::One(1e9)));
+        assert_eq!(speed(&[None, some("34"), some("M"), None]), Some(Speed::One(34e6)));
+        assert_eq!(speed(&[None, some("1-20"), some("G"), None]), Some(Speed::Range(1e9, 20e9)));
+        assert_eq!(speed(&[some("120e9"), None, None, some("1-20Gbps")]), Some(Speed::Range(1e9, 20e9)));
+        assert_eq!(speed(&[some("nan"), None, None, None]), None);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_label_panics(text in "[-0-9.xX* /,GMKTbpsEeOCSTMDF\\PC]{0,16}") {
+            if let Some(Speed::One(a) | Speed::Range(a, _)) = of_label(&text) {
+                proptest::prop_assert!(a.is_finite() && a > 0.0);
+            }
+        }
     }
 }

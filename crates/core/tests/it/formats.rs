@@ -117,9 +117,7 @@ fn faults_of_node_link_graphs() {
             "there is no node \"c\"",
             "list of nodes",
         ),
-        (graph(json!({"source": "a", "target": "a", "capacity": 1})), "links[1]", "from \"a\" to itself", "different"),
         (graph(json!({"source": "a", "target": "b"})), "links[1].capacity", "the edge has no capacity", "10Gbps"),
-        (ab("capacity", json!(0)), "links[1].capacity", "the capacity is zero", "10Gbps"),
         (ab("capacity", json!("fast")), "links[1].capacity", "\"fast\" is not a rate", "10Gbps"),
         (ab("dealy", json!(1)), "links[1].dealy", "unknown attribute \"dealy\"", "did you mean \"delay\"?"),
         (ab("Buffer", json!(1)), "links[1].Buffer", "unknown attribute \"Buffer\"", "did you mean \"buffer\"?"),
@@ -143,7 +141,6 @@ fn faults_of_graphml() {
         ("2e-06", "-2e-06", "edges[0].delay", "negative"),
         ("target=\"c\"", "target=\"x\"", "edges[1].target", "there is no node \"x\""),
         ("target=\"c\"", "", "line 14, column 5", "a <edge> has no attribute \"target\""),
-        ("target=\"c\"", "target=\"s\"", "edges[1]", "from \"s\" to itself"),
         ("id=\"c\"", "id=\"s\"", "nodes[2].id", "a second node has the id \"s\""),
         ("attr.name=\"delay\"", "attr.name=\"dealy\"", "line 5, column 3", "unknown attribute \"dealy\""),
         ("key=\"d1\"", "key=\"d9\"", "line 10, column 87", "the key \"d9\" is not declared"),
@@ -263,18 +260,175 @@ fn topologies_of_hpcc() {
     assert_eq!(kinds(&network), [("0", NodeKind::Host), ("1", NodeKind::Host), ("2", NodeKind::Switch)]);
     for (text, place, what) in [
         ("", "line 1", "empty"),
-        ("3 1\n", "line 1", "three numbers"),
+        ("3 1\n", "line 1", "2 numbers, not three or four"),
         ("3 x 2\n", "line 1", "\"x\" is no whole number"),
         ("3 1 2\n9\n", "line 2", "no node \"9\""),
         ("3 2 2\n2\n", "line 2", "1 switches are listed, 2 announced"),
         ("3 1 2\n2\n0 2 100Gbps 1us 0\n", "line 1", "1 links, 2 announced"),
         ("3 1 1\n2\n0 2 100Gbps 1us 0.01\n", "line 3", "loses packets"),
-        ("3 1 1\n2\n0 0 100Gbps 1us 0\n", "line 3", "to itself"),
+        ("3 1 1\n2 2\n0 2 100Gbps 1us 0\n", "line 2", "node 2 is listed twice"),
+        ("3 1 1\n2 1\n0 2 100Gbps 1us 0\n", "line 2", "2 switches are listed, 1 announced"),
         ("3 1 1\n2\n0 2 fast 1us 0\n", "line 3", "\"fast\" is not a rate"),
         ("99999999 1 1\n2\n", "line 1", "99999999 nodes"),
     ] {
         let fault = network_of(json!({"file": "topology.txt"}), text).expect_err(text);
         assert!(fault.place == place && fault.what.contains(what), "{text:?}: {fault}");
+    }
+}
+
+/// Files as the simulators that are made from HPCC's write them, each with what it adds.
+#[test]
+fn topologies_of_simulators_made_from_hpcc() {
+    let plain =
+        network_of(json!({"file": "t.txt"}), "4 2 3\n2 3\n0 2 10Gbps 1us 0\n1 3 10Gbps 1us 0\n2 3 25Gbps 2us 0\n");
+    let plain = plain.unwrap();
+    assert!(plain.notes().is_empty());
+    for (text, notes) in [
+        // The number of racks in the first line, and rates as floats.
+        ("4 2 2 3\n2 3\n0 2 10000000000.0 1us 0\n1 3 10000000000.0 0.000001s 0\n2 3 25e9 2000ns 0\n", 0),
+        // Notes behind the links, and a link that is not announced.
+        ("4 2 3\n2 3\n0 2 10Gbps 1us 0\n1 3 10Gbps 1us 0\n2 3 25Gbps 2us 0\n\nhosts are 0 and 1\n0 3 1Gbps 1us 0\n", 1),
+        // Switches in several lines, comments, and a mark of byte order.
+        ("\u{feff}# nodes\n4 2 3 // head\n2\n3\n0 2 10Gbps 1us\n\n1 3 10Gbps 1us 0 # right\n2 3 25Gbps 2us 0.0\n", 0),
+    ] {
+        let network = network_of(json!({"file": "t.txt"}), text).unwrap_or_else(|e| panic!("{text}: {e}"));
+        assert_eq!((links(&network), kinds(&network)), (links(&plain), kinds(&plain)), "{text}");
+        assert_eq!(network.notes().len(), notes, "{:?}", network.notes());
+    }
+    let network =
+        network_of(json!({"file": "t.txt"}), "3 1 3\n2\n0 2 10Gbps 1us 0\n1 2 0Gbps 1us 0\n1 1 1Gbps 1us 0\n");
+    let network = network.unwrap();
+    assert_eq!(network.links().len(), 2);
+    assert!(network.is_down("1->2") && network.is_down("2->1") && network.notes().len() == 2, "{:?}", network.notes());
+}
+
+/// What an edge says by another name than ours is refused with ours; what nothing reads is noted.
+#[test]
+fn attributes_by_other_names_are_refused_and_others_noted() {
+    let edge = |key: &str, capacity: Value| {
+        let edge = json!({"source": "a", "target": "b", key: "5Gbps"});
+        let mut edge = edge.as_object().unwrap().clone();
+        if !capacity.is_null() {
+            edge.insert("capacity".into(), capacity);
+        }
+        json!({"nodes": [{"id": "a"}, {"id": "b"}], "links": [edge], "capacity": "1Gbps"})
+    };
+    for name in ["bw", "bandwidth", "rate", "cap", "Capacity", "speed", "bandwidth_gbps", "Link Speed", "capacity_bps"]
+    {
+        let fault = node_link::network(&edge(name, Value::Null)).expect_err(name);
+        assert!(fault.mend.contains("\"capacity\"") && fault.what.contains(name), "{fault}");
+    }
+    for (name, own) in [("latency", "delay"), ("delay_ms", "delay"), ("queue_size", "buffer"), ("bufer", "buffer")] {
+        let fault = node_link::network(&edge(name, json!(1e9))).expect_err(name);
+        assert!(fault.mend.contains(&format!("\"{own}\"")), "{fault}");
+    }
+    // Beside a capacity, what others call so is theirs.
+    let network = node_link::network(&edge("bandwidth", json!(3e9))).unwrap();
+    assert_eq!(network.links()[LinkId(0)].capacity_bps, 3e9);
+    assert!(network.notes()[0].contains("\"bandwidth\""), "{:?}", network.notes());
+    for (place, graph) in [
+        ("graph.delay", json!({"nodes": [], "links": [], "graph": {"delay": 1}})),
+        ("graph.Capacity", json!({"nodes": [], "links": [], "graph": {"Capacity": 1}})),
+        ("nodes[0].kind", json!({"nodes": [{"id": "a", "kind": "router"}], "links": []})),
+        ("nodes[0].Kind", json!({"nodes": [{"id": "a", "Kind": "host"}], "links": []})),
+    ] {
+        assert_eq!(node_link::network(&graph).unwrap_err().place, place);
+    }
+    let text = r#"<graphml><key id="k" for="node" attr.name="kind"/><graph edgedefault="directed">
+        <node id="a"><data key="k">router</data></node></graph></graphml>"#;
+    assert!(graphml::network(text).unwrap_err().what.contains("unknown kind of node \"router\""));
+}
+
+/// Labels of ranges have no speed, unless a key names an end; edges that took the default are counted.
+#[test]
+fn ranges_are_refused_and_defaults_counted() {
+    let edges = |labels: &[&str]| {
+        let edge = |(i, label): (usize, &&str)| json!({"source": i, "target": i + 1, "LinkLabel": label});
+        let links: Vec<Value> = labels.iter().enumerate().map(edge).collect();
+        let nodes: Vec<Value> = (0..=labels.len()).map(|i| json!({"id": i})).collect();
+        json!({"nodes": nodes, "links": links}).to_string()
+    };
+    let bps = |network: &Network| network.links().iter().step_by(2).map(|l| l.capacity_bps).collect::<Vec<_>>();
+    let text = edges(&["1-20Gbps", "45 Mbps DS-3", "dark fibre", "2x10Gb/s"]);
+    let beside = |more: Value| {
+        let mut map = json!({"file": "z.json", "capacity": "3Gbps"});
+        map.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        map
+    };
+    let fault = network_of(beside(json!({})), &text).unwrap_err();
+    assert!(fault.place == "links[0].LinkLabel" && fault.mend.contains("range"), "{fault}");
+    for (end, first) in [("low", 1e9), ("high", 20e9)] {
+        let network = network_of(beside(json!({"range": end})), &text).unwrap();
+        assert_eq!(bps(&network), [first, 44.736e6, 3e9, 20e9]);
+        let notes = network.notes().join("\n");
+        assert!(notes.contains("1 of 4 edges tell no speed (labels such as \"dark fibre\")"), "{notes}");
+        assert!(notes.contains(&format!("1 edges tell a range of speeds and have its {end} end")), "{notes}");
+    }
+    assert!(network_of(beside(json!({"range": "mean"})), &text).unwrap_err().place == "range");
+    // Where no edge tells anything the default is what was asked for.
+    let network = network_of(beside(json!({})), &edges(&["", ""])).unwrap();
+    assert!(network.notes().is_empty(), "{:?}", network.notes());
+}
+
+/// Failed links and edges to their own node do not refuse a file; flows without a path get nothing.
+#[test]
+fn a_link_that_has_failed_does_not_refuse_the_case() {
+    let link = |a: &str, b: &str, bps: f64| json!({"source": a, "target": b, "capacity": bps});
+    let nodes: Vec<Value> = ["a", "b", "c", "d"].map(|id| json!({"id": id})).into();
+    let links = json!([link("a", "b", 8.0), link("b", "b", 1.0), link("b", "c", 0.0), link("c", "d", 4.0)]);
+    let case = |flows: Value| {
+        let case = json!({"network": {"nodes": nodes, "links": links}, "flows": flows});
+        subak_core::Case::from_value(&case, &mut |_| unreachable!())
+    };
+    let all = case(json!([
+        {"src": "a", "dst": "d"}, {"src": "a", "dst": "b"}, {"path": ["b->c"]}, {"id": "x", "paths": [["c->d"], ["b->c"]]}
+    ]));
+    let all = all.unwrap();
+    let order: Vec<_> =
+        all.flows.in_order().map(|f| f.map(|f| all.flows.id(f)).map_err(|s| (s.id.as_str(), s.why.name()))).collect();
+    let ok = |id: &str| Ok(id.to_string());
+    assert_eq!(order, [Err(("0", "no-path")), ok("1"), Err(("2", "link-down")), ok("x")]);
+    let notes = all.notes().join("\n");
+    assert!(
+        notes.contains("1 edges lead to their own node") && notes.contains("2 links have the capacity 0"),
+        "{notes}"
+    );
+    assert!(notes.contains("2 of 4 flows cannot send"), "{notes}");
+    // Where nothing can be sent at all, that is a slip.
+    let fault = case(json!([{"src": "a", "dst": "d"}])).unwrap_err();
+    assert!(fault.place == "flows[0].dst" && fault.what.contains("no path leads"), "{fault}");
+    let fault = case(json!([{"path": ["b->c"]}])).unwrap_err();
+    assert!(fault.what.contains("capacity 0"), "{fault}");
+    let dead = json!({"nodes": nodes, "links": [link("a", "b", 0.0)]});
+    assert!(node_link::network(&dead).unwrap_err().what.contains("every edge has the capacity 0"));
+}
+
+/// Beside a file stands who sends.
+#[test]
+fn hosts_are_named_beside_the_file() {
+    let ring = json!({"nodes": [{"id": 0}, {"id": 1}, {"id": 2}, {"id": 3}], "links": [
+        {"source": 0, "target": 1}, {"source": 1, "target": 2}, {"source": 2, "target": 0}, {"source": 2, "target": 3}]});
+    let hosts = |beside: Value| {
+        let network = network_of(beside, &ring.to_string())?;
+        Ok((network.hosts().map(|h| h.0).collect::<Vec<_>>(), network.hosts_guessed()))
+    };
+    let beside = |hosts: Value| json!({"file": "g.json", "capacity": 1e9, "hosts": hosts});
+    assert_eq!(hosts(json!({"file": "g.json", "capacity": 1e9})), Ok((vec![3], true)));
+    assert_eq!(hosts(beside(json!("leaves"))), Ok((vec![3], false)));
+    assert_eq!(hosts(beside(json!("all"))), Ok((vec![0, 1, 2, 3], false)));
+    assert_eq!(hosts(beside(json!([1, "0"]))), Ok((vec![0, 1], false)));
+    for (given, place) in
+        [(json!("al"), "hosts"), (json!(["7"]), "hosts[0]"), (json!([0, true]), "hosts[1]"), (json!(3), "hosts")]
+    {
+        let fault: subak_core::Fault = hosts(beside(given)).unwrap_err();
+        assert_eq!(fault.place, place, "{fault}");
+    }
+    // What says it itself refuses to be told.
+    for (file, text) in
+        [("t.txt", "2 0 1\n0 1 1Gbps 1us\n"), ("g.json", r#"{"kind": "star", "hosts": 2}"#), ("g.json", "[]")]
+    {
+        let fault = network_of(json!({"file": file, "hosts": "all"}), text).unwrap_err();
+        assert!(fault.what.contains("\"hosts\" beside the file is not used"), "{fault}");
     }
 }
 
@@ -306,6 +460,10 @@ fn flows_of_a_case_in_a_file() {
         (json!({"file": "f.dat"}), "", "flows.file", "does not follow from its name"),
         (json!({"fiel": "f.csv"}), "", "flows.fiel", "unknown key"),
         (json!({"file": "f.csv"}), "src,dst,dmand\nh0,h1,1\n", "line 1", "unknown column \"dmand\""),
+        (json!({"file": "f.csv"}), "src;dst;demand\nh0;h1;1\n", "line 1", "separated by a semicolon"),
+        (json!({"file": "f.csv"}), "src\tdst\nh0\th1\n", "line 1", "separated by a tab"),
+        (json!({"file": "f.csv"}), "src,dest,demand\nh0,h1,1\n", "line 1", "no column \"src\" or \"dst\""),
+        (json!({"file": "f.csv"}), "src,dst,dst\nh0,h1,h2\n", "line 1", "the column \"dst\" is there twice"),
         (json!({"file": "f.csv"}), "src,dst\nh0,\n", "line 2", "\"dst\" is empty"),
         (json!({"file": "f.csv"}), "src,dst\nh0\n", "line 2", "no row of the table"),
         (json!({"file": "m.csv"}), ",h0,h1\nh0,3,\n", "line 2", "to itself"),

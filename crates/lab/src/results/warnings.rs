@@ -80,7 +80,7 @@ pub(crate) fn of_spec(spec: &ValidSpec) -> Vec<Warning> {
         }
         let told =
             [slow_link(spec, setting), unseen_faults(setting), unlike_nics(spec, setting), one_path(spec, setting)];
-        for (kind, text) in told.into_iter().flatten() {
+        for (kind, text) in told.into_iter().flatten().chain(of_input(setting)) {
             match all.iter_mut().find(|w| (w.kind, &w.text) == (kind, &text)) {
                 Some(known) => known.cells.extend(&cells),
                 None => all.push(Warning { kind, scheme: None, axes: BTreeMap::new(), cells: cells.clone(), text }),
@@ -88,6 +88,20 @@ pub(crate) fn of_spec(spec: &ValidSpec) -> Vec<Warning> {
         }
     }
     all
+}
+
+/// How the files of the network and of the workload were read, where that needs saying.
+fn of_input(setting: &Setting) -> impl Iterator<Item = (&'static str, String)> {
+    let network = setting.topology.network();
+    let (hosts, nodes) = (setting.topology.hosts().len(), network.nodes().len());
+    let guessed = (network.hosts_guessed() && hosts < nodes).then(|| {
+        format!(
+            "{hosts} of {nodes} nodes send and receive, those with one neighbour: the network's file does not say which nodes \
+             are hosts, so give them a kind, or name them beside the file: hosts = \"all\", or a list"
+        )
+    });
+    let of_network = network.notes().into_iter().chain(guessed).map(|text| ("network", text));
+    of_network.chain(setting.workload.notes(setting.duration_ns).into_iter().map(|text| ("workload", text)))
 }
 
 /// Whether faults of the setting leave the scheme with rates that stay wrong.

@@ -83,6 +83,74 @@ fn connection_matrices_of_htsim_are_read_with_their_triggers() {
     assert!((88_000..100_000).contains(&after), "{after}");
 }
 
+/// Nothing is read behind the flows that are announced; ConWeave's files have no port; comments are none.
+#[test]
+fn flow_files_of_simulators_made_from_hpcc() {
+    let want = [row(["", "h0", "h1", "5000", "1000000", "1"]), row(["", "h3", "h2", "70000", "3500000", "1"])];
+    for text in [
+        "2\n0 1 3 100 5000 2.001\n3 2 3 100 70000 2.0035\n0 2 3 100 1 2.002\n\nfirst line: number of flows\n",
+        "2\n0 1 3 5000 2.001000000\n3 2 3 70000.0 2.003500000\n",
+        "# two flows\n2\n\n0 1 3 100 5000 2.001 # short\n3 2 3 100 70000 2.0035 // long\n",
+    ] {
+        let dir = written("like-hpcc", &[("flow.txt", text)]);
+        assert_eq!(flows_of(&dir.0, "file = \"flow.txt\"\nformat = \"hpcc\"").unwrap(), want, "{text}");
+    }
+}
+
+#[test]
+fn a_connection_of_htsim_without_a_size_has_no_end() {
+    let dir = written(
+        "endless",
+        &[("a.cm", "Nodes 4\nConnections 2\n0->1 id 1 start 0 size 0\n2->3 id 2 start 0 size 2000\n")],
+    );
+    let flows = flows_of(&dir.0, r#"file = "a.cm""#).unwrap();
+    assert_eq!(flows, [row(["1", "h0", "h1", "", "0", "1"]), row(["2", "h2", "h3", "2000", "0", "1"])]);
+}
+
+#[test]
+fn whole_floats_are_whole_numbers() {
+    let csv = "start_ns,src,dst,size_bytes\n2000.0,h0,h1,64000.0\n3e3,h1,h2,1000\n";
+    let dir = written("floats", &[("flows.csv", csv), ("half.csv", "start_ns,src,dst,size\n1.5,h0,h1,1\n")]);
+    let flows = flows_of(&dir.0, r#"file = "flows.csv""#).unwrap();
+    assert_eq!(
+        flows.iter().map(|f| (f[3].as_str(), f[4].as_str())).collect::<Vec<_>>(),
+        [("64000", "2000"), ("1000", "3000")]
+    );
+    assert!(flows_of(&dir.0, r#"file = "half.csv""#).unwrap_err().contains("start_ns is no whole number"));
+}
+
+#[test]
+fn nothing_in_a_trace_is_ignored() {
+    let files = [
+        ("weigth.csv", "start,src,dst,size,weigth\n0,h0,h1,1000,3\n"),
+        ("deadline.csv", "start,src,dst,size,Deadline\n0,h0,h1,1000,1ms\n"),
+        ("both.csv", "start,start_ns,src,dst,size\n0,5,h0,h1,1000\n"),
+        ("twice.csv", "start,src,dst,size,size\n0,h0,h1,1000,2000\n"),
+        ("ids.csv", "start,src,dst,size,id\n0,h0,h1,1000,a\n0,h1,h2,1000,b\n0,h2,h3,1000,a\n"),
+        ("semicolon.csv", "start;src;dst;size\n0;h0;h1;1000\n"),
+        ("fail.cm", "Nodes 4\nConnections 1\nFailures 1\n0->1 id 1 start 0 size 9\n"),
+        ("prio.cm", "0->1 id 1 start 0 size 9 priority 3\n"),
+        ("ids.cm", "0->1 id 1 start 0 size 9\n1->2 id 1 start 0 size 9\n"),
+        ("endless.cm", "0->1 id 1 start 0 size 0 send_done_trigger 4\n1->2 id 2 trigger 4 size 9\n"),
+    ];
+    let dir = written("ignored", &files);
+    for (file, words) in [
+        ("weigth.csv", ["unknown column \"weigth\"", "did you mean \"weight\""]),
+        ("deadline.csv", ["line 1", "unknown column \"Deadline\""]),
+        ("both.csv", ["\"start\" and \"start_ns\"", "leave one"]),
+        ("twice.csv", ["\"size\" and \"size\"", "leave one"]),
+        ("ids.csv", ["line 4", "line 2 has the id \"a\" already"]),
+        ("semicolon.csv", ["separated by a semicolon", "commas"]),
+        ("fail.cm", ["line 3", "failures"]),
+        ("prio.cm", ["line 1", "\"priority\""]),
+        ("ids.cm", ["line 2", "line 1 has the id \"1\" already"]),
+        ("endless.cm", ["line 2", "no end"]),
+    ] {
+        let fault = flows_of(&dir.0, &format!("file = \"{file}\"")).unwrap_err();
+        assert!(words.iter().all(|w| fault.contains(w)), "{file}: {fault}");
+    }
+}
+
 #[test]
 fn bad_lines_are_named_by_their_number() {
     let files = [

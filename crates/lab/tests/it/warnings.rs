@@ -262,3 +262,35 @@ fn an_allocator_at_a_host_leaves_its_link_to_data_and_rates_come_in_time() {
     let (_, outcome) = flowtune_on_a_fat_tree(false, 0.1);
     assert!(!kinds(&outcome).contains(&"messages"), "{:?}", outcome.warnings);
 }
+
+/// What was left out of a file or a list, and who sends, is said.
+#[test]
+fn what_was_left_out_is_said() {
+    let dir = Scratch::new("left-out");
+    std::fs::create_dir_all(&dir.0).unwrap();
+    let graph = r#"{"nodes": [{"id": "a"}, {"id": "b"}, {"id": "c"}], "links": [
+        {"source": "a", "target": "b", "capacity": 1e9, "note": 1}, {"source": "b", "target": "c"}, {"source": "b", "target": "b"}]}"#;
+    std::fs::write(dir.0.join("g.json"), graph).unwrap();
+    std::fs::write(dir.0.join("f.csv"), "start,src,dst,size\n0,a,c,1000\n1ms,a,c,1000\n5ms,c,a,1000\n").unwrap();
+    let steps = r#"{kind = "steps", flows = [{src = "a", dst = "c", size = "1KB"}, {src = "c", dst = "a", start = "1ms", size = 9}]}"#;
+    let of = |workload: &str| {
+        let text = format!(
+            r#"
+            network = {{file = "g.json", capacity = "2Gbps"}}
+            workload = {workload}
+            scheme = [{{name = "ideal"}}]
+            run = {{duration = "1ms"}}
+        "#
+        );
+        std::fs::write(dir.0.join("spec.toml"), text).unwrap();
+        ran("left-out-run", &Spec::load(&dir.0.join("spec.toml")).unwrap().validate().unwrap()).1.warnings
+    };
+    for (workload, late) in [(r#"{kind = "trace", file = "f.csv"}"#, "2 of 3 flows"), (steps, "1 of 2 flows")] {
+        let warnings = of(workload);
+        let of = |kind: &str| warnings.iter().filter(|w| w.kind == kind).map(|w| w.text.as_str()).collect::<Vec<_>>();
+        assert!(of("workload").iter().any(|text| text.starts_with(late)), "{warnings:?}");
+        for said in ["2 of 3 nodes send", "2 of 3 edges tell no speed", "1 edges lead to their own node", "\"note\""] {
+            assert!(of("network").iter().any(|text| text.contains(said)), "{said}: {warnings:?}");
+        }
+    }
+}

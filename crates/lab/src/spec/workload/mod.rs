@@ -88,6 +88,11 @@ pub(crate) trait Workload: Debug + Send + Sync {
         let _ = (topology, duration_ns);
         Ok(())
     }
+    /// What a reader of results has to know of its flows, a sentence each.
+    fn notes(&self, duration_ns: Ns) -> Vec<String> {
+        let _ = duration_ns;
+        Vec::new()
+    }
     /// Whether every flow has a size.
     fn has_sizes(&self) -> bool;
     /// Checks that the flows have what `policy` asks of them.
@@ -207,6 +212,11 @@ impl Traffic {
         }
     }
 
+    /// What a reader of results has to know of its flows, a sentence each.
+    pub(crate) fn notes(&self, duration_ns: Ns) -> Vec<String> {
+        self.workload.notes(duration_ns)
+    }
+
     /// Whether it has jobs.
     pub(crate) fn has_jobs(&self) -> bool {
         self.workload.jobs().is_some()
@@ -293,6 +303,11 @@ fn check_sizes(sized: bool, policy: Policy) -> Result<(), Fault> {
     };
     let what = format!("policy \"{}\" needs each flow's {field}, which this workload does not give", policy.name());
     Err(Fault::new("policy.kind", what, mend))
+}
+
+/// Flows that start after the run: `late` of `all`.
+fn left_out(late: usize, all: usize) -> Option<String> {
+    (late > 0).then(|| format!("{late} of {all} flows start at run.duration or later, and are left out"))
 }
 
 fn host(topology: &Topology, name: &str) -> Result<NodeId, Fault> {

@@ -82,6 +82,14 @@ impl Workload for Steps {
     fn check(&self, topology: &Topology, _duration_ns: Ns) -> Result<(), Fault> {
         check(&self.list, topology)
     }
+    fn notes(&self, duration_ns: Ns) -> Vec<String> {
+        let late = if self.list.iter().any(Step::waits) {
+            0
+        } else {
+            self.list.iter().filter(|step| step.start_ns >= duration_ns).count()
+        };
+        super::left_out(late, self.list.len()).into_iter().collect()
+    }
     fn has_sizes(&self) -> bool {
         self.list.iter().all(|step| step.size_bytes.is_some())
     }

@@ -2,10 +2,10 @@
 //!
 //! - `csv`, `parquet`: a row a flow with the columns `start` (or `start_ns`), `src`, `dst`, `size` (or `size_bytes`), and
 //!   where wanted `weight` and `id`. Plain numbers are seconds and bytes.
-//! - `hpcc`: the number of flows, then a line a flow: source, destination, priority, port, bytes, seconds. HPCC's generator
-//!   lets time begin at 2 s.
+//! - `hpcc`: the number of flows, then a line a flow: source, destination, priority, port, bytes, seconds; ConWeave's files
+//!   have no port. HPCC's generator lets time begin at 2 s.
 //! - `htsim`: a connection matrix: `Nodes N`, `Connections M`, then `src->dst id I start PICOSECONDS size BYTES`, and
-//!   `trigger T`, `send_done_trigger T` where one waits for others.
+//!   `trigger T`, `send_done_trigger T` where one waits for others. A connection of size 0 has no end.
 //!
 //! Hosts are named, or numbered in the order of the network's hosts.
 
@@ -17,8 +17,9 @@ use bytes::Bytes;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
-use subak_core::document::unknown_word;
+use subak_core::document::{nearest, unknown_word};
 use subak_core::driver::PacketSizes;
+use subak_core::formats::{flows::separator, hpcc};
 use subak_core::keys::{Holds, Key};
 use subak_core::quantity::{bytes_from_json, ns_from_json, quoted};
 use subak_core::{Fault, Faults, FlowId, IdVec, NodeId, Ns};
@@ -42,6 +43,8 @@ struct Trace {
     file: String,
     /// What is wrong with its rows: told together with what is wrong with their hosts.
     wrong: Rows,
+    /// What a reader of results has to know of how it was read.
+    notes: Vec<String>,
 }
 
 impl Workload for Trace {
@@ -50,8 +53,13 @@ impl Workload for Trace {
         check(&self.flows, topology, &mut wrong);
         wrong.done().map_err(|e| e.in_file(self.file.as_str()))
     }
+    fn notes(&self, duration_ns: Ns) -> Vec<String> {
+        let (all, waiting) = (self.flows.len(), self.flows.iter().any(|flow| !flow.after.is_empty()));
+        let late = self.flows.iter().filter(|flow| !waiting && flow.start_ns >= duration_ns).count();
+        self.notes.iter().cloned().chain(super::left_out(late, all)).collect()
+    }
     fn has_sizes(&self) -> bool {
-        true
+        self.flows.iter().all(|flow| flow.size_bytes.is_some())
     }
     fn has_weights(&self) -> bool {
         self.flows.iter().any(|flow| flow.weight != 1.0)
@@ -64,7 +72,9 @@ impl Workload for Trace {
     }
     fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Expected {
         let (flows, hosts) = (self.flows.len() as f64, topology.hosts().len() as f64);
-        let wire_bytes = packet.wire_bytes(bytes(&self.flows, duration_ns)) as f64;
+        let endless = self.flows.iter().filter(|flow| flow.size_bytes.is_none()).count() as f64 / hosts.max(1.0);
+        let endless_bytes = topology.capacity_bytes(duration_ns) * endless.min(1.0);
+        let wire_bytes = packet.wire_bytes(bytes(&self.flows, duration_ns)) as f64 + endless_bytes;
         Expected { flows, live: flows.min(hosts * 100.0), wire_bytes }
     }
 }
@@ -90,7 +100,8 @@ struct Traced {
     id: Option<String>,
     src: String,
     dst: String,
-    size_bytes: u64,
+    /// None where it has no end.
+    size_bytes: Option<u64>,
     start_ns: Ns,
     weight: f64,
     /// The flows that it waits for, by their place in the list.
@@ -165,12 +176,12 @@ fn read(section: &mut Section, files: &Beside) -> Result<Trace, Fault> {
     let origin_ns = section.given("origin").unwrap_or(standard);
     let shown = files.shown(name);
     let named = |e: Fault| e.in_file(&shown);
-    let mut wrong = Rows::default();
+    let (mut wrong, mut notes) = (Rows::default(), Vec::new());
     let mut flows = match format {
         "parquet" => from_parquet(files.bytes(name)?, &mut wrong).map_err(named)?,
         "csv" => from_csv(&files.text(name)?, &mut wrong).map_err(named)?,
-        "hpcc" => from_hpcc(&files.text(name)?).map_err(named)?,
-        _ => from_htsim(&files.text(name)?).map_err(named)?,
+        "hpcc" => from_hpcc(&files.text(name)?, &mut notes).map_err(named)?,
+        _ => from_htsim(&files.text(name)?, &mut notes).map_err(named)?,
     };
     for flow in flows.iter_mut().filter(|flow| flow.after.is_empty()) {
         let start_ns = flow.start_ns.checked_sub(origin_ns).ok_or_else(|| {
@@ -179,7 +190,7 @@ fn read(section: &mut Section, files: &Beside) -> Result<Trace, Fault> {
         });
         flow.start_ns = wrong.keep(start_ns).unwrap_or_default();
     }
-    Ok(Trace { flows, file: shown, wrong })
+    Ok(Trace { flows, file: shown, wrong, notes })
 }
 
 fn at(flow: &Traced, what: &str, mend: &str) -> Fault {
@@ -215,45 +226,72 @@ fn weight(line: u64, weight: f64) -> Result<f64, Fault> {
     Err(at_line(line, &format!("the weight is {weight}"), "give a positive number"))
 }
 
+/// The columns of a table of flows, each with its other name.
+const COLUMNS: [&[&str]; 6] =
+    [&["src"], &["dst"], &["start", "start_ns"], &["size", "size_bytes"], &["weight"], &["id"]];
+
+/// The places of [`COLUMNS`], of which the last two may be missing. A column that nobody reads is refused.
+fn columns(headers: &csv::StringRecord) -> Result<[Option<usize>; 6], Fault> {
+    const MEND: &str = "the columns are start, src, dst, size, and where wanted weight and id";
+    let known = COLUMNS.concat();
+    let mut faults = Faults::default();
+    for (k, name) in headers.iter().enumerate() {
+        let column = COLUMNS.iter().find(|names| names.contains(&name));
+        let same = |other: &&str| *other == name || column.is_some_and(|names| names.contains(other));
+        if column.is_none() {
+            let near = nearest(name, &known).map_or(String::new(), |near| format!("did you mean \"{near}\"? "));
+            faults.push(at_line(1, &format!("unknown column {}", quoted(name)), &format!("{near}{MEND}")));
+        } else if let Some(other) = headers.iter().take(k).find(same) {
+            let what = format!("the columns {} and {} say the same", quoted(other), quoted(name));
+            faults.push(at_line(1, &what, "leave one of them away"));
+        }
+    }
+    let places = COLUMNS.map(|names| headers.iter().position(|h| names.contains(&h)));
+    for (names, _) in COLUMNS.iter().zip(&places).take(4).filter(|(_, place)| place.is_none()) {
+        faults.push(at_line(1, &format!("there is no column \"{}\"", names[0]), MEND));
+    }
+    faults.done().map(|()| places)
+}
+
+/// Nanoseconds: a whole number, also as `2000.0`, which frames write.
+fn whole_ns(text: &str) -> Option<Ns> {
+    const MOST: f64 = 9e15;
+    let float = || text.parse::<f64>().ok().filter(|ns| ns.fract() == 0.0 && (0.0..MOST).contains(ns));
+    text.parse().ok().or_else(|| float().map(|ns| ns as Ns))
+}
+
 /// Rows at fault stand in the list too, so that their hosts are looked for.
 fn from_csv(text: &str, wrong: &mut Rows) -> Result<Vec<Traced>, Fault> {
+    let text = text.trim_start_matches('\u{feff}');
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
     let bad = |e: csv::Error| {
         let line = e.position().map_or(1, |p| p.line());
         at_line(line, &format!("is no row of the table: {e}"), "give every row the columns of the first line")
     };
     let headers = reader.headers().map_err(bad)?.clone();
-    let column = |names: &[&str]| headers.iter().position(|h| names.contains(&h));
-    let need = |names: &[&str]| {
-        column(names).ok_or_else(|| {
-            let what = format!("there is no column \"{}\"", names[0]);
-            at_line(1, &what, "the columns are start, src, dst, size, and where wanted weight and id")
-        })
-    };
-    let mut missing = Faults::default();
-    let [src, dst, start, sizes] = [&["src"][..], &["dst"], &["start", "start_ns"], &["size", "size_bytes"]]
-        .map(|names| missing.keep(need(names)).unwrap_or_default());
-    missing.done()?;
-    let in_ns = &headers[start] == "start_ns";
-    let (weights, ids) = (column(&["weight"]), column(&["id"]));
+    separator(&headers).map_err(|e| at_line(1, &e.what, &e.mend))?;
+    let [src, dst, start, sizes, weights, ids] = columns(&headers)?;
+    let in_ns = start.is_some_and(|k| &headers[k] == "start_ns");
     let mut flows = Vec::new();
     for record in reader.records() {
         let Some(record) = wrong.keep(record.map_err(bad)) else { continue };
         let line = super::points::line_of(&record, text);
-        let cell = |k: usize| record.get(k).unwrap_or_default();
+        let cell = |k: Option<usize>| k.and_then(|k| record.get(k)).unwrap_or_default();
         let start_ns = match in_ns {
-            true => cell(start).parse().map_err(|_| at_line(line, "start_ns is no whole number", "give nanoseconds")),
+            true => {
+                whole_ns(cell(start)).ok_or_else(|| at_line(line, "start_ns is no whole number", "give nanoseconds"))
+            }
             false => ns_from_json(&quantity(cell(start))).map_err(|e| at_line(line, &e.what, &e.mend)),
         };
-        let given = weights.map(cell).filter(|w| !w.is_empty()).unwrap_or("1");
+        let given = Some(cell(weights)).filter(|w| !w.is_empty()).unwrap_or("1");
         let number = given.parse().map_err(|_| at_line(line, "the weight is no number", "give a number"));
         flows.push(Traced {
             line,
             row: false,
-            id: ids.map(cell).filter(|id| !id.is_empty()).map(str::to_string),
+            id: Some(cell(ids)).filter(|id| !id.is_empty()).map(str::to_string),
             src: cell(src).to_string(),
             dst: cell(dst).to_string(),
-            size_bytes: wrong.keep(size(line, &quantity(cell(sizes)))).unwrap_or(1),
+            size_bytes: Some(wrong.keep(size(line, &quantity(cell(sizes)))).unwrap_or(1)),
             start_ns: wrong.keep(start_ns).unwrap_or_default(),
             weight: wrong.keep(number.and_then(|number| weight(line, number))).unwrap_or(1.0),
             after: Vec::new(),
@@ -298,11 +336,12 @@ fn parquet_as_csv(file: Vec<u8>) -> Result<String, String> {
         if k >= MOST_FLOWS {
             return Err(format!("it has more than {MOST_FLOWS} rows"));
         }
+        // An index of pandas that has no name says nothing.
+        let columns = || row.get_column_iter().filter(|(name, _)| !name.starts_with("__index_level_"));
         if k == 0 {
-            let names: Vec<&String> = row.get_column_iter().map(|(name, _)| name).collect();
-            text.write_record(names).map_err(|e| e.to_string())?;
+            text.write_record(columns().map(|(name, _)| name)).map_err(|e| e.to_string())?;
         }
-        let cells = row.get_column_iter().map(|(_, field)| match field {
+        let cells = columns().map(|(_, field)| match field {
             Field::Null => String::new(),
             Field::Str(s) => s.clone(),
             other => other.to_string(),
@@ -313,26 +352,23 @@ fn parquet_as_csv(file: Vec<u8>) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-fn from_hpcc(text: &str) -> Result<Vec<Traced>, Fault> {
-    let mut lines = text
-        .trim_start_matches('\u{feff}')
-        .lines()
-        .enumerate()
-        .map(|(k, l)| (k as u64 + 1, l.trim()))
-        .filter(|(_, l)| !l.is_empty());
-    let shape = "a flow is: source destination priority port bytes seconds";
-    let (_, first) = lines.next().ok_or_else(|| at_line(1, "the file is empty", "begin with the number of flows"))?;
+/// HPCC's six columns, or ConWeave's five, which have no port. Nothing is read behind the flows that are announced.
+fn from_hpcc(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, Fault> {
+    let mut lines = hpcc::lines(text).map(|(line, words)| (line as u64, words));
+    let shape = "a flow is: source destination priority port bytes seconds, or without the port";
+    let (head, first) =
+        lines.next().ok_or_else(|| at_line(1, "the file is empty", "begin with the number of flows"))?;
     let count: usize =
-        first.parse().map_err(|_| at_line(1, "is no number of flows", "begin with the number of flows"))?;
+        first.parse().map_err(|_| at_line(head, "is no number of flows", "begin with the number of flows"))?;
+    if count > MOST_FLOWS {
+        return Err(too_many());
+    }
     let mut flows = Vec::new();
-    for (line, words) in lines.take(MOST_FLOWS) {
-        if flows.len() == count {
-            let what = format!("{count} flows are announced, and more follow");
-            return Err(at_line(line, &what, "give the number of the lines that follow in the first line"));
-        }
+    for (line, words) in lines.by_ref().take(count) {
         let words: Vec<&str> = words.split_whitespace().collect();
-        let [src, dst, _, _, bytes, start] = words[..] else {
-            return Err(at_line(line, &format!("has {} words", words.len()), shape));
+        let (src, dst, bytes, start) = match words[..] {
+            [src, dst, _, _, bytes, start] | [src, dst, _, bytes, start] => (src, dst, bytes, start),
+            _ => return Err(at_line(line, &format!("has {} words", words.len()), shape)),
         };
         flows.push(Traced {
             line,
@@ -340,7 +376,7 @@ fn from_hpcc(text: &str) -> Result<Vec<Traced>, Fault> {
             id: None,
             src: src.to_string(),
             dst: dst.to_string(),
-            size_bytes: size(line, &quantity(bytes))?,
+            size_bytes: Some(size(line, &quantity(bytes))?),
             start_ns: ns_from_json(&quantity(start)).map_err(|e| at_line(line, &e.what, shape))?,
             weight: 1.0,
             after: Vec::new(),
@@ -348,22 +384,32 @@ fn from_hpcc(text: &str) -> Result<Vec<Traced>, Fault> {
     }
     if flows.len() < count {
         let what = format!("{count} flows are announced, {} follow", flows.len());
-        return Err(at_line(1, &what, "give the number of the lines that follow"));
+        return Err(at_line(head, &what, "give the number of the lines that follow"));
     }
+    notes.extend(hpcc::behind(lines.count(), "flows"));
     Ok(flows)
 }
 
-fn from_htsim(text: &str) -> Result<Vec<Traced>, Fault> {
+fn from_htsim(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, Fault> {
     let mut flows: Vec<Traced> = Vec::new();
     // Which flows fire each trigger, which wait for it, and the triggers that fire once.
     let (mut fires, mut waits): (HashMap<u64, Vec<FlowId>>, Vec<Option<u64>>) = (HashMap::new(), Vec::new());
-    for (k, row) in text.lines().enumerate() {
+    let mut announced = None;
+    for (k, row) in text.trim_start_matches('\u{feff}').lines().enumerate() {
         let line = k as u64 + 1;
         let row = row.split('#').next().unwrap_or_default().trim();
         let words: Vec<&str> = row.split_whitespace().collect();
         let Some((src, dst)) = words.first().and_then(|w| w.split_once("->")) else {
             match words.first() {
-                None | Some(&"Nodes" | &"Connections" | &"Triggers" | &"trigger" | &"Failures") => continue,
+                Some(&"Connections") => {
+                    announced = words.get(1).and_then(|count| count.parse::<usize>().ok());
+                    continue;
+                }
+                Some(&"Failures") if words.get(1).is_some_and(|count| *count != "0") => {
+                    let mend = "remove them, and give the spec a [[fault]] of kind \"down\" for each";
+                    return Err(at_line(line, "failures of links are not read", mend));
+                }
+                None | Some(&"Nodes" | &"Triggers" | &"trigger" | &"Failures") => continue,
                 Some(word) => {
                     let what = format!("{} begins no line of a connection matrix", quoted(word));
                     return Err(at_line(line, &what, "a connection is: src->dst id I start PICOSECONDS size BYTES"));
@@ -376,7 +422,13 @@ fn from_htsim(text: &str) -> Result<Vec<Traced>, Fault> {
             let number = number.ok_or_else(|| {
                 at_line(line, &format!("{} has no whole number", quoted(pair[0])), "give one behind each word")
             })?;
-            value.insert(pair[0], number);
+            if !CONNECTION.contains(&pair[0]) {
+                let what = unknown_word(pair[0], "word of a connection", CONNECTION);
+                return Err(at_line(line, &what.what, &what.mend));
+            }
+            if value.insert(pair[0], number).is_some() {
+                return Err(at_line(line, &format!("{} is there twice", quoted(pair[0])), "say it once"));
+            }
         }
         let bytes = *value.get("size").ok_or_else(|| at_line(line, "there is no size", "give size and bytes"))?;
         let flow = FlowId::from_index(flows.len());
@@ -397,7 +449,8 @@ fn from_htsim(text: &str) -> Result<Vec<Traced>, Fault> {
             id: value.get("id").map(u64::to_string),
             src: src.to_string(),
             dst: dst.to_string(),
-            size_bytes: size(line, &bytes.into())?,
+            // In htsim a connection of size 0 sends for ever.
+            size_bytes: if bytes == 0 { None } else { Some(size(line, &bytes.into())?) },
             start_ns,
             weight: 1.0,
             after: Vec::new(),
@@ -406,6 +459,10 @@ fn from_htsim(text: &str) -> Result<Vec<Traced>, Fault> {
             return Err(too_many());
         }
     }
+    if let Some(count) = announced.filter(|count| *count != flows.len()) {
+        notes.push(format!("{count} connections are announced, and {} follow: all that follow are read", flows.len()));
+    }
+    let endless: Vec<bool> = flows.iter().map(|flow| flow.size_bytes.is_none()).collect();
     for (flow, trigger) in flows.iter_mut().zip(waits) {
         let Some(trigger) = trigger else { continue };
         flow.after = fires.get(&trigger).cloned().ok_or_else(|| {
@@ -415,9 +472,16 @@ fn from_htsim(text: &str) -> Result<Vec<Traced>, Fault> {
                 "let a connection have it as send_done_trigger",
             )
         })?;
+        if flow.after.iter().any(|before| endless[before.index()]) {
+            let what = format!("trigger {trigger} is fired by a connection of size 0, which has no end");
+            return Err(at_line(flow.line, &what, "give that connection a size"));
+        }
     }
     Ok(flows)
 }
+
+/// The words of a connection, each followed by a number.
+const CONNECTION: &[&str] = &["id", "start", "size", "trigger", "send_done_trigger", "recv_done_trigger"];
 
 fn node(topology: &Topology, name: &str) -> Result<NodeId, Fault> {
     match name.parse::<usize>() {
@@ -442,11 +506,25 @@ fn ends(flow: &Traced, topology: &Topology) -> Result<(NodeId, NodeId), Fault> {
     Ok((src, dst))
 }
 
-/// Looks for the hosts, and for flows that wait for each other in a circle.
+/// Refuses a name that two flows have.
+fn check_ids(flows: &[Traced], wrong: &mut Rows) {
+    let mut seen: HashMap<&str, u64> = HashMap::new();
+    for flow in flows {
+        let Some(id) = flow.id.as_deref() else { continue };
+        if let Some(first) = seen.insert(id, flow.line) {
+            let word = if flow.row { "row" } else { "line" };
+            let what = format!("{word} {first} has the id {} already", quoted(id));
+            wrong.push(at(flow, &what, "give every flow an id of its own"));
+        }
+    }
+}
+
+/// Looks for the hosts, for ids that are there twice, and for flows that wait for each other in a circle.
 fn check(flows: &[Traced], topology: &Topology, wrong: &mut Rows) {
     for flow in flows {
         wrong.keep(ends(flow, topology));
     }
+    check_ids(flows, wrong);
     let after: IdVec<FlowId, Vec<FlowId>> = flows.iter().map(|f| f.after.clone()).collect();
     if let Some(circle) = super::steps::circle(&after) {
         let line = flows[circle[0].index()].line;
@@ -461,7 +539,7 @@ fn flows(traced: &[Traced], maker: &mut Maker) -> Result<(), Fault> {
     let duration_ns = maker.duration_ns;
     for flow in traced.iter().filter(|flow| waiting || flow.start_ns < duration_ns) {
         let (src, dst) = ends(flow, topology)?;
-        maker.add(src, dst, flow.start_ns, Some(flow.size_bytes), 1)?;
+        maker.add(src, dst, flow.start_ns, flow.size_bytes, 1)?;
         if let Some(Planned { id, after, plan, .. }) = maker.flows.last_mut() {
             id.clone_from(&flow.id);
             after.clone_from(&flow.after);
@@ -473,5 +551,5 @@ fn flows(traced: &[Traced], maker: &mut Maker) -> Result<(), Fault> {
 
 /// Bytes of all flows that start within the run.
 fn bytes(traced: &[Traced], duration_ns: Ns) -> u64 {
-    traced.iter().filter(|f| f.start_ns < duration_ns).map(|f| f.size_bytes).sum()
+    traced.iter().filter(|f| f.start_ns < duration_ns).filter_map(|f| f.size_bytes).sum()
 }
