@@ -253,6 +253,13 @@ def test_from_python(whole: Path, tmp_path: Path) -> None:
     assert run.table().num_rows == pq.read_metadata(whole / "results.parquet").num_rows
     flows = run.table("flow", ["scheme", "slowdown"])
     assert flows.column_names == ["scheme", "slowdown"]
+    # What is measured has one definition, that of the comparison.
+    counted = run.table("flow", ["scheme", "load", "measured"], measured=True)
+    assert set(counted["measured"].to_pylist()) == {True}
+    assert counted.num_rows == sum(row["metrics"]["flows"]["mean"] * row["seeds"] for row in run.summary()["rows"])
+    assert counted.num_rows < flows.num_rows
+    with pytest.raises(sb.InputError, match="do not say whether they count"):
+        run.table("link", measured=True)
     with pytest.raises(sb.InputError, match="choose one of: flow, rate"):
         run.table("flew")
     with pytest.raises(sb.InputError) as refused:  # the core knows the same kinds
