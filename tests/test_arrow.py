@@ -44,7 +44,14 @@ def test_pyarrow(answer: Any) -> None:
     table = pa.table(flows)
     assert table.to_pylist() == [
         {"id": "f", "rate_bps": 3e9, "path_rates_bps": [3e9], "paths": [["a"]], "bottlenecks": ["a"], "status": None},
-        {"id": "g", "rate_bps": 1e9, "path_rates_bps": [1e9], "paths": [["a", "b"]], "bottlenecks": ["b"], "status": None},
+        {
+            "id": "g",
+            "rate_bps": 1e9,
+            "path_rates_bps": [1e9],
+            "paths": [["a", "b"]],
+            "bottlenecks": ["b"],
+            "status": None,
+        },
     ]
     assert address(pa.table(flows)["rate_bps"]) == address(table["rate_bps"])
     assert flows.column_names == table.column_names

@@ -244,6 +244,17 @@ def test_diff(subak: Subak, whole: Path, tmp_path: Path) -> None:
     assert (ended.code, str(tmp_path) in ended.err) == (2, True)
 
 
+def test_what_is_measured_has_one_definition(tmp_path: Path) -> None:
+    workload = {"kind": "poisson", "sizes": "enterprise", "load": 0.4}
+    spec = {"network": {"kind": "star", "hosts": 4}, "workload": workload, "scheme": [{"name": "ideal"}]}
+    run = sb.run(spec | {"run": {"warmup": "1ms", "duration": "3ms"}}, tmp_path / "out", progress=False)
+    counted, all_flows = run.table("flow", ["slowdown", "start_ns"], measured=True), run.table("flow")
+    assert counted.num_rows == run.summary()["rows"][0]["metrics"]["flows"]["mean"] < all_flows.num_rows
+    assert min(counted["start_ns"].to_pylist()) >= 1_000_000
+    with pytest.raises(sb.InputError, match="do not say whether they count"):
+        run.table("link", measured=True)
+
+
 def test_from_python(whole: Path, tmp_path: Path) -> None:
     heard: list[tuple[int, int, float]] = []
     run = sb.run(SPEC, tmp_path / "out", jobs=2, progress=lambda *news: heard.append(news))

@@ -163,9 +163,7 @@ def graph_of(graph: nx.Graph) -> dict[str, Any]:
     names = {node: str(node) for node in graph.nodes}
     if len(set(names.values())) < len(names):
         raise InputError(None, "nodes", "two nodes have one name as text", "give every node a name of its own")
-    nodes = [
-        {**_attributes(data, ("kind", "type")), "id": names[node]} for node, data in graph.nodes(data=True)
-    ]
+    nodes = [{**_attributes(data, ("kind", "type")), "id": names[node]} for node, data in graph.nodes(data=True)]
     links = [
         {**_attributes(data, EDGE_KEYS), "source": names[a], "target": names[b]}
         for a, b, data in graph.edges(data=True)

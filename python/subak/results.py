@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 KINDS = ("flow", "rate", "pace", "queue", "link", "wait", "convergence", "summary", "job", "weight")
 """The kinds of row of a results table."""
 
+MEASURED = ("flow", "job", "queue")
+"""The kinds whose rows say whether they count."""
+
 
 class Results:
     """The results of a run: a folder with ``results.parquet``, ``manifest.json`` and ``spec.toml``."""
@@ -49,11 +52,17 @@ class Results:
         return list(self.manifest.get("warnings", []))
 
     def table(
-        self, kind: str | None = None, columns: Sequence[str] | None = None, *, partial: bool = False
+        self,
+        kind: str | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        measured: bool = False,
+        partial: bool = False,
     ) -> pa.Table:
         """The rows of a ``kind`` (``flow``, ``rate``, ``queue``, ...), or all, as an Arrow table.
 
-        ``partial`` takes the cells that are complete, where not all are.
+        ``measured`` takes the rows that count, as the comparison does: flows and jobs that started after the warm-up,
+        and samples of queues taken after it. ``partial`` takes the cells that are complete, where not all are.
         """
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -62,9 +71,15 @@ class Results:
             raise InputError(None, "kind", f'there is no kind of row "{kind}"', f"choose one of: {', '.join(KINDS)}")
         path = self.folder / "results.parquet"
         paths = self._cells_so_far() if partial and not self.complete else []
-        filters = None if kind is None else [("kind", "==", kind)]
+        if measured and kind not in MEASURED:
+            what = f"rows of the kind {json.dumps(kind)} do not say whether they count"
+            raise InputError(None, "measured", what, f"choose one of: {', '.join(MEASURED)}")
+        filters: list[tuple[str, str, Any]] = [] if kind is None else [("kind", "==", kind)]
+        filters += [("measured", "==", True)] if measured else []
         try:
-            return pq.read_table(paths or path, columns=None if columns is None else list(columns), filters=filters)
+            return pq.read_table(
+                paths or path, columns=None if columns is None else list(columns), filters=filters or None
+            )
         except FileNotFoundError:
             if self.failed:
                 cell, why = next(iter(self.failed.items()))
