@@ -177,7 +177,7 @@ impl Network {
         format!("{base}#{free}")
     }
 
-    /// What a reader of results has to know of how its file was read, a sentence each.
+    /// Notes on how the network file was read, one sentence each.
     pub fn notes(&self) -> Vec<String> {
         [self.read.notes.clone(), self.left_out()].concat()
     }

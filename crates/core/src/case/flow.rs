@@ -37,7 +37,7 @@ pub(super) struct FlowReader<'a> {
     names: HashMap<Box<str>, u32>,
     /// Why the flow that is read cannot send.
     stranded: Option<Why>,
-    /// What is said of the first pair without a path, where no flow has one.
+    /// Error for the first pair without a path; returned if no flow can send.
     unconnected: Option<Fault>,
 }
 

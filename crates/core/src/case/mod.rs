@@ -99,7 +99,7 @@ impl Case {
 }
 
 impl Case {
-    /// What a reader of the answer has to know of how the case was read, a sentence each.
+    /// Notes on how the case was read, one sentence each.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = self.network.notes();
         let (stranded, all) = (self.flows.stranded().len(), self.flows.len() + self.flows.stranded().len());

@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use zoo::Speed;
 
-/// What stands beside a file: what it does not say itself.
+/// Keys beside a file, for facts that the file lacks.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Defaults {
     /// Capacity of edges that have none, bit/s; without it an edge must have one.
@@ -235,7 +235,7 @@ impl Graph {
         Ok(network)
     }
 
-    /// What each node is said to be.
+    /// Declared kind of each node.
     fn given_kinds(&self, hosts: Option<&Hosts>) -> Result<IdVec<NodeId, Option<NodeKind>>, Fault> {
         Ok(match hosts {
             None => self.nodes.iter().map(|(_, kind)| *kind).collect(),
@@ -256,7 +256,7 @@ impl Graph {
         })
     }
 
-    /// What a reader has to know of how the edges were read.
+    /// Notes on how the edges were read.
     fn notes(&self, beside: &Defaults) -> Vec<String> {
         let Told { own, by_default, labels, ranges } = &self.told;
         let mut notes = Vec::new();
@@ -325,7 +325,7 @@ pub(crate) fn kinds(given: &IdVec<NodeId, Option<NodeKind>>, ends: &[(NodeId, No
 /// The attributes of edges that are read.
 const EDGE_KEYS: [&str; 3] = ["capacity", "delay", "buffer"];
 
-/// What people call what we read.
+/// Common other names of our keys.
 const OTHER_NAMES: [(&str, &[&str]); 3] = [
     (
         "capacity",

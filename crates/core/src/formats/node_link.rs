@@ -103,7 +103,7 @@ pub(super) fn kind_of(word: &str) -> Result<NodeKind, Fault> {
     }
 }
 
-/// What an attribute of the Topology Zoo holds, as text.
+/// Value of a Topology Zoo attribute, as text.
 fn as_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

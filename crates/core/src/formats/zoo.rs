@@ -6,7 +6,7 @@ use serde_json::Value;
 /// The Zoo's attributes that tell a speed: bit/s; a number and the prefix of its unit; and what the operator's map said.
 pub(super) const KEYS: [&str; 4] = ["LinkSpeedRaw", "LinkSpeed", "LinkSpeedUnits", "LinkLabel"];
 
-/// What the attributes of an edge tell of its speed, bit/s.
+/// Speed of an edge by its attributes, bit/s.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Speed {
     /// One speed.

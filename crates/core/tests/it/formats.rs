@@ -302,7 +302,7 @@ fn topologies_of_simulators_made_from_hpcc() {
     assert!(network.is_down("1->2") && network.is_down("2->1") && network.notes().len() == 2, "{:?}", network.notes());
 }
 
-/// What an edge says by another name than ours is refused with ours; what nothing reads is noted.
+/// An edge attribute under another name than ours is refused with our name; unread attributes are noted.
 #[test]
 fn attributes_by_other_names_are_refused_and_others_noted() {
     let edge = |key: &str, capacity: Value| {

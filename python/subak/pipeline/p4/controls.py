@@ -76,7 +76,7 @@ def _global(unit: Unit, node: Node) -> None:
 
 
 def _called(unit: Unit, node: Node) -> tuple[str, Any]:
-    """What an instance is made of, and the node that names it."""
+    """The type of an instance by name, with typedefs resolved, and the node that names it."""
     made = parts(node)[0]
     made = unit.extern_types.get(str(made) if isinstance(made, Token) else str(made.children[0]), made)
     return str(made) if isinstance(made, Token) else str(made.children[0]), made

@@ -88,7 +88,7 @@ pub(crate) trait Workload: Debug + Send + Sync {
         let _ = (topology, duration_ns);
         Ok(())
     }
-    /// What a reader of results has to know of its flows, a sentence each.
+    /// Notes on the flows of the workload, one sentence each.
     fn notes(&self, duration_ns: Ns) -> Vec<String> {
         let _ = duration_ns;
         Vec::new()
@@ -212,7 +212,7 @@ impl Traffic {
         }
     }
 
-    /// What a reader of results has to know of its flows, a sentence each.
+    /// Notes on the flows of the workload, one sentence each.
     pub(crate) fn notes(&self, duration_ns: Ns) -> Vec<String> {
         self.workload.notes(duration_ns)
     }

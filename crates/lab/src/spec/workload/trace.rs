@@ -43,7 +43,7 @@ struct Trace {
     file: String,
     /// What is wrong with its rows: told together with what is wrong with their hosts.
     wrong: Rows,
-    /// What a reader of results has to know of how it was read.
+    /// Notes on how the trace was read.
     notes: Vec<String>,
 }
 
