@@ -308,8 +308,7 @@ def test_traces_that_say_something_else(go: Any) -> None:
     late = "1\n0 1 3 100 5000 2.5\n"
     assert "no-flow" in go(spec, {"flows.txt": late})[2]
     more = "1\n0 1 3 100 5000 2.0001\n1 2 3 100 5000 2.0002\n"
-    with pytest.raises(subak.InputError, match="line 3: 1 flows are announced, and more follow"):
-        go(spec, {"flows.txt": more})
+    assert total(go(spec, {"flows.txt": more})[0], "flows") == 1, "HPCC's simulator reads the announced ones"
 
 
 @pytest.mark.parametrize("params", [{"fast": 1.5}, {"preset": "mellanox"}, {"pfc_buffer": 10_000}, {"header": 1}])
