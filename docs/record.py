@@ -37,15 +37,13 @@ class SpentError(RuntimeError):
 
 
 def keep(folder: Path) -> str:
-    """Keeps what is in ``folder``, which ``subak repro`` has filled at paper scale, and its figure.
+    """Keeps what is in ``folder``, which ``subak repro`` has filled at paper scale, its samples and its figure.
 
     Fewer runs than the record has do not replace it: they are noted beside it.
     """
     told = json.loads((folder / "verdict.json").read_text())
-    if told["scale"] != "paper":
-        sys.exit(f"{folder}: this ran at {told['scale']} scale; pages show paper scale")
     experiment = find(told["name"])
-    if not records.keep(experiment, told):
+    if not records.keep(experiment, folder):
         record = records.of(experiment)
         assert record is not None
         return f"{experiment.name}: the record keeps its {record.runs}; these {told['runs']} are noted beside it"
@@ -108,14 +106,23 @@ def runs_for(experiment: Experiment, seconds: float) -> int:
     return 0 if record and runs < record.held["runs"] else runs
 
 
-def sample_of(record: records.Record) -> dict[str, Any] | None:
-    """What one run of the record measured, by key; ``None`` where that was not kept. Times are not compared."""
-    if "sample" in record.held:
-        return dict(record.held["sample"])
-    if record.held["runs"] > 1:
+Sample = dict[str, dict[str, Any]]
+"""What one run measured, by variant (empty: as set up) and key."""
+
+
+def sample_of(record: records.Record) -> Sample | None:
+    """What one run of the record measured; ``None`` where a variant's was not kept. Times are not compared."""
+    names = {"", *(v.name for v in record.experiment.variants_at("paper"))}
+    held = record.held.get("sample")
+    if held is None:
+        parts = {"": record.held} | {one["name"]: one for one in record.held.get("variants", [])}
+        if any(part["runs"] > 1 for part in parts.values()):
+            return None
+        held = {name: {c["key"]: c["measured"] for c in part["checks"]} for name, part in parts.items()}
+    if not names <= held.keys() or not all(isinstance(one, dict) for one in held.values()):
         return None
     timed = {check.key for check in record.experiment.checks if check.unit == "s" and not check.published}
-    return {c["key"]: c["measured"] for c in record.held["checks"] if c["key"] and c["key"] not in timed}
+    return {name: {k: v for k, v in held[name].items() if k and k not in timed} for name in names}
 
 
 def steps(seconds: float) -> list[Step]:
@@ -127,7 +134,7 @@ def steps(seconds: float) -> list[Step]:
             break
         stale = record is not None and bool(record.changed_since())
         if record is not None and stale and sample_of(record) and not _begun(experiment):
-            step = Step(experiment, 0, _seconds_alone(experiment))
+            step = Step(experiment, 0, _seconds(experiment))
         else:
             runs = _begun(experiment) or runs_for(experiment, seconds)
             step = Step(experiment, runs, runs * _seconds(experiment))
@@ -172,31 +179,37 @@ def redo(budget_s: float, jobs: int) -> None:
 
 
 def renew(experiment: Experiment, jobs: int = 1, progress: Listener | None = None) -> bool:
-    """Whether one run of what is there today measures what the record's first did; then the record is today's."""
+    """Whether one run of what is there today, and of each variant, measures what the record's first did.
+
+    Then the record is of today's code.
+    """
     record = records.of(experiment)
     assert record is not None
     wanted = sample_of(record)
     if not wanted:
         return False
     values = _sample(experiment, record.held, jobs, progress)
-    if any(values.get(key) != value for key, value in wanted.items()):
+    if any(values[name].get(key) != value for name, one in wanted.items() for key, value in one.items()):
         return False
     renewed = {"date": date.today().isoformat(), "build": build(), "by": "one run"}
     records.hold(experiment, {**record.held, "measures": records.measures(experiment), "renewed": renewed})
     return True
 
 
-def _sample(experiment: Experiment, told: dict[str, Any], jobs: int, progress: Listener | None) -> dict[str, Any]:
+def _sample(experiment: Experiment, told: dict[str, Any], jobs: int, progress: Listener | None) -> Sample:
     runs = None if told["runs"] == experiment.sizes["paper"].runs == 1 else 1
     out = WORK / f"{experiment.name}-sample-{build()['sources'][:12]}"
-    options: dict[str, Any] = {"seed": told["seed"], "jobs": jobs, "progress": progress, "variants": False}
+    options: dict[str, Any] = {"seed": told["seed"], "jobs": jobs, "progress": progress, "variants": True}
     verdict = reproduce(experiment.name, scale="paper", runs=runs, out=out, **options)
-    return {f.check.key: json.loads(json.dumps(as_json(f.value))) for f in verdict.findings}
+    parts = {"": verdict.main.findings} | {o.variant.name: o.findings for o in verdict.variants if o.variant}
+    return {
+        name: {f.check.key: json.loads(json.dumps(as_json(f.value))) for f in found} for name, found in parts.items()
+    }
 
 
 def write_sample(experiment: Experiment, verdict: Verdict, jobs: int, progress: Listener | None) -> None:
     """Adds to ``verdict.json`` what one run measures, by which the record can be renewed."""
-    if verdict.main.runs == 1:
+    if all(o.runs == 1 for o in (verdict.main, *verdict.variants)):
         return
     path = verdict.folder / "verdict.json"
     told = json.loads(path.read_text())
@@ -217,8 +230,8 @@ def counted(readme: str) -> str:
     dates = sorted(record.date for record in map(records.of, experiments) if record)
     item = (
         f"- Not every result of the papers shows here. {records.tally(experiments)} They follow from runs of "
-        f"{dates[0]} to {dates[-1]}, many from few. The site's table of experiments has each, and says what has "
-        "changed since.\n"
+        f"{dates[0]} to {dates[-1]}, many from few. {records.ages(experiments)} `subak repro --list` and the site's "
+        "table say so of each.\n"
     )
     lines = textwrap.fill(item, 120, subsequent_indent="  ", break_on_hyphens=False) + "\n"
     begins = re.compile(r"^- Not every result of the papers shows here\..*?(?=^(?!  ))", re.MULTILINE | re.DOTALL)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import warnings
 from dataclasses import replace
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from conftest import ROOT
-from subak import InputError
-from subak.repro import Check, Experiment, Measured, catalogue, records, reproduce
-from subak.repro.experiment import INPUT, OURS, Changed, Open, Reading
+from subak import InputError, _subak
+from subak.repro import Check, Experiment, Measured, catalogue, records, reproduce, samples, verdicts
+from subak.repro.experiment import INPUT, OURS, Changed, Open, Reading, Variant
 from subak.repro.rules import Rule
 from subak.repro.values import as_json
 
@@ -28,41 +32,70 @@ def recorded(name: str) -> records.Record:
 
 def by_hand(record: records.Record) -> str:
     """The verdict worked out a second way: from the record's text alone, claim by claim."""
-    today = {check.key: check for check in record.experiment.checks_at("paper")}
+    asked = [c for c in record.experiment.checks_at("paper") if c.part == "claim" and (c.rule or c.claim)]
     values = {one["key"]: one["measured"] for one in record.held["checks"]}
-    ends: dict[str, tuple[Any, Any] | None] = {}
-    for key, check in today.items():
-        found = values.get(key)
-        if check.part != "claim" or not (check.rule or check.claim):
-            continue
-        if check.exact and key in values:
-            point = found["value"] if isinstance(found, dict) else found
-            ends[key] = point, point
-        else:
-            interval = found["interval"] if isinstance(found, dict) else None
-            ends[key] = (interval[0], interval[1]) if interval else None
-    outcomes = {key: _outcome(today[key], pair) for key, pair in ends.items()}
+    outcomes = {c.key: _outcome(c, values[c.key], len(asked)) if c.key in values else "undecided" for c in asked}
     for worst in ("contradicted", "not met", "undecided"):
-        if worst in outcomes.values():
-            return worst
-    return "met" if outcomes else "no claim"
+        decide = [c for c in asked if outcomes[c.key] == worst]
+        if decide:
+            return worst + (" by our bound" if worst == "not met" and all(c.ours for c in decide) else "")
+    return ("met by our bound" if all(c.ours for c in asked) else "met") if asked else "no claim"
 
 
-def _outcome(check: Check, ends: tuple[Any, Any] | None) -> str:
-    if ends is None:
+def _outcome(check: Check, found: Any, family: int) -> str:
+    is_share = isinstance(found, dict) and (found.get("share") or _is_wilsons(found))
+    if check.exact and not is_share:
+        ends = wide = (found["value"] if isinstance(found, dict) else found,) * 2
+    elif not isinstance(found, dict) or not found["interval"] or found["of"] == "starts":
         return "undecided"
-    low, high = (float(e) if e in ("inf", "-inf") and check.rule and check.rule.op != "equals" else e for e in ends)
-    rules = {"contradicted": check.claim, "not met": check.rule or check.claim}
-    for outcome, rule in rules.items():
-        if rule is None:
-            continue
-        holds = rule.holds(low), rule.holds(high)
-        outside = rule.op != "within" or high < rule.bound[0] or low > rule.bound[1]
-        if not any(holds) and outside:
-            return outcome
+    else:
+        ends = tuple(float(end) for end in found["interval"])
+        wide = ends if any(map(math.isinf, ends)) else _wider(found, ends, family, is_share)
+    for outcome, rule in {"contradicted": check.claim, "not met": check.rule or check.claim}.items():
+        if rule is not None and _outside(rule, wide):
+            return outcome if check.exact or found["count"] >= 5 else "undecided"
     rule = check.rule or check.claim
     assert rule is not None
-    return "met" if rule.holds(low) and rule.holds(high) else "undecided"
+    if is_share and (rule.op, rule.bound) == ("at_least", 100):
+        return "met" if found["value"] == 100 and ends[0] >= 99 else "undecided"
+    return "met" if rule.holds(ends[0]) and rule.holds(ends[1]) else "undecided"
+
+
+def _outside(rule: Rule, ends: tuple[Any, ...]) -> bool:
+    low, high = ends
+    return (
+        not rule.holds(low)
+        and not rule.holds(high)
+        and (rule.op != "within" or high < rule.bound[0] or low > rule.bound[1])
+    )
+
+
+def _wider(found: dict[str, Any], ends: tuple[float, ...], family: int, is_share: bool) -> tuple[float, ...]:
+    """The interval at 1 - 5% / family, by SciPy-free Student: its quantile is tried against its own distribution."""
+    value, count = float(found["value"]), found["count"]
+    if is_share:
+        z = NormalDist().inv_cdf(1 - 0.025 / family)
+        middle, half = _wilson(value / 100, count, z)
+        return (0.0 if value == 0 else 100 * (middle - half)), (100.0 if value == 100 else 100 * (middle + half))
+    if count < 2:
+        return ends
+    times = _subak.student(count - 1, 0.05 / family) / _subak.student(count - 1, 0.05)
+    if ends[0] > 0 and value > 0:
+        return tuple(math.exp(math.log(value) + times * (math.log(end) - math.log(value))) for end in ends)
+    return tuple(value + times * (end - value) for end in ends)
+
+
+def _wilson(p: float, n: int, z: float) -> tuple[float, float]:
+    share = 1 + z * z / n
+    return (p + z * z / (2 * n)) / share, z / share * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+
+
+def _is_wilsons(found: dict[str, Any]) -> bool:
+    if not found["interval"] or not found["count"] or not 0 <= float(found["value"]) <= 100:
+        return False
+    middle, half = _wilson(float(found["value"]) / 100, found["count"], 1.959964)
+    near = pytest.approx((100 * (middle - half), 100 * (middle + half)), abs=1e-6)
+    return tuple(map(float, found["interval"])) == near
 
 
 @pytest.mark.parametrize("name", RECORDED)
@@ -71,11 +104,11 @@ def test_no_verdict_is_stored_and_each_follows_from_the_values(name: str) -> Non
     text = (record.experiment.folder / "record.json").read_text()
     assert not [word for word in records.UNJUDGED if f'"{word}"' in text]
     if record.verdict == "depends" or any(f.judged.outcome == "depends" for f in record.findings):
-        assert record.experiment.open
+        assert verdicts.open_parameters(record.experiment)
     else:
         expected = by_hand(record)
-        changed = expected == "met" and record.departures
-        assert record.verdict == ("met with a changed setup" if changed else expected)
+        changed = expected.startswith(("met", "contradicted")) and record.departures
+        assert record.verdict == expected + (" with a changed setup" if changed else "")
 
 
 def test_what_is_in_a_record_decides_its_verdict() -> None:
@@ -112,7 +145,7 @@ def made(
     return records.Record(held, experiment)
 
 
-FINE, LOW, LOST = Measured(3, 2.5, 3.5), Measured(1, 0.5, 1.5), Measured(2, 1, 3)
+FINE, LOW, LOST = Measured(3, 2.5, 3.5, 9), Measured(1, 0.5, 1.5, 9), Measured(2, 1, 3, 9)
 
 
 def test_only_claims_of_the_paper_make_the_verdict() -> None:
@@ -175,7 +208,7 @@ def test_what_runs_in_place_of_the_named_system_is_in_the_line() -> None:
 def test_the_sentence_of_what_was_found_names_what_decides() -> None:
     record = made([check("C"), check("A over B", must_show="at least 2")], {"C": FINE, "A over B": LOW})
     said = records.found(record)
-    assert said == "not met at paper scale, in 3 runs: A over B: 1 [0.5, 1.5] (1 run) (to show: at least 2)."
+    assert said == "not met at paper scale, in 3 runs: A over B: 1 [0.5, 1.5] (9 runs) (to show: at least 2)."
 
 
 def test_which_records_are_older_than_what_they_measure() -> None:
@@ -197,17 +230,34 @@ def copied(tmp_path: Path) -> Experiment:
     return replace(experiment, folder=own)
 
 
-def test_a_record_knows_what_has_changed_since(copied: Experiment, tmp_path: Path) -> None:
+def changed_verdict(folder: Path, **more: Any) -> Path:
+    """The folder, whose ``verdict.json`` says otherwise."""
+    path = folder / "verdict.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **more}))
+    return folder
+
+
+@pytest.fixture
+def ran(copied: Experiment, tmp_path: Path) -> Path:
+    """A run of it at paper scale, which measured what the copy does."""
+    reproduce("perc-fig2.3", scale="paper", out=tmp_path / "out")
+    return changed_verdict(tmp_path / "out", measures=records.measures(copied))
+
+
+def test_a_record_knows_what_has_changed_since(copied: Experiment, ran: Path) -> None:
     assert records.of(copied) is None
     assert records.short(copied) == "not recorded"
-    told = reproduce("perc-fig2.3", scale="paper", out=tmp_path / "out").to_dict()
-    assert records.keep(copied, {**told, "measures": records.measures(copied)})
+    assert records.keep(copied, ran)
     record = records.of(copied)
     assert record is not None
     assert record.changed_since() == []
-    assert {"build", "runs", "seconds", "cpu_seconds", "jobs", "measures", "date"} <= set(record.held)
+    assert record.age == "of today's code"
+    assert {"build", "machine", "runs", "seconds", "cpu_seconds", "jobs", "measures", "date"} <= set(record.held)
     (copied.folder / "published.toml").write_text("# other bounds")
     assert record.changed_since() == [], "rules are not what was measured"
+    (copied.folder / "published.toml").write_text("[rows]\na = 1")
+    assert record.changed_since() == ["the experiment"], "a table that its code reads is"
+    (copied.folder / "published.toml").write_text("")
     (copied.folder / "spec.toml").write_text("# another setup")
     assert record.changed_since() == ["the experiment"]
     (copied.folder / "record.json").write_text("{")
@@ -215,18 +265,144 @@ def test_a_record_knows_what_has_changed_since(copied: Experiment, tmp_path: Pat
         records.of(copied)
 
 
-def test_fewer_runs_never_replace_a_record(copied: Experiment, tmp_path: Path) -> None:
-    told = reproduce("perc-fig2.3", scale="paper", out=tmp_path / "out").to_dict()
-    assert records.keep(copied, {**told, "runs": 9})
-    assert not records.keep(copied, {**told, "runs": 3})
+def test_fewer_runs_never_replace_a_record(copied: Experiment, ran: Path) -> None:
+    assert records.keep(copied, changed_verdict(ran, runs=9))
+    assert not records.keep(copied, changed_verdict(ran, runs=3))
     record = records.of(copied)
     assert record is not None
     assert record.held["runs"] == 9
     assert [one["runs"] for one in record.held["beside"]] == [3]
-    assert records.keep(copied, {**told, "runs": 12})
+    assert records.keep(copied, changed_verdict(ran, runs=12))
     again = records.of(copied)
     assert again is not None
     assert again.held["runs"] == 12
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"scale": "smoke"}, "pages show paper scale"),
+        ({"seed": 1}, "records begin with seed 1001, and this with 1"),
+        ({"measures": {}}, "the code has changed since it ran"),
+    ],
+)
+def test_what_is_no_record_is_refused(copied: Experiment, ran: Path, wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        records.keep(copied, changed_verdict(ran, **wrong))
+    assert records.of(copied) is None
+
+
+def test_a_record_without_one_of_its_variants_is_refused(copied: Experiment, ran: Path) -> None:
+    variant = Variant("other", "another", None, (), (), {}, {"x": 1}, ("paper",))
+    more = replace(copied, variants=(variant,))
+    with pytest.raises(InputError, match="it did not run other"):
+        records.keep(more, changed_verdict(ran, measures=records.measures(more)))
+
+
+SEVERAL = "perc-fig3.5"
+"""A row of many setups, some seconds at smoke scale: its shares and quantiles are of samples."""
+
+
+@pytest.fixture(scope="module")
+def sampled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("sampled") / "out"
+    reproduce(SEVERAL, out=out)
+    return out
+
+
+def test_every_interval_is_recomputed_from_its_sample(sampled: Path) -> None:
+    told = json.loads((sampled / "verdict.json").read_text())
+    values = records._values_of(told)
+    drawn = [key for key, value in values.items() if isinstance(value, Measured) and value.interval]
+    kept = samples.read(sampled / samples.NAME)
+    assert drawn
+    assert set(drawn) <= set(kept)
+    assert samples.differing(values, kept) == []
+
+
+def test_a_value_that_does_not_follow_from_its_sample_is_named(sampled: Path) -> None:
+    told = json.loads((sampled / "verdict.json").read_text())
+    kept = samples.read(sampled / samples.NAME)
+    one = next(c for c in told["checks"] if isinstance(c["measured"], dict) and c["measured"]["interval"])
+    one["measured"]["interval"][0] *= 1.01
+    assert samples.differing(records._values_of(told), kept) == [one["key"]]
+    del kept["", one["key"]]
+    assert samples.differing(records._values_of(told), kept) == [one["key"]], "an interval without a sample"
+
+
+def test_a_sample_written_by_hand_is_named(sampled: Path, tmp_path: Path) -> None:
+    table = pq.read_table(sampled / samples.NAME)
+    rows = table.to_pylist()
+    changed = next(row for row in rows if row["side"] in ("data", "hits"))
+    changed["value"] = changed["value"] - 1
+    pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), tmp_path / samples.NAME)
+    values = records._values_of(json.loads((sampled / "verdict.json").read_text()))
+    assert samples.differing(values, samples.read(tmp_path / samples.NAME)) == [changed["key"]]
+    (tmp_path / samples.NAME).write_bytes(b"no table")
+    with pytest.raises(InputError, match=r"samples\.parquet: it cannot be read"):
+        samples.read(tmp_path / samples.NAME)
+
+
+def test_a_rerun_in_the_same_folder_after_the_code_changed_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Of a row whose own code runs, and of one that is simulated from a spec."""
+    for name in ("soze-policy", "perc-fig2.12"):
+        row = catalogue()[name]
+        own = tmp_path / row.paper / row.folder.name
+        shutil.copytree(row.folder, own, ignore=shutil.ignore_patterns("__pycache__"))
+        monkeypatch.setitem(catalogue(), name, replace(row, folder=own))
+        out = tmp_path / "out" / name
+        reproduce(name, runs=1, out=out)
+        assert not reproduce(name, runs=1, out=out).main.ran
+        code = own / "__init__.py"
+        code.write_text(code.read_text() + "\n# one more\n")
+        with pytest.raises(InputError, match="results of another measures"):
+            reproduce(name, runs=1, out=out)
+
+
+def test_packages_of_others_and_locked_crates_are_part_of_what_a_row_measures() -> None:
+    fit, simulated = (records.measures(catalogue()[name]) for name in ("fit-table6.4", "perc-fig2.12"))
+    assert "ortools" in fit["Python packages"]
+    assert "matplotlib" not in fit["Python packages"]
+    assert "locked crates" not in fit
+    assert len(simulated["locked crates"]) == 16
+
+
+def test_the_list_says_how_old_each_record_is() -> None:
+    states = {name: records.state(one) for name, one in catalogue().items()}
+    assert {state["age"] for state in states.values()} <= {"of today's code", "of older code", "of unknown code", ""}
+    for name, state in states.items():
+        assert bool(state["changed_since"]) == (state["age"] in ("of older code", "of unknown code")), name
+
+
+def test_a_variant_that_departs_from_nothing_the_paper_says_makes_the_row_depend() -> None:
+    variant = Variant("two", "the window is 2", 3, (), (), {"a": 1}, {}, ("paper",))
+    turned = made([check("a")], {"a": LOW}, {"two": {"a": FINE}}, variants=(variant,))
+    assert turned.verdict == "depends"
+    departs = replace(variant, departs="table 2: the window is 10")
+    assert made([check("a")], {"a": LOW}, {"two": {"a": FINE}}, variants=(departs,)).verdict == "not met"
+    as_published = (Changed("the window", "time", "two"),)
+    assert (
+        made([check("a")], {"a": LOW}, {"two": {"a": FINE}}, variants=(variant,), changed=as_published).verdict
+        == "not met"
+    )
+
+
+def test_bounds_of_ours_alone_make_a_verdict_by_our_bound() -> None:
+    ours = check("b", ours=True)
+    assert made([ours], {"b": FINE}).verdict == "met by our bound"
+    assert made([ours], {"b": LOW}).verdict == "not met by our bound"
+    assert made([check("a"), ours], {"a": FINE, "b": FINE}).verdict == "met"
+    assert made([check("a"), ours], {"a": LOW, "b": LOW}).verdict == "not met"
+    assert made([check("a"), ours], {"a": FINE, "b": LOW}).verdict == "not met by our bound"
+
+
+def test_a_claim_with_a_changed_setup_is_contradicted_with_it() -> None:
+    against = check("a", claim=Rule("at_least", 2))
+    assert made([against], {"a": LOW}).verdict == "contradicted"
+    changed = made([against], {"a": LOW}, changed=(Changed("16 hosts for 1024", "time"),))
+    assert changed.verdict == "contradicted with a changed setup"
 
 
 def test_the_page_of_what_moved_has_every_row_that_is_not_met() -> None:

@@ -37,7 +37,7 @@ mod _subak {
         links::SPercLinks,
         ned::Ned,
         network::Network,
-        quantities::{bytes_of, nanoseconds},
+        quantities::{bytes_of, nanoseconds, student},
         runs::{Spec, capture, columns, diff, export, summary},
         schemes::{pairs, parts, schemes},
         solving::Case,

@@ -1,4 +1,4 @@
-//! Quantities with units, as people write them.
+//! Quantities with units, as people write them; and Student's t.
 
 use crate::errors::OrInputError;
 use pyo3::prelude::*;
@@ -14,4 +14,10 @@ pub fn nanoseconds(py: Python<'_>, text: &str) -> PyResult<u64> {
 #[pyfunction]
 pub fn bytes_of(py: Python<'_>, text: &str) -> PyResult<u64> {
     quantity::bytes(text).or_input_error(py)
+}
+
+/// The value of Student's t with `df` degrees of freedom beyond which a share `tails` of both sides together lies.
+#[pyfunction]
+pub fn student(df: usize, tails: f64) -> f64 {
+    subak_lab::stats::student(df, tails)
 }

@@ -31,7 +31,9 @@ def repro(
     ] = False,
     scale: Annotated[str, typer.Option(help="smoke: seconds; paper: the paper's size.")] = "smoke",
     runs: Annotated[int | None, typer.Option(help="Repetitions, in place of the scale's own number.")] = None,
-    seed: Annotated[int, typer.Option(help="The first run's seed.")] = 1,
+    seed: Annotated[
+        int | None, typer.Option(help="The first run's seed: 1 at smoke scale, 1001 at paper scale.")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Folder of results, figure and verdict: out/repro/NAME-SCALE.")
     ] = None,
@@ -184,14 +186,15 @@ def _print_list(experiments: list[Experiment], json: bool) -> None:
 
     rows = table(None, "Experiment", "Figure", "Claim", "Smoke", "Paper", "Verdict at paper scale", justify="left")
     for e in experiments:
-        rows.add_row(e.name, e.figure, e.claim, *(units.seconds(s.seconds) for s in e.sizes.values()), records.short(e))
-    console().print(rows)
+        rows.add_row(e.name, e.figure, e.claim, *(units.seconds(s.seconds) for s in e.sizes.values()), records.dated(e))
+    out = console()
+    out.print(rows)
+    out.print(f"{records.tally(experiments)} {records.ages(experiments)}")
 
 
 def _listed(e: Experiment) -> dict[str, Any]:
     from subak.repro import records
 
-    record = records.of(e)
     sizes = {scale: {"runs": s.runs, "seconds": s.seconds} for scale, s in e.sizes.items()}
     return {
         "name": e.name,
@@ -202,7 +205,5 @@ def _listed(e: Experiment) -> dict[str, Any]:
         "kind": e.kind,
         "scales": sizes,
         "variants": [v.name for v in e.variants],
-        "verdict": record.verdict if record else records.NOT_RECORDED,
-        "runs": record.held["runs"] if record else 0,
-        "date": record.date if record else "",
+        **records.state(e),
     }

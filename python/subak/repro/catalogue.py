@@ -7,6 +7,7 @@ must hold of ours.
 
 from __future__ import annotations
 
+import math
 import re
 from functools import cache
 from pathlib import Path
@@ -18,6 +19,7 @@ from subak.repro.reading import Section
 from subak.repro.rules import OPERATORS, Rule
 
 PACKAGE = Path(__file__).parent.parent
+_NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 PAPERS = PACKAGE / "papers"
 
 
@@ -74,6 +76,7 @@ def read(folder: Path) -> Experiment:
         crates=told.texts("crates", []),
         open=tuple(_open(one, [v.name for v in variants]) for one in told.sections("open")),
         instead=told.text("instead", ""),
+        unasked=told.texts("unasked", []),
     )
     told.done()
     for name in experiment.packages:
@@ -108,6 +111,7 @@ def _variant(told: Section) -> Variant:
         spec=told.get("spec", dict, {}),
         settings=told.get("settings", dict, {}),
         scales=_scales(told),
+        departs=told.text("departs", ""),
     )
     told.done()
     if not variant.spec and not variant.settings:
@@ -153,21 +157,24 @@ def _check(told: Section) -> Check:
     unit = told.text("unit", "")
     rule = _rule(told, told.get("tolerance", float, 1e-9))
     claim = told.section("claim") if "claim" in told else None
-    ours = told.get("ours", bool, False)
+    claim_rule = _rule(claim, 1e-9) if claim else None
+    published, quote = told.text("published", ""), told.text("quote", "")
+    ours = told.get("ours", bool, False) or not _printed(rule or claim_rule, published, quote)
     words = told.text("must_show", rule.words(unit) if rule else "")
     check = Check(
         key=told.text("key"),
         what=told.text("what"),
-        published=told.text("published", ""),
+        published=published,
         at=told.text("at", ""),
         must_show=f"{words} (ours)" if ours and words else words,
         rule=rule,
-        claim=_rule(claim, 1e-9) if claim else None,
+        claim=claim_rule,
         ours=ours,
         exact=told.get("exact", bool, False),
         unit=unit,
         scales=_scales(told),
-        part=told.among("part", list(PARTS)) if "part" in told else CLAIM if told.text("published", "") else OURS,
+        part=told.among("part", list(PARTS)) if "part" in told else CLAIM if published else OURS,
+        quote=quote,
     )
     told.done()
     if claim is not None:
@@ -192,8 +199,16 @@ def _sound(told: Section, check: Check) -> None:
         raise told.error(
             "equals", "no interval lies on a point", "add exact = true, or give a range with within = [low, high]"
         )
-    if check.rule and not check.ours and not check.published:
-        raise told.error("ours", "the bound is not in the paper", "add ours = true, or say where the paper has it")
+
+
+def _printed(rule: Rule | None, published: str, quote: str) -> bool:
+    """Whether the paper has the rule's bound: its numbers are printed, or words that compare mean equality."""
+    if rule is None or rule.op == "equals":
+        return True
+    bounds = rule.bound if isinstance(rule.bound, list) else [rule.bound]
+    found = [float(one.replace(",", "")) for one in _NUMBER.findall(f"{published} {quote}")]
+    compares = not found and bounds[0] in (0, 1, 100)
+    return bool(published) and (compares or all(any(math.isclose(b, n) for n in found) for b in bounds) or bool(quote))
 
 
 def _rule(told: Section, tolerance: float) -> Rule | None:

@@ -49,13 +49,15 @@ class Check:
     claim: Rule | None
     """What the paper claims: a value that breaks it contradicts the paper."""
     ours: bool
-    """The bound is ours, not the paper's."""
+    """The bound is ours, not the paper's: said so, or its numbers are neither in ``published`` nor in ``quote``."""
     exact: bool
-    """The value needs no interval: nothing was drawn for it, or it is of every run that was made."""
+    """The value needs no interval: nothing was drawn for it."""
     unit: str = ""
     scales: tuple[str, ...] = SCALES
     part: str = CLAIM
     """One of ``PARTS``."""
+    quote: str = ""
+    """The paper's words from which the bound follows, where its numbers are not those that were published."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,8 @@ class Variant:
     spec: dict[str, Any]
     settings: dict[str, Any]
     scales: tuple[str, ...]
+    departs: str = ""
+    """What the paper says where the variant does otherwise; empty where the paper does not say."""
 
     @property
     def folder(self) -> str:
@@ -139,6 +143,8 @@ class Experiment:
     open: tuple[Open, ...] = ()
     instead: str = ""
     """What runs in place of the system that the paper names, such as exact fluid rates."""
+    unasked: tuple[str, ...] = ()
+    """Parts of the claim that no check asks."""
 
     @property
     def module(self) -> ModuleType:

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import importlib.metadata
 import json
+import shutil
+import sys
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import cache, cached_property
@@ -18,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from subak.errors import InputError
-from subak.repro import kinds, rules, verdicts
+from subak.repro import kinds, rules, samples, verdicts
 from subak.repro.experiment import Changed, Experiment
 from subak.repro.results import write
 from subak.repro.stats import from_json
@@ -30,16 +33,26 @@ CRATES = Path(__file__).parents[3] / "crates"
 """In a checkout; an installed package has none."""
 STATISTICS = ("stats.py", "settle.py", "jobs.py", "values.py")
 """What turns results into values."""
+SHOWING = {"matplotlib", "rich", "typer", "tqdm"}
+"""Packages of others that compute no value."""
 FRAMEWORK = ("commands", "page", "papers", "reporting", "repro")
 """Packages that run and show experiments, and compute no value of one."""
-OWN = "the experiment"
+OWN, SHARED, OF_STATISTICS = "the experiment", "what the paper's experiments share", "the statistics"
+PACKAGES, LOCKED = "Python packages", "locked crates"
+HELD_OUT = 1001
+"""Seeds of records begin here: a setup is chosen on those below."""
 NOT_RECORDED = "not recorded"
+TODAYS, OLDER, NO_HASH = "of today's code", "of older code", "of unknown code"
 VERDICTS = (
     rules.MET,
-    verdicts.MET_CHANGED,
+    f"{rules.MET}{verdicts.CHANGED}",
+    f"{rules.MET}{verdicts.BY_OUR_BOUND}",
+    f"{rules.MET}{verdicts.BY_OUR_BOUND}{verdicts.CHANGED}",
     rules.DEPENDS,
     rules.NOT_MET,
+    f"{rules.NOT_MET}{verdicts.BY_OUR_BOUND}",
     rules.CONTRADICTED,
+    f"{rules.CONTRADICTED}{verdicts.CHANGED}",
     rules.UNDECIDED,
     verdicts.NO_CLAIM,
     NOT_RECORDED,
@@ -76,10 +89,11 @@ class Record:
 
     def _judge(self, checks: list[dict[str, Any]], runs: int, *, whole: bool) -> tuple[Finding, ...]:
         values = {one["key"]: value_of(one["measured"]) for one in checks}
-        found = []
-        for check in self.experiment.checks_at("paper"):
+        found, asked = [], self.experiment.checks_at("paper")
+        family = verdicts.family(asked)
+        for check in asked:
             if check.key in values:
-                found.append(verdicts.find(check, values[check.key], runs))
+                found.append(verdicts.find(check, values[check.key], runs, family))
             elif whole:
                 outcome = rules.UNDECIDED if check.rule or check.claim else None
                 found.append(Finding(check, MISSING, rules.Judged(outcome, None, f"it was {MISSING}")))
@@ -140,6 +154,27 @@ class Record:
         then, now = self.held["measures"], measures(self.experiment)
         return [part for part, told in now.items() if then.get(part) != told]
 
+    @cached_property
+    def age(self) -> str:
+        """Whether what was measured is what the code measures today."""
+        if not self.held["measures"]:
+            return NO_HASH
+        return OLDER if self.changed_since() else TODAYS
+
+    @cached_property
+    def samples(self) -> str:
+        """Whether its values follow from samples that were kept: ``kept``, ``none``, or which do not."""
+        kept = samples.read(self.experiment.folder / samples.NAME)
+        if not kept:
+            return "none"
+        differ = samples.differing(_values_of(self.held), kept)
+        return f"not of {', '.join(differ)}" if differ else "kept"
+
+    @property
+    def on_held_out_seeds(self) -> bool:
+        """Whether its setup was chosen on other seeds."""
+        return bool(self.held.get("seed", 1) >= HELD_OUT)
+
     def uncertain(self) -> int:
         """How many of the paper's claims are undecided."""
         return sum(f.counts and f.judged.outcome == rules.UNDECIDED for f in self.findings)
@@ -154,6 +189,12 @@ def value_of(measured: Any) -> Value:
     return from_json(measured) if isinstance(measured, dict) else measured
 
 
+def _values_of(told: dict[str, Any]) -> dict[samples.Key, Value]:
+    """The values of a record, or of ``verdict.json``, as set up and of each variant."""
+    parts = {"": told["checks"]} | {one["name"]: one["checks"] for one in told.get("variants", [])}
+    return {(name, c["key"]): value_of(c["measured"]) for name, checks in parts.items() for c in checks}
+
+
 def short(experiment: Experiment) -> str:
     """The recorded verdict for a table: ``met, 3 runs``."""
     record = of(experiment)
@@ -161,11 +202,35 @@ def short(experiment: Experiment) -> str:
 
 
 def dated(experiment: Experiment) -> str:
-    """The recorded verdict with its runs and its date: ``not met (3 runs, 2026-11-23)``."""
+    """The recorded verdict with its runs, date and age: ``not met (3 runs, 2026-11-23, of older code)``."""
     record = of(experiment)
     if record is None:
         return NOT_RECORDED
-    return f"{record.verdict} ({', '.join(filter(None, (record.runs, record.date)))})"
+    return f"{record.verdict} ({', '.join(filter(None, (record.runs, record.date, record.age)))})"
+
+
+def state(experiment: Experiment) -> dict[str, Any]:
+    """What there is of a record, and whether it is of today's code: for JSON."""
+    record = of(experiment)
+    if record is None:
+        return {
+            "verdict": NOT_RECORDED,
+            "runs": 0,
+            "date": "",
+            "age": "",
+            "changed_since": [],
+            "samples": "none",
+            "held_out_seeds": False,
+        }
+    return {
+        "verdict": record.verdict,
+        "runs": record.held["runs"],
+        "date": record.date,
+        "age": record.age,
+        "changed_since": record.changed_since(),
+        "samples": record.samples,
+        "held_out_seeds": record.on_held_out_seeds,
+    }
 
 
 def verdict(experiment: Experiment) -> str:
@@ -180,6 +245,15 @@ def tally(experiments: Iterable[Experiment]) -> str:
     words = {rules.DEPENDS: "depend"}
     counts = [f"{found.count(one)} {words.get(one, one)}" for one in VERDICTS if one in found]
     return f"{len(found)} experiments at the papers' size: {', '.join(counts)}."
+
+
+def ages(experiments: Iterable[Experiment]) -> str:
+    """How many records are of today's code, in a sentence."""
+    held = [record for record in map(of, experiments) if record]
+    todays = sum(record.age == TODAYS for record in held)
+    without = sum(record.samples == "none" for record in held)
+    kept = "all with their samples" if without == 0 else f"{without} without their samples"
+    return f"{todays} of {len(held)} records are of today's code, the others of older code; {kept}."
 
 
 def found(record: Record | None) -> str:
@@ -227,20 +301,44 @@ def of(experiment: Experiment) -> Record | None:
         raise InputError(str(path), "", f"it cannot be read: {error}", mend) from None
 
 
-def keep(experiment: Experiment, told: dict[str, Any]) -> bool:
-    """Keeps what ``verdict.json`` says as the experiment's record, without its verdicts.
+def keep(experiment: Experiment, folder: Path) -> bool:
+    """Keeps what ``folder`` holds (``verdict.json`` and its samples) as the experiment's record, without its verdicts.
 
-    Fewer runs than the record has never replace it: they are kept beside it, and the answer is False.
+    Fewer runs than the record has never replace it: they are kept beside it, and the answer is False. Raises
+    ``InputError`` for other seeds than those of records, for values that do not follow from their samples, and where
+    the code has changed since.
     """
+    told = json.loads((folder / "verdict.json").read_bytes())
+    _refuse_unsound(experiment, folder, told)
     new = _values({**told, "date": date.today().isoformat()})
     old = of(experiment)
     replaces = old is None or told["runs"] >= old.held["runs"]
-    if not replaces:
+    if replaces:
+        shutil.copy(folder / samples.NAME, experiment.folder / samples.NAME)
+    else:
         assert old is not None
         beside = {key: new[key] for key in ("runs", "seed", "date", "build", "measures", "seconds", "checks")}
         new = {**old.held, "beside": [*old.held.get("beside", []), beside]}
     hold(experiment, new)
     return replaces
+
+
+def _refuse_unsound(experiment: Experiment, folder: Path, told: dict[str, Any]) -> None:
+    if told["scale"] != "paper":
+        raise InputError(str(folder), "scale", f"it ran at {told['scale']} scale", "pages show paper scale")
+    if told["seed"] != HELD_OUT:
+        mend = f"run it with --seed {HELD_OUT}: the seeds below are those on which setups are chosen"
+        raise InputError(str(folder), "seed", f"records begin with seed {HELD_OUT}, and this with {told['seed']}", mend)
+    if told["measures"] != json.loads(json.dumps(measures(experiment))):
+        raise InputError(str(folder), "measures", "the code has changed since it ran", "run it anew")
+    missing = [v.name for v in experiment.variants_at("paper") if v.name not in {o["name"] for o in told["variants"]}]
+    if missing:
+        mend = "run it with --variants: a record has all of them"
+        raise InputError(str(folder), "variants", f"it did not run {', '.join(missing)}", mend)
+    differ = samples.differing(_values_of(told), samples.read(folder / samples.NAME))
+    if differ:
+        what = f"{', '.join(differ)} do not follow from {samples.NAME}"
+        raise InputError(str(folder / "verdict.json"), "checks", what, "run it anew: values are not written by hand")
 
 
 def hold(experiment: Experiment, held: dict[str, Any]) -> None:
@@ -260,24 +358,84 @@ def measures(experiment: Experiment) -> dict[str, str]:
     size = experiment.sizes["paper"]
     told: list[Any] = [experiment.kind, size.runs_of, size.spec, size.settings, experiment.packages, experiment.crates]
     told += [[v.name, v.spec, v.settings, v.schemes, v.specs] for v in experiment.variants_at("paper")]
-    parts = {OWN: _hash(own, experiment.folder, json.dumps(told, sort_keys=True).encode())}
+    told += [rows] if (rows := _rows(experiment)) else []
     shared = sorted(experiment.folder.parent.glob("*.py"))
-    parts["what the paper's experiments share"] = _hash(shared, experiment.folder.parent)
-    parts["the statistics"] = _hash([Path(__file__).parent / name for name in STATISTICS], Path(__file__).parent)
+    parts = {
+        OWN: _hash(own, experiment.folder, json.dumps(told, sort_keys=True, default=str).encode()),
+        SHARED: _hash(shared, experiment.folder.parent),
+        OF_STATISTICS: _hash([Path(__file__).parent / name for name in STATISTICS], Path(__file__).parent),
+    }
     return parts | sources(experiment)
 
 
+def _rows(experiment: Experiment) -> Any:
+    """A published table that the experiment's code reads: ``[rows]`` of ``published.toml``."""
+    with (experiment.folder / "published.toml").open("rb") as file:
+        return tomllib.load(file).get("rows", {})
+
+
 def sources(experiment: Experiment) -> dict[str, str]:
-    """Hashes of the crates that run it or that it names, with all below, in a checkout; and of its packages."""
-    packages = {f"subak/{name}": _package(name) for name in sorted({*experiment.packages, *_imported(experiment)})}
+    """What runs it, part by part: packages of subak and versions of those of others; in a checkout, crates as locked."""
+    names = sorted({*experiment.packages, *_imported(experiment)})
+    packages = {f"subak/{name}": _package(name) for name in names}
     named = (*kinds.KINDS[experiment.kind].crates, *experiment.crates)
-    crates = {f"crates/{name}": _crate(name) for name in sorted({below for name in named for below in _below(name)})}
-    return packages | {name: told for name, told in crates.items() if told}
+    below = sorted({below for name in named for below in _below(name)})
+    crates = {f"crates/{name}": _crate(name) for name in below}
+    told = {PACKAGES: _versions(experiment, names), LOCKED: _locked(frozenset(below))}
+    return packages | {name: one for name, one in (crates | told).items() if one}
+
+
+def _versions(experiment: Experiment, packages: list[str]) -> str:
+    """The packages of others that its code, the statistics and its packages import: ``numpy 2.1, ortools 9.15``."""
+    paths = [*_modules(experiment), *(Path(__file__).parent / name for name in STATISTICS)]
+    paths += [path for name in packages for path in sorted((PACKAGE / name).glob("**/*.py"))]
+    found = {name.split(".")[0] for path in paths for name in _all_imports(path)}
+    others = sorted(found - {"subak"} - set(sys.stdlib_module_names) - SHOWING)
+    return ", ".join(f"{name} {_version(name)}" for name in others if _version(name))
+
+
+@cache
+def _version(module: str) -> str:
+    names = _distributions().get(module, [])
+    return importlib.metadata.version(names[0]) if names else ""
+
+
+@cache
+def _distributions() -> Mapping[str, list[str]]:
+    return importlib.metadata.packages_distributions()
+
+
+@cache
+def _locked(crates: frozenset[str]) -> str:
+    """A hash of what ``Cargo.lock`` has for these crates and all that they need of others."""
+    path = CRATES.parent / "Cargo.lock"
+    if not crates or not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        held: dict[str, list[dict[str, Any]]] = {}
+        for one in tomllib.load(file)["package"]:
+            held.setdefault(one["name"], []).append(one)
+    ahead, seen = [f"subak-{name}" for name in crates], set()
+    while ahead:
+        # A dependency is "name", or "name version" where there are several.
+        name, *version = ahead.pop().split(" ")
+        for one in held.get(name, []):
+            key = (name, one["version"], one.get("checksum", ""))
+            if key not in seen and version[:1] in ([], [one["version"]]):
+                seen.add(key)
+                ahead += one.get("dependencies", [])
+    return _hash([], path, json.dumps(sorted(key for key in seen if key[2])).encode())
 
 
 def _imported(experiment: Experiment) -> set[str]:
     """The packages of subak that its own code imports, directly or by way of modules that papers share."""
-    ahead, seen, found = sorted(experiment.folder.glob("*.py")), set(), set()
+    parts = [name.split(".")[1:] for path in _modules(experiment) for name in _imports(path)]
+    return {one[0] for one in parts if one and one[0] not in FRAMEWORK and (PACKAGE / one[0]).is_dir()}
+
+
+def _modules(experiment: Experiment) -> list[Path]:
+    """Its own code, and the modules of papers that it imports, with all that these import."""
+    ahead, seen = sorted(experiment.folder.glob("*.py")), set()
     while ahead:
         path = ahead.pop()
         if path in seen:
@@ -288,20 +446,23 @@ def _imported(experiment: Experiment) -> set[str]:
             if parts[:1] == ["papers"]:
                 module = PACKAGE.joinpath(*parts)
                 ahead += [p for p in (module.with_suffix(".py"), module / "__init__.py") if p.is_file()]
-            elif parts and parts[0] not in FRAMEWORK and (PACKAGE / parts[0]).is_dir():
-                found.add(parts[0])
-    return found
+    return sorted(seen)
 
 
 def _imports(path: Path) -> set[str]:
     """Dotted names under ``subak`` that a file imports; a name imported from a package may be a module of it."""
+    return {name for name in _all_imports(path) if name.split(".")[0] == "subak"}
+
+
+@cache
+def _all_imports(path: Path) -> set[str]:
     found = set()
     for node in ast.walk(ast.parse(path.read_bytes())):
         if isinstance(node, ast.Import):
             found |= {one.name for one in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
             found |= {node.module, *(f"{node.module}.{one.name}" for one in node.names)}
-    return {name for name in found if name.split(".")[0] == "subak"}
+    return found
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import platform
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from subak.build import build
 from subak.errors import InputError
-from subak.repro import kinds, records, rules, verdicts
+from subak.repro import kinds, records, rules, samples, verdicts
 from subak.repro.catalogue import find
 from subak.repro.experiment import SCALES, Changed, Check, Experiment, Size, Variant
 from subak.repro.kinds import CellFailedError
@@ -113,9 +114,11 @@ class Verdict:
             "measures": records.measures(self.experiment),
             "verdict": self.word,
             "recorded": records.short(self.experiment),
+            "record": records.state(self.experiment),
             "seconds": round(self.main.seconds, 3),
             "cpu_seconds": round(self.main.cpu_seconds, 3),
             "jobs": self.jobs,
+            "machine": machine(),
             "changed": [self._changed(one) for one in self.experiment.changed if not one.mended],
             "checks": [f.to_dict() for f in self.findings],
             "variants": [one.to_dict() for one in self.variants],
@@ -133,7 +136,7 @@ def reproduce(
     *,
     scale: str = "smoke",
     runs: int | None = None,
-    seed: int = 1,
+    seed: int | None = None,
     out: str | os.PathLike[str] | None = None,
     jobs: int | None = None,
     progress: Listener | None = None,
@@ -143,12 +146,15 @@ def reproduce(
 ) -> Verdict:
     """Runs the experiment ``name``, unless ``out`` holds its results already, and compares them with the paper.
 
-    ``variants`` runs these too; ``None`` does so at paper scale. The workers of ``cluster`` run the cells of
-    specs in place of this machine. Writes raw results, ``verdict.json`` and, where matplotlib is installed, the figure
-    (PNG) to ``out`` (``out/repro/NAME-SCALE``). Raises ``InputError`` for a name or size that there is not,
+    ``seed`` is the first run's: 1 at smoke scale, and at paper scale ``records.HELD_OUT``, for setups are chosen on the
+    seeds below. ``variants`` runs these too; ``None`` does so at paper scale. The workers of ``cluster`` run the cells
+    of specs in place of this machine. Writes raw results, samples, ``verdict.json`` and, where matplotlib is installed,
+    the figure (PNG) to ``out`` (``out/repro/NAME-SCALE``). Raises ``InputError`` for a name or size that there is not,
     and for a folder that holds something else.
     """
     experiment = find(name)
+    if seed is None:
+        seed = records.HELD_OUT if scale == "paper" else 1
     _possible(experiment, scale, runs, seed, on)
     if cluster and experiment.kind != "specs":
         what = f"{experiment.name} has no cells to send: it is of the kind {experiment.kind}"
@@ -168,6 +174,9 @@ def reproduce(
     figure = _draw(folder, experiment, RawResults(folder, plan, raws))
     threads = (cluster.threads if cluster else jobs) or os.cpu_count() or 1
     verdict = Verdict(experiment, scale, seed, main, tuple(others), folder, figure, threads)
+    values = {("", f.check.key): f.value for f in main.findings}
+    values |= {(o.variant.name, f.check.key): f.value for o in others if o.variant for f in o.findings}
+    samples.write(folder / samples.NAME, values)
     write(folder / "verdict.json", json.dumps(verdict.to_dict(), indent=1, ensure_ascii=False) + "\n")
     return verdict
 
@@ -220,7 +229,8 @@ def _outcome(experiment: Experiment, plan: RunPlan, folder: Path, variant: Varia
     checks = [
         c for c in experiment.checks_at(plan.scale) if variant is None or (c.key in measured and (c.rule or c.claim))
     ]
-    findings = tuple(_judge(experiment, check, measured, plan.runs) for check in checks)
+    family = verdicts.family(experiment.checks_at(plan.scale))
+    findings = tuple(_judge(experiment, check, measured, plan.runs, family) for check in checks)
     notes = tuple(raw.report["notes"]) if raw.has_report else ()
     return Outcome(plan.runs, ran, *took(folder), findings, notes, variant)
 
@@ -231,11 +241,24 @@ def _measure(experiment: Experiment, raw: RawResults) -> dict[str, Value]:
     return {**computed, **(measure(raw) if measure else {})}
 
 
-def _judge(experiment: Experiment, check: Check, measured: dict[str, Value], runs: int) -> Finding:
+def _judge(experiment: Experiment, check: Check, measured: dict[str, Value], runs: int, family: int) -> Finding:
     if check.key not in measured:
         file = str(experiment.folder / "published.toml")
         raise InputError(file, "check.key", f'nothing is measured as "{check.key}"', f"there is: {', '.join(measured)}")
-    return verdicts.find(check, measured[check.key], runs)
+    return verdicts.find(check, measured[check.key], runs, family)
+
+
+def machine() -> dict[str, Any]:
+    """What it runs on: the processor, how many, and the system."""
+    return {"processor": _processor(), "processors": os.cpu_count() or 1, "system": platform.platform()}
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
 
 
 class _clock:  # noqa: N801
@@ -280,7 +303,7 @@ def _open(folder: Path, experiment: Experiment, plan: RunPlan) -> None:
         "runs": plan.runs,
         "seed": plan.seed,
         "build": build(),
-        "sources": records.sources(experiment),
+        "measures": {k: v for k, v in records.measures(experiment).items() if k != records.OF_STATISTICS},
         "sha256": hashlib.sha256(content).hexdigest(),
     }
     path = folder / "manifest.json"

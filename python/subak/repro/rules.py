@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from subak import units
+from subak import _subak, units
 from subak.repro import stats
 from subak.repro.values import Measured, Value, point
 
@@ -15,6 +15,14 @@ MET, NOT_MET, UNDECIDED, CONTRADICTED, DEPENDS = "met", "not met", "undecided", 
 OPERATORS = ("at_most", "at_least", "within", "equals")
 MOST_TIMES = 1000
 """So many times what there is nobody will run."""
+GRIDS = ("starts", "traces")
+"""What is resampled and was not drawn at random."""
+FEWEST_TO_FAIL = 5
+"""Of what was resampled: fewer show no failure."""
+ENOUGH_OF_EVERY = 99.0
+"""Percent: a claim about every run is met where all do as it says, and the interval's lower end is at least this."""
+LEAST_OF_EVERY = 381
+"""So many of as many have Wilson's interval begin there: n / (n + z^2) = 0.99."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +79,14 @@ class Judged:
     """Of an undecided check: how many runs, or changes, or what else was resampled, would decide it."""
 
 
-def judge(value: Value, rule: Rule | None, *, exact: bool, claim: Rule | None = None, runs: int = 1) -> Judged:
-    """Judges ``value``, from that many ``runs``, by what must show and by what the paper claims."""
+def judge(
+    value: Value, rule: Rule | None, *, exact: bool, claim: Rule | None = None, runs: int = 1, family: int = 1
+) -> Judged:
+    """Judges ``value``, from that many ``runs``, by what must show and by what the paper claims.
+
+    ``family`` is how many claims are judged beside one another: what fails has to fail at 95% for all of them together
+    (Bonferroni), and from at least five of what was resampled.
+    """
     if rule is None and claim is None:
         return Judged(None)
     ends = _ends(value, exact)
@@ -81,13 +95,55 @@ def judge(value: Value, rule: Rule | None, *, exact: bool, claim: Rule | None = 
     leans = wanted.holds(point(value))
     if ends is None:
         return Judged(UNDECIDED, leans, _why_no_interval(value, runs))
-    if claim is not None and _breaks(claim, ends):
-        return Judged(CONTRADICTED, leans)
-    if _breaks(wanted, ends):
-        return Judged(NOT_MET, leans)
-    if wanted.op == "equals" or wanted.holds_all(*ends):
+    if isinstance(value, Measured) and not exact and value.of in GRIDS:
+        return Judged(UNDECIDED, leans, f"{value.of} on a grid are no sample: drawn at random, they would decide it")
+    wide = _for_all(value, ends, family)
+    if claim is not None and _breaks(claim, wide):
+        return _failed(CONTRADICTED, value, leans, exact)
+    if _breaks(wanted, wide):
+        return _failed(NOT_MET, value, leans, exact)
+    if wanted.op == "equals" or _holds(wanted, value, ends, exact):
         return Judged(MET, leans)
+    if _breaks(wanted, ends):
+        return Judged(UNDECIDED, leans, f"it fails alone, and not at 95% for all {family} claims together")
     return Judged(UNDECIDED, leans, _needs(value, wanted))
+
+
+def _failed(outcome: str, value: Value, leans: bool, exact: bool) -> Judged:
+    if isinstance(value, Measured) and not exact and value.count < FEWEST_TO_FAIL:
+        return Judged(UNDECIDED, leans, f"{FEWEST_TO_FAIL} {value.of} at least have to show that it fails")
+    return Judged(outcome, leans)
+
+
+def _holds(rule: Rule, value: Value, ends: tuple[Any, Any], exact: bool) -> bool:
+    """Whether the whole interval obeys; of a claim about every run, whether there were enough of them."""
+    if _is_every(rule, value) and not exact:
+        assert isinstance(value, Measured)
+        return value.value == 100 and ends[0] >= ENOUGH_OF_EVERY
+    return rule.holds_all(*ends)
+
+
+def _is_every(rule: Rule, value: Value) -> bool:
+    """A share of 100% is beyond the interval of any number of runs."""
+    return isinstance(value, Measured) and value.share and rule.op == "at_least" and rule.bound == 100
+
+
+def _for_all(value: Value, ends: tuple[Any, Any], family: int) -> tuple[Any, Any]:
+    """The ends of the interval at 1 - 5% / ``family``: its arms grow as Student's quantile does."""
+    if family < 2 or not isinstance(value, Measured) or value.count < 2 or not all(map(math.isfinite, ends)):
+        return ends
+    tails = 0.05 / family
+    if value.share:
+        z = _subak.student(10_000, tails)
+        wide = stats.share(value.value / 100 * value.count, value.count, value.of, z=z).interval
+        assert wide is not None
+        return wide
+    times = _subak.student(value.count - 1, tails) / _subak.student(value.count - 1, 0.05)
+    low, high = ends
+    # As the interval itself: positive values spread by factors.
+    if low > 0 and value.value > 0:
+        return value.value * (low / value.value) ** times, value.value * (high / value.value) ** times
+    return value.value - times * (value.value - low), value.value + times * (high - value.value)
 
 
 def _why_no_interval(value: Value, runs: int) -> str:
@@ -129,6 +185,10 @@ def _needs(value: Value, rule: Rule) -> str:
 
 def _needs_of_share(value: Measured, rule: Rule) -> str:
     """Wilson's interval of the same share of ever more."""
+    if _is_every(rule, value):
+        assert value.interval is not None
+        least = units.number(value.interval[0])
+        return f"{value.count} of {value.count} show at least {least}%: {LEAST_OF_EVERY} would decide it"
     count = value.count
     while count < MOST_TIMES * value.count:
         count += max(1, count // 50)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -45,9 +46,7 @@ def at(values: Sequence[float], q: float) -> Measured:
     """The quantile ``q`` of the times; a time that never came counts as longer than all."""
     never = sum(map(math.isinf, values))
     found = stats.estimate(values, f"p{100 * q:g}", "changes")
-    return Measured(
-        found.value, found.low, found.high, found.count, found.of, f"{never} never settled" if never else ""
-    )
+    return replace(found, note=f"{never} never settled" if never else "")
 
 
 def ratio(slow: Sequence[float], fast: Sequence[float], q: float = 0.5) -> Measured:
@@ -70,7 +69,10 @@ def least_ratio(slower: Sequence[Sequence[float]], fast: Sequence[float], quanti
     if found.low is None or found.high is None or not any(open_tails):
         return found
     # The least of several is at most any of them: one quantile that is known bounds it from above.
-    return Measured(found.value, 0.0, math.inf if all(open_tails) else found.high, found.count, found.of)
+    assert found.sample is not None
+    high = math.inf if all(open_tails) else None
+    sample = replace(found.sample, low=0.0, high=high)
+    return replace(found, low=0.0, high=found.high if high is None else high, sample=sample)
 
 
 def draw(plot: Axes, curves: Mapping[str, Sequence[float]], unit: str) -> None:

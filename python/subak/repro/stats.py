@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from subak.repro.values import Measured, Value
+from subak import _subak
+from subak.repro.values import Measured, Sample, Value
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -23,6 +25,8 @@ Array = Any
 """A NumPy array of floats."""
 
 Z = 1.959964
+OWN = "own"
+"""The statistic of a sample that an experiment's own code computes: its draws are kept."""
 FEW = 6
 """Below so many units nothing is known of an interval's skew: its longer arm is taken for both."""
 DRAWS = 2000
@@ -80,11 +84,12 @@ def statistic_of(name: str) -> tuple[Callable[[Array], Array], float | None]:
 def estimate(data: ArrayLike, statistic: str, of: str) -> Measured:
     """The ``statistic`` (``mean``, ``median``, ``p95``, ...) of ``data``, one value for each ``of``."""
     compute, q = statistic_of(statistic)
-    found = joint([data], lambda sides: compute(sides[0]), of, paired=False)
+    sample = Sample(statistic, {"data": _array(data).tolist()})
+    found = replace(joint([data], lambda sides: compute(sides[0]), of, paired=False), sample=sample)
     if not tail_is_open(q, found.count) or found.low is None or found.high is None:
         return found
     low, high = (found.low, math.inf) if q is not None and q > 0.5 else (-math.inf, found.high)
-    return Measured(found.value, low, high, found.count, of)
+    return replace(found, low=low, high=high)
 
 
 def tail_is_open(q: float | None, count: int) -> bool:
@@ -103,13 +108,15 @@ def ratio(data: ArrayLike, over: ArrayLike, statistic: str, of: str, *, paired: 
     """
     compute, q = statistic_of(statistic)
     found = joint([data, over], lambda sides: over_each(compute(sides[0]), compute(sides[1])), of, paired=paired)
+    sides = {"data": _array(data).tolist(), "over": _array(over).tolist()}
+    found = replace(found, sample=Sample(statistic, sides, paired))
     if found.low is None or found.high is None:
         return found
     least = -math.inf if min(float(_array(side).min()) for side in (data, over)) < 0 else 0.0
     above, below = (tail_is_open(q, len(_array(side))) for side in (data, over))
     if q is not None and q < 0.5:
         above, below = below, above
-    return Measured(found.value, least if below else found.low, math.inf if above else found.high, found.count, of)
+    return replace(found, low=least if below else found.low, high=math.inf if above else found.high)
 
 
 def over_each(data: Array, over: Array) -> Array:
@@ -132,16 +139,18 @@ def joint(sides: Sequence[ArrayLike], compute: Callable[[list[Array]], Array], o
     if count == 0:
         return Measured(math.nan, count=0, of=of)
     value = float(compute([sample[None, :] for sample in samples])[0])
+    kept = {f"side {k + 1}": sample.tolist() for k, sample in enumerate(samples)}
     if count < 2:
-        return Measured(value, count=count, of=of)
+        return Measured(value, count=count, of=of, sample=Sample(OWN, kept, paired))
     random = np.random.default_rng(1)
     drawn = [min(size, MOST) for size in sizes]
     draws = max(FEWEST, min(DRAWS, WORK // max(drawn)))
     alone = 1 if paired else len(sizes)
     places = [random.integers(size, size=(draws, few)) for size, few in zip(sizes[:alone], drawn, strict=False)]
     rows = [sample[places[0 if paired else k]] for k, sample in enumerate(samples)]
-    low, high = _interval(value, compute(rows), count, shrink=math.sqrt(drawn[0] / sizes[0]))
-    return Measured(value, low, high, count, of)
+    found = compute(rows)
+    low, high = _interval(value, found, count, shrink=math.sqrt(drawn[0] / sizes[0]))
+    return Measured(value, low, high, count, of, sample=Sample(OWN, kept | {"draws": found.tolist()}, paired))
 
 
 def _interval(value: float, drawn: Array, count: int, shrink: float = 1.0) -> tuple[float, float]:
@@ -172,37 +181,21 @@ def _exp(x: float) -> float:
 
 def _spread(count: int) -> float:
     """By how much an interval of ``count`` units has to be wider than the bootstrap's."""
-    return student(count - 1) / Z * math.sqrt(count / (count - 1))
+    return _subak.student(count - 1, 0.05) / Z * math.sqrt(count / (count - 1))
 
 
-def student(df: int) -> float:
-    """The 0.975 quantile of Student's t: exact for one and two degrees of freedom, else within 0.3%.
-
-    The expansion in 1/df of Abramowitz and Stegun 26.7.5.
-    """
-    if df <= 2:
-        return (12.7062, 4.30265)[df - 1]
-    terms = (
-        ((1, 1), 4),
-        ((3, 16, 5), 96),
-        ((-15, 17, 19, 3), 384),
-        ((-945, -1920, 1482, 776, 79), 92160),
-    )
-    powers = (sum(c * Z ** (2 * k + 1) for k, c in enumerate(of)) / over for of, over in terms)
-    return float(Z + sum(power / df ** (n + 1) for n, power in enumerate(powers)))
-
-
-def share(hits: float, count: int, of: str, note: str = "") -> Measured:
+def share(hits: float, count: int, of: str, note: str = "", z: float = Z) -> Measured:
     """The share of ``count`` that are ``hits``, in percent, with Wilson's interval."""
     if count == 0:
         return Measured(math.nan, count=0, of=of, note=note)
-    p, z2 = hits / count, Z * Z
+    p, z2 = hits / count, z * z
     middle = (p + z2 / (2 * count)) / (1 + z2 / count)
-    half = Z / (1 + z2 / count) * math.sqrt(p * (1 - p) / count + z2 / (4 * count * count))
+    half = z / (1 + z2 / count) * math.sqrt(p * (1 - p) / count + z2 / (4 * count * count))
     # At its ends the interval is exact, but for rounding.
     low = 0.0 if hits == 0 else 100 * (middle - half)
     high = 100.0 if hits == count else 100 * (middle + half)
-    return Measured(100 * p, low, high, count, of, note, share=True)
+    sample = Sample("share", {"hits": [float(hits)], "count": [float(count)]})
+    return Measured(100 * p, low, high, count, of, note, share=True, sample=sample)
 
 
 def over_runs(runs: Sequence[Run], statistic: Callable[[Sequence[Run]], float]) -> Measured:
@@ -210,13 +203,39 @@ def over_runs(runs: Sequence[Run], statistic: Callable[[Sequence[Run]], float]) 
     import numpy as np
 
     found = statistic(runs)
+    kept = {"side 1": [float(statistic([run])) for run in runs]}
     if len(runs) < 2:
-        return Measured(found, count=len(runs), of="runs")
+        return Measured(found, count=len(runs), of="runs", sample=Sample(OWN, kept))
     draws = np.sort(np.random.default_rng(1).integers(len(runs), size=(FEWEST, len(runs))), axis=1)
     # The order of the runs does not matter: what was drawn before need not be computed again.
     known = {draw: statistic([runs[k] for k in draw]) for draw in set(map(tuple, draws.tolist()))}
     drawn = np.array([known[tuple(draw)] for draw in draws.tolist()])
-    return Measured(found, *_interval(found, drawn, len(runs)), len(runs), "runs")
+    sample = Sample(OWN, kept | {"draws": drawn.tolist()})
+    return Measured(found, *_interval(found, drawn, len(runs)), len(runs), "runs", sample=sample)
+
+
+def again(measured: Measured, sample: Sample) -> Measured:
+    """What ``sample`` comes to by today's statistics; of one by an experiment's own code, what its draws say."""
+    sides, of = sample.sides, measured.of
+    if sample.by == "share":
+        found = share(sides["hits"][0], int(sides["count"][0]), of)
+    elif sample.by != OWN and "over" in sides:
+        found = ratio(sides["data"], sides["over"], sample.by, of, paired=sample.paired)
+    elif sample.by != OWN:
+        found = estimate(sides["data"], sample.by, of)
+    else:
+        found = _again_of_draws(measured, sample)
+    return replace(found, note=measured.note, sample=sample)
+
+
+def _again_of_draws(measured: Measured, sample: Sample) -> Measured:
+    sizes = [len(side) for name, side in sample.sides.items() if name != "draws"]
+    low, high = None, None
+    if "draws" in sample.sides:
+        shrink = math.sqrt(min(sizes[0], MOST) / sizes[0])
+        low, high = _interval(measured.value, _array(sample.sides["draws"]), min(sizes), shrink)
+    low, high = (known if is_open is None else is_open for known, is_open in ((low, sample.low), (high, sample.high)))
+    return Measured(measured.value, low, high, min(sizes), measured.of)
 
 
 def from_json(value: Any) -> Value:
@@ -226,14 +245,25 @@ def from_json(value: Any) -> Value:
     of = value["of"]
     if "statistic" not in value:
         low, high = (None, None) if value["interval"] is None else map(float, value["interval"])
-        note, share_of = value.get("note", ""), value.get("share", False)
-        return Measured(float(value["value"]), low, high, value["count"], of, note, share_of)
+        found = Measured(float(value["value"]), low, high, value["count"], of, value.get("note", ""))
+        return replace(found, share=value.get("share", False) or _is_share(found))
     if value["statistic"] == "share":
         return share(value["hits"], value["count"], of)
     data, over = (_numbers(value.get(side)) for side in ("data", "over"))
     if "over" in value:
         return ratio(data, over, value["statistic"], of, paired=value.get("paired", True))
     return estimate(data, value["statistic"], of)
+
+
+def _is_share(found: Measured) -> bool:
+    """Whether the interval is Wilson's of such a share: records of before 2026-11-24 do not say so."""
+    if found.count == 0 or found.interval is None or not 0 <= found.value <= 100:
+        return False
+    ends = share(round(found.value / 100 * found.count), found.count, found.of)
+    return ends.interval is not None and all(
+        math.isclose(a, b, abs_tol=1e-9)
+        for a, b in zip((found.value, *found.interval), (ends.value, *ends.interval), strict=True)
+    )
 
 
 def _numbers(data: Sequence[float | None] | None) -> list[float]:

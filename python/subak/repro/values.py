@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from subak import units
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What an interval was computed from: enough to compute it again."""
+
+    by: str
+    """``mean``, ``median``, ``p95``, ``share``, or ``own`` for a statistic of the experiment's own code."""
+    sides: dict[str, list[float]]
+    """``data``; ``over`` of a ratio; ``hits`` and ``count`` of a share; of ``own``, each side and the ``draws``."""
+    paired: bool = False
+    low: float | None = None
+    high: float | None = None
+    """Of ``own``: ends of the interval that few values leave open, whatever the draws say."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +37,8 @@ class Measured:
     note: str = ""
     share: bool = False
     """A share in percent, whose interval is Wilson's."""
+    sample: Sample | None = field(default=None, repr=False, compare=False)
+    """Kept beside a record, not in it."""
 
     @property
     def interval(self) -> tuple[float, float] | None:

@@ -11,9 +11,10 @@ from typing import Any
 
 from subak.repro import rules
 from subak.repro.experiment import CLAIM, Check, Experiment, Open, Reading
-from subak.repro.values import Value, as_json, text
+from subak.repro.values import Measured, Value, as_json, text
 
-MET_CHANGED, NO_CLAIM, NOT_RUN = "met with a changed setup", "no claim", "not run"
+NO_CLAIM, NOT_RUN = "no claim", "not run"
+BY_OUR_BOUND, CHANGED = " by our bound", " with a changed setup"
 
 
 @dataclass(frozen=True)
@@ -52,9 +53,18 @@ class Finding:
         }
 
 
-def find(check: Check, value: Value, runs: int) -> Finding:
-    """Judges ``value``, from that many ``runs``, by the check's rules."""
-    return Finding(check, value, rules.judge(value, check.rule, exact=check.exact, claim=check.claim, runs=runs))
+def find(check: Check, value: Value, runs: int, family: int = 1) -> Finding:
+    """Judges ``value``, from that many ``runs``, by the check's rules: one of ``family`` claims."""
+    # A share over what was drawn says something of all that could be, unless it is a bound of ours on this very run.
+    drawn = check.part == CLAIM and isinstance(value, Measured) and value.share
+    exact = check.exact and not drawn
+    judged = rules.judge(value, check.rule, exact=exact, claim=check.claim, runs=runs, family=family)
+    return Finding(check, value, judged)
+
+
+def family(checks: Sequence[Check]) -> int:
+    """How many claims are judged beside one another."""
+    return sum(check.part == CLAIM and (check.rule or check.claim) is not None for check in checks)
 
 
 def of_claims(findings: Sequence[Finding]) -> str:
@@ -79,11 +89,20 @@ def readings(one: Open, main: Findings, variants: Mapping[str, Findings]) -> lis
 
 def settle(experiment: Experiment, main: Findings, variants: Mapping[str, Findings]) -> tuple[Finding, ...]:
     """The findings; a claim that comes out otherwise in another reading of an open parameter ``depends``."""
-    turned = {key for one in experiment.open for key in _turned(one, main, variants)}
+    turned = {key for one in open_parameters(experiment) for key in _turned(one, main, variants)}
     return tuple(
         replace(f, judged=replace(f.judged, outcome=rules.DEPENDS)) if f.check.key in turned and f.counts else f
         for f in main
     )
+
+
+def open_parameters(experiment: Experiment) -> list[Open]:
+    """Those declared, and one for each variant that departs from nothing the paper says."""
+    told = {r.variant for one in experiment.open for r in one.readings} | {c.without for c in experiment.changed}
+    silent = [v for v in experiment.variants if v.name not in told and not v.departs]
+    as_is = Reading("as it is set up", "", False)
+    found = [Open(v.changed, (as_is, Reading(v.name, v.name, False))) for v in silent]
+    return [*experiment.open, *found]
 
 
 def _turned(one: Open, main: Findings, variants: Mapping[str, Findings]) -> set[str]:
@@ -106,6 +125,9 @@ def _leaning(finding: Finding) -> str | None:
 
 
 def word(settled: Findings, *, changed: bool) -> str:
-    """The verdict: the worst of the claims."""
+    """The worst of the claims, and with it whether bounds of ours alone decide it, and whether the setup is changed."""
     found = of_claims(settled)
-    return MET_CHANGED if found == rules.MET and changed else found
+    decide = [f for f in settled if f.counts and f.judged.outcome == found]
+    ours = found in (rules.MET, rules.NOT_MET) and all(f.check.ours for f in decide)
+    told = changed and found in (rules.MET, rules.CONTRADICTED)
+    return f"{found}{BY_OUR_BOUND if ours else ''}{CHANGED if told else ''}"
