@@ -277,6 +277,7 @@ def experiment_page(experiment: Experiment) -> str:
     parts = [
         f"# {experiment.name}\n",
         f"**Claimed:** {_cell(experiment.claim)}. **Found:** {_cell(records.found(record))}\n",
+        *[f"**Not asked:** {_cell(one)}.\n" for one in experiment.unasked],
     ]
     parts.append(f"*{experiment.title}.* {where} of: {source}.\n")
     parts.append(f"```sh\nsubak repro {experiment.name} --scale paper\n```\n")
@@ -304,16 +305,27 @@ def _recorded(experiment: Experiment, record: records.Record) -> list[str]:
     if told.get("variants"):
         parts += ["## Variants\n", "The same with one thing changed at a time, to show what the verdict depends on.\n"]
         parts += [
-            f"- *{_cell(one['name'])}*: {_cell(one['changed'])} (runs: {one['runs']}).\n" for one in told["variants"]
+            f"- *{_cell(one['name'])}*: {_cell(one['changed'])} (runs: {one['runs']}){_says(experiment, one)}.\n"
+            for one in told["variants"]
         ]
         parts.append(table(*side_by_side(told)))
     return parts + [f"- {_cell(note)}" for note in told["notes"]]
+
+
+def _says(experiment: Experiment, one: dict[str, Any]) -> str:
+    """What the paper says where a variant does otherwise, or that it does not say."""
+    variant = next((v for v in experiment.variants if v.name == one["name"]), None)
+    if variant is None or any(c.without == variant.name for c in experiment.changed):
+        return ""
+    return f"; the paper: {_cell(variant.departs)}" if variant.departs else "; the paper does not say"
 
 
 def _older(record: records.Record) -> list[str]:
     """That the record is from before a change of what runs it, and what was run beside it."""
     changed = record.changed_since()
     said = [f"This record is older than changes of {', '.join(changed)}.\n"] if changed else []
+    said += ["It has no samples: its intervals cannot be recomputed.\n"] if record.samples == "none" else []
+    said += [] if record.on_held_out_seeds else ["It ran on seeds on which the setup may have been chosen.\n"]
     for one in record.held.get("beside", []):
         said.append(f"Beside it, on {one['date']}: {one['runs']} runs, fewer than the record has.\n")
     return said

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from subak import _subak
 from subak.repro import settle, stats
 from subak.repro.rules import Rule, judge, verdict
 from subak.repro.values import Measured, Value, as_json, text
@@ -86,7 +87,10 @@ def test_a_claim_is_contradicted_only_by_the_whole_interval() -> None:
         (measured(0.8, 2.3, 1.5), Rule("within", [1, 2]), "about 26 runs"),
         (Measured(2.2, 1.8, 2.6, 30, "changes"), Rule("at_least", 2), "about 120 changes"),
         (Measured(math.nan, math.nan, math.nan, 9, "starts"), Rule("at_least", 1), "nothing settled"),
-        (stats.share(15, 15, "networks"), Rule("at_least", 95), "about 73 networks"),  # n / (n + 3.84) from 0.95 on
+        (stats.share(15, 15, "networks"), Rule("at_least", 95), "about 72 networks"),  # 0.95^n is at most 2.5%
+        (stats.share(12, 12, "runs"), Rule("at_least", 100), "12 of 12 show at least 73.54%: 368 would decide it"),
+        (Measured(9, 8, 10, 10, "starts"), Rule("at_least", 1), "starts on a grid are no sample"),
+        (Measured(0.5, 0.4, 0.6, 4, "runs"), Rule("at_least", 1), "5 runs at least"),
         (stats.share(19, 20, "networks"), Rule("at_least", 95), "more than"),
     ],
 )
@@ -108,12 +112,35 @@ def test_more_runs_by_that_estimate_do_decide() -> None:
     assert judged(int(1.2 * enough))[0] == "met"
 
 
+def test_fewer_runs_never_make_a_claim_about_every_run_easier() -> None:
+    outcomes = [judge(stats.share(n, n, "runs"), Rule("at_least", 100), exact=False).outcome for n in (1, 12, 367, 368)]
+    assert outcomes == ["undecided", "undecided", "undecided", "met"]
+    assert judge(stats.share(29, 30, "runs"), Rule("at_least", 100), exact=False).outcome == "not met"
+
+
+def test_what_fails_does_so_for_all_claims_of_the_row_together() -> None:
+    """Of 42 claims that hold in truth, one fails at 95% by chance: Student's quantile of 9 is 2.26, and then 4.4."""
+    near, far = Measured(1, 0.9, 1.1, 10), Measured(1, 0.99, 1.01, 10)
+    alone = [judge(v, Rule("at_least", 1.15), exact=False).outcome for v in (near, far)]
+    among = [judge(v, Rule("at_least", 1.15), exact=False, family=42).outcome for v in (near, far)]
+    assert (alone, among) == (["not met", "not met"], ["undecided", "not met"])
+    assert judge(near, Rule("at_least", 0.85), exact=False, family=42).outcome == "met", "what is met is not harder"
+
+
 def test_the_worst_check_makes_the_verdict() -> None:
     assert verdict(["met", None]) == "met"
     assert verdict(["met", "undecided"]) == "undecided"
     assert verdict(["met", "undecided", "depends"]) == "depends"
     assert verdict(["not met", "undecided", "met"]) == "not met"
     assert verdict(["not met", "contradicted", "undecided"]) == "contradicted"
+
+
+def test_students_quantiles_are_those_of_the_tables() -> None:
+    """One and two degrees of freedom have closed forms: tan and a root."""
+    one, two = (_subak.student(df, 0.05) for df in (1, 2))
+    assert one == pytest.approx(math.tan(0.475 * math.pi), rel=1e-9)
+    assert two == pytest.approx(2 * 0.475 * math.sqrt(2 / (4 * 0.975 * 0.025)), rel=1e-9)
+    assert [_subak.student(df, 0.05) for df in (3, 9, 30)] == pytest.approx([3.18245, 2.26216, 2.04227], rel=1e-5)
 
 
 @pytest.mark.parametrize("count", [3, 5, 10, 40])
@@ -212,9 +239,10 @@ def test_large_samples_have_an_interval_and_bounded_work() -> None:
     assert high - low < 0.1
 
 
-def test_shares_have_wilsons_interval() -> None:
-    assert stats.share(30, 30, "changes").interval == pytest.approx((88.65, 100), abs=0.01)
-    assert stats.share(5, 10, "changes").interval == pytest.approx((23.66, 76.34), abs=0.01)
+def test_shares_have_clopper_and_pearsons_interval() -> None:
+    assert stats.share(30, 30, "changes").interval == pytest.approx((88.43, 100), abs=0.01)
+    assert stats.share(5, 10, "changes").interval == pytest.approx((18.71, 81.29), abs=0.01)
+    assert stats.share(0, 12, "changes").interval == pytest.approx((0, 26.46), abs=0.01)
     assert stats.share(0, 0, "changes").interval is None
 
 

@@ -375,7 +375,7 @@ def _rows(experiment: Experiment) -> Any:
 
 
 def sources(experiment: Experiment) -> dict[str, str]:
-    """What runs it, part by part: packages of subak and versions of those of others; in a checkout, crates as locked."""
+    """What runs it, part by part: packages of subak, versions of those of others; in a checkout, crates as locked."""
     names = sorted({*experiment.packages, *_imported(experiment)})
     packages = {f"subak/{name}": _package(name) for name in names}
     named = (*kinds.KINDS[experiment.kind].crates, *experiment.crates)

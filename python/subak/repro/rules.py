@@ -21,8 +21,8 @@ FEWEST_TO_FAIL = 5
 """Of what was resampled: fewer show no failure."""
 ENOUGH_OF_EVERY = 99.0
 """Percent: a claim about every run is met where all do as it says, and the interval's lower end is at least this."""
-LEAST_OF_EVERY = 381
-"""So many of as many have Wilson's interval begin there: n / (n + z^2) = 0.99."""
+LEAST_OF_EVERY = 368
+"""So many of as many have the interval begin there: 0.99^n is at most 2.5%."""
 
 
 @dataclass(frozen=True)
@@ -134,8 +134,7 @@ def _for_all(value: Value, ends: tuple[Any, Any], family: int) -> tuple[Any, Any
         return ends
     tails = 0.05 / family
     if value.share:
-        z = _subak.student(10_000, tails)
-        wide = stats.share(value.value / 100 * value.count, value.count, value.of, z=z).interval
+        wide = stats.share(value.value / 100 * value.count, value.count, value.of, tails=tails).interval
         assert wide is not None
         return wide
     times = _subak.student(value.count - 1, tails) / _subak.student(value.count - 1, 0.05)
@@ -184,7 +183,7 @@ def _needs(value: Value, rule: Rule) -> str:
 
 
 def _needs_of_share(value: Measured, rule: Rule) -> str:
-    """Wilson's interval of the same share of ever more."""
+    """The interval of the same share of ever more."""
     if _is_every(rule, value):
         assert value.interval is not None
         least = units.number(value.interval[0])

@@ -4,7 +4,10 @@ What is resampled is the unit that is independent of the others: a change of the
 run where flows share a network. The intervals are percentile bootstrap ones, from a fixed seed. Few units make those
 too narrow: their ends are moved out by t / z sqrt(n / (n - 1)), t being Student's quantile with n - 1 degrees of
 freedom (the two corrections of Hesterberg, "What Teachers Should Know About the Bootstrap", The American Statistician
-2015, section 4.2). Shares have Wilson's interval.
+2015, section 4.2). Means of positive values reach as far as a log-normal sample's would, for a bootstrap of few values
+knows nothing of a tail that it did not draw (Cox's interval: Land, "An Evaluation of Approximate Confidence Interval
+Estimation Methods for Lognormal Means", Technometrics 1972). Shares have Clopper and Pearson's interval. How often they
+hold the truth is simulated: docs/coverage.py.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from subak import _subak
@@ -27,6 +31,8 @@ Array = Any
 Z = 1.959964
 OWN = "own"
 """The statistic of a sample that an experiment's own code computes: its draws are kept."""
+MANY = 1000
+"""From so many on the bootstrap has seen the tail of a mean."""
 FEW = 6
 """Below so many units nothing is known of an interval's skew: its longer arm is taken for both."""
 DRAWS = 2000
@@ -86,6 +92,8 @@ def estimate(data: ArrayLike, statistic: str, of: str) -> Measured:
     compute, q = statistic_of(statistic)
     sample = Sample(statistic, {"data": _array(data).tolist()})
     found = replace(joint([data], lambda sides: compute(sides[0]), of, paired=False), sample=sample)
+    if statistic == "mean":
+        return _as_wide_as_log_normal(found, [data], paired=False)
     if not tail_is_open(q, found.count) or found.low is None or found.high is None:
         return found
     low, high = (found.low, math.inf) if q is not None and q > 0.5 else (-math.inf, found.high)
@@ -110,6 +118,8 @@ def ratio(data: ArrayLike, over: ArrayLike, statistic: str, of: str, *, paired: 
     found = joint([data, over], lambda sides: over_each(compute(sides[0]), compute(sides[1])), of, paired=paired)
     sides = {"data": _array(data).tolist(), "over": _array(over).tolist()}
     found = replace(found, sample=Sample(statistic, sides, paired))
+    if statistic == "mean":
+        return _as_wide_as_log_normal(found, [data, over], paired=paired)
     if found.low is None or found.high is None:
         return found
     least = -math.inf if min(float(_array(side).min()) for side in (data, over)) < 0 else 0.0
@@ -117,6 +127,36 @@ def ratio(data: ArrayLike, over: ArrayLike, statistic: str, of: str, *, paired: 
     if q is not None and q < 0.5:
         above, below = below, above
     return replace(found, low=least if below else found.low, high=math.inf if above else found.high)
+
+
+def _as_wide_as_log_normal(found: Measured, sides: Sequence[ArrayLike], *, paired: bool) -> Measured:
+    """A mean, or a ratio of two, whose interval is at least Cox's: that of log-normal samples with the same moments.
+
+    Of values that are not all positive, and of so many that the bootstrap has seen their tail, it stays as it is.
+    """
+    import numpy as np
+
+    samples = [_array(side) for side in sides]
+    sizes = [len(side) for side in samples]
+    if found.low is None or found.high is None or not all(map(math.isfinite, (found.low, found.high))):
+        return found
+    if max(sizes) > MANY or not all(bool((side > 0).all() and np.isfinite(side).all()) for side in samples):
+        return found
+    logs = [np.log(side) for side in samples]
+    means = [float(log.mean() + log.var(ddof=1) / 2) for log in logs]
+    spread = sum(_of_log_mean(float(log.var(ddof=1)), len(log)) for log in logs)
+    if paired and len(logs) > 1:
+        common = float(np.cov(logs[0], logs[1])[0, 1])
+        spread -= 2 * (common / sizes[0] + common**2 / (2 * (sizes[0] - 1)))
+    middle = means[0] - (means[1] if len(means) > 1 else 0)
+    count = min(sizes)
+    arm = _subak.student(count - 1, 0.05) * math.sqrt(max(spread, 0.0) * (count + 3) / (count - 1))
+    return replace(found, low=min(found.low, _exp(middle - arm)), high=max(found.high, _exp(middle + arm)))
+
+
+def _of_log_mean(variance: float, count: int) -> float:
+    """The variance of mean + variance / 2 of ``count`` normal values."""
+    return variance / count + variance**2 / (2 * (count - 1))
 
 
 def over_each(data: Array, over: Array) -> Array:
@@ -184,18 +224,42 @@ def _spread(count: int) -> float:
     return _subak.student(count - 1, 0.05) / Z * math.sqrt(count / (count - 1))
 
 
-def share(hits: float, count: int, of: str, note: str = "", z: float = Z) -> Measured:
-    """The share of ``count`` that are ``hits``, in percent, with Wilson's interval."""
+def share(hits: float, count: int, of: str, note: str = "", tails: float = 0.05) -> Measured:
+    """The share of ``count`` that are ``hits``, in percent, with Clopper and Pearson's interval."""
     if count == 0:
         return Measured(math.nan, count=0, of=of, note=note)
-    p, z2 = hits / count, z * z
-    middle = (p + z2 / (2 * count)) / (1 + z2 / count)
-    half = z / (1 + z2 / count) * math.sqrt(p * (1 - p) / count + z2 / (4 * count * count))
-    # At its ends the interval is exact, but for rounding.
-    low = 0.0 if hits == 0 else 100 * (middle - half)
-    high = 100.0 if hits == count else 100 * (middle + half)
+    whole = round(hits)
+    low = 0.0 if whole == 0 else 100 * _binomial(lambda p: _at_least(whole, count, p) < tails / 2)
+    high = 100.0 if whole == count else 100 * _binomial(lambda p: _at_least(whole + 1, count, p) < 1 - tails / 2)
     sample = Sample("share", {"hits": [float(hits)], "count": [float(count)]})
-    return Measured(100 * p, low, high, count, of, note, share=True, sample=sample)
+    return Measured(100 * hits / count, low, high, count, of, note, share=True, sample=sample)
+
+
+def _binomial(below: Callable[[float], bool]) -> float:
+    """The probability up to which ``below`` holds."""
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if below(middle) else (low, middle)
+    return (low + high) / 2
+
+
+def _at_least(hits: int, count: int, p: float) -> float:
+    """The probability of ``hits`` or more of ``count`` at ``p``."""
+    import numpy as np
+
+    k = np.arange(hits, count + 1)
+    logs = _log_choose(count)[hits:] + k * math.log(p) + (count - k) * math.log1p(-p)
+    return float(np.exp(logs).sum())
+
+
+@cache
+def _log_choose(count: int) -> Array:
+    """The logarithms of the binomial coefficients of ``count``."""
+    import numpy as np
+
+    steps = np.log(np.arange(count, 0, -1)) - np.log(np.arange(1, count + 1))
+    return np.concatenate([[0.0], np.cumsum(steps)])
 
 
 def over_runs(runs: Sequence[Run], statistic: Callable[[Sequence[Run]], float]) -> Measured:
@@ -246,7 +310,9 @@ def from_json(value: Any) -> Value:
     if "statistic" not in value:
         low, high = (None, None) if value["interval"] is None else map(float, value["interval"])
         found = Measured(float(value["value"]), low, high, value["count"], of, value.get("note", ""))
-        return replace(found, share=value.get("share", False) or _is_share(found))
+        if value.get("share", False) or _is_wilsons(found):
+            return share(found.value / 100 * found.count, found.count, of, found.note)
+        return found
     if value["statistic"] == "share":
         return share(value["hits"], value["count"], of)
     data, over = (_numbers(value.get(side)) for side in ("data", "over"))
@@ -255,15 +321,15 @@ def from_json(value: Any) -> Value:
     return estimate(data, value["statistic"], of)
 
 
-def _is_share(found: Measured) -> bool:
-    """Whether the interval is Wilson's of such a share: records of before 2026-11-24 do not say so."""
+def _is_wilsons(found: Measured) -> bool:
+    """Whether the interval is Wilson's of a share: records of before 2026-11-24 do not say that they are of one."""
     if found.count == 0 or found.interval is None or not 0 <= found.value <= 100:
         return False
-    ends = share(round(found.value / 100 * found.count), found.count, found.of)
-    return ends.interval is not None and all(
-        math.isclose(a, b, abs_tol=1e-9)
-        for a, b in zip((found.value, *found.interval), (ends.value, *ends.interval), strict=True)
-    )
+    p, n, z2 = found.value / 100, found.count, Z * Z
+    middle = (p + z2 / (2 * n)) / (1 + z2 / n)
+    half = Z / (1 + z2 / n) * math.sqrt(p * (1 - p) / n + z2 / (4 * n * n))
+    ends = 100 * (middle - half), 100 * (middle + half)
+    return all(math.isclose(a, b, abs_tol=1e-6) for a, b in zip(found.interval, ends, strict=True))
 
 
 def _numbers(data: Sequence[float | None] | None) -> list[float]:

@@ -36,7 +36,7 @@ class Measured:
     """What was resampled: the unit that is independent of the others, such as ``runs``, ``changes``, ``networks``."""
     note: str = ""
     share: bool = False
-    """A share in percent, whose interval is Wilson's."""
+    """A share in percent, whose interval is Clopper and Pearson's."""
     sample: Sample | None = field(default=None, repr=False, compare=False)
     """Kept beside a record, not in it."""
 

@@ -15,9 +15,11 @@ EPOCH_NS, HOLD_NS, EVERY_NS, FILTER_NS = 10_000_000, 5_000_000, 10_000, 80_000
 SCHEMES = {"dctcp": "DCTCP", "numfabric": "NUMFabric"}
 
 
-def _rates(raw: RawResults, scheme: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _rates(raw: RawResults, scheme: str, run: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Times, and the filtered and the expected rates of the flows that are there all the time, a column a flow."""
-    frame = raw.simulated(scheme).table("rate", ["scheme", "flow", "time_ns", "rate_bps", "assigned_bps"]).to_pandas()
+    columns = ["scheme", "seed", "flow", "time_ns", "rate_bps", "assigned_bps"]
+    frame = raw.simulated(scheme).table("rate", columns).to_pandas()
+    frame = frame[frame["seed"] == raw.plan.seed + run]
     mine = frame[frame["scheme"] == scheme].pivot(index="time_ns", columns="flow", values="rate_bps")
     ideal = frame[frame["scheme"] == "ideal"].pivot(index="time_ns", columns="flow", values="assigned_bps")
     # The last sample is taken when all flows have stopped.
@@ -36,21 +38,23 @@ def _settled(times: np.ndarray, rates: np.ndarray, ideal: np.ndarray) -> np.ndar
     return np.array([near[(times > end - HOLD_NS) & (times < end)].all(axis=0) for end in ends])
 
 
-def _shown(raw: RawResults) -> int:
+def _shown(raw: RawResults, run: int = 0) -> int:
     """The flow that is drawn: the one that most is asked of, by the ratio of its expected rates."""
-    ideal = _rates(raw, "numfabric")[2]
+    ideal = _rates(raw, "numfabric", run)[2]
     return int(np.argmax(ideal.max(axis=0) / ideal.min(axis=0)))
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
     """In how many epochs the flow's rate settles, and in how many of all flows' epochs."""
     found: dict[str, Value] = {}
-    flow = _shown(raw)
+    flows = [_shown(raw, run) for run in range(raw.plan.runs)]
     for scheme in SCHEMES:
-        settled = _settled(*_rates(raw, scheme))
-        found[f"{scheme}_flow"] = stats.share(int(settled[:, flow].sum()), len(settled), "epochs")
+        settled = [_settled(*_rates(raw, scheme, run)) for run in range(raw.plan.runs)]
+        one = np.concatenate([epochs[:, flow] for epochs, flow in zip(settled, flows, strict=True)])
+        found[f"{scheme}_flow"] = stats.share(int(one.sum()), len(one), "epochs")
         # Flows of one epoch share a network: epochs are resampled, each with the share of its flows.
-        found[f"{scheme}_all"] = stats.estimate(100 * settled.mean(axis=1), "mean", "epochs")
+        shares = np.concatenate([epochs.mean(axis=1) for epochs in settled])
+        found[f"{scheme}_all"] = stats.estimate(100 * shares, "mean", "epochs")
     return found
 
 

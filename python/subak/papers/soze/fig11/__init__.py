@@ -25,9 +25,9 @@ def _jobs(raw: RawResults) -> Any:
 
 def _apart(raw: RawResults, scheme: str) -> float:
     """How far the ratios of the three queries in packets are from those in the fluid, at most."""
-    columns = ["scheme", "flow_id", "workload.policy", "fct_ns"]
+    columns = ["scheme", "seed", "flow_id", "workload.policy", "fct_ns"]
     frame = raw.simulated("packets").table("job", columns).to_pandas()
-    wide = frame.pivot(index=["flow_id", "scheme"], columns="workload.policy", values="fct_ns")
+    wide = frame.pivot(index=["seed", "flow_id", "scheme"], columns="workload.policy", values="fct_ns")
     ratios = (wide["longest-distance"] / wide["even"]).unstack()
     return float((ratios[scheme] - ratios["ideal"]).abs().max())
 

@@ -1,0 +1,49 @@
+"""docs/coverage.py: how often intervals hold the truth, in small; and the table that states it."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from types import ModuleType
+
+import pytest
+from conftest import ROOT
+
+
+@pytest.fixture(scope="module")
+def coverage() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("coverage_table", ROOT / "docs/coverage.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["coverage_table"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_no_interval_falls_short(coverage: ModuleType) -> None:
+    """Of 150 draws at 95%, 88% and fewer come with a probability below 0.1%."""
+    short = {(row, n): held for row in coverage.ROWS for n in (3, 10) if (held := coverage.coverage(row, n, 150)) < 88}
+    assert short == {}
+
+
+def test_an_interval_that_is_too_narrow_shows(coverage: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cox's arms left out, means of heavy tails hold the truth in some 75%."""
+    monkeypatch.setattr(coverage.stats, "MANY", 0)
+    assert coverage.coverage("mean, heavy tail", 10, 150) < 85
+
+
+def test_the_page_has_every_row_at_least_at_93_percent(coverage: ModuleType) -> None:
+    page = coverage.PAGE.read_text()
+    stated = page.split(coverage.BEGIN)[1].split(coverage.END)[0]
+    for row in coverage.ROWS:
+        held = [
+            float(one)
+            for one in re.findall(
+                r"([\d.]+)%", next(x for x in stated.splitlines() if f"| {row} |" in x).split("|", 2)[2]
+            )
+        ]
+        assert len(held) == len(coverage.COUNTS)
+        assert min(held) >= coverage.LEAST, row
+    assert coverage.put(page, stated.strip() + "\n") == page
