@@ -246,6 +246,14 @@ def test_shares_have_clopper_and_pearsons_interval() -> None:
     assert stats.share(0, 0, "changes").interval is None
 
 
+def test_a_mean_of_shares_stays_within_0_and_100_percent() -> None:
+    low, high = stats.estimate([90.0, 100, 100, 100], "percent", "runs").interval or (0, 101)
+    assert 80 < low < 100 == high
+    low, high = stats.estimate([0.0, 0, 8, 0], "percent", "runs").interval or (-1, 0)
+    assert low == 0 < high
+    assert (stats.estimate([90.0, 100, 100, 100], "mean", "runs").interval or (0, 0))[1] > 100
+
+
 def test_whole_runs_are_resampled() -> None:
     runs = [[1.0, 1.0], [3.0, 3.0], [2.0, 2.0]]
     found = stats.over_runs(runs, lambda chosen: sum(sum(r) for r in chosen) / 6)

@@ -1,6 +1,11 @@
-"""What the experiments on applications share: completion times of jobs, and rates of their flows."""
+"""What the experiments on applications share: completion times of jobs, and rates of their flows.
+
+Nothing is drawn at random there: of several runs, which are alike, the first is read.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -12,16 +17,14 @@ PAYLOAD = 1446 / 1500
 
 def seconds(raw: RawResults, spec: str, name: str, policy: str, scheme: str = "ideal", kind: str = "job") -> float:
     """How long a job (or a flow, as ``job/flow``) took."""
-    columns = ["scheme", "flow_id", "fct_ns", "workload.policy"]
-    frame = raw.simulated(spec).table(kind, columns).to_pandas()
+    frame = _first(raw, spec, kind, ["scheme", "flow_id", "fct_ns", "workload.policy"])
     mine = frame[(frame["scheme"] == scheme) & (frame["flow_id"] == name) & (frame["workload.policy"] == policy)]
     return float(mine["fct_ns"].iloc[0]) / 1e9
 
 
 def rates(raw: RawResults, spec: str, policy: str, scheme: str = "ideal") -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """By flow: times, s, and Gb/s of payload."""
-    columns = ["scheme", "flow_id", "time_ns", "rate_bps", "workload.policy"]
-    frame = raw.simulated(spec).table("rate", columns).to_pandas()
+    frame = _first(raw, spec, "rate", ["scheme", "flow_id", "time_ns", "rate_bps", "workload.policy"])
     mine = frame[(frame["scheme"] == scheme) & (frame["workload.policy"] == policy)]
     found = {}
     for name, rows in mine.groupby("flow_id"):
@@ -31,8 +34,12 @@ def rates(raw: RawResults, spec: str, policy: str, scheme: str = "ideal") -> dic
 
 def weights(raw: RawResults, spec: str, policy: str, flow: str, scheme: str = "ideal") -> tuple[np.ndarray, np.ndarray]:
     """Times, s, and the weight that the flow has from then on."""
-    columns = ["scheme", "flow_id", "time_ns", "weight", "workload.policy"]
-    frame = raw.simulated(spec).table("weight", columns).to_pandas()
+    frame = _first(raw, spec, "weight", ["scheme", "flow_id", "time_ns", "weight", "workload.policy"])
     mine = frame[frame["scheme"] == scheme]
     mine = mine[(mine["workload.policy"] == policy) & (mine["flow_id"] == flow)]
     return mine["time_ns"].to_numpy(dtype=float) / 1e9, mine["weight"].to_numpy(dtype=float)
+
+
+def _first(raw: RawResults, spec: str, kind: str, columns: list[str]) -> Any:
+    frame = raw.simulated(spec).table(kind, ["seed", *columns]).to_pandas()
+    return frame[frame["seed"] == raw.plan.seed]

@@ -80,20 +80,22 @@ def _quantiles(rows: Array, q: float) -> Array:
 
 
 def statistic_of(name: str) -> tuple[Callable[[Array], Array], float | None]:
-    """The statistic of each row of a matrix, and the quantile that it is."""
-    if name == "mean":
+    """The statistic of each row of a matrix, and the quantile that it is. ``percent`` is a mean of shares."""
+    if name in ("mean", "percent"):
         return (lambda rows: rows.mean(axis=1)), None
     q = 0.5 if name == "median" else float(name.removeprefix("p")) / 100
     return (lambda rows: _quantiles(rows, q)), q
 
 
 def estimate(data: ArrayLike, statistic: str, of: str) -> Measured:
-    """The ``statistic`` (``mean``, ``median``, ``p95``, ...) of ``data``, one value for each ``of``."""
+    """The ``statistic`` (``mean``, ``percent``, ``median``, ``p95``, ...) of ``data``, one value for each ``of``."""
     compute, q = statistic_of(statistic)
     sample = Sample(statistic, {"data": _array(data).tolist()})
     found = replace(joint([data], lambda sides: compute(sides[0]), of, paired=False), sample=sample)
     if statistic == "mean":
         return _as_wide_as_log_normal(found, [data], paired=False)
+    if statistic == "percent" and found.low is not None and found.high is not None:
+        return replace(found, low=max(found.low, 0.0), high=min(found.high, 100.0))
     if not tail_is_open(q, found.count) or found.low is None or found.high is None:
         return found
     low, high = (found.low, math.inf) if q is not None and q > 0.5 else (-math.inf, found.high)

@@ -14,7 +14,7 @@ class Sample:
     """What an interval was computed from: enough to compute it again."""
 
     by: str
-    """``mean``, ``median``, ``p95``, ``share``, or ``own`` for a statistic of the experiment's own code."""
+    """``mean``, ``percent``, ``median``, ``p95``, ``share``; ``own`` for a statistic of the experiment's own code."""
     sides: dict[str, list[float]]
     """``data``; ``over`` of a ratio; ``hits`` and ``count`` of a share; of ``own``, each side and the ``draws``."""
     paired: bool = False

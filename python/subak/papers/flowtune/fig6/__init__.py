@@ -57,7 +57,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
         used = [min(float(mean.sum()) for mean in run) / LINK_GBPS for run in runs]
         values[f"{scheme} jain"] = stats.estimate(least[scheme], "mean", "runs")
         values[f"{scheme} off"] = stats.estimate([100 * off for off in worst], "mean", "runs")
-        values[f"{scheme} used"] = stats.estimate([100 * share for share in used], "mean", "runs")
+        values[f"{scheme} used"] = stats.estimate([100 * share for share in used], "percent", "runs")
     unfair = {scheme: [1 - index for index in indices] for scheme, indices in least.items()}
     values["unfair"] = stats.ratio(unfair["cubic"], unfair["flowtune"], "mean", "runs", paired=True)
     return values

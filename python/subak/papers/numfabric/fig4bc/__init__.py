@@ -54,7 +54,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
         found[f"{scheme}_flow"] = stats.share(int(one.sum()), len(one), "epochs")
         # Flows of one epoch share a network: epochs are resampled, each with the share of its flows.
         shares = np.concatenate([epochs.mean(axis=1) for epochs in settled])
-        found[f"{scheme}_all"] = stats.estimate(100 * shares, "mean", "epochs")
+        found[f"{scheme}_all"] = stats.estimate(100 * shares, "percent", "epochs")
     return found
 
 

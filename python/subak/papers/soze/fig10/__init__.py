@@ -82,7 +82,7 @@ def run(settings: dict[str, Any], runs: int, seed: int, progress: Callable[[int,
     lower = [after < before for before, after in quantiles]
     values = {
         "quantiles": round(100 * sum(lower) / len(lower), 1),
-        "faster": {"statistic": "mean", "data": faster, "of": "runs"},
+        "faster": {"statistic": "percent", "data": faster, "of": "runs"},
         "starved": round(worst, 3),
         "mean": {"statistic": "mean", "data": sums[0], "over": sums[1], "of": "runs"},
         "unfinished": unfinished,
