@@ -253,9 +253,12 @@ def test_list(subak: Subak) -> None:
     listed = subak("repro", "--list", "--json").json["experiments"]
     assert [e["name"] for e in listed] == NAMES
     assert all(e["verdict"] for e in listed)
+    assert all(e["age"] in ("", "of today's code", "of older code", "of unknown code") for e in listed)
+    assert all({"changed_since", "samples", "held_out_seeds"} <= set(e) for e in listed)
     told = subak("repro", "--list").out
     assert all(name in told for name in NAMES)
     assert "Verdict at paper scale" in told
+    assert records.ages(catalogue().values()) in " ".join(told.split())
 
 
 @pytest.mark.parametrize(
