@@ -63,6 +63,7 @@ impl<S: Scheme> Sim<S> {
             utility: plan.utility.unwrap_or_else(|| Arc::new(Utility::log(plan.weight))),
             urgency: plan.urgency,
             size_bytes: plan.size_bytes,
+            demand_bps: plan.demand_bps,
             mss_bytes: self.set.sizes.mss_bytes(),
             mtu_bytes: self.set.sizes.mtu_bytes,
             paths,

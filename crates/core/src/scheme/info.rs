@@ -288,6 +288,8 @@ pub struct FlowInfo {
     pub urgency: Urgency,
     /// Payload bytes to send; `None` for a flow without end.
     pub size_bytes: Option<u64>,
+    /// The most that it can send, bit/s on the wire, all subflows together; infinite where nothing bounds it.
+    pub demand_bps: f64,
     /// Payload bytes of a full packet.
     pub mss_bytes: u32,
     /// Bytes of a full packet on the wire.
@@ -315,6 +317,7 @@ impl FlowInfo {
             utility: Arc::new(Utility::log(1.0)),
             urgency: Urgency::Constant,
             size_bytes: None,
+            demand_bps: f64::INFINITY,
             mss_bytes: 1446,
             mtu_bytes: 1500,
             links: paths.iter().map(|p| LinkId::first(p.hops.into()).collect()).collect(),

@@ -5,6 +5,7 @@ mod central;
 mod common;
 mod controller;
 mod delivery;
+mod demands;
 mod departures;
 mod engine;
 mod extending;
