@@ -47,7 +47,8 @@ fn what_a_flow_cannot_use_the_other_gets() {
     let mut missed = Vec::new();
     for (scheme, demand_gbps) in schemes().flat_map(|scheme| [1.0, 3.0].map(|demand| (scheme, demand))) {
         let utility = Some(std::sync::Arc::new(Utility::log(1.0)));
-        let held = FlowPlan { demand_bps: demand_gbps * 1e9, utility: utility.clone(), ..plan(over_star(1, 0), 0, None) };
+        let held =
+            FlowPlan { demand_bps: demand_gbps * 1e9, utility: utility.clone(), ..plan(over_star(1, 0), 0, None) };
         let free = FlowPlan { utility, ..plan(over_star(2, 0), 0, None) };
         let got = rates(scheme, &network, &[held, free]);
         let want = [demand_gbps, 10.0 * share(scheme) - demand_gbps];
