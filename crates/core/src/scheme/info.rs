@@ -343,6 +343,13 @@ pub struct PathInfo {
     pub base_rtt_ns: Ns,
 }
 
+impl PathInfo {
+    /// A time of a scheme on this path, ns: `given_ns`, or where that is 0, `rtts` base RTTs and at least `least_ns`.
+    pub fn time_ns(&self, given_ns: f64, rtts: f64, least_ns: f64) -> f64 {
+        if given_ns > 0.0 { given_ns } else { (rtts * self.base_rtt_ns as f64).max(least_ns) }
+    }
+}
+
 /// An output port as its hop and queue know it; what is looked at or written for every packet comes first.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]

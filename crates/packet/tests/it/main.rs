@@ -26,6 +26,7 @@ mod queueing;
 mod rates;
 mod rcp;
 mod reroute;
+mod round_trips;
 mod s_perc_star;
 mod soze;
 mod spread;
