@@ -176,7 +176,9 @@ duration = "60ms"
 #[test]
 fn a_demand_gives_the_others_as_much_under_both_drivers() {
     // Payload of 1446 in 1500 bytes; a share for messages, and some left free, as the schemes have it.
-    for scheme in ["s-perc", "s-perc-star", "fair", "charny", "flowtune", "numfabric", "xwi-s-perc", "ned-central/paced"] {
+    for scheme in
+        ["s-perc", "s-perc-star", "fair", "charny", "flowtune", "numfabric", "xwi-s-perc", "ned-central/paced"]
+    {
         let share = subak_lab::drivers::find(scheme, None).unwrap().0.data_share(scheme, &Default::default()).unwrap();
         let want = (10.0 * share - 1.0) * 1446.0 / 1500.0;
         let got = ["packet", "fluid"].map(|driver| beside_a_demand(scheme, driver));

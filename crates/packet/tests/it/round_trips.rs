@@ -23,23 +23,16 @@ fn flows(network: &Network, count: u64, span_ns: u64, sizes: &[u64]) -> Vec<Flow
     (0..count).map(one).collect()
 }
 
-/// Flows that have not ended after `most_ns`, and the time that the simulation took.
+/// Flows that have not ended after `most_ns`.
 fn left(scheme: &str, network: &Network, plans: &[FlowPlan], most_ns: u64) -> usize {
-    let began = std::time::Instant::now();
     let mut sim = start(scheme, network, &[], 1);
     let flows: Vec<_> = plans.iter().map(|plan| sim.add(plan.clone())).collect();
     sim.run_until_done(most_ns);
-    let left = flows.iter().filter(|&&f| sim.flow(f).finished_ns.is_none()).count();
-    let worst = flows.iter().zip(plans).filter_map(|(&f, p)| Some(sim.flow(f).finished_ns? - p.start_ns)).max();
+    // Where a timer or a probe is far shorter than the round trips, packets are many times what flows need.
+    let bytes: u64 = plans.iter().map(|plan| plan.size_bytes.unwrap_or(0)).sum();
     let hops = sim.packet_hops();
-    println!(
-        "{scheme:<16} {left} of {} left, longest {:?} us, {hops} hops, {} events, {:.1?}",
-        plans.len(),
-        worst.map(|w| w / 1000),
-        sim.events(),
-        began.elapsed()
-    );
-    left
+    assert!(hops < 20 * (bytes / 1446 + plans.len() as u64), "{scheme}: {hops} packet-hops for {bytes} bytes");
+    flows.iter().filter(|&&f| sim.flow(f).finished_ns.is_none()).count()
 }
 
 fn check(network: &Network, plans: &[FlowPlan], most_ns: u64) {
