@@ -84,7 +84,7 @@ impl Endpoint {
         // At a flowlet each 10 ns the numbers wrap around after 40 s, and the first are long over.
         self.last_flowlet = self.last_flowlet.wrapping_add(1);
         let flowlet = self.last_flowlet;
-        let start = Start { flowlet, to, path, weight };
+        let start = Start { flowlet, to, path, weight, demand: None };
         self.flowlets.insert(flowlet, Flowlet { connection, start, sends, over: false, told: Acked::No, rate });
         if let Some(earlier) = self.active.insert(connection, flowlet) {
             self.forget_if_known(earlier);
@@ -138,6 +138,12 @@ impl Endpoint {
     /// `connection` has another weight from now on.
     pub fn set_weight(&mut self, connection: u64, weight: f32) {
         self.change(connection, |start| Start { weight, ..start });
+    }
+
+    /// `connection` can send `demand_bps` at most from now on; infinite where nothing but the network bounds it.
+    pub fn set_demand(&mut self, connection: u64, demand_bps: f64) {
+        let demand = demand_bps.is_finite().then(|| Rate16::at_most(demand_bps));
+        self.change(connection, |start| Start { demand, ..start });
     }
 
     /// `connection` has another path from now on. It keeps its rate until the allocator has another for it.
@@ -269,10 +275,10 @@ impl Endpoint {
         let number = self.channel.next_number();
         let mut told = Vec::new();
         // The groups that may be begun, each with its head.
-        let mut left = self.settings.most_bytes.saturating_sub(channel::bytes(datagram) + 2 * GROUP_BYTES);
+        let mut left = self.settings.most_bytes.saturating_sub(channel::bytes(datagram) + 3 * GROUP_BYTES);
         while let Some(&id) = self.news.first() {
             let flowlet = self.flowlets.get_mut(&id);
-            let bytes = flowlet.as_ref().map_or(0, |f| if f.over { End::BYTES } else { Start::BYTES });
+            let bytes = flowlet.as_ref().map_or(0, |f| if f.over { End::BYTES } else { f.start.bytes() });
             // One goes in any case.
             if bytes > left && !told.is_empty() {
                 break;

@@ -63,6 +63,7 @@ impl<S: Scheme> Sim<S> {
             utility: plan.utility.unwrap_or_else(|| Arc::new(Utility::log(plan.weight))),
             urgency: plan.urgency,
             size_bytes: plan.size_bytes,
+            demand_bps: plan.demand_bps,
             mss_bytes: self.set.sizes.mss_bytes(),
             mtu_bytes: self.set.sizes.mtu_bytes,
             paths,
@@ -104,8 +105,11 @@ impl<S: Scheme> Sim<S> {
 
     /// How losses are noticed on a path. Acknowledgements wait, too, behind the data of others.
     pub(crate) fn recovery_over(&self, route: &Route, base_rtt_ns: Ns) -> Recovery {
-        let recovery = self.scheme.recovery();
+        let mut recovery = self.scheme.recovery();
+        let least_ns = Ns::from(recovery.rto_rtts).saturating_mul(base_rtt_ns);
+        recovery.rto_max_ns = recovery.rto_max_ns.max(least_ns);
         if recovery.rto_min_ns > 0 {
+            recovery.rto_min_ns = recovery.rto_min_ns.max(least_ns);
             return recovery;
         }
         let full = |l: &LinkId| {
@@ -145,7 +149,9 @@ impl<S: Scheme> Sim<S> {
                 self.flows[flow].source.on_leave(&mut self.io, k);
                 self.carry_out_once_started(flow);
             }
+            let recovery = self.recovery_over(route, info.base_rtt_ns);
             let sub = &mut self.subs[at];
+            sub.sender.set_path(Recovery { patient: sub.ways.is_some(), ..recovery }, info.base_rtt_ns);
             sub.left.push(sub.path(sub.turn()));
             sub.listed &= self.routes.first(sub.forward) == self.routes.first(forward);
             (sub.forward, sub.back, sub.symmetric, sub.base_rtt_ns) = (forward, back, symmetric, info.base_rtt_ns);

@@ -8,6 +8,7 @@ mod asks;
 mod build;
 mod delivery;
 mod departures;
+mod doubts;
 mod event;
 mod flow;
 mod flows;
@@ -32,5 +33,6 @@ mod ways;
 mod wheel;
 
 pub use build::{build, build_on};
+pub use doubts::doubts;
 pub use sim::Sim;
 pub use sizing::{default_buffer_bytes, longest_rtt_ns};

@@ -4,7 +4,7 @@ use crate::event::Turn;
 use crate::mishaps::Rule;
 use crate::sim::Sim;
 use subak_core::driver::{Mishap, PacketEvent};
-use subak_core::scheme::{PacketId, PacketKind, Scheme};
+use subak_core::scheme::{Class, PacketId, PacketKind, Pop, Queue, Scheme};
 use subak_core::{LinkId, Ns};
 
 impl<S: Scheme> Sim<S> {
@@ -78,6 +78,36 @@ impl<S: Scheme> Sim<S> {
         let view = &mut self.ports[link].view;
         view.dropped_packets += 1;
         view.dropped_bytes += u64::from(packet.bytes);
+        self.free_nic(id);
+        self.lose(id);
+    }
+
+    /// All that waits before `link`, which goes down, is lost, whatever is paused there.
+    #[cold]
+    pub(crate) fn lose_waiting(&mut self, link: LinkId) {
+        let now_ns = self.now_ns;
+        let p = &mut self.ports[link];
+        let mut waiting = Vec::new();
+        Class::DATA.iter().for_each(|&class| p.queue.pause(class, false));
+        while let Pop::Packet(id) = p.queue.pop(now_ns, &mut self.slab, &mut self.dropped) {
+            waiting.push(id);
+        }
+        Class::DATA.iter().for_each(|&class| p.queue.pause(class, p.gate.since_ns(class).is_some()));
+        p.refresh(&self.handled);
+        waiting.append(&mut self.dropped);
+        for id in waiting {
+            if self.machines.has_nodes {
+                self.tell_leaving(link, id);
+            }
+            self.give_room(id);
+            self.free_nic(id);
+            self.account_loss(link, id);
+        }
+    }
+
+    /// The packet is gone before it left its own host: the subflow may send again.
+    pub(crate) fn free_nic(&mut self, id: PacketId) {
+        let packet = &self.slab[id];
         if packet.hop == 0 && packet.kind == PacketKind::Data {
             let sub = self.sub_of(packet.flow, packet.subflow);
             self.subs[sub].at_nic = false;
@@ -86,7 +116,6 @@ impl<S: Scheme> Sim<S> {
                 self.await_pace(sub, self.now_ns);
             }
         }
-        self.lose(id);
     }
 
     pub(crate) fn account_loss(&mut self, link: LinkId, id: PacketId) {

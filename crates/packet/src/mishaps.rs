@@ -1,5 +1,6 @@
 //! What is to go wrong in a run.
 
+use std::collections::BTreeMap;
 use subak_core::driver::{Kinds, LinkChange, Machine, Mishap};
 use subak_core::rng::Stream;
 use subak_core::{IdVec, LinkId, Ns};
@@ -29,5 +30,14 @@ pub(crate) struct Mishaps {
     pub rngs: IdVec<LinkId, Stream>,
     pub restarts: IdVec<RestartId, Machine>,
     pub has_downs: bool,
+    /// From when to when links are down and drop what waits.
+    pub drops: BTreeMap<LinkId, Vec<(Ns, Ns)>>,
     pub link_changes: IdVec<ChangeId, (Ns, LinkId, LinkChange)>,
+}
+
+impl Mishaps {
+    /// Whether a fault holds `link` down at `now_ns` that drops what waits before it.
+    pub fn drops_at(&self, link: LinkId, now_ns: Ns) -> bool {
+        self.drops.get(&link).is_some_and(|spans| spans.iter().any(|&(from, until)| from <= now_ns && now_ns < until))
+    }
 }

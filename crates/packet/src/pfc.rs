@@ -1,14 +1,17 @@
 //! Priority flow control: buffers that the ports of a switch share, and links that are paused.
 
 use subak_core::driver::PacketSizes;
-use subak_core::scheme::{Class, Clock, Lossless, Threshold};
-use subak_core::{Fault, IdVec, LinkId, Network, NodeId, Ns};
+use subak_core::scheme::{Class, Clock, Doubt, Lossless, Threshold};
+use subak_core::{Fault, IdVec, LinkId, Network, NodeId, NodeKind, Ns};
 
 /// Bytes on the wire of a pause frame (IEEE 802.1Qbb).
 pub(crate) const FRAME_BYTES: u32 = 64;
 
 /// Frames that may be on their way ahead of one: each class may just have been paused or let go.
 const FRAMES_AHEAD: u32 = 2 * CLASSES as u32;
+
+/// The buffer of a large switch chip: they have 16 to 64 MB.
+const CHIP_BYTES: u64 = 64_000_000;
 
 const CLASSES: usize = Class::ALL.len();
 
@@ -130,14 +133,32 @@ impl Pfc {
             return Err(Fault::new("params.pfc_buffer", what, mend));
         }
         for (node, needed_bytes) in needed.iter_enumerated() {
-            let of_ports = || network.out_links(node).iter().map(|&l| port_bytes(network, l)).sum();
             let room_bytes = match rules.buffer_bytes {
-                None => of_ports(),
+                None => room_of_ports(network, node, *needed_bytes),
                 Some(all_bytes) => all_bytes - needed_bytes,
             };
             pfc.buffers.push(Buffer { room_bytes, used_bytes: 0 });
         }
         Ok(pfc)
+    }
+
+    /// That headroom and reserves of a switch take so much that no chip has a buffer for them, where none is given.
+    pub fn doubt(rules: Lossless, network: &Network, sizes: PacketSizes, clock: Clock) -> Option<Doubt> {
+        let pfc = Pfc::new(rules, network, sizes, clock).ok().filter(|_| rules.buffer_bytes.is_none())?;
+        let needed_bytes = |node: NodeId| -> u64 {
+            let into = pfc.inputs.ids().filter(|&l| pfc.ends[l] == Some(node));
+            into.map(|l| pfc.inputs[l].headroom_bytes + rules.reserve_bytes).sum()
+        };
+        let switches = network.nodes().ids().filter(|&n| network.nodes()[n].kind == NodeKind::Switch);
+        let (most, node) = switches.map(|node| (needed_bytes(node), node)).max()?;
+        let text = format!(
+            "switch \"{}\" needs {:.1} MB for headroom and reserves, which is over half of the {} MB of a large chip: a real one \
+             would drop packets; shorter links, fewer ports or a smaller pfc_headroom help, and pfc_buffer says what there is",
+            network.nodes()[node].name,
+            most as f64 / 1e6,
+            CHIP_BYTES / 1_000_000
+        );
+        (most > CHIP_BYTES / 2).then_some(Doubt { kind: "pfc-headroom", text })
     }
 
     /// The buffer that the ports of `node` share, without headroom.
@@ -219,6 +240,17 @@ impl Pfc {
 fn doublings(ratio: f64) -> f64 {
     // A billionth above a power of two is that power.
     2f64.powf((ratio * (1.0 - 1e-9)).log2().ceil().max(0.0))
+}
+
+/// What the ports of `node` share by default, headroom not included: the sum of their buffers. Where the network leaves these
+/// open, all of it and the headroom is no more than a large chip has, but for as much again as the headroom.
+fn room_of_ports(network: &Network, node: NodeId, needed_bytes: u64) -> u64 {
+    let ports = network.out_links(node);
+    let sum_bytes = ports.iter().map(|&l| port_bytes(network, l)).sum::<u64>();
+    match ports.iter().any(|&l| network.links()[l].buffer_bytes.is_some()) {
+        true => sum_bytes,
+        false => sum_bytes.min(CHIP_BYTES.saturating_sub(needed_bytes).max(needed_bytes)),
+    }
 }
 
 /// The part of a port in its node's buffer.

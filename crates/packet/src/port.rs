@@ -112,6 +112,8 @@ pub struct PortState<S: Scheme> {
     pub serializer: Serializer,
     /// How many faults hold it down.
     pub held_down: u32,
+    /// Whether packets that come while it is held down are dropped.
+    pub drops: bool,
     /// What the last packet on it is.
     pub last_kind: PacketKind,
     /// Which of the links into its far end it is.
@@ -171,6 +173,7 @@ impl<S: Scheme> PortState<S> {
             ends_here: true,
             input: 0,
             held_down: 0,
+            drops: false,
             down_ns: None,
             life: 0,
             twin,

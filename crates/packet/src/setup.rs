@@ -14,8 +14,8 @@ use crate::sim::{Counts, Setup, Sim};
 use crate::wheel::Wheel;
 use hdrhistogram::Histogram;
 use subak_core::driver::{Injected, PacketSizes};
-use subak_core::rng::{Stream, mix};
-use subak_core::scheme::{Hop, Io, Port, Scheme, Slab};
+use subak_core::rng::Stream;
+use subak_core::scheme::{Hop, Io, Scheme, Slab};
 use subak_core::{Fault, IdVec, LinkId, Network, Nic};
 
 impl<S: Scheme> Sim<S> {
@@ -52,21 +52,7 @@ impl<S: Scheme> Sim<S> {
         let rtt_ns = crate::sizing::longest_rtt_ns(network, sizes);
         let twins = network.twins();
         let ports = network.links().iter_enumerated().map(|(l, link)| {
-            let port = Port {
-                link: l,
-                from: link.from,
-                to: link.to,
-                seed: mix(seed ^ mix(u64::from(l.0))),
-                capacity_bps: link.capacity_bps,
-                delay_ns: link.delay_ns,
-                buffer_bytes: link
-                    .buffer_bytes
-                    .unwrap_or_else(|| crate::sizing::default_buffer_bytes(link.capacity_bps)),
-                mtu_bytes: sizes.mtu_bytes,
-                rtt_ns,
-                queued_bytes: 0,
-                queued_packets: 0,
-            };
+            let port = crate::doubts::port(l, link, sizes, rtt_ns, seed);
             PortState::new(&scheme, port, twins[l])
         });
         let mut ports: IdVec<LinkId, PortState<S>> = ports.collect();
@@ -167,7 +153,12 @@ impl<S: Scheme> Sim<S> {
                     self.wheel.push(at_ns, Event::Restart(restart));
                 }
             }
-            Injected::Down { .. } => self.mishaps.has_downs = true,
+            Injected::Down { link, down_ns, up_ns, keeps } => {
+                self.mishaps.has_downs = true;
+                if !keeps {
+                    self.mishaps.drops.entry(link).or_default().push((down_ns, up_ns));
+                }
+            }
             Injected::Capacity { .. } => {}
         }
     }

@@ -242,11 +242,16 @@ impl<S: Scheme> Sim<S> {
     }
 
     fn change(&mut self, link: LinkId, change: LinkChange) {
+        let drops = self.mishaps.drops_at(link, self.now_ns);
         let p = &mut self.ports[link];
+        p.drops = drops;
         match change {
             LinkChange::Down => {
                 p.held_down += 1;
                 p.down_ns = Some(self.now_ns);
+                if drops {
+                    self.lose_waiting(link);
+                }
             }
             LinkChange::Up => {
                 p.held_down -= 1;
@@ -279,6 +284,11 @@ impl<S: Scheme> Sim<S> {
     /// A packet comes to the queue before `link`, by another link or from the host there.
     pub(crate) fn enqueue(&mut self, link: LinkId, id: PacketId, came_by: Option<LinkId>) {
         let now_ns = self.now_ns;
+        if self.ports[link].drops {
+            self.free_nic(id);
+            self.account_loss(link, id);
+            return;
+        }
         self.io.came_by = came_by;
         if self.machines.has_nodes && !self.admits(link, id) {
             self.account_drop(link, id);

@@ -23,11 +23,7 @@ pub(crate) fn bucket_shift(network: &Network) -> u32 {
 /// longest way (exact on trees and the usual fabrics), by the shortest delay: routes of fewest links may take longer. Links
 /// without ends count as one chain.
 pub fn longest_rtt_ns(network: &Network, sizes: PacketSizes) -> Ns {
-    let crossing = |l: LinkId, bytes: u32| {
-        let link = &network.links()[l];
-        link.delay_ns + (f64::from(bytes) * 8e9 / link.capacity_bps).ceil() as Ns
-    };
-    let rtt = |l: LinkId| crossing(l, sizes.mtu_bytes) + crossing(l, sizes.ack_bytes);
+    let rtt = |l: LinkId| crossing_rtt_ns(&network.links()[l], sizes);
     let loose: Ns = network.links().ids().filter(|&l| network.links()[l].from.is_none()).map(rtt).sum();
     let Some(start) = network.hosts().next().or((!network.nodes().is_empty()).then_some(NodeId(0))) else {
         return loose.max(1);
@@ -35,6 +31,12 @@ pub fn longest_rtt_ns(network: &Network, sizes: PacketSizes) -> Ns {
     let (far, _) = farthest(network, start, rtt);
     let (_, across_ns) = farthest(network, far, rtt);
     across_ns.max(loose).max(1)
+}
+
+/// What a link adds to a base RTT, where acknowledgements come back over one like it.
+pub(crate) fn crossing_rtt_ns(link: &Link, sizes: PacketSizes) -> Ns {
+    let crossing = |bytes: u32| link.delay_ns + (f64::from(bytes) * 8e9 / link.capacity_bps).ceil() as Ns;
+    crossing(sizes.mtu_bytes) + crossing(sizes.ack_bytes)
 }
 
 /// The largest rate of a link out of a host, bit/s; of any link where the network knows no hosts.

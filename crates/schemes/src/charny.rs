@@ -134,6 +134,10 @@ impl Rule for Stamped {
         Step { e, b: link.advertised, a: fields.rate, bottlenecked, ignored: false }
     }
 
+    /// A packet begins its trip with what its flow can use.
+    fn demand(&self, fields: &mut Fields, rate: f64) {
+        fields.rate = fields.rate.min(rate);
+    }
     fn returned(&self, fields: &mut Fields) -> f64 {
         let rate = fields.rate;
         if !fields.limited {

@@ -9,8 +9,8 @@ use crate::queue::Fifo;
 use crate::tcp::{self, Window, Windows};
 use subak_core::keys::{AMOUNT, Holds};
 use subak_core::scheme::{
-    Ack, FlowInfo, Goal, Hop, Info, Io, Loss, Lossless, Named, Packet, PacketKind, Param, Params, Port, Recovery,
-    Scheme, SchemeKind, Settles, Source,
+    Ack, Around, Doubt, FlowInfo, Goal, Hop, Info, Io, Loss, Lossless, Named, Packet, PacketKind, Param, Params, Port,
+    Recovery, Scheme, SchemeKind, Settles, Source,
 };
 use subak_core::{Fault, IdVec, Ns, SubflowId};
 
@@ -99,6 +99,10 @@ impl Scheme for Dctcp {
     }
     fn recovery(&self) -> Recovery {
         self.recovery
+    }
+    fn doubts(&self, around: &Around) -> Vec<Doubt> {
+        let dropped_first = || Doubt::of_marking(around, "k", |port| self.hop(port).k_bytes);
+        if self.lossless.is_some() { Vec::new() } else { dropped_first().into_iter().collect() }
     }
     fn queue(&self, port: &Port) -> Fifo {
         Fifo::new(lossless::room_bytes(self.lossless, port))

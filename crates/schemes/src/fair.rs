@@ -100,6 +100,7 @@ impl Rule for LocalMaxMin {
     };
     const ROUNDS: bool = false;
     const RECOVERS: bool = false;
+    /// The links', and that of the virtual link behind them.
     type Fields = Vec<Field>;
     type Link = Link;
 
@@ -107,7 +108,9 @@ impl Rule for LocalMaxMin {
         Ok(LocalMaxMin)
     }
     fn fields(&self, hops: u16) -> Vec<Field> {
-        vec![Field { a: 0.0, b: f64::INFINITY }; usize::from(hops)]
+        let mut fields = vec![Field { a: 0.0, b: f64::INFINITY }; usize::from(hops)];
+        fields.push(Field { a: f64::INFINITY, b: f64::INFINITY });
+        fields
     }
     fn link(&self, capacity_bps: f64) -> Link {
         Link { capacity_bps, limit: HashMap::new(), sorted: Vec::new() }
@@ -129,6 +132,9 @@ impl Rule for LocalMaxMin {
         Step { e, b, a, bottlenecked: b <= e, ignored: false }
     }
 
+    fn demand(&self, fields: &mut Vec<Field>, rate: f64) {
+        fields.last_mut().expect("the virtual link is there").b = rate;
+    }
     fn returned(&self, fields: &mut Vec<Field>) -> f64 {
         fields.iter().map(|f| f.a).fold(f64::INFINITY, f64::min)
     }

@@ -17,10 +17,14 @@ use crate::queue::Fifo;
 use crate::tcp;
 use subak_core::keys::{AMOUNT, Holds};
 use subak_core::scheme::{
-    Ack, FlowInfo, Goal, Info, Io, Loss, LossKind, Named, Param, Params, PathInfo, Port, Recovery, Scheme, SchemeKind,
-    Settles, Source,
+    Ack, Around, Doubt, FlowInfo, Goal, Info, Io, Loss, LossKind, Named, Param, Params, PathInfo, Port, Recovery,
+    Scheme, SchemeKind, Settles, Source,
 };
 use subak_core::{Fault, IdVec, LinkId, Ns, SubflowId};
+
+/// The default of `base_target`: so many base RTTs, and at least so long, ns.
+const BASE_RTTS: f64 = 1.25;
+const BASE_NS: f64 = 25e3;
 
 /// The scheme.
 #[derive(Debug, Clone, Copy)]
@@ -53,7 +57,8 @@ pub struct SwiftSource {
 #[derive(Debug, Clone, Copy)]
 struct Window {
     cwnd: f64,
-    hops: f64,
+    /// The target but for what small windows add, ns.
+    target_ns: f64,
     rtt_ns: Ns,
     decreased_ns: Option<Ns>,
     /// Timeouts in a row.
@@ -74,9 +79,9 @@ impl Named for GoogleSwift {
             Param::number("max_mdf", 0.5, AMOUNT, "the largest share that a cut takes"),
             Param::number(
                 "base_target",
-                25e-6,
+                0.0,
                 Holds::Time,
-                "target of a path without hops, for many packets under way",
+                "target of a path without hops, for many packets under way; 0: 1.25 base RTTs of the path, and at least 25 us",
             ),
             Param::number("hop_scale", 1e-6, Holds::Time, "what each link of the path adds to the target"),
             Param::number("fs_range", 100e-6, Holds::Time, "the most that small windows add to the target; 0: nothing"),
@@ -131,6 +136,17 @@ impl Scheme for GoogleSwift {
     fn recovery(&self) -> Recovery {
         self.recovery
     }
+    fn doubts(&self, around: &Around) -> Vec<Doubt> {
+        let Some((_, longest)) = around.paths else { return Vec::new() };
+        let (target_ns, rtt_ns) = (self.window(&longest).target_ns, longest.base_rtt_ns as f64);
+        let text = format!(
+            "the target of the longest path is {:.1} us but for small windows, and its base RTT is {:.1} us: windows shrink though \
+             nothing waits; leave params.base_target at 0, or give more than the base RTT",
+            target_ns / 1e3,
+            rtt_ns / 1e3
+        );
+        if target_ns <= rtt_ns { vec![Doubt { kind: "target", text }] } else { Vec::new() }
+    }
     fn queue(&self, port: &Port) -> Fifo {
         Fifo::new(port.buffer_bytes)
     }
@@ -145,13 +161,15 @@ impl Scheme for GoogleSwift {
 impl GoogleSwift {
     fn window(&self, path: &PathInfo) -> Window {
         let cwnd = self.initial.min(self.max_cwnd);
-        Window { cwnd, hops: path.hops.into(), rtt_ns: path.base_rtt_ns.max(1), decreased_ns: None, timeouts: 0 }
+        let base_ns = path.time_ns(self.base_target_ns, BASE_RTTS, BASE_NS);
+        let target_ns = base_ns + f64::from(path.hops) * self.hop_scale_ns;
+        Window { cwnd, target_ns, rtt_ns: path.base_rtt_ns.max(1), decreased_ns: None, timeouts: 0 }
     }
 
     /// What a round trip may take, ns.
     fn target_ns(&self, window: &Window) -> f64 {
         let flows_ns = (self.a_ns / window.cwnd.sqrt() + self.b_ns).clamp(0.0, self.fs_range_ns);
-        self.base_target_ns + window.hops * self.hop_scale_ns + flows_ns
+        window.target_ns + flows_ns
     }
 }
 
@@ -238,7 +256,7 @@ mod tests {
     }
 
     fn window(cwnd: f64) -> Window {
-        Window { cwnd, hops: 4.0, rtt_ns: 20 * US, decreased_ns: None, timeouts: 0 }
+        Window { cwnd, target_ns: 29e3, rtt_ns: 20 * US, decreased_ns: None, timeouts: 0 }
     }
 
     #[test]

@@ -20,8 +20,8 @@ use crate::queue::Priority;
 use subak_core::keys::{AMOUNT, Holds, Setting};
 use subak_core::rng::mix;
 use subak_core::scheme::{
-    Ack, FlowInfo, Goal, Headers, Hop, Info, Io, Named, Packet, PacketKind, Param, Params, PathInfo, Port, Preset,
-    Scheme, SchemeKind, Settles, Source,
+    Ack, Around, Doubt, FlowInfo, Goal, Headers, Hop, Info, Io, Named, Packet, PacketKind, Param, Params, PathInfo,
+    Port, Preset, Scheme, SchemeKind, Settles, Source,
 };
 use subak_core::{Fault, IdVec, LinkId, Ns, SubflowId};
 
@@ -30,6 +30,8 @@ pub const MAX_HOPS: usize = 8;
 
 /// Flows for which W_AI leaves the room between eta and the whole: 80 bytes at the paper's 100 Gb/s and 13 us.
 const FLOWS: f64 = 100.0;
+/// Base RTTs may be so many times apart before one T for all of them is doubtful.
+const MOST_TIMES: f64 = 10.0;
 
 /// Those of its run.py, as shares of its line rate of 100 Gb/s.
 const PRESETS: &[Preset] = &[(
@@ -192,6 +194,21 @@ impl Scheme for Hpcc {
         })
     }
     lossless::network!();
+    fn doubts(&self, around: &Around) -> Vec<Doubt> {
+        let Some((shortest, longest)) = around.paths.map(|(a, b)| (a.base_rtt_ns as f64, b.base_rtt_ns as f64)) else {
+            return Vec::new();
+        };
+        let t_ns = if self.t_ns > 0 { self.t_ns as f64 } else { longest };
+        let text = format!(
+            "one T of {:.1} us counts for all flows, and base RTTs go from {:.1} to {:.1} us: windows are of T, so that flows with \
+             short ones fill queues for up to {:.1} us; give params.t, or compare flows of like distances",
+            t_ns / 1e3,
+            shortest / 1e3,
+            longest / 1e3,
+            (t_ns - shortest) / 1e3
+        );
+        if t_ns > MOST_TIMES * shortest { vec![Doubt { kind: "base-rtt", text }] } else { Vec::new() }
+    }
     fn headers(&self) -> Headers {
         self.headers
     }

@@ -38,7 +38,8 @@ pub const BUFFER: Param = Param::number(
     "pfc_buffer",
     0.0,
     Holds::Bytes,
-    "buffer that the ports of a switch share, headroom included; 0: the sum of its ports' buffers, and headroom on top",
+    "buffer that the ports of a switch share, headroom included; 0: the sum of its ports' buffers, and headroom on top, \
+     in all at most the 64 MB of a large chip where the network says nothing of buffers",
 );
 /// `params.pfc_headroom`.
 pub const HEADROOM: Param = Param::number(

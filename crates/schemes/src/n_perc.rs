@@ -54,6 +54,7 @@ impl Rule for Naive {
     };
     const ROUNDS: bool = false;
     const RECOVERS: bool = false;
+    /// The links', and that of the virtual link behind them.
     type Fields = Vec<Field>;
     type Link = Link;
 
@@ -61,7 +62,9 @@ impl Rule for Naive {
         Ok(Naive { tie: Tie::read(params)? })
     }
     fn fields(&self, hops: u16) -> Vec<Field> {
-        vec![Field { a: 0.0, b: f64::INFINITY, bottlenecked: false }; usize::from(hops)]
+        let mut fields = vec![Field { a: 0.0, b: f64::INFINITY, bottlenecked: false }; usize::from(hops)];
+        fields.push(Field { a: f64::INFINITY, b: f64::INFINITY, bottlenecked: false });
+        fields
     }
     fn link(&self, capacity_bps: f64) -> Link {
         Link { scale: Scale::new(capacity_bps), sums: Sums::NONE }
@@ -88,6 +91,9 @@ impl Rule for Naive {
         Step { e, b, a: field.a, bottlenecked: field.bottlenecked, ignored: false }
     }
 
+    fn demand(&self, fields: &mut Vec<Field>, rate: f64) {
+        fields.last_mut().expect("the virtual link is there").b = rate;
+    }
     fn returned(&self, fields: &mut Vec<Field>) -> f64 {
         fields.iter().map(|f| f.a).fold(f64::INFINITY, f64::min)
     }

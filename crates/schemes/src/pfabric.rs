@@ -12,13 +12,16 @@ use crate::queue::{PFabricQueue, Ranked};
 use crate::tcp::Window;
 use subak_core::keys::{AMOUNT, Holds};
 use subak_core::scheme::{
-    Ack, Class, FlowInfo, Goal, Info, Io, Loss, Named, Packet, PacketKind, Param, Params, PathInfo, Port, Recovery,
-    Reply, Scheme, SchemeKind, Settles, Sink, Source, To,
+    Ack, Around, Class, Doubt, FlowInfo, Goal, Info, Io, Loss, Named, Packet, PacketKind, Param, Params, PathInfo,
+    Port, Recovery, Reply, Scheme, SchemeKind, Settles, Sink, Source, To,
 };
 use subak_core::{Fault, IdVec, LinkId, Ns, SubflowId};
 
 /// Bytes on the wire of a probe.
 const PROBE_BYTES: u32 = 64;
+/// The default timeout: so many base RTTs, and at least so long, ns.
+const RTO_RTTS: u32 = 3;
+const RTO_NS: Ns = 45_000;
 
 /// The scheme.
 #[derive(Debug, Clone, Copy)]
@@ -55,9 +58,12 @@ pub struct PFabricSource {
 struct Subflow {
     window: Window,
     most_bytes: u64,
+    rto_ns: Ns,
     /// Timeouts since the last acknowledgement.
     timeouts: u32,
     probing: bool,
+    /// Whether the timer of a probe runs.
+    ticks: bool,
 }
 
 impl Named for PFabric {
@@ -76,7 +82,12 @@ impl Named for PFabric {
                 "room before every link; 0: two bandwidth-delay products of the longest round trip",
             ),
             Param::number("window", 0.0, Holds::Packets, "first window; 0: the path's bandwidth-delay product"),
-            Param::number("rto", 45e-6, Holds::Time, "constant retransmission timeout: about three round trips"),
+            Param::number(
+                "rto",
+                0.0,
+                Holds::Time,
+                "constant retransmission timeout; 0: three base RTTs of the path, and at least 45 us",
+            ),
             Param::number("patience", 5.0, AMOUNT, "timeouts in a row before a sender only probes"),
         ],
         settles: Settles::NEVER,
@@ -95,18 +106,32 @@ impl Scheme for PFabric {
         Ok(PFabric {
             buffer_packets: params.whole("buffer", 0.0, 1e6)?,
             window_packets: params.whole("window", 0.0, 1e6)?,
-            rto_ns: params.ns("rto").max(1000),
+            rto_ns: params.ns("rto"),
             patience: params.whole("patience", 1.0, 1e6)? as u32,
         })
     }
     fn recovery(&self) -> Recovery {
+        let (rto_ns, rto_rtts) = match self.rto_ns {
+            0 => (RTO_NS, RTO_RTTS),
+            given => (given.max(1000), 0),
+        };
         Recovery {
             reorder: None,
             probe: false,
-            rto_min_ns: self.rto_ns,
-            rto_max_ns: self.rto_ns,
+            rto_min_ns: rto_ns,
+            rto_rtts,
+            rto_max_ns: rto_ns,
             ..Recovery::default()
         }
+    }
+    fn doubts(&self, around: &Around) -> Vec<Doubt> {
+        let given = around.network.links().iter().filter(|link| link.buffer_bytes.is_some()).count();
+        let text = format!(
+            "the buffer that the network gives {given} of {} links is not used: queues have the scheme's own room, params.buffer \
+             in packets, and by default two bandwidth-delay products of the longest round trip",
+            around.ports.len()
+        );
+        if given > 0 { vec![Doubt { kind: "buffer", text }] } else { Vec::new() }
     }
     fn queue(&self, port: &Port) -> PFabricQueue {
         let mtu = u64::from(port.mtu_bytes);
@@ -141,8 +166,10 @@ impl PFabric {
         Subflow {
             window: Window::new(mss_bytes, first),
             most_bytes: (most.max(first) * f64::from(mss_bytes)) as u64,
+            rto_ns: (path.time_ns(self.rto_ns as f64, RTO_RTTS.into(), RTO_NS as f64) as Ns).max(1000),
             timeouts: 0,
             probing: false,
+            ticks: false,
         }
     }
 }
@@ -168,9 +195,11 @@ impl PFabricSource {
         io.pace(k, None, Some(s.window.bytes().min(s.most_bytes).max(u64::from(self.mss_bytes))));
     }
 
-    fn probe(&self, io: &mut Io<PFabric>, k: SubflowId) {
+    fn probe(&mut self, io: &mut Io<PFabric>, k: SubflowId) {
         io.ctl(To::Sink, k, self.remaining, Class::Low, PROBE_BYTES);
-        io.timer(k.into(), io.now_ns + self.scheme.rto_ns);
+        let s = &mut self.subflows[k];
+        s.ticks = true;
+        io.timer(k.into(), io.now_ns + s.rto_ns);
     }
 
     /// Something came back.
@@ -208,7 +237,10 @@ impl Source<PFabric> for PFabricSource {
         }
         s.probing = true;
         io.pace(loss.subflow, Some(0.0), None);
-        self.probe(io, loss.subflow);
+        // What was under way times out by and by. One probe at a time goes, all the same.
+        if !self.subflows[loss.subflow].ticks {
+            self.probe(io, loss.subflow);
+        }
     }
     fn on_ctl(&mut self, io: &mut Io<PFabric>, k: SubflowId, _probe: Remaining) {
         self.heard(k);
@@ -216,12 +248,14 @@ impl Source<PFabric> for PFabricSource {
     }
     fn on_timer(&mut self, io: &mut Io<PFabric>, timer: u32) {
         let k = SubflowId(timer as u8);
+        self.subflows[k].ticks = false;
         if self.subflows[k].probing && !self.finished {
             self.probe(io, k);
         }
     }
     fn on_reroute(&mut self, io: &mut Io<PFabric>, k: SubflowId, path: &PathInfo, _links: &[LinkId]) {
-        self.subflows[k] = self.scheme.subflow(path, self.mss_bytes, self.mtu_bytes);
+        let ticks = self.subflows[k].ticks;
+        self.subflows[k] = Subflow { ticks, ..self.scheme.subflow(path, self.mss_bytes, self.mtu_bytes) };
         self.go_on(io, k);
     }
     fn on_finish(&mut self, _io: &mut Io<PFabric>) {

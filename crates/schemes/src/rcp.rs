@@ -18,13 +18,15 @@
 use crate::queue::Fifo;
 use subak_core::keys::{AMOUNT, Holds};
 use subak_core::scheme::{
-    Ack, Class, FlowInfo, Goal, Headers, Hop, Info, Io, Named, Packet, PacketKind, Param, Params, Port, Recovery,
-    Scheme, SchemeKind, Settles, Sink, Source, To, Visit,
+    Ack, Class, FlowInfo, Goal, Headers, Hop, Info, Io, Named, Packet, PacketKind, Param, Params, PathInfo, Port,
+    Recovery, Scheme, SchemeKind, Settles, Sink, Source, To, Visit,
 };
-use subak_core::{Fault, IdVec, Ns, SubflowId};
+use subak_core::{Fault, IdVec, LinkId, Ns, SubflowId};
 
 /// Bytes on the wire of a request or probe.
 const PROBE_BYTES: u32 = 64;
+/// A sender does not ask more often by default, ns.
+const PROBE_NS: f64 = 100e3;
 
 /// The scheme.
 #[derive(Debug, Clone, Copy)]
@@ -65,15 +67,16 @@ pub struct Request {
 /// A sender.
 #[derive(Debug)]
 pub struct RcpSource {
-    probe_ns: Ns,
+    scheme: Rcp,
     subflows: IdVec<SubflowId, Subflow>,
     finished: bool,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 struct Subflow {
     rtt_ns: u32,
     heard_ns: Ns,
+    probe_ns: Ns,
 }
 
 /// The rate that a link offers, and what it needs to correct it.
@@ -99,7 +102,12 @@ impl Rcp {
         Param::number("initial", 0.5, AMOUNT, "rate offered at first, as a share of capacity"),
         Param::number("initial_rtt", 0.0, Holds::Time, "average round trip at first; 0: the network's longest"),
         Param::number("timeslot", 10e-3, Holds::Time, "longest interval between corrections"),
-        Param::number("probe", 100e-6, Holds::Time, "a sender that has heard of no rate for so long asks"),
+        Param::number(
+            "probe",
+            0.0,
+            Holds::Time,
+            "a sender that has heard of no rate for so long asks; 0: the path's base RTT, and at least 100 us",
+        ),
         Param::number("min_rate", 1.2e6, AMOUNT, "least rate a link offers, bit/s"),
         Param::number(
             "rto_min",
@@ -141,7 +149,7 @@ impl Scheme for Rcp {
             initial: params.within("initial", 1e-6, 1.0)?,
             initial_rtt_ns: params.ns("initial_rtt"),
             timeslot_ns: params.ns("timeslot").max(1),
-            probe_ns: params.ns("probe").max(1000),
+            probe_ns: params.ns("probe"),
             min_rate_bps: params.within("min_rate", 1.0, 1e12)?,
             rto_min_ns: params.ns("rto_min"),
             headers: Headers { data_bytes: bytes("header")?, ack_bytes: bytes("ack_header")? },
@@ -158,8 +166,12 @@ impl Scheme for Rcp {
     }
     fn source(&self, flow: &FlowInfo) -> RcpSource {
         RcpSource {
-            probe_ns: self.probe_ns,
-            subflows: IdVec::filled(Subflow::default(), flow.paths.len()),
+            scheme: *self,
+            subflows: flow
+                .paths
+                .iter()
+                .map(|path| Subflow { rtt_ns: 0, heard_ns: 0, probe_ns: self.probe_ns(path) })
+                .collect(),
             finished: false,
         }
     }
@@ -178,6 +190,12 @@ impl Scheme for Rcp {
     }
     fn sink(&self, _flow: &FlowInfo) -> RcpSink {
         RcpSink
+    }
+}
+
+impl Rcp {
+    fn probe_ns(&self, path: &PathInfo) -> Ns {
+        (path.time_ns(self.probe_ns as f64, 1.0, PROBE_NS) as Ns).max(1000)
     }
 }
 
@@ -254,7 +272,8 @@ impl RcpSource {
     }
 
     fn heard(&mut self, io: &mut Io<Rcp>, k: SubflowId, header: Header, rtt_ns: Ns) {
-        self.subflows[k] = Subflow { rtt_ns: rtt_ns.min(Ns::from(u32::MAX)) as u32, heard_ns: io.now_ns };
+        let s = &mut self.subflows[k];
+        (s.rtt_ns, s.heard_ns) = (rtt_ns.min(Ns::from(u32::MAX)) as u32, io.now_ns);
         if header.rate_bps > 0.0 {
             io.pace(k, Some(header.rate_bps), None);
         }
@@ -265,7 +284,7 @@ impl Source<Rcp> for RcpSource {
     fn on_start(&mut self, io: &mut Io<Rcp>) {
         for k in self.subflows.ids() {
             self.ask(io, k);
-            io.timer(k.into(), io.now_ns + self.probe_ns);
+            io.timer(k.into(), io.now_ns + self.subflows[k].probe_ns);
         }
     }
     fn stamp(&mut self, _now_ns: Ns, packet: &mut Packet<Rcp>, _remaining_bytes: u64) {
@@ -282,13 +301,16 @@ impl Source<Rcp> for RcpSource {
             return;
         }
         let k = SubflowId(timer as u8);
-        let heard_ns = self.subflows[k].heard_ns;
-        let mut due_ns = heard_ns + self.probe_ns;
+        let Subflow { heard_ns, probe_ns, .. } = self.subflows[k];
+        let mut due_ns = heard_ns + probe_ns;
         if due_ns <= io.now_ns {
             self.ask(io, k);
-            due_ns = io.now_ns + self.probe_ns;
+            due_ns = io.now_ns + probe_ns;
         }
         io.timer(timer, due_ns);
+    }
+    fn on_reroute(&mut self, _io: &mut Io<Rcp>, k: SubflowId, path: &PathInfo, _links: &[LinkId]) {
+        self.subflows[k].probe_ns = self.scheme.probe_ns(path);
     }
     fn on_finish(&mut self, _io: &mut Io<Rcp>) {
         self.finished = true;
@@ -311,7 +333,6 @@ impl Sink<Rcp> for RcpSink {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use subak_core::LinkId;
 
     fn hop() -> RcpHop {
         let params = Params::resolve(&Rcp::INFO, &serde_json::Map::new()).unwrap();

@@ -55,22 +55,26 @@ pub struct Fields {
     pub links: Vec<Field>,
     /// The least propagated rate and the hop it is from, in place of the rates and ignore bits of the links.
     pub least: Option<(f64, u16)>,
+    /// Rate of the virtual link (b\[l0\]), per unit of weight.
+    pub own: f64,
 }
 
 impl Fields {
     /// As a new flow carries them.
     pub fn new(hops: u16, compact: bool) -> Self {
         let links = vec![Field::NEW; usize::from(hops)];
-        Fields { links, least: compact.then_some((f64::INFINITY, 0)) }
+        Fields { links, least: compact.then_some((f64::INFINITY, 0)), own: f64::INFINITY }
     }
 
-    /// Line 9: the least rate that any link but the `hop`-th propagates.
+    /// Line 9: the least rate that any link but the `hop`-th propagates, the virtual link among them.
     #[inline]
     pub fn limit_rate(&self, hop: u16) -> f64 {
-        if let Some((rate, from)) = self.least {
-            return if from == hop { f64::INFINITY } else { rate };
-        }
-        perc::least_other(&self.links, usize::from(hop), |f| if f.ignored { f64::INFINITY } else { f.b })
+        let others = match self.least {
+            Some((_, from)) if from == hop => f64::INFINITY,
+            Some((rate, _)) => rate,
+            None => perc::least_other(&self.links, usize::from(hop), |f| if f.ignored { f64::INFINITY } else { f.b }),
+        };
+        others.min(self.own)
     }
 
     /// Lines 13-15: what the `hop`-th link found.
@@ -228,6 +232,9 @@ impl Rule for Stateless {
     }
     fn new_round(&self, link: &mut Link) {
         link.max_e.reset();
+    }
+    fn demand(&self, fields: &mut Fields, rate: f64) {
+        fields.own = rate;
     }
     fn returned(&self, fields: &mut Fields) -> f64 {
         fields.rate()

@@ -35,8 +35,6 @@ pub struct Numbered {
     pub fields: Fields,
     /// The link's round in which the packet was last counted there, one a link; 0 for not yet.
     pub round_number: Vec<u8>,
-    /// Rate of the virtual link (b\[l0\]), per unit of weight.
-    pub own: f64,
 }
 
 /// What a link keeps: the same few numbers for any number of flows (it is [`Copy`]).
@@ -90,6 +88,7 @@ impl Rule for Robust {
     };
     const ROUNDS: bool = true;
     const RECOVERS: bool = true;
+    const NAMES_OWN_LINK: bool = true;
     type Fields = Numbered;
     type Link = Link;
 
@@ -97,11 +96,7 @@ impl Rule for Robust {
         Ok(Robust { arithmetic: Arithmetic::read(params)?, compact: params.flag("compact") })
     }
     fn fields(&self, hops: u16) -> Numbered {
-        Numbered {
-            fields: Fields::new(hops, self.compact),
-            round_number: vec![0; usize::from(hops)],
-            own: f64::INFINITY,
-        }
+        Numbered { fields: Fields::new(hops, self.compact), round_number: vec![0; usize::from(hops)] }
     }
     fn link(&self, capacity_bps: f64) -> Link {
         Link {
@@ -119,7 +114,7 @@ impl Rule for Robust {
     }
 
     fn update(&self, link: &mut Link, packet: &mut Numbered, visit: Visit, weight: f64, leaving: bool) -> Step {
-        let Numbered { fields, round_number, own } = packet;
+        let Numbered { fields, round_number } = packet;
         let old = fields.links[usize::from(visit.hop)];
         let scale = &link.scale;
         if !old.bottlenecked {
@@ -134,7 +129,7 @@ impl Rule for Robust {
             link.shadow.assume_bottlenecked(old.a, weight, scale);
         }
         *seen = link.round_number;
-        let e = fields.limit_rate(visit.hop).min(*own);
+        let e = fields.limit_rate(visit.hop);
         let field = self.arithmetic.classify(link.sums.left(weight, scale), e, link.max_e.now);
         fields.write(visit.hop, field);
         if leaving {
@@ -157,7 +152,7 @@ impl Rule for Robust {
         link.flows = std::mem::take(&mut link.seen);
     }
     fn demand(&self, packet: &mut Numbered, rate: f64) {
-        packet.own = rate;
+        packet.fields.own = rate;
     }
     fn flows(link: &Link) -> Option<u32> {
         Some(link.flows)

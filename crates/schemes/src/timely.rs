@@ -52,9 +52,7 @@ pub struct Timely {
     patched: bool,
     alpha: f64,
     beta: f64,
-    t_low_ns: f64,
-    t_high_ns: f64,
-    min_rtt_ns: Ns,
+    given: Times,
     look_ns: Ns,
     /// Whether it looks once a round trip.
     by_rtt: bool,
@@ -67,6 +65,25 @@ pub struct Timely {
     hai: f64,
     min_rate: f64,
     rdma: Rdma,
+}
+
+/// t_low, t_high and the gradient's unit, ns.
+#[derive(Debug, Clone, Copy)]
+struct Times {
+    low_ns: f64,
+    high_ns: f64,
+    unit_ns: f64,
+}
+
+impl Times {
+    /// Those on `path`: where none is given, as many base RTTs as the paper's are of its 20 us, and at least the paper's.
+    fn on(self, path: &PathInfo) -> Self {
+        Times {
+            low_ns: path.time_ns(self.low_ns, 2.5, 50e3),
+            high_ns: path.time_ns(self.high_ns, 25.0, 500e3),
+            unit_ns: path.time_ns(self.unit_ns, 1.0, 20e3),
+        }
+    }
 }
 
 /// When the packet left the NIC.
@@ -83,6 +100,7 @@ pub struct TimelySource {
 #[derive(Debug, Clone, Copy)]
 struct Subflow {
     line_bps: f64,
+    times: Times,
     rate_bps: f64,
     /// The last round trip that was looked at, and the average of the differences.
     before_ns: Option<f64>,
@@ -113,9 +131,24 @@ impl Named for Timely {
             Param::flag("patched", false, "the version of Zhu et al., 2016: one fixed point, and fair"),
             Param::number("alpha", 0.875, AMOUNT, "weight of the newest difference of round trips"),
             Param::number("beta", 0.0, AMOUNT, "gain of cuts; 0: 0.8, and 0.008 if patched"),
-            Param::number("t_low", 50e-6, Holds::Time, "below this round trip the rate grows"),
-            Param::number("t_high", 500e-6, Holds::Time, "above it the rate is cut"),
-            Param::number("min_rtt", 20e-6, Holds::Time, "unit of the gradient"),
+            Param::number(
+                "t_low",
+                0.0,
+                Holds::Time,
+                "below this round trip the rate grows; 0: 2.5 base RTTs of the path, and at least 50 us"
+            ),
+            Param::number(
+                "t_high",
+                0.0,
+                Holds::Time,
+                "above it the rate is cut; 0: 25 base RTTs of the path, and at least 500 us"
+            ),
+            Param::number(
+                "min_rtt",
+                0.0,
+                Holds::Time,
+                "unit of the gradient; 0: the path's base RTT, and at least 20 us"
+            ),
             Param::choice(
                 "look",
                 &["segment", "round-trip"],
@@ -158,9 +191,11 @@ impl Scheme for Timely {
             patched,
             alpha: params.within("alpha", 1e-6, 1.0)?,
             beta,
-            t_low_ns: params.within("t_low", 1e-9, 10.0)? * 1e9,
-            t_high_ns: params.within("t_high", 1e-9, 10.0)? * 1e9,
-            min_rtt_ns: params.ns("min_rtt").max(1),
+            given: Times {
+                low_ns: params.within("t_low", 0.0, 10.0)? * 1e9,
+                high_ns: params.within("t_high", 0.0, 10.0)? * 1e9,
+                unit_ns: params.within("min_rtt", 0.0, 10.0)? * 1e9,
+            },
             look_ns: params.ns("look_interval"),
             by_rtt: params.word("look") == "round-trip",
             hai_below: params.flag("hai_below"),
@@ -178,7 +213,7 @@ impl Scheme for Timely {
         Headers { data_bytes: self.stamp_bytes, ack_bytes: 0 }
     }
     fn source(&self, flow: &FlowInfo) -> TimelySource {
-        let subflows = flow.paths.iter().map(|path| Subflow::new(path.line_rate_bps)).collect();
+        let subflows = flow.paths.iter().map(|path| Subflow::new(self, path)).collect();
         TimelySource { scheme: *self, subflows }
     }
     fn hop(&self, _port: &Port) -> Clock {
@@ -197,10 +232,11 @@ impl Hop<Timely> for Clock {
 }
 
 impl Subflow {
-    fn new(line_bps: f64) -> Self {
+    fn new(scheme: &Timely, path: &PathInfo) -> Self {
         Subflow {
-            line_bps,
-            rate_bps: line_bps,
+            line_bps: path.line_rate_bps,
+            times: scheme.given.on(path),
+            rate_bps: path.line_rate_bps,
             before_ns: None,
             difference_ns: 0.0,
             calm: 0,
@@ -214,17 +250,18 @@ impl Subflow {
     fn look(&mut self, scheme: &Timely, rtt_ns: f64) {
         let Some(before_ns) = self.before_ns.replace(rtt_ns) else { return };
         self.difference_ns += scheme.alpha * (rtt_ns - before_ns - self.difference_ns);
-        let gradient = self.difference_ns / scheme.min_rtt_ns as f64;
+        let Times { low_ns, high_ns, unit_ns } = self.times;
+        let gradient = self.difference_ns / unit_ns;
         let (rate, step) = (self.rate_bps, scheme.delta * self.line_bps);
-        let rate = if rtt_ns < scheme.t_low_ns {
+        let rate = if rtt_ns < low_ns {
             self.calm = if scheme.hai_below { self.calm + 1 } else { 0 };
             rate + step * if self.calm >= scheme.hai_after { scheme.hai } else { 1.0 }
-        } else if rtt_ns > scheme.t_high_ns {
+        } else if rtt_ns > high_ns {
             self.calm = 0;
-            rate * (1.0 - scheme.beta * (1.0 - scheme.t_high_ns / rtt_ns))
+            rate * (1.0 - scheme.beta * (1.0 - high_ns / rtt_ns))
         } else if scheme.patched {
             let w = (2.0 * gradient + 0.5).clamp(0.0, 1.0);
-            let error = (rtt_ns - scheme.t_low_ns) / scheme.t_low_ns;
+            let error = (rtt_ns - low_ns) / low_ns;
             rate * (1.0 - scheme.beta * w * error) + step * (1.0 - w)
         } else if gradient <= 0.0 {
             self.calm += 1;
@@ -260,7 +297,7 @@ impl Source<Timely> for TimelySource {
     }
     fn on_reroute(&mut self, io: &mut Io<Timely>, subflow: SubflowId, path: &PathInfo, _links: &[LinkId]) {
         let s = &mut self.subflows[subflow];
-        *s = Subflow { looked_ns: io.now_ns, look_from: s.look_from, ..Subflow::new(path.line_rate_bps) };
+        *s = Subflow { looked_ns: io.now_ns, look_from: s.look_from, ..Subflow::new(&self.scheme, path) };
         io.pace(subflow, Some(s.rate_bps), None);
     }
 }
@@ -271,9 +308,9 @@ mod tests {
 
     fn with(given: serde_json::Value) -> (Timely, Subflow) {
         let params = Params::resolve(&Timely::INFO, given.as_object().unwrap()).unwrap();
-        let mut subflow = Subflow::new(10e9);
-        subflow.rate_bps = 5e9;
-        (Timely::new(&params).unwrap(), subflow)
+        let scheme = Timely::new(&params).unwrap();
+        let path = PathInfo { hops: 2, line_rate_bps: 10e9, min_capacity_bps: 10e9, base_rtt_ns: 10_000 };
+        (scheme, Subflow { rate_bps: 5e9, ..Subflow::new(&scheme, &path) })
     }
 
     /// The rate, in Gb/s, after each of these round trips in us.

@@ -49,7 +49,7 @@ pub enum Direction {
     Down,
 }
 
-/// A flowlet starts: 16 bytes.
+/// A flowlet starts: 16 bytes, and 2 more where it has a demand.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Start {
     /// Its number at its endpoint. Numbers rise, and none is used again in an epoch.
@@ -60,6 +60,8 @@ pub struct Start {
     pub path: u32,
     /// Positive and finite.
     pub weight: f32,
+    /// The most that it can send, where something beside the network bounds it.
+    pub demand: Option<Rate16>,
 }
 
 /// A flowlet ends: 4 bytes.
@@ -120,10 +122,35 @@ const START: u8 = 1;
 const END: u8 = 2;
 const UPDATE: u8 = 3;
 const OBSERVED: u8 = 4;
+const BOUNDED_START: u8 = 5;
 
 impl Start {
-    /// On the wire.
+    /// On the wire, without a demand.
     pub const BYTES: usize = 16;
+    /// On the wire, with one.
+    pub const BOUNDED_BYTES: usize = 18;
+
+    /// What it takes on the wire.
+    pub fn bytes(&self) -> usize {
+        if self.demand.is_some() { Start::BOUNDED_BYTES } else { Start::BYTES }
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        for word in [self.flowlet, self.to, self.path, self.weight.to_bits()] {
+            out.extend(word.to_be_bytes());
+        }
+        out.extend(self.demand.into_iter().flat_map(|demand| demand.code().to_be_bytes()));
+    }
+
+    fn read(reader: &mut Reader, bounded: bool) -> Result<Start, Malformed> {
+        let (flowlet, to, path) = (reader.u32()?, reader.u32()?, reader.u32()?);
+        let weight = f32::from_bits(reader.u32()?);
+        if !(weight.is_finite() && weight > 0.0) {
+            return Err(reader.before(4, "a weight that is not positive"));
+        }
+        let demand = if bounded { Some(Rate16::from_code(reader.u16()?)) } else { None };
+        Ok(Start { flowlet, to, path, weight, demand })
+    }
 }
 
 impl End {
@@ -158,10 +185,16 @@ impl Datagram {
     /// Bytes of its records and their groups.
     pub fn body_bytes(&self) -> usize {
         let group = |count: usize, bytes: usize| if count == 0 { 0 } else { GROUP_BYTES + count * bytes };
-        group(self.starts.len(), Start::BYTES)
+        let bounded = self.starts_that(true).count();
+        group(self.starts.len() - bounded, Start::BYTES)
+            + group(bounded, Start::BOUNDED_BYTES)
             + group(self.ends.len(), End::BYTES)
             + group(self.updates.len(), Update::BYTES)
             + group(self.observed.iter().len(), 4)
+    }
+
+    fn starts_that(&self, bounded: bool) -> impl Iterator<Item = &Start> {
+        self.starts.iter().filter(move |start| start.demand.is_some() == bounded)
     }
 
     /// Appends it to `out`. `None`, and nothing appended, if it holds more than [`MOST_BYTES`].
@@ -180,14 +213,14 @@ impl Datagram {
             // The whole body fits 16 bits.
             out.extend((count as u16).to_be_bytes());
         };
-        if !self.starts.is_empty() {
-            group(out, START, self.starts.len());
-        }
-        for start in &self.starts {
-            for word in [start.flowlet, start.to, start.path, start.weight.to_bits()] {
-                out.extend(word.to_be_bytes());
+        let starts = |out: &mut Vec<u8>, kind: u8, bounded: bool| {
+            let count = self.starts_that(bounded).count();
+            if count > 0 {
+                group(out, kind, count);
             }
-        }
+            self.starts_that(bounded).for_each(|start| start.encode(out));
+        };
+        starts(out, START, false);
         if !self.ends.is_empty() {
             group(out, END, self.ends.len());
         }
@@ -206,6 +239,7 @@ impl Datagram {
             out.extend(observed.out.code().to_be_bytes());
             out.extend(observed.into.code().to_be_bytes());
         }
+        starts(out, BOUNDED_START, true);
         Some(())
     }
 
@@ -257,14 +291,7 @@ impl Datagram {
         }
         for _ in 0..count {
             match kind {
-                START => {
-                    let (flowlet, to, path) = (reader.u32()?, reader.u32()?, reader.u32()?);
-                    let weight = f32::from_bits(reader.u32()?);
-                    if !(weight.is_finite() && weight > 0.0) {
-                        return Err(reader.before(4, "a weight that is not positive"));
-                    }
-                    self.starts.push(Start { flowlet, to, path, weight });
-                }
+                START | BOUNDED_START => self.starts.push(Start::read(reader, kind == BOUNDED_START)?),
                 END => self.ends.push(End { flowlet: reader.u32()? }),
                 UPDATE => self.updates.push(Update { flowlet: reader.u32()?, rate: Rate16::from_code(reader.u16()?) }),
                 OBSERVED if self.observed.is_none() => {

@@ -4,10 +4,10 @@ use proptest::prelude::*;
 use subak_wire::*;
 
 fn datagrams() -> impl Strategy<Value = Datagram> {
-    let start = (any::<u32>(), any::<u32>(), any::<u32>(), 1e-30f32..1e30)
-        .prop_map(|(flowlet, to, path, weight)| Start { flowlet, to, path, weight });
-    let end = any::<u32>().prop_map(|flowlet| End { flowlet });
     let rate = || any::<u16>().prop_map(Rate16::from_code);
+    let start = (any::<u32>(), any::<u32>(), any::<u32>(), 1e-30f32..1e30, prop::option::of(rate()))
+        .prop_map(|(flowlet, to, path, weight, demand)| Start { flowlet, to, path, weight, demand });
+    let end = any::<u32>().prop_map(|flowlet| End { flowlet });
     let update = (any::<u32>(), rate()).prop_map(|(flowlet, rate)| Update { flowlet, rate });
     let observed = (rate(), rate()).prop_map(|(out, into)| Observed { out, into });
     let records = (
@@ -17,19 +17,23 @@ fn datagrams() -> impl Strategy<Value = Datagram> {
         prop::option::of(observed),
     );
     (any::<[bool; 2]>(), any::<[u32; 4]>(), any::<[u64; 2]>(), records).prop_map(
-        |([up, asks], words, epochs, (starts, ends, updates, observed))| Datagram {
-            direction: if up { Direction::Up } else { Direction::Down },
-            asks,
-            endpoint: words[0],
-            epoch: epochs[0],
-            peer_epoch: epochs[1],
-            number: words[1],
-            ack: words[2],
-            ack_mask: words[3],
-            starts,
-            ends,
-            updates,
-            observed,
+        |([up, asks], words, epochs, (mut starts, ends, updates, observed))| {
+            // Those with a demand are in a group of their own, behind the others.
+            starts.sort_by_key(|start: &Start| start.demand.is_some());
+            Datagram {
+                direction: if up { Direction::Up } else { Direction::Down },
+                asks,
+                endpoint: words[0],
+                epoch: epochs[0],
+                peer_epoch: epochs[1],
+                number: words[1],
+                ack: words[2],
+                ack_mask: words[3],
+                starts,
+                ends,
+                updates,
+                observed,
+            }
         },
     )
 }
@@ -44,11 +48,13 @@ fn encoded(datagram: &Datagram) -> Vec<u8> {
 fn records_take_the_papers_bytes() {
     let empty = Datagram::new(Direction::Up, 1, 1);
     assert_eq!(encoded(&empty).len(), HEADER_BYTES);
-    let start = Start { flowlet: 1, to: 2, path: 3, weight: 1.0 };
+    let start = Start { flowlet: 1, to: 2, path: 3, weight: 1.0, demand: None };
     let update = Update { flowlet: 1, rate: Rate16::at_most(1e9) };
     for count in 1..4 {
         let body = |d: Datagram| encoded(&d).len() - HEADER_BYTES - GROUP_BYTES;
         assert_eq!(body(Datagram { starts: vec![start; count], ..empty.clone() }), 16 * count);
+        let bounded = Start { demand: Some(Rate16::at_most(1e9)), ..start };
+        assert_eq!(body(Datagram { starts: vec![bounded; count], ..empty.clone() }), 18 * count);
         assert_eq!(body(Datagram { ends: vec![End { flowlet: 1 }; count], ..empty.clone() }), 4 * count);
         assert_eq!(body(Datagram { updates: vec![update; count], ..empty.clone() }), 6 * count);
     }
@@ -66,7 +72,7 @@ fn too_much_for_one_datagram_is_refused() {
 
 #[test]
 fn malformed_bytes_are_told_with_their_place() {
-    let start = Start { flowlet: 1, to: 2, path: 3, weight: 1.0 };
+    let start = Start { flowlet: 1, to: 2, path: 3, weight: 1.0, demand: None };
     let sound = encoded(&Datagram { starts: vec![start], ..Datagram::new(Direction::Up, 1, 1) });
     let with = |at: usize, byte: u8| {
         let mut bytes = sound.clone();

@@ -22,6 +22,7 @@ impl Allocator {
         {
             let weight = self.weight(tenant, start);
             let _ = self.iteration.cluster_mut().set_weight(key, weight);
+            let _ = self.iteration.cluster_mut().set_demand(key, demand_bps(start));
             if let Some(known) = self.peer(from).and_then(|peer| peer.flowlets.get_mut(&start.flowlet)) {
                 known.start = *start;
             }
@@ -57,7 +58,7 @@ impl Allocator {
         let bps = if told.bps.is_finite() { told.bps } else { 0.0 };
         let mut slot = Slot { bps, endpoint: from, flowlet: start.flowlet, ..told };
         let links = self.paths.path(from, start.to, start.path);
-        let key = links.and_then(|links| self.iteration.cluster_mut().add(&links, weight).ok());
+        let key = links.and_then(|links| self.iteration.cluster_mut().add_within(&links, weight, demand_bps(start)).ok());
         let mut is_taken_back = false;
         match key {
             Some(key) => {
@@ -108,4 +109,9 @@ impl Allocator {
             self.forget(tenant, &known);
         }
     }
+}
+
+/// The most that a flowlet can use, bit/s. A rate of zero has no place in the iteration: then it is the least that can be told.
+fn demand_bps(start: &Start) -> f64 {
+    start.demand.map_or(f64::INFINITY, |demand| demand.bps().max(1.0))
 }

@@ -190,7 +190,7 @@ pub enum Injected {
         /// When.
         at_ns: Ns,
     },
-    /// The link carries nothing from `down_ns` to `up_ns`; what is on it at that moment is lost, what waits stays.
+    /// The link carries nothing from `down_ns` to `up_ns`; what is on it at that moment is lost.
     Down {
         /// The directed link.
         link: LinkId,
@@ -198,6 +198,8 @@ pub enum Injected {
         down_ns: Ns,
         /// Until when.
         up_ns: Ns,
+        /// Whether what waits before it, and what comes meanwhile, is kept until it is up again, and not dropped.
+        keeps: bool,
     },
 }
 
@@ -255,7 +257,7 @@ impl Injected {
         match *self {
             Injected::Packets { .. } | Injected::Restart { .. } => Vec::new(),
             Injected::Capacity { link, capacity_bps, at_ns } => vec![(at_ns, link, LinkChange::Capacity(capacity_bps))],
-            Injected::Down { link, down_ns, up_ns } => {
+            Injected::Down { link, down_ns, up_ns, .. } => {
                 vec![(down_ns, link, LinkChange::Down), (up_ns, link, LinkChange::Up)]
             }
         }

@@ -288,6 +288,8 @@ pub struct FlowInfo {
     pub urgency: Urgency,
     /// Payload bytes to send; `None` for a flow without end.
     pub size_bytes: Option<u64>,
+    /// The most that it can send, bit/s on the wire, all subflows together; infinite where nothing bounds it.
+    pub demand_bps: f64,
     /// Payload bytes of a full packet.
     pub mss_bytes: u32,
     /// Bytes of a full packet on the wire.
@@ -315,6 +317,7 @@ impl FlowInfo {
             utility: Arc::new(Utility::log(1.0)),
             urgency: Urgency::Constant,
             size_bytes: None,
+            demand_bps: f64::INFINITY,
             mss_bytes: 1446,
             mtu_bytes: 1500,
             links: paths.iter().map(|p| LinkId::first(p.hops.into()).collect()).collect(),
@@ -338,6 +341,13 @@ pub struct PathInfo {
     pub min_capacity_bps: f64,
     /// Round trip of a full packet and its acknowledgement on the idle network, ns.
     pub base_rtt_ns: Ns,
+}
+
+impl PathInfo {
+    /// A time of a scheme on this path, ns: `given_ns`, or where that is 0, `rtts` base RTTs and at least `least_ns`.
+    pub fn time_ns(&self, given_ns: f64, rtts: f64, least_ns: f64) -> f64 {
+        if given_ns > 0.0 { given_ns } else { (rtts * self.base_rtt_ns as f64).max(least_ns) }
+    }
 }
 
 /// An output port as its hop and queue know it; what is looked at or written for every packet comes first.

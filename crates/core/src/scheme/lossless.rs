@@ -11,7 +11,8 @@ pub struct Lossless {
     pub threshold: Threshold,
     /// A paused class goes on once so many bytes less than the threshold wait.
     pub resume_bytes: u64,
-    /// The buffer of a switch, headroom included; `None`: the sum of its ports' buffers, and headroom on top.
+    /// The buffer of a switch, headroom included; `None`: the sum of its ports' buffers, and headroom on
+    /// top; 64 MB at most where the network leaves its links' buffers open.
     pub buffer_bytes: Option<u64>,
     /// What may wait of a class by each link before it counts against the threshold.
     pub reserve_bytes: u64,

@@ -5,6 +5,7 @@
 //! what the machine asks of it. The same machines run under the round driver (control messages only) and the
 //! packet simulator.
 
+mod doubts;
 mod follows;
 mod info;
 mod io;
@@ -12,6 +13,7 @@ mod lossless;
 mod packet;
 mod repair;
 
+pub use doubts::{Around, Doubt};
 pub use follows::{Circumstances, Follows};
 pub use info::{FlowInfo, Goal, InRounds, Info, Param, Params, PathInfo, Port, Preset, SchemeKind, Settles};
 pub use io::{Ask, Io, To, Update};
@@ -66,6 +68,11 @@ pub trait Scheme: Sized + Clone + Send + 'static {
     /// path.
     fn takes_one_path(&self) -> bool {
         false
+    }
+    /// What of its parameters does not suit the network around it.
+    fn doubts(&self, around: &Around) -> Vec<Doubt> {
+        let _ = around;
+        Vec::new()
     }
     /// How losses are noticed.
     fn recovery(&self) -> Recovery {

@@ -16,6 +16,8 @@ pub struct Recovery {
     /// Smallest retransmission timeout, ns; it doubles at each timeout in a row. 0: the round trip over the path when all
     /// buffers on it, out and back, are full, and then the largest is at least eight times that.
     pub rto_min_ns: Ns,
+    /// Both timeouts are at least so many base RTTs of the path.
+    pub rto_rtts: u32,
     /// Largest retransmission timeout, ns. Equal to the smallest for a constant timeout.
     pub rto_max_ns: Ns,
     /// Whether the receiver drops what comes out of order, says so once for each gap, and the sender sends all again from there
@@ -33,6 +35,7 @@ impl Default for Recovery {
             patient: false,
             probe: true,
             rto_min_ns: 200_000,
+            rto_rtts: 0,
             rto_max_ns: 100_000_000,
             go_back: false,
             timeout_loses_all: false,

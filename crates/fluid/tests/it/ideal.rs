@@ -98,7 +98,7 @@ fn weights_demands_and_stops_count() {
 #[test]
 fn nothing_moves_over_a_link_that_is_down() {
     let network = network(&[(8e9, 0)]);
-    let mut sim = ideal(&network, &[Injected::Down { link: LinkId(0), down_ns: 500, up_ns: 10_500 }]);
+    let mut sim = ideal(&network, &[Injected::Down { link: LinkId(0), down_ns: 500, up_ns: 10_500, keeps: false }]);
     sim.add(plan(&[0], 0, Some(1450)));
     sim.run_until(5000);
     assert_eq!((sim.flow(FlowId(0)).assigned_bps, sim.link(LinkId(0)).data_bytes), (0.0, 500));

@@ -78,7 +78,7 @@ fn rates_move_when_flows_come_and_go_and_weights_change_and_not_before() {
 fn what_a_link_no_longer_carries_is_cut_at_once() {
     let faults = [
         Injected::Capacity { link: LinkId(0), capacity_bps: 3e9, at_ns: 1_000_000 },
-        Injected::Down { link: LinkId(0), down_ns: 2_000_000, up_ns: 3_000_000 },
+        Injected::Down { link: LinkId(0), down_ns: 2_000_000, up_ns: 3_000_000, keeps: false },
     ];
     let mut sim = fluid(Goal::MaxMin, &one_link(), &faults);
     sim.add(plan(&[0], 0, None));

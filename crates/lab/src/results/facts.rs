@@ -22,6 +22,7 @@ pub(crate) const COLUMNS: &[&str] = &[
     "completed",
     "utilization",
     "dropped_packets",
+    "dropped_in_run",
     "lost_packets",
     "retransmissions",
     "pauses",
@@ -98,6 +99,8 @@ pub(crate) struct Run {
     /// By criterion, one a change.
     pub settled: BTreeMap<u64, Vec<Settled>>,
     pub whole: BTreeMap<&'static str, f64>,
+    /// Packets dropped for want of room at any time.
+    pub dropped: u64,
     pub waits: Vec<(u64, u64)>,
     /// Links that wait for each other in a circle of pauses, and since when.
     pub stuck: Vec<(String, u64)>,
@@ -131,6 +134,7 @@ pub(crate) fn collect(batch: &RecordBatch, runs: &mut BTreeMap<u64, Run>) {
     let (criterion, end_error) = (whole(batch, "criterion"), number(batch, "end_error"));
     let (queued, time, near) = (whole(batch, "queued_bytes"), whole(batch, "time_ns"), flag(batch, "near_at_end"));
     let (link, stuck, id) = (text(batch, "link"), whole(batch, "deadlock_ns"), text(batch, "flow_id"));
+    let dropped = whole(batch, "dropped_in_run");
     let fact = |i: usize| {
         size(i).zip(start(i)).map(|(size_bytes, start_ns)| FlowFact {
             size_bytes,
@@ -171,6 +175,7 @@ pub(crate) fn collect(batch: &RecordBatch, runs: &mut BTreeMap<u64, Run>) {
             }
             Some("summary") => {
                 run.end_ns = time(i).unwrap_or(0);
+                run.dropped = dropped(i).unwrap_or(0);
                 for name in WHOLE {
                     run.whole.extend(whole(batch, name)(i).map(|v| (*name, v as f64)));
                 }

@@ -88,7 +88,7 @@ fn faults(setting: &Setting) -> Vec<Value> {
         Injected::Restart { at_ns, .. } => {
             json!({"from_ns": at_ns, "until_ns": null, "text": "a machine starts again"})
         }
-        Injected::Down { link: l, down_ns, up_ns } => {
+        Injected::Down { link: l, down_ns, up_ns, .. } => {
             json!({"from_ns": down_ns, "until_ns": up_ns, "link": link(*l), "text": format!("{} is down", link(*l))})
         }
     };
@@ -99,7 +99,7 @@ fn faults(setting: &Setting) -> Vec<Value> {
 /// Of a fault whose links each seed draws: how many, and from the first time to the last.
 fn drawn(some: &Breakdown) -> Value {
     let (from_ns, until_ns, what) = match some.event {
-        Event::Down(ref times) => {
+        Event::Down(ref times, _) => {
             let ends = (times.first().map_or(0, |t| t.0), times.last().map_or(Ns::MAX, |t| t.1));
             (ends.0, Some(ends.1), if times.len() > 1 { "flap".to_string() } else { "are down".to_string() })
         }

@@ -153,6 +153,8 @@ columns! {
     dropped_packets: whole,
     /// bytes dropped for want of room, between warm-up and duration
     dropped_bytes: whole,
+    /// packets dropped for want of room over the whole run, its warm-up and drain included: of a summary alone
+    dropped_in_run: whole,
     /// packets lost to injected faults, between warm-up and duration
     lost_packets: whole,
     /// how often a class of packets was paused before the link, between warm-up and duration; of a summary, over all links

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use subak_core::driver::{Injected, Machine, Route};
 use subak_core::quantity::quoted;
-use subak_core::scheme::Goal;
+use subak_core::scheme::{Doubt, Goal};
 use subak_core::{LinkId, Nic};
 
 /// Below so many flows a run, the figures of a size bin are those of a few flows.
@@ -66,28 +66,47 @@ pub(crate) fn of_spec(spec: &ValidSpec) -> Vec<Warning> {
     for first in (0..spec.len()).step_by(per_setting.max(1)) {
         let (setting, _) = spec.setting(first);
         let cells = (first as u64..(first + per_setting) as u64).collect::<Vec<_>>();
+        for (choice, Doubt { kind, text }) in
+            spec.schemes.iter().flat_map(|choice| doubts(setting, choice).into_iter().map(move |doubt| (choice, doubt)))
+        {
+            note(
+                &mut all,
+                Warning { kind, scheme: Some(choice.label.clone()), axes: BTreeMap::new(), cells: cells.clone(), text },
+            );
+        }
         for choice in spec.schemes.iter().filter(|choice| does_not_recover(setting, choice)) {
             let kind = "no-recovery";
             let text = "it does not come right again after control messages are lost, late or doubled, or a link is down, as faults of this spec \
                         bring about: links keep rates of flows that are gone; take a scheme that recovers, such as \
                         s-perc-star for s-perc"
                 .to_string();
-            let scheme = Some(choice.label.clone());
-            match all.iter_mut().find(|w| w.kind == kind && w.scheme == scheme) {
-                Some(known) => known.cells.extend(&cells),
-                None => all.push(Warning { kind, scheme, axes: BTreeMap::new(), cells: cells.clone(), text }),
-            }
+            note(
+                &mut all,
+                Warning { kind, scheme: Some(choice.label.clone()), axes: BTreeMap::new(), cells: cells.clone(), text },
+            );
         }
         let told =
             [slow_link(spec, setting), unseen_faults(setting), unlike_nics(spec, setting), one_path(spec, setting)];
         for (kind, text) in told.into_iter().flatten().chain(of_input(setting)) {
-            match all.iter_mut().find(|w| (w.kind, &w.text) == (kind, &text)) {
-                Some(known) => known.cells.extend(&cells),
-                None => all.push(Warning { kind, scheme: None, axes: BTreeMap::new(), cells: cells.clone(), text }),
-            }
+            note(&mut all, Warning { kind, scheme: None, axes: BTreeMap::new(), cells: cells.clone(), text });
         }
     }
     all
+}
+
+/// Adds `new`, or its cells to a warning that says the same.
+fn note(all: &mut Vec<Warning>, new: Warning) {
+    match all.iter_mut().find(|w| (w.kind, &w.scheme, &w.text) == (new.kind, &new.scheme, &new.text)) {
+        Some(known) => known.cells.extend(new.cells),
+        None => all.push(new),
+    }
+}
+
+/// What of the scheme's parameters does not suit the setting's network.
+fn doubts(setting: &Setting, choice: &SchemeChoice) -> Vec<Doubt> {
+    let Ok((driver, info)) = choice.driver() else { return Vec::new() };
+    let params = setting.circumstances(true).complete(&info, &choice.params);
+    driver.doubts(&choice.name, &params, setting.topology.network(), setting.packet)
 }
 
 /// How the files of the network and of the workload were read, where that needs saying.
@@ -219,11 +238,13 @@ fn of_group(setting: &Setting, choice: &SchemeChoice, group: &Group, all: &mut V
         );
         warn("no-flow", cells, text);
     }
-    let cells = cells_where(&|run| run.whole.get("dropped_packets").is_some_and(|&dropped| dropped > 0.0));
+    let cells = cells_where(&|run| run.dropped > 0);
     if !cells.is_empty() && is_lossless(choice) {
-        let text = "packets were dropped under priority flow control, which is to lose none: pfc_headroom is less than what still \
-                    arrives after a pause; leave it at 0 to have it computed"
-            .to_string();
+        let text = format!(
+            "{} packets were dropped under priority flow control, which is to lose none, in the warm-up and the drain as well: \
+             pfc_headroom is less than what still arrives after a pause; leave it at 0 to have it computed",
+            runs.iter().map(|(_, run)| run.dropped).sum::<u64>()
+        );
         warn("pfc-drops", cells, text);
     }
     let cells = cells_where(&|run| run.never_started > 0);

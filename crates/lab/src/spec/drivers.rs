@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 use subak_core::driver::{Driver, Injected, PacketSizes};
-use subak_core::scheme::{Goal, Info, Load, Params, Scheme, SchemeKind, Settles, Work};
+use subak_core::scheme::{Doubt, Goal, Info, Load, Params, Scheme, SchemeKind, Settles, Work};
 use subak_core::{Fault, Network, Nic, Policy};
 use subak_fluid::Stated;
 use subak_schemes::{Visitor, registry};
@@ -109,6 +109,11 @@ pub trait DriverKind: Sync {
     fn is_lossless(&self, name: &str, params: &Map<String, Value>) -> bool {
         let _ = (name, params);
         false
+    }
+    /// What of the scheme's parameters does not suit the network.
+    fn doubts(&self, name: &str, params: &Map<String, Value>, network: &Network, sizes: PacketSizes) -> Vec<Doubt> {
+        let _ = (name, params, network, sizes);
+        Vec::new()
     }
     /// Why packets of one flow cannot take several paths under the scheme, and what helps; `None` where they can.
     fn keeps_to_one_path(&self, name: &str, params: &Map<String, Value>) -> Option<(&'static str, &'static str)> {
@@ -279,6 +284,9 @@ impl DriverKind for Packets {
     }
     fn is_lossless(&self, name: &str, params: &Map<String, Value>) -> bool {
         subak_schemes::with_scheme(name, params, IsLossless).unwrap_or(false)
+    }
+    fn doubts(&self, name: &str, params: &Map<String, Value>, network: &Network, sizes: PacketSizes) -> Vec<Doubt> {
+        subak_packet::doubts(name, params, network, sizes).unwrap_or_default()
     }
     fn keeps_to_one_path(&self, name: &str, params: &Map<String, Value>) -> Option<(&'static str, &'static str)> {
         subak_schemes::with_scheme(name, params, OnePath).ok().flatten()

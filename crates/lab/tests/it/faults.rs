@@ -148,3 +148,29 @@ fn what_cannot_be_broken_is_refused_with_its_place() {
         assert!(!refused.mend.is_empty(), "{refused}");
     }
 }
+
+/// Packets lost in a run in which a link into a host fails while others send to it, and those sent again.
+fn lost_and_again(waiting: &str) -> (u64, u64) {
+    let text = format!(
+        r#"
+        network = {{kind = "star", hosts = 9, rate = "10Gbps"}}
+        workload = {{kind = "incast", senders = 8, size = "20KB"}}
+        scheme = [{{name = "reno"}}]
+        fault = [{{kind = "down", link = "switch0->h0", both = false, down = "20us", up = "60us"{waiting}}}]
+        run = {{duration = "1ms"}}
+    "#
+    );
+    let (dir, _) = ran("waiting", &Spec::from_toml(&text).unwrap().validate().unwrap_or_else(|e| panic!("{e}")));
+    let summary = rows(&dir.0, "summary").remove(0);
+    (summary["lost_packets"].parse().unwrap(), summary["retransmissions"].parse().unwrap())
+}
+
+#[test]
+fn a_link_that_fails_drops_what_waits_unless_told_to_keep_that() {
+    let [(lost, again), dropped, (kept, few)] =
+        ["", ", waiting = \"drop\"", ", waiting = \"keep\""].map(lost_and_again);
+    assert_eq!((lost, again), dropped, "drop is the default");
+    assert!(lost > 20 && kept <= 2 && few < again, "{lost} lost, {again} again; {kept} lost, {few} again");
+    let fault = spec(json!([{"kind": "down", "link": "leaf0->spine1", "waiting": "kep"}])).unwrap_err();
+    assert!(fault.to_string().contains("did you mean \"keep\""), "{fault}");
+}

@@ -3,6 +3,7 @@
 use crate::common::{Scratch, rows};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
+use subak_core::scheme::Goal;
 use subak_lab::{Options, Spec, run};
 
 type Rows = Vec<BTreeMap<String, String>>;
@@ -134,4 +135,56 @@ fn a_scheme_with_a_centre_wants_it_placed() {
     assert_eq!(results("central-fluid", &fluid, "convergence").len(), 2);
     let fault = refusal(&reweighed(fair, "[[scheme]]\noptimizer = \"ned-central\"\nfabric = \"swift\"\n"));
     assert!(fault.contains("wishes rates") && fault.contains("paced"), "{fault}");
+}
+
+/// The rate that a flow without a demand has beside one that can use 1 of 10 Gb/s, Gb/s of payload.
+fn beside_a_demand(scheme: &str, driver: &str) -> f64 {
+    const BYTES: f64 = 40e6;
+    let max_min = subak_lab::drivers::find(scheme, None).unwrap().1.goal == Goal::MaxMin;
+    let policy = if max_min { r#"{kind = "max-min"}"# } else { r#"{kind = "alpha-fair", alpha = 1}"# };
+    let text = format!(
+        r#"
+[network]
+kind = "star"
+hosts = 3
+rate = "10Gbps"
+
+[workload]
+kind = "steps"
+flows = [
+  {{id = "held", src = "h0", dst = "h2", demand = "1Gbps"}},
+  {{id = "free", src = "h1", dst = "h2", size = {BYTES}, start = "5ms"}},
+]
+
+[[scheme]]
+name = "{scheme}"
+driver = "{driver}"
+policy = {policy}
+
+[controller]
+at = "h0"
+
+[run]
+duration = "60ms"
+"#
+    );
+    let flows = results(&format!("demand-{scheme}-{driver}").replace('/', "-"), &text, "flow");
+    let free = flows.iter().find(|row| row["flow_id"] == "free").unwrap();
+    BYTES * 8.0 / free["fct_ns"].parse::<f64>().unwrap()
+}
+
+#[test]
+fn a_demand_gives_the_others_as_much_under_both_drivers() {
+    // Payload of 1446 in 1500 bytes; a share for messages, and some left free, as the schemes have it.
+    for scheme in
+        ["s-perc", "s-perc-star", "fair", "charny", "flowtune", "numfabric", "xwi-s-perc", "ned-central/paced"]
+    {
+        let share = subak_lab::drivers::find(scheme, None).unwrap().0.data_share(scheme, &Default::default()).unwrap();
+        let want = (10.0 * share - 1.0) * 1446.0 / 1500.0;
+        let got = ["packet", "fluid"].map(|driver| beside_a_demand(scheme, driver));
+        println!("{scheme}: {got:?}, {want}");
+        for gbps in got {
+            assert!((gbps / want - 1.0).abs() < 0.06, "{scheme}: {got:?} Gb/s, not {want}");
+        }
+    }
 }

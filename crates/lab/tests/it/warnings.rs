@@ -294,3 +294,61 @@ fn what_was_left_out_is_said() {
         }
     }
 }
+
+/// The warnings of `scheme` on `network`, by kind.
+fn doubts(network: &str, scheme: &str) -> Vec<(&'static str, String)> {
+    let text = format!(
+        r#"
+        network = {network}
+        workload = {{kind = "incast", senders = 3, size = "10KB"}}
+        scheme = [{scheme}]
+        run = {{duration = "1ms"}}
+    "#
+    );
+    let outcome = go("doubts", &text).1;
+    let own = |w: &&subak_lab::Warning| w.scheme.is_some() && w.kind != "few-flows";
+    outcome.warnings.iter().filter(own).map(|w| (w.kind, w.text.clone())).collect()
+}
+
+const STAR: &str = r#"{kind = "star", hosts = 4, rate = "10Gbps""#;
+
+#[test]
+fn parameters_that_do_not_suit_the_network_are_said() {
+    // What the network is, the scheme, and the warning with a figure in it; `None` where there is nothing to say.
+    let cases = [
+        (r#", buffer = "50KB""#, r#"name = "dctcp""#, Some(("marking", "97500 bytes"))),
+        (r#", buffer = "99KB""#, r#"name = "dctcp""#, None),
+        (r#", buffer = "50KB""#, r#"name = "dctcp", params = {k = 20}"#, None),
+        (r#", buffer = "50KB""#, r#"name = "dctcp", params = {pfc = "dynamic"}"#, None),
+        (
+            r#", link_delay = "50us""#,
+            r#"name = "google-swift", params = {base_target = "60us"}"#,
+            Some(("target", "62.0 us")),
+        ),
+        (r#", link_delay = "50us""#, r#"name = "google-swift""#, None),
+        (r#", buffer = "50KB""#, r#"name = "pfabric""#, Some(("buffer", "8 of 8 links"))),
+        ("", r#"name = "pfabric""#, None),
+        ("", r#"name = "hpcc""#, None),
+        ("", r#"name = "hpcc", params = {t = "2ms"}"#, Some(("base-rtt", "2000.0 us"))),
+        (r#", link_delay = "10ms""#, r#"name = "hpcc", params = {pfc = "static"}"#, Some(("pfc-headroom", "64 MB"))),
+        (r#", link_delay = "10ms""#, r#"name = "hpcc", params = {pfc_buffer = "1GB"}"#, None),
+    ];
+    for (network, scheme, wanted) in cases {
+        let told = doubts(&format!("{STAR}{network}}}"), &format!("{{{scheme}}}"));
+        match wanted {
+            Some((kind, figure)) => {
+                assert!(
+                    told.iter().any(|(k, text)| *k == kind && text.contains(figure)),
+                    "{network} {scheme}: {told:?}"
+                );
+            }
+            None => assert_eq!(told, [], "{network} {scheme}"),
+        }
+    }
+}
+
+#[test]
+fn one_base_rtt_for_all_flows_of_a_wide_network_is_said() {
+    let told = doubts(r#"{kind = "wan", topology = "b4-18"}"#, r#"{name = "hpcc"}"#);
+    assert!(told.iter().any(|(kind, _)| *kind == "base-rtt"), "{told:?}");
+}

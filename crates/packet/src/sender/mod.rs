@@ -106,6 +106,11 @@ impl Sender {
         }
     }
 
+    /// The subflow takes a path with this idle round trip from now on, where losses are noticed so.
+    pub fn set_path(&mut self, recovery: Recovery, base_rtt_ns: Ns) {
+        (self.recovery, self.base_rtt_ns) = (recovery, base_rtt_ns);
+    }
+
     /// Payload bytes under way.
     pub fn in_flight_bytes(&self) -> u64 {
         self.in_flight_bytes

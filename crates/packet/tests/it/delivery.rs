@@ -71,7 +71,7 @@ fn one_percent_loss_of_every_kind_of_packet_loses_no_byte() {
 fn a_link_that_goes_down_and_comes_up_costs_time_but_no_byte() {
     let mut lost = 0;
     for scheme in schemes() {
-        let down = Injected::Down { link: LinkId(1), down_ns: MS / 2, up_ns: 3 * MS };
+        let down = Injected::Down { link: LinkId(1), down_ns: MS / 2, up_ns: 3 * MS, keeps: false };
         let mut sim = start(scheme, &star(3, 10e9, 1000), &[down], 1);
         let flows =
             [sim.add(plan(over_star(1, 0), 0, Some(2_000_000))), sim.add(plan(over_star(2, 0), 0, Some(2_000_000)))];
@@ -91,14 +91,15 @@ fn a_link_that_goes_down_and_comes_up_costs_time_but_no_byte() {
 
 #[test]
 fn a_link_is_up_again_when_the_last_of_its_faults_is_over() {
-    let down = |from, until| Injected::Down { link: LinkId(1), down_ns: from * MS, up_ns: until * MS };
+    let down = |from, until| Injected::Down { link: LinkId(1), down_ns: from * MS, up_ns: until * MS, keeps: false };
     let mut sim = start("dctcp", &star(2, 10e9, 1000), &[down(1, 3), down(2, 5)], 1);
     let flow = sim.add(plan(over_star(1, 0), 0, None));
     let mut received_at = |at| {
         sim.run_until(at * MS);
         sim.flow(flow).received_bytes
     };
-    let (broken, still, up) = (received_at(2), received_at(5), received_at(8));
+    // Its sender tries again after 6.4 ms at the latest.
+    let (broken, still, up) = (received_at(2), received_at(5), received_at(15));
     assert_eq!(broken, still);
     assert!(up > still);
 }
@@ -158,7 +159,7 @@ proptest! {
                 let mut faults = vec![
                     lose(data, only(true, false, false)), lose(ack, only(false, true, false)), lose(ctl, only(false, false, true)),
                 ];
-                faults.extend(down.map(|(link, down_ns, span_ns)| Injected::Down { link: LinkId(link), down_ns, up_ns: down_ns + span_ns }));
+                faults.extend(down.map(|(link, down_ns, span_ns)| Injected::Down { link: LinkId(link), down_ns, up_ns: down_ns + span_ns, keeps: down_ns % 2 == 0 }));
                 let mut sim = start(scheme, &star(6, 10e9, 500), &faults, seed);
                 let flows: Vec<_> = sizes.iter()
                     .map(|&(size, at, src, hop)| sim.add(plan(over_star(src, (src + hop) % 6), at, Some(size))))
@@ -226,5 +227,24 @@ fn few_flows_of_an_incast_are_late() {
         let late = (0..256).filter(|&k| fct(k) > 1_200_000).count();
         // Flows whose whole window was dropped have no acknowledgement to tell, and wait for the timeout.
         assert!(late <= 12, "{scheme}: {late} of 256 flows took over twice as long as all of a wave need");
+    }
+}
+
+/// What waits before a link as it goes down is dropped, or is kept and sent once it is back.
+#[test]
+fn what_waits_at_a_link_that_goes_down_is_dropped_or_kept() {
+    for keeps in [false, true] {
+        let down = Injected::Down { link: LinkId(1), down_ns: 100_000, up_ns: 400_000, keeps };
+        let mut sim = start("reno", &star(9, 10e9, 1000), &[down], 1);
+        // 8 hosts send 10 packets each at once: at 100 us some 18 of 80 have gone, and the rest comes and waits.
+        let flows: Vec<_> = (1..9).map(|h| sim.add(plan(over_star(h, 0), 80_000, Some(14_460)))).collect();
+        sim.run_until(399_000);
+        let (waits, lost) = (sim.link(LinkId(1)).queued_packets, sim.link(LinkId(1)).lost_packets);
+        assert_eq!(keeps, waits > 0, "{waits} wait, {lost} are lost");
+        assert!(if keeps { lost <= 2 } else { lost >= 50 }, "{lost} are lost, {keeps}");
+        sim.run_until_done(1_000 * MS);
+        for f in flows {
+            assert_eq!(sim.flow(f).received_bytes, 14_460);
+        }
     }
 }

@@ -44,7 +44,8 @@ fn flows_go_on_as_tcp_once_the_allocator_cannot_be_reached() {
         sim.run_until_done(1_000 * MS);
         flows.map(|f| sim.flow(f).finished_ns.expect("it finishes"))
     };
-    let cut = [6, 7].map(|link| Injected::Down { link: LinkId(link), down_ns: 2 * MS, up_ns: 10_000 * MS });
+    let cut =
+        [6, 7].map(|link| Injected::Down { link: LinkId(link), down_ns: 2 * MS, up_ns: 10_000 * MS, keeps: false });
     let (with, without) = (run(&[]), run(&cut));
     // 25 MB take 21 ms; at half of the link the larger one alone would take 33.
     assert!(with[1] < 23 * MS && without[1] < 27 * MS, "{with:?}, {without:?}");

@@ -272,7 +272,8 @@ fn a_resume_that_a_broken_link_lost_is_said_again() {
     use subak_core::driver::Injected;
     // The way back of the trunk is down for 2 ms: pause frames get lost, and so does the last resume.
     let (network, routes) = chain_with_a_victim();
-    let faults = [1, 2, 3].map(|k| Injected::Down { link: LinkId(11), down_ns: k * MS, up_ns: k * MS + 700 * US });
+    let faults =
+        [1, 2, 3].map(|k| Injected::Down { link: LinkId(11), down_ns: k * MS, up_ns: k * MS + 700 * US, keeps: false });
     let given = unmarked("static", 30_000);
     let mut sim =
         subak_packet::build("dcqcn", given.as_object().unwrap(), &network, PacketSizes::default(), &faults, 1).unwrap();

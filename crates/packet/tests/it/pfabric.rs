@@ -36,7 +36,7 @@ fn flows_are_served_in_the_order_of_what_they_have_left() {
 
 #[test]
 fn a_sender_that_hears_nothing_only_probes() {
-    let down = Injected::Down { link: LinkId(1), down_ns: 100 * US, up_ns: 5_000 * US };
+    let down = Injected::Down { link: LinkId(1), down_ns: 100 * US, up_ns: 5_000 * US, keeps: false };
     let mut sim = start("pfabric", &star(2, 10e9, 1000), &[down], 1);
     let flow = sim.add(plan(over_star(1, 0), 0, Some(2_000_000)));
     sim.run_until(1_000 * US);
@@ -53,7 +53,7 @@ fn a_sender_that_hears_nothing_only_probes() {
 #[test]
 fn a_flow_with_a_demand_goes_on_after_it_probed() {
     // A link is down for longer than the sender's patience: it stops, asks with probes, and is told to go on.
-    let down = Injected::Down { link: LinkId(1), down_ns: 50_000, up_ns: 800_000 };
+    let down = Injected::Down { link: LinkId(1), down_ns: 50_000, up_ns: 800_000, keeps: false };
     let mut sim = start("pfabric", &star(2, 10e9, 1000), &[down], 1);
     let mut bounded = plan(over_star(1, 0), 0, Some(400_000));
     bounded.demand_bps = 2e9;

@@ -33,7 +33,7 @@ fn recovers(seed: u64) -> u64 {
             from_ns: 0,
             until_ns: LAST_FAULT_NS,
         },
-        Injected::Down { link: down, down_ns: 4 * MS, up_ns: 5 * MS },
+        Injected::Down { link: down, down_ns: 4 * MS, up_ns: 5 * MS, keeps: false },
     ];
     let params = serde_json::Map::new();
     let mut sim =

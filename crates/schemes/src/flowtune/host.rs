@@ -41,10 +41,11 @@ pub(super) struct Host {
 }
 
 /// A connection as its source told of it, and whether a rate holds.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct KnownFlow {
     pub(super) path: u32,
     pub(super) weight: f32,
+    pub(super) demand_bps: f64,
     pub(super) is_granted: bool,
 }
 
@@ -99,18 +100,23 @@ impl Node<Flowtune> for Host {
     fn on_flow(&mut self, io: &mut Io<Flowtune>, flow: FlowId, message: Message) {
         let now_ns = io.now_ns;
         match message {
-            Message::Begin { subflow, to, path, weight } => {
+            Message::Begin { subflow, to, path, weight, demand_bps } => {
                 let connection = connection(flow, subflow);
-                let told = KnownFlow { path, weight, is_granted: false };
+                let told = KnownFlow { path, weight, demand_bps, is_granted: false };
                 match self.flows.get(&connection).copied() {
-                    None => self.endpoint(now_ns).begin(connection, to.0, path, weight),
-                    Some(before) if (before.path, before.weight) == (path, weight) => return,
+                    None => {
+                        self.endpoint(now_ns).begin(connection, to.0, path, weight);
+                        self.endpoint(now_ns).set_demand(connection, demand_bps);
+                    }
+                    Some(before) if KnownFlow { is_granted: false, ..before } == told => return,
                     Some(_) => {
+                        self.endpoint(now_ns).set_demand(connection, demand_bps);
                         self.endpoint(now_ns).set_weight(connection, weight);
                         self.endpoint(now_ns).reroute(connection, path);
                     }
                 }
-                self.flows.entry(connection).and_modify(|t| (t.path, t.weight) = (path, weight)).or_insert(told);
+                let is_granted = self.flows.get(&connection).is_some_and(|before| before.is_granted);
+                self.flows.insert(connection, KnownFlow { is_granted, ..told });
             }
             Message::Ending { subflow } => self.endpoint(now_ns).remaining(now_ns, connection(flow, subflow), 0),
             Message::End { subflow } => {

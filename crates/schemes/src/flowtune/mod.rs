@@ -62,6 +62,8 @@ pub enum Message {
         path: u32,
         /// Its weight.
         weight: f32,
+        /// The most that it can send, bit/s on the wire.
+        demand_bps: f64,
     },
     /// From a source: the flow will be done before the allocator can hear of it.
     Ending {
@@ -204,6 +206,7 @@ impl Scheme for Flowtune {
         FlowtuneSource {
             to: flow.ends.map(|(_, to)| to),
             weight: flow.utility.weight(self.settings.alpha).unwrap_or(flow.weight),
+            demand_bps: flow.demand_bps,
             alpha: self.settings.alpha,
             ahead_ns: self.settings.ahead_ns,
             beat_ns: self.settings.beat_ns,
@@ -255,6 +258,8 @@ pub struct FlowtuneSource {
     to: Option<NodeId>,
     /// Of w^alpha x^-alpha, over the subflows.
     weight: f64,
+    /// The most that the flow can send.
+    demand_bps: f64,
     alpha: f64,
     ahead_ns: Ns,
     beat_ns: Ns,
@@ -279,8 +284,8 @@ impl FlowtuneSource {
         let share = self.subflows.len() as f64;
         for (k, _) in self.subflows.iter_enumerated().filter(|(_, s)| !s.is_ending) {
             let path = self.network.get().and_then(|n| Turns::code(n, &self.links[k])).unwrap_or(NO_PATH);
-            let weight = (self.weight / share) as f32;
-            io.ctl(To::Host, k, Message::Begin { subflow: k, to, path, weight }, Class::Control, 0);
+            let (weight, demand_bps) = ((self.weight / share) as f32, self.demand_bps / share);
+            io.ctl(To::Host, k, Message::Begin { subflow: k, to, path, weight, demand_bps }, Class::Control, 0);
         }
     }
 

@@ -174,10 +174,11 @@ impl Centre<Rate> for NedCentre {
         if self.flows.get(&flow.flow).is_some_and(|known| known.links != flow.links) {
             self.on_gone(flow.flow);
         }
-        let part = weight / flow.links.len().max(1) as f64;
+        let parts = flow.links.len().max(1) as f64;
+        let (part, demand_bps) = (weight / parts, flow.demand_bps / parts);
         let cluster = self.iteration.cluster_mut();
         let known = self.flows.entry(flow.flow).or_insert_with(|| {
-            let add = |path: &Vec<LinkId>| Subflow { key: cluster.add(path, part).ok(), told_bps: None };
+            let add = |path: &Vec<LinkId>| Subflow { key: cluster.add_within(path, part, demand_bps).ok(), told_bps: None };
             Known { weight, links: flow.links.clone(), subflows: flow.links.iter().map(add).collect() }
         });
         if known.weight != weight {

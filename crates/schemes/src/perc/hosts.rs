@@ -277,7 +277,7 @@ impl Wired for Stateless {
     }
     fn fields(packet: &Fixed, unit: Unit) -> Fields {
         let links = packet.links.iter().take(packet.hops.into()).map(|entry| field(entry, unit)).collect();
-        Fields { links, least: None }
+        Fields { links, least: None, own: f64::INFINITY }
     }
 }
 
@@ -287,11 +287,11 @@ impl Wired for Robust {
         for (entry, &number) in entries.iter_mut().zip(&numbered.round_number) {
             entry.round_number = number;
         }
-        (entries, unit.rate(numbered.own))
+        (entries, unit.rate(numbered.fields.own))
     }
     fn fields(packet: &Fixed, unit: Unit) -> Numbered {
         let round_number = packet.links.iter().take(packet.hops.into()).map(|entry| entry.round_number).collect();
-        Numbered { fields: <Stateless as Wired>::fields(packet, unit), round_number, own: unit.bps(packet.own) }
+        Numbered { fields: Fields { own: unit.bps(packet.own), ..<Stateless as Wired>::fields(packet, unit) }, round_number }
     }
 }
 

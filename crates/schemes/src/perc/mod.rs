@@ -73,6 +73,9 @@ pub trait Rule: Clone + Debug + Send + 'static {
     const ROUNDS: bool;
     /// Whether links forget flows whose packet was lost, so that the source may start them anew without harm.
     const RECOVERS: bool;
+    /// Whether [`Rule::content_bytes`] has room for the virtual link; where it does not, a flow with a demand has a packet as over
+    /// one link more.
+    const NAMES_OWN_LINK: bool = false;
     /// What the packet carries for the links.
     type Fields: Clone + Debug + Send;
     /// What a link keeps.
@@ -103,11 +106,8 @@ pub trait Rule: Clone + Debug + Send + 'static {
     fn new_round(&self, link: &mut Self::Link) {
         let _ = link;
     }
-    /// The flow itself can use no more than `rate` per unit of weight: the virtual link of section 4.1, for members that
-    /// have one.
-    fn demand(&self, fields: &mut Self::Fields, rate: f64) {
-        let _ = (fields, rate);
-    }
+    /// The flow itself can use no more than `rate` per unit of weight: the virtual link l0 of sections 4.1 and 5.1.
+    fn demand(&self, fields: &mut Self::Fields, rate: f64);
     /// Flows over the link, where the rule counts them itself.
     fn flows(link: &Self::Link) -> Option<u32> {
         let _ = link;

@@ -4,7 +4,8 @@
 //! starts at line rate, goes before others, and sends no control packet at all if it fits into a round trip; and the
 //! control packet names what is left to send over a round trip as the rate of a virtual link of the flow's own. A flow
 //! that this link limits sends what it has at line rate. Left is what was not sent yet or has to be sent again: what is
-//! under way needs no rate.
+//! under way needs no rate. The same virtual link names the flow's demand, in every member (section 5.1): its rate is the
+//! least of the two.
 
 use super::{Message, Perc, Rule, Settings, wire_bytes};
 use std::sync::Arc;
@@ -26,6 +27,8 @@ pub struct PercSource<R: Rule> {
     short: bool,
     /// Whether control packets tell what is left.
     tells: bool,
+    /// The most that a subflow can send, bit/s.
+    can_send_bps: f64,
     /// Payload not acknowledged; `u64::MAX` for a flow without end.
     remaining_bytes: u64,
     subflows: IdVec<SubflowId, Subflow<R>>,
@@ -89,6 +92,7 @@ impl<R: Rule> PercSource<R> {
             mss_bytes: flow.mss_bytes,
             short: flow.size_bytes.is_some_and(|size| size <= settings.short_bytes),
             tells: settings.demand,
+            can_send_bps: flow.demand_bps / flow.paths.len().max(1) as f64,
             remaining_bytes: flow.size_bytes.unwrap_or(u64::MAX),
             subflows: flow.paths.iter().map(subflow).collect(),
             finishing: false,
@@ -110,7 +114,8 @@ impl<R: Rule> PercSource<R> {
     }
 
     fn send(&mut self, io: &mut Io<Perc<R>>, k: SubflowId, mut message: Message<R>) {
-        let demand_bps = self.demand_bps(k);
+        let own_bps = self.can_send_bps.min(self.left_bps(k));
+        let hops = self.hops_in_packet(k);
         let subflow = &mut self.subflows[k];
         subflow.serial = subflow.serial.wrapping_add(1);
         subflow.sent_ns = io.now_ns;
@@ -120,10 +125,15 @@ impl<R: Rule> PercSource<R> {
         message.round_ns = 0;
         message.was = std::mem::replace(&mut message.weight, subflow.weight);
         message.fin = self.finishing;
-        self.rule.demand(&mut message.fields, demand_bps / message.weight);
+        self.rule.demand(&mut message.fields, own_bps / message.weight);
         subflow.place = if message.fin { Place::Gone } else { Place::Out };
-        let bytes = wire_bytes(self.rule.content_bytes(subflow.path.hops));
-        io.ctl(To::Sink, k, message, Class::Control, bytes);
+        io.ctl(To::Sink, k, message, Class::Control, wire_bytes(self.rule.content_bytes(hops)));
+    }
+
+    /// Links that the packet of subflow `k` has room for.
+    fn hops_in_packet(&self, k: SubflowId) -> u16 {
+        let own = self.can_send_bps.is_finite() && !R::NAMES_OWN_LINK;
+        self.subflows[k].path.hops + u16::from(own)
     }
 
     fn patience_ns(&self, k: SubflowId) -> Ns {
@@ -140,7 +150,7 @@ impl<R: Rule> PercSource<R> {
     }
 
     /// Rate on the wire that would bring what is left to send through in a round trip, bit/s.
-    fn demand_bps(&self, k: SubflowId) -> f64 {
+    fn left_bps(&self, k: SubflowId) -> f64 {
         if !self.tells || self.remaining_bytes == u64::MAX {
             return f64::INFINITY;
         }
@@ -233,7 +243,7 @@ impl<R: Rule> Source<Perc<R>> for PercSource<R> {
         let (next_ns, path) = (subflow.sent_ns + subflow.tx_ns, subflow.path);
         if !self.finishing {
             // What the flow has left, not a link, limits it: out with it.
-            let last = self.demand_bps(k) <= rate;
+            let last = self.left_bps(k) <= rate;
             let rate = if last { path.line_rate_bps } else { rate.max(self.floor_bps(&path)) };
             io.pace(k, Some(rate), None);
         }
@@ -260,11 +270,12 @@ impl<R: Rule> Source<Perc<R>> for PercSource<R> {
 
     /// A packet that is held here tells the links of the old path that the flow leaves them.
     fn on_leave(&mut self, io: &mut Io<Perc<R>>, k: SubflowId) {
-        let Subflow { path, place, .. } = &mut self.subflows[k];
+        let bytes = wire_bytes(self.rule.content_bytes(self.hops_in_packet(k)));
+        let place = &mut self.subflows[k].place;
         if matches!(place, Place::Held(_))
             && let Place::Held(message) = std::mem::replace(place, Place::Out)
         {
-            tear_down(io, k, message, wire_bytes(self.rule.content_bytes(path.hops)));
+            tear_down(io, k, message, bytes);
         }
     }
 

@@ -6,6 +6,9 @@ use crate::over::{Fabric, FabricSource, Weight};
 use subak_core::scheme::{Ack, Carries, FlowInfo, Io, Loss, LossKind, PathInfo, Scheme};
 use subak_core::{IdVec, Ns, SubflowId};
 
+/// Over so many of the network's longest round trips a subflow's share of its flow is taken.
+const HOLD_RTTS: f64 = 100.0;
+
 /// A sender.
 #[derive(Debug, Clone)]
 pub struct Sender {
@@ -13,6 +16,8 @@ pub struct Sender {
     unit: Unit,
     /// k + p, ns.
     longest_ns: f64,
+    /// Time constant of [`Subflow::held_bps`], ns.
+    hold_ns: f64,
     mss_bytes: u32,
     mtu_bytes: u32,
     top_bps: f64,
@@ -24,6 +29,9 @@ struct Subflow {
     base_rtt_ns: Ns,
     limits: Limits,
     rate: SenderRate,
+    /// What it had over the last round trips, bit/s: of a flow with several subflows, what the optimizer is told. The rate
+    /// itself follows a weight at once, and so a share that was taken from it would prove itself right.
+    held_bps: f64,
     updated_ns: Ns,
     started: bool,
 }
@@ -39,12 +47,13 @@ impl Sender {
                 rtt_ns: path.base_rtt_ns.max(1),
             };
             let rate = SenderRate::new(&law, p_ns, flow.line_rate_bps, &limits);
-            Subflow { base_rtt_ns: path.base_rtt_ns.max(1), limits, rate, updated_ns: 0, started: false }
+            Subflow { base_rtt_ns: path.base_rtt_ns.max(1), limits, rate, held_bps: 0.0, updated_ns: 0, started: false }
         };
         Sender {
             law,
             unit: law.unit(flow.rtt_ns),
             longest_ns: law.k_ns + p_ns,
+            hold_ns: HOLD_RTTS * flow.rtt_ns.max(1) as f64,
             mss_bytes: flow.mss_bytes,
             mtu_bytes: flow.mtu_bytes,
             top_bps,
@@ -73,7 +82,7 @@ impl<F: Fabric<Wish = Weight, Header = MaxDelay, Ctl = (), Source = Sender>> Fab
         for k in self.subflows.ids() {
             let s = &mut self.subflows[k];
             s.rate.start(&s.limits);
-            (s.updated_ns, s.started) = (io.now_ns, true);
+            (s.updated_ns, s.started, s.held_bps) = (io.now_ns, true, s.rate.bps());
             self.pace(io, k);
         }
     }
@@ -88,7 +97,8 @@ impl<F: Fabric<Wish = Weight, Header = MaxDelay, Ctl = (), Source = Sender>> Fab
     }
 
     fn rate_bps(&self, k: SubflowId) -> Option<f64> {
-        Some(self.subflows[k].rate.bps())
+        let s = &self.subflows[k];
+        Some(if self.subflows.len() == 1 { s.rate.bps() } else { s.held_bps })
     }
 
     fn on_reroute<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>, k: SubflowId, path: &PathInfo) {
@@ -111,6 +121,8 @@ impl<F: Fabric<Wish = Weight, Header = MaxDelay, Ctl = (), Source = Sender>> Fab
         let heard = Heard { delay_ns: self.unit.ns(*header), passed_ns, rtt_ns };
         s.rate.hear(heard, self.law.often != Often::Packet, &s.limits);
         s.updated_ns = io.now_ns;
+        let newer = -libm::expm1(-(passed_ns as f64) / self.hold_ns);
+        s.held_bps += newer * (s.rate.bps() - s.held_bps);
         self.pace(io, ack.subflow);
     }
 

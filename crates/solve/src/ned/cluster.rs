@@ -127,8 +127,13 @@ impl<T: Real> Cluster<T> {
 
     /// Adds a flow of `weight` over `path`. The fault's place is relative to the flow.
     pub fn add(&mut self, path: &[LinkId], weight: f64) -> Result<Key, Fault> {
+        self.add_within(path, weight, f64::INFINITY)
+    }
+
+    /// Adds a flow of `weight` over `path` that can use at most `demand_bps`. The fault's place is relative to the flow.
+    pub fn add_within(&mut self, path: &[LinkId], weight: f64, demand_bps: f64) -> Result<Key, Fault> {
         let ln_gain = self.alpha * ln_weight(weight)?;
-        let flow = NewFlow { path, ln_gain, demand_bps: f64::INFINITY };
+        let flow = NewFlow { path, ln_gain, demand_bps };
         self.check(&flow)?;
         Ok(self.insert(&flow))
     }
@@ -168,10 +173,7 @@ impl<T: Real> Cluster<T> {
         if !ln_gain.is_finite() {
             return fault("weight", "it is not finite and positive".into(), "give a finite, positive weight");
         }
-        if demand_bps.is_nan() || demand_bps <= 0.0 {
-            return fault("demand", format!("it is {demand_bps}"), "give a positive rate");
-        }
-        Ok(())
+        check_demand(demand_bps)
     }
 
     /// Puts a checked flow into a slot and on its links.
@@ -241,6 +243,16 @@ impl<T: Real> Cluster<T> {
         self.ln_gain[key.slot()] = ln_gain;
         self.weigh(key.0);
         self.uneven += usize::from(self.gain[block][lane] != T::ONE);
+        self.version += 1;
+        Ok(())
+    }
+
+    /// Changes the most that a flow can use, bit/s; infinite for no bound.
+    pub fn set_demand(&mut self, key: Key, demand_bps: f64) -> Result<(), Fault> {
+        check_demand(demand_bps)?;
+        self.known(key)?;
+        self.demand[key.slot()] = demand_bps / self.unit_bps;
+        self.weigh(key.0);
         self.version += 1;
         Ok(())
     }
@@ -430,6 +442,13 @@ fn ln_weight(weight: f64) -> Result<f64, Fault> {
     match weight.is_finite() && weight > 0.0 {
         true => Ok(libm::log(weight)),
         false => Err(Fault::new("weight", format!("it is {weight}"), "give a finite, positive weight")),
+    }
+}
+
+fn check_demand(demand_bps: f64) -> Result<(), Fault> {
+    match demand_bps > 0.0 {
+        true => Ok(()),
+        false => Err(Fault::new("demand", format!("it is {demand_bps}"), "give a positive rate")),
     }
 }
 

@@ -239,6 +239,7 @@ impl Run<'_> {
             ctl_bytes: links(|l| l.ctl_bytes),
             dropped_packets: links(|l| l.dropped_packets),
             dropped_bytes: links(|l| l.dropped_bytes),
+            dropped_in_run: Some(self.counted.links.ids().map(|l| self.driver.link(l).dropped_packets).sum()),
             lost_packets: links(|l| l.lost_packets),
             pauses: links(|l| l.pauses),
             paused_ns: links(|l| l.paused_ns),

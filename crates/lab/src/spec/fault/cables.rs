@@ -10,11 +10,20 @@ use subak_core::quantity::quoted;
 use subak_core::rng::{Stream, mix};
 use subak_core::{Fault, LinkId, NodeId, NodeKind, Ns};
 
+/// What becomes of packets that wait before a link that is down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Waiting {
+    /// They are dropped, and so are those that come meanwhile.
+    Dropped,
+    /// They wait until it is up again.
+    Kept,
+}
+
 /// What happens to a link.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Event {
-    /// It carries nothing from the one time to the other, each time.
-    Down(Vec<(Ns, Ns)>),
+    /// It carries nothing from the one time to the other, each time; what waits is kept or dropped.
+    Down(Vec<(Ns, Ns)>, Waiting),
     /// It has this capacity, bit/s, from a time on.
     Capacity(f64, Ns),
 }
@@ -22,8 +31,9 @@ pub(crate) enum Event {
 impl Event {
     fn at(&self, link: LinkId) -> Vec<Injected> {
         match *self {
-            Event::Down(ref times) => {
-                times.iter().map(|&(down_ns, up_ns)| Injected::Down { link, down_ns, up_ns }).collect()
+            Event::Down(ref times, waiting) => {
+                let keeps = waiting == Waiting::Kept;
+                times.iter().map(|&(down_ns, up_ns)| Injected::Down { link, down_ns, up_ns, keeps }).collect()
             }
             Event::Capacity(capacity_bps, at_ns) => vec![Injected::Capacity { link, capacity_bps, at_ns }],
         }
@@ -42,7 +52,7 @@ pub(crate) struct Breakdown {
 impl Breakdown {
     /// Whether links carry nothing for a while.
     pub fn holds_down(&self) -> bool {
-        matches!(self.event, Event::Down(_))
+        matches!(self.event, Event::Down(..))
     }
 
     /// What befalls the cables that `seed` draws; another fault of the spec, at another `place` in it, draws others.
@@ -211,7 +221,7 @@ mod tests {
     #[test]
     fn a_seed_draws_so_many_cables_and_each_cable_comes_as_often() {
         let cables = (0..10).map(|k| LinkId::each([2 * k, 2 * k + 1]).to_vec()).collect();
-        let some = Breakdown { cables, count: 3, event: Event::Down(vec![(5, 6), (7, 8)]) };
+        let some = Breakdown { cables, count: 3, event: Event::Down(vec![(5, 6), (7, 8)], super::Waiting::Dropped) };
         let mut times = [0; 10];
         for seed in 0..1000 {
             let faults = some.injected(seed, 0);

@@ -2,6 +2,7 @@
 
 mod cables;
 
+use cables::Waiting;
 pub(crate) use cables::{Breakdown, Event};
 
 use crate::spec::section::{Section, between, list, text};
@@ -46,7 +47,15 @@ const OUTAGE: &[Key] = &[
     Key::open("up", Holds::Time, "never", "when it ends"),
     Key::open("period", Holds::Time, "once", "they flap: they fail again each time this has passed, until `up`"),
     Key::open("lasts", Holds::Time, "half the period", "how long each time"),
+    Key::new(
+        "waiting",
+        Holds::Word(WAITING),
+        "drop",
+        "packets that wait before a link as it fails, and those that come meanwhile, are dropped, or kept until it is back",
+    ),
 ];
+
+const WAITING: &[&str] = &["drop", "keep"];
 
 const CHANGE: &[Key] = &[
     Key::required("capacity", Holds::Rate, "what the link has then, such as \"10Gbps\""),
@@ -172,28 +181,37 @@ fn down(section: &mut Section, duration_ns: Ns) -> (Ns, Event) {
     in_order(section, "up", down_ns, up_ns.unwrap_or(Ns::MAX));
     let period_ns = section.opt("period", ns_from_json);
     let lasts_ns = section.opt("lasts", ns_from_json);
+    let waiting = section.opt("waiting", waiting).unwrap_or(Waiting::Dropped);
     let Some(period_ns) = period_ns else {
         if lasts_ns.is_some() {
             let mend = "give the period after which they fail again, or up in place of lasts";
             section.note(Fault::new("lasts", "it is how long each of several outages takes, and there is one", mend));
         }
-        return (down_ns, Event::Down(vec![(down_ns, up_ns.unwrap_or(Ns::MAX))]));
+        return (down_ns, Event::Down(vec![(down_ns, up_ns.unwrap_or(Ns::MAX))], waiting));
     };
     let lasts_ns = lasts_ns.unwrap_or(period_ns / 2);
     if lasts_ns == 0 || lasts_ns >= period_ns {
         let key = if section.get("lasts").is_some() { "lasts" } else { "period" };
         section.note(Fault::new(key, "links would not come back before they fail again", "give 0 < lasts < period"));
-        return (down_ns, Event::Down(Vec::new()));
+        return (down_ns, Event::Down(Vec::new(), waiting));
     }
     let end_ns = up_ns.unwrap_or(duration_ns);
     let times = end_ns.saturating_sub(down_ns).div_ceil(period_ns);
     if times > MOST_FLAPS {
         let mend = format!("give a longer period: at most {MOST_FLAPS} times are possible");
         section.note(Fault::new("period", format!("the links would fail {times} times"), mend));
-        return (down_ns, Event::Down(Vec::new()));
+        return (down_ns, Event::Down(Vec::new(), waiting));
     }
     let each = (0..times).map(|k| down_ns + k * period_ns).map(|from_ns| (from_ns, (from_ns + lasts_ns).min(end_ns)));
-    (down_ns, Event::Down(each.collect()))
+    (down_ns, Event::Down(each.collect(), waiting))
+}
+
+fn waiting(value: &Value) -> Result<Waiting, Fault> {
+    match text(value)? {
+        "drop" => Ok(Waiting::Dropped),
+        "keep" => Ok(Waiting::Kept),
+        other => Err(unknown_word(other, "way with what waits", WAITING)),
+    }
 }
 
 fn in_order(section: &mut Section, key: &str, from_ns: Ns, until_ns: Ns) {

@@ -49,7 +49,12 @@ const FLOW: &[Key] = &[
     Key::open("weights", Holds::List(&Holds::Pair(&Holds::Time)), "none", "weights from times on"),
     Key::open("after", Holds::List(&Holds::Text), "none", "it starts once the flows with these ids have completed"),
     CONNECTIONS,
-    Key::open("demand", Holds::Rate, "no bound", "the most that it sends"),
+    Key::open(
+        "demand",
+        Holds::Rate,
+        "no bound",
+        "the most that it sends; each of several subflows sends an equal part of that",
+    ),
     Key::open("deadline", Holds::Time, "none", "seconds from its start"),
     Key::open("bandwidth_function", Holds::List(&Holds::Pair(&Holds::Rate)), "none", "its rate at each fair share"),
 ];

@@ -1,0 +1,43 @@
+//! What a scheme says of a network that its parameters do not suit.
+
+use super::{PathInfo, Port};
+use crate::Network;
+
+/// A network as a scheme sees it before a run.
+#[derive(Debug, Clone, Copy)]
+pub struct Around<'a> {
+    /// The network.
+    pub network: &'a Network,
+    /// Its output ports, by link.
+    pub ports: &'a [Port],
+    /// The paths between hosts with the shortest and the longest base RTT, where there are hosts.
+    pub paths: Option<(PathInfo, PathInfo)>,
+}
+
+/// Something that makes a scheme's results worth less than they seem.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Doubt {
+    /// What it is about, in one word.
+    pub kind: &'static str,
+    /// What is wrong, with its figures, and what would help.
+    pub text: String,
+}
+
+impl Doubt {
+    /// A threshold of `param` is not below the buffer of some of the ports, for which `threshold_bytes` gives it: nothing is
+    /// marked before packets are dropped.
+    pub fn of_marking(around: &Around, param: &str, threshold_bytes: impl Fn(&Port) -> u64) -> Option<Doubt> {
+        let above = |port: &&Port| threshold_bytes(port) >= port.buffer_bytes;
+        let first = around.ports.iter().find(above)?;
+        let text = format!(
+            "params.{param} comes to {} bytes at link \"{}\", whose buffer has {}, and so at {} of {} links: packets are dropped \
+             before any is marked; take a smaller {param} or a larger buffer",
+            threshold_bytes(first),
+            around.network.links()[first.link].id,
+            first.buffer_bytes,
+            around.ports.iter().filter(above).count(),
+            around.ports.len()
+        );
+        Some(Doubt { kind: "marking", text })
+    }
+}

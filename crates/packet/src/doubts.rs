@@ -1,0 +1,104 @@
+//! What a scheme says of a network before a run.
+
+use crate::pfc::Pfc;
+use subak_core::driver::PacketSizes;
+use subak_core::rng::mix;
+use subak_core::scheme::{Around, Doubt, PathInfo, Port, Scheme};
+use subak_core::{Fault, IdVec, Link, LinkId, Network, NodeId, Ns};
+use subak_schemes::Visitor;
+
+/// Hosts from which paths are looked at, in a network that has more.
+const HOSTS: usize = 16;
+
+/// What the scheme called `name` with `params` says of a network that they do not suit.
+pub fn doubts(
+    name: &str,
+    params: &serde_json::Map<String, serde_json::Value>,
+    network: &Network,
+    sizes: PacketSizes,
+) -> Result<Vec<Doubt>, Fault> {
+    subak_schemes::with_scheme(name, params, Asked { network, sizes })
+}
+
+struct Asked<'a> {
+    network: &'a Network,
+    sizes: PacketSizes,
+}
+
+impl Visitor for Asked<'_> {
+    type Out = Vec<Doubt>;
+    fn visit<S: Scheme>(self, scheme: S) -> Vec<Doubt> {
+        let Asked { network, sizes } = self;
+        let sizes = sizes.with(scheme.headers());
+        let rtt_ns = crate::sizing::longest_rtt_ns(network, sizes);
+        let ports: Vec<Port> =
+            network.links().iter_enumerated().map(|(l, link)| port(l, link, sizes, rtt_ns, 0)).collect();
+        let around = Around { network, ports: &ports, paths: ends_of_rtts(network, sizes) };
+        let mut doubts = scheme.doubts(&around);
+        doubts.extend(scheme.lossless().and_then(|rules| Pfc::doubt(rules, network, sizes, scheme.clock())));
+        doubts
+    }
+}
+
+/// The output port before link `l`.
+pub(crate) fn port(l: LinkId, link: &Link, sizes: PacketSizes, rtt_ns: Ns, seed: u64) -> Port {
+    Port {
+        link: l,
+        from: link.from,
+        to: link.to,
+        seed: mix(seed ^ mix(u64::from(l.0))),
+        capacity_bps: link.capacity_bps,
+        delay_ns: link.delay_ns,
+        buffer_bytes: link.buffer_bytes.unwrap_or_else(|| crate::sizing::default_buffer_bytes(link.capacity_bps)),
+        mtu_bytes: sizes.mtu_bytes,
+        rtt_ns,
+        queued_bytes: 0,
+        queued_packets: 0,
+    }
+}
+
+/// The paths between hosts with the shortest and the longest base RTT, from some of the hosts to all.
+fn ends_of_rtts(network: &Network, sizes: PacketSizes) -> Option<(PathInfo, PathInfo)> {
+    let hosts: Vec<NodeId> = network.hosts().collect();
+    let step = hosts.len().div_ceil(HOSTS).max(1);
+    let mut ends: Option<(PathInfo, PathInfo)> = None;
+    for &from in hosts.iter().step_by(step) {
+        let paths = paths_from(network, from, sizes);
+        for path in hosts.iter().filter(|&&to| to != from).filter_map(|&to| paths[to]) {
+            let (shortest, longest) = ends.get_or_insert((path, path));
+            if path.base_rtt_ns < shortest.base_rtt_ns {
+                *shortest = path;
+            }
+            if path.base_rtt_ns > longest.base_rtt_ns {
+                *longest = path;
+            }
+        }
+    }
+    ends
+}
+
+/// The path of the least base RTT to each node; `None` where there is none. Acknowledgements take the same way back.
+fn paths_from(network: &Network, from: NodeId, sizes: PacketSizes) -> IdVec<NodeId, Option<PathInfo>> {
+    let mut paths: IdVec<NodeId, Option<PathInfo>> = IdVec::filled(None, network.nodes().len());
+    let start = PathInfo { hops: 0, line_rate_bps: 0.0, min_capacity_bps: f64::INFINITY, base_rtt_ns: 0 };
+    paths[from] = Some(start);
+    let mut heap = std::collections::BinaryHeap::from([(std::cmp::Reverse(0), from)]);
+    while let Some((std::cmp::Reverse(rtt_ns), node)) = heap.pop() {
+        let Some(path) = paths[node].filter(|path| path.base_rtt_ns == rtt_ns) else { continue };
+        for &l in network.out_links(node) {
+            let link = &network.links()[l];
+            let Some(to) = link.to else { continue };
+            let next = PathInfo {
+                hops: path.hops + 1,
+                line_rate_bps: if path.hops == 0 { link.capacity_bps } else { path.line_rate_bps },
+                min_capacity_bps: path.min_capacity_bps.min(link.capacity_bps),
+                base_rtt_ns: rtt_ns.saturating_add(crate::sizing::crossing_rtt_ns(link, sizes)),
+            };
+            if paths[to].is_none_or(|known| next.base_rtt_ns < known.base_rtt_ns) {
+                paths[to] = Some(next);
+                heap.push((std::cmp::Reverse(next.base_rtt_ns), to));
+            }
+        }
+    }
+    paths
+}
