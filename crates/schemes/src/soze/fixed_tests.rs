@@ -16,7 +16,7 @@ fn set(name: &str) -> (Law, Limits, f64) {
         integral_rtts: 0.0,
         k_ns: 3e3,
         m: 0.25,
-        control: Control::Rate,
+        state: State::Rate,
         often: Often::Packet,
         floor: Floor::Packet,
         start_weights: 10.0,
