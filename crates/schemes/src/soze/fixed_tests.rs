@@ -282,3 +282,10 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn hosts_refuse_a_window_by_name() {
+    let given = serde_json::json!({"state": "window"});
+    let fault = super::hosts::Hosts::new("soze", given.as_object().unwrap(), 1.0, 10_000, 1e9).unwrap_err();
+    assert!(fault.to_string().contains("params.state") && fault.to_string().contains("hosts keep a rate"), "{fault}");
+}
