@@ -135,7 +135,8 @@ impl<S: Scheme> Sim<S> {
         let one = |sub: &Subflow| match sub.rate_bps {
             _ if sub.held => 0.0,
             Some(rate_bps) => rate_bps,
-            None => sub.window_bytes as f64 * 8e9 / sub.base_rtt_ns as f64 * wire,
+            // By Little's law, what is in flight over the time that it takes.
+            None => sub.window_bytes as f64 * 8e9 / sub.sender.rtt_ns().max(sub.base_rtt_ns) as f64 * wire,
         };
         f.subs().map(|at| one(&self.subs[at]).min(f.demand_bps)).sum()
     }

@@ -221,6 +221,11 @@ impl Sender {
         }
     }
 
+    /// The smoothed round trip, ns; 0 before the first acknowledgement.
+    pub(crate) fn rtt_ns(&self) -> Ns {
+        self.srtt_ns
+    }
+
     /// How much later than a segment another one has to be sent that tells of its loss, over several paths.
     fn patience_ns(&self) -> Ns {
         (self.srtt_ns + 4 * self.rttvar_ns).max(self.recovery.rto_min_ns)

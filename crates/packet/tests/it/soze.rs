@@ -69,7 +69,7 @@ fn weights_are_real_numbers() {
 fn every_signal_and_control_shares_one_link_about_by_weight() {
     let cases = [
         json!({"signal": "backlog", "filter": 0, "p": "150us", "m": 1}),
-        json!({"signal": "backlog", "filter": 0, "p": "150us", "m": 1, "control": "window"}),
+        json!({"signal": "backlog", "filter": 0, "p": "150us", "m": 1, "state": "window-of-rate"}),
         json!({"signal": "backlog", "filter": 0, "p": "150us", "m": 1, "update": "rtt"}),
         json!({"signal": "utilization"}),
     ];
@@ -85,6 +85,85 @@ fn every_signal_and_control_shares_one_link_about_by_weight() {
     }
 }
 
+/// A sender that keeps a window, at the paper's p, k and m, with what waits for a signal and no filter.
+fn kept() -> serde_json::Value {
+    json!({"state": "window", "signal": "backlog", "filter": 0})
+}
+
+/// The worst flow off `want`, all in Gb/s.
+fn worst(got: &[f64], want: &[f64]) -> f64 {
+    got.iter().zip(want).map(|(g, w)| (g / w - 1.0).abs()).fold(0.0, f64::max)
+}
+
+/// Figures 2, 3 and 17: with a rate as what is kept the worst flow is off by 24 to 50% and rates swing for ever.
+#[test]
+fn a_window_that_is_kept_settles_at_the_papers_parameters() {
+    let mut sim = build("soze", &chain(&[100e9], 3000), &kept());
+    let flows = [1.0, 2.0, 3.0, 4.0].map(|weight| weighted(&mut *sim, &[0], weight));
+    sim.run_until(2 * MS);
+    let got = received_gbps(&mut *sim, &flows);
+    assert!(worst(&got, &[10.0, 20.0, 30.0, 40.0]) < 0.02, "{got:?}");
+    // T of a tenth of the line is k + p / 3, or 9.67 us of 100 Gb/s.
+    let queued_us = sim.link(LinkId(0)).queued_bytes as f64 * 8.0 / 100e9 * 1e6;
+    assert!((queued_us / 9.67 - 1.0).abs() < 0.05, "{queued_us} us wait");
+
+    let mut sim = build("soze", &chain(&[100e9, 100e9], 3000), &kept());
+    let paths: [&[u32]; 6] = [&[0], &[0, 1], &[0, 1], &[0, 1], &[1], &[1]];
+    let flows = paths.map(|path| weighted(&mut *sim, path, 1.0));
+    for weight in [1.0, 2.0, 3.0, 5.0] {
+        sim.set_weight(flows[0], weight, None);
+        sim.run_until(sim.now_ns() + 2 * MS);
+        let got = received_gbps(&mut *sim, &flows);
+        let through = (100.0 / 5.0f64).min(100.0 / (weight + 3.0));
+        let rest = (100.0 - 3.0 * through) / 2.0;
+        let off = worst(&got, &[100.0 - 3.0 * through, through, through, through, rest, rest]);
+        assert!(off < 0.03, "weight {weight}: {off}, {got:?}");
+    }
+}
+
+/// One link of 10 to 400 Gb/s, round trips of 8 and 200 us, weights thirty apart, a hundred flows: with p as large as the
+/// round trip asks for where that is more than the paper's.
+#[test]
+fn a_window_holds_over_rates_round_trips_weights_and_many_flows() {
+    let cases: [(f64, u64, u64, &[f64], &str); 4] = [
+        (400e9, 2000, 4, &[1.0, 2.0, 3.0, 4.0], "20us"),
+        (40e9, 2000, 8, &[1.0, 10.0, 30.0], "60us"),
+        (10e9, 50_000, 20, &[1.0, 2.0, 4.0], "200us"),
+        (100e9, 2000, 12, &[1.0; 100], "20us"),
+    ];
+    for (capacity_bps, delay_ns, after_ms, weights, p) in cases {
+        let mut params = kept();
+        params["p"] = json!(p);
+        let mut sim = build("soze", &chain(&[capacity_bps], delay_ns), &params);
+        let flows: Vec<FlowId> = weights.iter().map(|&weight| weighted(&mut *sim, &[0], weight)).collect();
+        sim.run_until(after_ms * MS);
+        let got = received_gbps(&mut *sim, &flows);
+        let sum: f64 = weights.iter().sum();
+        let want: Vec<f64> = weights.iter().map(|w| capacity_bps / 1e9 * w / sum).collect();
+        let off = worst(&got, &want);
+        println!("{capacity_bps:e} {delay_ns} {p}: {off} {:?}", &got[..got.len().min(4)]);
+        assert!(off < 0.1, "{capacity_bps:e} bit/s, {delay_ns} ns a link, p {p}: {off}, {got:?}");
+    }
+}
+
+/// Below a packet in a loaded round trip a window is a packet: such a flow has more than its share. Smaller packets mend it.
+#[test]
+fn a_window_is_a_packet_at_least() {
+    let off = |mtu_bytes: u32| {
+        let sizes = PacketSizes { mtu_bytes, ..PacketSizes::default() };
+        let params = kept();
+        let network = chain(&[10e9], 2000);
+        let mut sim = subak_packet::build("soze", params.as_object().unwrap(), &network, sizes, &[], 1).unwrap();
+        let flows = [1.0, 30.0].map(|weight| weighted(&mut *sim, &[0], weight));
+        sim.run_until(8 * MS);
+        let got = received_gbps(&mut *sim, &flows);
+        worst(&got[..1], &[10.0 / 31.0])
+    };
+    let (large, small) = (off(1500), off(300));
+    println!("{large} {small}");
+    assert!(large > 0.5 && small < 0.2, "{large} with 1500 bytes, {small} with 300");
+}
+
 /// In integers the simulator comes to the same rates: each within 1% where they settle, and the sum where they swing.
 #[test]
 fn both_arithmetics_come_to_the_same_rates() {
@@ -96,7 +175,8 @@ fn both_arithmetics_come_to_the_same_rates() {
         ("soze", settled, true),
         ("soze", filtered, true),
         ("soze", json!({}), false),
-        ("soze", json!({"control": "window"}), false),
+        ("soze", json!({"state": "window-of-rate"}), false),
+        ("soze", kept(), true),
         ("soze", json!({"signal": "utilization"}), false),
     ];
     for (scheme, params, each) in cases {

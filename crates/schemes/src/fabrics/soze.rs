@@ -7,7 +7,7 @@
 
 use crate::over::{Fabric, FabricHop, Optimizer, Part, Passing, Weight};
 use crate::queue::Fifo;
-use crate::soze::{Arithmetic, Control, Filter, Floor, Law, Leaving, MaxDelay, Often, Sender, Signal};
+use crate::soze::{Arithmetic, Filter, Floor, Law, Leaving, MaxDelay, Often, Sender, Signal, State};
 use subak_core::Fault;
 use subak_core::keys::{AMOUNT, Holds};
 use subak_core::scheme::{Carries, FlowInfo, Goal, Headers, Io, PacketKind, Param, Params, Port, Scheme, Settles};
@@ -83,7 +83,11 @@ const PARAMS: &[Param] = &[
         &["packet", "beta"],
         "least rate: a packet a round trip, or half of what beta gives a flow",
     ),
-    Param::choice("control", &["rate", "window"], "a rate paces packets, or makes a window of it and the round trip"),
+    Param::choice(
+        "state",
+        &["rate", "window", "window-of-rate"],
+        "what is kept: a rate, which paces packets; a window, over the RTT the rate; or a rate that makes a window",
+    ),
     Param::number("dt", 1e-6, Holds::Time, "longest time between updates for which p is checked (lemma 3.2)"),
     Param::number("start_weights", 10.0, AMOUNT, "a flow starts with its weight over this of alpha's line"),
     ARITHMETIC,
@@ -117,7 +121,11 @@ impl Fabric for Soze {
             integral_rtts: 0.0,
             k_ns: params.within("k", 0.0, 1.0)? * 1e9,
             m: exponent(params)?,
-            control: if params.word("control") == "rate" { Control::Rate } else { Control::Window },
+            state: match params.word("state") {
+                "rate" => State::Rate,
+                "window" => State::Window,
+                _ => State::WindowOfRate,
+            },
             often: match params.word("update") {
                 "packet" => Often::Packet,
                 "whole" => Often::Whole,

@@ -9,7 +9,7 @@ use super::soze::{ALPHA, ARITHMETIC, HEADER, SMALLEST_WEIGHT, arithmetic, expone
 use crate::over::{Fabric, FabricHop, Optimizer, Part, Passing, Weight};
 use crate::queue::Fifo;
 use crate::soze::{
-    Arithmetic, Control, FixedVirtual, Floor, Law, MaxDelay, Often, Sender, Unit, Virtual, VirtualLink, least_integral,
+    Arithmetic, FixedVirtual, Floor, Law, MaxDelay, Often, Sender, State, Unit, Virtual, VirtualLink, least_integral,
 };
 use subak_core::keys::{AMOUNT, Holds};
 use subak_core::scheme::{
@@ -85,7 +85,7 @@ impl Fabric for SozeVirtual {
             integral_rtts: params.within("integral", 0.0, 1e6)?,
             k_ns: params.within("k", 0.0, 1.0)? * 1e9,
             m: exponent(params)?,
-            control: Control::Rate,
+            state: State::Rate,
             often: Often::Packet,
             floor: Floor::Beta,
             start_weights: params.within("start_weights", 1e-3, 1e9)?,

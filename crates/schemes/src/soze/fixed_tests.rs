@@ -16,7 +16,7 @@ fn set(name: &str) -> (Law, Limits, f64) {
         integral_rtts: 0.0,
         k_ns: 3e3,
         m: 0.25,
-        control: Control::Rate,
+        state: State::Rate,
         often: Often::Packet,
         floor: Floor::Packet,
         start_weights: 10.0,
@@ -281,4 +281,11 @@ proptest! {
             prop_assert!((fixed - float).abs() <= 2.0 + 1e-3 * float, "{} and {} ns", float, fixed);
         }
     }
+}
+
+#[test]
+fn hosts_refuse_a_window_by_name() {
+    let given = serde_json::json!({"state": "window"});
+    let fault = super::hosts::Hosts::new("soze", given.as_object().unwrap(), 1.0, 10_000, 1e9).unwrap_err();
+    assert!(fault.to_string().contains("params.state") && fault.to_string().contains("hosts keep a rate"), "{fault}");
 }

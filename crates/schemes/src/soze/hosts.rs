@@ -1,6 +1,6 @@
 //! Soze on real hosts: what their kernels and switches are told, from the same parameters as a simulation.
 
-use super::{Arithmetic, Filter, FixedVirtual, Law, Limits, SenderRate, Settings, Signal, Virtual};
+use super::{Arithmetic, Filter, FixedVirtual, Law, Limits, SenderRate, Settings, Signal, State, Virtual};
 use crate::fabrics::soze::Soze;
 use crate::fabrics::soze_virtual::SozeVirtual;
 use crate::over::Fabric;
@@ -80,6 +80,10 @@ impl Hosts {
                 return Err(Fault::new("scheme", what, "take soze or soze-virtual"));
             }
         };
+        if law.state != State::Rate {
+            let what = format!("state is \"{}\", and hosts keep a rate", params.word("state"));
+            return Err(Fault::new("params.state", what, "give state = \"rate\", or run it in the simulator"));
+        }
         Ok(Hosts { link, law, rtt_ns, line_rate_bps })
     }
 

@@ -3,13 +3,15 @@
 use super::{Target, Unit, Update};
 use subak_core::Ns;
 
-/// How a rate becomes packets (section 3.3).
+/// What a sender keeps from one acknowledgement to the next (section 3.3 allows either).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Control {
-    /// Packets are paced.
-    Rate,
-    /// A window of the rate times the measured round trip.
+pub enum State {
+    /// A window: the rate of algorithm 1 is the window over the measured round trip.
     Window,
+    /// A rate, by which packets are paced.
+    Rate,
+    /// A rate, of which a window is made with the measured round trip.
+    WindowOfRate,
 }
 
 /// How often the rate is updated.
@@ -60,8 +62,8 @@ pub struct Law {
     pub k_ns: f64,
     /// m.
     pub m: f64,
-    /// Rate or window.
-    pub control: Control,
+    /// Window or rate.
+    pub state: State,
     /// How often.
     pub often: Often,
     /// The least rate.

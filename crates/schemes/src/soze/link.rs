@@ -1,6 +1,6 @@
 //! The link's side of virtual queues: what it counts, without packets, so that a fluid may run it too.
 
-use super::{Arithmetic, Control, Floor, Law, Often};
+use super::{Arithmetic, Floor, Law, Often, State};
 use subak_core::Ns;
 
 /// How senders and links of `soze-virtual` are set.
@@ -30,7 +30,7 @@ impl Virtual {
             integral_rtts: 3.0,
             k_ns: 3e3,
             m: 1.0,
-            control: Control::Rate,
+            state: State::Rate,
             often: Often::Packet,
             floor: Floor::Beta,
             start_weights: 1000.0,

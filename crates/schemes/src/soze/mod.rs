@@ -16,7 +16,7 @@ mod tests;
 pub use filter::{Filter, Leaving, Signal};
 pub use fixed::FixedUpdate;
 pub use fixed_link::FixedVirtual;
-pub use law::{Arithmetic, Control, Floor, Law, Often};
+pub use law::{Arithmetic, Floor, Law, Often, State};
 pub use link::{Virtual, VirtualLink};
 pub use rate::{FixedRate, Heard, Limits, SenderRate, Settings};
 pub use sender::Sender;

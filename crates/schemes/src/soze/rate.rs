@@ -76,6 +76,11 @@ impl SenderRate {
     pub fn weigh(&mut self, weight: f64, at_once: bool, limits: &Limits) -> bool {
         either!(self, r => r.weigh(weight, at_once, limits))
     }
+    /// The round trip has changed, and the window stays as it was: the rate is the window over the round trip.
+    #[inline]
+    pub fn keep_window(&mut self, from_ns: Ns, to_ns: Ns) {
+        either!(self, r => r.keep_window(from_ns, to_ns));
+    }
     /// Limits have changed.
     pub fn bound(&mut self, limits: &Limits) {
         either!(self, r => r.bound(limits));
@@ -130,6 +135,9 @@ impl FloatRate {
             self.bound(limits);
         }
         before != weight
+    }
+    fn keep_window(&mut self, from_ns: Ns, to_ns: Ns) {
+        self.bps *= from_ns as f64 / to_ns as f64;
     }
     #[inline]
     fn hear(&mut self, heard: Heard, whole: bool, limits: &Limits) {
@@ -253,6 +261,9 @@ impl FixedRate {
             self.bound(limits);
         }
         before != log2_weight
+    }
+    fn keep_window(&mut self, from_ns: Ns, to_ns: Ns) {
+        self.log2_rate += fixed::log2(from_ns) - fixed::log2(to_ns);
     }
     #[inline]
     fn hear(&mut self, heard: Heard, whole: bool, limits: &Limits) {

@@ -1,7 +1,7 @@
 //! The sender's side: algorithm 1, once a round trip or at each packet.
 
 use super::rate::{Heard, Limits, SenderRate};
-use super::{Control, Law, MaxDelay, Often, Unit};
+use super::{Law, MaxDelay, Often, State, Unit};
 use crate::over::{Fabric, FabricSource, Weight};
 use subak_core::scheme::{Ack, Carries, FlowInfo, Io, Loss, LossKind, PathInfo, Scheme};
 use subak_core::{IdVec, Ns, SubflowId};
@@ -66,10 +66,10 @@ impl Sender {
         let (bps, rtt_ns) = (s.rate.bps(), s.limits.rtt_ns as f64);
         let payload = f64::from(self.mss_bytes) / f64::from(self.mtu_bytes) / 8e9;
         let mss = u64::from(self.mss_bytes);
-        match self.law.control {
-            Control::Window => io.pace(k, None, Some(((bps * rtt_ns * payload) as u64).max(mss))),
+        match self.law.state {
+            State::Window | State::WindowOfRate => io.pace(k, None, Some(((bps * rtt_ns * payload) as u64).max(mss))),
             // What is under way is bounded by twice what the longest delay holds, for paths that answer no more.
-            Control::Rate => {
+            State::Rate => {
                 let window = 2.0 * bps * (rtt_ns + self.longest_ns) * payload;
                 io.pace(k, Some(bps), Some(window as u64 + 2 * mss));
             }
@@ -112,7 +112,10 @@ impl<F: Fabric<Wish = Weight, Header = MaxDelay, Ctl = (), Source = Sender>> Fab
     #[inline]
     fn on_ack<S: Scheme<Ctl: Carries<()>>>(&mut self, io: &mut Io<S>, ack: &Ack<S::Data>, header: &MaxDelay) {
         let s = &mut self.subflows[ack.subflow];
-        s.limits.rtt_ns = ack.rtt_ns.max(1);
+        let before_ns = std::mem::replace(&mut s.limits.rtt_ns, ack.rtt_ns.max(1));
+        if self.law.state == State::Window {
+            s.rate.keep_window(before_ns, s.limits.rtt_ns);
+        }
         let rtt_ns = if self.law.exact { s.base_rtt_ns } else { s.limits.rtt_ns };
         let passed_ns = io.now_ns - s.updated_ns;
         if self.law.often == Often::Rtt && passed_ns <= rtt_ns {
