@@ -420,6 +420,12 @@ def plot(
     ] = "slowdown",
     setting: Annotated[str | None, typer.Option(help='Of a sweep: this setting, such as "load 0.6".')] = None,
     chart: Annotated[str | None, typer.Option(help="The charts that have this in their titles.")] = None,
+    against: Annotated[
+        str | None, typer.Option(metavar="KEY", help='Of a sweep: the swept key of the axis, such as "buffer".')
+    ] = None,
+    curves: Annotated[
+        str | None, typer.Option(metavar="KEY", help="Of a sweep: a swept key whose values are curves of one chart.")
+    ] = None,
     metric: Annotated[list[str] | None, typer.Option(help="Of a table: a metric, by its name in a summary.")] = None,
     form: Annotated[
         str | None, typer.Option("--format", help="svg, pdf, pgf or png; by the file if not given.")
@@ -450,9 +456,8 @@ def plot(
         form = form or (output.suffix[1:] if output and output.suffix else "svg")
         path = output or Path(f"{what}.{form}")
         with waiting("drawing"):
-            figures.save(
-                figures.charts(folders, what, setting, chart), path, form=form, font_size=font_size, width_pt=width
-            )
+            shown = figures.charts(folders, what, setting, chart, against=against, curves=curves)
+            figures.save(shown, path, form=form, font_size=font_size, width_pt=width)
     if json:
         _print_json({"schema": 1, "figure": str(path)})
     else:

@@ -119,15 +119,16 @@ class Results:
         summary: dict[str, Any] = json.loads(_subak.summary(self.folder))
         return summary
 
-    def plot(self, metric: str = "slowdown_mean", ax: Axes | None = None) -> Axes:
+    def plot(self, metric: str = "slowdown_mean", ax: Axes | None = None, *, against: str | None = None) -> Axes:
         """Draws a metric of ``summary`` with matplotlib and gives back the axes.
 
-        It stands against the number that the spec sweeps; without a sweep slowdown stands against the size of the
-        flow, and any other metric is a bar for each scheme.
+        It stands against the number that the spec sweeps, or of several against ``against`` (``"buffer"``,
+        ``"params.k"``); the others are curves. Without a sweep slowdown stands against the size of the flow, and any
+        other metric is a bar for each scheme.
         """
         from subak.plots import plot
 
-        return plot(self.folder, self.manifest, self.summary(), metric, ax)
+        return plot(self.folder, self.manifest, self.summary(), metric, ax, against)
 
     def _repr_html_(self) -> str:
         from subak import notebook

@@ -1,7 +1,9 @@
 //! The drivers: what can run a scheme. One entry each; nothing else in this crate knows a driver or a scheme by name.
 
+use crate::spec::swept::Swept;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use subak_core::driver::{Driver, Injected, PacketSizes};
 use subak_core::scheme::{Goal, Info, Load, Params, Scheme, SchemeKind, Settles, Work};
 use subak_core::{Fault, Network, Nic, Policy};
@@ -31,6 +33,12 @@ pub struct SchemeChoice {
     pub driver: Option<String>,
     /// The parameters given.
     pub params: Map<String, Value>,
+    /// Its label without the parameters that are swept, where some are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+    /// Of parameters that are swept (`params.k`), the values that it has.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub swept: BTreeMap<String, Swept>,
     /// The policy that it serves, where it has one of its own beside the spec's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<Value>,

@@ -11,6 +11,7 @@ mod schemes;
 mod section;
 pub(crate) mod setting;
 pub mod sweep;
+pub mod swept;
 pub(crate) mod topology;
 pub mod workload;
 
