@@ -6,7 +6,7 @@ use crate::setup::Setup;
 use crate::theory::Bound;
 use serde_json::{Value, json};
 use subak_core::scheme::Update;
-use subak_core::{Case, Fault, FlowId, IdVec, LinkId};
+use subak_core::{Case, Fault, FlowId, IdVec, LinkId, Stranded};
 
 /// How a case is run.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -23,6 +23,27 @@ pub struct Options {
 ///
 /// A flow with a demand of zero sends nothing: it gets its rate of zero without a message.
 pub fn converge(case: &Case, scheme: &str, options: &Options) -> Result<Value, Fault> {
+    let mut answer = converge_carried(case, scheme, options)?;
+    let mut rows = answer["flows"].as_array().cloned().unwrap_or_default().into_iter();
+    let stranded = |flow: &Stranded| {
+        let why = flow.why.name();
+        json!({"id": flow.id, "rate": 0.0, "ideal": 0.0, "rounds": 0.0, "rounds_from_start": 0.0, "bottleneck": null, "status": why})
+    };
+    let carried = |mut row: Value| {
+        row["status"] = Value::Null;
+        row
+    };
+    let row = |given: Result<usize, &Stranded>| match given {
+        Ok(_) => rows.next().map(carried),
+        Err(flow) => Some(stranded(flow)),
+    };
+    answer["flows"] = case.flows.in_order().filter_map(row).collect();
+    answer["warnings"] = json!(case.notes());
+    Ok(answer)
+}
+
+/// Of the flows that a path carries.
+fn converge_carried(case: &Case, scheme: &str, options: &Options) -> Result<Value, Fault> {
     let idle = |f: usize| case.flows.demand_bps()[f] <= 0.0;
     if !(0..case.flows.len()).any(idle) {
         return converge_all(case, scheme, options);

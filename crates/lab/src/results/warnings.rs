@@ -80,7 +80,7 @@ pub(crate) fn of_spec(spec: &ValidSpec) -> Vec<Warning> {
         }
         let told =
             [slow_link(spec, setting), unseen_faults(setting), unlike_nics(spec, setting), one_path(spec, setting)];
-        for (kind, text) in told.into_iter().flatten().chain(of_input(setting)) {
+        for (kind, text) in told.into_iter().flatten().chain(of_input(spec, setting)) {
             match all.iter_mut().find(|w| (w.kind, &w.text) == (kind, &text)) {
                 Some(known) => known.cells.extend(&cells),
                 None => all.push(Warning { kind, scheme: None, axes: BTreeMap::new(), cells: cells.clone(), text }),
@@ -91,7 +91,7 @@ pub(crate) fn of_spec(spec: &ValidSpec) -> Vec<Warning> {
 }
 
 /// How the files of the network and of the workload were read, where that needs saying.
-fn of_input(setting: &Setting) -> impl Iterator<Item = (&'static str, String)> {
+fn of_input(spec: &ValidSpec, setting: &Setting) -> impl Iterator<Item = (&'static str, String)> {
     let network = setting.topology.network();
     let (hosts, nodes) = (setting.topology.hosts().len(), network.nodes().len());
     let guessed = (network.hosts_guessed() && hosts < nodes).then(|| {
@@ -101,7 +101,11 @@ fn of_input(setting: &Setting) -> impl Iterator<Item = (&'static str, String)> {
         )
     });
     let of_network = network.notes().into_iter().chain(guessed).map(|text| ("network", text));
-    of_network.chain(setting.workload.notes(setting.duration_ns).into_iter().map(|text| ("workload", text)))
+    let Setting { topology, packet, duration_ns, .. } = setting;
+    let seed = spec.seeds.first().copied().unwrap_or(1);
+    let stranded = setting.workload.stranded(topology, seed, *packet, *duration_ns);
+    let of_workload = setting.workload.notes(*duration_ns).into_iter().chain(stranded);
+    of_network.chain(of_workload.map(|text| ("workload", text)))
 }
 
 /// Whether faults of the setting leave the scheme with rates that stay wrong.
