@@ -72,6 +72,9 @@ fn converge_all(case: &Case, scheme: &str, options: &Options) -> Result<Value, F
     let setup = Setup::from_case(case)?;
     let plan = &options.plan;
     check(plan)?;
+    if options.order.is_some() {
+        check_replayed(plan)?;
+    }
     let (ideal_bps, _) = setup.exact();
     let outcome = match &options.order {
         Some(order) => replay::run(scheme, &setup, &ideal_bps, plan, &Order::read(order, case)?)?,
@@ -82,6 +85,18 @@ fn converge_all(case: &Case, scheme: &str, options: &Options) -> Result<Value, F
         answer["trace"] = outcome.trace.iter().map(|update| trace_row(case, update, &outcome)).collect();
     }
     Ok(answer)
+}
+
+/// Refuses what has no effect where updates are replayed in a given order.
+fn check_replayed(plan: &Plan) -> Result<(), Fault> {
+    let usual = Plan::default();
+    let given = [
+        ("seed", plan.seed != usual.seed),
+        ("drop", plan.drop != usual.drop),
+        ("max_rounds", plan.max_rounds != usual.max_rounds),
+    ];
+    let Some((key, _)) = given.into_iter().find(|(_, given)| *given) else { return Ok(()) };
+    Err(Fault::new(key, "it has no effect where an order is replayed", "leave it away, or the order"))
 }
 
 fn check(plan: &Plan) -> Result<(), Fault> {

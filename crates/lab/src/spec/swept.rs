@@ -55,8 +55,8 @@ impl Unit {
     fn of(holds: &Holds) -> Option<Unit> {
         match holds {
             Holds::Rate => Some(Unit::Bps),
-            Holds::Time => Some(Unit::Ns),
-            Holds::Size | Holds::Bytes => Some(Unit::Bytes),
+            Holds::Time | Holds::Span(..) => Some(Unit::Ns),
+            Holds::Size | Holds::SizeTo(_) | Holds::Bytes => Some(Unit::Bytes),
             Holds::Packets => Some(Unit::Packets),
             Holds::Whole(..) | Holds::Number(..) => Some(Unit::One),
             _ => None,

@@ -14,7 +14,8 @@ network = {nodes = [
 "#;
 
 fn spec(workload: &str, scheme: &str) -> Result<ValidSpec, String> {
-    let text = format!("{ISLANDS}workload = {workload}\nscheme = [{{name = \"{scheme}\"}}]\nrun = {{duration = \"20ms\"}}\n");
+    let text =
+        format!("{ISLANDS}workload = {workload}\nscheme = [{{name = \"{scheme}\"}}]\nrun = {{duration = \"20ms\"}}\n");
     Spec::from_toml(&text).unwrap().validate().map_err(|e| e.to_string())
 }
 
@@ -43,7 +44,8 @@ fn random_workloads_run_where_some_hosts_are_connected() {
         r#"{kind = "incast", senders = 4, receiver = "b", size = "10kB"}"#,
     ] {
         let (dir, outcome) = ran("islands-random", &spec(workload, "dctcp").unwrap());
-        let (with, without): (Vec<_>, Vec<_>) = rows(&dir.0, "flow").into_iter().partition(|row| !row["path"].is_empty());
+        let (with, without): (Vec<_>, Vec<_>) =
+            rows(&dir.0, "flow").into_iter().partition(|row| !row["path"].is_empty());
         assert!(!with.is_empty() && !without.is_empty(), "{workload}");
         let said = format!("{} of {} flows", without.len(), with.len() + without.len());
         assert!(outcome.warnings.iter().any(|w| w.text.contains(&said)), "{workload}: {said} {:?}", outcome.warnings);

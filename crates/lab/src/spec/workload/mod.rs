@@ -250,7 +250,13 @@ impl Traffic {
     }
 
     /// How many flows of `seed` no path carries, in a sentence; none where every host reaches every other.
-    pub(crate) fn stranded(&self, topology: &Topology, seed: u64, packet: PacketSizes, duration_ns: Ns) -> Option<String> {
+    pub(crate) fn stranded(
+        &self,
+        topology: &Topology,
+        seed: u64,
+        packet: PacketSizes,
+        duration_ns: Ns,
+    ) -> Option<String> {
         if topology.is_whole() {
             return None;
         }
