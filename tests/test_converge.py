@@ -76,3 +76,29 @@ def test_refused(subak: Subak, arguments: list[str], named: list[str]) -> None:
     assert "Traceback" not in ended.err
     for word in named:
         assert word in ended.err
+
+
+def test_what_an_order_leaves_no_room_for_is_refused(subak: Subak, tmp_path: Path) -> None:
+    (tmp_path / "order.json").write_text(json.dumps([["fB", "l30"], "round"]))
+    for name, value in (("seed", "3"), ("drop", "0.1"), ("max-rounds", "5")):
+        arguments = ("--scheme", "s-perc", "--order", tmp_path / "order.json", f"--{name}", value)
+        ended = subak("converge", TWO_FLOWS, *arguments)
+        assert ended.code == 2
+        assert "no effect where an order is replayed" in ended.err
+
+
+def test_flows_that_are_left_out_are_listed(subak: Subak, tmp_path: Path) -> None:
+    links = [{"from": "a", "to": "b", "capacity": 1e9}, {"from": "b", "to": "c", "capacity": 0}]
+    flows = [
+        {"id": "up", "src": "a", "dst": "b"},
+        {"id": "off", "src": "a", "dst": "c"},
+        {"id": "down", "path": ["b->c"]},
+    ]
+    (tmp_path / "case.json").write_text(json.dumps({"network": {"links": links}, "flows": flows}))
+    ended = subak("converge", tmp_path / "case.json", "--scheme", "s-perc", "--json")
+    assert ended.code == 0
+    told = [(flow["id"], flow["rate"], flow["status"]) for flow in ended.json["flows"]]
+    assert told == [("up", pytest.approx(1e9), None), ("off", 0.0, "no-path"), ("down", 0.0, "link-down")]
+    assert any("2 of 3 flows cannot send" in said for said in ended.json["warnings"])
+    shown = subak("converge", tmp_path / "case.json", "--scheme", "s-perc")
+    assert "no-path" in shown.out

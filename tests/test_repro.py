@@ -13,7 +13,8 @@ import pytest
 from conftest import ROOT, Subak
 from subak import InputError, _subak
 from subak.repro import Experiment, Verdict, catalogue, kinds, records, reproduce, verdicts
-from subak.repro.reproduce import _measure, plan_of, variant_plan
+from subak.repro.catalogue import find
+from subak.repro.reproduce import _measure, _possible, plan_of, variant_plan
 from subak.repro.results import RawResults, RunPlan
 from subak.repro.verdicts import Finding
 from subak.runs import load
@@ -309,3 +310,20 @@ def test_a_plan_without_schemes_keeps_all() -> None:
     plan = RunPlan("paper", 1, 1)
     assert len(kinds.spec_of(experiment.specs[""], "", plan)["scheme"]) == 2
     assert len(kinds.spec_of(experiment.specs[""], "", replace(plan, schemes=("pfabric",)))["scheme"]) == 1
+
+
+def test_each_side_takes_its_own_experiments() -> None:
+    hosts = {one.name for one in catalogue().values() if kinds.is_of_hosts(one)}
+    assert hosts == {"flowtune-fig6", "flowtune-fig7", "soze-hosts"}
+    # Names of scales are looked at before anything runs.
+    for name, on, said in (
+        ("perc-fig3.5", "testbed", "experiments of hosts are: flowtune-fig6"),
+        ("perc-fig3.5", "moon", "choose sim or testbed"),
+        ("soze-hosts", "sim", "it runs on: testbed"),
+    ):
+        with pytest.raises(InputError) as refused:
+            reproduce(name, on=on)
+        assert refused.value.place == "--on"
+        assert said in f"{refused.value.what}; {refused.value.mend}"
+    for name, on in (("soze-hosts", "testbed"), ("soze-hosts", None), ("perc-fig3.5", "sim")):
+        _possible(find(name), "smoke", None, 1, on)

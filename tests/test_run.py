@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -282,8 +283,17 @@ def test_what_a_listener_raises_stops_the_run(tmp_path: Path) -> None:
         sb.run(SPEC, tmp_path / "out", jobs=1, progress=fed_up)
     unfinished = sb.Results(tmp_path / "out")
     assert not unfinished.complete
-    with pytest.raises(sb.InputError, match="not complete"):
+    with (
+        pytest.raises(sb.InputError, match="not complete: no cell of it is")
+        if not done(unfinished)
+        else pytest.warns(sb.InputWarning, match="are not complete")
+    ):
         unfinished.table()
+
+
+def done(results: sb.Results) -> int:
+    """Cells that are complete."""
+    return sum(cell["status"] == "complete" for cell in results.manifest["cells"])
 
 
 def test_ctrl_c_in_python(spec: Path, tmp_path: Path) -> None:
@@ -314,3 +324,72 @@ def test_a_flow_may_be_complete_at_its_sender(scheme: str, tmp_path: Path) -> No
     assert abs(last["fct_ns"] - first["fct_ns"] - back_ns) <= 2
     with pytest.raises(sb.InputError, match="receiver"):
         sb.run(spec | {"measure": {"fct": "somewhere"}}, tmp_path / "wrong")
+
+
+TWO: dict[str, Any] = {
+    "name": "two",
+    "network": {"kind": "star", "hosts": 3},
+    "workload": {"kind": "incast", "senders": 2, "size": "10KB"},
+    "scheme": [{"name": "dctcp"}, {"name": "reno"}],
+    "run": {"duration": "1ms"},
+}
+
+
+def test_what_is_there_of_a_run_is_read_and_the_rest_named(subak: Subak, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    part = sb.run(TWO, out, cell=0)
+    with pytest.warns(sb.InputWarning, match="1 of 2 cells are not complete and left out: 1"):
+        assert set(part.table("flow")["scheme"].to_pylist()) == {"dctcp"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert part.table("flow", partial=True).num_rows == 2
+    ended = subak("export", out, "--kind", "flow")
+    assert ended.code == 0
+    assert "1 of 2 cells are not complete and left out: 1" in ended.err
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert sb.run(TWO, out).table("flow").num_rows == 4
+    assert sb.Results(out).lacking() == ""
+
+
+def test_an_unknown_column_is_named_with_the_nearest(tmp_path: Path) -> None:
+    results = sb.run(TWO, tmp_path / "out")
+    with pytest.raises(sb.InputError) as refused:
+        results.table("flow", ["scheme", "slowdwn"])
+    assert (refused.value.file, refused.value.place) == (None, "columns")
+    assert str(refused.value) == 'columns: the results have no column "slowdwn"; did you mean "slowdown"?'
+
+
+def test_overwrite_starts_anew_and_leaves_other_files(subak: Subak, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    sb.run(TWO, out)
+    (out / "mine.txt").write_text("mine")
+    other = {**TWO, "name": "other", "scheme": [{"name": "cubic"}]}
+    with pytest.raises(sb.InputError, match="overwrite=True"):
+        sb.run(other, out)
+    results = sb.run(other, out, overwrite=True)
+    assert set(results.table("flow")["scheme"].to_pylist()) == {"cubic"}
+    assert (out / "mine.txt").read_text() == "mine"
+    (tmp_path / "two.json").write_text(json.dumps(TWO))
+    assert subak("run", tmp_path / "two.json", "--out", out).code == 2
+    assert subak("run", tmp_path / "two.json", "--out", out, "--overwrite").code == 0
+    assert subak("run", tmp_path / "two.json", "--out", out, "--overwrite", "--cell", "0").code == 2
+    # A folder that no run has filled is nobody's to clear.
+    strange = tmp_path / "strange"
+    strange.mkdir()
+    (strange / "manifest.json").write_text("[]")
+    with pytest.raises(sb.InputError, match="not the manifest"):
+        sb.run(TWO, strange, overwrite=True)
+    assert (strange / "manifest.json").exists()
+
+
+def test_functions_that_no_job_asks_for_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(sb.InputError) as refused:
+        sb.run(TWO, tmp_path / "out", policies={"mine": lambda _: {}})
+    assert refused.value.place == "policies.mine"
+
+
+def test_an_unknown_column_of_a_frame_has_the_nearest_name() -> None:
+    network = sb.Network.generate("star", hosts=3)
+    with pytest.raises(sb.InputError, match='did you mean "weight" for "weigth"'):
+        sb.solve(network, flows={"src": ["h0"], "dst": ["h1"], "weigth": [2.0]})

@@ -36,6 +36,7 @@ class Answer:
     solver: str
     iterations: int
     seconds: float
+    ln_price_unit: float
     certificate: dict[str, float]
     flows: Table
     links: Table

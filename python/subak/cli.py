@@ -270,6 +270,9 @@ def run(
     print_paths: Annotated[
         bool, typer.Option("--print-paths", help="List the flows of a cell (--cell, or the first) with their paths.")
     ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Remove the results that the folder holds, and start anew.")
+    ] = False,
     watch: Annotated[
         bool, typer.Option("--watch", help="Show the runs on a live page of this machine; its address is printed.")
     ] = False,
@@ -286,6 +289,10 @@ def run(
         _print_paths([(spec.name, json_module.loads(spec.paths(cell or 0))) for spec in loaded], json)
         return
     folders = _folders(specs, out)
+    if overwrite and cell is not None:
+        raise InputError(None, "--overwrite", "it starts anew, and --cell goes on", "leave one of them away")
+    for spec, folder in zip(loaded, folders, strict=True) if overwrite else ():
+        runs.remove_results(folder, spec.name)
     if cluster is not None:
         runs.not_with_cluster({"jobs": jobs, "threads": threads, "cell": cell is not None, "watch": watch}, "--cluster")
     with ExitStack() as stack:
@@ -397,6 +404,10 @@ def report(
     from subak.runs import movie as write_movie
     from subak.runs import report as write_report
 
+    if setting is not None and not movie:
+        raise InputError(
+            None, "--setting", "it chooses the setting of a movie", "give --movie as well, or leave it away"
+        )
     with waiting("reading results"):
         if movie:
             write_movie(_only(folders), output=output, setting=setting)
@@ -420,6 +431,12 @@ def plot(
     ] = "slowdown",
     setting: Annotated[str | None, typer.Option(help='Of a sweep: this setting, such as "load 0.6".')] = None,
     chart: Annotated[str | None, typer.Option(help="The charts that have this in their titles.")] = None,
+    against: Annotated[
+        str | None, typer.Option(metavar="KEY", help='Of a sweep: the swept key of the axis, such as "buffer".')
+    ] = None,
+    curves: Annotated[
+        str | None, typer.Option(metavar="KEY", help="Of a sweep: a swept key whose values are curves of one chart.")
+    ] = None,
     metric: Annotated[list[str] | None, typer.Option(help="Of a table: a metric, by its name in a summary.")] = None,
     form: Annotated[
         str | None, typer.Option("--format", help="svg, pdf, pgf or png; by the file if not given.")
@@ -435,6 +452,11 @@ def plot(
     if what != "table" and metric:
         raise InputError(None, "--metric", "it chooses columns of a table", "give --what table, or --chart for a chart")
     if what == "table":
+        of_charts = {"--setting": setting, "--chart": chart, "--against": against, "--curves": curves}
+        for name in (name for name, value in of_charts.items() if value is not None):
+            raise InputError(
+                None, name, "it chooses charts, and a table is none", "leave it away, or take another --what"
+            )
         kind = form or (output.suffix[1:] if output else "tex")
         if kind != "tex":
             raise InputError(
@@ -450,9 +472,8 @@ def plot(
         form = form or (output.suffix[1:] if output and output.suffix else "svg")
         path = output or Path(f"{what}.{form}")
         with waiting("drawing"):
-            figures.save(
-                figures.charts(folders, what, setting, chart), path, form=form, font_size=font_size, width_pt=width
-            )
+            shown = figures.charts(folders, what, setting, chart, against=against, curves=curves)
+            figures.save(shown, path, form=form, font_size=font_size, width_pt=width)
     if json:
         _print_json({"schema": 1, "figure": str(path)})
     else:
@@ -476,6 +497,7 @@ def export(
     """Results as CSV, or recorded packets as a capture."""
     from subak._subak import capture as write_capture
     from subak._subak import export as write_csv
+    from subak.results import Results
 
     if pcapng:
         if kind is not None:
@@ -494,6 +516,8 @@ def export(
         raise InputError(None, "--json", "CSV and JSON would both go to standard output", "name a file: --output FILE")
     with waiting("writing rows") if output else nullcontext():
         rows = write_csv(folder, kind, output)
+    if said := Results(folder).lacking():
+        print(f"subak: note: {said}", file=sys.stderr)
     if json:
         _print_json({"schema": 1, "output": str(output), "rows": rows})
 

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from subak import swept
 from subak.errors import InputError
 from subak.metrics import COMPARED, setting_of, shown_labels
+from subak.swept import Point, points
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MARKERS = "os^Dvp*X"
+MOST_INSIDE = 8
+"""A legend of more lines stands beside the picture."""
+MOST_ROWS = 25
 
 
-def plot(folder: Path, manifest: dict[str, Any], summary: dict[str, Any], metric: str, ax: Axes | None) -> Axes:
+def plot(
+    folder: Path,
+    manifest: dict[str, Any],
+    summary: dict[str, Any],
+    metric: str,
+    ax: Axes | None,
+    against: str | None = None,
+) -> Axes:
     """A metric against what is swept, else slowdown by size of flow or a bar for each scheme."""
     known = {one.name: one for one in COMPARED}
     if metric not in known:
@@ -22,22 +35,27 @@ def plot(folder: Path, manifest: dict[str, Any], summary: dict[str, Any], metric
     axes = ax if ax is not None else _new_axes()
     labels = shown_labels(manifest)
     rows = [row for row in summary["rows"] if metric in row["metrics"]]
-    swept = _numeric(rows, summary["axes"])
     if not rows:
         raise InputError(str(folder), "", f"the run did not measure {metric}", "see Results.summary()")
     title = known[metric].title
-    if swept:
-        _against(axes, rows, summary["axes"], swept, metric, labels)
-        axes.set_xlabel(swept.split(".")[-1])
+    some = points(manifest, rows)
+    numeric = swept.axes(some)
+    key = swept.find(against, some, "against") if against else numeric[0] if numeric else None
+    if key:
+        _against(axes, some, key, metric, labels)
+        axes.set_xlabel(swept.label(key, some))
     elif metric.startswith("slowdown") and any(row["sizes"] for row in rows):
         _by_size(axes, rows, summary["axes"], metric, labels)
         axes.set_xlabel("size of the flow, bytes, up to")
     else:
         names = [_name(row, summary["axes"], labels) for row in rows]
         stats = [row["metrics"][metric] for row in rows]
-        axes.bar(names, [s["mean"] for s in stats], yerr=[s["ci95"] or 0.0 for s in stats])
+        axes.bar(names, [s["mean"] for s in stats], yerr=_bars(stats, metric))
     axes.set_ylabel(title)
-    if axes.get_legend_handles_labels()[1]:
+    named = len(axes.get_legend_handles_labels()[1])
+    if named > MOST_INSIDE:
+        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize="x-small", ncols=-(-named // MOST_ROWS))
+    elif named:
         axes.legend()
     return axes
 
@@ -52,36 +70,44 @@ def _new_axes() -> Axes:
     return axes
 
 
-def _numeric(rows: list[Any], keys: list[str]) -> str | None:
-    for key in keys:
-        values = {row["axes"].get(key) for row in rows}
-        if len(values) > 1 and all(isinstance(v, int | float) for v in values):
-            return key
-    return None
-
-
 def _name(row: Any, keys: list[str], labels: dict[str, str]) -> str:
     setting = setting_of(row["axes"], keys)
     scheme = labels.get(row["scheme"], row["scheme"])
     return f"{scheme}, {setting}" if setting else scheme
 
 
-def _against(axes: Axes, rows: list[Any], keys: list[str], swept: str, metric: str, labels: dict[str, str]) -> None:
-    others = [key for key in keys if key != swept]
-    lines: dict[str, list[Any]] = {}
-    for row in rows:
-        lines.setdefault(_name(row, others, labels), []).append(row)
+def _against(axes: Axes, some: list[Point], key: str, metric: str, labels: dict[str, str]) -> None:
+    """A line for each scheme at each choice of what else is swept; a scheme without the parameter is level."""
+    lines: dict[str, list[Point]] = {}
+    for point in some:
+        others = [other for other in point.values if other != key]
+        name = labels.get(point.scheme, point.scheme)
+        lines.setdefault(", ".join(filter(None, (name, point.said(others)))), []).append(point)
+    every = [point.numbers[key] for point in some if key in point.numbers]
     for i, (name, mine) in enumerate(lines.items()):
-        mine.sort(key=lambda row: row["axes"][swept])
-        stats = [row["metrics"][metric] for row in mine]
+        placed = [
+            (x, point.row["metrics"][metric])
+            for point in mine
+            for x in ([point.numbers[key]] if key in point.numbers else [min(every), max(every)])
+        ]
+        placed.sort(key=lambda pair: pair[0])
+        stats = [stat for _, stat in placed]
         axes.errorbar(
-            [row["axes"][swept] for row in mine],
+            [x for x, _ in placed],
             [s["mean"] for s in stats],
-            yerr=[s["ci95"] or 0.0 for s in stats],
+            yerr=_bars(stats, metric),
             marker=MARKERS[i % len(MARKERS)],
             capsize=2,
             label=name,
         )
+
+
+def _bars(stats: Sequence[Any], metric: str) -> list[list[float]]:
+    """Halves of intervals below and above; below they end at the least that there is: a slowdown of 1, else 0."""
+    least = 1.0 if "slowdown" in metric else 0.0
+    halves = [s["ci95"] or 0.0 for s in stats]
+    below = [max(0.0, min(half, s["mean"] - least)) for s, half in zip(stats, halves, strict=True)]
+    return [below, halves]
 
 
 def _by_size(axes: Axes, rows: list[Any], keys: list[str], metric: str, labels: dict[str, str]) -> None:
@@ -93,7 +119,7 @@ def _by_size(axes: Axes, rows: list[Any], keys: list[str], metric: str, labels: 
         axes.errorbar(
             [tops.index(b["above_bytes"]) for b in bins],
             [b["metrics"][metric]["mean"] for b in bins],
-            yerr=[b["metrics"][metric]["ci95"] or 0.0 for b in bins],
+            yerr=_bars([b["metrics"][metric] for b in bins], metric),
             marker=MARKERS[i % len(MARKERS)],
             capsize=2,
             label=_name(row, keys, labels),

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from subak import _subak, tables
-from subak.errors import InputError
+from subak.errors import InputError, InputWarning
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
 
 KINDS = ("flow", "rate", "pace", "queue", "link", "wait", "convergence", "summary", "job", "weight")
 """The kinds of row of a results table."""
+
+MOST_LISTED = 12
+"""Cells that are not complete, named one by one."""
 
 MEASURED = ("flow", "job", "queue")
 """The kinds whose rows say whether they count."""
@@ -62,37 +67,56 @@ class Results:
         """The rows of a ``kind`` (``flow``, ``rate``, ``queue``, ...), or all, as an Arrow table.
 
         ``measured`` takes the rows that count, as the comparison does: flows and jobs that started after the warm-up,
-        and samples of queues taken after it. ``partial`` takes the cells that are complete, where not all are.
+        and samples of queues taken after it. Where not all cells are complete, those that are are read, and a warning
+        (``InputWarning``) says which are not; ``partial=True`` reads them without one.
         """
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         if kind is not None and kind not in KINDS:
             raise InputError(None, "kind", f'there is no kind of row "{kind}"', f"choose one of: {', '.join(KINDS)}")
-        path = self.folder / "results.parquet"
-        paths = self._cells_so_far() if partial and not self.complete else []
         if measured and kind not in MEASURED:
             what = f"rows of the kind {json.dumps(kind)} do not say whether they count"
             raise InputError(None, "measured", what, f"choose one of: {', '.join(MEASURED)}")
+        path = self.folder / "results.parquet"
+        paths = [path] if self.complete else self._cells_so_far()
+        if not paths:
+            raise self._nothing()
+        if not self.complete and not partial:
+            warnings.warn(self.lacking(), InputWarning, stacklevel=2)
         filters: list[tuple[str, str, Any]] = [] if kind is None else [("kind", "==", kind)]
         filters += [("measured", "==", True)] if measured else []
         try:
-            return pq.read_table(
-                paths or path, columns=None if columns is None else list(columns), filters=filters or None
-            )
-        except FileNotFoundError:
-            if self.failed:
-                cell, why = next(iter(self.failed.items()))
-                what = f"{len(self.failed)} of {len(self.manifest['cells'])} cells failed, cell {cell}: {why}"
-                raise InputError(str(self.folder), "", what, "mend the spec, or take partial=True") from None
-            mend = "resume it with subak.run and the same folder"
-            raise InputError(str(self.folder), "", "the run is not complete", mend) from None
+            _check_columns(columns, pq.read_schema(paths[0]).names)
+            return pq.read_table(paths, columns=None if columns is None else list(columns), filters=filters or None)
         except (OSError, pa.ArrowException) as error:
             raise InputError(str(path), "", f"it cannot be read: {error}", "run the spec again") from None
 
+    def lacking(self) -> str:
+        """Which cells are not complete, in a sentence; empty where all are."""
+        cells = self.manifest["cells"]
+        missing = [cell["cell"] for cell in cells if cell["status"] != "complete"]
+        if self.complete or not missing:
+            return ""
+        listed = ", ".join(map(str, missing[:MOST_LISTED])) + ", ..." * (len(missing) > MOST_LISTED)
+        said = f"{len(missing)} of {len(cells)} cells are not complete and left out: {listed}"
+        return "; ".join([said, *(f"cell {cell} failed: {why}" for cell, why in list(self.failed.items())[:1])])
+
+    def _nothing(self) -> InputError:
+        """The fault of a run of which no cell is complete."""
+        if self.failed:
+            cell, why = next(iter(self.failed.items()))
+            what = (
+                f"no cell is complete, {len(self.failed)} of {len(self.manifest['cells'])} failed, cell {cell}: {why}"
+            )
+            return InputError(str(self.folder), "", what, "mend the spec, and run it again")
+        mend = "resume it with subak.run and the same folder"
+        return InputError(str(self.folder), "", "the run is not complete: no cell of it is", mend)
+
     def _cells_so_far(self) -> list[Path]:
         done = [c["cell"] for c in self.manifest["cells"] if c["status"] == "complete"]
-        return [self.folder / "cells" / f"{cell}.parquet" for cell in done]
+        paths = [self.folder / "cells" / f"{cell}.parquet" for cell in done]
+        return [path for path in paths if path.is_file()]
 
     def to_pandas(self, kind: str = "flow") -> pd.DataFrame:
         """The rows of a ``kind`` as a pandas frame."""
@@ -119,15 +143,16 @@ class Results:
         summary: dict[str, Any] = json.loads(_subak.summary(self.folder))
         return summary
 
-    def plot(self, metric: str = "slowdown_mean", ax: Axes | None = None) -> Axes:
+    def plot(self, metric: str = "slowdown_mean", ax: Axes | None = None, *, against: str | None = None) -> Axes:
         """Draws a metric of ``summary`` with matplotlib and gives back the axes.
 
-        It stands against the number that the spec sweeps; without a sweep slowdown stands against the size of the
-        flow, and any other metric is a bar for each scheme.
+        It stands against the number that the spec sweeps, or of several against ``against`` (``"buffer"``,
+        ``"params.k"``); the others are curves. Without a sweep slowdown stands against the size of the flow, and any
+        other metric is a bar for each scheme.
         """
         from subak.plots import plot
 
-        return plot(self.folder, self.manifest, self.summary(), metric, ax)
+        return plot(self.folder, self.manifest, self.summary(), metric, ax, against)
 
     def _repr_html_(self) -> str:
         from subak import notebook
@@ -138,6 +163,15 @@ class Results:
     def __repr__(self) -> str:
         state = "complete" if self.complete else "not complete"
         return f"<subak.Results: {self.folder}, {len(self.manifest['cells'])} cells, {state}>"
+
+
+def _check_columns(wanted: Sequence[str] | None, known: Sequence[str]) -> None:
+    """Refuses columns that the results do not have, with the nearest that they do."""
+    for name in wanted or ():
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            mend = f'did you mean "{near[0]}"?' if near else f"choose from: {', '.join(known)}"
+            raise InputError(None, "columns", f'the results have no column "{name}"', mend)
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:

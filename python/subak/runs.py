@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from subak.cluster import Cluster
 
 
+WRITTEN = ("results.parquet", "spec.toml")
+"""What a run writes beside its cells and its manifest."""
+
 MOST_THREADS = 255
 """The most threads that share one cell."""
 
@@ -36,6 +40,7 @@ def run(
     policies: Mapping[str, Weigher] | None = None,
     driver: str | None = None,
     client: Client | Cluster | None = None,
+    overwrite: bool = False,
 ) -> Results:
     """Simulates every cell of ``spec`` that ``out`` does not hold yet.
 
@@ -61,6 +66,7 @@ def run(
     :param client: A client of Dask (``distributed.Client``), whose workers then run the cells in place of this machine.
         They need this build of Subak and nothing else, and give the same bytes. A worker that dies loses nothing: its
         cells run on another.
+    :param overwrite: Removes the results that ``out`` holds, of whatever spec, and starts anew. Other files stay.
     :raises InputError: for a spec that cannot be used.
     """
     _check_count("jobs", jobs, None)
@@ -72,6 +78,8 @@ def run(
 
         not_with_cluster({"jobs": jobs, "threads": threads, "cell": cell is not None, "policies": policies}, "client")
         cluster = client if isinstance(client, Cluster) else Cluster(client)
+    if overwrite:
+        remove_results(Path(out), checked.name)
     with listening(progress, checked.name, lambda: cluster.workers if cluster else None) as listener:
         try:
             carry_out(checked, Path(out), jobs, threads, cell, listener, dict(policies or {}), cluster=cluster)
@@ -79,6 +87,23 @@ def run(
             stopped.add_note(_left(Path(out)))
             raise
     return Results(out)
+
+
+def remove_results(folder: Path, name: str) -> None:
+    """Removes what a run wrote into ``folder``, so that a run called ``name`` starts anew; other files stay."""
+    if not (folder / "manifest.json").exists():
+        return
+    read_manifest(folder)
+    # The folder stays known as that of a run, whatever else lies in it: without a cell.
+    empty = {"schema": 1, "name": name, "version": _subak.__version__, "build": _subak.__build__, "cells": []}
+    try:
+        for written in WRITTEN:
+            (folder / written).unlink(missing_ok=True)
+        if (folder / "cells").is_dir():
+            shutil.rmtree(folder / "cells")
+        (folder / "manifest.json").write_text(json.dumps(empty), encoding="utf-8")
+    except OSError as error:
+        raise InputError(str(folder), "", f"it cannot be overwritten: {error}", "choose another directory") from None
 
 
 def _check_count(place: str, given: object, most: int | None) -> None:

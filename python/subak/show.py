@@ -117,6 +117,9 @@ def convergence(answer: Mapping[str, Any]) -> None:
     rows = table(None, "Flow", "Rate", "Exact", "Right after", "Bottleneck")
     for flow in answer["flows"][:MOST_ROWS]:
         rate, ideal = units.rate(flow["rate"]), units.rate(flow["ideal"])
+        if flow["status"]:
+            rows.add_row(flow["id"], rate, ideal, "-", flow["status"])
+            continue
         rows.add_row(flow["id"], rate, ideal, f"{flow['rounds_from_start']:.1f} rounds", flow["bottleneck"])
     out.print(rows)
     _more(out, len(answer["flows"]), "flows")

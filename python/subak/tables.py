@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
@@ -64,7 +65,11 @@ def checked(given: Frame, what: str, known: Iterable[str]) -> pa.Table:
     strange = [name for name, key in names.items() if key not in known]
     if strange:
         said = ", ".join(f'"{name}"' for name in strange)
-        mend = f"leave them away, or call them as they are meant: {', '.join(known)}"
+        near = [difflib.get_close_matches(name, known, 1) for name in strange]
+        meant = [
+            f'did you mean "{found[0]}" for "{name}"? ' for found, name in zip(near, strange, strict=True) if found
+        ]
+        mend = f"{''.join(meant)}remove what is not read; known columns: {', '.join(known)}"
         raise InputError(None, what, f"unknown column{'s' if len(strange) > 1 else ''} {said}", mend)
     return table
 

@@ -35,8 +35,12 @@ pub enum Holds {
     Rate,
     /// A time of zero or more.
     Time,
+    /// A time from the one to the other, ns.
+    Span(u64, u64),
     /// A size, bytes; one or more.
     Size,
+    /// A size, from one byte to so many.
+    SizeTo(u64),
     /// Bytes; zero or more.
     Bytes,
     /// A number of packets, zero or more; a part of one counts too.
@@ -156,7 +160,9 @@ impl Holds {
             Holds::Number(..) => "number".into(),
             Holds::Rate => "bit/s".into(),
             Holds::Time => "s".into(),
+            Holds::Span(low, high) => format!("s, {} to {}", told_ns(*low), told_ns(*high)),
             Holds::Size | Holds::Bytes => "bytes".into(),
+            Holds::SizeTo(most) => format!("bytes, up to {most}"),
             Holds::Packets => "packets".into(),
             Holds::Text => "text".into(),
             Holds::Word(words) => words.iter().map(|w| format!("\"{w}\"")).collect::<Vec<_>>().join(" or "),
@@ -189,6 +195,8 @@ impl Holds {
             Holds::Rate | Holds::Time | Holds::Size | Holds::Bytes => {
                 json!({"type": ["number", "string"], "description": "a number in base units, or text with a unit"})
             }
+            Holds::Span(low, high) => span_schema(*low, *high),
+            Holds::SizeTo(most) => json!({"type": ["number", "string"], "minimum": 1, "maximum": most}),
             Holds::Text => json!({"type": "string"}),
             Holds::Word(words) => json!({"enum": words}),
             Holds::Named(words) => json!({"enum": words()}),
@@ -231,6 +239,51 @@ impl Otherwise {
             Otherwise::Twice(key) => format!("twice {key}"),
             Otherwise::Largest(key) => format!("the largest of {key}"),
         }
+    }
+}
+
+/// A time in the largest unit that it is a whole number of.
+fn told_ns(ns: u64) -> String {
+    let units = [
+        (86_400_000_000_000, " days"),
+        (3_600_000_000_000, " h"),
+        (1_000_000_000, "s"),
+        (1_000_000, "ms"),
+        (1000, "us"),
+    ];
+    let unit = units.into_iter().find(|(size, _)| ns >= *size && ns.is_multiple_of(*size));
+    unit.map_or_else(|| format!("{ns}ns"), |(size, name)| format!("{}{name}", ns / size))
+}
+
+/// The JSON Schema of a time in bounds: of numbers, and of texts in ns where the lower bound is a power of ten.
+fn span_schema(low: u64, high: u64) -> Value {
+    let mut schema = json!({"type": ["number", "string"], "minimum": low as f64 / 1e9, "maximum": high as f64 / 1e9});
+    let digits = low.max(1).ilog10();
+    if digits > 0 && low == 10u64.pow(digits) {
+        schema["not"] =
+            json!({"type": "string", "pattern": format!("^\\s*0*[0-9]{{0,{digits}}}([.][0-9]*)?\\s*ns\\s*$")});
+    }
+    schema
+}
+
+/// A time from `low` to `high`, ns.
+fn span(value: &Value, low: u64, high: u64) -> Result<u64, Fault> {
+    let ns = ns_from_json(value)?;
+    match (low..=high).contains(&ns) {
+        true => Ok(ns),
+        false => {
+            let mend = format!("give a time from {} to {}", told_ns(low), told_ns(high));
+            Err(Fault::new("", format!("{} is out of range", shown(value)), mend))
+        }
+    }
+}
+
+/// A size from one byte to `most`.
+fn size_to(value: &Value, most: u64) -> Result<u64, Fault> {
+    let bytes = positive_bytes_from_json(value)?;
+    match bytes <= most {
+        true => Ok(bytes),
+        false => Err(Fault::new("", format!("{} is out of range", shown(value)), format!("give 1 to {most} bytes"))),
     }
 }
 
@@ -278,12 +331,14 @@ impl Taken for u64 {
         match holds {
             Holds::Whole(low, high) => whole(value, low, high),
             Holds::Time => ns_from_json(value),
+            Holds::Span(low, high) => span(value, low, high),
             Holds::Size => positive_bytes_from_json(value),
+            Holds::SizeTo(most) => size_to(value, most),
             other => unreachable!("{} is no whole number", other.name()),
         }
     }
     fn stand_in(holds: Holds) -> Self {
-        if let Holds::Whole(low, _) = holds { low } else { 1 }
+        if let Holds::Whole(low, _) | Holds::Span(low, _) = holds { low } else { 1 }
     }
 }
 
@@ -306,6 +361,8 @@ impl Taken for f64 {
             Holds::Size => positive_bytes_from_json(value).map(|bytes| bytes as f64),
             Holds::Bytes => bytes_from_json(value).map(|bytes| bytes as f64),
             Holds::Time => seconds_from_json(value),
+            Holds::Span(low, high) => span(value, low, high).map(|ns| ns as f64 * 1e-9),
+            Holds::SizeTo(most) => size_to(value, most).map(|bytes| bytes as f64),
             Holds::Packets => f64::read(AMOUNT, value),
             other => unreachable!("{} is no number", other.name()),
         }

@@ -192,6 +192,16 @@ impl Network {
         self.read.down.contains(id)
     }
 
+    /// Whether links are left out, because their capacity is zero.
+    pub fn has_down(&self) -> bool {
+        !self.read.down.is_empty()
+    }
+
+    /// Leaves out the link called so, whose capacity is zero.
+    pub(crate) fn leave_out_link(&mut self, id: String) {
+        self.read.down.insert(id);
+    }
+
     /// Leaves out an edge that carries nothing: to its own node, or of capacity zero. The latter's links keep their names.
     pub(crate) fn leave_out(&mut self, from: NodeId, to: NodeId, directed: bool) {
         if from == to {

@@ -146,6 +146,21 @@ impl Utility {
         }
     }
 
+    /// U(to) - U(from), without the cancellation of a difference of values.
+    pub fn gain(&self, from: f64, to: f64) -> f64 {
+        match self {
+            Utility::Power { alpha, .. } if from > 0.0 && to > 0.0 => {
+                let ln_ratio = libm::log(to / from);
+                let over_worth = match 1.0 - alpha {
+                    0.0 => ln_ratio,
+                    rest => libm::expm1(rest * ln_ratio) / rest,
+                };
+                from * self.marginal(from) * over_worth
+            }
+            _ => self.value(to) - self.value(from),
+        }
+    }
+
     /// U(x), up to a constant of the flow.
     pub fn value(&self, x: f64) -> f64 {
         match self {

@@ -65,6 +65,12 @@ impl Answer {
         Ok(dict)
     }
 
+    /// Logarithm of one unit of the links' ``price``, in utility per bit/s: 0, except where prices leave the range of doubles.
+    #[getter]
+    fn ln_price_unit(&self) -> f64 {
+        self.answer.ln_price_unit
+    }
+
     /// The worst share by which a rate differs from that of another answer to the same case.
     fn off_by(&self, other: &Answer) -> f64 {
         worst_off(&self.answer.rates_bps, &other.answer.rates_bps)

@@ -6,7 +6,7 @@ use crate::setup::Setup;
 use crate::theory::Bound;
 use serde_json::{Value, json};
 use subak_core::scheme::Update;
-use subak_core::{Case, Fault, FlowId, IdVec, LinkId};
+use subak_core::{Case, Fault, FlowId, IdVec, LinkId, Stranded};
 
 /// How a case is run.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -23,6 +23,27 @@ pub struct Options {
 ///
 /// A flow with a demand of zero sends nothing: it gets its rate of zero without a message.
 pub fn converge(case: &Case, scheme: &str, options: &Options) -> Result<Value, Fault> {
+    let mut answer = converge_carried(case, scheme, options)?;
+    let mut rows = answer["flows"].as_array().cloned().unwrap_or_default().into_iter();
+    let stranded = |flow: &Stranded| {
+        let why = flow.why.name();
+        json!({"id": flow.id, "rate": 0.0, "ideal": 0.0, "rounds": 0.0, "rounds_from_start": 0.0, "bottleneck": null, "status": why})
+    };
+    let carried = |mut row: Value| {
+        row["status"] = Value::Null;
+        row
+    };
+    let row = |given: Result<usize, &Stranded>| match given {
+        Ok(_) => rows.next().map(carried),
+        Err(flow) => Some(stranded(flow)),
+    };
+    answer["flows"] = case.flows.in_order().filter_map(row).collect();
+    answer["warnings"] = json!(case.notes());
+    Ok(answer)
+}
+
+/// Of the flows that a path carries.
+fn converge_carried(case: &Case, scheme: &str, options: &Options) -> Result<Value, Fault> {
     let idle = |f: usize| case.flows.demand_bps()[f] <= 0.0;
     if !(0..case.flows.len()).any(idle) {
         return converge_all(case, scheme, options);
@@ -51,6 +72,9 @@ fn converge_all(case: &Case, scheme: &str, options: &Options) -> Result<Value, F
     let setup = Setup::from_case(case)?;
     let plan = &options.plan;
     check(plan)?;
+    if options.order.is_some() {
+        check_replayed(plan)?;
+    }
     let (ideal_bps, _) = setup.exact();
     let outcome = match &options.order {
         Some(order) => replay::run(scheme, &setup, &ideal_bps, plan, &Order::read(order, case)?)?,
@@ -61,6 +85,18 @@ fn converge_all(case: &Case, scheme: &str, options: &Options) -> Result<Value, F
         answer["trace"] = outcome.trace.iter().map(|update| trace_row(case, update, &outcome)).collect();
     }
     Ok(answer)
+}
+
+/// Refuses what has no effect where updates are replayed in a given order.
+fn check_replayed(plan: &Plan) -> Result<(), Fault> {
+    let usual = Plan::default();
+    let given = [
+        ("seed", plan.seed != usual.seed),
+        ("drop", plan.drop != usual.drop),
+        ("max_rounds", plan.max_rounds != usual.max_rounds),
+    ];
+    let Some((key, _)) = given.into_iter().find(|(_, given)| *given) else { return Ok(()) };
+    Err(Fault::new(key, "it has no effect where an order is replayed", "leave it away, or the order"))
 }
 
 fn check(plan: &Plan) -> Result<(), Fault> {

@@ -122,7 +122,7 @@ impl Scheme for Cubic {
         })
     }
     fn work(&self, _load: &Load) -> Work {
-        Work { per_hop: if self.fair.is_some() { 1.4 } else { 1.0 }, ..Work::default() }
+        Work::per_hop(if self.fair.is_some() { 1.8 } else { 1.0 })
     }
     fn recovery(&self) -> Recovery {
         self.recovery

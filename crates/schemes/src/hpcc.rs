@@ -20,8 +20,8 @@ use crate::queue::Priority;
 use subak_core::keys::{AMOUNT, Holds, Setting};
 use subak_core::rng::mix;
 use subak_core::scheme::{
-    Ack, Around, Doubt, FlowInfo, Goal, Headers, Hop, Info, Io, Named, Packet, PacketKind, Param, Params, PathInfo,
-    Port, Preset, Scheme, SchemeKind, Settles, Source,
+    Ack, Around, Doubt, FlowInfo, Goal, Headers, Hop, Info, Io, Load, Named, Packet, PacketKind, Param, Params,
+    PathInfo, Port, Preset, Scheme, SchemeKind, Settles, Source, Work,
 };
 use subak_core::{Fault, IdVec, LinkId, Ns, SubflowId};
 
@@ -178,6 +178,9 @@ impl Scheme for Hpcc {
 
     fn takes_one_path(&self) -> bool {
         true
+    }
+    fn work(&self, _load: &Load) -> Work {
+        Work::per_hop(1.4)
     }
     fn new(params: &Params) -> Result<Self, Fault> {
         let bytes = |name| params.whole(name, 0.0, 1000.0).map(|bytes| bytes as u32);

@@ -12,8 +12,8 @@ use crate::queue::{PFabricQueue, Ranked};
 use crate::tcp::Window;
 use subak_core::keys::{AMOUNT, Holds};
 use subak_core::scheme::{
-    Ack, Around, Class, Doubt, FlowInfo, Goal, Info, Io, Loss, Named, Packet, PacketKind, Param, Params, PathInfo,
-    Port, Recovery, Reply, Scheme, SchemeKind, Settles, Sink, Source, To,
+    Ack, Around, Class, Doubt, FlowInfo, Goal, Info, Io, Load, Loss, Named, Packet, PacketKind, Param, Params,
+    PathInfo, Port, Recovery, Reply, Scheme, SchemeKind, Settles, Sink, Source, To, Work,
 };
 use subak_core::{Fault, IdVec, LinkId, Ns, SubflowId};
 
@@ -102,6 +102,10 @@ impl Scheme for PFabric {
     type Hop = ();
     type Sink = PFabricSink;
 
+    /// Each flow's timeout is constant.
+    fn work(&self, load: &Load) -> Work {
+        Work { timers: load.live * load.busy_s * 1e9 / self.rto_ns as f64, ..Work::per_hop(1.35) }
+    }
     fn new(params: &Params) -> Result<Self, Fault> {
         Ok(PFabric {
             buffer_packets: params.whole("buffer", 0.0, 1e6)?,

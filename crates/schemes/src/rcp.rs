@@ -18,8 +18,8 @@
 use crate::queue::Fifo;
 use subak_core::keys::{AMOUNT, Holds};
 use subak_core::scheme::{
-    Ack, Class, FlowInfo, Goal, Headers, Hop, Info, Io, Named, Packet, PacketKind, Param, Params, PathInfo, Port,
-    Recovery, Scheme, SchemeKind, Settles, Sink, Source, To, Visit,
+    Ack, Class, FlowInfo, Goal, Headers, Hop, Info, Io, Load, Named, Packet, PacketKind, Param, Params, PathInfo, Port,
+    Recovery, Scheme, SchemeKind, Settles, Sink, Source, To, Visit, Work,
 };
 use subak_core::{Fault, IdVec, LinkId, Ns, SubflowId};
 
@@ -141,6 +141,10 @@ impl Scheme for Rcp {
     type Hop = RcpHop;
     type Sink = RcpSink;
 
+    /// Each sender looks at an interval whether it is to ask.
+    fn work(&self, load: &Load) -> Work {
+        Work { timers: load.live * load.busy_s * 1e9 / self.probe_ns as f64, ..Work::per_hop(1.45) }
+    }
     fn new(params: &Params) -> Result<Self, Fault> {
         let bytes = |name| params.whole(name, 0.0, 1000.0).map(|bytes| bytes as u32);
         Ok(Rcp {

@@ -9,8 +9,8 @@ use crate::tcp;
 use std::sync::Arc;
 use subak_core::keys::{AMOUNT, Holds};
 use subak_core::scheme::{
-    Ack, FlowInfo, Goal, Hop, Info, Io, Loss, LossKind, Named, Packet, PacketKind, Param, Params, Port, Recovery,
-    Reply, Scheme, SchemeKind, Settles, Sink, Source,
+    Ack, FlowInfo, Goal, Hop, Info, Io, Load, Loss, LossKind, Named, Packet, PacketKind, Param, Params, Port, Recovery,
+    Reply, Scheme, SchemeKind, Settles, Sink, Source, Work,
 };
 use subak_core::{Fault, IdVec, Nic, Ns, SubflowId, Utility};
 
@@ -109,6 +109,9 @@ impl Scheme for Wrr {
     type Hop = FirstWait;
     type Sink = WrrSink;
 
+    fn work(&self, _load: &Load) -> Work {
+        Work::per_hop(1.75)
+    }
     fn new(params: &Params) -> Result<Self, Fault> {
         Ok(Wrr {
             unit: if params.word("unit") == "bytes" { Unit::Bytes } else { Unit::Packets },

@@ -17,8 +17,8 @@ use crate::queue::Fifo;
 use crate::tcp;
 use subak_core::keys::{AMOUNT, Holds};
 use subak_core::scheme::{
-    Ack, FlowInfo, Goal, Hop, Info, Io, Loss, LossKind, Named, Packet, PacketKind, Param, Params, Port, Recovery,
-    Scheme, SchemeKind, Settles, Source,
+    Ack, FlowInfo, Goal, Hop, Info, Io, Load, Loss, LossKind, Named, Packet, PacketKind, Param, Params, Port, Recovery,
+    Scheme, SchemeKind, Settles, Source, Work,
 };
 use subak_core::{Fault, IdVec, Ns, SubflowId};
 
@@ -128,6 +128,9 @@ impl Scheme for Xcp {
     type Hop = XcpHop;
     type Sink = ();
 
+    fn work(&self, _load: &Load) -> Work {
+        Work::per_hop(1.45)
+    }
     fn new(params: &Params) -> Result<Self, Fault> {
         Ok(Xcp {
             alpha: params.within("alpha", 0.0, 2.0)?,

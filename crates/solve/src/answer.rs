@@ -74,7 +74,7 @@ impl Rows {
 pub struct Certificate {
     /// Worst overload of a link over its capacity, or of a flow over its demand.
     pub infeasibility: f64,
-    /// Utilities: (dual - primal) / (1 + |primal|). Max-min: the worst idle share of a flow's bottleneck.
+    /// Utilities: (dual - primal) over the sum of x U'(x). Max-min: the worst idle share of a flow's bottleneck.
     pub gap: f64,
     /// What the flow that the answer serves worst could gain, over its own rate (utilities: over the worth of its own rate).
     pub flow_gap: f64,
@@ -137,6 +137,8 @@ pub struct Answer {
     /// Price of each link: what the objective gains a bit/s of capacity. For max-min, what the level of the link's
     /// bottlenecked flows gains.
     pub link_price: IdVec<LinkId, f64>,
+    /// Logarithm of a price of one, in utility per bit/s. It is 0 but where prices in that unit leave the range of numbers.
+    pub ln_price_unit: f64,
     /// Where max-min is over pooled paths: the duals of each level.
     pub levels: Vec<LevelDual>,
     /// How good it is.
@@ -188,6 +190,7 @@ impl Answer {
                 "flow_gap": self.certificate.flow_gap,
                 "stationarity": self.certificate.stationarity,
             },
+            "ln_price_unit": self.ln_price_unit,
             "solver": self.solver,
             "iterations": self.iterations,
             "seconds": self.seconds,

@@ -277,37 +277,39 @@ fn rate_at(case: &Case, f: usize, level: f64) -> f64 {
     }
 }
 
-/// Duality gap, and stationarity. The gap is over 1 + |primal|, or over the worth of the rates (the sum of x U'(x)) where
-/// that is less: at alpha above 1 the utilities of rates in bit/s are so small that the first would pass anything. It is
-/// summed from its three parts, none of them negative: prices times idle capacity, what each flow loses against its best
-/// rate at its price, and paths dearer than the best. A flow's own gap is its part of the three over its own worth.
+/// Duality gap, and stationarity. The gap is over the worth of the rates, the sum of x U'(x), which has the utilities' own
+/// unit: the same problem in another unit of rates or weights has the same gap. It is summed from its three parts, none of
+/// them negative: prices times idle capacity, the loss of each flow against its best rate at its price, and paths dearer
+/// than the best. A flow's own gap is its part of the three over its own worth.
 fn maximum(case: &Case, answer: &Answer, loads: &Loads, utility: impl Fn(usize) -> Option<Utility>) -> Optimality {
-    let (mut primal, mut worth, mut gap) = (0.0, 0.0, 0.0);
+    let Some(units) = Units::of(case, answer, &utility) else { return NONE };
+    let prices = units.prices(answer);
+    let (mut worth, mut gap) = (0.0, 0.0);
     let mut worst = Optimality::default();
-    for (l, price) in answer.link_price.iter_enumerated() {
-        gap += price * loads.idle_bps(l);
+    for (l, price) in prices.iter_enumerated() {
+        gap += price * units.rate(loads.idle_bps(l));
     }
-    for (f, &rate) in answer.rates_bps.iter().enumerate() {
+    for (f, &rate_bps) in answer.rates_bps.iter().enumerate() {
         let Some(utility) = utility(f) else { return NONE };
-        let most = case.flows.demand_bps()[f].min(utility.top_bps());
+        let (utility, rate) = (units.utility(utility), units.rate(rate_bps));
+        let most = units.rate(case.flows.demand_bps()[f]).min(utility.top_bps());
         if most == 0.0 {
             continue;
         }
-        let price_of = |p| case.flows.links_of(p).iter().map(|&l| answer.link_price[l]).sum::<f64>();
+        let price_of = |p| case.flows.links_of(p).iter().map(|&l| prices[l]).sum::<f64>();
         let price = case.flows.paths_of(f).map(price_of).fold(f64::INFINITY, f64::min);
-        let value = utility.value(rate);
+        let path_rate = |p: usize| units.rate(answer.path_rates_bps[p]);
         let own_worth = if rate > 0.0 { rate * utility.marginal(rate) } else { 0.0 };
         let best = utility.rate_at(price).min(most);
         let mut lost = match best.is_finite() {
-            true => (utility.value(best) - value - price * (best - rate)).max(0.0),
+            true => (utility.gain(rate, best) - price * (best - rate)).max(0.0),
             false => f64::INFINITY,
         };
-        lost += case.flows.paths_of(f).map(|p| (price_of(p) - price) * answer.path_rates_bps[p]).sum::<f64>();
-        primal += value;
+        lost += case.flows.paths_of(f).map(|p| (price_of(p) - price) * path_rate(p)).sum::<f64>();
         worth += own_worth;
         gap += lost;
-        let idle = |&l: &LinkId| answer.link_price[l] * loads.idle(l);
-        let idle_of = |p| case.flows.links_of(p).iter().map(idle).sum::<f64>() * answer.path_rates_bps[p];
+        let idle = |&l: &LinkId| prices[l] * loads.idle(l);
+        let idle_of = |p| case.flows.links_of(p).iter().map(idle).sum::<f64>() * path_rate(p);
         let own = lost + case.flows.paths_of(f).map(idle_of).sum::<f64>();
         if own > 0.0 {
             worst.flow_gap = worst.flow_gap.max(share(own, own_worth.max(best * utility.marginal(best))));
@@ -316,8 +318,62 @@ fn maximum(case: &Case, answer: &Answer, loads: &Loads, utility: impl Fn(usize) 
             worst.stationarity = worst.stationarity.max(utility.miss(rate, price));
         }
     }
-    let gap: f64 = if gap > 0.0 { gap / worth.min(1.0 + primal.abs()) } else { gap };
-    Optimality { gap: if gap.is_nan() { f64::INFINITY } else { gap }, ..worst }
+    let gap = if gap > 0.0 { gap / worth } else { gap };
+    Optimality { gap: if gap.is_nan() || worth.is_infinite() { f64::INFINITY } else { gap }, ..worst }
+}
+
+/// The logarithm of the largest marginal utility in the certificate's units: it leaves those of other flows 1000 below it
+/// the range of numbers.
+const LN_LARGEST: f64 = 350.0;
+
+/// Units in which the utilities of a case and its prices are numbers: rates up to about 1, marginal utilities up to
+/// e^[`LN_LARGEST`].
+struct Units {
+    /// A power of two, so that scaling rounds nothing.
+    rate_bps: f64,
+    /// Logarithm of a price of one, in the case's units.
+    ln_price: f64,
+}
+
+impl Units {
+    /// `None` where a flow has no utility.
+    fn of(case: &Case, answer: &Answer, utility: impl Fn(usize) -> Option<Utility>) -> Option<Self> {
+        let price = answer.link_price.iter().copied().fold(0.0, f64::max);
+        let mut ln_top = libm::log(price) + answer.ln_price_unit;
+        for (f, &rate) in answer.rates_bps.iter().enumerate().filter(|(_, rate)| **rate > 0.0) {
+            match utility(f)? {
+                // The unit of a bandwidth function's marginal utility is that of the fair share. A linear one has its rate
+                // at the very price that is its marginal utility, which scaling would round.
+                Utility::BandwidthFunction { .. } | Utility::Power { alpha: 0.0, .. } => {
+                    return Some(Units { rate_bps: 1.0, ln_price: 0.0 });
+                }
+                power => ln_top = ln_top.max(power.ln_marginal(rate)),
+            }
+        }
+        let largest = case.network.links().iter().map(|l| l.capacity_bps).fold(f64::MIN_POSITIVE, f64::max);
+        let rate_bps = libm::ldexp(1.0, libm::frexp(largest).1);
+        let ln_price = if ln_top.is_finite() { ln_top - LN_LARGEST } else { 0.0 };
+        Some(Units { rate_bps, ln_price })
+    }
+
+    fn rate(&self, bps: f64) -> f64 {
+        bps / self.rate_bps
+    }
+
+    fn prices(&self, answer: &Answer) -> IdVec<LinkId, f64> {
+        let ln_unit = answer.ln_price_unit - self.ln_price;
+        let scaled = |&price: &f64| if ln_unit == 0.0 { price } else { libm::exp(libm::log(price) + ln_unit) };
+        answer.link_price.iter().map(scaled).collect()
+    }
+
+    fn utility(&self, utility: Utility) -> Utility {
+        match utility {
+            Utility::Power { alpha, ln_gain } => {
+                Utility::Power { alpha, ln_gain: ln_gain - alpha * libm::log(self.rate_bps) - self.ln_price }
+            }
+            function => function,
+        }
+    }
 }
 
 /// The links that hold each flow back. Max-min: full, and no flow on them has a higher level (where paths are pooled:

@@ -24,6 +24,9 @@ const PATIENCE: usize = 8;
 /// weights or capacities differ by many orders too.
 const SCALINGS: [f64; 3] = [0.5, 0.0, 1.0];
 
+/// Logarithm of the largest price in utility per bit/s.
+const LN_LARGEST: f64 = 500.0;
+
 /// A flow keeps at least this part of its rate in a round.
 const LEAST_PART: f64 = 0.1;
 
@@ -71,6 +74,8 @@ struct Sequence<'a> {
     rate: Vec<f64>,
     /// See [`SCALINGS`].
     power: f64,
+    /// Of the last round's prices.
+    ln_price_unit: f64,
 }
 
 /// The model of one round.
@@ -100,7 +105,7 @@ impl<'a> Sequence<'a> {
                 rate[p] = case.flows.links_of(p).iter().map(share).fold(most, f64::min);
             }
         }
-        Sequence { case, utilities, flows, rate, power: SCALINGS[0] }
+        Sequence { case, utilities, flows, rate, power: SCALINGS[0], ln_price_unit: 0.0 }
     }
 
     fn total(&self, f: usize) -> f64 {
@@ -134,10 +139,17 @@ impl<'a> Sequence<'a> {
         }
         let step = self.step(&wanted);
         self.rate.iter_mut().zip(&wanted).for_each(|(x, w)| *x += step * (w - *x));
+        let links = self.case.network.links();
+        let widest = links.iter().map(|l| l.capacity_bps).fold(f64::MIN_POSITIVE, f64::max);
+        let ln_unit = model.ln_unit - libm::log(widest);
+        // As utility per bit/s where that is within the range of numbers.
+        self.ln_price_unit = if ln_unit.abs() < LN_LARGEST { 0.0 } else { ln_unit };
+        let ln_unit = ln_unit - self.ln_price_unit;
         let price = |(row, link): (&Option<usize>, &subak_core::Link)| {
-            row.map_or(0.0, |r| libm::exp(libm::log(found.dual[r].max(0.0)) + model.ln_unit) / link.capacity_bps)
+            let of_dual = |r: usize| libm::exp(libm::log(found.dual[r].max(0.0)) + ln_unit);
+            row.map_or(0.0, |r| of_dual(r) / (link.capacity_bps / widest))
         };
-        Some((model.row.iter().zip(self.case.network.links()).map(price).collect(), found.iterations))
+        Some((model.row.iter().zip(links).map(price).collect(), found.iterations))
     }
 
     /// How far to go towards `wanted`: all the way, unless the utility falls there.
@@ -200,7 +212,8 @@ impl<'a> Sequence<'a> {
 
     /// The rates as they stand, made feasible, with prices.
     fn answer(&self, link_price: IdVec<LinkId, f64>) -> Answer {
-        let mut answer = Answer { path_rates_bps: self.rate.clone(), link_price, ..Answer::empty("clarabel") };
+        let (path_rates_bps, ln_price_unit) = (self.rate.clone(), self.ln_price_unit);
+        let mut answer = Answer { path_rates_bps, link_price, ln_price_unit, ..Answer::empty("clarabel") };
         repair(self.case, &mut answer);
         answer
     }

@@ -161,6 +161,7 @@ impl Answer {
             bottlenecks: Rows::default(),
             link_load_bps: IdVec::new(),
             link_price: IdVec::new(),
+            ln_price_unit: 0.0,
             levels: Vec::new(),
             certificate: Certificate::default(),
             solver,

@@ -51,7 +51,7 @@ impl<'a> Model<'a> {
             gain: utilities.iter().map(|u| libm::exp(u.ln_marginal(1.0) - ln_gain_unit)).collect(),
             unit_bps: (0..case.flows.len())
                 .map(|f| narrowest(case, f).min(case.flows.demand_bps()[f]))
-                .fold(1.0, f64::max),
+                .fold(f64::MIN_POSITIVE, f64::max),
             linear: Program::default(),
             link_row: IdVec::filled(None, case.network.links().len()),
             rate: vec![None; case.flows.path_count()],

@@ -186,7 +186,7 @@ fn faults(draw: &mut Draw, network: &Network, until_ns: Ns, rtt_ns: Ns) -> Vec<I
         let late_ns = (draw.unit() * 4.0 * rtt_ns as f64) as Ns;
         let mishap = draw.of(&[Mishap::Lost, Mishap::Doubled, Mishap::Late(late_ns)]);
         faults.push(match draw.below(6) {
-            0 => Injected::Down { link, down_ns: at_ns, up_ns: until, keeps: at_ns % 2 == 0 },
+            0 => Injected::Down { link, down_ns: at_ns, up_ns: until, keeps: at_ns.is_multiple_of(2) },
             1 => {
                 let capacity_bps = network.links()[link].capacity_bps * draw.log(0.1, 10.0);
                 Injected::Capacity { link, capacity_bps, at_ns }

@@ -49,7 +49,12 @@ def repro(
             help="Run the cells of specs on a Dask scheduler's workers, tcp://HOST:PORT; or local:N, N workers here.",
         ),
     ] = None,
-    on: Annotated[str, typer.Option(help="sim, or testbed where the experiment has that side.")] = "sim",
+    on: Annotated[
+        str | None,
+        typer.Option(
+            help="sim, or testbed for the experiments of real hosts, as root; by default the experiment's own."
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
 ) -> None:
     """Run one experiment of the papers and compare what it measures with what was published.

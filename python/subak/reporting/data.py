@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from subak.metrics import setting_of, shown_labels
 from subak.results import Results
+from subak.swept import Point, points
 
 Columns = dict[str, NDArray[Any]]
 
@@ -53,6 +54,11 @@ class RunData:
     @cached_property
     def _shown(self) -> dict[str, str]:
         return shown_labels(self.manifest)
+
+    @cached_property
+    def points(self) -> list[Point]:
+        """The rows of the summary by what is swept."""
+        return points(self.manifest, self.summary["rows"])
 
     @cached_property
     def schemes(self) -> list[str]:

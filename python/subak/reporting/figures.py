@@ -41,12 +41,27 @@ MOST_MARKED = 24
 MOST_LETTERS = 40
 
 
-def charts(folders: Sequence[Path], what: str, setting: str | None = None, chart: str | None = None) -> list[Chart]:
-    """The charts of ``what``; those of a ``setting`` such as ``load 0.6``, or whose title or choice holds ``chart``."""
+def charts(
+    folders: Sequence[Path],
+    what: str,
+    setting: str | None = None,
+    chart: str | None = None,
+    *,
+    against: str | None = None,
+    curves: str | None = None,
+) -> list[Chart]:
+    """The charts of ``what``; those of a ``setting`` such as ``load 0.6``, or whose title or choice holds ``chart``.
+
+    A sweep stands ``against`` a swept key, and the values of another are ``curves``.
+    """
     if what not in WHAT:
         raise InputError(None, "what", f'there is no figure "{what}"', f"choose one of: {', '.join(WHAT)}, table")
     runs = [RunData(folder, f"run{i}") for i, folder in enumerate(folders)]
-    block = WHAT[what](View(runs))
+    for name, given in (("--against", against), ("--curves", curves)):
+        if given is not None and what != "sweep":
+            raise InputError(None, name, f"it is of a sweep, and this is {what}", "take --what sweep")
+    view = View(runs)
+    block = sweeps.curves(view, against, curves) if what == "sweep" else WHAT[what](view)
     if not block.charts:
         mend = "see which rows the run has: subak export DIR, or the report"
         raise InputError(str(folders[0]), "", block.said or f"the run has nothing to draw as {what}", mend)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from subak import units
-from subak.metrics import COMPARED, Metric, setting_of
+from subak.errors import InputError
+from subak.metrics import COMPARED, Metric
 from subak.reporting.charts import Axis, Block, Chart, Series
-from subak.reporting.data import Line, View
+from subak.reporting.data import Line, RunData, View
+from subak.swept import LEAST, Point, axes, find, label
 
 SHOWN = (
     "job_time_mean_ns",
@@ -23,41 +26,83 @@ SHOWN = (
     "convergence_p50_ns",
 )
 """The metrics that are drawn, where they were measured."""
-LEAST = 2
-"""Values that make a curve."""
+WIDE = 30.0
+"""A largest value that is so many times the least is drawn on a logarithmic axis."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line of a chart: a scheme of a run, and what else tells it apart."""
+
+    run: RunData
+    name: str
+    slot: int
+    points: list[Point]
 
 
 def numeric_axis(view: View) -> str | None:
-    """The axis that curves are drawn against: the first of numbers with the most values."""
-    found: dict[str, set[float]] = {}
-    for run in view.runs:
-        for row in run.summary["rows"]:
-            for key in run.manifest["axes"]:
-                value = row["axes"].get(key)
-                if isinstance(value, int | float) and not isinstance(value, bool):
-                    found.setdefault(key, set()).add(float(value))
-    wide = {key: values for key, values in found.items() if len(values) >= LEAST}
-    return max(wide, key=lambda key: len(wide[key])) if wide else None
+    """The first axis: of the settings' keys the one with the most numbers, else a parameter of schemes."""
+    found = _axes(view)
+    return found[0] if found else None
 
 
-def curves(view: View) -> Block:
-    """The charts; empty where no number is swept."""
-    axis = numeric_axis(view)
-    if axis is None:
+def _axes(view: View) -> list[str]:
+    """Every axis that makes curves: those of settings first."""
+    found = axes([point for run in view.runs for point in run.points])
+    return sorted(found, key=lambda key: key.startswith("params."))
+
+
+def curves(view: View, against: str | None = None, split: str | None = None) -> Block:
+    """The charts; empty where no number is swept.
+
+    They are against each swept number, or the key ``against`` alone; the values of ``split`` are curves of one chart.
+    """
+    every = [point for run in view.runs for point in run.points]
+    wanted = [find(against, every, "against")] if against else _axes(view)
+    key = find(split, every, "curves", numeric=False) if split else None
+    if key is not None and wanted == [key]:
+        raise InputError(None, "curves", f'"{key}" is the axis already', "choose another of the swept keys")
+    wanted = [axis for axis in wanted if axis != key]
+    if not wanted:
         return Block("")
-    name = axis.split(".")[-1]
-    combined = list(dict.fromkeys(rest for line in view.lines for rest in _others(line, axis)))
     charts: dict[str, list[Chart]] = {}
-    for rest in combined:
-        for metric in (m for wanted in SHOWN for m in COMPARED if m.name == wanted):
-            _add(charts, view, axis, rest, metric, None)
-        for up_to in _ends(view):
-            metric = next(m for m in COMPARED if m.name == "slowdown_p99")
-            _add(charts, view, axis, rest, metric, up_to)
-    said = f"Each scheme against {name}."
-    if any(row["seeds"] > 1 for run in view.runs for row in run.summary["rows"]):
+    for axis in wanted:
+        _charts(charts, view, axis, key)
+    said = f"Each scheme against {_listed([axis.split('.')[-1] for axis in wanted])}."
+    if any(point.row["seeds"] > 1 for point in every):
         said += " Bars are the 95% confidence interval over the seeds."
     return Block(said if charts else "", charts)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def _charts(charts: dict[str, list[Chart]], view: View, axis: str, split: str | None) -> None:
+    settings = [key for run in view.runs for key in run.manifest["axes"] if key not in (axis, split)]
+    settings = list(dict.fromkeys(settings))
+    has_axis = [point for run in view.runs for point in run.points if axis in point.numbers]
+    for rest in dict.fromkeys(point.said(settings) for point in has_axis):
+        drawn = _curves(view, axis, split, settings, rest)
+        for metric in (m for wanted in SHOWN for m in COMPARED if m.name == wanted):
+            _add(charts, drawn, axis, rest, metric, None)
+        for up_to in _ends(view):
+            metric = next(m for m in COMPARED if m.name == "slowdown_p99")
+            _add(charts, drawn, axis, rest, metric, up_to)
+
+
+def _curves(view: View, axis: str, split: str | None, settings: Sequence[str], rest: str) -> list[Curve]:
+    """The lines of the charts of the setting ``rest``: schemes by their parameters but for the axis."""
+    slots = {line.label: line.slot for line in view.lines}
+    found: dict[str, Curve] = {}
+    for line in view.lines:
+        for point in line.run.points:
+            if point.row["scheme"] != line.scheme or point.said(settings) != rest:
+                continue
+            name = _name(line, point, axis, split)
+            slot = slots.setdefault(name, len(set(slots.values())))
+            found.setdefault(name, Curve(line.run, name, slot, [])).points.append(point)
+    return list(found.values())
 
 
 def _ends(view: View) -> list[int]:
@@ -66,23 +111,33 @@ def _ends(view: View) -> list[int]:
     return sorted(end for end in ends if end)[:2]
 
 
-def _add(charts: dict[str, list[Chart]], view: View, axis: str, rest: str, metric: Metric, up_to: int | None) -> None:
+def _name(line: Line, point: Point, axis: str, split: str | None) -> str:
+    """A line has the scheme's name without the axis; the value of ``split`` tells its curves apart."""
+    own = [key for key in point.values if key.startswith("params.") and key not in (axis, split)]
+    if split not in point.values and not (axis in point.values and axis.startswith("params.")):
+        return line.label
+    shown = line.run.shown(line.scheme)
+    base = line.run.shown(point.scheme) + line.label.removeprefix(shown)
+    return ", ".join(filter(None, (base, point.said(own), point.said([split]) if split else "")))
+
+
+def _add(
+    charts: dict[str, list[Chart]], drawn: Sequence[Curve], axis: str, rest: str, metric: Metric, up_to: int | None
+) -> None:
     """The chart of a metric: of all flows, or of those of the bin of sizes that ends so."""
-    series = [s for line in view.lines if (s := _curve(line, axis, rest, metric, up_to))]
-    if not series:
+    every = [point for curve in drawn for point in curve.points]
+    ends = [point.numbers[axis] for point in every if axis in point.numbers]
+    series = [s for curve in drawn if (s := _series(curve, axis, (min(ends), max(ends)), metric, up_to))]
+    if not any(len(set(one.x)) >= LEAST for one in series):
         return
     name = axis.split(".")[-1]
     of = f" of flows up to {units.size(up_to)}" if up_to else ""
     log = _log(metric)
     start = 1.0 if "slowdown" in metric.name else None if log else 0.0
     y = Axis(f"{metric.title.lower()}{_unit(metric)}", log=log, start=start)
+    x = Axis(label(axis, every), log=min(ends) > 0 and max(ends) >= WIDE * min(ends))
     title = ", ".join(filter(None, (rest, metric.title)))
-    charts.setdefault(rest, []).append(Chart(f"{title}{of} against {name}", series, Axis(name), y))
-
-
-def _others(line: Line, axis: str) -> tuple[str, ...]:
-    keys = [key for key in line.run.manifest["axes"] if key != axis]
-    return tuple(dict.fromkeys(setting_of(row["axes"], keys) for row in line.run.summary["rows"]))
+    charts.setdefault(rest, []).append(Chart(f"{title}{of} against {name}", series, x, y))
 
 
 def _unit(metric: Metric) -> str:
@@ -92,18 +147,17 @@ def _unit(metric: Metric) -> str:
     return ""
 
 
-def _curve(line: Line, axis: str, rest: str, metric: Metric, up_to: int | None) -> Series | None:
-    keys = [key for key in line.run.manifest["axes"] if key != axis]
+def _series(curve: Curve, axis: str, ends: tuple[float, float], metric: Metric, up_to: int | None) -> Series | None:
     factor = {", us": 1e-3, ", %": 100.0}.get(_unit(metric), 1.0)
     found = []
-    for row in line.run.summary["rows"]:
-        value, stat = row["axes"].get(axis), _metrics(row, up_to).get(metric.name)
-        mine = row["scheme"] == line.scheme and setting_of(row["axes"], keys) == rest
-        if mine and stat and isinstance(value, int | float):
+    for point in curve.points:
+        stat = _metrics(point.row, up_to).get(metric.name)
+        # A scheme without the parameter is a level line.
+        places = [point.numbers[axis]] if axis in point.numbers else list(ends) if axis.startswith("params.") else []
+        if stat:
             half = stat["ci95"] or 0.0
-            found.append(
-                (float(value), *(factor * v for v in (stat["mean"], stat["mean"] - half, stat["mean"] + half)))
-            )
+            mean = stat["mean"]
+            found += [(x, *(factor * v for v in (mean, mean - half, mean + half))) for x in places]
     found.sort()
     if not found or (_log(metric) and not any(y > 0 for _, y, _, _ in found)):
         return None
@@ -111,7 +165,7 @@ def _curve(line: Line, axis: str, rest: str, metric: Metric, up_to: int | None) 
     found = [(x, *(ends if y > 0 or not _log(metric) else (math.nan,) * 3)) for x, *ends in found for y in ends[:1]]
     xs, ys, low, high = (list(column) for column in zip(*found, strict=True))
     least = 1.0 if "slowdown" in metric.name else min((y for y in ys if y > 0), default=0.0) / 2
-    return Series(line.label, line.slot, xs, ys, [max(v, least if _log(metric) else 0.0) for v in low], high)
+    return Series(curve.name, curve.slot, xs, ys, [max(v, least if _log(metric) else 0.0) for v in low], high)
 
 
 def _metrics(row: Mapping[str, Any], up_to: int | None) -> Mapping[str, Any]:

@@ -30,8 +30,6 @@ class Kind:
     """How experiments of one kind are run."""
 
     name: str
-    on: tuple[str, ...]
-    """Where: ``sim``, ``testbed``."""
     crates: tuple[str, ...]
     """The crates that run it: their sources, and those of what they depend on, decide what is measured."""
     check: Callable[[Experiment, Section], None]
@@ -40,6 +38,14 @@ class Kind:
     """Whether the folder holds all results."""
     run: Callable[[Experiment, RunPlan, Path], None]
     """Runs what is not there."""
+
+
+def is_of_hosts(experiment: Experiment) -> bool:
+    """Whether its specs run on real hosts: each has a scheme whose driver is the testbed."""
+    if experiment.kind != "specs":
+        return False
+    schemes = [tomllib.loads(path.read_text(encoding="utf-8")).get("scheme", []) for path in experiment.specs.values()]
+    return bool(schemes) and all(any(one.get("driver") == "testbed" for one in some) for some in schemes)
 
 
 def spec_of(path: Path, name: str, plan: RunPlan) -> dict[str, Any]:
@@ -170,10 +176,10 @@ _COMPUTED = ("experiments",)
 KINDS = {
     kind.name: kind
     for kind in (
-        Kind("specs", ("sim",), _SIMULATED, _specs_check, _specs_there, _specs_run),
-        Kind("rounds", ("sim",), _COMPUTED, _computed_check, _raw_there, _computed_run),
-        Kind("packets", ("sim",), _COMPUTED, _computed_check, _raw_there, _computed_run),
-        Kind("solver", ("sim",), _COMPUTED, _computed_check, _raw_there, _computed_run),
-        Kind("python", ("sim",), (), _python_check, _raw_there, _python_run),
+        Kind("specs", _SIMULATED, _specs_check, _specs_there, _specs_run),
+        Kind("rounds", _COMPUTED, _computed_check, _raw_there, _computed_run),
+        Kind("packets", _COMPUTED, _computed_check, _raw_there, _computed_run),
+        Kind("solver", _COMPUTED, _computed_check, _raw_there, _computed_run),
+        Kind("python", (), _python_check, _raw_there, _python_run),
     )
 }

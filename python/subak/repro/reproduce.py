@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from subak.build import build
 from subak.errors import InputError
 from subak.repro import kinds, records, rules, samples, verdicts
-from subak.repro.catalogue import find
+from subak.repro.catalogue import catalogue, find
 from subak.repro.experiment import SCALES, Changed, Check, Experiment, Size, Variant
 from subak.repro.kinds import CellFailedError
 from subak.repro.results import Listener, RawResults, RunPlan, write
@@ -141,7 +141,7 @@ def reproduce(
     jobs: int | None = None,
     progress: Listener | None = None,
     variants: bool | None = None,
-    on: str = "sim",
+    on: str | None = None,
     cluster: Cluster | None = None,
 ) -> Verdict:
     """Runs the experiment ``name``, unless ``out`` holds its results already, and compares them with the paper.
@@ -181,18 +181,25 @@ def reproduce(
     return verdict
 
 
-def _possible(experiment: Experiment, scale: str, runs: int | None, seed: int, on: str) -> None:
+def _possible(experiment: Experiment, scale: str, runs: int | None, seed: int, on: str | None) -> None:
     if scale not in SCALES:
         raise InputError(None, "--scale", f'there is no scale "{scale}"', f"choose {' or '.join(SCALES)}")
     if runs is not None and runs < 1:
         raise InputError(None, "--runs", f"it is {runs}", "give 1 or more")
     if not 0 <= seed < 2**63:
         raise InputError(None, "--seed", f"it is {seed}", "give 0 to 2^63 - 1")
-    places = kinds.KINDS[experiment.kind].on
-    if on not in ("sim", "testbed"):
+    if on not in (None, "sim", "testbed"):
         raise InputError(None, "--on", f'there is no "{on}"', "choose sim or testbed")
-    if on not in places:
-        raise InputError(None, "--on", f"{experiment.name} has no {on} side", f"it runs on: {', '.join(places)}")
+    side = "testbed" if kinds.is_of_hosts(experiment) else "sim"
+    if on not in (None, side):
+        raise InputError(None, "--on", f"{experiment.name} has no {on} side", _mend_side(side))
+
+
+def _mend_side(side: str) -> str:
+    if side == "testbed":
+        return "it runs on: testbed; where it has a simulated variant, --variants runs that too"
+    named = ", ".join(one.name for one in catalogue().values() if kinds.is_of_hosts(one))
+    return f"it runs on: sim; experiments of hosts are: {named}"
 
 
 def plan_of(

@@ -2,7 +2,7 @@
 
 use crate::document::{Format, check_keys, json, list, parse, table, text, unknown_word};
 use crate::formats::{Defaults, FILE_KEYS, graphml, hpcc, kinds, node_link, refuse_kind};
-use crate::quantity::{capacity_from_json, ns_from_json, positive_bytes_from_json, shown};
+use crate::quantity::{capacity_from_json, ns_from_json, positive_bytes_from_json, rate_bps_from_json, shown};
 use crate::route::{Hash, Metric, Routing};
 use crate::{Fault, Faults, IdVec, Link, Network, NodeId, generate};
 use serde_json::{Map, Value};
@@ -148,6 +148,13 @@ fn network_from_links(links: &[Value]) -> Result<Network, Fault> {
         }
     }
     faults.done()?;
+    if !read.is_empty() && read.iter().all(|(_, link)| link.capacity_bps == 0.0) {
+        return Err(Fault::new(
+            "[0].capacity",
+            "every link has the capacity 0",
+            "give a link a rate such as \"10Gbps\"",
+        ));
+    }
     let ends: Vec<_> = read.iter().filter_map(|(_, link)| Some((link.from?, link.to?))).collect();
     let kinds = kinds(&IdVec::filled(None, names.list.len()), &ends);
     let mut network = Network::new();
@@ -159,7 +166,11 @@ fn network_from_links(links: &[Value]) -> Result<Network, Fault> {
             (None, Some(from), Some(to)) => network.free_id(from, to),
             (id, ..) => id.unwrap_or_default(),
         };
-        network.add(Link { id, ..link }).map_err(|e| e.below(&format!("[{i}]")))?;
+        if link.capacity_bps == 0.0 {
+            network.leave_out_link(id);
+        } else {
+            network.add(Link { id, ..link }).map_err(|e| e.below(&format!("[{i}]")))?;
+        }
     }
     Ok(network)
 }
@@ -200,7 +211,11 @@ fn read_link(value: &Value, names: &mut Names) -> Result<(Option<String>, Link),
     let capacity = map
         .get("capacity")
         .ok_or_else(|| Fault::new("capacity", "the link has no capacity", "give one, such as \"10Gbps\""))
-        .and_then(|v| capacity_from_json(v).map_err(|e| e.below("capacity")));
+        // A failed link has the capacity 0.
+        .and_then(|v| match rate_bps_from_json(v) {
+            Ok(0.0) => Ok(0.0),
+            _ => capacity_from_json(v).map_err(|e| e.below("capacity")),
+        });
     let capacity = faults.keep(capacity);
     let delay = faults.keep(map.get("delay").map_or(Ok(0), ns_from_json).map_err(|e| e.below("delay")));
     let buffer = map.get("buffer").map(positive_bytes_from_json).transpose();

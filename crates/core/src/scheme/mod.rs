@@ -379,6 +379,12 @@ pub struct Load {
     pub hosts: f64,
     /// Seconds of network.
     pub seconds: f64,
+    /// Links.
+    pub links: f64,
+    /// Flows at once.
+    pub live: f64,
+    /// Seconds until the last flow ends, if the hosts' links carry what there is.
+    pub busy_s: f64,
 }
 
 /// What simulating a scheme takes.
@@ -388,11 +394,20 @@ pub struct Work {
     pub per_hop: f64,
     /// Processor seconds of a central machine.
     pub central_s: f64,
+    /// Timers of a fixed interval that come due, however slow the links are.
+    pub timers: f64,
+}
+
+impl Work {
+    /// So much a packet-hop, in DCTCP's.
+    pub const fn per_hop(per_hop: f64) -> Self {
+        Work { per_hop, central_s: 0.0, timers: 0.0 }
+    }
 }
 
 impl Default for Work {
     fn default() -> Self {
-        Work { per_hop: 1.0, central_s: 0.0 }
+        Work::per_hop(1.0)
     }
 }
 

@@ -403,6 +403,33 @@ fn a_link_that_has_failed_does_not_refuse_the_case() {
     assert!(node_link::network(&dead).unwrap_err().what.contains("every edge has the capacity 0"));
 }
 
+/// Lists of links that people write have failed links as files have.
+#[test]
+fn a_listed_link_of_capacity_zero_is_down() {
+    let case = |links: Value, flows: Value| {
+        let case = json!({"network": {"links": links}, "flows": flows});
+        subak_core::Case::from_value(&case, &mut |_| unreachable!())
+    };
+    let links = json!([
+        {"id": "x", "capacity": 1e9}, {"id": "y", "capacity": "0 Gbps"},
+        {"from": "a", "to": "b", "capacity": 1e9}, {"from": "b", "to": "c", "capacity": 0}
+    ]);
+    let flows = json!([
+        {"path": ["x"]}, {"path": ["x", "y"]}, {"paths": [["y"], ["x"]]}, {"src": "a", "dst": "c"}, {"path": ["b->c"]}
+    ]);
+    let all = case(links.clone(), flows).unwrap();
+    let order: Vec<_> = all.flows.in_order().map(|f| f.map_err(|s| s.why.name())).collect();
+    assert_eq!(order, [Ok(0), Err("link-down"), Ok(1), Err("no-path"), Err("link-down")]);
+    assert!(all.notes()[0].contains("2 links have the capacity 0"), "{:?}", all.notes());
+    let fault = case(links, json!([{"path": ["y"]}])).unwrap_err();
+    assert!(fault.what.contains("capacity 0"), "{fault}");
+    let fault = case(json!([{"id": "y", "capacity": 0.0}]), json!([])).unwrap_err();
+    assert!(fault.what.contains("every link has the capacity 0"), "{fault}");
+    for wrong in [json!(-1), json!("-0.1 Gbps"), json!("0 parsecs"), json!(null)] {
+        assert!(case(json!([{"id": "y", "capacity": wrong}, {"id": "x", "capacity": 1}]), json!([])).is_err());
+    }
+}
+
 /// Beside a file stands who sends.
 #[test]
 fn hosts_are_named_beside_the_file() {

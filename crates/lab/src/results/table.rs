@@ -2,6 +2,8 @@
 //! of a row are null.
 
 use crate::spec::ValidSpec;
+use crate::spec::drivers::SchemeChoice;
+use crate::spec::swept::Unit;
 use arrow_array::builder::{BooleanBuilder, Float64Builder, StringBuilder, UInt64Builder};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
@@ -198,16 +200,62 @@ pub const KINDS: &[&str] =
 /// Rows that are encoded at a time.
 const BATCH: usize = 1 << 14;
 
-/// The axes that become columns of their own (the load is one already), and whether they hold numbers.
-pub(crate) fn axis_columns(spec: &ValidSpec) -> Vec<(usize, String, bool)> {
-    let own = spec.axes.iter().enumerate().filter(|(_, a)| a.key != "workload.load");
-    own.map(|(i, a)| (i, a.key.clone(), a.values.iter().all(Value::is_number))).collect()
+/// What an axis is in a cell of these values under this scheme.
+type ValueOf = dyn Fn(&[Value], &SchemeChoice) -> AxisValue;
+
+/// A column of what a spec sweeps.
+struct SweptColumn {
+    name: String,
+    is_number: bool,
+    /// Its value in the cells of a setting and a scheme.
+    value: Box<ValueOf>,
 }
 
-fn schema(axes: &[(usize, String, bool)]) -> SchemaRef {
+fn text_of(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_string)
+}
+
+/// The columns of what `spec` sweeps: of each axis its values as written (the load has a column already), and beside those
+/// with a unit their numbers; then the parameters of schemes, as numbers where they are.
+fn swept_columns(spec: &ValidSpec) -> Vec<SweptColumn> {
+    let mut columns: Vec<SweptColumn> = Vec::new();
+    for (i, axis) in spec.axes.iter().enumerate().filter(|(_, a)| a.key != "workload.load") {
+        let is_number = axis.values.iter().all(Value::is_number);
+        let value = move |values: &[Value], _: &SchemeChoice| match &values[i] {
+            v if is_number => AxisValue::Number(v.as_f64()),
+            v => AxisValue::Text(Some(text_of(v))),
+        };
+        columns.push(SweptColumn { name: axis.key.clone(), is_number, value: Box::new(value) });
+        let swept = axis.read();
+        if let Some(unit) = swept.first().and_then(|s| s.unit).filter(|unit| *unit != Unit::One) {
+            let value = move |values: &[Value], _: &SchemeChoice| {
+                AxisValue::Number(swept.iter().find(|s| s.value == values[i]).and_then(|s| s.number))
+            };
+            columns.push(SweptColumn { name: unit.column(&axis.key), is_number: true, value: Box::new(value) });
+        }
+    }
+    for (key, swept) in spec.schemes.iter().flat_map(|scheme| &scheme.swept) {
+        let name = swept.unit.map_or_else(|| key.clone(), |unit| unit.column(key));
+        if columns.iter().any(|c| c.name == name) {
+            continue;
+        }
+        let (key, unit) = (key.clone(), swept.unit);
+        let value = move |_: &[Value], scheme: &SchemeChoice| {
+            let own = scheme.swept.get(&key).filter(|s| s.unit == unit);
+            match unit {
+                Some(_) => AxisValue::Number(own.and_then(|s| s.number)),
+                None => AxisValue::Text(own.map(|s| text_of(&s.value))),
+            }
+        };
+        columns.push(SweptColumn { name, is_number: swept.unit.is_some(), value: Box::new(value) });
+    }
+    columns
+}
+
+fn schema(swept: &[SweptColumn]) -> SchemaRef {
     let mut fields = fields();
-    for (_, key, number) in axes {
-        fields.push(Field::new(key, if *number { DataType::Float64 } else { DataType::Utf8 }, true));
+    for column in swept {
+        fields.push(Field::new(&column.name, if column.is_number { DataType::Float64 } else { DataType::Utf8 }, true));
     }
     Arc::new(Schema::new(fields))
 }
@@ -236,24 +284,25 @@ pub(crate) struct TableWriter<W: Write + Send> {
 
 enum AxisValue {
     Number(Option<f64>),
-    Text(String),
+    Text(Option<String>),
 }
 
 impl<W: Write + Send> TableWriter<W> {
-    /// A table for cells of `spec` whose axes have the values `axis_values`.
-    pub fn new(out: W, spec: &ValidSpec, axis_values: &[Value], metadata: Vec<KeyValue>) -> Result<Self> {
-        let columns = axis_columns(spec);
+    /// A table for cells of `spec` with these values of its axes and this scheme.
+    pub fn new(
+        out: W,
+        spec: &ValidSpec,
+        axis_values: &[Value],
+        scheme: &SchemeChoice,
+        metadata: Vec<KeyValue>,
+    ) -> Result<Self> {
+        let columns = swept_columns(spec);
         let schema = schema(&columns);
-        let value = |(i, _, number): &(usize, String, bool)| match &axis_values[*i] {
-            v if *number => AxisValue::Number(v.as_f64()),
-            Value::String(s) => AxisValue::Text(s.clone()),
-            other => AxisValue::Text(other.to_string()),
-        };
         Ok(TableWriter {
             writer: ArrowWriter::try_new(out, Arc::clone(&schema), Some(properties(metadata)))?,
             schema,
             builders: Builders::default(),
-            axes: columns.iter().map(value).collect(),
+            axes: columns.iter().map(|column| (column.value)(axis_values, scheme)).collect(),
             rows: 0,
         })
     }
@@ -287,7 +336,7 @@ impl<W: Write + Send> TableWriter<W> {
     fn write(&mut self, mut arrays: Vec<ArrayRef>, rows: usize) -> Result<()> {
         arrays.extend(self.axes.iter().map(|axis| match axis {
             AxisValue::Number(x) => Arc::new(arrow_array::Float64Array::from(vec![*x; rows])) as ArrayRef,
-            AxisValue::Text(s) => repeated(s, rows),
+            AxisValue::Text(s) => Arc::new(arrow_array::StringArray::from(vec![s.as_deref(); rows])),
         }));
         self.writer.write(&RecordBatch::try_new(Arc::clone(&self.schema), arrays)?)
     }

@@ -85,9 +85,19 @@ pub(crate) fn of_spec(spec: &ValidSpec) -> Vec<Warning> {
                 Warning { kind, scheme: Some(choice.label.clone()), axes: BTreeMap::new(), cells: cells.clone(), text },
             );
         }
-        let told =
-            [slow_link(spec, setting), unseen_faults(setting), unlike_nics(spec, setting), one_path(spec, setting)];
-        for (kind, text) in told.into_iter().flatten().chain(of_input(setting)) {
+        for choice in &spec.schemes {
+            let Some(text) = left_out(setting, choice) else { continue };
+            let scheme = Some(choice.label.clone());
+            note(&mut all, Warning { kind: "left-out", scheme, axes: BTreeMap::new(), cells: cells.clone(), text });
+        }
+        let told = [
+            idle_controller(spec, setting),
+            slow_link(spec, setting),
+            unseen_faults(setting),
+            unlike_nics(spec, setting),
+            one_path(spec, setting),
+        ];
+        for (kind, text) in told.into_iter().flatten().chain(of_input(spec, setting)) {
             note(&mut all, Warning { kind, scheme: None, axes: BTreeMap::new(), cells: cells.clone(), text });
         }
     }
@@ -110,7 +120,7 @@ fn doubts(setting: &Setting, choice: &SchemeChoice) -> Vec<Doubt> {
 }
 
 /// How the files of the network and of the workload were read, where that needs saying.
-fn of_input(setting: &Setting) -> impl Iterator<Item = (&'static str, String)> {
+fn of_input(spec: &ValidSpec, setting: &Setting) -> impl Iterator<Item = (&'static str, String)> {
     let network = setting.topology.network();
     let (hosts, nodes) = (setting.topology.hosts().len(), network.nodes().len());
     let guessed = (network.hosts_guessed() && hosts < nodes).then(|| {
@@ -120,7 +130,19 @@ fn of_input(setting: &Setting) -> impl Iterator<Item = (&'static str, String)> {
         )
     });
     let of_network = network.notes().into_iter().chain(guessed).map(|text| ("network", text));
-    of_network.chain(setting.workload.notes(setting.duration_ns).into_iter().map(|text| ("workload", text)))
+    let Setting { topology, packet, duration_ns, .. } = setting;
+    let seed = spec.seeds.first().copied().unwrap_or(1);
+    let stranded = setting.workload.stranded(topology, seed, *packet, *duration_ns);
+    let of_workload = setting.workload.notes(*duration_ns).into_iter().chain(stranded);
+    of_network.chain(of_workload.map(|text| ("workload", text)))
+}
+
+/// What of the setting the scheme's driver leaves out.
+fn left_out(setting: &Setting, choice: &SchemeChoice) -> Option<String> {
+    let (driver, _) = choice.driver().ok()?;
+    let keys: Vec<String> =
+        driver.leaves_out(&setting.wishes()).into_iter().map(|(key, why)| format!("{key} ({why})")).collect();
+    (!keys.is_empty()).then(|| format!("the driver {} leaves out {}", quoted(driver.name()), keys.join(", ")))
 }
 
 /// Whether faults of the setting leave the scheme with rates that stay wrong.
@@ -133,6 +155,18 @@ fn does_not_recover(setting: &Setting, choice: &SchemeChoice) -> bool {
     let recovers = || choice.driver().map_or(true, |(driver, _)| driver.recovers(&choice.name, &choice.params));
     let drawn = setting.drawn.iter().any(|(_, some)| some.holds_down());
     (drawn || setting.faults.iter().any(hurts)) && !recovers()
+}
+
+/// A controller that no scheme has.
+fn idle_controller(spec: &ValidSpec, setting: &Setting) -> Option<(&'static str, String)> {
+    setting.controller.as_ref()?;
+    let has = |scheme: &SchemeChoice| {
+        let (driver, info) = scheme.driver().ok()?;
+        let params = setting.circumstances(true).complete(&info, &scheme.params);
+        driver.has_controller(&scheme.name, &params, setting.topology.network()).ok()
+    };
+    let text = "the section controller has no effect: no scheme of the spec has a central machine".to_string();
+    (!spec.schemes.iter().any(|scheme| has(scheme) != Some(false))).then_some(("left-out", text))
 }
 
 fn slow_link(spec: &ValidSpec, setting: &Setting) -> Option<(&'static str, String)> {
@@ -389,4 +423,59 @@ fn wide_intervals(row: &SummaryRow) -> Option<String> {
     let wide: Vec<String> = wide.map(said).collect();
     (!wide.is_empty())
         .then(|| format!("intervals wider than their means: {}; these say little, so run more seeds", wide.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::of_spec;
+    use crate::spec::Spec;
+
+    fn texts(network: &str, measure: &str, driver: &str, scheme: &str) -> Vec<String> {
+        let text = format!(
+            "network = {network}\nworkload = {{kind = \"incast\", senders = 2, size = \"10KB\"}}\nmeasure = {measure}\n\
+             scheme = [{{name = \"{scheme}\", driver = \"{driver}\"}}]\nrun = {{duration = \"1ms\"}}"
+        );
+        let spec = Spec::from_toml(&text).unwrap().validate().unwrap_or_else(|e| panic!("{e}"));
+        of_spec(&spec).into_iter().filter(|w| w.kind == "left-out").map(|w| w.text).collect()
+    }
+
+    #[test]
+    fn what_a_driver_leaves_out_is_said() {
+        let star = |more: &str| format!("{{kind = \"star\", hosts = 3{more}}}");
+        let delayed = star(", link_delay = \"5ms\"");
+        let said = texts(&delayed, "{}", "testbed", "reno");
+        assert!(said.len() == 1 && said[0].contains("network (links of a testbed have no delay"), "{said:?}");
+        let links = r#"[{from = "a", to = "b", capacity = "1Gbps", delay = "1ms"}, {from = "b", to = "a", capacity = "1Gbps"}]"#;
+        let edges = format!("{{links = {links}}}");
+        assert_eq!(texts(&edges, "{}", "testbed", "reno").len(), 1);
+        assert_eq!(texts(&edges.replace(", delay = \"1ms\"", ""), "{}", "testbed", "reno"), [""; 0]);
+        // A generator's default is nobody's wish.
+        assert_eq!(texts(&star(""), "{}", "testbed", "reno"), [""; 0]);
+        assert_eq!(texts(&delayed, "{queues = \"10us\", paces = \"10us\", packets = true}", "packet", "reno"), [""; 0]);
+        let measured = "{queues = \"10us\", paces = \"10us\", packets = true}";
+        let said = texts(&star(", nic = \"turns\""), measured, "fluid", "s-perc").join("");
+        for key in ["measure.queues", "measure.paces", "measure.packets", "network.nic"] {
+            assert!(said.contains(key), "{key}: {said}");
+        }
+        assert_eq!(texts(&star(""), "{rates = \"10us\"}", "fluid", "s-perc"), [""; 0]);
+        let central = format!("{}\ncontroller = {{at = \"h0\"}}", star(""));
+        let said = texts(&central, "{}", "packet", "dctcp");
+        assert!(said.len() == 1 && said[0].contains("section controller"), "{said:?}");
+        let fair = format!("{central}\npolicy = {{kind = \"alpha-fair\", alpha = 1}}");
+        assert_eq!(texts(&fair, "{}", "packet", "flowtune"), [""; 0]);
+    }
+
+    #[test]
+    fn what_hosts_cannot_do_is_refused_by_its_key() {
+        let fault = |routing: &str| {
+            let text = format!(
+                "network = {{kind = \"star\", hosts = 3}}\nrouting = {routing}\n\
+                 workload = {{kind = \"incast\", senders = 2, size = \"10KB\"}}\n\
+                 scheme = [{{name = \"reno\", driver = \"testbed\"}}]\nrun = {{duration = \"1ms\"}}"
+            );
+            Spec::from_toml(&text).unwrap().validate().unwrap_err().place
+        };
+        assert_eq!(fault("{reroute = \"1ms\"}"), "routing.reroute");
+        assert_eq!(fault("{kind = \"spray\"}"), "routing.kind");
+    }
 }

@@ -78,7 +78,7 @@ fn run(
     let pair = |key: &str, value: u64| KeyValue::new(key.to_string(), value.to_string());
     let metadata = store::metadata_of_cell(spec, number);
     let (rows, file) = store.begin(number).map_err(CellError::Files)?;
-    let mut table = TableWriter::new(file, spec, &setting.axis_values, metadata)?;
+    let mut table = TableWriter::new(file, spec, &setting.axis_values, scheme, metadata)?;
     let path = store.packets_path(number);
     let broken = |e: std::io::Error| Error::file(&path, e);
     let part = setting.measure.packets.is_some().then(|| Part::beside(&path)).transpose().map_err(broken)?;

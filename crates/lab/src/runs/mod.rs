@@ -314,6 +314,7 @@ fn manifest(
         "seeds": spec.seeds,
         "schemes": spec.schemes,
         "axes": spec.axes.iter().map(|a| a.key.as_str()).collect::<Vec<_>>(),
+        "swept": spec.axes.iter().map(|a| (a.key.clone(), json!(a.read()))).collect::<serde_json::Map<_, _>>(),
         "networks": networks,
         "settings": settings,
         "machine": {

@@ -1,10 +1,12 @@
 //! The drivers: what can run a scheme. One entry each; nothing else in this crate knows a driver or a scheme by name.
 
+use crate::spec::swept::Swept;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use subak_core::driver::{Driver, Injected, PacketSizes};
 use subak_core::scheme::{Doubt, Goal, Info, Load, Params, Scheme, SchemeKind, Settles, Work};
-use subak_core::{Fault, Network, Nic, Policy};
+use subak_core::{Fault, Network, Nic, Ns, Policy};
 use subak_fluid::Stated;
 use subak_schemes::{Visitor, registry};
 
@@ -31,6 +33,12 @@ pub struct SchemeChoice {
     pub driver: Option<String>,
     /// The parameters given.
     pub params: Map<String, Value>,
+    /// Its label without the parameters that are swept, where some are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+    /// Of parameters that are swept (`params.k`), the values that it has.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub swept: BTreeMap<String, Swept>,
     /// The policy that it serves, where it has one of its own beside the spec's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<Value>,
@@ -75,7 +83,38 @@ pub struct Expected {
     pub seconds: f64,
     /// Hosts.
     pub hosts: f64,
+    /// Links.
+    pub links: f64,
+    /// Flows at once.
+    pub live: f64,
+    /// Seconds until the last flow ends, if the hosts' links carry what there is.
+    pub busy_s: f64,
 }
+
+/// What a setting asks for that not every driver has.
+#[derive(Debug, Clone, Copy)]
+pub struct Wishes {
+    /// Samples of queues.
+    pub queues: bool,
+    /// Samples of paces.
+    pub paces: bool,
+    /// Records of packets.
+    pub packets: bool,
+    /// NICs other than the usual.
+    pub nic: bool,
+    /// Faults of packets and of machines.
+    pub losses: bool,
+    /// Delays of links, and no generator's default.
+    pub delays: bool,
+}
+
+/// The keys that are given, and why they are left out.
+fn given<const N: usize>(keys: [(&'static str, bool, &'static str); N]) -> Vec<(&'static str, &'static str)> {
+    keys.into_iter().filter(|(_, given, _)| *given).map(|(key, _, why)| (key, why)).collect()
+}
+
+/// The longest duration, and the longest drain, of the packet driver, ns: two hours. Its finest clock counts five.
+pub(crate) const SHORT_NS: Ns = 2 * 3600 * 1_000_000_000;
 
 /// A driver.
 pub trait DriverKind: Sync {
@@ -128,6 +167,15 @@ pub trait DriverKind: Sync {
     /// Whether hosts carry the flows, so that nothing is simulated: `build` is not called.
     fn is_real(&self) -> bool {
         false
+    }
+    /// What of the setting has no effect under the driver, or leaves no rows: the keys of the spec, and why.
+    fn leaves_out(&self, wishes: &Wishes) -> Vec<(&'static str, &'static str)> {
+        let _ = wishes;
+        Vec::new()
+    }
+    /// The longest duration, and the longest drain, ns.
+    fn most_ns(&self) -> Ns {
+        SHORT_NS
     }
     /// What a run of the scheme takes.
     fn cost(&self, name: &str, params: &Map<String, Value>, expected: Expected) -> Cost;
@@ -291,12 +339,16 @@ impl DriverKind for Packets {
     fn keeps_to_one_path(&self, name: &str, params: &Map<String, Value>) -> Option<(&'static str, &'static str)> {
         subak_schemes::with_scheme(name, params, OnePath).ok().flatten()
     }
-    /// 150 ns a packet-hop of data or acknowledgement of DCTCP, others as they say; and what a central machine takes.
+    /// 150 ns a packet-hop of data or acknowledgement of DCTCP, others as they say, and a timer; and a central machine.
     fn cost(&self, name: &str, params: &Map<String, Value>, expected: Expected) -> Cost {
-        let Expected { flows, packet_hops, seconds, hosts } = expected;
-        let load = Load { flows, hosts, seconds };
+        let Expected { flows, packet_hops, seconds, hosts, links, live, busy_s } = expected;
+        let load = Load { flows, hosts, seconds, links, live, busy_s };
         let work = subak_schemes::with_scheme(name, params, Asked(load)).unwrap_or_default();
-        Cost { flows, packet_hops, seconds: packet_hops * 150e-9 * work.per_hop + work.central_s }
+        Cost {
+            flows,
+            packet_hops,
+            seconds: packet_hops * 150e-9 * work.per_hop + work.timers * 150e-9 + work.central_s,
+        }
     }
 }
 
@@ -357,6 +409,19 @@ impl DriverKind for Fluid {
             Some(fluid) => Ok(Box::new(fluid)),
             None => Err(Fault::new("driver", "the scheme states no goal", "leave driver away")),
         }
+    }
+    fn leaves_out(&self, wishes: &Wishes) -> Vec<(&'static str, &'static str)> {
+        let Wishes { queues, paces, packets, nic, losses, .. } = *wishes;
+        given([
+            ("measure.queues", queues, "a fluid has no queues: their rows are 0"),
+            ("measure.paces", paces, "a fluid has no windows and paces: there are no rows"),
+            ("measure.packets", packets, "a fluid has no packets: none are recorded"),
+            ("network.nic", nic, "a fluid has no packets"),
+            ("fault", losses, "a fluid loses no packets"),
+        ])
+    }
+    fn most_ns(&self) -> Ns {
+        Ns::MAX
     }
     /// 0.1 us for each flow that is there when one comes or goes.
     fn cost(&self, _name: &str, _params: &Map<String, Value>, expected: Expected) -> Cost {
@@ -441,6 +506,14 @@ impl DriverKind for Hosts {
     }
     fn is_real(&self) -> bool {
         true
+    }
+    fn leaves_out(&self, wishes: &Wishes) -> Vec<(&'static str, &'static str)> {
+        const NO_DELAYS: &str =
+            "links of a testbed have no delay of their own: a hop takes 20 to 50 us of the hosts' time";
+        given([
+            ("network", wishes.delays, NO_DELAYS),
+            ("network.nic", wishes.nic, "hosts have the kernel's own queues"),
+        ])
     }
     fn cost(&self, _name: &str, _params: &Map<String, Value>, expected: Expected) -> Cost {
         Cost { flows: expected.flows, packet_hops: 0.0, seconds: expected.seconds }

@@ -3,6 +3,7 @@
 use crate::spec::packets;
 use crate::spec::packets::Recorded;
 use crate::spec::section::{Section, each, flag};
+use crate::spec::setting::MOST_NS;
 use crate::spec::topology::Topology;
 use crate::spec::workload::Traffic;
 use serde_json::Value;
@@ -107,11 +108,11 @@ pub(super) const MEASURE: &[Key] = &[
         "true",
         "a row for each flow with its completion time and slowdown. `\"sender\"`: a flow is complete when its sender has the last acknowledgement, not when its last byte has arrived (`\"receiver\"`, or true); the flow alone takes that much longer too",
     ),
-    Key::open("rates", Holds::Time, "none", "interval between samples of each running flow's rate"),
-    Key::open("queues", Holds::Time, "none", "interval between samples of each queue"),
+    Key::open("rates", INTERVAL, "none", "interval between samples of each running flow's rate"),
+    Key::open("queues", INTERVAL, "none", "interval between samples of each queue"),
     Key::open(
         "paces",
-        Holds::Time,
+        INTERVAL,
         "none",
         "interval between samples of each subflow's window and pace, as its source set them",
     ),
@@ -141,9 +142,9 @@ pub(super) fn measure(
     let Some(value) = value else { return Ok(measure) };
     let mut section = Section::of(value, MEASURE)?;
     (measure.fct, measure.at_sender) = section.opt("fct", completion).unwrap_or((true, false));
-    measure.rates_ns = section.opt("rates", interval);
-    measure.queues_ns = section.opt("queues", interval);
-    measure.paces_ns = section.opt("paces", interval);
+    measure.rates_ns = section.given("rates");
+    measure.queues_ns = section.given("queues");
+    measure.paces_ns = section.given("paces");
     let packets = |v: &Value| topology.map_or(Ok(None), |topology| Recorded::read(v, topology));
     measure.packets = section.opt("packets", packets).flatten();
     measure.convergence = section
@@ -165,6 +166,9 @@ fn completion(value: &Value) -> Result<(bool, bool), Fault> {
         Some(other) => Err(unknown_word(other, "end", ENDS)),
     }
 }
+
+/// Between two samples: no nearer than 100 ns.
+const INTERVAL: Holds = Holds::Span(100, MOST_NS);
 
 /// Above zero, up to all.
 const PART: Holds = Holds::Number(Low::Above(0.0), 1.0);
@@ -193,10 +197,10 @@ const CONVERGENCE: &[Key] = &[
         "false",
         "whether the goal leaves room on each link for the acknowledgements of the flows that cross it the other way",
     ),
-    Key::new("every", Holds::Time, "10us", "time between two looks"),
+    Key::new("every", INTERVAL, "10us", "time between two looks"),
     Key::new(
         "filter",
-        Holds::Time,
+        INTERVAL,
         "80us",
         "time constant of the filter over received rates; its lag is subtracted. See below",
     ),
@@ -204,7 +208,7 @@ const CONVERGENCE: &[Key] = &[
 
 fn convergence(value: &Value) -> Result<Convergence, Fault> {
     let mut section = Section::of(value, CONVERGENCE)?;
-    let every_ns = section.opt("every", interval).unwrap_or(10_000);
+    let every_ns: Ns = section.take("every");
     let convergence = Convergence {
         within: section.take("within"),
         share: section.take("share"),
@@ -214,14 +218,7 @@ fn convergence(value: &Value) -> Result<Convergence, Fault> {
         own_goal: section.take::<String>("against") == "scheme",
         acks: section.take("acks"),
         every_ns,
-        filter_ns: section.opt("filter", interval).unwrap_or(80_000),
+        filter_ns: section.take("filter"),
     };
     section.end(Ok(convergence))
-}
-
-fn interval(value: &Value) -> Result<Ns, Fault> {
-    match ns_from_json(value)? {
-        ns if ns >= 100 => Ok(ns),
-        ns => Err(Fault::new("", format!("the interval is {ns} ns"), "give at least 100ns")),
-    }
 }

@@ -11,6 +11,7 @@ mod schemes;
 mod section;
 pub(crate) mod setting;
 pub mod sweep;
+pub mod swept;
 pub(crate) mod topology;
 pub mod workload;
 
@@ -31,6 +32,7 @@ use std::sync::Arc;
 use subak_core::document::{Format, parse};
 use subak_core::formats::refuse_kind;
 use subak_core::keys::{Holds, Key};
+use subak_core::quantity::quoted;
 use subak_core::{Fault, Faults, FlowId, NodeId, Ns};
 use sweep::Axis;
 
@@ -221,6 +223,15 @@ impl ValidSpec {
             if !policies.contains_key(name) {
                 return Err(no_callable(name));
             }
+        }
+        let named: Vec<&str> = self.settings.iter().flat_map(|setting| setting.workload.callables()).collect();
+        if let Some(unused) = policies.keys().find(|name| !named.contains(&name.as_str())) {
+            let what = format!("no job of the spec has the policy {{callable = {}}}", quoted(unused));
+            let mend = match named.first() {
+                Some(first) => format!("call it {}, or leave it away", quoted(first)),
+                None => "write workload.policy = {callable = \"NAME\"}, or leave it away".to_string(),
+            };
+            return Err(Fault::new(format!("policies.{unused}"), what, mend));
         }
         Ok(any)
     }

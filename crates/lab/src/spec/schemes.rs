@@ -1,7 +1,9 @@
 //! The list of schemes of a spec.
 
 use super::drivers::{self, SchemeChoice};
-use super::{any, policy, sweep};
+use super::sweep::Axis;
+use super::swept::Swept;
+use super::{any, policy, sweep, swept};
 use crate::spec::section::{Section, each, text};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -75,19 +77,30 @@ fn scheme(value: &Value, of_spec: Option<&Value>) -> Result<Vec<SchemeChoice>, F
         sweep::collect(key, value, &mut axes).map_err(|e| e.below("params"))?;
     }
     let bare = sweep::bare(&params, &axes);
+    let swept: Vec<Vec<Swept>> = axes.iter().map(|axis| swept_params(axis, &info)).collect();
     let choice = |index| {
         let choice = sweep::choose(&axes, index);
         let params = sweep::fix(&bare, &axes, &choice);
         driver.data_share(&name, &params).map_err(|e| in_half(e, &info))?;
+        let base = (!axes.is_empty()).then(|| label.clone());
         let mut label = label.clone();
         for (axis, &k) in axes.iter().zip(&choice) {
             let value = &axis.values[k];
             let _ = write!(label, " {}={}", axis.key, value.as_str().map_or_else(|| value.to_string(), str::to_string));
         }
-        let policy = policy.clone();
-        Ok(SchemeChoice { name: name.clone(), label, driver: asked.clone(), params, policy, own_policy, place: 0 })
+        let (name, driver, policy) = (name.clone(), asked.clone(), policy.clone());
+        let of_axis =
+            |((axis, swept), &k): ((&Axis, &Vec<Swept>), &usize)| (format!("params.{}", axis.key), swept[k].clone());
+        let swept = axes.iter().zip(&swept).zip(&choice).map(of_axis).collect();
+        Ok(SchemeChoice { name, label, driver, params, base, swept, policy, own_policy, place: 0 })
     };
     (0..sweep::count(&axes).map_err(|e| e.below("params"))?).map(choice).collect()
+}
+
+/// The values of a swept parameter of the scheme `info`, as numbers where they are.
+fn swept_params(axis: &Axis, info: &Info) -> Vec<Swept> {
+    let param = info.params.iter().find(|p| p.key.name == axis.key);
+    swept::read(param.map(|p| &p.key.holds), &axis.values)
 }
 
 /// The scheme that a table of `[[scheme]]` names: `name`, or `optimizer` and `fabric`.

@@ -3,7 +3,7 @@
 use crate::files::Beside;
 use crate::runs::testbed;
 use crate::spec::controller;
-use crate::spec::drivers::{Cost, Expected, SchemeChoice};
+use crate::spec::drivers::{Cost, DriverKind, Expected, SHORT_NS, SchemeChoice, Wishes};
 use crate::spec::fault::{self, Breakdown};
 use crate::spec::measure::{Measure, measure};
 use crate::spec::section::{Section, each};
@@ -15,13 +15,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use subak_core::case::policy_from_value;
 use subak_core::driver::{Injected, LinkChange, PacketSizes, Route};
-use subak_core::keys::{Holds, Key, Low};
-use subak_core::quantity::{bytes_from_json, ns_from_json};
+use subak_core::keys::{Holds, Key, Low, Taken};
+use subak_core::quantity::{ns_from_json, quoted};
 use subak_core::scheme::{Circumstances, Goal};
-use subak_core::{Fault, Faults, LinkId, NodeId, Ns, Policy};
+use subak_core::{Fault, Faults, LinkId, Nic, NodeId, Ns, Policy};
 
-/// The longest duration, and the longest drain, ns: two hours. The packet simulator's finest clock counts five.
-const MOST_NS: Ns = 2 * 3600 * 1_000_000_000;
+/// The longest duration, and the longest drain, of any driver, ns: 100 days, which doubles count to a nanosecond.
+pub(super) const MOST_NS: Ns = 100 * 24 * 3600 * 1_000_000_000;
 
 /// One setting of a spec.
 #[derive(Debug, Clone)]
@@ -42,6 +42,8 @@ pub(crate) struct Setting {
     pub controller: Option<Vec<(NodeId, Route)>>,
     /// How long after a link fails or comes back new routes are found; `None`: never.
     pub reroute_ns: Option<Ns>,
+    /// Whether the spec or a file says which delays links have, and no default does.
+    pub delays_given: bool,
     /// Rates of a testbed over those of the spec, and times of the spec over those of a testbed.
     pub scale: f64,
     /// What a round trip over a testbed takes beside what the spec's links do, ns of the hosts.
@@ -117,6 +119,7 @@ impl Setting {
                 drain_ns,
                 reroute_ns,
                 controller,
+                delays_given: tree.get("network").is_some_and(gives_delays),
                 scale: hosts.0,
                 hosts_rtt_ns: hosts.1,
             })
@@ -159,6 +162,7 @@ impl Setting {
                 let what = format!("scheme \"{}\" knows of no weights, and some flows have one", info.name);
                 return Err(Fault::new("workload", what, "leave the weights away, or the scheme out of the spec"));
             }
+            self.check_times(driver, &scheme.label)?;
             let policy = crate::spec::policy::check(self.policy, &info, &scheme.params);
             if driver.is_real() {
                 testbed::check(self)?;
@@ -178,6 +182,15 @@ impl Setting {
             policy
         };
         Fault::all(schemes.iter().filter_map(|scheme| check(scheme).err())).map_or(Ok(()), Err)
+    }
+
+    /// Refuses a duration or a drain longer than the driver counts.
+    fn check_times(&self, driver: &dyn DriverKind, label: &str) -> Result<(), Fault> {
+        let most_ns = driver.most_ns();
+        let times = [("run.duration", self.duration_ns), ("run.drain", self.drain_ns)];
+        let Some((key, _)) = times.into_iter().find(|(_, ns)| *ns > most_ns) else { return Ok(()) };
+        let what = format!("scheme {} runs for at most {} hours", quoted(label), most_ns / 3_600_000_000_000);
+        Err(Fault::new(key, what, "shorten it, or take the scheme ideal alone, which has no packets"))
     }
 
     /// Bits that the links of the hosts that send could carry between warm-up and duration, which loads are shares of, and
@@ -232,10 +245,34 @@ impl Setting {
             Ok((driver, info)) => {
                 let (seconds, hosts) = (self.duration_ns as f64 * 1e-9, self.topology.hosts().len() as f64);
                 let params = self.circumstances(true).complete(&info, &scheme.params);
-                driver.cost(&scheme.name, &params, Expected { flows: expected.flows, packet_hops, seconds, hosts })
+                let (flows, live, busy_s) = (expected.flows, expected.live, self.busy_s(expected.wire_bytes));
+                driver.cost(&scheme.name, &params, Expected { flows, packet_hops, seconds, hosts, links, live, busy_s })
             }
             Err(_) => Cost { flows: expected.flows, packet_hops, seconds: 0.0 },
         }
+    }
+
+    /// What it asks for that not every driver has.
+    pub fn wishes(&self) -> Wishes {
+        let Measure { queues_ns, paces_ns, packets, .. } = &self.measure;
+        let network = self.topology.network();
+        let of_packets = |fault: &Injected| matches!(fault, Injected::Packets { .. } | Injected::Restart { .. });
+        Wishes {
+            queues: queues_ns.is_some(),
+            paces: paces_ns.is_some(),
+            packets: packets.is_some(),
+            nic: network.nic() != Nic::default(),
+            losses: self.faults.iter().any(of_packets),
+            delays: self.delays_given && network.links().iter().any(|link| link.delay_ns > 0),
+        }
+    }
+
+    /// Seconds until the last flow ends, if the hosts' links carry `wire_bytes` as fast as they can.
+    fn busy_s(&self, wire_bytes: f64) -> f64 {
+        let access_bps: f64 = self.topology.hosts().iter().map(|&h| self.topology.access_bps(h)).sum();
+        let arrivals_s = if self.workload.loads().is_some() { self.duration_ns as f64 * 1e-9 } else { 0.0 };
+        let carried_s = wire_bytes * 8.0 / access_bps.max(1.0);
+        carried_s.max(arrivals_s).min((self.duration_ns + self.drain_ns) as f64 * 1e-9)
     }
 
     /// The load that the spec gives, where the workload has one.
@@ -247,6 +284,11 @@ impl Setting {
     pub fn whole_load(&self) -> Option<f64> {
         self.workload.loads().map(|(_, load)| load)
     }
+}
+
+/// Whether a network says which delays its links have: anything but a generator with its default.
+fn gives_delays(network: &Value) -> bool {
+    network.get("kind").is_none() || network.as_object().is_some_and(|map| map.keys().any(|key| key.contains("delay")))
 }
 
 /// Subflows of flows whose packets are spread already.
@@ -290,11 +332,11 @@ fn mean_share_bps(topology: &Topology, live: f64) -> f64 {
 
 /// The keys of `[run]`.
 pub(super) const RUN: &[Key] = &[
-    Key::required("duration", Holds::Time, "how long flows arrive, such as \"50ms\""),
-    Key::new("warmup", Holds::Time, "0", "flows that start earlier do not count"),
+    Key::required("duration", Holds::Span(1, MOST_NS), "how long flows arrive, such as \"50ms\""),
+    Key::new("warmup", Holds::Span(0, MOST_NS), "0", "flows that start earlier do not count"),
     Key::open(
         "drain",
-        Holds::Time,
+        Holds::Span(0, MOST_NS),
         "20 durations",
         "how much longer flows may take to complete. A run ends as soon as all have completed",
     ),
@@ -309,21 +351,15 @@ pub(super) const RUN: &[Key] = &[
 /// Duration, warm-up and drain.
 fn times(value: &Value) -> Result<(Ns, Ns, Ns), Fault> {
     let mut section = Section::of(value, RUN)?;
-    let time = |v: &Value| match ns_from_json(v)? {
-        ns if ns <= MOST_NS => Ok(ns),
-        _ => Err(Fault::new("", "the time is too long", "give at most two hours of simulated time")),
-    };
-    let duration_ns =
-        section.need("duration", "say how long flows arrive, such as \"50ms\"", Ns::MAX, |v| match time(v)? {
-            0 => Err(Fault::new("", "the duration is 0", "give a time of at least 1ns")),
-            ns => Ok(ns),
-        });
-    let warmup_ns = section.opt("warmup", time).unwrap_or(0);
+    let mend = "say how long flows arrive, such as \"50ms\"";
+    let duration_ns = section.need("duration", mend, Ns::MAX, |v| Ns::read(Holds::Span(1, MOST_NS), v));
+    let warmup_ns: Ns = section.take("warmup");
     if warmup_ns >= duration_ns {
         section.note(Fault::new("warmup", "the warm-up is not shorter than the run", "give a time below the duration"));
     }
     // Long enough for the largest flows to end in nearly every run; a run ends as soon as all have.
-    let drain_ns = section.opt("drain", time).unwrap_or(duration_ns.saturating_mul(20).min(MOST_NS));
+    let most_ns = if duration_ns > SHORT_NS { MOST_NS } else { SHORT_NS };
+    let drain_ns = section.given("drain").unwrap_or(duration_ns.saturating_mul(20).min(most_ns));
     section.get("seeds");
     section.end(Ok((duration_ns, warmup_ns, drain_ns)))
 }
@@ -351,32 +387,26 @@ fn hosts(value: Option<&Value>) -> Result<(f64, Ns), Fault> {
     let (scale, rtt_ns) = (1.0, 1_000_000);
     let Some(value) = value else { return Ok((scale, rtt_ns)) };
     let mut section = Section::of(value, TESTBED)?;
-    let given = section.opt("scale", |v| match v.as_f64() {
-        Some(scale) if (1e-6..=1e3).contains(&scale) => Ok(scale),
-        _ => Err(Fault::new("", format!("the scale is {v}"), "give a number from 0.000001 to 1000")),
-    });
+    let given = section.given("scale");
     let taken = section.opt("rtt", ns_from_json);
     section.end(Ok((given.unwrap_or(scale), taken.unwrap_or(rtt_ns))))
 }
 
 /// The keys of `[packets]`.
 pub(super) const PACKETS: &[Key] = &[
-    Key::new("mtu", Holds::Size, "1500", "a full packet on the wire"),
-    Key::new("header", Holds::Size, "54", "headers of each"),
-    Key::new("ack", Holds::Size, "64", "an acknowledgement"),
+    Key::new("mtu", Holds::SizeTo(65_535), "1500", "a full packet on the wire"),
+    Key::new("header", Holds::SizeTo(65_535), "54", "headers of each"),
+    Key::new("ack", Holds::SizeTo(65_535), "64", "an acknowledgement"),
 ];
 
 fn packets(value: Option<&Value>) -> Result<PacketSizes, Fault> {
     let mut sizes = PacketSizes::default();
     let Some(value) = value else { return Ok(sizes) };
     let mut section = Section::of(value, PACKETS)?;
-    let bytes = |v: &Value| match bytes_from_json(v)? {
-        n @ 1..=65_535 => Ok(n as u32),
-        _ => Err(Fault::new("", "the size is out of range", "give 1 to 65535 bytes")),
-    };
-    sizes.mtu_bytes = section.opt("mtu", bytes).unwrap_or(sizes.mtu_bytes);
-    sizes.header_bytes = section.opt("header", bytes).unwrap_or(sizes.header_bytes);
-    sizes.ack_bytes = section.opt("ack", bytes).unwrap_or(sizes.ack_bytes);
+    let mut bytes = |name| section.take::<u64>(name) as u32;
+    sizes.mtu_bytes = bytes("mtu");
+    sizes.header_bytes = bytes("header");
+    sizes.ack_bytes = bytes("ack");
     if sizes.header_bytes >= sizes.mtu_bytes {
         section.note(Fault::new("header", "headers leave no room for payload", "give fewer bytes than the mtu"));
     }

@@ -5,7 +5,7 @@ use super::{ROOT, fault, workload};
 use serde_json::{Map, Value};
 use subak_core::Fault;
 use subak_core::generate::GENERATORS;
-use subak_core::keys::Key;
+use subak_core::keys::{Holds, Key};
 
 /// A key with a list of values to sweep over.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,6 +43,29 @@ fn below(keys: &'static [Key], path: &[&str]) -> usize {
     let [name, rest @ ..] = path else { return 0 };
     let Some(key) = keys.iter().find(|key| key.name == *name) else { return 0 };
     if rest.is_empty() { key.holds.depth() } else { key.holds.inner().map_or(0, |inner| below(inner, rest)) }
+}
+
+/// What the key of an axis holds, where it is declared; of keys that several kinds of table have, any that holds an amount.
+pub(crate) fn declared(key: &str) -> Option<Holds> {
+    let plain: String = key.chars().filter(|c| !c.is_ascii_digit()).collect();
+    let among = |tables: &[&'static [Key]], path: &[&str]| {
+        let found: Vec<Holds> = tables.iter().filter_map(|keys| at(keys, path)).collect();
+        let amount =
+            found.iter().find(|h| !matches!(h, Holds::Text | Holds::Word(_) | Holds::Named(_) | Holds::Other(..)));
+        amount.or(found.first()).copied()
+    };
+    match *plain.split('.').collect::<Vec<_>>() {
+        ["network", ref path @ ..] => among(&GENERATORS.iter().map(|g| g.keys).collect::<Vec<_>>(), path),
+        ["workload", ref path @ ..] => among(&workload::keys(), path),
+        ["fault[]", ref path @ ..] => among(&fault::keys_of_all(), path),
+        ref path => at(ROOT, path),
+    }
+}
+
+fn at(keys: &'static [Key], path: &[&str]) -> Option<Holds> {
+    let [name, rest @ ..] = path else { return None };
+    let key = keys.iter().find(|key| key.name == *name)?;
+    if rest.is_empty() { Some(key.holds) } else { at(key.holds.inner()?, rest) }
 }
 
 /// Sections that are not swept as the others are.

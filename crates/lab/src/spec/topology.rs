@@ -191,6 +191,19 @@ impl Topology {
         Ok(())
     }
 
+    /// Whether every host reaches every other, and no link has failed.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.check_connected().is_ok() && !self.network.has_down()
+    }
+
+    /// Whether some host reaches another.
+    pub(crate) fn has_a_pair(&self) -> bool {
+        self.hosts.iter().any(|&h| {
+            let reached = self.reached(h, true);
+            self.hosts.iter().any(|&other| other != h && reached[other])
+        })
+    }
+
     /// The nodes that can be reached from `start`, or from which it can be; symmetric routing uses links with twins.
     fn reached(&self, start: NodeId, there: bool) -> IdVec<NodeId, bool> {
         let mut next: IdVec<NodeId, Vec<NodeId>> = IdVec::filled(Vec::new(), self.described.nodes().len());

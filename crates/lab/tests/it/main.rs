@@ -16,5 +16,6 @@ mod runs;
 mod specs;
 mod spread;
 mod traces;
+mod unconnected;
 mod warnings;
 mod workloads;

@@ -25,8 +25,8 @@ use rate::Subflow;
 use subak_core::keys::{AMOUNT, Holds, Setting};
 use subak_core::rng::Stream;
 use subak_core::scheme::{
-    Ack, Class, FlowInfo, Goal, Hop, Info, Io, Named, Packet, PacketKind, Param, Params, PathInfo, Port, Preset, Reply,
-    Scheme, SchemeKind, Settles, Sink, Source, To,
+    Ack, Class, FlowInfo, Goal, Hop, Info, Io, Load, Named, Packet, PacketKind, Param, Params, PathInfo, Port, Preset,
+    Reply, Scheme, SchemeKind, Settles, Sink, Source, To, Work,
 };
 use subak_core::{Fault, IdVec, LinkId, Ns, SubflowId};
 
@@ -183,6 +183,9 @@ impl Scheme for Dcqcn {
     type Hop = Marker;
     type Sink = DcqcnSink;
 
+    fn work(&self, _load: &Load) -> Work {
+        Work::per_hop(1.25)
+    }
     fn new(params: &Params) -> Result<Self, Fault> {
         let red = Red {
             low_bytes: params.within("k_min", 0.0, 1e12)?,

@@ -52,6 +52,7 @@ impl Fabric for SPercFabric {
         settles: SPerc::INFO.settles,
     };
     const KIND: SchemeKind = SchemeKind::Proactive;
+    const PER_HOP: f64 = 2.0;
     type Wish = Weight;
     type Header = ();
     type Ctl = Message<Stateless>;

@@ -103,6 +103,7 @@ impl Fabric for Soze {
         goal: Goal::Own,
         settles: Settles::NEVER,
     };
+    const PER_HOP: f64 = 1.7;
     type Wish = Weight;
     type Header = MaxDelay;
     type Ctl = ();

@@ -67,6 +67,7 @@ impl Fabric for SozeVirtual {
         settles: Settles { within: 0.05, rtts: 200.0 },
     };
     const SLOWDOWN: f64 = 10.0;
+    const PER_HOP: f64 = 1.65;
     type Wish = Weight;
     type Header = MaxDelay;
     type Ctl = ();

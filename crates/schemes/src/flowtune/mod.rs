@@ -185,7 +185,7 @@ impl Scheme for Flowtune {
     /// Taking a flow's start and end, and telling it and others their rates; and the look at each host in an iteration.
     fn work(&self, load: &Load) -> Work {
         let iterations = load.seconds * 1e9 / self.interval_ns as f64;
-        Work { central_s: 25e-6 * load.flows + 1e-6 * load.hosts * iterations, ..Work::default() }
+        Work { central_s: 25e-6 * load.flows + 1e-6 * load.hosts * iterations, ..Work::per_hop(1.4) }
     }
     fn data_share(&self) -> f64 {
         self.settings.share()

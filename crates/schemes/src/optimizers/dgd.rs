@@ -49,6 +49,9 @@ impl Optimizer for GradientDescent {
     type Source = PriceTaker;
     type Price = DgdPrice;
 
+    fn interval_ns(&self) -> Option<Ns> {
+        Some(self.interval_ns)
+    }
     fn new(params: &Params) -> Result<Self, Fault> {
         Ok(GradientDescent {
             a: params.within("a", 0.0, 1.0)?,

@@ -52,6 +52,9 @@ impl Optimizer for Ned {
     type Source = NedSource;
     type Price = NedPrice;
 
+    fn interval_ns(&self) -> Option<Ns> {
+        Some(self.interval_ns)
+    }
     fn new(params: &Params) -> Result<Self, Fault> {
         Ok(Ned {
             gamma: params.within("gamma", 1e-6, 2.0)?,

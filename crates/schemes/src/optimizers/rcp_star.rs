@@ -56,6 +56,9 @@ impl Optimizer for FairShare {
     type Source = RcpSource;
     type Price = Share;
 
+    fn interval_ns(&self) -> Option<Ns> {
+        Some(self.interval_ns)
+    }
     fn new(params: &Params) -> Result<Self, Fault> {
         Ok(FairShare {
             a: params.within("a", 0.0, 1e3)?,

@@ -73,6 +73,7 @@ impl Default for Residual {
 }
 
 impl Optimizer for Xwi {
+    const PER_HOP: f64 = 0.3;
     const PART: Part = Part {
         name: "xwi",
         about: "weights that maximize utility, inferred from link prices (xWI)",
@@ -86,6 +87,9 @@ impl Optimizer for Xwi {
     type Source = XwiSource;
     type Price = XwiPrice;
 
+    fn interval_ns(&self) -> Option<Ns> {
+        Some(self.interval_ns)
+    }
     fn new(params: &Params) -> Result<Self, Fault> {
         let slowdown = params.within("slowdown", 0.01, 1000.0)?;
         let interval = params.within("price_interval", 1e-7, 10.0)? * slowdown;

@@ -16,6 +16,8 @@ pub trait Fabric: Clone + Debug + Send + Sized + 'static {
     const KIND: SchemeKind = SchemeKind::Reactive;
     /// By how much it is slower to follow new wishes than Swift, for which the intervals of optimizers are made.
     const SLOWDOWN: f64 = 1.0;
+    /// Processor time of a packet-hop, in DCTCP's, for an estimate before a run.
+    const PER_HOP: f64 = 1.3;
     /// What it follows.
     type Wish: Wish;
     /// Its part of the header.

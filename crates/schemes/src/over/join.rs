@@ -9,8 +9,8 @@ use crate::queue::VirtualLength;
 use std::fmt::Debug;
 use std::sync::Arc;
 use subak_core::scheme::{
-    Ack, Class, Controller, FlowInfo, Headers, Hop, Io, Loss, Lossless, Packet, PacketKind, Params, PathInfo, Port,
-    Recovery, Reply, Scheme, Sink, Source, To, Visit,
+    Ack, Class, Controller, FlowInfo, Headers, Hop, Io, Load, Loss, Lossless, Packet, PacketKind, Params, PathInfo,
+    Port, Recovery, Reply, Scheme, Sink, Source, To, Visit, Work,
 };
 use subak_core::{Fault, LinkId, Network, Ns, SubflowId, Utility};
 
@@ -66,6 +66,11 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> Scheme for Over<O, F>
     }
     fn data_share(&self) -> f64 {
         self.fabric.data_share().unwrap_or(1.0) * self.optimizer.share()
+    }
+    /// The fabric's packet-hops, those of prices on top, and the links' updates of these.
+    fn work(&self, load: &Load) -> Work {
+        let updates = self.optimizer.interval_ns().map_or(0.0, |ns| load.links * load.busy_s * 1e9 / ns as f64);
+        Work { timers: updates, ..Work::per_hop(F::PER_HOP + O::PER_HOP) }
     }
     fn queue(&self, port: &Port) -> Self::Queue {
         self.fabric.queue(port)

@@ -21,6 +21,13 @@ pub trait Optimizer: Clone + Debug + Send + 'static {
     /// Whether it has a centre, which its sources speak with.
     const CENTRAL: bool = false;
 
+    /// Processor time of its prices at a packet-hop, in DCTCP's packet-hops, for an estimate before a run.
+    const PER_HOP: f64 = 0.1;
+
+    /// Time between two updates of a link's price, ns, where links have prices.
+    fn interval_ns(&self) -> Option<Ns> {
+        None
+    }
     /// The optimizer with `params`.
     fn new(params: &Params) -> Result<Self, Fault>;
     /// The same over a fabric that is `by` times slower: see [`super::Fabric::SLOWDOWN`].

@@ -287,7 +287,7 @@ impl<R: Rule> Scheme for Perc<R> {
     }
     /// Control packets come on top of data.
     fn work(&self, _load: &Load) -> Work {
-        Work { per_hop: 1.25, ..Work::default() }
+        Work::per_hop(1.95)
     }
     fn recovers(&self) -> bool {
         R::RECOVERS

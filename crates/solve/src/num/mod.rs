@@ -97,7 +97,8 @@ fn answer(case: &Case, program: &Program, outcome: Outcome, limits: Limits) -> A
         }
     }
     let mut link_price = IdVec::filled(0.0, case.network.links().len());
-    let ln_unit = -program.alpha * program.ln_level_unit;
+    let ln_price_unit = program.ln_price_unit();
+    let ln_unit = -program.alpha * program.ln_level_unit - ln_price_unit;
     for (price, &l) in prices.iter().zip(&program.links).filter(|(_, l)| **l != LinkId::NONE) {
         link_price[l] = libm::exp(libm::log(*price) + ln_unit);
     }
@@ -106,5 +107,5 @@ fn answer(case: &Case, program: &Program, outcome: Outcome, limits: Limits) -> A
         false if iterations >= limits.max_iterations => Status::IterationLimit,
         false => Status::Stalled,
     };
-    Answer { status, rates_bps, path_rates_bps, link_price, iterations, ..Answer::empty("newton-cg") }
+    Answer { status, rates_bps, path_rates_bps, link_price, ln_price_unit, iterations, ..Answer::empty("newton-cg") }
 }

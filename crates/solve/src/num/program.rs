@@ -5,6 +5,7 @@ use super::order::{self, Place};
 use crate::certificate::narrowest_link;
 use crate::max_min::{self, MaxMin};
 use crate::utility::{BandwidthFunction, Utility};
+use std::f64::consts::LN_10;
 use std::ops::Range;
 use subak_core::{Case, Fault, FlowId, IdVec, LinkId, Offsets};
 
@@ -57,6 +58,10 @@ pub(crate) struct Program {
     pub rate_unit_bps: f64,
     /// Logarithm of what a level of one here is in the case's units.
     pub ln_level_unit: f64,
+    /// The flow whose weight is farthest from the median, and the logarithm of the largest weight over the least.
+    odd_weight: Option<(FlowId, f64)>,
+    /// Whether prices in utility per bit/s are within the range of numbers.
+    has_small_prices: bool,
     /// Where Newton starts.
     pub price: Vec<f64>,
     /// Each link's revenue at the start, load times price: its share of the barrier.
@@ -67,6 +72,12 @@ pub(crate) struct Program {
     /// And each path's share of the barrier.
     pub barrier: Vec<f64>,
 }
+
+/// The most that logarithms of marginal utilities may be apart.
+const LN_SPAN: f64 = 600.0;
+
+/// Logarithm of the largest price that an answer has in utility per bit/s.
+const LN_LARGEST: f64 = 690.0;
 
 impl Program {
     pub fn path(&self, p: usize) -> &[LinkId] {
@@ -208,6 +219,8 @@ impl Program {
             capacity: IdVec::new(),
             rate_unit_bps: 1.0,
             ln_level_unit: 0.0,
+            odd_weight: None,
+            has_small_prices: true,
             price: Vec::new(),
             link_revenue: Vec::new(),
             start_rate: Vec::new(),
@@ -349,6 +362,7 @@ impl Program {
         };
         let mut gain: Vec<f64> = self.flows.iter().map(of).map(ln_level_gain).collect();
         let most = gain.iter().fold(f64::NEG_INFINITY, |a: f64, &b| a.max(b));
+        self.find_odd_weight(&gain, most);
         gain.iter_mut().for_each(|g| *g = libm::exp(*g - most).max(1e-280));
         self.ln_level_unit = libm::log(self.rate_unit_bps) - most;
         self.shape = Shape::Linear(gain);
@@ -410,14 +424,9 @@ impl Program {
                 bottleneck[frozen_by[p]] = true;
             }
         }
-        let ln_price = |level: f64| self.alpha * (libm::log(level) + self.ln_level_unit);
-        if paths > 0 && (self.alpha * libm::log(high / low) > 600.0 || ln_price(low).min(-ln_price(high)) < -690.0) {
-            return Err(Fault::new(
-                "policy.alpha",
-                format!("at alpha = {} the marginal utilities leave the range of numbers", self.alpha),
-                "use a smaller alpha, or max-min, which it comes close to",
-            ));
-        }
+        self.check_span(low, high)?;
+        let ln_price = |level: f64| -self.alpha * (libm::log(level) + self.ln_level_unit);
+        self.has_small_prices = paths == 0 || ln_price(low).max(-ln_price(high)) < LN_LARGEST;
         let unit = if high > 0.0 { (low * high).sqrt() } else { 1.0 };
         let price = |(l, level): (LinkId, &f64)| {
             let at_level = self.level_to_price(level / unit);
@@ -442,11 +451,59 @@ impl Program {
         Ok(())
     }
 
+    /// Refuses marginal utilities so far apart that they leave the range of numbers in any unit: of levels from `low` to
+    /// `high`.
+    fn check_span(&self, low: f64, high: f64) -> Result<(), Fault> {
+        let ln_span = libm::log(high / low);
+        if self.paths.is_empty() || self.alpha * ln_span <= LN_SPAN {
+            return Ok(());
+        }
+        match self.odd_weight {
+            Some((odd, ln_weights)) if 2.0 * ln_weights >= ln_span => Err(Fault::new(
+                format!("flows[{}].weight", odd.index()),
+                format!(
+                    "weights are 10^{:.0} apart: marginal utilities leave the range of numbers",
+                    ln_weights / LN_10
+                ),
+                "set a weight nearer to those of the other flows",
+            )),
+            _ => Err(self.too_steep()),
+        }
+    }
+
+    /// `ln_gain` has the logarithm of each flow's weight, `most` is their largest.
+    fn find_odd_weight(&mut self, ln_gain: &[f64], most: f64) {
+        let mut sorted: Vec<f64> = ln_gain.to_vec();
+        let middle = sorted.len() / 2;
+        if sorted.is_empty() {
+            return;
+        }
+        let median = *sorted.select_nth_unstable_by(middle, f64::total_cmp).1;
+        let away = |f: &usize| (ln_gain[*f] - median).abs();
+        let odd = (0..ln_gain.len()).max_by(|f, g| away(f).total_cmp(&away(g)));
+        let least = ln_gain.iter().copied().fold(f64::INFINITY, f64::min);
+        self.odd_weight = odd.map(|f| (self.flows[f], most - least));
+    }
+
+    fn too_steep(&self) -> Fault {
+        Fault::new(
+            "policy.alpha",
+            format!("at alpha = {} the marginal utilities leave the range of numbers", self.alpha),
+            "use a smaller alpha, or max-min, which it comes close to",
+        )
+    }
+
+    /// Logarithm of the unit in which prices are given to the case: 0, for utility per bit/s, where that holds them.
+    pub fn ln_price_unit(&self) -> f64 {
+        if self.has_small_prices { 0.0 } else { -self.alpha * self.ln_level_unit }
+    }
+
     /// Prices of the case's links in these units, none so low that it could not rise again.
     pub fn scaled_prices(&self, prices: &[f64]) -> Vec<f64> {
         let ln_unit = self.alpha * self.ln_level_unit;
         let scaled = |(&l, start): (&LinkId, &f64)| match prices.get(l.index()) {
-            Some(&price) if price > 0.0 => libm::exp(libm::log(price) + ln_unit).max(1e-6 * start),
+            // Those of an earlier answer may have another unit: they are a start, no more.
+            Some(&price) if price > 0.0 => libm::exp(libm::log(price) + ln_unit).clamp(1e-6 * start, f64::MAX),
             _ => 1e-6 * start,
         };
         self.links.iter().zip(&self.price).map(scaled).collect()

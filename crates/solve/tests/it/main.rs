@@ -9,4 +9,5 @@ mod ned;
 mod num;
 mod pooled;
 mod structure;
+mod units;
 mod xwi;

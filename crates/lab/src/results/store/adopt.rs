@@ -106,7 +106,7 @@ fn rewritten(cell: &Held, out: &mut File, spec: &ValidSpec, place: usize) -> Res
     let broken = |e: ParquetError| Error::file(&cell.path, io::Error::other(e));
     let (setting, scheme) = spec.setting(place);
     let metadata = metadata_of_cell(spec, place);
-    let mut table = TableWriter::new(out, spec, &setting.axis_values, metadata).map_err(broken)?;
+    let mut table = TableWriter::new(out, spec, &setting.axis_values, scheme, metadata).map_err(broken)?;
     table_in(&cell.path, None, |batch| table.push_batch(batch, place as u64, &scheme.label).map_err(broken))?;
     let took = ["subak.events", "subak.packet_hops"].map(|key| KeyValue::new(key.to_string(), get(&cell.footer, key)));
     table.close(took).map(|_| ()).map_err(broken)

@@ -58,8 +58,10 @@ impl Store {
             let manifest = read_manifest(dir)?;
             let held = |key: &str| manifest.get(key).and_then(Value::as_str).unwrap_or("none").to_string();
             let other = || format!("the directory holds results of another spec, \"{}\"", held("name"));
-            let mend = "choose another directory, or remove this one to start anew";
-            let grown = held("spec_sha256") != spec.hash;
+            let mend = "choose another directory, or overwrite this one: --overwrite, or overwrite=True in Python";
+            // What was overwritten is known by its manifest alone, which has no cells.
+            let cleared = manifest.get("cells").and_then(Value::as_array).is_some_and(Vec::is_empty);
+            let grown = !cleared && held("spec_sha256") != spec.hash;
             if grown && held("name") != spec.name {
                 return refuse(other(), mend);
             }

@@ -16,8 +16,8 @@ use crate::runs::window::Counts;
 use crate::spec::drivers::{Scene, SchemeChoice};
 use crate::spec::measure::Convergence;
 use crate::spec::setting::Setting;
-use crate::spec::workload::Planned;
 use crate::spec::workload::jobs::Policies;
+use crate::spec::workload::{Plan, Planned};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -55,7 +55,7 @@ pub(crate) struct Cell<'a> {
 pub(crate) fn simulate(cell: &Cell, rows: &mut Rows) -> Result<Option<Took>, Error> {
     let Cell { setting, scheme, seed, .. } = *cell;
     let Setting { topology, packet, faults, duration_ns, .. } = setting;
-    let mut flows = setting.workload.flows(topology, seed, *packet, faults, *duration_ns)?;
+    let Plan { mut flows, stranded } = setting.workload.plan(topology, seed, *packet, faults, *duration_ns)?;
     crate::spec::policy::apply(setting.policy, &mut flows)?;
     let placed = setting.workload.placed(topology, seed, *packet)?;
     let network = setting.topology.network();
@@ -121,6 +121,7 @@ pub(crate) fn simulate(cell: &Cell, rows: &mut Rows) -> Result<Option<Took>, Err
         return Err(Fault::new("policy", what, "report this as a defect, with the spec").into());
     }
     run.conclude(&mut named)?;
+    run.conclude_stranded(&stranded, &mut named)?;
     drop(run);
     Ok(Some(Took { events: driver.events(), packet_hops: driver.packet_hops() }))
 }

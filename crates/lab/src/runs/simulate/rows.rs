@@ -111,6 +111,28 @@ impl Run<'_> {
         rows(&self.summary_row())
     }
 
+    /// Writes the flows that no path carries, numbered after the others: they have no path, and arrive at nothing.
+    pub(super) fn conclude_stranded(&self, stranded: &[Planned], rows: &mut Rows) -> Result<(), Error> {
+        let setting = self.cell.setting;
+        for (number, flow) in stranded.iter().enumerate().filter(|_| setting.measure.fct) {
+            rows(&Row {
+                kind: Some("flow"),
+                flow: Some((self.flows.len() + number) as u64),
+                flow_id: flow.id.as_deref(),
+                src: self.name(flow.src),
+                dst: self.name(flow.dst),
+                size_bytes: flow.plan.size_bytes,
+                start_ns: Some(flow.plan.start_ns),
+                stop_ns: flow.plan.stop_ns,
+                weight: Some(flow.plan.weight),
+                measured: Some(flow.plan.start_ns >= setting.warmup_ns),
+                received_bytes: Some(0),
+                ..Row::default()
+            })?;
+        }
+        Ok(())
+    }
+
     /// Whether the flow is more than one drawn in case there would be time for it, and there was none.
     pub(super) fn is_real(&self, f: FlowId) -> bool {
         !self.flows[f].spare || self.actions.start_ns(f) != Ns::MAX

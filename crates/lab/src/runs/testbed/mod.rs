@@ -144,14 +144,16 @@ pub(crate) fn check(setting: &Setting) -> Result<(), Fault> {
         return refuse("network", "some links are drawn for the flows alone", mend);
     }
     let others = setting.faults.iter().filter(|fault| control_loss(fault).is_none()).count();
-    if others > 0
-        || setting.faults.len() > 1
-        || !setting.drawn.is_empty()
-        || setting.topology.spread().is_some()
-        || setting.reroute_ns.is_some()
-    {
-        let what = "a testbed injects no faults but one loss of ctl at every link, and spreads no packets";
+    if others > 0 || setting.faults.len() > 1 || !setting.drawn.is_empty() {
+        let what = "a testbed injects no faults but one loss of ctl at every link";
         return refuse("fault", what, "leave the section away, or simulate it");
+    }
+    if setting.topology.spread().is_some() {
+        let what = "a testbed spreads no packets: each flow has one path";
+        return refuse("routing.kind", what, "take routing.kind = \"ecmp\", or simulate it");
+    }
+    if setting.reroute_ns.is_some() {
+        return refuse("routing.reroute", "a testbed finds no new routes", "leave it away, or simulate it");
     }
     if setting.workload.has_jobs() {
         return refuse("workload", WAITING, KNOWN);

@@ -45,6 +45,9 @@ impl Workload for Incast {
     fn has_sizes(&self) -> bool {
         self.size_bytes.is_some()
     }
+    fn may_strand(&self) -> bool {
+        true
+    }
     fn check(&self, topology: &Topology, _duration_ns: Ns) -> Result<(), Fault> {
         let Some(name) = &self.receiver else { return Ok(()) };
         host(topology, name).map(drop).map_err(|e| e.below("receiver"))

@@ -23,6 +23,10 @@ pub(crate) struct Maker<'a> {
     pub duration_ns: Ns,
     /// What is made so far.
     pub flows: IdVec<FlowId, Planned>,
+    /// Flows that no path carries, without routes.
+    pub stranded: Vec<Planned>,
+    /// Whether there may be any.
+    pub strands: bool,
 }
 
 impl<'a> Maker<'a> {
@@ -44,6 +48,8 @@ impl<'a> Maker<'a> {
             faults,
             duration_ns,
             flows: IdVec::new(),
+            stranded: Vec::new(),
+            strands: false,
         }
     }
 
@@ -61,7 +67,7 @@ impl<'a> Maker<'a> {
         (self.hosts[self.pairs.below(half)], self.hosts[half + self.pairs.below(n - half)])
     }
 
-    /// A flow of weight 1; one without a size stops when the run's duration is over.
+    /// A flow of weight 1; one without a size stops when the run's duration is over. `false` where no path carries it.
     pub fn add(
         &mut self,
         src: NodeId,
@@ -69,7 +75,7 @@ impl<'a> Maker<'a> {
         start_ns: Ns,
         size: Option<u64>,
         subflows: usize,
-    ) -> Result<(), Fault> {
+    ) -> Result<bool, Fault> {
         let key = self.paths.bits();
         self.add_over(src, dst, start_ns, size, subflows, key)
     }
@@ -83,8 +89,11 @@ impl<'a> Maker<'a> {
         size: Option<u64>,
         subflows: usize,
         key: u64,
-    ) -> Result<(), Fault> {
-        let (routes, spread) = self.topology.ways(&mut self.router, src, dst, key, subflows)?;
+    ) -> Result<bool, Fault> {
+        let (routes, spread) = match self.topology.ways(&mut self.router, src, dst, key, subflows) {
+            Err(_) if self.strands && src != dst => (Vec::new(), None),
+            ways => ways?,
+        };
         let plan = FlowPlan {
             spread,
             start_ns,
@@ -93,7 +102,8 @@ impl<'a> Maker<'a> {
             ..FlowPlan::new(routes)
         };
         let extra = Extra { size_bytes: size, ..Extra::default() };
-        self.flows.push(Planned {
+        let carried = !plan.routes.is_empty();
+        let flow = Planned {
             id: None,
             src: Some(src),
             dst: Some(dst),
@@ -105,8 +115,13 @@ impl<'a> Maker<'a> {
             connections: 1,
             spare: false,
             plan,
-        });
-        Ok(())
+        };
+        if carried {
+            self.flows.push(flow);
+        } else {
+            self.stranded.push(flow);
+        }
+        Ok(carried)
     }
 
     /// Gives the last flow `more` subflows, each over a path of its own hash.

@@ -83,6 +83,10 @@ pub(crate) trait Workload: Debug + Send + Sync {
     fn is_between_hosts(&self) -> bool {
         true
     }
+    /// Whether a flow that no path carries leaves the others as they are: none waits for it.
+    fn may_strand(&self) -> bool {
+        false
+    }
     /// Checks it against the network: what it names is there.
     fn check(&self, topology: &Topology, duration_ns: Ns) -> Result<(), Fault> {
         let _ = (topology, duration_ns);
@@ -166,7 +170,8 @@ impl Traffic {
     /// Checks the workload against the network: hosts and links that it names are there.
     pub fn check(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Result<(), Fault> {
         if !self.workload.is_between_hosts() {
-            return self.workload.check(topology, duration_ns);
+            self.workload.check(topology, duration_ns)?;
+            return self.check_some_path(topology, packet, duration_ns);
         }
         let hosts = topology.hosts().len();
         if hosts < 2 {
@@ -176,7 +181,10 @@ impl Traffic {
                 "use a network with two hosts or more, or the workload \"steps\" with paths",
             ));
         }
-        topology.check_connected()?;
+        topology.check_connected().or_else(|fault| match self.workload.may_strand() && topology.has_a_pair() {
+            true => Ok(()),
+            false => Err(fault),
+        })?;
         self.workload.check(topology, duration_ns)?;
         let flows = self.expected(topology, packet, duration_ns).flows;
         if flows > MOST_FLOWS {
@@ -186,7 +194,18 @@ impl Traffic {
                 "shorten the run or lower the load",
             ));
         }
-        Ok(())
+        self.check_some_path(topology, packet, duration_ns)
+    }
+
+    /// Refuses flows of which no path carries any, by those of the first seed.
+    fn check_some_path(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Result<(), Fault> {
+        if !self.workload.may_strand() || topology.is_whole() {
+            return Ok(());
+        }
+        self.plan(topology, 1, packet, &[], duration_ns).map(drop).map_err(|e| match e.place.strip_prefix("workload") {
+            Some(rest) => Fault { place: rest.trim_start_matches('.').to_string(), ..e },
+            None => e,
+        })
     }
 
     /// Checks that the flows have what `policy` asks of them.
@@ -203,13 +222,53 @@ impl Traffic {
         faults: &[Injected],
         duration_ns: Ns,
     ) -> Result<IdVec<FlowId, Planned>, Fault> {
+        self.plan(topology, seed, packet, faults, duration_ns).map(|plan| plan.flows)
+    }
+
+    /// As [`Traffic::flows`], with the flows that no path carries.
+    pub(crate) fn plan(
+        &self,
+        topology: &Topology,
+        seed: u64,
+        packet: PacketSizes,
+        faults: &[Injected],
+        duration_ns: Ns,
+    ) -> Result<Plan, Fault> {
         let mut maker = Maker::new(topology, seed, packet, faults, duration_ns);
+        maker.strands = self.workload.may_strand();
         self.workload.flows(&mut maker)?;
+        let stranded = maker.stranded;
+        if let (true, false) = (maker.flows.is_empty(), stranded.is_empty()) {
+            let mut strict = Maker::new(topology, seed, packet, faults, duration_ns);
+            let named = self.workload.flows(&mut strict).err();
+            let what = format!("none of the {} flows has a path to its destination", stranded.len());
+            let fault = named.unwrap_or_else(|| Fault::new("", "", "connect the hosts, or choose other ends"));
+            return Err(Fault { what: [fault.what, what].join(": ").trim_start_matches(": ").to_string(), ..fault });
+        }
         let flows = self.each.apply(maker.flows, seed)?;
         match flows.len() as f64 > MOST_FLOWS {
             true => Err(Fault::new("workload", format!("there are {} flows", flows.len()), "shorten the run")),
-            false => Ok(flows),
+            false => Ok(Plan { flows, stranded }),
         }
+    }
+
+    /// How many flows of `seed` no path carries, in a sentence; none where every host reaches every other.
+    pub(crate) fn stranded(
+        &self,
+        topology: &Topology,
+        seed: u64,
+        packet: PacketSizes,
+        duration_ns: Ns,
+    ) -> Option<String> {
+        if topology.is_whole() {
+            return None;
+        }
+        let Plan { flows, stranded } = self.plan(topology, seed, packet, &[], duration_ns).ok()?;
+        let all = flows.len() + stranded.len();
+        let count = stranded.len();
+        (count > 0).then(|| {
+            format!("{count} of {all} flows (seed {seed}) have no path to their destination: their rate is 0, and they never end")
+        })
     }
 
     /// Notes on the flows of the workload, one sentence each.
@@ -271,6 +330,14 @@ impl Traffic {
     pub fn settles(&self) -> bool {
         self.workload.settles()
     }
+}
+
+/// The flows of a seed.
+pub(crate) struct Plan {
+    /// In the order in which they start.
+    pub flows: IdVec<FlowId, Planned>,
+    /// Those that no path carries.
+    pub stranded: Vec<Planned>,
 }
 
 /// What a workload will bring, roughly.

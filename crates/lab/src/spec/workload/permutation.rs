@@ -58,6 +58,9 @@ impl Workload for Permutation {
     fn has_sizes(&self) -> bool {
         self.size_bytes.is_some()
     }
+    fn may_strand(&self) -> bool {
+        true
+    }
     fn runs_both_ways(&self) -> bool {
         !self.one_way
     }
@@ -66,7 +69,9 @@ impl Workload for Permutation {
         let to = if self.one_way { across(n, &mut order) } else { cycle(n, &mut order) };
         for (i, &j) in to.iter().enumerate() {
             let subflows = if self.hashed { 1 } else { self.subflows };
-            maker.add(maker.hosts[i], maker.hosts[j], 0, self.size_bytes, subflows)?;
+            if !maker.add(maker.hosts[i], maker.hosts[j], 0, self.size_bytes, subflows)? {
+                continue;
+            }
             if self.hashed {
                 maker.hash_more(self.subflows - 1)?;
             }

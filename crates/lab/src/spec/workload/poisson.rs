@@ -101,6 +101,9 @@ impl Poisson {
 }
 
 impl Workload for Poisson {
+    fn may_strand(&self) -> bool {
+        true
+    }
     fn has_sizes(&self) -> bool {
         true
     }

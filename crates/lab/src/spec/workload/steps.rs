@@ -84,6 +84,9 @@ impl Workload for Steps {
     fn is_between_hosts(&self) -> bool {
         false
     }
+    fn may_strand(&self) -> bool {
+        !self.list.iter().any(Step::waits)
+    }
     fn check(&self, topology: &Topology, _duration_ns: Ns) -> Result<(), Fault> {
         check(&self.list, topology)
     }
@@ -109,7 +112,13 @@ impl Workload for Steps {
         !self.list.iter().any(Step::waits)
     }
     fn flows(&self, maker: &mut Maker) -> Result<(), Fault> {
-        maker.flows = flows(&self.list, self.jitter_ns, maker)?;
+        for flow in flows(&self.list, self.jitter_ns, maker)? {
+            if flow.plan.routes.is_empty() {
+                maker.stranded.push(flow);
+            } else {
+                maker.flows.push(flow);
+            }
+        }
         Ok(())
     }
     fn expected(&self, topology: &Topology, packet: PacketSizes, duration_ns: Ns) -> Expected {
@@ -296,10 +305,14 @@ fn way(section: &mut Section) -> Way {
 /// Checks that what the flows name is there.
 fn check(steps: &[Step], topology: &Topology) -> Result<(), Fault> {
     waits(steps)?;
-    let mut router = topology.router();
+    let (mut router, strands) = (topology.router(), !steps.iter().any(Step::waits));
     for (i, step) in steps.iter().enumerate() {
         let found = match &step.way {
-            Way::Ends(src, dst, _) => ends(topology, src, dst).and_then(|(a, b)| router.route(a, b, 0).map(|_| ())),
+            Way::Ends(src, dst, _) => ends(topology, src, dst).and_then(|(a, b)| match router.route(a, b, 0) {
+                Err(_) if strands => Ok(()),
+                route => route.map(|_| ()),
+            }),
+            Way::Paths(names) if strands && are_down(topology, names) => Ok(()),
             Way::Paths(names) => paths(topology, names).map(|_| ()),
         };
         found.map_err(|e| e.below(&format!("flows[{i}]")))?;
@@ -332,8 +345,13 @@ fn flows(steps: &[Step], jitter_ns: Ns, maker: &mut Maker) -> Result<IdVec<FlowI
             Way::Ends(src, dst, subflows) => {
                 let (a, b) = ends(topology, src, dst).map_err(at)?;
                 let key = maker.paths.bits();
-                (Some(a), Some(b), topology.ways(&mut maker.router, a, b, key, *subflows).map_err(at)?)
+                let ways = match topology.ways(&mut maker.router, a, b, key, *subflows) {
+                    Err(_) if maker.strands => (Vec::new(), None),
+                    ways => ways.map_err(at)?,
+                };
+                (Some(a), Some(b), ways)
             }
+            Way::Paths(names) if maker.strands && are_down(topology, names) => (None, None, (Vec::new(), None)),
             Way::Paths(names) => {
                 let paths = paths(topology, names).map_err(at)?;
                 let (src, dst) = topology.ends(&paths[0]);
@@ -392,6 +410,12 @@ fn ends(topology: &Topology, src: &str, dst: &str) -> Result<(NodeId, NodeId), F
         return Err(Fault::new("dst", "source and destination are the same host", "name two hosts"));
     }
     Ok((a, b))
+}
+
+/// Whether each of the paths crosses a link of capacity 0.
+fn are_down(topology: &Topology, paths: &[Vec<String>]) -> bool {
+    let is_down = |name: &String| topology.network().find_link(name).is_none() && topology.network().is_down(name);
+    !paths.is_empty() && paths.iter().all(|path| path.iter().any(is_down))
 }
 
 fn paths(topology: &Topology, names: &[Vec<String>]) -> Result<Vec<Vec<LinkId>>, Fault> {

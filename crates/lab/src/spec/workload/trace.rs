@@ -58,6 +58,9 @@ impl Workload for Trace {
         let late = self.flows.iter().filter(|flow| !waiting && flow.start_ns >= duration_ns).count();
         self.notes.iter().cloned().chain(super::left_out(late, all)).collect()
     }
+    fn may_strand(&self) -> bool {
+        self.flows.iter().all(|flow| flow.after.is_empty())
+    }
     fn has_sizes(&self) -> bool {
         self.flows.iter().all(|flow| flow.size_bytes.is_some())
     }
@@ -539,8 +542,9 @@ fn flows(traced: &[Traced], maker: &mut Maker) -> Result<(), Fault> {
     let duration_ns = maker.duration_ns;
     for flow in traced.iter().filter(|flow| waiting || flow.start_ns < duration_ns) {
         let (src, dst) = ends(flow, topology)?;
-        maker.add(src, dst, flow.start_ns, flow.size_bytes, 1)?;
-        if let Some(Planned { id, after, plan, .. }) = maker.flows.last_mut() {
+        let carried = maker.add(src, dst, flow.start_ns, flow.size_bytes, 1)?;
+        let made = if carried { maker.flows.last_mut() } else { maker.stranded.last_mut() };
+        if let Some(Planned { id, after, plan, .. }) = made {
             id.clone_from(&flow.id);
             after.clone_from(&flow.after);
             plan.weight = flow.weight;

@@ -1,0 +1,106 @@
+//! Values that are swept, as numbers: what makes an axis of a figure of `["50KB", "100KB"]`.
+
+use super::sweep::{Axis, declared};
+use serde::Serialize;
+use serde_json::Value;
+use subak_core::keys::{Holds, Low, Taken};
+
+/// The unit of a swept key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Unit {
+    /// Bit/s.
+    #[serde(rename = "bps")]
+    Bps,
+    /// Nanoseconds.
+    #[serde(rename = "ns")]
+    Ns,
+    /// Bytes.
+    #[serde(rename = "bytes")]
+    Bytes,
+    /// Packets.
+    #[serde(rename = "packets")]
+    Packets,
+    /// A plain number.
+    #[serde(rename = "")]
+    One,
+}
+
+/// A value that is swept, as written and as a number.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Swept {
+    /// As the spec has it.
+    pub value: Value,
+    /// As a number of `unit`; `None` for what is no number.
+    pub number: Option<f64>,
+    /// Its unit.
+    pub unit: Option<Unit>,
+}
+
+/// What undeclared keys may hold: those of a network that a file describes.
+const AMOUNTS: [Holds; 4] =
+    [Holds::Number(Low::From(f64::NEG_INFINITY), f64::INFINITY), Holds::Bytes, Holds::Time, Holds::Rate];
+
+impl Unit {
+    /// As a column of this key is called.
+    pub fn column(self, key: &str) -> String {
+        match self {
+            Unit::Bps => format!("{key}_bps"),
+            Unit::Ns => format!("{key}_ns"),
+            Unit::Bytes => format!("{key}_bytes"),
+            Unit::Packets => format!("{key}_packets"),
+            Unit::One => key.to_string(),
+        }
+    }
+
+    fn of(holds: &Holds) -> Option<Unit> {
+        match holds {
+            Holds::Rate => Some(Unit::Bps),
+            Holds::Time | Holds::Span(..) => Some(Unit::Ns),
+            Holds::Size | Holds::SizeTo(_) | Holds::Bytes => Some(Unit::Bytes),
+            Holds::Packets => Some(Unit::Packets),
+            Holds::Whole(..) | Holds::Number(..) => Some(Unit::One),
+            _ => None,
+        }
+    }
+}
+
+/// `value` as a number of what `holds` has, in `unit`.
+fn number(holds: Holds, unit: Unit, value: &Value) -> Option<f64> {
+    let read = match holds {
+        Holds::Whole(..) => value.as_f64(),
+        _ => f64::read(holds, value).ok(),
+    };
+    // Times are read in seconds.
+    read.map(|x| if unit == Unit::Ns { (x * 1e9).round() } else { x })
+}
+
+/// `values` as numbers of one unit, where all of them are.
+fn numbers(holds: &Holds, values: &[Value]) -> Option<(Unit, Vec<f64>)> {
+    if let Holds::Either(some) = holds {
+        return some.iter().find_map(|one| numbers(one, values));
+    }
+    let unit = Unit::of(holds)?;
+    values.iter().map(|v| number(*holds, unit, v)).collect::<Option<Vec<_>>>().map(|numbers| (unit, numbers))
+}
+
+/// The values of a key that holds `holds`, each with its number where all have one.
+pub(crate) fn read(holds: Option<&Holds>, values: &[Value]) -> Vec<Swept> {
+    let found = match holds {
+        Some(holds) => numbers(holds, values),
+        None => AMOUNTS.iter().find_map(|one| numbers(one, values)),
+    };
+    let number = |i: usize| found.as_ref().map(|(_, numbers)| numbers[i]);
+    let swept = |(i, value): (usize, &Value)| Swept {
+        value: value.clone(),
+        number: number(i),
+        unit: found.as_ref().map(|(unit, _)| *unit),
+    };
+    values.iter().enumerate().map(swept).collect()
+}
+
+impl Axis {
+    /// Its values, each with its number where all have one.
+    pub fn read(&self) -> Vec<Swept> {
+        read(declared(&self.key).as_ref(), &self.values)
+    }
+}
