@@ -251,7 +251,7 @@ fn told_ns(ns: u64) -> String {
         (1_000_000, "ms"),
         (1000, "us"),
     ];
-    let unit = units.into_iter().find(|(size, _)| ns >= *size && ns % size == 0);
+    let unit = units.into_iter().find(|(size, _)| ns >= *size && ns.is_multiple_of(*size));
     unit.map_or_else(|| format!("{ns}ns"), |(size, name)| format!("{}{name}", ns / size))
 }
 

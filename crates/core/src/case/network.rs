@@ -2,7 +2,7 @@
 
 use crate::document::{Format, check_keys, json, list, parse, table, text, unknown_word};
 use crate::formats::{Defaults, FILE_KEYS, graphml, hpcc, kinds, node_link, refuse_kind};
-use crate::quantity::{capacity_from_json, rate_bps_from_json, ns_from_json, positive_bytes_from_json, shown};
+use crate::quantity::{capacity_from_json, ns_from_json, positive_bytes_from_json, rate_bps_from_json, shown};
 use crate::route::{Hash, Metric, Routing};
 use crate::{Fault, Faults, IdVec, Link, Network, NodeId, generate};
 use serde_json::{Map, Value};
@@ -149,7 +149,11 @@ fn network_from_links(links: &[Value]) -> Result<Network, Fault> {
     }
     faults.done()?;
     if !read.is_empty() && read.iter().all(|(_, link)| link.capacity_bps == 0.0) {
-        return Err(Fault::new("", "every link has the capacity 0", "give a link a rate such as \"10Gbps\""));
+        return Err(Fault::new(
+            "[0].capacity",
+            "every link has the capacity 0",
+            "give a link a rate such as \"10Gbps\"",
+        ));
     }
     let ends: Vec<_> = read.iter().filter_map(|(_, link)| Some((link.from?, link.to?))).collect();
     let kinds = kinds(&IdVec::filled(None, names.list.len()), &ends);

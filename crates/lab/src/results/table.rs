@@ -198,12 +198,14 @@ pub const KINDS: &[&str] =
 /// Rows that are encoded at a time.
 const BATCH: usize = 1 << 14;
 
+/// The value of a column in the cells of a setting, by the values of its axes, and a scheme.
+type Of = Box<dyn Fn(&[Value], &SchemeChoice) -> AxisValue>;
+
 /// A column of what a spec sweeps.
 struct SweptColumn {
     name: String,
     is_number: bool,
-    /// Its value in the cells of a setting and a scheme.
-    value: Box<dyn Fn(&[Value], &SchemeChoice) -> AxisValue>,
+    value: Of,
 }
 
 fn text_of(value: &Value) -> String {

@@ -239,8 +239,11 @@ impl Traffic {
         self.workload.flows(&mut maker)?;
         let stranded = maker.stranded;
         if let (true, false) = (maker.flows.is_empty(), stranded.is_empty()) {
+            let mut strict = Maker::new(topology, seed, packet, faults, duration_ns);
+            let named = self.workload.flows(&mut strict).err();
             let what = format!("none of the {} flows has a path to its destination", stranded.len());
-            return Err(Fault::new("workload", what, "connect the hosts, or choose other ends"));
+            let fault = named.unwrap_or_else(|| Fault::new("", "", "connect the hosts, or choose other ends"));
+            return Err(Fault { what: [fault.what, what].join(": ").trim_start_matches(": ").to_string(), ..fault });
         }
         let flows = self.each.apply(maker.flows, seed)?;
         match flows.len() as f64 > MOST_FLOWS {
