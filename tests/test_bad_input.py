@@ -45,7 +45,7 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
     "unknown key of a flow": (flow(wieght=2), ["flows[0]", "wieght", "weight"]),
     "unknown unit": (links(capacity="10Gbpt"), ["network.links[0].capacity", "10Gbpt", "Gbps"]),
     "bytes for bits": (links(capacity="10GB"), ["network.links[0].capacity", "10GB"]),
-    "zero capacity": (links(capacity=0), ["network.links[0].capacity", "0"]),
+    "zero capacity": (links(capacity=0), ["flows[0].path", "a link of capacity 0"]),
     "negative capacity": (links(capacity=-1), ["network.links[0].capacity", "-1"]),
     "infinite capacity": (links(capacity="inf"), ["network.links[0].capacity", "inf"]),
     "NaN capacity": (links(capacity="NaN"), ["network.links[0].capacity", "NaN"]),
@@ -180,7 +180,7 @@ def test_unknown_solver(subak: Subak, tmp_path: Path) -> None:
 
 def test_error_as_json(subak: Subak, tmp_path: Path) -> None:
     path = tmp_path / "case.json"
-    path.write_text(json.dumps(links(capacity=0)))
+    path.write_text(json.dumps(links(capacity=-1)))
     ended = subak("solve", path, "--json")
     assert (ended.code, ended.out) == (2, "")
     said = json.loads(ended.err)

@@ -173,7 +173,6 @@ def test_a_python_experiment_that_gives_something_else_is_refused(tmp_path: Path
         kinds.KINDS["python"].run(_python(lambda *_: {"rows": []}, tmp_path), RunPlan("smoke", 1, 1), tmp_path)
 
 
-def test_a_kind_says_where_it_can_be_run() -> None:
+def test_kinds_are_registered() -> None:
     assert {"specs", "rounds", "solver", "python"} <= set(kinds.KINDS)
-    assert all("sim" in kind.on for kind in kinds.KINDS.values())
     assert isinstance(Experiment, type)

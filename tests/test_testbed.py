@@ -264,7 +264,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"scheme": [{"name": "numfabric"}]}, "does not run on hosts", "cubic, reno"),
     ({"scheme": [{"name": "cubic"}]}, "queues of a testbed are drop-tail", "fifo"),
     ({"scheme": [{"name": "reno", "params": {"initial_window": 3}}]}, "does not have it", "leave it away"),
-    ({"testbed": {"scale": 0}}, "the scale is 0", "give a number"),
+    ({"testbed": {"scale": 0}}, "testbed.scale: 0 is out of range", "give a number"),
     ({"testbed": {"speed": 1}}, "speed", "scale"),
     ({"fault": [{"kind": "loss", "probability": 0.1}]}, "injects no faults", "simulate it"),
     ({"measure": {"paces": "1ms"}}, "no paces", "measure fct"),

@@ -32,7 +32,13 @@ fn hostile(rng: &mut Stream, k: u64, before: &mut Vec<Vec<u8>>) -> Vec<u8> {
     (datagram.peer_epoch, datagram.ack, datagram.ack_mask) = (1 << 32, rng.bits() as u32 % 100, rng.bits() as u32);
     for _ in 0..rng.below(20) {
         let (flowlet, to) = (rng.bits() as u32, rng.below(7) as u32);
-        datagram.starts.push(Start { flowlet, to, path: rng.bits() as u32, weight: f32::MAX, demand: (rng.unit() < 0.5).then(|| Rate16::from_code(rng.bits() as u16)) });
+        datagram.starts.push(Start {
+            flowlet,
+            to,
+            path: rng.bits() as u32,
+            weight: f32::MAX,
+            demand: (rng.unit() < 0.5).then(|| Rate16::from_code(rng.bits() as u16)),
+        });
         datagram.ends.push(End { flowlet: rng.bits() as u32 });
     }
     if rng.unit() < 0.1 {

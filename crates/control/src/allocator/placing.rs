@@ -58,7 +58,8 @@ impl Allocator {
         let bps = if told.bps.is_finite() { told.bps } else { 0.0 };
         let mut slot = Slot { bps, endpoint: from, flowlet: start.flowlet, ..told };
         let links = self.paths.path(from, start.to, start.path);
-        let key = links.and_then(|links| self.iteration.cluster_mut().add_within(&links, weight, demand_bps(start)).ok());
+        let key =
+            links.and_then(|links| self.iteration.cluster_mut().add_within(&links, weight, demand_bps(start)).ok());
         let mut is_taken_back = false;
         match key {
             Some(key) => {

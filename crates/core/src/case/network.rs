@@ -2,7 +2,7 @@
 
 use crate::document::{Format, check_keys, json, list, parse, table, text, unknown_word};
 use crate::formats::{Defaults, FILE_KEYS, graphml, hpcc, kinds, node_link, refuse_kind};
-use crate::quantity::{capacity_from_json, ns_from_json, positive_bytes_from_json, rate_bps_from_json, shown};
+use crate::quantity::{capacity_from_json, ns_from_json, positive_bytes_from_json, quoted, rate_bps_from_json, shown};
 use crate::route::{Hash, Metric, Routing};
 use crate::{Fault, Faults, IdVec, Link, Network, NodeId, generate};
 use serde_json::{Map, Value};
@@ -166,6 +166,10 @@ fn network_from_links(links: &[Value]) -> Result<Network, Fault> {
             (None, Some(from), Some(to)) => network.free_id(from, to),
             (id, ..) => id.unwrap_or_default(),
         };
+        if network.is_down(&id) || (link.capacity_bps == 0.0 && network.find_link(&id).is_some()) {
+            let what = format!("a second link has the id {}", quoted(&id));
+            return Err(Fault::new(format!("[{i}].id"), what, "give every link an id of its own"));
+        }
         if link.capacity_bps == 0.0 {
             network.leave_out_link(id);
         } else {

@@ -321,7 +321,7 @@ fn faults_of_links() {
         (on(json!([{"capacity": 1}])), "network[0].id", "the link has no id", "such as \"l1\""),
         (on(id(json!(7))), "network[0].id", "a link's id is a string, not 7", "quotes"),
         (on(id(json!(""))), "network[0].id", "the name is empty", "give a name"),
-        (on(capacity(json!(0))), "network[1].capacity", "the capacity is zero", "10Gbps"),
+        (on(json!([{"id": "l", "capacity": 0}])), "network[0].capacity", "every link has the capacity 0", "10Gbps"),
         (on(capacity(json!(-1))), "network[1].capacity", "the rate \"-1\" is negative", "10Gbps"),
         (on(capacity(json!("10Gbs"))), "network[1].capacity", "\"Gbs\" is not a unit of rate", "10Gbps"),
         (on(capacity(json!("NaN"))), "network[1].capacity", "\"NaN\" is not a rate", "10Gbps"),
@@ -619,7 +619,7 @@ fn nine_faults_are_told_at_once_each_with_its_place_and_mend() {
 
     // Of flows over a network that is at fault itself, what does not concern the network is told.
     let bad = json!({
-        "network": [{"id": "a"}, {"capacity": "1 furlong"}, {"id": "b", "capacity": 0, "delay": "x", "bufer": 1}],
+        "network": [{"id": "a"}, {"capacity": "1 furlong"}, {"id": "b", "capacity": -1, "delay": "x", "bufer": 1}],
         "flows": [{"path": ["c"], "weight": "heavy"}],
     });
     let places: Vec<String> = parse(&bad).unwrap_err().each().into_iter().map(|f| f.place).collect();

@@ -423,6 +423,12 @@ fn a_listed_link_of_capacity_zero_is_down() {
     assert!(all.notes()[0].contains("2 links have the capacity 0"), "{:?}", all.notes());
     let fault = case(links, json!([{"path": ["y"]}])).unwrap_err();
     assert!(fault.what.contains("capacity 0"), "{fault}");
+    for (first, second) in [(0, 1), (1, 0), (0, 0)] {
+        let twice =
+            json!([{"id": "z", "capacity": 1}, {"id": "y", "capacity": first}, {"id": "y", "capacity": second}]);
+        let fault = case(twice, json!([])).unwrap_err();
+        assert!(fault.place == "network.links[2].id" && fault.what.contains("a second link"), "{fault}");
+    }
     let fault = case(json!([{"id": "y", "capacity": 0.0}]), json!([])).unwrap_err();
     assert!(fault.what.contains("every link has the capacity 0"), "{fault}");
     for wrong in [json!(-1), json!("-0.1 Gbps"), json!("0 parsecs"), json!(null)] {

@@ -54,7 +54,7 @@ fn who_wants_nothing_gets_nothing_and_the_others_all() {
     let answer = converge(&case, "s-perc", &Options::default()).unwrap();
     assert_eq!(
         answer["flows"][2],
-        json!({"id": "idle", "rate": 0.0, "ideal": 0.0, "rounds": 0.0, "rounds_from_start": 0.0, "bottleneck": "demand of idle"})
+        json!({"id": "idle", "rate": 0.0, "ideal": 0.0, "rounds": 0.0, "rounds_from_start": 0.0, "bottleneck": "demand of idle", "status": null})
     );
     assert_eq!(answer["flows"].as_array().unwrap()[..2], without["flows"].as_array().unwrap()[..]);
     assert_eq!((&answer["converged"], &answer["rounds"]), (&without["converged"], &without["rounds"]));

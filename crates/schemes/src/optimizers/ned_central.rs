@@ -178,7 +178,8 @@ impl Centre<Rate> for NedCentre {
         let (part, demand_bps) = (weight / parts, flow.demand_bps / parts);
         let cluster = self.iteration.cluster_mut();
         let known = self.flows.entry(flow.flow).or_insert_with(|| {
-            let add = |path: &Vec<LinkId>| Subflow { key: cluster.add_within(path, part, demand_bps).ok(), told_bps: None };
+            let add =
+                |path: &Vec<LinkId>| Subflow { key: cluster.add_within(path, part, demand_bps).ok(), told_bps: None };
             Known { weight, links: flow.links.clone(), subflows: flow.links.iter().map(add).collect() }
         });
         if known.weight != weight {

@@ -291,7 +291,10 @@ impl Wired for Robust {
     }
     fn fields(packet: &Fixed, unit: Unit) -> Numbered {
         let round_number = packet.links.iter().take(packet.hops.into()).map(|entry| entry.round_number).collect();
-        Numbered { fields: Fields { own: unit.bps(packet.own), ..<Stateless as Wired>::fields(packet, unit) }, round_number }
+        Numbered {
+            fields: Fields { own: unit.bps(packet.own), ..<Stateless as Wired>::fields(packet, unit) },
+            round_number,
+        }
     }
 }
 
