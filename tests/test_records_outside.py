@@ -22,7 +22,7 @@ from subak import InputError, _subak
 from subak.repro import Experiment, Measured, catalogue, records, reproduce, samples, stats
 from subak.repro.catalogue import _printed
 from subak.repro.rules import Rule, judge
-from subak.repro.values import Sample
+from subak.repro.values import Sample, as_json
 
 INF = math.inf
 
@@ -211,6 +211,23 @@ COUNT, HITS = ({**RIGHT[0], "by": "share", "side": side} for side in ("count", "
 def test_a_value_whose_sample_is_another_is_named(rows: list[dict[str, Any]], tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pylist(rows, schema=samples._schema()), tmp_path / samples.NAME)
     assert samples.differing({("", "a"): MEAN}, samples.read(tmp_path / samples.NAME)) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("hits", "count"),
+    [
+        (3, 4),
+        (12, 12),
+        pytest.param(1, 7, marks=wrong("14.285714285714286 comes back as 14.28571428571429")),
+        pytest.param(3, 9, marks=wrong("one in seven of all shares of up to 59 differ from their samples")),
+    ],
+)
+def test_an_honest_share_follows_from_its_sample(hits: int, count: int) -> None:
+    """As ``records.keep`` reads it: from the text of ``verdict.json``."""
+    share = stats.share(hits, count, "runs")
+    assert share.sample is not None
+    read = stats.from_json(json.loads(json.dumps(as_json(share))))
+    assert samples.differing({("", "a"): read}, {("", "a"): {0: share.sample}}) == []
 
 
 @wrong("read as a sample without a name, a statistic and values")
