@@ -43,6 +43,8 @@ def keep(folder: Path) -> str:
     """
     told = json.loads((folder / "verdict.json").read_text())
     experiment = find(told["name"])
+    if not (folder / "figure.png").is_file():
+        raise InputError(str(folder), "figure.png", "it is missing", "install matplotlib, and run the command again")
     if not records.keep(experiment, folder):
         record = records.of(experiment)
         assert record is not None

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from conftest import ROOT
 from subak import InputError
-from subak.repro import Experiment, Measured, catalogue, records
+from subak.repro import Experiment, Measured, catalogue, records, reproduce
 from subak.repro.values import as_json
 
 
@@ -91,7 +91,7 @@ def test_the_readme_counts_the_recorded_verdicts(record: ModuleType) -> None:
 
 
 def test_only_paper_scale_is_kept(record: ModuleType, tmp_path: Any) -> None:
-    (tmp_path / "verdict.json").write_text('{"scale": "smoke", "name": "perc-fig2.3"}')
+    reproduce("perc-fig2.3", out=tmp_path)
     with pytest.raises(InputError, match="pages show paper scale"):
         record.keep(tmp_path)
 

@@ -247,9 +247,13 @@ def copied(tmp_path: Path) -> Experiment:
 
 
 def changed_verdict(folder: Path, **more: Any) -> Path:
-    """The folder, whose ``verdict.json`` says otherwise."""
-    path = folder / "verdict.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **more}))
+    """The folder, whose ``verdict.json`` and manifest say otherwise."""
+    begun = {key: one for key, one in more.items() if key in ("runs", "seed", "scale")}
+    if "measures" in more:
+        begun["measures"] = {part: one for part, one in more["measures"].items() if part != records.OF_STATISTICS}
+    for name, changes in (("verdict.json", more), ("manifest.json", begun)):
+        path = folder / name
+        path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
     return folder
 
 
@@ -299,7 +303,7 @@ def test_fewer_runs_never_replace_a_record(copied: Experiment, ran: Path) -> Non
     [
         ({"scale": "smoke"}, "pages show paper scale"),
         ({"seed": 1}, "records begin with seed 1001, and this with 1"),
-        ({"measures": {}}, "the code has changed since it ran"),
+        ({"measures": {"crates/core": "old"}}, "the code has changed since it ran"),
     ],
 )
 def test_what_is_no_record_is_refused(copied: Experiment, ran: Path, wrong: dict[str, Any], said: str) -> None:

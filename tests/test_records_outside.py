@@ -123,10 +123,10 @@ def test_a_difference_that_is_none_is_seldom_met() -> None:
         (0.79, "at_most", "median"),
         (3.0, "at_least", "median"),
         pytest.param(0.79, "at_most", "mean", marks=wrong("undecided: exp(log 0.79) is above 0.79")),
-        pytest.param(3.0, "at_most", "mean", marks=wrong("not met: exp(log 3) is above 3")),
-        pytest.param(3.0, "at_most", "median", marks=wrong("not met: exp(log 3) is above 3")),
-        pytest.param(10.0, "at_most", "median", marks=wrong("not met: exp(log 10) is above 10")),
-        pytest.param(7.0, "at_least", "median", marks=wrong("not met: exp(log 7) is below 7")),
+        pytest.param(3.0, "at_most", "mean"),
+        pytest.param(3.0, "at_most", "median"),
+        pytest.param(10.0, "at_most", "median"),
+        pytest.param(7.0, "at_least", "median"),
     ],
 )
 def test_equal_values_on_the_bound_are_met(value: float, op: str, statistic: str) -> None:
@@ -134,13 +134,11 @@ def test_equal_values_on_the_bound_are_met(value: float, op: str, statistic: str
     assert judge(found, Rule(op, value), exact=False).outcome == "met"
 
 
-@wrong("met: the mean of three shares of 100% has the interval [100, 100]")
 def test_a_mean_of_shares_is_no_easier_than_a_share() -> None:
     every = stats.estimate([100.0] * 3, "percent", "runs")
     assert judge(every, Rule("at_least", 100), exact=False).outcome == "undecided"
 
 
-@wrong("not met: an end that is open keeps the other at 95% alone")
 def test_a_failure_with_an_open_end_is_one_of_all_claims_together() -> None:
     near = Rule("at_most", 5)
     closed, opened = (Measured(10, 5.5, high, 10) for high in (18.0, INF))
@@ -165,8 +163,8 @@ def test_four_of_what_was_resampled_never_show_a_failure() -> None:
 @pytest.mark.parametrize(
     ("hits", "count"),
     [
-        pytest.param(5, 3, marks=wrong("166.7 [100, 100]")),
-        pytest.param(-1, 3, marks=wrong("-33.3 [0, 0]")),
+        pytest.param(5, 3),
+        pytest.param(-1, 3),
     ],
 )
 def test_a_share_of_more_than_all_is_refused(hits: int, count: int) -> None:
@@ -218,8 +216,8 @@ def test_a_value_whose_sample_is_another_is_named(rows: list[dict[str, Any]], tm
     [
         (3, 4),
         (12, 12),
-        pytest.param(1, 7, marks=wrong("14.285714285714286 comes back as 14.28571428571429")),
-        pytest.param(3, 9, marks=wrong("one in seven of all shares of up to 59 differ from their samples")),
+        pytest.param(1, 7),
+        pytest.param(3, 9),
     ],
 )
 def test_an_honest_share_follows_from_its_sample(hits: int, count: int) -> None:
@@ -328,16 +326,14 @@ def grow(told: dict[str, Any]) -> None:
             lambda told: claim(told).update(measured=100), id="a number for a share", marks=wrong("kept, and met")
         ),
         pytest.param(lambda told: claim(told)["measured"].update(interval=None), id="no interval", marks=wrong("kept")),
-        pytest.param(lambda told: told["checks"].remove(claim(told)), id="a check left out", marks=wrong("kept")),
-        pytest.param(
-            lambda told: told["variants"][0].update(checks=[]), id="a variant without checks", marks=wrong("kept")
-        ),
-        pytest.param(lambda told: told.update(runs=99), id="more runs than there were", marks=wrong("kept")),
+        pytest.param(lambda told: told["checks"].remove(claim(told)), id="a check left out"),
+        pytest.param(lambda told: told["variants"][0].update(checks=[]), id="a variant without checks"),
+        pytest.param(lambda told: told.update(runs=99), id="more runs than there were"),
         pytest.param(lambda told: told["variants"][0].update(runs=99), id="a variant's runs", marks=wrong("kept")),
-        pytest.param(lambda told: told.update(build={}), id="no build", marks=wrong("kept")),
-        pytest.param(lambda told: told.pop("machine"), id="no machine", marks=wrong("kept")),
-        pytest.param(lambda told: told.pop("seed"), id="no seed", marks=wrong("KeyError")),
-        pytest.param(lambda told: told.pop("variants"), id="no variants", marks=wrong("KeyError")),
+        pytest.param(lambda told: told.update(build={}), id="no build"),
+        pytest.param(lambda told: told.pop("machine"), id="no machine"),
+        pytest.param(lambda told: told.pop("seed"), id="no seed"),
+        pytest.param(lambda told: told.pop("variants"), id="no variants"),
     ],
 )
 def test_a_record_made_wrong_is_refused(row: Experiment, folder: Path, change: Callable[..., Any]) -> None:
@@ -357,7 +353,6 @@ def test_samples_of_another_folder_are_refused(row: Experiment, folder: Path, tm
         records.keep(row, folder)
 
 
-@wrong("kept: nothing compares verdict.json with the manifest, which says seed 7")
 def test_a_run_on_other_seeds_is_refused_whatever_its_verdict_says(row: Experiment, tmp_path: Path) -> None:
     reproduce(ROW, scale="paper", runs=1, seed=7, out=tmp_path / "other", jobs=1)
     rewrite(tmp_path / "other", lambda told: told.update(seed=records.HELD_OUT))
@@ -365,7 +360,6 @@ def test_a_run_on_other_seeds_is_refused_whatever_its_verdict_says(row: Experime
         records.keep(row, tmp_path / "other")
 
 
-@wrong("FileNotFoundError, once the record is written: it then has another run's figure")
 def test_a_run_without_a_figure_leaves_the_record_as_it_was(row: Experiment, folder: Path, monkeypatch: Any) -> None:
     record = _script("record")
     monkeypatch.setattr(record, "find", lambda name: row)
@@ -383,7 +377,6 @@ def test_fewer_runs_of_a_variant_never_replace_a_record(row: Experiment, folder:
     assert not records.keep(row, folder)
 
 
-@wrong("all with their samples: one that does not follow from them counts as one that does")
 def test_the_sentence_of_ages_names_records_that_do_not_follow_from_their_samples(
     row: Experiment, folder: Path
 ) -> None:
@@ -563,7 +556,6 @@ def test_a_run_of_an_extension_that_is_older_than_its_source_is_refused(
             kept.cache_clear()
 
 
-@wrong("kept as of today's code: verdict.json has the hashes of the end of the run, the manifest those of its begin")
 def test_a_run_during_which_the_code_changed_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = copy_of(catalogue()["soze-policy"], tmp_path / "papers")
     monkeypatch.setitem(catalogue(), "soze-policy", own)
@@ -627,17 +619,11 @@ def test_an_installed_package_does_not_say_that_crates_which_it_cannot_see_are_t
         (Rule("at_least", 2), "much higher", "", False),
         (Rule("within", [6, 24]), "12", "", False),
         (Rule("at_most", 49152), "49,152 flows", "", True),
-        pytest.param(
-            Rule("within", [1, 7]), "about alike", "", False, marks=wrong("the paper's: 1 alone is looked at")
-        ),
-        pytest.param(
-            Rule("within", [0, 5]), "next to none", "", False, marks=wrong("the paper's: 0 alone is looked at")
-        ),
+        pytest.param(Rule("within", [1, 7]), "about alike", "", False),
+        pytest.param(Rule("within", [0, 5]), "next to none", "", False),
         pytest.param(Rule("at_least", 100), "described", "", False, marks=wrong("the paper's: soze-policy's 100%")),
-        pytest.param(
-            Rule("at_least", 1), "1.61", "reduced the p95", False, marks=wrong("any quote will do: flowtune-fig7")
-        ),
-        pytest.param(Rule("at_most", 5), "see figure 5", "", False, marks=wrong("a figure's number is no bound")),
+        pytest.param(Rule("at_least", 1), "1.61", "reduced the p95", False),
+        pytest.param(Rule("at_most", 5), "see figure 5", "", False),
         pytest.param(Rule("equals", 4), "several", "", False, marks=wrong("whatever has to be equal is the paper's")),
     ],
 )

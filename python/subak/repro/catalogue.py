@@ -19,6 +19,8 @@ from subak.repro.reading import Section
 from subak.repro.rules import OPERATORS, Rule
 
 PACKAGE = Path(__file__).parent.parent
+_PLACE = re.compile(r"(?i)\b(figure|section|table|equation)s? [\d.]+")
+_FEWER, _MORE = (re.compile(rf"(?i){word} (\d[\d,]*)") for word in ("fewer than", "more than"))
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 PAPERS = PACKAGE / "papers"
 
@@ -206,9 +208,18 @@ def _printed(rule: Rule | None, published: str, quote: str) -> bool:
     if rule is None or rule.op == "equals":
         return True
     bounds = rule.bound if isinstance(rule.bound, list) else [rule.bound]
-    found = [float(one.replace(",", "")) for one in _NUMBER.findall(f"{published} {quote}")]
-    compares = not found and bounds[0] in (0, 1, 100)
-    return bool(published) and (compares or all(any(math.isclose(b, n) for n in found) for b in bounds) or bool(quote))
+    return bool(published) and any(_says(text, rule.op, bounds) for text in (published, quote) if text)
+
+
+def _says(text: str, op: str, bounds: list[float]) -> bool:
+    """Whether the words have these bounds: as numbers, or as a comparison in words where it is with 0, 1 or 100%."""
+    text = _PLACE.sub("", text)
+    found = [float(one.replace(",", "")) for one in _NUMBER.findall(text)]
+    found += [float(one.replace(",", "")) - 1 for one in _FEWER.findall(text)]
+    found += [float(one.replace(",", "")) + 1 for one in _MORE.findall(text)]
+    if not found:
+        return op != "within" and bounds[0] in (0, 1, 100)
+    return all(any(math.isclose(b, n) for n in found) for b in bounds)
 
 
 def _rule(told: Section, tolerance: float) -> Rule | None:

@@ -251,7 +251,7 @@ def ages(experiments: Iterable[Experiment]) -> str:
     """How many records are of today's code, in a sentence."""
     held = [record for record in map(of, experiments) if record]
     todays = sum(record.age == TODAYS for record in held)
-    without = sum(record.samples == "none" for record in held)
+    without = sum(record.samples != "kept" for record in held)
     kept = "all with their samples" if without == 0 else f"{without} without their samples"
     return f"{todays} of {len(held)} records are of today's code, the others of older code; {kept}."
 
@@ -309,6 +309,13 @@ def keep(experiment: Experiment, folder: Path) -> bool:
     the code has changed since.
     """
     told = json.loads((folder / "verdict.json").read_bytes())
+    lacking = [
+        key
+        for key in ("scale", "seed", "runs", "build", "machine", "measures", "checks", "variants")
+        if not told.get(key) and told.get(key) != []
+    ]
+    if lacking:
+        raise InputError(str(folder / "verdict.json"), lacking[0], "it is missing", "run it anew")
     _refuse_unsound(experiment, folder, told)
     new = _values({**told, "date": date.today().isoformat()})
     old = of(experiment)
@@ -331,10 +338,25 @@ def _refuse_unsound(experiment: Experiment, folder: Path, told: dict[str, Any]) 
         raise InputError(str(folder), "seed", f"records begin with seed {HELD_OUT}, and this with {told['seed']}", mend)
     if told["measures"] != json.loads(json.dumps(measures(experiment))):
         raise InputError(str(folder), "measures", "the code has changed since it ran", "run it anew")
+    begun = json.loads((folder / "manifest.json").read_bytes())
+    differ = [key for key in ("seed", "runs", "scale") if begun.get(key) != told[key]]
+    then = {part: one for part, one in told["measures"].items() if part != OF_STATISTICS}
+    if differ or begun.get("measures") != then:
+        what = f"its manifest has another {', '.join(differ) or 'code: it changed while this ran'}"
+        raise InputError(str(folder / "verdict.json"), "", what, "run it anew")
     missing = [v.name for v in experiment.variants_at("paper") if v.name not in {o["name"] for o in told["variants"]}]
     if missing:
         mend = "run it with --variants: a record has all of them"
         raise InputError(str(folder), "variants", f"it did not run {', '.join(missing)}", mend)
+    held = {"": told["checks"]} | {one["name"]: one["checks"] for one in told["variants"]}
+    for name, checks in held.items():
+        keys = {c["key"] for c in checks}
+        lost = (
+            [c.key for c in experiment.checks_at("paper") if c.key not in keys] if not name else [] if keys else ["all"]
+        )
+        if lost:
+            what = f"it has no value of {', '.join(lost)}{f' in {name}' if name else ''}"
+            raise InputError(str(folder / "verdict.json"), "checks", what, "run it anew")
     differ = samples.differing(_values_of(told), samples.read(folder / samples.NAME))
     if differ:
         what = f"{', '.join(differ)} do not follow from {samples.NAME}"

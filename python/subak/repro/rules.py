@@ -130,7 +130,7 @@ def _is_every(rule: Rule, value: Value) -> bool:
 
 def _for_all(value: Value, ends: tuple[Any, Any], family: int) -> tuple[Any, Any]:
     """The ends of the interval at 1 - 5% / ``family``: its arms grow as Student's quantile does."""
-    if family < 2 or not isinstance(value, Measured) or value.count < 2 or not all(map(math.isfinite, ends)):
+    if family < 2 or not isinstance(value, Measured) or value.count < 2 or not math.isfinite(value.value):
         return ends
     tails = 0.05 / family
     if value.share:
@@ -141,7 +141,8 @@ def _for_all(value: Value, ends: tuple[Any, Any], family: int) -> tuple[Any, Any
     low, high = ends
     # As the interval itself: positive values spread by factors.
     if low > 0 and value.value > 0:
-        return value.value * (low / value.value) ** times, value.value * (high / value.value) ** times
+        low, high = (end if math.isinf(end) else value.value * (end / value.value) ** times for end in ends)
+        return low, high
     return value.value - times * (value.value - low), value.value + times * (high - value.value)
 
 

@@ -95,7 +95,11 @@ def estimate(data: ArrayLike, statistic: str, of: str) -> Measured:
     if statistic == "mean":
         return _as_wide_as_log_normal(found, [data], paired=False)
     if statistic == "percent" and found.low is not None and found.high is not None:
-        return replace(found, low=max(found.low, 0.0), high=min(found.high, 100.0))
+        # Runs that all come to one end say as much as a share of so many.
+        values, ends = _array(data), (found.low, found.high)
+        if values.min() == values.max() and values.min() in (0, 100):
+            ends = share(found.count * float(values.min()) / 100, found.count, of).interval or ends
+        return replace(found, low=max(ends[0], 0.0), high=min(ends[1], 100.0))
     if not tail_is_open(q, found.count) or found.low is None or found.high is None:
         return found
     low, high = (found.low, math.inf) if q is not None and q > 0.5 else (-math.inf, found.high)
@@ -152,6 +156,8 @@ def _as_wide_as_log_normal(found: Measured, sides: Sequence[ArrayLike], *, paire
         spread -= 2 * (common / sizes[0] + common**2 / (2 * (sizes[0] - 1)))
     middle = means[0] - (means[1] if len(means) > 1 else 0)
     count = min(sizes)
+    if spread <= 0:
+        return found
     arm = _subak.student(count - 1, 0.05) * math.sqrt(max(spread, 0.0) * (count + 3) / (count - 1))
     return replace(found, low=min(found.low, _exp(middle - arm)), high=max(found.high, _exp(middle + arm)))
 
@@ -191,11 +197,14 @@ def joint(sides: Sequence[ArrayLike], compute: Callable[[list[Array]], Array], o
     places = [random.integers(size, size=(draws, few)) for size, few in zip(sizes[:alone], drawn, strict=False)]
     rows = [sample[places[0 if paired else k]] for k, sample in enumerate(samples)]
     found = compute(rows)
-    low, high = _interval(value, found, count, shrink=math.sqrt(drawn[0] / sizes[0]))
+    positive = all(bool((sample > 0).all()) for sample in samples)
+    low, high = _interval(value, found, count, math.sqrt(drawn[0] / sizes[0]), positive=positive)
     return Measured(value, low, high, count, of, sample=Sample(OWN, kept | {"draws": found.tolist()}, paired))
 
 
-def _interval(value: float, drawn: Array, count: int, shrink: float = 1.0) -> tuple[float, float]:
+def _interval(
+    value: float, drawn: Array, count: int, shrink: float = 1.0, *, positive: bool = True
+) -> tuple[float, float]:
     """The middle 95% of ``drawn``, moved out for the few units that there were.
 
     A draw in which both sides of a ratio are infinite says nothing: it counts as below and as above all others.
@@ -208,8 +217,10 @@ def _interval(value: float, drawn: Array, count: int, shrink: float = 1.0) -> tu
     )
     if not all(map(math.isfinite, (value, low, high))):
         return low, high
+    if low == high == value:
+        return low, high
     # Positive values spread by factors: their interval stays positive.
-    there, back = (math.log, _exp) if low > 0 and value > 0 else (float, float)
+    there, back = (math.log, _exp) if positive and low > 0 and value > 0 else (float, float)
     middle = there(value)
     down, up = (_spread(count) * shrink * abs(there(end) - middle) for end in (low, high))
     if count < FEW:
@@ -230,6 +241,8 @@ def share(hits: float, count: int, of: str, note: str = "", tails: float = 0.05)
     """The share of ``count`` that are ``hits``, in percent, with Clopper and Pearson's interval."""
     if count == 0:
         return Measured(math.nan, count=0, of=of, note=note)
+    if not 0 <= hits <= count:
+        raise ValueError(f"{hits:g} of {count} is no share")
     whole = round(hits)
     low = 0.0 if whole == 0 else 100 * _binomial(lambda p: _at_least(whole, count, p) < tails / 2)
     high = 100.0 if whole == count else 100 * _binomial(lambda p: _at_least(whole + 1, count, p) < 1 - tails / 2)
@@ -277,7 +290,8 @@ def over_runs(runs: Sequence[Run], statistic: Callable[[Sequence[Run]], float]) 
     known = {draw: statistic([runs[k] for k in draw]) for draw in set(map(tuple, draws.tolist()))}
     drawn = np.array([known[tuple(draw)] for draw in draws.tolist()])
     sample = Sample(OWN, kept | {"draws": drawn.tolist()})
-    return Measured(found, *_interval(found, drawn, len(runs)), len(runs), "runs", sample=sample)
+    ends = _interval(found, drawn, len(runs), positive=min(kept["side 1"]) > 0)
+    return Measured(found, *ends, len(runs), "runs", sample=sample)
 
 
 def again(measured: Measured, sample: Sample) -> Measured:
@@ -299,7 +313,9 @@ def _again_of_draws(measured: Measured, sample: Sample) -> Measured:
     low, high = None, None
     if "draws" in sample.sides:
         shrink = math.sqrt(min(sizes[0], MOST) / sizes[0])
-        low, high = _interval(measured.value, _array(sample.sides["draws"]), min(sizes), shrink)
+        positive = all(min(side) > 0 for name, side in sample.sides.items() if name != "draws")
+        draws = _array(sample.sides["draws"])
+        low, high = _interval(measured.value, draws, min(sizes), shrink, positive=positive)
     low, high = (known if is_open is None else is_open for known, is_open in ((low, sample.low), (high, sample.high)))
     return Measured(measured.value, low, high, min(sizes), measured.of)
 
@@ -313,7 +329,11 @@ def from_json(value: Any) -> Value:
         low, high = (None, None) if value["interval"] is None else map(float, value["interval"])
         found = Measured(float(value["value"]), low, high, value["count"], of, value.get("note", ""))
         if value.get("share", False) or _is_wilsons(found):
-            return share(found.value / 100 * found.count, found.count, of, found.note)
+            hits = found.value / 100 * found.count
+            # A value that no whole number of hits gives stays as it stands, and follows from no sample.
+            if found.count and abs(hits - round(hits)) < 1e-6:
+                return share(round(hits), found.count, of, found.note)
+            return replace(found, share=True)
         return found
     if value["statistic"] == "share":
         return share(value["hits"], value["count"], of)
