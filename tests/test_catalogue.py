@@ -72,7 +72,7 @@ def test_a_sound_one_is_read(make: Make) -> None:
         (("runs = 3", "runs = 3, jobs = 2"), "paper.jobs", "choose among: runs, runs_of"),
         (("runs = 3", "runs = 3, runs_of = {fast = 1}"), "paper.runs_of", 'there is no spec "fast"'),
         (("runs = 3", "runs = 3, settings = {a = 1}"), "paper.settings", "write what is different under `spec`"),
-        (("spec.network", "sped.network"), "variant[0].sped", "choose among: changed, name, runs"),
+        (("spec.network", "sped.network"), "variant[0].sped", "choose among: changed, departs, name, runs"),
         (('spec.network.buffer = "2MB"', ""), "variant[0]", "give what is different"),
         (
             ("[[variant]]", "[[changed]]\nwhat = 'a'\nwhy = 'b'\nwithout = 'c'\n[[variant]]"),
@@ -104,7 +104,6 @@ def test_what_is_wrong_with_experiment_toml(make: Make, change: tuple[str, str],
         (("at_most = 3", "equals = 3"), "check[0].equals", "exact = true"),
         (("at_most = 3", ""), "check", "give at least one [[check]] a rule"),
         (('at = "section 1"', ""), "check[0].at", "both or neither"),
-        (('published = "at most 3"\nat = "section 1"', ""), "check[0].ours", "add ours = true"),
         (
             ('published = "at most 3"\nat = "section 1"', "ours = true\nclaim = {at_most = 3}"),
             "check[0].claim",

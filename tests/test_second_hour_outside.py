@@ -270,8 +270,9 @@ def test_in_python_a_cell_that_fails_says_why(tmp_path: Path) -> None:
         subak.run(written(tmp_path, sub=", subflows = 2", routing='["ecmp", "spray"]'), tmp_path / "out")
     results = subak.run(written(tmp_path), tmp_path / "out", progress=False)
     (results.folder / "results.parquet").unlink()
-    results.manifest["cells"][1] |= {"status": "failed", "error": "the moon was in the way"}
-    with pytest.raises(subak.InputError, match="1 of 2 cells failed, cell 1: the moon was in the way"):
+    for cell in results.manifest["cells"]:
+        cell |= {"status": "failed", "error": "the moon was in the way"}
+    with pytest.raises(subak.InputError, match="2 of 2 failed, cell 0: the moon was in the way"):
         results.to_pandas("flow")
 
 
