@@ -4,9 +4,7 @@
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng;
 use subak_agent::kernel::vectors::{Trial, answer};
-use subak_schemes::soze::{
-    Arithmetic, Control, FixedRate, Floor, Heard, Law, Limits, Often, SenderRate, Virtual, fixed,
-};
+use subak_schemes::soze::{Arithmetic, FixedRate, Floor, Heard, Law, Limits, Often, SenderRate, State, Virtual, fixed};
 
 /// Inputs of each setting: four settings make a million.
 const TRIALS: usize = 250_000;
@@ -19,7 +17,7 @@ fn laws() -> [Law; 4] {
         p_ns: 20e3,
         k_ns: 4e3,
         m: 0.25,
-        control: Control::Rate,
+        state: State::Rate,
         often: Often::Packet,
         floor: Floor::Packet,
         start_weights: 1.0,
