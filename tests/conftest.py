@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import fcntl
+import importlib.util
 import json
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -15,6 +17,17 @@ from allocator_outside import Daemon, Endpoint, Make, making, two_to_one
 
 ROOT = Path(__file__).parent.parent
 COMMAND = Path(sys.executable).parent / "subak"
+
+
+def script(name: str) -> ModuleType:
+    """A script of ``docs``, as a module."""
+    spec = importlib.util.spec_from_file_location(f"docs_{name}", ROOT / f"docs/{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture(autouse=True)

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
 from types import ModuleType
 
 import pytest
-from conftest import ROOT
+from conftest import script
 
 
 @pytest.fixture(scope="module")
 def coverage() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("coverage_table", ROOT / "docs/coverage.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["coverage_table"] = module
-    spec.loader.exec_module(module)
-    return module
+    return script("coverage")
 
 
 def test_no_interval_falls_short(coverage: ModuleType) -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, script
 from subak import InputError
 from subak.repro import Experiment, Measured, catalogue, records, reproduce
 from subak.repro.values import as_json
@@ -19,13 +17,7 @@ from subak.repro.values import as_json
 
 @pytest.fixture(scope="module")
 def record() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("record", ROOT / "docs/record.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["record"] = module
-    spec.loader.exec_module(module)
-    return module
+    return script("record")
 
 
 def held(outcome: str = "met", date: str = "2026-01-02", **more: Any) -> records.Record:

@@ -1,4 +1,4 @@
-//! What a scheme says of a network before a run.
+//! Warnings of a scheme before a run.
 
 use crate::pfc::Pfc;
 use subak_core::driver::PacketSizes;

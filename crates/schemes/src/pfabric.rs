@@ -104,7 +104,11 @@ impl Scheme for PFabric {
 
     /// Each flow's timeout is constant.
     fn work(&self, load: &Load) -> Work {
-        Work { timers: load.live * load.busy_s * 1e9 / self.rto_ns as f64, ..Work::per_hop(1.35) }
+        let rto_s = match self.rto_ns {
+            0 => (f64::from(RTO_RTTS) * load.rtt_s).max(RTO_NS as f64 * 1e-9),
+            given => given as f64 * 1e-9,
+        };
+        Work { timers: load.live * load.busy_s / rto_s, ..Work::per_hop(1.35) }
     }
     fn new(params: &Params) -> Result<Self, Fault> {
         Ok(PFabric {

@@ -143,7 +143,8 @@ impl Scheme for Rcp {
 
     /// Each sender looks at an interval whether it is to ask.
     fn work(&self, load: &Load) -> Work {
-        Work { timers: load.live * load.busy_s * 1e9 / self.probe_ns as f64, ..Work::per_hop(1.45) }
+        let probe_s = if self.probe_ns > 0 { self.probe_ns as f64 * 1e-9 } else { load.rtt_s.max(PROBE_NS * 1e-9) };
+        Work { timers: load.live * load.busy_s / probe_s, ..Work::per_hop(1.45) }
     }
     fn new(params: &Params) -> Result<Self, Fault> {
         let bytes = |name| params.whole(name, 0.0, 1000.0).map(|bytes| bytes as u32);

@@ -309,13 +309,7 @@ def keep(experiment: Experiment, folder: Path) -> bool:
     the code has changed since.
     """
     told = json.loads((folder / "verdict.json").read_bytes())
-    lacking = [
-        key
-        for key in ("scale", "seed", "runs", "build", "machine", "measures", "checks", "variants")
-        if not told.get(key) and told.get(key) != []
-    ]
-    if lacking:
-        raise InputError(str(folder / "verdict.json"), lacking[0], "it is missing", "run it anew")
+    _refuse_incomplete(experiment, folder, told)
     _refuse_unsound(experiment, folder, told)
     new = _values({**told, "date": date.today().isoformat()})
     old = of(experiment)
@@ -330,9 +324,25 @@ def keep(experiment: Experiment, folder: Path) -> bool:
     return replaces
 
 
-def _refuse_unsound(experiment: Experiment, folder: Path, told: dict[str, Any]) -> None:
+def _refuse_incomplete(experiment: Experiment, folder: Path, told: dict[str, Any]) -> None:
+    path = str(folder / "verdict.json")
+    for key in ("scale", "seed", "runs", "build", "machine", "measures", "checks", "variants"):
+        if not told.get(key) and told.get(key) != []:
+            raise InputError(path, key, "it is missing", "run it anew")
     if told["scale"] != "paper":
         raise InputError(str(folder), "scale", f"it ran at {told['scale']} scale", "pages show paper scale")
+    measured = {one["name"]: one["checks"] for one in told["variants"]}
+    missing = [v.name for v in experiment.variants_at("paper") if not measured.get(v.name)]
+    if missing:
+        mend = "run it with --variants: a record has all of them"
+        raise InputError(path, "variants", f"it did not run {', '.join(missing)}", mend)
+    keys = {check["key"] for check in told["checks"]}
+    lost = [check.key for check in experiment.checks_at("paper") if check.key not in keys]
+    if lost:
+        raise InputError(path, "checks", f"it has no value of {', '.join(lost)}", "run it anew")
+
+
+def _refuse_unsound(experiment: Experiment, folder: Path, told: dict[str, Any]) -> None:
     if told["seed"] != HELD_OUT:
         mend = f"run it with --seed {HELD_OUT}: the seeds below are those on which setups are chosen"
         raise InputError(str(folder), "seed", f"records begin with seed {HELD_OUT}, and this with {told['seed']}", mend)
@@ -344,19 +354,6 @@ def _refuse_unsound(experiment: Experiment, folder: Path, told: dict[str, Any]) 
     if differ or begun.get("measures") != then:
         what = f"its manifest has another {', '.join(differ) or 'code: it changed while this ran'}"
         raise InputError(str(folder / "verdict.json"), "", what, "run it anew")
-    missing = [v.name for v in experiment.variants_at("paper") if v.name not in {o["name"] for o in told["variants"]}]
-    if missing:
-        mend = "run it with --variants: a record has all of them"
-        raise InputError(str(folder), "variants", f"it did not run {', '.join(missing)}", mend)
-    held = {"": told["checks"]} | {one["name"]: one["checks"] for one in told["variants"]}
-    for name, checks in held.items():
-        keys = {c["key"] for c in checks}
-        lost = (
-            [c.key for c in experiment.checks_at("paper") if c.key not in keys] if not name else [] if keys else ["all"]
-        )
-        if lost:
-            what = f"it has no value of {', '.join(lost)}{f' in {name}' if name else ''}"
-            raise InputError(str(folder / "verdict.json"), "checks", what, "run it anew")
     differ = samples.differing(_values_of(told), samples.read(folder / samples.NAME))
     if differ:
         what = f"{', '.join(differ)} do not follow from {samples.NAME}"

@@ -1,4 +1,4 @@
-//! What a scheme says of a network that its parameters do not suit.
+//! Doubts: warnings of a scheme whose parameters do not suit the network.
 
 use super::{PathInfo, Port};
 use crate::Network;
@@ -17,9 +17,9 @@ pub struct Around<'a> {
 /// Something that makes a scheme's results worth less than they seem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Doubt {
-    /// What it is about, in one word.
+    /// The subject, in one word.
     pub kind: &'static str,
-    /// What is wrong, with its figures, and what would help.
+    /// The problem with its figures, and a hint.
     pub text: String,
 }
 

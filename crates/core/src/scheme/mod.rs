@@ -69,7 +69,7 @@ pub trait Scheme: Sized + Clone + Send + 'static {
     fn takes_one_path(&self) -> bool {
         false
     }
-    /// What of its parameters does not suit the network around it.
+    /// A warning for each parameter that does not suit the network.
     fn doubts(&self, around: &Around) -> Vec<Doubt> {
         let _ = around;
         Vec::new()
@@ -385,6 +385,8 @@ pub struct Load {
     pub live: f64,
     /// Seconds until the last flow ends, if the hosts' links carry what there is.
     pub busy_s: f64,
+    /// The base RTT of a path of mean links, s.
+    pub rtt_s: f64,
 }
 
 /// What simulating a scheme takes.

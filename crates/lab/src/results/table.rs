@@ -200,7 +200,7 @@ pub const KINDS: &[&str] =
 /// Rows that are encoded at a time.
 const BATCH: usize = 1 << 14;
 
-/// What an axis is in a cell of these values under this scheme.
+/// The value of a column in a cell: from the values of the axes, and the scheme.
 type ValueOf = dyn Fn(&[Value], &SchemeChoice) -> AxisValue;
 
 /// A column of what a spec sweeps.

@@ -112,7 +112,7 @@ fn note(all: &mut Vec<Warning>, new: Warning) {
     }
 }
 
-/// What of the scheme's parameters does not suit the setting's network.
+/// A warning for each parameter of the scheme that does not suit the setting's network.
 fn doubts(setting: &Setting, choice: &SchemeChoice) -> Vec<Doubt> {
     let Ok((driver, info)) = choice.driver() else { return Vec::new() };
     let params = setting.circumstances(true).complete(&info, &choice.params);
@@ -137,7 +137,7 @@ fn of_input(spec: &ValidSpec, setting: &Setting) -> impl Iterator<Item = (&'stat
     of_network.chain(of_workload.map(|text| ("workload", text)))
 }
 
-/// What of the setting the scheme's driver leaves out.
+/// A warning that lists the keys of the setting which the scheme's driver ignores.
 fn left_out(setting: &Setting, choice: &SchemeChoice) -> Option<String> {
     let (driver, _) = choice.driver().ok()?;
     let keys: Vec<String> =

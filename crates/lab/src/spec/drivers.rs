@@ -36,7 +36,7 @@ pub struct SchemeChoice {
     /// Its label without the parameters that are swept, where some are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
-    /// Of parameters that are swept (`params.k`), the values that it has.
+    /// The values of the parameters that the spec sweeps (`params.k`).
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub swept: BTreeMap<String, Swept>,
     /// The policy that it serves, where it has one of its own beside the spec's.
@@ -89,9 +89,11 @@ pub struct Expected {
     pub live: f64,
     /// Seconds until the last flow ends, if the hosts' links carry what there is.
     pub busy_s: f64,
+    /// The base RTT of a path of mean links, s.
+    pub rtt_s: f64,
 }
 
-/// What a setting asks for that not every driver has.
+/// Features of a setting that some drivers lack.
 #[derive(Debug, Clone, Copy)]
 pub struct Wishes {
     /// Samples of queues.
@@ -149,7 +151,7 @@ pub trait DriverKind: Sync {
         let _ = (name, params);
         false
     }
-    /// What of the scheme's parameters does not suit the network.
+    /// A warning for each parameter of the scheme that does not suit the network.
     fn doubts(&self, name: &str, params: &Map<String, Value>, network: &Network, sizes: PacketSizes) -> Vec<Doubt> {
         let _ = (name, params, network, sizes);
         Vec::new()
@@ -168,7 +170,7 @@ pub trait DriverKind: Sync {
     fn is_real(&self) -> bool {
         false
     }
-    /// What of the setting has no effect under the driver, or leaves no rows: the keys of the spec, and why.
+    /// Keys of the spec that have no effect under the driver or give no rows, each with the reason.
     fn leaves_out(&self, wishes: &Wishes) -> Vec<(&'static str, &'static str)> {
         let _ = wishes;
         Vec::new()
@@ -341,8 +343,8 @@ impl DriverKind for Packets {
     }
     /// 150 ns a packet-hop of data or acknowledgement of DCTCP, others as they say, and a timer; and a central machine.
     fn cost(&self, name: &str, params: &Map<String, Value>, expected: Expected) -> Cost {
-        let Expected { flows, packet_hops, seconds, hosts, links, live, busy_s } = expected;
-        let load = Load { flows, hosts, seconds, links, live, busy_s };
+        let Expected { flows, packet_hops, seconds, hosts, links, live, busy_s, rtt_s } = expected;
+        let load = Load { flows, hosts, seconds, links, live, busy_s, rtt_s };
         let work = subak_schemes::with_scheme(name, params, Asked(load)).unwrap_or_default();
         Cost {
             flows,

@@ -246,7 +246,9 @@ impl Setting {
                 let (seconds, hosts) = (self.duration_ns as f64 * 1e-9, self.topology.hosts().len() as f64);
                 let params = self.circumstances(true).complete(&info, &scheme.params);
                 let (flows, live, busy_s) = (expected.flows, expected.live, self.busy_s(expected.wire_bytes));
-                driver.cost(&scheme.name, &params, Expected { flows, packet_hops, seconds, hosts, links, live, busy_s })
+                let rtt_s = hops * self.mean_hop_s();
+                let expected = Expected { flows, packet_hops, seconds, hosts, links, live, busy_s, rtt_s };
+                driver.cost(&scheme.name, &params, expected)
             }
             Err(_) => Cost { flows: expected.flows, packet_hops, seconds: 0.0 },
         }
@@ -265,6 +267,14 @@ impl Setting {
             losses: self.faults.iter().any(of_packets),
             delays: self.delays_given && network.links().iter().any(|link| link.delay_ns > 0),
         }
+    }
+
+    /// A full packet over a link and back as an acknowledgement, s: the mean of all links.
+    fn mean_hop_s(&self) -> f64 {
+        let links = self.topology.network().links();
+        let packet_bits = 8.0 * f64::from(self.packet.mtu_bytes);
+        let sum: f64 = links.iter().map(|l| 2e-9 * l.delay_ns as f64 + packet_bits / l.capacity_bps).sum();
+        sum / (links.len() as f64).max(1.0)
     }
 
     /// Seconds until the last flow ends, if the hosts' links carry `wire_bytes` as fast as they can.

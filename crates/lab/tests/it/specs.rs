@@ -427,8 +427,13 @@ fn costs_know_pairs_messages_and_timers() {
         assert!((least..most).contains(&times), "{scheme}: {times}");
     }
     // Timers of a fixed interval come due for as long as the slow links need: 28 million events took 4.1 s.
-    let slow = cost_s("name = \"pfabric\"", "10kbps", max_min);
+    let slow = cost_s("name = \"pfabric\", params = {rto = \"45us\"}", "10kbps", max_min);
     assert!((0.8..20.0).contains(&slow), "{slow}");
+    // By default they follow the base RTT, which is seconds there.
+    for scheme in ["pfabric", "rcp"] {
+        let slow = cost_s(&format!("name = \"{scheme}\""), "10kbps", max_min);
+        assert!(slow > 0.0 && slow < 0.1, "{scheme}: {slow}");
+    }
     assert!(cost_s("name = \"numfabric\"", "10kbps", fair) > 0.5);
     assert!(cost_s("name = \"dctcp\"", "10kbps", max_min) < 0.01);
 }

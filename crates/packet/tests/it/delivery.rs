@@ -3,20 +3,10 @@
 use crate::common::*;
 use proptest::prelude::*;
 use subak_core::driver::{Injected, Kinds, PacketSizes};
-use subak_core::scheme::{Goal, Scheme};
+use subak_core::scheme::Goal;
 use subak_core::{LinkId, Nic};
-use subak_schemes::Visitor;
 
 const MS: u64 = 1_000_000;
-
-struct Share;
-
-impl Visitor for Share {
-    type Out = f64;
-    fn visit<S: Scheme>(self, scheme: S) -> f64 {
-        scheme.data_share()
-    }
-}
 
 #[test]
 fn an_incast_of_100_loses_packets_and_recovers_everything() {

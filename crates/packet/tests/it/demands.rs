@@ -4,21 +4,12 @@ use crate::common::*;
 use std::sync::Arc;
 use subak_core::driver::FlowPlan;
 use subak_core::rng::Stream;
-use subak_core::scheme::{Goal, Scheme};
+use subak_core::scheme::Goal;
 use subak_core::{Case, Flow, FlowId, Flows, Network, Policy, Utility};
-use subak_schemes::{Visitor, registry};
+use subak_schemes::registry;
 use subak_solve::{Options, maximize, solve};
 
 const MS: u64 = 1_000_000;
-
-struct Share;
-
-impl Visitor for Share {
-    type Out = f64;
-    fn visit<S: Scheme>(self, scheme: S) -> f64 {
-        scheme.data_share()
-    }
-}
 
 /// Rates of `plans` under `scheme` once they are settled, Gb/s on the wire.
 fn rates(scheme: &str, network: &Network, plans: &[FlowPlan]) -> Vec<f64> {

@@ -10,7 +10,7 @@ use subak_core::quantity::quoted;
 use subak_core::rng::{Stream, mix};
 use subak_core::{Fault, LinkId, NodeId, NodeKind, Ns};
 
-/// What becomes of packets that wait before a link that is down.
+/// The fate of packets queued at a link that goes down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Waiting {
     /// They are dropped, and so are those that come meanwhile.

@@ -3,8 +3,18 @@
 
 use subak_core::driver::{Driver, FlowPlan, Injected, Kinds, Mishap, PacketSizes, Route};
 use subak_core::route::Router;
-use subak_core::scheme::Goal;
+use subak_core::scheme::{Goal, Scheme};
 use subak_core::{LinkId, Network, NodeId, NodeKind};
+
+/// Data's share of a link, of a scheme that is visited.
+pub struct Share;
+
+impl subak_schemes::Visitor for Share {
+    type Out = f64;
+    fn visit<S: Scheme>(self, scheme: S) -> f64 {
+        scheme.data_share()
+    }
+}
 
 /// A star of `hosts` around one switch: host h's link up is `2 h`, down is `2 h + 1`.
 pub fn star(hosts: usize, rate_bps: f64, delay_ns: u64) -> Network {
