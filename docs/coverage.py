@@ -22,6 +22,9 @@ COUNTS = (3, 5, 10, 20)
 DRAWS = 2000
 LIGHT, HEAVY = 0.5, 1.5
 TRUE_SHARE = 0.9
+RARE = 0.1
+TAILS = {"p75": 13, "p90": 36, "p95": 72, "p99": 368}
+"""So many values bound each quantile from above, and no fewer."""
 LEAST = 93.0
 """Percent: below this an interval would have to be widened."""
 BEGIN, END = "<!-- coverage: docs/coverage.py -->", "<!-- end of coverage -->"
@@ -45,6 +48,22 @@ def of_one(statistic: str, sigma: float) -> tuple[Draw, float]:
     return draw, truth(statistic, sigma)
 
 
+def of_difference(random: np.random.Generator, count: int) -> Measured:
+    """The mean of values of either sign, whose truth is 0."""
+    return stats.estimate(random.normal(0, 1, count), "mean", "runs", signed=True)
+
+
+def with_zeros(random: np.random.Generator, count: int) -> Measured:
+    """The mean of values one in ten of which is 0, the others with a heavy tail."""
+    values = random.lognormal(0, HEAVY, count) * (random.random(count) > RARE)
+    return stats.estimate(values, "mean", "runs")
+
+
+def two_points(random: np.random.Generator, count: int) -> Measured:
+    """The mean of values one in ten of which is 2, the others 1: most small samples show none of the first."""
+    return stats.estimate(np.where(random.random(count) < RARE, 2.0, 1.0), "mean", "runs")
+
+
 def of_ratio(statistic: str, *, paired: bool) -> tuple[Draw, float]:
     """The ratio of a heavy sample's statistic to a light one's, and its true value."""
 
@@ -64,6 +83,8 @@ ROWS: dict[str, tuple[Draw, float]] = {
     "median": of_one("median", LIGHT),
     "mean": of_one("mean", LIGHT),
     "mean, heavy tail": of_one("mean", HEAVY),
+    "mean, heavy tail and zeros": (with_zeros, (1 - RARE) * truth("mean", HEAVY)),
+    "mean, either sign": (of_difference, 0.0),
     "p99": of_one("p99", LIGHT),
     "p99, heavy tail": of_one("p99", HEAVY),
     "ratio of medians, one side heavy": of_ratio("median", paired=False),
@@ -72,11 +93,18 @@ ROWS: dict[str, tuple[Draw, float]] = {
     "ratio of p99s, one side heavy": of_ratio("p99", paired=False),
     "share of 90%": (of_share, 100 * TRUE_SHARE),
 }
+UNSEEN: dict[str, tuple[Draw, float]] = {"mean, one value in ten is twice the others": (two_points, 1 + RARE)}
+"""What no interval of few values can hold: they do not show it."""
+AT_ENDS: dict[str, tuple[Draw, float]] = {
+    **{q: of_one(q, HEAVY) for q in TAILS},
+    **{f"ratio of {q}s": of_ratio(q, paired=False) for q in TAILS},
+}
+"""Quantiles of as many values as bound them."""
 
 
 def coverage(row: str, count: int, draws: int) -> float:
     """Percent of ``draws`` samples of ``count`` whose interval holds the truth."""
-    draw, true = ROWS[row]
+    draw, true = (ROWS | UNSEEN | AT_ENDS)[row]
     random = np.random.default_rng(count)
     hits = 0
     for _ in range(draws):
@@ -88,9 +116,14 @@ def coverage(row: str, count: int, draws: int) -> float:
 def table(draws: int = DRAWS) -> str:
     """The table in Markdown."""
     lines = [f"| 95% interval of | {' | '.join(f'n = {n}' for n in COUNTS)} |", "|---" * (1 + len(COUNTS)) + "|"]
-    for row in ROWS:
+    for row in ROWS | UNSEEN:
         print(row, file=sys.stderr)
         lines.append(f"| {row} | {' | '.join(f'{coverage(row, n, draws):.1f}%' for n in COUNTS)} |")
+    lines += ["", f"| heavy tail | {' | '.join(f'{q}, n = {n}' for q, n in TAILS.items())} |"]
+    lines.append("|---" * (1 + len(TAILS)) + "|")
+    for what, names in (("quantile", list(TAILS)), ("ratio of quantiles", [f"ratio of {q}s" for q in TAILS])):
+        found = [coverage(name, n, draws) for name, n in zip(names, TAILS.values(), strict=True)]
+        lines.append(f"| {what} | {' | '.join(f'{one:.1f}%' for one in found)} |")
     return "\n".join(lines) + "\n"
 
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from subak.build import build
 from subak.errors import InputError
-from subak.repro import Verdict, catalogue, find, records, reproduce
+from subak.repro import Verdict, catalogue, find, measures, records, reproduce
 from subak.repro.experiment import Experiment
 from subak.repro.results import Listener
 from subak.repro.values import as_json
@@ -183,18 +183,21 @@ def redo(budget_s: float, jobs: int) -> None:
 def renew(experiment: Experiment, jobs: int = 1, progress: Listener | None = None) -> bool:
     """Whether one run of what is there today, and of each variant, measures what the record's first did.
 
-    Then the record is of today's code.
+    Then the record is of today's code, and its intervals of today's statistics. A record of the seeds on which setups
+    are chosen is run anew.
     """
     record = records.of(experiment)
     assert record is not None
-    wanted = sample_of(record)
-    if not wanted:
+    wanted, held = sample_of(record), record.held
+    if set(measures.JUDGED_WITH) & set(record.changed_since()):
+        held = records.by_todays_statistics(record)
+    if not wanted or held is None or not record.on_held_out_seeds:
         return False
     values = _sample(experiment, record.held, jobs, progress)
     if any(values[name].get(key) != value for name, one in wanted.items() for key, value in one.items()):
         return False
     renewed = {"date": date.today().isoformat(), "build": build(), "by": "one run"}
-    records.hold(experiment, {**record.held, "measures": records.measures(experiment), "renewed": renewed})
+    records.hold(experiment, {**held, "measures": measures.of(experiment), "renewed": renewed})
     return True
 
 

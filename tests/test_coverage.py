@@ -17,6 +17,8 @@ def coverage() -> ModuleType:
 def test_no_interval_falls_short(coverage: ModuleType) -> None:
     """Of 150 draws at 95%, 88% and fewer come with a probability below 0.1%."""
     short = {(row, n): held for row in coverage.ROWS for n in (3, 10) if (held := coverage.coverage(row, n, 150)) < 88}
+    ends = {f"ratio of {q}s": n for q, n in coverage.TAILS.items()} | coverage.TAILS
+    short |= {(row, n): held for row, n in ends.items() if (held := coverage.coverage(row, n, 150)) < 88}
     assert short == {}
 
 

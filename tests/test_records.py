@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from conftest import ROOT
 from subak import InputError, _subak
-from subak.repro import Check, Experiment, Measured, catalogue, records, reproduce, samples, verdicts
+from subak.repro import Check, Experiment, Measured, catalogue, measures, records, reproduce, samples, verdicts
 from subak.repro.experiment import INPUT, OURS, Changed, Open, Reading, Variant
 from subak.repro.rules import Rule
 from subak.repro.values import as_json
@@ -156,8 +156,8 @@ def made(
         return [{"key": key, "measured": as_json(value)} for key, value in found.items()]
 
     variants = [{"name": name, "runs": 3, "checks": rows(found)} for name, found in (others or {}).items()]
-    measures = records.measures(experiment)
-    held = {"runs": 3, "checks": rows(values), "variants": variants, "measures": measures, "date": "2026-01-02"}
+    parts = measures.of(experiment)
+    held = {"runs": 3, "checks": rows(values), "variants": variants, "measures": parts, "date": "2026-01-02"}
     return records.Record(held, experiment)
 
 
@@ -182,7 +182,7 @@ def test_a_changed_setup_is_in_the_verdict_until_it_is_run_as_it_is_now() -> Non
     assert made([check("a")], {"a": FINE}, changed=(declared,)).verdict == "met with a changed setup"
     mended = made([check("a")], {"a": FINE}, changed=(replace(declared, mended=True),))
     assert mended.verdict == "met"
-    mended.held["measures"][records.OWN] = "another"
+    mended.held["measures"][measures.OWN] = "another"
     assert mended.verdict == "met with a changed setup"
 
 
@@ -250,7 +250,7 @@ def changed_verdict(folder: Path, **more: Any) -> Path:
     """The folder, whose ``verdict.json`` and manifest say otherwise."""
     begun = {key: one for key, one in more.items() if key in ("runs", "seed", "scale")}
     if "measures" in more:
-        begun["measures"] = {part: one for part, one in more["measures"].items() if part != records.OF_STATISTICS}
+        begun["measures"] = {part: one for part, one in more["measures"].items() if part not in measures.JUDGED_WITH}
     for name, changes in (("verdict.json", more), ("manifest.json", begun)):
         path = folder / name
         path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
@@ -261,7 +261,7 @@ def changed_verdict(folder: Path, **more: Any) -> Path:
 def ran(copied: Experiment, tmp_path: Path) -> Path:
     """A run of it at paper scale, which measured what the copy does."""
     reproduce("perc-fig2.3", scale="paper", out=tmp_path / "out")
-    return changed_verdict(tmp_path / "out", measures=records.measures(copied))
+    return changed_verdict(tmp_path / "out", measures=measures.of(copied))
 
 
 def test_a_record_knows_what_has_changed_since(copied: Experiment, ran: Path) -> None:
@@ -316,7 +316,7 @@ def test_a_record_without_one_of_its_variants_is_refused(copied: Experiment, ran
     variant = Variant("other", "another", None, (), (), {}, {"x": 1}, ("paper",))
     more = replace(copied, variants=(variant,))
     with pytest.raises(InputError, match="it did not run other"):
-        records.keep(more, changed_verdict(ran, measures=records.measures(more)))
+        records.keep(more, changed_verdict(ran, measures=measures.of(more)))
 
 
 SEVERAL = "perc-fig3.5"
@@ -382,7 +382,7 @@ def test_a_rerun_in_the_same_folder_after_the_code_changed_is_refused(
 
 
 def test_packages_of_others_and_locked_crates_are_part_of_what_a_row_measures() -> None:
-    fit, simulated = (records.measures(catalogue()[name]) for name in ("fit-table6.4", "perc-fig2.12"))
+    fit, simulated = (measures.of(catalogue()[name]) for name in ("fit-table6.4", "perc-fig2.12"))
     assert "ortools" in fit["Python packages"]
     assert "matplotlib" not in fit["Python packages"]
     assert "locked crates" not in fit
@@ -433,7 +433,7 @@ def test_the_page_of_what_moved_has_every_row_that_is_not_met() -> None:
 
 def test_a_record_knows_the_packages_that_its_code_imports() -> None:
     """Derived from the imports, by way of shared modules too: no row has to name them."""
-    held = {e.name: records.measures(e) for e in catalogue().values()}
+    held = {e.name: measures.of(e) for e in catalogue().values()}
     fits = [name for name in held if name.startswith("fit-")]
     assert len(fits) >= 12
     assert all("subak/pipeline" in held[name] for name in fits)
@@ -445,17 +445,17 @@ def test_a_switch_or_a_program_of_the_compiler_is_part_of_what_a_row_measures(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     copy = tmp_path / "subak"
-    shutil.copytree(records.PACKAGE, copy, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
-    monkeypatch.setattr(records, "PACKAGE", copy)
+    shutil.copytree(measures.PACKAGE, copy, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    monkeypatch.setattr(measures, "PACKAGE", copy)
     row = catalogue()["fit-table6.4"]
-    records._package.cache_clear()
-    before = records.sources(row)
+    measures._package.cache_clear()
+    before = measures.sources(row)
     for name in ("programs/l2l3-complex.json", "switches/rmt.toml", "p4/grammar.lark", "greedy.py"):
         changed = copy / "pipeline" / name
         kept = changed.read_bytes()
         changed.write_bytes(kept + b" ")
-        records._package.cache_clear()
-        assert records.sources(row) != before, name
+        measures._package.cache_clear()
+        assert measures.sources(row) != before, name
         changed.write_bytes(kept)
-    records._package.cache_clear()
-    assert records.sources(row) == before
+    measures._package.cache_clear()
+    assert measures.sources(row) == before

@@ -13,6 +13,7 @@ from subak.hooks import Listener, Weigher
 
 __version__: str
 __build__: str
+__built_from__: str
 
 class Table:
     """A read-only table of Arrow columns, for polars, pandas and pyarrow to take without copying."""

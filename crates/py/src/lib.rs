@@ -51,6 +51,7 @@ mod _subak {
     fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
         use pyo3::types::PyModuleMethods;
         module.add("__version__", subak_lab::VERSION)?;
+        module.add("__built_from__", env!("SUBAK_BUILT_FROM"))?;
         module.add("__build__", subak_lab::BUILD)
     }
 }

@@ -169,7 +169,7 @@ def _python_run(experiment: Experiment, plan: RunPlan, folder: Path) -> None:
     write(folder / "raw.json", json.dumps(raw | report, default=as_json) + "\n")
 
 
-# What these depend on counts too: `records.sources` follows the crates' manifests.
+# What these depend on counts too: `measures.sources` follows the crates' manifests.
 _SIMULATED = ("lab",)
 _COMPUTED = ("experiments",)
 

@@ -6,43 +6,31 @@ another hash today has changed since. The record holds values and no verdict: th
 
 from __future__ import annotations
 
-import ast
-import hashlib
-import importlib.metadata
 import json
 import shutil
-import sys
-import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from subak import _subak
 from subak.errors import InputError
-from subak.repro import kinds, rules, samples, verdicts
+from subak.repro import measures, rules, samples, stats, verdicts
 from subak.repro.experiment import Changed, Experiment
 from subak.repro.results import write
 from subak.repro.stats import from_json
-from subak.repro.values import Value
+from subak.repro.values import Measured, Sample, Value, as_json
 from subak.repro.verdicts import Finding
 
-PACKAGE = Path(__file__).parents[1]
-CRATES = Path(__file__).parents[3] / "crates"
-"""In a checkout; an installed package has none."""
-STATISTICS = ("stats.py", "settle.py", "jobs.py", "values.py")
-"""What turns results into values."""
-SHOWING = {"matplotlib", "rich", "typer", "tqdm"}
-"""Packages of others that compute no value."""
-FRAMEWORK = ("commands", "page", "papers", "reporting", "repro")
-"""Packages that run and show experiments, and compute no value of one."""
-OWN, SHARED, OF_STATISTICS = "the experiment", "what the paper's experiments share", "the statistics"
-PACKAGES, LOCKED = "Python packages", "locked crates"
+BUILT_FROM = _subak.__built_from__
+"""A hash of the sources that the extension was built from."""
 HELD_OUT = 1001
 """Seeds of records begin here: a setup is chosen on those below."""
 NOT_RECORDED = "not recorded"
 TODAYS, OLDER, NO_HASH = "of today's code", "of older code", "of unknown code"
+UNSEEN = "of code that is not here to compare"
 VERDICTS = (
     rules.MET,
     f"{rules.MET}{verdicts.CHANGED}",
@@ -102,7 +90,7 @@ class Record:
     @property
     def departures(self) -> list[Changed]:
         """Where the setup that was run is not the paper's."""
-        own = OWN in self.changed_since()
+        own = measures.OWN in self.changed_since()
         return [one for one in self.experiment.changed if own or not one.mended]
 
     @property
@@ -151,15 +139,22 @@ class Record:
 
     def changed_since(self) -> list[str]:
         """The parts that have changed since; those that cannot be seen from here are left out."""
-        then, now = self.held["measures"], measures(self.experiment)
+        then, now = self.held["measures"], measures.of(self.experiment)
         return [part for part, told in now.items() if then.get(part) != told]
+
+    def unseen(self) -> list[str]:
+        """The parts that cannot be compared from here: an installed package has no sources of crates."""
+        now = measures.of(self.experiment)
+        return [part for part in self.held["measures"] if part not in now]
 
     @cached_property
     def age(self) -> str:
         """Whether what was measured is what the code measures today."""
         if not self.held["measures"]:
             return NO_HASH
-        return OLDER if self.changed_since() else TODAYS
+        if self.changed_since():
+            return OLDER
+        return UNSEEN if self.unseen() else TODAYS
 
     @cached_property
     def samples(self) -> str:
@@ -187,6 +182,27 @@ def value_of(measured: Any) -> Value:
     if isinstance(measured, str) and measured in ("inf", "-inf", "nan"):
         return float(measured)
     return from_json(measured) if isinstance(measured, dict) else measured
+
+
+def by_todays_statistics(record: Record) -> dict[str, Any] | None:
+    """What the record holds, each interval computed anew from its sample; ``None`` where one has no sample."""
+    kept = samples.read(record.experiment.folder / samples.NAME)
+    parts = {"": record.held["checks"]} | {one["name"]: one["checks"] for one in record.held.get("variants", [])}
+    anew = {name: [_anew(check, kept.get((name, check["key"]), {})) for check in of] for name, of in parts.items()}
+    if any(check is None for found in anew.values() for check in found):
+        return None
+    variants = [{**one, "checks": anew[one["name"]]} for one in record.held.get("variants", [])]
+    return {**record.held, "checks": anew[""], "variants": variants}
+
+
+def _anew(check: dict[str, Any], kept: Mapping[int, Sample]) -> dict[str, Any] | None:
+    value = value_of(check["measured"])
+    several = isinstance(value, list)
+    parts: list[Any] = value if isinstance(value, list) else [value]
+    if any(isinstance(one, Measured) and one.interval and k not in kept for k, one in enumerate(parts)):
+        return None
+    found = [as_json(replace(stats.again(kept[k]), note=one.note) if k in kept else one) for k, one in enumerate(parts)]
+    return {**check, "measured": found if several else found[0]}
 
 
 def _values_of(told: dict[str, Any]) -> dict[samples.Key, Value]:
@@ -313,15 +329,24 @@ def keep(experiment: Experiment, folder: Path) -> bool:
     _refuse_unsound(experiment, folder, told)
     new = _values({**told, "date": date.today().isoformat()})
     old = of(experiment)
-    replaces = old is None or told["runs"] >= old.held["runs"]
+    replaces = old is None or _as_many(told, old.held)
     if replaces:
         shutil.copy(folder / samples.NAME, experiment.folder / samples.NAME)
     else:
         assert old is not None
-        beside = {key: new[key] for key in ("runs", "seed", "date", "build", "measures", "seconds", "checks")}
+        kept = ("runs", "seed", "date", "build", "measures", "seconds", "checks", "variants")
+        beside = {key: new[key] for key in kept}
         new = {**old.held, "beside": [*old.held.get("beside", []), beside]}
     hold(experiment, new)
     return replaces
+
+
+def _as_many(told: dict[str, Any], held: dict[str, Any]) -> bool:
+    """Whether it ran, and each variant did, no less often."""
+    now = {one["name"]: one["runs"] for one in told["variants"]}
+    then = {one["name"]: one["runs"] for one in held.get("variants", [])}
+    fewer = (now[name] < runs for name, runs in then.items() if name in now)
+    return bool(told["runs"] >= held["runs"]) and not any(fewer)
 
 
 def _refuse_incomplete(experiment: Experiment, folder: Path, told: dict[str, Any]) -> None:
@@ -346,18 +371,38 @@ def _refuse_unsound(experiment: Experiment, folder: Path, told: dict[str, Any]) 
     if told["seed"] != HELD_OUT:
         mend = f"run it with --seed {HELD_OUT}: the seeds below are those on which setups are chosen"
         raise InputError(str(folder), "seed", f"records begin with seed {HELD_OUT}, and this with {told['seed']}", mend)
-    if told["measures"] != json.loads(json.dumps(measures(experiment))):
+    if told["measures"] != json.loads(json.dumps(measures.of(experiment))):
         raise InputError(str(folder), "measures", "the code has changed since it ran", "run it anew")
+    if measures.built_from() not in ("", BUILT_FROM):
+        mend = "build the package anew: make setup"
+        raise InputError(str(folder), "build", "the extension is older than the sources beside it", mend)
     begun = json.loads((folder / "manifest.json").read_bytes())
     differ = [key for key in ("seed", "runs", "scale") if begun.get(key) != told[key]]
-    then = {part: one for part, one in told["measures"].items() if part != OF_STATISTICS}
+    then = {part: one for part, one in told["measures"].items() if part not in measures.JUDGED_WITH}
     if differ or begun.get("measures") != then:
         what = f"its manifest has another {', '.join(differ) or 'code: it changed while this ran'}"
         raise InputError(str(folder / "verdict.json"), "", what, "run it anew")
-    differ = samples.differing(_values_of(told), samples.read(folder / samples.NAME))
+    _refuse_other_variants(experiment, folder, told)
+    differ = _otherwise_written(told) or samples.differing(_values_of(told), samples.read(folder / samples.NAME))
     if differ:
         what = f"{', '.join(differ)} do not follow from {samples.NAME}"
         raise InputError(str(folder / "verdict.json"), "checks", what, "run it anew: values are not written by hand")
+
+
+def _refuse_other_variants(experiment: Experiment, folder: Path, told: dict[str, Any]) -> None:
+    """Of each variant, its own manifest says how often it ran."""
+    for one in told["variants"]:
+        variant = next((v for v in experiment.variants if v.name == one["name"]), None)
+        begun = json.loads((folder / "variants" / variant.folder / "manifest.json").read_bytes()) if variant else {}
+        if begun.get("runs") != one["runs"]:
+            what = f"the manifest of {one['name']} has another number of runs"
+            raise InputError(str(folder / "verdict.json"), "variants", what, "run it anew")
+
+
+def _otherwise_written(told: dict[str, Any]) -> list[str]:
+    """The values that do not stand as they are written, such as a share without its interval."""
+    parts = [told["checks"], *(one["checks"] for one in told["variants"])]
+    return [c["key"] for checks in parts for c in checks if as_json(value_of(c["measured"])) != c["measured"]]
 
 
 def hold(experiment: Experiment, held: dict[str, Any]) -> None:
@@ -369,150 +414,3 @@ def _values(told: Any) -> Any:
     if isinstance(told, list):
         return [_values(one) for one in told]
     return {k: _values(v) for k, v in told.items() if k not in UNJUDGED} if isinstance(told, dict) else told
-
-
-def measures(experiment: Experiment) -> dict[str, str]:
-    """A hash of each part that decides what the experiment measures; its rules and its words do not."""
-    own = [p for p in sorted(experiment.folder.glob("*")) if p.suffix == ".py" or p.name.startswith("spec")]
-    size = experiment.sizes["paper"]
-    told: list[Any] = [experiment.kind, size.runs_of, size.spec, size.settings, experiment.packages, experiment.crates]
-    told += [[v.name, v.spec, v.settings, v.schemes, v.specs] for v in experiment.variants_at("paper")]
-    told += [rows] if (rows := _rows(experiment)) else []
-    shared = sorted(experiment.folder.parent.glob("*.py"))
-    parts = {
-        OWN: _hash(own, experiment.folder, json.dumps(told, sort_keys=True, default=str).encode()),
-        SHARED: _hash(shared, experiment.folder.parent),
-        OF_STATISTICS: _hash([Path(__file__).parent / name for name in STATISTICS], Path(__file__).parent),
-    }
-    return parts | sources(experiment)
-
-
-def _rows(experiment: Experiment) -> Any:
-    """A published table that the experiment's code reads: ``[rows]`` of ``published.toml``."""
-    with (experiment.folder / "published.toml").open("rb") as file:
-        return tomllib.load(file).get("rows", {})
-
-
-def sources(experiment: Experiment) -> dict[str, str]:
-    """What runs it, part by part: packages of subak, versions of those of others; in a checkout, crates as locked."""
-    names = sorted({*experiment.packages, *_imported(experiment)})
-    packages = {f"subak/{name}": _package(name) for name in names}
-    named = (*kinds.KINDS[experiment.kind].crates, *experiment.crates)
-    below = sorted({below for name in named for below in _below(name)})
-    crates = {f"crates/{name}": _crate(name) for name in below}
-    told = {PACKAGES: _versions(experiment, names), LOCKED: _locked(frozenset(below))}
-    return packages | {name: one for name, one in (crates | told).items() if one}
-
-
-def _versions(experiment: Experiment, packages: list[str]) -> str:
-    """The packages of others that its code, the statistics and its packages import: ``numpy 2.1, ortools 9.15``."""
-    paths = [*_modules(experiment), *(Path(__file__).parent / name for name in STATISTICS)]
-    paths += [path for name in packages for path in sorted((PACKAGE / name).glob("**/*.py"))]
-    found = {name.split(".")[0] for path in paths for name in _all_imports(path)}
-    others = sorted(found - {"subak"} - set(sys.stdlib_module_names) - SHOWING)
-    return ", ".join(f"{name} {_version(name)}" for name in others if _version(name))
-
-
-@cache
-def _version(module: str) -> str:
-    names = _distributions().get(module, [])
-    return importlib.metadata.version(names[0]) if names else ""
-
-
-@cache
-def _distributions() -> Mapping[str, list[str]]:
-    return importlib.metadata.packages_distributions()
-
-
-@cache
-def _locked(crates: frozenset[str]) -> str:
-    """A hash of what ``Cargo.lock`` has for these crates and all that they need of others."""
-    path = CRATES.parent / "Cargo.lock"
-    if not crates or not path.is_file():
-        return ""
-    with path.open("rb") as file:
-        held: dict[str, list[dict[str, Any]]] = {}
-        for one in tomllib.load(file)["package"]:
-            held.setdefault(one["name"], []).append(one)
-    ahead, seen = [f"subak-{name}" for name in crates], set()
-    while ahead:
-        # A dependency is "name", or "name version" where there are several.
-        name, *version = ahead.pop().split(" ")
-        for one in held.get(name, []):
-            key = (name, one["version"], one.get("checksum", ""))
-            if key not in seen and version[:1] in ([], [one["version"]]):
-                seen.add(key)
-                ahead += one.get("dependencies", [])
-    return _hash([], path, json.dumps(sorted(key for key in seen if key[2])).encode())
-
-
-def _imported(experiment: Experiment) -> set[str]:
-    """The packages of subak that its own code imports, directly or by way of modules that papers share."""
-    parts = [name.split(".")[1:] for path in _modules(experiment) for name in _imports(path)]
-    return {one[0] for one in parts if one and one[0] not in FRAMEWORK and (PACKAGE / one[0]).is_dir()}
-
-
-def _modules(experiment: Experiment) -> list[Path]:
-    """Its own code, and the modules of papers that it imports, with all that these import."""
-    ahead, seen = sorted(experiment.folder.glob("*.py")), set()
-    while ahead:
-        path = ahead.pop()
-        if path in seen:
-            continue
-        seen.add(path)
-        for name in _imports(path):
-            parts = name.split(".")[1:]
-            if parts[:1] == ["papers"]:
-                module = PACKAGE.joinpath(*parts)
-                ahead += [p for p in (module.with_suffix(".py"), module / "__init__.py") if p.is_file()]
-    return sorted(seen)
-
-
-def _imports(path: Path) -> set[str]:
-    """Dotted names under ``subak`` that a file imports; a name imported from a package may be a module of it."""
-    return {name for name in _all_imports(path) if name.split(".")[0] == "subak"}
-
-
-@cache
-def _all_imports(path: Path) -> set[str]:
-    found = set()
-    for node in ast.walk(ast.parse(path.read_bytes())):
-        if isinstance(node, ast.Import):
-            found |= {one.name for one in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
-            found |= {node.module, *(f"{node.module}.{one.name}" for one in node.names)}
-    return found
-
-
-@cache
-def _below(name: str) -> frozenset[str]:
-    """The crate, and those of the workspace that it depends on."""
-    manifest = CRATES / name / "Cargo.toml"
-    if not manifest.is_file():
-        return frozenset()
-    with manifest.open("rb") as file:
-        needs = tomllib.load(file).get("dependencies", {})
-    ours = [need.removeprefix("subak-") for need in needs if need.startswith("subak-")]
-    return frozenset({name}).union(*map(_below, ours))
-
-
-@cache
-def _package(name: str) -> str:
-    folder = PACKAGE / name
-    kept = (p for p in folder.glob("**/*") if p.is_file() and p.suffix not in (".pyc", ".so"))
-    return _hash(sorted(kept), folder)
-
-
-@cache
-def _crate(name: str) -> str:
-    folder = CRATES / name
-    # Programs for the kernel lie beside the rest.
-    paths = [*folder.glob("src/**/*"), *folder.glob("bpf/*")]
-    return _hash(sorted(p for p in paths if p.is_file()), folder) if folder.is_dir() else ""
-
-
-def _hash(paths: list[Path], folder: Path, more: bytes = b"") -> str:
-    told = hashlib.sha256(more)
-    for path in paths:
-        told.update(f"{path.relative_to(folder).as_posix()}\n".encode() + path.read_bytes() + b"\0")
-    return told.hexdigest()[:16]

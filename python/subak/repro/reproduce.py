@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from subak.build import build
 from subak.errors import InputError
-from subak.repro import kinds, records, rules, samples, verdicts
+from subak.repro import kinds, measures, records, rules, samples, verdicts
 from subak.repro.catalogue import catalogue, find
 from subak.repro.experiment import SCALES, Changed, Check, Experiment, Size, Variant
 from subak.repro.kinds import CellFailedError
@@ -111,7 +111,7 @@ class Verdict:
             "runs": self.main.runs,
             "seed": self.seed,
             "build": build(),
-            "measures": records.measures(self.experiment),
+            "measures": measures.of(self.experiment),
             "verdict": self.word,
             "recorded": records.short(self.experiment),
             "record": records.state(self.experiment),
@@ -310,7 +310,7 @@ def _open(folder: Path, experiment: Experiment, plan: RunPlan) -> None:
         "runs": plan.runs,
         "seed": plan.seed,
         "build": build(),
-        "measures": {k: v for k, v in records.measures(experiment).items() if k != records.OF_STATISTICS},
+        "measures": {k: v for k, v in measures.of(experiment).items() if k not in measures.JUDGED_WITH},
         "sha256": hashlib.sha256(content).hexdigest(),
     }
     path = folder / "manifest.json"

@@ -102,7 +102,7 @@ def judge(
         return _failed(CONTRADICTED, value, leans, exact)
     if _breaks(wanted, wide):
         return _failed(NOT_MET, value, leans, exact)
-    if wanted.op == "equals" or _holds(wanted, value, ends, exact):
+    if _holds(wanted, value, ends, exact):
         return Judged(MET, leans)
     if _breaks(wanted, ends):
         return Judged(UNDECIDED, leans, f"it fails alone, and not at 95% for all {family} claims together")
@@ -159,8 +159,11 @@ def _ends(value: Value, exact: bool) -> tuple[Any, Any] | None:
 
 
 def _breaks(rule: Rule, ends: tuple[Any, Any]) -> bool:
-    if rule.op == "equals" or not all(isinstance(end, int | float) and not math.isnan(end) for end in ends):
+    if not all(isinstance(end, int | float) and not math.isnan(end) for end in ends):
         return not rule.holds(ends[0])
+    if rule.op == "equals":
+        inside = isinstance(rule.bound, int | float) and ends[0] <= rule.bound <= ends[1]
+        return not inside and not rule.holds(ends[0]) and not rule.holds(ends[1])
     return rule.breaks_all(*ends)
 
 

@@ -1,13 +1,15 @@
 """Samples: what each measured value of an experiment was computed from, as ``samples.parquet`` beside its values.
 
 A row is one number of a sample. ``variant`` is empty for the experiment as it is set up; ``part`` counts the values of
-a check that has several; ``by``, ``paired``, ``low`` and ``high`` are those of ``values.Sample``.
+a check that has several; ``by``, ``paired``, ``low``, ``high``, ``signed`` and ``of`` are those of ``values.Sample``,
+and ``own`` is its ``value``.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,25 +41,55 @@ def write(path: Path, values: Mapping[Key, Value]) -> None:
 
 
 def read(path: Path) -> dict[Key, dict[int, Sample]]:
-    """The samples of each value, by its place in the value; none where there is no file."""
+    """The samples of each value, by its place in the value; none where there is no file.
+
+    Raises ``InputError`` for a table of other columns.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     if not path.is_file():
         return {}
+    mend = "record the experiment anew"
     try:
-        rows = pq.read_table(path, schema=_schema()).to_pylist()
-        held: dict[tuple[str, str, int], Sample] = {}
-        for row in rows:
-            place = row["variant"], row["key"], row["part"]
-            one = held.setdefault(place, Sample(row["by"], {}, row["paired"], row["low"], row["high"]))
-            one.sides.setdefault(row["side"], []).append(row["value"])
+        table = pq.read_table(path)
     except (OSError, ValueError, TypeError, pa.ArrowException) as error:
-        raise InputError(str(path), "", f"it cannot be read: {error}", "record the experiment anew") from None
+        raise InputError(str(path), "", f"it cannot be read: {error}", mend) from None
+    if table.column_names != _schema().names:
+        raise InputError(str(path), "", f"its columns are {', '.join(table.column_names)}", mend)
     found: dict[Key, dict[int, Sample]] = {}
-    for (variant, key, part), sample in held.items():
-        found.setdefault((variant, key), {})[part] = sample
+    for (variant, key, part), rows in _by_place(table).items():
+        found.setdefault((variant, key), {})[part] = _sample(rows)
     return found
+
+
+def _by_place(table: pa.Table) -> dict[tuple[str, str, int], dict[tuple[Any, ...], list[float]]]:
+    """The numbers of each side, with what the row says of its sample, of each value."""
+    import pyarrow as pa
+
+    names = [name for name in table.column_names if name != "value"]
+    plain = pa.table({name: _plain(table.column(name)) for name in table.column_names})
+    groups = plain.group_by(names, use_threads=False).aggregate([("value", "list")])
+    held: dict[tuple[str, str, int], dict[tuple[Any, ...], list[float]]] = {}
+    for *place, numbers in zip(*(groups.column(name).to_pylist() for name in [*names, "value_list"]), strict=True):
+        told = dict(zip(names, place, strict=True))
+        key = told.pop("variant"), told.pop("key"), told.pop("part")
+        held.setdefault(key, {})[tuple(told.values())] = numbers
+    return held
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    import pyarrow as pa
+
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+def _sample(rows: dict[tuple[Any, ...], list[float]]) -> Sample:
+    """One sample; rows that differ in what they say of it make one of no statistic."""
+    by, paired, value, low, high, signed, of, _ = next(iter(rows))
+    sides = {str(told[-1]): numbers for told, numbers in rows.items()}
+    alike = len({told[:-1] for told in rows}) == 1
+    return Sample(str(by) if alike else "several", sides, bool(paired), value, low, high, bool(signed), str(of))
 
 
 def differing(values: Mapping[Key, Value], held: Mapping[Key, Mapping[int, Sample]]) -> list[str]:
@@ -71,15 +103,15 @@ def differing(values: Mapping[Key, Value], held: Mapping[Key, Mapping[int, Sampl
 
 def _follows(value: Any, sample: Sample | None) -> bool:
     if not isinstance(value, Measured):
-        return True
+        return sample is None
     if sample is None:
         return value.interval is None
     try:
-        found = stats.again(value, sample)
-    except (KeyError, IndexError, ValueError):
+        found = stats.again(sample)
+    except (KeyError, IndexError, ValueError, TypeError):
         return False
     # As JSON, where what is not finite is text and thus equals itself.
-    return bool(json.dumps(as_json(found)) == json.dumps(as_json(value)))
+    return bool(json.dumps(as_json(replace(found, note=value.note))) == json.dumps(as_json(value)))
 
 
 def _parts(value: Value) -> Iterable[tuple[int, Any]]:
@@ -95,7 +127,8 @@ def _rows(variant: str, key: str, value: Value) -> Iterable[dict[str, Any]]:
         if isinstance(one, Measured) and one.sample is not None:
             sample = one.sample
             told = {"variant": variant, "key": key, "part": part, "by": sample.by, "paired": sample.paired}
-            told |= {"low": sample.low, "high": sample.high}
+            told |= {"own": sample.value, "low": sample.low, "high": sample.high}
+            told |= {"signed": sample.signed, "of": sample.of}
             for side, numbers in sample.sides.items():
                 yield from ({**told, "side": side, "value": number} for number in numbers)
 
@@ -111,8 +144,11 @@ def _schema() -> pa.Schema:
             ("part", pa.int32()),
             ("by", text),
             ("paired", pa.bool_()),
+            ("own", pa.float64()),
             ("low", pa.float64()),
             ("high", pa.float64()),
+            ("signed", pa.bool_()),
+            ("of", text),
             ("side", text),
             ("value", pa.float64()),
         ]

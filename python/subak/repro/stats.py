@@ -6,8 +6,10 @@ too narrow: their ends are moved out by t / z sqrt(n / (n - 1)), t being Student
 freedom (the two corrections of Hesterberg, "What Teachers Should Know About the Bootstrap", The American Statistician
 2015, section 4.2). Means of positive values reach as far as a log-normal sample's would, for a bootstrap of few values
 knows nothing of a tail that it did not draw (Cox's interval: Land, "An Evaluation of Approximate Confidence Interval
-Estimation Methods for Lognormal Means", Technometrics 1972). Shares have Clopper and Pearson's interval. How often they
-hold the truth is simulated: docs/coverage.py.
+Estimation Methods for Lognormal Means", Technometrics 1972). Quantiles reach at least as far as the order statistics
+that hold them at 95% whatever the distribution; ratios of quantiles combine these (Zou and Donner, "Construction of
+confidence limits about effect measures", Statistics in Medicine 2008). Shares have Clopper and Pearson's interval. How
+often they hold the truth is simulated: docs/coverage.py.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from subak import _subak
@@ -79,20 +81,30 @@ def _quantiles(rows: Array, q: float) -> Array:
     return ordered[:, low] * (1 - share) + ordered[:, high] * share
 
 
+def _means(rows: Array) -> Array:
+    """The mean of each row, which rounding never takes beyond its values."""
+    import numpy as np
+
+    return np.clip(rows.mean(axis=1), rows.min(axis=1), rows.max(axis=1))
+
+
 def statistic_of(name: str) -> tuple[Callable[[Array], Array], float | None]:
     """The statistic of each row of a matrix, and the quantile that it is. ``percent`` is a mean of shares."""
     if name in ("mean", "percent"):
-        return (lambda rows: rows.mean(axis=1)), None
+        return _means, None
     q = 0.5 if name == "median" else float(name.removeprefix("p")) / 100
     return (lambda rows: _quantiles(rows, q)), q
 
 
-def estimate(data: ArrayLike, statistic: str, of: str) -> Measured:
-    """The ``statistic`` (``mean``, ``percent``, ``median``, ``p95``, ...) of ``data``, one value for each ``of``."""
+def estimate(data: ArrayLike, statistic: str, of: str, *, signed: bool = False) -> Measured:
+    """The ``statistic`` (``mean``, ``percent``, ``median``, ``p95``, ...) of ``data``, one value for each ``of``.
+
+    ``signed`` values, such as differences, may lie on either side of 0: their interval may pass it.
+    """
     compute, q = statistic_of(statistic)
-    sample = Sample(statistic, {"data": _array(data).tolist()})
-    found = replace(joint([data], lambda sides: compute(sides[0]), of, paired=False), sample=sample)
-    if statistic == "mean":
+    found = joint([data], lambda sides: compute(sides[0]), of, paired=False, signed=signed)
+    found = replace(found, sample=Sample(statistic, {"data": _array(data).tolist()}, signed=signed, of=of))
+    if statistic == "mean" and not signed:
         return _as_wide_as_log_normal(found, [data], paired=False)
     if statistic == "percent" and found.low is not None and found.high is not None:
         # Runs that all come to one end say as much as a share of so many.
@@ -100,10 +112,36 @@ def estimate(data: ArrayLike, statistic: str, of: str) -> Measured:
         if values.min() == values.max() and values.min() in (0, 100):
             ends = share(found.count * float(values.min()) / 100, found.count, of).interval or ends
         return replace(found, low=max(ends[0], 0.0), high=min(ends[1], 100.0))
-    if not tail_is_open(q, found.count) or found.low is None or found.high is None:
+    if q is None or found.low is None or found.high is None or _is_median_of_few(q, found.count):
         return found
-    low, high = (found.low, math.inf) if q is not None and q > 0.5 else (-math.inf, found.high)
-    return replace(found, low=low, high=high)
+    low, high = _ordered_ends(_array(data), q)
+    return replace(found, low=min(found.low, low), high=max(found.high, high))
+
+
+def _is_median_of_few(q: float, count: int) -> bool:
+    """Whether no order statistics hold a median: the bootstrap's ends, moved out for few, have to do."""
+    return q == 0.5 and count < FEW
+
+
+def _ordered_ends(values: Array, q: float) -> tuple[float, float]:
+    """The order statistics that hold the quantile ``q`` of any distribution at 95%; infinite where there is none."""
+    import numpy as np
+
+    below, above = np.searchsorted(_at_most(len(values), q), (0.025, 0.975))
+    ordered = np.sort(values)
+    return (
+        float(ordered[below - 1]) if below > 0 else -math.inf,
+        float(ordered[above]) if above < len(values) else math.inf,
+    )
+
+
+@lru_cache(maxsize=64)
+def _at_most(count: int, p: float) -> Array:
+    """The probability of at most 0, 1, ... ``count`` of ``count``, each of which has the probability ``p``."""
+    import numpy as np
+
+    k = np.arange(count + 1)
+    return np.cumsum(np.exp(_log_choose(count) + k * math.log(p) + (count - k) * math.log1p(-p)))
 
 
 def tail_is_open(q: float | None, count: int) -> bool:
@@ -118,48 +156,96 @@ def ratio(data: ArrayLike, over: ArrayLike, statistic: str, of: str, *, paired: 
     """The ratio of the ``statistic`` of ``data`` to that of ``over``.
 
     ``paired`` where both were measured on the same changes, networks or runs, in the same order: drawn together.
-    Where one side has too few values for its tail, that side may be as large (or as small) as can be.
+    Where one side has too few values for its tail, that side may be as large (or as small) as can be. Of medians the
+    bootstrap's interval is wide enough.
     """
     compute, q = statistic_of(statistic)
     found = joint([data, over], lambda sides: over_each(compute(sides[0]), compute(sides[1])), of, paired=paired)
     sides = {"data": _array(data).tolist(), "over": _array(over).tolist()}
-    found = replace(found, sample=Sample(statistic, sides, paired))
+    found = replace(found, sample=Sample(statistic, sides, paired, of=of))
     if statistic == "mean":
         return _as_wide_as_log_normal(found, [data, over], paired=paired)
-    if found.low is None or found.high is None:
+    if q in (None, 0.5) or found.low is None or found.high is None:
         return found
-    least = -math.inf if min(float(_array(side).min()) for side in (data, over)) < 0 else 0.0
-    above, below = (tail_is_open(q, len(_array(side))) for side in (data, over))
-    if q is not None and q < 0.5:
-        above, below = below, above
-    return replace(found, low=least if below else found.low, high=math.inf if above else found.high)
+    assert q is not None
+    low, high = _ordered_ratio(_array(data), _array(over), q, paired=paired)
+    return replace(found, low=min(found.low, low), high=max(found.high, high))
+
+
+def _ordered_ratio(data: Array, over: Array, q: float, *, paired: bool) -> tuple[float, float]:
+    """The ends of a ratio of quantiles by those of its sides, whose arms add as standard deviations of logarithms."""
+    if min(float(data.min()), float(over.min())) < 0:
+        return -math.inf, math.inf
+    (low, high), (least, most) = (_ordered_ends(side, q) for side in (data, over))
+    middle, divisor = (float(_quantiles(side[None, :], q)[0]) for side in (data, over))
+    if not (0 < middle < math.inf and 0 < divisor < math.inf):
+        return max(low, 0.0) / most if 0 < most < math.inf else 0.0, math.inf
+    alike = _correlation(data <= middle, over <= divisor) if paired else 0.0
+    below = _arm(_factor(middle, low), _factor(most, divisor), alike)
+    above = _arm(_factor(high, middle), _factor(divisor, least), alike)
+    return middle / divisor * _exp(-below), middle / divisor * _exp(above)
+
+
+def _correlation(first: Array, second: Array) -> float:
+    """How far two samples' quantiles move together: as whether each pair lies below them does (Bahadur)."""
+    import numpy as np
+
+    if first.all() or second.all():
+        return 0.0
+    return max(0.0, float(np.corrcoef(first, second)[0, 1]))
+
+
+def _arm(first: float, second: float, correlation: float) -> float:
+    if math.isinf(first) or math.isinf(second):
+        return math.inf
+    return math.sqrt(max(0.0, first**2 + second**2 - 2 * correlation * first * second))
+
+
+def _factor(more: float, less: float) -> float:
+    """The logarithm of ``more / less``."""
+    return math.log(more / less) if less > 0 and more < math.inf else math.inf
 
 
 def _as_wide_as_log_normal(found: Measured, sides: Sequence[ArrayLike], *, paired: bool) -> Measured:
     """A mean, or a ratio of two, whose interval is at least Cox's: that of log-normal samples with the same moments.
 
-    Of values that are not all positive, and of so many that the bootstrap has seen their tail, it stays as it is.
+    Zeros are a share of their own, whose interval the mean of the others is multiplied with. Of samples with negative
+    values or of one value, and of so many that the bootstrap has seen their tail, it stays as it is.
     """
-    import numpy as np
-
     samples = [_array(side) for side in sides]
-    sizes = [len(side) for side in samples]
     if found.low is None or found.high is None or not all(map(math.isfinite, (found.low, found.high))):
         return found
-    if max(sizes) > MANY or not all(bool((side > 0).all() and np.isfinite(side).all()) for side in samples):
+    if max(map(len, samples)) > MANY or any(float(side.min()) < 0 for side in samples):
         return found
+    if all(float(side.min()) == float(side.max()) for side in samples):
+        return found
+    low, high = _cox([side[side > 0] for side in samples], paired=paired and all((side > 0).all() for side in samples))
+    shares = [share(float((side > 0).sum()), len(side), found.of).interval or (0.0, 100.0) for side in samples]
+    whole = [bool((side > 0).all()) for side in samples]
+    (least, most), *over = [(1.0, 1.0) if w else (a / 100, b / 100) for w, (a, b) in zip(whole, shares, strict=True)]
+    for few, many in over:
+        least, most = least / many, most / few if few > 0 else math.inf
+    return replace(found, low=min(found.low, low * least), high=max(found.high, high * most))
+
+
+def _cox(samples: Sequence[Array], *, paired: bool) -> tuple[float, float]:
+    """Cox's interval of the mean of positive values, or of a ratio of two; without an end of fewer than two."""
+    import numpy as np
+
+    sizes = [len(side) for side in samples]
+    if min(sizes) < 2:
+        return 0.0, math.inf
     logs = [np.log(side) for side in samples]
     means = [float(log.mean() + log.var(ddof=1) / 2) for log in logs]
     spread = sum(_of_log_mean(float(log.var(ddof=1)), len(log)) for log in logs)
     if paired and len(logs) > 1:
         common = float(np.cov(logs[0], logs[1])[0, 1])
         spread -= 2 * (common / sizes[0] + common**2 / (2 * (sizes[0] - 1)))
-    middle = means[0] - (means[1] if len(means) > 1 else 0)
-    count = min(sizes)
+    middle, count = means[0] - (means[1] if len(means) > 1 else 0), min(sizes)
     if spread <= 0:
-        return found
-    arm = _subak.student(count - 1, 0.05) * math.sqrt(max(spread, 0.0) * (count + 3) / (count - 1))
-    return replace(found, low=min(found.low, _exp(middle - arm)), high=max(found.high, _exp(middle + arm)))
+        return math.inf, -math.inf
+    arm = _subak.student(count - 1, 0.05) * math.sqrt(spread * (count + 3) / (count - 1))
+    return _exp(middle - arm), _exp(middle + arm)
 
 
 def _of_log_mean(variance: float, count: int) -> float:
@@ -175,8 +261,18 @@ def over_each(data: Array, over: Array) -> Array:
         return np.asarray(data / over)
 
 
-def joint(sides: Sequence[ArrayLike], compute: Callable[[list[Array]], Array], of: str, *, paired: bool) -> Measured:
-    """What ``compute`` makes of several samples: a matrix for each, a row for each draw; it returns a value a row."""
+def joint(
+    sides: Sequence[ArrayLike],
+    compute: Callable[[list[Array]], Array],
+    of: str,
+    *,
+    paired: bool,
+    signed: bool = False,
+) -> Measured:
+    """What ``compute`` makes of several samples: a matrix for each, a row for each draw; it returns a value a row.
+
+    ``signed`` where the result may lie on either side of 0.
+    """
     import numpy as np
 
     samples = [_array(side) for side in sides]
@@ -189,7 +285,7 @@ def joint(sides: Sequence[ArrayLike], compute: Callable[[list[Array]], Array], o
     value = float(compute([sample[None, :] for sample in samples])[0])
     kept = {f"side {k + 1}": sample.tolist() for k, sample in enumerate(samples)}
     if count < 2:
-        return Measured(value, count=count, of=of, sample=Sample(OWN, kept, paired))
+        return Measured(value, count=count, of=of, sample=Sample(OWN, kept, paired, value, signed=signed, of=of))
     random = np.random.default_rng(1)
     drawn = [min(size, MOST) for size in sizes]
     draws = max(FEWEST, min(DRAWS, WORK // max(drawn)))
@@ -197,9 +293,10 @@ def joint(sides: Sequence[ArrayLike], compute: Callable[[list[Array]], Array], o
     places = [random.integers(size, size=(draws, few)) for size, few in zip(sizes[:alone], drawn, strict=False)]
     rows = [sample[places[0 if paired else k]] for k, sample in enumerate(samples)]
     found = compute(rows)
-    positive = all(bool((sample > 0).all()) for sample in samples)
+    positive = not signed and all(bool((sample > 0).all()) for sample in samples)
     low, high = _interval(value, found, count, math.sqrt(drawn[0] / sizes[0]), positive=positive)
-    return Measured(value, low, high, count, of, sample=Sample(OWN, kept | {"draws": found.tolist()}, paired))
+    sample = Sample(OWN, kept | {"draws": found.tolist()}, paired, value, signed=signed, of=of)
+    return Measured(value, low, high, count, of, sample=sample)
 
 
 def _interval(
@@ -246,7 +343,7 @@ def share(hits: float, count: int, of: str, note: str = "", tails: float = 0.05)
     whole = round(hits)
     low = 0.0 if whole == 0 else 100 * _binomial(lambda p: _at_least(whole, count, p) < tails / 2)
     high = 100.0 if whole == count else 100 * _binomial(lambda p: _at_least(whole + 1, count, p) < 1 - tails / 2)
-    sample = Sample("share", {"hits": [float(hits)], "count": [float(count)]})
+    sample = Sample("share", {"hits": [float(hits)], "count": [float(count)]}, of=of)
     return Measured(100 * hits / count, low, high, count, of, note, share=True, sample=sample)
 
 
@@ -268,7 +365,7 @@ def _at_least(hits: int, count: int, p: float) -> float:
     return float(np.exp(logs).sum())
 
 
-@cache
+@lru_cache(maxsize=64)
 def _log_choose(count: int) -> Array:
     """The logarithms of the binomial coefficients of ``count``."""
     import numpy as np
@@ -277,47 +374,62 @@ def _log_choose(count: int) -> Array:
     return np.concatenate([[0.0], np.cumsum(steps)])
 
 
-def over_runs(runs: Sequence[Run], statistic: Callable[[Sequence[Run]], float]) -> Measured:
-    """``statistic`` of all runs together; whole runs are resampled, at most 200 different draws of them."""
+def over_runs(runs: Sequence[Run], statistic: Callable[[Sequence[Run]], float], *, signed: bool = False) -> Measured:
+    """``statistic`` of all runs together; whole runs are resampled, at most 200 different draws of them.
+
+    Its sample is what the statistic comes to of each run alone, and of each draw.
+    """
     import numpy as np
 
     found = statistic(runs)
     kept = {"side 1": [float(statistic([run])) for run in runs]}
     if len(runs) < 2:
-        return Measured(found, count=len(runs), of="runs", sample=Sample(OWN, kept))
+        return Measured(found, count=len(runs), of="runs", sample=Sample(OWN, kept, value=found, signed=signed))
     draws = np.sort(np.random.default_rng(1).integers(len(runs), size=(FEWEST, len(runs))), axis=1)
     # The order of the runs does not matter: what was drawn before need not be computed again.
     known = {draw: statistic([runs[k] for k in draw]) for draw in set(map(tuple, draws.tolist()))}
     drawn = np.array([known[tuple(draw)] for draw in draws.tolist()])
-    sample = Sample(OWN, kept | {"draws": drawn.tolist()})
-    ends = _interval(found, drawn, len(runs), positive=min(kept["side 1"]) > 0)
+    sample = Sample(OWN, kept | {"draws": drawn.tolist()}, value=found, signed=signed)
+    ends = _interval(found, drawn, len(runs), positive=not signed and min(kept["side 1"]) > 0)
     return Measured(found, *ends, len(runs), "runs", sample=sample)
 
 
-def again(measured: Measured, sample: Sample) -> Measured:
-    """What ``sample`` comes to by today's statistics; of one by an experiment's own code, what its draws say."""
-    sides, of = sample.sides, measured.of
-    if sample.by == "share":
-        found = share(sides["hits"][0], int(sides["count"][0]), of)
-    elif sample.by != OWN and "over" in sides:
+def again(sample: Sample) -> Measured:
+    """What ``sample`` comes to by today's statistics; of one by an experiment's own code, what its draws say.
+
+    Raises ``ValueError`` where it is no sample of a statistic.
+    """
+    sides, of = sample.sides, sample.of
+    if sample.by == "share" and set(sides) == {"hits", "count"}:
+        hits, count = sides["hits"][0], sides["count"][0]
+        if not count.is_integer():
+            raise ValueError(f"{hits:g} of {count:g} is no share")
+        found = share(hits, int(count), of)
+    elif sample.by == OWN:
+        found = _again_of_draws(sample)
+    elif set(sides) == {"data", "over"}:
         found = ratio(sides["data"], sides["over"], sample.by, of, paired=sample.paired)
-    elif sample.by != OWN:
-        found = estimate(sides["data"], sample.by, of)
+    elif set(sides) == {"data"}:
+        found = estimate(sides["data"], sample.by, of, signed=sample.signed)
     else:
-        found = _again_of_draws(measured, sample)
-    return replace(found, note=measured.note, sample=sample)
+        raise ValueError(f"{sample.by} of {', '.join(sides)} is no statistic")
+    return replace(found, sample=sample)
 
 
-def _again_of_draws(measured: Measured, sample: Sample) -> Measured:
-    sizes = [len(side) for name, side in sample.sides.items() if name != "draws"]
+def _again_of_draws(sample: Sample) -> Measured:
+    if sample.value is None:
+        raise ValueError("a statistic of an experiment's own has its value with it")
+    sides = {name: side for name, side in sample.sides.items() if name != "draws"}
+    sizes = [len(side) for side in sides.values()]
     low, high = None, None
     if "draws" in sample.sides:
         shrink = math.sqrt(min(sizes[0], MOST) / sizes[0])
-        positive = all(min(side) > 0 for name, side in sample.sides.items() if name != "draws")
-        draws = _array(sample.sides["draws"])
-        low, high = _interval(measured.value, draws, min(sizes), shrink, positive=positive)
-    low, high = (known if is_open is None else is_open for known, is_open in ((low, sample.low), (high, sample.high)))
-    return Measured(measured.value, low, high, min(sizes), measured.of)
+        positive = not sample.signed and all(min(side) > 0 for side in sides.values())
+        low, high = _interval(sample.value, _array(sample.sides["draws"]), min(sizes), shrink, positive=positive)
+        # An end that few values leave open: it lies further out than the draws say, never within.
+        low = low if sample.low is None else min(low, sample.low)
+        high = high if sample.high is None else max(high, sample.high)
+    return Measured(sample.value, low, high, min(sizes), sample.of)
 
 
 def from_json(value: Any) -> Value:
@@ -340,7 +452,7 @@ def from_json(value: Any) -> Value:
     data, over = (_numbers(value.get(side)) for side in ("data", "over"))
     if "over" in value:
         return ratio(data, over, value["statistic"], of, paired=value.get("paired", True))
-    return estimate(data, value["statistic"], of)
+    return estimate(data, value["statistic"], of, signed=value.get("signed", False))
 
 
 def _is_wilsons(found: Measured) -> bool:

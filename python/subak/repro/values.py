@@ -18,9 +18,15 @@ class Sample:
     sides: dict[str, list[float]]
     """``data``; ``over`` of a ratio; ``hits`` and ``count`` of a share; of ``own``, each side and the ``draws``."""
     paired: bool = False
+    value: float | None = None
+    """Of ``own``: what it comes to of all together."""
     low: float | None = None
     high: float | None = None
-    """Of ``own``: ends of the interval that few values leave open, whatever the draws say."""
+    """Of ``own``: ends of the interval that few values leave open, beyond what the draws say."""
+    signed: bool = False
+    """The value may lie on either side of 0."""
+    of: str = "runs"
+    """What was resampled."""
 
 
 @dataclass(frozen=True)
