@@ -277,7 +277,7 @@ def experiment_page(experiment: Experiment) -> str:
     parts = [
         f"# {experiment.name}\n",
         f"**Claimed:** {_cell(experiment.claim)}. **Found:** {_cell(records.found(record))}\n",
-        *[f"**Not asked:** {_cell(one)}.\n" for one in experiment.unasked],
+        *[f"**Not asked:** {_cell(one)}.\n" for one in experiment.not_asked],
     ]
     parts.append(f"*{experiment.title}.* {where} of: {source}.\n")
     parts.append(f"```sh\nsubak repro {experiment.name} --scale paper\n```\n")

@@ -131,6 +131,8 @@ def show(verdict: Verdict) -> None:
     for note in told["notes"]:
         out.print(f"Note: {note}")
     if verdict.scale == "paper":
+        for one in told["unasked"]:
+            out.print(f"Not judged: {one}.")
         out.print(f"Verdict: {verdict.word}.")
     else:
         for finding in verdict.broken:

@@ -21,6 +21,13 @@ from subak.repro.rules import OPERATORS, Rule
 PACKAGE = Path(__file__).parent.parent
 _PLACE = re.compile(r"(?i)\b(figure|section|table|equation)s? [\d.]+")
 _FEWER, _MORE = (re.compile(rf"(?i){word} (\d[\d,]*)") for word in ("fewer than", "more than"))
+_COMPARED = r"more|less|fewer|least|than|ahead|against|negatively|reduces|rises|fits|\w+er|best|highest|equal"
+_IN_WORDS: dict[float, re.Pattern[str]] = {
+    0: re.compile(rf"(?i)\b(no|none|never|not|nothing|without|{_COMPARED})\b"),
+    1: re.compile(rf"(?i)\b({_COMPARED})\b"),
+    100: re.compile(r"(?i)\b(all|every|each|always|any|across|no|never)\b"),
+}
+"""What a bound of 0, of 1 (a ratio) or of 100 (percent) is in words."""
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 PAPERS = PACKAGE / "papers"
 
@@ -204,21 +211,26 @@ def _sound(told: Section, check: Check) -> None:
 
 
 def _printed(rule: Rule | None, published: str, quote: str) -> bool:
-    """Whether the paper has the rule's bound: its numbers are printed, or words that compare mean equality."""
-    if rule is None or rule.op == "equals":
+    """Whether the paper has the rule's bound: its numbers are printed, or words that compare mean equality.
+
+    What has to be equal and is no number, such as the steps of an example, is the paper's as it stands.
+    """
+    if rule is None or (
+        rule.op == "equals" and (isinstance(rule.bound, bool) or not isinstance(rule.bound, int | float))
+    ):
         return True
     bounds = rule.bound if isinstance(rule.bound, list) else [rule.bound]
     return bool(published) and any(_says(text, rule.op, bounds) for text in (published, quote) if text)
 
 
 def _says(text: str, op: str, bounds: list[float]) -> bool:
-    """Whether the words have these bounds: as numbers, or as a comparison in words where it is with 0, 1 or 100%."""
+    """Whether the words have these bounds: as numbers, or in words where a comparison is with 0, 1 or 100%."""
     text = _PLACE.sub("", text)
     found = [float(one.replace(",", "")) for one in _NUMBER.findall(text)]
     found += [float(one.replace(",", "")) - 1 for one in _FEWER.findall(text)]
     found += [float(one.replace(",", "")) + 1 for one in _MORE.findall(text)]
-    if not found:
-        return op != "within" and bounds[0] in (0, 1, 100)
+    if not found or (bounds[0] == 100 and 100 not in found):
+        return op != "within" and bounds[0] in _IN_WORDS and bool(_IN_WORDS[bounds[0]].search(text))
     return all(any(math.isclose(b, n) for n in found) for b in bounds)
 
 

@@ -144,7 +144,7 @@ class Experiment:
     instead: str = ""
     """What runs in place of the system that the paper names, such as exact fluid rates."""
     unasked: tuple[str, ...] = ()
-    """Parts of the claim that no check asks."""
+    """Parts of the claim that no check measures."""
 
     @property
     def module(self) -> ModuleType:
@@ -155,6 +155,16 @@ class Experiment:
     def specs(self) -> dict[str, Path]:
         """The specs that it simulates, by name: ``spec.toml`` has none, ``spec-NAME.toml`` its own."""
         return {p.stem.removeprefix("spec").removeprefix("-"): p for p in sorted(self.folder.glob("spec*.toml"))}
+
+    @property
+    def not_asked(self) -> tuple[str, ...]:
+        """Parts of the claim, and published values, that no rule judges."""
+        judged = {c.key for c in self.checks if c.rule or c.claim}
+        silent = [c for c in self.checks if c.part == CLAIM and c.published and c.key not in judged]
+        told = [
+            f"{c.what}: the paper has {c.published}{f' {c.unit}' if c.unit not in c.published else ''}" for c in silent
+        ]
+        return (*self.unasked, *dict.fromkeys(told))
 
     def checks_at(self, scale: str) -> list[Check]:
         """The checks that mean something at ``scale``."""

@@ -123,6 +123,7 @@ class Verdict:
             "checks": [f.to_dict() for f in self.findings],
             "variants": [one.to_dict() for one in self.variants],
             "notes": list(self.main.notes),
+            "unasked": list(self.experiment.not_asked),
             "figures": list(self.figures),
         }
 

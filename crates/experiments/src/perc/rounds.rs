@@ -51,6 +51,8 @@ fn compute(context: &mut Context) -> Result<(), Fault> {
         .collect();
     context.report.series("ratio", json!({"columns": ["from", "setups"], "points": histogram}));
     context.report.value("under_bound", taken.iter().map(|t| t.3 / t.2).fold(f64::INFINITY, f64::min));
+    let twice = taken.iter().filter(|t| t.3 / t.2 >= 2.0).count();
+    context.report.share("twice_under", "setups", twice, taken.len());
     let exact = taken.iter().filter(|t| t.0).count();
     context.report.share("exact", "setups", exact, taken.len());
     context.report.note(

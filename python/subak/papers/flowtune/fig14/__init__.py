@@ -41,13 +41,18 @@ def _worst(runs: Sequence[Any], scheme: str) -> float:
     return max(_share(runs, scheme, load) for load in _loads(runs))
 
 
+def _most_beyond(runs: Sequence[Any]) -> float:
+    """Points that Flowtune drops beyond sfqCoDel, in the run and at the load where they are most."""
+    pairs = [([run], load) for run in runs for load in _loads(runs)]
+    return max(_share(run, "flowtune", load) - _share(run, "sfqcodel", load) for run, load in pairs)
+
+
 def measure(raw: RawResults) -> dict[str, Value]:
     """The share of bytes dropped at the load where it is largest, and at each load."""
     runs = _runs(raw)
     found: dict[str, Value] = {}
     if "sfqcodel" in runs[0].index.get_level_values("scheme"):
-        pairs = [([run], load) for run in runs for load in _loads(runs)]
-        found["least"] = max(_share(run, "flowtune", load) - _share(run, "sfqcodel", load) for run, load in pairs)
+        found["least"] = stats.over_runs(runs, _most_beyond, signed=True)
     for scheme in [s for s in SCHEMES if s in runs[0].index.get_level_values("scheme")]:
         found[scheme] = stats.over_runs(runs, partial(_worst, scheme=scheme))
         found[f"{scheme} all"] = [_share(runs, scheme, load) for load in _loads(runs)]

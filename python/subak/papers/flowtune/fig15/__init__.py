@@ -44,13 +44,17 @@ def _extreme(runs: Sequence[Run], rival: str, pick: Any) -> float:
     return float(pick([_gain(runs, rival, load) for load in _loads(runs)]))
 
 
+def _least_gain(runs: Sequence[Run]) -> float:
+    return min(_gain([run], "dctcp", load) for run in runs for load in _loads(runs))
+
+
 def measure(raw: RawResults) -> dict[str, Value]:
     """Points that a flow gains under Flowtune on average: at the load where it is least, and at each."""
     runs = _runs(raw)
     found: dict[str, Value] = {}
-    found["dctcp every"] = min(_gain([run], "dctcp", load) for run in runs for load in _loads(runs))
+    found["dctcp every"] = stats.over_runs(runs, _least_gain, signed=True)
     for rival in [s for s in sim.RIVALS if any(r == s for r, _ in runs[0])]:
-        found[rival] = stats.over_runs(runs, partial(_extreme, rival=rival, pick=min))
+        found[rival] = stats.over_runs(runs, partial(_extreme, rival=rival, pick=min), signed=True)
         found[f"{rival} all"] = [_gain(runs, rival, load) for load in _loads(runs)]
     return found
 

@@ -75,6 +75,9 @@ def measure(raw: RawResults) -> dict[str, Value]:
         found[f"{scheme} least"] = float(np.mean([shares.mean(axis=1).min() for shares in several]))
         found[f"{scheme} used"] = 100 * float(np.mean([shares.mean() for shares in phases]))
     found["flowtune worst"] = max(times["flowtune"])
+    found["flowtune within"] = stats.share(
+        sum(t <= BIN_US for t in times["flowtune"]), len(times["flowtune"]), "changes"
+    )
     for rival in ("dctcp", "xcp"):
         if rival in times:
             found[f"{rival} factor"] = stats.ratio(times[rival], times["flowtune"], "median", "changes", paired=True)

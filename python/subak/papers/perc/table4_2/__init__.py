@@ -37,10 +37,10 @@ def _own_rates(raw: RawResults, scheme: str) -> list[float]:
 
     The average is that of the run's last second. TCPs along the chain settle at rates of their own, far from max-min.
     """
-    columns = ["scheme", "time_ns", "flow_id", "rate_bps", "workload.flows"]
+    columns = ["scheme", "seed", "time_ns", "flow_id", "rate_bps", "workload.flows"]
     frame = raw.simulated("chain").table("rate", columns).to_pandas()
     frame = frame[frame["scheme"] == scheme]
-    return [_own_rate(of) for _, of in frame.groupby("workload.flows", sort=False)]
+    return [_own_rate(of) for _, of in frame.groupby(["workload.flows", "seed"], sort=False)]
 
 
 def _own_rate(frame: Any) -> float:

@@ -24,8 +24,13 @@ LATE = 0.5
 
 def _rates(raw: RawResults, run: str, scheme: str, column: str) -> tuple[np.ndarray, np.ndarray]:
     """Times, ns, and Gb/s of flow 0, all its connections together, and flow 1."""
-    frame = raw.simulated(run).table("rate", ["scheme", "flow", "time_ns", column]).to_pandas()
-    mine = frame[frame["scheme"] == scheme].pivot(index="time_ns", columns="flow", values=column).fillna(0)
+    frame = raw.simulated(run).table("rate", ["scheme", "seed", "flow", "time_ns", column]).to_pandas()
+    # Runs are alike: the first is read.
+    mine = (
+        frame[(frame["scheme"] == scheme) & (frame["seed"] == raw.plan.seed)]
+        .pivot(index="time_ns", columns="flow", values=column)
+        .fillna(0)
+    )
     rates = mine.to_numpy(dtype=float) / 1e9
     return mine.index.to_numpy(dtype=float), np.column_stack([rates[:, :-1].sum(axis=1), rates[:, -1]])
 

@@ -98,11 +98,12 @@ def _one(rng: Random, stranger: bool) -> tuple[set[str], set[str], int, int]:
 
 def run(settings: dict[str, Any], runs: int, seed: int, progress: Callable[[int, int, float], None]) -> dict[str, Any]:
     """Random logs, each checked."""
-    found, accused, planted_all, followed, rows_all = 0, 0, 0, 0, 0
+    found, tried, accused, planted_all, followed, rows_all = 0, 0, 0, 0, 0, 0
     table = []
     for k in range(runs):
         planted, named, follow, rows = _one(Random(f"{seed} {k}"), stranger=k % 4 == 3)
-        found += planted <= named
+        tried += bool(planted)
+        found += bool(planted) and planted <= named
         accused += len(named - planted)
         planted_all += len(planted)
         followed += follow
@@ -110,7 +111,7 @@ def run(settings: dict[str, Any], runs: int, seed: int, progress: Callable[[int,
         table.append([len(planted), len(planted & named), len(named - planted), rows])
         progress(k + 1, runs, (k + 1) / runs)
     values = {
-        "found": 100 * found / runs,
+        "found": {"statistic": "share", "hits": found, "count": tried, "of": "runs"},
         "accused": accused,
         "planted": planted_all,
         "followed": followed,
