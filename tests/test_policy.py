@@ -36,7 +36,9 @@ def _log(rows: list[str]) -> str:
 
 def test_a_thousand_random_logs() -> None:
     values = experiment.run({}, 1000, 5, lambda done, of, share: None)["values"]
-    assert (values["found"], values["accused"]) == (100, 0)
+    found = values["found"]
+    assert (found["hits"], values["accused"]) == (found["count"], 0)
+    assert found["count"] > 900, "runs with an offender"
     assert values["planted"] > 1000
     assert values["followed"] > 1000
 

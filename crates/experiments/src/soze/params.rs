@@ -36,10 +36,13 @@ enum Signal {
     Backlog,
     /// The same, to senders that are exact.
     Exact,
+    /// The same, to senders that keep a window: the other three keep a rate.
+    Window,
 }
 
 impl Signal {
-    const ALL: [(Signal, &str); 3] = [(Signal::Wait, "wait"), (Signal::Backlog, "backlog"), (Signal::Exact, "exact")];
+    const ALL: [(Signal, &str); 4] =
+        [(Signal::Wait, "wait"), (Signal::Backlog, "backlog"), (Signal::Exact, "exact"), (Signal::Window, "window")];
 }
 
 fn compute(context: &mut Context) -> Result<(), Fault> {
@@ -99,7 +102,7 @@ fn on_recurrences(context: &mut Context) {
 fn in_packets(job: &Job) -> Result<(bool, f64), Fault> {
     let setup = Hops::One.draw(job.seed)?;
     let p_us = if job.scale == 0.0 { 20.0 } else { job.scale * 1000f64.ln() * setup.rtt_ns as f64 / 1e3 };
-    let mut params = serde_json::Map::new();
+    let mut params = super::readings::rate_kept();
     params.insert("p".into(), json!(p_us * 1e-6));
     params.insert("m".into(), json!(job.m));
     if job.signal == Signal::Exact {
@@ -109,6 +112,9 @@ fn in_packets(job: &Job) -> Result<(bool, f64), Fault> {
     if job.signal != Signal::Wait {
         params.insert("signal".into(), json!("backlog"));
         params.insert("filter".into(), json!(0.0));
+    }
+    if job.signal == Signal::Window {
+        params.insert("state".into(), json!("window"));
     }
     let mut sim = subak_packet::build("soze", &params, &setup.network, SIZES, &[], job.seed)?;
     let flows: Vec<_> = setup.plans.iter().map(|plan| sim.add(plan.clone())).collect();

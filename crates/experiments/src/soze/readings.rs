@@ -27,7 +27,7 @@ const WHOLE: To = To::Word("update", "whole");
 /// All that lets rates settle.
 const ALL: [To; 6] = [FLOOR, To::Start, BACKLOG, NO_FILTER, To::Scale, EXACT];
 
-/// The readings: what is changed, from the defaults of `soze`.
+/// The readings: what is changed, from a rate that is kept (`rate_kept`).
 const READINGS: &[(&str, &[To])] = &[
     ("as it stands", &[]),
     ("whole updates", &[WHOLE]),
@@ -90,7 +90,7 @@ fn run(to: &[To], seed: u64) -> Result<Seen, Fault> {
 }
 
 fn params(to: &[To], setup: &Setup) -> Result<Map<String, Value>, Fault> {
-    let mut params = Map::new();
+    let mut params = rate_kept();
     for to in to {
         match *to {
             To::Word(name, word) => params.insert(name.into(), json!(word)),
@@ -107,6 +107,13 @@ fn params(to: &[To], setup: &Setup) -> Result<Map<String, Value>, Fault> {
         };
     }
     Ok(params)
+}
+
+/// Parameters of `soze` by which a sender keeps a rate, and packets tell what they waited, smoothed as the paper's switches
+/// do.
+pub(super) fn rate_kept() -> Map<String, Value> {
+    let params = json!({"state": "rate", "signal": "wait", "filter": 10e-6});
+    params.as_object().cloned().unwrap_or_default()
 }
 
 /// The sum of the weights.

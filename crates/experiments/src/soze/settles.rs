@@ -14,7 +14,7 @@ const PARAMS: [&str; 6] = ["headroom", "integral", "queue", "empties", "start_we
 /// These; how many networks have one congested hop and how many several, in place of the runs; whether (1 or 0) the paper's
 /// parameters run too.
 const SETTINGS: &[&str] =
-    &["headroom", "integral", "queue", "empties", "start_weights", "anew", "one", "several", "published"];
+    &["headroom", "integral", "queue", "empties", "start_weights", "anew", "one", "several", "published", "rate"];
 
 /// The default of `soze`'s `start_weights`.
 const START_WEIGHTS: f64 = 10.0;
@@ -26,6 +26,8 @@ const HEADROOM: f64 = 0.02;
 struct Job {
     hops: Hops,
     ours: bool,
+    /// Senders of `soze` keep a rate, not a window.
+    rate: bool,
     seed: u64,
 }
 
@@ -46,11 +48,12 @@ fn compute(context: &mut Context) -> Result<(), Fault> {
         counts.push((hops, context.number(name, networks, 0.0, 1e5)?.round() as u64));
     }
     let published = context.number("published", 1.0, 0.0, 1.0)? > 0.0;
+    let rate = context.number("rate", 0.0, 0.0, 1.0)? > 0.0;
     let schemes = if published { [false, true].as_slice() } else { &[true] };
     let mut jobs = Vec::new();
     for &(hops, count) in &counts {
         for &ours in schemes {
-            jobs.extend((0..count).map(|k| Job { hops, ours, seed: context.seed() + k }));
+            jobs.extend((0..count).map(|k| Job { hops, ours, rate, seed: context.seed() + k }));
         }
     }
     let seen = context.each(&jobs, jobs.len(), |job| run(job, &params, share))?;
@@ -86,7 +89,11 @@ fn compute(context: &mut Context) -> Result<(), Fault> {
 fn run(job: &Job, params: &Map<String, Value>, share: f64) -> Result<Both, Fault> {
     let mut setup = job.hops.draw(job.seed)?;
     let (name, share) = if job.ours { ("soze-virtual", share) } else { ("soze", 1.0) };
-    let mut params = if job.ours { params.clone() } else { Map::new() };
+    let mut params = match (job.ours, job.rate) {
+        (true, _) => params.clone(),
+        (false, true) => super::readings::rate_kept(),
+        (false, false) => Map::new(),
+    };
     // The least that a link keeps free is set, and what acknowledgements take does not come on top: they meet no data.
     if job.ours {
         params.insert("headroom".into(), json!(1.0 - share));

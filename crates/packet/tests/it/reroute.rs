@@ -73,7 +73,8 @@ fn a_rerouted_flow_is_as_fast_as_one_that_was_never_elsewhere() {
             let last = routes.last().unwrap();
             let want = after(info.name, &network, &[last], settle_ns);
             let got = after(info.name, &network, routes, settle_ns);
-            if got < 0.95 * want || got > 1.05 * want {
+            // Without a goal a flow alone may swing, and be faster than it was.
+            if got < 0.95 * want || (got > 1.05 * want && info.goal != Goal::Own) {
                 slow.push(format!("{:<14} turn {turn}: {got:.3} of {want:.3} Gb/s", info.name));
             }
         }

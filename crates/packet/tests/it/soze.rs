@@ -68,10 +68,12 @@ fn weights_are_real_numbers() {
 #[test]
 fn every_signal_and_control_shares_one_link_about_by_weight() {
     let cases = [
-        json!({"signal": "backlog", "filter": 0, "p": "150us", "m": 1}),
-        json!({"signal": "backlog", "filter": 0, "p": "150us", "m": 1, "state": "window-of-rate"}),
-        json!({"signal": "backlog", "filter": 0, "p": "150us", "m": 1, "update": "rtt"}),
-        json!({"signal": "utilization"}),
+        json!({"state": "rate", "p": "150us", "m": 1}),
+        json!({"state": "window-of-rate", "p": "150us", "m": 1}),
+        json!({"state": "rate", "p": "150us", "m": 1, "update": "rtt"}),
+        json!({"state": "rate", "signal": "utilization", "filter": "10us"}),
+        json!({}),
+        json!({"update": "rtt"}),
     ];
     for params in cases {
         let mut sim = build("soze", &chain(&[100e9], 6000), &params);
@@ -85,11 +87,6 @@ fn every_signal_and_control_shares_one_link_about_by_weight() {
     }
 }
 
-/// A sender that keeps a window, at the paper's p, k and m, with what waits for a signal and no filter.
-fn kept() -> serde_json::Value {
-    json!({"state": "window", "signal": "backlog", "filter": 0})
-}
-
 /// The worst flow off `want`, all in Gb/s.
 fn worst(got: &[f64], want: &[f64]) -> f64 {
     got.iter().zip(want).map(|(g, w)| (g / w - 1.0).abs()).fold(0.0, f64::max)
@@ -98,7 +95,7 @@ fn worst(got: &[f64], want: &[f64]) -> f64 {
 /// Figures 2, 3 and 17: with a rate as what is kept the worst flow is off by 24 to 50% and rates swing for ever.
 #[test]
 fn a_window_that_is_kept_settles_at_the_papers_parameters() {
-    let mut sim = build("soze", &chain(&[100e9], 3000), &kept());
+    let mut sim = build("soze", &chain(&[100e9], 3000), &json!({}));
     let flows = [1.0, 2.0, 3.0, 4.0].map(|weight| weighted(&mut *sim, &[0], weight));
     sim.run_until(2 * MS);
     let got = received_gbps(&mut *sim, &flows);
@@ -107,7 +104,7 @@ fn a_window_that_is_kept_settles_at_the_papers_parameters() {
     let queued_us = sim.link(LinkId(0)).queued_bytes as f64 * 8.0 / 100e9 * 1e6;
     assert!((queued_us / 9.67 - 1.0).abs() < 0.05, "{queued_us} us wait");
 
-    let mut sim = build("soze", &chain(&[100e9, 100e9], 3000), &kept());
+    let mut sim = build("soze", &chain(&[100e9, 100e9], 3000), &json!({}));
     let paths: [&[u32]; 6] = [&[0], &[0, 1], &[0, 1], &[0, 1], &[1], &[1]];
     let flows = paths.map(|path| weighted(&mut *sim, path, 1.0));
     for weight in [1.0, 2.0, 3.0, 5.0] {
@@ -132,7 +129,7 @@ fn a_window_holds_over_rates_round_trips_weights_and_many_flows() {
         (100e9, 2000, 12, &[1.0; 100], "20us"),
     ];
     for (capacity_bps, delay_ns, after_ms, weights, p) in cases {
-        let mut params = kept();
+        let mut params = json!({});
         params["p"] = json!(p);
         let mut sim = build("soze", &chain(&[capacity_bps], delay_ns), &params);
         let flows: Vec<FlowId> = weights.iter().map(|&weight| weighted(&mut *sim, &[0], weight)).collect();
@@ -151,7 +148,7 @@ fn a_window_holds_over_rates_round_trips_weights_and_many_flows() {
 fn a_window_is_a_packet_at_least() {
     let off = |mtu_bytes: u32| {
         let sizes = PacketSizes { mtu_bytes, ..PacketSizes::default() };
-        let params = kept();
+        let params = json!({});
         let network = chain(&[10e9], 2000);
         let mut sim = subak_packet::build("soze", params.as_object().unwrap(), &network, sizes, &[], 1).unwrap();
         let flows = [1.0, 30.0].map(|weight| weighted(&mut *sim, &[0], weight));
@@ -167,17 +164,16 @@ fn a_window_is_a_packet_at_least() {
 /// In integers the simulator comes to the same rates: each within 1% where they settle, and the sum where they swing.
 #[test]
 fn both_arithmetics_come_to_the_same_rates() {
-    let settled =
-        json!({"signal": "backlog", "filter": 0, "p": "150us", "m": 1, "sender": "exact", "least_rate": "beta"});
-    let filtered = json!({"signal": "backlog", "filter": "1us", "p": "250us", "sender": "exact", "least_rate": "beta"});
+    let settled = json!({"state": "rate", "p": "150us", "m": 1, "sender": "exact", "least_rate": "beta"});
+    let filtered = json!({"state": "rate", "filter": "1us", "p": "250us", "sender": "exact", "least_rate": "beta"});
     let cases = [
         ("soze-virtual", json!({}), true),
         ("soze", settled, true),
         ("soze", filtered, true),
-        ("soze", json!({}), false),
-        ("soze", json!({"state": "window-of-rate"}), false),
-        ("soze", kept(), true),
-        ("soze", json!({"signal": "utilization"}), false),
+        ("soze", json!({"state": "rate", "signal": "wait", "filter": "10us"}), false),
+        ("soze", json!({"state": "window-of-rate", "signal": "wait", "filter": "10us"}), false),
+        ("soze", json!({}), true),
+        ("soze", json!({"state": "rate", "signal": "utilization", "filter": "10us"}), false),
     ];
     for (scheme, params, each) in cases {
         let rates = ["float", "fixed"].map(|arithmetic| {
@@ -222,6 +218,7 @@ fn parameters_beyond_their_bounds_are_refused_with_the_reason() {
     let network = chain(&[100e9], 1000);
     let cases = [
         ("soze", json!({"m": 2}), "params.m", "lemma 3.1"),
+        ("soze", json!({"signal": "utilization"}), "params.filter", "give a time"),
         ("soze", json!({"m": 0}), "params.m", "lemma 3.1"),
         ("soze", json!({"p": "3us"}), "params.p", "lemma 3.2"),
         ("soze", json!({"dt": "6us"}), "params.p", "lemma 3.2"),

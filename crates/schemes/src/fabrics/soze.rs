@@ -49,8 +49,19 @@ pub(crate) const ARITHMETIC: Param = Param::choice(
     "senders and filters count in floating point, or in integers as kernels and switches do",
 );
 
+/// p of the paper's simulations, whose base RTTs are some 16 us.
+const PAPERS_P_NS: f64 = 20_000.0;
+/// ln(alpha / beta) base RTTs over p: a window is stable below 7.9 at m = 0.25 (`docs/fabrics/soze.md`), and the paper's own is
+/// 5.5.
+const MOST_GAIN: f64 = 6.0;
+
 const PARAMS: &[Param] = &[
-    Param::number("p", 20e-6, Holds::Time, "scale of queueing delays: that of beta less that of alpha"),
+    Param::number(
+        "p",
+        0.0,
+        Holds::Time,
+        "scale of queueing delays: that of beta less that of alpha; 0: 20 us, or ln(alpha / beta) / 6 base RTTs if longer",
+    ),
     Param::number("k", 3e-6, Holds::Time, "queueing delay of a link that a flow has for itself"),
     Param::number("m", 0.25, AMOUNT, "exponent of an update: above 0 and below 2"),
     ALPHA,
@@ -62,11 +73,11 @@ const PARAMS: &[Param] = &[
     ),
     SMALLEST_WEIGHT,
     Param::number("unit_flows", 1000.0, AMOUNT, "beta is alpha over this number of flows of that weight"),
-    Param::number("filter", 10e-6, Holds::Time, "time constant of the hop's filter over its signal; 0: none"),
+    Param::number("filter", 0.0, Holds::Time, "time constant of the hop's filter over its signal; 0: none"),
     Param::choice(
         "signal",
-        &["wait", "backlog", "utilization"],
-        "what a hop tells: what the packet waited, what waits over the rate, or what it sends over what it could",
+        &["backlog", "wait", "utilization"],
+        "what a hop tells: what waits over its rate, what the packet waited, or what it sends over what it could",
     ),
     Param::choice(
         "update",
@@ -85,8 +96,8 @@ const PARAMS: &[Param] = &[
     ),
     Param::choice(
         "state",
-        &["rate", "window", "window-of-rate"],
-        "what is kept: a rate, which paces packets; a window, over the RTT the rate; or a rate that makes a window",
+        &["window", "rate", "window-of-rate"],
+        "what is kept: a window, over the RTT the rate; a rate, which paces packets; or a rate that makes a window",
     ),
     Param::number("dt", 1e-6, Holds::Time, "longest time between updates for which p is checked (lemma 3.2)"),
     Param::number("start_weights", 10.0, AMOUNT, "a flow starts with its weight over this of alpha's line"),
@@ -100,6 +111,7 @@ impl Fabric for Soze {
         about: "rates from the largest queueing delay of the path, which stands for a rate-per-weight (Soze)",
         paper: "Wang and Ng, Soze, section 3",
         params: PARAMS,
+        // Weighted max-min where every share is some packets in a round trip; below, a window is a packet.
         goal: Goal::Own,
         settles: Settles::NEVER,
     };
@@ -118,8 +130,9 @@ impl Fabric for Soze {
             beta_bps: params.within("beta_gbps", 0.0, 1e6)? * 1e9,
             smallest_weight: params.within("smallest_weight", 1e-6, 1e6)?,
             unit_flows: params.within("unit_flows", 2.0, 1e9)?,
-            p_ns: params.within("p", 1e-9, 1.0)? * 1e9,
-            integral_rtts: 0.0,
+            p_ns: params.within("p", 0.0, 1.0)? * 1e9,
+            least_p_ns: PAPERS_P_NS,
+            integral_rtts: 1.0 / MOST_GAIN,
             k_ns: params.within("k", 0.0, 1.0)? * 1e9,
             m: exponent(params)?,
             state: match params.word("state") {
@@ -145,6 +158,10 @@ impl Fabric for Soze {
             _ => Signal::Utilization,
         };
         let filter_ns = params.within("filter", 0.0, 1.0)? * 1e9;
+        if signal == Signal::Utilization && filter_ns == 0.0 {
+            let what = "filter is 0, and signal is \"utilization\", which is that of some time";
+            return Err(Fault::new("params.filter", what, "give a time, such as \"10us\""));
+        }
         Ok(Soze { law, signal, filter_ns, header_bytes: header_bytes(params)? })
     }
     fn headers(&self) -> Headers {
@@ -204,11 +221,11 @@ fn range(law: &Law) -> Result<(), Fault> {
 
 /// Refuses a p below the bound of lemma 3.2.
 fn scale(law: &Law, dt_ns: f64) -> Result<(), Fault> {
-    let least_ns = 0.5 * dt_ns * law.span();
-    if law.p_ns > least_ns {
+    let (least_ns, p_ns) = (0.5 * dt_ns * law.span(), law.p_ns(0));
+    if p_ns > least_ns {
         return Ok(());
     }
-    let what = format!("p is {} us, and updates may be {} us apart", law.p_ns / 1e3, dt_ns / 1e3);
+    let what = format!("p is {} us, and updates may be {} us apart", p_ns / 1e3, dt_ns / 1e3);
     let why = "delays settle only for p > dt / 2 ln(alpha / beta) (Soze, lemma 3.2)";
     Err(Fault::new("params.p", what, format!("give more than {:.3} us, or a smaller dt; {why}", least_ns / 1e3)))
 }

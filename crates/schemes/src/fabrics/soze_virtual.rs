@@ -83,6 +83,7 @@ impl Fabric for SozeVirtual {
             smallest_weight: params.within("smallest_weight", 1e-6, 1e6)?,
             unit_flows: params.within("unit_flows", 2.0, 1e9)?,
             p_ns: 0.0,
+            least_p_ns: 0.0,
             integral_rtts: params.within("integral", 0.0, 1e6)?,
             k_ns: params.within("k", 0.0, 1.0)? * 1e9,
             m: exponent(params)?,

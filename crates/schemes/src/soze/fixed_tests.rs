@@ -13,6 +13,7 @@ fn set(name: &str) -> (Law, Limits, f64) {
         smallest_weight: 1.0,
         unit_flows: 2.0,
         p_ns: 20e3,
+        least_p_ns: 0.0,
         integral_rtts: 0.0,
         k_ns: 3e3,
         m: 0.25,

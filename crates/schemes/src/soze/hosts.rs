@@ -48,7 +48,7 @@ enum Link {
 impl Hosts {
     /// By `scheme`, `soze` or `soze-virtual`, with a spec's parameters. Rates of the hosts are those of the spec times `scale`,
     /// and times of the spec are those of the hosts times `scale`. `rtt_ns`: the longest idle round trip of the hosts;
-    /// `line_rate_bps`: the largest rate of a host's link.
+    /// `line_rate_bps`: the largest rate of a host's link. Senders of hosts keep a rate, which is the default of `state` here.
     pub fn new(
         scheme: &str,
         params: &Map<String, Value>,
@@ -56,11 +56,16 @@ impl Hosts {
         rtt_ns: Ns,
         line_rate_bps: f64,
     ) -> Result<Self, Fault> {
-        let params = Params::resolve(registry::find(scheme)?, params)?;
+        let mut params = params.clone();
+        if scheme == "soze" {
+            params.entry("state").or_insert("rate".into());
+        }
+        let params = Params::resolve(registry::find(scheme)?, &params)?;
         let slow = |law: Law| Law {
             alpha_bps: law.alpha_bps * scale,
             beta_bps: law.beta_bps * scale,
             p_ns: law.p_ns / scale,
+            least_p_ns: law.least_p_ns / scale,
             k_ns: law.k_ns / scale,
             arithmetic: Arithmetic::Fixed,
             ..law

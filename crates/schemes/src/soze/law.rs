@@ -54,8 +54,10 @@ pub struct Law {
     pub smallest_weight: f64,
     /// beta is alpha over this number.
     pub unit_flows: f64,
-    /// p, ns; 0: `integral_rtts` of ln(alpha / beta) round trips.
+    /// p, ns; 0: `integral_rtts` of ln(alpha / beta) round trips, and no less than `least_p_ns`.
     pub p_ns: f64,
+    /// The least p that follows from the round trip, ns.
+    pub least_p_ns: f64,
     /// p over ln(alpha / beta), in the network's longest round trips.
     pub integral_rtts: f64,
     /// k, ns.
@@ -88,7 +90,10 @@ impl Law {
 
     /// p in a network whose longest round trip is `rtt_ns`, ns.
     pub fn p_ns(&self, rtt_ns: Ns) -> f64 {
-        if self.p_ns > 0.0 { self.p_ns } else { self.integral_rtts * self.span() * rtt_ns as f64 }
+        if self.p_ns > 0.0 {
+            return self.p_ns;
+        }
+        (self.integral_rtts * self.span() * rtt_ns as f64).max(self.least_p_ns)
     }
 
     /// alpha in a network whose largest line rate is that, bit/s. It is one for all flows: a delay stands for one

@@ -27,6 +27,7 @@ impl Virtual {
             smallest_weight: 1.0,
             unit_flows: 400_000.0,
             p_ns: 0.0,
+            least_p_ns: 0.0,
             integral_rtts: 3.0,
             k_ns: 3e3,
             m: 1.0,

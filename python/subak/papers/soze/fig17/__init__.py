@@ -12,7 +12,11 @@ from subak.repro import RawResults, Value, figures
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-STEP_NS, LAST_NS, RTT_NS = 10_000_000, 5_000_000, 16_000
+STEP_NS, LAST_NS = 10_000_000, 5_000_000
+RTT_NS = 30_000
+"""The paper's own, with its queues: "0.3 milliseconds, which is around 10 RTTs" (section 5.3.4)."""
+AVERAGE_NS = 160_000
+"""Ten base RTTs: rates are averaged over them."""
 SHARES = {"soze": 1.0, "soze-virtual": 0.98, "wrr": 1.0}
 """What of a link each scheme aims at."""
 
@@ -27,9 +31,9 @@ def _steps(times: np.ndarray) -> int:
     return max(1, round(float(times[-1]) / STEP_NS))
 
 
-def _off(raw: RawResults, scheme: str) -> tuple[float, float, float]:
+def _off(raw: RawResults, scheme: str, seed: int) -> tuple[float, float, float]:
     """The worst flow's error of all steps, the sum of rates over the exact one, and flow 1's last rate."""
-    times, rates = series.rates_gbps(raw, scheme, "rate_bps")
+    times, rates = series.rates_gbps(raw, scheme, "rate_bps", seed)
     worst, used, last = 0.0, [], 0.0
     for step in range(_steps(times)):
         end = (step + 1) * STEP_NS
@@ -41,11 +45,11 @@ def _off(raw: RawResults, scheme: str) -> tuple[float, float, float]:
     return 100 * worst, 100 * float(np.mean(used)), last
 
 
-def _settled_rtts(raw: RawResults, scheme: str) -> list[float | None]:
-    """Round trips until each step has settled; None where it does not."""
-    times, rates = series.rates_gbps(raw, scheme, "assigned_bps")
+def _settled_rtts(raw: RawResults, scheme: str, seed: int) -> list[float | None]:
+    """RTTs from each change until the averages that begin then are near to the end; None where it does not settle."""
+    times, rates = series.rates_gbps(raw, scheme, "assigned_bps", seed)
     every = times[1] - times[0]
-    over = max(1, round(10 * RTT_NS / every))
+    over = max(1, round(AVERAGE_NS / every))
     found: list[float | None] = []
     for step in range(_steps(times)):
         begin, end = step * STEP_NS, min((step + 1) * STEP_NS, times[-1])
@@ -58,18 +62,22 @@ def _settled_rtts(raw: RawResults, scheme: str) -> list[float | None]:
         if len(off) == 0 or off[-1]:
             found.append(None)
         else:
-            found.append(float((0 if len(last) == 0 else last[-1] + 1 + over) * every / RTT_NS))
+            found.append(float((0 if len(last) == 0 else last[-1] + 1) * every / RTT_NS))
     return found
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Errors, use of capacity, and round trips to settle. Nothing is drawn at random."""
-    values: dict[str, Value] = {}
+    """Errors, use of capacity, and RTTs to settle, over runs whose starts differ by microseconds."""
+    return series.over_runs(raw, lambda seed: _measure(raw, seed))
+
+
+def _measure(raw: RawResults, seed: int) -> dict[str, float | str]:
+    values: dict[str, float | str] = {}
     for scheme in SHARES:
-        off, used, last = _off(raw, scheme)
+        off, used, last = _off(raw, scheme, seed)
         values[f"{scheme} off"], values[f"{scheme} used"] = round(off, 2), round(used, 2)
         values[f"{scheme} flow 1"] = round(last, 2)
-        rtts = _settled_rtts(raw, scheme)
+        rtts = _settled_rtts(raw, scheme, seed)
         values[f"{scheme} rtts"] = ", ".join("never" if r is None else f"{r:.0f}" for r in rtts)
         later = [500.0 if r is None else r for r in rtts[1:]]
         values[f"{scheme} most rtts"] = round(max(later)) if later else 0

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from subak.papers.soze import series
 from subak.repro import RawResults, Value, figures
 
 if TYPE_CHECKING:
@@ -18,16 +19,16 @@ SHARE = {"soze": 1.0, "soze-virtual": 0.98, "hpcc": 0.95}
 WEIGHTS = (1.0, 1.05, 1.155, 1.386, 1.9404, 3.49272)
 """Flow 0's, in the first run."""
 RTT_NS = 4_200
+"""Idle."""
 LATE = 0.5
 """The part of a step that is looked at: rates have had the first half to settle."""
 
 
-def _rates(raw: RawResults, run: str, scheme: str, column: str) -> tuple[np.ndarray, np.ndarray]:
+def _rates(raw: RawResults, run: str, scheme: str, column: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Times, ns, and Gb/s of flow 0, all its connections together, and flow 1."""
     frame = raw.simulated(run).table("rate", ["scheme", "seed", "flow", "time_ns", column]).to_pandas()
-    # Runs are alike: the first is read.
     mine = (
-        frame[(frame["scheme"] == scheme) & (frame["seed"] == raw.plan.seed)]
+        frame[(frame["scheme"] == scheme) & (frame["seed"] == seed)]
         .pivot(index="time_ns", columns="flow", values=column)
         .fillna(0)
     )
@@ -51,9 +52,17 @@ def _inside(run: str, times: np.ndarray, step: int, part: float) -> np.ndarray:
     return np.asarray((times > end - part * (end - begin)) & (times < end))
 
 
-def _settled(raw: RawResults, run: str, scheme: str) -> list[float | None]:
-    """Round trips until assigned rates, averaged over 10, are within 3% until a step ends; the first is the start."""
-    times, rates = _rates(raw, run, scheme, "assigned_bps")
+def _rtt_ns(raw: RawResults, run: str, scheme: str, seed: int) -> float:
+    """With what waits on average before the receiver."""
+    frame = raw.simulated(run).table("queue", ["scheme", "seed", "link", "queued_bytes"]).to_pandas()
+    mine = frame[(frame["scheme"] == scheme) & (frame["seed"] == seed) & (frame["link"] == "switch0->h2")]
+    return RTT_NS + float(mine["queued_bytes"].mean()) * 8 / 100
+
+
+def _settled(raw: RawResults, run: str, scheme: str, seed: int) -> list[float | None]:
+    """RTTs from each change until the averages over ten idle ones that begin then are within 3% to the step's end."""
+    times, rates = _rates(raw, run, scheme, "assigned_bps", seed)
+    rtt_ns = _rtt_ns(raw, run, scheme, seed)
     every = times[1] - times[0]
     over = max(1, round(10 * RTT_NS / every))
     found: list[float | None] = []
@@ -64,16 +73,20 @@ def _settled(raw: RawResults, run: str, scheme: str) -> list[float | None]:
         off = np.abs(means / (SHARE[scheme] * 100 * _aims(run, step)) - 1).max(axis=1) > 0.03
         last = np.flatnonzero(off)
         never = len(off) == 0 or bool(off[-1])
-        found.append(None if never else float((0 if len(last) == 0 else last[-1] + 1 + over) * every / RTT_NS))
+        found.append(None if never else float((0 if len(last) == 0 else last[-1] + 1) * every / rtt_ns))
     return found
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Shares off those that weights or connections ask for, swings, and round trips. Nothing is drawn at random."""
-    values: dict[str, Value] = {}
+    """Shares off those that weights or connections ask for, swings, and RTTs, over starts that differ a little."""
+    return series.over_runs(raw, lambda seed: _measure(raw, seed))
+
+
+def _measure(raw: RawResults, seed: int) -> dict[str, float | str]:
+    values: dict[str, float | str] = {}
     for run, schemes in RUNS.items():
         for scheme in schemes:
-            times, rates = _rates(raw, run, scheme, "rate_bps")
+            times, rates = _rates(raw, run, scheme, "rate_bps", seed)
             off, swing, used = [], [], []
             for step in range(_steps(run, times)):
                 late = rates[_inside(run, times, step, LATE)]
@@ -86,14 +99,14 @@ def measure(raw: RawResults) -> dict[str, Value]:
             values[f"{key} swing"] = round(100 * float(np.mean(swing)), 3)
             values[f"{key} used"] = round(float(np.mean(used)), 2)
             if scheme != "hpcc":
-                rtts = _settled(raw, run, scheme)
+                rtts = _settled(raw, run, scheme, seed)
                 values[f"{key} rtts"] = ", ".join("never" if r is None else f"{r:.0f}" for r in rtts)
                 later = [500.0 if r is None else r for r in rtts[1:]]
                 values[f"{key} mean rtts"] = round(float(np.mean(later)), 1) if later else 0
     for scheme in ("soze", "soze-virtual"):
         for what in ("off", "swing"):
             mine, other = (values[f"{one} connections {what}"] for one in (scheme, "hpcc"))
-            values[f"{scheme} {what} over hpcc"] = round(float(mine) / float(other), 4)  # type: ignore[arg-type]
+            values[f"{scheme} {what} over hpcc"] = round(float(mine) / float(other), 4)
     return values
 
 
@@ -103,7 +116,7 @@ def draw(raw: RawResults) -> Figure:
     for row, (run, schemes) in enumerate(RUNS.items()):
         for k, scheme in enumerate(schemes):
             plot = plots[3 * row + k]
-            times, rates = _rates(raw, run, scheme, "rate_bps")
+            times, rates = _rates(raw, run, scheme, "rate_bps", raw.plan.seed)
             for flow in range(2):
                 colour = figures.COLOURS[flow]
                 plot.plot(times / 1e6, rates[:, flow], color=colour, linestyle="-", linewidth=0.6, label=f"flow {flow}")

@@ -32,10 +32,14 @@ def _p_us(raw: RawResults) -> float:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Errors, swings and queues of the last millisecond. Nothing is drawn at random."""
-    values: dict[str, Value] = {}
+    """Errors, swings and queues of the last millisecond, over runs whose starts differ by microseconds."""
+    return series.over_runs(raw, lambda seed: _measure(raw, seed))
+
+
+def _measure(raw: RawResults, seed: int) -> dict[str, float | str]:
+    values: dict[str, float | str] = {}
     for scheme in _ran(raw):
-        times, rates = series.rates_gbps(raw, scheme, "assigned_bps")
+        times, rates = series.rates_gbps(raw, scheme, "assigned_bps", seed)
         # The last sample knows that the run has ended.
         late = rates[(times > times[-1] - LAST_NS) & (times < times[-1])]
         want = SHARES[scheme] * RATE_GBPS * WEIGHTS / WEIGHTS.sum()
@@ -43,11 +47,11 @@ def measure(raw: RawResults) -> dict[str, Value]:
         values[f"{scheme} off"] = round(100 * float(np.abs(mean / want - 1).max()), 3)
         values[f"{scheme} per weight"] = round(100 * float((mean / WEIGHTS).max() / (mean / WEIGHTS).min() - 1), 3)
         values[f"{scheme} swing"] = round(100 * float((late.std(axis=0) / mean).max()), 3)
-        at, queue = series.queue_us(raw, scheme, LINK, RATE_GBPS)
+        at, queue = series.queue_us(raw, scheme, LINK, RATE_GBPS, seed)
         values[f"{scheme} queue"] = round(float(queue[at > at[-1] - LAST_NS].mean()), 3)
     if "soze" in _ran(raw):
         target = _p_us(raw) * math.log(WEIGHTS.sum()) / SPAN + K_US
-        values["soze queue over target"] = round(float(values["soze queue"]) / target, 4)  # type: ignore[arg-type]
+        values["soze queue over target"] = round(float(values["soze queue"]) / target, 4)
     return values
 
 

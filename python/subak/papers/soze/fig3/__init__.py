@@ -32,11 +32,15 @@ def _late(times: np.ndarray, step: int) -> np.ndarray:
 
 
 def measure(raw: RawResults) -> dict[str, Value]:
-    """Rates of the last millisecond of each part, and rates-per-weight. Nothing is drawn at random."""
-    values: dict[str, Value] = {}
+    """Rates of the last millisecond of each part, and rates-per-weight: over runs whose starts differ a little."""
+    return series.over_runs(raw, lambda seed: _measure(raw, seed))
+
+
+def _measure(raw: RawResults, seed: int) -> dict[str, float | str]:
+    values: dict[str, float | str] = {}
     for scheme in _ran(raw):
         share = SHARES[scheme]
-        times, rates = series.rates_gbps(raw, scheme, "assigned_bps")
+        times, rates = series.rates_gbps(raw, scheme, "assigned_bps", seed)
         for step in range(2):
             mean = rates[_late(times, step)].mean(axis=0)
             part = f"{scheme} part {step + 1}"
@@ -47,11 +51,12 @@ def measure(raw: RawResults) -> dict[str, Value]:
             own, other = (blue, yellow) if step == 0 else (yellow, blue)
             values[f"{part} same"] = round(100 * float(abs(red / own - 1)), 3)
             values[f"{part} other"] = round(float(other / red), 3)
-            waits = {link: series.queue_us(raw, scheme, link, 100) for link in BOTTLENECK}
+            waits = {link: series.queue_us(raw, scheme, link, 100, seed) for link in BOTTLENECK}
             longest = [float(np.mean(queue[_late(at, step)])) for at, queue in waits.values()]
             values[f"{part} queues"] = ", ".join(f"{x:.2f}" for x in longest)
             if scheme == "soze":
-                values[f"{part} longer"] = BOTTLENECK[int(np.argmax(longest))] == BOTTLENECK[step]
+                own, other = (longest[k] for k in ((0, 1) if step == 0 else (1, 0)))
+                values[f"{part} longer"] = own / other
     return values
 
 

@@ -10,12 +10,17 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-SIGNALS = {"wait": "what a packet waited", "backlog": "what waits", "exact": "what waits, exact senders"}
+SIGNALS = {
+    "wait": "a rate, what a packet waited",
+    "backlog": "a rate, what waits",
+    "exact": "a rate, what waits, exact senders",
+    "window": "a window, what waits",
+}
 
 
 def draw(raw: RawResults) -> Figure:
     """The share of networks that settle, by p."""
-    figure, plots = figures.axes(columns=3, width=4)
+    figure, plots = figures.axes(columns=4, width=3.4)
     rows = raw.rows("packets")
     for plot, signal in zip(plots, SIGNALS, strict=True):
         scales = list(dict.fromkeys(row["p_over_span_rtts"] for row in rows))
