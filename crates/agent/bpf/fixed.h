@@ -29,7 +29,8 @@ struct law {
 	u32 floor_beta;
 	/* The field's unit is 2 to the power of this, ns. */
 	u32 unit_shift;
-	u32 reserved;
+	/* A sender keeps a window, not a rate. */
+	u32 window;
 };
 
 static __always_inline s64 clamp(s64 value, s64 least, s64 most)
@@ -188,6 +189,12 @@ static __always_inline s64 next_rate(const struct law *law, s64 log2_rate, s64 l
 	if (law->exact && rise > MOST_RISE_RTTS * ONE)
 		rise = MOST_RISE_RTTS * ONE;
 	return log2_rate + clamp(times(off, exponent_of(law, rtts)), -fall, rise);
+}
+
+/* The rate of a window that stays as it is while the round trip changes. */
+static __always_inline s64 keep_window(s64 log2_rate, u64 from_ns, u64 to_ns)
+{
+	return log2_rate + log2_of(from_ns) - log2_of(to_ns);
 }
 
 static __always_inline s64 bound_rate(const struct law *law, s64 log2_rate, s64 log2_weight, u64 rtt_ns)

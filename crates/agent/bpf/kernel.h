@@ -55,7 +55,10 @@ struct ack_sample {
 	u32 pkts_acked;
 };
 
-struct rate_sample;
+struct rate_sample {
+	/* Of the segment that was acknowledged; below 0: not measured. */
+	long rtt_us;
+};
 
 struct tcp_congestion_ops {
 	void (*init)(struct sock *sk);

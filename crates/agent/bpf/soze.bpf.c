@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
-/* Soze at a host (Wang and Ng, Soze, section 3): a congestion control whose rate follows the largest delay of the path.
+/* Soze at a host (Wang and Ng, Soze, section 3): a congestion control whose window or rate follows the largest delay of the
+ * path. Either is kept as the logarithm of a rate; that of a window is over the last round trip.
  *
  * Every segment has an option of 8 bytes: what the path there has told so far, which switches raise, and what the path back
  * had told when the last segment came. A connection whose segments come without it for a while has the kernel's own
@@ -21,6 +22,8 @@ struct flow {
 	s64 log2_rate;
 	s64 log2_weight;
 	u64 updated_ns;
+	/* The round trip that the rate of a window is over. */
+	u64 rtt_ns;
 	/* When the option came last. */
 	u64 heard_ns;
 	/* Segments came without it since, and since when. */
@@ -35,7 +38,8 @@ struct flow {
 	u32 updates;
 	/* Whether its program, or its control group, has said a weight. */
 	u32 weighted;
-	u32 reserved;
+	/* What rounding has left out of the window so far, in packets of 2^16. */
+	u32 left_out;
 };
 
 /* What all of a host's connections have. */
@@ -94,13 +98,35 @@ static __always_inline bool misses(struct flow *flow, u64 now_ns)
 	return true;
 }
 
+/* The window in packets, without pacing. What one acknowledgement's rounding leaves out, a later one's has. Where less than k
+ * waits there is room for k: without it a flow alone would have a packet or two in flight, and wait for delayed
+ * acknowledgements. */
+static __always_inline void allow(struct sock *sk, struct tcp_sock *tp, const struct law *law, struct flow *flow, u64 payload)
+{
+	u64 mss = tp->mss_cache ? tp->mss_cache : 1448, rtt_ns = flow->rtt_ns, packets, whole;
+
+	if (flow->there << (law->unit_shift & 31) < law->k_ns)
+		rtt_ns += law->k_ns;
+	packets = ((payload * (rtt_ns >> 10) / (NSEC_PER_SEC >> 10)) << 16) / mss + flow->left_out;
+	whole = packets >> 16;
+	flow->left_out = packets & 0xffff;
+	tp->snd_cwnd = whole > 0xffff ? 0xffff : whole ? (u32)whole : 1;
+	/* Bursts of segments are sized by it. */
+	sk->sk_pacing_rate = 2 * payload + 1;
+}
+
 /* The rate as the kernel has it: payload, bytes a second. */
 static __always_inline void pace(struct sock *sk, struct tcp_sock *tp, const struct law *law, struct flow *flow)
 {
-	u64 wire = exp2_of(flow->log2_rate) >> 19, rtt_ns = rtt_ns_of(tp);
+	u64 wire = exp2_of(flow->log2_rate) >> 19, rtt_ns = rtt_ns_of(tp), window;
 	u64 mss = tp->mss_cache ? tp->mss_cache : 1448;
 	u64 payload = wire * mss / (mss + HEADER_BYTES - OPTION_BYTES);
-	u64 window = wire * ((rtt_ns + law->longest_ns) >> 10) / (NSEC_PER_SEC >> 10) * 2 / mss + 2;
+
+	if (law->window) {
+		allow(sk, tp, law, flow, payload);
+		return;
+	}
+	window = wire * ((rtt_ns + law->longest_ns) >> 10) / (NSEC_PER_SEC >> 10) * 2 / mss + 2;
 
 	sk->sk_pacing_status = SK_PACING_NEEDED;
 	sk->sk_pacing_rate = payload ? payload : 1;
@@ -117,13 +143,14 @@ void BPF_PROG(soze_init, struct sock *sk)
 	if (flow && law) {
 		flow->log2_rate = clamp(law->log2_start + flow->log2_weight, 0, law->log2_most);
 		flow->updated_ns = bpf_ktime_get_ns();
+		flow->rtt_ns = rtt_ns_of((struct tcp_sock *)sk);
 		flow->started = 1;
 		pace(sk, (struct tcp_sock *)sk, law, flow);
 	}
 }
 
 SEC("struct_ops")
-void BPF_PROG(soze_control, struct sock *sk)
+void BPF_PROG(soze_control, struct sock *sk, u32 ack, int flag, const struct rate_sample *rs)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct flow *flow = bpf_sk_storage_get(&flows, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
@@ -133,6 +160,13 @@ void BPF_PROG(soze_control, struct sock *sk)
 	if (!flow || !law)
 		return;
 	rtt_ns = rtt_ns_of(tp);
+	if (law->window) {
+		if (rs->rtt_us > 0)
+			rtt_ns = (u64)rs->rtt_us * 1000;
+		if (flow->started)
+			flow->log2_rate = keep_window(flow->log2_rate, flow->rtt_ns, rtt_ns);
+		flow->rtt_ns = rtt_ns;
+	}
 	if (!flow->started) {
 		flow->log2_rate = law->log2_start + flow->log2_weight;
 		flow->updated_ns = now_ns;
@@ -174,7 +208,7 @@ void BPF_PROG(soze_state, struct sock *sk, u8 state)
 	struct law *law = bpf_sk_storage_get(&laws, sk, NULL, 0);
 
 	if (state == TCP_CA_LOSS && flow && law) {
-		flow->log2_rate = bound_rate(law, flow->log2_rate - ONE, flow->log2_weight, rtt_ns_of(tp));
+		flow->log2_rate = bound_rate(law, flow->log2_rate - ONE, flow->log2_weight, law->window ? flow->rtt_ns : rtt_ns_of(tp));
 		pace(sk, tp, law, flow);
 	}
 }

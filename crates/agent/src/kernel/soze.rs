@@ -108,6 +108,6 @@ fn law(settings: &Settings, hosts: &Hosts) -> types::law {
         exact: settings.exact.into(),
         floor_beta: settings.floor_beta.into(),
         unit_shift: hosts.unit_shift(),
-        reserved: 0,
+        window: settings.window.into(),
     }
 }

@@ -50,6 +50,7 @@ fn law(settings: &Settings) -> types::law {
         m: settings.m,
         exact: settings.exact.into(),
         floor_beta: settings.floor_beta.into(),
+        window: settings.window.into(),
         ..types::law::default()
     }
 }

@@ -285,8 +285,13 @@ proptest! {
 }
 
 #[test]
-fn hosts_refuse_a_window_by_name() {
-    let given = serde_json::json!({"state": "window"});
-    let fault = super::hosts::Hosts::new("soze", given.as_object().unwrap(), 1.0, 10_000, 1e9).unwrap_err();
-    assert!(fault.to_string().contains("params.state") && fault.to_string().contains("hosts keep a rate"), "{fault}");
+fn hosts_keep_a_window_or_a_rate() {
+    let hosts = |state: &str| {
+        let given = serde_json::json!({"state": state});
+        super::hosts::Hosts::new("soze", given.as_object().unwrap(), 1.0, 10_000, 1e9)
+    };
+    let keeps_window = |state| hosts(state).unwrap().sender(1e9, 12_000).unwrap().window;
+    assert!(keeps_window("window") && !keeps_window("rate"));
+    let fault = hosts("window-of-rate").unwrap_err().to_string();
+    assert!(fault.contains("params.state") && fault.contains("hosts keep a window or a rate"), "{fault}");
 }

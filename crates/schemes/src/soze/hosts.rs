@@ -48,7 +48,7 @@ enum Link {
 impl Hosts {
     /// By `scheme`, `soze` or `soze-virtual`, with a spec's parameters. Rates of the hosts are those of the spec times `scale`,
     /// and times of the spec are those of the hosts times `scale`. `rtt_ns`: the longest idle round trip of the hosts;
-    /// `line_rate_bps`: the largest rate of a host's link. Senders of hosts keep a rate, which is the default of `state` here.
+    /// `line_rate_bps`: the largest rate of a host's link.
     pub fn new(
         scheme: &str,
         params: &Map<String, Value>,
@@ -56,11 +56,7 @@ impl Hosts {
         rtt_ns: Ns,
         line_rate_bps: f64,
     ) -> Result<Self, Fault> {
-        let mut params = params.clone();
-        if scheme == "soze" {
-            params.entry("state").or_insert("rate".into());
-        }
-        let params = Params::resolve(registry::find(scheme)?, &params)?;
+        let params = Params::resolve(registry::find(scheme)?, params)?;
         let slow = |law: Law| Law {
             alpha_bps: law.alpha_bps * scale,
             beta_bps: law.beta_bps * scale,
@@ -85,9 +81,9 @@ impl Hosts {
                 return Err(Fault::new("scheme", what, "take soze or soze-virtual"));
             }
         };
-        if law.state != State::Rate {
-            let what = format!("state is \"{}\", and hosts keep a rate", params.word("state"));
-            return Err(Fault::new("params.state", what, "give state = \"rate\", or run it in the simulator"));
+        if law.state == State::WindowOfRate {
+            let what = "state is \"window-of-rate\", and hosts keep a window or a rate";
+            return Err(Fault::new("params.state", what, "give window or rate, or run it in the simulator"));
         }
         Ok(Hosts { link, law, rtt_ns, line_rate_bps })
     }

@@ -1,7 +1,7 @@
 //! A subflow's rate and what changes it, in floating point and in integers.
 
 use super::fixed::{self, FixedUpdate, ONE};
-use super::{Arithmetic, Floor, Law, MOST_RATIO, Update};
+use super::{Arithmetic, Floor, Law, MOST_RATIO, State, Update};
 use subak_core::Ns;
 
 /// A flow that sent less than a packet in so many round trips would hear of nothing.
@@ -64,7 +64,7 @@ impl SenderRate {
             Arithmetic::Float => {
                 SenderRate::Float(FloatRate { update, floor: law.floor, start_bps, weight: 1.0, bps: 0.0 })
             }
-            Arithmetic::Fixed => SenderRate::Fixed(FixedRate::new(&update, law.floor, start_bps, limits)),
+            Arithmetic::Fixed => SenderRate::Fixed(FixedRate::new(&update, law, start_bps, limits)),
         }
     }
 
@@ -156,6 +156,7 @@ impl FloatRate {
 pub struct FixedRate {
     update: FixedUpdate,
     floor: Floor,
+    window: bool,
     log2_start: i64,
     /// Half of beta.
     log2_least: i64,
@@ -192,12 +193,14 @@ pub struct Settings {
     pub exact: bool,
     /// The floor is half of beta, else a packet in a round trip.
     pub floor_beta: bool,
+    /// A window is kept, not a rate.
+    pub window: bool,
 }
 
 impl FixedRate {
     /// What it was made with.
     pub fn settings(&self) -> Settings {
-        let FixedRate { update, floor, log2_start, log2_least, log2_packet, most, .. } = *self;
+        let FixedRate { update, floor, window, log2_start, log2_least, log2_packet, most, .. } = *self;
         let (log2_alpha, slope, most_above_ns, k_ns, m, exact) = update.parts();
         let floor_beta = floor == Floor::Beta;
         Settings {
@@ -212,6 +215,7 @@ impl FixedRate {
             m,
             exact,
             floor_beta,
+            window,
         }
     }
     /// The same flow with this rate and this weight, as logarithms.
@@ -220,10 +224,11 @@ impl FixedRate {
         FixedRate { log2_rate, log2_weight, ..self }
     }
     /// See [`SenderRate::new`].
-    pub fn new(update: &Update, floor: Floor, start_bps: f64, limits: &Limits) -> Self {
+    pub fn new(update: &Update, law: &Law, start_bps: f64, limits: &Limits) -> Self {
         FixedRate {
             update: FixedUpdate::new(update),
-            floor,
+            floor: law.floor,
+            window: law.state == State::Window,
             log2_start: fixed::log2_of(start_bps),
             log2_least: fixed::log2_of(update.target.least_bps(1.0)),
             log2_packet: fixed::log2_of(limits.packet_bits as f64 * 1e9),
