@@ -83,6 +83,9 @@ impl<S: Scheme> Driver for Sim<S> {
     fn place_controller(&mut self, ways: &[(NodeId, Route)]) {
         self.place_at(ways);
     }
+    fn on_routes(&mut self, ways: &[(NodeId, Route)]) {
+        self.hear_of_routes(ways);
+    }
     fn watch(&mut self, watcher: Box<dyn Watcher>) {
         self.wake_for_each();
         self.watcher = Some(watcher);

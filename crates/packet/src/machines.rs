@@ -48,9 +48,7 @@ impl<S: Scheme> Sim<S> {
 
     /// The ways between nodes and the controller: its machine and the nodes' hear of its place.
     pub(crate) fn place_at(&mut self, ways: &[(NodeId, Route)]) {
-        for (node, way) in ways {
-            self.machines.ways[*node] = Some((self.routes.add(&way.forward), self.routes.add(&way.back)));
-        }
+        self.reach_by(ways);
         let bps = |links: BTreeSet<LinkId>| links.iter().map(|&l| self.ports[l].port.capacity_bps).sum();
         self.machines.place = Some(Place {
             host: ways.iter().find(|(_, way)| way.forward.is_empty()).map(|&(node, _)| node),
@@ -64,6 +62,30 @@ impl<S: Scheme> Sim<S> {
         }
         for (node, _) in ways {
             self.tell_place(*node);
+        }
+    }
+
+    /// Routing has noticed a change of links: the nodes of `ways` and the controller reach each other by these paths.
+    pub(crate) fn hear_of_routes(&mut self, ways: &[(NodeId, Route)]) {
+        self.reach_by(ways);
+        self.count_anew();
+    }
+
+    /// Links of a scheme that does not recover count all flows anew: see [`Hop::on_topology`]. Word of a failed link is everywhere
+    /// at once, as it is among those who find routes.
+    pub(crate) fn count_anew(&mut self) {
+        if self.scheme.recovers() {
+            return;
+        }
+        for p in self.ports.iter_mut().filter(|p| p.begins_here) {
+            p.refresh(&self.handled);
+            p.hop.on_topology(&p.port);
+        }
+    }
+
+    fn reach_by(&mut self, ways: &[(NodeId, Route)]) {
+        for (node, way) in ways {
+            self.machines.ways[*node] = Some((self.routes.add(&way.forward), self.routes.add(&way.back)));
         }
     }
 

@@ -261,6 +261,7 @@ impl<S: Scheme> Sim<S> {
                 }
                 if self.ports[link].held_down == 0 {
                     self.repeat_frames(link);
+                    self.count_anew();
                 }
             }
             LinkChange::Capacity(capacity_bps) => {

@@ -27,6 +27,11 @@ pub struct Field {
     pub bottlenecked: bool,
 }
 
+impl Field {
+    /// As a new flow carries it.
+    const NEW: Field = Field { a: 0.0, b: f64::INFINITY, bottlenecked: false };
+}
+
 /// What a link keeps: the same two numbers for any number of flows (it is [`Copy`]).
 #[derive(Debug, Clone, Copy)]
 pub struct Link {
@@ -62,7 +67,7 @@ impl Rule for Naive {
         Ok(Naive { tie: Tie::read(params)? })
     }
     fn fields(&self, hops: u16) -> Vec<Field> {
-        let mut fields = vec![Field { a: 0.0, b: f64::INFINITY, bottlenecked: false }; usize::from(hops)];
+        let mut fields = vec![Field::NEW; usize::from(hops)];
         fields.push(Field { a: f64::INFINITY, b: f64::INFINITY, bottlenecked: false });
         fields
     }
@@ -91,6 +96,9 @@ impl Rule for Naive {
         Step { e, b, a: field.a, bottlenecked: field.bottlenecked, ignored: false }
     }
 
+    fn forgotten(&self, fields: &mut Vec<Field>, hop: u16) {
+        fields[usize::from(hop)] = Field::NEW;
+    }
     fn demand(&self, fields: &mut Vec<Field>, rate: f64) {
         fields.last_mut().expect("the virtual link is there").b = rate;
     }

@@ -230,6 +230,9 @@ impl Rule for Stateless {
         let old = fields.links[usize::from(visit.hop)];
         link.sums.reweigh((!old.bottlenecked).then_some(old.a), was, weight, &link.scale);
     }
+    fn forgotten(&self, fields: &mut Fields, hop: u16) {
+        fields.write(hop, Field::NEW);
+    }
     fn new_round(&self, link: &mut Link) {
         link.max_e.reset();
     }

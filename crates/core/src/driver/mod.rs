@@ -331,6 +331,11 @@ pub trait Driver: Send {
     fn place_controller(&mut self, ways: &[(NodeId, Route)]) {
         let _ = ways;
     }
+    /// Routing has noticed that a link failed or came back. These nodes and the controller reach each other by other paths from
+    /// now on; flows take theirs by [`Driver::reroute`] after this.
+    fn on_routes(&mut self, ways: &[(NodeId, Route)]) {
+        let _ = ways;
+    }
     /// `watcher` hears of packets. Told before time goes on. Drivers without packets have nothing to say.
     fn watch(&mut self, watcher: Box<dyn Watcher>) {
         drop(watcher);

@@ -264,6 +264,11 @@ pub trait Hop<S: Scheme>: Send {
     fn on_capacity(&mut self, port: &Port) {
         let _ = port;
     }
+    /// A failed link has come back, or routing has noticed that one failed or came back: what links keep of messages that were lost
+    /// there is wrong. Only schemes that do not [recover](Scheme::recovers) are told.
+    fn on_topology(&mut self, port: &Port) {
+        let _ = port;
+    }
     /// A control message passes, in either direction: see [`Visit`].
     fn on_ctl(&mut self, io: &mut Io<S>, message: &mut S::Ctl, visit: Visit, port: &Port) {
         let _ = (io, message, visit, port);

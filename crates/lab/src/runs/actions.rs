@@ -8,15 +8,18 @@ use crate::spec::workload::Planned;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use subak_core::driver::{Driver, Injected, LinkChange, Route};
-use subak_core::{Fault, FlowId, IdVec, LinkId, Ns, Utility};
+use subak_core::route::Router;
+use subak_core::{Fault, FlowId, IdVec, LinkId, NodeId, Ns, Utility};
 
-/// What is to be done to a flow.
+/// What is to be done to a flow, or for the controller.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Action {
     /// It has another weight, and with it another utility.
     Weight(FlowId, f64, Option<Arc<Utility>>),
     /// Its subflows take these paths.
     Reroute(FlowId, Vec<Route>),
+    /// Routing has noticed a change of links; these hosts and the controller reach each other by these paths.
+    Routes(Vec<(NodeId, Route)>),
 }
 
 /// What the spec says will happen, and what follows from what has.
@@ -154,10 +157,8 @@ impl<'a> Actions<'a> {
         if avoided == self.avoided {
             return;
         }
-        let crosses = |route: &Route, links: &BTreeSet<LinkId>| {
-            route.forward.iter().chain(&route.back).any(|l| links.contains(l))
-        };
         let mut router = self.setting.topology.router_avoiding(&avoided);
+        actions.push(Action::Routes(self.controller_around(&avoided, &mut router)));
         for (f, flow) in flows.iter_enumerated() {
             let (Some(src), Some(dst)) = (flow.src, flow.dst) else { continue };
             let routes = &flow.plan.routes;
@@ -176,6 +177,25 @@ impl<'a> Actions<'a> {
         }
         self.avoided = avoided;
     }
+
+    /// The hosts whose path to the controller crosses a link that is `avoided`, or was, take another.
+    fn controller_around(&self, avoided: &BTreeSet<LinkId>, router: &mut Router) -> Vec<(NodeId, Route)> {
+        let network = self.setting.topology.network();
+        let mut changed = Vec::new();
+        for (host, way) in self.setting.controller.iter().flatten() {
+            if crosses(way, avoided) || crosses(way, &self.avoided) {
+                let at = way.forward.last().and_then(|&last| network.links()[last].to).unwrap_or(*host);
+                let around = crosses(way, avoided).then(|| router.route(*host, at, 0).ok()).flatten();
+                changed.push((*host, around.unwrap_or_else(|| way.clone())));
+            }
+        }
+        changed
+    }
+}
+
+/// Whether either direction of `route` has one of `links`.
+fn crosses(route: &Route, links: &BTreeSet<LinkId>) -> bool {
+    route.forward.iter().chain(&route.back).any(|l| links.contains(l))
 }
 
 impl Action {
@@ -184,6 +204,7 @@ impl Action {
         match self {
             Action::Weight(f, weight, utility) => driver.set_weight(*f, *weight, utility.clone()),
             Action::Reroute(f, routes) => driver.reroute(*f, routes),
+            Action::Routes(ways) => driver.on_routes(ways),
         }
     }
 }

@@ -88,6 +88,7 @@ impl<'a> Watch<'a> {
         match action {
             Action::Weight(f, weight, utility) => self.oracle.set_weight(*f, *weight, utility.clone()),
             Action::Reroute(f, routes) => self.oracle.reroute(*f, routes),
+            Action::Routes(_) => {}
         }
     }
 

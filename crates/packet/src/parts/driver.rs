@@ -24,6 +24,9 @@ impl<S: Scheme> Driver for Parts<S> {
     fn place_controller(&mut self, ways: &[(NodeId, Route)]) {
         self.sims.iter_mut().for_each(|sim| sim.place_at(ways));
     }
+    fn on_routes(&mut self, ways: &[(NodeId, Route)]) {
+        self.sims.iter_mut().for_each(|sim| sim.hear_of_routes(ways));
+    }
     /// # Panics
     /// Always: who watches packets wants them in their order, and asks for one thread.
     fn watch(&mut self, _watcher: Box<dyn Watcher>) {

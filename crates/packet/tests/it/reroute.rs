@@ -1,9 +1,10 @@
 //! A flow that takes another path while packets are in flight is soon as fast as one that took that path from the start.
 
 use crate::common::*;
-use subak_core::driver::{Driver, Route};
+use crate::leaf_spine::LeafSpine;
+use subak_core::driver::{Driver, Injected, Route};
 use subak_core::scheme::Goal;
-use subak_core::{FlowId, Network, NodeKind};
+use subak_core::{FlowId, LinkId, Network, NodeKind};
 
 const MS: u64 = 1_000_000;
 /// The longest base RTT of the diamond.
@@ -96,4 +97,116 @@ fn hpcc_does_not_starve_while_acknowledgements_of_two_paths_come_in_turns() {
             assert!(got > 8.0, "reroute {k}: {got:.3} Gb/s");
         }
     }
+}
+
+/// When a link goes down, for how long, and how long after each change routes follow.
+const DOWN_NS: [u64; 3] = [4 * MS, 8 * MS, 12 * MS];
+const OUTAGE_NS: u64 = MS;
+const REROUTE_NS: u64 = 200_000;
+
+/// An outage that repeats: whether the last one lasts for ever, and whether routes follow.
+#[derive(Debug, Clone, Copy)]
+struct Outage {
+    link: LinkId,
+    for_ever: bool,
+    rerouted: bool,
+}
+
+impl Outage {
+    fn up_ns(self, down_ns: u64) -> u64 {
+        if self.for_ever && down_ns == DOWN_NS[2] { u64::MAX } else { down_ns + OUTAGE_NS }
+    }
+
+    fn faults(self) -> impl Iterator<Item = Injected> {
+        DOWN_NS.into_iter().map(move |down_ns| {
+            let up_ns = self.up_ns(down_ns);
+            Injected::Down { link: self.link, down_ns, up_ns, keeps: false }
+        })
+    }
+
+    /// When routes change, and whether they leave the link.
+    fn turns(self) -> impl Iterator<Item = (u64, bool)> {
+        let both = move |down_ns| [(down_ns, true), (self.up_ns(down_ns), false)];
+        let turns = DOWN_NS.into_iter().filter(move |_| self.rerouted).flat_map(both);
+        turns.filter(|turn| turn.0 < u64::MAX).map(|(at_ns, leaves)| (at_ns + REROUTE_NS, leaves))
+    }
+}
+
+/// Each host sends to one of the other leaf, by the spine of its number. `detour`: those of spine 0 go by spine 1.
+fn permutation(net: &LeafSpine, detour: bool) -> Vec<(Route, Route)> {
+    let one = |h: usize| {
+        let [there, by] = [(h + 4 + h / 4) % 4 + 4 * usize::from(h < 4), h % 2];
+        (net.route(h, there, if detour { 1 } else { by }), net.route(h, there, 1 - by))
+    };
+    (0..net.hosts()).map(one).collect()
+}
+
+/// Rates of the flows over 4 ms, Gb/s, long after the outage.
+fn rates(scheme: &str, net: &LeafSpine, outage: Option<Outage>, detour: bool) -> Vec<f64> {
+    let faults: Vec<_> = outage.into_iter().flat_map(Outage::faults).collect();
+    let mut sim = start(scheme, &net.network, &faults, 1);
+    let routes = permutation(net, detour);
+    let flows: Vec<_> = routes.iter().map(|(route, _)| sim.add(plan(route.clone(), 0, None))).collect();
+    for (at_ns, leaves) in outage.into_iter().flat_map(Outage::turns) {
+        sim.run_until(at_ns);
+        let avoided = outage.filter(|_| leaves).map(|outage| outage.link);
+        sim.on_routes(&controller_paths(&net.network, avoided));
+        for (&flow, (route, around)) in flows.iter().zip(&routes) {
+            let fails = |l: &LinkId| outage.is_some_and(|outage| outage.link == *l);
+            if route.forward.iter().chain(&route.back).any(fails) {
+                sim.reroute(flow, &[if leaves { around } else { route }.clone()]);
+            }
+        }
+    }
+    let mut received = |at_ns| {
+        sim.run_until(at_ns);
+        flows.iter().map(|&f| sim.flow(f).received_wire_bytes).collect::<Vec<_>>()
+    };
+    let (before, after) = (received(20 * MS), received(24 * MS));
+    after.iter().zip(before).map(|(after, before)| (after - before) as f64 * 8.0 / 4e6).collect()
+}
+
+#[test]
+fn links_keep_no_rate_for_what_was_lost_at_a_failed_link() {
+    let net = LeafSpine::new(2, 2, 4, 10e9);
+    let path = net.route(0, 4, 0).forward;
+    let mut wrong = Vec::new();
+    for scheme in schemes_with_a_goal() {
+        for for_ever in [false, true] {
+            let want = rates(scheme, &net, None, for_ever);
+            for (link, rerouted) in [(path[1], true), (path[2], true), (path[1], false)] {
+                if for_ever && !rerouted {
+                    continue;
+                }
+                let outage = Outage { link, for_ever, rerouted };
+                let got = rates(scheme, &net, Some(outage), false);
+                if got.iter().zip(&want).any(|(got, want)| (got / want - 1.0).abs() > 0.05) {
+                    wrong.push(format!("{scheme} {outage:?}: {got:.2?} of {want:.2?} Gb/s"));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "after outages:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_flow_whose_receiver_is_cut_off_leaves_its_share_to_others() {
+    let network = star(3, 10e9, 2000);
+    let faults = [Injected::Down { link: LinkId(5), down_ns: 4 * MS, up_ns: u64::MAX, keeps: false }];
+    let mut wrong = Vec::new();
+    for scheme in ["charny", "fair", "n-perc", "s-perc", "given/s-perc"] {
+        let rate = |faults: &[Injected], flows: &[usize]| {
+            let mut sim = start(scheme, &network, faults, 1);
+            let flows: Vec<_> = flows.iter().map(|&dst| sim.add(plan(over_star(0, dst), 0, None))).collect();
+            sim.run_until(4 * MS + REROUTE_NS);
+            sim.on_routes(&controller_paths(&network, None));
+            sim.run_until(20 * MS);
+            gbps(&mut *sim, flows[0], 4 * MS)
+        };
+        let (got, want) = (rate(&faults, &[1, 2]), rate(&[], &[1]));
+        if got < 0.95 * want {
+            wrong.push(format!("{scheme}: {got:.3} of {want:.3} Gb/s"));
+        }
+    }
+    assert!(wrong.is_empty(), "beside a flow without a path:\n{}", wrong.join("\n"));
 }

@@ -173,6 +173,9 @@ impl FabricHop<SPercFabric> for SPercHop {
     fn on_capacity(&mut self, port: &Port) {
         self.hop.on_capacity(port);
     }
+    fn on_topology(&mut self, port: &Port) {
+        self.hop.on_topology(port);
+    }
     fn on_start<S: Scheme<Ctl: Carries<Message<Stateless>>>>(&mut self, io: &mut Io<S>) {
         relay(&mut self.io, io, |_, _| (), |io| self.hop.on_start(io));
     }

@@ -147,6 +147,10 @@ pub trait FabricHop<F: Fabric>: Send {
     fn on_capacity(&mut self, port: &Port) {
         let _ = port;
     }
+    /// As [`Hop::on_topology`](subak_core::scheme::Hop::on_topology).
+    fn on_topology(&mut self, port: &Port) {
+        let _ = port;
+    }
     /// A data packet or acknowledgement is about to enter the output queue.
     fn on_enqueue<S: Scheme<Ctl: Carries<F::Ctl>>>(&mut self, io: &mut Io<S>, packet: Passing<F::Header>, port: &Port) {
         let _ = (io, packet, port);

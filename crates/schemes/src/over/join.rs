@@ -249,6 +249,9 @@ impl<W: Wish, O: Optimizer<Wish = W>, F: Fabric<Wish = W>> Hop<Over<O, F>> for O
     fn on_capacity(&mut self, port: &Port) {
         self.fabric.on_capacity(port);
     }
+    fn on_topology(&mut self, port: &Port) {
+        self.fabric.on_topology(port);
+    }
 
     #[inline]
     fn on_enqueue(&mut self, io: &mut Io<Over<O, F>>, packet: &mut Packet<Over<O, F>>, port: &Port) {

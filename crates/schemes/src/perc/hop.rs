@@ -19,6 +19,8 @@ pub struct PercHop<R: Rule> {
     control_bytes: u32,
     /// Flows over this link.
     flows: u32,
+    /// How often it has forgotten its flows.
+    count: u32,
     round: Option<Round>,
 }
 
@@ -33,6 +35,7 @@ impl<R: Rule> PercHop<R> {
             settings,
             control_bytes: super::MIN_CONTROL_BYTES,
             flows: 0,
+            count: 0,
             round: R::ROUNDS
                 .then(|| Round::new(settings.round_ns, settings.first_round_ns, port.rtt_ns, wait_ns(port))),
         }
@@ -52,6 +55,18 @@ impl<R: Rule> PercHop<R> {
         let flows = R::flows(&self.link).unwrap_or(self.flows).max(1);
         let bits = f64::from(self.control_bytes) * 8.0 * f64::from(flows);
         (bits / self.control_bps * 1e9).ceil() as Ns
+    }
+
+    /// Whether this link holds the packet's flow; one that it has forgotten is counted anew on the way out.
+    fn holds(&mut self, message: &mut Message<R>, visit: Visit) -> bool {
+        let holds = message.counts.of(visit.hop) == self.count;
+        if holds || !visit.forward {
+            return holds;
+        }
+        message.counts.set(visit.hop, self.count);
+        self.rule.forgotten(&mut message.fields, visit.hop);
+        self.flows += u32::from(!message.first);
+        true
     }
 
     fn count(&mut self, message: &mut Message<R>) {
@@ -81,7 +96,17 @@ impl<R: Rule> Hop<Perc<R>> for PercHop<R> {
         }
     }
 
+    fn on_topology(&mut self, port: &Port) {
+        self.link = self.rule.link(self.settings.data_bps(port));
+        self.flows = 0;
+        self.count += 1;
+    }
+
     fn on_ctl(&mut self, io: &mut Io<Perc<R>>, message: &mut Message<R>, visit: Visit, port: &Port) {
+        if message.probe {
+            return;
+        }
+        let holds = self.holds(message, visit);
         if visit.forward {
             self.control_bytes = super::wire_bytes(self.rule.content_bytes(visit.hop + 1)).max(self.control_bytes);
             self.count(message);
@@ -90,7 +115,7 @@ impl<R: Rule> Hop<Perc<R>> for PercHop<R> {
             round.saw(message.period_ns.max(message.tx_ns), io.now_ns);
             message.round_ns = message.round_ns.max(round.ns);
         }
-        if !(visit.forward || self.settings.reverse) {
+        if !(visit.forward || self.settings.reverse && holds) {
             return;
         }
         if visit.forward && message.was != message.weight {
@@ -184,6 +209,7 @@ impl Round {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::perc::Counts;
     use crate::s_perc::{SPerc, Stateless};
     use serde_json::Map;
     use subak_core::scheme::Named;
@@ -212,8 +238,19 @@ mod tests {
 
     fn pass(hop: &mut PercHop<Stateless>, flow: u32, first: bool, fin: bool) -> Message<Stateless> {
         let fields = Stateless::default().fields(1);
-        let mut message =
-            Message { weight: 1.0, was: 1.0, serial: 1, first, fin, tx_ns: 0, period_ns: RTT_NS, round_ns: 0, fields };
+        let mut message = Message {
+            weight: 1.0,
+            was: 1.0,
+            serial: 1,
+            first,
+            fin,
+            probe: false,
+            tx_ns: 0,
+            period_ns: RTT_NS,
+            round_ns: 0,
+            counts: Counts::default(),
+            fields,
+        };
         let visit = Visit { flow: FlowId(flow), subflow: SubflowId(0), hop: 0, forward: true };
         hop.on_ctl(&mut Io::default(), &mut message, visit, &port());
         message

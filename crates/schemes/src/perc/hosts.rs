@@ -3,7 +3,7 @@
 use super::division::Tables;
 use super::fixed::{Entry, Fixed, LinkSettings, MOST_HOPS, Unit, WEIGHT_BITS};
 use super::wire::{self, Datagram};
-use super::{Message, Perc, PercSource, Rule, Settings, Tie};
+use super::{Counts, Message, Perc, PercSource, Rule, Settings, Tie};
 use crate::registry;
 use crate::s_perc::{COMPACT, Field, Fields, SPerc, Stateless};
 use crate::s_perc_star::{Numbered, Robust, SPercStar};
@@ -340,7 +340,19 @@ impl<R: Wired> Machine<R> {
             [packet.tx_us, packet.period_us, packet.round_us].map(|us| Ns::from(us) * 1000);
         let fields = <R as Wired>::fields(packet, self.common.unit);
         let Fixed { first, fin, .. } = *packet;
-        Message { weight, was, serial: datagram.serial, first, fin, tx_ns, period_ns, round_ns, fields }
+        Message {
+            weight,
+            was,
+            serial: datagram.serial,
+            first,
+            fin,
+            probe: false,
+            tx_ns,
+            period_ns,
+            round_ns,
+            counts: Counts::default(),
+            fields,
+        }
     }
 }
 

@@ -12,6 +12,11 @@
 //! - Flows differ in their round trips, so a packet tells its flow's period, the longer of its last round trip and
 //!   Tx_ctrl, and `round` follows the longest period of a link's own flows. It stays above that by what a control packet
 //!   may wait for data packets, and is halved where it still is after that.
+//! - Links of a member that does not recover from lost packets forget all flows when routing notices that a link failed or came
+//!   back, and when it comes back: packets lost there would be counted for ever. A packet names, for each link, the count that
+//!   its flow is in, so that the link counts the flow anew as its next packet passes.
+//! - In place of a lost packet such a member sends one that no link counts, until one comes back: on a dead path each would be
+//!   counted by the links before the failed one.
 
 pub mod division;
 pub mod fixed;
@@ -102,6 +107,10 @@ pub trait Rule: Clone + Debug + Send + 'static {
     fn reweigh(&self, link: &mut Self::Link, fields: &Self::Fields, visit: Visit, was: f64, weight: f64) {
         let _ = (link, fields, visit, was, weight);
     }
+    /// The packet's `hop`-th link has forgotten the flow, and takes it for new: for rules whose packets say how a flow is counted.
+    fn forgotten(&self, fields: &mut Self::Fields, hop: u16) {
+        let _ = (fields, hop);
+    }
     /// A round of the link is over.
     fn new_round(&self, link: &mut Self::Link) {
         let _ = link;
@@ -141,6 +150,8 @@ pub struct Message<R: Rule> {
     pub first: bool,
     /// The flow is leaving.
     pub fin: bool,
+    /// Asks whether the path is there: no link counts it.
+    pub probe: bool,
     /// Longest time between two packets that a link on the way asks for, ns (Tx_ctrl).
     pub tx_ns: Ns,
     /// The flow's period, as its last trip had it: the longer of round trip and Tx_ctrl, ns. It and Tx_ctrl share the
@@ -148,8 +159,27 @@ pub struct Message<R: Rule> {
     pub period_ns: Ns,
     /// Longest `round` of a link on the way, ns.
     pub round_ns: Ns,
+    /// In which count of its flows each link counted this one.
+    pub counts: Counts,
     /// The part that links work on.
     pub fields: R::Fields,
+}
+
+/// For each link of a path, how often it had forgotten its flows when it counted this one. A bit a link would do on the wire; the
+/// packet's size leaves it out.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counts(Vec<u32>);
+
+impl Counts {
+    fn of(&self, hop: u16) -> u32 {
+        self.0.get(usize::from(hop)).copied().unwrap_or(0)
+    }
+
+    fn set(&mut self, hop: u16, count: u32) {
+        let hop = usize::from(hop);
+        self.0.resize(self.0.len().max(hop + 1), 0);
+        self.0[hop] = count;
+    }
 }
 
 /// What every member takes: `params.control`.

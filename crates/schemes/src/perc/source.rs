@@ -7,7 +7,7 @@
 //! under way needs no rate. The same virtual link names the flow's demand, in every member (section 5.1): its rate is the
 //! least of the two.
 
-use super::{Message, Perc, Rule, Settings, wire_bytes};
+use super::{Counts, Message, Perc, Rule, Settings, wire_bytes};
 use std::sync::Arc;
 use subak_core::scheme::{Ack, Class, FlowInfo, Io, Loss, Packet, PathInfo, Sink, Source, To};
 use subak_core::{IdVec, LinkId, Ns, SubflowId, Utility};
@@ -50,6 +50,8 @@ struct Subflow<R: Rule> {
     place: Place<R>,
     /// Whether no packet has come back yet.
     fresh: bool,
+    /// Those of the packet that came back last.
+    counts: Counts,
 }
 
 impl<R: Rule> Subflow<R> {
@@ -84,6 +86,7 @@ impl<R: Rule> PercSource<R> {
             in_flight_bytes: 0,
             place: Place::Gone,
             fresh: true,
+            counts: Counts::default(),
         };
         PercSource {
             rule,
@@ -106,11 +109,18 @@ impl<R: Rule> PercSource<R> {
 
     /// A packet as for a new flow.
     fn start(&mut self, io: &mut Io<Perc<R>>, k: SubflowId) {
+        let message = self.new_packet(k);
+        self.send(io, k, message);
+    }
+
+    fn new_packet(&self, k: SubflowId) -> Message<R> {
         let hops = self.subflows[k].path.hops;
         let fields = self.rule.fields(hops);
         let Subflow { fresh: first, weight, .. } = self.subflows[k];
         let (was, tx_ns, period_ns, round_ns) = (weight, 0, 0, 0);
-        self.send(io, k, Message { weight, was, serial: 0, first, fin: false, tx_ns, period_ns, round_ns, fields });
+        let counts = self.subflows[k].counts.clone();
+        let (serial, fin, probe) = (0, false, false);
+        Message { weight, was, serial, first, fin, probe, tx_ns, period_ns, round_ns, counts, fields }
     }
 
     fn send(&mut self, io: &mut Io<Perc<R>>, k: SubflowId, mut message: Message<R>) {
@@ -174,7 +184,7 @@ impl<R: Rule> PercSource<R> {
         packet_an_rtt.min(path.min_capacity_bps / 1000.0)
     }
 
-    /// The packet is late: hold it lost and start the flow anew.
+    /// The packet is late: hold it lost, and start the flow anew once the path is there.
     fn watch(&mut self, io: &mut Io<Perc<R>>, k: SubflowId) {
         let patience = self.patience_ns(k);
         let subflow = &mut self.subflows[k];
@@ -191,7 +201,8 @@ impl<R: Rule> PercSource<R> {
                 if R::RECOVERS {
                     io.pace(k, Some(0.0), None);
                 }
-                self.start(io, k);
+                let message = Message { probe: !R::RECOVERS, ..self.new_packet(k) };
+                self.send(io, k, message);
             }
         }
         io.timer(TIMERS * u32::from(k) + WATCH, due);
@@ -234,7 +245,14 @@ impl<R: Rule> Source<Perc<R>> for PercSource<R> {
         if message.serial != subflow.serial || !matches!(subflow.place, Place::Out) {
             return; // Given up before: the flow has another packet by now.
         }
+        if message.probe {
+            return match self.finishing {
+                true => subflow.place = Place::Gone,
+                false => self.start(io, k),
+            };
+        }
         subflow.fresh = false;
+        subflow.counts.clone_from(&message.counts);
         subflow.rtt_ns = io.now_ns - subflow.sent_ns;
         subflow.tx_ns = message.tx_ns;
         subflow.round_ns = message.round_ns;
@@ -281,13 +299,16 @@ impl<R: Rule> Source<Perc<R>> for PercSource<R> {
 
     /// One that was out as the flow left comes back, and goes once more.
     fn on_left(&mut self, io: &mut Io<Perc<R>>, k: SubflowId, message: Message<R>, bytes: u32) {
-        tear_down(io, k, message, bytes);
+        if !message.probe {
+            tear_down(io, k, message, bytes);
+        }
     }
 
     /// The flow starts anew on the other path.
     fn on_reroute(&mut self, io: &mut Io<Perc<R>>, k: SubflowId, path: &PathInfo, _links: &[LinkId]) {
         let subflow = &mut self.subflows[k];
         (subflow.path, subflow.rtt_ns, subflow.fresh) = (*path, path.base_rtt_ns, true);
+        subflow.counts = Counts::default();
         if !matches!(subflow.place, Place::Gone) {
             self.start(io, k);
         }
@@ -415,11 +436,15 @@ mod tests {
         io.now_ns = 8 * RTT_NS;
         source.on_timer(&mut io, WATCH);
         let (mut sent, timers, _) = asks(&mut io);
-        assert_eq!(sent[0].fields, crate::s_perc::Fields::new(2, false), "as a new flow");
+        assert!(sent[0].probe, "whether the path is there is asked first");
         assert_eq!(timers, [(WATCH, 16 * RTT_NS)], "and it is watched again");
         source.on_ctl(&mut io, SubflowId(0), back(lost, 9e9));
         let (again, _, paces) = asks(&mut io);
         assert!(again.is_empty() && paces.is_empty(), "the old packet ends here");
+        source.on_ctl(&mut io, SubflowId(0), back(sent.remove(0), 7e9));
+        let (mut sent, _, paces) = asks(&mut io);
+        assert!(paces.is_empty() && !sent[0].probe);
+        assert_eq!(sent[0].fields, crate::s_perc::Fields::new(2, false), "as a new flow");
         source.on_ctl(&mut io, SubflowId(0), back(sent.remove(0), 1e9));
         assert_eq!(asks(&mut io).2, [2e9]);
     }

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use subak_core::driver::{Driver, FlowPlan, Injected, Kinds, Mishap, PacketSizes, Route};
-use subak_core::route::Router;
+use subak_core::route::{Router, Routing};
 use subak_core::scheme::{Goal, Scheme};
 use subak_core::{LinkId, Network, NodeId, NodeKind};
 
@@ -71,14 +71,19 @@ pub fn start(scheme: &str, network: &Network, faults: &[Injected], seed: u64) ->
 
 /// Puts the controller, where the scheme has one, at the last node.
 pub fn place_controller(sim: &mut dyn Driver, network: &Network) {
-    let mut router = Router::new(network, 0, true);
+    sim.place_controller(&controller_paths(network, None));
+}
+
+/// The paths between each node and the last one.
+pub fn controller_paths(network: &Network, avoided: Option<LinkId>) -> Vec<(NodeId, Route)> {
+    let routing = Routing { symmetric: true, ..Routing::default() };
+    let mut router = Router::avoiding(network, routing, |link| Some(link) == avoided);
     let last = network.nodes().ids().next_back().expect("there are nodes");
     let mut way = |node: NodeId| match node == last {
         true => Some(Route { forward: Vec::new(), back: Vec::new() }),
         false => router.route(node, last, 0).ok(),
     };
-    let ways: Vec<(NodeId, Route)> = network.nodes().ids().filter_map(|node| Some((node, way(node)?))).collect();
-    sim.place_controller(&ways);
+    network.nodes().ids().filter_map(|node| Some((node, way(node)?))).collect()
 }
 
 pub fn lose(probability: f64, kinds: Kinds) -> Injected {
