@@ -28,8 +28,12 @@ duration = "20ms"
 
 /// `(id, src, dst, size, start, weight)` of every flow of the file.
 fn flows_of(dir: &Path, keys: &str) -> Result<Vec<[String; 6]>, String> {
+    flows_over(dir, &spec(keys))
+}
+
+fn flows_over(dir: &Path, spec: &str) -> Result<Vec<[String; 6]>, String> {
     let file = dir.join("spec.toml");
-    std::fs::write(&file, spec(keys)).unwrap();
+    std::fs::write(&file, spec).unwrap();
     let spec = Spec::load(&file).unwrap().validate().map_err(|e| e.to_string())?;
     let out = dir.join("out");
     let _ = std::fs::remove_dir_all(&out);
@@ -94,6 +98,41 @@ fn flow_files_of_simulators_made_from_hpcc() {
     ] {
         let dir = written("like-hpcc", &[("flow.txt", text)]);
         assert_eq!(flows_of(&dir.0, "file = \"flow.txt\"\nformat = \"hpcc\"").unwrap(), want, "{text}");
+    }
+}
+
+/// The switch is node 0, as in the topology that HPCC's simulator comes with, so numbers of nodes are not those of hosts.
+#[test]
+fn a_number_is_a_name_where_nodes_are_called_by_numbers() {
+    const TOPOLOGY: &str = "4 1 3\n0\n0 1 10Gbps 1us 0\n0 2 10Gbps 1us 0\n0 3 10Gbps 1us 0\n";
+    let files = [
+        ("topology.txt", TOPOLOGY),
+        ("flow.txt", "2\n3 1 3 100 1000 2\n1 2 3 100 2000 2\n"),
+        ("five.txt", "1\n2 3 3 1000 2\n"),
+        ("flows.csv", "start,src,dst,size\n0,3,1,1000\n"),
+        ("switch.txt", "1\n0 1 3 100 1000 2\n"),
+        ("none.txt", "1\n1 4 3 100 1000 2\n"),
+        ("packets.txt", "1\n3 1 3 10000000 2.0 9.5\n"),
+        ("few.txt", "1\n3 1 3 100 2.0 9.5\n"),
+    ];
+    let dir = written("numbers", &files);
+    let over = |file: &str| {
+        let keys = format!("file = \"{file}\"\n{}", if file.ends_with("txt") { "format = \"hpcc\"" } else { "" });
+        let star = "kind = \"star\"\nhosts = 4\nrate = \"10Gbps\"";
+        flows_over(&dir.0, &spec(&keys).replace(star, "file = \"topology.txt\""))
+    };
+    let ends = |file: &str| over(file).unwrap().iter().map(|f| format!("{} {}", f[1], f[2])).collect::<Vec<_>>();
+    assert_eq!(ends("flow.txt"), ["3 1", "1 2"]);
+    assert_eq!(ends("five.txt"), ["2 3"]);
+    assert_eq!(ends("flows.csv"), ["3 1"]);
+    for (file, words) in [
+        ("switch.txt", ["line 2", "node \"0\" is no host"]),
+        ("none.txt", ["unknown host \"4\"", "known: 1, 2, 3"]),
+        ("packets.txt", ["line 2", "10000000 packets"]),
+        ("few.txt", ["line 2", "100 packets"]),
+    ] {
+        let fault = over(file).unwrap_err();
+        assert!(words.iter().all(|w| fault.contains(w)), "{file}: {fault}");
     }
 }
 
@@ -247,6 +286,28 @@ fn a_parquet_file_gives_the_flows_one_expects() {
     let flows = flows_of(&dir.0, r#"file = "flows.parquet""#).unwrap();
     let want = [row(["", "h0", "h1", "1000", "1000000", "1"]), row(["", "h0", "h3", "2000", "2500000", "4"])];
     assert_eq!(flows, want);
+}
+
+#[test]
+fn durations_in_parquet_keep_their_unit_and_no_rows_are_no_lack_of_columns() {
+    use arrow_array::{ArrayRef, DurationMicrosecondArray, RecordBatch, StringArray, UInt16Array};
+    use std::sync::Arc;
+    let dir = written("durations", &[]);
+    for (name, rows) in [("micro", 1), ("empty", 0)] {
+        let columns: [(&str, ArrayRef); 4] = [
+            ("start", Arc::new(DurationMicrosecondArray::from(vec![5; rows]))),
+            ("src", Arc::new(StringArray::from(vec!["h0"; rows]))),
+            ("dst", Arc::new(StringArray::from(vec!["h1"; rows]))),
+            ("size", Arc::new(UInt16Array::from(vec![900; rows]))),
+        ];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let file = std::fs::File::create(dir.0.join(format!("{name}.parquet"))).unwrap();
+        let mut writer = parquet::arrow::ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+    }
+    assert_eq!(flows_of(&dir.0, r#"file = "micro.parquet""#).unwrap(), [row(["", "h0", "h1", "900", "5000", "1"])]);
+    assert_eq!(flows_of(&dir.0, r#"file = "empty.parquet""#).unwrap(), [] as [[String; 6]; 0]);
 }
 
 #[test]

@@ -26,6 +26,7 @@ use std::sync::Arc;
 use subak_core::document::unknown_word;
 use subak_core::driver::{Injected, PacketSizes, Route};
 use subak_core::keys::{Holds, Key};
+use subak_core::quantity::quoted;
 use subak_core::{Fault, FlowId, IdVec, LinkId, NodeId, Ns, Policy};
 
 /// Declares a module for each workload, in which `ENTRY` says what there is to say of it, and lists them.
@@ -378,11 +379,15 @@ fn left_out(late: usize, all: usize) -> Option<String> {
 }
 
 fn host(topology: &Topology, name: &str) -> Result<NodeId, Fault> {
-    let node = topology.network().find_node(name).filter(|n| topology.hosts().contains(n));
-    node.ok_or_else(|| {
-        let known: Vec<&str> = topology.hosts().iter().map(|&h| topology.network().nodes()[h].name.as_str()).collect();
-        unknown_name(name, "host", &known)
-    })
+    let known = || topology.hosts().iter().map(|&h| topology.network().nodes()[h].name.as_str()).collect::<Vec<_>>();
+    match topology.network().find_node(name) {
+        Some(node) if topology.is_host(node) => Ok(node),
+        Some(_) => {
+            let Fault { mend, .. } = unknown_name("", "host", &known());
+            Err(Fault::new("", format!("node {} is no host", quoted(name)), mend))
+        }
+        None => Err(unknown_name(name, "host", &known())),
+    }
 }
 
 /// The keys of every workload.

@@ -7,7 +7,8 @@
 //! - `htsim`: a connection matrix: `Nodes N`, `Connections M`, then `src->dst id I start PICOSECONDS size BYTES`, and
 //!   `trigger T`, `send_done_trigger T` where one waits for others. A connection of size 0 has no end.
 //!
-//! Hosts are named, or numbered in the order of the network's hosts.
+//! Hosts are named, or numbered in the order of the network's hosts. Where the network's own names are numbers, as in
+//! HPCC's topologies, a number is a name.
 
 use super::{Common, Entry, Expected, Maker, Planned, Workload, host};
 use crate::files::Beside;
@@ -211,7 +212,8 @@ fn too_many() -> Fault {
 
 /// A time or a size: a plain number is in the base unit, a text may carry a unit.
 fn quantity(text: &str) -> Value {
-    text.trim().parse::<f64>().map_or_else(|_| Value::from(text.trim()), Value::from)
+    let number = text.trim().parse::<f64>().ok().filter(|number| number.is_finite());
+    number.map_or_else(|| Value::from(text.trim()), Value::from)
 }
 
 fn size(line: u64, value: &Value) -> Result<u64, Fault> {
@@ -331,28 +333,44 @@ fn from_parquet(file: Vec<u8>, wrong: &mut Rows) -> Result<Vec<Traced>, Fault> {
 fn parquet_as_csv(file: Vec<u8>) -> Result<String, String> {
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::record::Field;
-    let reader = SerializedFileReader::new(Bytes::from(file)).map_err(|e| e.to_string())?;
-    let rows = reader.get_row_iter(None).map_err(|e| e.to_string())?;
+    let file = Bytes::from(file);
+    let units = units(&file)?;
+    let reader = SerializedFileReader::new(file).map_err(|e| e.to_string())?;
+    // An index of pandas that has no name says nothing.
+    let is_index = |name: &str| name.starts_with("__index_level_");
     let mut text = csv::Writer::from_writer(Vec::new());
-    for (k, row) in rows.enumerate() {
+    let names = units.iter().map(|(name, _)| name).filter(|name| !is_index(name));
+    text.write_record(names).map_err(|e| e.to_string())?;
+    for (k, row) in reader.get_row_iter(None).map_err(|e| e.to_string())?.enumerate() {
         let row = row.map_err(|e| e.to_string())?;
         if k >= MOST_FLOWS {
             return Err(format!("it has more than {MOST_FLOWS} rows"));
         }
-        // An index of pandas that has no name says nothing.
-        let columns = || row.get_column_iter().filter(|(name, _)| !name.starts_with("__index_level_"));
-        if k == 0 {
-            text.write_record(columns().map(|(name, _)| name)).map_err(|e| e.to_string())?;
-        }
-        let cells = columns().map(|(_, field)| match field {
+        let columns = row.get_column_iter().zip(&units).filter(|((name, _), _)| !is_index(name));
+        let cells = columns.map(|((_, field), (_, unit))| match field {
             Field::Null => String::new(),
             Field::Str(s) => s.clone(),
-            other => other.to_string(),
+            other => format!("{other}{unit}"),
         });
         text.write_record(cells).map_err(|e| e.to_string())?;
     }
     let text = text.into_inner().map_err(|e| e.to_string())?;
     Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// The columns of a Parquet file, and the unit of those that hold durations.
+fn units(file: &Bytes) -> Result<Vec<(String, &'static str)>, String> {
+    use arrow_schema::{DataType, TimeUnit};
+    use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+    let builder = ParquetRecordBatchReaderBuilder::try_new(file.clone()).map_err(|e| e.to_string())?;
+    let unit = |kind: &DataType| match kind {
+        DataType::Duration(TimeUnit::Second) => "s",
+        DataType::Duration(TimeUnit::Millisecond) => "ms",
+        DataType::Duration(TimeUnit::Microsecond) => "us",
+        DataType::Duration(TimeUnit::Nanosecond) => "ns",
+        _ => "",
+    };
+    Ok(builder.schema().fields().iter().map(|field| (field.name().clone(), unit(field.data_type()))).collect())
 }
 
 /// HPCC's six columns, or ConWeave's five, which have no port. Nothing is read behind the flows that are announced.
@@ -370,7 +388,13 @@ fn from_hpcc(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, Fault> 
     for (line, words) in lines.by_ref().take(count) {
         let words: Vec<&str> = words.split_whitespace().collect();
         let (src, dst, bytes, start) = match words[..] {
-            [src, dst, _, _, bytes, start] | [src, dst, _, bytes, start] => (src, dst, bytes, start),
+            [src, dst, _, port, bytes, start] if !is_older(port, bytes, start) => (src, dst, bytes, start),
+            [src, dst, _, bytes, start] => (src, dst, bytes, start),
+            [_, _, _, packets, _, _] => {
+                let what =
+                    format!("a flow of {packets} packets from a start to a stop, as in older files, is not read");
+                return Err(at_line(line, &what, shape));
+            }
             _ => return Err(at_line(line, &format!("has {} words", words.len()), shape)),
         };
         flows.push(Traced {
@@ -391,6 +415,15 @@ fn from_hpcc(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, Fault> 
     }
     notes.extend(hpcc::behind(lines.count(), "flows"));
     Ok(flows)
+}
+
+/// Whether a flow has the columns of the simulator before HPCC's, of the same number: packets, start and stop.
+fn is_older(port: &str, bytes: &str, start: &str) -> bool {
+    const LARGEST_PORT: f64 = 65535.0;
+    let number = |text: &str| text.parse::<f64>().ok();
+    let is_time = |text: &str| text.contains('.');
+    let before = number(bytes).zip(number(start)).is_some_and(|(start, stop)| start <= stop);
+    number(port).is_some_and(|port| port > LARGEST_PORT) || is_time(bytes) && is_time(start) && before
 }
 
 fn from_htsim(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, Fault> {
@@ -486,13 +519,20 @@ fn from_htsim(text: &str, notes: &mut Vec<String>) -> Result<Vec<Traced>, Fault>
 /// The words of a connection, each followed by a number.
 const CONNECTION: &[&str] = &["id", "start", "size", "trigger", "send_done_trigger", "recv_done_trigger"];
 
+/// A host by its name, or by its number among the hosts where their names are no numbers.
 fn node(topology: &Topology, name: &str) -> Result<NodeId, Fault> {
+    let is_number = |text: &str| text.parse::<usize>().is_ok();
+    let (hosts, network) = (topology.hosts(), topology.network());
+    let named = |h: NodeId| network.nodes()[h].name.as_str();
     match name.parse::<usize>() {
-        Ok(k) => topology.hosts().get(k).copied().ok_or_else(|| {
-            let what = format!("there is no host number {k}");
-            Fault::new("", what, format!("the network's hosts have the numbers 0 to {}", topology.hosts().len() - 1))
-        }),
-        Err(_) => host(topology, name),
+        Ok(k) if network.find_node(name).is_none() && !hosts.iter().take(1).any(|&h| is_number(named(h))) => {
+            hosts.get(k).copied().ok_or_else(|| {
+                let what = format!("there is no host number {k}");
+                let last = hosts.len().saturating_sub(1);
+                Fault::new("", what, format!("the network's hosts have the numbers 0 to {last}"))
+            })
+        }
+        _ => host(topology, name),
     }
 }
 
