@@ -76,9 +76,9 @@ pub(crate) fn of_spec(spec: &ValidSpec) -> Vec<Warning> {
         }
         for choice in spec.schemes.iter().filter(|choice| does_not_recover(setting, choice)) {
             let kind = "no-recovery";
-            let text = "it does not come right again after control messages are lost, late or doubled, or a link is down, as faults of this spec \
-                        bring about: links keep rates of flows that are gone; take a scheme that recovers, such as \
-                        s-perc-star for s-perc"
+            let text = "it does not come right again after control messages are lost, late or doubled, a switch starts anew, or a link is down for \
+                        ever, as faults of this spec bring about: links keep rates of flows that are gone; take a scheme \
+                        that recovers, such as s-perc-star for s-perc"
                 .to_string();
             note(
                 &mut all,
@@ -149,12 +149,13 @@ fn left_out(setting: &Setting, choice: &SchemeChoice) -> Option<String> {
 fn does_not_recover(setting: &Setting, choice: &SchemeChoice) -> bool {
     let hurts = |fault: &Injected| match fault {
         Injected::Packets { kinds, .. } => kinds.ctl,
-        Injected::Down { .. } | Injected::Restart { machine: Machine::Hop(_) | Machine::Node(_), .. } => true,
+        // Links count flows anew when one comes back.
+        Injected::Down { up_ns, .. } => *up_ns == u64::MAX,
+        Injected::Restart { machine: Machine::Hop(_) | Machine::Node(_), .. } => true,
         Injected::Capacity { .. } | Injected::Restart { .. } => false,
     };
     let recovers = || choice.driver().map_or(true, |(driver, _)| driver.recovers(&choice.name, &choice.params));
-    let drawn = setting.drawn.iter().any(|(_, some)| some.holds_down());
-    (drawn || setting.faults.iter().any(hurts)) && !recovers()
+    setting.faults.iter().any(hurts) && !recovers()
 }
 
 /// A controller that no scheme has.

@@ -228,6 +228,28 @@ fn who_does_not_survive_the_faults_of_a_spec_is_named_before_it_runs() {
     }
 }
 
+/// Links count flows anew when one comes back: an outage that ends is no reason to warn of s-PERC, one that does not is.
+#[test]
+fn an_outage_that_ends_is_survived() {
+    for (fault, named) in [
+        (r#"{kind = "down", link = "leaf0->spine0", down = "1ms", up = "2ms"}"#, false),
+        (r#"{kind = "down", link = "leaf0->spine0", down = "1ms"}"#, true),
+    ] {
+        let text = format!(
+            r#"
+            network = {{kind = "leaf-spine", leaves = 2, spines = 2, hosts_per_leaf = 2}}
+            workload = {{kind = "permutation"}}
+            scheme = [{{name = "s-perc"}}]
+            fault = [{fault}]
+            measure = {{fct = false}}
+            run = {{duration = "3ms"}}
+        "#
+        );
+        let (_, outcome) = go("outage", &text);
+        assert_eq!(kinds(&outcome).contains(&"no-recovery"), named, "{fault}: {:?}", outcome.warnings);
+    }
+}
+
 /// The 99th percentile of the slowdown of flows up to 100 KB on a fat-tree of 128 hosts.
 fn flowtune_on_a_fat_tree(own_node: bool, share: f64) -> (f64, Outcome) {
     let (node, at) = if own_node { (", controller_rate = \"40Gbps\"", "controller") } else { ("", "h0") };

@@ -50,11 +50,6 @@ pub(crate) struct Breakdown {
 }
 
 impl Breakdown {
-    /// Whether links carry nothing for a while.
-    pub fn holds_down(&self) -> bool {
-        matches!(self.event, Event::Down(..))
-    }
-
     /// What befalls the cables that `seed` draws; another fault of the spec, at another `place` in it, draws others.
     pub fn injected(&self, seed: u64, place: usize) -> Vec<Injected> {
         let mut order: Vec<usize> = (0..self.cables.len()).collect();
