@@ -114,6 +114,51 @@ def test_a_ratio_of_quantiles_holds_the_truth_where_its_guard_ends() -> None:
     assert sum(low <= truth <= high for low, high in found) >= 0.93 * len(found)
 
 
+def test_a_value_that_is_none_shows_in_every_statistic() -> None:
+    for statistic in ("mean", "median", "p95", "p5"):
+        found = stats.estimate([1.0, math.nan, 3.0, 4.0, 5.0, 6.0], statistic, "runs")
+        assert math.isnan(found.value)
+        assert found.interval is None, statistic
+
+
+def test_an_extreme_has_an_open_end() -> None:
+    values = np.arange(1.0, 31.0)
+    least, most = (stats.estimate(values, name, "runs").interval for name in ("p0", "p100"))
+    assert least is not None
+    assert math.isinf(least[0])
+    assert most is not None
+    assert math.isinf(most[1])
+
+
+def test_a_ratio_to_what_may_be_nothing_has_no_upper_end() -> None:
+    found = stats.ratio([1.0, 2, 3, 4, 5, 6], [0.0, 0, 0, 0, 0, 1], "mean", "runs", paired=False)
+    assert found.interval is not None
+    assert math.isinf(found.interval[1])
+
+
+def test_of_few_runs_of_which_one_never_came_to_an_end_nothing_is_known_above() -> None:
+    found = stats.estimate([3.0, 4.0, INF], "median", "runs")
+    assert found.interval is not None
+    assert found.interval[0] == 0
+    assert math.isinf(found.interval[1])
+
+
+def test_a_large_side_does_not_make_a_small_ones_draws_narrow() -> None:
+    """Of 40,000 values 20,000 are drawn, of 30 all: the interval is that of the 30."""
+    random = np.random.default_rng(3)
+    large, small = random.lognormal(0, 1, 40_000), random.lognormal(0, 1, 30)
+    alone = stats.estimate(small, "median", "runs").interval
+    both = stats.ratio(large, small, "median", "runs", paired=False).interval
+    assert alone is not None
+    assert both is not None
+    assert math.log(both[1] / both[0]) > 0.8 * math.log(alone[1] / alone[0])
+
+
+def test_a_share_of_a_million_on_its_bound_is_undecided() -> None:
+    found = judge(stats.share(500_000, 1_000_000, "runs"), Rule("at_least", 50), exact=False)
+    assert (found.outcome, "lies on the bound" in found.needs) == ("undecided", True)
+
+
 def test_values_that_are_all_alike_have_no_width() -> None:
     """What none of the runs showed is not in the interval: docs/reproducing.md says so."""
     assert stats.estimate([1.0] * 5, "mean", "runs").interval == (1.0, 1.0)
@@ -209,6 +254,8 @@ COUNT, HITS = ({**RIGHT[0], "by": "share", "side": side} for side in ("count", "
         pytest.param(RIGHT[:2], id="fewer values"),
         pytest.param([*RIGHT, RIGHT[0]], id="more values"),
         pytest.param([HITS, {**COUNT, "value": 0}], id="of none"),
+        pytest.param([HITS, {**HITS, "value": 2}, COUNT], id="two numbers of hits"),
+        pytest.param([{**HITS, "value": 0.5}, COUNT], id="half a hit"),
         pytest.param([HITS, {**COUNT, "value": -3}], id="of fewer than none"),
         pytest.param([HITS, {**COUNT, "value": INF}], id="of ever so many"),
         pytest.param([RIGHT[0], *({**one, "by": "p99"} for one in RIGHT[1:])], id="two statistics"),

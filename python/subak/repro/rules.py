@@ -192,14 +192,23 @@ def _needs_of_share(value: Measured, rule: Rule) -> str:
         assert value.interval is not None
         least = units.number(value.interval[0])
         return f"{value.count} of {value.count} show at least {least}%: {LEAST_OF_EVERY} would decide it"
-    count = value.count
-    while count < MOST_TIMES * value.count:
-        count += max(1, count // 50)
-        ends = stats.share(value.value / 100 * count, count, value.of).interval
-        assert ends is not None
-        if rule.holds_all(*ends) or rule.breaks_all(*ends):
-            return f"about {units.number(count)} {value.of} would decide it"
-    return f"more than {units.number(count)} {value.of} would decide it: it lies on the bound"
+    bounds = rule.bound if rule.op == "within" else [rule.bound]
+    few, many, most = value.count, value.count + 1, MOST_TIMES * value.count
+    while many <= most and value.value not in bounds and not _decided(value, many, rule):
+        few, many = many, 2 * many
+    if many > most or value.value in bounds:
+        return f"more than {units.number(most)} {value.of} would decide it: it lies on the bound"
+    while many - few > max(1, few // 50):
+        middle = (few + many) // 2
+        few, many = (few, middle) if _decided(value, middle, rule) else (middle, many)
+    return f"about {units.number(many)} {value.of} would decide it"
+
+
+def _decided(value: Measured, count: int, rule: Rule) -> bool:
+    """Whether the same share of ``count`` obeys or breaks the rule with its whole interval."""
+    ends = stats.share(value.value / 100 * count, count, value.of).interval
+    assert ends is not None
+    return rule.holds_all(*ends) or rule.breaks_all(*ends)
 
 
 def _equal(found: Any, wanted: Any, tolerance: float) -> bool:

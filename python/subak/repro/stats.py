@@ -49,7 +49,8 @@ MOST = WORK // FEWEST
 def quantile(values: ArrayLike, q: float) -> float:
     """The value that a share ``q`` of ``values`` do not exceed, interpolated; NaN without values.
 
-    An infinite value counts as larger than all; the quantile is infinite where one takes part in it.
+    An infinite value counts as larger than all; the quantile is infinite where one takes part in it. It is NaN where a
+    value is.
     """
     return float(_quantiles(_array(values)[None, :], q)[0])
 
@@ -76,9 +77,9 @@ def _quantiles(rows: Array, q: float) -> Array:
     high = min(low + 1, last)
     ordered = np.partition(rows, sorted({low, high}), axis=1)
     share = at - low
-    if share == 0:
-        return ordered[:, low]
-    return ordered[:, low] * (1 - share) + ordered[:, high] * share
+    found = ordered[:, low] if share == 0 else ordered[:, low] * (1 - share) + ordered[:, high] * share
+    # NumPy sorts NaN behind all others, where most quantiles do not see it.
+    return np.where(np.isnan(rows).any(axis=1), math.nan, found)
 
 
 def _means(rows: Array) -> Array:
@@ -127,8 +128,10 @@ def _ordered_ends(values: Array, q: float) -> tuple[float, float]:
     """The order statistics that hold the quantile ``q`` of any distribution at 95%; infinite where there is none."""
     import numpy as np
 
-    below, above = np.searchsorted(_at_most(len(values), q), (0.025, 0.975))
     ordered = np.sort(values)
+    if q in (0, 1):
+        return (-math.inf, float(ordered[0])) if q == 0 else (float(ordered[-1]), math.inf)
+    below, above = np.searchsorted(_at_most(len(values), q), (0.025, 0.975))
     return (
         float(ordered[below - 1]) if below > 0 else -math.inf,
         float(ordered[above]) if above < len(values) else math.inf,
@@ -212,12 +215,15 @@ def _as_wide_as_log_normal(found: Measured, sides: Sequence[ArrayLike], *, paire
     Zeros are a share of their own, whose interval the mean of the others is multiplied with. Of samples with negative
     values or of one value, and of so many that the bootstrap has seen their tail, it stays as it is.
     """
+    import numpy as np
+
     samples = [_array(side) for side in sides]
-    if found.low is None or found.high is None or not all(map(math.isfinite, (found.low, found.high))):
+    if found.low is None or found.high is None or not all(np.isfinite(side).all() for side in samples):
         return found
-    if max(map(len, samples)) > MANY or any(float(side.min()) < 0 for side in samples):
+    if min(map(len, samples)) > MANY or any(float(side.min()) < 0 for side in samples):
         return found
-    if all(float(side.min()) == float(side.max()) for side in samples):
+    over_nothing = len(samples) > 1 and not samples[1].any()
+    if not over_nothing and all(float(side.min()) == float(side.max()) for side in samples):
         return found
     low, high = _cox([side[side > 0] for side in samples], paired=paired and all((side > 0).all() for side in samples))
     shares = [share(float((side > 0).sum()), len(side), found.of).interval or (0.0, 100.0) for side in samples]
@@ -294,9 +300,14 @@ def joint(
     rows = [sample[places[0 if paired else k]] for k, sample in enumerate(samples)]
     found = compute(rows)
     positive = not signed and all(bool((sample > 0).all()) for sample in samples)
-    low, high = _interval(value, found, count, math.sqrt(drawn[0] / sizes[0]), positive=positive)
+    low, high = _interval(value, found, count, _shrink(sizes), positive=positive)
     sample = Sample(OWN, kept | {"draws": found.tolist()}, paired, value, signed=signed, of=of)
     return Measured(value, low, high, count, of, sample=sample)
+
+
+def _shrink(sizes: Sequence[int]) -> float:
+    """By how much the draws vary too much where fewer are drawn than there are: no more than the side drawn most of."""
+    return max(math.sqrt(min(size, MOST) / size) for size in sizes)
 
 
 def _interval(
@@ -312,10 +323,11 @@ def _interval(
         float(np.percentile(np.nan_to_num(drawn, nan=worst, posinf=math.inf, neginf=-math.inf), at, method="nearest"))
         for at, worst in ((2.5, -math.inf), (97.5, math.inf))
     )
-    if not all(map(math.isfinite, (value, low, high))):
-        return low, high
     if low == high == value:
         return low, high
+    if not all(map(math.isfinite, (value, low, high))):
+        # The longer arm, which counts for both where units are few, has no end.
+        return (0.0 if positive else -math.inf, math.inf) if count < FEW else (low, high)
     # Positive values spread by factors: their interval stays positive.
     there, back = (math.log, _exp) if positive and low > 0 and value > 0 else (float, float)
     middle = there(value)
@@ -401,8 +413,8 @@ def again(sample: Sample) -> Measured:
     """
     sides, of = sample.sides, sample.of
     if sample.by == "share" and set(sides) == {"hits", "count"}:
-        hits, count = sides["hits"][0], sides["count"][0]
-        if not count.is_integer():
+        [hits], [count] = sides["hits"], sides["count"]
+        if not hits.is_integer() or not count.is_integer():
             raise ValueError(f"{hits:g} of {count:g} is no share")
         found = share(hits, int(count), of)
     elif sample.by == OWN:
@@ -423,9 +435,12 @@ def _again_of_draws(sample: Sample) -> Measured:
     sizes = [len(side) for side in sides.values()]
     low, high = None, None
     if "draws" in sample.sides:
-        shrink = math.sqrt(min(sizes[0], MOST) / sizes[0])
+        if len(sample.sides["draws"]) < FEWEST:
+            raise ValueError(f"{len(sample.sides['draws'])} draws are fewer than {FEWEST}")
         positive = not sample.signed and all(min(side) > 0 for side in sides.values())
-        low, high = _interval(sample.value, _array(sample.sides["draws"]), min(sizes), shrink, positive=positive)
+        low, high = _interval(
+            sample.value, _array(sample.sides["draws"]), min(sizes), _shrink(sizes), positive=positive
+        )
         # An end that few values leave open: it lies further out than the draws say, never within.
         low = low if sample.low is None else min(low, sample.low)
         high = high if sample.high is None else max(high, sample.high)
