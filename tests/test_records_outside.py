@@ -159,6 +159,48 @@ def test_a_share_of_a_million_on_its_bound_is_undecided() -> None:
     assert (found.outcome, "lies on the bound" in found.needs) == ("undecided", True)
 
 
+def misses(make: Callable[[np.random.Generator], Measured], truth: float, draws: int = 400) -> float:
+    random = np.random.default_rng(11)
+    found = [make(random).interval or (-INF, INF) for _ in range(draws)]
+    return sum(not low <= truth <= high for low, high in found) / draws
+
+
+def never(random: np.random.Generator, count: int, share: float) -> Any:
+    values = random.lognormal(0, 1, count)
+    values[random.random(count) < share] = INF
+    return values
+
+
+@pytest.mark.parametrize("count", [3, 4])
+def test_medians_of_few_some_of_which_never_came_hold_the_truth(count: int) -> None:
+    """The median of all is where 0.5 / 0.6 of the values that came lie: 15% of intervals of three missed it."""
+    truth = math.exp(0.9674216)
+    assert misses(lambda random: stats.estimate(never(random, count, 0.4), "median", "runs"), truth) <= 0.08
+
+
+@pytest.mark.parametrize(("zeros", "count"), [(0.5, 3), (0.5, 5), (0.8, 5), (0.8, 10)])
+def test_a_ratio_over_a_mean_with_zeros_holds_the_truth(zeros: float, count: int) -> None:
+    """Of a divisor that is 0 in so many runs; 6 to 55% of the intervals began above the truth."""
+
+    def make(random: np.random.Generator) -> Measured:
+        over = random.lognormal(0, 1, count) * (random.random(count) > zeros)
+        return stats.ratio(random.lognormal(0, 1, count), over, "mean", "runs", paired=False)
+
+    assert misses(make, 1 / (1 - zeros)) <= 0.08
+
+
+def test_a_ratio_of_many_over_few_reaches_as_far_as_its_heavy_side() -> None:
+    def make(random: np.random.Generator) -> Measured:
+        return stats.ratio(random.lognormal(0, 1.5, 1500), random.lognormal(0, 1.5, 20), "mean", "runs", paired=False)
+
+    assert misses(make, 1.0, 100) <= 0.12
+
+
+def test_a_divisor_of_zeros_alone_shows_no_ratio() -> None:
+    found = stats.ratio([5.0, 6.0], [0.0, 0.0], "mean", "runs", paired=False)
+    assert judge(found, Rule("at_least", 5), exact=False).outcome == "undecided"
+
+
 def test_values_that_are_all_alike_have_no_width() -> None:
     """What none of the runs showed is not in the interval: docs/reproducing.md says so."""
     assert stats.estimate([1.0] * 5, "mean", "runs").interval == (1.0, 1.0)
@@ -303,6 +345,14 @@ def test_a_value_of_a_rows_own_statistic_follows_from_its_sample(count: int) -> 
         made, sample = Measured(99, count=1), Sample(stats.OWN, {"side 1": [1.0]})
     else:
         made, sample = replace(OWN, value=9.0, low=8.0, high=10.0), replace(OWN.sample, low=8.0, high=10.0)
+    assert samples.differing({("", "a"): made}, {("", "a"): {0: sample}}) == ["a"]
+
+
+@pytest.mark.parametrize("draws", [1, 20, stats.FEWEST - 1])
+def test_too_few_draws_are_no_sample(draws: int) -> None:
+    """One draw that is the value itself would be an interval without width."""
+    sample = Sample(stats.OWN, {"side 1": [1.0, 9.0, 5.0], "draws": [5.0] * draws}, value=5.0)
+    made = Measured(5.0, 5.0, 5.0, 3)
     assert samples.differing({("", "a"): made}, {("", "a"): {0: sample}}) == ["a"]
 
 
