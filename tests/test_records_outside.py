@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from conftest import ROOT
 from subak import InputError, _subak
-from subak.repro import Experiment, Measured, catalogue, measures, records, reproduce, samples, stats
+from subak.repro import Experiment, Measured, catalogue, founded, measures, records, reproduce, samples, stats
 from subak.repro.catalogue import _printed
 from subak.repro.rules import Rule, judge
 from subak.repro.values import Sample, as_json
@@ -460,6 +460,74 @@ def test_a_run_on_other_seeds_is_refused_whatever_its_verdict_says(row: Experime
         records.keep(row, tmp_path / "other")
 
 
+@pytest.mark.parametrize("key", ["seed", "scale", "build", "measures"])
+@pytest.mark.parametrize("of", ["manifest.json", "variants/*/manifest.json"])
+def test_results_that_were_begun_otherwise_are_refused(row: Experiment, folder: Path, key: str, of: str) -> None:
+    path = next(folder.glob(of))
+    path.write_text(json.dumps({**json.loads(path.read_text()), key: {"another": "one"}}))
+    with pytest.raises(InputError, match=key):
+        records.keep(row, folder)
+
+
+def test_a_run_of_an_older_extension_is_refused_once_it_is_built_anew(
+    row: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as then:
+        then.setattr(measures, "built_from", lambda: "sources that were not compiled")
+        measures._is_older.cache_clear()
+        reproduce(ROW, scale="paper", runs=1, out=tmp_path / "out", jobs=1)
+        assert measures.EXTENSION not in records.Record({"measures": measures.of(row)}, row).changed_since()
+    measures._is_older.cache_clear()
+    with pytest.raises(InputError, match="extension"):
+        records.keep(row, tmp_path / "out")
+    with pytest.raises(InputError, match="another measures"):
+        reproduce(ROW, scale="paper", runs=1, out=tmp_path / "out", jobs=1)
+
+
+def test_an_exact_value_that_the_results_do_not_give_is_refused(tmp_path: Path) -> None:
+    """It has no sample: what was computed stands in the folder."""
+    own = copy_of(catalogue()["perc-fig1.3"], tmp_path / "papers")
+    folder = tmp_path / "out"
+    reproduce("perc-fig1.3", scale="paper", out=folder, jobs=1)
+    right = (folder / "verdict.json").read_text()
+    for wrong in (["RTT 1: A 99"], [], "none"):
+        rewrite(folder, lambda told, wrong=wrong: told["checks"][0].update(measured=wrong))
+        with pytest.raises(InputError, match="is another than the results"):
+            founded.refuse_others(own, folder)
+    (folder / "verdict.json").write_text(right)
+    founded.refuse_others(own, folder)
+
+
+def test_a_sample_and_its_value_made_up_together_are_refused(
+    row: Experiment, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of another run, in which all came out."""
+    reproduce(ROW, scale="paper", runs=3, out=tmp_path / "more", jobs=1)
+    shutil.copy(tmp_path / "more" / samples.NAME, folder)
+    other = json.loads((tmp_path / "more/verdict.json").read_text())
+    rewrite(folder, lambda told: told.update(checks=other["checks"]))
+    for k, one in enumerate(other["variants"]):
+        rewrite(folder, lambda told, k=k, one=one: told["variants"][k].update(checks=one["checks"]))
+    script = _script("record")
+    monkeypatch.setattr(script, "find", lambda name: row)
+    monkeypatch.setattr(script, "FIGURES", tmp_path)
+    with pytest.raises(InputError, match="is another than the results"):
+        script.keep(folder)
+    assert records.of(row) is None
+
+
+def test_a_sample_of_one_run_without_a_value_of_the_record_renews_nothing(row: Experiment, folder: Path) -> None:
+    script = _script("record")
+    told = json.loads((folder / "verdict.json").read_text())
+    whole = {"": told["checks"]} | {one["name"]: one["checks"] for one in told["variants"]}
+    sample = {name: {c["key"]: c["measured"] for c in checks} for name, checks in whole.items()}
+    held = {**told, "sample": sample}
+    assert script.sample_of(records.Record(held, row)) is not None
+    for name in sample:
+        fewer = {**sample, name: dict(list(sample[name].items())[1:])}
+        assert script.sample_of(records.Record({**held, "sample": fewer}, row)) is None
+
+
 def test_a_run_without_a_figure_leaves_the_record_as_it_was(row: Experiment, folder: Path, monkeypatch: Any) -> None:
     record = _script("record")
     monkeypatch.setattr(record, "find", lambda name: row)
@@ -704,6 +772,9 @@ def test_an_installed_package_does_not_say_that_crates_which_it_cannot_see_are_t
         row = catalogue()["perc-fig2.12"]
         held = {"runs": 1, "checks": [], "measures": {**measures.of(row), "crates/packet": "long ago"}}
         assert records.Record(held, row).age != "of today's code"
+        measured = {**measures.of(row), "crates/packet": "long ago"}
+        monkeypatch.setattr(records, "of", lambda row: records.Record({**held, "measures": measured}, row))
+        assert "1 of code that is not here to compare" in records.ages([row])
     finally:
         for kept in (measures._crate, measures._below, measures._locked):
             kept.cache_clear()
