@@ -557,6 +557,17 @@ def test_the_sentence_of_ages_names_records_that_do_not_follow_from_their_sample
     path.write_text(json.dumps(held))
     assert records.state(row)["samples"].startswith("not of")
     assert "all with their samples" not in records.ages([row])
+    held_by = records.of(row)
+    assert held_by is not None
+    assert "do not follow" in "".join(_script("pages")._older(held_by))
+
+
+def test_the_sites_table_says_the_age_of_each_record() -> None:
+    """A record without a hash is of unknown code, and not of older."""
+    row = _script("pages")._row
+    for one in catalogue().values():
+        record = records.of(one)
+        assert row(one)[-1] == (record.age if record else "")
 
 
 def _script(name: str) -> Any:
