@@ -245,10 +245,10 @@ def experiments_page(experiments: list[Experiment]) -> str:
         "rules last did. A claim is met only if its whole confidence interval obeys.\n\n"
         "- *claims*: how many of the paper's are met, of all; those of them with a confidence interval.\n"
         "- *setup*: how many departures from the paper's are declared, and what runs in place of the system it names.\n"
-        "- *as it is*: whether what was measured has changed since.\n\n"
+        "- *age*: whether it is of today's code; of unknown code, it has no hash to compare.\n\n"
     )
     names = [f"experiments/{e.name}" for e in experiments]
-    columns = ["experiment", "figure", "verdict", "runs", "claims", "setup", "date", "as it is"]
+    columns = ["experiment", "figure", "verdict", "runs", "claims", "setup", "date", "age"]
     made = table(columns, [_row(e) for e in experiments])
     return f"# The papers' experiments\n\n{records.tally(experiments)}\n\n{intro}{made}\n" + _contents(names)
 
@@ -263,9 +263,8 @@ def _row(experiment: Experiment) -> list[str]:
     drawn = sum(isinstance(f.value, Measured) and f.value.interval is not None and not f.check.exact for f in claims)
     setup = [f"{len(record.departures)} changed"] if record.departures else []
     setup += [experiment.instead] if experiment.instead else []
-    since = "changed since" if record.changed_since() else "unchanged"
     counted = f"{met} of {len(claims)}; {drawn} by interval" if claims else ""
-    return [*head, record.verdict, str(record.held["runs"]), counted, "; ".join(setup), record.date, since]
+    return [*head, record.verdict, str(record.held["runs"]), counted, "; ".join(setup), record.date, record.age]
 
 
 def experiment_page(experiment: Experiment) -> str:
@@ -325,6 +324,8 @@ def _older(record: records.Record) -> list[str]:
     changed = record.changed_since()
     said = [f"This record is older than changes of {', '.join(changed)}.\n"] if changed else []
     said += ["It has no samples: its intervals cannot be recomputed.\n"] if record.samples == "none" else []
+    if record.samples.startswith("not of"):
+        said.append(f"Values do not follow from its samples: {record.samples.removeprefix('not of ')}.\n")
     said += [] if record.on_held_out_seeds else ["It ran on seeds on which the setup may have been chosen.\n"]
     for one in record.held.get("beside", []):
         said.append(f"Beside it, on {one['date']}: {one['runs']} runs, fewer than the record has.\n")

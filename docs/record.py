@@ -22,7 +22,7 @@ from typing import Any
 
 from subak.build import build
 from subak.errors import InputError
-from subak.repro import Verdict, catalogue, find, measures, records, reproduce
+from subak.repro import Verdict, catalogue, find, founded, measures, records, reproduce
 from subak.repro.experiment import Experiment
 from subak.repro.results import Listener
 from subak.repro.values import as_json
@@ -45,6 +45,7 @@ def keep(folder: Path) -> str:
     experiment = find(told["name"])
     if not (folder / "figure.png").is_file():
         raise InputError(str(folder), "figure.png", "it is missing", "install matplotlib, and run the command again")
+    founded.refuse_others(experiment, folder)
     if not records.keep(experiment, folder):
         record = records.of(experiment)
         assert record is not None
@@ -116,12 +117,14 @@ def sample_of(record: records.Record) -> Sample | None:
     """What one run of the record measured; ``None`` where a variant's was not kept. Times are not compared."""
     names = {"", *(v.name for v in record.experiment.variants_at("paper"))}
     held = record.held.get("sample")
+    parts = {"": record.held} | {one["name"]: one for one in record.held.get("variants", [])}
     if held is None:
-        parts = {"": record.held} | {one["name"]: one for one in record.held.get("variants", [])}
         if any(part["runs"] > 1 for part in parts.values()):
             return None
         held = {name: {c["key"]: c["measured"] for c in part["checks"]} for name, part in parts.items()}
     if not names <= held.keys() or not all(isinstance(one, dict) for one in held.values()):
+        return None
+    if not all({c["key"] for c in parts[name]["checks"]} <= held[name].keys() for name in names & parts.keys()):
         return None
     timed = {check.key for check in record.experiment.checks if check.unit == "s" and not check.published}
     return {name: {k: v for k, v in held[name].items() if k and k not in timed} for name in names}

@@ -332,7 +332,7 @@ def sampled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_interval_is_recomputed_from_its_sample(sampled: Path) -> None:
     told = json.loads((sampled / "verdict.json").read_text())
-    values = records._values_of(told)
+    values = records.values_of(told)
     drawn = [key for key, value in values.items() if isinstance(value, Measured) and value.interval]
     kept = samples.read(sampled / samples.NAME)
     assert drawn
@@ -345,9 +345,9 @@ def test_a_value_that_does_not_follow_from_its_sample_is_named(sampled: Path) ->
     kept = samples.read(sampled / samples.NAME)
     one = next(c for c in told["checks"] if isinstance(c["measured"], dict) and c["measured"]["interval"])
     one["measured"]["value"] *= 0.9
-    assert samples.differing(records._values_of(told), kept) == [one["key"]]
+    assert samples.differing(records.values_of(told), kept) == [one["key"]]
     del kept["", one["key"]]
-    assert samples.differing(records._values_of(told), kept) == [one["key"]], "an interval without a sample"
+    assert samples.differing(records.values_of(told), kept) == [one["key"]], "an interval without a sample"
 
 
 def test_a_sample_written_by_hand_is_named(sampled: Path, tmp_path: Path) -> None:
@@ -356,7 +356,7 @@ def test_a_sample_written_by_hand_is_named(sampled: Path, tmp_path: Path) -> Non
     changed = next(row for row in rows if row["side"] in ("data", "hits"))
     changed["value"] = changed["value"] - 1
     pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), tmp_path / samples.NAME)
-    values = records._values_of(json.loads((sampled / "verdict.json").read_text()))
+    values = records.values_of(json.loads((sampled / "verdict.json").read_text()))
     assert samples.differing(values, samples.read(tmp_path / samples.NAME)) == [changed["key"]]
     (tmp_path / samples.NAME).write_bytes(b"no table")
     with pytest.raises(InputError, match=r"samples\.parquet: it cannot be read"):

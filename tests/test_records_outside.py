@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from conftest import ROOT
 from subak import InputError, _subak
-from subak.repro import Experiment, Measured, catalogue, measures, records, reproduce, samples, stats
+from subak.repro import Experiment, Measured, catalogue, founded, measures, records, reproduce, samples, stats
 from subak.repro.catalogue import _printed
 from subak.repro.rules import Rule, judge
 from subak.repro.values import Sample, as_json
@@ -157,6 +157,48 @@ def test_a_large_side_does_not_make_a_small_ones_draws_narrow() -> None:
 def test_a_share_of_a_million_on_its_bound_is_undecided() -> None:
     found = judge(stats.share(500_000, 1_000_000, "runs"), Rule("at_least", 50), exact=False)
     assert (found.outcome, "lies on the bound" in found.needs) == ("undecided", True)
+
+
+def misses(make: Callable[[np.random.Generator], Measured], truth: float, draws: int = 400) -> float:
+    random = np.random.default_rng(11)
+    found = [make(random).interval or (-INF, INF) for _ in range(draws)]
+    return sum(not low <= truth <= high for low, high in found) / draws
+
+
+def never(random: np.random.Generator, count: int, share: float) -> Any:
+    values = random.lognormal(0, 1, count)
+    values[random.random(count) < share] = INF
+    return values
+
+
+@pytest.mark.parametrize("count", [3, 4])
+def test_medians_of_few_some_of_which_never_came_hold_the_truth(count: int) -> None:
+    """The median of all is where 0.5 / 0.6 of the values that came lie: 15% of intervals of three missed it."""
+    truth = math.exp(0.9674216)
+    assert misses(lambda random: stats.estimate(never(random, count, 0.4), "median", "runs"), truth) <= 0.08
+
+
+@pytest.mark.parametrize(("zeros", "count"), [(0.5, 3), (0.5, 5), (0.8, 5), (0.8, 10)])
+def test_a_ratio_over_a_mean_with_zeros_holds_the_truth(zeros: float, count: int) -> None:
+    """Of a divisor that is 0 in so many runs; 6 to 55% of the intervals began above the truth."""
+
+    def make(random: np.random.Generator) -> Measured:
+        over = random.lognormal(0, 1, count) * (random.random(count) > zeros)
+        return stats.ratio(random.lognormal(0, 1, count), over, "mean", "runs", paired=False)
+
+    assert misses(make, 1 / (1 - zeros)) <= 0.08
+
+
+def test_a_ratio_of_many_over_few_reaches_as_far_as_its_heavy_side() -> None:
+    def make(random: np.random.Generator) -> Measured:
+        return stats.ratio(random.lognormal(0, 1.5, 1500), random.lognormal(0, 1.5, 20), "mean", "runs", paired=False)
+
+    assert misses(make, 1.0, 100) <= 0.12
+
+
+def test_a_divisor_of_zeros_alone_shows_no_ratio() -> None:
+    found = stats.ratio([5.0, 6.0], [0.0, 0.0], "mean", "runs", paired=False)
+    assert judge(found, Rule("at_least", 5), exact=False).outcome == "undecided"
 
 
 def test_values_that_are_all_alike_have_no_width() -> None:
@@ -306,6 +348,14 @@ def test_a_value_of_a_rows_own_statistic_follows_from_its_sample(count: int) -> 
     assert samples.differing({("", "a"): made}, {("", "a"): {0: sample}}) == ["a"]
 
 
+@pytest.mark.parametrize("draws", [1, 20, stats.FEWEST - 1])
+def test_too_few_draws_are_no_sample(draws: int) -> None:
+    """One draw that is the value itself would be an interval without width."""
+    sample = Sample(stats.OWN, {"side 1": [1.0, 9.0, 5.0], "draws": [5.0] * draws}, value=5.0)
+    made = Measured(5.0, 5.0, 5.0, 3)
+    assert samples.differing({("", "a"): made}, {("", "a"): {0: sample}}) == ["a"]
+
+
 # Records that were made wrong.
 
 ROW = "perc-drops"
@@ -410,6 +460,74 @@ def test_a_run_on_other_seeds_is_refused_whatever_its_verdict_says(row: Experime
         records.keep(row, tmp_path / "other")
 
 
+@pytest.mark.parametrize("key", ["seed", "scale", "build", "measures"])
+@pytest.mark.parametrize("of", ["manifest.json", "variants/*/manifest.json"])
+def test_results_that_were_begun_otherwise_are_refused(row: Experiment, folder: Path, key: str, of: str) -> None:
+    path = next(folder.glob(of))
+    path.write_text(json.dumps({**json.loads(path.read_text()), key: {"another": "one"}}))
+    with pytest.raises(InputError, match=key):
+        records.keep(row, folder)
+
+
+def test_a_run_of_an_older_extension_is_refused_once_it_is_built_anew(
+    row: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as then:
+        then.setattr(measures, "built_from", lambda: "sources that were not compiled")
+        measures._is_older.cache_clear()
+        reproduce(ROW, scale="paper", runs=1, out=tmp_path / "out", jobs=1)
+        assert measures.EXTENSION not in records.Record({"measures": measures.of(row)}, row).changed_since()
+    measures._is_older.cache_clear()
+    with pytest.raises(InputError, match="extension"):
+        records.keep(row, tmp_path / "out")
+    with pytest.raises(InputError, match="another measures"):
+        reproduce(ROW, scale="paper", runs=1, out=tmp_path / "out", jobs=1)
+
+
+def test_an_exact_value_that_the_results_do_not_give_is_refused(tmp_path: Path) -> None:
+    """It has no sample: what was computed stands in the folder."""
+    own = copy_of(catalogue()["perc-fig1.3"], tmp_path / "papers")
+    folder = tmp_path / "out"
+    reproduce("perc-fig1.3", scale="paper", out=folder, jobs=1)
+    right = (folder / "verdict.json").read_text()
+    for wrong in (["RTT 1: A 99"], [], "none"):
+        rewrite(folder, lambda told, wrong=wrong: told["checks"][0].update(measured=wrong))
+        with pytest.raises(InputError, match="is another than the results"):
+            founded.refuse_others(own, folder)
+    (folder / "verdict.json").write_text(right)
+    founded.refuse_others(own, folder)
+
+
+def test_a_sample_and_its_value_made_up_together_are_refused(
+    row: Experiment, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of another run, in which all came out."""
+    reproduce(ROW, scale="paper", runs=3, out=tmp_path / "more", jobs=1)
+    shutil.copy(tmp_path / "more" / samples.NAME, folder)
+    other = json.loads((tmp_path / "more/verdict.json").read_text())
+    rewrite(folder, lambda told: told.update(checks=other["checks"]))
+    for k, one in enumerate(other["variants"]):
+        rewrite(folder, lambda told, k=k, one=one: told["variants"][k].update(checks=one["checks"]))
+    script = _script("record")
+    monkeypatch.setattr(script, "find", lambda name: row)
+    monkeypatch.setattr(script, "FIGURES", tmp_path)
+    with pytest.raises(InputError, match="is another than the results"):
+        script.keep(folder)
+    assert records.of(row) is None
+
+
+def test_a_sample_of_one_run_without_a_value_of_the_record_renews_nothing(row: Experiment, folder: Path) -> None:
+    script = _script("record")
+    told = json.loads((folder / "verdict.json").read_text())
+    whole = {"": told["checks"]} | {one["name"]: one["checks"] for one in told["variants"]}
+    sample = {name: {c["key"]: c["measured"] for c in checks} for name, checks in whole.items()}
+    held = {**told, "sample": sample}
+    assert script.sample_of(records.Record(held, row)) is not None
+    for name in sample:
+        fewer = {**sample, name: dict(list(sample[name].items())[1:])}
+        assert script.sample_of(records.Record({**held, "sample": fewer}, row)) is None
+
+
 def test_a_run_without_a_figure_leaves_the_record_as_it_was(row: Experiment, folder: Path, monkeypatch: Any) -> None:
     record = _script("record")
     monkeypatch.setattr(record, "find", lambda name: row)
@@ -439,6 +557,17 @@ def test_the_sentence_of_ages_names_records_that_do_not_follow_from_their_sample
     path.write_text(json.dumps(held))
     assert records.state(row)["samples"].startswith("not of")
     assert "all with their samples" not in records.ages([row])
+    held_by = records.of(row)
+    assert held_by is not None
+    assert "do not follow" in "".join(_script("pages")._older(held_by))
+
+
+def test_the_sites_table_says_the_age_of_each_record() -> None:
+    """A record without a hash is of unknown code, and not of older."""
+    row = _script("pages")._row
+    for one in catalogue().values():
+        record = records.of(one)
+        assert row(one)[-1] == (record.age if record else "")
 
 
 def _script(name: str) -> Any:
@@ -654,6 +783,9 @@ def test_an_installed_package_does_not_say_that_crates_which_it_cannot_see_are_t
         row = catalogue()["perc-fig2.12"]
         held = {"runs": 1, "checks": [], "measures": {**measures.of(row), "crates/packet": "long ago"}}
         assert records.Record(held, row).age != "of today's code"
+        measured = {**measures.of(row), "crates/packet": "long ago"}
+        monkeypatch.setattr(records, "of", lambda row: records.Record({**held, "measures": measured}, row))
+        assert "1 of code that is not here to compare" in records.ages([row])
     finally:
         for kept in (measures._crate, measures._below, measures._locked):
             kept.cache_clear()

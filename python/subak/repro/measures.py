@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from subak import _subak
 from subak.repro import kinds
 from subak.repro.experiment import Experiment
 
@@ -42,6 +43,8 @@ NOT_MEASURED = ("experiment.toml", "published.toml", "page.md", "record.json", "
 OWN, SHARED, OF_STATISTICS = "the experiment", "what the paper's experiments share", "the statistics"
 PACKAGES, LOCKED = "Python packages", "locked crates"
 RUNNING, RUST_STATISTICS, BINDINGS = "what runs experiments", "the statistics in Rust", "crates/py"
+EXTENSION = "the extension"
+"""A part of its own only while the extension is older than the sources beside it: then these are not what runs."""
 JUDGED_WITH = (OF_STATISTICS, RUST_STATISTICS)
 """What turns samples into values: these are computed anew from the samples where it changes."""
 
@@ -62,7 +65,13 @@ def of(experiment: Experiment) -> dict[str, str]:
         OF_STATISTICS: _hash([repro / name for name in STATISTICS], repro),
         RUNNING: _hash(_running(experiment), PACKAGE),
     }
-    return parts | sources(experiment)
+    return parts | sources(experiment) | ({EXTENSION: "older than its sources"} if _is_older(CRATES) else {})
+
+
+@cache
+def _is_older(crates: Path) -> bool:
+    """Whether the extension was built from other sources than those in ``crates``."""
+    return built_from() not in ("", _subak.__built_from__)
 
 
 def _rows(experiment: Experiment) -> Any:

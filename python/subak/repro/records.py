@@ -15,7 +15,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from subak import _subak
 from subak.errors import InputError
 from subak.repro import measures, rules, samples, stats, verdicts
 from subak.repro.experiment import Changed, Experiment
@@ -24,8 +23,6 @@ from subak.repro.stats import from_json
 from subak.repro.values import Measured, Sample, Value, as_json
 from subak.repro.verdicts import Finding
 
-BUILT_FROM = _subak.__built_from__
-"""A hash of the sources that the extension was built from."""
 HELD_OUT = 1001
 """Seeds of records begin here: a setup is chosen on those below."""
 NOT_RECORDED = "not recorded"
@@ -140,7 +137,7 @@ class Record:
     def changed_since(self) -> list[str]:
         """The parts that have changed since; those that cannot be seen from here are left out."""
         then, now = self.held["measures"], measures.of(self.experiment)
-        return [part for part, told in now.items() if then.get(part) != told]
+        return [part for part, told in now.items() if then.get(part) != told and part != measures.EXTENSION]
 
     def unseen(self) -> list[str]:
         """The parts that cannot be compared from here: an installed package has no sources of crates."""
@@ -162,7 +159,7 @@ class Record:
         kept = samples.read(self.experiment.folder / samples.NAME)
         if not kept:
             return "none"
-        differ = samples.differing(_values_of(self.held), kept)
+        differ = samples.differing(values_of(self.held), kept)
         return f"not of {', '.join(differ)}" if differ else "kept"
 
     @property
@@ -205,7 +202,7 @@ def _anew(check: dict[str, Any], kept: Mapping[int, Sample]) -> dict[str, Any] |
     return {**check, "measured": found if several else found[0]}
 
 
-def _values_of(told: dict[str, Any]) -> dict[samples.Key, Value]:
+def values_of(told: dict[str, Any]) -> dict[samples.Key, Value]:
     """The values of a record, or of ``verdict.json``, as set up and of each variant."""
     parts = {"": told["checks"]} | {one["name"]: one["checks"] for one in told.get("variants", [])}
     return {(name, c["key"]): value_of(c["measured"]) for name, checks in parts.items() for c in checks}
@@ -264,12 +261,13 @@ def tally(experiments: Iterable[Experiment]) -> str:
 
 
 def ages(experiments: Iterable[Experiment]) -> str:
-    """How many records are of today's code, in a sentence."""
+    """How many records are of today's code, and of which others, in a sentence."""
     held = [record for record in map(of, experiments) if record]
-    todays = sum(record.age == TODAYS for record in held)
+    found = [record.age for record in held]
+    others = "".join(f", {found.count(age)} {age}" for age in (OLDER, NO_HASH, UNSEEN) if age in found)
     without = sum(record.samples != "kept" for record in held)
     kept = "all with their samples" if without == 0 else f"{without} without their samples"
-    return f"{todays} of {len(held)} records are of today's code, the others of older code; {kept}."
+    return f"{found.count(TODAYS)} of {len(held)} records are {TODAYS}{others}; {kept}."
 
 
 def found(record: Record | None) -> str:
@@ -371,32 +369,34 @@ def _refuse_unsound(experiment: Experiment, folder: Path, told: dict[str, Any]) 
     if told["seed"] != HELD_OUT:
         mend = f"run it with --seed {HELD_OUT}: the seeds below are those on which setups are chosen"
         raise InputError(str(folder), "seed", f"records begin with seed {HELD_OUT}, and this with {told['seed']}", mend)
+    if measures.EXTENSION in told["measures"]:
+        mend = "build the package anew, make setup, and run it anew in another folder"
+        raise InputError(str(folder), "build", "the extension is older than the sources beside it", mend)
     if told["measures"] != json.loads(json.dumps(measures.of(experiment))):
         raise InputError(str(folder), "measures", "the code has changed since it ran", "run it anew")
-    if measures.built_from() not in ("", BUILT_FROM):
-        mend = "build the package anew: make setup"
-        raise InputError(str(folder), "build", "the extension is older than the sources beside it", mend)
-    begun = json.loads((folder / "manifest.json").read_bytes())
-    differ = [key for key in ("seed", "runs", "scale") if begun.get(key) != told[key]]
-    then = {part: one for part, one in told["measures"].items() if part not in measures.JUDGED_WITH}
-    if differ or begun.get("measures") != then:
-        what = f"its manifest has another {', '.join(differ) or 'code: it changed while this ran'}"
-        raise InputError(str(folder / "verdict.json"), "", what, "run it anew")
-    _refuse_other_variants(experiment, folder, told)
-    differ = _otherwise_written(told) or samples.differing(_values_of(told), samples.read(folder / samples.NAME))
+    _refuse_begun_otherwise(folder, told, told["runs"], "")
+    for one in told["variants"]:
+        variant = next((v for v in experiment.variants if v.name == one["name"]), None)
+        if variant is None:
+            what = f"there is no variant {one['name']}"
+            raise InputError(str(folder / "verdict.json"), "variants", what, "run it anew")
+        _refuse_begun_otherwise(folder / "variants" / variant.folder, told, one["runs"], one["name"])
+    differ = _otherwise_written(told) or samples.differing(values_of(told), samples.read(folder / samples.NAME))
     if differ:
         what = f"{', '.join(differ)} do not follow from {samples.NAME}"
         raise InputError(str(folder / "verdict.json"), "checks", what, "run it anew: values are not written by hand")
 
 
-def _refuse_other_variants(experiment: Experiment, folder: Path, told: dict[str, Any]) -> None:
-    """Of each variant, its own manifest says how often it ran."""
-    for one in told["variants"]:
-        variant = next((v for v in experiment.variants if v.name == one["name"]), None)
-        begun = json.loads((folder / "variants" / variant.folder / "manifest.json").read_bytes()) if variant else {}
-        if begun.get("runs") != one["runs"]:
-            what = f"the manifest of {one['name']} has another number of runs"
-            raise InputError(str(folder / "verdict.json"), "variants", what, "run it anew")
+def _refuse_begun_otherwise(folder: Path, told: dict[str, Any], runs: int, variant: str) -> None:
+    """The manifest, of the experiment or of a variant, says with what the results were begun."""
+    path = folder / "manifest.json"
+    begun = json.loads(path.read_bytes())
+    code = {part: one for part, one in told["measures"].items() if part not in measures.JUDGED_WITH}
+    wanted = {"seed": told["seed"], "scale": told["scale"], "build": told["build"], "runs": runs, "measures": code}
+    differ = [key for key, one in wanted.items() if begun.get(key) != one]
+    if differ:
+        what = f"it has another {', '.join(differ)} than verdict.json{f' has of {variant}' if variant else ''}"
+        raise InputError(str(path), "", what, "run it anew, with code that does not change meanwhile")
 
 
 def _otherwise_written(told: dict[str, Any]) -> list[str]:

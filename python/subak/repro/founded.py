@@ -1,0 +1,39 @@
+"""Whether the values of a verdict are those that the results in its folder give: an exact one has no sample."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from subak.errors import InputError
+from subak.repro import records, samples
+from subak.repro.experiment import Experiment
+from subak.repro.reproduce import _measure, plan_of, variant_plan
+from subak.repro.results import RawResults
+from subak.repro.values import Value, as_json
+
+
+def refuse_others(experiment: Experiment, folder: Path) -> None:
+    """Raises ``InputError`` where ``verdict.json`` has another value than the results beside it."""
+    path = folder / "verdict.json"
+    told = json.loads(path.read_bytes())
+    found = _values_in(experiment, folder, told)
+    for place, value in records.values_of(told).items():
+        if place not in found or json.dumps(as_json(found[place])) != json.dumps(as_json(value)):
+            variant, key = place
+            what = f"{key}{f' ({variant})' if variant else ''} is another than the results in the folder give"
+            raise InputError(str(path), "checks", what, "run it anew: values are not written by hand")
+
+
+def _values_in(experiment: Experiment, folder: Path, told: dict[str, Any]) -> dict[samples.Key, Value]:
+    """What the results come to, as set up and of each variant that was run; nothing is run."""
+    plan = plan_of(experiment.sizes[told["scale"]], told["scale"], told["runs"], told["seed"])
+    runs = {one["name"]: one["runs"] for one in told["variants"]}
+    parts = {"": RawResults(folder, plan)}
+    for variant in experiment.variants:
+        if variant.name in runs:
+            own = replace(variant_plan(variant, plan, own_runs=True), runs=runs[variant.name])
+            parts[variant.name] = RawResults(folder / "variants" / variant.folder, own)
+    return {(name, key): one for name, raw in parts.items() for key, one in _measure(experiment, raw).items()}
