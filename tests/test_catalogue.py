@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from subak import InputError
 from subak.repro import Experiment, kinds
-from subak.repro.catalogue import catalogue, heading, read, refuse_one_name
+from subak.repro.catalogue import _printed, catalogue, heading, read, refuse_one_name
 from subak.repro.results import RawResults, RunPlan
+from subak.repro.rules import Rule
 
 EXPERIMENT = """
 name = "x-fig1"
@@ -175,3 +176,39 @@ def test_a_python_experiment_that_gives_something_else_is_refused(tmp_path: Path
 def test_kinds_are_registered() -> None:
     assert {"specs", "rounds", "solver", "python"} <= set(kinds.KINDS)
     assert isinstance(Experiment, type)
+
+
+@pytest.mark.parametrize(
+    ("rule", "published", "quote", "paper"),
+    [
+        (Rule("at_least", 0.85), "0.79", "", False),
+        (Rule("at_most", 0.79), "0.79", "", True),
+        (Rule("at_least", 1), "higher", "", True),
+        (Rule("at_least", 2), "much higher", "", False),
+        (Rule("within", [6, 24]), "12", "", False),
+        (Rule("at_most", 49152), "49,152 flows", "", True),
+        pytest.param(Rule("within", [1, 7]), "about alike", "", False),
+        pytest.param(Rule("within", [0, 5]), "next to none", "", False),
+        (Rule("at_least", 100), "described", "", False),
+        (Rule("at_least", 100), "every network settles within 4 rounds", "", True),
+        pytest.param(Rule("at_least", 1), "1.61", "reduced the p95", False),
+        pytest.param(Rule("at_most", 5), "see figure 5", "", False),
+        (Rule("equals", 4), "several", "", False),
+        (Rule("equals", 4), "4 stages", "", True),
+        (Rule("equals", 0), "none", "", True),
+        (Rule("equals", "4/3"), "4/3", "", True),
+    ],
+)
+def test_a_bound_that_the_paper_does_not_print_is_ours(rule: Rule, published: str, quote: str, paper: bool) -> None:
+    assert _printed(rule, published, quote) is paper
+
+
+def test_what_contradicts_the_paper_is_a_number_of_the_paper() -> None:
+    """A bound of ours may be not met; it contradicts nobody."""
+    ours = [
+        f"{e.name} {c.key}"
+        for e in catalogue().values()
+        for c in e.checks
+        if c.claim and c.part == "claim" and not _printed(c.claim, c.published, c.quote) and c.claim.bound not in (0, 1)
+    ]
+    assert ours == []

@@ -14,7 +14,7 @@ from conftest import ROOT, Subak
 from subak import InputError, _subak
 from subak.repro import Experiment, Verdict, catalogue, kinds, records, reproduce, verdicts
 from subak.repro.catalogue import find
-from subak.repro.reproduce import _measure, _possible, plan_of, variant_plan
+from subak.repro.reproduce import _possible, measured, plan_of, variant_plan
 from subak.repro.results import RawResults, RunPlan
 from subak.repro.verdicts import Finding
 from subak.runs import load
@@ -43,9 +43,9 @@ def _judged_at_paper_scale(verdict: Verdict, runs: int | None) -> list[Finding]:
     """The paper's claims on what so small a run measured: a row that judges none at smoke scale is tried here."""
     experiment = verdict.experiment
     plan = plan_of(experiment.sizes["smoke"], "smoke", runs, 1)
-    measured = _measure(experiment, RawResults(verdict.folder, plan))
+    values = measured(experiment, RawResults(verdict.folder, plan))
     claims = [c for c in experiment.checks_at("paper") if c.part == "claim" and (c.rule or c.claim)]
-    found = [verdicts.find(c, measured[c.key], verdict.main.runs, len(claims)) for c in claims if c.key in measured]
+    found = [verdicts.find(c, values[c.key], verdict.main.runs, len(claims)) for c in claims if c.key in values]
     assert all(f.judged.outcome in (*records.VERDICTS, "undecided") for f in found)
     return found
 

@@ -38,7 +38,7 @@ struct flow {
 	u32 updates;
 	/* Whether its program, or its control group, has said a weight. */
 	u32 weighted;
-	/* What rounding has left out of the window so far, in packets of 2^16. */
+	/* The part of the window that rounding to whole packets has left out so far; a packet is 2^16. */
 	u32 left_out;
 };
 

@@ -10,7 +10,7 @@ from typing import Any
 from subak.errors import InputError
 from subak.repro import records, samples
 from subak.repro.experiment import Experiment
-from subak.repro.reproduce import _measure, plan_of, variant_plan
+from subak.repro.reproduce import measured, plan_of, variant_plan
 from subak.repro.results import RawResults
 from subak.repro.values import Value, as_json
 
@@ -36,4 +36,4 @@ def _values_in(experiment: Experiment, folder: Path, told: dict[str, Any]) -> di
         if variant.name in runs:
             own = replace(variant_plan(variant, plan, own_runs=True), runs=runs[variant.name])
             parts[variant.name] = RawResults(folder / "variants" / variant.folder, own)
-    return {(name, key): one for name, raw in parts.items() for key, one in _measure(experiment, raw).items()}
+    return {(name, key): one for name, raw in parts.items() for key, one in measured(experiment, raw).items()}

@@ -233,27 +233,28 @@ def _outcome(experiment: Experiment, plan: RunPlan, folder: Path, variant: Varia
         with _clock(folder, plan.cluster):
             kind.run(experiment, plan, folder)
     raw = RawResults(folder, plan)
-    measured = _measure(experiment, raw)
+    values = measured(experiment, raw)
     checks = [
-        c for c in experiment.checks_at(plan.scale) if variant is None or (c.key in measured and (c.rule or c.claim))
+        c for c in experiment.checks_at(plan.scale) if variant is None or (c.key in values and (c.rule or c.claim))
     ]
     family = verdicts.family(experiment.checks_at(plan.scale))
-    findings = tuple(_judge(experiment, check, measured, plan.runs, family) for check in checks)
+    findings = tuple(_judge(experiment, check, values, plan.runs, family) for check in checks)
     notes = tuple(raw.report["notes"]) if raw.has_report else ()
     return Outcome(plan.runs, ran, *took(folder), findings, notes, variant)
 
 
-def _measure(experiment: Experiment, raw: RawResults) -> dict[str, Value]:
+def measured(experiment: Experiment, raw: RawResults) -> dict[str, Value]:
+    """The values of the results in a folder, by key."""
     computed = raw.values() if raw.has_report else {}
     measure = getattr(experiment.module, "measure", None)
     return {**computed, **(measure(raw) if measure else {})}
 
 
-def _judge(experiment: Experiment, check: Check, measured: dict[str, Value], runs: int, family: int) -> Finding:
-    if check.key not in measured:
+def _judge(experiment: Experiment, check: Check, values: dict[str, Value], runs: int, family: int) -> Finding:
+    if check.key not in values:
         file = str(experiment.folder / "published.toml")
-        raise InputError(file, "check.key", f'nothing is measured as "{check.key}"', f"there is: {', '.join(measured)}")
-    return verdicts.find(check, measured[check.key], runs, family)
+        raise InputError(file, "check.key", f'nothing is measured as "{check.key}"', f"there is: {', '.join(values)}")
+    return verdicts.find(check, values[check.key], runs, family)
 
 
 def machine() -> dict[str, Any]:

@@ -264,8 +264,8 @@ pub trait Hop<S: Scheme>: Send {
     fn on_capacity(&mut self, port: &Port) {
         let _ = port;
     }
-    /// A failed link has come back, or routing has noticed that one failed or came back: what links keep of messages that were lost
-    /// there is wrong. Only schemes that do not [recover](Scheme::recovers) are told.
+    /// A failed link has come back, or routing has noticed that one failed or came back: the state that links keep of messages lost
+    /// there is wrong. The simulator calls it for schemes that do not [recover](Scheme::recovers).
     fn on_topology(&mut self, port: &Port) {
         let _ = port;
     }

@@ -12,7 +12,7 @@ pub(super) const ENTRY: Entry = Entry { name: "soze-settles", backend: Backend::
 /// Parameters of `soze-virtual`.
 const PARAMS: [&str; 6] = ["headroom", "integral", "queue", "empties", "start_weights", "anew"];
 /// These; how many networks have one congested hop and how many several, in place of the runs; whether (1 or 0) the paper's
-/// parameters run too.
+/// parameters run too; whether (1 or 0) senders of `soze` keep a rate, not a window.
 const SETTINGS: &[&str] =
     &["headroom", "integral", "queue", "empties", "start_weights", "anew", "one", "several", "published", "rate"];
 

@@ -11,7 +11,7 @@ use subak_core::driver::{Driver, Injected, LinkChange, Route};
 use subak_core::route::Router;
 use subak_core::{Fault, FlowId, IdVec, LinkId, NodeId, Ns, Utility};
 
-/// What is to be done to a flow, or for the controller.
+/// An action of the spec, or of its routing: on a flow, or on the paths to the controller.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Action {
     /// It has another weight, and with it another utility.
