@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import NormalDist
 
@@ -79,6 +79,21 @@ def of_share(random: np.random.Generator, count: int) -> Measured:
     return stats.share(int(random.binomial(count, TRUE_SHARE)), count, "runs")
 
 
+def of_runs(statistic: str, flows: int, between: float) -> tuple[Draw, float]:
+    """The quantile of the flows of all runs, which differ by a share ``between`` of the variance of logarithms."""
+    q = 0.5 if statistic == "median" else float(statistic.removeprefix("p")) / 100
+
+    def pooled(runs: Sequence[np.ndarray]) -> float:
+        return stats.quantile(np.concatenate(runs), q)
+
+    def draw(random: np.random.Generator, count: int) -> Measured:
+        own = random.normal(0, math.sqrt(between), (count, 1))
+        runs = np.exp(own + random.normal(0, math.sqrt(1 - between), (count, flows)))
+        return stats.over_runs(list(runs), pooled, tail=q)
+
+    return draw, truth(statistic, 1.0)
+
+
 ROWS: dict[str, tuple[Draw, float]] = {
     "median": of_one("median", LIGHT),
     "mean": of_one("mean", LIGHT),
@@ -92,8 +107,14 @@ ROWS: dict[str, tuple[Draw, float]] = {
     "ratio of p95s, one side heavy": of_ratio("p95", paired=False),
     "ratio of p99s, one side heavy": of_ratio("p99", paired=False),
     "share of 90%": (of_share, 100 * TRUE_SHARE),
+    "median of the flows of all runs": of_runs("median", 500, 0.5),
+    "p99 of the flows of all runs, which are alike": of_runs("p99", 500, 0.0),
+    "p99 of the flows of all runs": of_runs("p99", 500, 0.5),
+    "p99 of ten flows a run": of_runs("p99", 10, 0.5),
 }
-UNSEEN: dict[str, tuple[Draw, float]] = {"mean, one value in ten is twice the others": (two_points, 1 + RARE)}
+UNSEEN: dict[str, tuple[Draw, float]] = {
+    "mean, one value in ten is twice the others": (two_points, 1 + RARE),
+}
 """What no interval of few values can hold: they do not show it."""
 AT_ENDS: dict[str, tuple[Draw, float]] = {
     **{q: of_one(q, HEAVY) for q in TAILS},

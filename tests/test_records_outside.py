@@ -191,6 +191,28 @@ def test_fewer_runs_of_a_variant_never_replace_a_record(row: Experiment, folder:
     assert not records.keep(row, folder)
 
 
+def test_fewer_runs_of_one_value_never_replace_a_record(row: Experiment, folder: Path) -> None:
+    """A spec may have a number of runs of its own."""
+    assert records.keep(row, folder)
+    path = row.folder / "record.json"
+    held = json.loads(path.read_text())
+    value = next(
+        c["measured"] for c in held["checks"] if isinstance(c["measured"], dict) and c["measured"]["count"] > 1
+    )
+    value |= {"of": "runs", "count": value["count"] + 1}
+    rewrite(
+        folder,
+        lambda told: next(
+            c["measured"] for c in told["checks"] if isinstance(c["measured"], dict) and c["measured"]["count"] > 1
+        ).update(of="runs"),
+    )
+    path.write_text(json.dumps(held))
+    told = json.loads((folder / "verdict.json").read_text())
+    assert not records._as_many(told, held)
+    value["count"] -= 1
+    assert records._as_many(told, held)
+
+
 def test_the_sentence_of_ages_names_records_that_do_not_follow_from_their_samples(
     row: Experiment, folder: Path
 ) -> None:

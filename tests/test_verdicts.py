@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -262,6 +263,28 @@ def test_whole_runs_are_resampled() -> None:
     assert low < 1
     assert high > 3
     assert stats.over_runs(runs[:1], lambda chosen: 1.0).interval is None
+
+
+def test_a_pooled_tail_reaches_as_far_as_that_of_the_runs_values() -> None:
+    runs = [[math.exp(k)] * 100 for k in range(5)]
+
+    def pooled(chosen: Sequence[list[float]]) -> float:
+        return stats.quantile([x for run in chosen for x in run], 0.99)
+
+    found = stats.over_runs(runs, pooled, tail=0.99)
+    # t with 4 degrees of freedom, the deviation of 0 to 4, and the 99th percentile of a normal distribution.
+    arm = 2.7764 * math.sqrt(2.5) * math.sqrt(1 / 5 + 2.3263**2 / 8)
+    assert found.value == pytest.approx(math.exp(4))
+    assert found.high == pytest.approx(math.exp(4 + arm), rel=1e-3)
+    assert found.sample is not None
+    assert stats.again(found.sample).interval == found.interval
+    assert (stats.over_runs(runs, pooled).high or 0) < math.exp(4 + arm)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_where_nothing_was_there_to_measure_nothing_is_decided(exact: bool) -> None:
+    judged = judge(stats.share(0, 0, "setups"), Rule("at_least", 100), exact=exact, claim=Rule("at_least", 100))
+    assert (judged.outcome, judged.needs) == ("undecided", "there were no setups to measure")
 
 
 def test_values_come_back_from_json() -> None:

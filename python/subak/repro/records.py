@@ -340,11 +340,19 @@ def keep(experiment: Experiment, folder: Path) -> bool:
 
 
 def _as_many(told: dict[str, Any], held: dict[str, Any]) -> bool:
-    """Whether it ran, and each variant did, no less often."""
-    now = {one["name"]: one["runs"] for one in told["variants"]}
-    then = {one["name"]: one["runs"] for one in held.get("variants", [])}
-    fewer = (now[name] < runs for name, runs in then.items() if name in now)
-    return bool(told["runs"] >= held["runs"]) and not any(fewer)
+    """Whether it, each variant and each value has no fewer runs: a spec may have a number of its own."""
+    now, then = _runs_of(told), _runs_of(held)
+    return all(now.get(key, runs) >= runs for key, runs in then.items())
+
+
+def _runs_of(told: dict[str, Any]) -> dict[Any, int]:
+    """How many runs the whole, each variant and each value of runs has."""
+    found: dict[Any, int] = {"": told["runs"]} | {one["name"]: one["runs"] for one in told.get("variants", [])}
+    for key, value in values_of({"variants": [], **told}).items():
+        parts: list[Any] = value if isinstance(value, list) else [value]
+        counts = [one.count for one in parts if isinstance(one, Measured) and one.of == "runs"]
+        found |= {key: min(counts)} if counts else {}
+    return found
 
 
 def _refuse_incomplete(experiment: Experiment, folder: Path, told: dict[str, Any]) -> None:

@@ -93,6 +93,8 @@ def judge(
     wanted = rule or claim
     assert wanted is not None
     leans = wanted.holds(point(value))
+    if isinstance(value, Measured) and value.count == 0:
+        return Judged(UNDECIDED, None, f"there were no {value.of} to measure")
     if ends is None:
         return Judged(UNDECIDED, leans, _why_no_interval(value, runs))
     if isinstance(value, Measured) and not exact and value.of in GRIDS:

@@ -18,6 +18,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from subak import _subak
@@ -386,24 +387,53 @@ def _log_choose(count: int) -> Array:
     return np.concatenate([[0.0], np.cumsum(steps)])
 
 
-def over_runs(runs: Sequence[Run], statistic: Callable[[Sequence[Run]], float], *, signed: bool = False) -> Measured:
+def over_runs(
+    runs: Sequence[Run], statistic: Callable[[Sequence[Run]], float], *, tail: float = 0.5, signed: bool = False
+) -> Measured:
     """``statistic`` of all runs together; whole runs are resampled, at most 200 different draws of them.
 
-    Its sample is what the statistic comes to of each run alone, and of each draw.
+    ``tail`` is the quantile that the statistic is, or takes ratios of; 0.5 also of means. The interval reaches at least
+    as far as that of this quantile of a log-normal distribution (of a normal one where ``signed``) of which each run is
+    a value: draws of few runs do not tell how far the tail goes where runs differ. Its sample is what the statistic
+    comes to of each run alone, and of each draw.
     """
     import numpy as np
 
     found = statistic(runs)
-    kept = {"side 1": [float(statistic([run])) for run in runs]}
+    each = [float(statistic([run])) for run in runs]
+    kept = {"side 1": each}
     if len(runs) < 2:
         return Measured(found, count=len(runs), of="runs", sample=Sample(OWN, kept, value=found, signed=signed))
     draws = np.sort(np.random.default_rng(1).integers(len(runs), size=(FEWEST, len(runs))), axis=1)
     # The order of the runs does not matter: what was drawn before need not be computed again.
     known = {draw: statistic([runs[k] for k in draw]) for draw in set(map(tuple, draws.tolist()))}
     drawn = np.array([known[tuple(draw)] for draw in draws.tolist()])
-    sample = Sample(OWN, kept | {"draws": drawn.tolist()}, value=found, signed=signed)
-    ends = _interval(found, drawn, len(runs), positive=not signed and min(kept["side 1"]) > 0)
-    return Measured(found, *ends, len(runs), "runs", sample=sample)
+    low, high = _interval(found, drawn, len(runs), positive=not signed and min(each) > 0)
+    least, most = _quantile_of_runs(found, each, tail, signed=signed)
+    sample = Sample(
+        OWN,
+        kept | {"draws": drawn.tolist()},
+        value=found,
+        low=least if least < low else None,
+        high=most if most > high else None,
+        signed=signed,
+    )
+    return Measured(found, min(low, least), max(high, most), len(runs), "runs", sample=sample)
+
+
+def _quantile_of_runs(value: float, each: list[float], q: float, *, signed: bool) -> tuple[float, float]:
+    """The ends around ``value`` by those of the quantile ``q`` of a (log-)normal sample of the runs' own values."""
+    import numpy as np
+
+    values, count = _array(each), len(each)
+    if not np.isfinite([value, *values]).all() or (not signed and min(value, values.min()) <= 0):
+        return value, value
+    there, back = (float, float) if signed else (math.log, _exp)
+    spread = float(np.std([there(one) for one in each], ddof=1))
+    normal = NormalDist().inv_cdf(q)
+    # The variances of a normal sample's mean and of its standard deviation.
+    arm = _subak.student(count - 1, 0.05) * spread * math.sqrt(1 / count + normal**2 / (2 * (count - 1)))
+    return back(there(value) - arm), back(there(value) + arm)
 
 
 def again(sample: Sample) -> Measured:

@@ -53,9 +53,9 @@ def _measure(name: str, runs: list[Run]) -> dict[str, Value]:
     present = {key: scheme for key, scheme in KEYS.items() if scheme in runs[0]}
     for key, scheme in present.items():
         found[f"{name}_{key}_small_p50"] = over_runs(runs, partial(_small, scheme, 0.5, large))
-        found[f"{name}_{key}_small_p99"] = over_runs(runs, partial(_small, scheme, 0.99, large))
+        found[f"{name}_{key}_small_p99"] = over_runs(runs, partial(_small, scheme, 0.99, large), tail=0.99)
         found[f"{name}_{key}_large"] = over_runs(runs, partial(_large, scheme, None, large))
-        found[f"{name}_{key}_large_p95"] = over_runs(runs, partial(_large, scheme, 0.95, large))
+        found[f"{name}_{key}_large_p95"] = over_runs(runs, partial(_large, scheme, 0.95, large), tail=0.95)
     if {"rcp", "short"} <= set(present):
         found[f"{name}_rcp_over_short"] = over_runs(runs, partial(_ahead, large))
     return found

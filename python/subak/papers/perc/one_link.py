@@ -30,8 +30,12 @@ def _of(runs: Sequence[Run], scheme: str, which: str) -> float:
     return float(fct.mean()) if statistic == "mean" else quantile(fct, 0.99)
 
 
+def _tail(which: str) -> float:
+    return 0.5 if CLASSES[which][2] == "mean" else 0.99
+
+
 def _ratio(runs: Sequence[Run], scheme: str, over: str, which: str) -> Measured:
-    return over_runs(runs, lambda chosen: _of(chosen, scheme, which) / _of(chosen, over, which))
+    return over_runs(runs, lambda chosen: _of(chosen, scheme, which) / _of(chosen, over, which), tail=_tail(which))
 
 
 def _over_best(chosen: Sequence[Run], scheme: str, which: str) -> float:
@@ -50,7 +54,8 @@ def measure(raw: RawResults) -> dict[str, Value]:
             found |= {f"{other}_over_fair_{c}": _ratio(runs, other, "fair", c) for c in CLASSES}
     if "dctcp" in present:
         found |= {
-            f"dctcp_over_best_{c}": over_runs(runs, partial(_over_best, scheme="dctcp", which=c)) for c in CLASSES
+            f"dctcp_over_best_{c}": over_runs(runs, partial(_over_best, scheme="dctcp", which=c), tail=_tail(c))
+            for c in CLASSES
         }
     return found
 

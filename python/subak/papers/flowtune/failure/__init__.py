@@ -70,7 +70,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
     found: dict[str, Value] = {"complete": 100 * float(np.isfinite(every).mean()), "capped": _capped(raw)}
     for name in (*FAILS, "reno"):
         for word, q in (("mean", 0.0), ("median", 0.5), ("p99", 0.99)):
-            found[f"{name} {word}"] = stats.over_runs(runs, partial(_ratio, name=name, q=q))
+            found[f"{name} {word}"] = stats.over_runs(runs, partial(_ratio, name=name, q=q), tail=q or 0.5)
     until_ns = 1e9 * updates.seconds(raw.simulated("with").manifest["spec"]["run"]["duration"])
     rates = {name: _received(raw, name) for name in ("with", *FAILS)}
     for name in FAILS:

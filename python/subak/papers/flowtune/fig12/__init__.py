@@ -56,10 +56,14 @@ def measure(raw: RawResults) -> dict[str, Value]:
             continue
         for word, pick in (("least", min), ("most", max)):
             key = f"{scheme} {name} {word}"
-            found[key] = stats.over_runs(runs, partial(_extreme, scheme=scheme, place=place, pick=pick))
+            found[key] = stats.over_runs(runs, partial(_extreme, scheme=scheme, place=place, pick=pick), tail=0.99)
     for scheme in [s for s in ("sfqcodel", "sfqcodel-rtt") if s in schemes]:
-        found[f"{scheme} 10-100"] = stats.over_runs(runs, partial(_factor, scheme=scheme, load=loads[-1], place=2))
-        found[f"{scheme} 100-1000"] = stats.over_runs(runs, partial(_factor, scheme=scheme, load=loads[0], place=3))
+        found[f"{scheme} 10-100"] = stats.over_runs(
+            runs, partial(_factor, scheme=scheme, load=loads[-1], place=2), tail=0.99
+        )
+        found[f"{scheme} 100-1000"] = stats.over_runs(
+            runs, partial(_factor, scheme=scheme, load=loads[0], place=3), tail=0.99
+        )
     for scheme in schemes:
         for place, name in enumerate(sim.BINS):
             found[f"all {scheme} {name}"] = [_factor(runs, scheme, load, place) for load in loads]

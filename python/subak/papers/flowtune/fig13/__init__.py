@@ -82,13 +82,13 @@ def _least_factor(runs: Sequence[Run]) -> float:
 def measure(raw: RawResults) -> dict[str, Value]:
     """Flowtune's worst 99th percentile, those of the others over it at the highest load, and all by load."""
     runs = _runs(raw)
-    found: dict[str, Value] = {"flowtune worst": stats.over_runs(runs, _worst)}
+    found: dict[str, Value] = {"flowtune worst": stats.over_runs(runs, _worst, tail=0.99)}
     if any(scheme == "dctcp" for scheme, _, _ in runs[0]):
-        found["dctcp every"] = stats.over_runs(runs, _least_factor)
+        found["dctcp every"] = stats.over_runs(runs, _least_factor, tail=0.99)
     ran = [scheme for scheme in FIFO if any(s == scheme for s, _, _ in runs[0])]
     for scheme in ran[1:]:
-        found[scheme] = stats.over_runs(runs, partial(_factor, scheme=scheme, links=4))
-        found[f"{scheme} 2"] = stats.over_runs(runs, partial(_factor, scheme=scheme, links=2))
+        found[scheme] = stats.over_runs(runs, partial(_factor, scheme=scheme, links=4), tail=0.99)
+        found[f"{scheme} 2"] = stats.over_runs(runs, partial(_factor, scheme=scheme, links=2), tail=0.99)
     for scheme in ran:
         for links in (2, 4):
             found[f"{scheme} us {links}"] = [_tail(runs, scheme, load, links) for load in _loads(runs)]

@@ -81,8 +81,8 @@ def measure(raw: RawResults) -> dict[str, Value]:
     found: dict[str, Value] = {}
     ran = [scheme for scheme in SCHEMES if (scheme, settings[0]) in runs[0]]
     for rival in ran[1:] if "hpcc" in ran else []:
-        found[f"{rival}_best"] = stats.over_runs(runs, partial(_largest, rival=rival))
-        found[f"{rival}_worst"] = stats.over_runs(runs, partial(_smallest, rival=rival))
+        found[f"{rival}_best"] = stats.over_runs(runs, partial(_largest, rival=rival), tail=0.95)
+        found[f"{rival}_worst"] = stats.over_runs(runs, partial(_smallest, rival=rival), tail=0.95)
     for scheme in ran:
         found[scheme] = [_tail(runs, scheme, setting) for setting in settings]
     if {"hpcc", "dcqcn"} <= set(ran):

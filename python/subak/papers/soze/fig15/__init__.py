@@ -63,7 +63,7 @@ def measure(raw: RawResults) -> dict[str, Value]:
         for scheme in _ran(runs):
             for name, q in (("p50", 0.5), ("p99", 0.99)):
                 found[f"{scheme} {name} {at}"] = stats.over_runs(
-                    runs, partial(_quantile, scheme=scheme, load=load, q=q, most=SHORT)
+                    runs, partial(_quantile, scheme=scheme, load=load, q=q, most=SHORT), tail=q
                 )
             done = [float(np.isfinite(run[scheme, load][:, 1]).mean()) * 100 for run in runs]
             found[f"{scheme} complete {at}"] = round(min(done), 4)
@@ -74,7 +74,9 @@ def measure(raw: RawResults) -> dict[str, Value]:
                 ratio = partial(_over, scheme=scheme, rival=rival, load=load)
                 short, long = partial(ratio, least=0, most=SHORT), partial(ratio, least=SHORT, most=1e9)
                 found[f"{scheme} over {rival} short p50 {at}"] = stats.over_runs(runs, partial(short, q=0.5))
-                found[f"{scheme} over {rival} short p99 {at}"] = stats.over_runs(runs, partial(short, q=0.99))
+                found[f"{scheme} over {rival} short p99 {at}"] = stats.over_runs(
+                    runs, partial(short, q=0.99), tail=0.99
+                )
                 found[f"{scheme} over {rival} long {at}"] = stats.over_runs(runs, partial(long, q=0.5))
     return found
 
