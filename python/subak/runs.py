@@ -261,7 +261,10 @@ def diff(first: Run, second: Run) -> Difference:
     :param first: Results, or the folder that holds them.
     :param second: What is held against it.
     """
-    return Difference(json.loads(_subak.diff(_folder(first), _folder(second))))
+    compared = Difference(json.loads(_subak.diff(_folder(first), _folder(second))))
+    for run in (first, second):
+        (run if isinstance(run, Results) else Results(run)).warn_of_lacking(stacklevel=3)
+    return compared
 
 
 def _folder(run: Run) -> Path:
