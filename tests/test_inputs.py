@@ -258,3 +258,75 @@ def test_keys_of_a_spec(tmp_path: Path, section: str, key: str, value: Any, word
     with pytest.raises(subak.InputError) as fault:
         subak.run(spec, tmp_path / "out", progress=False)
     assert words in str(fault.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("Type", "host"),
+        ("type", "Host"),
+        ("role", "switch"),
+        ("node_type", "HOST"),
+        ("is_host", True),
+        ("isSwitch", False),
+    ],
+)
+def test_other_names_of_a_nodes_kind_are_refused_by_name(name: str, value: Any) -> None:
+    graph = networkx.path_graph(["a", "b", "c"])
+    graph.nodes["b"][name] = value
+    for call in (
+        lambda: subak.Network.from_networkx(graph, capacity="5Gbps"),
+        lambda: subak.solve({"network": networkx.node_link_data(graph), "flows": []}),
+    ):
+        with pytest.raises(subak.InputError, match=f'{name}: unknown attribute "{name}"; did you mean "kind"'):
+            call()
+
+
+@pytest.mark.parametrize(
+    ("attributes", "warned"),
+    [
+        ({"type": "router"}, 'attributes of nodes that are not read: "type"'),
+        ({"role": "spine"}, 'attributes of nodes that are not read: "role"'),
+        ({"type": "router", "kind": "switch"}, None),
+        ({"type": "switch"}, None),
+        ({"Latitude": 1.0, "label": "x"}, None),
+    ],
+)
+def test_attributes_of_nodes_that_may_tell_hosts_are_warned_of(attributes: dict[str, Any], warned: str | None) -> None:
+    graph = networkx.path_graph(["a", "b", "c"])
+    graph.nodes["b"].update(attributes)
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        network = subak.Network.from_networkx(graph, capacity="5Gbps")
+    assert network.hosts == ["a", "c"]
+    said = [str(w.message) for w in given if "nodes" in str(w.message)]
+    assert (warned is None and said == []) or (warned is not None and any(warned in text for text in said))
+
+
+@pytest.mark.parametrize(
+    ("attributes", "warned"),
+    [
+        ({"LinkSpeedRaw": 1e9}, True),
+        ({"LinkLabel": "1-4 Gbps"}, True),
+        ({"LinkSpeed": "10", "LinkSpeedUnits": "M"}, True),
+        ({"LinkSpeedRaw": 1e10}, False),
+        ({"LinkLabel": "OC-192"}, False),
+        ({"LinkLabel": "1-20Gbps"}, False),
+        ({"LinkLabel": "Fibre"}, False),
+    ],
+)
+def test_a_label_that_contradicts_the_capacity_is_warned_of(attributes: dict[str, Any], warned: bool) -> None:
+    graph = networkx.path_graph(["a", "b"])
+    graph.edges["a", "b"].update({"capacity": "10Gbps", **attributes})
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        network = subak.Network.from_networkx(graph, hosts="all")
+    assert pyarrow.table(network.links)["capacity_bps"].to_pylist() == [1e10, 1e10]
+    said = "1 edges have labels that tell another speed than their capacity, which counts"
+    assert any(said in str(w.message) for w in given) == warned
+
+
+def test_an_empty_list_of_hosts_is_refused() -> None:
+    graph = networkx.path_graph(["a", "b"])
+    with pytest.raises(subak.InputError, match="hosts: the list of hosts is empty"):
+        subak.Network.from_networkx(graph, capacity="5Gbps", hosts=[])

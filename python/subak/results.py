@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from subak import _subak, tables
+from subak import _subak, inputs, tables
 from subak.errors import InputError, InputWarning
 
 if TYPE_CHECKING:
@@ -73,6 +73,8 @@ class Results:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
+        inputs.check_flag("measured", measured)
+        inputs.check_flag("partial", partial)
         if kind is not None and kind not in KINDS:
             raise InputError(None, "kind", f'there is no kind of row "{kind}"', f"choose one of: {', '.join(KINDS)}")
         if measured and kind not in MEASURED:
