@@ -113,9 +113,10 @@ fn hosts_of(value: &Value) -> Result<Hosts, Fault> {
 pub fn refuse_kind(path: &str) -> Result<(), Fault> {
     let name = path.to_lowercase();
     let (what, mend) = match name.rsplit_once('.').map(|(_, ending)| ending) {
-        Some("gml") => {
-            ("GML", "write it as GraphML: networkx.write_graphml(networkx.read_gml(FILE), \"NAME.graphml\")")
-        }
+        Some("gml") => (
+            "GML",
+            "take its GraphML, which the Topology Zoo has beside it, or read it with networkx.read_gml(FILE, label=\"id\") and hand the graph to subak.Network.from_networkx",
+        ),
         Some("csv") => {
             ("CSV, a table", "name it as the flows of a case, flows = {file = ...}, or as a workload of kind \"trace\"")
         }

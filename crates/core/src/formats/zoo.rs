@@ -160,6 +160,10 @@ fn number(text: &str) -> Option<(Option<Piece>, usize)> {
 
 /// A number in a unit of bits such as "Gbps", "G", "GE", "Mbit/s".
 fn in_unit(digits: &str, value: f64, unit: &str) -> Option<f64> {
+    // A large B before a small s is a byte, and operators do not mean one; in "MBPS" it says nothing.
+    if unit.get(1..).is_some_and(|tail| matches!(tail, "Bs" | "Bps" | "B/s" | "B/sec")) {
+        return None;
+    }
     if let Ok(bps) = capacity_from_json(&Value::from(format!("{digits}{unit}")))
         && !unit.is_empty()
     {
@@ -167,10 +171,6 @@ fn in_unit(digits: &str, value: f64, unit: &str) -> Option<f64> {
     }
     let upper = unit.to_ascii_uppercase();
     let (prefix, tail) = upper.split_at_checked(1)?;
-    // A large B before a small s is a byte; in "MBPS" it says nothing.
-    if matches!(unit.get(1..)?, "Bs" | "Bps" | "B/s" | "B/sec") {
-        return None;
-    }
     let factor = match prefix {
         "K" => 1e3,
         "M" => 1e6,
