@@ -32,7 +32,7 @@ def test_what_the_policy_does_not_use_is_warned_of(key: str, value: Any, user: s
 @pytest.mark.parametrize("routing", [{"seed": 1}, {"symmetric": True}, {"metric": "delay"}, {}])
 def test_routing_beside_paths_is_refused(routing: dict[str, Any]) -> None:
     case = {"network": LINKS, "flows": [{"path": ["l"]}], "routing": routing}
-    with pytest.raises(subak.InputError, match="^routing: no flow is routed: each lists its links; "):
+    with pytest.raises(subak.InputError, match=r"^routing: no flow is routed: each lists its links; "):
         subak.solve(case)
     mixed = {"network": STAR, "flows": [{"src": "h0", "dst": "h1"}], "routing": routing}
     assert subak.solve(mixed).status == "optimal"
