@@ -352,6 +352,45 @@ def test_what_is_there_of_a_run_is_read_and_the_rest_named(subak: Subak, tmp_pat
     assert sb.Results(out).lacking() == ""
 
 
+SEEDS: dict[str, Any] = {**TWO, "scheme": [{"name": "dctcp"}], "run": {"duration": "1ms", "seeds": [1, 2, 3]}}
+
+
+def test_files_that_are_gone_are_named_wherever_results_are_read(subak: Subak, tmp_path: Path) -> None:
+    out, whole = tmp_path / "out", tmp_path / "whole"
+    held, other = sb.run(SEEDS, out), sb.run(SEEDS, whole)
+    for gone in (out / "results.parquet", out / "cells/1.parquet"):
+        gone.unlink()
+    said = "1 of 3 cells are complete by the manifest, but their files are gone, and they are left out: 1"
+    assert held.lacking().startswith(said)
+    with pytest.warns(sb.InputWarning, match=said):
+        assert held.table("flow").num_rows == 4
+    with pytest.warns(sb.InputWarning, match=said):
+        assert held.summary()["rows"][0]["seeds"] == 2
+    with pytest.warns(sb.InputWarning, match=said):
+        sb.diff(other, held)
+    for command in (["export", out, "--kind", "flow"], ["diff", whole, out], ["plot", out, "--what", "table"]):
+        ended = subak(*command)
+        assert (ended.code, said in ended.err) == (0, True), command
+    ended = subak("report", out, "--output", tmp_path / "report.html")
+    assert said in ended.err
+    assert said in (tmp_path / "report.html").read_text()
+    assert sb.run(SEEDS, out).lacking() == ""
+    assert (out / "results.parquet").read_bytes() == (whole / "results.parquet").read_bytes()
+
+
+def test_the_joined_table_is_enough_and_no_file_at_all_is_refused(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    held = sb.run(SEEDS, out)
+    for cell in range(3):
+        (out / f"cells/{cell}.parquet").unlink()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert held.summary()["rows"][0]["seeds"] == 3
+    (out / "results.parquet").unlink()
+    with pytest.raises(sb.InputError, match="the files of all its cells are gone"):
+        held.table("flow")
+
+
 def test_an_unknown_column_is_named_with_the_nearest(tmp_path: Path) -> None:
     results = sb.run(TWO, tmp_path / "out")
     with pytest.raises(sb.InputError) as refused:

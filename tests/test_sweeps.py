@@ -117,3 +117,40 @@ def test_no_head_of_a_column_breaks_inside_a_word(out: Path, tmp_path: Path) -> 
     page = tmp_path / "report.html"
     page.write_text(build([out]))
     assert asked(page, tmp_path, "report_words.js", 1280) == []
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "values"),
+    [
+        ("network", "hosts", [4, 5, 4]),
+        ("network", "hosts", [4, 4.0]),
+        ("network", "buffer", ["50KB", "50000"]),
+        ("network", "buffer", ["50KB", 50000]),
+        ("network", "rate", ["1Gbps", "1000 Mbps"]),
+        ("run", "duration", ["1ms", "1000us"]),
+        ("scheme", "k", ["10KB", 10000]),
+    ],
+)
+def test_equal_values_of_a_sweep_are_refused(tmp_path: Path, section: str, key: str, values: list[Any]) -> None:
+    spec: dict[str, Any] = {
+        "network": {"kind": "star", "hosts": 4},
+        "workload": {"kind": "incast", "senders": 2, "size": "10KB"},
+        "scheme": [{"name": "dctcp"}],
+        "run": {"duration": "1ms"},
+    }
+    if section == "scheme":
+        spec["scheme"][0]["params"] = {key: values}
+    else:
+        spec[section][key] = values
+    with pytest.raises(InputError, match=rf"{key}: the values .* of the sweep are equal; "):
+        package.run(spec, tmp_path / "out", progress=False)
+
+
+def test_values_of_a_sweep_that_differ_run(tmp_path: Path) -> None:
+    spec = {
+        "network": {"kind": "star", "hosts": 4, "buffer": ["50KB", "50KiB"]},
+        "workload": {"kind": "incast", "senders": 2, "size": "10KB"},
+        "scheme": [{"name": "ideal"}],
+        "run": {"duration": "1ms"},
+    }
+    assert len(package.run(spec, tmp_path / "out", progress=False).manifest["cells"]) == 2

@@ -163,13 +163,18 @@ def graph_of(graph: nx.Graph) -> dict[str, Any]:
     names = {node: str(node) for node in graph.nodes}
     if len(set(names.values())) < len(names):
         raise InputError(None, "nodes", "two nodes have one name as text", "give every node a name of its own")
-    nodes = [{**_attributes(data, ("kind", "type")), "id": names[node]} for node, data in graph.nodes(data=True)]
+    nodes = [{**_attributes(data, _telling(data)), "id": names[node]} for node, data in graph.nodes(data=True)]
     links = [
         {**_attributes(data, EDGE_KEYS), "source": names[a], "target": names[b]}
         for a, b, data in graph.edges(data=True)
     ]
     shape = {"directed": graph.is_directed(), "multigraph": graph.is_multigraph()}
     return {**shape, "graph": _attributes(graph.graph, ()), "nodes": nodes, "links": links}
+
+
+def _telling(data: Mapping[Any, Any]) -> list[str]:
+    """The attributes of a node whose values are read: those of a word or of a truth value, which may tell its kind."""
+    return [str(key) for key, value in data.items() if isinstance(value, str | bool)]
 
 
 def _attributes(data: Mapping[Any, Any], read: Sequence[str]) -> dict[str, Any]:
@@ -194,6 +199,7 @@ class Rows:
     """The most each flow can use; infinite for no bound, which is also the default."""
 
 
+@inputs.keywords
 def solve(
     problem: Problem,
     *,
@@ -223,6 +229,7 @@ def solve(
     return case_of(problem, flows, policy).solve(solver, iterations, gamma)
 
 
+@inputs.keywords
 def converge(
     problem: Problem,
     scheme: str,
@@ -250,6 +257,7 @@ def converge(
     :param order: A list of updates to replay.
     :param trace: Whether the answer has every update.
     """
+    inputs.check_flag("trace", trace)
     options: dict[str, Any] = {"seed": seed, "drop": drop, "max_rounds": max_rounds, "trace": trace}
     options["params"] = dict(params or {})
     if order is not None:
@@ -296,6 +304,7 @@ def _links_of(network: _subak.Network) -> list[dict[str, Any]]:
     return [{key: row[key] for key in keys if row[key] is not None} for row in named]
 
 
+@inputs.keywords
 def structure(
     problem: Problem,
     k: float | str = 2,

@@ -7,6 +7,7 @@ import json as json_module
 import os
 import signal
 import sys
+import warnings
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,7 +22,7 @@ from subak.commands.fit import fit
 from subak.commands.policy import policy
 from subak.commands.repro import repro
 from subak.commands.testbed import testbed
-from subak.errors import InputError
+from subak.errors import InputError, InputWarning
 from subak.progress import waiting
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ SETTLED = 1e-3
 def main() -> None:
     """Runs the command line; an unusable input ends it with 2 and one line that says where and why."""
     stdout.watch()
+    warnings.showwarning = _show_warning
     try:
         try:
             app()
@@ -71,6 +73,14 @@ def main() -> None:
         shown = os.fsencode(other).decode(errors="backslashreplace")
         _say_error(InputError(shown, "", "the name has bytes that are not UTF-8", "give it another name"))
         sys.exit(2)
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+    """What there is to know of an input, in a line as the command's others; other warnings as Python writes them."""
+    if issubclass(category, InputWarning):
+        print(f"subak: note: {message}", file=sys.stderr)
+    else:
+        print(warnings.formatwarning(message, category, *where[:2]), end="", file=sys.stderr)
 
 
 def _print_version(wanted: bool) -> None:
@@ -516,8 +526,7 @@ def export(
         raise InputError(None, "--json", "CSV and JSON would both go to standard output", "name a file: --output FILE")
     with waiting("writing rows") if output else nullcontext():
         rows = write_csv(folder, kind, output)
-    if said := Results(folder).lacking():
-        print(f"subak: note: {said}", file=sys.stderr)
+    Results(folder).warn_of_lacking()
     if json:
         _print_json({"schema": 1, "output": str(output), "rows": rows})
 
@@ -530,9 +539,12 @@ def diff(
 ) -> None:
     """Compare two runs, metric by metric."""
     from subak._subak import diff as compare
+    from subak.results import Results
 
     with waiting("reading results"):
         difference = json_module.loads(compare(first, second))
+    for folder in (first, second):
+        Results(folder).warn_of_lacking()
     if json:
         _print_json({"schema": 1, **difference})
     else:

@@ -50,6 +50,7 @@ class Incremental(_subak.Incremental):
 
         A flow that names its ends is routed by ECMP, as by ``solve``; ``symmetric`` as in a case's ``routing``.
         """
+        inputs.check_flag("symmetric", symmetric)
         given = [flows] if isinstance(flows, Mapping) else list(flows)
         for i, flow in enumerate(given):
             if isinstance(flow, Mapping) and "id" not in flow:

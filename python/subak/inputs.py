@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import difflib
+import functools
+import inspect
 import json
 import math
 import os
 import stat
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from subak.errors import InputError
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 MOST_BYTES = 1 << 30
 """Larger inputs are refused unread."""
@@ -57,6 +63,28 @@ def _readable(name: str) -> Iterator[None]:
             raise
         what = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise InputError(name, "", f"it cannot be read: {what}", "check the path and its permissions") from None
+
+
+def keywords(call: Callable[P, T]) -> Callable[P, T]:
+    """The function, which names the nearest keyword that it knows where one is unknown."""
+    known = list(inspect.signature(call).parameters)
+
+    @functools.wraps(call)
+    def checked(*args: P.args, **given: P.kwargs) -> T:
+        for name in given:
+            if name not in known:
+                near = difflib.get_close_matches(name.lower(), known, 1)
+                mend = f'did you mean "{near[0]}"?' if near else f"choose from: {', '.join(known)}"
+                raise TypeError(f'{call.__name__}: unknown keyword "{name}"; {mend}')
+        return call(*args, **given)
+
+    return checked
+
+
+def check_flag(place: str, given: object) -> None:
+    """Refuses what is neither true nor false: ``"no"`` is true in Python."""
+    if not (isinstance(given, bool) or type(given).__name__ in ("bool", "bool_")):
+        raise InputError(None, place, f"{given!r} is neither True nor False", "set True or False, without quotes")
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from subak import _subak, tables
+from subak import _subak, inputs, tables
 from subak.errors import InputError, InputWarning
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ KINDS = ("flow", "rate", "pace", "queue", "link", "wait", "convergence", "summar
 """The kinds of row of a results table."""
 
 MOST_LISTED = 12
-"""Cells that are not complete, named one by one."""
+"""Cells that are not read, named one by one."""
 
 MEASURED = ("flow", "job", "queue")
 """The kinds whose rows say whether they count."""
@@ -73,6 +73,8 @@ class Results:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
+        inputs.check_flag("measured", measured)
+        inputs.check_flag("partial", partial)
         if kind is not None and kind not in KINDS:
             raise InputError(None, "kind", f'there is no kind of row "{kind}"', f"choose one of: {', '.join(KINDS)}")
         if measured and kind not in MEASURED:
@@ -82,8 +84,8 @@ class Results:
         paths = [path] if self.complete else self._cells_so_far()
         if not paths:
             raise self._nothing()
-        if not self.complete and not partial:
-            warnings.warn(self.lacking(), InputWarning, stacklevel=2)
+        if not partial:
+            self.warn_of_lacking(stacklevel=3)
         filters: list[tuple[str, str, Any]] = [] if kind is None else [("kind", "==", kind)]
         filters += [("measured", "==", True)] if measured else []
         try:
@@ -93,14 +95,28 @@ class Results:
             raise InputError(str(path), "", f"it cannot be read: {error}", "run the spec again") from None
 
     def lacking(self) -> str:
-        """Which cells are not complete, in a sentence; empty where all are."""
+        """Which cells are not read, and why, in sentences; empty where all are."""
+        if self.complete:
+            return ""
         cells = self.manifest["cells"]
         missing = [cell["cell"] for cell in cells if cell["status"] != "complete"]
-        if self.complete or not missing:
-            return ""
-        listed = ", ".join(map(str, missing[:MOST_LISTED])) + ", ..." * (len(missing) > MOST_LISTED)
-        said = f"{len(missing)} of {len(cells)} cells are not complete and left out: {listed}"
-        return "; ".join([said, *(f"cell {cell} failed: {why}" for cell, why in list(self.failed.items())[:1])])
+        gone = [cell["cell"] for cell in cells if cell["status"] == "complete" and not self._cell_file(cell).is_file()]
+        said = []
+        if missing:
+            said.append(f"{len(missing)} of {len(cells)} cells are not complete and left out: {_listed(missing)}")
+        if gone:
+            what = f"{len(gone)} of {len(cells)} cells are complete by the manifest, but their files are gone"
+            said.append(f"{what}, and they are left out: {_listed(gone)}; run the spec again into this folder")
+        return "; ".join([*said, *(f"cell {cell} failed: {why}" for cell, why in list(self.failed.items())[:1])])
+
+    def cells_read(self) -> int:
+        """How many cells are read."""
+        return len(self.manifest["cells"] if self.complete else self._cells_so_far())
+
+    def warn_of_lacking(self, stacklevel: int = 2) -> None:
+        """Warns (``InputWarning``) of the cells that are not read."""
+        if said := self.lacking():
+            warnings.warn(f"{self.folder}: {said}", InputWarning, stacklevel=stacklevel)
 
     def _nothing(self) -> InputError:
         """The fault of a run of which no cell is complete."""
@@ -111,12 +127,17 @@ class Results:
             )
             return InputError(str(self.folder), "", what, "mend the spec, and run it again")
         mend = "resume it with subak.run and the same folder"
-        return InputError(str(self.folder), "", "the run is not complete: no cell of it is", mend)
+        what = "the run is not complete: no cell of it is"
+        if any(cell["status"] == "complete" for cell in self.manifest["cells"]):
+            what = "the run is complete by its manifest, but the files of all its cells are gone"
+        return InputError(str(self.folder), "", what, mend)
 
     def _cells_so_far(self) -> list[Path]:
-        done = [c["cell"] for c in self.manifest["cells"] if c["status"] == "complete"]
-        paths = [self.folder / "cells" / f"{cell}.parquet" for cell in done]
-        return [path for path in paths if path.is_file()]
+        done = [self._cell_file(cell) for cell in self.manifest["cells"] if cell["status"] == "complete"]
+        return [path for path in done if path.is_file()]
+
+    def _cell_file(self, cell: dict[str, Any]) -> Path:
+        return self.folder / "cells" / f"{cell['cell']}.parquet"
 
     def to_pandas(self, kind: str = "flow") -> pd.DataFrame:
         """The rows of a ``kind`` as a pandas frame."""
@@ -139,7 +160,11 @@ class Results:
         return tables.to_rows(self)
 
     def summary(self) -> dict[str, Any]:
-        """The comparison of the schemes: for each, its metrics over the seeds with their confidence intervals."""
+        """The comparison of the schemes: for each, its metrics over the seeds with their confidence intervals.
+
+        A warning (``InputWarning``) says which cells are not there.
+        """
+        self.warn_of_lacking(stacklevel=3)
         summary: dict[str, Any] = json.loads(_subak.summary(self.folder))
         return summary
 
@@ -157,12 +182,16 @@ class Results:
     def _repr_html_(self) -> str:
         from subak import notebook
 
-        done = any(cell["status"] == "complete" for cell in self.manifest["cells"])
+        done = self.complete or bool(self._cells_so_far())
         return notebook.results(repr(self), self.manifest, self.summary() if done else None)
 
     def __repr__(self) -> str:
         state = "complete" if self.complete else "not complete"
         return f"<subak.Results: {self.folder}, {len(self.manifest['cells'])} cells, {state}>"
+
+
+def _listed(cells: Sequence[int]) -> str:
+    return ", ".join(map(str, cells[:MOST_LISTED])) + ", ..." * (len(cells) > MOST_LISTED)
 
 
 def _check_columns(wanted: Sequence[str] | None, known: Sequence[str]) -> None:

@@ -29,6 +29,7 @@ MOST_THREADS = 255
 """The most threads that share one cell."""
 
 
+@inputs.keywords
 def run(
     spec: Mapping[str, Any] | str | os.PathLike[str],
     out: str | os.PathLike[str],
@@ -69,6 +70,9 @@ def run(
     :param overwrite: Removes the results that ``out`` holds, of whatever spec, and starts anew. Other files stay.
     :raises InputError: for a spec that cannot be used.
     """
+    inputs.check_flag("overwrite", overwrite)
+    if progress is not None and not callable(progress):
+        inputs.check_flag("progress", progress)
     _check_count("jobs", jobs, None)
     _check_count("threads", threads, MOST_THREADS)
     checked = load(spec, driver)
@@ -162,6 +166,7 @@ Run = Results | str | os.PathLike[str]
 """Results, or the folder that holds them."""
 
 
+@inputs.keywords
 def report(*results: Run, output: str | os.PathLike[str] = "report.html") -> Path:
     """Writes one HTML file and gives back its path.
 
@@ -173,6 +178,7 @@ def report(*results: Run, output: str | os.PathLike[str] = "report.html") -> Pat
     return _written(Path(output), build([_folder(one) for one in results]))
 
 
+@inputs.keywords
 def movie(result: Run, *, output: str | os.PathLike[str] = "movie.html", setting: str | None = None) -> Path:
     """Writes the network of a run over time as one HTML file to play and to scrub, and gives back its path.
 
@@ -255,13 +261,17 @@ class Difference:
         return notebook.difference(self.identical, self.to_pylist())
 
 
+@inputs.keywords
 def diff(first: Run, second: Run) -> Difference:
     """Compares two runs: scheme by scheme, setting by setting, seed by seed.
 
     :param first: Results, or the folder that holds them.
     :param second: What is held against it.
     """
-    return Difference(json.loads(_subak.diff(_folder(first), _folder(second))))
+    compared = Difference(json.loads(_subak.diff(_folder(first), _folder(second))))
+    for run in (first, second):
+        (run if isinstance(run, Results) else Results(run)).warn_of_lacking(stacklevel=3)
+    return compared
 
 
 def _folder(run: Run) -> Path:

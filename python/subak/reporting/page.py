@@ -115,9 +115,9 @@ def _lead(run: RunData) -> str:
     said = f"{schemes}; {seeds} seed{'s' * (seeds > 1)} each; subak {manifest['version']}."
     failed = run.results.failed
     warning = f'<p class="warn">{len(failed)} of {len(run.cells)} cells failed.</p>' if failed else ""
-    done = sum(cell["status"] == "complete" for cell in manifest["cells"])
-    if not run.results.complete and done + len(failed) < len(run.cells):
-        warning += f'<p class="warn">The run is not complete: this is of {done} of {len(run.cells)} cells.</p>'
+    if lacking := run.results.lacking():
+        read = f"this is of {run.results.cells_read()} of {len(run.cells)} cells"
+        warning += f'<p class="warn">The run is not complete: {read}. {escape(lacking)}.</p>'
     return f'<p class="quiet">{escape(said)}</p>{warning}{_warnings(run.results.warnings)}'
 
 

@@ -61,8 +61,13 @@ fn number(given: f64) -> Option<Value> {
     }
 }
 
+/// The fault of a unit that no demand has.
+pub(crate) fn no_demands() -> Fault {
+    Fault::new("unit", "the flows have no demand", "remove unit, or give a column demand")
+}
+
 /// A plain number of demand gets the unit.
-pub(super) fn in_unit(demand: Value, unit: Option<&str>) -> Value {
+pub(crate) fn in_unit(demand: Value, unit: Option<&str>) -> Value {
     match (&demand, unit) {
         (Value::Number(number), Some(unit)) => Value::from(format!("{number}{unit}")),
         _ => demand,
@@ -136,6 +141,9 @@ impl FlowColumns {
 
     /// What a reader of flows makes of them. Plain numbers of demand are in `unit`.
     pub(super) fn read_into(&self, unit: Option<&str>, flows: &mut FlowReader) -> Result<(), Fault> {
+        if unit.is_some() && self.column("demand").is_none() {
+            return Err(no_demands().below("flows"));
+        }
         let taken = flows.push_plain(self, unit);
         (taken..self.rows).try_for_each(|row| flows.push(row, &self.row(row, unit)))
     }

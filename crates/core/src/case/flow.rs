@@ -68,6 +68,11 @@ impl<'a> FlowReader<'a> {
         faults.done().map(|()| flows)
     }
 
+    /// Whether there are flows, and each lists its links.
+    pub fn routes_none(&self) -> bool {
+        self.network.is_some() && self.router.is_none() && !self.flows.is_empty()
+    }
+
     /// Reads the `i`-th flow. A fault is kept, and the next flow read; with too many there is no next one.
     pub fn push(&mut self, i: usize, value: &Value) -> Result<(), Fault> {
         let read = self.take(i, value);

@@ -9,6 +9,7 @@ mod network;
 mod policy;
 
 pub use columns::{Column, FlowColumns, NO_WORD, Paths};
+pub(crate) use columns::{in_unit, no_demands};
 pub use flow::{bandwidth_function_from_value, deadline_from_value};
 pub use network::{ReadFile, network_from_text, network_from_value, routing_from_value};
 pub use policy::policy_from_value;
@@ -62,6 +63,9 @@ impl Case {
                 return Case::from_value(&value, read_file);
             };
             let columns = read_columns(path).map_err(|e| e.below("flows.file"))?;
+            if columns.is_empty() {
+                return Err(Fault::new("flows.file", "the file has no flows", "give a row for each flow").in_file(path));
+            }
             return Head::read(&value, read_file)?.case(|flows| columns.read_into(unit, flows));
         }
         let head = Head::read(&json::without(text, "flows")?, read_file)?;
@@ -113,7 +117,34 @@ impl Case {
                 quoted(&first.id)
             ));
         }
+        notes.extend(self.unused());
         notes
+    }
+
+    /// What flows say and the policy does not use.
+    fn unused(&self) -> Vec<String> {
+        let extras: Vec<_> = (0..self.flows.len()).filter_map(|f| self.flows.extra(f)).collect();
+        let sized = matches!(self.policy, Policy::Fct { .. } | Policy::Srpt { .. });
+        let keys = [
+            ("size", extras.iter().filter(|e| e.size_bytes.is_some()).count(), sized),
+            (
+                "deadline",
+                extras.iter().filter(|e| e.deadline_s.is_some()).count(),
+                matches!(self.policy, Policy::Edf { .. }),
+            ),
+            (
+                "bandwidth_function",
+                extras.iter().filter(|e| e.bandwidth_function.is_some()).count(),
+                self.policy == Policy::BandwidthFunction,
+            ),
+        ];
+        let (all, policy) = (self.flows.len(), self.policy.name());
+        let unused = keys.into_iter().filter(|&(_, count, used)| count > 0 && !used);
+        unused
+            .map(|(key, count, _)| {
+                format!("{count} of {all} flows have a {key}, which the policy \"{policy}\" does not use")
+            })
+            .collect()
     }
 }
 
@@ -139,6 +170,8 @@ struct Head {
     network: Option<Network>,
     policy: Policy,
     routing: Routing,
+    /// Whether the case says anything of routing.
+    says_routing: bool,
     faults: Faults,
 }
 
@@ -161,14 +194,19 @@ impl Head {
         let metric = network.as_ref().map_or(Metric::Hops, |known| known.1);
         let routing = routing_from_value(map.get("routing"), metric).map_err(|e| e.below("routing"));
         let routing = faults.keep(routing).unwrap_or_default();
-        Head { network: network.map(|known| known.0), policy, routing, faults }
+        let says_routing = map.contains_key("routing");
+        Head { network: network.map(|known| known.0), policy, routing, says_routing, faults }
     }
 
     /// The case, with the flows that `read` hands to the reader; or all that is wrong with either.
     fn case(self, read: impl FnOnce(&mut FlowReader) -> Result<(), Fault>) -> Result<Case, Fault> {
-        let Head { network, policy, routing, mut faults } = self;
+        let Head { network, policy, routing, says_routing, mut faults } = self;
         let mut flows = FlowReader::new(network.as_ref(), policy, routing);
         faults.keep(read(&mut flows));
+        if says_routing && flows.routes_none() {
+            let mend = "remove routing, or give flows src and dst in place of paths";
+            faults.push(Fault::new("routing", "no flow is routed: each lists its links", mend));
+        }
         let flows = faults.keep(flows.finish());
         let case = network.zip(flows).map(|(network, flows)| Case { network, flows, policy });
         faults.or(case)

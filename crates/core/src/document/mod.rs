@@ -89,6 +89,16 @@ pub fn unknown_word(word: &str, what: &str, known: &[&str]) -> Fault {
     Fault::new("", format!("unknown {what} {}", quoted(word)), suggest(word, known, "known"))
 }
 
+/// Words that others write, and ours for them.
+const OTHER_NAMES: [(&str, &str); 6] = [
+    ("rate", "demand"),
+    ("bandwidth", "capacity"),
+    ("bw", "capacity"),
+    ("latency", "delay"),
+    ("prob", "probability"),
+    ("priority", "weight"),
+];
+
 /// The known word nearest to `word`, if it is near enough to be what was meant.
 pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     const LONGEST: usize = 40;
@@ -96,6 +106,10 @@ pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
         return None;
     }
     let word = word.to_lowercase().replace(['_', ' '], "-");
+    let means = |k: &&&str| OTHER_NAMES.contains(&(word.as_str(), **k));
+    if let Some(meant) = known.iter().find(means) {
+        return Some(meant);
+    }
     // "link-down" holds "down".
     let holds = |k: &&&str| k.len() > 2 && word.split('-').any(|part| part == **k);
     if let Some(held) = known.iter().find(holds) {

@@ -10,6 +10,7 @@
 //! A plain number of demand is in bit/s, or in the `unit` beside the file.
 
 use crate::Fault;
+use crate::case::{in_unit, no_demands};
 use crate::document::{check_keys, json, nearest, table, text};
 use crate::quantity::quoted;
 use serde_json::{Map, Value, json};
@@ -61,7 +62,7 @@ fn read(given: &Value, read_file: &mut dyn FnMut(&str) -> Result<String, Fault>)
     let name = path.to_lowercase();
     if name.ends_with(".csv") {
         let contents = read_file(path).map_err(|e| e.below("file"))?;
-        return from_csv(&contents, unit).map_err(|e| e.in_file(path));
+        return used(from_csv(&contents, unit).map_err(|e| e.in_file(path))?, path, unit);
     }
     if !name.ends_with(".json") {
         let what = format!("what {} holds does not follow from its name", quoted(path));
@@ -70,9 +71,26 @@ fn read(given: &Value, read_file: &mut dyn FnMut(&str) -> Result<String, Fault>)
     }
     let contents = read_file(path).map_err(|e| e.below("file"))?;
     match json::parse(&contents).map_err(|e| e.in_file(path))? {
-        Value::Array(flows) => Ok(flows),
+        Value::Array(mut flows) => {
+            for demand in flows.iter_mut().filter_map(|flow| flow.get_mut("demand")) {
+                *demand = in_unit(demand.take(), unit);
+            }
+            used(flows, path, unit)
+        }
         _ => Err(Fault::new("", "it holds no list", "write the flows as a list").in_file(path)),
     }
+}
+
+/// The flows of a file, of which there has to be one; and one with a demand, if there is a unit.
+fn used(flows: Vec<Value>, path: &str, unit: Option<&str>) -> Result<Vec<Value>, Fault> {
+    if flows.is_empty() {
+        let mend = "give a row for each flow, or a matrix with a demand above 0";
+        return Err(Fault::new("", "the file has no flows", mend).in_file(path));
+    }
+    if unit.is_some() && flows.iter().all(|flow| flow.get("demand").is_none()) {
+        return Err(no_demands());
+    }
+    Ok(flows)
 }
 
 /// The file of flows and the unit of its demands.
@@ -116,8 +134,17 @@ fn from_csv(contents: &str, unit: Option<&str>) -> Result<Vec<Value>, Fault> {
         let near = nearest(unknown, &COLUMNS).map_or(String::new(), |near| format!("did you mean \"{near}\"? "));
         return Err(at(1, what, &format!("{near}the columns are {}", COLUMNS.join(", "))));
     }
+    if let [first, others @ ..] = &headers[..]
+        && first == "dst"
+        && !others.iter().any(|h| COLUMNS.contains(&h.as_str()))
+    {
+        let mend =
+            "exchange rows and columns, and leave the first cell empty; or give a table of flows a column \"src\"";
+        return Err(at(1, "the first column is headed \"dst\", and that of a matrix holds the sources", mend));
+    }
     // A matrix may have its sources anywhere in the first column; a table of flows that lacks an end has other columns too.
-    if let Some(known) = headers.iter().find(|h| !rows && COLUMNS.contains(&h.as_str()) && *h != "id") {
+    let first = usize::from(headers.first().is_some_and(|h| h == "src"));
+    if let Some(known) = headers.iter().skip(first).find(|h| !rows && COLUMNS.contains(&h.as_str()) && *h != "id") {
         let what = format!("there is a column {}, and no column \"src\" or \"dst\"", quoted(known));
         return Err(at(1, what, "give a table of flows both, or a matrix the names of nodes"));
     }

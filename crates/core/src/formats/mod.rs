@@ -100,6 +100,10 @@ fn hosts_of(value: &Value) -> Result<Hosts, Fault> {
                 other => text(other, "a host's name").map(str::to_string).map_err(|e| e.below(&format!("[{i}]"))),
             };
             let names = list(other, "the list of hosts", EXAMPLE)?;
+            if names.is_empty() {
+                let mend = format!("list their names: {EXAMPLE}; or say \"all\" or \"leaves\"");
+                return Err(Fault::new("", "the list of hosts is empty", mend));
+            }
             names.iter().enumerate().map(name).collect::<Result<_, _>>().map(Hosts::Named)
         }
     }
@@ -109,9 +113,10 @@ fn hosts_of(value: &Value) -> Result<Hosts, Fault> {
 pub fn refuse_kind(path: &str) -> Result<(), Fault> {
     let name = path.to_lowercase();
     let (what, mend) = match name.rsplit_once('.').map(|(_, ending)| ending) {
-        Some("gml") => {
-            ("GML", "write it as GraphML: networkx.write_graphml(networkx.read_gml(FILE), \"NAME.graphml\")")
-        }
+        Some("gml") => (
+            "GML",
+            "take its GraphML, which the Topology Zoo has beside it, or read it with networkx.read_gml(FILE, label=\"id\") and hand the graph to subak.Network.from_networkx",
+        ),
         Some("csv") => {
             ("CSV, a table", "name it as the flows of a case, flows = {file = ...}, or as a workload of kind \"trace\"")
         }
@@ -135,6 +140,8 @@ struct Graph {
     simple: bool,
     /// Attributes of edges that nothing reads.
     unread: BTreeSet<String>,
+    /// Attributes of nodes that may tell hosts from switches, and do not by their values.
+    unread_of_nodes: BTreeSet<String>,
     /// Edges whose capacity is the one beside the file, and those that told it themselves.
     told: Told,
 }
@@ -147,6 +154,8 @@ struct Told {
     /// Labels that tell no speed.
     labels: Vec<String>,
     ranges: usize,
+    /// Edges whose labels tell another speed than their capacity.
+    otherwise: usize,
 }
 
 #[derive(Debug)]
@@ -187,7 +196,10 @@ impl Graph {
     fn capacity(&mut self, own: Option<&Value>, labels: &[Option<String>; 4], beside: &Defaults) -> Result<f64, Fault> {
         if let Some(own) = own {
             self.told.own += 1;
-            return rate_bps_from_json(own).map_err(|e| e.below("capacity"));
+            let bps = rate_bps_from_json(own).map_err(|e| e.below("capacity"))?;
+            let agrees = zoo::speed(labels).is_none_or(|speed| bps == 0.0 || speed.agrees(bps));
+            self.told.otherwise += usize::from(!agrees);
+            return Ok(bps);
         }
         match (zoo::speed(labels), beside.range) {
             (Some(Speed::One(bps)), _) => {
@@ -258,7 +270,7 @@ impl Graph {
 
     /// Notes on how the edges were read.
     fn notes(&self, beside: &Defaults) -> Vec<String> {
-        let Told { own, by_default, labels, ranges } = &self.told;
+        let Told { own, by_default, labels, ranges, otherwise } = &self.told;
         let mut notes = Vec::new();
         if let Some(bps) = beside.capacity_bps.filter(|_| *by_default > 0 && (own + ranges > 0 || !labels.is_empty())) {
             let labels: Vec<String> = labels.iter().map(|label| quoted(label)).collect();
@@ -272,6 +284,16 @@ impl Graph {
         if *ranges > 0 {
             let end = if beside.range == Some(End::Low) { "low" } else { "high" };
             notes.push(format!("{ranges} edges tell a range of speeds and have its {end} end"));
+        }
+        if *otherwise > 0 {
+            notes.push(format!(
+                "{otherwise} edges have labels that tell another speed than their capacity, which counts"
+            ));
+        }
+        if !self.unread_of_nodes.is_empty() {
+            let names: Vec<String> = self.unread_of_nodes.iter().map(|name| quoted(name)).collect();
+            let names = names.join(", ");
+            notes.push(format!("attributes of nodes that are not read: {names}; kind is \"host\" or \"switch\""));
         }
         if !self.unread.is_empty() {
             let names: Vec<String> = self.unread.iter().take(8).map(|name| quoted(name)).collect();
@@ -346,6 +368,14 @@ fn meant(name: &str) -> Option<&'static str> {
     let plain = plain.replace('_', "");
     let known = OTHER_NAMES.iter().find(|(own, others)| others.contains(&plain.as_str()) || *own == plain);
     known.map(|(own, _)| *own)
+}
+
+/// Other names of `kind`, which tells hosts from switches.
+const NAMES_OF_KIND: [&str; 8] = ["type", "role", "nodetype", "nodekind", "noderole", "ishost", "isswitch", "isserver"];
+
+/// Whether a node's attribute may be `kind` by another name.
+fn may_be_kind(name: &str) -> bool {
+    NAMES_OF_KIND.contains(&name.to_lowercase().replace(['_', '-', ' '], "").as_str())
 }
 
 /// Refuses an attribute that is not ours but nearly: a delay that is misspelt must not be lost.

@@ -1,6 +1,6 @@
 //! Node-link JSON as networkx' `node_link_data` writes it.
 
-use super::{Defaults, EDGE_KEYS, Edge, Graph, refuse_other_name, refuse_slip, zoo};
+use super::{Defaults, EDGE_KEYS, Edge, Graph, may_be_kind, refuse_other_name, refuse_slip, zoo};
 use crate::document::{check_keys, list, table, text, unknown_word};
 use crate::quantity::{ns_from_json, positive_bytes_from_json, shown};
 use crate::{Fault, Network, NodeId, NodeKind};
@@ -91,6 +91,21 @@ fn read_node(value: &Value, graph: &mut Graph) -> Result<(), Fault> {
         // `type` means many things in other people's graphs.
         (None, other) => other.and_then(Value::as_str).and_then(|word| kind_of(word).ok()),
     };
+    if kind.is_none() {
+        for (name, value) in map.iter().filter(|(name, _)| may_be_kind(name)) {
+            let tells = match value {
+                Value::String(word) => kind_of(&word.to_lowercase()).is_ok(),
+                Value::Bool(_) => true,
+                _ => false,
+            };
+            if tells {
+                return Err(super::slip(name, "kind"));
+            }
+            if graph.unread_of_nodes.len() < 8 {
+                graph.unread_of_nodes.insert(name.clone());
+            }
+        }
+    }
     graph.node(name_of(map, "id")?, kind)
 }
 

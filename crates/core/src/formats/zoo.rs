@@ -19,6 +19,13 @@ impl Speed {
     fn of(least: f64, most: f64) -> Self {
         if most <= least * ALIKE { Speed::One(least) } else { Speed::Range(least, most) }
     }
+
+    /// Whether `bps` may be this speed.
+    pub(super) fn agrees(self, bps: f64) -> bool {
+        let (Speed::One(least) | Speed::Range(least, _)) = self;
+        let (Speed::One(most) | Speed::Range(_, most)) = self;
+        bps * ALIKE >= least && bps <= most * ALIKE
+    }
 }
 
 /// Two names of one speed differ by less: 45 Mb/s and a DS-3 of 44.736.
@@ -107,6 +114,8 @@ fn pieces(label: &str) -> Option<Vec<Piece>> {
             word(rest)
         } else {
             let piece = match c {
+                // A bound is no speed.
+                '<' | '>' | '\u{2264}' | '\u{2265}' => return None,
                 '-' => Some(Piece::To),
                 '*' => Some(Piece::Times),
                 '/' | ',' | ';' | '+' | '&' => Some(Piece::Or),
@@ -149,8 +158,12 @@ fn number(text: &str) -> Option<(Option<Piece>, usize)> {
     }
 }
 
-/// A number in a unit such as "Gbps", "G", "GE", "Mbit/s".
+/// A number in a unit of bits such as "Gbps", "G", "GE", "Mbit/s".
 fn in_unit(digits: &str, value: f64, unit: &str) -> Option<f64> {
+    // A large B before a small s is a byte, and operators do not mean one; in "MBPS" it says nothing.
+    if unit.get(1..).is_some_and(|tail| matches!(tail, "Bs" | "Bps" | "B/s" | "B/sec")) {
+        return None;
+    }
     if let Ok(bps) = capacity_from_json(&Value::from(format!("{digits}{unit}")))
         && !unit.is_empty()
     {
@@ -166,8 +179,8 @@ fn in_unit(digits: &str, value: f64, unit: &str) -> Option<f64> {
         _ => return None,
     };
     let tails = [
-        "", "B", "BPS", "B/S", "B/SEC", "BIT", "BITS", "BIT/S", "BITS/S", "BIT/SEC", "BITPS", "BE", "E", "IGE", "IG",
-        "IGABIT", "IGABITS", "EG", "EGABIT", "EGABITS", "BASE",
+        "", "B", "BS", "BPS", "B/S", "B/SEC", "BIT", "BITS", "BIT/S", "BITS/S", "BIT/SEC", "BITPS", "BE", "E", "IGE",
+        "IG", "IGABIT", "IGABITS", "EG", "EGABIT", "EGABITS", "BASE",
     ];
     tails.contains(&tail).then_some(value * factor)
 }
@@ -213,7 +226,14 @@ mod tests {
             ("10GE", Some(10e9)),
             ("GigE", Some(1e9)),
             ("100-Mbps", Some(1e8)),
-            ("< 34 Mbps", Some(34e6)),
+            ("< 34 Mbps", None),
+            (">=1Gbps", None),
+            ("\u{2265} 10G", None),
+            ("10 GB/s", None),
+            ("10GBps", None),
+            ("2x10GB/s", None),
+            ("100 MBPS", Some(1e8)),
+            ("155Mbs", Some(155e6)),
             ("~10G", Some(10e9)),
             ("45 Mbps DS-3", Some(44.736e6)),
             ("DS3", Some(44.736e6)),
@@ -252,6 +272,7 @@ mod tests {
             ("10G/1G", 1e9, 10e9),
             ("155 Mbps, 622 Mbps", 155e6, 622e6),
             ("1..10Gbps", 1e9, 10e9),
+            ("155Mbs/1Gbps", 155e6, 1e9),
         ] {
             assert_eq!(of_label(text), Some(Speed::Range(least, most)), "{text}");
         }

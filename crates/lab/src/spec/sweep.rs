@@ -3,9 +3,11 @@
 
 use super::{ROOT, fault, workload};
 use serde_json::{Map, Value};
+use std::collections::HashMap;
 use subak_core::Fault;
 use subak_core::generate::GENERATORS;
 use subak_core::keys::{Holds, Key};
+use subak_core::quantity::{bytes_from_json, capacity_from_json, number_from_json, seconds_from_json};
 
 /// A key with a list of values to sweep over.
 #[derive(Debug, Clone, PartialEq)]
@@ -116,6 +118,7 @@ pub(crate) fn collect(key: &str, value: &Value, found: &mut Vec<Axis>) -> Result
             if values.is_empty() {
                 return Err(Fault::new(key, "the list is empty", "give a value, or a list of values to sweep over"));
             }
+            refuse_equal(key, values)?;
             found.push(Axis { key: key.to_string(), values: values.clone() });
         }
         Value::Array(items) => {
@@ -126,6 +129,34 @@ pub(crate) fn collect(key: &str, value: &Value, found: &mut Vec<Axis>) -> Result
         _ => {}
     }
     Ok(())
+}
+
+/// Refuses two values of one axis that are equal, however they are written: their cells would be the same.
+fn refuse_equal(key: &str, values: &[Value]) -> Result<(), Fault> {
+    let mut seen = HashMap::new();
+    for value in values {
+        for one in readings(value) {
+            if let Some(before) = seen.insert(one, value)
+                && !std::ptr::eq(before, value)
+            {
+                let what = format!("the values {before} and {value} of the sweep are equal");
+                return Err(Fault::new(key, what, "list each value once; run.seeds repeats a setting"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What a value may mean: itself, and as a plain number, a rate, an amount of bytes and a time, where it is one.
+fn readings(value: &Value) -> Vec<(usize, String)> {
+    let readings = [
+        number_from_json(value).ok(),
+        capacity_from_json(value).ok(),
+        bytes_from_json(value).ok().map(|bytes| bytes as f64),
+        seconds_from_json(value).ok(),
+    ];
+    let numbers = readings.iter().enumerate().filter_map(|(i, number)| Some((i, format!("{:e}", (*number)? + 0.0))));
+    numbers.chain([(readings.len(), value.to_string())]).collect()
 }
 
 /// How many settings the axes make; refuses more than [`MOST_CELLS`].

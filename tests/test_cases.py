@@ -1,0 +1,116 @@
+"""What a case says and nothing uses is refused by name or warned of."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+import subak
+
+STAR = {"kind": "star", "hosts": 3}
+LINKS = {"links": [{"id": "l", "capacity": "1Gbps"}]}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "user"),
+    [
+        ("size", "1MB", "fct"),
+        ("size", 1000, "srpt"),
+        ("deadline", "10ms", "edf"),
+        ("bandwidth_function", [[0, 0], [2, "10Gbps"]], "bandwidth-function"),
+    ],
+)
+def test_what_the_policy_does_not_use_is_warned_of(key: str, value: Any, user: str) -> None:
+    case = {"network": LINKS, "flows": [{"path": ["l"], key: value}]}
+    for policy in ({"kind": "max-min"}, {"kind": "alpha-fair", "alpha": 2}):
+        said = f'1 of 1 flows have a {key}, which the policy "{policy["kind"]}" does not use'
+        assert said in subak.solve({**case, "policy": policy}).warnings
+    assert subak.solve({**case, "policy": {"kind": user}}).warnings == []
+
+
+@pytest.mark.parametrize("routing", [{"seed": 1}, {"symmetric": True}, {"metric": "delay"}, {}])
+def test_routing_beside_paths_is_refused(routing: dict[str, Any]) -> None:
+    case = {"network": LINKS, "flows": [{"path": ["l"]}], "routing": routing}
+    with pytest.raises(subak.InputError, match=r"^routing: no flow is routed: each lists its links; "):
+        subak.solve(case)
+    mixed = {"network": STAR, "flows": [{"src": "h0", "dst": "h1"}], "routing": routing}
+    assert subak.solve(mixed).status == "optimal"
+
+
+def write(file: Path, text: str) -> None:
+    if file.suffix == ".parquet":
+        names = text.split(",")
+        pyarrow.parquet.write_table(pyarrow.table({name: pyarrow.array([], pyarrow.string()) for name in names}), file)
+    else:
+        file.write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("flows.csv", "src,dst\n"),
+        ("flows.csv", "src,dst,demand"),
+        ("flows.csv", ",h0,h1\nh0,,0\nh1,0,\n"),
+        ("flows.csv", ""),
+        ("flows.json", "[]"),
+        ("flows.parquet", "src,dst"),
+    ],
+)
+def test_a_file_without_flows_is_refused(tmp_path: Path, name: str, text: str) -> None:
+    write(tmp_path / name, text)
+    with pytest.raises(subak.InputError, match="the file has no flows"):
+        subak.solve({"network": STAR, "flows": {"file": str(tmp_path / name)}})
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("flows.csv", "src,dst\nh0,h1\n"), ("flows.json", '[{"src": "h0", "dst": "h1"}]')]
+)
+def test_a_unit_without_demands_is_refused(tmp_path: Path, name: str, text: str) -> None:
+    write(tmp_path / name, text)
+    with pytest.raises(subak.InputError, match="unit: the flows have no demand; remove unit"):
+        subak.solve({"network": STAR, "flows": {"file": str(tmp_path / name), "unit": "Mbps"}})
+
+
+def test_a_unit_without_demands_is_refused_in_columns(tmp_path: Path) -> None:
+    pyarrow.parquet.write_table(pyarrow.table({"src": ["h0"], "dst": ["h1"]}), tmp_path / "flows.parquet")
+    with pytest.raises(subak.InputError, match="unit: the flows have no demand; remove unit"):
+        subak.solve({"network": STAR, "flows": {"file": str(tmp_path / "flows.parquet"), "unit": "Mbps"}})
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("flows.csv", "src,dst,demand\nh0,h1,3\n"),
+        ("flows.csv", "src,h1\nh0,3\n"),
+        ("flows.json", '[{"src": "h0", "dst": "h1", "demand": 3}]'),
+    ],
+)
+def test_the_unit_is_that_of_plain_demands_in_every_form(tmp_path: Path, name: str, text: str) -> None:
+    write(tmp_path / name, text)
+    answer = subak.solve({"network": STAR, "flows": {"file": str(tmp_path / name), "unit": "Mbps"}})
+    assert pyarrow.table(answer.flows)["rate_bps"].to_pylist() == pytest.approx([3e6], rel=1e-9)
+
+
+def test_a_matrix_headed_dst_is_refused_with_the_mend(tmp_path: Path) -> None:
+    write(tmp_path / "m.csv", "dst,h0,h1\nh0,,3\nh1,4,\n")
+    with pytest.raises(subak.InputError, match=r'line 1: the first column is headed "dst".*exchange rows and columns'):
+        subak.solve({"network": STAR, "flows": {"file": str(tmp_path / "m.csv")}})
+
+
+@pytest.mark.parametrize(("key", "near"), [("rate", "demand"), ("priority", "weight"), ("Rate", "demand")])
+def test_another_name_of_a_flows_key_is_told_the_key(key: str, near: str) -> None:
+    with pytest.raises(subak.InputError, match=rf'flows\[0\].{key}: unknown key "{key}"; did you mean "{near}"\?'):
+        subak.solve({"network": LINKS, "flows": [{"path": ["l"], key: 1}]})
+
+
+def test_prob_of_a_fault_is_told_the_key(tmp_path: Path) -> None:
+    spec = {
+        "network": STAR,
+        "workload": {"kind": "incast", "senders": 2, "size": "10KB"},
+        "scheme": [{"name": "dctcp"}],
+        "run": {"duration": "1ms"},
+        "fault": [{"kind": "loss", "prob": 0.1}],
+    }
+    with pytest.raises(subak.InputError, match=r'fault\[0\].prob: unknown key "prob"; did you mean "probability"\?'):
+        subak.run(spec, tmp_path / "out")

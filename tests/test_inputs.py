@@ -1,0 +1,332 @@
+"""What files and keywords of others say is used, refused by name or warned of."""
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import networkx
+import pyarrow
+import pyarrow.parquet
+import pytest
+import subak
+
+HEAD = "start,src,dst,size\n"
+ROW = "0,h0,h1,1000\n"
+TOPOLOGY = "4 1 3\n0\n0 1 100Gbps 0.001ms 0\n0 2 100Gbps 1us 0\n0 3 100Gbps 1000ns 0\n"
+STAR = {"kind": "star", "hosts": 4}
+PLAIN = ("h0", "h1", 1000, 0, 1.0)
+Flow = tuple[str, str, int, int, float]
+
+
+def spec_of(network: dict[str, Any], workload: dict[str, Any]) -> dict[str, Any]:
+    return {"network": network, "workload": workload, "scheme": [{"name": "ideal"}], "run": {"duration": "2ms"}}
+
+
+def traced(tmp_path: Path, file: Path, network: dict[str, Any] | None = None, **keys: Any) -> subak.Results:
+    workload = {"kind": "trace", "file": str(file), **keys}
+    return subak.run(spec_of(network or STAR, workload), tmp_path / "out", progress=False)
+
+
+def flows_of(results: subak.Results) -> list[Flow]:
+    columns = ["src", "dst", "size_bytes", "start_ns", "weight"]
+    return [tuple(row.values()) for row in pyarrow.table(results.table("flow", columns)).to_pylist()]
+
+
+@pytest.mark.parametrize(
+    ("text", "flow"),
+    [
+        (HEAD + ROW, PLAIN),
+        ("\ufeff" + HEAD + ROW, PLAIN),
+        ((HEAD + ROW).replace("\n", "\r\n"), PLAIN),
+        ((HEAD + ROW).replace("\n", "\r"), PLAIN),
+        ("start, src, dst, size\n0, h0, h1, 1000\n", PLAIN),
+        (HEAD + '"0","h0","h1","1000"\n', PLAIN),
+        (HEAD + "\n" + ROW + "\n", PLAIN),
+        (HEAD + "1us,h0,h1,1KB\n", ("h0", "h1", 1000, 1000, 1.0)),
+        (HEAD + "0,h0,h1,1e3\n", PLAIN),
+        (HEAD + "0,0,3,1000\n", ("h0", "h3", 1000, 0, 1.0)),
+        ("start_ns,src,dst,size\n2000.0,h0,h1,1000\n", ("h0", "h1", 1000, 2000, 1.0)),
+        ("start,src,dst,size,weight\n0,h0,h1,1000,3\n", ("h0", "h1", 1000, 0, 3.0)),
+    ],
+)
+def test_csv_is_used(tmp_path: Path, text: str, flow: Flow) -> None:
+    file = tmp_path / "flows.csv"
+    file.write_bytes(text.encode())
+    assert flows_of(traced(tmp_path, file)) == [flow]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("start,src,dst,size,weigth\n0,h0,h1,1000,3\n", 'line 1: unknown column "weigth"; did you mean "weight"?'),
+        ("start,src,dst,size,Deadline\n0,h0,h1,1000,3\n", 'line 1: unknown column "Deadline"'),
+        (HEAD.replace(",", ";"), "separated by a semicolon"),
+        (HEAD.replace(",", "\t"), "separated by a tab"),
+        (HEAD.replace(",", "|"), "separated by a bar"),
+        ("start,src,dst,size,id\n0,h0,h1,1000,a\n0,h0,h2,1000,a \n", 'line 3: line 2 has the id "a" already'),
+        ("start,src,dst,size,size\n0,h0,h1,1000,2000\n", 'the columns "size" and "size" say the same'),
+        ("start,start_ns,src,dst,size\n0,5,h0,h1,1000\n", 'the columns "start" and "start_ns" say the same'),
+        ("start_ns,src,dst,size\n2000.5,h0,h1,1000\n", "line 2: start_ns is no whole number"),
+        (HEAD + "0,h0,h1,1000.5\n", "line 2: 1000.5 bytes is not a whole number"),
+        (HEAD + "0,h0,h1,nan\n", 'line 2: "nan" is not a size'),
+        (HEAD + "inf,h0,h1,1000\n", 'line 2: "inf" is not a time'),
+        (HEAD + '0,h0,h1,"1,000"\n', "line 2"),
+        (HEAD + "0,h0,h1,0\n", "line 2: the size is 0"),
+        (HEAD + "0,h0,h0,1000\n", "line 2: source and destination are the same host"),
+        (HEAD + "0,h0,switch0,1000\n", 'line 2: node "switch0" is no host'),
+        (HEAD + "0,0,4,1000\n", "line 2: there is no host number 4"),
+        (HEAD + "0,h0,h1\n", "line 2: is no row of the table"),
+        ("start,src,dst,size,weight\n0,h0,h1,1000,nan\n", "line 2: the weight is NaN"),
+        ("", 'there is no column "src"'),
+        ((HEAD + ROW).encode("utf-16"), "is not UTF-8 text"),
+    ],
+)
+def test_csv_is_refused_by_name(tmp_path: Path, text: str | bytes, words: str) -> None:
+    file = tmp_path / "flows.csv"
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(subak.InputError) as fault:
+        traced(tmp_path, file)
+    assert words in str(fault.value)
+
+
+def test_flows_that_start_too_late_are_counted(tmp_path: Path) -> None:
+    file = tmp_path / "flows.csv"
+    file.write_text(HEAD + ROW + "0.002,h0,h1,1000\n0.0019999,h0,h1,1000\n1,h0,h1,1000\n")
+    results = traced(tmp_path, file)
+    assert [start for _, _, _, start, _ in flows_of(results)] == [0, 1_999_900]
+    assert any(w["text"].startswith("2 of 4 flows start at run.duration or later") for w in results.warnings)
+
+
+COLUMNS: dict[str, Any] = {"start": [0.0], "src": ["h0"], "dst": ["h1"], "size": [1000]}
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        ({}, PLAIN),
+        ({"__index_level_0__": [0]}, PLAIN),
+        ({"size": [1000.0]}, PLAIN),
+        ({"size": ["1KB"]}, PLAIN),
+        ({"weight": pyarrow.array([None], pyarrow.float64())}, PLAIN),
+        ({"src": pyarrow.array(["h0"]).dictionary_encode()}, PLAIN),
+        ({"start": pyarrow.array([5], pyarrow.duration("us"))}, ("h0", "h1", 1000, 5000, 1.0)),
+        ({"start": pyarrow.array([5], pyarrow.duration("ns"))}, ("h0", "h1", 1000, 5, 1.0)),
+        ({"weigth": [3]}, 'unknown column "weigth"; did you mean "weight"?'),
+        ({"weight": [float("nan")]}, "row 1: the weight is NaN"),
+        ({"size": [1000.5]}, "row 1: 1000.5 bytes is not a whole number"),
+        ({"start_ns": [5]}, 'the columns "start" and "start_ns" say the same'),
+        ({"size": pyarrow.array([2**63], pyarrow.uint64())}, "row 1"),
+    ],
+)
+def test_parquet(tmp_path: Path, columns: dict[str, Any], expected: Flow | str) -> None:
+    file = tmp_path / "flows.parquet"
+    pyarrow.parquet.write_table(pyarrow.table(COLUMNS | columns), file)
+    if not isinstance(expected, str):
+        assert flows_of(traced(tmp_path, file)) == [expected]
+        return
+    with pytest.raises(subak.InputError) as fault:
+        traced(tmp_path, file)
+    assert expected in str(fault.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1\n3 1 3 100 1000 2\n", ("3", "1", 1000, 0, 1.0)),
+        ("1\n3 1 3 1000 2\n", ("3", "1", 1000, 0, 1.0)),
+        ("1\n# a note\n3 1 3 100 1e3 2e0\n", ("3", "1", 1000, 0, 1.0)),
+        ("1\r\n3 1 3 100 1000 2\r\n", ("3", "1", 1000, 0, 1.0)),
+        ("1\n3 1 3 100 1000 2\n3 2 3 100 1000 2\n", ("3", "1", 1000, 0, 1.0)),
+        ("1\n0 1 3 100 1000 2\n", 'line 2: node "0" is no host'),
+        ("1\n3 1 3 100 1000 2 7\n", "line 2: has 7 words"),
+        ("1\n3 1 3 10000 2.0 9.5\n", "line 2: a flow of 10000 packets"),
+        ("3\n3 1 3 100 1000 2\n", "line 1: 3 flows are announced, 1 follow"),
+        ("-1\n3 1 3 100 1000 2\n", "line 1: is no number of flows"),
+    ],
+)
+def test_flows_of_hpcc(tmp_path: Path, text: str, expected: Flow | str) -> None:
+    (tmp_path / "topology.txt").write_text(TOPOLOGY)
+    file = tmp_path / "flow.txt"
+    file.write_bytes(text.encode())
+    network = {"file": str(tmp_path / "topology.txt")}
+    if not isinstance(expected, str):
+        assert flows_of(traced(tmp_path, file, network, format="hpcc")) == [expected]
+        return
+    with pytest.raises(subak.InputError) as fault:
+        traced(tmp_path, file, network, format="hpcc")
+    assert expected in str(fault.value)
+
+
+GRAPHML = (
+    '<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><key id="c" for="edge" attr.name="capacity" '
+    'attr.type="string"><default>7Gbps</default></key><graph edgedefault="undirected"><node id="a"/><node id="b"/>'
+    '<edge source="a" target="b"><data key="c">10Gbps</data></edge></graph></graphml>'
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("t.txt", TOPOLOGY, ("0->1", 1e11, 1000)),
+        ("t.txt", TOPOLOGY.replace("100Gbps", "25000000000.0"), ("0->1", 2.5e10, 1000)),
+        ("t.txt", "# a note\n" + TOPOLOGY, ("0->1", 1e11, 1000)),
+        ("t.txt", TOPOLOGY.replace("1us 0", "1us 0.01"), "line 4: the link loses packets"),
+        ("t.txt", TOPOLOGY.rsplit("0 3", 1)[0], "line 1: the file has 2 links, 3 announced"),
+        ("t.txt", TOPOLOGY.replace("0 3", "0 9"), 'line 5: there is no node "9"'),
+        ("t.txt", TOPOLOGY.replace("4 1 3\n", "4 1 1 3 1 1\n"), "line 1: the first line has 6 numbers"),
+        ("g.graphml", GRAPHML, ("a->b", 1e10, 0)),
+        ("g.graphml", GRAPHML.replace('<data key="c">10Gbps</data>', ""), ("a->b", 7e9, 0)),
+        ("g.graphml", GRAPHML.replace('<data key="c">', '<data key="d">'), 'the key "d" is not declared'),
+        ("g.graphml", GRAPHML.replace(">10Gbps<", ">NaN<"), 'edges[0].capacity: "NaN" is not a rate'),
+        ("g.graphml", GRAPHML.replace('target="b"', 'target="z"'), 'edges[0].target: there is no node "z"'),
+    ],
+)
+def test_files_of_networks(tmp_path: Path, name: str, text: str, expected: tuple[str, float, int] | str) -> None:
+    file = tmp_path / name
+    file.write_text(text)
+    keys = {"hosts": "all"} if name.endswith("graphml") else {}
+    if not isinstance(expected, str):
+        link = pyarrow.table(subak.Network.from_file(file, **keys).links).to_pylist()[0]
+        assert (link["id"], link["capacity_bps"], link["delay_ns"]) == expected
+        return
+    with pytest.raises(subak.InputError) as fault:
+        subak.Network.from_file(file, **keys)
+    assert expected in str(fault.value)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "words"),
+    [
+        *(({name: "1Gbps"}, f'links[0].{name}: unknown attribute "{name}"; did you mean "capacity"?')
+          for name in ("Capacity", "bw", "bandwidth", "rate", "cap", "speed", "capacity_bps")),
+        *(({"capacity": "1Gbps", name: "1us"}, f'"{name}"; did you mean "delay"?') for name in ("latency", "Delay")),
+        *(({"capacity": "1Gbps", name: 1}, f'"{name}"; did you mean "buffer"?') for name in ("queue", "Buffer")),
+        ({"capacity": "10-20Gbps"}, "is not a unit of rate"),
+        ({"capacity": float("nan")}, "links[0].capacity: the value is nan"),
+        ({"capacity": 0}, "every edge has the capacity 0"),
+        ({"capacity": True}, "true is not a rate"),
+    ],
+)  # fmt: skip
+def test_edges_of_networkx_are_refused_by_name(attributes: dict[str, Any], words: str) -> None:
+    graph = networkx.path_graph(["a", "b", "c"])
+    networkx.set_edge_attributes(graph, dict.fromkeys(graph.edges, attributes))
+    with pytest.raises(subak.InputError) as fault:
+        subak.Network.from_networkx(graph, capacity="5Gbps", hosts="all")
+    assert words in str(fault.value)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "warned"),
+    [
+        ({"capacity": "1Gbps", "weight": 3}, 'attributes of edges that are not read: "weight"'),
+        ({}, "1 of 2 edges tell no speed and have the capacity beside the file"),
+    ],
+)
+def test_edges_of_networkx_are_warned_of(attributes: dict[str, Any], warned: str) -> None:
+    graph = networkx.path_graph(["a", "b", "c"])
+    graph.edges["a", "b"]["capacity"] = "1Gbps"
+    graph.edges["b", "c"].update(attributes)
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        subak.Network.from_networkx(graph, capacity="5Gbps", hosts="all")
+    assert any(warned in str(w.message) for w in given)
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "value", "words"),
+    [
+        ("run", "seed", 1, 'run.seed: unknown key "seed"; did you mean "seeds"?'),
+        ("run", "warm_up", "1us", 'did you mean "warmup"?'),
+        ("run", "seeds", [1, 1], "run.seeds: seed 1 is listed twice"),
+        ("network", "rates", "1Gbps", 'did you mean "rate"?'),
+        ("network", "buffer", [], "network.buffer: the list is empty"),
+        ("workload", "load", 0.5, 'workload.load: unknown key "load"'),
+        ("workload", "format", "tsv", 'workload.format: unknown format "tsv"; did you mean "csv"?'),
+        ("routing", "ways", 4, "routing.ways: it counts the paths of each flow"),
+        ("routing", "sede", 1, 'did you mean "seed"?'),
+        ("measure", "queue", "10us", 'did you mean "queues"?'),
+        ("measure", "convergence", {"every": "50ns"}, "measure.convergence.every"),
+        ("packets", "header", 2000, "packets.header: headers leave no room for payload"),
+        ("polcy", "kind", "max-min", 'did you mean "policy"?'),
+    ],
+)
+def test_keys_of_a_spec(tmp_path: Path, section: str, key: str, value: Any, words: str) -> None:
+    file = tmp_path / "flows.csv"
+    file.write_text(HEAD + ROW)
+    spec = spec_of(dict(STAR), {"kind": "trace", "file": str(file)})
+    spec.setdefault(section, {})[key] = value
+    with pytest.raises(subak.InputError) as fault:
+        subak.run(spec, tmp_path / "out", progress=False)
+    assert words in str(fault.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("Type", "host"),
+        ("type", "Host"),
+        ("role", "switch"),
+        ("node_type", "HOST"),
+        ("is_host", True),
+        ("isSwitch", False),
+    ],
+)
+def test_other_names_of_a_nodes_kind_are_refused_by_name(name: str, value: Any) -> None:
+    graph = networkx.path_graph(["a", "b", "c"])
+    graph.nodes["b"][name] = value
+    for call in (
+        lambda: subak.Network.from_networkx(graph, capacity="5Gbps"),
+        lambda: subak.solve({"network": networkx.node_link_data(graph), "flows": []}),
+    ):
+        with pytest.raises(subak.InputError, match=f'{name}: unknown attribute "{name}"; did you mean "kind"'):
+            call()
+
+
+@pytest.mark.parametrize(
+    ("attributes", "warned"),
+    [
+        ({"type": "router"}, 'attributes of nodes that are not read: "type"'),
+        ({"role": "spine"}, 'attributes of nodes that are not read: "role"'),
+        ({"type": "router", "kind": "switch"}, None),
+        ({"type": "switch"}, None),
+        ({"Latitude": 1.0, "label": "x"}, None),
+    ],
+)
+def test_attributes_of_nodes_that_may_tell_hosts_are_warned_of(attributes: dict[str, Any], warned: str | None) -> None:
+    graph = networkx.path_graph(["a", "b", "c"])
+    graph.nodes["b"].update(attributes)
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        network = subak.Network.from_networkx(graph, capacity="5Gbps")
+    assert network.hosts == ["a", "c"]
+    said = [str(w.message) for w in given if "nodes" in str(w.message)]
+    assert (warned is None and said == []) or (warned is not None and any(warned in text for text in said))
+
+
+@pytest.mark.parametrize(
+    ("attributes", "warned"),
+    [
+        ({"LinkSpeedRaw": 1e9}, True),
+        ({"LinkLabel": "1-4 Gbps"}, True),
+        ({"LinkSpeed": "10", "LinkSpeedUnits": "M"}, True),
+        ({"LinkSpeedRaw": 1e10}, False),
+        ({"LinkLabel": "OC-192"}, False),
+        ({"LinkLabel": "1-20Gbps"}, False),
+        ({"LinkLabel": "Fibre"}, False),
+    ],
+)
+def test_a_label_that_contradicts_the_capacity_is_warned_of(attributes: dict[str, Any], warned: bool) -> None:
+    graph = networkx.path_graph(["a", "b"])
+    graph.edges["a", "b"].update({"capacity": "10Gbps", **attributes})
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        network = subak.Network.from_networkx(graph, hosts="all")
+    assert pyarrow.table(network.links)["capacity_bps"].to_pylist() == [1e10, 1e10]
+    said = "1 edges have labels that tell another speed than their capacity, which counts"
+    assert any(said in str(w.message) for w in given) == warned
+
+
+def test_an_empty_list_of_hosts_is_refused() -> None:
+    graph = networkx.path_graph(["a", "b"])
+    with pytest.raises(subak.InputError, match="hosts: the list of hosts is empty"):
+        subak.Network.from_networkx(graph, capacity="5Gbps", hosts=[])

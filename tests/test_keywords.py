@@ -1,0 +1,64 @@
+"""Keywords of the Python functions: what is neither true nor false is refused, and an unknown one is named."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import subak
+
+SPEC: dict[str, Any] = {
+    "name": "small",
+    "network": {"kind": "star", "hosts": 3},
+    "workload": {"kind": "incast", "senders": 2, "size": "10KB"},
+    "scheme": [{"name": "ideal"}],
+    "run": {"duration": "1ms"},
+}
+CASE: dict[str, Any] = {
+    "network": {"links": [{"id": "l", "capacity": "1Gbps"}]},
+    "flows": [{"path": ["l"]}],
+}
+
+
+@pytest.mark.parametrize("given", ["no", "False", "", 0, 1, None, [], np.int64(1)])
+def test_a_flag_is_true_or_false(tmp_path: Path, given: Any) -> None:
+    out = tmp_path / "out"
+    results = subak.run(SPEC, out)
+    held = (out / "results.parquet").read_bytes()
+    calls: dict[str, Callable[[], object]] = {
+        "overwrite": lambda: subak.run({**SPEC, "name": "other"}, out, overwrite=given),
+        "measured": lambda: results.table("flow", measured=given),
+        "partial": lambda: results.table("flow", partial=given),
+        "symmetric": lambda: subak.Incremental(CASE).add([], symmetric=given),
+        "trace": lambda: subak.converge(CASE, "s-perc", trace=given),
+    }
+    if given is not None:
+        calls["progress"] = lambda: subak.run(SPEC, out, progress=given)
+    for name, call in calls.items():
+        with pytest.raises(subak.InputError, match=f"^{name}: .* is neither True nor False; "):
+            call()
+    assert (out / "results.parquet").read_bytes() == held
+
+
+def test_flags_of_numpy_are_flags(tmp_path: Path) -> None:
+    subak.run(SPEC, tmp_path / "out")
+    other = subak.run({**SPEC, "name": "other"}, tmp_path / "out", overwrite=np.bool_(True))  # type: ignore[arg-type]
+    assert other.manifest["name"] == "other"
+
+
+@pytest.mark.parametrize(
+    ("call", "name", "near"),
+    [
+        (lambda **more: subak.run(SPEC, "out", **more), "overwite", "overwrite"),
+        (lambda **more: subak.run(SPEC, "out", **more), "Jobs", "jobs"),
+        (lambda **more: subak.solve(CASE, **more), "polcy", "policy"),
+        (lambda **more: subak.converge(CASE, "s-perc", **more), "sede", "seed"),
+        (lambda **more: subak.structure(CASE, **more), "flow", "flows"),
+        (lambda **more: subak.report("out", **more), "outptu", "output"),
+        (lambda **more: subak.diff("out", **more), "secnd", "second"),
+    ],
+)
+def test_an_unknown_keyword_is_named_with_the_nearest(call: Callable[..., object], name: str, near: str) -> None:
+    with pytest.raises(TypeError, match=f'unknown keyword "{name}"; did you mean "{near}"'):
+        call(**{name: 1})
